@@ -1,0 +1,22 @@
+package bolt
+
+import "errors"
+
+// Errors of this package besides those of package pawl; match with errors.Is.
+var (
+	// ErrLocked says that another process holds the file. The error names it where
+	// the system tells.
+	ErrLocked = errors.New("file is locked by another process")
+
+	// ErrNotQueue says that the path leads to something that is no queue of this
+	// package: a folder, an empty file, a file of another program.
+	ErrNotQueue = errors.New("not a pawl queue")
+
+	// ErrNewerFormat says that a newer build wrote the file. Use that build.
+	ErrNewerFormat = errors.New("file has a newer format than this build reads")
+
+	// ErrDisk says that the disk refused to be written, because it is full for
+	// example. Nothing was stored; jobs in the file are safe, and the operation
+	// works again once the disk does.
+	ErrDisk = errors.New("disk refused a write")
+)

@@ -1,0 +1,176 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/gopawl/pawl"
+)
+
+// openFile opens the file at path to write to, and creates it when there is none.
+func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = createFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openDB(path, &bbolt.Options{
+		Timeout:        lockTimeout,
+		NoFreelistSync: true,
+		FreelistType:   bbolt.FreelistMapType,
+	})
+}
+
+// createFile makes an empty queue at path, so that a crash leaves either no file
+// or a whole one:
+//
+//  1. make the file under a temporary name; a crash leaves that name, which
+//     nobody opens
+//  2. link it to path, which fails when another process was faster
+//  3. sync the folder; a crash before may take the name with it, and nothing was
+//     stored in the queue yet
+func createFile(path string) (err error) {
+	folder, name := filepath.Split(filepath.Clean(path))
+	if folder == "" {
+		folder = "."
+	}
+	f, err := os.CreateTemp(folder, "."+name+".new-*")
+	if err != nil {
+		return err
+	}
+	temp := f.Name()
+	defer func() { err = errors.Join(err, ignoreNotExist(os.Remove(temp))) }()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := initFile(temp); err != nil {
+		return err
+	}
+	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		// A file system without links.
+		if _, exists := os.Lstat(path); exists == nil {
+			return nil
+		}
+		if err := os.Rename(temp, path); err != nil {
+			return err
+		}
+	}
+	return syncFolder(folder)
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func initFile(path string) (err error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.Update(func(tx *bbolt.Tx) error {
+		root, err := tx.CreateBucket(bucketRoot)
+		if err != nil {
+			return err
+		}
+		for _, name := range buckets {
+			if _, err := root.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		version := binary.BigEndian.AppendUint32(nil, formatVersion)
+		return root.Bucket(bucketMeta).Put(keyFormat, seal(keyFormat, version))
+	})
+}
+
+func syncFolder(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// openDB looks at the file, opens it, and checks that it is a queue.
+func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
+	if err := inspectFile(path); err != nil {
+		return nil, err
+	}
+	var file *os.File
+	o.OpenFile = func(name string, flag int, mode fs.FileMode) (*os.File, error) {
+		var err error
+		file, err = os.OpenFile(name, flag&^os.O_CREATE, mode)
+		return file, err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			// bbolt does not let go of its lock when it panics.
+			_ = file.Close()
+			db, err = nil, fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+		}
+	}()
+	db, err = bbolt.Open(path, 0o600, o)
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, fmt.Errorf("%w%s; stop it, or open another file", ErrLocked, lockHolder(path))
+	case errors.Is(err, fs.ErrPermission) || isReadOnlyDisk(err):
+		return nil, fmt.Errorf("%w; the queue must be able to write to its file: check the owner, the mode and the mount", err)
+	case err != nil:
+		return nil, err
+	}
+	if err := db.View(checkFormat); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+func checkFormat(tx *bbolt.Tx) error {
+	root := tx.Bucket(bucketRoot)
+	if root == nil {
+		return fmt.Errorf("%w: a bbolt file of another program", ErrNotQueue)
+	}
+	meta := root.Bucket(bucketMeta)
+	if meta == nil {
+		return fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, bucketMeta)
+	}
+	b, err := unseal(keyFormat, meta.Get(keyFormat), 4)
+	if err != nil {
+		return fmt.Errorf("format version: %w", err)
+	}
+	if v := binary.BigEndian.Uint32(b); v > formatVersion {
+		return fmt.Errorf("%w: format %d, this build reads up to %d", ErrNewerFormat, v, formatVersion)
+	}
+	_, err = openStore(tx)
+	return err
+}
+
+// syncFreelist writes the list of free pages, which running commits leave out, so
+// that the next Open reads it instead of walking the whole file. It is an
+// optimisation: an error is of no matter.
+func syncFreelist(db *bbolt.DB) {
+	db.NoFreelistSync = false
+	_ = db.Update(func(*bbolt.Tx) error { return nil })
+}
+
+func closeDB(db *bbolt.DB) error {
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("close queue: %w", err)
+	}
+	return nil
+}

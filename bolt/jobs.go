@@ -1,0 +1,154 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// How much one page of an iteration reads at most, so that it holds back no writer
+// for long.
+const (
+	pageRows  = 1024
+	pageJobs  = 64
+	pageBytes = 1 << 20
+)
+
+// Jobs iterates over the jobs that f chooses, with state, payload and history. With
+// a state in the filter they come in the order of that state (ready ones queue by
+// queue as they would be fetched, dead ones as they died), otherwise in the order
+// in which they were made.
+//
+// It reads in short pages, so it holds back no writer however slow the caller is.
+// A job that moves meanwhile may be seen before or after the move, or not at all.
+//
+// A job that cannot be read comes with an error that matches [pawl.ErrCorrupt] and
+// an envelope that has its ID alone; the iteration goes on behind it. Any other
+// error comes with nil and is the end.
+func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
+	return func(yield func(*pawl.Envelope, error) bool) {
+		for p := (page{filter: f}); !p.end; {
+			if err := r.view(ctx, p.read); err != nil {
+				yield(nil, fmt.Errorf("list jobs: %w", err))
+				return
+			}
+			for _, entry := range p.entries {
+				if !yield(entry.job, entry.err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// page is one step of an iteration.
+type page struct {
+	filter  pawl.Filter
+	last    []byte // the key of the last row that was read
+	end     bool
+	entries []entry
+}
+
+type entry struct {
+	job *pawl.Envelope
+	err error
+}
+
+// read reads the page behind p.last.
+func (p *page) read(s *store) error {
+	rows, prefix, err := s.rows(p.filter.State)
+	if err != nil {
+		return err
+	}
+	c := rows.Cursor()
+	k, v := c.Seek(prefix)
+	if p.last != nil {
+		if k, v = c.Seek(p.last); bytes.Equal(k, p.last) {
+			k, v = c.Next()
+		}
+	}
+	p.entries = p.entries[:0]
+	size := 0
+	for n := 0; k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if n++; n > pageRows || len(p.entries) >= pageJobs || size > pageBytes {
+			return nil
+		}
+		p.last = append(p.last[:0], k...)
+		if e := p.entry(s, k, v); e.job != nil {
+			p.entries = append(p.entries, e)
+			size += len(e.job.Payload)
+		}
+	}
+	p.end = true
+	return nil
+}
+
+// rows is where the jobs of a state are found.
+func (s *store) rows(state pawl.State) (b *bbolt.Bucket, prefix []byte, err error) {
+	switch state {
+	case "":
+		return s.jobs, nil, nil
+	case pawl.Ready:
+		return s.ready, nil, nil
+	case pawl.Delayed:
+		return s.delayed, []byte{waitsForTime}, nil
+	case pawl.Parked:
+		return s.delayed, []byte{waitsForKind}, nil
+	case pawl.Leased:
+		return s.leased, nil, nil
+	case pawl.Dead:
+		return s.failed, nil, nil
+	}
+	return nil, nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of ready, delayed, parked, leased, dead", state)}
+}
+
+// entry reads the job of a row. It is empty when the filter leaves the job out.
+func (p *page) entry(s *store, k, v []byte) entry {
+	id, err := rowID(p.filter.State, k, v)
+	if err != nil {
+		return entry{damaged(id, time.Time{}), fmt.Errorf("row %x: %w", k, err)}
+	}
+	j, err := s.record(id)
+	if err != nil {
+		return entry{damaged(id, time.Time{}), corrupt(err)}
+	}
+	if p.filter.Queue != "" && p.filter.Queue != j.Queue || p.filter.Kind != "" && p.filter.Kind != j.Kind {
+		return entry{}
+	}
+	e, err := s.job(id)
+	if err != nil {
+		return entry{damaged(id, time.Time{}), corrupt(err)}
+	}
+	return entry{e, nil}
+}
+
+// rowID is the ID of the job that a row belongs to.
+func rowID(state pawl.State, k, v []byte) (id pawl.ID, err error) {
+	switch state {
+	case pawl.Ready, pawl.Dead:
+		row, err := parseIndexRow(k, v)
+		return row.id, err
+	case pawl.Delayed, pawl.Parked:
+		row, err := parseDelayedRow(k, v)
+		return row.id, err
+	}
+	if len(k) != len(id) {
+		return id, fmt.Errorf("%w: a key of %d bytes", pawl.ErrCorrupt, len(k))
+	}
+	return pawl.ID(k), nil
+}
+
+// corrupt says of a row whose job is missing that the file is damaged.
+func corrupt(err error) error {
+	if errors.Is(err, pawl.ErrNotFound) {
+		return fmt.Errorf("%w: a row leads to no job: %w", pawl.ErrCorrupt, err)
+	}
+	return err
+}

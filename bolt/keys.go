@@ -1,0 +1,145 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Names of the buckets. All are inside bucketRoot, so that a queue can live in a
+// file with other data.
+var (
+	bucketRoot = []byte("pawl")
+
+	bucketMeta     = []byte("meta")     // "format" -> version
+	bucketQueues   = []byte("queues")   // queue number -> name and counts
+	bucketJobs     = []byte("jobs")     // ID -> record of the job
+	bucketPayloads = []byte("payloads") // ID -> payload that is too large for the record
+	bucketHistory  = []byte("history")  // ID, number -> one failed run
+
+	// The four states. Each job has a row in exactly one of them.
+	bucketReady   = []byte("ready")   // queue, lane, priority, since, seq -> ID
+	bucketDelayed = []byte("delayed") // due, seq -> ID and place; or kind, seq for parked jobs
+	bucketLeased  = []byte("leased")  // ID -> token and since when
+	bucketFailed  = []byte("failed")  // queue, time of death, seq -> ID
+
+	buckets = [][]byte{
+		bucketMeta, bucketQueues, bucketJobs, bucketPayloads, bucketHistory,
+		bucketReady, bucketDelayed, bucketLeased, bucketFailed,
+	}
+
+	keyFormat = []byte("format")
+)
+
+// formatVersion is the version of the layout that this build reads and writes.
+const formatVersion = 1
+
+// queueNumber stands for a queue's name in keys: names may hold any bytes and
+// have any length, so they never stand in front of another field.
+type queueNumber uint32
+
+// lane separates jobs that crashed, so that a fetch which may not have them does
+// not walk over them.
+type lane byte
+
+const (
+	laneCalm    lane = iota // did not crash
+	laneSuspect             // crashed once: leased only into a free slot
+	laneRepeat              // crashed twice or more: leased one at a time
+	lanes
+)
+
+func laneOf(crashes int) lane { return lane(min(crashes, int(laneRepeat))) }
+
+// Widths of key parts in bytes.
+const (
+	timeWidth  = 12
+	lanePrefix = 4 + 1
+	orderWidth = 1 + timeWidth + 8 // priority, since, seq: the order within a lane
+)
+
+// appendTime writes t so that byte order is time order, for any year: seconds with
+// the sign flipped, then nanoseconds. One int64 of nanoseconds would wrap in 2262.
+func appendTime(b []byte, t time.Time) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(t.Unix())^1<<63)
+	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
+}
+
+func timeAt(b []byte) time.Time {
+	return time.Unix(int64(binary.BigEndian.Uint64(b)^1<<63), int64(binary.BigEndian.Uint32(b[8:])))
+}
+
+func appendLane(b []byte, q queueNumber, l lane) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(q)), byte(l))
+}
+
+// readyKey is the place of e in the order of ready jobs.
+func readyKey(b []byte, q queueNumber, e *pawl.Envelope) []byte {
+	b = appendLane(b, q, laneOf(e.Crashes))
+	b = append(b, byte(127-int(e.Priority)))
+	b = appendTime(b, e.NotBefore)
+	return binary.BigEndian.AppendUint64(b, e.Seq)
+}
+
+// Delayed rows begin with what they wait for.
+const (
+	waitsForTime byte = iota
+	waitsForKind
+)
+
+func delayedKey(b []byte, e *pawl.Envelope) []byte {
+	b = append(b, waitsForTime)
+	b = appendTime(b, e.NotBefore)
+	return binary.BigEndian.AppendUint64(b, e.Seq)
+}
+
+// kindPrefix begins the keys of the parked jobs of one kind. A kind has at most
+// 255 bytes.
+func kindPrefix(b []byte, kind string) []byte {
+	b = append(b, waitsForKind, byte(len(kind)))
+	return append(b, kind...)
+}
+
+func parkedKey(b []byte, e *pawl.Envelope) []byte {
+	return binary.BigEndian.AppendUint64(kindPrefix(b, e.Kind), e.Seq)
+}
+
+func failedKey(b []byte, q queueNumber, at time.Time, seq uint64) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(q))
+	b = appendTime(b, at)
+	return binary.BigEndian.AppendUint64(b, seq)
+}
+
+func historyKey(b []byte, id pawl.ID, n int) []byte {
+	return binary.BigEndian.AppendUint32(append(b, id[:]...), uint32(n))
+}
+
+// seal appends the checksum of key and value to value. Every row but a job's
+// record, which has a checksum of its own, is sealed.
+func seal(key, value []byte) []byte {
+	return binary.LittleEndian.AppendUint32(value, sum(key, value))
+}
+
+// unseal returns the value in a sealed row of the width given, or of any width
+// when it is -1.
+func unseal(key, sealed []byte, width int) ([]byte, error) {
+	n := len(sealed) - 4
+	if n < 0 || width >= 0 && n != width {
+		return nil, fmt.Errorf("%w: a row of %d bytes", pawl.ErrCorrupt, len(sealed))
+	}
+	if binary.LittleEndian.Uint32(sealed[n:]) != sum(key, sealed[:n]) {
+		return nil, fmt.Errorf("%w: the checksum of a row does not match", pawl.ErrCorrupt)
+	}
+	return sealed[:n], nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum is the CRC-32C of key and value together: a row that is found under another
+// row's key does not match either.
+func sum(key, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+}

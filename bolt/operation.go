@@ -1,0 +1,219 @@
+package bolt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// operation is one caller's part of a transaction, the only way to change the
+// file. It has two halves because bbolt has no savepoints: once an operation has
+// written, refusing it would take its neighbours down with it.
+//
+// Both run on the scheduler's goroutine, check right before apply. When a group
+// fails to commit they run again, alone, so they hold no state of an earlier run.
+type operation interface {
+	// check refuses the operation by an error. It writes nothing.
+	check(t *txn) error
+
+	// apply makes the change that check allowed.
+	apply(t *txn)
+}
+
+// enqueue stores new jobs.
+type enqueue struct {
+	jobs []newJob
+}
+
+// newJob is a job encoded outside the transaction.
+type newJob struct {
+	*pawl.Envelope
+	record  []byte
+	payload []byte // what lies apart from the record
+	fresh   bool   // the ID was made for it, so no other job can have it
+}
+
+func (op *enqueue) check(t *txn) error {
+	for _, j := range op.jobs {
+		if !j.fresh && t.jobs.Get(j.ID[:]) != nil {
+			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", j.ID, pawl.ErrConflict)
+		}
+	}
+	return nil
+}
+
+func (op *enqueue) apply(t *txn) {
+	for _, j := range op.jobs {
+		t.insert(j.Envelope, j.record, j.payload)
+	}
+}
+
+// settle ends a lease by one of the verbs. How sees the job after its lease has
+// ended, and gives it its next place.
+type settle struct {
+	id    pawl.ID
+	token uint64
+	how   func(t *txn, j stored)
+
+	row leaseRow
+	job stored
+}
+
+func (op *settle) check(t *txn) error {
+	row, err := t.held(op.id, op.token)
+	if err != nil {
+		return err
+	}
+	op.row, op.job = row, stored{}
+	if op.how != nil {
+		op.job, err = t.record(op.id)
+	}
+	return err
+}
+
+func (op *settle) apply(t *txn) {
+	t.endLease(op.id, op.row)
+	if op.how == nil { // ack
+		t.remove(op.id, op.row.flags)
+		return
+	}
+	op.job.Crashes = 0
+	op.how(t, op.job)
+}
+
+// held checks that the token given is that of the job's lease.
+func (t *txn) held(id pawl.ID, token uint64) (leaseRow, error) {
+	row, ok, err := t.lease(id)
+	switch {
+	case err != nil:
+		return row, fmt.Errorf("lease of job %s: %w", id, err)
+	case !ok || row.token != token:
+		return row, fmt.Errorf("job %s: %w", id, pawl.ErrLeaseLost)
+	}
+	return row, nil
+}
+
+func nack(delay time.Duration, cause string) func(*txn, stored) {
+	return func(t *txn, j stored) {
+		t.failure(j, cause)
+		j.NotBefore = after(t.now, delay)
+		t.rewrite(j)
+		t.place(j)
+	}
+}
+
+func abandon(reason pawl.Reason, cause string) func(*txn, stored) {
+	return func(t *txn, j stored) {
+		t.failure(j, cause)
+		t.bury(j, reason, cause)
+	}
+}
+
+func release(t *txn, j stored) {
+	t.rewrite(j)
+	t.place(j)
+}
+
+func snooze(delay time.Duration) func(*txn, stored) {
+	return func(t *txn, j stored) {
+		j.NotBefore = after(t.now, delay)
+		t.rewrite(j)
+		t.place(j)
+	}
+}
+
+func park(t *txn, j stored) {
+	t.rewrite(j)
+	t.park(j)
+}
+
+// after is now plus delay. Beyond the years that a time.Time can hold it stays at
+// the last of them.
+func after(now time.Time, delay time.Duration) time.Time {
+	return now.Add(max(delay, 0))
+}
+
+// extend renews leases. It writes nothing: expiry counts in memory.
+type extend struct {
+	leases []*pawl.Lease
+	lost   []*pawl.Lease
+}
+
+func (op *extend) check(*txn) error { return nil }
+
+func (op *extend) apply(t *txn) {
+	op.lost = nil
+	for _, l := range op.leases {
+		if _, err := t.held(l.ID, l.Token); err != nil {
+			op.lost = append(op.lost, l)
+		} else {
+			t.renewed = append(t.renewed, l.ID)
+		}
+	}
+}
+
+// condemn ends a lease whose job turned out to be unreadable.
+type condemn struct {
+	id     pawl.ID
+	token  uint64
+	damage error
+	row    leaseRow
+}
+
+func (op *condemn) check(t *txn) (err error) {
+	op.row, err = t.held(op.id, op.token)
+	return err
+}
+
+func (op *condemn) apply(t *txn) {
+	t.endLease(op.id, op.row)
+	t.buryDamaged(op.id, op.row.queue, op.row.flags, op.damage)
+}
+
+// unpark makes parked jobs of one kind ready, at most portion of them.
+type unpark struct {
+	kind    string
+	portion int
+	moved   int
+}
+
+func (op *unpark) check(*txn) error { return nil }
+
+func (op *unpark) apply(t *txn) {
+	op.moved = t.promoteRows(kindPrefix(nil, op.kind), nil, op.portion)
+}
+
+// revive takes a dead letter back to ready.
+type revive struct {
+	id           pawl.ID
+	keepAttempts bool
+	job          stored
+}
+
+func (op *revive) check(t *txn) (err error) {
+	if op.job, err = t.record(op.id); err != nil {
+		return err
+	}
+	state, err := t.state(op.job.Envelope)
+	if err != nil {
+		return err
+	}
+	if state != pawl.Dead {
+		return fmt.Errorf("job %s: %w: it is %s, not dead", op.id, pawl.ErrConflict, state)
+	}
+	return nil
+}
+
+func (op *revive) apply(t *txn) { t.revive(op.job, op.keepAttempts) }
+
+// reap takes back the leases that have expired, at most portion of them.
+type reap struct {
+	leases  *leaseTable
+	portion int
+	reaped  int
+}
+
+func (op *reap) check(*txn) error { return nil }
+
+func (op *reap) apply(t *txn) { op.reaped = op.leases.reap(t, op.portion) }

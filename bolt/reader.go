@@ -1,0 +1,121 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Reader looks into a queue's file without changing it. Several processes may read
+// one file at a time, but none while a [Queue] has it open.
+type Reader struct {
+	reader
+}
+
+// OpenReader opens the file at path to read. It waits for a second at most while a
+// process that writes holds the file, and then fails with [ErrLocked]; other
+// errors are those of [Open], and fs.ErrNotExist when there is no file.
+func OpenReader(path string) (*Reader, error) {
+	db, err := openDB(path, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
+	if err != nil {
+		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
+	}
+	return &Reader{reader{db: db, path: path}}, nil
+}
+
+// Close lets go of the file.
+func (r *Reader) Close() error { return closeDB(r.db) }
+
+// reader is what Queue and Reader share: short read transactions.
+type reader struct {
+	db   *bbolt.DB
+	path string
+}
+
+// view runs fn in a read transaction, which holds the writer's pages as long as it
+// lasts: fn is short and calls nobody else's code.
+func (r *reader) view(ctx context.Context, fn func(*store) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+		}
+	}()
+	tx, err := r.db.Begin(false)
+	if err != nil {
+		return pawl.ErrClosed
+	}
+	defer rollback(tx)
+	s, err := openStore(tx)
+	if err != nil {
+		return err
+	}
+	return fn(&s)
+}
+
+// Stats is a queue file at one moment.
+type Stats struct {
+	Path   string
+	Format int          // version of the file's format
+	Size   int64        // bytes of the file that are in use or free for reuse
+	Queues []QueueStats // in the order of their first job
+}
+
+// QueueStats is one queue at one moment.
+type QueueStats struct {
+	Name string
+	Counts
+	Oldest time.Time // since when its longest waiting ready job is ready; zero without one
+}
+
+// Stats reads how many jobs each queue has in each state. It is a read of a few
+// rows, whatever the number of jobs.
+func (r *reader) Stats(ctx context.Context) (Stats, error) {
+	stats := Stats{Path: r.path, Format: formatVersion}
+	err := r.view(ctx, func(s *store) error {
+		stats.Size = s.jobs.Tx().Size()
+		return s.eachQueue(func(n queueNumber, row *queueRow) error {
+			stats.Queues = append(stats.Queues, QueueStats{Name: row.name, Counts: row.counts, Oldest: s.oldest(n)})
+			return nil
+		})
+	})
+	if err != nil {
+		return Stats{}, fmt.Errorf("read statistics: %w", err)
+	}
+	return stats, nil
+}
+
+// oldest finds the earliest ready-since of a queue: the first row of each lane and
+// priority.
+func (s *store) oldest(n queueNumber) (oldest time.Time) {
+	c := s.ready.Cursor()
+	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
+	for k, _ := c.Seek(prefix); len(k) == readyKeyWidth && bytes.HasPrefix(k, prefix); {
+		if since := timeAt(k[lanePrefix+1:]); oldest.IsZero() || since.Before(oldest) {
+			oldest = since
+		}
+		behind := append(bytes.Clone(k[:lanePrefix+1]), bytes.Repeat([]byte{0xff}, timeWidth+8)...)
+		k, _ = c.Seek(behind)
+	}
+	return oldest
+}
+
+// Job reads one job with its state, payload and history. [pawl.ErrNotFound] says
+// that it is not in the file: it was never there, or is done.
+func (r *reader) Job(ctx context.Context, id pawl.ID) (e *pawl.Envelope, err error) {
+	err = r.view(ctx, func(s *store) error {
+		e, err = s.job(id)
+		return err
+	})
+	return e, err
+}

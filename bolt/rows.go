@@ -1,0 +1,163 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// flags say which rows a job has besides its record, so that an ack needs no look
+// into the record.
+type flags byte
+
+const (
+	hasPayload flags = 1 << iota // in bucketPayloads
+	hasHistory                   // in bucketHistory
+)
+
+// indexRow is the value in bucketReady and bucketFailed.
+type indexRow struct {
+	id    pawl.ID
+	flags flags
+}
+
+const indexWidth = 16 + 1
+
+func (r indexRow) append(b []byte) []byte {
+	return append(append(b, r.id[:]...), byte(r.flags))
+}
+
+func parseIndexRow(key, sealed []byte) (r indexRow, err error) {
+	b, err := unseal(key, sealed, indexWidth)
+	if err != nil {
+		return r, err
+	}
+	copy(r.id[:], b)
+	r.flags = flags(b[16])
+	return r, nil
+}
+
+// delayedRow is the value in bucketDelayed: what promotion needs to write the
+// ready row without reading the job's record.
+type delayedRow struct {
+	indexRow
+	ready []byte // the key in bucketReady
+}
+
+const readyKeyWidth = lanePrefix + orderWidth
+
+func (r delayedRow) append(b []byte) []byte {
+	return append(r.indexRow.append(b), r.ready...)
+}
+
+func parseDelayedRow(key, sealed []byte) (r delayedRow, err error) {
+	b, err := unseal(key, sealed, indexWidth+readyKeyWidth)
+	if err != nil {
+		return r, err
+	}
+	copy(r.id[:], b)
+	r.flags = flags(b[16])
+	r.ready = b[indexWidth:]
+	return r, nil
+}
+
+// leaseRow is the value in bucketLeased. The expiry is not in the file: it counts
+// on monotonic time in the process that holds the lease, and after that process
+// there is nothing left to wait for.
+type leaseRow struct {
+	token uint64
+	queue queueNumber
+	flags flags
+	since time.Time
+}
+
+const leaseWidth = 8 + 4 + 1 + timeWidth
+
+func (r leaseRow) append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, r.token)
+	b = binary.BigEndian.AppendUint32(b, uint32(r.queue))
+	b = append(b, byte(r.flags))
+	return appendTime(b, r.since)
+}
+
+func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
+	b, err := unseal(key, sealed, leaseWidth)
+	if err != nil {
+		return r, err
+	}
+	r.token = binary.BigEndian.Uint64(b)
+	r.queue = queueNumber(binary.BigEndian.Uint32(b[8:]))
+	r.flags = flags(b[12])
+	r.since = timeAt(b[13:])
+	return r, nil
+}
+
+// queueRow is the value in bucketQueues: how many jobs of the queue are in each
+// state, kept in the file so that statistics are a read.
+type queueRow struct {
+	name   string
+	counts Counts
+}
+
+func (r *queueRow) append(b []byte) []byte {
+	for _, n := range r.counts.all() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*n))
+	}
+	return append(b, r.name...)
+}
+
+func parseQueueRow(key, sealed []byte) (*queueRow, error) {
+	b, err := unseal(key, sealed, -1)
+	if err != nil {
+		return nil, err
+	}
+	r := new(queueRow)
+	for _, n := range r.counts.all() {
+		if len(b) < 8 {
+			return nil, fmt.Errorf("%w: the row of a queue is too short", pawl.ErrCorrupt)
+		}
+		*n = int(binary.BigEndian.Uint64(b))
+		b = b[8:]
+	}
+	r.name = string(b)
+	return r, nil
+}
+
+// Counts is how many jobs of a queue are in each state.
+type Counts struct {
+	Ready, Delayed, Parked, Leased, Dead int
+}
+
+func (c *Counts) all() [5]*int {
+	return [...]*int{&c.Ready, &c.Delayed, &c.Parked, &c.Leased, &c.Dead}
+}
+
+// Add adds the counts of another queue.
+func (c *Counts) Add(other Counts) {
+	for i, n := range c.all() {
+		*n += *other.all()[i]
+	}
+}
+
+// failureRow is the value in bucketHistory.
+func appendFailure(b []byte, f pawl.Failure) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(f.Attempt))
+	b = appendTime(b, f.At)
+	return append(b, f.Error...)
+}
+
+func parseFailure(key, sealed []byte) (f pawl.Failure, err error) {
+	b, err := unseal(key, sealed, -1)
+	if err != nil {
+		return f, err
+	}
+	if len(b) < 4+timeWidth {
+		return f, fmt.Errorf("%w: a failed run of %d bytes", pawl.ErrCorrupt, len(b))
+	}
+	f.Attempt = int(binary.BigEndian.Uint32(b))
+	f.At = timeAt(b[4:])
+	f.Error = string(b[4+timeWidth:])
+	return f, nil
+}

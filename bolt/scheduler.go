@@ -1,0 +1,363 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/gopawl/pawl"
+)
+
+// How much of its own work the scheduler does in one commit, so that callers who
+// wait for the same commit do not wait long.
+const (
+	promotePortion = 500
+	reapPortion    = 500
+	recoverPortion = 5000
+	unparkPortion  = 500
+)
+
+// longestSleep is how long the scheduler sleeps at most while jobs wait for a time
+// of day: a clock that was set meanwhile is noticed after it.
+const longestSleep = time.Minute
+
+// scheduler is the only writer of the file. Its goroutine runs from Open to Close.
+type scheduler struct {
+	db         *bbolt.DB
+	intake     *intake
+	leases     *leaseTable
+	log        hclog.Logger
+	now        func() time.Time // the wall clock
+	maxCrashes int
+	commitTx   func(*bbolt.Tx) error // (*bbolt.Tx).Commit, unless a test makes it fail
+
+	stop    chan struct{} // closed to end the goroutine
+	stopped chan struct{} // closed by the goroutine at its end
+
+	// What follows belongs to the goroutine.
+	fetches []*fetchCall    // wait for jobs, in the order of their coming
+	due     time.Time       // when the next delayed job is due, zero for never
+	backlog bool            // more was due or expired than one commit took
+	turn    int             // which queue is first in the next fetch from several
+	seen    map[string]bool // damage that was logged already
+}
+
+// run carries out what callers left, until the queue closes or a commit fails for
+// good. Then everybody who still waits is told why.
+func (s *scheduler) run() {
+	defer close(s.stopped)
+	debug.SetPanicOnFault(true)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var group []*call
+	for more := true; more || s.backlog || s.sleep(timer); {
+		if s.closing() {
+			break
+		}
+		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
+		if err := s.pass(group); err != nil {
+			s.poison(group, err)
+			break
+		}
+		clear(group)
+	}
+	s.dismiss()
+}
+
+func (s *scheduler) closing() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// dismiss answers everybody who is left, once nobody can come any more.
+func (s *scheduler) dismiss() {
+	reason := s.intake.reason()
+	var group []*call
+	for more := true; more; {
+		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
+		for _, c := range group {
+			c.answer(reason)
+		}
+	}
+	for _, f := range s.fetches {
+		if f.accept() {
+			f.answer(reason)
+		}
+	}
+}
+
+// sleep waits for a caller, the next due job or the next expiry. It answers false
+// when the queue closes.
+func (s *scheduler) sleep(timer *time.Timer) bool {
+	if wait, ok := s.untilNext(); ok {
+		timer.Reset(wait)
+	} else {
+		timer.Stop()
+	}
+	select {
+	case <-s.stop:
+		return false
+	case <-s.intake.bell:
+	case <-timer.C:
+	}
+	return true
+}
+
+func (s *scheduler) untilNext() (wait time.Duration, ok bool) {
+	if !s.due.IsZero() {
+		wait, ok = min(s.due.Sub(s.now()), longestSleep), true
+	}
+	if expires, held := s.leases.next(); held {
+		if d := time.Until(expires); !ok || d < wait {
+			wait, ok = d, true
+		}
+	}
+	return max(wait, 0), ok
+}
+
+// pass is one turn: a group of calls and the chores in one commit. A group that
+// does not fit on the disk is tried again call by call, so that only the one that
+// is too large fails. The error is fatal.
+func (s *scheduler) pass(group []*call) error {
+	err := s.commit(group, true)
+	if refusedByDisk(err) && len(group) > 0 {
+		for _, c := range group {
+			if err := s.commit([]*call{c}, false); refusedByDisk(err) {
+				c.answer(fmt.Errorf("%w: %w", ErrDisk, err))
+			} else if err != nil {
+				return err
+			}
+		}
+		err = s.commit(nil, true)
+	}
+	if refusedByDisk(err) {
+		s.failFetches(fmt.Errorf("%w: %w", ErrDisk, err))
+		s.due, s.backlog = s.now().Add(time.Second), false
+		s.log.Error("cannot promote or lease jobs: the disk refuses to be written; trying again", "error", err)
+		return nil
+	}
+	return err
+}
+
+// commit runs a group in one transaction, and the chores too if asked, and answers
+// once it is durable. After an error nobody was answered.
+func (s *scheduler) commit(group []*call, chores bool) error {
+	err := s.transact(func(t *txn) error {
+		for _, c := range group {
+			if c.err = c.op.check(t); c.err == nil {
+				c.op.apply(t)
+			}
+		}
+		if chores {
+			s.chores(t)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range group {
+		c.answer(c.err)
+	}
+	s.answerFetches()
+	return nil
+}
+
+// transact runs fn in a write transaction. When it returns nil the changes are
+// durable and the table of leases agrees with the file; a transaction that changed
+// nothing is not written.
+func (s *scheduler) transact(fn func(*txn) error) (err error) {
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+		}
+		if err != nil {
+			rollback(tx)
+		}
+	}()
+	t, err := begin(tx, s.now(), s.maxCrashes)
+	if err != nil {
+		return err
+	}
+	if err := fn(t); err != nil {
+		return err
+	}
+	if err := t.finish(); err != nil {
+		return fmt.Errorf("write transaction: %w", err)
+	}
+	if t.changed {
+		err = s.commitTx(tx)
+	} else {
+		err = tx.Rollback()
+	}
+	if err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	s.leases.update(t, time.Now())
+	s.report(t)
+	return nil
+}
+
+// rollback gives up what is left of a transaction, also in a file so damaged that
+// this panics.
+func rollback(tx *bbolt.Tx) {
+	defer func() { _ = recover() }()
+	_ = tx.Rollback()
+}
+
+// chores is what the scheduler does unasked: promote, reap, serve.
+func (s *scheduler) chores(t *txn) {
+	moved, due := t.promoteDue(promotePortion)
+	reaped := s.leases.reap(t, reapPortion)
+	s.due = due
+	s.backlog = moved == promotePortion || reaped == reapPortion
+	for _, f := range s.fetches {
+		s.serve(t, f)
+	}
+}
+
+// serve gives a fetch its jobs, or an error such as ErrEmpty; or leaves it waiting.
+func (s *scheduler) serve(t *txn, f *fetchCall) {
+	if f.stage.Load() == withdrawn {
+		return
+	}
+	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
+	var picks []pick
+	for len(f.jobs) == 0 {
+		var err error
+		allow := allowance{f.request.Idle, s.leases.repeatFree(t)}
+		if picks, err = t.pick(&f.request, s.turn, allow); err == nil && len(picks) == 0 {
+			err = t.givesUp(&f.request)
+		}
+		if err != nil {
+			if f.accept() {
+				f.err, f.served = err, true
+			}
+			return
+		}
+		if len(picks) == 0 {
+			return
+		}
+		picks, f.jobs = t.copyOut(picks)
+	}
+	if !f.accept() {
+		return
+	}
+	f.served = true
+	t.lend(picks, f.jobs)
+	s.turn += len(picks)
+}
+
+// answerFetches answers the fetches that a durable transaction served, and lets go
+// of those that were withdrawn.
+func (s *scheduler) answerFetches() {
+	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
+		if f.served {
+			f.answer(f.err)
+		}
+		return f.served || f.stage.Load() == withdrawn
+	})
+}
+
+// failFetches answers the fetches that a failed transaction had accepted.
+func (s *scheduler) failFetches(err error) {
+	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
+		if f.stage.Load() != accepted {
+			return false
+		}
+		f.answer(err)
+		return true
+	})
+}
+
+// givesUp returns ErrEmpty when a fetch that found nothing does not want to wait
+// for what the queues still hold.
+func (t *txn) givesUp(r *pawl.Request) error {
+	switch r.Wait {
+	case pawl.WaitForJob:
+		return nil
+	case pawl.WaitNot:
+		return pawl.ErrEmpty
+	}
+	for _, name := range r.Queues {
+		n, ok, err := t.number(name)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if c := t.counts(n); c.Ready > 0 || c.Leased > 0 || r.Wait == pawl.WaitFinished && c.Delayed > 0 {
+			return nil
+		}
+	}
+	return pawl.ErrEmpty
+}
+
+// report logs what a durable transaction did on its own account.
+func (s *scheduler) report(t *txn) {
+	for _, d := range t.deaths {
+		s.log.Error("job is dead", "id", d.job.ID, "kind", d.job.Kind, "queue", d.job.Queue,
+			"reason", string(d.job.Death.Reason), "attempts", d.job.Attempts, "error", clip(d.cause, 512))
+	}
+	for _, err := range t.damage {
+		if !s.seen[err.Error()] {
+			s.seen[err.Error()] = true
+			s.log.Error("a damaged row is passed over", "error", err)
+		}
+	}
+}
+
+// poison ends all work for good. The failed commit may or may not be on the disk,
+// and what memory shows of the file may differ from what the disk has.
+func (s *scheduler) poison(group []*call, err error) {
+	s.log.Error("the queue stops: a commit failed and going on could damage the file", "error", err)
+	s.intake.refuse(fmt.Errorf("%w: %w", pawl.ErrPoisoned, err))
+	unknown := fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
+	for _, c := range group {
+		select {
+		case <-c.done:
+		default:
+			c.answer(unknown)
+		}
+	}
+	s.failFetches(unknown)
+}
+
+// refusedByDisk reports whether a commit failed before anything of it could
+// count: a write or a growth of the file was refused, and bbolt has rolled back.
+// All other failures, a failed sync above all, leave the outcome unknown.
+//
+// A failed sync is a bare errno; a failed write is a *fs.PathError around it. The
+// growth of the file has lost its error's type on the way.
+func refusedByDisk(err error) bool {
+	if err == nil {
+		return false
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return true
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return false
+	}
+	return errors.Is(err, berrors.ErrMaxSizeReached) || strings.Contains(err.Error(), "file resize error")
+}

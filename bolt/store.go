@@ -1,0 +1,228 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// store is the buckets of one transaction, to read from.
+type store struct {
+	jobs, payloads, history        *bbolt.Bucket
+	ready, delayed, leased, failed *bbolt.Bucket
+	queues                         *bbolt.Bucket
+}
+
+func openStore(tx *bbolt.Tx) (s store, err error) {
+	root := tx.Bucket(bucketRoot)
+	if root == nil {
+		return s, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, bucketRoot)
+	}
+	for _, b := range [...]struct {
+		to   **bbolt.Bucket
+		name []byte
+	}{
+		{&s.jobs, bucketJobs}, {&s.payloads, bucketPayloads}, {&s.history, bucketHistory},
+		{&s.ready, bucketReady}, {&s.delayed, bucketDelayed}, {&s.leased, bucketLeased},
+		{&s.failed, bucketFailed}, {&s.queues, bucketQueues},
+	} {
+		if *b.to = root.Bucket(b.name); *b.to == nil {
+			return s, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, b.name)
+		}
+	}
+	return s, nil
+}
+
+// stored is a job as the transaction holds it.
+type stored struct {
+	*pawl.Envelope
+	apart int // size of the payload in bucketPayloads, 0 when the record has it
+}
+
+func (j stored) flags() (f flags) {
+	if j.apart != 0 {
+		f |= hasPayload
+	}
+	if j.Failures != 0 {
+		f |= hasHistory
+	}
+	return f
+}
+
+// record reads the record of a job, without a payload that lies apart. The result
+// is valid as long as the transaction.
+func (s *store) record(id pawl.ID) (stored, error) {
+	b := s.jobs.Get(id[:])
+	if b == nil {
+		return stored{}, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	}
+	e, apart, err := pawl.ParseRecord(b)
+	if err != nil {
+		return stored{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	if e.ID != id {
+		return stored{}, fmt.Errorf("job %s: %w: the record is that of job %s", id, pawl.ErrCorrupt, e.ID)
+	}
+	return stored{e, apart}, nil
+}
+
+// payload copies a payload that lies apart.
+func (s *store) payload(id pawl.ID) ([]byte, error) {
+	sealed := s.payloads.Get(id[:])
+	if sealed == nil {
+		return nil, fmt.Errorf("job %s: %w: its payload is missing", id, pawl.ErrCorrupt)
+	}
+	b, err := unseal(id[:], sealed, -1)
+	if err != nil {
+		return nil, fmt.Errorf("payload of job %s: %w", id, err)
+	}
+	return bytes.Clone(b), nil
+}
+
+// failures reads the history of a job, oldest first.
+func (s *store) failures(id pawl.ID) ([]pawl.Failure, error) {
+	var all []pawl.Failure
+	c := s.history.Cursor()
+	for k, v := c.Seek(id[:]); bytes.HasPrefix(k, id[:]); k, v = c.Next() {
+		f, err := parseFailure(k, v)
+		if err != nil {
+			return nil, fmt.Errorf("history of job %s: %w", id, err)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// job reads everything about a job and copies it out of the transaction.
+func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
+	record := s.jobs.Get(id[:])
+	if record == nil {
+		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	}
+	e, apart, err := pawl.ParseRecord(bytes.Clone(record))
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", id, err)
+	}
+	if apart != 0 {
+		if e.Payload, err = s.payload(id); err != nil {
+			return nil, err
+		}
+	}
+	if e.Failures != 0 {
+		if e.History, err = s.failures(id); err != nil {
+			return nil, err
+		}
+	}
+	if e.State, err = s.state(e); err != nil {
+		return nil, err
+	}
+	if e.State == pawl.Leased {
+		row, _, err := s.lease(id)
+		if err != nil {
+			return nil, err
+		}
+		e.LeasedSince = row.since
+	}
+	return e, nil
+}
+
+// lease reads the lease of a job; ok is false when it has none.
+func (s *store) lease(id pawl.ID) (row leaseRow, ok bool, err error) {
+	sealed := s.leased.Get(id[:])
+	if sealed == nil {
+		return row, false, nil
+	}
+	row, err = parseLeaseRow(id[:], sealed)
+	return row, err == nil, err
+}
+
+// state finds the one row that says where a job is. The record does not say it,
+// so that leasing and promoting a job need not rewrite the record.
+func (s *store) state(e *pawl.Envelope) (pawl.State, error) {
+	if s.leased.Get(e.ID[:]) != nil {
+		return pawl.Leased, nil
+	}
+	number, ok, err := s.number(e.Queue)
+	if err != nil || !ok {
+		return "", fmt.Errorf("job %s: %w: its queue %q is not in the file", e.ID, pawl.ErrCorrupt, e.Queue)
+	}
+	var buf [2 + pawl.MaxNameBytes + 8]byte
+	if e.Death != nil {
+		if s.failed.Get(failedKey(buf[:0], number, e.Death.At, e.Seq)) != nil {
+			return pawl.Dead, nil
+		}
+	} else {
+		switch {
+		case s.ready.Get(readyKey(buf[:0], number, e)) != nil:
+			return pawl.Ready, nil
+		case s.delayed.Get(delayedKey(buf[:0], e)) != nil:
+			return pawl.Delayed, nil
+		case s.delayed.Get(parkedKey(buf[:0], e)) != nil:
+			return pawl.Parked, nil
+		}
+	}
+	return "", fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)
+}
+
+// Keys in bucketQueues: a number leads to the queue's row, a name to its number.
+const (
+	queueByNumber byte = iota
+	queueByName
+)
+
+func numberKey(b []byte, n queueNumber) []byte {
+	return binary.BigEndian.AppendUint32(append(b, queueByNumber), uint32(n))
+}
+
+func nameKey(b []byte, name string) []byte {
+	return append(append(b, queueByName), name...)
+}
+
+// number finds the number of a queue; ok is false when no job was ever on it.
+func (s *store) number(name string) (n queueNumber, ok bool, err error) {
+	var buf [1 + pawl.MaxNameBytes]byte
+	key := nameKey(buf[:0], name)
+	sealed := s.queues.Get(key)
+	if sealed == nil {
+		return 0, false, nil
+	}
+	b, err := unseal(key, sealed, 4)
+	if err != nil {
+		return 0, false, fmt.Errorf("queue %q: %w", name, err)
+	}
+	return queueNumber(binary.BigEndian.Uint32(b)), true, nil
+}
+
+// queue reads the row of a queue.
+func (s *store) queue(n queueNumber) (*queueRow, error) {
+	var buf [5]byte
+	key := numberKey(buf[:0], n)
+	sealed := s.queues.Get(key)
+	if sealed == nil {
+		return nil, fmt.Errorf("%w: there is no queue of number %d", pawl.ErrCorrupt, n)
+	}
+	row, err := parseQueueRow(key, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("queue of number %d: %w", n, err)
+	}
+	return row, nil
+}
+
+// eachQueue calls fn for every queue in the order of numbers, until it fails.
+func (s *store) eachQueue(fn func(queueNumber, *queueRow) error) error {
+	c := s.queues.Cursor()
+	for k, v := c.Seek([]byte{queueByNumber}); len(k) == 5 && k[0] == queueByNumber; k, v = c.Next() {
+		row, err := parseQueueRow(k, v)
+		if err != nil {
+			return fmt.Errorf("queue of number %d: %w", binary.BigEndian.Uint32(k[1:]), err)
+		}
+		if err := fn(queueNumber(binary.BigEndian.Uint32(k[1:])), row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+)
+
+// One sentinel for each decision that a caller makes; match with errors.Is.
+var (
+	// ErrInvalid matches every [*InvalidError]: the job or setting as given can
+	// never be accepted. Nothing was stored; correct it and call again.
+	ErrInvalid = errors.New("invalid")
+
+	// ErrPayloadTooLarge says that a job's encoded arguments exceed the queue's
+	// limit. Store the data elsewhere and enqueue a reference to it, or raise the
+	// limit of the queue.
+	ErrPayloadTooLarge = errors.New("payload too large")
+
+	// ErrPayloadEncoding says that arguments cannot be turned into MessagePack,
+	// or stored bytes cannot be turned back into the handler's type.
+	ErrPayloadEncoding = errors.New("payload encoding")
+
+	// ErrBatchTooLarge says that one Enqueue has more jobs or bytes than one
+	// commit takes. Nothing was stored; split it.
+	ErrBatchTooLarge = errors.New("batch too large")
+
+	// ErrLeaseLost says that the lease named is no longer the holder of its job:
+	// it expired, or was settled already. Nothing was changed.
+	ErrLeaseLost = errors.New("lease lost")
+
+	// ErrNotAccepted says that the context ended before the operation's
+	// transaction began. Nothing was stored and nothing changed.
+	ErrNotAccepted = errors.New("operation was not accepted")
+
+	// ErrUnknownOutcome says that the commit itself failed after it may have
+	// reached the disk: the operation took effect entirely or not at all, and
+	// only reopening the queue tells which.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+
+	// ErrPoisoned says that the queue refuses all work since an earlier sync to
+	// the disk failed: going on could corrupt the file. Close it, check the disk,
+	// and open a copy of the file.
+	ErrPoisoned = errors.New("queue is poisoned by a failed sync")
+
+	// ErrEmpty is Fetch's answer, where it was asked not to wait any longer.
+	ErrEmpty = errors.New("no job to fetch")
+
+	// ErrClosed says that the queue was closed.
+	ErrClosed = errors.New("queue is closed")
+
+	// ErrNotFound says that no job in the queue has the ID.
+	ErrNotFound = errors.New("no such job")
+
+	// ErrConflict says that the job is in a state in which the operation does
+	// not apply. Nothing was changed.
+	ErrConflict = errors.New("conflicts with the job's state")
+
+	// ErrCorrupt says that stored bytes are not what was written.
+	ErrCorrupt = errors.New("corrupt data")
+)
+
+// InvalidError tells which value was refused and why. It matches [ErrInvalid].
+type InvalidError struct {
+	Field  string // "kind", "queue", "delay", …
+	Reason string // a phrase that follows the field's name
+}
+
+func (e *InvalidError) Error() string { return "invalid " + e.Field + ": " + e.Reason }
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,183 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Kind ties a sort of job to the type of its arguments and to its defaults, so
+// that what is enqueued and what is handled cannot differ by a typo. Make one
+// with [Define], once, usually as a package variable.
+type Kind[T any] struct {
+	name string
+	opts []Option
+}
+
+// Define makes the kind called name. Options given here are the defaults of its
+// jobs. A bad name or option is reported by the first use of the kind, as an
+// [*InvalidError].
+func Define[T any](name string, opts ...Option) *Kind[T] {
+	return &Kind[T]{name: name, opts: opts}
+}
+
+// Name is the name of the kind.
+func (k *Kind[T]) Name() string { return k.name }
+
+// Policy is the kind's policy, nil when it has none. A worker reads it at each
+// failure, so a new build changes it for jobs that are stored already.
+func (k *Kind[T]) Policy() (Policy, error) {
+	d, err := k.defaults()
+	return d.policy, err
+}
+
+// Enqueue stores one job and returns its ID when it is durable. For errors see
+// [Enqueuer]; arguments that cannot be encoded give [ErrPayloadEncoding].
+func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (ID, error) {
+	e, err := k.envelope(payloadLimit(q), args, opts)
+	if err != nil {
+		return ID{}, err
+	}
+	if err := q.Enqueue(ctx, e); err != nil {
+		return ID{}, fmt.Errorf("enqueue %s: %w", k.name, err)
+	}
+	return e.ID, nil
+}
+
+// Envelope prepares a job without storing it, for a batch that one
+// [Enqueuer].Enqueue stores whole.
+func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
+	return k.envelope(DefaultMaxPayload, args, opts)
+}
+
+func (k *Kind[T]) envelope(limit int, args T, opts []Option) (*Envelope, error) {
+	d, err := k.defaults()
+	if err != nil {
+		return nil, err
+	}
+	d.policy = nil // the kind's own is read at the worker
+	d.apply(opts)
+	if d.err != nil {
+		return nil, d.err
+	}
+	if d.policy != nil {
+		s, ok := d.policy.(Strategy)
+		if !ok {
+			return nil, invalid("policy", "%T cannot be stored in a job; use a Strategy, or give it to Define or to the worker", d.policy)
+		}
+		d.env.Policy = &s
+	}
+	if err := d.env.Validate(); err != nil {
+		return nil, err
+	}
+	if d.env.Payload, err = encodePayload(args, limit); err != nil {
+		return nil, fmt.Errorf("arguments of %s: %w", k.name, err)
+	}
+	return &d.env, nil
+}
+
+// defaults applies the options of Define to an empty job.
+func (k *Kind[T]) defaults() (draft, error) {
+	d := draft{env: Envelope{Kind: k.name, MaxRetries: DefaultMaxRetries}}
+	d.apply(k.opts)
+	if d.err == nil {
+		d.err = d.env.Validate()
+	}
+	return d, d.err
+}
+
+// Job returns the job in e with its arguments decoded. Bytes that are not
+// arguments of this kind give [ErrPayloadEncoding].
+func (k *Kind[T]) Job(e *Envelope) (*Job[T], error) {
+	j := &Job[T]{Envelope: e, Attempt: e.Attempt(), Last: e.LastAttempt()}
+	if err := decodePayload(e.Payload, &j.Args); err != nil {
+		return nil, fmt.Errorf("arguments of %s: %w", k.name, err)
+	}
+	return j, nil
+}
+
+// Job is what a handler gets: one run of one job.
+type Job[T any] struct {
+	*Envelope      // to read; changing it changes nothing in the queue
+	Args      T    // the arguments given to Enqueue
+	Attempt   int  // 1 on the first run
+	Last      bool // a failure of this run leaves no retry
+}
+
+// draft is a job while options are applied to it.
+type draft struct {
+	env    Envelope
+	policy Policy
+	err    error
+}
+
+func (d *draft) apply(opts []Option) {
+	for _, opt := range opts {
+		opt(d)
+	}
+}
+
+func (d *draft) refuse(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// Option sets one property of a job; a later one overrides an earlier one.
+type Option func(*draft)
+
+// OnQueue puts the job on a named queue in place of [DefaultQueue].
+func OnQueue(name string) Option {
+	return func(d *draft) {
+		if err := ValidQueue(name); err != nil {
+			d.refuse(err)
+		}
+		d.env.Queue = name
+	}
+}
+
+// MaxRetries sets how often a failed job is retried: it runs at most n+1 times.
+// 0 means one run. The default is [DefaultMaxRetries], the most [MaxMaxRetries].
+func MaxRetries(n int) Option { return func(d *draft) { d.env.MaxRetries = n } }
+
+// Priority sets the rank in its queue: higher runs first, the default is 0. A
+// steady stream of higher ones may starve lower ones.
+func Priority(p int8) Option { return func(d *draft) { d.env.Priority = p } }
+
+// Delay lets the job wait for a time from its acceptance on. It overrides [At].
+func Delay(delay time.Duration) Option {
+	return func(d *draft) { d.env.Delay, d.env.NotBefore = delay, time.Time{} }
+}
+
+// At lets the job wait until t; a time in the past means now. It overrides
+// [Delay].
+func At(t time.Time) Option {
+	return func(d *draft) { d.env.Delay, d.env.NotBefore = 0, t }
+}
+
+// Timeout bounds one run; its context ends then. 0 means the worker's timeout.
+func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout = limit } }
+
+// Backoff sets the policy for retries. On a job it is stored with the job and
+// must be a [Strategy]; on a kind it may be any policy.
+func Backoff(p Policy) Option {
+	return func(d *draft) {
+		if s, ok := p.(Strategy); ok && s.Err() != nil {
+			d.refuse(s.Err())
+		}
+		d.policy = p
+	}
+}
+
+// Header adds a header. The key has 1 to 255 bytes.
+func Header(key, value string) Option {
+	return func(d *draft) {
+		headers := maps.Clone(d.env.Headers)
+		if headers == nil {
+			headers = make(map[string]string)
+		}
+		headers[key] = value
+		d.env.Headers = headers
+	}
+}

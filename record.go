@@ -1,0 +1,363 @@
+package pawl
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// A record is an envelope as bytes:
+//
+//	1 byte   format version
+//	4 bytes  CRC-32C of all that follows, little-endian
+//	rest     a MessagePack array of recordFields values, the payload last
+//
+// The payload comes last so that a reader takes it as a slice of the record. A
+// store may keep a large one apart: then the value is nil and the number before
+// it says how many bytes are elsewhere.
+const (
+	recordVersion = 1
+	recordHeader  = 5
+	recordFields  = 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// recordEncoder is an encoder with its buffer, reused.
+type recordEncoder struct {
+	buf bytes.Buffer
+	enc *msgpack.Encoder
+}
+
+var recordEncoders = sync.Pool{New: func() any {
+	r := new(recordEncoder)
+	r.enc = msgpack.NewEncoder(&r.buf)
+	return r
+}}
+
+// AppendRecord appends e to dst in the form in which it is stored. When apart is
+// not 0 the payload is left out, and apart is its size in bytes. History and Delay
+// are not part of a record.
+func AppendRecord(dst []byte, e *Envelope, apart int) []byte {
+	r := recordEncoders.Get().(*recordEncoder)
+	defer recordEncoders.Put(r)
+	r.buf.Reset()
+	r.envelope(e, apart)
+
+	dst = append(dst, recordVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, checksum(r.buf.Bytes()))
+	return append(dst, r.buf.Bytes()...)
+}
+
+// envelope writes the fields. Writes to a bytes.Buffer do not fail, so the
+// encoder's errors are not looked at.
+func (r *recordEncoder) envelope(e *Envelope, apart int) {
+	r.enc.EncodeArrayLen(recordFields)
+	r.enc.EncodeUint(e.Seq)
+	r.enc.EncodeBytes(e.ID[:])
+	r.enc.EncodeString(e.Kind)
+	r.enc.EncodeString(e.Origin)
+	r.enc.EncodeString(e.Queue)
+	r.time(e.Created)
+	r.time(e.NotBefore)
+	r.enc.EncodeInt(int64(e.Priority))
+	r.enc.EncodeInt(int64(e.MaxRetries))
+	r.enc.EncodeInt(int64(e.Attempts))
+	r.enc.EncodeInt(int64(e.Crashes))
+	r.enc.EncodeInt(int64(e.Failures))
+	r.enc.EncodeInt(int64(e.Timeout))
+	r.strategy(e.Policy)
+	r.headers(e.Headers)
+	r.death(e.Death)
+	r.enc.EncodeInt(int64(apart))
+	if apart != 0 {
+		r.enc.EncodeNil()
+		return
+	}
+	r.enc.EncodeBytesLen(len(e.Payload))
+	r.buf.Write(e.Payload)
+}
+
+// time writes seconds and nanoseconds apart: one number of nanoseconds would wrap
+// in the year 2262.
+func (r *recordEncoder) time(t time.Time) {
+	r.enc.EncodeInt(t.Unix())
+	r.enc.EncodeInt(int64(t.Nanosecond()))
+}
+
+func (r *recordEncoder) strategy(s *Strategy) {
+	if s == nil {
+		r.enc.EncodeNil()
+		return
+	}
+	r.enc.EncodeArrayLen(7)
+	r.enc.EncodeUint(uint64(s.form))
+	r.enc.EncodeInt(int64(s.base))
+	r.enc.EncodeFloat64(s.multiplier)
+	r.enc.EncodeBool(s.capped)
+	r.enc.EncodeInt(int64(s.max))
+	r.enc.EncodeUint(uint64(s.jitter))
+	r.enc.EncodeFloat64(s.fraction)
+}
+
+func (r *recordEncoder) headers(h map[string]string) {
+	if len(h) == 0 {
+		r.enc.EncodeNil()
+		return
+	}
+	keys := make([]string, 0, len(h))
+	for key := range h {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	r.enc.EncodeMapLen(len(h))
+	for _, key := range keys {
+		r.enc.EncodeString(key)
+		r.enc.EncodeString(h[key])
+	}
+}
+
+func (r *recordEncoder) death(d *Death) {
+	if d == nil {
+		r.enc.EncodeNil()
+		return
+	}
+	r.enc.EncodeArrayLen(3)
+	r.enc.EncodeString(string(d.Reason))
+	r.time(d.At)
+}
+
+// ParseRecord reads what [AppendRecord] wrote. Its errors match [ErrCorrupt]. The
+// payload of the result is a part of b, which must not change afterwards. Apart
+// is the size of a payload that the record leaves out, 0 when it is there.
+func ParseRecord(b []byte) (e *Envelope, apart int, err error) {
+	if err := CheckRecord(b); err != nil {
+		return nil, 0, err
+	}
+	body := b[recordHeader:]
+	if err := guard(body); err != nil {
+		return nil, 0, err
+	}
+	r := recordDecoders.Get().(*recordDecoder)
+	defer recordDecoders.Put(r)
+	r.reset(body)
+	e = new(Envelope)
+	apart = r.envelope(e, body)
+	if r.err != nil {
+		return nil, 0, fmt.Errorf("%w: record: %w", ErrCorrupt, r.err)
+	}
+	return e, apart, nil
+}
+
+// CheckRecord checks the version and the checksum of a record without decoding
+// it. Its errors match [ErrCorrupt].
+func CheckRecord(b []byte) error {
+	switch {
+	case len(b) < recordHeader:
+		return fmt.Errorf("%w: a record of %d bytes", ErrCorrupt, len(b))
+	case b[0] != recordVersion:
+		return fmt.Errorf("%w: record of version %d, this build reads version %d", ErrCorrupt, b[0], recordVersion)
+	case binary.LittleEndian.Uint32(b[1:]) != checksum(b[recordHeader:]):
+		return fmt.Errorf("%w: the checksum of a record does not match", ErrCorrupt)
+	}
+	return nil
+}
+
+// recordDecoder reads fields until the first error, which it keeps.
+type recordDecoder struct {
+	src bytes.Reader
+	dec *msgpack.Decoder
+	err error
+}
+
+var recordDecoders = sync.Pool{New: func() any {
+	r := new(recordDecoder)
+	r.dec = msgpack.NewDecoder(&r.src)
+	return r
+}}
+
+func (r *recordDecoder) reset(b []byte) {
+	r.src.Reset(b)
+	r.dec.Reset(&r.src)
+	r.err = nil
+}
+
+func (r *recordDecoder) envelope(e *Envelope, body []byte) (apart int) {
+	if n := r.arrayLen(); r.err == nil && n != recordFields {
+		r.fail(fmt.Errorf("%d fields in place of %d", n, recordFields))
+	}
+	e.Seq = r.uint()
+	r.id(&e.ID)
+	e.Kind = r.string()
+	e.Origin = r.string()
+	e.Queue = r.string()
+	e.Created = r.time()
+	e.NotBefore = r.time()
+	e.Priority = int8(r.int())
+	e.MaxRetries = int(r.int())
+	e.Attempts = int(r.int())
+	e.Crashes = int(r.int())
+	e.Failures = int(r.int())
+	e.Timeout = time.Duration(r.int())
+	e.Policy = r.strategy()
+	e.Headers = r.headers()
+	e.Death = r.death()
+	apart = int(r.int())
+	if min(apart, e.Attempts, e.MaxRetries, e.Crashes, e.Failures) < 0 {
+		r.fail(errors.New("a negative count"))
+	}
+	if size := r.bytesLen(); size >= 0 {
+		e.Payload = body[len(body)-size:]
+	}
+	return apart
+}
+
+func (r *recordDecoder) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *recordDecoder) arrayLen() int {
+	if r.err != nil {
+		return 0
+	}
+	n, err := r.dec.DecodeArrayLen()
+	r.fail(err)
+	return n
+}
+
+// bytesLen reads the length of a binary value, -1 for nil. The guard has seen that
+// the bytes are there.
+func (r *recordDecoder) bytesLen() int {
+	if r.err != nil {
+		return -1
+	}
+	n, err := r.dec.DecodeBytesLen()
+	r.fail(err)
+	return n
+}
+
+func (r *recordDecoder) uint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	n, err := r.dec.DecodeUint64()
+	r.fail(err)
+	return n
+}
+
+func (r *recordDecoder) int() int64 {
+	if r.err != nil {
+		return 0
+	}
+	n, err := r.dec.DecodeInt64()
+	r.fail(err)
+	return n
+}
+
+func (r *recordDecoder) float() float64 {
+	if r.err != nil {
+		return 0
+	}
+	f, err := r.dec.DecodeFloat64()
+	r.fail(err)
+	return f
+}
+
+func (r *recordDecoder) bool() bool {
+	if r.err != nil {
+		return false
+	}
+	b, err := r.dec.DecodeBool()
+	r.fail(err)
+	return b
+}
+
+func (r *recordDecoder) string() string {
+	if r.err != nil {
+		return ""
+	}
+	s, err := r.dec.DecodeString()
+	r.fail(err)
+	return s
+}
+
+func (r *recordDecoder) id(id *ID) {
+	n := r.bytesLen()
+	if r.err == nil && n != len(id) {
+		r.fail(fmt.Errorf("an ID of %d bytes", n))
+	}
+	if r.err == nil {
+		r.fail(r.dec.ReadFull(id[:]))
+	}
+}
+
+func (r *recordDecoder) time() time.Time {
+	seconds, nanos := r.int(), r.int()
+	if r.err == nil && (nanos < 0 || nanos >= 1e9) {
+		r.fail(fmt.Errorf("a time with %d nanoseconds", nanos))
+	}
+	return time.Unix(seconds, nanos)
+}
+
+func (r *recordDecoder) strategy() *Strategy {
+	n := r.arrayLen()
+	if r.err != nil || n == -1 {
+		return nil
+	}
+	if n != 7 {
+		r.fail(fmt.Errorf("a policy of %d fields", n))
+	}
+	s := Strategy{
+		form:       form(r.int()),
+		base:       time.Duration(r.int()),
+		multiplier: r.float(),
+		capped:     r.bool(),
+		max:        time.Duration(r.int()),
+		jitter:     jitter(r.int()),
+		fraction:   r.float(),
+	}.checked()
+	if s.form > formExponential || s.jitter > jitterFull {
+		r.fail(fmt.Errorf("a policy of an unknown form"))
+	}
+	r.fail(s.err)
+	return &s
+}
+
+func (r *recordDecoder) headers() map[string]string {
+	if r.err != nil {
+		return nil
+	}
+	n, err := r.dec.DecodeMapLen()
+	r.fail(err)
+	if r.err != nil || n <= 0 {
+		return nil
+	}
+	h := make(map[string]string, min(n, MaxHeaders))
+	for range n {
+		key := r.string()
+		h[key] = r.string()
+	}
+	return h
+}
+
+func (r *recordDecoder) death() *Death {
+	n := r.arrayLen()
+	if r.err != nil || n == -1 {
+		return nil
+	}
+	if n != 3 {
+		r.fail(fmt.Errorf("a death of %d fields", n))
+	}
+	return &Death{Reason: Reason(r.string()), At: r.time()}
+}

@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Causes with which a handler's context ends; see context.Cause.
+var (
+	// ErrTimeout is the cause at the job's timeout.
+	ErrTimeout = errors.New("the run took longer than its timeout")
+
+	// ErrStopping is the cause when the worker stops.
+	ErrStopping = errors.New("the worker is stopping")
+)
+
+// PanicError is the error of an attempt whose handler panicked.
+type PanicError struct {
+	Value any    // what was given to panic
+	Stack string // of the handler's goroutine
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack) }
+
+// Unwrap returns the value when it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// attempt is one run of one leased job, from the moment its lease comes to the
+// worker until the queue has heard how it ended.
+type attempt struct {
+	*pawl.Lease
+	handler handler
+	cancel  context.CancelCauseFunc
+
+	// claimed goes to whoever settles the job: the return of the handler, or the
+	// worker when it does not wait for that any more.
+	claimed atomic.Bool
+}
+
+// claim reports whether the caller is the one to settle.
+func (a *attempt) claim() bool { return a.claimed.CompareAndSwap(false, true) }
+
+// timeout is that of the job, or the worker's; 0 for none.
+func (a *attempt) timeout(o *Options) time.Duration {
+	if a.Timeout > 0 {
+		return a.Timeout
+	}
+	return o.Timeout
+}
+
+// run calls the handler and turns a panic into an error.
+func (a *attempt) run(ctx context.Context) (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		// A panic, or runtime.Goexit, which recover answers with nil.
+		err = &PanicError{Value: "runtime.Goexit was called", Stack: string(debug.Stack())}
+		if v := recover(); v != nil {
+			err.(*PanicError).Value = v
+		}
+	}()
+	err = a.handler.run(ctx, a.Envelope)
+	returned = true
+	return err
+}

@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// verb is what a worker tells the queue about an attempt.
+type verb uint8
+
+const (
+	ack verb = iota
+	nack
+	abandon
+	release
+	snooze
+	park
+)
+
+// decision is the verb with what it needs.
+type decision struct {
+	verb   verb
+	delay  time.Duration
+	reason pawl.Reason
+	cause  error
+}
+
+// decide says what the result of a run means for its job. Interrupted tells that
+// the run was told to stop before it returned; policy is the one that applies;
+// random is uniform in [0, 1).
+func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, random float64) decision {
+	if err == nil {
+		return decision{verb: ack}
+	}
+	if delay, ok := pawl.SnoozeDelay(err); ok {
+		return decision{verb: snooze, delay: delay}
+	}
+	if pawl.IsPermanent(err) {
+		return decision{verb: abandon, reason: pawl.ReasonPermanent, cause: err}
+	}
+	if interrupted {
+		return decision{verb: release}
+	}
+	if e.LastAttempt() {
+		return decision{verb: abandon, reason: pawl.ReasonExhausted, cause: err}
+	}
+	if delay, ok := pawl.RetryDelay(err); ok {
+		return decision{verb: nack, delay: delay, cause: err}
+	}
+	completed := pawl.NextAttempt(e.Attempts)
+	delay, ok := policy.Delay(pawl.Retry{
+		Completed: completed,
+		Attempt:   pawl.NextAttempt(completed),
+		Err:       err,
+		Random:    random,
+	})
+	if !ok {
+		return decision{verb: abandon, reason: pawl.ReasonPermanent, cause: err}
+	}
+	return decision{verb: nack, delay: max(delay, 0), cause: err}
+}
+
+// policyOf is the policy that applies to a job: its own, its kind's, the worker's.
+func (w *Worker) policyOf(a *attempt) pawl.Policy {
+	switch {
+	case a.Policy != nil:
+		return *a.Policy
+	case a.handler.policy != nil:
+		return a.handler.policy
+	}
+	return w.opts.Policy
+}

@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// beat extends every held lease in one call, three times a lease length, until ctx
+// ends.
+func (s *session) beat(ctx context.Context) {
+	select {
+	case <-s.leased:
+	case <-ctx.Done():
+		return
+	}
+	ticker := time.NewTicker(s.length / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.extend(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *session) extend(ctx context.Context) {
+	held := s.all()
+	if len(held) == 0 {
+		return
+	}
+	byLease := make(map[*pawl.Lease]*attempt, len(held))
+	leases := make([]*pawl.Lease, len(held))
+	for i, a := range held {
+		leases[i], byLease[a.Lease] = a.Lease, a
+	}
+	lost, err := s.w.queue.Extend(ctx, leases...)
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, pawl.ErrClosed) {
+			s.w.opts.Logger.Error("cannot extend leases", "leases", len(leases), "error", err)
+		}
+		return
+	}
+	for _, l := range lost {
+		s.lost(byLease[l])
+	}
+}
+
+// lost stops an attempt whose lease is gone. The job is somebody else's now, so
+// nothing is settled; one that settled while the call was under way is in order.
+func (s *session) lost(a *attempt) {
+	s.mu.Lock()
+	_, held := s.held[a]
+	i := slices.Index(s.waiting, a)
+	if i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	cancel := a.cancel
+	s.mu.Unlock()
+	switch {
+	case i >= 0:
+		if a.claim() {
+			s.forget(a)
+		}
+	case held && cancel != nil && !a.claimed.Load():
+		s.w.opts.Logger.Warn("lease was lost while the handler runs; its context ends",
+			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
+		cancel(pawl.ErrLeaseLost)
+	}
+}

@@ -1,0 +1,33 @@
+package worker
+
+import "time"
+
+// pace says how far ahead to fetch: enough that no slot runs dry during a commit
+// when handlers are short, nothing when they are long.
+type pace struct {
+	handler time.Duration // smoothed time of a handler
+	settle  time.Duration // smoothed time of a settle, thus of a commit
+}
+
+// maxAhead bounds the jobs that wait in a worker.
+const maxAhead = 1024
+
+func (p *pace) ran(d time.Duration)     { p.handler = smooth(p.handler, max(d, time.Microsecond)) }
+func (p *pace) settled(d time.Duration) { p.settle = smooth(p.settle, d) }
+
+// smooth is an exponential moving average that gives the new value an eighth.
+func smooth(old, value time.Duration) time.Duration {
+	if old == 0 {
+		return value
+	}
+	return old + (value-old)/8
+}
+
+// ahead is how many jobs all slots together finish in two commits: one that is
+// under way, and one that fetches.
+func (p *pace) ahead(slots int) int {
+	if p.handler == 0 {
+		return 0
+	}
+	return int(min(2*float64(slots)*float64(p.settle)/float64(p.handler), maxAhead))
+}

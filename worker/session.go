@@ -1,0 +1,363 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// maxUnsettled bounds the jobs that are finished and not settled yet: that many
+// may run again after a crash.
+const maxUnsettled = 1024
+
+// session is one run of a worker, from its start to its return.
+type session struct {
+	w *Worker
+
+	handling     context.Context // of every handler; ends with ErrStopping
+	stopHandling context.CancelCauseFunc
+	settling     context.Context // of every settle
+	stopSettling context.CancelFunc
+
+	open    sync.WaitGroup // one for each attempt that is not settled
+	changed chan struct{}  // capacity 1: the demand may have changed
+	leased  chan struct{}  // closed with the first lease
+
+	mu        sync.Mutex
+	length    time.Duration         // of the leases, once there was one
+	held      map[*attempt]struct{} // all that are not settled
+	waiting   []*attempt            // fetched ahead, in the order in which they start
+	running   int                   // handlers that have not returned, stuck ones included
+	stuck     int                   // of those, the ones whose job was settled without them
+	unsettled int                   // handlers that have returned and whose job is not settled
+	pace      pace
+	asked     int                // idle slots named in the fetch under way
+	endFetch  context.CancelFunc // ends the fetch under way; nil without one
+}
+
+func newSession(ctx context.Context, w *Worker) *session {
+	s := &session{
+		w:       w,
+		changed: make(chan struct{}, 1),
+		leased:  make(chan struct{}),
+		held:    make(map[*attempt]struct{}),
+	}
+	ctx = context.WithoutCancel(ctx) // keeps its values
+	s.handling, s.stopHandling = context.WithCancelCause(ctx)
+	s.settling, s.stopSettling = context.WithCancel(ctx)
+	return s
+}
+
+// work lets feed bring leases until it returns, and then sees all of them settled:
+// in peace when feed found no more, in the steps of a stop when it failed or ctx
+// ends.
+func (s *session) work(ctx context.Context, feed func() error) error {
+	beating, stopBeating := context.WithCancel(s.settling)
+	var heart sync.WaitGroup
+	heart.Go(func() { s.beat(beating) })
+
+	err := feed()
+	if err != nil {
+		s.releaseWaiting()
+	}
+	settled := make(chan struct{})
+	go func() { s.open.Wait(); close(settled) }()
+	if err == nil {
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			err = ctx.Err()
+			s.releaseWaiting()
+		}
+	}
+	if err != nil {
+		s.stop(settled)
+	}
+	stopBeating()
+	heart.Wait()
+	s.stopHandling(ErrStopping)
+	s.stopSettling()
+	return err
+}
+
+// stop gives running handlers Options.Drain to finish, then ends their contexts and
+// gives them Options.StopGrace, then releases the jobs that are left.
+func (s *session) stop(settled <-chan struct{}) {
+	if wait(settled, s.w.opts.Drain) {
+		return
+	}
+	s.stopHandling(ErrStopping)
+	if wait(settled, s.w.opts.StopGrace) {
+		return
+	}
+	for _, a := range s.all() {
+		if a.claim() {
+			s.w.opts.Logger.Warn("handler did not return in time; its job is released",
+				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
+			go s.conclude(a, decision{verb: release})
+		}
+	}
+	if !wait(settled, s.w.opts.StopGrace) {
+		s.stopSettling()
+		<-settled
+	}
+}
+
+func wait(done <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// all are the attempts that are not settled.
+func (s *session) all() []*attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*attempt, 0, len(s.held))
+	for a := range s.held {
+		all = append(all, a)
+	}
+	return all
+}
+
+// releaseWaiting gives back what was fetched ahead and did not start.
+func (s *session) releaseWaiting() {
+	s.mu.Lock()
+	waiting := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, a := range waiting {
+		if a.claim() {
+			go s.conclude(a, decision{verb: release})
+		}
+	}
+}
+
+// fetchOne brings one job, if there is one.
+func (s *session) fetchOne(ctx context.Context) error {
+	leases, err := s.w.queue.Fetch(ctx, pawl.Request{Queues: s.w.opts.Queues, Max: 1, Idle: 1, Wait: pawl.WaitNot})
+	if err != nil {
+		return err
+	}
+	s.deliver(leases)
+	return nil
+}
+
+// fetchUntil brings jobs as there is demand. It returns nil when the queues are as
+// empty as until asks, ctx's error, or that of a queue that is beyond use.
+func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
+	patience := pawl.DefaultStrategy()
+	for failed := 0; ; {
+		r, fetching, err := s.demand(ctx)
+		if err != nil {
+			return err
+		}
+		r.Wait = until
+		leases, err := s.w.queue.Fetch(fetching, r)
+		s.fetchEnded()
+		switch {
+		case err == nil:
+			failed = 0
+			s.deliver(leases)
+		case errors.Is(err, pawl.ErrEmpty):
+			return nil
+		case over(err):
+			return fmt.Errorf("fetch jobs: %w", err)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, pawl.ErrNotAccepted): // the demand changed
+		default:
+			failed++
+			pause := patience.Before(failed+1, rand.Float64())
+			s.w.opts.Logger.Error("cannot fetch jobs; trying again", "in", pause, "error", err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// demand waits until jobs are wanted and says how many.
+func (s *session) demand(ctx context.Context) (pawl.Request, context.Context, error) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		idle := s.idle()
+		ahead := s.pace.ahead(s.w.opts.Concurrency)
+		want := min(idle+ahead-len(s.waiting), maxUnsettled-s.unsettled)
+		if want > 0 && (idle > 0 || len(s.waiting) <= ahead/2) {
+			fetching, end := context.WithCancel(ctx)
+			s.asked, s.endFetch = idle, end
+			s.mu.Unlock()
+			return pawl.Request{Queues: s.w.opts.Queues, Max: want, Idle: idle}, fetching, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+		}
+	}
+	return pawl.Request{}, nil, ctx.Err()
+}
+
+func (s *session) fetchEnded() {
+	s.mu.Lock()
+	s.endFetch()
+	s.endFetch = nil
+	s.mu.Unlock()
+}
+
+// idle is how many slots nothing is there for. The caller holds mu.
+func (s *session) idle() int {
+	return max(0, s.w.opts.Concurrency-s.running-len(s.waiting))
+}
+
+// deliver takes leases in: it parks what nobody handles, and starts as many of the
+// others as there are slots, those that crashed before first, since they were
+// leased for a free slot.
+func (s *session) deliver(leases []*pawl.Lease) {
+	var start []*attempt
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range leases {
+		if s.length == 0 {
+			s.length = l.Length
+			close(s.leased)
+		}
+		h, known := s.w.handlers[l.Kind]
+		a := &attempt{Lease: l, handler: h}
+		s.held[a] = struct{}{}
+		s.open.Add(1)
+		if known {
+			start = append(start, a)
+		} else if a.claim() {
+			s.w.opts.Logger.Warn("no handler for the kind of a job; it is parked until a worker has one",
+				"id", a.ID, "kind", a.Kind, "queue", a.Queue)
+			go s.conclude(a, decision{verb: park})
+		}
+	}
+	slices.SortStableFunc(start, func(a, b *attempt) int { return min(b.Crashes, 1) - min(a.Crashes, 1) })
+	s.waiting = append(s.waiting, start...)
+	s.startWaiting()
+}
+
+// startWaiting gives free slots to attempts that wait. The caller holds mu.
+func (s *session) startWaiting() {
+	for len(s.waiting) > 0 && s.running < s.w.opts.Concurrency && s.unsettled < maxUnsettled {
+		a := s.waiting[0]
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		s.running++
+		var ctx context.Context
+		ctx, a.cancel = context.WithCancelCause(s.handling)
+		go s.run(ctx, a)
+	}
+}
+
+// run is the goroutine of one attempt: it runs the handler in a slot, frees the
+// slot, decides, and settles.
+func (s *session) run(ctx context.Context, a *attempt) {
+	began := time.Now()
+	if limit := a.timeout(&s.w.opts); limit > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeoutCause(ctx, limit, ErrTimeout)
+		defer end()
+		watchdog := time.AfterFunc(limit+s.w.opts.HungGrace, func() { s.giveUp(a, limit) })
+		defer watchdog.Stop()
+	}
+	err := a.run(ctx)
+	cause := context.Cause(ctx)
+	a.cancel(nil)
+	mine := a.claim()
+	s.slotFree(mine, time.Since(began))
+	if !mine {
+		return
+	}
+	if err != nil && errors.Is(cause, ErrTimeout) {
+		err = fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	s.conclude(a, s.decide(a, err, errors.Is(cause, ErrStopping)))
+	s.mu.Lock()
+	s.unsettled--
+	s.startWaiting()
+	s.mu.Unlock()
+	s.demandChanged()
+}
+
+// slotFree hands the slot of a handler that returned to the next attempt. Mine is
+// false when the job was settled without waiting for the handler.
+func (s *session) slotFree(mine bool, took time.Duration) {
+	s.mu.Lock()
+	s.running--
+	if mine {
+		s.unsettled++
+		s.pace.ran(took)
+	} else {
+		s.stuck--
+	}
+	s.startWaiting()
+	if s.endFetch != nil && s.asked == 0 && s.idle() > 0 {
+		s.endFetch() // ask again: jobs that crashed want an idle slot
+	}
+	s.mu.Unlock()
+	s.demandChanged()
+}
+
+func (s *session) demandChanged() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// giveUp fails the attempt of a handler that ignores its timeout. The slot stays
+// taken.
+func (s *session) giveUp(a *attempt, limit time.Duration) {
+	if !a.claim() {
+		return
+	}
+	s.mu.Lock()
+	s.stuck++
+	stuck := s.stuck
+	s.mu.Unlock()
+	s.w.opts.Logger.Error("handler ignores the end of its context; its attempt counts as failed and its slot stays taken until it returns",
+		"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "timeout", limit, "stuck", stuck)
+	s.conclude(a, s.decide(a, fmt.Errorf("%w of %v and did not return", ErrTimeout, limit), false))
+}
+
+// decide is the decision about a result, and the log line about a failure.
+func (s *session) decide(a *attempt, err error, interrupted bool) decision {
+	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
+	if d.verb == nack {
+		s.w.opts.Logger.Warn("attempt failed", "id", a.ID, "kind", a.Kind,
+			"attempt", a.Attempt(), "of", a.MaxRetries+1, "retry_in", d.delay, "error", d.cause)
+	}
+	return d
+}
+
+// conclude settles a claimed attempt and forgets it.
+func (s *session) conclude(a *attempt, d decision) {
+	began := time.Now()
+	s.w.settle(s.settling, a, d)
+	s.mu.Lock()
+	s.pace.settled(time.Since(began))
+	s.mu.Unlock()
+	s.forget(a)
+}
+
+func (s *session) forget(a *attempt) {
+	s.mu.Lock()
+	delete(s.held, a)
+	s.mu.Unlock()
+	s.open.Done()
+}
