@@ -1,0 +1,220 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// openTest opens a queue in a folder of the test. At the end of the test the queue
+// is closed and its file checked, so no test leaves a broken one unnoticed.
+func openTest(t *testing.T, opts *Options) *Queue {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "jobs.db"), opts)
+}
+
+// openAt is openTest for a file that an earlier queue of the test may have left.
+func openAt(t *testing.T, path string, opts *Options) *Queue {
+	t.Helper()
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	q, err := Open(path, &o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, q.Close())
+		checkFile(t, path)
+	})
+	return q
+}
+
+// checkFile requires that the file at path keeps every invariant of its format.
+func checkFile(t *testing.T, path string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			return fmt.Errorf("bbolt: %w", err)
+		}
+		s, err := openStore(tx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(s.violations()...)
+	}))
+}
+
+// violations compares every row with every other: each job is in exactly one state
+// and its row is the one that its record asks for; rows, payloads and histories
+// belong to a job; the counts are those of a full scan.
+func (s *store) violations() (found []error) {
+	wrong := func(format string, args ...any) { found = append(found, fmt.Errorf(format, args...)) }
+	states := make(map[pawl.ID][]pawl.State)
+	counts := make(map[string]*Counts)
+	queues := make(map[queueNumber]string)
+	err := s.eachQueue(func(n queueNumber, row *queueRow) error {
+		counts[row.name], queues[n] = new(Counts), row.name
+		if number, ok, err := s.number(row.name); err != nil || !ok || number != n {
+			wrong("queue %q has number %d, its name leads to %d (%v)", row.name, n, number, err)
+		}
+		return nil
+	})
+	if err != nil {
+		wrong("queues: %w", err)
+	}
+	flagsOf := make(map[pawl.ID]flags)
+	scan := func(b *bbolt.Bucket, state func(k []byte) pawl.State) {
+		c := b.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			id, err := rowID(state(k), k, v)
+			if err != nil {
+				wrong("row %x: %w", k, err)
+				continue
+			}
+			states[id] = append(states[id], state(k))
+			switch state(k) {
+			case pawl.Leased:
+				row, err := parseLeaseRow(k, v)
+				if err != nil {
+					wrong("lease %x: %w", k, err)
+				}
+				flagsOf[id] = row.flags
+			case pawl.Delayed, pawl.Parked:
+				row, _ := parseDelayedRow(k, v)
+				flagsOf[id] = row.flags
+				if e, err := s.record(id); err == nil {
+					n, _, _ := s.number(e.Queue)
+					if !bytes.Equal(row.ready, readyKey(nil, n, e.Envelope)) {
+						wrong("job %s would be promoted to the wrong place", id)
+					}
+				}
+			default:
+				row, _ := parseIndexRow(k, v)
+				flagsOf[id] = row.flags
+			}
+		}
+	}
+	scan(s.ready, func([]byte) pawl.State { return pawl.Ready })
+	scan(s.delayed, func(k []byte) pawl.State {
+		if k[0] == waitsForKind {
+			return pawl.Parked
+		}
+		return pawl.Delayed
+	})
+	scan(s.leased, func([]byte) pawl.State { return pawl.Leased })
+	scan(s.failed, func([]byte) pawl.State { return pawl.Dead })
+
+	c := s.jobs.Cursor()
+	for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		id := pawl.ID(k)
+		in := states[id]
+		delete(states, id)
+		if len(in) != 1 {
+			wrong("job %s is in the states %v", id, in)
+			continue
+		}
+		e, err := s.job(id)
+		if err != nil {
+			wrong("%w", err)
+			continue
+		}
+		if e.State != in[0] {
+			wrong("job %s is %s, its record leads to %s", id, in[0], e.State)
+		}
+		if n := counts[e.Queue]; n != nil {
+			*n.of(in[0])++
+		}
+		j, _ := s.record(id)
+		if flagsOf[id] != j.flags() {
+			wrong("job %s has flags %b in its row, %b in its record", id, flagsOf[id], j.flags())
+		}
+	}
+	for id, in := range states {
+		wrong("a %v row leads to job %s, which is not there", in, id)
+	}
+	for _, b := range []*bbolt.Bucket{s.payloads, s.history} {
+		c := b.Cursor()
+		for k, _ := c.First(); k != nil; k, _ = c.Next() {
+			if s.jobs.Get(k[:16]) == nil {
+				wrong("row %x belongs to no job", k)
+			}
+		}
+	}
+	_ = s.eachQueue(func(_ queueNumber, row *queueRow) error {
+		if row.counts != *counts[row.name] {
+			wrong("queue %q counts %+v, a scan finds %+v", row.name, row.counts, *counts[row.name])
+		}
+		return nil
+	})
+	return found
+}
+
+// of is the count of one state.
+func (c *Counts) of(state pawl.State) *int {
+	return map[pawl.State]*int{
+		pawl.Ready: &c.Ready, pawl.Delayed: &c.Delayed, pawl.Parked: &c.Parked,
+		pawl.Leased: &c.Leased, pawl.Dead: &c.Dead,
+	}[state]
+}
+
+// add enqueues a job of kind "k" and returns it.
+func add(t *testing.T, q *Queue, change func(*pawl.Envelope)) *pawl.Envelope {
+	t.Helper()
+	e := &pawl.Envelope{Kind: "k", MaxRetries: 3, Payload: []byte("payload")}
+	if change != nil {
+		change(e)
+	}
+	require.NoError(t, q.Enqueue(context.Background(), e))
+	return e
+}
+
+// fetch leases up to n jobs that may all start at once, and does not wait.
+func fetch(t *testing.T, q *Queue, n int, queues ...string) []*pawl.Lease {
+	t.Helper()
+	leases, err := q.Fetch(context.Background(), pawl.Request{Queues: queues, Max: n, Idle: n, Wait: pawl.WaitNot})
+	if errors.Is(err, pawl.ErrEmpty) {
+		return nil
+	}
+	require.NoError(t, err)
+	return leases
+}
+
+// find reads a job back; nil when it is gone.
+func find(t *testing.T, q *Queue, id pawl.ID) *pawl.Envelope {
+	t.Helper()
+	e, err := q.Job(context.Background(), id)
+	if errors.Is(err, pawl.ErrNotFound) {
+		return nil
+	}
+	require.NoError(t, err)
+	return e
+}
+
+// countsOf are the counts of one queue.
+func countsOf(t *testing.T, q *Queue, name string) Counts {
+	t.Helper()
+	stats, err := q.Stats(context.Background())
+	require.NoError(t, err)
+	for _, row := range stats.Queues {
+		if row.Name == name {
+			return row.Counts
+		}
+	}
+	return Counts{}
+}
+
