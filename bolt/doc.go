@@ -30,7 +30,7 @@
 // A sync that fails leaves the outcome of its commit unknown
 // ([pawl.ErrUnknownOutcome]) and poisons the queue ([pawl.ErrPoisoned]): after it
 // the operating system may show pages that the disk does not have. A write that
-// fails, as on a full disk ([ErrFull]), changes nothing, and the queue goes on.
+// fails, as on a full disk ([ErrDisk]), changes nothing, and the queue goes on.
 //
 // # Limits
 //

@@ -99,10 +99,7 @@ func (r *runner) run(ctx context.Context) (failed bool, err error) {
 	if err := os.MkdirAll(r.state, 0o700); err != nil {
 		return false, err
 	}
-	q, err := bolt.Open(filepath.Join(r.state, "queue.db"), &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // being killed is this program's daily life, not the fault of a file
-		Logger:     hclog.NewNullLogger(),
-	})
+	q, err := r.openQueue()
 	if err != nil {
 		return false, err
 	}
@@ -137,6 +134,13 @@ func (r *runner) run(ctx context.Context) (failed bool, err error) {
 	}
 	fmt.Fprintf(r.stdout, "%d files in %s\n", len(sums.byPath), r.manifestPath())
 	return r.report(ctx, q, p, nil)
+}
+
+func (r *runner) openQueue() (*bolt.Queue, error) {
+	return bolt.Open(filepath.Join(r.state, "queue.db"), &bolt.Options{
+		MaxCrashes: bolt.NoMaxCrashes, // being killed is this program's daily life, not the fault of a file
+		Logger:     hclog.NewNullLogger(),
+	})
 }
 
 // finished reports whether the manifest is there and no job is left, such as one

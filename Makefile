@@ -1,0 +1,48 @@
+# Every target works on a machine that has Go and nothing else, but for race, which
+# needs a C compiler.
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: all fmt vet lint imports tidy test race fuzz bench quickstart checksum
+
+all: fmt vet lint imports tidy test
+
+fmt: ## no file that gofmt would change
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
+
+vet:
+	go vet ./...
+
+lint:
+	go run $(STATICCHECK) ./...
+
+imports: ## the direction of imports
+	sh .ci/imports
+
+tidy: ## go.mod and go.sum are as go mod tidy leaves them
+	go mod tidy -diff
+
+test:
+	go test ./...
+
+race:
+	go test -race -shuffle=on ./...
+
+FUZZTIME = 20s
+fuzz: ## every fuzz target for FUZZTIME
+	@for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+quickstart:
+	go run ./examples/quickstart
+
+checksum: ## the sums of the library's own source, checked by sha256sum
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+	go run ./examples/checksum -state "$$state" bolt && \
+	sha256sum -c --quiet --strict "$$state/manifest.sha256"

@@ -1,0 +1,138 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/worker"
+)
+
+type Welcome struct{ To string }
+
+var SendWelcome = pawl.Define[Welcome]("mail.welcome", pawl.MaxRetries(5),
+	pawl.Backoff(pawl.Exponential(5*time.Second, 2).Cap(5*time.Minute).Jitter(0.15)))
+
+func Example() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	q, err := bolt.Open("jobs.db", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	id, err := SendWelcome.Enqueue(ctx, q, Welcome{To: "ada@example.com"}, pawl.Delay(time.Minute))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("enqueued", id) // it is on the disk
+
+	w := worker.New(q, &worker.Options{Concurrency: 16})
+	worker.Handle(w, SendWelcome, func(ctx context.Context, job *pawl.Job[Welcome]) error {
+		return send(ctx, job.Args.To) // job.Attempt is 1 on the first run
+	})
+	if err := w.Run(ctx); err != nil { // blocks; stops cleanly when ctx ends
+		log.Fatal(err)
+	}
+}
+
+func send(context.Context, string) error { return nil }
+
+var errGone = errors.New("gone")
+
+// What a handler returns decides what happens to its job.
+func ExamplePermanent() {
+	handler := func(ctx context.Context, job *pawl.Job[Welcome]) error {
+		err := send(ctx, job.Args.To)
+		switch {
+		case errors.Is(err, errGone):
+			return pawl.Permanent(err) // to the dead letters now
+		case errors.Is(err, context.DeadlineExceeded):
+			return pawl.RetryAfter(time.Hour, err) // a failed attempt; the next one in an hour
+		case time.Now().Weekday() == time.Sunday:
+			return pawl.Snooze(24 * time.Hour) // not a failure; come back tomorrow
+		}
+		return err // nil: done; an error: retried by the policy
+	}
+	fmt.Println(handler != nil)
+	// Output: true
+}
+
+// A batch is stored whole or not at all, in one commit.
+func ExampleKind_Envelope() {
+	ctx := context.Background()
+	dir, _ := os.MkdirTemp("", "pawl-*")
+	defer os.RemoveAll(dir)
+	q, err := bolt.Open(filepath.Join(dir, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	var batch []*pawl.Envelope
+	for _, to := range []string{"ada@example.com", "grace@example.com"} {
+		job, err := SendWelcome.Envelope(Welcome{To: to}, pawl.Priority(10))
+		if err != nil {
+			log.Fatal(err)
+		}
+		batch = append(batch, job)
+	}
+	err = q.Enqueue(ctx, batch...)
+
+	stats, _ := q.Stats(ctx)
+	fmt.Println(err, stats.Queues[0].Ready)
+	// Output: <nil> 2
+}
+
+// Dead letters stay until somebody looks after them.
+func Example_deadLetters() {
+	ctx := context.Background()
+	dir, _ := os.MkdirTemp("", "pawl-*")
+	defer os.RemoveAll(dir)
+	q, err := bolt.Open(filepath.Join(dir, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	for job, err := range dlq.List(ctx, q, pawl.Filter{Kind: "mail.welcome"}) {
+		if err != nil {
+			log.Print(err) // a damaged one; the list goes on
+			continue
+		}
+		last := job.History[len(job.History)-1]
+		fmt.Println(job.ID, job.Death.Reason, job.Attempts, last.Error)
+	}
+	n, err := dlq.RetryAll(ctx, q, nil, pawl.Filter{Kind: "mail.welcome"})
+	fmt.Println(n, err)
+	// Output: 0 <nil>
+}
+
+// Three settings that serve well.
+func ExampleExponential() {
+	// Money: patient, and never in step with the other side's recovery.
+	careful := []pawl.Option{pawl.MaxRetries(5),
+		pawl.Backoff(pawl.Exponential(time.Second, 2).Cap(time.Minute).FullJitter())}
+
+	// Something a person waits for: soon or not at all.
+	quick := []pawl.Option{pawl.MaxRetries(2),
+		pawl.Backoff(pawl.Exponential(100*time.Millisecond, 2).Cap(5 * time.Second).FullJitter())}
+
+	// One shot.
+	once := []pawl.Option{pawl.MaxRetries(0)}
+
+	fmt.Println(len(careful), len(quick), len(once))
+	// Output: 2 2 1
+}
