@@ -14,18 +14,34 @@ const maxDepth = 32
 // declared lengths, so five hostile bytes make it ask for 34 GB, recurses without
 // a bound, and ignores what trails.
 func guard(b []byte) error {
-	end, err := skip(b, 0, 0)
+	_, err := scan(b)
+	return err
+}
+
+// scan is guard, and returns where in b an extension has data that begin like a
+// map. Where that decoder expects a map it takes an extension too: it skips the
+// header and reads a map out of the data, which nobody has checked. A decoder
+// must not read a code at these offsets, which are in ascending order.
+func scan(b []byte) (posing []int, err error) {
+	s := scanner{b: b}
+	end, err := s.skip(0, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if end != len(b) {
-		return fmt.Errorf("%w: %d bytes after the end of a MessagePack value", ErrCorrupt, len(b)-end)
+		return nil, fmt.Errorf("%w: %d bytes after the end of a MessagePack value", ErrCorrupt, len(b)-end)
 	}
-	return nil
+	return s.posing, nil
+}
+
+type scanner struct {
+	b      []byte
+	posing []int
 }
 
 // skip returns the offset behind the value that starts at b[at].
-func skip(b []byte, at, depth int) (int, error) {
+func (s *scanner) skip(at, depth int) (int, error) {
+	b := s.b
 	if depth > maxDepth {
 		return 0, fmt.Errorf("%w: MessagePack nested deeper than %d levels", ErrCorrupt, maxDepth)
 	}
@@ -38,9 +54,9 @@ func skip(b []byte, at, depth int) (int, error) {
 	case code <= 0x7f || code >= 0xe0: // small integers
 		return at, nil
 	case code <= 0x8f:
-		return skipMany(b, at, 2*uint64(code&0x0f), depth)
+		return s.skipMany(at, 2*uint64(code&0x0f), depth)
 	case code <= 0x9f:
-		return skipMany(b, at, uint64(code&0x0f), depth)
+		return s.skipMany(at, uint64(code&0x0f), depth)
 	case code <= 0xbf:
 		return advance(b, at, uint64(code&0x1f))
 	}
@@ -56,7 +72,7 @@ func skip(b []byte, at, depth int) (int, error) {
 	case 0xcb, 0xcf, 0xd3:
 		return advance(b, at, 8)
 	case 0xd4, 0xd5, 0xd6, 0xd7, 0xd8: // fixed extensions: a type byte and 1 to 16 bytes
-		return advance(b, at, 1+uint64(1)<<(code-0xd4))
+		return s.extension(at, 1<<(code-0xd4))
 	case 0xc4, 0xc5, 0xc6, 0xd9, 0xda, 0xdb: // binary and strings
 		width := 1 << ((code - 0xc4) % 3)
 		if code >= 0xd9 {
@@ -72,7 +88,7 @@ func skip(b []byte, at, depth int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		return advance(b, at, n+1)
+		return s.extension(at, n)
 	case 0xdc, 0xdd, 0xde, 0xdf: // arrays and maps
 		n, at, err := length(b, at, 2<<(code&1))
 		if err != nil {
@@ -81,23 +97,43 @@ func skip(b []byte, at, depth int) (int, error) {
 		if code >= 0xde {
 			n *= 2
 		}
-		return skipMany(b, at, n, depth)
+		return s.skipMany(at, n, depth)
 	}
 	return 0, fmt.Errorf("%w: MessagePack code %#x", ErrCorrupt, code)
 }
 
 // skipMany passes n values, each of at least one byte.
-func skipMany(b []byte, at int, n uint64, depth int) (int, error) {
-	if n > uint64(len(b)-at) {
+func (s *scanner) skipMany(at int, n uint64, depth int) (int, error) {
+	if n > uint64(len(s.b)-at) {
 		return 0, errTruncated
 	}
 	var err error
 	for ; n > 0; n-- {
-		if at, err = skip(b, at, depth+1); err != nil {
+		if at, err = s.skip(at, depth+1); err != nil {
 			return 0, err
 		}
 	}
 	return at, nil
+}
+
+// extension passes a type byte and n bytes of data. One byte is read as a code by
+// those who mean the extension, too, so it cannot be kept from the decoder: as an
+// empty or small map it leads to values that were checked, as the head of a larger
+// one it is refused.
+func (s *scanner) extension(at int, n uint64) (int, error) {
+	end, err := advance(s.b, at, n+1)
+	if err != nil || n == 0 {
+		return end, err
+	}
+	code := s.b[at+1]
+	long := code == 0xde || code == 0xdf
+	switch {
+	case n == 1 && long:
+		return 0, fmt.Errorf("%w: MessagePack extension with the data %#x", ErrCorrupt, code)
+	case n > 1 && (long || code&0xf0 == 0x80):
+		s.posing = append(s.posing, at+1)
+	}
+	return end, nil
 }
 
 func advance(b []byte, at int, n uint64) (int, error) {

@@ -3,6 +3,7 @@ package pawl
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -16,9 +17,11 @@ func payloadLimit(q Enqueuer) int {
 }
 
 // encodePayload turns arguments into MessagePack. The writer refuses to grow past
-// the limit, which also ends the endless walk through a value that contains
-// itself.
+// the limit.
 func encodePayload(args any, limit int) ([]byte, error) {
+	if endless(args, limit) {
+		return nil, fmt.Errorf("%w: %T contains itself, or nests deeper than %d levels", ErrPayloadEncoding, args, maxLevels)
+	}
 	w := limitedBuffer{limit: limit}
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
@@ -37,15 +40,44 @@ func encodePayload(args any, limit int) ([]byte, error) {
 
 // decodePayload is the inverse of encodePayload. The bytes may come from a file
 // that anybody wrote.
-func decodePayload(b []byte, args any) error {
-	if err := guard(b); err != nil {
+//
+// The decoder is not that of msgpack.Unmarshal, which leaves a goroutine behind
+// for each type that has a pointer or a map in it. It panics over a nil in place
+// of a time.Time and over a list as a key, which are just other bytes that do not
+// fit.
+func decodePayload(b []byte, args any) (err error) {
+	posing, err := scan(b)
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
 	}
-	if err := msgpack.Unmarshal(b, args); err != nil {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: panic: %v", ErrPayloadEncoding, p)
+		}
+	}()
+	r := payloadReader{bytes.NewReader(b), posing}
+	if err := msgpack.NewDecoder(&r).Decode(args); err != nil {
 		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
 	}
 	return nil
 }
+
+// payloadReader keeps a decoder out of extensions whose data pose as a map; see
+// [scan]. A decoder reads codes byte by byte, and the data of an extension whole.
+type payloadReader struct {
+	*bytes.Reader
+	posing []int
+}
+
+func (r *payloadReader) ReadByte() (byte, error) {
+	at := int(r.Size()) - r.Len()
+	if _, found := slices.BinarySearch(r.posing, at); found {
+		return 0, errExtension
+	}
+	return r.Reader.ReadByte()
+}
+
+var errExtension = fmt.Errorf("%w: an extension in place of a map", ErrCorrupt)
 
 // limitedBuffer is a bytes.Buffer that stops at a limit.
 type limitedBuffer struct {

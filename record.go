@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // A record is an envelope as bytes:
@@ -202,20 +204,21 @@ func (r *recordDecoder) envelope(e *Envelope, body []byte) (apart int) {
 	e.Queue = r.string()
 	e.Created = r.time()
 	e.NotBefore = r.time()
-	e.Priority = int8(r.int())
-	e.MaxRetries = int(r.int())
-	e.Attempts = int(r.int())
-	e.Crashes = int(r.int())
-	e.Failures = int(r.int())
+	e.Priority = int8(r.within(math.MinInt8, math.MaxInt8))
+	e.MaxRetries = r.count()
+	e.Attempts = r.count()
+	e.Crashes = r.count()
+	e.Failures = r.count()
 	e.Timeout = time.Duration(r.int())
 	e.Policy = r.strategy()
 	e.Headers = r.headers()
 	e.Death = r.death()
-	apart = int(r.int())
-	if min(apart, e.Attempts, e.MaxRetries, e.Crashes, e.Failures) < 0 {
-		r.fail(errors.New("a negative count"))
+	apart = r.count()
+	size := r.bytesLen()
+	if r.err == nil && (size < 0) != (apart != 0) {
+		r.fail(errors.New("the payload is neither here nor apart, or both"))
 	}
-	if size := r.bytesLen(); size >= 0 {
+	if size >= 0 {
 		e.Payload = body[len(body)-size:]
 	}
 	return apart
@@ -264,6 +267,17 @@ func (r *recordDecoder) int() int64 {
 	r.fail(err)
 	return n
 }
+
+// within reads an integer from low to high.
+func (r *recordDecoder) within(low, high int64) int64 {
+	n := r.int()
+	if r.err == nil && (n < low || n > high) {
+		r.fail(fmt.Errorf("%d where a number from %d to %d belongs", n, low, high))
+	}
+	return n
+}
+
+func (r *recordDecoder) count() int { return int(r.within(0, math.MaxInt)) }
 
 func (r *recordDecoder) float() float64 {
 	if r.err != nil {
@@ -319,23 +333,26 @@ func (r *recordDecoder) strategy() *Strategy {
 		r.fail(fmt.Errorf("a policy of %d fields", n))
 	}
 	s := Strategy{
-		form:       form(r.int()),
+		form:       form(r.within(0, int64(formExponential))),
 		base:       time.Duration(r.int()),
 		multiplier: r.float(),
 		capped:     r.bool(),
 		max:        time.Duration(r.int()),
-		jitter:     jitter(r.int()),
+		jitter:     jitter(r.within(0, int64(jitterFull))),
 		fraction:   r.float(),
 	}.checked()
-	if s.form > formExponential || s.jitter > jitterFull {
-		r.fail(fmt.Errorf("a policy of an unknown form"))
-	}
 	r.fail(s.err)
 	return &s
 }
 
 func (r *recordDecoder) headers() map[string]string {
 	if r.err != nil {
+		return nil
+	}
+	// DecodeMapLen takes an extension too and reads on inside its data, where the
+	// guard has not looked.
+	if code, err := r.dec.PeekCode(); err == nil && msgpcode.IsExt(code) {
+		r.fail(errors.New("headers in an extension"))
 		return nil
 	}
 	n, err := r.dec.DecodeMapLen()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -46,30 +47,32 @@ func (a *allowance) use(l lane) {
 }
 
 // pick chooses up to r.Max ready jobs, in order; queues take turns from the one
-// numbered turn on.
-func (t *txn) pick(r *pawl.Request, turn int, allow allowance) ([]pick, error) {
+// numbered turn on. Next is the turn behind the last job chosen.
+func (t *txn) pick(r *pawl.Request, turn int, allow allowance) (picks []pick, next int, err error) {
 	var sources []*source
+	var opened []queueNumber // a queue may be named twice
 	for _, name := range r.Queues {
 		n, ok, err := t.number(name)
 		if err != nil {
-			return nil, err
+			return nil, turn, err
 		}
-		if ok {
+		if ok && !slices.Contains(opened, n) {
+			opened = append(opened, n)
 			sources = append(sources, openSource(t, n))
 		}
 	}
-	var picks []pick
+	next = turn
 	for dry := 0; len(picks) < r.Max && dry < len(sources); turn++ {
 		p, ok := sources[turn%len(sources)].take(t, allow)
 		if !ok {
 			dry++
 			continue
 		}
-		dry = 0
+		dry, next = 0, turn+1
 		allow.use(p.lane)
 		picks = append(picks, p)
 	}
-	return picks, nil
+	return picks, next, nil
 }
 
 // source is the ready jobs of one queue: its lanes, merged by their order.

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -18,18 +20,29 @@ import (
 
 // openFile opens the file at path to write to, and creates it when there is none.
 func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
+	if path == "" {
+		return nil, &pawl.InvalidError{Field: "path", Reason: "is empty"}
+	}
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = createFile(path)
 	}
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
-	return openDB(path, &bbolt.Options{
+	db, err := openDB(path, &bbolt.Options{
 		Timeout:        lockTimeout,
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
 }
 
 // createFile makes an empty queue at path, so that a crash leaves either no file
@@ -38,16 +51,20 @@ func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
 //  1. make the file under a temporary name; a crash leaves that name, which
 //     nobody opens
 //  2. link it to path, which fails when another process was faster
-//  3. sync the folder; a crash before may take the name with it, and nothing was
-//     stored in the queue yet
+//  3. whoever opens it syncs the folder before it stores anything; a crash before
+//     may take the name with it, and an empty queue
 func createFile(path string) (err error) {
-	folder, name := filepath.Split(filepath.Clean(path))
-	if folder == "" {
-		folder = "."
-	}
-	f, err := os.CreateTemp(folder, "."+name+".new-*")
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, ".pawl-new-*")
 	if err != nil {
-		return err
+		var p *fs.PathError // names the temporary file
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("create the file in folder %s: %w; make the folder first", folder, err)
+		}
+		return fmt.Errorf("create the file in folder %s: %w", folder, err)
 	}
 	temp := f.Name()
 	defer func() { err = errors.Join(err, ignoreNotExist(os.Remove(temp))) }()
@@ -62,11 +79,9 @@ func createFile(path string) (err error) {
 		if _, exists := os.Lstat(path); exists == nil {
 			return nil
 		}
-		if err := os.Rename(temp, path); err != nil {
-			return err
-		}
+		return os.Rename(temp, path)
 	}
-	return syncFolder(folder)
+	return nil
 }
 
 func ignoreNotExist(err error) error {
@@ -97,24 +112,43 @@ func initFile(path string) (err error) {
 	})
 }
 
+// syncFolder makes the names in a folder durable, as far as the system and the file
+// system have that and let us.
 func syncFolder(folder string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	f, err := os.Open(folder)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	defer f.Close()
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
 }
 
 // openDB looks at the file, opens it, and checks that it is a queue.
 func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
-	if err := inspectFile(path); err != nil {
-		return nil, err
+	if err := inspectPath(path); err != nil {
+		return nil, advise(err)
 	}
 	var file *os.File
 	o.OpenFile = func(name string, flag int, mode fs.FileMode) (*os.File, error) {
-		var err error
-		file, err = os.OpenFile(name, flag&^os.O_CREATE, mode)
-		return file, err
+		f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
+		if err != nil {
+			return nil, advise(err)
+		}
+		if err := inspectFile(f); err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+		file = f
+		return f, nil
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -128,8 +162,6 @@ func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, fmt.Errorf("%w%s; stop it, or open another file", ErrLocked, lockHolder(path))
-	case errors.Is(err, fs.ErrPermission) || isReadOnlyDisk(err):
-		return nil, fmt.Errorf("%w; the queue must be able to write to its file: check the owner, the mode and the mount", err)
 	case err != nil:
 		return nil, err
 	}
@@ -138,6 +170,17 @@ func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// advise adds to an error of the file system what can be done about it.
+func advise(err error) error {
+	switch {
+	case isReadOnlyDisk(err):
+		return fmt.Errorf("%w; a queue must be able to write to its file: choose another place, or only read it with OpenReader", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; check the owner and the mode of the file and of its folder", err)
+	}
+	return err
 }
 
 func checkFormat(tx *bbolt.Tx) error {

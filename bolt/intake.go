@@ -88,7 +88,11 @@ func (c *call) wait(ctx context.Context, in *intake) error {
 }
 
 func notAccepted(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", pawl.ErrNotAccepted, context.Cause(ctx))
+	err := fmt.Errorf("%w: %w", pawl.ErrNotAccepted, ctx.Err())
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
 }
 
 func (in *intake) ring() {
@@ -170,7 +174,7 @@ func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fet
 	for _, line := range []*[]*call{&in.settles, &in.others} {
 		n := 0
 		for _, c := range *line {
-			if len(group) >= maxGroup || len(group) > 0 && bytes+c.bytes > maxGroupBytes {
+			if len(group) >= maxGroup || bytes > 0 && bytes+c.bytes > maxGroupBytes {
 				break
 			}
 			n++

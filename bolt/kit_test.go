@@ -3,10 +3,13 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -94,6 +97,9 @@ func (s *store) violations() (found []error) {
 					wrong("lease %x: %w", k, err)
 				}
 				flagsOf[id] = row.flags
+				if e, err := s.record(id); err == nil && queues[row.queue] != e.Queue {
+					wrong("the lease of job %s counts for queue %q, the job is in %q", id, queues[row.queue], e.Queue)
+				}
 			case pawl.Delayed, pawl.Parked:
 				row, _ := parseDelayedRow(k, v)
 				flagsOf[id] = row.flags
@@ -142,6 +148,15 @@ func (s *store) violations() (found []error) {
 		j, _ := s.record(id)
 		if flagsOf[id] != j.flags() {
 			wrong("job %s has flags %b in its row, %b in its record", id, flagsOf[id], j.flags())
+		}
+		if (j.apart != 0) != (s.payloads.Get(k) != nil) {
+			wrong("job %s says that %d bytes of payload lie apart", id, j.apart)
+		}
+		if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
+			wrong("job %s failed %d times and has a history of %d", id, e.Failures, len(e.History))
+		}
+		if e.Seq > s.jobs.Sequence() {
+			wrong("job %s has sequence %d, the file is at %d", id, e.Seq, s.jobs.Sequence())
 		}
 	}
 	for id, in := range states {
@@ -218,3 +233,62 @@ func countsOf(t *testing.T, q *Queue, name string) Counts {
 	return Counts{}
 }
 
+// leaseOne leases the only job that may be fetched now.
+func leaseOne(t *testing.T, q *Queue, queues ...string) *pawl.Lease {
+	t.Helper()
+	leases := fetch(t, q, 2, queues...)
+	require.Len(t, leases, 1)
+	return leases[0]
+}
+
+// kindsOf are the kinds of leases, in their order.
+func kindsOf(leases []*pawl.Lease) string {
+	var kinds []byte
+	for _, l := range leases {
+		kinds = append(kinds, l.Kind...)
+	}
+	return string(kinds)
+}
+
+// atOnce runs fn for every lease, all at the same time, so that they share commits.
+func atOnce(t *testing.T, leases []*pawl.Lease, fn func(*pawl.Lease) error) {
+	t.Helper()
+	errs := make(chan error, len(leases))
+	for _, l := range leases {
+		go func() { errs <- fn(l) }()
+	}
+	for range leases {
+		require.NoError(t, <-errs)
+	}
+}
+
+// checkNow is checkFile for a queue that is open.
+func checkNow(t *testing.T, q *Queue) {
+	t.Helper()
+	require.NoError(t, q.view(t.Context(), func(s *store) error { return errors.Join(s.violations()...) }))
+}
+
+// digest sums up every row of the file.
+func digest(t *testing.T, q *Queue) string {
+	t.Helper()
+	h := sha256.New()
+	require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {
+		for _, name := range buckets {
+			b := tx.Bucket(bucketRoot).Bucket(name)
+			fmt.Fprintf(h, "%s %d\n", name, b.Sequence())
+			_ = b.ForEach(func(k, v []byte) error {
+				fmt.Fprintf(h, "%x %x\n", k, v)
+				return nil
+			})
+		}
+		return nil
+	}))
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// stepClock is a wall clock that a test sets. Between two steps it goes on.
+type stepClock struct{ offset atomic.Int64 }
+
+func (c *stepClock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())).Round(0) }
+
+func (c *stepClock) step(d time.Duration) { c.offset.Add(int64(d)) }

@@ -40,7 +40,7 @@ func newLeaseTable(length time.Duration) *leaseTable {
 // update takes over what a committed transaction did to the leases. Within one
 // transaction leases are given last.
 func (lt *leaseTable) update(t *txn, now time.Time) {
-	for _, id := range t.renewed {
+	for id := range t.renewed {
 		if g := lt.byID[id]; g != nil {
 			lt.unlink(g)
 			lt.append(g, now)
@@ -72,10 +72,14 @@ func (lt *leaseTable) repeatFree(t *txn) bool {
 	return lt.repeat == nil || slices.Contains(t.ended, lt.repeat.id)
 }
 
-// reap takes back up to portion leases that have expired.
+// reap takes back up to portion leases that have expired, unless this very
+// transaction renews them.
 func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 	now := time.Now()
 	for g := lt.head.next; g != &lt.head && reaped < portion && !g.expires.After(now); g = g.next {
+		if t.renewed[g.id] {
+			continue
+		}
 		row, ok, err := t.lease(g.id)
 		switch {
 		case err != nil:

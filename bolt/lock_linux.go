@@ -22,19 +22,37 @@ func lockHolder(path string) string {
 	}
 	defer locks.Close()
 	// 1: FLOCK  ADVISORY  WRITE 4121 08:01:1048602 0 EOF
+	//
+	// Some file systems have another device number here than stat tells, and other
+	// devices have files of the same inode number: an exact match comes first.
 	inode := fmt.Sprintf(":%d", stat.Ino)
+	file := fmt.Sprintf("%02x:%02x%s", major(uint64(stat.Dev)), minor(uint64(stat.Dev)), inode)
+	pid := ""
 	for lines := bufio.NewScanner(locks); lines.Scan(); {
 		f := strings.Fields(lines.Text())
-		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], inode) || f[4] == "0" || f[4] == "-1" {
+		if len(f) < 6 || f[1] != "FLOCK" || f[4] == "0" || f[4] == "-1" {
 			continue
 		}
-		comm, err := os.ReadFile("/proc/" + f[4] + "/comm")
-		if err != nil {
-			return fmt.Sprintf(" (pid %s)", f[4])
+		if f[5] == file {
+			pid = f[4]
+			break
 		}
-		return fmt.Sprintf(" (pid %s, %s)", f[4], strings.TrimSpace(string(comm)))
+		if strings.HasSuffix(f[5], inode) {
+			pid = f[4]
+		}
 	}
-	return ""
+	if pid == "" {
+		return ""
+	}
+	comm, err := os.ReadFile("/proc/" + pid + "/comm")
+	if err != nil {
+		return fmt.Sprintf(" (pid %s)", pid)
+	}
+	return fmt.Sprintf(" (pid %s, %s)", pid, strings.TrimSpace(string(comm)))
 }
+
+// Device numbers as the kernel packs them for stat.
+func major(dev uint64) uint64 { return dev>>8&0xfff | dev>>32&^0xfff }
+func minor(dev uint64) uint64 { return dev&0xff | dev>>12&^0xff }
 
 func isReadOnlyDisk(err error) bool { return errors.Is(err, syscall.EROFS) }

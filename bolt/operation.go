@@ -30,7 +30,7 @@ type enqueue struct {
 type newJob struct {
 	*pawl.Envelope
 	record  []byte
-	payload []byte // what lies apart from the record
+	payload []byte // sealed, where it lies apart from the record
 	fresh   bool   // the ID was made for it, so no other job can have it
 }
 
@@ -112,7 +112,7 @@ func abandon(reason pawl.Reason, cause string) func(*txn, stored) {
 
 func release(t *txn, j stored) {
 	t.rewrite(j)
-	t.place(j)
+	t.placeReady(j)
 }
 
 func snooze(delay time.Duration) func(*txn, stored) {
@@ -148,7 +148,7 @@ func (op *extend) apply(t *txn) {
 		if _, err := t.held(l.ID, l.Token); err != nil {
 			op.lost = append(op.lost, l)
 		} else {
-			t.renewed = append(t.renewed, l.ID)
+			t.renewed[l.ID] = true
 		}
 	}
 }

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -91,7 +90,7 @@ func (q *Queue) Close() error {
 		s.intake.refuse(pawl.ErrClosed)
 		close(s.stop)
 		<-s.stopped
-		if !errors.Is(s.intake.reason(), pawl.ErrPoisoned) {
+		if s.fatal == nil {
 			syncFreelist(q.db)
 		}
 		q.closeErr = closeDB(q.db)
@@ -182,9 +181,11 @@ func newJobFrom(e pawl.Envelope, now time.Time, seq uint64) newJob {
 	e.Delay = 0
 	e.Seq = seq
 	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil
+	e.State, e.LeasedSince = "", time.Time{}
 	apart := 0
 	if len(e.Payload) >= largePayload {
-		apart, j.payload = len(e.Payload), e.Payload
+		apart = len(e.Payload)
+		j.payload = seal(e.ID[:], append(make([]byte, 0, apart+4), e.Payload...))
 	}
 	j.record = pawl.AppendRecord(nil, &e, apart)
 	return j

@@ -30,6 +30,10 @@ const (
 // of day: a clock that was set meanwhile is noticed after it.
 const longestSleep = time.Minute
 
+// troubledSleep is how long the scheduler sleeps when it could not do all that is
+// due: a damaged row stays due for ever, and a full disk stays full for a while.
+const troubledSleep = time.Second
+
 // scheduler is the only writer of the file. Its goroutine runs from Open to Close.
 type scheduler struct {
 	db         *bbolt.DB
@@ -42,13 +46,15 @@ type scheduler struct {
 
 	stop    chan struct{} // closed to end the goroutine
 	stopped chan struct{} // closed by the goroutine at its end
+	fatal   error         // what ended it before that, set before stopped is closed
 
 	// What follows belongs to the goroutine.
-	fetches []*fetchCall    // wait for jobs, in the order of their coming
-	due     time.Time       // when the next delayed job is due, zero for never
-	backlog bool            // more was due or expired than one commit took
-	turn    int             // which queue is first in the next fetch from several
-	seen    map[string]bool // damage that was logged already
+	fetches  []*fetchCall    // wait for jobs, in the order of their coming
+	due      time.Time       // when the next delayed job is due, zero for never
+	backlog  bool            // more was due or expired than one commit took
+	troubled bool            // not all that is due or expired could be moved
+	turn     int             // which queue is first in the next fetch from several
+	seen     map[string]bool // damage that was logged already
 }
 
 // run carries out what callers left, until the queue closes or a commit fails for
@@ -117,6 +123,9 @@ func (s *scheduler) sleep(timer *time.Timer) bool {
 }
 
 func (s *scheduler) untilNext() (wait time.Duration, ok bool) {
+	if s.troubled {
+		return troubledSleep, true
+	}
 	if !s.due.IsZero() {
 		wait, ok = min(s.due.Sub(s.now()), longestSleep), true
 	}
@@ -128,26 +137,34 @@ func (s *scheduler) untilNext() (wait time.Duration, ok bool) {
 	return max(wait, 0), ok
 }
 
-// pass is one turn: a group of calls and the chores in one commit. A group that
-// does not fit on the disk is tried again call by call, so that only the one that
-// is too large fails. The error is fatal.
+// pass is one turn: a group of calls and the chores in one commit. When that fails
+// and changed nothing, it is tried again call by call, so that only those fail that
+// are too large for the disk or touch a damaged row. The error is fatal.
 func (s *scheduler) pass(group []*call) error {
+	troubled := s.troubled
 	err := s.commit(group, true)
-	if refusedByDisk(err) && len(group) > 0 {
+	var u undone
+	if errors.As(err, &u) && len(group) > 0 {
 		for _, c := range group {
-			if err := s.commit([]*call{c}, false); refusedByDisk(err) {
-				c.answer(fmt.Errorf("%w: %w", ErrDisk, err))
+			if err := s.commit([]*call{c}, false); errors.As(err, &u) {
+				c.answer(u.error)
 			} else if err != nil {
 				return err
 			}
 		}
 		err = s.commit(nil, true)
 	}
-	if refusedByDisk(err) {
-		s.failFetches(fmt.Errorf("%w: %w", ErrDisk, err))
-		s.due, s.backlog = s.now().Add(time.Second), false
-		s.log.Error("cannot promote or lease jobs: the disk refuses to be written; trying again", "error", err)
-		return nil
+	if errors.As(err, &u) {
+		s.troubled, s.backlog = true, false
+		if !troubled {
+			s.log.Error("cannot promote or lease jobs; trying again", "error", u.error)
+		}
+		err = nil
+	}
+	if err == nil && u.error != nil {
+		// A fetch that was accepted cannot be withdrawn any more, so it must not
+		// wait for a job that comes later.
+		s.failFetches(u.error)
 	}
 	return err
 }
@@ -172,13 +189,21 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 	for _, c := range group {
 		c.answer(c.err)
 	}
-	s.answerFetches()
+	if chores { // otherwise the fetches are as a failed transaction has left them
+		s.answerFetches()
+	}
 	return nil
 }
 
+// undone is the error of a transaction that changed nothing and after which the
+// queue can go on.
+type undone struct{ error }
+
+func (u undone) Unwrap() error { return u.error }
+
 // transact runs fn in a write transaction. When it returns nil the changes are
 // durable and the table of leases agrees with the file; a transaction that changed
-// nothing is not written.
+// nothing is not written. An error other than undone is fatal.
 func (s *scheduler) transact(fn func(*txn) error) (err error) {
 	tx, err := s.db.Begin(true)
 	if err != nil {
@@ -194,20 +219,23 @@ func (s *scheduler) transact(fn func(*txn) error) (err error) {
 	}()
 	t, err := begin(tx, s.now(), s.maxCrashes)
 	if err != nil {
-		return err
+		return undone{err}
 	}
 	if err := fn(t); err != nil {
-		return err
+		return undone{err}
 	}
 	if err := t.finish(); err != nil {
-		return fmt.Errorf("write transaction: %w", err)
+		return undone{fmt.Errorf("write transaction: %w", err)}
 	}
 	if t.changed {
 		err = s.commitTx(tx)
 	} else {
 		err = tx.Rollback()
 	}
-	if err != nil {
+	switch {
+	case refusedByDisk(err):
+		return undone{fmt.Errorf("%w: commit: %w", ErrDisk, err)}
+	case err != nil:
 		return fmt.Errorf("commit: %w", err)
 	}
 	s.leases.update(t, time.Now())
@@ -228,6 +256,7 @@ func (s *scheduler) chores(t *txn) {
 	reaped := s.leases.reap(t, reapPortion)
 	s.due = due
 	s.backlog = moved == promotePortion || reaped == reapPortion
+	s.troubled = len(t.damage) > 0
 	for _, f := range s.fetches {
 		s.serve(t, f)
 	}
@@ -240,10 +269,12 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 	}
 	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
 	var picks []pick
+	var turn int
 	for len(f.jobs) == 0 {
 		var err error
 		allow := allowance{f.request.Idle, s.leases.repeatFree(t)}
-		if picks, err = t.pick(&f.request, s.turn, allow); err == nil && len(picks) == 0 {
+		picks, turn, err = t.pick(&f.request, s.turn, allow)
+		if err == nil && len(picks) == 0 && !s.backlog { // of a backlog it may get something yet
 			err = t.givesUp(&f.request)
 		}
 		if err != nil {
@@ -262,7 +293,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 	}
 	f.served = true
 	t.lend(picks, f.jobs)
-	s.turn += len(picks)
+	s.turn = turn
 }
 
 // answerFetches answers the fetches that a durable transaction served, and lets go
@@ -328,6 +359,7 @@ func (s *scheduler) report(t *txn) {
 // poison ends all work for good. The failed commit may or may not be on the disk,
 // and what memory shows of the file may differ from what the disk has.
 func (s *scheduler) poison(group []*call, err error) {
+	s.fatal = err
 	s.log.Error("the queue stops: a commit failed and going on could damage the file", "error", err)
 	s.intake.refuse(fmt.Errorf("%w: %w", pawl.ErrPoisoned, err))
 	unknown := fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)

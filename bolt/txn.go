@@ -26,9 +26,9 @@ type txn struct {
 	changed bool
 	err     error // the first failed write; the transaction cannot commit after it
 
-	granted []*grant  // leases that were given
-	renewed []pawl.ID // leases that were extended
-	ended   []pawl.ID // leases that were settled or taken back
+	granted []*grant         // leases that were given
+	renewed map[pawl.ID]bool // leases that were extended
+	ended   []pawl.ID        // leases that were settled or taken back
 	deaths  []*obituary
 	damage  []error // rows that were passed over
 }
@@ -48,6 +48,7 @@ func begin(tx *bbolt.Tx, now time.Time, maxCrashes int) (*txn, error) {
 		store: s, now: now, maxCrashes: maxCrashes,
 		numbers: make(map[string]queueNumber),
 		rows:    make(map[queueNumber]*queueRow),
+		renewed: make(map[pawl.ID]bool),
 	}, nil
 }
 
@@ -113,13 +114,14 @@ func (t *txn) counts(n queueNumber) *Counts {
 	return &row.counts
 }
 
-// insert stores a new job. Record is its encoded form, and payload what the record
-// leaves out.
+// insert stores a new job. Record is its encoded form, and payload the sealed row
+// of what the record leaves out, nil when it leaves out nothing.
 func (t *txn) insert(e *pawl.Envelope, record, payload []byte) {
-	j := stored{e, len(payload)}
+	j := stored{Envelope: e}
 	t.put(t.jobs, e.ID[:], record)
-	if j.apart != 0 {
-		t.put(t.payloads, e.ID[:], seal(e.ID[:], payload))
+	if payload != nil {
+		j.apart = len(e.Payload)
+		t.put(t.payloads, e.ID[:], payload)
 	}
 	if e.Seq > t.jobs.Sequence() {
 		t.fail(t.jobs.SetSequence(e.Seq))
@@ -134,18 +136,26 @@ func (t *txn) rewrite(j stored) {
 
 // place gives a job that has no row one in ready or delayed, by its NotBefore.
 func (t *txn) place(j stored) {
-	n := t.numberOf(j.Queue)
-	var keyBuf [1 + timeWidth + 8]byte
-	ready := readyKey(make([]byte, 0, readyKeyWidth), n, j.Envelope)
-	index := indexRow{j.ID, j.flags()}
-	if j.NotBefore.After(t.now) {
-		key := delayedKey(keyBuf[:0], j.Envelope)
-		row := delayedRow{index, ready}.append(make([]byte, 0, indexWidth+readyKeyWidth+4))
-		t.put(t.delayed, key, seal(key, row))
-		t.counts(n).Delayed++
+	if !j.NotBefore.After(t.now) {
+		t.placeReady(j)
 		return
 	}
-	t.put(t.ready, ready, seal(ready, index.append(make([]byte, 0, indexWidth+4))))
+	n := t.numberOf(j.Queue)
+	var keyBuf [1 + timeWidth + 8]byte
+	key := delayedKey(keyBuf[:0], j.Envelope)
+	ready := readyKey(make([]byte, 0, readyKeyWidth), n, j.Envelope)
+	row := delayedRow{indexRow{j.ID, j.flags()}, ready}
+	t.put(t.delayed, key, seal(key, row.append(make([]byte, 0, indexWidth+readyKeyWidth+4))))
+	t.counts(n).Delayed++
+}
+
+// placeReady gives a job that has no row one in ready, whatever the clock says: a
+// job that was ready before stays so when the clock is set back behind that.
+func (t *txn) placeReady(j stored) {
+	n := t.numberOf(j.Queue)
+	key := readyKey(make([]byte, 0, readyKeyWidth), n, j.Envelope)
+	row := indexRow{j.ID, j.flags()}
+	t.put(t.ready, key, seal(key, row.append(make([]byte, 0, indexWidth+4))))
 	t.counts(n).Ready++
 }
 
@@ -219,7 +229,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow) {
 		return
 	}
 	t.rewrite(j)
-	t.place(j)
+	t.placeReady(j)
 }
 
 // failure counts a failed run of j and keeps its cause. The caller rewrites the
@@ -297,7 +307,7 @@ func (t *txn) revive(j stored, keepAttempts bool) {
 	}
 	j.NotBefore = t.now
 	t.rewrite(j)
-	t.place(j)
+	t.placeReady(j)
 }
 
 // clip shortens a text to at most n bytes, at the end of a character.

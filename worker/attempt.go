@@ -40,6 +40,7 @@ type attempt struct {
 	*pawl.Lease
 	handler handler
 	cancel  context.CancelCauseFunc
+	err     error // of the handler; belongs to its goroutine
 
 	// claimed goes to whoever settles the job: the return of the handler, or the
 	// worker when it does not wait for that any more.
@@ -57,20 +58,24 @@ func (a *attempt) timeout(o *Options) time.Duration {
 	return o.Timeout
 }
 
-// run calls the handler and turns a panic into an error.
-func (a *attempt) run(ctx context.Context) (err error) {
+// run calls the handler and keeps what it returned in err. A panic becomes an
+// error, and so does runtime.Goexit, which t.FailNow calls: after it the goroutine
+// runs deferred functions only.
+func (a *attempt) run(ctx context.Context) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		// A panic, or runtime.Goexit, which recover answers with nil.
-		err = &PanicError{Value: "runtime.Goexit was called", Stack: string(debug.Stack())}
-		if v := recover(); v != nil {
-			err.(*PanicError).Value = v
+		p := &PanicError{Value: recover(), Stack: string(debug.Stack())}
+		if p.Value == nil {
+			p.Value = "runtime.Goexit was called"
 		}
+		a.err = p
 	}()
-	err = a.handler.run(ctx, a.Envelope)
+	a.err = a.handler.run(ctx, a.Envelope)
+	if a.err != nil {
+		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
+	}
 	returned = true
-	return err
 }

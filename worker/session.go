@@ -12,14 +12,20 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// maxUnsettled bounds the jobs that are finished and not settled yet: that many
-// may run again after a crash.
+// maxUnsettled is how many jobs may be finished and not settled before no further
+// handler starts: that many, and one for each slot, may run again after a crash.
 const maxUnsettled = 1024
+
+// putOff is how long a job waits that comes again while its last handler here has
+// not returned: it hung, or its lease was lost. A job never runs twice at a time by
+// our own doing.
+const putOff = 10 * time.Second
 
 // session is one run of a worker, from its start to its return.
 type session struct {
 	w *Worker
 
+	feeding      context.Context // when it ends no handler starts any more
 	handling     context.Context // of every handler; ends with ErrStopping
 	stopHandling context.CancelCauseFunc
 	settling     context.Context // of every settle
@@ -33,7 +39,7 @@ type session struct {
 	length    time.Duration         // of the leases, once there was one
 	held      map[*attempt]struct{} // all that are not settled
 	waiting   []*attempt            // fetched ahead, in the order in which they start
-	running   int                   // handlers that have not returned, stuck ones included
+	running   map[pawl.ID]struct{}  // jobs whose handler has not returned, stuck ones included
 	stuck     int                   // of those, the ones whose job was settled without them
 	unsettled int                   // handlers that have returned and whose job is not settled
 	pace      pace
@@ -44,9 +50,11 @@ type session struct {
 func newSession(ctx context.Context, w *Worker) *session {
 	s := &session{
 		w:       w,
+		feeding: ctx,
 		changed: make(chan struct{}, 1),
 		leased:  make(chan struct{}),
 		held:    make(map[*attempt]struct{}),
+		running: make(map[pawl.ID]struct{}),
 	}
 	ctx = context.WithoutCancel(ctx) // keeps its values
 	s.handling, s.stopHandling = context.WithCancelCause(ctx)
@@ -97,7 +105,7 @@ func (s *session) stop(settled <-chan struct{}) {
 		return
 	}
 	for _, a := range s.all() {
-		if a.claim() {
+		if _, ok := s.disown(a); ok {
 			s.w.opts.Logger.Warn("handler did not return in time; its job is released",
 				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 			go s.conclude(a, decision{verb: release})
@@ -220,7 +228,7 @@ func (s *session) fetchEnded() {
 
 // idle is how many slots nothing is there for. The caller holds mu.
 func (s *session) idle() int {
-	return max(0, s.w.opts.Concurrency-s.running-len(s.waiting))
+	return max(0, s.w.opts.Concurrency-len(s.running)-len(s.waiting))
 }
 
 // deliver takes leases in: it parks what nobody handles, and starts as many of the
@@ -254,51 +262,67 @@ func (s *session) deliver(leases []*pawl.Lease) {
 
 // startWaiting gives free slots to attempts that wait. The caller holds mu.
 func (s *session) startWaiting() {
-	for len(s.waiting) > 0 && s.running < s.w.opts.Concurrency && s.unsettled < maxUnsettled {
+	for len(s.waiting) > 0 && len(s.running) < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
 		a := s.waiting[0]
 		s.waiting = slices.Delete(s.waiting, 0, 1)
-		s.running++
+		if _, again := s.running[a.ID]; again {
+			if a.claim() {
+				go s.conclude(a, decision{verb: snooze, delay: putOff})
+			}
+			continue
+		}
+		s.running[a.ID] = struct{}{}
 		var ctx context.Context
 		ctx, a.cancel = context.WithCancelCause(s.handling)
 		go s.run(ctx, a)
 	}
 }
 
-// run is the goroutine of one attempt: it runs the handler in a slot, frees the
-// slot, decides, and settles.
+// run is the goroutine of one attempt: it runs the handler in a slot, and goes on
+// with what it returned. That part is deferred so that runtime.Goexit in a handler
+// does not skip it.
 func (s *session) run(ctx context.Context, a *attempt) {
 	began := time.Now()
+	defer func() { s.returned(a, context.Cause(ctx), time.Since(began)) }()
 	if limit := a.timeout(&s.w.opts); limit > 0 {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeoutCause(ctx, limit, ErrTimeout)
 		defer end()
-		watchdog := time.AfterFunc(limit+s.w.opts.HungGrace, func() { s.giveUp(a, limit) })
+		hung := max(limit, limit+s.w.opts.HungGrace) // the sum may overflow
+		watchdog := time.AfterFunc(hung, func() { s.giveUp(a, limit) })
 		defer watchdog.Stop()
 	}
-	err := a.run(ctx)
-	cause := context.Cause(ctx)
+	a.run(ctx)
+}
+
+// returned frees the slot of an attempt whose handler returned, decides, and
+// settles. Cause is that of the handler's context. Nothing follows forget, which
+// may be what the session's end waits for.
+func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	a.cancel(nil)
 	mine := a.claim()
-	s.slotFree(mine, time.Since(began))
+	s.slotFree(a, mine, took)
 	if !mine {
 		return
 	}
+	err := a.err
 	if err != nil && errors.Is(cause, ErrTimeout) {
 		err = fmt.Errorf("%w: %w", ErrTimeout, err)
 	}
-	s.conclude(a, s.decide(a, err, errors.Is(cause, ErrStopping)))
+	s.settle(a, s.decide(a, err, errors.Is(cause, ErrStopping)))
 	s.mu.Lock()
 	s.unsettled--
 	s.startWaiting()
 	s.mu.Unlock()
 	s.demandChanged()
+	s.forget(a)
 }
 
 // slotFree hands the slot of a handler that returned to the next attempt. Mine is
 // false when the job was settled without waiting for the handler.
-func (s *session) slotFree(mine bool, took time.Duration) {
+func (s *session) slotFree(a *attempt, mine bool, took time.Duration) {
 	s.mu.Lock()
-	s.running--
+	delete(s.running, a.ID)
 	if mine {
 		s.unsettled++
 		s.pace.ran(took)
@@ -320,16 +344,25 @@ func (s *session) demandChanged() {
 	}
 }
 
+// disown claims an attempt in place of its handler, which is stuck from then on,
+// and returns how many are. It answers false when the handler returned first.
+func (s *session) disown(a *attempt) (stuck int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !a.claim() {
+		return 0, false
+	}
+	s.stuck++
+	return s.stuck, true
+}
+
 // giveUp fails the attempt of a handler that ignores its timeout. The slot stays
 // taken.
 func (s *session) giveUp(a *attempt, limit time.Duration) {
-	if !a.claim() {
+	stuck, ok := s.disown(a)
+	if !ok {
 		return
 	}
-	s.mu.Lock()
-	s.stuck++
-	stuck := s.stuck
-	s.mu.Unlock()
 	s.w.opts.Logger.Error("handler ignores the end of its context; its attempt counts as failed and its slot stays taken until it returns",
 		"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "timeout", limit, "stuck", stuck)
 	s.conclude(a, s.decide(a, fmt.Errorf("%w of %v and did not return", ErrTimeout, limit), false))
@@ -347,12 +380,15 @@ func (s *session) decide(a *attempt, err error, interrupted bool) decision {
 
 // conclude settles a claimed attempt and forgets it.
 func (s *session) conclude(a *attempt, d decision) {
-	began := time.Now()
-	s.w.settle(s.settling, a, d)
-	s.mu.Lock()
-	s.pace.settled(time.Since(began))
-	s.mu.Unlock()
+	s.settle(a, d)
 	s.forget(a)
+}
+
+func (s *session) settle(a *attempt, d decision) {
+	took := s.w.settle(s.settling, a, d)
+	s.mu.Lock()
+	s.pace.settled(took)
+	s.mu.Unlock()
 }
 
 func (s *session) forget(a *attempt) {

@@ -12,21 +12,23 @@ import (
 // settle tells the queue how an attempt ended. It does not give up on a queue that
 // cannot write just now, as on a full disk: the work is done, and forgetting it
 // would mean to do it again. It gives up when the queue is gone, when the lease
-// is lost, or when ctx ends.
-func (w *Worker) settle(ctx context.Context, a *attempt, d decision) {
+// is lost, or when ctx ends. It returns how long the last call took.
+func (w *Worker) settle(ctx context.Context, a *attempt, d decision) (took time.Duration) {
 	patience := pawl.DefaultStrategy()
 	for try := 1; ; try++ {
+		began := time.Now()
 		err := w.tell(ctx, a.Lease, d)
+		took = time.Since(began)
 		switch {
 		case err == nil:
-			return
+			return took
 		case errors.Is(err, pawl.ErrLeaseLost):
 			w.opts.Logger.Warn("lease was lost before the job settled; it runs again",
 				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
-			return
+			return took
 		case over(err) || ctx.Err() != nil:
 			w.opts.Logger.Error("cannot settle a job; it runs again", "id", a.ID, "kind", a.Kind, "error", err)
-			return
+			return took
 		}
 		wait := patience.Before(try+1, rand.Float64())
 		w.opts.Logger.Warn("cannot settle a job yet; trying again", "id", a.ID, "kind", a.Kind, "in", wait, "error", err)

@@ -184,10 +184,15 @@ func (w *Worker) start(ctx context.Context) (*session, error) {
 	if err := errors.Join(w.errs...); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	if _, err := w.queue.Unpark(ctx, w.kinds()...); err != nil {
+	_, err := w.queue.Unpark(ctx, w.kinds()...)
+	switch {
+	case err == nil:
+		return newSession(ctx, w), nil
+	case errors.Is(err, pawl.ErrNotAccepted) && ctx.Err() != nil:
+		return nil, ctx.Err()
+	default:
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	return newSession(ctx, w), nil
 }
 
 // ProcessOnce runs one job, if one is ready, and settles it before it returns.

@@ -121,6 +121,9 @@ func (r *runner) run(ctx context.Context) (failed bool, err error) {
 		}
 		return r.report(ctx, q, p, err)
 	}
+	if n := len(sums.byPath); n > 0 {
+		fmt.Fprintf(r.stderr, "going on: %d files are done\n", n)
+	}
 	if !p.Complete {
 		if err := r.enqueueAll(ctx, q, p, sums); err != nil {
 			return false, err

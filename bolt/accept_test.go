@@ -1,0 +1,193 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Every operation but Extend and Fetch changes the digest when it is carried out,
+// so an equal digest proves that a withdrawn one was not.
+var operations = []struct {
+	name string
+	do   func(context.Context, *Queue, *pawl.Lease) error
+}{
+	{"enqueue", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
+		return q.Enqueue(ctx, &pawl.Envelope{Kind: "new"})
+	}},
+	{"fetch", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
+		_, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+		return err
+	}},
+	{"ack", settling[0].end},
+	{"nack", settling[1].end},
+	{"abandon", settling[2].end},
+	{"release", settling[3].end},
+	{"snooze", settling[4].end},
+	{"park", settling[5].end},
+	{"extend", func(ctx context.Context, q *Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err }},
+	{"unpark", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
+		_, err := q.Unpark(ctx, "parked")
+		return err
+	}},
+	{"reap", func(ctx context.Context, q *Queue, _ *pawl.Lease) error { _, err := q.Reap(ctx); return err }},
+	{"retry", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
+		for e := range q.Jobs(context.Background(), pawl.Filter{State: pawl.Dead}) {
+			return q.Retry(ctx, e.ID, false)
+		}
+		return errors.New("no dead letter")
+	}},
+}
+
+// prepared is a queue with a job in each state, and the lease of the leased one.
+func prepared(t *testing.T) (*Queue, *gate, *pawl.Lease) {
+	t.Helper()
+	q := openTest(t, nil)
+	g := gateCommits(q)
+	add(t, q, func(e *pawl.Envelope) { e.Kind = "parked" })
+	require.NoError(t, q.Park(t.Context(), leaseOne(t, q)))
+	add(t, q, func(e *pawl.Envelope) { e.Kind = "dead" })
+	require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
+	add(t, q, func(e *pawl.Envelope) { e.Kind = "delayed"; e.Delay = time.Hour })
+	add(t, q, func(e *pawl.Envelope) { e.Kind = "leased" })
+	l := leaseOne(t, q)
+	add(t, q, func(e *pawl.Envelope) { e.Kind = "ready" })
+	return q, g, l
+}
+
+func TestContextEndsBeforeTheCall(t *testing.T) {
+	for _, op := range operations {
+		t.Run(op.name, func(t *testing.T) {
+			q, _, l := prepared(t)
+			before := digest(t, q)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			err := op.do(ctx, q, l)
+			require.ErrorIs(t, err, pawl.ErrNotAccepted)
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, before, digest(t, q))
+		})
+	}
+}
+
+// The scheduler is busy with another commit, so the call waits, not accepted yet,
+// when its context ends.
+func TestContextEndsBeforeAcceptance(t *testing.T) {
+	for _, op := range operations {
+		t.Run(op.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, g, l := prepared(t)
+				release := g.occupy(q)
+				ctx, cancel := context.WithCancel(t.Context())
+				call := started(func() error { return op.do(ctx, q, l) })
+				synctest.Wait()
+				require.Empty(t, call, "it waits")
+				cancel()
+				err := <-call // while the commit is held
+				require.ErrorIs(t, err, pawl.ErrNotAccepted)
+				require.ErrorIs(t, err, context.Canceled)
+
+				commits := g.commits.Load()
+				release()
+				synctest.Wait()
+				require.Equal(t, commits, g.commits.Load(), "there was nothing to commit")
+				require.Equal(t, Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+			})
+		})
+	}
+}
+
+// The context ends while the call's own commit is on its way to the disk: the
+// caller learns how it ended.
+func TestContextEndsAfterAcceptance(t *testing.T) {
+	for _, op := range operations {
+		if op.name == "extend" || op.name == "reap" {
+			continue // they commit nothing
+		}
+		t.Run(op.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, g, l := prepared(t)
+				before := digest(t, q)
+				reached, leave := g.hold()
+				ctx, cancel := context.WithCancel(t.Context())
+				call := started(func() error { return op.do(ctx, q, l) })
+				reached()
+				cancel()
+				synctest.Wait()
+				require.Empty(t, call, "it waits for the commit")
+				leave()
+				require.NoError(t, <-call)
+				require.NotEqual(t, before, digest(t, q))
+			})
+		})
+	}
+}
+
+func TestNotAcceptedTellsWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		_, err := q.Fetch(ctx, pawl.Request{Max: 1})
+		require.ErrorIs(t, err, pawl.ErrNotAccepted)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Minute, time.Since(start))
+
+		caused, cancelCause := context.WithCancelCause(t.Context())
+		cancelCause(errBoom)
+		err = q.Enqueue(caused, &pawl.Envelope{Kind: "k"})
+		require.ErrorIs(t, err, pawl.ErrNotAccepted)
+		require.ErrorIs(t, err, context.Canceled, "the context's error")
+		require.ErrorIs(t, err, errBoom, "and its cause")
+	})
+}
+
+// Fetches are withdrawn at the very moment in which jobs come. Each job belongs to
+// one whose fetch succeeded, or is still ready.
+func TestWithdrawnFetchLeavesNothingLeased(t *testing.T) {
+	q := openTest(t, nil)
+	leased := 0
+	for range 300 {
+		ctx, cancel := context.WithCancel(t.Context())
+		type answer struct {
+			leases []*pawl.Lease
+			err    error
+		}
+		answers := make(chan answer, 1)
+		go func() {
+			leases, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+			answers <- answer{leases, err}
+		}()
+		enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) })
+		cancelled := started(func() error { cancel(); return nil })
+		a := <-answers
+		require.NoError(t, <-enqueued)
+		<-cancelled
+		if a.err != nil {
+			require.ErrorIs(t, a.err, pawl.ErrNotAccepted)
+			require.Empty(t, a.leases)
+		}
+		leased += len(a.leases)
+		require.Equal(t, leased, countsOf(t, q, pawl.DefaultQueue).Leased)
+	}
+}
+
+func TestWithdrawnFetchDoesNotTakeTheNextJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		call := started(func() error { _, err := q.Fetch(ctx, pawl.Request{Max: 1}); return err })
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-call, pawl.ErrNotAccepted)
+		id := add(t, q, nil).ID
+		require.Equal(t, pawl.Ready, find(t, q, id).State)
+	})
+}

@@ -1,0 +1,80 @@
+package bolt
+
+import (
+	"errors"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+func TestCloseAnswersEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		q := openAt(t, path, nil)
+		g := gateCommits(q)
+		fetching := started(func() error {
+			_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Queues: []string{"empty"}})
+			return err
+		})
+		synctest.Wait()
+
+		reached, leave := g.hold()
+		inTime := &pawl.Envelope{Kind: "in time"}
+		accepted := started(func() error { return q.Enqueue(t.Context(), inTime) })
+		reached()
+		late := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "late"}) })
+		synctest.Wait()
+		closing := started(q.Close)
+		synctest.Wait()
+		require.Empty(t, closing, "Close waits for what was accepted")
+		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "later"}), pawl.ErrClosed, "nothing new comes in meanwhile")
+		leave()
+		require.NoError(t, <-accepted)
+		require.ErrorIs(t, <-late, pawl.ErrClosed)
+		require.ErrorIs(t, <-fetching, pawl.ErrClosed)
+		require.NoError(t, <-closing)
+		require.NoError(t, q.Close(), "a second Close is no error")
+
+		again := openAt(t, path, nil)
+		require.Equal(t, Counts{Ready: 1}, countsOf(t, again, pawl.DefaultQueue))
+		require.Equal(t, inTime.ID, leaseOne(t, again).ID)
+	})
+}
+
+func TestUseAfterClose(t *testing.T) {
+	q, _, l := prepared(t)
+	calls := map[string]func() error{
+		"Stats": func() error { _, err := q.Stats(t.Context()); return err },
+		"Job":   func() error { _, err := q.Job(t.Context(), l.ID); return err },
+		"Jobs": func() error {
+			for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+				require.Nil(t, e)
+				return err
+			}
+			return errors.New("no error")
+		},
+		"Retry": func() error { return q.Retry(t.Context(), l.ID, false) },
+	}
+	for _, op := range operations {
+		if op.name == "retry" {
+			continue // it reads first
+		}
+		name := string(op.name[0]-'a'+'A') + op.name[1:]
+		calls[name] = func() error { return op.do(t.Context(), q, l) }
+	}
+	methods := reflect.TypeFor[*Queue]()
+	for i := range methods.NumMethod() {
+		if name := methods.Method(i).Name; name != "Close" && name != "MaxPayload" {
+			require.Contains(t, calls, name, "a method that this test does not know")
+		}
+	}
+	require.NoError(t, q.Close())
+	for name, call := range calls {
+		require.ErrorIs(t, call(), pawl.ErrClosed, name)
+	}
+}

@@ -1,0 +1,303 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+var errBoom = errors.New("boom")
+
+// expire waits until every lease of now has ended and was taken back.
+func expire(q *Queue) {
+	time.Sleep(q.opts.Lease)
+	synctest.Wait()
+}
+
+// fromFile is a time as it comes back from the file.
+func fromFile(t time.Time) time.Time { return time.Unix(t.Unix(), int64(t.Nanosecond())) }
+
+// Each verb starts from the same job, which failed once and crashed once before.
+// What the table does not name must not change.
+func TestVerbs(t *testing.T) {
+	for _, c := range []struct {
+		rule  string
+		verb  func(*testing.T, *Queue, *pawl.Lease) error
+		state pawl.State // "" for gone
+		after func(e *pawl.Envelope, now time.Time)
+	}{{
+		"ack removes the job",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Ack(t.Context(), l) },
+		"", nil,
+	}, {
+		"nack counts an attempt, keeps the cause and is ready at once",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errBoom) },
+		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now },
+	}, {
+		"nack with a delay waits for it",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, time.Minute, errBoom) },
+		pawl.Delayed, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now.Add(time.Minute) },
+	}, {
+		"nack with a negative delay is one without",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, -time.Hour, errBoom) },
+		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now },
+	}, {
+		"nack without a cause counts too",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, nil) },
+		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore = now },
+	}, {
+		"abandon counts an attempt and makes a dead letter with its reason",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error {
+			return q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)
+		},
+		pawl.Dead, func(e *pawl.Envelope, now time.Time) {
+			failed(e, now, "boom")
+			e.Death = &pawl.Death{Reason: pawl.ReasonPermanent, At: now}
+		},
+	}, {
+		"release burns nothing",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Release(t.Context(), l) },
+		pawl.Ready, func(e *pawl.Envelope, _ time.Time) { e.Crashes = 0 },
+	}, {
+		"snooze burns nothing and waits",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Snooze(t.Context(), l, time.Minute) },
+		pawl.Delayed, func(e *pawl.Envelope, now time.Time) { e.Crashes, e.NotBefore = 0, now.Add(time.Minute) },
+	}, {
+		"park burns nothing and puts aside",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Park(t.Context(), l) },
+		pawl.Parked, func(e *pawl.Envelope, _ time.Time) { e.Crashes = 0 },
+	}, {
+		"extend changes nothing in the file",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { _, err := q.Extend(t.Context(), l); return err },
+		pawl.Leased, func(*pawl.Envelope, time.Time) {},
+	}, {
+		"an expiry counts a crash and no attempt",
+		func(_ *testing.T, q *Queue, _ *pawl.Lease) error { expire(q); return nil },
+		pawl.Ready, func(e *pawl.Envelope, _ time.Time) { e.Crashes++ },
+	}} {
+		t.Run(c.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				id := add(t, q, func(e *pawl.Envelope) {
+					e.Priority, e.Timeout, e.Headers = -3, time.Hour, map[string]string{"trace": "1"}
+					e.Payload = make([]byte, 2*largePayload)
+				}).ID
+				time.Sleep(time.Second)
+				require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New("first")))
+				firstFailure := time.Now()
+				time.Sleep(time.Second)
+				leaseOne(t, q)
+				expire(q)
+				l := leaseOne(t, q)
+				leased := time.Now()
+				time.Sleep(time.Second)
+
+				before := find(t, q, id)
+				require.Equal(t, 1, before.Attempts)
+				require.Equal(t, 1, before.Crashes)
+				require.Equal(t, []pawl.Failure{{Attempt: 1, At: fromFile(firstFailure), Error: "first"}}, before.History)
+				require.Equal(t, fromFile(firstFailure), before.NotBefore)
+				require.Equal(t, pawl.Leased, before.State)
+				require.Equal(t, fromFile(leased), before.LeasedSince)
+				require.Equal(t, Counts{Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
+
+				now := fromFile(time.Now())
+				require.NoError(t, c.verb(t, q, l))
+				got := find(t, q, id)
+				if c.state == "" {
+					require.Nil(t, got)
+					require.Equal(t, Counts{}, countsOf(t, q, pawl.DefaultQueue))
+					return
+				}
+				want := *before
+				if want.State = c.state; c.state != pawl.Leased {
+					want.LeasedSince = time.Time{}
+				}
+				c.after(&want, now)
+				require.Equal(t, &want, got)
+				var counts Counts
+				*counts.of(c.state) = 1
+				require.Equal(t, counts, countsOf(t, q, pawl.DefaultQueue))
+			})
+		})
+	}
+}
+
+// failed is what a failed run changes, whatever becomes of the job.
+func failed(e *pawl.Envelope, now time.Time, cause string) {
+	e.Attempts, e.Crashes, e.Failures = 2, 0, 2
+	e.History = append(e.History[:1:1], pawl.Failure{Attempt: 2, At: now, Error: cause})
+}
+
+// Job a is the first of three and is leased when the verb comes; d is made one
+// second after the verb and e three seconds after it.
+func TestPlaceInTheOrder(t *testing.T) {
+	for _, c := range []struct {
+		rule  string
+		verb  func(*testing.T, *Queue, *pawl.Lease) error
+		order string
+	}{{
+		"release keeps the place",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Release(t.Context(), l) },
+		"abcde",
+	}, {
+		"reap keeps the place",
+		func(_ *testing.T, q *Queue, _ *pawl.Lease) error { expire(q); return nil },
+		"abcde",
+	}, {
+		"park and unpark keep the place",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error {
+			err := q.Park(t.Context(), l)
+			time.Sleep(time.Second)
+			n, unparkErr := q.Unpark(t.Context(), "a")
+			require.Equal(t, 1, n)
+			return errors.Join(err, unparkErr)
+		},
+		"abcde",
+	}, {
+		"nack goes behind those that are ready",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errBoom) },
+		"bcade",
+	}, {
+		"nack with a delay is ready since its end",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error {
+			return q.Nack(t.Context(), l, 2*time.Second, errBoom)
+		},
+		"bcdae",
+	}, {
+		"snooze is ready since the end of its delay",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Snooze(t.Context(), l, 2*time.Second) },
+		"bcdae",
+	}, {
+		"a dead letter that is retried goes behind",
+		func(t *testing.T, q *Queue, l *pawl.Lease) error {
+			return errors.Join(q.Abandon(t.Context(), l, pawl.ReasonExhausted, errBoom), q.Retry(t.Context(), l.ID, false))
+		},
+		"bcade",
+	}} {
+		t.Run(c.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				for _, kind := range []string{"a", "b", "c"} {
+					add(t, q, func(e *pawl.Envelope) { e.Kind = kind })
+					time.Sleep(time.Second)
+				}
+				leases := fetch(t, q, 1)
+				require.Equal(t, "a", kindsOf(leases))
+				require.NoError(t, c.verb(t, q, leases[0]))
+				time.Sleep(time.Second)
+				add(t, q, func(e *pawl.Envelope) { e.Kind = "d" })
+				time.Sleep(2 * time.Second)
+				add(t, q, func(e *pawl.Envelope) { e.Kind = "e" })
+				require.Equal(t, c.order, kindsOf(fetch(t, q, 9)))
+			})
+		})
+	}
+}
+
+func TestUnparkNamesWholeKinds(t *testing.T) {
+	q := openTest(t, nil)
+	kinds := []string{"m", "ma", "mail", "mail.send", "mail\xff", "nail", strings.Repeat("m", 254), strings.Repeat("m", 255)}
+	for _, kind := range kinds {
+		add(t, q, func(e *pawl.Envelope) { e.Kind = kind })
+		add(t, q, func(e *pawl.Envelope) { e.Kind = kind })
+	}
+	parked := 2 * len(kinds)
+	atOnce(t, fetch(t, q, parked), func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
+	require.Equal(t, Counts{Parked: parked}, countsOf(t, q, pawl.DefaultQueue))
+	require.Empty(t, fetch(t, q, parked), "parked jobs are not fetched")
+
+	for _, kind := range kinds {
+		n, err := q.Unpark(t.Context(), kind)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		leases := fetch(t, q, parked)
+		require.Equal(t, kind+kind, kindsOf(leases), "jobs of this kind alone come back")
+		atOnce(t, leases, func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
+	}
+
+	n, err := q.Unpark(t.Context(), "ma", "unknown", "nail")
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	require.Equal(t, Counts{Parked: parked - 4, Ready: 4}, countsOf(t, q, pawl.DefaultQueue))
+	n, err = q.Unpark(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n, "no kind is not every kind")
+	_, err = q.Unpark(t.Context(), "")
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+}
+
+func TestUnparkMoreThanOneCommitTakes(t *testing.T) {
+	q := openTest(t, nil)
+	const jobs = 2*unparkPortion + 1
+	batch := make([]*pawl.Envelope, jobs)
+	for i := range batch {
+		batch[i] = &pawl.Envelope{Kind: "k"}
+	}
+	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	leases := fetch(t, q, jobs)
+	atOnce(t, leases, func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
+	n, err := q.Unpark(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, jobs, n)
+	require.Equal(t, Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
+}
+
+func TestRetry(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		t.Run(fmt.Sprintf("attempts kept: %v", keep), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				id := add(t, q, func(e *pawl.Envelope) { e.Priority = 7 }).ID
+				require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New("first")))
+				require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonExhausted, errBoom))
+				want := find(t, q, id)
+				require.Equal(t, pawl.Dead, want.State)
+				require.Equal(t, 2, want.Attempts)
+				require.Equal(t, Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Empty(t, fetch(t, q, 1), "a dead letter is not fetched")
+
+				time.Sleep(time.Hour)
+				require.NoError(t, q.Retry(t.Context(), id, keep))
+				want.State, want.Death, want.NotBefore = pawl.Ready, nil, fromFile(time.Now())
+				if !keep {
+					want.Attempts = 0
+				}
+				require.Equal(t, want, find(t, q, id), "history, failures and priority stay")
+				require.Equal(t, Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.ErrorIs(t, q.Retry(t.Context(), id, keep), pawl.ErrConflict, "it is not dead any more")
+
+				l := leaseOne(t, q)
+				require.NoError(t, q.Nack(t.Context(), l, 0, errors.New("again")))
+				require.Len(t, find(t, q, id).History, 3)
+				require.Equal(t, want.Attempts+1, find(t, q, id).Attempts)
+			})
+		})
+	}
+}
+
+func TestRetryOfWhatIsNotDead(t *testing.T) {
+	q := openTest(t, nil)
+	require.ErrorIs(t, q.Retry(t.Context(), pawl.NewID(time.Now()), false), pawl.ErrNotFound)
+
+	states := map[pawl.State]pawl.ID{}
+	states[pawl.Parked] = add(t, q, nil).ID
+	require.NoError(t, q.Park(t.Context(), leaseOne(t, q)))
+	states[pawl.Leased] = add(t, q, nil).ID
+	leaseOne(t, q)
+	states[pawl.Ready] = add(t, q, nil).ID
+	states[pawl.Delayed] = add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }).ID
+	before := digest(t, q)
+	for state, id := range states {
+		require.Equal(t, state, find(t, q, id).State)
+		require.ErrorIs(t, q.Retry(t.Context(), id, false), pawl.ErrConflict, state)
+	}
+	require.Equal(t, before, digest(t, q), "a refused retry changes nothing")
+}

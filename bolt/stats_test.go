@@ -1,0 +1,133 @@
+package bolt
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// The counts are kept, not counted: after each transition they must be those of a
+// full scan, and Stats must show them.
+func TestStatsAfterEveryTransition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, &Options{MaxCrashes: 2})
+		const name = pawl.DefaultQueue
+		var l *pawl.Lease
+		must := func(err error) { t.Helper(); require.NoError(t, err) }
+		lease := func() { l = leaseOne(t, q) }
+		for _, step := range []struct {
+			transition string
+			do         func()
+			want       Counts
+		}{
+			{"enqueue ready", func() { add(t, q, nil) }, Counts{Ready: 1}},
+			{"enqueue delayed", func() { add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }) }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch", lease, Counts{Leased: 1, Delayed: 1}},
+			{"extend", func() { _, err := q.Extend(t.Context(), l); must(err) }, Counts{Leased: 1, Delayed: 1}},
+			{"nack", func() { must(q.Nack(t.Context(), l, 0, errBoom)) }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch after nack", lease, Counts{Leased: 1, Delayed: 1}},
+			{"nack with delay", func() { must(q.Nack(t.Context(), l, time.Minute, errBoom)) }, Counts{Delayed: 2}},
+			{"promote", func() { time.Sleep(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch after delay", lease, Counts{Leased: 1, Delayed: 1}},
+			{"snooze", func() { must(q.Snooze(t.Context(), l, time.Minute)) }, Counts{Delayed: 2}},
+			{"promote again", func() { time.Sleep(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch after snooze", lease, Counts{Leased: 1, Delayed: 1}},
+			{"park", func() { must(q.Park(t.Context(), l)) }, Counts{Parked: 1, Delayed: 1}},
+			{"unpark", func() { _, err := q.Unpark(t.Context(), "k"); must(err) }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch after park", lease, Counts{Leased: 1, Delayed: 1}},
+			{"release", func() { must(q.Release(t.Context(), l)) }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch after release", lease, Counts{Leased: 1, Delayed: 1}},
+			{"reap", func() { expire(q) }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch after reap", lease, Counts{Leased: 1, Delayed: 1}},
+			{"poison", func() { expire(q) }, Counts{Dead: 1, Delayed: 1}},
+			{"retry", func() { must(q.Retry(t.Context(), l.ID, false)) }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch after retry", lease, Counts{Leased: 1, Delayed: 1}},
+			{"abandon", func() { must(q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)) }, Counts{Dead: 1, Delayed: 1}},
+			{"retry again", func() { must(q.Retry(t.Context(), l.ID, true)) }, Counts{Ready: 1, Delayed: 1}},
+			{"fetch once more", lease, Counts{Leased: 1, Delayed: 1}},
+			{"ack", func() { must(q.Ack(t.Context(), l)) }, Counts{Delayed: 1}},
+		} {
+			step.do()
+			require.Equal(t, step.want, countsOf(t, q, name), step.transition)
+			checkNow(t, q)
+		}
+	})
+}
+
+func TestStatsCountsEachQueueApart(t *testing.T) {
+	q := openTest(t, nil)
+	stats, err := q.Stats(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, stats.Queues)
+	require.Equal(t, formatVersion, stats.Format)
+	require.Equal(t, q.path, stats.Path)
+	require.Positive(t, stats.Size)
+
+	fill(t, q, 3, "b")
+	fill(t, q, 2, "a")
+	fetch(t, q, 1, "b")
+	for _, l := range fetch(t, q, 2, "a") {
+		require.NoError(t, q.Ack(t.Context(), l))
+	}
+	stats, err = q.Stats(t.Context())
+	require.NoError(t, err)
+	require.Len(t, stats.Queues, 2, "one that is empty now is still known")
+	require.Equal(t, "b", stats.Queues[0].Name, "in the order of their first job")
+	require.Equal(t, Counts{Ready: 2, Leased: 1}, stats.Queues[0].Counts)
+	require.Equal(t, "a", stats.Queues[1].Name)
+	require.Equal(t, Counts{}, stats.Queues[1].Counts)
+
+	sum := stats.Queues[0].Counts
+	sum.Add(Counts{Ready: 1, Delayed: 2, Parked: 3, Leased: 4, Dead: 5})
+	require.Equal(t, Counts{Ready: 3, Delayed: 2, Parked: 3, Leased: 5, Dead: 5}, sum)
+}
+
+// The job that is ready longest may stand behind others: of a higher priority, or
+// because it crashed.
+func TestStatsFindsTheOldestReadyJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		oldest := func(name string) time.Time {
+			stats, err := q.Stats(t.Context())
+			require.NoError(t, err)
+			for _, row := range stats.Queues {
+				if row.Name == name {
+					return row.Oldest
+				}
+			}
+			return time.Time{}
+		}
+		start := fromFile(time.Now())
+		second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+		put := func(name string, change func(*pawl.Envelope)) {
+			add(t, q, func(e *pawl.Envelope) {
+				if e.Queue = name; change != nil {
+					change(e)
+				}
+			})
+		}
+		put("a", func(e *pawl.Envelope) { e.Delay = 1000 * time.Hour })
+		require.Zero(t, oldest("a"), "a delayed job is not ready")
+		time.Sleep(time.Second)
+		put("b", nil)
+		put("a", nil)
+		require.Equal(t, second(1), oldest("a"))
+		time.Sleep(time.Second)
+		put("a", func(e *pawl.Envelope) { e.Priority = 127 })
+		put("a", func(e *pawl.Envelope) { e.Priority = -128 })
+		require.Equal(t, second(1), oldest("a"))
+		require.Len(t, fetch(t, q, 1, "a"), 1) // that of priority 127
+		crashes := fetch(t, q, 1, "a")         // the one since second 1
+		require.Equal(t, second(2), oldest("a"), "that of priority -128")
+		expire(q)
+		require.Equal(t, 1, find(t, q, crashes[0].ID).Crashes)
+		require.Equal(t, second(1), oldest("a"), "crashed, and ready since then")
+		require.Equal(t, second(1), oldest("b"))
+		fetch(t, q, 9, "a")
+		require.Zero(t, oldest("a"))
+	})
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// start is when the first job of a test file was made, today is when jobctl looks
+// at it.
+var (
+	start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	today = start.Add(3*time.Hour + 4*time.Second)
+)
+
+// id is the ID of the n-th job of a test file.
+func id(n int) pawl.ID {
+	id, err := pawl.ParseID(fmt.Sprintf("019caa00-0000-7000-8000-%012d", n))
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// file is a queue under construction, with a clock that stands still until it is
+// moved.
+type file struct {
+	t       *testing.T
+	q       *bolt.Queue
+	elapsed atomic.Int64 // nanoseconds since start; the queue reads it too
+	made    int
+}
+
+func (f *file) now() time.Time       { return start.Add(time.Duration(f.elapsed.Load())) }
+func (f *file) pass(d time.Duration) { f.elapsed.Add(int64(d)) }
+func (f *file) goTo(t time.Time)     { f.elapsed.Store(int64(t.Sub(start))) }
+
+// build makes app.db in a new folder, which becomes the current one, and fills it.
+// At the end of the test the file is checked.
+func build(t *testing.T, fill func(*file)) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	buildAt(t, "app.db", fill)
+	t.Cleanup(func() { checkFile(t, "app.db") })
+}
+
+func buildAt(t *testing.T, path string, fill func(*file)) {
+	t.Helper()
+	f := &file{t: t}
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Now: f.now})
+	require.NoError(t, err)
+	f.q = q
+	if fill != nil {
+		fill(f)
+	}
+	require.NoError(t, q.Close())
+}
+
+// add enqueues the next job.
+func (f *file) add(e pawl.Envelope) {
+	f.t.Helper()
+	f.made++
+	e.ID = id(f.made)
+	if e.Kind == "" {
+		e.Kind = "mail.send"
+	}
+	require.NoError(f.t, f.q.Enqueue(context.Background(), &e))
+}
+
+// fetch leases the next job of a queue.
+func (f *file) fetch(queue string) *pawl.Lease {
+	f.t.Helper()
+	leases, err := f.q.Fetch(context.Background(), pawl.Request{Queues: []string{queue}, Max: 1, Idle: 1, Wait: pawl.WaitNot})
+	require.NoError(f.t, err)
+	return leases[0]
+}
+
+// kill adds a job, runs it as often as it has errors, and lets the last one end it.
+func (f *file) kill(e pawl.Envelope, reason pawl.Reason, causes ...string) {
+	f.t.Helper()
+	f.add(e)
+	for i, cause := range causes {
+		f.pass(30 * time.Second)
+		l := f.fetch(e.Queue)
+		if i < len(causes)-1 {
+			require.NoError(f.t, f.q.Nack(context.Background(), l, 0, errors.New(cause)))
+			continue
+		}
+		require.NoError(f.t, f.q.Abandon(context.Background(), l, reason, errors.New(cause)))
+	}
+}
+
+// everyState puts a job into each state: 1 dead of exhaustion, 2 dead for good, 3
+// parked, 4 leased, 5 delayed, 6 ready.
+func everyState(f *file) {
+	f.t.Helper()
+	policy := pawl.Exponential(5*time.Second, 2).Cap(45 * time.Second).Jitter(0.15)
+	f.kill(pawl.Envelope{
+		Queue: "email", MaxRetries: 1, Priority: 5, Timeout: 90 * time.Second, Policy: &policy,
+		Payload: pack(f.t, map[string]any{"to": "ada@example.com"}),
+		Headers: map[string]string{"trace-id": "4bf92f35", "tenant": "acme"},
+	}, pawl.ReasonExhausted, "dial tcp 192.0.2.7:25: connection refused", "timeout\nafter 30s")
+	f.kill(pawl.Envelope{Queue: "reports", Kind: "report.build", MaxRetries: 3, Payload: []byte("\x00\xffraw")},
+		pawl.ReasonPermanent, "no such report: 17")
+	f.add(pawl.Envelope{Queue: "reports", Kind: "report.old", MaxRetries: 3})
+	require.NoError(f.t, f.q.Park(context.Background(), f.fetch("reports")))
+	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3})
+	f.goTo(today.Add(-242 * time.Second))
+	f.fetch("email")
+	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3, Delay: time.Hour})
+	f.goTo(today.Add(-12 * time.Second))
+	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3})
+}
+
+func pack(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := msgpack.Marshal(v)
+	require.NoError(t, err)
+	return b
+}
+
+// outcomeOf is what one command line did.
+type outcomeOf struct {
+	code           int
+	stdout, stderr string
+}
+
+// typed is how a command line is given its standard input.
+type typed struct {
+	text     string
+	terminal bool
+}
+
+// jobctl runs a command line as of today, without a terminal.
+func jobctl(t *testing.T, args ...string) outcomeOf {
+	t.Helper()
+	return jobctlWith(t, typed{}, args...)
+}
+
+func jobctlWith(t *testing.T, in typed, args ...string) outcomeOf {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := &app{
+		stdin: strings.NewReader(in.text), stdout: bufio.NewWriter(&stdout), stderr: &stderr,
+		now: func() time.Time { return today }, terminal: in.terminal,
+	}
+	code := a.run(args)
+	return outcomeOf{code, stdout.String(), stderr.String()}
+}
+
+// words splits a command line at its spaces.
+func words(line string) []string { return strings.Fields(line) }
+
+// checkFile requires that bbolt finds no fault in a file and that its counts are
+// those of a listing.
+func checkFile(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	require.NoError(t, err)
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			return err
+		}
+		return nil
+	}))
+	require.NoError(t, db.Close())
+
+	r, err := bolt.OpenReader(path)
+	require.NoError(t, err)
+	defer r.Close()
+	stats, err := r.Stats(context.Background())
+	require.NoError(t, err)
+	counted, listed := map[string]bolt.Counts{}, map[string]bolt.Counts{}
+	for _, q := range stats.Queues {
+		counted[q.Name] = q.Counts
+		listed[q.Name] = bolt.Counts{}
+	}
+	for e, err := range r.Jobs(context.Background(), pawl.Filter{}) {
+		if errors.Is(err, pawl.ErrCorrupt) && e != nil {
+			return // a test damaged it on purpose
+		}
+		require.NoError(t, err)
+		c := listed[e.Queue]
+		switch e.State {
+		case pawl.Ready:
+			c.Ready++
+		case pawl.Delayed:
+			c.Delayed++
+		case pawl.Parked:
+			c.Parked++
+		case pawl.Leased:
+			c.Leased++
+		case pawl.Dead:
+			c.Dead++
+		}
+		listed[e.Queue] = c
+	}
+	require.Equal(t, listed, counted)
+}
+
+// spoil overwrites the stored record of a job.
+func spoil(t *testing.T, path string, id pawl.ID) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("pawl")).Bucket([]byte("jobs")).Put(id[:], []byte("\x01spoilt"))
+	}))
+	require.NoError(t, db.Close())
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(filepath.Clean(path))
+	return err == nil
+}

@@ -1,0 +1,180 @@
+package pawl_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/gopawl/pawl"
+)
+
+// refuse enqueues arguments that cannot be, and sees that the queue is not asked.
+func refuse[T any](t *testing.T, args T) error {
+	t.Helper()
+	q := new(intake)
+	id, err := pawl.Define[T]("some.kind").Enqueue(context.Background(), q, args)
+	require.Error(t, err)
+	require.ErrorContains(t, err, "some.kind")
+	require.True(t, id.IsZero())
+	require.Empty(t, q.jobs)
+	return err
+}
+
+func TestArgumentsWithoutAnEncodingAreRefused(t *testing.T) {
+	require.ErrorIs(t, refuse(t, make(chan int)), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, refuse(t, func() {}), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, refuse(t, complex(1, 2)), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, refuse(t, struct{ In struct{ C chan int } }{}), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, refuse(t, map[string]any{"f": func() {}}), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, refuse[any](t, lists(33, 1)), pawl.ErrPayloadEncoding, "33 levels")
+}
+
+func lists(n int, value any) any {
+	for range n {
+		value = []any{value}
+	}
+	return value
+}
+
+// wide is a queue with a limit of its own.
+type wide struct {
+	intake
+	limit int
+}
+
+func (q *wide) MaxPayload() int { return q.limit }
+
+func TestPayloadLimit(t *testing.T) {
+	k := pawl.Define[string]("k")
+	fits := strings.Repeat("x", pawl.DefaultMaxPayload-5) // a long string has a head of 5 bytes
+
+	q := new(intake)
+	_, err := k.Enqueue(context.Background(), q, fits)
+	require.NoError(t, err)
+	require.Len(t, q.jobs[0].Payload, pawl.DefaultMaxPayload)
+	require.ErrorIs(t, refuse(t, fits+"x"), pawl.ErrPayloadTooLarge)
+	_, err = k.Envelope(fits + "x")
+	require.ErrorIs(t, err, pawl.ErrPayloadTooLarge)
+
+	_, err = k.Envelope(fits + "x")
+	require.NotErrorIs(t, err, pawl.ErrPayloadEncoding, "the two have different remedies")
+}
+
+// A queue that says what it takes is believed, in both directions, to the byte.
+func TestPayloadLimitOfTheQueue(t *testing.T) {
+	k := pawl.Define[any]("k")
+	for limit, most := range map[int]any{
+		pawl.DefaultMaxPayload + 1: make([]byte, pawl.DefaultMaxPayload+1-5),
+		100:                        make([]byte, 100-2),
+		4:                          []any{nil, nil, nil}, // written byte by byte
+	} {
+		q := &wide{limit: limit}
+		_, err := k.Enqueue(context.Background(), q, most)
+		require.NoError(t, err)
+		require.Len(t, q.jobs[0].Payload, limit)
+
+		q.limit--
+		_, err = k.Enqueue(context.Background(), q, most)
+		require.ErrorIs(t, err, pawl.ErrPayloadTooLarge)
+		require.Len(t, q.jobs, 1)
+	}
+}
+
+func TestJobRefusesBytesThatAreNotItsArguments(t *testing.T) {
+	text, err := msgpack.Marshal("text")
+	require.NoError(t, err)
+	for name, payload := range map[string][]byte{
+		"none":          nil,
+		"truncated":     {0x81, 0xa2, 'T'},
+		"trailing":      {0x80, 0xc0},
+		"a bomb":        {0xdd, 0xff, 0xff, 0xff, 0xff},
+		"another type":  text,
+		"a wrong field": {0x81, 0xa3, 'N', 'u', 'm', 0xa1, 'x'},
+		"unused code":   {0xc1},
+	} {
+		job, err := pawl.Define[mail]("some.kind").Job(&pawl.Envelope{Kind: "some.kind", Payload: payload})
+		require.ErrorIs(t, err, pawl.ErrPayloadEncoding, name)
+		require.ErrorContains(t, err, "some.kind", name)
+		require.Nil(t, job, name)
+	}
+}
+
+// msgpack panics over some bytes that do not fit, such as the nil of a pointer that
+// a new build has made a value.
+func TestJobSurvivesAPanicOfTheDecoder(t *testing.T) {
+	e, err := pawl.Define[struct{ At *time.Time }]("k").Envelope(struct{ At *time.Time }{})
+	require.NoError(t, err)
+	job, err := pawl.Define[struct{ At time.Time }]("k").Job(e)
+	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
+	require.Nil(t, job)
+
+	list := []byte{0x81, 0x90, 0xc0} // a list as the key of a map
+	_, err = pawl.Define[map[any]any]("k").Job(&pawl.Envelope{Payload: list})
+	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
+}
+
+// msgpack takes an extension where a map belongs and reads on inside its data,
+// where a declared length is believed: ten bytes would ask for 64 GB.
+func TestJobRefusesABombInsideAnExtension(t *testing.T) {
+	bomb := []byte{0x81, 0xa0, 0xdd, 0xff, 0xff, 0xff, 0xff, 0x00}
+	for name, head := range map[string][]byte{
+		"time":             {0xd7, 0xff},
+		"of 8 bytes":       {0xd7, 0x05},
+		"of any length":    {0xc7, 0x08, 0x05},
+		"length in 2 byte": {0xc8, 0x00, 0x08, 0x05},
+		"length in 4 byte": {0xc9, 0x00, 0x00, 0x00, 0x08, 0x05},
+	} {
+		payload := append(head, bomb...)
+		_, err := pawl.Define[map[string]any]("k").Job(&pawl.Envelope{Payload: payload})
+		require.ErrorIs(t, err, pawl.ErrPayloadEncoding, name)
+
+		payload = append([]byte{0x81, 0xa1, 'M'}, payload...)
+		_, err = pawl.Define[struct{ M map[string]any }]("k").Job(&pawl.Envelope{Payload: payload})
+		require.ErrorIs(t, err, pawl.ErrPayloadEncoding, name)
+	}
+}
+
+// A time may have the bytes of a map in it, and an extension of the app's own too.
+func TestJobReadsExtensionsThatLookLikeMaps(t *testing.T) {
+	type args struct {
+		At   time.Time
+		Any  any
+		Rest map[string]time.Time
+	}
+	at := time.Unix(9, 0x81<<22) // its data begin with 0x81
+	k := pawl.Define[args]("k")
+	e, err := k.Envelope(args{at, at, map[string]time.Time{"a": at, "b": time.Unix(0x80<<24, 0)}})
+	require.NoError(t, err)
+	job, err := k.Job(e)
+	require.NoError(t, err)
+	require.True(t, at.Equal(job.Args.At))
+	require.True(t, at.Equal(job.Args.Any.(time.Time)))
+	require.True(t, at.Equal(job.Args.Rest["a"]))
+	require.True(t, time.Unix(0x80<<24, 0).Equal(job.Args.Rest["b"]))
+}
+
+// This package starts no goroutine. In the bubble of a test one that stays behind
+// is a deadlock, and what it shares with the next bubble is a panic.
+func TestJobLeavesNoGoroutineBehind(t *testing.T) {
+	type part struct{ N *int }
+	type args struct {
+		P *part
+		M map[string]*part
+	}
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			n := 7
+			k := pawl.Define[args]("k")
+			e, err := k.Envelope(args{P: &part{&n}, M: map[string]*part{"x": {&n}}})
+			require.NoError(t, err)
+			job, err := k.Job(e)
+			require.NoError(t, err)
+			require.Equal(t, 7, *job.Args.M["x"].N)
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package pawl_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/gopawl/pawl"
+)
+
+// raw is a field as bytes of MessagePack.
+type raw = msgpack.RawMessage
+
+// Where the fields of a record are.
+const (
+	fieldSeq = iota
+	fieldID
+	fieldKind
+	fieldOrigin
+	fieldQueue
+	fieldCreated
+	fieldCreatedNanos
+	fieldNotBefore
+	fieldNotBeforeNanos
+	fieldPriority
+	fieldMaxRetries
+	fieldAttempts
+	fieldCrashes
+	fieldFailures
+	fieldTimeout
+	fieldPolicy
+	fieldHeaders
+	fieldDeath
+	fieldApart
+	fieldPayload
+	fieldsInAll
+)
+
+// fields is a record that parses, value by value.
+func fields() []any {
+	return []any{
+		1, make([]byte, 16), "kind", "origin", "queue", 1, 2, 3, 4, -5, 6, 7, 8, 9, 10,
+		[]any{2, 5, 2.0, true, 50, 1, 0.15}, map[string]string{"k": "v"}, []any{"poison", 1, 2},
+		0, []byte("payload"),
+	}
+}
+
+func body(t testing.TB, values []any) []byte {
+	t.Helper()
+	b, err := msgpack.Marshal(values)
+	require.NoError(t, err)
+	return b
+}
+
+func TestRecordFieldsAreWhereTheseTestsPutThem(t *testing.T) {
+	require.Len(t, fields(), fieldsInAll)
+	job, apart, err := pawl.ParseRecord(seal(body(t, fields())))
+	require.NoError(t, err)
+	require.Zero(t, apart)
+	require.Equal(t, "kind", job.Kind)
+	require.Equal(t, int8(-5), job.Priority)
+	require.Equal(t, map[string]string{"k": "v"}, job.Headers)
+	require.Equal(t, pawl.ReasonPoison, job.Death.Reason)
+	require.Equal(t, "payload", string(job.Payload))
+	require.Equal(t, "exponential 5ns × 2, at most 50ns, jitter 0.15", job.Policy.String())
+}
+
+// A checksum only tells that the bytes are what somebody wrote. What is in them is
+// checked all the same, before anything of the size that they declare is made.
+func TestHostileRecordIsRefused(t *testing.T) {
+	for name, body := range map[string][]byte{
+		"nothing":                     {},
+		"nil":                         {0xc0},
+		"a map":                       {0x80},
+		"array of 4 G values":         {0xdd, 0xff, 0xff, 0xff, 0xff},
+		"map of 4 G pairs":            {0xdf, 0xff, 0xff, 0xff, 0xff},
+		"4 GiB of bytes":              {0xc6, 0xff, 0xff, 0xff, 0xff},
+		"unused code":                 {0xc1},
+		"nesting without an end":      bytes.Repeat([]byte{0x91}, 5<<20),
+		"nesting that ends, too deep": append(bytes.Repeat([]byte{0x91}, 100), 0xc0),
+		"no fields":                   {0x90},
+		"one field too few":           body(t, fields()[:fieldPayload]),
+		"one field too many":          body(t, append(fields(), nil)),
+	} {
+		t.Run(name, func(t *testing.T) { requireCorrupt(t, seal(body)) })
+	}
+}
+
+func TestHostileFieldIsRefused(t *testing.T) {
+	type field struct {
+		at    int
+		value any
+	}
+	// An extension whose data begin like a map leads msgpack's decoder inside.
+	extension := func(data ...byte) raw { return append(raw{0xc7, byte(len(data)), 0x05}, data...) }
+	tests := map[string]field{
+		"sequence is a string":   {fieldSeq, "1"},
+		"ID of 15 bytes":         {fieldID, make([]byte, 15)},
+		"ID of 17 bytes":         {fieldID, make([]byte, 17)},
+		"no ID":                  {fieldID, nil},
+		"ID is a number":         {fieldID, 1},
+		"kind is a number":       {fieldKind, 1},
+		"kind is a list":         {fieldKind, []any{"kind"}},
+		"queue is a map":         {fieldQueue, map[string]any{}},
+		"seconds are a float":    {fieldCreated, 1.5},
+		"nanoseconds below 0":    {fieldCreatedNanos, -1},
+		"nanoseconds of 1 s":     {fieldNotBeforeNanos, 1_000_000_000},
+		"priority 128":           {fieldPriority, 128},
+		"priority -129":          {fieldPriority, -129},
+		"max retries below 0":    {fieldMaxRetries, -1},
+		"attempts below 0":       {fieldAttempts, -1},
+		"attempts beyond int64":  {fieldAttempts, uint64(math.MaxUint64)},
+		"crashes below 0":        {fieldCrashes, -1},
+		"failures below 0":       {fieldFailures, math.MinInt64},
+		"timeout is true":        {fieldTimeout, true},
+		"policy of 6 fields":     {fieldPolicy, []any{2, 5, 2.0, true, 50, 1}},
+		"policy is a map":        {fieldPolicy, map[string]any{}},
+		"unknown strategy":       {fieldPolicy, []any{3, 5, 2.0, true, 50, 1, 0.15}},
+		"strategy 256 + 1":       {fieldPolicy, []any{257, 5, 2.0, true, 50, 1, 0.15}},
+		"unknown jitter":         {fieldPolicy, []any{2, 5, 2.0, true, 50, 3, 0.15}},
+		"jitter 256 + 1":         {fieldPolicy, []any{2, 5, 2.0, true, 50, 257, 0.15}},
+		"negative base":          {fieldPolicy, []any{2, -5, 2.0, true, 50, 1, 0.15}},
+		"negative cap":           {fieldPolicy, []any{2, 5, 2.0, true, -50, 1, 0.15}},
+		"multiplier below 1":     {fieldPolicy, []any{2, 5, 0.5, true, 50, 1, 0.15}},
+		"multiplier NaN":         {fieldPolicy, []any{2, 5, math.NaN(), true, 50, 1, 0.15}},
+		"fraction above 1":       {fieldPolicy, []any{2, 5, 2.0, true, 50, 1, 1.5}},
+		"fraction NaN":           {fieldPolicy, []any{2, 5, 2.0, true, 50, 1, math.NaN()}},
+		"headers are a list":     {fieldHeaders, []any{"k", "v"}},
+		"header key is a number": {fieldHeaders, map[int]string{1: "v"}},
+		"header is a number":     {fieldHeaders, map[string]int{"k": 1}},
+		"4 G headers hidden":     {fieldHeaders, extension(0xdf, 0xff, 0xff, 0xff, 0xff)},
+		"no headers hidden":      {fieldHeaders, extension(0x80)},
+		"a payload of 4 GiB hidden behind the headers": {
+			fieldHeaders, extension(0x80, 0xc0, 0x00, 0xc6, 0xff, 0xff, 0xff, 0xff),
+		},
+		"small headers hidden":   {fieldHeaders, raw{0xd4, 0x05, 0x81}},
+		"death of 2 fields":      {fieldDeath, []any{"poison", 1}},
+		"death is a string":      {fieldDeath, "poison"},
+		"apart below 0":          {fieldApart, -1},
+		"payload here and apart": {fieldApart, 7},
+		"payload neither":        {fieldPayload, nil},
+		"payload is a number":    {fieldPayload, 7},
+		"payload is a list":      {fieldPayload, []any{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			values := fields()
+			values[test.at] = test.value
+			requireCorrupt(t, seal(body(t, values)))
+		})
+	}
+}
+
+// describe writes out everything that a record holds. NaN, which an unused number
+// of a policy may be, equals itself here.
+func describe(e *pawl.Envelope, apart int) string {
+	c := inUTC(e)
+	policy, death := "", ""
+	if c.Policy != nil {
+		policy = fmt.Sprintf("%#v", *c.Policy)
+	}
+	if c.Death != nil {
+		death = fmt.Sprintf("%q %v", c.Death.Reason, c.Death.At)
+	}
+	c.Policy, c.Death = nil, nil
+	if len(c.Headers) == 0 {
+		c.Headers = nil
+	}
+	return fmt.Sprintf("%#v %s %s %d", c, policy, death, apart)
+}
+
+// FuzzParseRecord looks for a panic, and for a record that means something else
+// once it was written again. The bytes are tried as they are and as the body of a
+// record, since no fuzzer finds a checksum.
+func FuzzParseRecord(f *testing.F) {
+	for _, job := range []*pawl.Envelope{fullJob(), {Kind: "k"}, {}} {
+		f.Add(pawl.AppendRecord(nil, job, 0))
+		f.Add(pawl.AppendRecord(nil, job, 0)[5:])
+		f.Add(pawl.AppendRecord(nil, job, 1000)[5:])
+	}
+	f.Add(body(f, fields()))
+	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff})
+
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, record := range [][]byte{b, seal(b)} {
+			job, apart, err := pawl.ParseRecord(record)
+			if err != nil {
+				require.ErrorIs(t, err, pawl.ErrCorrupt)
+				continue
+			}
+			require.NoError(t, pawl.CheckRecord(record))
+			again, apartAgain, err := pawl.ParseRecord(pawl.AppendRecord(nil, job, apart))
+			require.NoError(t, err)
+			require.Equal(t, describe(job, apart), describe(again, apartAgain))
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// policyFunc makes a function a policy.
+type policyFunc func(pawl.Retry) (time.Duration, bool)
+
+func (f policyFunc) Delay(r pawl.Retry) (time.Duration, bool) { return f(r) }
+
+var errBroken = errors.New("broken")
+
+func TestDecide(t *testing.T) {
+	fixed := pawl.Fixed(7 * time.Second)
+	givesUp := policyFunc(func(pawl.Retry) (time.Duration, bool) { return 0, false })
+	negative := policyFunc(func(pawl.Retry) (time.Duration, bool) { return -time.Second, true })
+	permanent := pawl.Permanent(errBroken)
+	retryAfter := pawl.RetryAfter(time.Hour, errBroken)
+
+	for _, c := range []struct {
+		rule        string
+		attempts    int // before this run; max retries is 3
+		err         error
+		interrupted bool
+		policy      pawl.Policy
+		want        decision
+	}{
+		{rule: "nil is an ack", want: decision{verb: ack}},
+		{rule: "nil is an ack on the last attempt", attempts: 3, want: decision{verb: ack}},
+		{rule: "nil is an ack although the worker stops", interrupted: true, want: decision{verb: ack}},
+
+		{rule: "an error is a nack with the policy's delay", err: errBroken,
+			want: decision{verb: nack, delay: 7 * time.Second, cause: errBroken}},
+		{rule: "the run before the last may be retried", attempts: 2, err: errBroken,
+			want: decision{verb: nack, delay: 7 * time.Second, cause: errBroken}},
+		{rule: "the run after max retries is the last", attempts: 3, err: errBroken,
+			want: decision{verb: abandon, reason: pawl.ReasonExhausted, cause: errBroken}},
+		{rule: "more runs than max retries are no way around it", attempts: 9, err: errBroken,
+			want: decision{verb: abandon, reason: pawl.ReasonExhausted, cause: errBroken}},
+		{rule: "a run that the stop interrupted is no failure", err: errBroken, interrupted: true,
+			want: decision{verb: release}},
+		{rule: "nor when it is the last one", attempts: 3, err: errBroken, interrupted: true,
+			want: decision{verb: release}},
+
+		{rule: "permanent needs no retry", err: permanent,
+			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: permanent}},
+		{rule: "permanent is the reason on the last attempt too", attempts: 3, err: permanent,
+			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: permanent}},
+		{rule: "permanent stays so while the worker stops", err: permanent, interrupted: true,
+			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: permanent}},
+		{rule: "permanent goes before a delay", err: pawl.RetryAfter(time.Hour, permanent),
+			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: pawl.RetryAfter(time.Hour, permanent)}},
+
+		{rule: "RetryAfter replaces the policy's delay", err: retryAfter,
+			want: decision{verb: nack, delay: time.Hour, cause: retryAfter}},
+		{rule: "RetryAfter of 0 is at once", err: pawl.RetryAfter(0, errBroken),
+			want: decision{verb: nack, cause: pawl.RetryAfter(0, errBroken)}},
+		{rule: "RetryAfter goes before a policy that gives up", err: retryAfter, policy: givesUp,
+			want: decision{verb: nack, delay: time.Hour, cause: retryAfter}},
+		{rule: "RetryAfter adds no retry", attempts: 3, err: retryAfter,
+			want: decision{verb: abandon, reason: pawl.ReasonExhausted, cause: retryAfter}},
+		{rule: "RetryAfter is no failure while the worker stops", err: retryAfter, interrupted: true,
+			want: decision{verb: release}},
+
+		{rule: "snooze is no failure", err: pawl.Snooze(time.Minute),
+			want: decision{verb: snooze, delay: time.Minute}},
+		{rule: "snooze on the last attempt is none either", attempts: 3, err: pawl.Snooze(time.Minute),
+			want: decision{verb: snooze, delay: time.Minute}},
+		{rule: "snooze keeps its delay while the worker stops", err: pawl.Snooze(time.Minute), interrupted: true,
+			want: decision{verb: snooze, delay: time.Minute}},
+		{rule: "snooze is found through wrapping", err: fmt.Errorf("later: %w", pawl.Snooze(time.Minute)),
+			want: decision{verb: snooze, delay: time.Minute}},
+
+		{rule: "a policy may give up", err: errBroken, policy: givesUp,
+			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: errBroken}},
+		{rule: "a negative delay counts as none", err: errBroken, policy: negative,
+			want: decision{verb: nack, cause: errBroken}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			if c.policy == nil {
+				c.policy = fixed
+			}
+			e := &pawl.Envelope{Attempts: c.attempts, MaxRetries: 3}
+			require.Equal(t, c.want, decide(e, c.err, c.interrupted, c.policy, 0.5))
+		})
+	}
+}
+
+// A policy is told the completed runs, this one included, and the number of the
+// next: nobody is off by one, and nothing overflows.
+func TestDecideTellsPolicy(t *testing.T) {
+	for _, c := range []struct{ attempts, completed, next int }{
+		{0, 1, 2},
+		{1, 2, 3},
+		{998, 999, 1000},
+		{math.MaxInt - 1, math.MaxInt, math.MaxInt},
+		{math.MaxInt, math.MaxInt, math.MaxInt},
+	} {
+		var told pawl.Retry
+		policy := policyFunc(func(r pawl.Retry) (time.Duration, bool) { told = r; return time.Second, true })
+		e := &pawl.Envelope{Attempts: c.attempts, MaxRetries: math.MaxInt}
+		retryOrLast := decide(e, errBroken, false, policy, 0.25)
+		if c.attempts == math.MaxInt {
+			require.Equal(t, abandon, retryOrLast.verb)
+			continue
+		}
+		require.Equal(t, pawl.Retry{Completed: c.completed, Attempt: c.next, Err: errBroken, Random: 0.25}, told)
+	}
+}

@@ -1,0 +1,117 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// faulty is a queue in which a test replaces single methods.
+type faulty struct {
+	pawl.Queue
+	fetch  func(context.Context, pawl.Request) ([]*pawl.Lease, error)
+	ack    func(context.Context, *pawl.Lease) error
+	extend func(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error)
+}
+
+func (f *faulty) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	if f.fetch != nil {
+		return f.fetch(ctx, r)
+	}
+	return f.Queue.Fetch(ctx, r)
+}
+
+func (f *faulty) Ack(ctx context.Context, l *pawl.Lease) error {
+	if f.ack != nil {
+		return f.ack(ctx, l)
+	}
+	return f.Queue.Ack(ctx, l)
+}
+
+func (f *faulty) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
+	if f.extend != nil {
+		return f.extend(ctx, leases...)
+	}
+	return f.Queue.Extend(ctx, leases...)
+}
+
+// slowAcks is a queue whose acks take a second, so that a worker with short
+// handlers fetches ahead.
+func slowAcks(q pawl.Queue) *faulty {
+	return &faulty{Queue: q, ack: func(ctx context.Context, l *pawl.Lease) error {
+		<-time.After(time.Second)
+		return q.Ack(ctx, l)
+	}}
+}
+
+// ledger notes the leases that a queue gives, and the requests.
+type ledger struct {
+	pawl.Queue
+	mu       sync.Mutex
+	leases   map[pawl.ID]*pawl.Lease // the last of each job
+	requests []pawl.Request
+}
+
+func newLedger(q pawl.Queue) *ledger {
+	return &ledger{Queue: q, leases: make(map[pawl.ID]*pawl.Lease)}
+}
+
+func (b *ledger) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	b.mu.Lock()
+	b.requests = append(b.requests, r)
+	b.mu.Unlock()
+	leases, err := b.Queue.Fetch(ctx, r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range leases {
+		b.leases[l.ID] = l
+	}
+	return leases, err
+}
+
+func (b *ledger) lease(id pawl.ID) *pawl.Lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.leases[id]
+}
+
+func (b *ledger) asked() []pawl.Request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]pawl.Request(nil), b.requests...)
+}
+
+// shelf is a queue in memory that gives jobs in their order, never takes one back,
+// and accepts every settle.
+type shelf struct {
+	pawl.Queue // nil: what is not below is not called
+	mu         sync.Mutex
+	jobs       []*pawl.Envelope
+}
+
+func (s *shelf) Unpark(context.Context, ...string) (int, error) { return 0, nil }
+
+func (s *shelf) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	s.mu.Lock()
+	n := min(r.Max, len(s.jobs))
+	jobs := s.jobs[:n]
+	s.jobs = s.jobs[n:]
+	s.mu.Unlock()
+	if n == 0 {
+		<-ctx.Done()
+		return nil, pawl.ErrNotAccepted
+	}
+	leases := make([]*pawl.Lease, n)
+	for i, e := range jobs {
+		leases[i] = &pawl.Lease{Envelope: e, Length: 30 * time.Second}
+	}
+	return leases, nil
+}
+
+func (s *shelf) Ack(context.Context, *pawl.Lease) error     { return nil }
+func (s *shelf) Release(context.Context, *pawl.Lease) error { return nil }
+func (s *shelf) Extend(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error) {
+	return nil, nil
+}

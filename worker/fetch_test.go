@@ -1,0 +1,144 @@
+package worker_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// Never more than Concurrency handlers run at once, and that many do when there is
+// work, whether a worker fetches ahead or not.
+func TestConcurrency(t *testing.T) {
+	for name, queue := range map[string]func(pawl.Queue) pawl.Queue{
+		"fetching what it needs": func(q pawl.Queue) pawl.Queue { return q },
+		"fetching ahead":         func(q pawl.Queue) pawl.Queue { return slowAcks(q) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, q *bolt.Queue) {
+				const slots, jobs = 7, 70
+				batch := make([]*pawl.Envelope, jobs)
+				for i := range batch {
+					batch[i], _ = task.Envelope("a")
+				}
+				require.NoError(t, q.Enqueue(t.Context(), batch...))
+				var active, most, handled atomic.Int32
+				w := newWorker(queue(q), worker.Options{Concurrency: slots})
+				worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error {
+					n := active.Add(1)
+					for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+					}
+					<-time.After(rand.N(time.Second))
+					handled.Add(1)
+					active.Add(-1)
+					return nil
+				})
+				require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
+				require.EqualValues(t, slots, most.Load())
+				require.EqualValues(t, jobs, handled.Load())
+			})
+		})
+	}
+}
+
+// With long handlers a worker asks for exactly what its idle slots can start.
+func TestLongHandlersFetchNothingAhead(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		book := newLedger(q)
+		w := newWorker(book, worker.Options{Concurrency: 3})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error {
+			<-time.After(time.Minute)
+			return nil
+		})
+		for range 10 {
+			enqueue(t, q, "a")
+		}
+		stop := start(t, w)
+		<-time.After(115 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 3, counts(t, q).Leased)
+		require.NoError(t, stop())
+		for _, r := range book.asked() {
+			require.Equal(t, r.Idle, r.Max)
+			require.LessOrEqual(t, r.Max, 3)
+		}
+	})
+}
+
+// A job that crashed before comes only into an idle slot. The fetch that waits for
+// jobs to run later is therefore asked again as soon as a slot is idle.
+func TestWaitingFetchIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, path := open(t)
+		suspect := enqueue(t, q, "suspect")
+		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		require.NoError(t, q.Close()) // the lease is that of a process that died
+		q = reopen(t, path)
+		require.Equal(t, 1, job(t, q, suspect).Crashes)
+
+		book := newLedger(slowAcks(q))
+		w := newWorker(book, worker.Options{Concurrency: 1})
+		began := time.Now()
+		var suspectAt time.Duration
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			switch job.Args {
+			case "long":
+				<-time.After(time.Minute)
+			case "suspect":
+				suspectAt = time.Since(began)
+			}
+			return nil
+		})
+		enqueue(t, q, "short", pawl.Priority(2))
+		enqueue(t, q, "long", pawl.Priority(1))
+		stop := start(t, w)
+		<-time.After(30 * time.Second)
+		synctest.Wait()
+		asked := book.asked()
+		require.Zero(t, asked[len(asked)-1].Idle, "the worker should wait for jobs to fetch ahead")
+		require.Equal(t, pawl.Ready, job(t, q, suspect).State, "it was leased ahead of its slot")
+
+		<-time.After(40 * time.Second)
+		synctest.Wait()
+		require.Equal(t, time.Minute, suspectAt, "it starts as soon as the slot is free")
+		requireDone(t, q, suspect)
+		require.NoError(t, stop())
+	})
+}
+
+// Of jobs that were fetched together those that crashed before start first: they
+// were leased for an idle slot, and must not wait behind a running job.
+func TestSuspectsStartFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(shelf)
+		for i, crashes := range []int{0, 1, 0, 2} {
+			e, err := task.Envelope(string(rune('a' + i)))
+			require.NoError(t, err)
+			e.ID, e.Crashes = pawl.ID{byte(i + 1)}, crashes
+			s.jobs = append(s.jobs, e)
+		}
+		generous := &faulty{Queue: s, fetch: func(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+			r.Max = 4 // more than the worker asks for, so that it must choose
+			return s.Fetch(ctx, r)
+		}}
+		var order []string
+		w := newWorker(generous, worker.Options{Concurrency: 1})
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			order = append(order, job.Args)
+			return nil
+		})
+		stop := start(t, w)
+		synctest.Wait()
+		require.Equal(t, []string{"b", "d", "a", "c"}, order)
+		require.NoError(t, stop())
+	})
+}

@@ -1,0 +1,202 @@
+package worker_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// task is the kind of most jobs here. It leaves everything to the worker.
+var task = pawl.Define[string]("task")
+
+// plain is the policy of most workers here: no jitter, so that times are exact.
+var plain = pawl.Exponential(5*time.Second, 2)
+
+// bubble runs a test in virtual time over a real queue. It fails when a goroutine
+// of the worker is left at the end.
+func bubble(t *testing.T, test func(t *testing.T, q *bolt.Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := open(t)
+		test(t, q)
+	})
+}
+
+// open makes a queue, which is closed and whose file is checked when the test ends.
+func open(t *testing.T) (*bolt.Queue, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	return reopen(t, path), path
+}
+
+func reopen(t *testing.T, path string) *bolt.Queue {
+	t.Helper()
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, q.Close())
+		checkFile(t, path)
+	})
+	return q
+}
+
+// checkFile checks that the pages of a file are in order, that every job is in one
+// state, and that the counts agree with the rows.
+func checkFile(t *testing.T, path string) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	require.NoError(t, err)
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			t.Errorf("the file is damaged: %v", err)
+		}
+		return nil
+	}))
+	require.NoError(t, db.Close())
+
+	r, err := bolt.OpenReader(path)
+	require.NoError(t, err)
+	defer r.Close()
+	var rows bolt.Counts
+	for job, err := range r.Jobs(context.Background(), pawl.Filter{}) {
+		require.NoError(t, err)
+		switch job.State {
+		case pawl.Ready:
+			rows.Ready++
+		case pawl.Delayed:
+			rows.Delayed++
+		case pawl.Parked:
+			rows.Parked++
+		case pawl.Leased:
+			rows.Leased++
+		case pawl.Dead:
+			rows.Dead++
+		}
+	}
+	stats, err := r.Stats(context.Background())
+	require.NoError(t, err)
+	var sum bolt.Counts
+	for _, queue := range stats.Queues {
+		sum.Ready += queue.Ready
+		sum.Delayed += queue.Delayed
+		sum.Parked += queue.Parked
+		sum.Leased += queue.Leased
+		sum.Dead += queue.Dead
+	}
+	require.Equal(t, rows, sum, "the counts of the file and its rows differ")
+}
+
+// newWorker makes a worker with the plain policy, unless opts has another, and a
+// silent log.
+func newWorker(q pawl.Queue, opts worker.Options) *worker.Worker {
+	if opts.Policy == nil {
+		opts.Policy = plain
+	}
+	if opts.Logger == nil {
+		opts.Logger = hclog.NewNullLogger()
+	}
+	return worker.New(q, &opts)
+}
+
+// start lets w run until the function that it returns is called, which returns what
+// Run did, or until the test ends.
+func start(t *testing.T, w *worker.Worker) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	var err error
+	go func() { err = w.Run(ctx); close(done) }()
+	stop = func() error {
+		cancel()
+		<-done
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// logbook is a log to read while it is written.
+type logbook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logbook) logger() hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: l}) }
+
+// gate is a channel to wait for, and what closes it: the end of the test at the
+// latest, so that a test that fails leaves nobody behind it.
+func gate(t *testing.T) (closed <-chan struct{}, open func()) {
+	c := make(chan struct{})
+	open = sync.OnceFunc(func() { close(c) })
+	t.Cleanup(open)
+	return c, open
+}
+
+// enqueue stores a job of kind task.
+func enqueue(t *testing.T, q pawl.Enqueuer, args string, opts ...pawl.Option) pawl.ID {
+	t.Helper()
+	id, err := task.Enqueue(context.Background(), q, args, opts...)
+	require.NoError(t, err)
+	return id
+}
+
+// job reads a job that must be there.
+func job(t *testing.T, q *bolt.Queue, id pawl.ID) *pawl.Envelope {
+	t.Helper()
+	e, err := q.Job(context.Background(), id)
+	require.NoError(t, err)
+	return e
+}
+
+// requireDone fails unless the job was acknowledged.
+func requireDone(t *testing.T, q *bolt.Queue, id pawl.ID) {
+	t.Helper()
+	_, err := q.Job(context.Background(), id)
+	require.ErrorIs(t, err, pawl.ErrNotFound)
+}
+
+// requireDead fails unless the job is a dead letter for this reason, after so many
+// runs.
+func requireDead(t *testing.T, q *bolt.Queue, id pawl.ID, reason pawl.Reason, attempts int) {
+	t.Helper()
+	e := job(t, q, id)
+	require.Equal(t, pawl.Dead, e.State)
+	require.Equal(t, reason, e.Death.Reason)
+	require.Equal(t, attempts, e.Attempts)
+}
+
+// counts are those of the default queue.
+func counts(t *testing.T, q *bolt.Queue) bolt.Counts {
+	t.Helper()
+	stats, err := q.Stats(context.Background())
+	require.NoError(t, err)
+	for _, queue := range stats.Queues {
+		if queue.Name == pawl.DefaultQueue {
+			return queue.Counts
+		}
+	}
+	return bolt.Counts{}
+}

@@ -1,0 +1,163 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// untouchable is a queue that panics at every call.
+type untouchable struct{ pawl.Queue }
+
+// Mistakes in handlers and options are told before the queue is touched, all of
+// them at once.
+func TestMistakes(t *testing.T) {
+	nothing := func(context.Context, *pawl.Job[string]) error { return nil }
+	for _, c := range []struct {
+		rule   string
+		opts   worker.Options
+		handle func(*worker.Worker)
+		want   []error
+		text   []string
+	}{
+		{
+			rule:   "two handlers of one kind",
+			handle: func(w *worker.Worker) { worker.Handle(w, task, nothing); worker.Handle(w, task, nothing) },
+			want:   []error{worker.ErrHandlerExists}, text: []string{`"task"`},
+		},
+		{
+			rule:   "a kind without a name",
+			handle: func(w *worker.Worker) { worker.Handle(w, pawl.Define[string](""), nothing) },
+			want:   []error{pawl.ErrInvalid}, text: []string{"kind"},
+		},
+		{
+			rule: "a kind with a bad option",
+			handle: func(w *worker.Worker) {
+				worker.Handle(w, pawl.Define[string]("bad", pawl.MaxRetries(-1)), nothing)
+			},
+			want: []error{pawl.ErrInvalid}, text: []string{`"bad"`, "max retries"},
+		},
+		{
+			rule: "a kind with a bad policy",
+			handle: func(w *worker.Worker) {
+				worker.Handle(w, pawl.Define[string]("bad", pawl.Backoff(pawl.Fixed(-1))), nothing)
+			},
+			want: []error{pawl.ErrInvalid}, text: []string{`"bad"`, "policy"},
+		},
+		{rule: "negative concurrency", opts: worker.Options{Concurrency: -1}, want: []error{pawl.ErrInvalid}, text: []string{"Concurrency"}},
+		{rule: "negative timeout", opts: worker.Options{Timeout: -1}, want: []error{pawl.ErrInvalid}, text: []string{"Timeout"}},
+		{rule: "negative drain", opts: worker.Options{Drain: -1}, want: []error{pawl.ErrInvalid}, text: []string{"Drain"}},
+		{rule: "negative grace at a stop", opts: worker.Options{StopGrace: -1}, want: []error{pawl.ErrInvalid}, text: []string{"StopGrace"}},
+		{rule: "negative grace of a hung handler", opts: worker.Options{HungGrace: -1}, want: []error{pawl.ErrInvalid}, text: []string{"HungGrace"}},
+		{rule: "a bad policy", opts: worker.Options{Policy: pawl.Exponential(time.Second, 0.5)}, want: []error{pawl.ErrInvalid}, text: []string{"policy"}},
+		{rule: "a queue without a name", opts: worker.Options{Queues: []string{"a", ""}}, want: []error{pawl.ErrInvalid}, text: []string{"queue"}},
+		{
+			rule:   "several at once",
+			opts:   worker.Options{Concurrency: -1, Queues: []string{strings.Repeat("x", 256)}},
+			handle: func(w *worker.Worker) { worker.Handle(w, task, nothing); worker.Handle(w, task, nothing) },
+			want:   []error{pawl.ErrInvalid, worker.ErrHandlerExists},
+			text:   []string{"Concurrency", "queue", `"task"`},
+		},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorker(untouchable{}, c.opts)
+			if c.handle != nil {
+				c.handle(w)
+			}
+			for _, err := range []error{w.Run(t.Context()), w.Drain(t.Context(), pawl.WaitDrained), w.ProcessOnce(t.Context())} {
+				for _, want := range c.want {
+					require.ErrorIs(t, err, want)
+				}
+				for _, text := range c.text {
+					require.ErrorContains(t, err, text)
+				}
+			}
+		})
+	}
+}
+
+// No options at all are the defaults.
+func TestNilOptions(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		id := enqueue(t, q, "a")
+		w := worker.New(q, nil)
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return nil })
+		require.NoError(t, w.ProcessOnce(t.Context()))
+		requireDone(t, q, id)
+	})
+}
+
+// A job of an unknown kind is put aside, with a line in the log, and counts
+// nothing. It runs as soon as a worker starts that knows the kind.
+func TestUnknownKindIsParked(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		var log logbook
+		unknown := pawl.Define[string]("unknown", pawl.MaxRetries(0))
+		id, err := unknown.Enqueue(t.Context(), q, "a")
+		require.NoError(t, err)
+		known := enqueue(t, q, "b")
+
+		old := newWorker(q, worker.Options{Concurrency: 1, Logger: log.logger()})
+		worker.Handle(old, task, func(context.Context, *pawl.Job[string]) error { return nil })
+		stop := start(t, old)
+		<-time.After(time.Hour)
+		synctest.Wait()
+		requireDone(t, q, known)
+		parked := job(t, q, id)
+		require.Equal(t, pawl.Parked, parked.State)
+		require.Zero(t, parked.Attempts)
+		require.Zero(t, parked.Crashes)
+		require.Equal(t, 1, strings.Count(log.String(), "no handler for the kind of a job"), "it is parked once, not again and again")
+		require.Contains(t, log.String(), "kind=unknown")
+		require.NoError(t, stop())
+
+		var attempt int
+		newer := newWorker(q, worker.Options{})
+		worker.Handle(newer, unknown, func(_ context.Context, job *pawl.Job[string]) error {
+			attempt = job.Attempt
+			return nil
+		})
+		require.NoError(t, newer.Drain(t.Context(), pawl.WaitDrained))
+		require.Equal(t, 1, attempt)
+		requireDone(t, q, id)
+	})
+}
+
+// ProcessOnce parks too, and a worker with no handler at all loses nothing.
+func TestNoHandlerAtAll(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		ids := []pawl.ID{enqueue(t, q, "a"), enqueue(t, q, "b"), enqueue(t, q, "c")}
+		require.NoError(t, newWorker(q, worker.Options{}).ProcessOnce(t.Context()))
+		require.Equal(t, bolt.Counts{Parked: 1, Ready: 2}, counts(t, q))
+		require.NoError(t, newWorker(q, worker.Options{}).Drain(t.Context(), pawl.WaitFinished))
+		for _, id := range ids {
+			require.Equal(t, pawl.Parked, job(t, q, id).State)
+		}
+	})
+}
+
+// A worker works on the queues that it names and on no other; naming one twice
+// changes nothing.
+func TestQueues(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		for _, queue := range []string{"mail", "mail", "reports", "other"} {
+			enqueue(t, q, queue, pawl.OnQueue(queue))
+		}
+		handled := make(map[string]int)
+		w := newWorker(q, worker.Options{Concurrency: 1, Queues: []string{"mail", "reports", "mail"}})
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			handled[job.Args]++
+			return nil
+		})
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		require.Equal(t, map[string]int{"mail": 2, "reports": 1}, handled)
+	})
+}

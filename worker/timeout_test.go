@@ -1,0 +1,173 @@
+package worker_test
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// A run's context ends at the job's timeout, or else at the worker's, with
+// ErrTimeout as its cause. What the handler then returns decides.
+func TestTimeout(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		job     []pawl.Option
+		worker  time.Duration
+		returns func(ctx context.Context) error
+		after   time.Duration
+		check   func(t *testing.T, q *bolt.Queue, id pawl.ID)
+	}{
+		{
+			"an error at the job's timeout is a failed attempt",
+			[]pawl.Option{pawl.Timeout(3 * time.Second)}, 0, context.Context.Err, 3 * time.Second, timedOut,
+		},
+		{
+			"the worker's timeout is for jobs without one",
+			nil, time.Minute, context.Context.Err, time.Minute, timedOut,
+		},
+		{
+			"the job's timeout goes before a shorter one of the worker",
+			[]pawl.Option{pawl.Timeout(time.Hour)}, time.Minute, context.Context.Err, time.Hour, timedOut,
+		},
+		{
+			"any other error there counts as timed out too",
+			nil, time.Minute, func(context.Context) error { return errBroken }, time.Minute, timedOut,
+		},
+		{
+			"nil after the timeout is a success: the work is done",
+			nil, time.Minute, func(context.Context) error { return nil }, time.Minute, requireDone,
+		},
+		{
+			"permanent after the timeout is permanent",
+			nil, time.Minute, func(context.Context) error { return pawl.Permanent(errBroken) }, time.Minute,
+			func(t *testing.T, q *bolt.Queue, id pawl.ID) { requireDead(t, q, id, pawl.ReasonPermanent, 1) },
+		},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			bubble(t, func(t *testing.T, q *bolt.Queue) {
+				id := enqueue(t, q, "a", append(c.job, pawl.MaxRetries(0))...)
+				w := newWorker(q, worker.Options{Timeout: c.worker})
+				worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error {
+					began := time.Now()
+					<-ctx.Done()
+					require.Equal(t, c.after, time.Since(began))
+					require.Equal(t, worker.ErrTimeout, context.Cause(ctx))
+					require.Equal(t, context.DeadlineExceeded, ctx.Err())
+					return c.returns(ctx)
+				})
+				require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+				c.check(t, q, id)
+			})
+		})
+	}
+}
+
+func timedOut(t *testing.T, q *bolt.Queue, id pawl.ID) {
+	t.Helper()
+	requireDead(t, q, id, pawl.ReasonExhausted, 1)
+	require.Contains(t, job(t, q, id).History[0].Error, worker.ErrTimeout.Error())
+}
+
+// The longest timeout is none, not one that is over at once.
+func TestLongestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		id := enqueue(t, q, "a", pawl.Timeout(math.MaxInt64))
+		r := handleAll(t, q, worker.Options{}, func(*pawl.Job[string]) error {
+			<-time.After(time.Hour)
+			return nil
+		})
+		require.Len(t, r.at, 1)
+		requireDone(t, q, id)
+	})
+}
+
+// A handler that ignores its timeout: HungGrace later its attempt counts as failed,
+// and a line says so. Its slot stays taken until it returns, the other slots go on,
+// and its job does not run again beside it.
+func TestHungHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		var log logbook
+		hung, letGo := gate(t)
+		var hangs, active, most atomic.Int32
+		w := newWorker(q, worker.Options{
+			Concurrency: 2, Policy: pawl.Fixed(time.Second), HungGrace: 30 * time.Second,
+			Logger: log.logger(),
+		})
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			if job.Args == "hangs" {
+				if hangs.Add(1) == 1 {
+					<-hung
+				}
+				return nil
+			}
+			most.Store(max(most.Load(), active.Add(1)))
+			<-time.After(time.Minute)
+			active.Add(-1)
+			return nil
+		})
+		id := enqueue(t, q, "hangs", pawl.Timeout(10*time.Second), pawl.Priority(1))
+		others := 10
+		for range others {
+			enqueue(t, q, "works")
+		}
+		stop := start(t, w)
+
+		<-time.After(40*time.Second - 1)
+		synctest.Wait()
+		require.Equal(t, pawl.Leased, job(t, q, id).State, "before the grace is over")
+		<-time.After(1)
+		synctest.Wait()
+		failed := job(t, q, id)
+		require.Equal(t, pawl.Delayed, failed.State, "when the grace is over")
+		require.Equal(t, 1, failed.Attempts)
+		require.Zero(t, failed.Crashes)
+		require.Contains(t, failed.History[0].Error, worker.ErrTimeout.Error())
+		require.Contains(t, log.String(), "handler ignores the end of its context")
+		require.Contains(t, log.String(), "stuck=1")
+
+		<-time.After(20 * time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 1, most.Load(), "the slot of the hung handler was given away")
+		require.EqualValues(t, 1, hangs.Load(), "the job ran twice at a time")
+		require.Equal(t, 1, job(t, q, id).Attempts, "the second run is still to come")
+		require.Zero(t, counts(t, q).Ready, "the other slot worked")
+
+		letGo()
+		enqueue(t, q, "works")
+		enqueue(t, q, "works")
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 2, hangs.Load(), "once the handler returned, the job runs again")
+		require.EqualValues(t, 2, most.Load(), "and its slot works")
+		requireDone(t, q, id)
+		require.NoError(t, stop())
+		require.Zero(t, counts(t, q))
+	})
+}
+
+// A handler that hangs in its last attempt leaves a dead letter; what it returns
+// in the end settles nothing.
+func TestHungInLastAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		hung, letGo := gate(t)
+		w := newWorker(q, worker.Options{HungGrace: time.Second})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-hung; return nil })
+		id := enqueue(t, q, "a", pawl.Timeout(time.Second), pawl.MaxRetries(0))
+		began := time.Now()
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		require.Equal(t, 2*time.Second, time.Since(began))
+		requireDead(t, q, id, pawl.ReasonExhausted, 1)
+		letGo()
+		synctest.Wait()
+		requireDead(t, q, id, pawl.ReasonExhausted, 1)
+	})
+}
