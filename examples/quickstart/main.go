@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"path/filepath"
@@ -26,12 +27,12 @@ var SendWelcome = pawl.Define[Welcome]("mail.welcome", pawl.MaxRetries(5),
 	pawl.Backoff(pawl.Exponential(200*time.Millisecond, 2).Cap(5*time.Minute).Jitter(0.15)))
 
 func main() {
-	if err := run(context.Background()); err != nil {
+	if err := run(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "pawl-quickstart-*")
 	if err != nil {
 		return err
@@ -49,13 +50,13 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("enqueued  %s  %s\n", id, to)
+		fmt.Fprintf(out, "enqueued  %s  %s\n", id, to)
 	}
 
 	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: quiet})
 	worker.Handle(w, SendWelcome, func(ctx context.Context, job *pawl.Job[Welcome]) error {
 		err := send(job.Args.To, job.Attempt)
-		fmt.Printf("attempt %d %s  %s: %v\n", job.Attempt, job.ID, job.Args.To, result(err))
+		fmt.Fprintf(out, "attempt %d %s  %s: %v\n", job.Attempt, job.ID, job.Args.To, result(err))
 		return err
 	})
 	if err := w.Drain(ctx, pawl.WaitFinished); err != nil {
@@ -66,7 +67,7 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("dead      %s  %s after %d attempt: %s\n",
+		fmt.Fprintf(out, "dead      %s  %s, attempts: %d, %s\n",
 			job.ID, job.Death.Reason, job.Attempts, job.History[len(job.History)-1].Error)
 	}
 	return nil
