@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,7 @@ func TestIDRoundTrip(t *testing.T) {
 
 func TestParseIDRefusesOtherForms(t *testing.T) {
 	const good = "01234567-89ab-7cde-8f01-23456789abcd"
-	for name, text := range map[string]string{
+	tests := map[string]string{
 		"nothing":                    "",
 		"a letter too few":           good[:35],
 		"a letter too many":          good + "0",
@@ -42,7 +43,11 @@ func TestParseIDRefusesOtherForms(t *testing.T) {
 		"a dash in a part":           "-" + good[1:],
 		"letters of two bytes":       "é" + good[2:],
 		"a megabyte":                 strings.Repeat("0", 1<<20),
-	} {
+	}
+	for _, at := range []int{8, 13, 18, 23} {
+		tests["another dash at "+strconv.Itoa(at)] = good[:at] + "_" + good[at+1:]
+	}
+	for name, text := range tests {
 		id, err := ParseID(text)
 		require.ErrorIs(t, err, ErrInvalid, name)
 		var invalid *InvalidError
@@ -107,8 +112,12 @@ func TestIDIsAUUIDOfVersion7(t *testing.T) {
 	forgetIDs(t)
 	id := NewID(now)
 	require.Equal(t, now.UnixMilli(), milliOf(id))
-	require.Equal(t, [2]byte{0x70, 0}, [2]byte(id[6:8]), "the counter begins at 0 in a new millisecond")
-	require.Equal(t, now.UnixMilli()+1, milliOf(NewID(now.Add(time.Millisecond))))
+	require.Equal(t, [2]byte{0x70, 0}, [2]byte(id[6:8]))
+	id = NewID(now)
+	require.Equal(t, [2]byte{0x70, 1}, [2]byte(id[6:8]), "the counter tells those of one millisecond apart")
+	id = NewID(now.Add(time.Millisecond))
+	require.Equal(t, now.UnixMilli()+1, milliOf(id))
+	require.Equal(t, [2]byte{0x70, 0}, [2]byte(id[6:8]), "and begins at 0 in the next")
 }
 
 // IDs grow strictly within one process whatever the clock does: stands still,

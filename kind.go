@@ -35,7 +35,7 @@ func (k *Kind[T]) Policy() (Policy, error) {
 // Enqueue stores one job and returns its ID when it is durable. For errors see
 // [Enqueuer]; arguments that cannot be encoded give [ErrPayloadEncoding].
 func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (ID, error) {
-	e, err := k.envelope(payloadLimit(q), args, opts)
+	e, err := k.Envelope(args, opts...)
 	if err != nil {
 		return ID{}, err
 	}
@@ -48,10 +48,6 @@ func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Optio
 // Envelope prepares a job without storing it, for a batch that one
 // [Enqueuer].Enqueue stores whole.
 func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
-	return k.envelope(DefaultMaxPayload, args, opts)
-}
-
-func (k *Kind[T]) envelope(limit int, args T, opts []Option) (*Envelope, error) {
 	d, err := k.defaults()
 	if err != nil {
 		return nil, err
@@ -71,7 +67,7 @@ func (k *Kind[T]) envelope(limit int, args T, opts []Option) (*Envelope, error) 
 	if err := d.env.Validate(); err != nil {
 		return nil, err
 	}
-	if d.env.Payload, err = encodePayload(args, limit); err != nil {
+	if d.env.Payload, err = encodePayload(args); err != nil {
 		return nil, fmt.Errorf("arguments of %s: %w", k.name, err)
 	}
 	return &d.env, nil
@@ -163,6 +159,9 @@ func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout
 // must be a [Strategy]; on a kind it may be any policy.
 func Backoff(p Policy) Option {
 	return func(d *draft) {
+		if s, ok := p.(*Strategy); ok && s != nil {
+			p = *s
+		}
 		if s, ok := p.(Strategy); ok && s.Err() != nil {
 			d.refuse(s.Err())
 		}

@@ -8,43 +8,31 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// payloadLimit is the most bytes of arguments that q takes, where it says so.
-func payloadLimit(q Enqueuer) int {
-	if l, ok := q.(interface{ MaxPayload() int }); ok {
-		return l.MaxPayload()
-	}
-	return DefaultMaxPayload
-}
-
-// encodePayload turns arguments into MessagePack. The writer refuses to grow past
-// the limit.
-func encodePayload(args any, limit int) ([]byte, error) {
-	if endless(args, limit) {
+// encodePayload turns arguments into MessagePack. What is larger than any queue
+// takes is refused on the way; a queue refuses what is larger than its own limit.
+func encodePayload(args any) ([]byte, error) {
+	if endless(args, MaxBatchBytes) {
 		return nil, fmt.Errorf("%w: %T contains itself, or nests deeper than %d levels", ErrPayloadEncoding, args, maxLevels)
 	}
-	w := limitedBuffer{limit: limit}
+	w := limitedBuffer{limit: MaxBatchBytes}
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
 	enc.Reset(&w)
 	if err := enc.Encode(args); err != nil {
 		if w.full {
-			return nil, fmt.Errorf("%w: more than %d bytes; enqueue a reference to the data instead", ErrPayloadTooLarge, limit)
+			return nil, fmt.Errorf("%w: more than %d bytes; enqueue a reference to the data instead", ErrPayloadTooLarge, w.limit)
 		}
 		return nil, fmt.Errorf("%w: %T: %w", ErrPayloadEncoding, args, err)
 	}
 	if err := guard(w.buf.Bytes()); err != nil {
-		return nil, fmt.Errorf("%w: %T: %w", ErrPayloadEncoding, args, err)
+		return nil, fmt.Errorf("%w: %T: %v", ErrPayloadEncoding, args, err)
 	}
 	return w.buf.Bytes(), nil
 }
 
 // decodePayload is the inverse of encodePayload. The bytes may come from a file
-// that anybody wrote.
-//
-// The decoder is not that of msgpack.Unmarshal, which leaves a goroutine behind
-// for each type that has a pointer or a map in it. It panics over a nil in place
-// of a time.Time and over a list as a key, which are just other bytes that do not
-// fit.
+// that anybody wrote. The decoder panics over a nil in place of a time.Time and
+// over a list as a key, which are just other bytes that do not fit.
 func decodePayload(b []byte, args any) (err error) {
 	posing, err := scan(b)
 	if err != nil {

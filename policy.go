@@ -127,9 +127,10 @@ func (s Strategy) Delay(r Retry) (time.Duration, bool) { return s.Before(r.Attem
 
 // Before returns the wait before the 1-based attempt, with random in [0, 1) for
 // the jitter: 0 before attempt 1 and below. The result is never negative, never
-// above the cap, and saturates instead of overflowing.
+// above the cap, and saturates instead of overflowing. A strategy with an error
+// answers 0.
 func (s Strategy) Before(attempt int, random float64) time.Duration {
-	if attempt <= 1 || s.form == formNone || s.base <= 0 {
+	if s.err != nil || attempt <= 1 || s.form == formNone || s.base <= 0 {
 		return 0
 	}
 	d := float64(s.base)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,7 +116,7 @@ func TestHostileFieldIsRefused(t *testing.T) {
 		"attempts below 0":       {fieldAttempts, -1},
 		"attempts beyond int64":  {fieldAttempts, uint64(math.MaxUint64)},
 		"crashes below 0":        {fieldCrashes, -1},
-		"failures below 0":       {fieldFailures, math.MinInt64},
+		"failures below 0":       {fieldFailures, int64(math.MinInt64)},
 		"timeout is true":        {fieldTimeout, true},
 		"policy of 6 fields":     {fieldPolicy, []any{2, 5, 2.0, true, 50, 1}},
 		"policy is a map":        {fieldPolicy, map[string]any{}},
@@ -153,6 +154,15 @@ func TestHostileFieldIsRefused(t *testing.T) {
 			requireCorrupt(t, seal(body(t, values)))
 		})
 	}
+}
+
+// An ID of 17 bytes would hide a field, and all that follow would be read as the
+// ones before them.
+func TestFieldHiddenInAnIDIsRefused(t *testing.T) {
+	hidden := fields()
+	hidden[fieldID] = append(make([]byte, 16), 0xa0)
+	hidden = append(slices.Delete(hidden, fieldKind, fieldKind+1), nil)
+	requireCorrupt(t, seal(body(t, hidden)))
 }
 
 // describe writes out everything that a record holds. NaN, which an unused number

@@ -98,9 +98,6 @@ func (q *Queue) Close() error {
 	return q.closeErr
 }
 
-// MaxPayload is the most bytes of one job's payload.
-func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
-
 // Enqueue implements [pawl.Queue].
 func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 	if len(jobs) == 0 {
