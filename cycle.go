@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"encoding"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -14,14 +15,23 @@ import (
 // a stack.
 const maxLevels = 1000
 
-// endless reports whether a value contains itself, or nests as if it did. The
+// maxContainers is how many lists, maps and structs may be looked through for one
+// that contains itself. Arguments with more of them encode to more bytes than that.
+const maxContainers = 1 << 20
+
+// checkEndless refuses a value that contains itself, or nests as if it did. The
 // encoder of msgpack v5.4.1 follows such a value until the stack overflows, which
 // ends the process and cannot be recovered; a pointer to itself does not even
-// write a byte on the way. Containers is how many of them to look into: a value
-// with more than that has an encoding that is longer.
-func endless(value any, containers int) bool {
-	w := walk{left: containers}
-	return w.endless(reflect.ValueOf(value), 1)
+// write a byte on the way.
+func checkEndless(value any) error {
+	w := walk{left: maxContainers}
+	switch endless := w.endless(reflect.ValueOf(value), 1); {
+	case endless:
+		return fmt.Errorf("%w: %T contains itself, or nests deeper than %d levels", ErrPayloadEncoding, value, maxLevels)
+	case w.left < 0:
+		return fmt.Errorf("%w: more than %d values within %T; enqueue a reference to the data instead", ErrPayloadTooLarge, maxContainers, value)
+	}
+	return nil
 }
 
 type walk struct{ left int }

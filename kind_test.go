@@ -188,7 +188,6 @@ func TestBadKindIsReportedAtItsFirstUse(t *testing.T) {
 
 func TestBadOptionOfAJobIsRefused(t *testing.T) {
 	custom := policyFunc(func(pawl.Retry) (time.Duration, bool) { return 0, false })
-	strategy := pawl.Fixed(sec)
 	for name, test := range map[string]struct {
 		field string
 		opt   pawl.Option
@@ -201,7 +200,6 @@ func TestBadOptionOfAJobIsRefused(t *testing.T) {
 		"queue too long":             {"queue", pawl.OnQueue(strings.Repeat("q", 256))},
 		"bad strategy":               {"policy", pawl.Backoff(pawl.Exponential(sec, 0.5))},
 		"a policy that is code":      {"policy", pawl.Backoff(custom)},
-		"a pointer is not the value": {"policy", pawl.Backoff(&strategy)},
 		"header key too long":        {"header key", pawl.Header(strings.Repeat("k", 256), "v")},
 		"header too large":           {"header", pawl.Header("k", strings.Repeat("v", 8<<10+1))},
 	} {
@@ -251,4 +249,14 @@ func TestJobGivesBackTheArguments(t *testing.T) {
 	job, err = k.Job(e)
 	require.NoError(t, err)
 	require.True(t, job.Last)
+}
+
+// A pointer to a strategy is as good as the strategy.
+func TestBackoffTakesPointer(t *testing.T) {
+	good, bad := pawl.Fixed(time.Second), pawl.Fixed(-time.Second)
+	e, err := pawl.Define[mail]("k").Envelope(mail{}, pawl.Backoff(&good))
+	require.NoError(t, err)
+	require.Equal(t, good, *e.Policy)
+	_, err = pawl.Define[mail]("k", pawl.Backoff(&bad)).Policy()
+	requireInvalid(t, err, "policy")
 }

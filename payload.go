@@ -11,8 +11,8 @@ import (
 // encodePayload turns arguments into MessagePack. What is larger than any queue
 // takes is refused on the way; a queue refuses what is larger than its own limit.
 func encodePayload(args any) ([]byte, error) {
-	if endless(args, MaxBatchBytes) {
-		return nil, fmt.Errorf("%w: %T contains itself, or nests deeper than %d levels", ErrPayloadEncoding, args, maxLevels)
+	if err := checkEndless(args); err != nil {
+		return nil, err
 	}
 	w := limitedBuffer{limit: MaxBatchBytes}
 	enc := msgpack.GetEncoder()

@@ -3,6 +3,8 @@ package bolt
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,34 +151,41 @@ func TestNotAcceptedTellsWhy(t *testing.T) {
 	})
 }
 
-// Fetches are withdrawn at the very moment in which jobs come. Each job belongs to
-// one whose fetch succeeded, or is still ready.
+// Fetches are withdrawn, one after another, while a transaction serves them. Each
+// job belongs to one whose fetch succeeded, or is still ready.
 func TestWithdrawnFetchLeavesNothingLeased(t *testing.T) {
 	q := openTest(t, nil)
-	leased := 0
-	for range 300 {
-		ctx, cancel := context.WithCancel(t.Context())
-		type answer struct {
-			leases []*pawl.Lease
-			err    error
+	const fetches, each = 20, 10
+	leased, withdrawn := 0, 0
+	for range 30 {
+		var cancels []context.CancelFunc
+		var calls []<-chan error
+		var got [fetches][]*pawl.Lease
+		for i := range fetches {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels = append(cancels, cancel)
+			calls = append(calls, started(func() (err error) {
+				got[i], err = q.Fetch(ctx, pawl.Request{Max: each})
+				return err
+			}))
 		}
-		answers := make(chan answer, 1)
-		go func() {
-			leases, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
-			answers <- answer{leases, err}
-		}()
-		enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) })
-		cancelled := started(func() error { cancel(); return nil })
-		a := <-answers
+		enqueued := started(func() error { return q.Enqueue(t.Context(), newBatch(fetches*each)...) })
+		for _, cancel := range slices.Backward(cancels) {
+			runtime.Gosched()
+			cancel()
+		}
 		require.NoError(t, <-enqueued)
-		<-cancelled
-		if a.err != nil {
-			require.ErrorIs(t, a.err, pawl.ErrNotAccepted)
-			require.Empty(t, a.leases)
+		for i, call := range calls {
+			if err := <-call; err != nil {
+				require.ErrorIs(t, err, pawl.ErrNotAccepted)
+				require.Empty(t, got[i])
+				withdrawn++
+			}
+			leased += len(got[i])
 		}
-		leased += len(a.leases)
 		require.Equal(t, leased, countsOf(t, q, pawl.DefaultQueue).Leased)
 	}
+	require.Positive(t, withdrawn)
 }
 
 func TestWithdrawnFetchDoesNotTakeTheNextJob(t *testing.T) {

@@ -213,11 +213,7 @@ func TestReapCounts(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
 		const jobs = 40
-		batch := make([]*pawl.Envelope, jobs+2)
-		for i := range batch {
-			batch[i] = &pawl.Envelope{Kind: "k"}
-		}
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs+2)...))
 		leases := fetch(t, q, jobs+1)
 		require.NoError(t, q.Ack(t.Context(), leases[0]), "settled ones are not reaped")
 		time.Sleep(time.Second)
@@ -245,11 +241,7 @@ func TestManyLeasesExpireInPortions(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
 		const jobs = 2*reapPortion + 1
-		batch := make([]*pawl.Envelope, jobs)
-		for i := range batch {
-			batch[i] = &pawl.Envelope{Kind: "k"}
-		}
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs)...))
 		require.Len(t, fetch(t, q, jobs), jobs)
 		before := g.commits.Load()
 		expire(q)

@@ -237,11 +237,7 @@ func TestUnparkNamesWholeKinds(t *testing.T) {
 func TestUnparkMoreThanOneCommitTakes(t *testing.T) {
 	q := openTest(t, nil)
 	const jobs = 2*unparkPortion + 1
-	batch := make([]*pawl.Envelope, jobs)
-	for i := range batch {
-		batch[i] = &pawl.Envelope{Kind: "k"}
-	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs)...))
 	leases := fetch(t, q, jobs)
 	atOnce(t, leases, func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
 	n, err := q.Unpark(t.Context(), "k")

@@ -75,7 +75,7 @@ func TestSameInstantComesBySequence(t *testing.T) {
 // and fetches and whichever way the jobs took: new, delayed, released, crashed
 // once, failed.
 func TestDrainedOrderIsTheDocumentedOne(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { testDrainedOrder(t, rand.New(rand.NewPCG(seed, 0))) })
 		})

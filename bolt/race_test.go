@@ -49,7 +49,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 }
 
 func testManyCallers(t *testing.T, seed uint64) {
-	const callers, rounds = 32, 60
+	const callers, rounds = 32, 40
 	q := openTest(t, &Options{MaxCrashes: NoMaxCrashes})
 	book := &ledger{
 		stored: make(map[pawl.ID]bool), gone: make(map[pawl.ID]bool), dead: make(map[pawl.ID]bool),

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,11 +145,9 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
 		const jobs = 4 * promotePortion
-		batch := make([]*pawl.Envelope, jobs)
-		start := time.Now()
-		for i := range batch {
-			at := start.Add(time.Hour + time.Duration(i)*time.Second/jobs)
-			batch[i] = &pawl.Envelope{Kind: "k", NotBefore: at}
+		batch := newBatch(jobs)
+		for i, e := range batch {
+			e.Delay = time.Hour + time.Duration(i)*time.Second/jobs
 		}
 		require.NoError(t, q.Enqueue(t.Context(), batch...))
 		require.Equal(t, Counts{Delayed: jobs}, countsOf(t, q, pawl.DefaultQueue))
@@ -174,31 +173,42 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 	})
 }
 
-// A queue whose jobs fell due behind more others than one commit promotes is not
-// empty.
-func TestDueJobIsFoundBehindManyOthers(t *testing.T) {
+// A queue whose job fell due, or whose lease expired, behind more others than one
+// commit takes is not empty.
+func TestLateJobIsFoundBehindManyOthers(t *testing.T) {
 	for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
-		synctest.Test(t, func(t *testing.T) {
-			q := openTest(t, nil)
-			g := gateCommits(q)
-			batch := make([]*pawl.Envelope, promotePortion)
-			for i := range batch {
-				batch[i] = &pawl.Envelope{Kind: "k", Queue: "busy", Delay: time.Second}
-			}
-			require.NoError(t, q.Enqueue(t.Context(), batch...))
-			id := add(t, q, func(e *pawl.Envelope) { e.Queue, e.Delay = "quiet", 2*time.Second }).ID
-			release := g.occupy(q)
-			time.Sleep(time.Minute)
-			var leases []*pawl.Lease
-			done := started(func() (err error) {
-				leases, err = q.Fetch(t.Context(), pawl.Request{Queues: []string{"quiet"}, Max: 1, Wait: wait})
-				return err
+		for _, expired := range []bool{false, true} {
+			t.Run(fmt.Sprintf("wait %d, expired %v", wait, expired), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					q := openTest(t, nil)
+					g := gateCommits(q)
+					batch := newBatch(max(promotePortion, reapPortion) + 1)
+					for i, e := range batch {
+						if e.Queue = "busy"; !expired {
+							e.Delay = time.Duration(1+i) * time.Millisecond
+						}
+					}
+					last := batch[len(batch)-1]
+					last.Queue = "quiet"
+					require.NoError(t, q.Enqueue(t.Context(), batch...))
+					if expired {
+						fetch(t, q, len(batch), "busy")
+						fetch(t, q, 1, "quiet")
+					}
+					release := g.occupy(q)
+					time.Sleep(time.Minute)
+					var leases []*pawl.Lease
+					done := started(func() (err error) {
+						leases, err = q.Fetch(t.Context(), pawl.Request{Queues: []string{"quiet"}, Max: 1, Idle: 1, Wait: wait})
+						return err
+					})
+					synctest.Wait()
+					release()
+					require.NoError(t, <-done)
+					require.Equal(t, last.ID, leases[0].ID)
+				})
 			})
-			synctest.Wait()
-			release()
-			require.NoError(t, <-done)
-			require.Equal(t, id, leases[0].ID)
-		})
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package bolt
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +46,7 @@ func TestWhenFetchGivesUp(t *testing.T) {
 		}, map[pawl.Wait]bool{pawl.WaitNot: true, pawl.WaitDrained: true, pawl.WaitFinished: true}},
 	} {
 		for _, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
-			t.Run(c.holds, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, wait %d", c.holds, wait), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					q := openTest(t, nil)
 					c.setup(t, q)
@@ -74,7 +76,7 @@ func TestDrainEndsWithTheLastJob(t *testing.T) {
 		pawl.WaitFinished: {"ack", "abandon", "park"},
 	} {
 		for _, verb := range settling {
-			t.Run(verb.name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, wait %d", verb.name, wait), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					q := openTest(t, nil)
 					add(t, q, nil)
@@ -87,10 +89,8 @@ func TestDrainEndsWithTheLastJob(t *testing.T) {
 					require.Empty(t, call)
 					require.NoError(t, verb.end(t.Context(), q, l))
 					var want error // the job itself comes back
-					for _, name := range verbs {
-						if name == verb.name {
-							want = pawl.ErrEmpty
-						}
+					if slices.Contains(verbs, verb.name) {
+						want = pawl.ErrEmpty
 					}
 					require.Equal(t, want, <-call)
 				})
