@@ -92,7 +92,7 @@ const (
 	MaxMaxRetries     = 1000    // the most retries that a job may have
 	MaxNameBytes      = 255     // kind, queue and header key
 	MaxHeaders        = 64      // headers of one job
-	MaxHeaderBytes    = 8 << 10 // one header's value
+	MaxHeaderBytes    = 8 << 10 // keys and values of one job's headers
 
 	DefaultMaxPayload = 1 << 20  // bytes of one payload, unless the queue says otherwise
 	MaxBatchJobs      = 10_000   // jobs of one Enqueue
@@ -126,13 +126,15 @@ func (e *Envelope) Validate() error {
 	case len(e.Headers) > MaxHeaders:
 		return invalid("headers", "%d of them, at most %d are allowed", len(e.Headers), MaxHeaders)
 	}
+	size := 0
 	for key, value := range e.Headers {
 		if err := validName("header key", key); err != nil {
 			return err
 		}
-		if len(value) > MaxHeaderBytes {
-			return invalid("header", "%q has a value of %d bytes, at most %d are allowed", key, len(value), MaxHeaderBytes)
-		}
+		size += len(key) + len(value)
+	}
+	if size > MaxHeaderBytes {
+		return invalid("headers", "%d bytes of them, at most %d are allowed", size, MaxHeaderBytes)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestEnvelopeIsRefused(t *testing.T) {
 		"empty header key":        {"header key", func(e *pawl.Envelope) { e.Headers[""] = "v" }},
 		"header key of 256 bytes": {"header key", func(e *pawl.Envelope) { e.Headers[long] = "v" }},
 		"header key with NUL":     {"header key", func(e *pawl.Envelope) { e.Headers["\x00"] = "v" }},
-		"header of 8 KiB + 1":     {"header", func(e *pawl.Envelope) { e.Headers["k"] = strings.Repeat("v", 8<<10+1) }},
+		"headers of 8 KiB + 1":    {"headers", func(e *pawl.Envelope) { e.Headers["k"] = strings.Repeat("v", 8<<10-len("tracek1")+1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &pawl.Envelope{Kind: "k", Queue: "q", Headers: map[string]string{"trace": "1"}}
@@ -73,7 +73,11 @@ func TestEnvelopeAtTheLimitsIsAccepted(t *testing.T) {
 		MaxRetries: pawl.MaxMaxRetries, Delay: math.MaxInt64, Timeout: math.MaxInt64,
 		Headers: headers(pawl.MaxHeaders - 1),
 	}
-	e.Headers[longest] = strings.Repeat("v", pawl.MaxHeaderBytes)
+	size := 0
+	for key, value := range e.Headers {
+		size += len(key) + len(value)
+	}
+	e.Headers[longest] = strings.Repeat("v", pawl.MaxHeaderBytes-size-len(longest))
 	require.NoError(t, e.Validate())
 }
 

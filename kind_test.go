@@ -192,16 +192,16 @@ func TestBadOptionOfAJobIsRefused(t *testing.T) {
 		field string
 		opt   pawl.Option
 	}{
-		"negative delay":             {"delay", pawl.Delay(-1)},
-		"negative timeout":           {"timeout", pawl.Timeout(-1)},
-		"negative retries":           {"max retries", pawl.MaxRetries(-1)},
-		"1 001 retries":              {"max retries", pawl.MaxRetries(1001)},
-		"empty queue":                {"queue", pawl.OnQueue("")},
-		"queue too long":             {"queue", pawl.OnQueue(strings.Repeat("q", 256))},
-		"bad strategy":               {"policy", pawl.Backoff(pawl.Exponential(sec, 0.5))},
-		"a policy that is code":      {"policy", pawl.Backoff(custom)},
-		"header key too long":        {"header key", pawl.Header(strings.Repeat("k", 256), "v")},
-		"header too large":           {"header", pawl.Header("k", strings.Repeat("v", 8<<10+1))},
+		"negative delay":        {"delay", pawl.Delay(-1)},
+		"negative timeout":      {"timeout", pawl.Timeout(-1)},
+		"negative retries":      {"max retries", pawl.MaxRetries(-1)},
+		"1 001 retries":         {"max retries", pawl.MaxRetries(1001)},
+		"empty queue":           {"queue", pawl.OnQueue("")},
+		"queue too long":        {"queue", pawl.OnQueue(strings.Repeat("q", 256))},
+		"bad strategy":          {"policy", pawl.Backoff(pawl.Exponential(sec, 0.5))},
+		"a policy that is code": {"policy", pawl.Backoff(custom)},
+		"header key too long":   {"header key", pawl.Header(strings.Repeat("k", 256), "v")},
+		"header too large":      {"headers", pawl.Header("k", strings.Repeat("v", 8<<10+1))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := new(intake)

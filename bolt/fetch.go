@@ -19,8 +19,8 @@ type fetched struct {
 	payload []byte // what lies apart from the record
 }
 
-// pick is a ready row chosen for a fetch.
-type pick struct {
+// choice is a ready row chosen for a fetch.
+type choice struct {
 	key  []byte
 	row  indexRow
 	lane lane
@@ -48,7 +48,7 @@ func (a *allowance) use(l lane) {
 
 // pick chooses up to r.Max ready jobs, in order; queues take turns from the one
 // numbered turn on. Next is the turn behind the last job chosen.
-func (t *txn) pick(r *pawl.Request, turn int, allow allowance) (picks []pick, next int, err error) {
+func (t *txn) pick(r *pawl.Request, turn int, allow allowance) (chosen []choice, next int, err error) {
 	var sources []*source
 	var opened []queueNumber // a queue may be named twice
 	for _, name := range r.Queues {
@@ -62,7 +62,7 @@ func (t *txn) pick(r *pawl.Request, turn int, allow allowance) (picks []pick, ne
 		}
 	}
 	next = turn
-	for dry := 0; len(picks) < r.Max && dry < len(sources); turn++ {
+	for dry := 0; len(chosen) < r.Max && dry < len(sources); turn++ {
 		p, ok := sources[turn%len(sources)].take(t, allow)
 		if !ok {
 			dry++
@@ -70,9 +70,9 @@ func (t *txn) pick(r *pawl.Request, turn int, allow allowance) (picks []pick, ne
 		}
 		dry, next = 0, turn+1
 		allow.use(p.lane)
-		picks = append(picks, p)
+		chosen = append(chosen, p)
 	}
-	return picks, next, nil
+	return chosen, next, nil
 }
 
 // source is the ready jobs of one queue: its lanes, merged by their order.
@@ -106,7 +106,7 @@ func (lc *laneCursor) set(key, value []byte) {
 }
 
 // take returns the first job of the lanes that are allowed.
-func (s *source) take(t *txn, allow allowance) (pick, bool) {
+func (s *source) take(t *txn, allow allowance) (choice, bool) {
 	for {
 		best := lanes
 		for l := range s.lanes {
@@ -119,7 +119,7 @@ func (s *source) take(t *txn, allow allowance) (pick, bool) {
 			}
 		}
 		if best == lanes {
-			return pick{}, false
+			return choice{}, false
 		}
 		lc := &s.lanes[best]
 		key := lc.key
@@ -129,15 +129,15 @@ func (s *source) take(t *txn, allow allowance) (pick, bool) {
 			t.damage = append(t.damage, fmt.Errorf("row %x of bucket %s: %w", key, bucketReady, err))
 			continue
 		}
-		return pick{key, row, best}, true
+		return choice{key, row, best}, true
 	}
 }
 
 // copyOut copies the picked jobs out of the transaction. One whose record is
 // damaged goes to the dead letters instead.
-func (t *txn) copyOut(picks []pick) (good []pick, jobs []fetched) {
-	good = picks[:0]
-	for _, p := range picks {
+func (t *txn) copyOut(chosen []choice) (good []choice, jobs []fetched) {
+	good = chosen[:0]
+	for _, p := range chosen {
 		job, err := t.copyJob(p.row)
 		if err != nil {
 			t.condemnReady(p, err)
@@ -166,8 +166,8 @@ func (t *txn) copyJob(row indexRow) (job fetched, err error) {
 }
 
 // lend leases the picked jobs.
-func (t *txn) lend(picks []pick, jobs []fetched) {
-	for i, p := range picks {
+func (t *txn) lend(chosen []choice, jobs []fetched) {
+	for i, p := range chosen {
 		jobs[i].token = rand.Uint64()
 		t.grantLease(p.key, p.row, jobs[i].token)
 		t.granted = append(t.granted, &grant{id: p.row.id, token: jobs[i].token, lane: p.lane})

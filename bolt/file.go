@@ -153,7 +153,7 @@ func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			// bbolt does not let go of its lock when it panics.
+			unlock(file)
 			_ = file.Close()
 			db, err = nil, fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gopawl/pawl"
 )
@@ -49,7 +50,8 @@ type fetchCall struct {
 	call
 	request pawl.Request
 	jobs    []fetched
-	served  bool // set in a transaction; the answer waits until it is durable
+	expires time.Time // when their leases do
+	served  bool      // by the transaction under way; answered when that is durable
 }
 
 // The stages of a call. Only the scheduler accepts and only the caller withdraws,
@@ -145,7 +147,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 }
 
 // fetch queues a fetch and waits for its jobs.
-func (in *intake) fetch(ctx context.Context, r pawl.Request) ([]fetched, error) {
+func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error) {
 	if ctx.Err() != nil {
 		return nil, notAccepted(ctx)
 	}
@@ -161,7 +163,7 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) ([]fetched, error) 
 	if err := f.wait(ctx, in); err != nil {
 		return nil, err
 	}
-	return f.jobs, nil
+	return f, nil
 }
 
 // take accepts the next group of calls, settles first, within the bounds of a

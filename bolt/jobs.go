@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -30,8 +31,8 @@ const (
 // A job that moves meanwhile may be seen before or after the move, or not at all.
 //
 // A job that cannot be read comes with an error that matches [pawl.ErrCorrupt] and
-// an envelope that has its ID alone; the iteration goes on behind it. Any other
-// error comes with nil and is the end.
+// an envelope that has its ID alone; the iteration goes on behind it. An error that
+// comes with nil is the end.
 func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
 		for p := (page{filter: f}); !p.end; {
@@ -63,7 +64,7 @@ type entry struct {
 
 // read reads the page behind p.last.
 func (p *page) read(s *store) error {
-	rows, prefix, err := s.rows(p.filter.State)
+	rows, prefix, err := s.rowsOf(p.filter)
 	if err != nil {
 		return err
 	}
@@ -77,6 +78,9 @@ func (p *page) read(s *store) error {
 	p.entries = p.entries[:0]
 	size := 0
 	for n := 0; k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if p.last != nil && bytes.Compare(k, p.last) <= 0 {
+			return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
+		}
 		if n++; n > pageRows || len(p.entries) >= pageJobs || size > pageBytes {
 			return nil
 		}
@@ -90,13 +94,20 @@ func (p *page) read(s *store) error {
 	return nil
 }
 
-// rows is where the jobs of a state are found.
-func (s *store) rows(state pawl.State) (b *bbolt.Bucket, prefix []byte, err error) {
-	switch state {
+// rowsOf is where the jobs of a filter are found, and the keys that they have.
+func (s *store) rowsOf(f pawl.Filter) (b *bbolt.Bucket, prefix []byte, err error) {
+	if f.Queue != "" && (f.State == pawl.Ready || f.State == pawl.Dead) {
+		n, _, err := s.number(f.Queue) // 0, which no queue has, for one that is not there
+		if err != nil {
+			return nil, nil, err
+		}
+		prefix = binary.BigEndian.AppendUint32(nil, uint32(n))
+	}
+	switch f.State {
 	case "":
 		return s.jobs, nil, nil
 	case pawl.Ready:
-		return s.ready, nil, nil
+		return s.ready, prefix, nil
 	case pawl.Delayed:
 		return s.delayed, []byte{waitsForTime}, nil
 	case pawl.Parked:
@@ -104,9 +115,9 @@ func (s *store) rows(state pawl.State) (b *bbolt.Bucket, prefix []byte, err erro
 	case pawl.Leased:
 		return s.leased, nil, nil
 	case pawl.Dead:
-		return s.failed, nil, nil
+		return s.failed, prefix, nil
 	}
-	return nil, nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of ready, delayed, parked, leased, dead", state)}
+	return nil, nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of ready, delayed, parked, leased, dead", f.State)}
 }
 
 // entry reads the job of a row. It is empty when the filter leaves the job out.

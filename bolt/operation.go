@@ -32,6 +32,7 @@ type newJob struct {
 	record  []byte
 	payload []byte // sealed, where it lies apart from the record
 	fresh   bool   // the ID was made for it, so no other job can have it
+	ready   bool   // it was not to wait, whatever the clock says in the transaction
 }
 
 func (op *enqueue) check(t *txn) error {
@@ -45,7 +46,7 @@ func (op *enqueue) check(t *txn) error {
 
 func (op *enqueue) apply(t *txn) {
 	for _, j := range op.jobs {
-		t.insert(j.Envelope, j.record, j.payload)
+		t.insert(j)
 	}
 }
 
@@ -128,8 +129,7 @@ func park(t *txn, j stored) {
 	t.park(j)
 }
 
-// after is now plus delay. Beyond the years that a time.Time can hold it stays at
-// the last of them.
+// after is now plus delay, which no time.Duration lets overflow.
 func after(now time.Time, delay time.Duration) time.Time {
 	return now.Add(max(delay, 0))
 }

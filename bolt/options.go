@@ -34,7 +34,8 @@ type Options struct {
 	Logger hclog.Logger
 
 	// Now is the wall clock, by which delayed jobs become due. The default is
-	// time.Now. Leases do not use it: they expire on monotonic time.
+	// time.Now. It is called from several goroutines at once. Leases do not use it:
+	// they expire on monotonic time.
 	Now func() time.Time
 }
 

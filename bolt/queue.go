@@ -148,7 +148,11 @@ func (q *Queue) newEnqueue(jobs []*pawl.Envelope) (*enqueue, int, error) {
 			given[j.ID] = true
 		}
 	}
-	return op, bytes + 256*len(jobs), nil
+	size := 0
+	for _, j := range op.jobs {
+		size += len(j.record) + len(j.payload)
+	}
+	return op, size, nil
 }
 
 // largePayload is the size in bytes from which a payload lies apart from its
@@ -173,7 +177,7 @@ func newJobFrom(e pawl.Envelope, now time.Time, seq uint64) newJob {
 	if e.Delay > 0 {
 		e.NotBefore = after(now, e.Delay)
 	} else if !e.NotBefore.After(now) {
-		e.NotBefore = now
+		e.NotBefore, j.ready = now, true
 	}
 	e.Delay = 0
 	e.Seq = seq
@@ -203,24 +207,25 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 		}
 	}
 	for {
-		jobs, err := q.scheduler.intake.fetch(ctx, r)
+		f, err := q.scheduler.intake.fetch(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		leases := make([]*pawl.Lease, 0, len(jobs))
-		expires := time.Now().Add(q.opts.Lease)
-		for _, job := range jobs {
-			e, err := job.decode()
-			if err != nil {
-				if err := q.do(ctx, &condemn{id: job.id, token: job.token, damage: err}); err != nil {
-					return nil, err
-				}
+		leases := make([]*pawl.Lease, 0, len(f.jobs))
+		for _, job := range f.jobs {
+			e, damage := job.decode()
+			if damage != nil {
+				// An error leaves the lease to expire. It must not cost the others.
+				err = q.do(context.WithoutCancel(ctx), &condemn{id: job.id, token: job.token, damage: damage})
 				continue
 			}
-			leases = append(leases, &pawl.Lease{Envelope: e, Token: job.token, Length: q.opts.Lease, Expires: expires})
+			leases = append(leases, &pawl.Lease{Envelope: e, Token: job.token, Length: q.opts.Lease, Expires: f.expires})
 		}
 		if len(leases) > 0 {
 			return leases, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }
@@ -265,7 +270,7 @@ func text(cause error) string {
 	if cause == nil {
 		return ""
 	}
-	return cause.Error()
+	return clip(cause.Error(), pawl.MaxErrorText)
 }
 
 // Release implements [pawl.Queue].
@@ -286,11 +291,13 @@ func (q *Queue) Park(ctx context.Context, l *pawl.Lease) error {
 // Unpark implements [pawl.Queue]. It works in portions: when it fails midway, the
 // jobs counted are ready and the others still parked.
 func (q *Queue) Unpark(ctx context.Context, kinds ...string) (int, error) {
-	moved := 0
 	for _, kind := range kinds {
 		if err := pawl.ValidKind(kind); err != nil {
-			return moved, err
+			return 0, err
 		}
+	}
+	moved := 0
+	for _, kind := range kinds {
 		for {
 			op := &unpark{kind: kind, portion: unparkPortion}
 			if err := q.do(ctx, op); err != nil {

@@ -100,11 +100,12 @@ func (r *reader) Stats(ctx context.Context) (Stats, error) {
 func (s *store) oldest(n queueNumber) (oldest time.Time) {
 	c := s.ready.Cursor()
 	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
-	for k, _ := c.Seek(prefix); len(k) == readyKeyWidth && bytes.HasPrefix(k, prefix); {
+	var behind []byte
+	for k, _ := c.Seek(prefix); len(k) == readyKeyWidth && bytes.HasPrefix(k, prefix) && bytes.Compare(k, behind) > 0; {
 		if since := timeAt(k[lanePrefix+1:]); oldest.IsZero() || since.Before(oldest) {
 			oldest = since
 		}
-		behind := append(bytes.Clone(k[:lanePrefix+1]), bytes.Repeat([]byte{0xff}, timeWidth+8)...)
+		behind = append(bytes.Clone(k[:lanePrefix+1]), bytes.Repeat([]byte{0xff}, timeWidth+8)...)
 		k, _ = c.Seek(behind)
 	}
 	return oldest

@@ -15,9 +15,9 @@ import (
 // which the free pages of the file may have room for.
 func (s *scheduler) takeOrphans() error {
 	for portion, found := recoverPortion, 1; found > 0; {
-		err := s.transact(func(t *txn) (err error) {
-			found, err = t.takeOrphans(portion)
-			return err
+		err := s.transact(func(t *txn) error {
+			found = t.takeOrphans(portion)
+			return nil
 		})
 		switch {
 		case errors.Is(err, ErrDisk) && portion > 1:
@@ -29,8 +29,9 @@ func (s *scheduler) takeOrphans() error {
 	return nil
 }
 
-// takeOrphans takes back up to portion leases and returns how many it found.
-func (t *txn) takeOrphans(portion int) (found int, err error) {
+// takeOrphans takes back up to portion leases and returns how many it found. What
+// is too damaged to be put anywhere stays: it must not keep all other jobs locked in.
+func (t *txn) takeOrphans(portion int) (found int) {
 	type orphan struct {
 		id  pawl.ID
 		row leaseRow
@@ -38,47 +39,45 @@ func (t *txn) takeOrphans(portion int) (found int, err error) {
 	var orphans []orphan
 	c := t.leased.Cursor()
 	for k, v := c.First(); k != nil && len(orphans) < portion; k, v = c.Next() {
-		if len(k) != len(pawl.ID{}) {
-			t.damage = append(t.damage, fmt.Errorf("%w: row %x of bucket %s", pawl.ErrCorrupt, k, bucketLeased))
-			continue
-		}
-		row, err := parseLeaseRow(k, v)
+		row, err := t.orphan(k, v)
 		if err != nil {
-			if row, err = t.guessLease(pawl.ID(k), v); err != nil {
-				return 0, err
-			}
+			t.damage = append(t.damage, fmt.Errorf("row %x of bucket %s: %w", k, bucketLeased, err))
+			continue
 		}
 		orphans = append(orphans, orphan{pawl.ID(k), row})
 	}
 	for _, o := range orphans {
 		t.crashed(o.id, o.row)
 	}
-	return len(orphans), nil
+	return len(orphans)
 }
 
-// guessLease replaces a damaged row of a lease by what the job's record says. When
-// that is damaged too the job is about to die, in some queue: the one that the row
-// seems to name, or else the first that counts a lease.
-func (t *txn) guessLease(id pawl.ID, sealed []byte) (leaseRow, error) {
-	if j, err := t.record(id); err == nil {
-		return leaseRow{queue: t.numberOf(j.Queue), flags: j.flags()}, t.err
+// orphan reads a row of leased. A damaged one is replaced by what the job's record
+// says; when that is damaged too the job is about to die in the queue that the row
+// seems to name.
+func (t *txn) orphan(key, sealed []byte) (row leaseRow, err error) {
+	if len(key) != len(pawl.ID{}) {
+		return row, fmt.Errorf("%w: a key of %d bytes", pawl.ErrCorrupt, len(key))
 	}
-	if len(sealed) == leaseWidth+4 {
-		n := queueNumber(binary.BigEndian.Uint32(sealed[8:]))
-		if row, err := t.queue(n); err == nil && row.counts.Leased > 0 {
-			return leaseRow{queue: n}, nil
+	if row, err = parseLeaseRow(key, sealed); err != nil {
+		if j, recordErr := t.record(pawl.ID(key)); recordErr == nil {
+			row.flags = j.flags()
+			row.queue, _, err = t.number(j.Queue)
+		} else if len(sealed) == leaseWidth+4 {
+			row.queue, err = queueNumber(binary.BigEndian.Uint32(sealed[8:])), nil
 		}
 	}
-	row, found := leaseRow{}, errors.New("found")
-	err := t.eachQueue(func(n queueNumber, q *queueRow) error {
-		if q.counts.Leased == 0 {
-			return nil
-		}
-		row.queue = n
-		return found
-	})
-	if err != found {
-		return row, fmt.Errorf("%w: job %s is damaged, its lease too, and no queue counts a lease", pawl.ErrCorrupt, id)
+	if err != nil {
+		return row, err
 	}
-	return row, nil
+	return row, t.checkQueue(row.queue)
+}
+
+// checkQueue says what is wrong with the rows of a queue.
+func (t *txn) checkQueue(n queueNumber) error {
+	q, err := t.queue(n)
+	if err == nil {
+		_, _, err = t.number(q.name)
+	}
+	return err
 }

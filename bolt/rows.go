@@ -141,7 +141,7 @@ func (c *Counts) Add(other Counts) {
 	}
 }
 
-// failureRow is the value in bucketHistory.
+// appendFailure writes the value in bucketHistory.
 func appendFailure(b []byte, f pawl.Failure) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(f.Attempt))
 	b = appendTime(b, f.At)

@@ -34,6 +34,9 @@ const longestSleep = time.Minute
 // due: a damaged row stays due for ever, and a full disk stays full for a while.
 const troubledSleep = time.Second
 
+// maxSeen bounds the damaged rows that are logged.
+const maxSeen = 1000
+
 // scheduler is the only writer of the file. Its goroutine runs from Open to Close.
 type scheduler struct {
 	db         *bbolt.DB
@@ -50,6 +53,7 @@ type scheduler struct {
 
 	// What follows belongs to the goroutine.
 	fetches  []*fetchCall    // wait for jobs, in the order of their coming
+	durable  time.Time       // when the last transaction was, on monotonic time
 	due      time.Time       // when the next delayed job is due, zero for never
 	backlog  bool            // more was due or expired than one commit took
 	troubled bool            // not all that is due or expired could be moved
@@ -61,7 +65,6 @@ type scheduler struct {
 // good. Then everybody who still waits is told why.
 func (s *scheduler) run() {
 	defer close(s.stopped)
-	debug.SetPanicOnFault(true)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var group []*call
@@ -209,6 +212,7 @@ func (s *scheduler) transact(fn func(*txn) error) (err error) {
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
@@ -238,7 +242,8 @@ func (s *scheduler) transact(fn func(*txn) error) (err error) {
 	case err != nil:
 		return fmt.Errorf("commit: %w", err)
 	}
-	s.leases.update(t, time.Now())
+	s.durable = time.Now()
+	s.leases.update(t, s.durable)
 	s.report(t)
 	return nil
 }
@@ -268,13 +273,13 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 		return
 	}
 	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
-	var picks []pick
+	var chosen []choice
 	var turn int
 	for len(f.jobs) == 0 {
 		var err error
 		allow := allowance{f.request.Idle, s.leases.repeatFree(t)}
-		picks, turn, err = t.pick(&f.request, s.turn, allow)
-		if err == nil && len(picks) == 0 && !s.backlog { // of a backlog it may get something yet
+		chosen, turn, err = t.pick(&f.request, s.turn, allow)
+		if err == nil && len(chosen) == 0 && !s.backlog { // of a backlog it may get something yet
 			err = t.givesUp(&f.request)
 		}
 		if err != nil {
@@ -283,16 +288,16 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 			}
 			return
 		}
-		if len(picks) == 0 {
+		if len(chosen) == 0 {
 			return
 		}
-		picks, f.jobs = t.copyOut(picks)
+		chosen, f.jobs = t.copyOut(chosen)
 	}
 	if !f.accept() {
 		return
 	}
 	f.served = true
-	t.lend(picks, f.jobs)
+	t.lend(chosen, f.jobs)
 	s.turn = turn
 }
 
@@ -301,6 +306,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 func (s *scheduler) answerFetches() {
 	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
 		if f.served {
+			f.expires = s.durable.Add(s.leases.length)
 			f.answer(f.err)
 		}
 		return f.served || f.stage.Load() == withdrawn
@@ -349,7 +355,7 @@ func (s *scheduler) report(t *txn) {
 			"reason", string(d.job.Death.Reason), "attempts", d.job.Attempts, "error", clip(d.cause, 512))
 	}
 	for _, err := range t.damage {
-		if !s.seen[err.Error()] {
+		if len(s.seen) < maxSeen && !s.seen[err.Error()] {
 			s.seen[err.Error()] = true
 			s.log.Error("a damaged row is passed over", "error", err)
 		}
@@ -367,7 +373,10 @@ func (s *scheduler) poison(group []*call, err error) {
 		select {
 		case <-c.done:
 		default:
-			c.answer(unknown)
+			if c.err == nil { // check did not refuse it
+				c.err = unknown
+			}
+			c.answer(c.err)
 		}
 	}
 	s.failFetches(unknown)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"go.etcd.io/bbolt"
 
@@ -114,19 +115,22 @@ func (t *txn) counts(n queueNumber) *Counts {
 	return &row.counts
 }
 
-// insert stores a new job. Record is its encoded form, and payload the sealed row
-// of what the record leaves out, nil when it leaves out nothing.
-func (t *txn) insert(e *pawl.Envelope, record, payload []byte) {
-	j := stored{Envelope: e}
-	t.put(t.jobs, e.ID[:], record)
-	if payload != nil {
-		j.apart = len(e.Payload)
-		t.put(t.payloads, e.ID[:], payload)
+// insert stores a new job.
+func (t *txn) insert(n newJob) {
+	j := stored{Envelope: n.Envelope}
+	t.put(t.jobs, j.ID[:], n.record)
+	if n.payload != nil {
+		j.apart = len(j.Payload)
+		t.put(t.payloads, j.ID[:], n.payload)
 	}
-	if e.Seq > t.jobs.Sequence() {
-		t.fail(t.jobs.SetSequence(e.Seq))
+	if j.Seq > t.jobs.Sequence() {
+		t.fail(t.jobs.SetSequence(j.Seq))
 	}
-	t.place(j)
+	if n.ready {
+		t.placeReady(j)
+	} else {
+		t.place(j)
+	}
 }
 
 // rewrite stores the changed record of a job.
@@ -279,7 +283,7 @@ func (t *txn) buryDamaged(id pawl.ID, n queueNumber, f flags, damage error) {
 }
 
 // condemnReady moves a ready job that cannot be read to the dead letters.
-func (t *txn) condemnReady(p pick, damage error) {
+func (t *txn) condemnReady(p choice, damage error) {
 	n := queueNumber(binary.BigEndian.Uint32(p.key))
 	t.delete(t.ready, p.key)
 	t.counts(n).Ready--
@@ -317,7 +321,10 @@ func clip(s string, n int) string {
 	}
 	const mark = "…"
 	n -= len(mark)
-	for n > 0 && s[n]&0xc0 == 0x80 {
+	for range utf8.UTFMax - 1 {
+		if utf8.RuneStart(s[n]) {
+			break
+		}
 		n--
 	}
 	return s[:n] + mark

@@ -45,7 +45,7 @@ func listDead(a *app, f pawl.Filter, limit int) error {
 	return a.list(out, dlq.List(context.Background(), r, f), limit, func(e *pawl.Envelope) []string {
 		last := "-"
 		if n := len(e.History); n > 0 {
-			last = cell(e.History[n-1].Error, errorWidth)
+			last = firstLine(e.History[n-1].Error, errorWidth)
 		}
 		return []string{e.ID.String(), cell(e.Queue, nameWidth), cell(e.Kind, nameWidth),
 			cell(string(e.Death.Reason), nameWidth), runs(e), relative(now, e.Death.At), last}

@@ -59,25 +59,26 @@ func escapeLines(s, indent string) string {
 	return strings.Join(lines, "\n"+indent)
 }
 
-// cell is a text in a table: its first line, escaped, at most width characters.
+// cell is a text in a table: escaped, at most width characters.
 func cell(s string, width int) string {
-	s = strings.TrimRight(s, "\n")
-	line, _, more := strings.Cut(s, "\n")
-	line = escape(line)
-	if utf8.RuneCountInString(line) <= width {
-		if more {
-			line += " …"
-		}
-		return line
-	}
 	n := 0
-	for i := range line {
-		if n == width-1 {
-			return line[:i] + "…"
+	s = escape(s)
+	for i := range s {
+		if n == width-1 && utf8.RuneCountInString(s[i:]) > 1 {
+			return s[:i] + "…"
 		}
 		n++
 	}
-	return line
+	return s
+}
+
+// firstLine is a text of several lines in a table.
+func firstLine(s string, width int) string {
+	line, rest, _ := strings.Cut(strings.TrimRight(s, "\n"), "\n")
+	if rest != "" {
+		return cell(line, width-2) + " …"
+	}
+	return cell(line, width)
 }
 
 // clip cuts a text to at most n bytes, at the start of a character.

@@ -64,7 +64,6 @@ func (a *app) failure(err error) *failure {
 		return f
 	}
 	f = &failure{code: exitError, text: err.Error()}
-	var invalid *pawl.InvalidError
 	switch {
 	case errors.Is(err, bolt.ErrLocked):
 		f.code = exitLocked
@@ -74,8 +73,7 @@ func (a *app) failure(err error) *failure {
 		f.text = fmt.Sprintf("%s: no such file", a.flags.db)
 		f.next = "Check --db; jobctl never creates a file."
 	case errors.Is(err, fs.ErrPermission):
-		f.text = fmt.Sprintf("%s: no permission", a.flags.db)
-		f.next = "Check its owner and mode, or run jobctl as the user of the app."
+		f.next = "Run jobctl as the user of the app."
 	case errors.Is(err, pawl.ErrNotFound):
 		f.code = exitNoMatch
 		f.next = "It is done, or it was never in this file; 'jobctl job list' shows what is."
@@ -91,8 +89,6 @@ func (a *app) failure(err error) *failure {
 		f.next = "Check --db: it must lead to a file that pawl made."
 	case errors.Is(err, bolt.ErrNewerFormat):
 		f.next = "Use the jobctl of the release that wrote the file."
-	case errors.As(err, &invalid):
-		f.code = exitUsage
 	}
 	return f
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,24 +142,29 @@ type outcomeOf struct {
 	stdout, stderr string
 }
 
-// typed is how a command line is given its standard input.
-type typed struct {
-	text     string
-	terminal bool
-}
-
 // jobctl runs a command line as of today, without a terminal.
 func jobctl(t *testing.T, args ...string) outcomeOf {
 	t.Helper()
-	return jobctlWith(t, typed{}, args...)
+	return runAsOfToday(strings.NewReader(""), false, args)
 }
 
-func jobctlWith(t *testing.T, in typed, args ...string) outcomeOf {
+// piped gives it a standard input.
+func piped(t *testing.T, in string, args ...string) outcomeOf {
 	t.Helper()
+	return runAsOfToday(strings.NewReader(in), false, args)
+}
+
+// asked gives it a terminal where somebody answers.
+func asked(t *testing.T, answer io.Reader, args ...string) outcomeOf {
+	t.Helper()
+	return runAsOfToday(answer, true, args)
+}
+
+func runAsOfToday(stdin io.Reader, terminal bool, args []string) outcomeOf {
 	var stdout, stderr bytes.Buffer
 	a := &app{
-		stdin: strings.NewReader(in.text), stdout: bufio.NewWriter(&stdout), stderr: &stderr,
-		now: func() time.Time { return today }, terminal: in.terminal,
+		stdin: stdin, stdout: bufio.NewWriter(&stdout), stderr: &stderr,
+		now: func() time.Time { return today }, terminal: terminal,
 	}
 	code := a.run(args)
 	return outcomeOf{code, stdout.String(), stderr.String()}

@@ -26,16 +26,17 @@ const defaultLimit = 50
 const jobFields = `  id, kind, queue, origin (the first queue), state, reason (of a dead job)
   priority, sequence, attempts, max_retries, failures, crashes
   created_at, not_before, leased_at, died_at (times)
-  timeout (a duration; null: the worker's), policy (null: the kind's or worker's)
+  timeout (a duration; null: the worker's)
+  policy (null: the kind's or the worker's)
   headers (an object of texts), last_error
 `
 
 func jobListCommand() command {
 	return command{words: "job list", args: "[-q QUEUE] [-s STATE] [-k KIND] [-n COUNT]", short: "jobs, by queue, state and kind", file: true,
 		text: `Lists jobs with their completed runs of those allowed. WHEN tells since when a
-ready, leased or dead job is so, and when a delayed one is due. With -s the jobs
-come in the order of that state (ready ones as they would run), else in the order
-in which they were made.
+ready, leased or dead job is so, and when a delayed one is due. With -s the
+jobs come in the order of that state (ready ones as they would run), else in the
+order in which they were made.
 
   -q QUEUE        of this queue
   -s STATE        ready, delayed, parked, leased or dead

@@ -21,10 +21,9 @@ var (
 )
 
 // messagePackJSON writes one MessagePack value as JSON on one line. It believes
-// nothing: a declared length must fit into the bytes that are left, nesting is
-// bounded, and the value must be all there is. Of the JSON it keeps somewhat more
-// than limit bytes, then it only checks the rest; whole says that nothing was left
-// out.
+// nothing: no declared length makes it allocate, nesting is bounded, and the value
+// must be all there is. Of the JSON it keeps somewhat more than limit bytes, then it
+// only checks the rest; whole says that nothing was left out.
 //
 // JSON has less than MessagePack: bytes become base64, NaN and the infinities
 // texts, a key that is no text becomes one, a timestamp becomes an RFC 3339 text
@@ -159,9 +158,6 @@ func (m *messagePack) bytes(n uint64) error {
 }
 
 func (m *messagePack) array(n uint64, depth int) error {
-	if n > uint64(len(m.in)-m.at) { // a value has a byte at least
-		return errEndsEarly
-	}
 	m.raw("[")
 	for i := range n {
 		if i > 0 {
@@ -176,9 +172,6 @@ func (m *messagePack) array(n uint64, depth int) error {
 }
 
 func (m *messagePack) object(n uint64, depth int) error {
-	if n > uint64(len(m.in)-m.at)/2 {
-		return errEndsEarly
-	}
 	m.raw("{")
 	for i := range n {
 		if i > 0 {

@@ -62,7 +62,7 @@ func (a *app) showJSON(value []byte, whole bool) {
 	text, fits := clip(string(value), shownPayload)
 	fmt.Fprintf(a.stdout, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 	if !whole || !fits {
-		a.cutNote()
+		a.cutNote("at " + byteSize(shownPayload))
 	}
 }
 
@@ -74,10 +74,10 @@ func (a *app) showHex(payload []byte) {
 		fmt.Fprint(a.stdout, "  ", line)
 	}
 	if len(shown) < len(payload) {
-		a.cutNote()
+		a.cutNote(fmt.Sprintf("behind the first %d bytes", len(shown)))
 	}
 }
 
-func (a *app) cutNote() {
-	fmt.Fprintf(a.stdout, "  … cut at %s; -o json prints all of it\n", byteSize(shownPayload))
+func (a *app) cutNote(where string) {
+	fmt.Fprintf(a.stdout, "  … cut %s; -o json prints all of it\n", where)
 }

@@ -31,10 +31,12 @@ it could not. Jobs that were leased when their process ended become ready too.
 
 Examples:
   jobctl --db jobs.db dead retry --all -q email
-  jobctl --db jobs.db dead list -n 0 -o jsonl | jq -r .id | jobctl --db jobs.db dead retry -
+  jobctl --db jobs.db dead list -n 0 -o jsonl | jq -r .id |
+    jobctl --db jobs.db dead retry -
 
 JSON: one object with retried and skipped (how many), and
-  jobs: a list of id, result (retried, not_found, not_dead, damaged, failed), error
+  jobs: a list of id, error and
+        result (retried, not_found, not_dead, damaged or failed)
 With -o jsonl the objects of jobs alone, one a line.
 `,
 		setup: func(fs *flag.FlagSet) action {

@@ -12,8 +12,8 @@ import (
 func statsCommand() command {
 	return command{words: "stats", short: "how many jobs each queue has in each state", file: true,
 		text: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
-waits longest is ready. Leased jobs in a file that no process has open were being
-run when their process ended; the next open makes them ready again.
+waits longest is ready. Leased jobs in a file that no process has open were
+being run when their process ended; the next open makes them ready again.
 
 JSON: one object with
   path, format, size_bytes

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Each job is one line with its state, its runs of those allowed, and the time that
+// matters in that state.
+func TestJobList(t *testing.T) {
+	build(t, everyState)
+	require.Equal(t, outcomeOf{0, `ID                                    STATE    QUEUE    KIND          RUNS    AGE  WHEN
+019caa00-0000-7000-8000-000000000001  dead     email    mail.send      2/2     3h  2h ago
+019caa00-0000-7000-8000-000000000002  dead     reports  report.build   1/4     2h  2h ago
+019caa00-0000-7000-8000-000000000003  parked   reports  report.old     0/4     2h  -
+019caa00-0000-7000-8000-000000000004  leased   email    mail.send      0/4     2h  4m02s ago
+019caa00-0000-7000-8000-000000000005  delayed  email    mail.send      0/4  4m02s  in 55m58s
+019caa00-0000-7000-8000-000000000006  ready    email    mail.send      0/4    12s  12s ago
+`, ""}, jobctl(t, "--db", "app.db", "job", "list"))
+}
+
+// Filters narrow the list together; nothing that matches is no error.
+func TestJobListFilters(t *testing.T) {
+	build(t, everyState)
+	cases := []struct {
+		flags string
+		want  []int
+	}{
+		{"-q email", []int{1, 4, 5, 6}},
+		{"-k mail.send -s dead", []int{1}},
+		{"--kind report.old", []int{3}},
+		{"-s delayed", []int{5}},
+		{"-s parked", []int{3}},
+		{"-s leased", []int{4}},
+		{"-s ready", []int{6}},
+		{"-s dead -q reports", []int{2}},
+		{"-q nowhere", nil},
+		{"-n 2", []int{1, 2}},
+		{"-n 0", []int{1, 2, 3, 4, 5, 6}},
+		{"-n 6", []int{1, 2, 3, 4, 5, 6}},
+	}
+	for _, c := range cases {
+		got := jobctl(t, append(words("--db app.db job list -o jsonl"), words(c.flags)...)...)
+		require.Equal(t, exitOK, got.code, c.flags)
+		var ids []int
+		for line := range strings.Lines(got.stdout) {
+			var job jobView
+			require.NoError(t, json.Unmarshal([]byte(line), &job))
+			n := 0
+			fmt.Sscanf(job.ID, "019caa00-0000-7000-8000-%d", &n)
+			ids = append(ids, n)
+		}
+		require.Equal(t, c.want, ids, c.flags)
+		switch {
+		case c.want == nil:
+			require.Equal(t, "no jobs match\n", got.stderr, c.flags)
+		case c.flags == "-n 2":
+			require.Equal(t, "the first 2 are shown, there are more; -n 0 shows all\n", got.stderr)
+		default:
+			require.Empty(t, got.stderr, c.flags)
+		}
+	}
+}
+
+// A list as JSON is one array, whatever it holds; as JSON lines one object a line.
+func TestJobListAsJSON(t *testing.T) {
+	build(t, everyState)
+	require.Equal(t, outcomeOf{0, `[
+  {"id":"019caa00-0000-7000-8000-000000000004","kind":"mail.send","queue":"email","origin":"email","state":"leased","reason":null,"priority":0,"sequence":4,"attempts":0,"max_retries":3,"failures":0,"crashes":0,"created_at":"2026-03-01T09:01:30.000000000Z","not_before":"2026-03-01T09:01:30.000000000Z","leased_at":"2026-03-01T11:56:02.000000000Z","died_at":null,"timeout":null,"policy":null,"headers":{},"last_error":null}
+]
+`, ""}, jobctl(t, "--db", "app.db", "job", "list", "-s", "leased", "-o", "json"))
+	require.Equal(t, outcomeOf{0, "[]\n", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "json", "job", "list", "-q", "none"))
+	require.Equal(t, outcomeOf{0, "", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "jsonl", "job", "list", "-q", "none"))
+
+	got := jobctl(t, "--db", "app.db", "-o", "json", "job", "list")
+	var jobs []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &jobs))
+	require.Len(t, jobs, 6)
+}
+
+// A damaged job does not hide the others: they are listed, it is named on standard
+// error, and the exit code tells.
+func TestJobListWithDamage(t *testing.T) {
+	build(t, everyState)
+	spoil(t, "app.db", id(2))
+	for _, format := range []string{"table", "json", "jsonl"} {
+		got := jobctl(t, "--db", "app.db", "job", "list", "-o", format)
+		require.Equal(t, exitDamaged, got.code)
+		require.Equal(t, 5, strings.Count(got.stdout, "019caa00-"), format)
+		require.Contains(t, got.stderr, "error: 1 damaged job could not be read and was passed over:\n  job "+id(2).String())
+		if format == "json" {
+			require.True(t, json.Valid([]byte(got.stdout)))
+		}
+	}
+	require.Equal(t, exitDamaged, jobctl(t, "--db", "app.db", "job", "show", id(2).String()).code)
+}
+
+// Many damaged jobs are counted, not all named.
+func TestJobListWithMuchDamage(t *testing.T) {
+	build(t, func(f *file) {
+		for range 15 {
+			f.add(pawl.Envelope{})
+		}
+	})
+	for n := range 14 {
+		spoil(t, "app.db", id(n+1))
+	}
+	got := jobctl(t, "--db", "app.db", "job", "list")
+	require.Equal(t, exitDamaged, got.code)
+	require.Contains(t, got.stdout, id(15).String())
+	require.Contains(t, got.stderr, "error: 14 damaged jobs could not be read and were passed over:\n")
+	require.Equal(t, 10, strings.Count(got.stderr, "job 019caa00"))
+	require.Contains(t, got.stderr, "\n  and 4 more\n")
+}
+
+// A time that RFC 3339 cannot write neither breaks the JSON nor the table.
+func TestJobListWithFarTimes(t *testing.T) {
+	build(t, func(f *file) {
+		f.add(pawl.Envelope{NotBefore: time.Date(123456, 1, 1, 0, 0, 0, 0, time.UTC)})
+	})
+	got := jobctl(t, "--db", "app.db", "job", "list", "-o", "jsonl")
+	require.Contains(t, got.stdout, `"not_before":"9999-12-31T23:59:59.999999999Z"`)
+	got = jobctl(t, "--db", "app.db", "job", "list")
+	require.Equal(t, exitOK, got.code)
+	require.Contains(t, got.stdout, "in 106751d")
+}
+
+// A table may be longer than the portion that is measured at once.
+func TestLongTableHasOneHead(t *testing.T) {
+	var out bytes.Buffer
+	w := bufio.NewWriter(&out)
+	table := table{out: w, columns: []column{{title: "NAME"}, {"N", true}}}
+	for n := range 3 * tablePortion {
+		table.add(fmt.Sprint("job", n), fmt.Sprint(n))
+	}
+	table.flush()
+	require.NoError(t, w.Flush())
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 3*tablePortion+1)
+	require.Equal(t, "NAME      N", lines[0])
+	require.Equal(t, "job1499  1499", lines[len(lines)-1])
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// size stands for the size of the file, which depends on the system's page size.
+var size = regexp.MustCompile(`\d+\.\d KiB|"size_bytes": ?\d+`)
+
+// Stats counts each state of each queue, and shows how long the oldest waits.
+func TestStats(t *testing.T) {
+	build(t, everyState)
+	got := jobctl(t, "--db", "app.db", "stats")
+	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
+	require.Equal(t, outcomeOf{0, `app.db  format 1  SIZE
+QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  OLDEST
+email        1        1       0       1     1     12s
+reports      0        0       1       0     1       -
+`, ""}, got)
+}
+
+// The JSON of stats has stable names, null where nothing waits, and no table.
+func TestStatsAsJSON(t *testing.T) {
+	build(t, everyState)
+	got := jobctl(t, "--db", "app.db", "stats", "-o", "json")
+	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
+	require.Equal(t, outcomeOf{0, `{
+  "path": "app.db",
+  "format": 1,
+  SIZE,
+  "queues": [
+    {
+      "name": "email",
+      "ready": 1,
+      "delayed": 1,
+      "parked": 0,
+      "leased": 1,
+      "dead": 1,
+      "oldest_ready_at": "2026-03-01T11:59:52.000000000Z",
+      "oldest_ready_age": "12s"
+    },
+    {
+      "name": "reports",
+      "ready": 0,
+      "delayed": 0,
+      "parked": 1,
+      "leased": 0,
+      "dead": 1,
+      "oldest_ready_at": null,
+      "oldest_ready_age": null
+    }
+  ]
+}
+`, ""}, got)
+
+	got = jobctl(t, "-o", "jsonl", "--db", "app.db", "stats")
+	require.Regexp(t, `^\{"path":"app.db",.*\}\n$`, got.stdout)
+}
+
+// A queue that never had a job is no error.
+func TestStatsOfAnEmptyQueue(t *testing.T) {
+	build(t, nil)
+	got := jobctl(t, "--db", "app.db", "stats")
+	require.Equal(t, outcomeOf{0, size.FindString(got.stdout), "no job was ever enqueued\n"},
+		outcomeOf{got.code, size.FindString(got.stdout), got.stderr})
+	require.Contains(t, jobctl(t, "--db", "app.db", "stats", "-o", "json").stdout, `"queues": []`)
+}
+
+// A command that reads leaves the file as it was, byte for byte.
+func TestReadingChangesNothing(t *testing.T) {
+	build(t, everyState)
+	before, err := os.ReadFile("app.db")
+	require.NoError(t, err)
+	for _, line := range reading() {
+		jobctl(t, append([]string{"--db", "app.db"}, words(line)...)...)
+	}
+	after, err := os.ReadFile("app.db")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// A name out of the file reaches no terminal as it is.
+func TestStatsEscapeNames(t *testing.T) {
+	build(t, func(f *file) { f.add(pawl.Envelope{Queue: "q\x1b[2J\u202e\n\xff"}) })
+	got := jobctl(t, "--db", "app.db", "stats")
+	require.Contains(t, got.stdout, `q\x1b[2J\u202e\n\xff`)
+	got = jobctl(t, "--db", "app.db", "stats", "-o", "json")
+	require.Contains(t, got.stdout, `"q\u001b[2J\u202e\n\ufffd"`)
+}

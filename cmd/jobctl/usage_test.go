@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// A command line that cannot be carried out says what is wrong and where help is,
+// on standard error, with exit code 2.
+func TestUsageErrors(t *testing.T) {
+	cases := []struct{ line, message, help string }{
+		{"", "no command was named", "jobctl"},
+		{"--db x", "no command was named", "jobctl"},
+		{"jobs", `unknown command "jobs"`, "jobctl"},
+		{"job", `"job" needs a verb: list or show`, "jobctl job"},
+		{"dead", `"dead" needs a verb: list or retry`, "jobctl dead"},
+		{"job remove", `unknown command "job remove"`, "jobctl job"},
+		{"help jobs", `unknown command "jobs"`, "jobctl"},
+		{"stats", "no file was named; add --db FILE", "jobctl stats"},
+		{"stats --db", "a value is missing behind --db", "jobctl stats"},
+		{"stats --db x extra", `unexpected argument "extra"`, "jobctl stats"},
+		{"--db x job list --wide", "unknown flag --wide", "jobctl job list"},
+		{"--db x job list -w", "unknown flag -w", "jobctl job list"},
+		{"--wide", "unknown flag --wide", "jobctl"},
+		{"--db x job list -o xml", `invalid value "xml" for flag -o: it must be one of table, json, jsonl`, "jobctl job list"},
+		{"-o xml job list", `invalid value "xml" for flag -o: it must be one of table, json, jsonl`, "jobctl"},
+		{"--db x job list -s done", `invalid value "done" for flag -s: it must be one of ready, delayed, parked, leased, dead`, "jobctl job list"},
+		{"--db x job list -n -1", `invalid value "-1" for flag -n: it must be a number, 0 or more`, "jobctl job list"},
+		{"--db x job list -n many", `invalid value "many" for flag -n: it must be a number, 0 or more`, "jobctl job list"},
+		{"--db x job list ID", `unexpected argument "ID"`, "jobctl job list"},
+		{"--db x job show", "no job was named; add its ID", "jobctl job show"},
+		{"--db x job show A B", "2 IDs were given, one is shown at a time", "jobctl job show"},
+		{"--db x job show -- -A", `invalid id: "-A" is not of the form 01234567-89ab-7cde-8f01-23456789abcd`, "jobctl job show"},
+		{"--db x job show -- A -o", "2 IDs were given, one is shown at a time", "jobctl job show"},
+		{"--db x job show A --payload raw", `invalid value "raw" for flag -payload: it must be one of auto, json, hex, none`, "jobctl job show"},
+		{"--db x dead list -s ready", "unknown flag -s", "jobctl dead list"},
+		{"--db x dead retry", "no job was named; add IDs, - to read them, or --all", "jobctl dead retry"},
+		{"--db x dead retry --all A -y", "--all and an ID were given; name jobs in one way", "jobctl dead retry"},
+		{"--db x dead retry A -q email", "-q and -k choose among --all; IDs need no filter", "jobctl dead retry"},
+		{"version now", `unexpected argument "now"`, "jobctl version"},
+	}
+	for _, c := range cases {
+		require.Equal(t, outcomeOf{exitUsage, "", "error: " + c.message + "\n  See '" + c.help + " --help'.\n"},
+			jobctl(t, words(c.line)...), c.line)
+	}
+}
+
+// Help goes to standard output with exit code 0, wherever it is asked for.
+func TestHelp(t *testing.T) {
+	for line, first := range map[string]string{
+		"help":                       "Jobctl looks into",
+		"--help":                     "Jobctl looks into",
+		"-h":                         "Jobctl looks into",
+		"help help":                  "Jobctl looks into",
+		"--db x help":                "Jobctl looks into",
+		"job --help":                 "Usage: jobctl --db FILE job COMMAND",
+		"help dead":                  "Usage: jobctl --db FILE dead COMMAND",
+		"stats --help":               "Usage: jobctl --db FILE stats\n",
+		"help job list":              "Usage: jobctl --db FILE job list [-q QUEUE]",
+		"job list --help":            "Usage: jobctl --db FILE job list [-q QUEUE]",
+		"job list -q email -h":       "Usage: jobctl --db FILE job list [-q QUEUE]",
+		"job show --help":            "Usage: jobctl --db FILE job show ID",
+		"--db x dead list --help":    "Usage: jobctl --db FILE dead list",
+		"dead retry --all --help -y": "Usage: jobctl --db FILE dead retry ID... | --all",
+		"version --help":             "Usage: jobctl version\n",
+	} {
+		got := jobctl(t, words(line)...)
+		require.Equal(t, exitOK, got.code, line)
+		require.Empty(t, got.stderr, line)
+		require.True(t, strings.HasPrefix(got.stdout, first), "%s: %s", line, got.stdout)
+		for text := range strings.Lines(got.stdout) {
+			require.LessOrEqual(t, len(text), 81, "80 columns: %s: %s", line, text)
+		}
+	}
+}
+
+// Help names every flag of a command and every field of its JSON.
+func TestHelpIsComplete(t *testing.T) {
+	views := map[string][]any{
+		"stats":      {statsView{}, queueView{}},
+		"job list":   {jobView{}},
+		"job show":   {detailView{}, jobView{}, payloadView{}, failureView{}},
+		"dead list":  {jobView{}},
+		"dead retry": {retryView{}, resultView{}},
+		"version":    {versionView{}},
+	}
+	for _, c := range commands() {
+		text := jobctl(t, append(words(c.words), "--help")...).stdout
+		fs := newFlagSet()
+		c.setup(fs)
+		fs.VisitAll(func(f *flag.Flag) {
+			dashes := "--"
+			if len(f.Name) == 1 {
+				dashes = "-"
+			}
+			require.Contains(t, text, dashes+f.Name, c.words)
+		})
+		require.NotEmpty(t, views[c.words], c.words)
+		for _, v := range views[c.words] {
+			for _, field := range reflect.VisibleFields(reflect.TypeOf(v)) {
+				if name := field.Tag.Get("json"); name != "" {
+					require.Regexp(t, `\b`+name+`\b`, text, c.words)
+				}
+			}
+		}
+	}
+}
+
+// Flags that all commands share stand anywhere, the last one counts.
+func TestSharedFlagsStandAnywhere(t *testing.T) {
+	build(t, everyState)
+	want := jobctl(t, "--db", "app.db", "-o", "json", "job", "show", id(1).String())
+	require.Zero(t, want.code)
+	for _, line := range []string{
+		"job --db app.db -o json show ID",
+		"job show --db=app.db -o=json ID",
+		"job show ID --db app.db -o json",
+		"-db app.db job show -o json -- ID",
+		"-o table --db nowhere.db job show ID --db app.db -o json",
+	} {
+		require.Equal(t, want, jobctl(t, words(strings.Replace(line, "ID", id(1).String(), 1))...), line)
+	}
+}
+
+// A file that another queue has open is exit code 4 with what to do, for readers
+// and writers alike.
+func TestLockedFile(t *testing.T) {
+	build(t, everyState)
+	q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	defer q.Close()
+	for _, line := range []string{"stats", "dead retry --all -y"} {
+		got := jobctl(t, append(words("--db app.db"), words(line)...)...)
+		require.Equal(t, exitLocked, got.code)
+		require.Empty(t, got.stdout)
+		require.Regexp(t, `^error: app\.db is locked by another process( \(pid \d+, [^)]+\))?\n`+
+			`  Stop the app, or read a copy made while it was stopped\.\n$`, got.stderr)
+	}
+	_, err = q.Job(context.Background(), id(1))
+	require.NoError(t, err)
+}
+
+// A file of another program and one of a newer release are told apart.
+func TestForeignFiles(t *testing.T) {
+	a := &app{flags: shared{db: "x"}}
+	require.Equal(t, exitError, a.failure(bolt.ErrNotQueue).code)
+	require.Contains(t, a.failure(bolt.ErrNewerFormat).next, "release that wrote the file")
+	require.Equal(t, exitError, a.failure(pawl.ErrUnknownOutcome).code)
+	require.Contains(t, a.failure(pawl.ErrUnknownOutcome).next, "dead list")
+	require.Equal(t, exitDamaged, a.failure(pawl.ErrCorrupt).code)
+	require.Equal(t, exitError, a.failure(os.ErrPermission).code)
+}
+
+// Output that cannot be written is an error, also where it is short.
+func TestWriteError(t *testing.T) {
+	build(t, everyState)
+	var stderr bytes.Buffer
+	code := run(words("--db app.db job list"), strings.NewReader(""), broken{}, &stderr)
+	require.Equal(t, exitError, code)
+	require.Equal(t, "error: write the output: no space\n", stderr.String())
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// A message repeats the command line, or a name out of the file, escaped.
+func TestMessagesAreEscaped(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Equal(t, `error: a\x1b[31m\u202eb: no such file`, strings.Split(jobctl(t, "--db", "a\x1b[31m\u202eb", "stats").stderr, "\n")[0])
+	for _, args := range [][]string{{"\x1b"}, {"--\x1b"}, {"--db", "x", "job", "show", "\x1b"}, {"-o", "\x1b"}, {"job", "list", "-s", "\x1b"}} {
+		require.NotContains(t, jobctl(t, args...).stderr, "\x1b")
+	}
+}
+
+// The null device and a pipe are no terminals.
+func TestNoTerminal(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	require.False(t, isTerminal(null))
+	require.False(t, isTerminal(r))
+	require.False(t, isTerminal(strings.NewReader("")))
+}
+
+// Version needs no file, and speaks JSON too.
+func TestVersion(t *testing.T) {
+	got := jobctl(t, "version")
+	require.Zero(t, got.code)
+	require.Regexp(t, `^jobctl \S+ go\S+ \w+/\w+\n$`, got.stdout)
+	var v versionView
+	require.NoError(t, json.Unmarshal([]byte(jobctl(t, "version", "-o", "json").stdout), &v))
+	require.NotEmpty(t, v.Go)
+}
