@@ -207,6 +207,8 @@ func checkFormat(tx *bbolt.Tx) error {
 // that the next Open reads it instead of walking the whole file. It is an
 // optimisation: an error is of no matter.
 func syncFreelist(db *bbolt.DB) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { _ = recover() }() // in a file whose pages are damaged
 	db.NoFreelistSync = false
 	_ = db.Update(func(*bbolt.Tx) error { return nil })
 }

@@ -140,36 +140,42 @@ func (s *scheduler) untilNext() (wait time.Duration, ok bool) {
 	return max(wait, 0), ok
 }
 
-// pass is one turn: a group of calls and the chores in one commit. When that fails
-// and changed nothing, it is tried again call by call, so that only those fail that
-// are too large for the disk or touch a damaged row. The error is fatal.
+// pass is one turn: a group of calls and the chores in one commit. The error is
+// fatal.
 func (s *scheduler) pass(group []*call) error {
-	troubled := s.troubled
+	before := s.troubled
 	err := s.commit(group, true)
-	var u undone
-	if errors.As(err, &u) && len(group) > 0 {
-		for _, c := range group {
-			if err := s.commit([]*call{c}, false); errors.As(err, &u) {
-				c.answer(u.error)
-			} else if err != nil {
-				return err
-			}
-		}
-		err = s.commit(nil, true)
+	var refused undone
+	if !errors.As(err, &refused) {
+		return err
 	}
-	if errors.As(err, &u) {
+	return s.passApart(group, refused, before)
+}
+
+// passApart tries again what a transaction could not do, call by call and the chores
+// alone, so that only those fail that are too large for the disk or touch a damaged
+// row. Before says whether the trouble is an old one.
+func (s *scheduler) passApart(group []*call, refused undone, before bool) error {
+	for _, c := range group {
+		if err := s.commit([]*call{c}, false); errors.As(err, &refused) {
+			c.answer(refused.error)
+		} else if err != nil {
+			return err
+		}
+	}
+	err := s.commit(nil, true)
+	if errors.As(err, &refused) {
 		s.troubled, s.backlog = true, false
-		if !troubled {
-			s.log.Error("cannot promote or lease jobs; trying again", "error", u.error)
+		if !before {
+			s.log.Error("cannot promote or lease jobs; trying again", "error", refused.error)
 		}
-		err = nil
+	} else if err != nil {
+		return err
 	}
-	if err == nil && u.error != nil {
-		// A fetch that was accepted cannot be withdrawn any more, so it must not
-		// wait for a job that comes later.
-		s.failFetches(u.error)
-	}
-	return err
+	// A fetch that was accepted cannot be withdrawn any more, so it must not wait for
+	// a job that comes later.
+	s.failFetches(refused.error)
+	return nil
 }
 
 // commit runs a group in one transaction, and the chores too if asked, and answers

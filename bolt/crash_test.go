@@ -1,0 +1,258 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// killWithin kills c after a random time of at most limit, and returns what it said
+// until then.
+func (c *child) killWithin(limit time.Duration) []string {
+	timer := time.AfterFunc(rand.N(limit), c.kill)
+	defer timer.Stop()
+	return c.rest()
+}
+
+// openRole creates one queue after the other in the folder named.
+func openRole(args []string) error {
+	tell("up")
+	for n := 0; ; n++ {
+		q, err := Open(filepath.Join(args[0], fmt.Sprintf("%d.db", n)), quiet())
+		if err != nil {
+			return err
+		}
+		if err := q.Close(); err != nil {
+			return err
+		}
+	}
+}
+
+// A process that is killed while it creates a queue leaves no file of that name, or
+// a whole one.
+func TestKilledCreation(t *testing.T) {
+	for range 8 {
+		folder := memoryFolder(t)
+		c := startChild(t, "open", folder)
+		require.Equal(t, "up", c.line(t))
+		c.killWithin(60 * time.Millisecond)
+		require.Empty(t, c.stderr.String())
+		for name := range snapshot(t, folder) {
+			if strings.HasPrefix(name, ".pawl-new-") {
+				continue // nobody opens it
+			}
+			require.Equal(t, ".db", filepath.Ext(name))
+			q := openAt(t, filepath.Join(folder, name), nil)
+			add(t, q, nil)
+		}
+	}
+}
+
+// What a working child does with a job. Each verb is said before it begins and
+// after it was acknowledged.
+var crashVerbs = []string{"ack", "nack", "later", "abandon", "release", "snooze", "park"}
+
+// workRole stores jobs and settles them with random verbs, from several goroutines.
+func workRole(args []string) error {
+	q, err := Open(args[0], crashOptions())
+	if err != nil {
+		return err
+	}
+	tell("up")
+	ctx := context.Background()
+	said := func(verb string, id pawl.ID, do func() error) {
+		tell("begin", verb, id)
+		if err := do(); err != nil {
+			panic(fmt.Errorf("%s: %w", verb, err))
+		}
+		tell("done", verb, id)
+	}
+	for range 2 {
+		go func() {
+			for {
+				id := pawl.NewID(time.Now())
+				payload := make([]byte, rand.IntN(3000))
+				said("enqueue", id, func() error {
+					return q.Enqueue(ctx, &pawl.Envelope{ID: id, Kind: "k", MaxRetries: 3, Payload: payload})
+				})
+			}
+		}()
+	}
+	for {
+		tell("begin fetch")
+		leases, err := q.Fetch(ctx, pawl.Request{Max: 4, Idle: 4})
+		if err != nil {
+			return err
+		}
+		for _, l := range leases {
+			tell("lease", l.ID)
+		}
+		tell("done fetch")
+		var all sync.WaitGroup
+		for _, l := range leases {
+			verb := crashVerbs[rand.IntN(len(crashVerbs))]
+			all.Go(func() { said(verb, l.ID, func() error { return settleBy(ctx, q, l, verb) }) })
+		}
+		all.Wait()
+	}
+}
+
+// crashOptions let jobs crash for ever: how often they do is exact then.
+func crashOptions() *Options {
+	o := quiet()
+	o.MaxCrashes = NoMaxCrashes
+	return o
+}
+
+func settleBy(ctx context.Context, q *Queue, l *pawl.Lease, verb string) error {
+	switch verb {
+	case "ack":
+		return q.Ack(ctx, l)
+	case "nack":
+		return q.Nack(ctx, l, 0, errors.New("boom"))
+	case "later":
+		return q.Nack(ctx, l, time.Hour, errors.New("boom"))
+	case "abandon":
+		return q.Abandon(ctx, l, pawl.ReasonPermanent, errors.New("boom"))
+	case "release":
+		return q.Release(ctx, l)
+	case "snooze":
+		return q.Snooze(ctx, l, time.Hour)
+	default:
+		return q.Park(ctx, l)
+	}
+}
+
+// known is what the test knows about a job from what was acknowledged.
+type known struct {
+	state             pawl.State // "" for a job that is gone
+	attempts, crashes int
+}
+
+// after is k when verb was carried out.
+func (k known) after(verb string) known {
+	switch verb {
+	case "ack":
+		return known{}
+	case "nack", "later", "abandon":
+		k.attempts++
+	}
+	k.crashes = 0
+	k.state = map[string]pawl.State{
+		"nack": pawl.Ready, "release": pawl.Ready, "later": pawl.Delayed, "snooze": pawl.Delayed,
+		"park": pawl.Parked, "abandon": pawl.Dead,
+	}[verb]
+	return k
+}
+
+// crashed is k when the process died with the job leased.
+func (k known) crashed() known {
+	k.crashes++
+	return k
+}
+
+// After a kill every acknowledged operation has happened, none has happened twice,
+// and of those under way each has happened entirely or not at all.
+func TestKilledAtWork(t *testing.T) {
+	var path string
+	var model map[pawl.ID]known
+	operations := 0
+	for cycle := range 40 {
+		if cycle%5 == 0 {
+			path, model = filepath.Join(memoryFolder(t), "jobs.db"), make(map[pawl.ID]known)
+		}
+		c := startChild(t, "work", path)
+		require.Equal(t, "up", c.line(t))
+		said := c.killWithin(60 * time.Millisecond)
+		require.Empty(t, c.stderr.String())
+
+		storing := make(map[pawl.ID]bool) // enqueues under way
+		begun := make(map[pawl.ID]string) // settles under way
+		leased := make(map[pawl.ID]bool)
+		fetching := false
+		stored := func(id pawl.ID) {
+			if _, ok := model[id]; !ok {
+				model[id] = known{state: pawl.Ready}
+			}
+		}
+		for _, line := range said {
+			var id pawl.ID
+			words := strings.Fields(line)
+			if text := words[len(words)-1]; text != "fetch" {
+				var err error
+				id, err = pawl.ParseID(text)
+				require.NoError(t, err, line)
+			}
+			switch verb := strings.Join(words[:2], " "); {
+			case words[0] == "lease":
+				stored(id) // may be heard before the enqueue's answer
+				leased[id] = true
+			case words[1] == "fetch":
+				fetching = words[0] == "begin"
+			case verb == "begin enqueue":
+				storing[id] = true
+			case verb == "done enqueue":
+				stored(id)
+				delete(storing, id)
+			case words[0] == "begin":
+				begun[id] = words[1]
+			default:
+				operations++
+				model[id] = model[id].after(words[1])
+				delete(begun, id)
+				delete(leased, id)
+			}
+		}
+
+		q, err := Open(path, crashOptions())
+		require.NoError(t, err)
+		found := make(map[pawl.ID]known)
+		for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+			require.NoError(t, err)
+			found[e.ID] = known{e.State, e.Attempts, e.Crashes}
+		}
+		require.NoError(t, q.Close())
+		checkFile(t, path)
+
+		unsaid := 0 // leases that were given and not heard of
+		for id, is := range found {
+			if _, ok := model[id]; !ok {
+				require.True(t, storing[id], "a job that nobody stored")
+				stored(id)
+			}
+			before := model[id]
+			switch verb := begun[id]; {
+			case leased[id] && verb != "":
+				require.Contains(t, []known{before.crashed(), before.after(verb)}, is, "%s of job %s", verb, id)
+			case leased[id]:
+				require.Equal(t, before.crashed(), is, "job %s was leased", id)
+			case is != before:
+				require.Equal(t, before.crashed(), is, "job %s", id)
+				unsaid++
+			}
+			model[id] = is
+		}
+		if fetching {
+			require.LessOrEqual(t, unsaid, 4, "one fetch was under way")
+		} else {
+			require.Zero(t, unsaid, "no fetch was under way")
+		}
+		for id, k := range model {
+			if _, ok := found[id]; !ok && k.state != "" {
+				require.Equal(t, "ack", begun[id], "job %s is lost", id)
+				model[id] = known{}
+			}
+		}
+	}
+	require.Greater(t, operations, 40, "the children got next to nothing done")
+}

@@ -1,0 +1,238 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// A job that cannot be read goes to the dead letters, where somebody can look at
+// it, and does not keep others from running.
+func TestDamagedJobDies(t *testing.T) {
+	for _, damaged := range []struct {
+		bucket []byte
+		kind   string
+	}{
+		{bucketJobs, "ready"}, {bucketJobs, "large"}, {bucketJobs, "leased"}, {bucketJobs, "retried"},
+		{bucketPayloads, "large"}, {bucketPayloads, "large leased"},
+	} {
+		everyChange(t, damaged.bucket, rowOf(damaged.kind), func(t *testing.T, s sample, path string) {
+			q := openDamaged(t, path)
+			id := s.ids[damaged.kind]
+			_, err := q.Job(t.Context(), id)
+			require.ErrorIs(t, err, pawl.ErrCorrupt)
+			require.Equal(t, 1, unreadable(t, q, "", len(s.ids)-1))
+			require.Equal(t, without(readyKinds, damaged.kind), runAll(t, q))
+
+			require.Equal(t, Counts{Delayed: 2, Parked: 1, Dead: 2}, countsOf(t, q, pawl.DefaultQueue))
+			require.Equal(t, 1, unreadable(t, q, pawl.Dead, 1))
+			require.ErrorIs(t, q.Retry(t.Context(), id, false), pawl.ErrCorrupt)
+			require.Equal(t, []string{"other", "other leased"}, runAll(t, q, "other"))
+		})
+	}
+}
+
+// A job whose row in ready cannot be read is passed over. It stays where somebody
+// can look at it.
+func TestDamagedReadyRowIsPassedOver(t *testing.T) {
+	everyChange(t, bucketReady, rowOf("ready"), func(t *testing.T, s sample, path string) {
+		q := openDamaged(t, path)
+		require.Equal(t, without(readyKinds, "ready"), runAll(t, q))
+		require.Equal(t, 1, unreadable(t, q, pawl.Ready, 2))
+		require.Equal(t, pawl.Ready, find(t, q, s.ids["ready"]).State)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{"delayed"}, runAll(t, q), "later jobs run as well")
+	})
+}
+
+// A job whose row in delayed cannot be read stays there. The others become ready in
+// their time, and the scheduler finds rest.
+func TestDamagedDelayedRowIsPassedOver(t *testing.T) {
+	everyChange(t, bucketDelayed, rowOf("delayed"), func(t *testing.T, s sample, path string) {
+		q := openDamaged(t, path)
+		require.Equal(t, readyKinds, runAll(t, q))
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		require.Empty(t, runAll(t, q))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{"later"}, runAll(t, q))
+		require.Equal(t, []string{"other", "other delayed", "other leased"}, runAll(t, q, "other"))
+		require.Equal(t, 1, unreadable(t, q, pawl.Delayed, 0))
+		require.Equal(t, pawl.Delayed, find(t, q, s.ids["delayed"]).State)
+	})
+}
+
+// A lease that cannot be read is an orphan like any other at Open, which does not
+// need what its row says.
+func TestDamagedLeaseIsTakenBack(t *testing.T) {
+	everyChange(t, bucketLeased, rowOf("large leased"), func(t *testing.T, s sample, path string) {
+		q := openDamaged(t, path)
+		require.Equal(t, 1, find(t, q, s.ids["large leased"]).Crashes)
+		require.Equal(t, Counts{Ready: 6, Delayed: 2, Parked: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, readyKinds, runAll(t, q))
+		checkNow(t, q)
+	})
+}
+
+// With its record damaged as well, the job of such a lease dies, or stays where it
+// is when not even its queue is known. All others run.
+func TestDamagedLeaseOfADamagedJob(t *testing.T) {
+	s := newSample(t)
+	for _, lease := range changes {
+		for _, job := range changes {
+			path := s.write(t, damage{bucketLeased, rowOf("leased"), lease.change}, damage{bucketJobs, rowOf("leased"), job.change})
+			synctest.Test(t, func(t *testing.T) {
+				q := openDamaged(t, path)
+				want := Counts{Ready: 5, Delayed: 2, Parked: 1, Dead: 2}
+				if n := len(lease.change(make([]byte, leaseWidth+4))); n != leaseWidth+4 || lease.name == "zeros" {
+					want.Leased, want.Dead = 1, 1
+				}
+				require.Equal(t, want, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, without(readyKinds, "leased"), runAll(t, q))
+			})
+		}
+	}
+}
+
+// A lease whose row is damaged while it lasts cannot be settled or taken back
+// before the next Open. All other leases can, and the scheduler finds rest.
+func TestLeaseDamagedWhileItLasts(t *testing.T) {
+	s := newSample(t)
+	synctest.Test(t, func(t *testing.T) {
+		q := openDamaged(t, s.write(t))
+		leases := fetch(t, q, 3)
+		require.NoError(t, q.do(t.Context(), scribble{bucketLeased, leases[0].ID[:]}))
+		require.ErrorIs(t, q.Ack(t.Context(), leases[0]), pawl.ErrCorrupt)
+		require.NoError(t, q.Ack(t.Context(), leases[1]))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, 1, countsOf(t, q, pawl.DefaultQueue).Leased)
+		require.Contains(t, runAll(t, q), leases[2].Kind)
+		require.NoError(t, q.Close())
+
+		again := openDamaged(t, q.path)
+		require.Equal(t, []string{leases[0].Kind}, runAll(t, again))
+	})
+}
+
+// scribble is an operation that damages a row of an open file.
+type scribble struct{ bucket, key []byte }
+
+func (scribble) check(*txn) error { return nil }
+
+func (s scribble) apply(t *txn) {
+	b := t.jobs.Tx().Bucket(bucketRoot).Bucket(s.bucket)
+	v := bytes.Clone(b.Get(s.key))
+	v[0] ^= 1
+	t.put(b, s.key, v)
+}
+
+// A damaged row of a queue stops that queue, with an error that says so. Nothing of
+// it is lost, and the others go on: until a job of it falls due, which keeps them
+// from fetching, again with an error that says so.
+func TestDamagedQueueRow(t *testing.T) {
+	for name, row := range map[string][]byte{"counts": numberKey(nil, 2), "name": nameKey(nil, "other")} {
+		everyChange(t, bucketQueues, rowAt(row), func(t *testing.T, s sample, path string) {
+			q := openDamaged(t, path)
+			ctx := t.Context()
+			bad := &pawl.Envelope{Kind: "k", Queue: "other"}
+			err := q.Enqueue(ctx, bad)
+			require.ErrorIs(t, err, pawl.ErrCorrupt)
+			require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "it was not stored for certain")
+			_, err = q.Fetch(ctx, pawl.Request{Queues: []string{"other"}, Max: 1, Idle: 1})
+			require.ErrorIs(t, err, pawl.ErrCorrupt)
+			if name == "counts" {
+				_, err = q.Stats(ctx)
+				require.ErrorIs(t, err, pawl.ErrCorrupt)
+			}
+
+			goodErr := started(func() error { return q.Enqueue(ctx, &pawl.Envelope{Kind: "good", Payload: payloadOf("good")}) })
+			badErr := started(func() error { return q.Enqueue(ctx, bad) })
+			require.NoError(t, <-goodErr)
+			require.ErrorIs(t, <-badErr, pawl.ErrCorrupt)
+			require.Equal(t, append([]string{"good"}, readyKinds...), runAll(t, q))
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			held := leaseOne(t, q)
+			require.Equal(t, "delayed", held.Kind)
+
+			time.Sleep(time.Hour + time.Second)
+			synctest.Wait()
+			if name == "counts" {
+				require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "late"}))
+				_, err = q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1})
+				require.ErrorIs(t, err, pawl.ErrCorrupt)
+			}
+			require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {
+				for _, kind := range []string{"other", "other delayed", "other leased"} {
+					id := s.ids[kind]
+					require.NotNil(t, tx.Bucket(bucketRoot).Bucket(bucketJobs).Get(id[:]))
+				}
+				return nil
+			}))
+		})
+	}
+}
+
+// A history that cannot be read hides the job from inspection, and nothing else.
+func TestDamagedHistory(t *testing.T) {
+	everyChange(t, bucketHistory, rowOf("dead"), func(t *testing.T, s sample, path string) {
+		q := openDamaged(t, path)
+		_, err := q.Job(t.Context(), s.ids["dead"])
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		require.Equal(t, 1, unreadable(t, q, "", len(s.ids)-1))
+		require.NoError(t, q.Retry(t.Context(), s.ids["dead"], false))
+		require.Equal(t, append([]string{"dead"}, readyKinds...), runAll(t, q))
+		checkNow(t, q)
+	})
+}
+
+// A dead letter is found by its record, whatever its row says.
+func TestDamagedRowOfADeadLetter(t *testing.T) {
+	everyChange(t, bucketFailed, rowOf("dead"), func(t *testing.T, s sample, path string) {
+		q := openDamaged(t, path)
+		require.Equal(t, 1, unreadable(t, q, pawl.Dead, 0))
+		require.Equal(t, pawl.Dead, find(t, q, s.ids["dead"]).State)
+		require.NoError(t, q.Retry(t.Context(), s.ids["dead"], false))
+		require.Equal(t, append([]string{"dead"}, readyKinds...), runAll(t, q))
+		checkNow(t, q)
+	})
+}
+
+// Without its format or one of its buckets a file is damaged, for readers as well.
+func TestDamagedFormat(t *testing.T) {
+	s := newSample(t)
+	refuse := func(t *testing.T, path, says string) {
+		t.Helper()
+		for _, o := range openers {
+			err := o.open(path)
+			require.ErrorIs(t, err, pawl.ErrCorrupt, o.name)
+			require.ErrorContains(t, err, says, o.name)
+		}
+		lockFree(t, path)
+	}
+	for _, c := range changes {
+		refuse(t, s.write(t, damage{bucketMeta, rowAt(keyFormat), c.change}), "format version")
+	}
+	for _, name := range buckets {
+		path := s.write(t)
+		withBolt(t, path, func(tx *bbolt.Tx) error { return tx.Bucket(bucketRoot).DeleteBucket(name) })
+		refuse(t, path, fmt.Sprintf("bucket %q is missing", name))
+		withBolt(t, path, func(tx *bbolt.Tx) error { return tx.Bucket(bucketRoot).Put(name, []byte("a row")) })
+		refuse(t, path, fmt.Sprintf("bucket %q is missing", name))
+	}
+	path := s.write(t)
+	withBolt(t, path, func(tx *bbolt.Tx) error { return tx.DeleteBucket(bucketRoot) })
+	for _, o := range openers {
+		require.ErrorIs(t, o.open(path), ErrNotQueue)
+	}
+}

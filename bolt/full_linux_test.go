@@ -1,0 +1,283 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+func init() {
+	roles["forbidden"] = forbiddenRole
+	roles["limited"] = limitedRole
+}
+
+// mountMemory mounts a file system of the size given, until the test ends.
+func mountMemory(t *testing.T, size string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a file system")
+	}
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(folder, 0)) })
+	return folder
+}
+
+// The list of locks names a file by its disk and its number, and other disks have
+// files of that number.
+func TestHolderIsFoundOnItsDisk(t *testing.T) {
+	numbers := make(map[uint64]bool)
+	for range 3 {
+		path := filepath.Join(mountMemory(t, "1m"), "jobs.db")
+		holder := startChild(t, "hold", path)
+		require.Equal(t, "open", holder.line(t))
+		t.Cleanup(func() { _ = holder.stdin.Close(); holder.rest() }) // before the file system goes
+		_, err := Open(path, &Options{LockTimeout: 1})
+		require.ErrorIs(t, err, ErrLocked)
+		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, ", holder.cmd.Process.Pid))
+		var stat syscall.Stat_t
+		require.NoError(t, syscall.Stat(path, &stat))
+		numbers[stat.Ino] = true
+	}
+	require.Len(t, numbers, 1, "the test needs files of one number")
+}
+
+func TestReadOnlyDisk(t *testing.T) {
+	folder := mountMemory(t, "4m")
+	path := filepath.Join(folder, "jobs.db")
+	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
+	remount := func(flags uintptr) {
+		require.NoError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|flags, "size=4m"))
+	}
+	remount(syscall.MS_RDONLY)
+	before := snapshot(t, folder)
+	for _, path := range []string{path, filepath.Join(folder, "new.db")} {
+		_, err := Open(path, quiet())
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.ErrorContains(t, err, "choose another place, or only read it with OpenReader")
+	}
+	r, err := OpenReader(path)
+	require.NoError(t, err, "a reader needs no more")
+	stats, err := r.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, stats.Queues[0].Leased)
+	require.NoError(t, r.Close())
+	require.Equal(t, before, snapshot(t, folder))
+
+	remount(0)
+	openAt(t, path, nil)
+}
+
+// An ordinary user in a folder or at a file that is not theirs. The superuser may do
+// everything, so that a child without its rights stands in for one.
+func TestForbiddenPlaces(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
+	require.NoError(t, os.Chmod(folder, 0o755))
+	locked := filepath.Join(folder, "locked")
+	require.NoError(t, os.Mkdir(locked, 0o555))
+	sound := soundFile(t)
+	readable, secret, inside := filepath.Join(folder, "readable.db"), filepath.Join(folder, "secret.db"), filepath.Join(locked, "jobs.db")
+	require.NoError(t, os.WriteFile(readable, sound, 0o600))
+	require.NoError(t, os.WriteFile(secret, sound, 0o600))
+	before := snapshot(t, folder)
+	require.NoError(t, os.Chmod(readable, 0o444))
+	require.NoError(t, os.Chmod(secret, 0))
+
+	c := startChild(t, "forbidden", "Open", readable, "Open", secret, "Open", inside, "OpenReader", secret, "OpenReader", readable)
+	for _, what := range []string{"Open readable", "Open secret", "Open in a folder", "OpenReader secret"} {
+		err := c.line(t)
+		require.Contains(t, err, "true ", what)
+		require.Contains(t, err, "check the owner and the mode of the file and of its folder", what)
+	}
+	require.Contains(t, c.line(t), "<nil>", "who may read the file may open it to read")
+	require.Empty(t, c.rest())
+	require.NoError(t, os.Chmod(secret, 0o600))
+	require.Equal(t, before, snapshot(t, folder))
+	require.Empty(t, snapshot(t, locked))
+}
+
+// forbiddenRole opens files as nobody.
+func forbiddenRole(args []string) error {
+	if os.Getuid() == 0 {
+		if err := syscall.Setuid(65534); err != nil {
+			return err
+		}
+	}
+	for len(args) > 0 {
+		for _, o := range openers {
+			if o.name == args[0] {
+				err := o.open(args[1])
+				tell(errors.Is(err, fs.ErrPermission), err)
+			}
+		}
+		args = args[2:]
+	}
+	return nil
+}
+
+// fillDisk enqueues jobs, smaller and smaller ones, until the disk takes no more.
+func fillDisk(ctx context.Context, q *Queue, smallest int) (ids []pawl.ID, err error) {
+	for size := 60_000; size >= smallest; size /= 2 {
+		for {
+			e := &pawl.Envelope{Kind: "filler", Queue: "fillers", Payload: make([]byte, size)}
+			if err = q.Enqueue(ctx, e); err != nil {
+				if !errors.Is(err, ErrDisk) || errors.Is(err, pawl.ErrUnknownOutcome) {
+					return nil, err
+				}
+				break
+			}
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids, nil
+}
+
+// On a full disk enqueues fail and acks work, and after that there is room.
+func TestFullDisk(t *testing.T) {
+	folder := mountMemory(t, "4m")
+	ballast := filepath.Join(folder, "ballast")
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 1<<20), 0o600))
+	path := filepath.Join(folder, "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	ctx := t.Context()
+	for range 300 {
+		add(t, q, nil)
+	}
+	leases := fetch(t, q, 300)
+	require.Len(t, leases, 300)
+
+	stored, err := fillDisk(ctx, q, 1)
+	require.NoError(t, err)
+	require.ErrorIs(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Payload: make([]byte, 60_000)}), ErrDisk)
+	for _, l := range leases[:100] {
+		require.NoError(t, q.Ack(ctx, l), "an ack makes room")
+	}
+	_, err = q.Extend(ctx, leases[100:]...)
+	require.NoError(t, err)
+	require.Equal(t, 200, countsOf(t, q, pawl.DefaultQueue).Leased)
+
+	require.NoError(t, os.Remove(ballast))
+	large := add(t, q, func(e *pawl.Envelope) { e.Payload = make([]byte, 60_000) })
+	atOnce(t, leases[100:200], func(l *pawl.Lease) error { return q.Nack(ctx, l, 0, errors.New("boom")) })
+	require.NoError(t, q.Close())
+
+	q = openAt(t, path, nil)
+	require.Equal(t, Counts{Ready: 201}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, len(stored), countsOf(t, q, "fillers").Ready)
+	for _, id := range append(stored, large.ID) {
+		require.NotNil(t, find(t, q, id), "an acknowledged job is gone")
+	}
+}
+
+// A process that died on a full disk finds its leases again on the full disk, as
+// long as the file has a few free pages. Without them Open says what is wrong.
+func TestOpenOnAFullDisk(t *testing.T) {
+	for _, test := range []struct {
+		rule     string
+		smallest int
+		want     error
+	}{
+		{"with a few free pages", 4000, nil},
+		{"with next to none", 400, ErrDisk},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			folder := mountMemory(t, "4m")
+			path := filepath.Join(folder, "jobs.db")
+			leaveLeases(t, path, 1000)
+			q, err := Open(path, quiet())
+			require.NoError(t, err)
+			require.Len(t, fetch(t, q, 1000), 1000)
+			_, err = fillDisk(t.Context(), q, test.smallest)
+			require.NoError(t, err)
+			require.NoError(t, q.Close())
+
+			q, err = Open(path, quiet())
+			require.ErrorIs(t, err, test.want)
+			if err != nil {
+				require.ErrorContains(t, err, "take back the leases")
+				lockFree(t, path)
+				require.NoError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT, "size=5m"))
+				q, err = Open(path, quiet())
+				require.NoError(t, err)
+			}
+			require.Equal(t, 1000, countsOf(t, q, pawl.DefaultQueue).Ready)
+			for e, err := range q.Jobs(t.Context(), pawl.Filter{Queue: pawl.DefaultQueue}) {
+				require.NoError(t, err)
+				require.Equal(t, 2, e.Crashes)
+			}
+			require.NoError(t, q.Close())
+			checkFile(t, path)
+		})
+	}
+}
+
+// The system may also refuse to let the file grow.
+func TestFileSizeLimit(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	c := startChild(t, "limited", path)
+	require.Equal(t, []string{"full", "acked", "again"}, c.rest(), c.stderr.String())
+	require.True(t, c.cmd.ProcessState.Success(), c.stderr.String())
+	q := openAt(t, path, nil)
+	require.Equal(t, 1, countsOf(t, q, "again").Ready)
+	require.Zero(t, countsOf(t, q, pawl.DefaultQueue).Ready)
+}
+
+// limitedRole fills its file up to a limit, and goes on without one.
+func limitedRole(args []string) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	ctx := context.Background()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	q, err := Open(args[0], quiet())
+	if err != nil {
+		return err
+	}
+	for range 100 {
+		if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "k"}); err != nil {
+			return err
+		}
+	}
+	leases, err := q.Fetch(ctx, pawl.Request{Max: 100, Idle: 100})
+	if err != nil {
+		return err
+	}
+	small := limit
+	small.Cur = 1 << 20
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
+		return err
+	}
+	if _, err := fillDisk(ctx, q, 1); err != nil {
+		return err
+	}
+	tell("full")
+	for _, l := range leases {
+		if err := q.Ack(ctx, l); err != nil {
+			return err
+		}
+	}
+	tell("acked")
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Queue: "again", Payload: make([]byte, 600_000)}); err != nil {
+		return err
+	}
+	tell("again")
+	return q.Close()
+}

@@ -1,0 +1,205 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// holdRole opens the file named, and closes it when the test closes the pipe.
+func holdRole(args []string) error {
+	q, err := Open(args[0], quiet())
+	if err != nil {
+		return err
+	}
+	tell("open")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return q.Close()
+}
+
+func TestSecondProcessIsToldWhoHoldsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	holder := startChild(t, "hold", path)
+	require.Equal(t, "open", holder.line(t))
+
+	const limit = 200 * time.Millisecond
+	began := time.Now()
+	_, err := Open(path, &Options{LockTimeout: limit})
+	took := time.Since(began)
+	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorContains(t, err, "stop it, or open another file")
+	if runtime.GOOS == "linux" {
+		name, readErr := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder.cmd.Process.Pid))
+		require.NoError(t, readErr)
+		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, %s)", holder.cmd.Process.Pid, strings.TrimSpace(string(name))))
+	}
+	require.Greater(t, took, limit/2, "it waits for the other process to finish")
+	require.Less(t, took, limit+2*time.Second)
+
+	require.NoError(t, holder.stdin.Close())
+	openAt(t, path, nil) // waits until the holder has let go
+}
+
+func TestOneFileOneOwner(t *testing.T) {
+	asQueue := func(path string) (io.Closer, error) { return Open(path, quiet()) }
+	asReader := func(path string) (io.Closer, error) { return OpenReader(path) }
+	for _, test := range []struct {
+		rule          string
+		first, second func(string) (io.Closer, error)
+		want          error
+	}{
+		{"two queues", asQueue, asQueue, ErrLocked},
+		{"a reader beside a queue", asQueue, asReader, ErrLocked},
+		{"a queue beside a reader", asReader, asQueue, ErrLocked},
+		{"two readers", asReader, asReader, nil},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "jobs.db")
+				require.NoError(t, openers[0].open(path))
+				first, err := test.first(path)
+				require.NoError(t, err)
+				began := time.Now()
+				second, err := test.second(path)
+				require.ErrorIs(t, err, test.want)
+				if err == nil {
+					require.NoError(t, second.Close())
+				} else {
+					require.InDelta(t, time.Second, time.Since(began), float64(100*time.Millisecond))
+				}
+				require.NoError(t, first.Close())
+
+				second, err = test.second(path)
+				require.NoError(t, err, "the refusal left nothing behind")
+				require.NoError(t, second.Close())
+				checkFile(t, path)
+			})
+		})
+	}
+}
+
+// A reader reads everything there is and changes no byte: what a lease is, is for
+// the next owner of the file to decide.
+func TestReaderChangesNothing(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "jobs.db")
+	require.NoError(t, os.WriteFile(path, soundFile(t), 0o400))
+	before := snapshot(t, folder)
+	for range 2 {
+		r, err := OpenReader(path)
+		require.NoError(t, err)
+		stats, err := r.Stats(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, stats.Queues[0].Counts)
+		kinds := make(map[pawl.State]string)
+		for job, err := range r.Jobs(t.Context(), pawl.Filter{}) {
+			require.NoError(t, err)
+			one, err := r.Job(t.Context(), job.ID)
+			require.NoError(t, err)
+			require.Equal(t, job, one)
+			kinds[job.State] = job.Kind
+		}
+		require.Equal(t, map[pawl.State]string{
+			pawl.Ready: "ready", pawl.Delayed: "delayed", pawl.Leased: "leased", pawl.Dead: "dead",
+		}, kinds)
+		require.NoError(t, r.Close())
+		_, err = r.Stats(t.Context())
+		require.ErrorIs(t, err, pawl.ErrClosed)
+	}
+	require.Equal(t, before, snapshot(t, folder))
+}
+
+// createRole opens each file that the test names, stores a job in it and closes it.
+func createRole([]string) error {
+	return heard(func(words []string) error {
+		id, err := createAndStore(words[0])
+		tell(id, err)
+		return nil
+	})
+}
+
+// createAndStore answers with the ID of a job that the file at path holds for
+// certain, or with ErrLocked.
+func createAndStore(path string) (pawl.ID, error) {
+	o := quiet()
+	o.LockTimeout = time.Duration(1 + rand.IntN(int(60*time.Millisecond)))
+	q, err := Open(path, o)
+	if err != nil {
+		return pawl.ID{}, err
+	}
+	job := &pawl.Envelope{Kind: "k"}
+	err = q.Enqueue(context.Background(), job)
+	return job.ID, errors.Join(err, q.Close())
+}
+
+func TestManyCreateOneFile(t *testing.T) {
+	folder := t.TempDir()
+	check := func(t *testing.T, path string, stored []string) {
+		require.NotEmpty(t, stored, "somebody was first")
+		q := openAt(t, path, nil)
+		require.Equal(t, len(stored), countsOf(t, q, pawl.DefaultQueue).Ready)
+		for _, id := range stored {
+			parsed, err := pawl.ParseID(id)
+			require.NoError(t, err)
+			require.NotNil(t, find(t, q, parsed), "an acknowledged job is gone")
+		}
+	}
+	t.Run("goroutines", func(t *testing.T) {
+		for round := range 20 {
+			path := filepath.Join(folder, fmt.Sprintf("goroutines-%d.db", round))
+			var stored []string
+			var mu sync.Mutex
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					id, err := createAndStore(path)
+					mu.Lock()
+					defer mu.Unlock()
+					if err == nil {
+						stored = append(stored, id.String())
+					} else if !errors.Is(err, ErrLocked) {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			check(t, path, stored)
+		}
+	})
+	t.Run("processes", func(t *testing.T) {
+		children := []*child{startChild(t, "create"), startChild(t, "create"), startChild(t, "create")}
+		for round := range 20 {
+			path := filepath.Join(folder, fmt.Sprintf("processes-%d.db", round))
+			for _, c := range children {
+				c.say(t, path)
+			}
+			var stored []string
+			for _, c := range children {
+				id, err, _ := strings.Cut(c.line(t), " ")
+				if err == "<nil>" {
+					stored = append(stored, id)
+				} else {
+					require.Contains(t, err, ErrLocked.Error())
+				}
+			}
+			check(t, path, stored)
+		}
+	})
+	require.Len(t, snapshot(t, folder), 40, "one file each, and nothing temporary")
+}

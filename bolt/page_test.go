@@ -1,0 +1,139 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// A page that bbolt cannot read makes it panic. Open turns that into an error, and
+// lets go of the lock, which bbolt does not.
+func TestDamagedPageAtOpen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere the lock stays until the process ends")
+	}
+	const pageFlags, metaRoot, metaFreelist = 8, metaAt + 16, metaAt + 32 // as bbolt has them
+	sound := soundFile(t)
+	m, err := readMeta(bytes.NewReader(sound))
+	require.NoError(t, err)
+	newest := sound[uint64(m.pageSize)*(m.txid%2):]
+	for _, test := range []struct {
+		page       string
+		at         int
+		readerFine bool // readers need no list of free pages
+	}{
+		{"root", metaRoot, false},
+		{"list of free pages", metaFreelist, true},
+	} {
+		t.Run(test.page, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "jobs.db")
+			page := binary.NativeEndian.Uint64(newest[test.at:])
+			b := bytes.Clone(sound)
+			b[page*uint64(m.pageSize)+pageFlags] ^= 0xff
+			require.NoError(t, os.WriteFile(path, b, 0o600))
+			for _, o := range openers {
+				err := o.open(path)
+				if o.name == "OpenReader" && test.readerFine {
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorIs(t, err, pawl.ErrCorrupt, o.name)
+				require.ErrorContains(t, err, "the pages of the file are damaged", o.name)
+				lockFree(t, path)
+			}
+			now, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(b, now), "the file was changed")
+		})
+	}
+}
+
+// overlong makes a file in which the record of one job, leased or ready, seems to go
+// on far behind the end of the file: reading it is a fault of memory.
+func overlong(t *testing.T, leased bool) (path string, id pawl.ID) {
+	t.Helper()
+	path = filepath.Join(memoryFolder(t), "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	id = add(t, q, nil).ID
+	for range 40 {
+		add(t, q, func(e *pawl.Envelope) { e.Queue = "others" }) // a bucket with pages of its own
+	}
+	if leased {
+		leaseOne(t, q)
+	}
+	require.NoError(t, q.Close())
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	// In a leaf page of bbolt 1.5.0 the head has 16 bytes, the number of elements at
+	// 10. An element has flags, the distance to its key, and the sizes of key and
+	// value, each in 4 bytes.
+	m, err := readMeta(bytes.NewReader(b))
+	require.NoError(t, err)
+	changed := 0
+	for page := uint64(2); page < m.pages; page++ {
+		at := int(page) * int(m.pageSize)
+		for n := range int(binary.NativeEndian.Uint16(b[at+10:])) {
+			element := at + 16 + 16*n
+			if element+16 > len(b) {
+				break
+			}
+			key := element + int(binary.NativeEndian.Uint32(b[element+4:]))
+			size := int(binary.NativeEndian.Uint32(b[element+8:]))
+			value := int(binary.NativeEndian.Uint32(b[element+12:]))
+			if size == len(id) && key+size+value <= len(b) && bytes.Equal(b[key:key+size], id[:]) && value > 50 {
+				binary.NativeEndian.PutUint32(b[element+12:], 1<<28)
+				changed++
+			}
+		}
+	}
+	require.NotZero(t, changed, "the record was not found")
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	return path, id
+}
+
+// A fault of memory under a read or a write is an error like any other, and ends
+// neither the process nor a goroutine that somebody waits for.
+func TestFaultUnderDamagedPages(t *testing.T) {
+	t.Run("while leases are taken back", func(t *testing.T) {
+		path, _ := overlong(t, true)
+		_, err := Open(path, quiet())
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		require.ErrorContains(t, err, "take back the leases")
+		lockFree(t, path)
+	})
+	t.Run("while a job is fetched", func(t *testing.T) {
+		path, _ := overlong(t, false)
+		q, err := Open(path, quiet())
+		require.NoError(t, err)
+		_, err = q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1})
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
+		require.NoError(t, q.Close())
+		lockFree(t, path)
+	})
+	t.Run("while a job is looked at", func(t *testing.T) {
+		path, id := overlong(t, false)
+		r, err := OpenReader(path)
+		require.NoError(t, err)
+		_, err = r.Job(t.Context(), id)
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		for e, err := range r.Jobs(t.Context(), pawl.Filter{}) {
+			require.Nil(t, e)
+			require.ErrorIs(t, err, pawl.ErrCorrupt)
+		}
+		stats, err := r.Stats(t.Context())
+		require.NoError(t, err)
+		require.Len(t, stats.Queues, 2)
+		require.NoError(t, r.Close())
+		lockFree(t, path)
+	})
+}

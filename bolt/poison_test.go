@@ -1,0 +1,306 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/gopawl/pawl"
+)
+
+// replaceCommit gives a queue at work another commit.
+func replaceCommit(t *testing.T, q *Queue, commit func(*bbolt.Tx) error) {
+	t.Helper()
+	require.NoError(t, q.do(t.Context(), visit(func() { q.scheduler.commitTx = commit })))
+}
+
+// visit is an operation that runs a function on the scheduler's goroutine, which
+// owns what the function changes, and leaves the file as it is.
+type visit func()
+
+func (fn visit) check(*txn) error { fn(); return nil }
+func (visit) apply(*txn)          {}
+
+// The two ways in which the sync of a commit fails: what it wrote is in the file
+// when it is opened again, or it is not.
+var failedSyncs = []struct {
+	rule    string
+	visible bool
+	commit  func(*bbolt.Tx) error
+}{
+	{"the commit is in the file", true, func(tx *bbolt.Tx) error {
+		if err := tx.Commit(); err != nil {
+			panic(err)
+		}
+		return syscall.EIO
+	}},
+	{"the commit is not in the file", false, func(tx *bbolt.Tx) error {
+		if err := tx.Rollback(); err != nil {
+			panic(err)
+		}
+		return syscall.EIO
+	}},
+	{"the file could not grow for certain", false, func(*bbolt.Tx) error {
+		return fmt.Errorf("file sync error: %s", syscall.EIO) // as bbolt says it
+	}},
+}
+
+// A sync that failed leaves unknown what it should have made durable, and ends the
+// work of the queue: whoever shared that commit gets ErrUnknownOutcome, everybody
+// else ErrPoisoned.
+func TestFailedSyncPoisons(t *testing.T) {
+	for _, test := range failedSyncs {
+		t.Run(test.rule, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "jobs.db")
+			var shared []*pawl.Envelope
+			synctest.Test(t, func(t *testing.T) {
+				q, err := Open(path, quiet())
+				require.NoError(t, err)
+				ctx := t.Context()
+				held := add(t, q, func(e *pawl.Envelope) { e.Kind = "held" })
+				l := leaseOne(t, q)
+				enqueue := func(kind string) (*pawl.Envelope, <-chan error) {
+					e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: kind, Queue: "other"}
+					return e, started(func() error { return q.Enqueue(ctx, e) })
+				}
+
+				waiting := started(func() error {
+					_, err := q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1, Queues: []string{"empty"}})
+					return err
+				})
+				commits := make(chan func(*bbolt.Tx) error)
+				replaceCommit(t, q, func(tx *bbolt.Tx) error { return (<-commits)(tx) })
+				before, beforeErr := enqueue("before")
+				synctest.Wait()
+				one, oneErr := enqueue("one")
+				two, twoErr := enqueue("two")
+				served := started(func() error {
+					_, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9, Queues: []string{"other"}})
+					return err
+				})
+				synctest.Wait()
+				commits <- (*bbolt.Tx).Commit
+				synctest.Wait()
+				require.NoError(t, <-beforeErr)
+				_, lateErr := enqueue("late") // the others have been accepted, and this has not
+				synctest.Wait()
+				commits <- test.commit
+				shared = []*pawl.Envelope{before, one, two}
+
+				require.ErrorIs(t, <-oneErr, pawl.ErrUnknownOutcome)
+				require.ErrorIs(t, <-twoErr, pawl.ErrUnknownOutcome)
+				require.ErrorIs(t, <-served, pawl.ErrUnknownOutcome)
+				require.ErrorIs(t, <-lateErr, pawl.ErrPoisoned)
+				err = <-waiting
+				require.ErrorIs(t, err, pawl.ErrPoisoned)
+				require.ErrorContains(t, err, "input/output error", "the cause is named")
+				for _, op := range operations {
+					if op.name != "retry" { // it reads first
+						require.ErrorIs(t, op.do(ctx, q, l), pawl.ErrPoisoned, op.name)
+					}
+				}
+				require.ErrorIs(t, q.Retry(ctx, held.ID, false), pawl.ErrPoisoned)
+				require.NoError(t, q.Close())
+			})
+
+			q := openAt(t, path, nil)
+			want := Counts{Ready: 1}
+			if test.visible {
+				want.Ready = 3
+			}
+			require.Equal(t, want, countsOf(t, q, "other"))
+			for i, e := range shared {
+				found := find(t, q, e.ID)
+				require.Equal(t, test.visible || i == 0, found != nil)
+				if found != nil && test.visible {
+					require.Equal(t, 1, found.Crashes, "the lease of a fetch whose answer was an error")
+				}
+			}
+			require.Equal(t, Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue), "the lease of before")
+		})
+	}
+}
+
+// Close writes nothing behind a sync that failed, also when it was called before.
+func TestCloseBehindAFailedSync(t *testing.T) {
+	for _, test := range failedSyncs {
+		t.Run(test.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "jobs.db")
+				q, err := Open(path, quiet())
+				require.NoError(t, err)
+				commits := make(chan func(*bbolt.Tx) error)
+				replaceCommit(t, q, func(tx *bbolt.Tx) error { return (<-commits)(tx) })
+				enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) })
+				synctest.Wait()
+				closed := started(q.Close)
+				synctest.Wait()
+				var after []byte
+				commits <- func(tx *bbolt.Tx) error {
+					err := test.commit(tx)
+					after, _ = os.ReadFile(path)
+					return err
+				}
+				require.ErrorIs(t, <-enqueued, pawl.ErrUnknownOutcome)
+				require.NoError(t, <-closed)
+				now, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.True(t, string(after) == string(now), "Close wrote to the file")
+				checkFile(t, path)
+			})
+		})
+	}
+}
+
+// The ways in which a disk refuses to be written before anything counts.
+var refusals = []error{
+	&fs.PathError{Op: "write", Path: "jobs.db", Err: syscall.ENOSPC},
+	&fs.PathError{Op: "write", Path: "jobs.db", Err: syscall.EIO},
+	&fs.PathError{Op: "write", Path: "jobs.db", Err: syscall.EDQUOT},
+	fmt.Errorf("file resize error: %s", syscall.EFBIG), // as bbolt says it
+	berrors.ErrMaxSizeReached,
+}
+
+// A commit that does not fit on the disk fails those operations alone that do not
+// fit by themselves.
+func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
+	for _, refusal := range refusals {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				ctx := t.Context()
+				g := gateCommits(q)
+				add(t, q, nil)
+				l := leaseOne(t, q)
+				large := pawl.NewID(time.Now())
+				refuse := func(tx *bbolt.Tx) error {
+					if tx.Bucket(bucketRoot).Bucket(bucketJobs).Get(large[:]) != nil {
+						return refusal
+					}
+					return tx.Commit()
+				}
+
+				release := g.occupy(q)
+				var fetched []*pawl.Lease
+				fetching := started(func() (err error) {
+					fetched, err = q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+					return err
+				})
+				replaced := started(func() error {
+					return q.do(ctx, visit(func() { q.scheduler.commitTx = refuse }))
+				})
+				enqueue := func(id pawl.ID) <-chan error {
+					return started(func() error { return q.Enqueue(ctx, &pawl.Envelope{ID: id, Kind: "k"}) })
+				}
+				small, another := pawl.NewID(time.Now()), pawl.NewID(time.Now())
+				smallErr, largeErr, anotherErr := enqueue(small), enqueue(large), enqueue(another)
+				acked := started(func() error { return q.Ack(ctx, l) })
+				synctest.Wait()
+				release()
+
+				require.NoError(t, <-replaced)
+				err := <-largeErr
+				require.ErrorIs(t, err, ErrDisk)
+				require.ErrorContains(t, err, refusal.Error(), "the cause is named")
+				require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
+				require.NoError(t, <-smallErr)
+				require.NoError(t, <-anotherErr)
+				require.NoError(t, <-acked)
+				require.NoError(t, <-fetching)
+				require.NotEmpty(t, fetched)
+				for _, l := range fetched {
+					require.NoError(t, q.Ack(ctx, l), "the lease that was answered is the one in the file")
+				}
+				require.Nil(t, find(t, q, large))
+
+				require.ErrorIs(t, <-enqueue(large), ErrDisk, "alone in its group it fails as well")
+				replaceCommit(t, q, (*bbolt.Tx).Commit)
+				require.NoError(t, <-enqueue(large))
+				require.NotNil(t, find(t, q, large))
+			})
+		})
+	}
+}
+
+// A fetch that would have got a job which then did not fit on the disk cannot be
+// withdrawn any more. It is answered, whatever else there is to fetch.
+func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
+		ctx, cancel := context.WithCancel(t.Context())
+		fetching := started(func() error {
+			_, err := q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1})
+			return err
+		})
+		synctest.Wait()
+		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrDisk)
+		cancel()
+		require.ErrorIs(t, <-fetching, ErrDisk)
+		replaceCommit(t, q, (*bbolt.Tx).Commit)
+	})
+}
+
+// While the disk is full the queue tries again once a second what is due, and goes
+// on by itself when there is room.
+func TestFullDiskIsTriedAgainInPeace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, &Options{Lease: 2 * time.Second})
+		due := add(t, q, func(e *pawl.Envelope) { e.Delay, e.Queue = 2*time.Second, "due" })
+		expired := add(t, q, nil)
+		leaseOne(t, q)
+		tries := 0
+		replaceCommit(t, q, func(*bbolt.Tx) error {
+			if tries++; tries > 1000 {
+				panic("the scheduler does not rest")
+			}
+			return refusals[0]
+		})
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		require.InDelta(t, 11, tries, 1)
+		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrDisk, "it answers meanwhile")
+
+		replaceCommit(t, q, (*bbolt.Tx).Commit)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, pawl.Ready, find(t, q, due.ID).State)
+		require.Equal(t, pawl.Ready, find(t, q, expired.ID).State)
+		require.Equal(t, 1, find(t, q, expired.ID).Crashes)
+	})
+}
+
+// A panic amid a transaction, as damaged pages cause it, ends the work of the queue
+// and not the process.
+func TestPanicInATransactionPoisons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		err := q.do(t.Context(), visit(func() { panic("page 7 is no page") }))
+		require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		require.ErrorContains(t, err, "page 7 is no page")
+		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
+	})
+}
+
+func TestRefusedByDisk(t *testing.T) {
+	for _, err := range refusals {
+		require.True(t, refusedByDisk(fmt.Errorf("commit: %w", err)), "%v", err)
+	}
+	for _, err := range []error{
+		nil, syscall.EIO, syscall.ENOSPC, fmt.Errorf("sync: %w", syscall.EIO), errors.New("file sync error: no space left on device"),
+	} {
+		require.False(t, refusedByDisk(err), "%v", err)
+	}
+}

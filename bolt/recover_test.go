@@ -1,0 +1,92 @@
+package bolt
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Every lease found at Open is taken back at once, with one more crash and no more
+// attempts, whatever their number.
+func TestOrphansAreReadyAtOnce(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	const jobs = recoverPortion + 100
+	leaveLeases(t, path, jobs)
+
+	q := openAt(t, path, nil)
+	require.Equal(t, Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
+	for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+		require.NoError(t, err)
+		require.Equal(t, 1, e.Crashes)
+		require.Zero(t, e.Attempts)
+	}
+	require.Len(t, fetch(t, q, 10), 10, "nobody waits for leases to expire")
+}
+
+// leaveLeases makes a file in which n jobs are leased.
+func leaveLeases(t *testing.T, path string, n int) {
+	t.Helper()
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	batch := make([]*pawl.Envelope, n)
+	for i := range batch {
+		batch[i] = &pawl.Envelope{Kind: "k"}
+	}
+	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	for left := n; left > 0; {
+		left -= len(fetch(t, q, left))
+	}
+	require.NoError(t, q.Close())
+}
+
+// A process that dies while it takes leases back leaves the rest to the next one,
+// and counts no crash twice.
+func TestCrashBetweenPortionsCountsOnce(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	leaveLeases(t, path, 100)
+	for range 3 {
+		db, err := openFile(path, time.Second)
+		require.NoError(t, err)
+		s := &scheduler{db: db, now: time.Now, leases: newLeaseTable(time.Second), log: quiet().Logger, commitTx: (*bbolt.Tx).Commit}
+		require.NoError(t, s.transact(func(tx *txn) error {
+			require.Equal(t, 30, tx.takeOrphans(30))
+			return nil
+		}))
+		require.NoError(t, db.Close())
+		checkFile(t, path)
+	}
+	q := openAt(t, path, nil)
+	require.Equal(t, Counts{Ready: 100}, countsOf(t, q, pawl.DefaultQueue))
+	for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+		require.NoError(t, err)
+		require.Equal(t, 1, e.Crashes)
+	}
+}
+
+// At the cap a job dies as poison instead of running again.
+func TestOrphanAtTheCapIsPoison(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	var id pawl.ID
+	for crashes := range 5 {
+		q, err := Open(path, quiet())
+		require.NoError(t, err)
+		if crashes == 0 {
+			id = add(t, q, nil).ID
+		}
+		require.Equal(t, crashes, leaseOne(t, q).Crashes)
+		require.NoError(t, q.Close())
+	}
+	q := openAt(t, path, nil)
+	e := find(t, q, id)
+	require.Equal(t, pawl.Dead, e.State)
+	require.Equal(t, pawl.ReasonPoison, e.Death.Reason)
+	require.Equal(t, 5, e.Crashes)
+	require.Zero(t, e.Attempts, "a crash burns no retry")
+	require.Equal(t, "crashed 5 times in a row", e.History[0].Error)
+	require.Empty(t, fetch(t, q, 1))
+}
