@@ -39,7 +39,7 @@ func (b *policyBackOff) NextBackOff() time.Duration {
 	if !ok {
 		return backoff.Stop
 	}
-	return d
+	return max(d, 0) // -1 means Stop
 }
 
 func (b *policyBackOff) Reset() { b.completed = 0 }

@@ -106,6 +106,9 @@ const (
 // Validate checks everything about an envelope that does not depend on a queue's
 // settings. Its error is an [*InvalidError].
 func (e *Envelope) Validate() error {
+	if e == nil {
+		return invalid("job", "it is nil")
+	}
 	if err := validName("kind", e.Kind); err != nil {
 		return err
 	}
@@ -148,7 +151,7 @@ func ValidKind(name string) error { return validName("kind", name) }
 func validName(field, name string) error {
 	switch {
 	case name == "":
-		return invalid(field, "is empty")
+		return invalid(field, "it is empty; give it a name")
 	case len(name) > MaxNameBytes:
 		return invalid(field, "%q is longer than %d bytes", clip(name, 32), MaxNameBytes)
 	case strings.ContainsRune(name, 0):

@@ -46,7 +46,7 @@ var (
 	ErrEmpty = errors.New("no job to fetch")
 
 	// ErrClosed says that the queue was closed.
-	ErrClosed = errors.New("queue is closed")
+	ErrClosed = errors.New("queue is closed; stop what uses it, workers above all, before Close")
 
 	// ErrNotFound says that no job in the queue has the ID.
 	ErrNotFound = errors.New("no such job")

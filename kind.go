@@ -16,7 +16,8 @@ type Kind[T any] struct {
 }
 
 // Define makes the kind called name. Options given here are the defaults of its
-// jobs. A bad name or option is reported by the first use of the kind, as an
+// jobs. Arguments travel as MessagePack: of a struct, the exported fields do. A bad
+// name or option is reported by the first use of the kind, as an
 // [*InvalidError].
 func Define[T any](name string, opts ...Option) *Kind[T] {
 	return &Kind[T]{name: name, opts: opts}
@@ -25,8 +26,8 @@ func Define[T any](name string, opts ...Option) *Kind[T] {
 // Name is the name of the kind.
 func (k *Kind[T]) Name() string { return k.name }
 
-// Policy is the kind's policy, nil when it has none. A worker reads it at each
-// failure, so a new build changes it for jobs that are stored already.
+// Policy is the kind's policy, nil when it has none. A worker reads it, not the
+// stored job, so a new build changes it for jobs that are stored already.
 func (k *Kind[T]) Policy() (Policy, error) {
 	d, err := k.defaults()
 	return d.policy, err
@@ -86,7 +87,8 @@ func (k *Kind[T]) defaults() (draft, error) {
 // Job returns the job in e with its arguments decoded. Bytes that are not
 // arguments of this kind give [ErrPayloadEncoding].
 func (k *Kind[T]) Job(e *Envelope) (*Job[T], error) {
-	j := &Job[T]{Envelope: e, Attempt: e.Attempt(), Last: e.LastAttempt()}
+	own := *e // what the handler does to it is not what the worker decides by
+	j := &Job[T]{Envelope: &own, Attempt: e.Attempt(), Last: e.LastAttempt()}
 	if err := decodePayload(e.Payload, &j.Args); err != nil {
 		return nil, fmt.Errorf("arguments of %s: %w", k.name, err)
 	}
@@ -97,7 +99,7 @@ func (k *Kind[T]) Job(e *Envelope) (*Job[T], error) {
 type Job[T any] struct {
 	*Envelope      // to read; changing it changes nothing in the queue
 	Args      T    // the arguments given to Enqueue
-	Attempt   int  // 1 on the first run
+	Attempt   int  // the number of this run, 1 on the first; Attempts counts those before
 	Last      bool // a failure of this run leaves no retry
 }
 
@@ -159,13 +161,10 @@ func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout
 // must be a [Strategy]; on a kind it may be any policy.
 func Backoff(p Policy) Option {
 	return func(d *draft) {
-		if s, ok := p.(*Strategy); ok && s != nil {
-			p = *s
+		var err error
+		if d.policy, err = CheckPolicy(p); err != nil {
+			d.refuse(err)
 		}
-		if s, ok := p.(Strategy); ok && s.Err() != nil {
-			d.refuse(s.Err())
-		}
-		d.policy = p
 	}
 }
 

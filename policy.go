@@ -14,6 +14,22 @@ type Policy interface {
 	Delay(r Retry) (delay time.Duration, ok bool)
 }
 
+// CheckPolicy returns p as it is to be used, or an [*InvalidError]: a pointer to a
+// [Strategy] becomes the strategy, and one that has an error is refused. Nil stays
+// nil.
+func CheckPolicy(p Policy) (Policy, error) {
+	if s, ok := p.(*Strategy); ok {
+		if s == nil {
+			return nil, invalid("policy", "it is a nil pointer")
+		}
+		p = *s
+	}
+	if s, ok := p.(Strategy); ok && s.Err() != nil {
+		return nil, s.Err()
+	}
+	return p, nil
+}
+
 // Retry is what a [Policy] is told about a failed run. After the n-th run
 // Completed is n and Attempt is n+1, so nobody is off by one.
 type Retry struct {

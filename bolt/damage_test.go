@@ -39,6 +39,37 @@ func TestDamagedJobDies(t *testing.T) {
 	}
 }
 
+// A row that leads to a job which is not there ends in the dead letters too. A job
+// to which no row leads is not run, and shows up as damaged.
+func TestMissingRows(t *testing.T) {
+	s := newSample(t)
+	for _, test := range []struct {
+		bucket       []byte
+		kind         string
+		dead, listed int
+	}{
+		{bucketJobs, "ready", 2, 0},
+		{bucketJobs, "leased", 2, 0},
+		{bucketPayloads, "large", 2, 1},
+		{bucketReady, "ready", 1, 1},
+		{bucketLeased, "leased", 1, 1},
+	} {
+		t.Run(fmt.Sprintf("%s of %s", test.bucket, test.kind), func(t *testing.T) {
+			path := s.write(t)
+			withBolt(t, path, func(tx *bbolt.Tx) error {
+				b := tx.Bucket(bucketRoot).Bucket(test.bucket)
+				return b.Delete(rowOf(test.kind)(t, s, b))
+			})
+			synctest.Test(t, func(t *testing.T) {
+				q := openDamaged(t, path)
+				require.Equal(t, without(readyKinds, test.kind), runAll(t, q))
+				require.Equal(t, test.dead, countsOf(t, q, pawl.DefaultQueue).Dead)
+				require.Equal(t, test.listed, unreadable(t, q, "", len(s.ids)-len(readyKinds)))
+			})
+		})
+	}
+}
+
 // A job whose row in ready cannot be read is passed over. It stays where somebody
 // can look at it.
 func TestDamagedReadyRowIsPassedOver(t *testing.T) {

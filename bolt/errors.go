@@ -4,9 +4,9 @@ import "errors"
 
 // Errors of this package besides those of package pawl; match with errors.Is.
 var (
-	// ErrLocked says that another process holds the file. The error names it where
+	// ErrLocked says that somebody else holds the file, mostly another process. The error names it where
 	// the system tells.
-	ErrLocked = errors.New("file is locked by another process")
+	ErrLocked = errors.New("file is locked")
 
 	// ErrNotQueue says that the path leads to something that is no queue of this
 	// package: a folder, an empty file, a file of another program.

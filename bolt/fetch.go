@@ -46,37 +46,53 @@ func (a *allowance) use(l lane) {
 	}
 }
 
-// pick chooses up to r.Max ready jobs, in order; queues take turns from the one
-// numbered turn on. Next is the turn behind the last job chosen.
-func (t *txn) pick(r *pawl.Request, turn int, allow allowance) (chosen []choice, next int, err error) {
+// turns says whose turn it is among queues: that of the one which was served the
+// longest ago, whichever fetches named it.
+type turns struct {
+	last map[queueNumber]uint64
+	now  uint64
+}
+
+func (ts *turns) took(n queueNumber) {
+	ts.now++
+	ts.last[n] = ts.now
+}
+
+// pick chooses up to r.Max ready jobs, in order; queues take turns.
+func (t *txn) pick(r *pawl.Request, ts *turns, allow allowance) (chosen []choice, err error) {
 	var sources []*source
-	var opened []queueNumber // a queue may be named twice
 	for _, name := range r.Queues {
 		n, ok, err := t.number(name)
 		if err != nil {
-			return nil, turn, err
+			return nil, err
 		}
-		if ok && !slices.Contains(opened, n) {
-			opened = append(opened, n)
+		// A queue may be named twice.
+		if ok && !slices.ContainsFunc(sources, func(s *source) bool { return s.queue == n }) {
 			sources = append(sources, openSource(t, n))
 		}
 	}
-	next = turn
-	for dry := 0; len(chosen) < r.Max && dry < len(sources); turn++ {
-		p, ok := sources[turn%len(sources)].take(t, allow)
+	for len(sources) > 0 && len(chosen) < r.Max {
+		next := 0
+		for i, s := range sources {
+			if ts.last[s.queue] < ts.last[sources[next].queue] {
+				next = i
+			}
+		}
+		c, ok := sources[next].take(t, allow)
 		if !ok {
-			dry++
+			sources = slices.Delete(sources, next, next+1)
 			continue
 		}
-		dry, next = 0, turn+1
-		allow.use(p.lane)
-		chosen = append(chosen, p)
+		allow.use(c.lane)
+		ts.took(sources[next].queue)
+		chosen = append(chosen, c)
 	}
-	return chosen, next, nil
+	return chosen, nil
 }
 
 // source is the ready jobs of one queue: its lanes, merged by their order.
 type source struct {
+	queue queueNumber
 	lanes [lanes]laneCursor
 }
 
@@ -88,7 +104,7 @@ type laneCursor struct {
 }
 
 func openSource(t *txn, n queueNumber) *source {
-	s := new(source)
+	s := &source{queue: n}
 	for l := range s.lanes {
 		lc := &s.lanes[l]
 		lc.cursor = t.ready.Cursor()

@@ -71,17 +71,32 @@ func createFile(path string) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := initFile(temp); err != nil {
+	if err := initFile(temp); refusedByDisk(err) {
+		return fmt.Errorf("%w: create the file: %w", ErrDisk, err)
+	} else if err != nil {
 		return err
 	}
-	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		// A file system without links.
-		if _, exists := os.Lstat(path); exists == nil {
-			return nil
-		}
-		return os.Rename(temp, path)
+	if err := os.Link(temp, path); err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
 	}
-	return nil
+	return renameNew(temp, path)
+}
+
+// renameNew is step 2 on a file system without links: it claims the name by an
+// empty file, and only who made that replaces it. A crash in between leaves the
+// empty file, which Open refuses and explains.
+func renameNew(temp, path string) error {
+	claim, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := claim.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
 }
 
 func ignoreNotExist(err error) error {

@@ -145,7 +145,8 @@ func fillDisk(ctx context.Context, q *Queue, smallest int) (ids []pawl.ID, err e
 	return ids, nil
 }
 
-// On a full disk enqueues fail and acks work, and after that there is room.
+// On a full disk enqueues fail and acks work, as long as the file has the few free
+// pages that an ack needs.
 func TestFullDisk(t *testing.T) {
 	folder := mountMemory(t, "4m")
 	ballast := filepath.Join(folder, "ballast")
@@ -160,9 +161,8 @@ func TestFullDisk(t *testing.T) {
 	leases := fetch(t, q, 300)
 	require.Len(t, leases, 300)
 
-	stored, err := fillDisk(ctx, q, 1)
+	stored, err := fillDisk(ctx, q, 4000)
 	require.NoError(t, err)
-	require.ErrorIs(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Payload: make([]byte, 60_000)}), ErrDisk)
 	for _, l := range leases[:100] {
 		require.NoError(t, q.Ack(ctx, l), "an ack makes room")
 	}
@@ -180,6 +180,24 @@ func TestFullDisk(t *testing.T) {
 	require.Equal(t, len(stored), countsOf(t, q, "fillers").Ready)
 	for _, id := range append(stored, large.ID) {
 		require.NotNil(t, find(t, q, id), "an acknowledged job is gone")
+	}
+}
+
+// A queue that does not fit on the disk is not created by half.
+func TestCreateOnAFullDisk(t *testing.T) {
+	for kilobytes := 4; kilobytes <= 64; kilobytes *= 2 {
+		folder := mountMemory(t, fmt.Sprintf("%dk", kilobytes))
+		path := filepath.Join(folder, "jobs.db")
+		q, err := Open(path, quiet())
+		if err != nil {
+			require.ErrorIs(t, err, ErrDisk)
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			require.Empty(t, snapshot(t, folder), "something is left of it")
+			continue
+		}
+		require.Greater(t, kilobytes, 16, "less than four pages are no queue")
+		require.NoError(t, q.Close())
+		checkFile(t, path)
 	}
 }
 
@@ -262,7 +280,7 @@ func limitedRole(args []string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
 		return err
 	}
-	if _, err := fillDisk(ctx, q, 1); err != nil {
+	if _, err := fillDisk(ctx, q, 4000); err != nil {
 		return err
 	}
 	tell("full")

@@ -24,7 +24,7 @@ type intake struct {
 	bell chan struct{} // capacity 1: something is there to look at
 
 	mu       sync.Mutex
-	settles  []*call // taken before the others: they free what others wait for
+	settles  []*call // and extends; taken before the others, for whom they free what they wait for
 	others   []*call
 	fetches  []*fetchCall
 	bytes    int           // of settles and others
@@ -126,9 +126,10 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 		}
 		n := len(in.settles) + len(in.others)
 		if n == 0 || n < maxWaiting && in.bytes+c.bytes <= maxWaitingBytes {
-			if _, ok := c.op.(*settle); ok {
+			switch c.op.(type) {
+			case *settle, *extend:
 				in.settles = append(in.settles, c)
-			} else {
+			default:
 				in.others = append(in.others, c)
 			}
 			in.bytes += c.bytes

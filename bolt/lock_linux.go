@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -43,6 +44,9 @@ func lockHolder(path string) string {
 	}
 	if pid == "" {
 		return ""
+	}
+	if pid == strconv.Itoa(os.Getpid()) {
+		return " (by this very process, which has it open already: share that *Queue)"
 	}
 	comm, err := os.ReadFile("/proc/" + pid + "/comm")
 	if err != nil {

@@ -50,37 +50,26 @@ func (op *enqueue) apply(t *txn) {
 	}
 }
 
-// settle ends a lease by one of the verbs. How sees the job after its lease has
-// ended, and gives it its next place.
+// settle ends a lease by one of the verbs.
 type settle struct {
 	id    pawl.ID
 	token uint64
-	how   func(t *txn, j stored)
-
-	row leaseRow
-	job stored
+	how   verb
+	row   leaseRow
 }
 
-func (op *settle) check(t *txn) error {
-	row, err := t.held(op.id, op.token)
-	if err != nil {
-		return err
-	}
-	op.row, op.job = row, stored{}
-	if op.how != nil {
-		op.job, err = t.record(op.id)
-	}
+// verb gives a job that was leased its next place, or removes it. The lease has
+// ended.
+type verb func(t *txn, id pawl.ID, row leaseRow)
+
+func (op *settle) check(t *txn) (err error) {
+	op.row, err = t.held(op.id, op.token)
 	return err
 }
 
 func (op *settle) apply(t *txn) {
 	t.endLease(op.id, op.row)
-	if op.how == nil { // ack
-		t.remove(op.id, op.row.flags)
-		return
-	}
-	op.job.Crashes = 0
-	op.how(t, op.job)
+	op.how(t, op.id, op.row)
 }
 
 // held checks that the token given is that of the job's lease.
@@ -95,38 +84,63 @@ func (t *txn) held(id pawl.ID, token uint64) (leaseRow, error) {
 	return row, nil
 }
 
-func nack(delay time.Duration, cause string) func(*txn, stored) {
-	return func(t *txn, j stored) {
+func ack(t *txn, id pawl.ID, row leaseRow) { t.remove(id, row.flags) }
+
+// condemn is for a job that turned out to be unreadable.
+func condemn(damage error) verb {
+	return func(t *txn, id pawl.ID, row leaseRow) { t.buryDamaged(id, row.queue, row.flags, damage) }
+}
+
+// move is a verb that needs the job's record: next changes it and gives the job its
+// place. A job whose record is damaged goes to the dead letters, whatever the verb.
+func move(next func(t *txn, j stored)) verb {
+	return func(t *txn, id pawl.ID, row leaseRow) {
+		j, err := t.record(id)
+		if err != nil {
+			t.buryDamaged(id, row.queue, row.flags, err)
+			return
+		}
+		j.Crashes = 0
+		next(t, j)
+	}
+}
+
+func nack(delay time.Duration, cause string) verb {
+	return move(func(t *txn, j stored) {
 		t.failure(j, cause)
 		j.NotBefore = after(t.now, delay)
 		t.rewrite(j)
 		t.place(j)
-	}
+	})
 }
 
-func abandon(reason pawl.Reason, cause string) func(*txn, stored) {
-	return func(t *txn, j stored) {
+func abandon(reason pawl.Reason, cause string) verb {
+	return move(func(t *txn, j stored) {
 		t.failure(j, cause)
 		t.bury(j, reason, cause)
-	}
+	})
 }
 
-func release(t *txn, j stored) {
-	t.rewrite(j)
-	t.placeReady(j)
+func release() verb {
+	return move(func(t *txn, j stored) {
+		t.rewrite(j)
+		t.placeReady(j)
+	})
 }
 
-func snooze(delay time.Duration) func(*txn, stored) {
-	return func(t *txn, j stored) {
+func snooze(delay time.Duration) verb {
+	return move(func(t *txn, j stored) {
 		j.NotBefore = after(t.now, delay)
 		t.rewrite(j)
 		t.place(j)
-	}
+	})
 }
 
-func park(t *txn, j stored) {
-	t.rewrite(j)
-	t.park(j)
+func park() verb {
+	return move(func(t *txn, j stored) {
+		t.rewrite(j)
+		t.park(j)
+	})
 }
 
 // after is now plus delay, which no time.Duration lets overflow.
@@ -151,24 +165,6 @@ func (op *extend) apply(t *txn) {
 			t.renewed[l.ID] = true
 		}
 	}
-}
-
-// condemn ends a lease whose job turned out to be unreadable.
-type condemn struct {
-	id     pawl.ID
-	token  uint64
-	damage error
-	row    leaseRow
-}
-
-func (op *condemn) check(t *txn) (err error) {
-	op.row, err = t.held(op.id, op.token)
-	return err
-}
-
-func (op *condemn) apply(t *txn) {
-	t.endLease(op.id, op.row)
-	t.buryDamaged(op.id, op.row.queue, op.row.flags, op.damage)
 }
 
 // unpark makes parked jobs of one kind ready, at most portion of them.

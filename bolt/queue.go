@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,7 @@ type Queue struct {
 var _ pawl.Queue = (*Queue)(nil)
 
 // Open opens the queue in the file at path, and creates the file when there is
-// none. It takes the file's lock, makes the jobs of a process that died ready
+// none, for its owner alone (mode 0600). It takes the file's lock, makes the jobs of a process that died ready
 // again, and starts the scheduler.
 //
 // Errors: [ErrLocked], [ErrNotQueue], [ErrNewerFormat], [pawl.ErrCorrupt],
@@ -63,6 +64,7 @@ func newQueue(db *bbolt.DB, o Options) (*Queue, error) {
 			commitTx:   (*bbolt.Tx).Commit,
 			stop:       make(chan struct{}),
 			stopped:    make(chan struct{}),
+			turns:      turns{last: make(map[queueNumber]uint64)},
 			seen:       make(map[string]bool),
 		},
 	}
@@ -82,8 +84,9 @@ func newQueue(db *bbolt.DB, o Options) (*Queue, error) {
 
 // Close stops the queue: a blocked Fetch gets [pawl.ErrClosed], operations that
 // were accepted are completed and answered, all others get ErrClosed. When it
-// returns no goroutine of the queue runs and the file is unlocked. Jobs that are
-// leased stay so, and are taken back by the next Open: stop workers first.
+// returns no goroutine of the queue runs and the file is unlocked. Stop workers
+// first: jobs that are still leased stay so, and the next Open takes them back as if
+// the process had crashed.
 func (q *Queue) Close() error {
 	q.close.Do(func() {
 		s := q.scheduler
@@ -138,13 +141,15 @@ func (q *Queue) newEnqueue(jobs []*pawl.Envelope) (*enqueue, int, error) {
 	seq := q.seq.Add(uint64(len(jobs))) - uint64(len(jobs))
 	op := &enqueue{jobs: make([]newJob, len(jobs))}
 	given := make(map[pawl.ID]bool)
+	pointers := make(map[*pawl.Envelope]bool, len(jobs))
 	for i, j := range jobs {
 		seq++
 		op.jobs[i] = newJobFrom(*j, now, seq)
+		if pointers[j] || given[j.ID] {
+			return nil, 0, fmt.Errorf("job %s: %w: it is twice in one batch", j.ID, pawl.ErrConflict)
+		}
+		pointers[j] = true
 		if !j.ID.IsZero() {
-			if given[j.ID] {
-				return nil, 0, fmt.Errorf("job %s: %w: it is twice in one batch", j.ID, pawl.ErrConflict)
-			}
 			given[j.ID] = true
 		}
 	}
@@ -201,6 +206,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if len(r.Queues) == 0 {
 		r.Queues = []string{pawl.DefaultQueue}
 	}
+	r.Queues = slices.Clone(r.Queues) // a withdrawn fetch may be looked at once more
 	for _, name := range r.Queues {
 		if err := pawl.ValidQueue(name); err != nil {
 			return nil, err
@@ -216,7 +222,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			e, damage := job.decode()
 			if damage != nil {
 				// An error leaves the lease to expire. It must not cost the others.
-				err = q.do(context.WithoutCancel(ctx), &condemn{id: job.id, token: job.token, damage: damage})
+				err = q.do(context.WithoutCancel(ctx), &settle{id: job.id, token: job.token, how: condemn(damage)})
 				continue
 			}
 			leases = append(leases, &pawl.Lease{Envelope: e, Token: job.token, Length: q.opts.Lease, Expires: f.expires})
@@ -247,13 +253,13 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 	return q.scheduler.intake.do(ctx, op, 0)
 }
 
-func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how func(*txn, stored)) error {
+func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
 	return q.do(ctx, &settle{id: l.ID, token: l.Token, how: how})
 }
 
 // Ack implements [pawl.Queue].
 func (q *Queue) Ack(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, nil)
+	return q.settle(ctx, l, ack)
 }
 
 // Nack implements [pawl.Queue].
@@ -275,7 +281,7 @@ func text(cause error) string {
 
 // Release implements [pawl.Queue].
 func (q *Queue) Release(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, release)
+	return q.settle(ctx, l, release())
 }
 
 // Snooze implements [pawl.Queue].
@@ -285,7 +291,7 @@ func (q *Queue) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) 
 
 // Park implements [pawl.Queue].
 func (q *Queue) Park(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, park)
+	return q.settle(ctx, l, park())
 }
 
 // Unpark implements [pawl.Queue]. It works in portions: when it fails midway, the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -34,6 +35,10 @@ const longestSleep = time.Minute
 // due: a damaged row stays due for ever, and a full disk stays full for a while.
 const troubledSleep = time.Second
 
+// maxRefusals is how many calls of a group the disk may refuse before those that are
+// as large are not tried: to roll back, bbolt walks the whole file.
+const maxRefusals = 8
+
 // maxSeen bounds the damaged rows that are logged.
 const maxSeen = 1000
 
@@ -57,7 +62,7 @@ type scheduler struct {
 	due      time.Time       // when the next delayed job is due, zero for never
 	backlog  bool            // more was due or expired than one commit took
 	troubled bool            // not all that is due or expired could be moved
-	turn     int             // which queue is first in the next fetch from several
+	turns    turns           // of the queues
 	seen     map[string]bool // damage that was logged already
 }
 
@@ -156,8 +161,16 @@ func (s *scheduler) pass(group []*call) error {
 // alone, so that only those fail that are too large for the disk or touch a damaged
 // row. Before says whether the trouble is an old one.
 func (s *scheduler) passApart(group []*call, refused undone, before bool) error {
+	refusals, tooLarge := 0, math.MaxInt // tooLarge is the size of the smallest that was refused
 	for _, c := range group {
+		if refusals >= maxRefusals && c.bytes >= tooLarge {
+			c.answer(refused.error)
+			continue
+		}
 		if err := s.commit([]*call{c}, false); errors.As(err, &refused) {
+			if c.bytes > 0 && errors.Is(err, ErrDisk) {
+				refusals, tooLarge = refusals+1, min(tooLarge, c.bytes)
+			}
 			c.answer(refused.error)
 		} else if err != nil {
 			return err
@@ -280,11 +293,10 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 	}
 	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
 	var chosen []choice
-	var turn int
 	for len(f.jobs) == 0 {
 		var err error
 		allow := allowance{f.request.Idle, s.leases.repeatFree(t)}
-		chosen, turn, err = t.pick(&f.request, s.turn, allow)
+		chosen, err = t.pick(&f.request, &s.turns, allow)
 		if err == nil && len(chosen) == 0 && !s.backlog { // of a backlog it may get something yet
 			err = t.givesUp(&f.request)
 		}
@@ -304,7 +316,6 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 	}
 	f.served = true
 	t.lend(chosen, f.jobs)
-	s.turn = turn
 }
 
 // answerFetches answers the fetches that a durable transaction served, and lets go
@@ -374,15 +385,12 @@ func (s *scheduler) poison(group []*call, err error) {
 	s.fatal = err
 	s.log.Error("the queue stops: a commit failed and going on could damage the file", "error", err)
 	s.intake.refuse(fmt.Errorf("%w: %w", pawl.ErrPoisoned, err))
-	unknown := fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
+	unknown := fmt.Errorf("%w: %w: %w", pawl.ErrUnknownOutcome, pawl.ErrPoisoned, err)
 	for _, c := range group {
 		select {
 		case <-c.done:
 		default:
-			if c.err == nil { // check did not refuse it
-				c.err = unknown
-			}
-			c.answer(c.err)
+			c.answer(unknown)
 		}
 	}
 	s.failFetches(unknown)
@@ -392,15 +400,16 @@ func (s *scheduler) poison(group []*call, err error) {
 // count: a write or a growth of the file was refused, and bbolt has rolled back.
 // All other failures, a failed sync above all, leave the outcome unknown.
 //
-// A failed sync is a bare errno; a failed write is a *fs.PathError around it. The
-// growth of the file has lost its error's type on the way.
+// A failed write is a *fs.PathError. A failed sync is one that says so, or on Linux
+// and OpenBSD a bare errno. The growth of the file has lost its error's type on the
+// way.
 func refusedByDisk(err error) bool {
 	if err == nil {
 		return false
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return true
+		return path.Op != "sync"
 	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

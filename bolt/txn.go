@@ -224,12 +224,14 @@ func (t *txn) crashed(id pawl.ID, row leaseRow) {
 	t.endLease(id, row)
 	j, err := t.record(id)
 	if err != nil {
-		t.buryDamaged(id, row.queue, 0, err)
+		t.buryDamaged(id, row.queue, row.flags, err)
 		return
 	}
 	j.Crashes++
 	if t.maxCrashes > 0 && j.Crashes >= t.maxCrashes {
-		t.bury(j, pawl.ReasonPoison, fmt.Sprintf("crashed %d times in a row", j.Crashes))
+		cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
+		t.note(j, j.Attempt(), cause)
+		t.bury(j, pawl.ReasonPoison, cause)
 		return
 	}
 	t.rewrite(j)
@@ -258,9 +260,6 @@ func (t *txn) note(j stored, attempt int, cause string) {
 
 // bury moves a job that has no row to the dead letters and rewrites its record.
 func (t *txn) bury(j stored, reason pawl.Reason, cause string) {
-	if reason == pawl.ReasonPoison {
-		t.note(j, j.Attempt(), cause)
-	}
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
 	t.rewrite(j)
 	n := t.numberOf(j.Queue)

@@ -20,9 +20,10 @@ var (
 	ErrStopping = errors.New("the worker is stopping")
 )
 
-// PanicError is the error of an attempt whose handler panicked.
+// PanicError is the error of an attempt whose handler panicked, or called
+// runtime.Goexit as t.FailNow does.
 type PanicError struct {
-	Value any    // what was given to panic
+	Value any    // what was given to panic, or a text about Goexit
 	Stack string // of the handler's goroutine
 }
 

@@ -80,7 +80,7 @@ func TestHandlerThatDoesNotReturnProperly(t *testing.T) {
 				r := handleAll(t, q, worker.Options{}, func(*pawl.Job[string]) error { return c.handler() })
 				require.Equal(t, []time.Duration{0, 5 * time.Second}, r.at)
 				requireDead(t, q, id, pawl.ReasonExhausted, 2)
-				for _, failure := range job(t, q, id).History {
+				for _, failure := range stored(t, q, id).History {
 					for _, text := range c.history {
 						require.Contains(t, failure.Error, text)
 					}
@@ -122,7 +122,7 @@ func TestPayloadDoesNotDecode(t *testing.T) {
 		})
 		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 		requireDead(t, q, id, pawl.ReasonPermanent, 1)
-		require.Contains(t, job(t, q, id).History[0].Error, pawl.ErrPayloadEncoding.Error())
+		require.Contains(t, stored(t, q, id).History[0].Error, pawl.ErrPayloadEncoding.Error())
 	})
 }
 

@@ -48,17 +48,24 @@ func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, r
 	if delay, ok := pawl.RetryDelay(err); ok {
 		return decision{verb: nack, delay: delay, cause: err}
 	}
-	completed := pawl.NextAttempt(e.Attempts)
-	delay, ok := policy.Delay(pawl.Retry{
-		Completed: completed,
-		Attempt:   pawl.NextAttempt(completed),
-		Err:       err,
-		Random:    random,
-	})
+	delay, ok := delayAfter(e, err, policy, random)
 	if !ok {
 		return decision{verb: abandon, reason: pawl.ReasonPermanent, cause: err}
 	}
 	return decision{verb: nack, delay: max(delay, 0), cause: err}
+}
+
+// delayAfter asks the policy. One that panics would take the process down outside
+// of the handler, again and again; the default strategy answers in its place.
+func delayAfter(e *pawl.Envelope, err error, policy pawl.Policy, random float64) (delay time.Duration, ok bool) {
+	completed := pawl.NextAttempt(e.Attempts)
+	r := pawl.Retry{Completed: completed, Attempt: pawl.NextAttempt(completed), Err: err, Random: random}
+	defer func() {
+		if recover() != nil {
+			delay, ok = pawl.DefaultStrategy().Delay(r)
+		}
+	}()
+	return policy.Delay(r)
 }
 
 // policyOf is the policy that applies to a job: its own, its kind's, the worker's.

@@ -96,7 +96,7 @@ func TestDrainStops(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, w.Drain(ctx, pawl.WaitDrained), context.DeadlineExceeded)
 		require.Equal(t, 70*time.Second, time.Since(began))
-		released(t, q, id)
+		requireReleased(t, q, id)
 	})
 }
 
@@ -131,7 +131,7 @@ func TestProcessOnce(t *testing.T) {
 		require.NoError(t, w.ProcessOnce(t.Context()))
 		require.Equal(t, []string{"a"}, handled)
 		requireDone(t, q, first)
-		require.Equal(t, pawl.Ready, job(t, q, second).State)
+		require.Equal(t, pawl.Ready, stored(t, q, second).State)
 
 		require.NoError(t, w.ProcessOnce(t.Context()), "the later job, ready meanwhile, is behind")
 		requireDead(t, q, second, pawl.ReasonExhausted, 1)
@@ -156,6 +156,6 @@ func TestProcessOnceStops(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
-		released(t, q, id)
+		requireReleased(t, q, id)
 	})
 }

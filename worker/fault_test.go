@@ -2,8 +2,12 @@ package worker_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
 )
@@ -36,6 +40,9 @@ func (f *faulty) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lea
 	}
 	return f.Queue.Extend(ctx, leases...)
 }
+
+// untouchable is a queue that panics at every call.
+type untouchable struct{ pawl.Queue }
 
 // slowAcks is a queue whose acks take a second, so that a worker with short
 // handlers fetches ahead.
@@ -89,6 +96,25 @@ type shelf struct {
 	pawl.Queue // nil: what is not below is not called
 	mu         sync.Mutex
 	jobs       []*pawl.Envelope
+}
+
+// newShelf puts n jobs on a shelf.
+func newShelf(t *testing.T, n int) *shelf {
+	t.Helper()
+	s := new(shelf)
+	for i := range n {
+		e, err := task.Envelope(strconv.Itoa(i))
+		require.NoError(t, err)
+		e.ID = pawl.NewID(time.Now())
+		s.jobs = append(s.jobs, e)
+	}
+	return s
+}
+
+func (s *shelf) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.jobs)
 }
 
 func (s *shelf) Unpark(context.Context, ...string) (int, error) { return 0, nil }

@@ -73,6 +73,24 @@ func TestLongHandlersFetchNothingAhead(t *testing.T) {
 	})
 }
 
+// A slot that becomes free goes to a job that waits in the worker at once, not
+// when some ack comes back.
+func TestWaitingJobsStartAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		enqueue(t, q, "short")
+		for range 4 {
+			enqueue(t, q, "long")
+		}
+		r := handleAll(t, slowAcks(q), worker.Options{}, func(job *pawl.Job[string]) error {
+			if job.Args == "long" {
+				<-time.After(10 * time.Second)
+			}
+			return nil
+		})
+		require.Equal(t, []time.Duration{0, 0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, r.at)
+	})
+}
+
 // A job that crashed before comes only into an idle slot. The fetch that waits for
 // jobs to run later is therefore asked again as soon as a slot is idle.
 func TestWaitingFetchIsAskedAgain(t *testing.T) {
@@ -83,7 +101,7 @@ func TestWaitingFetchIsAskedAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, q.Close()) // the lease is that of a process that died
 		q = reopen(t, path)
-		require.Equal(t, 1, job(t, q, suspect).Crashes)
+		require.Equal(t, 1, stored(t, q, suspect).Crashes)
 
 		book := newLedger(slowAcks(q))
 		w := newWorker(book, worker.Options{Concurrency: 1})
@@ -105,7 +123,7 @@ func TestWaitingFetchIsAskedAgain(t *testing.T) {
 		synctest.Wait()
 		asked := book.asked()
 		require.Zero(t, asked[len(asked)-1].Idle, "the worker should wait for jobs to fetch ahead")
-		require.Equal(t, pawl.Ready, job(t, q, suspect).State, "it was leased ahead of its slot")
+		require.Equal(t, pawl.Ready, stored(t, q, suspect).State, "it was leased ahead of its slot")
 
 		<-time.After(40 * time.Second)
 		synctest.Wait()
@@ -119,13 +137,8 @@ func TestWaitingFetchIsAskedAgain(t *testing.T) {
 // were leased for an idle slot, and must not wait behind a running job.
 func TestSuspectsStartFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(shelf)
-		for i, crashes := range []int{0, 1, 0, 2} {
-			e, err := task.Envelope(string(rune('a' + i)))
-			require.NoError(t, err)
-			e.ID, e.Crashes = pawl.ID{byte(i + 1)}, crashes
-			s.jobs = append(s.jobs, e)
-		}
+		s := newShelf(t, 4)
+		s.jobs[1].Crashes, s.jobs[3].Crashes = 1, 2
 		generous := &faulty{Queue: s, fetch: func(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 			r.Max = 4 // more than the worker asks for, so that it must choose
 			return s.Fetch(ctx, r)
@@ -138,7 +151,64 @@ func TestSuspectsStartFirst(t *testing.T) {
 		})
 		stop := start(t, w)
 		synctest.Wait()
-		require.Equal(t, []string{"b", "d", "a", "c"}, order)
+		require.Equal(t, []string{"1", "3", "0", "2"}, order)
+		require.NoError(t, stop())
+	})
+}
+
+// What a worker has given back it does not fetch again before a slot comes free:
+// jobs do not shuttle between queue and worker while long handlers run.
+func TestJobsDoNotShuttle(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		book := newLedger(slowAcks(q))
+		w := newWorker(book, worker.Options{Concurrency: 4})
+		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+			if job.Args == "long" {
+				<-ctx.Done()
+			}
+			return nil
+		})
+		for range 5 {
+			enqueue(t, q, "short")
+		}
+		for range 20 {
+			enqueue(t, q, "long")
+		}
+		stop := start(t, w)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Equal(t, bolt.Counts{Leased: 4, Ready: 16}, counts(t, q))
+		asked := len(book.asked())
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.Len(t, book.asked(), asked)
+		require.NoError(t, stop())
+	})
+}
+
+// What was fetched ahead while handlers were short does not hold up a job of higher
+// priority once they are long.
+func TestPriorityOvertakesWhatWasFetchedAhead(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		var order []string                                          // one slot, so nobody else writes
+		w := newWorker(slowAcks(q), worker.Options{Concurrency: 1}) // an ack takes a second
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			order = append(order, job.Args)
+			if job.Args == "long" {
+				<-time.After(10 * time.Second)
+			}
+			return nil
+		})
+		enqueue(t, q, "short")
+		for range 5 {
+			enqueue(t, q, "long")
+		}
+		stop := start(t, w)
+		<-time.After(5 * time.Second)
+		enqueue(t, q, "urgent", pawl.Priority(1))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"short", "long", "urgent", "long", "long", "long", "long"}, order)
 		require.NoError(t, stop())
 	})
 }

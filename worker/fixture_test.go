@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,6 +24,8 @@ var task = pawl.Define[string]("task")
 
 // plain is the policy of most workers here: no jitter, so that times are exact.
 var plain = pawl.Exponential(5*time.Second, 2)
+
+var errBroken = errors.New("broken")
 
 // bubble runs a test in virtual time over a real queue. It fails when a goroutine
 // of the worker is left at the end.
@@ -163,8 +166,8 @@ func enqueue(t *testing.T, q pawl.Enqueuer, args string, opts ...pawl.Option) pa
 	return id
 }
 
-// job reads a job that must be there.
-func job(t *testing.T, q *bolt.Queue, id pawl.ID) *pawl.Envelope {
+// stored reads a job that must be there.
+func stored(t *testing.T, q *bolt.Queue, id pawl.ID) *pawl.Envelope {
 	t.Helper()
 	e, err := q.Job(context.Background(), id)
 	require.NoError(t, err)
@@ -182,10 +185,20 @@ func requireDone(t *testing.T, q *bolt.Queue, id pawl.ID) {
 // runs.
 func requireDead(t *testing.T, q *bolt.Queue, id pawl.ID, reason pawl.Reason, attempts int) {
 	t.Helper()
-	e := job(t, q, id)
+	e := stored(t, q, id)
 	require.Equal(t, pawl.Dead, e.State)
 	require.Equal(t, reason, e.Death.Reason)
 	require.Equal(t, attempts, e.Attempts)
+}
+
+// requireReleased fails unless the job is ready as if it had never run.
+func requireReleased(t *testing.T, q *bolt.Queue, id pawl.ID) {
+	t.Helper()
+	e := stored(t, q, id)
+	require.Equal(t, pawl.Ready, e.State)
+	require.Zero(t, e.Attempts)
+	require.Zero(t, e.Crashes)
+	require.Empty(t, e.History)
 }
 
 // counts are those of the default queue.

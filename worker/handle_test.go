@@ -14,9 +14,6 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// untouchable is a queue that panics at every call.
-type untouchable struct{ pawl.Queue }
-
 // Mistakes in handlers and options are told before the queue is touched, all of
 // them at once.
 func TestMistakes(t *testing.T) {
@@ -111,7 +108,7 @@ func TestUnknownKindIsParked(t *testing.T) {
 		<-time.After(time.Hour)
 		synctest.Wait()
 		requireDone(t, q, known)
-		parked := job(t, q, id)
+		parked := stored(t, q, id)
 		require.Equal(t, pawl.Parked, parked.State)
 		require.Zero(t, parked.Attempts)
 		require.Zero(t, parked.Crashes)
@@ -131,16 +128,33 @@ func TestUnknownKindIsParked(t *testing.T) {
 	})
 }
 
-// ProcessOnce parks too, and a worker with no handler at all loses nothing.
-func TestNoHandlerAtAll(t *testing.T) {
+// ProcessOnce parks too.
+func TestProcessOnceParks(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		ids := []pawl.ID{enqueue(t, q, "a"), enqueue(t, q, "b"), enqueue(t, q, "c")}
-		require.NoError(t, newWorker(q, worker.Options{}).ProcessOnce(t.Context()))
-		require.Equal(t, bolt.Counts{Parked: 1, Ready: 2}, counts(t, q))
-		require.NoError(t, newWorker(q, worker.Options{}).Drain(t.Context(), pawl.WaitFinished))
-		for _, id := range ids {
-			require.Equal(t, pawl.Parked, job(t, q, id).State)
+		id := enqueue(t, q, "a")
+		w := newWorker(q, worker.Options{})
+		worker.Handle(w, pawl.Define[string]("another"), func(context.Context, *pawl.Job[string]) error { return nil })
+		require.NoError(t, w.ProcessOnce(t.Context()))
+		require.Equal(t, pawl.Parked, stored(t, q, id).State)
+	})
+}
+
+// A worker with no handler, or with nil for one, does not start: it would park or
+// kill every job. Nor does one over no queue.
+func TestUselessWorkerDoesNotStart(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		id := enqueue(t, q, "a")
+		none := newWorker(q, worker.Options{})
+		null := newWorker(q, worker.Options{})
+		worker.Handle(null, task, nil)
+		nowhere := newWorker(nil, worker.Options{})
+		worker.Handle(nowhere, task, func(context.Context, *pawl.Job[string]) error { return nil })
+		for _, w := range []*worker.Worker{none, null, nowhere} {
+			require.ErrorIs(t, w.Run(t.Context()), pawl.ErrInvalid)
+			require.ErrorIs(t, w.Drain(t.Context(), pawl.WaitFinished), pawl.ErrInvalid)
+			require.ErrorIs(t, w.ProcessOnce(t.Context()), pawl.ErrInvalid)
 		}
+		require.Equal(t, pawl.Ready, stored(t, q, id).State)
 	})
 }
 
@@ -157,7 +171,9 @@ func TestQueues(t *testing.T) {
 			handled[job.Args]++
 			return nil
 		})
+		require.NoError(t, w.ProcessOnce(t.Context()))
 		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 		require.Equal(t, map[string]int{"mail": 2, "reports": 1}, handled)
+		require.ErrorIs(t, w.ProcessOnce(t.Context()), pawl.ErrEmpty)
 	})
 }

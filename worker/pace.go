@@ -9,10 +9,20 @@ type pace struct {
 	settle  time.Duration // smoothed time of a settle, thus of a commit
 }
 
+// minPatience keeps jobs that are a little unequal from going back and forth.
+const minPatience = 100 * time.Millisecond
+
 // maxAhead bounds the jobs that wait in a worker.
 const maxAhead = 1024
 
-func (p *pace) ran(d time.Duration)     { p.handler = smooth(p.handler, max(d, time.Microsecond)) }
+func (p *pace) ran(d time.Duration) { p.handler = smooth(p.handler, max(d, time.Microsecond)) }
+
+// patience is how long jobs that were fetched ahead may see no slot come free.
+func (p *pace) patience() time.Duration { return max(minPatience, 2*p.settle) }
+
+// overran notes that no handler has returned for that long.
+func (p *pace) overran() { p.handler = max(p.handler, p.patience()) }
+
 func (p *pace) settled(d time.Duration) { p.settle = smooth(p.settle, d) }
 
 // smooth is an exponential moving average that gives the new value an eighth.

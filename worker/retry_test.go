@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/worker"
 )
-
-var errBroken = errors.New("broken")
 
 // runs is what a handler saw of the runs of one job.
 type runs struct {
@@ -58,7 +55,7 @@ func TestRetriesUntilExhausted(t *testing.T) {
 		require.Equal(t, []bool{false, false, false, true}, r.last)
 
 		requireDead(t, q, id, pawl.ReasonExhausted, 4)
-		history := job(t, q, id).History
+		history := stored(t, q, id).History
 		require.Len(t, history, 4)
 		for i, f := range history {
 			require.Equal(t, i+1, f.Attempt)
@@ -100,7 +97,7 @@ func TestPermanent(t *testing.T) {
 		})
 		require.Len(t, r.at, 1)
 		requireDead(t, q, id, pawl.ReasonPermanent, 1)
-		require.Equal(t, "charge card: broken", job(t, q, id).History[0].Error)
+		require.Equal(t, "charge card: broken", stored(t, q, id).History[0].Error)
 	})
 }
 

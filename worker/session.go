@@ -43,6 +43,7 @@ type session struct {
 	stuck     int                   // of those, the ones whose job was settled without them
 	unsettled int                   // handlers that have returned and whose job is not settled
 	pace      pace
+	patience  *time.Timer        // until waiting goes back; runs while it is not empty
 	asked     int                // idle slots named in the fetch under way
 	endFetch  context.CancelFunc // ends the fetch under way; nil without one
 }
@@ -57,6 +58,8 @@ func newSession(ctx context.Context, w *Worker) *session {
 		running: make(map[pawl.ID]struct{}),
 	}
 	ctx = context.WithoutCancel(ctx) // keeps its values
+	s.patience = time.AfterFunc(time.Hour, s.giveBack)
+	s.patience.Stop()
 	s.handling, s.stopHandling = context.WithCancelCause(ctx)
 	s.settling, s.stopSettling = context.WithCancel(ctx)
 	return s
@@ -89,6 +92,7 @@ func (s *session) work(ctx context.Context, feed func() error) error {
 	}
 	stopBeating()
 	heart.Wait()
+	s.patience.Stop()
 	s.stopHandling(ErrStopping)
 	s.stopSettling()
 	return err
@@ -149,6 +153,20 @@ func (s *session) releaseWaiting() {
 		if a.claim() {
 			go s.conclude(a, decision{verb: release})
 		}
+	}
+}
+
+// giveBack returns what was fetched ahead to the queue, where it stands in order
+// with what came meanwhile: no slot came free for longer than the pace foresaw.
+func (s *session) giveBack() {
+	s.mu.Lock()
+	slow := len(s.waiting) > 0 && len(s.running) == s.w.opts.Concurrency
+	if slow {
+		s.pace.overran()
+	}
+	s.mu.Unlock()
+	if slow {
+		s.releaseWaiting()
 	}
 }
 
@@ -275,6 +293,11 @@ func (s *session) startWaiting() {
 		var ctx context.Context
 		ctx, a.cancel = context.WithCancelCause(s.handling)
 		go s.run(ctx, a)
+	}
+	if len(s.waiting) > 0 {
+		s.patience.Reset(s.pace.patience())
+	} else {
+		s.patience.Stop()
 	}
 }
 

@@ -16,32 +16,48 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// An acknowledgement holds no slot: with a single one and acks that never come
-// back, handlers go on until MaxUnsettled jobs are finished and not settled.
+// An acknowledgement holds no slot: with a single one and acks that do not come
+// back, handlers go on until MaxUnsettled jobs are finished and not settled. Then
+// none starts, and none is leased for it.
 func TestAckHoldsNoSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const jobs = worker.MaxUnsettled + 100
-		acked, letAck := gate(t)
-		s := new(shelf)
-		for i := range jobs {
-			e, err := task.Envelope("a")
-			require.NoError(t, err)
-			e.ID = pawl.ID{byte(i >> 8), byte(i)}
-			s.jobs = append(s.jobs, e)
-		}
-		blocked := &faulty{Queue: s, ack: func(context.Context, *pawl.Lease) error { <-acked; return nil }}
-		var handled atomic.Int32
-		w := newWorker(blocked, worker.Options{Concurrency: 1})
-		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { handled.Add(1); return nil })
-		stop := start(t, w)
+	for _, c := range []struct {
+		rule    string
+		settled int32 // acks that come back, after a second: the worker fetches ahead then
+	}{
+		{"fetching what it needs", 0},
+		{"fetching ahead", 1},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const jobs = 3 * worker.MaxUnsettled
+				s := newShelf(t, jobs)
+				held, letAck := gate(t)
+				var handled, acks atomic.Int32
+				blocked := &faulty{Queue: s, ack: func(context.Context, *pawl.Lease) error {
+					if acks.Add(1) <= c.settled {
+						<-time.After(time.Second)
+						return nil
+					}
+					<-held
+					return nil
+				}}
+				w := newWorker(blocked, worker.Options{Concurrency: 1})
+				worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { handled.Add(1); return nil })
+				stop := start(t, w)
 
-		synctest.Wait()
-		require.EqualValues(t, worker.MaxUnsettled, handled.Load())
-		letAck()
-		synctest.Wait()
-		require.EqualValues(t, jobs, handled.Load(), "acks that come back let the others start")
-		require.NoError(t, stop())
-	})
+				<-time.After(5 * time.Second)
+				synctest.Wait()
+				require.Equal(t, worker.MaxUnsettled+c.settled, handled.Load())
+				if c.settled == 0 {
+					require.Equal(t, jobs-worker.MaxUnsettled, s.left())
+				}
+				letAck()
+				synctest.Wait()
+				require.EqualValues(t, jobs, handled.Load(), "acks that come back let the others start")
+				require.NoError(t, stop())
+			})
+		})
+	}
 }
 
 // A queue that cannot write just now is asked again: the work is done, and its
@@ -103,8 +119,8 @@ func TestSettleEndsWithStop(t *testing.T) {
 		stop := start(t, w)
 		<-time.After(time.Hour)
 		synctest.Wait()
-		require.Equal(t, pawl.Leased, job(t, q, id).State, "heartbeats hold the lease meanwhile")
-		require.Zero(t, job(t, q, id).Crashes)
+		require.Equal(t, pawl.Leased, stored(t, q, id).State, "heartbeats hold the lease meanwhile")
+		require.Zero(t, stored(t, q, id).Crashes)
 		require.Contains(t, log.String(), "cannot settle a job yet; trying again")
 		began := time.Now()
 		require.NoError(t, stop())
@@ -142,7 +158,7 @@ func TestQueueClosedUnderWorker(t *testing.T) {
 				}
 				require.Equal(t, 5*time.Second, time.Since(began))
 				q = reopen(t, path)
-				require.Equal(t, 1, job(t, q, id).Crashes)
+				require.Equal(t, 1, stored(t, q, id).Crashes)
 			})
 		})
 	}
@@ -157,6 +173,7 @@ func TestFetchFails(t *testing.T) {
 				w := newWorker(&faulty{Queue: q, fetch: func(context.Context, pawl.Request) ([]*pawl.Lease, error) {
 					return nil, fmt.Errorf("fetch: %w", fatal)
 				}}, worker.Options{})
+				worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return nil })
 				require.ErrorIs(t, w.Run(t.Context()), fatal)
 				require.ErrorIs(t, w.ProcessOnce(t.Context()), fatal)
 			})
@@ -181,7 +198,9 @@ func TestFetchFails(t *testing.T) {
 	t.Run("a stop does not wait for the next try", func(t *testing.T) {
 		bubble(t, func(t *testing.T, q *bolt.Queue) {
 			failing := &faulty{Queue: q, fetch: func(context.Context, pawl.Request) ([]*pawl.Lease, error) { return nil, bolt.ErrDisk }}
-			stop := start(t, newWorker(failing, worker.Options{}))
+			w := newWorker(failing, worker.Options{})
+			worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return nil })
+			stop := start(t, w)
 			<-time.After(time.Hour)
 			began := time.Now()
 			require.NoError(t, stop())

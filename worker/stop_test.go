@@ -3,10 +3,12 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -45,22 +47,22 @@ func TestStopInterruptsHandler(t *testing.T) {
 		returns func(ctx context.Context) error
 		check   func(t *testing.T, q *bolt.Queue, id pawl.ID)
 	}{
-		{"the context's error releases", context.Context.Err, released},
-		{"its cause releases", context.Cause, released},
-		{"any error releases", func(context.Context) error { return errBroken }, released},
-		{"a panic releases", func(context.Context) error { panic("interrupted") }, released},
+		{"the context's error releases", context.Context.Err, requireReleased},
+		{"its cause releases", context.Cause, requireReleased},
+		{"any error releases", func(context.Context) error { return errBroken }, requireReleased},
+		{"a panic releases", func(context.Context) error { panic("interrupted") }, requireReleased},
 		{"nil acks", func(context.Context) error { return nil }, requireDone},
 		{"permanent is permanent", func(context.Context) error { return pawl.Permanent(errBroken) },
 			func(t *testing.T, q *bolt.Queue, id pawl.ID) { requireDead(t, q, id, pawl.ReasonPermanent, 1) }},
 		{"snooze snoozes", func(context.Context) error { return pawl.Snooze(time.Hour) },
-			func(t *testing.T, q *bolt.Queue, id pawl.ID) { require.Equal(t, pawl.Delayed, job(t, q, id).State) }},
+			func(t *testing.T, q *bolt.Queue, id pawl.ID) { require.Equal(t, pawl.Delayed, stored(t, q, id).State) }},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
 				w := newWorker(q, worker.Options{Drain: 20 * time.Second, Timeout: time.Hour})
 				worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error {
 					<-ctx.Done()
-					require.Equal(t, worker.ErrStopping, context.Cause(ctx))
+					assert.Equal(t, worker.ErrStopping, context.Cause(ctx))
 					<-time.After(time.Second)
 					return c.returns(ctx)
 				})
@@ -76,16 +78,6 @@ func TestStopInterruptsHandler(t *testing.T) {
 	}
 }
 
-// released says that the job is ready as if it had never run.
-func released(t *testing.T, q *bolt.Queue, id pawl.ID) {
-	t.Helper()
-	e := job(t, q, id)
-	require.Equal(t, pawl.Ready, e.State)
-	require.Zero(t, e.Attempts)
-	require.Zero(t, e.Crashes)
-	require.Empty(t, e.History)
-}
-
 // A handler that never returns holds nothing up: StopGrace later its job is
 // released and Run returns. What it returns in the end settles nothing.
 func TestStopLeavesHungHandler(t *testing.T) {
@@ -99,11 +91,38 @@ func TestStopLeavesHungHandler(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, stop())
 		require.Equal(t, 15*time.Second, time.Since(began), "10s of Drain and 5s of StopGrace are the defaults")
-		released(t, q, id)
+		requireReleased(t, q, id)
 		letGo()
 		synctest.Wait()
-		released(t, q, id)
+		requireReleased(t, q, id)
 	})
+}
+
+// A handler that returns at the moment of a step of the stop is settled once: its
+// job is done, or ready.
+func TestHandlerReturnsAtStepOfStop(t *testing.T) {
+	for _, took := range []time.Duration{10 * time.Second, 15 * time.Second} {
+		t.Run(took.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, q *bolt.Queue) {
+				const jobs = 50
+				var log logbook
+				w := newWorker(q, worker.Options{Concurrency: jobs, Logger: log.logger()})
+				worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error {
+					<-time.After(took)
+					return nil
+				})
+				for range jobs {
+					enqueue(t, q, "a")
+				}
+				stop := start(t, w)
+				synctest.Wait()
+				require.NoError(t, stop())
+				givenUp := strings.Count(log.String(), "its job is released")
+				require.Equal(t, bolt.Counts{Ready: givenUp}, counts(t, q))
+				require.NotContains(t, log.String(), "settle")
+			})
+		})
+	}
 }
 
 // What was fetched ahead goes back at once when the worker stops, whatever runs.
@@ -132,7 +151,7 @@ func TestStopReleasesWaitingJobs(t *testing.T) {
 		require.NoError(t, stop())
 		require.Equal(t, []string{"short", "long"}, order)
 		for _, id := range waiting {
-			released(t, q, id)
+			requireReleased(t, q, id)
 		}
 		require.Equal(t, bolt.Counts{Ready: 3}, counts(t, q))
 	})
@@ -163,8 +182,10 @@ func TestStopStartsNothing(t *testing.T) {
 					return nil
 				})
 				id := enqueue(t, q, "a")
+				began := time.Now()
 				require.ErrorIs(t, work.call(w, ctx), work.want)
-				released(t, q, id)
+				require.Zero(t, time.Since(began))
+				requireReleased(t, q, id)
 			})
 		})
 	}
@@ -182,7 +203,7 @@ func TestStopBeforeStart(t *testing.T) {
 		require.NoError(t, w.Run(ctx))
 		require.ErrorIs(t, w.Drain(ctx, pawl.WaitDrained), context.Canceled)
 		require.ErrorIs(t, w.ProcessOnce(ctx), context.Canceled)
-		released(t, q, id)
+		requireReleased(t, q, id)
 
 		late, cancel2 := context.WithDeadline(t.Context(), time.Now())
 		defer cancel2()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,42 @@ func (c *ackCounter) Ack(ctx context.Context, l *pawl.Lease) error {
 		}
 	}
 	return err
+}
+
+// No wake-up is lost: as long as there is work nothing waits for a clock, so in
+// virtual time it takes none.
+func TestWorkTakesNoTime(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		const jobs, producers = 200, 4
+		var handled atomic.Int32
+		w := newWorker(q, worker.Options{Concurrency: 3, Policy: pawl.None()})
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			if job.Last {
+				handled.Add(1)
+				return nil
+			}
+			return errBroken
+		})
+		stop := start(t, w)
+		began := time.Now()
+		var producing sync.WaitGroup
+		for range producers {
+			producing.Go(func() {
+				for range jobs / producers {
+					_, err := task.Enqueue(t.Context(), q, "a", pawl.MaxRetries(rand.N(2)))
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		producing.Wait()
+		synctest.Wait()
+		require.EqualValues(t, jobs, handled.Load())
+		require.Zero(t, time.Since(began))
+		require.Zero(t, counts(t, q))
+		require.NoError(t, stop())
+	})
 }
 
 // Thousands of jobs with all sorts of ends, several producers, workers that come

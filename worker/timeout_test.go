@@ -3,11 +3,13 @@ package worker_test
 import (
 	"context"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -28,19 +30,19 @@ func TestTimeout(t *testing.T) {
 	}{
 		{
 			"an error at the job's timeout is a failed attempt",
-			[]pawl.Option{pawl.Timeout(3 * time.Second)}, 0, context.Context.Err, 3 * time.Second, timedOut,
+			[]pawl.Option{pawl.Timeout(3 * time.Second)}, 0, context.Context.Err, 3 * time.Second, requireTimedOut,
 		},
 		{
 			"the worker's timeout is for jobs without one",
-			nil, time.Minute, context.Context.Err, time.Minute, timedOut,
+			nil, time.Minute, context.Context.Err, time.Minute, requireTimedOut,
 		},
 		{
 			"the job's timeout goes before a shorter one of the worker",
-			[]pawl.Option{pawl.Timeout(time.Hour)}, time.Minute, context.Context.Err, time.Hour, timedOut,
+			[]pawl.Option{pawl.Timeout(time.Hour)}, time.Minute, context.Context.Err, time.Hour, requireTimedOut,
 		},
 		{
 			"any other error there counts as timed out too",
-			nil, time.Minute, func(context.Context) error { return errBroken }, time.Minute, timedOut,
+			nil, time.Minute, func(context.Context) error { return errBroken }, time.Minute, requireTimedOut,
 		},
 		{
 			"nil after the timeout is a success: the work is done",
@@ -59,9 +61,9 @@ func TestTimeout(t *testing.T) {
 				worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error {
 					began := time.Now()
 					<-ctx.Done()
-					require.Equal(t, c.after, time.Since(began))
-					require.Equal(t, worker.ErrTimeout, context.Cause(ctx))
-					require.Equal(t, context.DeadlineExceeded, ctx.Err())
+					assert.Equal(t, c.after, time.Since(began))
+					assert.Equal(t, worker.ErrTimeout, context.Cause(ctx))
+					assert.Equal(t, context.DeadlineExceeded, ctx.Err())
 					return c.returns(ctx)
 				})
 				require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
@@ -71,10 +73,10 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-func timedOut(t *testing.T, q *bolt.Queue, id pawl.ID) {
+func requireTimedOut(t *testing.T, q *bolt.Queue, id pawl.ID) {
 	t.Helper()
 	requireDead(t, q, id, pawl.ReasonExhausted, 1)
-	require.Contains(t, job(t, q, id).History[0].Error, worker.ErrTimeout.Error())
+	require.Contains(t, stored(t, q, id).History[0].Error, worker.ErrTimeout.Error())
 }
 
 // The longest timeout is none, not one that is over at once.
@@ -99,8 +101,7 @@ func TestHungHandler(t *testing.T) {
 		hung, letGo := gate(t)
 		var hangs, active, most atomic.Int32
 		w := newWorker(q, worker.Options{
-			Concurrency: 2, Policy: pawl.Fixed(time.Second), HungGrace: 30 * time.Second,
-			Logger: log.logger(),
+			Concurrency: 2, Policy: pawl.Fixed(time.Second), Logger: log.logger(),
 		})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			if job.Args == "hangs" {
@@ -123,10 +124,10 @@ func TestHungHandler(t *testing.T) {
 
 		<-time.After(40*time.Second - 1)
 		synctest.Wait()
-		require.Equal(t, pawl.Leased, job(t, q, id).State, "before the grace is over")
+		require.Equal(t, pawl.Leased, stored(t, q, id).State, "before the grace is over")
 		<-time.After(1)
 		synctest.Wait()
-		failed := job(t, q, id)
+		failed := stored(t, q, id)
 		require.Equal(t, pawl.Delayed, failed.State, "when the grace is over")
 		require.Equal(t, 1, failed.Attempts)
 		require.Zero(t, failed.Crashes)
@@ -138,7 +139,7 @@ func TestHungHandler(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, most.Load(), "the slot of the hung handler was given away")
 		require.EqualValues(t, 1, hangs.Load(), "the job ran twice at a time")
-		require.Equal(t, 1, job(t, q, id).Attempts, "the second run is still to come")
+		require.Equal(t, 1, stored(t, q, id).Attempts, "the second run is still to come")
 		require.Zero(t, counts(t, q).Ready, "the other slot worked")
 
 		letGo()
@@ -151,6 +152,30 @@ func TestHungHandler(t *testing.T) {
 		requireDone(t, q, id)
 		require.NoError(t, stop())
 		require.Zero(t, counts(t, q))
+		require.NotContains(t, log.String(), "settle", "a late return has nothing to settle")
+	})
+}
+
+// A handler that returns at the moment when it is given up is settled once, by the
+// one or the other.
+func TestHungHandlerReturnsAtLast(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		const jobs = 50
+		var log logbook
+		w := newWorker(q, worker.Options{Concurrency: jobs, HungGrace: time.Second, Logger: log.logger()})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error {
+			<-time.After(3 * time.Second)
+			return nil
+		})
+		for range jobs {
+			enqueue(t, q, "a", pawl.Timeout(2*time.Second), pawl.MaxRetries(0))
+		}
+		stop := start(t, w)
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		givenUp := strings.Count(log.String(), "handler ignores the end of its context")
+		require.Equal(t, bolt.Counts{Dead: givenUp}, counts(t, q))
+		require.NotContains(t, log.String(), "settle")
 	})
 }
 
@@ -159,7 +184,8 @@ func TestHungHandler(t *testing.T) {
 func TestHungInLastAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		hung, letGo := gate(t)
-		w := newWorker(q, worker.Options{HungGrace: time.Second})
+		var log logbook
+		w := newWorker(q, worker.Options{Concurrency: 2, HungGrace: time.Second, Logger: log.logger()})
 		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-hung; return nil })
 		id := enqueue(t, q, "a", pawl.Timeout(time.Second), pawl.MaxRetries(0))
 		began := time.Now()
@@ -169,5 +195,6 @@ func TestHungInLastAttempt(t *testing.T) {
 		letGo()
 		synctest.Wait()
 		requireDead(t, q, id, pawl.ReasonExhausted, 1)
+		require.NotContains(t, log.String(), "settle")
 	})
 }

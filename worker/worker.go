@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -44,8 +45,8 @@ type Options struct {
 	StopGrace time.Duration
 
 	// HungGrace is how long a handler may go on after its timeout before its attempt
-	// is counted as failed. Its slot stays taken until it returns. The default is
-	// 30 s.
+	// is counted as failed. Its slot stays taken until it returns, and its job does
+	// not run again in this worker before that. The default is 30 s.
 	HungGrace time.Duration
 
 	// Logger gets a line for each failed attempt, and for what went wrong in the
@@ -60,6 +61,7 @@ type Worker struct {
 	opts     Options
 	handlers map[string]handler
 	errs     []error // what was wrong with the registration
+	started  atomic.Bool
 }
 
 // handler runs jobs of one kind, whatever their type.
@@ -75,18 +77,23 @@ func New(q pawl.Queue, opts *Options) *Worker {
 		w.opts = *opts
 	}
 	o := &w.opts
-	for name, d := range map[string]time.Duration{
-		"Timeout": o.Timeout, "Drain": o.Drain, "StopGrace": o.StopGrace, "HungGrace": o.HungGrace,
-	} {
-		if d < 0 {
-			w.refuse(&pawl.InvalidError{Field: name, Reason: fmt.Sprintf("%v is negative", d)})
+	for _, limit := range [...]struct {
+		name string
+		d    time.Duration
+	}{{"Timeout", o.Timeout}, {"Drain", o.Drain}, {"StopGrace", o.StopGrace}, {"HungGrace", o.HungGrace}} {
+		if limit.d < 0 {
+			w.refuse(&pawl.InvalidError{Field: limit.name, Reason: fmt.Sprintf("%v is negative", limit.d)})
 		}
+	}
+	if q == nil {
+		w.refuse(&pawl.InvalidError{Field: "queue", Reason: "it is nil"})
 	}
 	if o.Concurrency < 0 {
 		w.refuse(&pawl.InvalidError{Field: "Concurrency", Reason: fmt.Sprintf("%d is negative", o.Concurrency)})
 	}
-	if s, ok := o.Policy.(pawl.Strategy); ok && s.Err() != nil {
-		w.refuse(s.Err())
+	var err error
+	if o.Policy, err = pawl.CheckPolicy(o.Policy); err != nil {
+		w.refuse(err)
 	}
 	if len(o.Queues) == 0 {
 		o.Queues = []string{pawl.DefaultQueue}
@@ -121,11 +128,18 @@ func (w *Worker) refuse(err error) { w.errs = append(w.errs, err) }
 // Handle registers the handler of a kind. Mistakes are reported when the worker
 // starts, before it touches a job: [ErrHandlerExists] for a kind that has one, an
 // [*pawl.InvalidError] for a kind that was defined badly. Register everything
-// before the worker starts.
+// before the worker starts: a later handler is logged as an error and not used.
 func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job *pawl.Job[T]) error) {
 	policy, err := k.Policy()
+	if err == nil && fn == nil {
+		err = &pawl.InvalidError{Field: "handler", Reason: "it is nil"}
+	}
 	if err != nil {
 		w.refuse(fmt.Errorf("handler of kind %q: %w", k.Name(), err))
+		return
+	}
+	if w.started.Load() {
+		w.opts.Logger.Error("a handler was registered after its worker had started; it is not used", "kind", k.Name())
 		return
 	}
 	if _, ok := w.handlers[k.Name()]; ok {
@@ -162,8 +176,9 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Drain works like [Worker.Run] but returns nil as soon as the queues are empty, as
 // until says: pawl.WaitDrained waits for ready and leased jobs,
-// pawl.WaitFinished also for delayed ones, thus for every retry. When ctx ends
-// first it stops and returns ctx's error.
+// pawl.WaitFinished also for delayed ones, thus for every retry. Parked jobs stay.
+// When ctx ends first it stops and returns ctx's error; while every slot is taken
+// by a handler that ignores its timeout, nothing else ends it.
 func (w *Worker) Drain(ctx context.Context, until pawl.Wait) error {
 	if until != pawl.WaitDrained && until != pawl.WaitFinished {
 		return &pawl.InvalidError{Field: "until", Reason: "it is neither pawl.WaitDrained nor pawl.WaitFinished"}
@@ -184,15 +199,15 @@ func (w *Worker) start(ctx context.Context) (*session, error) {
 	if err := errors.Join(w.errs...); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	_, err := w.queue.Unpark(ctx, w.kinds()...)
-	switch {
-	case err == nil:
-		return newSession(ctx, w), nil
-	case errors.Is(err, pawl.ErrNotAccepted) && ctx.Err() != nil:
-		return nil, ctx.Err()
-	default:
+	if len(w.handlers) == 0 {
+		return nil, fmt.Errorf("start worker: %w", &pawl.InvalidError{
+			Field: "worker", Reason: "it has no handler and would park every job; register one with worker.Handle"})
+	}
+	w.started.Store(true)
+	if _, err := w.queue.Unpark(ctx, w.kinds()...); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
+	return newSession(ctx, w), nil
 }
 
 // ProcessOnce runs one job, if one is ready, and settles it before it returns.

@@ -67,7 +67,7 @@ func (a *app) failure(err error) *failure {
 	switch {
 	case errors.Is(err, bolt.ErrLocked):
 		f.code = exitLocked
-		f.text = fmt.Sprintf("%s is locked by another process%s", a.flags.db, holder(err))
+		f.text = fmt.Sprintf("%s is locked%s", a.flags.db, holder(err))
 		f.next = "Stop the app, or read a copy made while it was stopped."
 	case errors.Is(err, fs.ErrNotExist):
 		f.text = fmt.Sprintf("%s: no such file", a.flags.db)

@@ -1,0 +1,60 @@
+package memory
+
+import "time"
+
+// stillSleep is how long the alarm waits at least when the wall clock stood still
+// since it was set: one that a test has stopped would have it ring without end.
+const stillSleep = 10 * time.Millisecond
+
+// longestSleep is how long the alarm waits at most while jobs wait for a time of
+// day: a clock that was set meanwhile is noticed after it.
+const longestSleep = time.Minute
+
+// setAlarm has the queue catch up when the next job is due or the next lease
+// expires.
+func (q *Queue) setAlarm() {
+	q.unsetAlarm()
+	if wait, ok := q.untilNext(); ok {
+		q.ringing.Add(1)
+		q.alarm = time.AfterFunc(wait, q.ring)
+	}
+}
+
+// unsetAlarm calls the alarm off. One that rings already goes on.
+func (q *Queue) unsetAlarm() {
+	if q.alarm != nil && q.alarm.Stop() {
+		q.ringing.Done()
+	}
+	q.alarm = nil
+}
+
+func (q *Queue) ring() {
+	defer q.ringing.Done()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	before := q.now
+	q.begin()
+	q.still = !q.now.After(before)
+	q.catchUp()
+	q.still = false
+}
+
+// untilNext is how long it is until something falls due; ok is false when nothing
+// will.
+func (q *Queue) untilNext() (wait time.Duration, ok bool) {
+	if len(q.delayed.jobs) > 0 {
+		wait, ok = min(q.delayed.jobs[0].NotBefore.Sub(q.now), longestSleep), true
+		if q.still {
+			wait = max(wait, stillSleep)
+		}
+	}
+	if len(q.leased.jobs) > 0 {
+		if d := time.Until(q.leased.jobs[0].expires); !ok || d < wait {
+			wait, ok = d, true
+		}
+	}
+	return wait, ok
+}

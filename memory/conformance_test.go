@@ -1,0 +1,34 @@
+package memory_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/memory"
+	"github.com/gopawl/pawl/queuetest"
+)
+
+var _ dlq.Store = (*memory.Queue)(nil)
+
+func TestConformance(t *testing.T) {
+	open := func(_ testing.TB, _ string, s queuetest.Settings) pawl.Queue {
+		return memory.New(&memory.Options{
+			Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, memory.NoMaxCrashes), Now: s.Now,
+			Logger: hclog.NewNullLogger(),
+		})
+	}
+	queuetest.Run(t, open, &queuetest.Config{Walks: 20, Counts: counts})
+}
+
+func counts(ctx context.Context, q pawl.Queue) (map[string]queuetest.Counts, error) {
+	stats, err := q.(*memory.Queue).Stats(ctx)
+	all := make(map[string]queuetest.Counts)
+	for _, row := range stats.Queues {
+		all[row.Name] = queuetest.Counts(row.Counts)
+	}
+	return all, err
+}

@@ -1,0 +1,152 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// fetch is a call of Fetch that waits for its answer.
+type fetch struct {
+	pawl.Request
+	leases []*pawl.Lease
+	err    error
+	done   chan struct{} // closed when the call is answered
+}
+
+func (f *fetch) answer(err error) {
+	f.err = err
+	close(f.done)
+}
+
+// Fetch implements [pawl.Queue].
+func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	if r.Max < 1 {
+		return nil, &pawl.InvalidError{Field: "Max", Reason: fmt.Sprintf("%d jobs were asked for, it must be 1 or more", r.Max)}
+	}
+	if len(r.Queues) == 0 {
+		r.Queues = []string{pawl.DefaultQueue}
+	}
+	for _, name := range r.Queues {
+		if err := pawl.ValidQueue(name); err != nil {
+			return nil, err
+		}
+	}
+	f := &fetch{Request: r, done: make(chan struct{})}
+	err := q.do(ctx, func() error { // which serves it, if it can be served now
+		q.waiting = append(q.waiting, f)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		if q.withdraw(f) {
+			return nil, notAccepted(ctx)
+		}
+	}
+	return f.leases, f.err
+}
+
+// withdraw takes a fetch back unless it was answered.
+func (q *Queue) withdraw(f *fetch) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, f)
+	if i < 0 {
+		return false
+	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	return true
+}
+
+// serve answers the fetches that wait, in their order, as far as there are jobs for
+// them or they give up.
+func (q *Queue) serve() {
+	q.waiting = slices.DeleteFunc(q.waiting, func(f *fetch) bool {
+		lines := q.named(f.Queues)
+		for idle := f.Idle; len(f.leases) < f.Max; {
+			j := q.next(lines, idle > 0)
+			if j == nil {
+				break
+			}
+			if j.Crashes > 0 {
+				idle--
+			}
+			f.leases = append(f.leases, q.grant(j))
+		}
+		switch {
+		case len(f.leases) > 0:
+			f.answer(nil)
+		case f.givesUp(lines):
+			f.answer(pawl.ErrEmpty)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// named are the queues of these names that ever had a job.
+func (q *Queue) named(names []string) (lines []*line) {
+	for _, name := range names {
+		if l := q.find(name); l != nil {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// next is the job to lease next: the first of the queue whose last turn was longest
+// ago, of those that have one. Idle says whether a slot is free for it, in which it
+// starts at once. Without one a job that crashed is passed over; and one that crashed
+// twice or more is passed over while another of that sort is leased.
+func (q *Queue) next(lines []*line, idle bool) *job {
+	repeater := slices.ContainsFunc(q.leased.jobs, func(j *job) bool { return j.Crashes >= 2 })
+	may := func(j *job) bool {
+		return j.Crashes == 0 || idle && (j.Crashes == 1 || !repeater)
+	}
+	var first *job
+	var from *line
+	for _, l := range lines {
+		if i := slices.IndexFunc(l.ready.jobs, may); i >= 0 && (from == nil || l.turn < from.turn) {
+			first, from = l.ready.jobs[i], l
+		}
+	}
+	if from != nil {
+		q.turns++
+		from.turn = q.turns
+	}
+	return first
+}
+
+// grant leases a ready job. Its state and its history are no part of a lease.
+func (q *Queue) grant(j *job) *pawl.Lease {
+	q.take(j)
+	q.tokens++
+	j.token = q.tokens
+	q.lease(j)
+	j.LeasedSince = q.now
+	e := j.copy()
+	e.State, e.LeasedSince, e.History = "", time.Time{}, nil
+	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires}
+}
+
+// givesUp reports whether a fetch for which there is no job does not want to wait
+// for what the queues still hold.
+func (f *fetch) givesUp(lines []*line) bool {
+	switch f.Wait {
+	case pawl.WaitForJob:
+		return false
+	case pawl.WaitNot:
+		return true
+	}
+	return !slices.ContainsFunc(lines, func(l *line) bool {
+		return l.counts.Ready > 0 || l.counts.Leased > 0 || f.Wait == pawl.WaitFinished && l.counts.Delayed > 0
+	})
+}

@@ -1,0 +1,170 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Stats is a queue at one moment.
+type Stats struct {
+	Queues []QueueStats // in the order of their first job
+}
+
+// QueueStats is one of its named queues at one moment.
+type QueueStats struct {
+	Name string
+	Counts
+	Oldest time.Time // since when its longest waiting ready job is ready; zero without one
+}
+
+// Counts is how many jobs of a queue are in each state.
+type Counts struct {
+	Ready, Delayed, Parked, Leased, Dead int
+}
+
+// of is the count of one state.
+func (c *Counts) of(state pawl.State) *int {
+	switch state {
+	case pawl.Ready:
+		return &c.Ready
+	case pawl.Delayed:
+		return &c.Delayed
+	case pawl.Parked:
+		return &c.Parked
+	case pawl.Leased:
+		return &c.Leased
+	case pawl.Dead:
+		return &c.Dead
+	}
+	panic(fmt.Sprintf("memory: a job is in the state %q", state))
+}
+
+// Add adds the counts of another queue.
+func (c *Counts) Add(other Counts) {
+	c.Ready += other.Ready
+	c.Delayed += other.Delayed
+	c.Parked += other.Parked
+	c.Leased += other.Leased
+	c.Dead += other.Dead
+}
+
+// look runs fn on the queue as it is now: what is due has happened, whether the
+// alarm rang already or not.
+func (q *Queue) look(ctx context.Context, fn func() error) error {
+	switch {
+	case q.err != nil:
+		return q.err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return pawl.ErrClosed
+	}
+	q.begin()
+	q.catchUp()
+	return fn()
+}
+
+// Stats counts the jobs of each queue in each state.
+func (q *Queue) Stats(ctx context.Context) (stats Stats, err error) {
+	err = q.look(ctx, func() error {
+		for _, l := range q.lines {
+			stats.Queues = append(stats.Queues, QueueStats{Name: l.name, Counts: l.counts, Oldest: l.oldest()})
+		}
+		return nil
+	})
+	return stats, err
+}
+
+func (l *line) oldest() (oldest time.Time) {
+	for _, j := range l.ready.jobs {
+		if oldest.IsZero() || j.NotBefore.Before(oldest) {
+			oldest = j.NotBefore
+		}
+	}
+	return oldest
+}
+
+// Job reads one job with its state, payload and history. [pawl.ErrNotFound] says
+// that it is not in the queue: it was never there, or is done.
+func (q *Queue) Job(ctx context.Context, id pawl.ID) (found *pawl.Envelope, err error) {
+	err = q.look(ctx, func() error {
+		j, ok := q.jobs[id]
+		if !ok {
+			return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+		}
+		found = j.copy()
+		return nil
+	})
+	return found, err
+}
+
+// Jobs iterates over the jobs that f chooses, with state, payload and history, as
+// they are when the iteration begins. With a state in the filter they come in the
+// order of that state (ready ones queue by queue as they would be fetched, dead ones
+// as they died), otherwise in the order in which they were made.
+//
+// An error comes with nil and is the end.
+func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
+	return func(yield func(*pawl.Envelope, error) bool) {
+		chosen, err := q.choose(ctx, f)
+		for _, e := range chosen {
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("list jobs: %w", err))
+		}
+	}
+}
+
+func (q *Queue) choose(ctx context.Context, f pawl.Filter) (chosen []*pawl.Envelope, err error) {
+	err = q.look(ctx, func() error {
+		jobs, err := q.in(f.State)
+		for _, j := range jobs {
+			if (f.Queue == "" || f.Queue == j.Queue) && (f.Kind == "" || f.Kind == j.Kind) {
+				chosen = append(chosen, j.copy())
+			}
+		}
+		return err
+	})
+	return chosen, err
+}
+
+// in are the jobs of a state in its order, or all jobs by their IDs.
+func (q *Queue) in(state pawl.State) (jobs []*job, err error) {
+	switch state {
+	case "":
+		return slices.SortedFunc(maps.Values(q.jobs), func(a, b *job) int { return bytes.Compare(a.ID[:], b.ID[:]) }), nil
+	case pawl.Ready:
+		for _, l := range q.lines {
+			jobs = append(jobs, l.ready.jobs...)
+		}
+		return jobs, nil
+	case pawl.Dead:
+		for _, l := range q.lines {
+			jobs = append(jobs, l.dead.jobs...)
+		}
+		return jobs, nil
+	case pawl.Delayed:
+		return q.delayed.jobs, nil
+	case pawl.Parked:
+		return q.parked.jobs, nil
+	case pawl.Leased:
+		return q.leased.jobs, nil
+	}
+	return nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of ready, delayed, parked, leased, dead", state)}
+}

@@ -1,0 +1,82 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// job is one job in the queue. Its State names the list that it is in.
+type job struct {
+	pawl.Envelope
+	line    *line     // the queue that it is on
+	token   uint64    // of its lease, while it is leased
+	expires time.Time // when that lease ends, on monotonic time
+}
+
+// clone copies an envelope and all that it leads to.
+func clone(e pawl.Envelope) pawl.Envelope {
+	e.Payload = bytes.Clone(e.Payload)
+	e.Headers = maps.Clone(e.Headers)
+	e.History = slices.Clone(e.History)
+	if e.Policy != nil {
+		policy := *e.Policy
+		e.Policy = &policy
+	}
+	if e.Death != nil {
+		death := *e.Death
+		e.Death = &death
+	}
+	return e
+}
+
+// copy is all that there is to say about a job, for a caller to keep.
+func (j *job) copy() *pawl.Envelope {
+	e := clone(j.Envelope)
+	return &e
+}
+
+// list is jobs in an order. What the order looks at must not change while a job is
+// in the list.
+type list struct {
+	compare func(a, b *job) int
+	jobs    []*job
+}
+
+func (l *list) add(j *job) {
+	i, _ := slices.BinarySearchFunc(l.jobs, j, l.compare)
+	l.jobs = slices.Insert(l.jobs, i, j)
+}
+
+func (l *list) remove(j *job) {
+	i, _ := slices.BinarySearchFunc(l.jobs, j, l.compare)
+	l.jobs = slices.Delete(l.jobs, i, i+1)
+}
+
+// The orders of the lists. All end with the sequence, which no two jobs share.
+
+// byRank is the order in which ready jobs are fetched. NotBefore is the time since
+// when a ready job is ready.
+func byRank(a, b *job) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Seq, b.Seq))
+}
+
+func byDue(a, b *job) int {
+	return cmp.Or(a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Seq, b.Seq))
+}
+
+func byKind(a, b *job) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Seq, b.Seq))
+}
+
+func byExpiry(a, b *job) int {
+	return cmp.Or(a.expires.Compare(b.expires), cmp.Compare(a.Seq, b.Seq))
+}
+
+func byDeath(a, b *job) int {
+	return cmp.Or(a.Death.At.Compare(b.Death.At), cmp.Compare(a.Seq, b.Seq))
+}

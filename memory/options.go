@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+)
+
+// Options are the settings of a queue. A nil *Options, and every zero field, means
+// the default.
+type Options struct {
+	// Lease is how long a lease lasts unless it is extended. The default is 30 s,
+	// the least 1 s.
+	Lease time.Duration
+
+	// MaxCrashes is how many leases in a row may end in an expiry before the job
+	// goes to the dead letters as poison. The default is 5; NoMaxCrashes turns it
+	// off.
+	MaxCrashes int
+
+	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
+	// most 64 MiB.
+	MaxPayload int
+
+	// Logger gets one error-level line for each job that dies. It must not call the
+	// queue. The default is hclog.Default().
+	Logger hclog.Logger
+
+	// Now is the wall clock, by which delayed jobs become due. The default is
+	// time.Now. Leases do not use it: they expire on monotonic time. A clock that is
+	// set is noticed by the next call, and within a minute without one. It must not
+	// call the queue.
+	Now func() time.Time
+}
+
+// NoMaxCrashes as Options.MaxCrashes lets a job crash for ever.
+const NoMaxCrashes = -1
+
+// withDefaults fills in a copy and checks it.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	setDefault(&c.Lease, 30*time.Second)
+	setDefault(&c.MaxCrashes, 5)
+	setDefault(&c.MaxPayload, pawl.DefaultMaxPayload)
+	if c.Logger == nil {
+		c.Logger = hclog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	switch {
+	case c.Lease < time.Second:
+		return c, &pawl.InvalidError{Field: "Lease", Reason: fmt.Sprintf("%v is less than 1s", c.Lease)}
+	case c.MaxCrashes < NoMaxCrashes:
+		return c, &pawl.InvalidError{Field: "MaxCrashes", Reason: fmt.Sprintf("%d is negative", c.MaxCrashes)}
+	case c.MaxPayload < 0 || c.MaxPayload > pawl.MaxBatchBytes:
+		return c, &pawl.InvalidError{Field: "MaxPayload", Reason: fmt.Sprintf("%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)}
+	}
+	return c, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,130 @@
+package queuetest
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// newBatch is n jobs of kind "k".
+func newBatch(n int) []*pawl.Envelope {
+	batch := make([]*pawl.Envelope, n)
+	for i := range batch {
+		batch[i] = &pawl.Envelope{Kind: "k"}
+	}
+	return batch
+}
+
+// held brings a job into a state and returns its ID.
+func (f *fixture) held(state pawl.State, change ...func(*pawl.Envelope)) pawl.ID {
+	f.Helper()
+	if state == pawl.Delayed {
+		return f.add(append(change, after(time.Hour))...).ID
+	}
+	e := f.add(change...)
+	if state == pawl.Ready {
+		return e.ID
+	}
+	switch l := f.lease(e.Queue); state {
+	case pawl.Parked:
+		f.park(l)
+	case pawl.Dead:
+		f.abandon(l)
+	}
+	return e.ID
+}
+
+var states = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased, pawl.Dead}
+
+// spoiled refuses a batch because of one job in the middle of it.
+func spoiled(name string, want error, spoil func(*fixture, *pawl.Envelope)) test {
+	return test{
+		name: "all or nothing, " + name,
+		rule: "A batch is stored whole or not at all, and one that is refused leaves its envelopes as they were.",
+		run: func(f *fixture) {
+			batch := newBatch(5)
+			batch[0].ID = pawl.NewID(time.Now())
+			spoil(f, batch[3])
+			unchanged := f.unchanged()
+			var copies []pawl.Envelope
+			for _, e := range batch {
+				copies = append(copies, *e)
+			}
+			f.is(f.q.Enqueue(f.Context(), batch...), want, "enqueue")
+			unchanged("after the refusal")
+			for i, e := range batch {
+				f.same(e, &copies[i], "an envelope of the batch")
+			}
+		},
+	}
+}
+
+func batchTests() []test {
+	tests := []test{
+		spoiled("an invalid job", pawl.ErrInvalid, func(_ *fixture, e *pawl.Envelope) { e.MaxRetries = -1 }),
+		spoiled("a large payload", pawl.ErrPayloadTooLarge, func(_ *fixture, e *pawl.Envelope) {
+			e.Payload = make([]byte, pawl.DefaultMaxPayload+1)
+		}),
+	}
+	for _, state := range states {
+		tests = append(tests, spoiled("an ID that is "+string(state), pawl.ErrConflict, func(f *fixture, e *pawl.Envelope) {
+			e.ID = f.held(state)
+		}))
+	}
+	return append(tests, []test{{
+		name: "an ID twice in one batch",
+		rule: "A queue never holds two jobs of one ID: the batch conflicts with itself.",
+		run: func(f *fixture) {
+			batch := newBatch(3)
+			batch[0].ID = pawl.NewID(time.Now())
+			batch[2].ID = batch[0].ID
+			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
+		},
+	}, {
+		name: "an ID is free again once its job is gone",
+		rule: "A conflict is one with a job that the queue holds.",
+		run: func(f *fixture) {
+			id := f.add().ID
+			f.ack(f.lease())
+			f.add(func(e *pawl.Envelope) { e.ID = id })
+			equal(f, f.lease().ID, id, "job")
+		},
+	}, {
+		name: "the most jobs",
+		rule: "A batch has at most 10 000 jobs, else ErrBatchTooLarge.",
+		run: func(f *fixture) {
+			batch := newBatch(pawl.MaxBatchJobs + 1)
+			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrBatchTooLarge, "one job too many")
+			equal(f, len(f.fetch(1)), 0, "jobs stored")
+			f.ok(f.q.Enqueue(f.Context(), batch[:pawl.MaxBatchJobs]...), "the most jobs")
+			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Ready})), idsOf(batch[:pawl.MaxBatchJobs]), "jobs stored")
+		},
+	}, {
+		name: "the most bytes",
+		rule: "The payloads of a batch have at most 64 MiB, else ErrBatchTooLarge.",
+		run: func(f *fixture) {
+			const jobs = pawl.MaxBatchBytes / pawl.DefaultMaxPayload
+			batch := newBatch(jobs + 1)
+			payload := make([]byte, pawl.DefaultMaxPayload)
+			for _, e := range batch[:jobs] {
+				e.Payload = payload
+			}
+			batch[jobs].Payload = payload[:1]
+			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrBatchTooLarge, "a byte too much")
+			equal(f, len(f.fetch(1)), 0, "jobs stored")
+			batch[jobs].Payload = nil
+			f.ok(f.q.Enqueue(f.Context(), batch...), "the most bytes")
+			equal(f, len(f.fetch(jobs+1)), jobs+1, "jobs stored")
+		},
+	}, {
+		name: "an envelope twice in one batch",
+		rule: "An envelope is completed in place, so it stands for one job: twice in one batch it conflicts with itself.",
+		run: func(f *fixture) {
+			e := &pawl.Envelope{Kind: "k"}
+			f.is(f.q.Enqueue(f.Context(), e, &pawl.Envelope{Kind: "k"}, e), pawl.ErrConflict, "enqueue")
+			equal(f, e.ID.IsZero(), true, "the ID is zero")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
+		},
+	}}...)
+}

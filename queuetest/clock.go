@@ -1,0 +1,87 @@
+package queuetest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// clock is a wall clock that a case sets. Between two steps it goes on.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())).Round(0) }
+
+func (c *clock) step(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// stepped sets the clock while a job of each fate is leased.
+func stepped(step time.Duration) test {
+	return test{
+		name: "a step by " + step.String(),
+		rule: "Leases expire on monotonic time: a clock step reaps nothing, and what becomes ready is ready by its new time.",
+		run: func(f *fixture) {
+			var c clock
+			f.fresh(Settings{Now: c.now})
+			for _, v := range verbs {
+				f.add(of(v.name))
+			}
+			f.add(of("crash"))
+			leases := f.leases(len(verbs) + 1)
+			crash := leases[len(verbs)]
+			waiting := f.add().ID
+			c.step(step)
+			f.pass(crash.Length - 1)
+			equal(f, f.reap(), 0, "leases reaped")
+			for i, v := range verbs {
+				f.end(v, leases[i])
+				if e := f.job(leases[i].ID); v.next != "" {
+					equal(f, e.State, v.next, "state after "+v.name)
+				}
+			}
+			fresh := f.add().ID
+			f.pass(1)
+			equal(f, f.must(crash.ID).State, pawl.Ready, "state of the job that crashed")
+			equal(f, f.must(crash.ID).Crashes, 1, "crashes")
+			equal(f, f.must(waiting).State, pawl.Ready, "state of a job that was ready before the step")
+			equal(f, f.must(fresh).State, pawl.Ready, "state of a new job")
+			f.pass(snoozed)
+			equal(f, f.unpark("park"), 1, "jobs unparked")
+			equal(f, len(f.fetch(99)), 7, "jobs: nack, release, snooze, park, crash and the two that never ran")
+		},
+	}
+}
+
+func clockTests() (tests []test) {
+	const day, century = 24 * time.Hour, 100 * 365 * 24 * time.Hour
+	for _, step := range []time.Duration{time.Second, day, century, -time.Second, -day, -century} {
+		tests = append(tests, stepped(step))
+	}
+	return append(tests, test{
+		name: "set back",
+		rule: "A delayed job comes at its time by the wall clock, however that was set.",
+		run: func(f *fixture) {
+			var c clock
+			f.fresh(Settings{Now: c.now})
+			f.add(after(10 * time.Minute))
+			due := c.now().Add(10 * time.Minute)
+			c.step(-time.Hour)
+			f.pass(70*time.Minute - 1)
+			equal(f, len(f.fetch(1)), 0, "jobs before the time")
+			_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+			f.waits(call, "before the time")
+			f.await(call)
+			f.sameTime(c.now(), due, "the wall clock at the fetch")
+		},
+	}, test{
+		name: "set forward",
+		rule: "A job whose time the wall clock shows is found by the next fetch, and since when it is ready does not move.",
+		run: func(f *fixture) {
+			var c clock
+			f.fresh(Settings{Now: c.now})
+			f.add(of("b"), after(24*time.Hour))
+			f.add(of("a"), after(time.Hour))
+			c.step(25 * time.Hour)
+			equal(f, kinds(f.fetch(9)), "ab", "order")
+		},
+	})
+}

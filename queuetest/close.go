@@ -1,0 +1,142 @@
+package queuetest
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// closed closes the queue and returns it, for calls that come too late. Without a
+// Close the case ends.
+func (f *fixture) closed() pawl.Queue {
+	f.Helper()
+	f.needClose()
+	q := f.q
+	f.close()
+	return q
+}
+
+func (f *fixture) needClose() {
+	f.Helper()
+	if _, ok := f.q.(io.Closer); !ok {
+		f.Skip("the queue is no io.Closer")
+	}
+}
+
+var closeTests = []test{{
+	name: "while fetches wait",
+	rule: "Close answers every fetch that waits by ErrClosed.",
+	run: func(f *fixture) {
+		f.needClose()
+		for range 3 {
+			_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+			defer f.ends(call, pawl.ErrClosed, "a fetch that waits")
+		}
+		f.close()
+	},
+}, {
+	name: "before a call",
+	rule: "After Close every method returns ErrClosed.",
+	run: func(f *fixture) {
+		l := f.crowded()
+		q := f.closed()
+		for _, c := range calls() {
+			f.is(c.do(f.Context(), q, l), pawl.ErrClosed, c.name)
+		}
+		if i, ok := q.(Inspector); ok {
+			_, err := i.Job(f.Context(), l.ID)
+			f.is(err, pawl.ErrClosed, "Job")
+			seen := 0
+			for e, err := range i.Jobs(f.Context(), pawl.Filter{}) {
+				equal(f, e, nil, "envelope")
+				f.is(err, pawl.ErrClosed, "Jobs")
+				seen++
+			}
+			equal(f, seen, 1, "steps of the list")
+		}
+		if r, ok := q.(Retrier); ok {
+			f.is(r.Retry(f.Context(), l.ID, false), pawl.ErrClosed, "Retry")
+		}
+	},
+}, {
+	name: "with work ahead",
+	rule: "Close waits for no job, and nothing of a queue runs after it, whatever was to come: the bubble ends.",
+	run: func(f *fixture) {
+		f.crowded()
+		start := time.Now()
+		f.closed()
+		equal(f, time.Since(start), 0, "the time that Close took")
+	},
+}, {
+	name: "amid calls",
+	rule: "A call that Close meets is answered: carried out, or refused by ErrClosed. What was accepted is stored.",
+	run: func(f *fixture) {
+		f.needRestart()
+		const callers = 20
+		batch := newBatch(callers)
+		answers := make([]error, callers)
+		done := make(chan int, callers)
+		for i, e := range batch {
+			e.ID = pawl.NewID(time.Now())
+			go func() {
+				answers[i] = f.q.Enqueue(f.Context(), e)
+				done <- i
+			}()
+		}
+		q := f.q
+		for range callers / 2 {
+			<-done
+		}
+		f.ok(q.(io.Closer).Close(), "close")
+		for range callers / 2 {
+			<-done
+		}
+		f.reopen()
+		for i, e := range batch {
+			if answers[i] != nil {
+				f.is(answers[i], pawl.ErrClosed, "enqueue")
+			}
+			equal(f, f.job(e.ID) != nil, answers[i] == nil, "the job is stored")
+		}
+	},
+}, {
+	name: "amid fetches",
+	rule: "A fetch that Close meets gives its leases or an error; what it did not give was not leased.",
+	run: func(f *fixture) {
+		f.needRestart()
+		batch := newBatch(40)
+		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+		given := make(chan pawl.ID, len(batch))
+		q := f.q
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for {
+					leases, err := q.Fetch(f.Context(), pawl.Request{Max: 1})
+					if err != nil {
+						if !errors.Is(err, pawl.ErrClosed) {
+							f.Errorf("fetch: %v", err)
+						}
+						return
+					}
+					given <- leases[0].ID
+				}
+			})
+		}
+		first := <-given
+		f.ok(q.(io.Closer).Close(), "close")
+		wg.Wait()
+		close(given)
+		crashes := map[pawl.ID]int{first: 1}
+		for id := range given {
+			crashes[id]++
+		}
+		f.reopen()
+		for _, e := range batch {
+			equal(f, f.must(e.ID).Crashes, crashes[e.ID], "leases found at open")
+		}
+	},
+}}

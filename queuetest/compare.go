@@ -1,0 +1,171 @@
+package queuetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// ok requires that there is no error.
+func (f *fixture) ok(err error, doing string) {
+	f.Helper()
+	if err != nil {
+		f.Fatalf("%s: %v", doing, err)
+	}
+}
+
+// is requires an error that matches want; nil matches nil.
+func (f *fixture) is(err, want error, doing string) {
+	f.Helper()
+	if !errors.Is(err, want) {
+		f.Fatalf("%s: error %v, want %v", doing, err, want)
+	}
+}
+
+// equal requires that two values are equal.
+func equal[T comparable](f *fixture, got, want T, what string) {
+	f.Helper()
+	if got != want {
+		f.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// sameTime requires that two times are the same instant.
+func (f *fixture) sameTime(got, want time.Time, what string) {
+	f.Helper()
+	if !got.Equal(want) {
+		f.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// sameJobs requires the same jobs in the same order.
+func (f *fixture) sameJobs(got, want []pawl.ID, what string) {
+	f.Helper()
+	if !slices.Equal(got, want) {
+		f.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// same requires that two envelopes tell the same about a job.
+func (f *fixture) same(got, want *pawl.Envelope, what string) {
+	f.Helper()
+	if d := difference(got, want); d != "" {
+		f.Fatalf("%s: %s", what, d)
+	}
+}
+
+// difference names the fields in which two envelopes differ; none is "". Times are
+// compared as instants, and an empty payload is none.
+func difference(got, want *pawl.Envelope) (found string) {
+	if got == nil || want == nil {
+		if got == want {
+			return ""
+		}
+		return fmt.Sprintf("got %v, want %v", got, want)
+	}
+	differ := func(equal bool, field string, got, want any) {
+		if !equal {
+			found += fmt.Sprintf("%s is %v, want %v; ", field, got, want)
+		}
+	}
+	instant := func(field string, got, want time.Time) { differ(got.Equal(want), field, got, want) }
+
+	differ(got.ID == want.ID, "ID", got.ID, want.ID)
+	differ(got.Origin == want.Origin, "Origin", got.Origin, want.Origin)
+	differ(got.Kind == want.Kind, "Kind", got.Kind, want.Kind)
+	differ(bytes.Equal(got.Payload, want.Payload), "Payload", brief(got.Payload), brief(want.Payload))
+	instant("Created", got.Created, want.Created)
+	differ(maps.Equal(got.Headers, want.Headers), "Headers", got.Headers, want.Headers)
+	differ(got.Queue == want.Queue, "Queue", got.Queue, want.Queue)
+	differ(got.Seq == want.Seq, "Seq", got.Seq, want.Seq)
+	differ(got.Priority == want.Priority, "Priority", got.Priority, want.Priority)
+	instant("NotBefore", got.NotBefore, want.NotBefore)
+	differ(got.Timeout == want.Timeout, "Timeout", got.Timeout, want.Timeout)
+	differ(got.MaxRetries == want.MaxRetries, "MaxRetries", got.MaxRetries, want.MaxRetries)
+	differ(policyText(got) == policyText(want), "Policy", policyText(got), policyText(want))
+	differ(got.Attempts == want.Attempts, "Attempts", got.Attempts, want.Attempts)
+	differ(got.Crashes == want.Crashes, "Crashes", got.Crashes, want.Crashes)
+	differ(got.Failures == want.Failures, "Failures", got.Failures, want.Failures)
+	differ(deathText(got) == deathText(want), "Death", deathText(got), deathText(want))
+	differ(got.State == want.State, "State", got.State, want.State)
+	instant("LeasedSince", got.LeasedSince, want.LeasedSince)
+	differ(slices.EqualFunc(got.History, want.History, sameFailure), "History", got.History, want.History)
+	differ(got.Delay == want.Delay, "Delay", got.Delay, want.Delay)
+	return found
+}
+
+// copied is an envelope that shares nothing with the one given.
+func copied(e *pawl.Envelope) *pawl.Envelope {
+	c := *e
+	c.Payload, c.Headers, c.History = bytes.Clone(e.Payload), maps.Clone(e.Headers), slices.Clone(e.History)
+	if e.Policy != nil {
+		policy := *e.Policy
+		c.Policy = &policy
+	}
+	if e.Death != nil {
+		death := *e.Death
+		c.Death = &death
+	}
+	return &c
+}
+
+func brief(b []byte) string { return fmt.Sprintf("%d bytes %.16q", len(b), b) }
+
+func policyText(e *pawl.Envelope) string {
+	if e.Policy == nil {
+		return "that of its kind"
+	}
+	return e.Policy.String()
+}
+
+func deathText(e *pawl.Envelope) string {
+	if e.Death == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s at %v", e.Death.Reason, e.Death.At.UTC())
+}
+
+func sameFailure(a, b pawl.Failure) bool {
+	return a.Attempt == b.Attempt && a.At.Equal(b.At) && a.Error == b.Error
+}
+
+// kinds are the kinds of leases, in their order, as one text.
+func kinds(leases []*pawl.Lease) (text string) {
+	for _, l := range leases {
+		text += l.Kind
+	}
+	return text
+}
+
+func kindsOf(jobs []*pawl.Envelope) (text string) {
+	for _, e := range jobs {
+		text += e.Kind
+	}
+	return text
+}
+
+func idsOf(jobs []*pawl.Envelope) (ids []pawl.ID) {
+	for _, e := range jobs {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// unchanged returns a check that nothing in the queue has changed since.
+func (f *fixture) unchanged() func(what string) {
+	f.Helper()
+	before := f.list(pawl.Filter{})
+	return func(what string) {
+		f.Helper()
+		now := f.list(pawl.Filter{})
+		f.sameJobs(idsOf(now), idsOf(before), what+", the jobs")
+		for i, e := range now {
+			f.same(e, before[i], what+", job "+e.ID.String())
+		}
+	}
+}

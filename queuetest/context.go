@@ -1,0 +1,166 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// call is a method of a queue, with a lease for it to settle.
+type call struct {
+	name string
+	do   func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error
+}
+
+// calls are the methods of a queue, the verbs among them.
+func calls() []call {
+	list := []call{
+		{"enqueue", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
+			return q.Enqueue(ctx, &pawl.Envelope{Kind: "new"})
+		}},
+		{"fetch", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
+			_, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+			return err
+		}},
+		{"extend", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err }},
+		{"unpark", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
+			_, err := q.Unpark(ctx, "parked")
+			return err
+		}},
+		{"reap", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error { _, err := q.Reap(ctx); return err }},
+	}
+	for _, v := range verbs {
+		list = append(list, call{v.name, v.end})
+	}
+	return list
+}
+
+// crowded is a queue with a job in each state, and the lease of the leased one.
+func (f *fixture) crowded() *pawl.Lease {
+	f.Helper()
+	f.held(pawl.Parked, of("parked"))
+	f.held(pawl.Dead)
+	f.held(pawl.Delayed)
+	f.add()
+	l := f.lease()
+	f.held(pawl.Ready)
+	return l
+}
+
+func contextTests() (tests []test) {
+	for _, c := range calls() {
+		tests = append(tests, test{
+			name: "before " + c.name,
+			rule: "A call whose context has ended gives ErrNotAccepted, which wraps the context's error, and changes nothing.",
+			run: func(f *fixture) {
+				l := f.crowded()
+				unchanged := f.unchanged()
+				ctx, cancel := context.WithCancel(f.Context())
+				cancel()
+				err := c.do(ctx, f.q, l)
+				f.is(err, pawl.ErrNotAccepted, c.name)
+				f.is(err, context.Canceled, c.name)
+				unchanged("after the refusal")
+			},
+		})
+	}
+	for _, v := range verbs {
+		tests = append(tests, test{
+			name: "during " + v.name,
+			rule: "An operation whose context ends is carried out whole or not at all, and the answer tells which.",
+			run: func(f *fixture) {
+				for range 20 {
+					f.add()
+					l := f.lease()
+					err := f.interrupted(func(ctx context.Context) error { return v.end(ctx, f.q, l) })
+					lost := len(f.extend(l)) == 1
+					if errors.Is(err, pawl.ErrNotAccepted) {
+						equal(f, lost, false, "the lease is lost, although "+v.name+" was not accepted")
+						f.ack(l)
+						continue
+					}
+					f.ok(err, v.name)
+					equal(f, lost, true, "the lease is lost after "+v.name)
+					if v.next == pawl.Ready {
+						f.ack(f.lease())
+					}
+				}
+			},
+		})
+	}
+	return append(tests, test{
+		name: "during enqueue",
+		rule: "A batch whose context ends is stored whole or not at all, and the answer tells which.",
+		run: func(f *fixture) {
+			stored := 0
+			for range 50 {
+				err := f.interrupted(func(ctx context.Context) error { return f.q.Enqueue(ctx, newBatch(3)...) })
+				switch {
+				case err == nil:
+					stored += 3
+				default:
+					f.is(err, pawl.ErrNotAccepted, "enqueue")
+				}
+				equal(f, len(f.list(pawl.Filter{})), stored, "jobs stored")
+			}
+		},
+	}, test{
+		name: "during fetch",
+		rule: "A fetch that gives an error has leased nothing.",
+		run: func(f *fixture) {
+			for range 50 {
+				leases := new([]*pawl.Lease)
+				ctx, cancel := context.WithCancel(f.Context())
+				done := make(chan error, 1)
+				go func() {
+					var err error
+					*leases, err = f.q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+					done <- err
+				}()
+				go cancel()
+				f.add()
+				if err := <-done; err != nil {
+					f.is(err, pawl.ErrNotAccepted, "fetch")
+					equal(f, len(*leases), 0, "leases beside an error")
+					*leases = f.leases(1)
+				}
+				equal(f, len(*leases), 1, "leases")
+				f.ack((*leases)[0])
+			}
+		},
+	}, test{
+		name: "while a fetch waits",
+		rule: "A fetch waits no longer than its context, and takes no job afterwards.",
+		run: func(f *fixture) {
+			ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+			defer cancel()
+			start := time.Now()
+			_, err := f.q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1})
+			f.is(err, pawl.ErrNotAccepted, "fetch")
+			f.is(err, context.DeadlineExceeded, "fetch")
+			equal(f, time.Since(start), time.Minute, "it waited")
+			id := f.add().ID
+			equal(f, f.lease().ID, id, "job")
+		},
+	}, test{
+		name: "with a cause",
+		rule: "ErrNotAccepted tells why the context ended.",
+		run: func(f *fixture) {
+			ctx, cancel := context.WithCancelCause(f.Context())
+			cancel(errBoom)
+			err := f.q.Enqueue(ctx, newBatch(1)...)
+			f.is(err, context.Canceled, "the context's error")
+			f.is(err, errBoom, "its cause")
+		},
+	})
+}
+
+// interrupted runs fn with a context that ends at any moment.
+func (f *fixture) interrupted(fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(f.Context())
+	defer cancel()
+	go cancel()
+	return fn(ctx)
+}

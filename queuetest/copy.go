@@ -1,0 +1,112 @@
+package queuetest
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// scribble changes everything about an envelope, in place where that is possible.
+func scribble(e *pawl.Envelope) {
+	for i := range e.Payload {
+		e.Payload[i] ^= 0xff
+	}
+	for key := range e.Headers {
+		e.Headers[key] = "scribble"
+	}
+	e.Headers["scribble"] = ""
+	*e.Policy = pawl.Fixed(time.Hour)
+	for i := range e.History {
+		e.History[i].Error = "scribble"
+	}
+	if e.Death != nil {
+		e.Death.Reason = "scribble"
+	}
+	*e = pawl.Envelope{ID: e.ID, Kind: "scribble", Queue: "scribble", Attempts: 1000, Seq: 1000}
+}
+
+// rich is a job with everything that an envelope may lead to.
+func (f *fixture) rich() *pawl.Envelope {
+	f.Helper()
+	policy := pawl.Fixed(time.Second)
+	return f.add(func(e *pawl.Envelope) {
+		e.Headers, e.Policy = map[string]string{"h": "v"}, &policy
+		e.Payload = []byte("a payload of some length")
+	})
+}
+
+var copyTests = []test{{
+	name: "of what was enqueued",
+	rule: "What a caller changes in its envelope after Enqueue changes nothing in the queue.",
+	run: func(f *fixture) {
+		e := f.rich()
+		want := copied(f.must(e.ID))
+		scribble(e)
+		f.same(f.must(want.ID), want, "the job")
+		l := f.lease()
+		want.State, want.LeasedSince = "", time.Time{}
+		f.same(l.Envelope, want, "the lease")
+	},
+}, {
+	name: "of what was leased",
+	rule: "What a handler changes in its job changes nothing in the queue; the ID and the token are all that counts.",
+	run: func(f *fixture) {
+		f.rich()
+		l := f.lease()
+		want := copied(f.must(l.ID))
+		token := l.Token
+		scribble(l.Envelope)
+		l.Length, l.Expires = 0, time.Time{}
+		f.same(f.must(want.ID), want, "the job")
+		f.release(&pawl.Lease{Envelope: l.Envelope, Token: token})
+		want.State, want.LeasedSince = pawl.Ready, time.Time{}
+		f.same(f.must(want.ID), want, "the job after release")
+	},
+}, {
+	name: "of what was inspected",
+	rule: "What a reader changes in the jobs that it got changes nothing in the queue.",
+	run: func(f *fixture) {
+		id := f.rich().ID
+		f.nack(f.lease(), 0)
+		f.abandon(f.lease())
+		want := copied(f.must(id))
+		scribble(f.must(id))
+		f.same(f.must(id), want, "after a change of what Job gave")
+		for _, e := range f.list(pawl.Filter{State: pawl.Dead}) {
+			scribble(e)
+		}
+		f.same(f.must(id), want, "after a change of what Jobs gave")
+	},
+}, {
+	name: "each caller has its own",
+	rule: "Two leases of one job share nothing.",
+	run: func(f *fixture) {
+		f.rich()
+		old := f.lease()
+		want := copied(old.Envelope)
+		f.release(old)
+		l := f.lease()
+		scribble(old.Envelope)
+		f.same(l.Envelope, want, "the second lease")
+	},
+}, {
+	name: "the caller's memory",
+	rule: "The queue does not write to the memory of a payload that it was given.",
+	run: func(f *fixture) {
+		const size = 2048
+		buffer := make([]byte, 4*size)
+		for i := range buffer {
+			buffer[i] = byte(i % 251)
+		}
+		batch := newBatch(4)
+		for i, e := range batch {
+			e.Payload = buffer[i*size : (i+1)*size]
+		}
+		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+		for i := range buffer {
+			if buffer[i] != byte(i%251) {
+				f.Fatalf("byte %d of the caller's buffer was changed", i)
+			}
+		}
+	},
+}}

@@ -1,0 +1,89 @@
+package queuetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+func deadTests() (tests []test) {
+	for _, keep := range []bool{false, true} {
+		tests = append(tests, test{
+			name: fmt.Sprintf("retry, attempts kept: %v", keep),
+			rule: "Retry takes a dead letter to ready, since now; attempts begin again unless they are kept, and nothing else changes.",
+			run: func(f *fixture) {
+				id := f.add(priority(7)).ID
+				f.nack(f.lease(), 0)
+				f.abandon(f.lease())
+				want := f.must(id)
+				equal(f, want.Attempts, 2, "attempts")
+				f.pass(time.Hour)
+				f.retry(id, keep)
+				want.State, want.Death, want.NotBefore = pawl.Ready, nil, time.Now()
+				if !keep {
+					want.Attempts = 0
+				}
+				f.same(f.must(id), want, "the job")
+				l := f.lease()
+				equal(f, l.Attempts, want.Attempts, "attempts of the next run")
+			},
+		})
+	}
+	for _, state := range states[:len(states)-1] {
+		tests = append(tests, test{
+			name: "retry of a job that is " + string(state),
+			rule: "Retry is for dead letters: any other job gives ErrConflict and is not changed.",
+			run: func(f *fixture) {
+				id := f.held(state)
+				unchanged := f.unchanged()
+				f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrConflict, "retry")
+				unchanged("after the refusal")
+			},
+		})
+	}
+	return append(tests, test{
+		name: "retry of no job",
+		rule: "Retry of a job that the queue does not hold gives ErrNotFound.",
+		run: func(f *fixture) {
+			f.is(f.retrier().Retry(f.Context(), pawl.NewID(time.Now()), false), pawl.ErrNotFound, "a job that never was")
+			id := f.add().ID
+			f.ack(f.lease())
+			f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrNotFound, "a job that is done")
+		},
+	}, test{
+		name: "stays dead",
+		rule: "A dead letter stays until somebody retries it: no fetch, time or unpark brings it back.",
+		run: func(f *fixture) {
+			id := f.held(pawl.Dead)
+			f.pass(1000 * time.Hour)
+			f.unpark("k")
+			f.reap()
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			equal(f, f.must(id).State, pawl.Dead, "state")
+		},
+	}, test{
+		name: "dies again",
+		rule: "A retried dead letter may die again, for another reason.",
+		run: func(f *fixture) {
+			id := f.held(pawl.Dead)
+			f.retry(id, false)
+			f.pass(time.Second)
+			f.ok(f.q.Abandon(f.Context(), f.lease(), pawl.ReasonPermanent, errBoom), "abandon")
+			e := f.must(id)
+			equal(f, e.Death.Reason, pawl.ReasonPermanent, "reason")
+			f.sameTime(e.Death.At, time.Now(), "time of death")
+			equal(f, e.Attempts, 1, "attempts")
+			equal(f, e.Failures, 2, "failures")
+		},
+	}, test{
+		name: "retried on its queue",
+		rule: "A retried dead letter is on the queue on which it died.",
+		run: func(f *fixture) {
+			id := f.held(pawl.Dead, on("q"))
+			f.retry(id, false)
+			equal(f, len(f.fetch(9)), 0, "jobs on the default queue")
+			equal(f, f.lease("q").ID, id, "job")
+		},
+	})
+}

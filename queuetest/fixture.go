@@ -1,0 +1,269 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+var errBoom = errors.New("boom")
+
+// fixture is a queue under test, and what the cases do with it.
+type fixture struct {
+	*testing.T
+	config   *Config
+	open     Open
+	dir      string
+	settings Settings
+	q        pawl.Queue // nil while it is closed
+}
+
+// reopen opens the queue. Where one was before, it was closed.
+func (f *fixture) reopen() {
+	f.Helper()
+	f.q = f.open(f.T, f.dir, f.settings)
+	f.Cleanup(f.close)
+	synctest.Wait() // for what the queue does by itself at its start
+}
+
+func (f *fixture) close() {
+	f.Helper()
+	if closer, ok := f.q.(io.Closer); ok {
+		if err := closer.Close(); err != nil {
+			f.Errorf("close: %v", err)
+		}
+	}
+	f.q = nil
+}
+
+// restart closes the queue and opens it again. Without that ability the case ends.
+func (f *fixture) restart() {
+	f.Helper()
+	f.needRestart()
+	f.close()
+	f.reopen()
+}
+
+func (f *fixture) needRestart() {
+	f.Helper()
+	if _, ok := f.q.(io.Closer); !ok || !f.config.Restart {
+		f.Skip("the queue does not survive a restart")
+	}
+}
+
+// fresh replaces the queue by an empty one with other settings.
+func (f *fixture) fresh(s Settings) {
+	f.Helper()
+	f.close()
+	f.dir, f.settings = f.TempDir(), s
+	f.reopen()
+}
+
+func (f *fixture) inspector() Inspector {
+	f.Helper()
+	i, ok := f.q.(Inspector)
+	if !ok {
+		f.Skip("the queue is no Inspector")
+	}
+	return i
+}
+
+func (f *fixture) retrier() Retrier {
+	f.Helper()
+	r, ok := f.q.(Retrier)
+	if !ok {
+		f.Skip("the queue is no Retrier")
+	}
+	return r
+}
+
+// pass lets time go by, and then everything happen that is due.
+func (f *fixture) pass(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+	synctest.Wait()
+}
+
+// expire waits until every lease of now has ended and was taken back.
+func (f *fixture) expire(l *pawl.Lease) { f.pass(l.Length) }
+
+// add enqueues a job of kind "k", which change may change.
+func (f *fixture) add(change ...func(*pawl.Envelope)) *pawl.Envelope {
+	f.Helper()
+	e := &pawl.Envelope{Kind: "k", MaxRetries: 3, Payload: []byte("payload")}
+	for _, fn := range change {
+		fn(e)
+	}
+	f.ok(f.q.Enqueue(f.Context(), e), "enqueue")
+	return e
+}
+
+// addKinds enqueues a job of each kind, in this order.
+func (f *fixture) addKinds(kinds ...string) (ids []pawl.ID) {
+	f.Helper()
+	for _, kind := range kinds {
+		ids = append(ids, f.add(of(kind)).ID)
+	}
+	return ids
+}
+
+// Changes for add.
+
+func of(kind string) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.Kind = kind } }
+func on(queue string) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.Queue, e.Kind = queue, queue }
+}
+func after(delay time.Duration) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.Delay = delay }
+}
+func priority(p int8) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.Priority = p } }
+
+// fetch leases up to n jobs that may all start at once, and does not wait. It
+// returns none when there are none.
+func (f *fixture) fetch(n int, queues ...string) []*pawl.Lease {
+	f.Helper()
+	return f.request(pawl.Request{Queues: queues, Max: n, Idle: n})
+}
+
+// request is fetch with a request of any kind. One that would wait for ever does not
+// wait.
+func (f *fixture) request(r pawl.Request) []*pawl.Lease {
+	f.Helper()
+	if r.Wait == pawl.WaitForJob {
+		r.Wait = pawl.WaitNot
+	}
+	leases, err := f.q.Fetch(f.patient(), r)
+	switch {
+	case errors.Is(err, pawl.ErrEmpty):
+		if len(leases) > 0 {
+			f.Fatalf("fetch gave %d leases together with %v", len(leases), err)
+		}
+		return nil
+	case err != nil:
+		f.Fatalf("fetch: %v", err)
+	case len(leases) == 0 || len(leases) > r.Max:
+		f.Fatalf("a fetch of at most %d jobs gave %d, without an error", r.Max, len(leases))
+	}
+	return leases
+}
+
+// leases is fetch for the case that there are n jobs and more.
+func (f *fixture) leases(n int, queues ...string) []*pawl.Lease {
+	f.Helper()
+	leases := f.fetch(n, queues...)
+	if len(leases) != n {
+		f.Fatalf("a fetch of %d jobs got %d", n, len(leases))
+	}
+	return leases
+}
+
+// lease leases the only job that can be fetched now.
+func (f *fixture) lease(queues ...string) *pawl.Lease {
+	f.Helper()
+	leases := f.fetch(2, queues...)
+	if len(leases) != 1 {
+		f.Fatalf("%d jobs can be fetched, want exactly one", len(leases))
+	}
+	return leases[0]
+}
+
+// job reads a job back; nil when it is gone.
+func (f *fixture) job(id pawl.ID) *pawl.Envelope {
+	f.Helper()
+	e, err := f.inspector().Job(f.Context(), id)
+	if errors.Is(err, pawl.ErrNotFound) {
+		return nil
+	}
+	f.ok(err, "read job")
+	return e
+}
+
+// must is job for one that has to be there.
+func (f *fixture) must(id pawl.ID) *pawl.Envelope {
+	f.Helper()
+	e := f.job(id)
+	if e == nil {
+		f.Fatalf("job %s is gone", id)
+	}
+	return e
+}
+
+// list reads the jobs that a filter chooses.
+func (f *fixture) list(filter pawl.Filter) (jobs []*pawl.Envelope) {
+	f.Helper()
+	for e, err := range f.inspector().Jobs(f.Context(), filter) {
+		f.ok(err, "list jobs")
+		jobs = append(jobs, e)
+	}
+	return jobs
+}
+
+// started runs fn on a goroutine of its own and sends its error. It returns when fn
+// has, or waits for something.
+func (f *fixture) started(fn func() error) <-chan error {
+	errs := make(chan error, 1)
+	go func() { errs <- fn() }()
+	synctest.Wait()
+	return errs
+}
+
+// waits requires that a started call goes on.
+func (f *fixture) waits(call <-chan error, what string) {
+	f.Helper()
+	select {
+	case err := <-call:
+		f.Fatalf("%s: it returned (error: %v), it should wait", what, err)
+	default:
+	}
+}
+
+// ends requires that a started call has returned, with an error that matches want.
+func (f *fixture) ends(call <-chan error, want error, what string) {
+	f.Helper()
+	synctest.Wait()
+	select {
+	case err := <-call:
+		f.is(err, want, what)
+	default:
+		f.Fatalf("%s: it waits, it should have returned", what)
+	}
+}
+
+// patience is how long, in virtual time, the cases wait for what has to come. It is
+// longer than any delay in them, and keeps a queue that forgets a caller from
+// stopping all cases behind.
+const patience = 1000 * time.Hour
+
+// patient is a context that ends when patience does.
+func (f *fixture) patient() context.Context {
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	f.Cleanup(cancel)
+	return ctx
+}
+
+// await waits until a started call succeeds.
+func (f *fixture) await(call <-chan error) {
+	f.Helper()
+	select {
+	case err := <-call:
+		f.ok(err, "the call that waits")
+	case <-time.After(patience):
+		f.Fatalf("the call still waits after %v", patience)
+	}
+}
+
+// fetching starts a fetch of one job that waits. The leases are there once the call
+// has ended.
+func (f *fixture) fetching(ctx context.Context, r pawl.Request) (*[]*pawl.Lease, <-chan error) {
+	leases := new([]*pawl.Lease)
+	return leases, f.started(func() (err error) {
+		*leases, err = f.q.Fetch(ctx, r)
+		return err
+	})
+}

@@ -1,0 +1,119 @@
+package queuetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gopawl/pawl"
+)
+
+// cut keeps an error text within its limit.
+func cut(name, text string) test {
+	return test{
+		name: "texts, " + name,
+		rule: "A text in the history has at most 4 KiB; a longer one is cut, and stays text.",
+		run: func(f *fixture) {
+			id := f.add().ID
+			f.ok(f.q.Nack(f.Context(), f.lease(), 0, errors.New(text)), "nack")
+			history := f.must(id).History
+			equal(f, len(history), 1, "entries")
+			got := history[0].Error
+			if len(text) <= pawl.MaxErrorText {
+				equal(f, got, text, "text")
+				return
+			}
+			if len(got) > pawl.MaxErrorText || len(got) < pawl.MaxErrorText-16 {
+				f.Fatalf("a text of %d bytes was cut to %d", len(text), len(got))
+			}
+			equal(f, utf8.ValidString(got), utf8.ValidString(text), "valid UTF-8")
+			const whole = pawl.MaxErrorText - 16 // what follows may tell of the cut
+			equal(f, strings.HasPrefix(text, got[:whole]), true, "it begins like the text")
+		},
+	}
+}
+
+func historyTests() []test {
+	const limit = pawl.MaxErrorText
+	return []test{
+		cut("none", ""),
+		cut("short", "boom"),
+		cut("at the limit", strings.Repeat("x", limit)),
+		cut("a byte more", strings.Repeat("x", limit+1)),
+		cut("two-byte characters", strings.Repeat("ü", limit)),
+		cut("three-byte characters", strings.Repeat("€", limit)),
+		cut("four-byte characters", strings.Repeat("😀", limit)),
+		cut("not even text", strings.Repeat("\xff", limit+1)),
+		cut("nothing but the middle of characters", strings.Repeat("\x80", limit+1)),
+		{
+			name: "keeps both ends",
+			rule: "History keeps the first 100 failures and the last 100, and Failures says how many there were.",
+			run: func(f *fixture) {
+				id := f.add(func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries }).ID
+				var all []pawl.Failure
+				for n := 1; n <= 205; n++ {
+					f.pass(time.Second)
+					cause := fmt.Sprint("failure ", n)
+					f.ok(f.q.Nack(f.Context(), f.lease(), 0, errors.New(cause)), "nack")
+					all = append(all, pawl.Failure{Attempt: n, At: time.Now(), Error: cause})
+					if n == 1 || n >= 199 && n <= 202 || n == 205 {
+						want := all
+						if n > 200 {
+							want = append(all[:100:100], all[n-100:]...)
+						}
+						f.hasHistory(f.must(id), want, n)
+					}
+				}
+			},
+		}, {
+			name: "travels along",
+			rule: "A dead letter has its reason, origin, attempts, time and history; a retry keeps the history and goes on with it.",
+			run: func(f *fixture) {
+				start := time.Now()
+				at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+				id := f.add(on("q")).ID
+				f.pass(time.Second)
+				f.nack(f.lease("q"), 0)
+				f.pass(time.Second)
+				f.abandon(f.lease("q"))
+				want := []pawl.Failure{{Attempt: 1, At: at(1), Error: "boom"}, {Attempt: 2, At: at(2), Error: "boom"}}
+				e := f.must(id)
+				f.hasHistory(e, want, 2)
+				equal(f, e.Origin, "q", "origin")
+				equal(f, e.Attempts, 2, "attempts")
+				equal(f, e.Death.Reason, pawl.ReasonExhausted, "reason")
+				f.sameTime(e.Death.At, at(2), "time of death")
+				f.pass(time.Second)
+				f.retry(id, false)
+				f.hasHistory(f.must(id), want, 2)
+				f.nack(f.lease("q"), 0)
+				f.hasHistory(f.must(id), append(want, pawl.Failure{Attempt: 1, At: at(3), Error: "boom"}), 3)
+			},
+		}, {
+			name: "only failures",
+			rule: "History has the failed runs: no release, snooze, park or crash that the job survived.",
+			run: func(f *fixture) {
+				id := f.add().ID
+				f.release(f.lease())
+				f.snooze(f.lease(), 0)
+				f.park(f.lease())
+				f.unpark("k")
+				f.expire(f.lease())
+				f.hasHistory(f.must(id), nil, 0)
+			},
+		},
+	}
+}
+
+func (f *fixture) hasHistory(e *pawl.Envelope, want []pawl.Failure, failures int) {
+	f.Helper()
+	equal(f, len(e.History), len(want), "entries in the history")
+	for i, failure := range e.History {
+		if !sameFailure(failure, want[i]) {
+			f.Fatalf("entry %d of the history is %v, want %v", i, failure, want[i])
+		}
+	}
+	equal(f, e.Failures, failures, "failures in all")
+}

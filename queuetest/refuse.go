@@ -1,0 +1,134 @@
+package queuetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Names that no queue, kind or header key may have.
+var badNames = []string{"a\x00b", "\x00", strings.Repeat("n", pawl.MaxNameBytes+1)}
+
+func refuseTests() (tests []test) {
+	refused := func(what string, change func(*pawl.Envelope)) {
+		tests = append(tests, test{
+			name: what,
+			rule: "What can never run is refused with an *InvalidError, and nothing is stored.",
+			run: func(f *fixture) {
+				e := &pawl.Envelope{Kind: "k"}
+				change(e)
+				f.invalid(f.q.Enqueue(f.Context(), e), "enqueue")
+				equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
+			},
+		})
+	}
+	refused("no kind", of(""))
+	for i, name := range badNames {
+		refused(fmt.Sprint("a bad kind ", i), of(name))
+		refused(fmt.Sprint("a bad queue ", i), func(e *pawl.Envelope) { e.Queue = name })
+		refused(fmt.Sprint("a bad header key ", i), header(name, "v"))
+	}
+	refused("a header without a key", header("", "v"))
+	refused("a header that is too large", header("h", strings.Repeat("v", pawl.MaxHeaderBytes)))
+	refused("headers that are too large together", func(e *pawl.Envelope) {
+		half := strings.Repeat("v", pawl.MaxHeaderBytes/2)
+		e.Headers = map[string]string{"a": half, "b": half}
+	})
+	refused("too many headers", func(e *pawl.Envelope) {
+		e.Headers = make(map[string]string)
+		for i := range pawl.MaxHeaders + 1 {
+			e.Headers[fmt.Sprint(i)] = ""
+		}
+	})
+	refused("negative retries", func(e *pawl.Envelope) { e.MaxRetries = -1 })
+	refused("too many retries", func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries + 1 })
+	refused("a negative delay", after(-1))
+	refused("a negative timeout", func(e *pawl.Envelope) { e.Timeout = -1 })
+	refused("a bad policy", func(e *pawl.Envelope) {
+		policy := pawl.Fixed(-time.Second)
+		e.Policy = &policy
+	})
+
+	return append(tests, []test{{
+		name: "no envelope",
+		rule: "What can never run is refused with an *InvalidError, and nothing is stored.",
+		run: func(f *fixture) {
+			f.invalid(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, nil), "enqueue")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
+		},
+	}, {
+		name: "a payload that is too large",
+		rule: "A payload beyond the limit, 1 MiB by default, gives ErrPayloadTooLarge; one at the limit is taken.",
+		run: func(f *fixture) {
+			const limit = pawl.DefaultMaxPayload
+			err := f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)})
+			f.is(err, pawl.ErrPayloadTooLarge, "a byte too much")
+			equal(f, len(f.fetch(1)), 0, "jobs stored")
+			f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, limit) })
+			equal(f, len(f.lease().Payload), limit, "payload")
+		},
+	}, {
+		name: "a fetch of no job",
+		rule: "Request.Max is 1 or more.",
+		run: func(f *fixture) {
+			f.add()
+			for _, most := range []int{0, -1} {
+				leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: most, Idle: 1})
+				f.invalid(err, "fetch")
+				equal(f, len(leases), 0, "leases")
+			}
+			f.lease()
+		},
+	}, {
+		name: "a fetch from a bad queue",
+		rule: "The names in a request are checked, and a refused fetch leases nothing.",
+		run: func(f *fixture) {
+			f.add()
+			for _, name := range append([]string{""}, badNames...) {
+				_, err := f.q.Fetch(f.Context(), pawl.Request{Queues: []string{pawl.DefaultQueue, name}, Max: 1})
+				f.invalid(err, "fetch")
+			}
+			f.lease()
+		},
+	}, {
+		name: "an unpark of a bad kind",
+		rule: "The kinds to unpark are checked.",
+		run: func(f *fixture) {
+			for _, kind := range append([]string{""}, badNames...) {
+				n, err := f.q.Unpark(f.Context(), kind)
+				f.invalid(err, "unpark")
+				equal(f, n, 0, "jobs moved")
+			}
+		},
+	}, {
+		name: "an unpark of a good and a bad kind",
+		rule: "ErrInvalid says that nothing was changed: a verb is one transition.",
+		run: func(f *fixture) {
+			id := f.held(pawl.Parked)
+			n, err := f.q.Unpark(f.Context(), "k", "")
+			f.invalid(err, "unpark")
+			equal(f, n, 0, "jobs moved")
+			equal(f, f.must(id).State, pawl.Parked, "state")
+		},
+	}}...)
+}
+
+func header(key, value string) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.Headers = map[string]string{key: value} }
+}
+
+// invalid requires the error of a bad value.
+func (f *fixture) invalid(err error, doing string) {
+	f.Helper()
+	f.is(err, pawl.ErrInvalid, doing)
+	var invalid *pawl.InvalidError
+	if !errors.As(err, &invalid) {
+		f.Fatalf("%s: %v is no *InvalidError", doing, err)
+	}
+	if invalid.Field == "" || invalid.Reason == "" {
+		f.Fatalf("%s: %#v does not say what is wrong", doing, invalid)
+	}
+}

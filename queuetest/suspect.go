@@ -1,0 +1,118 @@
+package queuetest
+
+import (
+	"github.com/gopawl/pawl"
+)
+
+// ask is a fetch of up to max jobs of which idle would start at once, and the kinds
+// of the jobs that it must get.
+type ask struct {
+	max, idle int
+	want      string
+}
+
+// suspects lets jobs crash so often, adds the calm jobs x, y and z, and asks.
+func suspects(name, rule string, crashes int, crashed string, asks ...ask) test {
+	return test{name: name, rule: rule, run: func(f *fixture) {
+		f.crashedJobs(crashes, crashed)
+		f.addKinds("x", "y", "z")
+		for _, a := range asks {
+			equal(f, kinds(f.request(pawl.Request{Max: a.max, Idle: a.idle})), a.want, "jobs of a fetch")
+		}
+	}}
+}
+
+// crashedJobs makes a job of each letter and lets all crash so often: twice at most,
+// since after that they are not leased side by side.
+func (f *fixture) crashedJobs(crashes int, letters string) {
+	f.Helper()
+	for _, letter := range letters {
+		f.add(of(string(letter)))
+	}
+	for range crashes {
+		leases := f.leases(len(letters))
+		equal(f, kinds(leases), letters, "jobs that crash")
+		f.expire(leases[0])
+	}
+}
+
+func suspectTests() []test {
+	const idle, single = "A job that crashed is leased only as one of Request.Idle.",
+		"Of the jobs that crashed twice or more one is leased at a time."
+	tests := []test{
+		suspects("calm jobs pass", idle, 1, "a", ask{9, 0, "xyz"}, ask{9, 0, ""}),
+		suspects("it keeps its place where a slot is idle", idle, 1, "a", ask{9, 1, "axyz"}),
+		suspects("one for each idle slot", idle, 1, "abc", ask{9, 2, "abxyz"}, ask{9, 1, "c"}),
+		suspects("calm jobs take no idle slot from it", idle, 1, "a", ask{2, 0, "xy"}, ask{9, 1, "az"}),
+		suspects("Max counts all", idle, 1, "ab", ask{1, 9, "a"}, ask{2, 9, "bx"}),
+		suspects("a negative count is none", idle, 1, "a", ask{9, -1, "xyz"}),
+		suspects("two crashes", single, 2, "ab", ask{9, 9, "axyz"}, ask{9, 9, ""}),
+		suspects("two crashes need an idle slot too", idle, 2, "a", ask{9, 0, "xyz"}, ask{9, 1, "a"}),
+	}
+	for _, v := range verbs {
+		tests = append(tests, test{
+			name: "after " + v.name,
+			rule: single + " The next one comes when that is settled.",
+			run: func(f *fixture) {
+				f.crashedJobs(2, "ab")
+				first := f.fetch(9)
+				equal(f, kinds(first), "a", "jobs of the first fetch")
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 2, Idle: 2})
+				f.waits(call, "while the first is leased")
+				f.end(v, first[0])
+				f.ends(call, nil, "fetch")
+				// A release leaves a job calm and in its place.
+				want := map[string]string{"release": "ab", "nack": "ba"}[v.name]
+				if want == "" {
+					want = "b"
+				}
+				equal(f, kinds(*leases), want, "the next")
+			},
+		})
+	}
+	return append(tests, test{
+		name: "after an expiry",
+		rule: single + " An expiry ends its lease as well.",
+		run: func(f *fixture) {
+			f.crashedJobs(2, "ab")
+			l := f.leases(1)[0]
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Idle: 9})
+			f.await(call)
+			equal(f, kinds(*leases), "a", "the next, which kept its place")
+			equal(f, (*leases)[0].Crashes, l.Crashes+1, "crashes")
+		},
+	}, test{
+		name: "over all queues",
+		rule: single + " That is so over all queues.",
+		run: func(f *fixture) {
+			f.fill(1, "a", "b")
+			for range 2 {
+				f.expire(f.leases(2, "a", "b")[0])
+			}
+			equal(f, len(f.fetch(9, "a")), 1, "jobs of the first fetch")
+			equal(f, len(f.fetch(9, "b")), 0, "jobs of the second fetch")
+		},
+	}, test{
+		name: "a job that crashed once does not count as one that crashed twice",
+		rule: "Jobs that crashed once are leased side by side, and beside one that crashed more often.",
+		run: func(f *fixture) {
+			f.crashedJobs(2, "a")
+			f.addKinds("b", "c")
+			calm := f.request(pawl.Request{Max: 9}) // without an idle slot, so a stays out of it
+			equal(f, kinds(calm), "bc", "jobs that crash")
+			f.expire(calm[0])
+			equal(f, kinds(f.fetch(9)), "abc", "jobs")
+		},
+	}, test{
+		name: "a fetch without an idle slot waits for calm jobs",
+		rule: idle,
+		run: func(f *fixture) {
+			f.crashedJobs(1, "a")
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+			f.waits(call, "while there is no calm job")
+			f.add(of("x"))
+			f.ends(call, nil, "fetch")
+			equal(f, kinds(*leases), "x", "jobs")
+		},
+	})
+}

@@ -1,0 +1,150 @@
+package queuetest
+
+import (
+	"strings"
+
+	"github.com/gopawl/pawl"
+)
+
+// fill puts n jobs on each queue, of the kind that the queue is called.
+func (f *fixture) fill(n int, queues ...string) {
+	f.Helper()
+	for range n {
+		for _, name := range queues {
+			f.add(on(name))
+		}
+	}
+}
+
+// fetched are the kinds of so many fetches of one job.
+func (f *fixture) fetched(times int, queues ...string) (text string) {
+	f.Helper()
+	for range times {
+		text += kinds(f.fetch(1, queues...))
+	}
+	return text
+}
+
+var turnTests = []test{{
+	name: "within one fetch",
+	rule: "Several queues take turns.",
+	run: func(f *fixture) {
+		f.fill(3, "a", "b", "c")
+		f.inTurns(kinds(f.fetch(9, "a", "b", "c")), 3)
+	},
+}, {
+	name: "over fetches of one",
+	rule: "Several queues take turns, also from fetch to fetch.",
+	run: func(f *fixture) {
+		f.fill(3, "a", "b", "c")
+		f.inTurns(f.fetched(9, "a", "b", "c"), 3)
+	},
+}, {
+	name: "over fetches of two",
+	rule: "Several queues take turns, also where a fetch ends amid a round.",
+	run: func(f *fixture) {
+		f.fill(4, "a", "b", "c")
+		var text string
+		for range 6 {
+			text += kinds(f.fetch(2, "a", "b", "c"))
+		}
+		f.inTurns(text, 3)
+	},
+}, {
+	name: "beside fetches from other queues",
+	rule: "Several queues take turns, whoever fetches from others in between.",
+	run: func(f *fixture) {
+		f.fill(6, "a", "b", "c")
+		var text string
+		for range 6 {
+			text += kinds(f.fetch(1, "a", "b"))
+			f.leases(1, "c")
+		}
+		f.inTurns(text, 2)
+	},
+}, {
+	name: "named in another order",
+	rule: "Several queues take turns, in whichever order a request names them.",
+	run: func(f *fixture) {
+		f.fill(6, "a", "b")
+		var text string
+		for range 3 {
+			text += kinds(f.fetch(1, "a", "b")) + kinds(f.fetch(1, "b", "a"))
+		}
+		f.inTurns(text, 2)
+	},
+}, {
+	name: "an empty queue",
+	rule: "The turn of an empty queue goes to the others, to all alike.",
+	run: func(f *fixture) {
+		f.fill(1, "b")
+		f.ack(f.lease("b"))
+		f.fill(6, "a", "c")
+		text := f.fetched(8, "a", "b", "c")
+		equal(f, strings.Count(text, "a"), 4, "jobs of one of the two in "+text)
+	},
+}, {
+	name: "a queue that runs dry",
+	rule: "A queue that runs dry leaves the rest to the others.",
+	run: func(f *fixture) {
+		f.fill(1, "a")
+		f.fill(4, "b")
+		text := kinds(f.leases(5, "a", "b", "never seen"))
+		equal(f, strings.Count(text[:2], "a"), 1, "jobs of a in the first round of "+text)
+	},
+}, {
+	name: "priority counts within a queue",
+	rule: "Order is that within a queue: no priority takes the turn of another queue.",
+	run: func(f *fixture) {
+		f.fill(3, "a")
+		for range 3 {
+			f.add(on("b"), priority(100))
+		}
+		f.inTurns(kinds(f.fetch(6, "a", "b")), 2)
+	},
+}, {
+	name: "a queue that is named twice",
+	rule: "A queue that is named twice is one queue, and no job is leased twice.",
+	run: func(f *fixture) {
+		f.fill(2, "a")
+		leases := f.leases(2, "a", "a")
+		equal(f, leases[0].ID == leases[1].ID, false, "one job was leased twice")
+		equal(f, len(f.fetch(9, "a", "a")), 0, "jobs left")
+	},
+}, {
+	name: "only the queues that are named",
+	rule: "A fetch takes jobs from the queues of its request, from the default one when it names none.",
+	run: func(f *fixture) {
+		f.fill(1, "a", pawl.DefaultQueue, "b")
+		equal(f, kinds(f.fetch(9)), pawl.DefaultQueue, "without a name")
+		equal(f, kinds(f.fetch(9, "b")), "b", "from b")
+		equal(f, len(f.fetch(9, "c")), 0, "jobs from a queue that never was")
+		equal(f, kinds(f.fetch(9, "a")), "a", "from a")
+	},
+}, {
+	name: "names never mix",
+	rule: "The name of a queue is any bytes but NUL, and no name is mistaken for another.",
+	run: func(f *fixture) {
+		names := []string{
+			"a", "aa", "a\x01", "a\xff", "\xff", "\xff\xff", "\x01", " ", "ü", "\xc3", "a/b", "%s",
+			strings.Repeat("a", pawl.MaxNameBytes-1), strings.Repeat("a", pawl.MaxNameBytes), strings.Repeat("\xff", pawl.MaxNameBytes),
+		}
+		f.fill(2, names...)
+		for _, name := range names {
+			equal(f, kinds(f.fetch(99, name)), name+name, "jobs of a queue")
+		}
+	},
+}}
+
+// inTurns requires that each round of so many jobs has one of each queue.
+func (f *fixture) inTurns(text string, queues int) {
+	f.Helper()
+	for i := 0; i < len(text); i += queues {
+		round := text[i:min(i+queues, len(text))]
+		for _, name := range round {
+			if strings.Count(round, string(name)) != 1 {
+				f.Fatalf("the queues came as %s, so %s had two turns in one round", text, string(name))
+			}
+		}
+	}
+}

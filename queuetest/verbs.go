@@ -1,0 +1,95 @@
+package queuetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// verb is a way to end a lease.
+type verb struct {
+	name string
+	end  func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error
+
+	// next is the state of the job after it, "" for gone.
+	next pawl.State
+}
+
+// snoozed is the delay of the snooze among the verbs.
+const snoozed = time.Minute
+
+var verbs = []verb{
+	{"ack", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Ack(ctx, l) }, ""},
+	{"nack", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Nack(ctx, l, 0, errBoom) }, pawl.Ready},
+	{"abandon", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error {
+		return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
+	}, pawl.Dead},
+	{"release", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Release(ctx, l) }, pawl.Ready},
+	{"snooze", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, snoozed) }, pawl.Delayed},
+	{"park", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Park(ctx, l) }, pawl.Parked},
+}
+
+// end ends a lease by one of the verbs.
+func (f *fixture) end(v verb, l *pawl.Lease) {
+	f.Helper()
+	f.ok(v.end(f.Context(), f.q, l), v.name)
+}
+
+// Short forms of the verbs that must succeed.
+
+func (f *fixture) ack(l *pawl.Lease) {
+	f.Helper()
+	f.ok(f.q.Ack(f.Context(), l), "ack")
+}
+
+func (f *fixture) nack(l *pawl.Lease, delay time.Duration) {
+	f.Helper()
+	f.ok(f.q.Nack(f.Context(), l, delay, errBoom), "nack")
+}
+
+func (f *fixture) abandon(l *pawl.Lease) {
+	f.Helper()
+	f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonExhausted, errBoom), "abandon")
+}
+
+func (f *fixture) release(l *pawl.Lease) {
+	f.Helper()
+	f.ok(f.q.Release(f.Context(), l), "release")
+}
+
+func (f *fixture) snooze(l *pawl.Lease, delay time.Duration) {
+	f.Helper()
+	f.ok(f.q.Snooze(f.Context(), l, delay), "snooze")
+}
+
+func (f *fixture) park(l *pawl.Lease) {
+	f.Helper()
+	f.ok(f.q.Park(f.Context(), l), "park")
+}
+
+func (f *fixture) unpark(kinds ...string) int {
+	f.Helper()
+	n, err := f.q.Unpark(f.Context(), kinds...)
+	f.ok(err, "unpark")
+	return n
+}
+
+func (f *fixture) extend(leases ...*pawl.Lease) (lost []*pawl.Lease) {
+	f.Helper()
+	lost, err := f.q.Extend(f.Context(), leases...)
+	f.ok(err, "extend")
+	return lost
+}
+
+func (f *fixture) reap() int {
+	f.Helper()
+	n, err := f.q.Reap(f.Context())
+	f.ok(err, "reap")
+	return n
+}
+
+func (f *fixture) retry(id pawl.ID, keepAttempts bool) {
+	f.Helper()
+	f.ok(f.retrier().Retry(f.Context(), id, keepAttempts), "retry")
+}

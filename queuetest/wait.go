@@ -1,0 +1,91 @@
+package queuetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+var waits = map[pawl.Wait]string{
+	pawl.WaitForJob: "WaitForJob", pawl.WaitNot: "WaitNot", pawl.WaitDrained: "WaitDrained", pawl.WaitFinished: "WaitFinished",
+}
+
+// givesUp looks at which kinds of waiting end at once in a queue that holds
+// something which a fetch cannot have.
+func givesUp(holds string, setup func(*fixture), empty ...pawl.Wait) test {
+	return test{
+		name: "with " + holds,
+		rule: "WaitNot gives up at once, WaitDrained when no job is ready or leased, WaitFinished when none is ready, leased or delayed, WaitForJob never.",
+		run: func(f *fixture) {
+			for wait, name := range waits {
+				f.fresh(Settings{})
+				setup(f)
+				_, call := f.fetching(f.Context(), pawl.Request{
+					Queues: []string{pawl.DefaultQueue, "never seen"}, Max: 1, Wait: wait,
+				})
+				if slices.Contains(empty, wait) {
+					f.ends(call, pawl.ErrEmpty, name)
+				} else {
+					f.waits(call, name)
+				}
+			}
+		},
+	}
+}
+
+// lastJob has the only job settled while a fetch waits for the end of all work.
+func lastJob(wait pawl.Wait, v verb, empty bool) test {
+	return test{
+		name: waits[wait] + " and " + v.name,
+		rule: "A fetch that waits for the end of the work returns with the last job's settling, or gets the job when that comes back.",
+		run: func(f *fixture) {
+			id := f.add().ID
+			l := f.lease()
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1, Wait: wait})
+			f.waits(call, "while the last job runs")
+			f.end(v, l)
+			if empty {
+				f.ends(call, pawl.ErrEmpty, "fetch")
+				return
+			}
+			f.await(call)
+			equal(f, (*leases)[0].ID, id, "job")
+		},
+	}
+}
+
+func waitTests() []test {
+	all := []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished}
+	tests := []test{
+		givesUp("nothing", func(*fixture) {}, all...),
+		givesUp("a leased job", func(f *fixture) { f.held(pawl.Leased) }, pawl.WaitNot),
+		givesUp("a delayed job", func(f *fixture) { f.held(pawl.Delayed) }, pawl.WaitNot, pawl.WaitDrained),
+		givesUp("a parked job", func(f *fixture) { f.held(pawl.Parked) }, all...),
+		givesUp("a dead letter", func(f *fixture) { f.held(pawl.Dead) }, all...),
+		givesUp("a ready job of another queue", func(f *fixture) { f.add(on("other")) }, all...),
+		givesUp("a delayed job of another queue", func(f *fixture) { f.add(on("other"), after(time.Hour)) }, all...),
+		givesUp("a ready job that wants an idle slot", func(f *fixture) {
+			f.add()
+			f.expire(f.lease())
+		}, pawl.WaitNot),
+	}
+	for _, v := range verbs {
+		tests = append(tests,
+			lastJob(pawl.WaitDrained, v, v.next != pawl.Ready),
+			lastJob(pawl.WaitFinished, v, v.next != pawl.Ready && v.next != pawl.Delayed))
+	}
+	return append(tests, test{
+		name: "a job is there",
+		rule: "However a fetch waits, it returns at once when it finds a job.",
+		run: func(f *fixture) {
+			for wait, name := range waits {
+				id := f.add().ID
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Idle: 1, Wait: wait})
+				f.ends(call, nil, name)
+				equal(f, (*leases)[0].ID, id, "job")
+				f.ack((*leases)[0])
+			}
+		},
+	})
+}
