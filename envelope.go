@@ -12,10 +12,10 @@ type Envelope struct {
 	// Fixed for the whole life of the job.
 
 	ID      ID                // set by the queue when zero
-	Origin  string            // the queue that first accepted the job; set by it
+	Origin  string            // the queue that first accepted the job; set by it unless given
 	Kind    string            // which handler runs it; 1 to 255 bytes
 	Payload []byte            // the encoded arguments
-	Created time.Time         // when the first queue accepted it; set by it
+	Created time.Time         // when the first queue accepted it; set by it unless given
 	Headers map[string]string // what travels beside the arguments, such as a trace ID
 
 	// Changed by the queue as the job moves.
@@ -30,7 +30,7 @@ type Envelope struct {
 	Attempts   int           // completed runs; 0 on a job that never ran
 	Crashes    int           // leases in a row that ended in a crash or an expiry
 	Death      *Death        // why it is dead; nil while it is alive
-	Failures   int           // failed runs so far, also those before a dead letter was retried
+	Failures   int           // entries that its history had so far: failed runs, and a death by poison
 
 	// Filled in by inspection only, not stored in the record.
 
@@ -112,8 +112,11 @@ func (e *Envelope) Validate() error {
 	if err := validName("kind", e.Kind); err != nil {
 		return err
 	}
-	if e.Queue != "" {
-		if err := ValidQueue(e.Queue); err != nil {
+	for _, name := range [...]string{e.Queue, e.Origin} {
+		if name == "" {
+			continue
+		}
+		if err := ValidQueue(name); err != nil {
 			return err
 		}
 	}

@@ -34,13 +34,13 @@ var (
 
 	// ErrUnknownOutcome says that the commit itself failed after it may have
 	// reached the disk: the operation took effect entirely or not at all, and
-	// only reopening the queue tells which.
+	// only reopening the queue tells which. It comes with ErrPoisoned.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
-	// ErrPoisoned says that the queue refuses all work since an earlier sync to
-	// the disk failed: going on could corrupt the file. Close it, check the disk,
+	// ErrPoisoned says that the queue refuses all work since a sync to the disk
+	// failed, or a page of its file could not be read: going on could corrupt it. Close it, check the disk,
 	// and open a copy of the file.
-	ErrPoisoned = errors.New("queue is poisoned by a failed sync")
+	ErrPoisoned = errors.New("queue is poisoned")
 
 	// ErrEmpty is Fetch's answer, where it was asked not to wait any longer.
 	ErrEmpty = errors.New("no job to fetch")

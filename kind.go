@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -34,14 +35,19 @@ func (k *Kind[T]) Policy() (Policy, error) {
 }
 
 // Enqueue stores one job and returns its ID when it is durable. For errors see
-// [Enqueuer]; arguments that cannot be encoded give [ErrPayloadEncoding].
+// [Enqueuer]; arguments that cannot be encoded give [ErrPayloadEncoding]. With
+// [ErrUnknownOutcome] the ID comes too, so that the job can be looked up.
 func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (ID, error) {
 	e, err := k.Envelope(args, opts...)
 	if err != nil {
 		return ID{}, err
 	}
 	if err := q.Enqueue(ctx, e); err != nil {
-		return ID{}, fmt.Errorf("enqueue %s: %w", k.name, err)
+		err = fmt.Errorf("enqueue %s: %w", k.name, err)
+		if errors.Is(err, ErrUnknownOutcome) {
+			return e.ID, err
+		}
+		return ID{}, err
 	}
 	return e.ID, nil
 }

@@ -9,11 +9,14 @@ import (
 type Enqueuer interface {
 	// Enqueue stores jobs, all or none, and returns when they are durable. It
 	// completes the envelopes in place: ID (unless set), Origin, Created, Queue,
-	// Seq and NotBefore. A job whose NotBefore lies in the past is ready at once.
+	// Seq and NotBefore; a given ID, Origin or Created stays. A job whose NotBefore
+	// lies in the past is ready at once. Jobs that are refused are not changed; after
+	// [ErrUnknownOutcome] they are complete, so that they can be looked up by ID.
 	//
 	// Errors: [ErrInvalid], [ErrPayloadTooLarge], [ErrBatchTooLarge], [ErrConflict]
-	// when the queue holds a job of the same ID, [ErrNotAccepted] when ctx ended
-	// first. Once accepted, Enqueue waits for the commit whatever ctx does.
+	// when the queue holds a job of the same ID or the batch has one twice,
+	// [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
+	// commit whatever ctx does.
 	Enqueue(ctx context.Context, jobs ...*Envelope) error
 }
 
@@ -27,7 +30,12 @@ type Enqueuer interface {
 //
 // A method whose ctx ends before its transaction began returns [ErrNotAccepted],
 // which wraps ctx's error, and has changed nothing; after that it waits for the
-// commit.
+// commit. Unpark and Reap may take several transactions, and count what those did
+// that came through. A commit that fails for good gives [ErrUnknownOutcome], and
+// every later call [ErrPoisoned].
+//
+// The queue counts attempts; whether a failed job is retried or abandoned is its
+// worker's decision, by MaxRetries.
 type Queue interface {
 	Enqueuer
 
@@ -45,7 +53,7 @@ type Queue interface {
 	Nack(ctx context.Context, l *Lease, delay time.Duration, cause error) error
 
 	// Abandon counts a failed attempt, keeps cause and moves the job to the dead
-	// letters.
+	// letters. A worker gives [ReasonExhausted] or [ReasonPermanent].
 	Abandon(ctx context.Context, l *Lease, reason Reason, cause error) error
 
 	// Release returns an interrupted job to its old place in the order. It counts
@@ -79,10 +87,11 @@ type Request struct {
 	// Max is the most jobs to return, 1 or more.
 	Max int
 
-	// Idle says how many of them would start at once; the others wait behind a
-	// running job. A job that crashed before is leased only as one of these, so
-	// that it takes as few others down with it as can be. Of jobs that crashed
-	// twice or more the queue leases one at a time.
+	// Idle says how many of them would start at once, Max when all of them would;
+	// the others wait behind a running job. A job that crashed before is leased only
+	// as one of these, so that it takes as few others down with it as can be: with
+	// Idle 0 it is passed over. Of jobs that crashed twice or more the queue leases
+	// one at a time.
 	Idle int
 
 	// Wait says when to give up.

@@ -23,9 +23,10 @@ const (
 )
 
 // Jobs iterates over the jobs that f chooses, with state, payload and history. With
-// a state in the filter they come in the order of that state (ready ones queue by
-// queue as they would be fetched, dead ones as they died), otherwise in the order
-// in which they were made.
+// a state in the filter they come in the order of that state: ready ones queue by
+// queue as they would be fetched, those that crashed behind the others; dead ones
+// queue by queue as they died. Otherwise they come in the order of their IDs, which
+// is that in which they were made.
 //
 // It reads in short pages, so it holds back no writer however slow the caller is.
 // A job that moves meanwhile may be seen before or after the move, or not at all.

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -110,13 +111,13 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 	if err != nil {
 		return err
 	}
-	if err := q.scheduler.intake.do(ctx, op, bytes); err != nil {
-		return err
+	err = q.scheduler.intake.do(ctx, op, bytes)
+	if err == nil || errors.Is(err, pawl.ErrUnknownOutcome) {
+		for i, j := range op.jobs {
+			*jobs[i] = *j.Envelope
+		}
 	}
-	for i, j := range op.jobs {
-		*jobs[i] = *j.Envelope
-	}
-	return nil
+	return err
 }
 
 // newEnqueue checks and encodes jobs, which the transaction then need not do. It

@@ -23,11 +23,11 @@ func (w *Worker) settle(ctx context.Context, a *attempt, d decision) (took time.
 		case err == nil:
 			return took
 		case errors.Is(err, pawl.ErrLeaseLost):
-			w.opts.Logger.Warn("lease was lost before the job settled; it runs again",
+			w.opts.Logger.Warn("lease was lost before the job settled; it may run again",
 				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 			return took
 		case over(err) || ctx.Err() != nil:
-			w.opts.Logger.Error("cannot settle a job; it runs again", "id", a.ID, "kind", a.Kind, "error", err)
+			w.opts.Logger.Error("cannot settle a job; it may run again", "id", a.ID, "kind", a.Kind, "error", err)
 			return took
 		}
 		wait := patience.Before(try+1, rand.Float64())

@@ -46,7 +46,7 @@ type Options struct {
 
 	// HungGrace is how long a handler may go on after its timeout before its attempt
 	// is counted as failed. Its slot stays taken until it returns, and its job does
-	// not run again in this worker before that. The default is 30 s.
+	// not run again in this call of Run before that. The default is 30 s.
 	HungGrace time.Duration
 
 	// Logger gets a line for each failed attempt, and for what went wrong in the
@@ -160,7 +160,7 @@ func (w *Worker) kinds() []string { return slices.Sorted(maps.Keys(w.handlers)) 
 
 // Run works until ctx ends, then stops: it fetches no more, lets running handlers
 // finish for Options.Drain, ends their contexts, waits for Options.StopGrace, and
-// releases the jobs that did not settle. It then returns nil, and nothing of the
+// releases the jobs that did not settle, for which it waits that long again. It then returns nil, and nothing of the
 // worker runs any more but handlers that did not return.
 //
 // It returns an error at once when handlers or options are wrong, and after a stop
