@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -68,7 +69,7 @@ func (a *attempt) run(ctx context.Context) {
 		if returned {
 			return
 		}
-		p := &PanicError{Value: recover(), Stack: string(debug.Stack())}
+		p := &PanicError{Value: recover(), Stack: stackOfPanic(string(debug.Stack()))}
 		if p.Value == nil {
 			p.Value = "runtime.Goexit was called"
 		}
@@ -79,4 +80,18 @@ func (a *attempt) run(ctx context.Context) {
 		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
 	}
 	returned = true
+}
+
+// stackOfPanic leaves out what lies above the panic in a stack: the frames that
+// took the stack, which would fill what the history keeps of it.
+func stackOfPanic(stack string) string {
+	head, rest, _ := strings.Cut(stack, "\n") // goroutine 7 [running]:
+	if _, below, found := strings.Cut(rest, "\npanic("); found {
+		if _, below, found = strings.Cut(below, "\n\t"); found { // where panic itself is
+			if _, below, found = strings.Cut(below, "\n"); found {
+				return head + "\n" + below
+			}
+		}
+	}
+	return stack
 }

@@ -1,21 +1,35 @@
-// Jobctl looks into the file of a pawl queue and puts dead letters back to work.
+// Jobctl looks into the file of a pawl queue and puts dead letters back to work. It
+// works on a file that no process has open: stop the app, or read a copy that was
+// made while it was stopped. It never creates a file.
 //
-//	jobctl --db jobs.db stats
-//	jobctl --db jobs.db dead retry --all -q email
+//	jobctl --db FILE [-o table|json|jsonl] COMMAND
 //
-// Few nouns make it up. A [command] is a pair of words with its flags and an
-// [action]; the [app] is what an action may use: standard streams, the clock and
-// the flags that all commands share. An action opens the file, turns what it finds
-// into the structs of view.go, and hands them to a [listing] or [app.print], which
-// write a table or JSON. An error becomes a message and an exit code in failure.go
-// alone.
+// The commands:
 //
-// The file is untrusted: every text out of it is escaped before it is printed, and
-// a payload is decoded by a reader that believes no length.
+//	stats        how many jobs each queue has in each state
+//	job list     jobs, by queue, state and kind
+//	job show     everything about one job
+//	dead list    dead letters with their last error
+//	dead retry   make dead letters ready again
+//	version      which build this is
+//	help         this text, or 'help COMMAND'
 //
-// Reading needs a file that no process has open to write, and nothing here creates
-// one.
+// 'jobctl COMMAND --help' has the flags of a command, examples, and the fields of its
+// JSON.
+//
+// Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 no match, 4 another
+// process has the file open, 5 damaged data was met and what could be read was printed,
+// 6 the job is in another state than the command needs.
+//
+// Data goes to standard output, messages go to standard error. The file is untrusted:
+// control characters in names, payloads and errors are printed escaped, as \x1b.
 package main
+
+// Few nouns make it up. A command is a pair of words with its flags and an action;
+// the app is what an action may use: standard streams, the clock and the flags that
+// all commands share. An action opens the file, turns what it finds into the structs
+// of view.go, and hands them to a listing or to app.print, which write a table or
+// JSON. An error becomes a message and an exit code in failure.go alone.
 
 import (
 	"bufio"
