@@ -20,7 +20,7 @@ func TestHistoryKeepsBothEnds(t *testing.T) {
 		id := add(t, q, func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries }).ID
 		var all []pawl.Failure
 		for n := 1; n <= 250; n++ {
-			time.Sleep(time.Second)
+			pass(time.Second)
 			cause := fmt.Sprint("failure ", n)
 			require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New(cause)))
 			all = append(all, pawl.Failure{Attempt: n, At: fromFile(time.Now()), Error: cause})
@@ -94,7 +94,7 @@ func TestHistoryIsGoneAfterAck(t *testing.T) {
 		}},
 		{"waited for its time", func(t *testing.T, q *Queue, l *pawl.Lease) {
 			require.NoError(t, q.Snooze(t.Context(), l, time.Minute))
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			synctest.Wait()
 		}},
 		{"waited for its kind", func(t *testing.T, q *Queue, l *pawl.Lease) {

@@ -97,7 +97,7 @@ func TestJobsOrder(t *testing.T) {
 		q := openTest(t, nil)
 		for i, priority := range []int8{0, 5, -5, 0, 5} {
 			add(t, q, func(e *pawl.Envelope) { e.Kind, e.Priority = string(rune('a'+i)), priority })
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		kinds := func(f pawl.Filter) (s string) {
 			for _, e := range all(t, q, f) {
@@ -108,7 +108,7 @@ func TestJobsOrder(t *testing.T) {
 		require.Equal(t, "abcde", kinds(pawl.Filter{}), "as they were made")
 		require.Equal(t, "beadc", kinds(pawl.Filter{State: pawl.Ready}), "as they would be fetched")
 		for _, l := range fetch(t, q, 9) {
-			time.Sleep(time.Second)
+			pass(time.Second)
 			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil))
 		}
 		require.Equal(t, "beadc", kinds(pawl.Filter{State: pawl.Dead}), "as they died")

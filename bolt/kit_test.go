@@ -292,3 +292,6 @@ type stepClock struct{ offset atomic.Int64 }
 func (c *stepClock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())).Round(0) }
 
 func (c *stepClock) step(d time.Duration) { c.offset.Add(int64(d)) }
+
+// pass lets virtual time go by, in a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -36,10 +36,10 @@ func TestLeaseEndsAfterItsLength(t *testing.T) {
 		require.Equal(t, 10*time.Second, l.Length)
 		require.True(t, l.Expires.Equal(time.Now().Add(10*time.Second)))
 
-		time.Sleep(10*time.Second - 1)
+		pass(10*time.Second - 1)
 		synctest.Wait()
 		require.Equal(t, pawl.Leased, find(t, q, id).State, "not a nanosecond early")
-		time.Sleep(1)
+		pass(1)
 		synctest.Wait()
 		e := find(t, q, id)
 		require.Equal(t, pawl.Ready, e.State)
@@ -60,7 +60,7 @@ func TestExtendKeepsALease(t *testing.T) {
 		forged := *leases[1]
 		forged.Token++
 
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		lost, err := q.Extend(t.Context(), leases[2], leases[0], &forged)
 		require.NoError(t, err)
 		require.Equal(t, []*pawl.Lease{leases[2], &forged}, lost)
@@ -69,14 +69,14 @@ func TestExtendKeepsALease(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, lost)
 
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		synctest.Wait()
 		require.Equal(t, pawl.Ready, find(t, q, left).State, "a forged token extends nothing")
 		require.Equal(t, pawl.Leased, find(t, q, kept).State)
-		time.Sleep(20*time.Second - 1)
+		pass(20*time.Second - 1)
 		synctest.Wait()
 		require.Equal(t, pawl.Leased, find(t, q, kept).State, "the full length from the moment of Extend")
-		time.Sleep(1)
+		pass(1)
 		synctest.Wait()
 		require.Equal(t, pawl.Ready, find(t, q, kept).State)
 	})
@@ -91,7 +91,7 @@ func TestExtendAtTheLastMoment(t *testing.T) {
 		id := add(t, q, nil).ID
 		l := leaseOne(t, q)
 		release := g.occupy(q)
-		time.Sleep(time.Minute) // the disk is slow
+		pass(time.Minute) // the disk is slow
 		var lost []*pawl.Lease
 		extended := started(func() (err error) {
 			lost, err = q.Extend(t.Context(), l)
@@ -178,7 +178,7 @@ func TestClockStepsReapNothingAndLoseNothing(t *testing.T) {
 				leases := fetch(t, q, len(settling)+1)
 				waiting := add(t, q, nil).ID
 				clock.step(step)
-				time.Sleep(q.opts.Lease - 1)
+				pass(q.opts.Lease - 1)
 				reaped, err := q.Reap(t.Context())
 				require.NoError(t, err)
 				require.Zero(t, reaped)
@@ -188,7 +188,7 @@ func TestClockStepsReapNothingAndLoseNothing(t *testing.T) {
 					require.NoError(t, verb.end(t.Context(), q, leases[i]), verb.name)
 				}
 				fresh := add(t, q, nil).ID
-				time.Sleep(1)
+				pass(1)
 				synctest.Wait()
 				crashed := find(t, q, leases[len(settling)].ID)
 				require.Equal(t, pawl.Ready, crashed.State, "reaped on time")
@@ -196,7 +196,7 @@ func TestClockStepsReapNothingAndLoseNothing(t *testing.T) {
 				require.Equal(t, pawl.Ready, find(t, q, waiting).State)
 				require.Equal(t, pawl.Ready, find(t, q, fresh).State)
 
-				time.Sleep(time.Second) // the snooze
+				pass(time.Second) // the snooze
 				_, err = q.Unpark(t.Context(), "park")
 				require.NoError(t, err)
 				synctest.Wait()
@@ -216,10 +216,10 @@ func TestReapCounts(t *testing.T) {
 		require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs+2)...))
 		leases := fetch(t, q, jobs+1)
 		require.NoError(t, q.Ack(t.Context(), leases[0]), "settled ones are not reaped")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		fetch(t, q, 1) // and this one expires later
 		release := g.occupy(q)
-		time.Sleep(q.opts.Lease - time.Second)
+		pass(q.opts.Lease - time.Second)
 		var reaped int
 		done := started(func() (err error) {
 			reaped, err = q.Reap(t.Context())

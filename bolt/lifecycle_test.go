@@ -17,7 +17,7 @@ var errBoom = errors.New("boom")
 
 // expire waits until every lease of now has ended and was taken back.
 func expire(q *Queue) {
-	time.Sleep(q.opts.Lease)
+	pass(q.opts.Lease)
 	synctest.Wait()
 }
 
@@ -89,15 +89,15 @@ func TestVerbs(t *testing.T) {
 					e.Priority, e.Timeout, e.Headers = -3, time.Hour, map[string]string{"trace": "1"}
 					e.Payload = make([]byte, 2*largePayload)
 				}).ID
-				time.Sleep(time.Second)
+				pass(time.Second)
 				require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New("first")))
 				firstFailure := time.Now()
-				time.Sleep(time.Second)
+				pass(time.Second)
 				leaseOne(t, q)
 				expire(q)
 				l := leaseOne(t, q)
 				leased := time.Now()
-				time.Sleep(time.Second)
+				pass(time.Second)
 
 				before := find(t, q, id)
 				require.Equal(t, 1, before.Attempts)
@@ -155,7 +155,7 @@ func TestPlaceInTheOrder(t *testing.T) {
 		"park and unpark keep the place",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error {
 			err := q.Park(t.Context(), l)
-			time.Sleep(time.Second)
+			pass(time.Second)
 			n, unparkErr := q.Unpark(t.Context(), "a")
 			require.Equal(t, 1, n)
 			return errors.Join(err, unparkErr)
@@ -187,14 +187,14 @@ func TestPlaceInTheOrder(t *testing.T) {
 				q := openTest(t, nil)
 				for _, kind := range []string{"a", "b", "c"} {
 					add(t, q, func(e *pawl.Envelope) { e.Kind = kind })
-					time.Sleep(time.Second)
+					pass(time.Second)
 				}
 				leases := fetch(t, q, 1)
 				require.Equal(t, "a", kindsOf(leases))
 				require.NoError(t, c.verb(t, q, leases[0]))
-				time.Sleep(time.Second)
+				pass(time.Second)
 				add(t, q, func(e *pawl.Envelope) { e.Kind = "d" })
-				time.Sleep(2 * time.Second)
+				pass(2 * time.Second)
 				add(t, q, func(e *pawl.Envelope) { e.Kind = "e" })
 				require.Equal(t, c.order, kindsOf(fetch(t, q, 9)))
 			})
@@ -260,7 +260,7 @@ func TestRetry(t *testing.T) {
 				require.Equal(t, Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 				require.Empty(t, fetch(t, q, 1), "a dead letter is not fetched")
 
-				time.Sleep(time.Hour)
+				pass(time.Hour)
 				require.NoError(t, q.Retry(t.Context(), id, keep))
 				want.State, want.Death, want.NotBefore = pawl.Ready, nil, fromFile(time.Now())
 				if !keep {

@@ -47,9 +47,9 @@ func TestOrder(t *testing.T) {
 							change(e)
 						}
 					})
-					time.Sleep(time.Second)
+					pass(time.Second)
 				}
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				require.Equal(t, c.order, kindsOf(fetch(t, q, 99)))
 			})
 		})
@@ -66,7 +66,7 @@ func TestSameInstantComesBySequence(t *testing.T) {
 			add(t, q, func(e *pawl.Envelope) { e.Kind, e.NotBefore = string([]byte{kind}), due })
 			want = append(want, kind)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.Equal(t, string(want), kindsOf(fetch(t, q, 300)))
 	})
 }
@@ -99,7 +99,7 @@ func testDrainedOrder(t *testing.T, random *rand.Rand) {
 			batch[i] = e
 		}
 		require.NoError(t, q.Enqueue(t.Context(), batch...))
-		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+		pass(time.Duration(random.Int64N(int64(time.Second))))
 	}
 	for i, l := range fetch(t, q, 40) {
 		switch {
@@ -111,7 +111,7 @@ func testDrainedOrder(t *testing.T, random *rand.Rand) {
 			require.NoError(t, q.Snooze(t.Context(), l, time.Second))
 		} // and the others crash
 	}
-	time.Sleep(2 * time.Minute)
+	pass(2 * time.Minute)
 	synctest.Wait()
 
 	var want []*pawl.Envelope

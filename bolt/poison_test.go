@@ -271,14 +271,14 @@ func TestFullDiskIsTriedAgainInPeace(t *testing.T) {
 			}
 			return refusals[0]
 		})
-		time.Sleep(12 * time.Second)
+		pass(12 * time.Second)
 		synctest.Wait()
 		require.Greater(t, tries, 5, "it does not give up")
 		require.Less(t, tries, 40, "it rests in between")
 		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrDisk, "it answers meanwhile")
 
 		replaceCommit(t, q, (*bbolt.Tx).Commit)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		synctest.Wait()
 		require.Equal(t, pawl.Ready, find(t, q, due.ID).State)
 		require.Equal(t, pawl.Ready, find(t, q, expired.ID).State)

@@ -59,7 +59,7 @@ func TestDelayedJobComesAtItsTime(t *testing.T) {
 				c.setup(t, q)
 				due := time.Now().Add(c.delay)
 				waiting := waitFetch(t, q)
-				time.Sleep(c.delay - 1)
+				pass(c.delay - 1)
 				synctest.Wait()
 				require.Empty(t, waiting, "not a nanosecond early")
 				require.Empty(t, fetch(t, q, 1))
@@ -79,7 +79,7 @@ func TestJobForTheYear3000Waits(t *testing.T) {
 			id := add(t, q, func(e *pawl.Envelope) { e.NotBefore = at }).ID
 			require.True(t, find(t, q, id).NotBefore.Equal(at))
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Empty(t, fetch(t, q, 9))
 		require.Equal(t, Counts{Delayed: 4}, countsOf(t, q, pawl.DefaultQueue))
 	})
@@ -92,7 +92,7 @@ func TestEndlessDelaysSaturate(t *testing.T) {
 		add(t, q, func(e *pawl.Envelope) { e.Delay = longest })
 		add(t, q, nil)
 		require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), longest, errBoom))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Equal(t, Counts{Delayed: 2}, countsOf(t, q, pawl.DefaultQueue))
 	})
 }
@@ -114,7 +114,7 @@ func TestClockSetForwardIsNoticedWithinAMinute(t *testing.T) {
 		q := openTest(t, &Options{Now: clock.now})
 		add(t, q, func(e *pawl.Envelope) { e.Delay = 24 * time.Hour })
 		waiting := waitFetch(t, q)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		synctest.Wait()
 		start := time.Now()
 		clock.step(25 * time.Hour)
@@ -130,7 +130,7 @@ func TestClockSetBackRunsNothingEarly(t *testing.T) {
 		id := add(t, q, func(e *pawl.Envelope) { e.Delay = 10 * time.Minute }).ID
 		due := clock.now().Add(10 * time.Minute)
 		clock.step(-time.Hour)
-		time.Sleep(70*time.Minute - 1)
+		pass(70*time.Minute - 1)
 		synctest.Wait()
 		require.Empty(t, fetch(t, q, 1))
 		require.Equal(t, pawl.Delayed, find(t, q, id).State)
@@ -153,7 +153,7 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 		require.Equal(t, Counts{Delayed: jobs}, countsOf(t, q, pawl.DefaultQueue))
 
 		release := g.occupy(q) // so that all have fallen due before the next commit
-		time.Sleep(time.Hour + time.Second)
+		pass(time.Hour + time.Second)
 		var ready []int // after each commit
 		g.look = func(tx *bbolt.Tx) {
 			s, err := openStore(tx)
@@ -196,7 +196,7 @@ func TestLateJobIsFoundBehindManyOthers(t *testing.T) {
 						fetch(t, q, 1, "quiet")
 					}
 					release := g.occupy(q)
-					time.Sleep(time.Minute)
+					pass(time.Minute)
 					var leases []*pawl.Lease
 					done := started(func() (err error) {
 						leases, err = q.Fetch(t.Context(), pawl.Request{Queues: []string{"quiet"}, Max: 1, Idle: 1, Wait: wait})
@@ -251,7 +251,7 @@ func TestIdleQueueWritesNothing(t *testing.T) {
 		g := gateCommits(q)
 		add(t, q, func(e *pawl.Envelope) { e.Delay = 1000 * time.Hour })
 		before := g.commits.Load()
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		synctest.Wait()
 		require.Equal(t, before, g.commits.Load())
 	})

@@ -31,10 +31,10 @@ func TestStatsAfterEveryTransition(t *testing.T) {
 			{"nack", func() { must(q.Nack(t.Context(), l, 0, errBoom)) }, Counts{Ready: 1, Delayed: 1}},
 			{"fetch after nack", lease, Counts{Leased: 1, Delayed: 1}},
 			{"nack with delay", func() { must(q.Nack(t.Context(), l, time.Minute, errBoom)) }, Counts{Delayed: 2}},
-			{"promote", func() { time.Sleep(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
+			{"promote", func() { pass(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
 			{"fetch after delay", lease, Counts{Leased: 1, Delayed: 1}},
 			{"snooze", func() { must(q.Snooze(t.Context(), l, time.Minute)) }, Counts{Delayed: 2}},
-			{"promote again", func() { time.Sleep(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
+			{"promote again", func() { pass(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
 			{"fetch after snooze", lease, Counts{Leased: 1, Delayed: 1}},
 			{"park", func() { must(q.Park(t.Context(), l)) }, Counts{Parked: 1, Delayed: 1}},
 			{"unpark", func() { _, err := q.Unpark(t.Context(), "k"); must(err) }, Counts{Ready: 1, Delayed: 1}},
@@ -112,11 +112,11 @@ func TestStatsFindsTheOldestReadyJob(t *testing.T) {
 		}
 		put("a", func(e *pawl.Envelope) { e.Delay = 1000 * time.Hour })
 		require.Zero(t, oldest("a"), "a delayed job is not ready")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		put("b", nil)
 		put("a", nil)
 		require.Equal(t, second(1), oldest("a"))
-		time.Sleep(time.Second)
+		pass(time.Second)
 		put("a", func(e *pawl.Envelope) { e.Priority = 127 })
 		put("a", func(e *pawl.Envelope) { e.Priority = -128 })
 		require.Equal(t, second(1), oldest("a"))

@@ -104,6 +104,7 @@ func TestDrainStops(t *testing.T) {
 func TestDrainNeedsAnEnd(t *testing.T) {
 	for _, until := range []pawl.Wait{pawl.WaitForJob, pawl.WaitNot, 99} {
 		w := newWorker(untouchable{}, worker.Options{})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return nil })
 		require.ErrorIs(t, w.Drain(t.Context(), until), pawl.ErrInvalid)
 	}
 }

@@ -15,9 +15,10 @@ import (
 // faulty is a queue in which a test replaces single methods.
 type faulty struct {
 	pawl.Queue
-	fetch  func(context.Context, pawl.Request) ([]*pawl.Lease, error)
-	ack    func(context.Context, *pawl.Lease) error
-	extend func(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error)
+	fetch   func(context.Context, pawl.Request) ([]*pawl.Lease, error)
+	ack     func(context.Context, *pawl.Lease) error
+	release func(context.Context, *pawl.Lease) error
+	extend  func(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error)
 }
 
 func (f *faulty) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
@@ -32,6 +33,13 @@ func (f *faulty) Ack(ctx context.Context, l *pawl.Lease) error {
 		return f.ack(ctx, l)
 	}
 	return f.Queue.Ack(ctx, l)
+}
+
+func (f *faulty) Release(ctx context.Context, l *pawl.Lease) error {
+	if f.release != nil {
+		return f.release(ctx, l)
+	}
+	return f.Queue.Release(ctx, l)
 }
 
 func (f *faulty) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {

@@ -83,11 +83,11 @@ func TestWaitingJobsStartAtOnce(t *testing.T) {
 		}
 		r := handleAll(t, slowAcks(q), worker.Options{}, func(job *pawl.Job[string]) error {
 			if job.Args == "long" {
-				<-time.After(10 * time.Second)
+				<-time.After(1500 * time.Millisecond)
 			}
 			return nil
 		})
-		require.Equal(t, []time.Duration{0, 0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, r.at)
+		require.Equal(t, []time.Duration{0, 0, 1500 * time.Millisecond, 3 * time.Second, 4500 * time.Millisecond}, r.at)
 	})
 }
 
@@ -160,7 +160,12 @@ func TestSuspectsStartFirst(t *testing.T) {
 // jobs do not shuttle between queue and worker while long handlers run.
 func TestJobsDoNotShuttle(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		book := newLedger(slowAcks(q))
+		slow := slowAcks(q)
+		slow.release = func(ctx context.Context, l *pawl.Lease) error {
+			<-time.After(time.Second)
+			return q.Release(ctx, l)
+		}
+		book := newLedger(slow)
 		w := newWorker(book, worker.Options{Concurrency: 4})
 		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
 			if job.Args == "long" {
