@@ -28,10 +28,10 @@ type Queue struct {
 var _ pawl.Queue = (*Queue)(nil)
 
 // Open opens the queue in the file at path, and creates the file when there is
-// none, for its owner alone (mode 0600). It takes the file's lock, makes the jobs of a process that died ready
-// again, and starts the scheduler.
+// none, for its owner alone (mode 0600). It takes the file's lock, makes the jobs of
+// a process that died ready again, and starts the scheduler.
 //
-// Errors: [ErrLocked], [ErrNotQueue], [ErrNewerFormat], [pawl.ErrCorrupt],
+// Errors: [ErrLocked], [ErrNotQueue], [ErrNewerFormat], [ErrDisk], [pawl.ErrCorrupt],
 // [pawl.ErrInvalid] for a bad option, and those of the file system. A failed Open
 // leaves no lock, no goroutine and no temporary file.
 func Open(path string, opts *Options) (*Queue, error) {

@@ -3,17 +3,12 @@ package bolt
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"runtime/debug"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
 )
@@ -217,29 +212,23 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 	return nil
 }
 
-// undone is the error of a transaction that changed nothing and after which the
-// queue can go on.
-type undone struct{ error }
-
-func (u undone) Unwrap() error { return u.error }
-
 // transact runs fn in a write transaction. When it returns nil the changes are
 // durable and the table of leases agrees with the file; a transaction that changed
 // nothing is not written. An error other than undone is fatal.
 func (s *scheduler) transact(fn func(*txn) error) (err error) {
-	tx, err := s.db.Begin(true)
-	if err != nil {
-		return fmt.Errorf("begin transaction: %w", err)
-	}
+	var tx *bbolt.Tx
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
 		}
-		if err != nil {
+		if err != nil && tx != nil {
 			rollback(tx)
 		}
 	}()
+	if tx, err = s.db.Begin(true); err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
 	t, err := begin(tx, s.now(), s.maxCrashes)
 	if err != nil {
 		return undone{err}
@@ -286,85 +275,6 @@ func (s *scheduler) chores(t *txn) {
 	}
 }
 
-// serve gives a fetch its jobs, or an error such as ErrEmpty; or leaves it waiting.
-func (s *scheduler) serve(t *txn, f *fetchCall) {
-	if f.stage.Load() == withdrawn {
-		return
-	}
-	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
-	var chosen []choice
-	for len(f.jobs) == 0 {
-		var err error
-		allow := allowance{f.request.Idle, s.leases.repeatFree(t)}
-		chosen, err = t.pick(&f.request, &s.turns, allow)
-		if err == nil && len(chosen) == 0 && !s.backlog { // of a backlog it may get something yet
-			err = t.givesUp(&f.request)
-		}
-		if err != nil {
-			if f.accept() {
-				f.err, f.served = err, true
-			}
-			return
-		}
-		if len(chosen) == 0 {
-			return
-		}
-		chosen, f.jobs = t.copyOut(chosen)
-	}
-	if !f.accept() {
-		return
-	}
-	f.served = true
-	t.lend(chosen, f.jobs)
-}
-
-// answerFetches answers the fetches that a durable transaction served, and lets go
-// of those that were withdrawn.
-func (s *scheduler) answerFetches() {
-	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
-		if f.served {
-			f.expires = s.durable.Add(s.leases.length)
-			f.answer(f.err)
-		}
-		return f.served || f.stage.Load() == withdrawn
-	})
-}
-
-// failFetches answers the fetches that a failed transaction had accepted.
-func (s *scheduler) failFetches(err error) {
-	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
-		if f.stage.Load() != accepted {
-			return false
-		}
-		f.answer(err)
-		return true
-	})
-}
-
-// givesUp returns ErrEmpty when a fetch that found nothing does not want to wait
-// for what the queues still hold.
-func (t *txn) givesUp(r *pawl.Request) error {
-	switch r.Wait {
-	case pawl.WaitForJob:
-		return nil
-	case pawl.WaitNot:
-		return pawl.ErrEmpty
-	}
-	for _, name := range r.Queues {
-		n, ok, err := t.number(name)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		if c := t.counts(n); c.Ready > 0 || c.Leased > 0 || r.Wait == pawl.WaitFinished && c.Delayed > 0 {
-			return nil
-		}
-	}
-	return pawl.ErrEmpty
-}
-
 // report logs what a durable transaction did on its own account.
 func (s *scheduler) report(t *txn) {
 	for _, d := range t.deaths {
@@ -394,26 +304,4 @@ func (s *scheduler) poison(group []*call, err error) {
 		}
 	}
 	s.failFetches(unknown)
-}
-
-// refusedByDisk reports whether a commit failed before anything of it could
-// count: a write or a growth of the file was refused, and bbolt has rolled back.
-// All other failures, a failed sync above all, leave the outcome unknown.
-//
-// A failed write is a *fs.PathError. A failed sync is one that says so, or on Linux
-// and OpenBSD a bare errno. The growth of the file has lost its error's type on the
-// way.
-func refusedByDisk(err error) bool {
-	if err == nil {
-		return false
-	}
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Op != "sync"
-	}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return false
-	}
-	return errors.Is(err, berrors.ErrMaxSizeReached) || strings.Contains(err.Error(), "file resize error")
 }

@@ -6,10 +6,10 @@
 //	})
 //	err := w.Run(ctx) // until ctx ends
 //
-// A job moves through four steps, a file each: the session fetches leases and
-// gives them slots (session.go), an attempt runs the handler once (attempt.go),
-// decide says what its result means (decide.go), and a settlement tells the queue
-// (settle.go). Beside them the heartbeat extends every held lease in one call.
+// A job moves through five steps, a file each: the session fetches its lease
+// (session.go), it gets a slot (slots.go), an attempt runs the handler once
+// (attempt.go), decide says what its result means (decide.go), and settle tells the
+// queue (settle.go). Beside them the heartbeat extends every held lease in one call.
 //
 // # What a handler may return
 //

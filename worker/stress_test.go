@@ -109,7 +109,7 @@ func TestWorkTakesNoTime(t *testing.T) {
 // and go: no job is lost, none runs once too often or beside itself, each is acked
 // once or dead for its reason, and no worker goes beyond its slots.
 func TestStress(t *testing.T) {
-	const jobs, producers, slots = 4000, 4, 16
+	const jobs, producers, slots = 10_000, 4, 16
 	q, _ := open(t)
 	kind := pawl.Define[int]("stress", pawl.MaxRetries(1), pawl.Backoff(pawl.None()))
 	traces := make([]trace, jobs)
