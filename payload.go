@@ -44,7 +44,11 @@ func decodePayload(b []byte, args any) (err error) {
 		}
 	}()
 	r := payloadReader{bytes.NewReader(b), posing}
-	if err := msgpack.NewDecoder(&r).Decode(args); err != nil {
+	dec := msgpack.GetDecoder() // not given back after a panic
+	dec.Reset(&r)
+	err = dec.Decode(args)
+	msgpack.PutDecoder(dec)
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
 	}
 	return nil
