@@ -87,12 +87,12 @@ type Request struct {
 	// Max is the most jobs to return, 1 or more.
 	Max int
 
-	// Idle says how many of them would start at once, Max when all of them would;
-	// the others wait behind a running job. A job that crashed before is leased only
-	// as one of these, so that it takes as few others down with it as can be: with
-	// Idle 0 it is passed over. Of jobs that crashed twice or more the queue leases
-	// one at a time.
-	Idle int
+	// Ahead says how many of them would wait behind a running job; the others start
+	// at once. 0 means that all do. A job that crashed before is leased only as one
+	// that starts at once, so that it takes as few others down with it as can be:
+	// with Ahead equal to Max it is passed over. Of jobs that crashed twice or more
+	// the queue leases one at a time.
+	Ahead int
 
 	// Wait says when to give up.
 	Wait Wait

@@ -24,7 +24,7 @@ var operations = []struct {
 		return q.Enqueue(ctx, &pawl.Envelope{Kind: "new"})
 	}},
 	{"fetch", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
-		_, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+		_, err := q.Fetch(ctx, pawl.Request{Max: 9})
 		return err
 	}},
 	{"ack", settling[0].end},

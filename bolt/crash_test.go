@@ -90,7 +90,7 @@ func workRole(args []string) error {
 	}
 	for {
 		tell("begin fetch")
-		leases, err := q.Fetch(ctx, pawl.Request{Max: 4, Idle: 4})
+		leases, err := q.Fetch(ctx, pawl.Request{Max: 4})
 		if err != nil {
 			return err
 		}

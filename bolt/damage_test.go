@@ -179,7 +179,7 @@ func TestDamagedQueueRow(t *testing.T) {
 			err := q.Enqueue(ctx, bad)
 			require.ErrorIs(t, err, pawl.ErrCorrupt)
 			require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "it was not stored for certain")
-			_, err = q.Fetch(ctx, pawl.Request{Queues: []string{"other"}, Max: 1, Idle: 1})
+			_, err = q.Fetch(ctx, pawl.Request{Queues: []string{"other"}, Max: 1})
 			require.ErrorIs(t, err, pawl.ErrCorrupt)
 			if name == "counts" {
 				_, err = q.Stats(ctx)
@@ -200,7 +200,7 @@ func TestDamagedQueueRow(t *testing.T) {
 			synctest.Wait()
 			if name == "counts" {
 				require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "late"}))
-				_, err = q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1})
+				_, err = q.Fetch(ctx, pawl.Request{Max: 1})
 				require.ErrorIs(t, err, pawl.ErrCorrupt)
 			}
 			require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {

@@ -104,7 +104,7 @@ func testFlipped(t *testing.T, s sample, path string, hit map[string]bool, damag
 	ran := make(map[pawl.ID]bool)
 	for _, queue := range []string{pawl.DefaultQueue, "other"} {
 		for {
-			leases, err := q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 100, Idle: 100, Wait: pawl.WaitNot})
+			leases, err := q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 100, Wait: pawl.WaitNot})
 			if errors.Is(err, pawl.ErrEmpty) {
 				break
 			}

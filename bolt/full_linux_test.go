@@ -271,7 +271,7 @@ func limitedRole(args []string) error {
 			return err
 		}
 	}
-	leases, err := q.Fetch(ctx, pawl.Request{Max: 100, Idle: 100})
+	leases, err := q.Fetch(ctx, pawl.Request{Max: 100})
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ func add(t *testing.T, q *Queue, change func(*pawl.Envelope)) *pawl.Envelope {
 // fetch leases up to n jobs that may all start at once, and does not wait.
 func fetch(t *testing.T, q *Queue, n int, queues ...string) []*pawl.Lease {
 	t.Helper()
-	leases, err := q.Fetch(context.Background(), pawl.Request{Queues: queues, Max: n, Idle: n, Wait: pawl.WaitNot})
+	leases, err := q.Fetch(context.Background(), pawl.Request{Queues: queues, Max: n, Wait: pawl.WaitNot})
 	if errors.Is(err, pawl.ErrEmpty) {
 		return nil
 	}

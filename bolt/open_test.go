@@ -53,7 +53,7 @@ func soundFile(t testing.TB) []byte {
 		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: kind, Payload: bytes.Repeat([]byte("x"), 3000)}))
 	}
 	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "delayed", Delay: time.Hour}))
-	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2, Idle: 2})
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2})
 	require.NoError(t, err)
 	require.NoError(t, q.Abandon(t.Context(), leases[0], pawl.ReasonPermanent, errors.New("boom")))
 	require.NoError(t, q.Close())

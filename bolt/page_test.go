@@ -114,7 +114,7 @@ func TestFaultUnderDamagedPages(t *testing.T) {
 		path, _ := overlong(t, false)
 		q, err := Open(path, quiet())
 		require.NoError(t, err)
-		_, err = q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1})
+		_, err = q.Fetch(t.Context(), pawl.Request{Max: 1})
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
 		require.NoError(t, q.Close())

@@ -76,7 +76,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 				}
 
 				waiting := started(func() error {
-					_, err := q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1, Queues: []string{"empty"}})
+					_, err := q.Fetch(ctx, pawl.Request{Max: 1, Queues: []string{"empty"}})
 					return err
 				})
 				commits := make(chan func(*bbolt.Tx) error)
@@ -86,7 +86,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 				one, oneErr := enqueue("one")
 				two, twoErr := enqueue("two")
 				served := started(func() error {
-					_, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9, Queues: []string{"other"}})
+					_, err := q.Fetch(ctx, pawl.Request{Max: 9, Queues: []string{"other"}})
 					return err
 				})
 				synctest.Wait()
@@ -194,7 +194,7 @@ func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
 				release := g.occupy(q)
 				var fetched []*pawl.Lease
 				fetching := started(func() (err error) {
-					fetched, err = q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+					fetched, err = q.Fetch(ctx, pawl.Request{Max: 9})
 					return err
 				})
 				replaced := started(func() error {
@@ -245,7 +245,7 @@ func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 		replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
 		ctx, cancel := context.WithCancel(t.Context())
 		fetching := started(func() error {
-			_, err := q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1})
+			_, err := q.Fetch(ctx, pawl.Request{Max: 1})
 			return err
 		})
 		synctest.Wait()

@@ -203,7 +203,12 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if r.Max < 1 {
 		return nil, &pawl.InvalidError{Field: "Max", Reason: fmt.Sprintf("%d jobs were asked for, it must be 1 or more", r.Max)}
 	}
-	r.Max = min(r.Max, maxGroup)
+	if r.Ahead < 0 {
+		return nil, &pawl.InvalidError{Field: "Ahead", Reason: fmt.Sprintf("%d jobs cannot wait", r.Ahead)}
+	}
+	if cut := r.Max - maxGroup; cut > 0 {
+		r.Max, r.Ahead = maxGroup, max(0, r.Ahead-cut)
+	}
 	if len(r.Queues) == 0 {
 		r.Queues = []string{pawl.DefaultQueue}
 	}

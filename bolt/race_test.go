@@ -89,7 +89,7 @@ func testManyCallers(t *testing.T, seed uint64) {
 	for {
 		_, err := q.Unpark(t.Context(), "a", "b")
 		require.NoError(t, err)
-		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: queueNames, Max: 100, Idle: 100, Wait: pawl.WaitFinished})
+		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: queueNames, Max: 100, Wait: pawl.WaitFinished})
 		if errors.Is(err, pawl.ErrEmpty) {
 			break
 		}
@@ -171,7 +171,7 @@ func (c *caller) fetch(ctx context.Context) {
 	if c.random.IntN(2) == 0 {
 		go cancel()
 	}
-	leases, err := c.q.Fetch(ctx, pawl.Request{Queues: queueNames, Max: 1 + c.random.IntN(5), Idle: 5, Wait: pawl.WaitNot})
+	leases, err := c.q.Fetch(ctx, pawl.Request{Queues: queueNames, Max: 1 + c.random.IntN(5), Wait: pawl.WaitNot})
 	if err != nil && !errors.Is(err, pawl.ErrEmpty) && !errors.Is(err, pawl.ErrNotAccepted) {
 		c.book.complain("fetch: %w", err)
 	}

@@ -54,7 +54,7 @@ func newSampleNow(t *testing.T) sample {
 		for _, kind := range kinds {
 			store("", kind, 0)
 		}
-		leases, err := q.Fetch(ctx, pawl.Request{Max: len(kinds), Idle: len(kinds)})
+		leases, err := q.Fetch(ctx, pawl.Request{Max: len(kinds)})
 		require.NoError(t, err)
 		return leases
 	}
@@ -70,7 +70,7 @@ func newSampleNow(t *testing.T) sample {
 		store("", kind, 0)
 	}
 	store("other", "other leased", 0)
-	_, err = q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1, Queues: []string{"other"}})
+	_, err = q.Fetch(ctx, pawl.Request{Max: 1, Queues: []string{"other"}})
 	require.NoError(t, err)
 	store("other", "other", 0)
 	store("other", "other delayed", 2*time.Hour)

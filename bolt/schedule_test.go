@@ -18,7 +18,7 @@ func waitFetch(t *testing.T, q *Queue) <-chan *pawl.Lease {
 	leases := make(chan *pawl.Lease, 1)
 	go func() {
 		defer close(leases)
-		if got, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1}); err == nil {
+		if got, err := q.Fetch(t.Context(), pawl.Request{Max: 1}); err == nil {
 			leases <- got[0]
 		}
 	}()
@@ -199,7 +199,7 @@ func TestLateJobIsFoundBehindManyOthers(t *testing.T) {
 					pass(time.Minute)
 					var leases []*pawl.Lease
 					done := started(func() (err error) {
-						leases, err = q.Fetch(t.Context(), pawl.Request{Queues: []string{"quiet"}, Max: 1, Idle: 1, Wait: wait})
+						leases, err = q.Fetch(t.Context(), pawl.Request{Queues: []string{"quiet"}, Max: 1, Wait: wait})
 						return err
 					})
 					synctest.Wait()

@@ -15,7 +15,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 	var chosen []choice
 	for len(f.jobs) == 0 {
 		var err error
-		allow := allowance{f.request.Idle, s.leases.repeatFree(t)}
+		allow := allowance{f.request.Max - f.request.Ahead, s.leases.repeatFree(t)}
 		chosen, err = t.pick(&f.request, &s.turns, allow)
 		if err == nil && len(chosen) == 0 && !s.backlog { // of a backlog it may get something yet
 			err = t.givesUp(&f.request)

@@ -29,7 +29,7 @@ func addCrashed(t *testing.T, q *Queue, crashes int, kinds ...string) {
 // idleFetch leases up to most jobs of which idle would start at once.
 func idleFetch(t *testing.T, q *Queue, most, idle int) []*pawl.Lease {
 	t.Helper()
-	leases, err := q.Fetch(t.Context(), pawl.Request{Max: most, Idle: idle, Wait: pawl.WaitNot})
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: most, Ahead: max(0, most-idle), Wait: pawl.WaitNot})
 	if len(leases) == 0 {
 		require.ErrorIs(t, err, pawl.ErrEmpty)
 	} else {
@@ -39,7 +39,7 @@ func idleFetch(t *testing.T, q *Queue, most, idle int) []*pawl.Lease {
 }
 
 // Kinds a, b, … crashed; x, y and z are calm and were added later. Each fetch is
-// one of Max and Idle.
+// one of Max and those that start at once.
 func TestCrashedJobsNeedIdleSlots(t *testing.T) {
 	type request struct{ max, idle int }
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestRepeatersFollowOneAnother(t *testing.T) {
 				require.Equal(t, "a", kindsOf(first))
 				var second []*pawl.Lease
 				waiting := started(func() (err error) {
-					second, err = q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1})
+					second, err = q.Fetch(t.Context(), pawl.Request{Max: 1})
 					return err
 				})
 				synctest.Wait()
@@ -113,7 +113,7 @@ func TestRepeatersFollowOneAnother(t *testing.T) {
 			addCrashed(t, q, 2, "a", "b")
 			require.Equal(t, "a", kindsOf(idleFetch(t, q, 9, 9)))
 			start := time.Now()
-			leases, err := q.Fetch(t.Context(), pawl.Request{Max: 9, Idle: 9})
+			leases, err := q.Fetch(t.Context(), pawl.Request{Max: 9})
 			require.NoError(t, err)
 			require.Equal(t, q.opts.Lease, time.Since(start))
 			require.Equal(t, "a", kindsOf(leases), "it kept its place")
@@ -135,7 +135,7 @@ func TestRepeatersOfAllQueuesAndFetchesCount(t *testing.T) {
 		var done [2]<-chan error
 		for i, name := range []string{"a", "b"} {
 			done[i] = started(func() error {
-				leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{name}, Max: 1, Idle: 1, Wait: pawl.WaitNot})
+				leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{name}, Max: 1, Wait: pawl.WaitNot})
 				kinds[i] = kindsOf(leases)
 				return err
 			})
@@ -178,7 +178,7 @@ func TestFetchWithoutIdleSlotWaitsForCalmJobs(t *testing.T) {
 		addCrashed(t, q, 1, "a")
 		var leases []*pawl.Lease
 		waiting := started(func() (err error) {
-			leases, err = q.Fetch(context.Background(), pawl.Request{Max: 1})
+			leases, err = q.Fetch(context.Background(), pawl.Request{Max: 1, Ahead: 1})
 			return err
 		})
 		synctest.Wait()

@@ -52,7 +52,7 @@ func TestWhenFetchGivesUp(t *testing.T) {
 					c.setup(t, q)
 					ctx, cancel := context.WithCancel(t.Context())
 					call := started(func() error {
-						_, err := q.Fetch(ctx, pawl.Request{Max: 1, Wait: wait, Queues: []string{pawl.DefaultQueue, "never seen"}})
+						_, err := q.Fetch(ctx, pawl.Request{Max: 1, Ahead: 1, Wait: wait, Queues: []string{pawl.DefaultQueue, "never seen"}})
 						return err
 					})
 					synctest.Wait()
@@ -82,7 +82,7 @@ func TestDrainEndsWithTheLastJob(t *testing.T) {
 					add(t, q, nil)
 					l := leaseOne(t, q)
 					call := started(func() error {
-						_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1, Wait: wait})
+						_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: wait})
 						return err
 					})
 					synctest.Wait()

@@ -33,7 +33,7 @@ func die(t *testing.T, q *bolt.Queue, queue, kind string) pawl.ID {
 	t.Helper()
 	job := &pawl.Envelope{Kind: kind, Queue: queue}
 	require.NoError(t, q.Enqueue(t.Context(), job))
-	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{queue}, Max: 1, Idle: 1})
+	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{queue}, Max: 1})
 	require.NoError(t, err)
 	require.NoError(t, q.Abandon(t.Context(), leases[0], pawl.ReasonExhausted, errors.New("no luck")))
 	return job.ID

@@ -27,6 +27,9 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if r.Max < 1 {
 		return nil, &pawl.InvalidError{Field: "Max", Reason: fmt.Sprintf("%d jobs were asked for, it must be 1 or more", r.Max)}
 	}
+	if r.Ahead < 0 {
+		return nil, &pawl.InvalidError{Field: "Ahead", Reason: fmt.Sprintf("%d jobs cannot wait", r.Ahead)}
+	}
 	if len(r.Queues) == 0 {
 		r.Queues = []string{pawl.DefaultQueue}
 	}
@@ -70,7 +73,7 @@ func (q *Queue) withdraw(f *fetch) bool {
 func (q *Queue) serve() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(f *fetch) bool {
 		lines := q.named(f.Queues)
-		for idle := f.Idle; len(f.leases) < f.Max; {
+		for idle := f.Max - f.Ahead; len(f.leases) < f.Max; {
 			j := q.next(lines, idle > 0)
 			if j == nil {
 				break

@@ -52,7 +52,7 @@ func TestDeathIsLoggedOnce(t *testing.T) {
 		q := memory.New(&memory.Options{MaxCrashes: 1, Logger: hclog.New(&hclog.LoggerOptions{Output: &out})})
 		defer q.Close()
 		lease := func() *pawl.Lease {
-			leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1})
+			leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
 			require.NoError(t, err)
 			return leases[0]
 		}

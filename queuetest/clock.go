@@ -67,7 +67,7 @@ func clockTests() (tests []test) {
 			c.step(-time.Hour)
 			f.pass(70*time.Minute - 1)
 			equal(f, len(f.fetch(1)), 0, "jobs before the time")
-			_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+			_, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			f.waits(call, "before the time")
 			f.await(call)
 			f.sameTime(c.now(), due, "the wall clock at the fetch")

@@ -32,7 +32,7 @@ var closeTests = []test{{
 	run: func(f *fixture) {
 		f.needClose()
 		for range 3 {
-			_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+			_, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			defer f.ends(call, pawl.ErrClosed, "a fetch that waits")
 		}
 		f.close()

@@ -21,7 +21,7 @@ func calls() []call {
 			return q.Enqueue(ctx, &pawl.Envelope{Kind: "new"})
 		}},
 		{"fetch", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
-			_, err := q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+			_, err := q.Fetch(ctx, pawl.Request{Max: 9})
 			return err
 		}},
 		{"extend", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err }},
@@ -116,7 +116,7 @@ func contextTests() (tests []test) {
 				done := make(chan error, 1)
 				go func() {
 					var err error
-					*leases, err = f.q.Fetch(ctx, pawl.Request{Max: 9, Idle: 9})
+					*leases, err = f.q.Fetch(ctx, pawl.Request{Max: 9})
 					done <- err
 				}()
 				go cancel()
@@ -137,7 +137,7 @@ func contextTests() (tests []test) {
 			ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
 			defer cancel()
 			start := time.Now()
-			_, err := f.q.Fetch(ctx, pawl.Request{Max: 1, Idle: 1})
+			_, err := f.q.Fetch(ctx, pawl.Request{Max: 1})
 			f.is(err, pawl.ErrNotAccepted, "fetch")
 			f.is(err, context.DeadlineExceeded, "fetch")
 			equal(f, time.Since(start), time.Minute, "it waited")

@@ -14,7 +14,7 @@ func delayed(name string, delay time.Duration, begin func(*fixture)) test {
 		run: func(f *fixture) {
 			begin(f)
 			due := time.Now().Add(delay)
-			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			f.pass(delay - 1)
 			f.waits(call, "a nanosecond before the time")
 			equal(f, len(f.fetch(1)), 0, "jobs before the time")
@@ -57,7 +57,7 @@ func delayTests() []test {
 					f.add(after(delay * time.Second))
 				}
 				for n := range 3 {
-					leases, err := f.q.Fetch(f.patient(), pawl.Request{Max: 9, Idle: 9})
+					leases, err := f.q.Fetch(f.patient(), pawl.Request{Max: 9})
 					f.ok(err, "fetch")
 					equal(f, len(leases), 1, "jobs")
 					equal(f, time.Since(start), time.Duration(n+1)*time.Second, "the time of the fetch")

@@ -62,7 +62,7 @@ var fetchTests = []test{{
 		var calls []<-chan error
 		var leases []*[]*pawl.Lease
 		for range 3 {
-			l, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+			l, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			calls, leases = append(calls, call), append(leases, l)
 		}
 		for i, call := range calls {
@@ -78,8 +78,8 @@ var fetchTests = []test{{
 	name: "a fetch that waits for other queues is passed over",
 	rule: "A fetch that waits gets jobs from its own queues, and holds back nobody.",
 	run: func(f *fixture) {
-		_, other := f.fetching(f.Context(), pawl.Request{Queues: []string{"other"}, Max: 1, Idle: 1})
-		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+		_, other := f.fetching(f.Context(), pawl.Request{Queues: []string{"other"}, Max: 1})
+		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 		id := f.add().ID
 		f.ends(call, nil, "fetch")
 		equal(f, (*leases)[0].ID, id, "job")
@@ -91,7 +91,7 @@ var fetchTests = []test{{
 	name: "a batch goes to a fetch that waits",
 	rule: "A fetch that waits gets as many jobs as it asked for, if one call brings them.",
 	run: func(f *fixture) {
-		leases, call := f.fetching(f.Context(), pawl.Request{Max: 3, Idle: 3})
+		leases, call := f.fetching(f.Context(), pawl.Request{Max: 3})
 		f.ok(f.q.Enqueue(f.Context(), newBatch(5)...), "enqueue")
 		f.ends(call, nil, "fetch")
 		equal(f, len(*leases), 3, "jobs")

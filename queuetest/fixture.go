@@ -128,7 +128,7 @@ func priority(p int8) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.P
 // returns none when there are none.
 func (f *fixture) fetch(n int, queues ...string) []*pawl.Lease {
 	f.Helper()
-	return f.request(pawl.Request{Queues: queues, Max: n, Idle: n})
+	return f.request(pawl.Request{Queues: queues, Max: n})
 }
 
 // request is fetch with a request of any kind. One that would wait for ever does not

@@ -27,7 +27,7 @@ var leaseTests = []test{{
 	run: func(f *fixture) {
 		id := f.add().ID
 		l := f.lease()
-		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 		f.waits(call, "while the lease lasts")
 		f.await(call)
 		f.sameTime(time.Now(), l.Expires, "the time of the fetch")
@@ -110,7 +110,7 @@ var leaseTests = []test{{
 		f.add(after(time.Hour))
 		id := f.add().ID
 		l := f.lease()
-		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1})
+		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 		f.await(call)
 		f.sameTime(time.Now(), l.Expires, "the time of the fetch")
 		equal(f, (*leases)[0].ID, id, "job")

@@ -29,7 +29,7 @@ var manyTests = []test{{
 			})
 			wg.Go(func() {
 				for i := n; acked.Load() < jobs; i++ {
-					leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: 1 + i%4, Idle: 4, Wait: pawl.WaitFinished})
+					leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: 1 + i%4, Wait: pawl.WaitFinished})
 					if errors.Is(err, pawl.ErrEmpty) {
 						<-time.After(time.Millisecond) // the enqueuers are not done
 						continue

@@ -152,7 +152,7 @@ func (m *model) retry(id pawl.ID, keepAttempts bool, now time.Time) error {
 
 // fetch checks the jobs that a fetch got, one after the other, and leases them.
 func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, now time.Time) error {
-	idle := r.Idle
+	idle := r.Max - r.Ahead
 	round := make(map[string]bool) // queues that had their turn
 	for _, l := range leases {
 		j := m.find(l.ID)
@@ -183,7 +183,7 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, now time.Time) error
 	}
 	for _, name := range r.Queues {
 		if j := m.first(name, idle); len(leases) < r.Max && j != nil {
-			return fmt.Errorf("a fetch of %d jobs with %d idle slots got %d and left %+v", r.Max, r.Idle, len(leases), j)
+			return fmt.Errorf("a fetch of %d jobs with %d idle slots got %d and left %+v", r.Max, r.Max-r.Ahead, len(leases), j)
 		}
 	}
 	return nil
@@ -195,7 +195,7 @@ func (m *model) waits(r pawl.Request) bool {
 	for _, j := range m.jobs {
 		switch {
 		case !slices.Contains(r.Queues, j.Queue):
-		case j.State == pawl.Ready && m.first(j.Queue, r.Idle) != nil:
+		case j.State == pawl.Ready && m.first(j.Queue, r.Max-r.Ahead) != nil:
 			return false
 		case j.State == pawl.Ready || j.State == pawl.Leased || j.State == pawl.Delayed && r.Wait == pawl.WaitFinished:
 			work = true

@@ -76,7 +76,7 @@ func refuseTests() (tests []test) {
 		run: func(f *fixture) {
 			f.add()
 			for _, most := range []int{0, -1} {
-				leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: most, Idle: 1})
+				leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: most})
 				f.invalid(err, "fetch")
 				equal(f, len(leases), 0, "leases")
 			}

@@ -121,7 +121,7 @@ var restartTests = []test{{
 			f.restart()
 		}
 		f.add(of("x"))
-		equal(f, kinds(f.request(pawl.Request{Max: 9})), "x", "jobs without an idle slot")
+		equal(f, kinds(f.request(pawl.Request{Max: 9, Ahead: 9})), "x", "jobs without an idle slot")
 		equal(f, kinds(f.fetch(9)), "a", "jobs")
 		equal(f, len(f.fetch(9)), 0, "more jobs")
 	},

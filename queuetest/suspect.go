@@ -17,7 +17,7 @@ func suspects(name, rule string, crashes int, crashed string, asks ...ask) test 
 		f.crashedJobs(crashes, crashed)
 		f.addKinds("x", "y", "z")
 		for _, a := range asks {
-			equal(f, kinds(f.request(pawl.Request{Max: a.max, Idle: a.idle})), a.want, "jobs of a fetch")
+			equal(f, kinds(f.request(pawl.Request{Max: a.max, Ahead: max(0, a.max-a.idle)})), a.want, "jobs of a fetch")
 		}
 	}}
 }
@@ -37,7 +37,7 @@ func (f *fixture) crashedJobs(crashes int, letters string) {
 }
 
 func suspectTests() []test {
-	const idle, single = "A job that crashed is leased only as one of Request.Idle.",
+	const idle, single = "A job that crashed is leased only as one that starts at once.",
 		"Of the jobs that crashed twice or more one is leased at a time."
 	tests := []test{
 		suspects("calm jobs pass", idle, 1, "a", ask{9, 0, "xyz"}, ask{9, 0, ""}),
@@ -57,7 +57,7 @@ func suspectTests() []test {
 				f.crashedJobs(2, "ab")
 				first := f.fetch(9)
 				equal(f, kinds(first), "a", "jobs of the first fetch")
-				leases, call := f.fetching(f.Context(), pawl.Request{Max: 2, Idle: 2})
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 2})
 				f.waits(call, "while the first is leased")
 				f.end(v, first[0])
 				f.ends(call, nil, "fetch")
@@ -76,7 +76,7 @@ func suspectTests() []test {
 		run: func(f *fixture) {
 			f.crashedJobs(2, "ab")
 			l := f.leases(1)[0]
-			leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Idle: 9})
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 9})
 			f.await(call)
 			equal(f, kinds(*leases), "a", "the next, which kept its place")
 			equal(f, (*leases)[0].Crashes, l.Crashes+1, "crashes")
@@ -98,7 +98,7 @@ func suspectTests() []test {
 		run: func(f *fixture) {
 			f.crashedJobs(2, "a")
 			f.addKinds("b", "c")
-			calm := f.request(pawl.Request{Max: 9}) // without an idle slot, so a stays out of it
+			calm := f.request(pawl.Request{Max: 9, Ahead: 9}) // without an idle slot, so a stays out of it
 			equal(f, kinds(calm), "bc", "jobs that crash")
 			f.expire(calm[0])
 			equal(f, kinds(f.fetch(9)), "abc", "jobs")
@@ -108,7 +108,7 @@ func suspectTests() []test {
 		rule: idle,
 		run: func(f *fixture) {
 			f.crashedJobs(1, "a")
-			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Ahead: 1})
 			f.waits(call, "while there is no calm job")
 			f.add(of("x"))
 			f.ends(call, nil, "fetch")

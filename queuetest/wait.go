@@ -22,7 +22,7 @@ func givesUp(holds string, setup func(*fixture), empty ...pawl.Wait) test {
 				f.fresh(Settings{})
 				setup(f)
 				_, call := f.fetching(f.Context(), pawl.Request{
-					Queues: []string{pawl.DefaultQueue, "never seen"}, Max: 1, Wait: wait,
+					Queues: []string{pawl.DefaultQueue, "never seen"}, Max: 1, Ahead: 1, Wait: wait,
 				})
 				if slices.Contains(empty, wait) {
 					f.ends(call, pawl.ErrEmpty, name)
@@ -42,7 +42,7 @@ func lastJob(wait pawl.Wait, v verb, empty bool) test {
 		run: func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
-			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Idle: 1, Wait: wait})
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
 			f.waits(call, "while the last job runs")
 			f.end(v, l)
 			if empty {
@@ -81,7 +81,7 @@ func waitTests() []test {
 		run: func(f *fixture) {
 			for wait, name := range waits {
 				id := f.add().ID
-				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Idle: 1, Wait: wait})
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Ahead: 8, Wait: wait})
 				f.ends(call, nil, name)
 				equal(f, (*leases)[0].ID, id, "job")
 				f.ack((*leases)[0])

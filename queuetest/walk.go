@@ -172,7 +172,7 @@ func (w *walker) stepFetch() {
 	r := pawl.Request{Queues: []string{"x", "y", "never seen"}, Max: 1 + w.random.IntN(5)}
 	w.random.Shuffle(len(r.Queues), func(i, j int) { r.Queues[i], r.Queues[j] = r.Queues[j], r.Queues[i] })
 	r.Queues = r.Queues[:1+w.random.IntN(3)]
-	r.Idle = w.random.IntN(r.Max + 1)
+	r.Ahead = w.random.IntN(r.Max + 1)
 	if r.Wait = []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished}[w.random.IntN(3)]; w.model.waits(r) {
 		r.Wait = pawl.WaitNot
 	}

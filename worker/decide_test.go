@@ -23,6 +23,7 @@ func TestDecide(t *testing.T) {
 	fixed := pawl.Fixed(7 * time.Second)
 	givesUp := policyFunc(func(pawl.Retry) (time.Duration, bool) { return 0, false })
 	negative := policyFunc(func(pawl.Retry) (time.Duration, bool) { return -time.Second, true })
+	broken := policyFunc(func(pawl.Retry) (time.Duration, bool) { panic("broken") })
 	permanent := pawl.Permanent(errBroken)
 	retryAfter := pawl.RetryAfter(time.Hour, errBroken)
 
@@ -82,6 +83,8 @@ func TestDecide(t *testing.T) {
 
 		{rule: "a policy may give up", err: errBroken, policy: givesUp,
 			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: errBroken}},
+		{rule: "the default strategy answers for a policy that panics", err: errBroken, policy: broken,
+			want: decision{verb: nack, delay: 250 * time.Millisecond, cause: errBroken}},
 		{rule: "a negative delay counts as none", err: errBroken, policy: negative,
 			want: decision{verb: nack, cause: errBroken}},
 	} {

@@ -72,7 +72,7 @@ func TestDrainOfNothing(t *testing.T) {
 func TestDrainWaitsForOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a")
-		leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1, Wait: pawl.WaitNot})
+		leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 		require.NoError(t, err)
 		time.AfterFunc(20*time.Second, func() { _ = q.Release(context.Background(), leases[0]) })
 		r := handleAll(t, q, worker.Options{}, func(*pawl.Job[string]) error { return nil })

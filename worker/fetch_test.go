@@ -67,7 +67,7 @@ func TestLongHandlersFetchNothingAhead(t *testing.T) {
 		require.Equal(t, 3, counts(t, q).Leased)
 		require.NoError(t, stop())
 		for _, r := range book.asked() {
-			require.Equal(t, r.Idle, r.Max)
+			require.Zero(t, r.Ahead)
 			require.LessOrEqual(t, r.Max, 3)
 		}
 	})
@@ -97,7 +97,7 @@ func TestWaitingFetchIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, path := open(t)
 		suspect := enqueue(t, q, "suspect")
-		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Idle: 1, Wait: pawl.WaitNot})
+		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 		require.NoError(t, err)
 		require.NoError(t, q.Close()) // the lease is that of a process that died
 		q = reopen(t, path)
@@ -122,7 +122,7 @@ func TestWaitingFetchIsAskedAgain(t *testing.T) {
 		<-time.After(30 * time.Second)
 		synctest.Wait()
 		asked := book.asked()
-		require.Zero(t, asked[len(asked)-1].Idle, "the worker should wait for jobs to fetch ahead")
+		require.Equal(t, asked[len(asked)-1].Max, asked[len(asked)-1].Ahead, "the worker should wait for jobs to fetch ahead")
 		require.Equal(t, pawl.Ready, stored(t, q, suspect).State, "it was leased ahead of its slot")
 
 		<-time.After(40 * time.Second)

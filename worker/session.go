@@ -144,7 +144,7 @@ func (s *session) all() []*attempt {
 
 // fetchOne brings one job, if there is one.
 func (s *session) fetchOne(ctx context.Context) error {
-	leases, err := s.w.queue.Fetch(ctx, pawl.Request{Queues: s.w.opts.Queues, Max: 1, Idle: 1, Wait: pawl.WaitNot})
+	leases, err := s.w.queue.Fetch(ctx, pawl.Request{Queues: s.w.opts.Queues, Max: 1, Wait: pawl.WaitNot})
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *session) demand(ctx context.Context) (pawl.Request, context.Context, er
 			fetching, end := context.WithCancel(ctx)
 			s.asked, s.endFetch = idle, end
 			s.mu.Unlock()
-			return pawl.Request{Queues: s.w.opts.Queues, Max: want, Idle: idle}, fetching, nil
+			return pawl.Request{Queues: s.w.opts.Queues, Max: want, Ahead: max(0, want-idle)}, fetching, nil
 		}
 		s.mu.Unlock()
 		select {

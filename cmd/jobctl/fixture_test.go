@@ -87,7 +87,7 @@ func (f *file) add(e pawl.Envelope) {
 // fetch leases the next job of a queue.
 func (f *file) fetch(queue string) *pawl.Lease {
 	f.t.Helper()
-	leases, err := f.q.Fetch(context.Background(), pawl.Request{Queues: []string{queue}, Max: 1, Idle: 1, Wait: pawl.WaitNot})
+	leases, err := f.q.Fetch(context.Background(), pawl.Request{Queues: []string{queue}, Max: 1, Wait: pawl.WaitNot})
 	require.NoError(f.t, err)
 	return leases[0]
 }

@@ -127,7 +127,7 @@ func TestRetryMany(t *testing.T) {
 		}
 		ctx := context.Background()
 		require.NoError(t, f.q.Enqueue(ctx, batch...))
-		leases, err := f.q.Fetch(ctx, pawl.Request{Max: jobs, Idle: jobs, Wait: pawl.WaitNot})
+		leases, err := f.q.Fetch(ctx, pawl.Request{Max: jobs, Wait: pawl.WaitNot})
 		require.NoError(t, err)
 		require.Len(t, leases, jobs)
 		done := make(chan error)

@@ -125,7 +125,7 @@ func TestRetryCondemnsNobody(t *testing.T) {
 	for range 4 { // a process that dies with the lease, time and again
 		q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger(), Now: func() time.Time { return today }})
 		require.NoError(t, err)
-		_, err = q.Fetch(context.Background(), pawl.Request{Queues: []string{"b"}, Max: 1, Idle: 1, Wait: pawl.WaitNot})
+		_, err = q.Fetch(context.Background(), pawl.Request{Queues: []string{"b"}, Max: 1, Wait: pawl.WaitNot})
 		require.NoError(t, err)
 		require.NoError(t, q.Close())
 	}
