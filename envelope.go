@@ -2,8 +2,10 @@ package pawl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Envelope is one job as a queue stores it. Whoever enqueues fills in what the
@@ -18,12 +20,17 @@ type Envelope struct {
 	Created time.Time         // when the first queue accepted it; set by it unless given
 	Headers map[string]string // what travels beside the arguments, such as a trace ID
 
+	IdempotencyKey string // names the effect; jobs of one kind and key never run beside one another, nor after a success
+	KeyID          string // of the key that made Signature
+	Signature      []byte // made by [Keyring.Sign]
+
 	// Changed by the queue as the job moves.
 
 	Queue      string        // where it is now; "" means [DefaultQueue]
 	Seq        uint64        // enqueue sequence in its file, the last order of jobs; set by the queue
 	Priority   int8          // higher runs first
 	NotBefore  time.Time     // never fetched earlier; becomes the time since when it is ready
+	Deadline   time.Time     // bounds the whole life: never fetched from then on; zero means none
 	Timeout    time.Duration // bounds one run; 0 means the worker's
 	MaxRetries int           // a job runs at most MaxRetries+1 times
 	Policy     *Strategy     // the job's own policy; nil means the kind's or the worker's
@@ -32,15 +39,50 @@ type Envelope struct {
 	Death      *Death        // why it is dead; nil while it is alive
 	Failures   int           // entries that its history had so far: failed runs, and a death by poison
 
+	UniqueKey      string        // no two jobs of one queue, kind and key while the first is in UniqueIn; "" means none
+	UniqueIn       []State       // the states that block another; none given means ready, delayed, parked and leased
+	IdempotencyTTL time.Duration // how long a success counts; 0 means [DefaultIdempotencyTTL]
+	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
+	Cancelled      bool          // it is to end while it is leased
+	BackoffSince   time.Time     // when the failed run ended whose retry it waits for; zero otherwise
+	Completed      time.Time     // when it succeeded, for a record that is retained
+
 	// Filled in by inspection only, not stored in the record.
 
 	State       State     // where the job stands
 	LeasedSince time.Time // when its lease was given, for a leased job
 	History     []Failure // the failed runs that are kept, oldest first
 
-	// Delay is a schedule relative to the moment of acceptance. The queue turns
-	// it into NotBefore; it is not stored.
+	// For Enqueue only, not stored.
+
+	// Delay is a schedule relative to the moment of acceptance, which the queue turns
+	// into NotBefore.
 	Delay time.Duration
+
+	// OnConflict is what to do when UniqueKey is taken.
+	OnConflict Conflict
+
+	// Existing is set by Enqueue when UniqueKey was taken and nothing was stored for
+	// this job: ID is that of the job which has the key.
+	Existing bool
+}
+
+// Conflict is what an enqueue does when the unique key of its job is taken.
+type Conflict uint8
+
+const (
+	UseExisting Conflict = iota // store nothing, and return the ID of the job that has the key
+	Reject                      // refuse the batch with [ErrConflict]
+	Replace                     // keep the ID and take the rest from the new job; a leased job is rejected
+)
+
+// BlockedBy reports whether a job in the state given, which has the unique key of e,
+// keeps e out.
+func (e *Envelope) BlockedBy(state State) bool {
+	if len(e.UniqueIn) == 0 {
+		return state != Dead && state != Completed
+	}
+	return slices.Contains(e.UniqueIn, state)
 }
 
 // Attempt is the 1-based number of the run that is under way or comes next.
@@ -62,6 +104,26 @@ type Failure struct {
 	Error   string // at most [MaxErrorText] bytes
 }
 
+// NewFailure is the entry that a run which ended with cause leaves in the history.
+func NewFailure(attempt int, at time.Time, cause string) Failure {
+	return Failure{Attempt: attempt, At: at, Error: Clip(cause, MaxErrorText)}
+}
+
+// Clip shortens a text to at most n bytes, 3 or more, at the end of a character.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	const mark = "…"
+	n -= len(mark)
+	for at := n; at > 0 && at > n-utf8.UTFMax; at-- { // where nothing is a character, anywhere
+		if utf8.RuneStart(s[at]) {
+			return s[:at] + mark
+		}
+	}
+	return s[:n] + mark
+}
+
 // Reason is why a job is dead.
 type Reason string
 
@@ -70,6 +132,9 @@ const (
 	ReasonExhausted Reason = "exhausted" // the last retry failed
 	ReasonPermanent Reason = "permanent" // the handler or the policy said that no retry helps
 	ReasonPoison    Reason = "poison"    // it kept taking its process down
+	ReasonDeadline  Reason = "deadline"  // its deadline passed
+	ReasonCancelled Reason = "cancelled" // an operator or the app ended it
+	ReasonSignature Reason = "signature" // its signature is missing or wrong
 	ReasonCorrupt   Reason = "corrupt"   // its stored record is damaged
 )
 
@@ -78,12 +143,16 @@ type State string
 
 // The states of a job. A job is in exactly one of them.
 const (
-	Ready   State = "ready"   // waits to be fetched
-	Delayed State = "delayed" // waits for its time
-	Parked  State = "parked"  // waits for a worker that handles its kind
-	Leased  State = "leased"  // is being run
-	Dead    State = "dead"    // a dead letter
+	Ready     State = "ready"     // waits to be fetched
+	Delayed   State = "delayed"   // waits for its time
+	Parked    State = "parked"    // waits for a worker that handles its kind
+	Leased    State = "leased"    // is being run
+	Dead      State = "dead"      // a dead letter
+	Completed State = "completed" // succeeded, and its record is retained
 )
+
+// States are all states, in the order of a job's life.
+func States() []State { return []State{Ready, Delayed, Parked, Leased, Dead, Completed} }
 
 // Limits of what a queue accepts.
 const (
@@ -93,10 +162,13 @@ const (
 	MaxNameBytes      = 255     // kind, queue and header key
 	MaxHeaders        = 64      // headers of one job
 	MaxHeaderBytes    = 8 << 10 // keys and values of one job's headers
+	MaxKeyBytes       = 255     // unique key, idempotency key and key ID
 
 	DefaultMaxPayload = 1 << 20  // bytes of one payload, unless the queue says otherwise
 	MaxBatchJobs      = 10_000   // jobs of one Enqueue
 	MaxBatchBytes     = 64 << 20 // payload bytes of one Enqueue
+
+	DefaultIdempotencyTTL = 24 * time.Hour // from the success on
 
 	MaxErrorText    = 4 << 10 // bytes of one error in the history
 	HistoryKeepHead = 100     // the oldest failures that the history keeps
@@ -132,6 +204,9 @@ func (e *Envelope) Validate() error {
 	case len(e.Headers) > MaxHeaders:
 		return invalid("headers", "%d of them, at most %d are allowed", len(e.Headers), MaxHeaders)
 	}
+	if err := e.validKeys(); err != nil {
+		return err
+	}
 	size := 0
 	for key, value := range e.Headers {
 		if err := validName("header key", key); err != nil {
@@ -141,6 +216,37 @@ func (e *Envelope) Validate() error {
 	}
 	if size > MaxHeaderBytes {
 		return invalid("headers", "%d bytes of them, at most %d are allowed", size, MaxHeaderBytes)
+	}
+	return nil
+}
+
+// validKeys checks what belongs to the keys of a job, and its lifetime.
+func (e *Envelope) validKeys() error {
+	for _, key := range [...]struct{ field, value string }{
+		{"unique key", e.UniqueKey}, {"idempotency key", e.IdempotencyKey}, {"key ID", e.KeyID},
+	} {
+		if len(key.value) > MaxKeyBytes {
+			return invalid(key.field, "%q is longer than %d bytes", clip(key.value, 32), MaxKeyBytes)
+		}
+	}
+	for _, state := range e.UniqueIn {
+		if !slices.Contains(States(), state) {
+			return invalid("unique states", "%q is no state of a job", state)
+		}
+	}
+	switch {
+	case e.UniqueKey == "" && len(e.UniqueIn) > 0:
+		return invalid("unique key", "it is empty, and there are states for it")
+	case e.OnConflict > Replace:
+		return invalid("conflict", "%d is none of UseExisting, Reject, Replace", e.OnConflict)
+	case e.IdempotencyTTL < 0:
+		return invalid("idempotency TTL", "%v is negative; leave it out for %v", e.IdempotencyTTL, DefaultIdempotencyTTL)
+	case e.Retain < 0:
+		return invalid("retention", "%v is negative; leave it out to keep no record", e.Retain)
+	case !e.Deadline.IsZero() && e.NotBefore.After(e.Deadline):
+		return invalid("deadline", "%v lies before the time %v at which the job may start", e.Deadline, e.NotBefore)
+	case len(e.Signature) > maxSignature:
+		return invalid("signature", "%d bytes, at most %d are allowed", len(e.Signature), maxSignature)
 	}
 	return nil
 }

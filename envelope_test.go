@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,7 +54,22 @@ func TestEnvelopeIsRefused(t *testing.T) {
 		"empty header key":        {"header key", func(e *pawl.Envelope) { e.Headers[""] = "v" }},
 		"header key of 256 bytes": {"header key", func(e *pawl.Envelope) { e.Headers[long] = "v" }},
 		"header key with NUL":     {"header key", func(e *pawl.Envelope) { e.Headers["\x00"] = "v" }},
-		"headers of 8 KiB + 1":    {"headers", func(e *pawl.Envelope) { e.Headers["k"] = strings.Repeat("v", 8<<10-len("tracek1")+1) }},
+		"origin of 256 bytes":     {"queue", func(e *pawl.Envelope) { e.Origin = long }},
+		"unique key of 256 bytes": {"unique key", func(e *pawl.Envelope) { e.UniqueKey = long }},
+		"states without a key":    {"unique key", func(e *pawl.Envelope) { e.UniqueIn = []pawl.State{pawl.Ready} }},
+		"unique in no state":      {"unique states", func(e *pawl.Envelope) { e.UniqueKey, e.UniqueIn = "u", []pawl.State{"Ready"} }},
+		"unique in an empty one":  {"unique states", func(e *pawl.Envelope) { e.UniqueKey, e.UniqueIn = "u", []pawl.State{pawl.Ready, ""} }},
+		"unknown conflict":        {"conflict", func(e *pawl.Envelope) { e.OnConflict = pawl.Replace + 1 }},
+		"idempotency key of 256":  {"idempotency key", func(e *pawl.Envelope) { e.IdempotencyKey = long }},
+		"negative TTL":            {"idempotency TTL", func(e *pawl.Envelope) { e.IdempotencyTTL = -1 }},
+		"negative retention":      {"retention", func(e *pawl.Envelope) { e.Retain = -1 }},
+		"key ID of 256 bytes":     {"key ID", func(e *pawl.Envelope) { e.KeyID = long }},
+		"signature of 65 bytes":   {"signature", func(e *pawl.Envelope) { e.Signature = make([]byte, 65) }},
+		"deadline before it starts": {"deadline", func(e *pawl.Envelope) {
+			e.NotBefore = time.Now()
+			e.Deadline = e.NotBefore.Add(-1)
+		}},
+		"headers of 8 KiB + 1": {"headers", func(e *pawl.Envelope) { e.Headers["k"] = strings.Repeat("v", 8<<10-len("tracek1")+1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &pawl.Envelope{Kind: "k", Queue: "q", Headers: map[string]string{"trace": "1"}}
@@ -72,6 +88,10 @@ func TestEnvelopeAtTheLimitsIsAccepted(t *testing.T) {
 		Kind: longest, Queue: longest, Policy: &policy, Priority: math.MinInt8,
 		MaxRetries: pawl.MaxMaxRetries, Delay: math.MaxInt64, Timeout: math.MaxInt64,
 		Headers: headers(pawl.MaxHeaders - 1),
+
+		Origin: longest, UniqueKey: longest, UniqueIn: pawl.States(), OnConflict: pawl.Replace,
+		IdempotencyKey: longest, IdempotencyTTL: math.MaxInt64, Retain: math.MaxInt64,
+		KeyID: longest, Signature: make([]byte, 64), NotBefore: time.Unix(9, 0), Deadline: time.Unix(9, 0),
 	}
 	size := 0
 	for key, value := range e.Headers {
@@ -124,4 +144,48 @@ func TestLastAttempt(t *testing.T) {
 func TestEnvelopeStringNamesTheJob(t *testing.T) {
 	e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "mail", Queue: "slow", Attempts: 2}
 	require.Equal(t, "job "+e.ID.String()+" kind=mail queue=slow attempts=2", e.String())
+}
+
+// Rule: a job whose deadline has passed already is accepted; it dies at once.
+func TestDeadlineInThePastIsAccepted(t *testing.T) {
+	require.NoError(t, (&pawl.Envelope{Kind: "k", Deadline: time.Unix(1, 0)}).Validate())
+}
+
+// Rule: unless states are given, those of a job that is still to run block another.
+func TestBlockedBy(t *testing.T) {
+	byDefault := pawl.Envelope{UniqueKey: "u"}
+	chosen := pawl.Envelope{UniqueKey: "u", UniqueIn: []pawl.State{pawl.Leased, pawl.Completed}}
+	for state, want := range map[pawl.State]struct{ byDefault, chosen bool }{
+		pawl.Ready: {true, false}, pawl.Delayed: {true, false}, pawl.Parked: {true, false},
+		pawl.Leased: {true, true}, pawl.Dead: {false, false}, pawl.Completed: {false, true},
+	} {
+		require.Equal(t, want.byDefault, byDefault.BlockedBy(state), state)
+		require.Equal(t, want.chosen, chosen.BlockedBy(state), state)
+	}
+}
+
+func TestNewFailureClipsItsText(t *testing.T) {
+	at := time.Unix(1, 0)
+	require.Equal(t, pawl.Failure{Attempt: 3, At: at, Error: "boom"}, pawl.NewFailure(3, at, "boom"))
+	whole := strings.Repeat("x", pawl.MaxErrorText)
+	require.Equal(t, whole, pawl.NewFailure(1, at, whole).Error)
+	clipped := pawl.NewFailure(1, at, strings.Repeat("é", 1<<20)).Error
+	require.LessOrEqual(t, len(clipped), pawl.MaxErrorText)
+	require.Greater(t, len(clipped), pawl.MaxErrorText-5)
+	require.True(t, utf8.ValidString(clipped), "no character is torn")
+	require.True(t, strings.HasSuffix(clipped, "…"), "one sees that it is not whole")
+}
+
+func TestClip(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "…"}, {"abcd", 4, "abcd"}, {"abcdef", 5, "ab…"},
+		{"ééé", 5, "é…"}, {"ééé", 6, "ééé"}, {"éééé", 6, "é…"}, {"\xff\xff\xff\xff\xff", 4, "\xff…"},
+		{"\x80\x80\x80\x80", 3, "…"}, {"\x80\x80\x80\x80\x80\x80", 5, "\x80\x80…"}, // no character starts here
+	} {
+		require.Equal(t, test.want, pawl.Clip(test.text, test.n), "%q to %d", test.text, test.n)
+	}
 }

@@ -52,12 +52,18 @@ var (
 	ErrNotFound = errors.New("no such job")
 
 	// ErrConflict says that the job is in a state in which the operation does
-	// not apply. Nothing was changed.
-	ErrConflict = errors.New("conflicts with the job's state")
+	// not apply, or that its ID or its unique key is taken. Nothing was changed.
+	ErrConflict = errors.New("conflict")
+
+	// ErrSignature says that a job's signature is missing or does not verify.
+	ErrSignature = errors.New("bad signature")
 
 	// ErrCorrupt says that stored bytes are not what was written.
 	ErrCorrupt = errors.New("corrupt data")
 )
+
+// stored reports whether jobs whose enqueue returned err may be in the queue.
+func stored(err error) bool { return err == nil || errors.Is(err, ErrUnknownOutcome) }
 
 // InvalidError tells which value was refused and why. It matches [ErrInvalid].
 type InvalidError struct {

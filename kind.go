@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -37,17 +36,20 @@ func (k *Kind[T]) Policy() (Policy, error) {
 // Enqueue stores one job and returns its ID when it is durable. For errors see
 // [Enqueuer]; arguments that cannot be encoded give [ErrPayloadEncoding]. With
 // [ErrUnknownOutcome] the ID comes too, so that the job can be looked up.
-func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (ID, error) {
+//
+// A job whose unique key is taken is not stored, unless [OnConflict] says otherwise:
+// the ID is that of the job which has the key. To tell the two apart, enqueue a
+// [Kind.Envelope] and look at its Existing.
+func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (id ID, err error) {
 	e, err := k.Envelope(args, opts...)
 	if err != nil {
-		return ID{}, err
+		return id, err
 	}
 	if err := q.Enqueue(ctx, e); err != nil {
-		err = fmt.Errorf("enqueue %s: %w", k.name, err)
-		if errors.Is(err, ErrUnknownOutcome) {
-			return e.ID, err
+		if stored(err) {
+			id = e.ID
 		}
-		return ID{}, err
+		return id, fmt.Errorf("enqueue %s: %w", k.name, err)
 	}
 	return e.ID, nil
 }
@@ -107,6 +109,9 @@ type Job[T any] struct {
 	Args      T    // the arguments given to Enqueue
 	Attempt   int  // the number of this run, 1 on the first; Attempts counts those before
 	Last      bool // a failure of this run leaves no retry
+
+	// Lease is what a worker holds the job by: for a queue's AckTx. To read as well.
+	Lease *Lease
 }
 
 // draft is a job while options are applied to it.
@@ -162,6 +167,36 @@ func At(t time.Time) Option {
 
 // Timeout bounds one run; its context ends then. 0 means the worker's timeout.
 func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout = limit } }
+
+// Deadline bounds the whole life of the job: from then on it is never fetched and
+// goes to the dead letters, and the context of a run that is under way ends.
+func Deadline(t time.Time) Option { return func(d *draft) { d.env.Deadline = t } }
+
+// Unique lets no two jobs of one queue, kind and key be there at a time: while one
+// is in one of these states (ready, delayed, parked or leased, unless states are
+// given) another is not stored; see [OnConflict]. The key has at most 255 bytes.
+func Unique(key string, states ...State) Option {
+	return func(d *draft) { d.env.UniqueKey, d.env.UniqueIn = key, states }
+}
+
+// OnConflict says what happens when the key of [Unique] is taken; [UseExisting]
+// unless it is given.
+func OnConflict(c Conflict) Option { return func(d *draft) { d.env.OnConflict = c } }
+
+// IdempotencyKey names the effect of the job. Jobs of one kind and key never run
+// beside one another; once one has succeeded, the others are removed without a run,
+// until [IdempotencyTTL] has passed. The key has at most 255 bytes.
+func IdempotencyKey(key string) Option { return func(d *draft) { d.env.IdempotencyKey = key } }
+
+// IdempotencyTTL sets how long the success of the job counts for its
+// [IdempotencyKey]: [DefaultIdempotencyTTL] unless it is given.
+func IdempotencyTTL(d time.Duration) Option {
+	return func(draft *draft) { draft.env.IdempotencyTTL = d }
+}
+
+// Retain keeps the record of the job for a time after its success, in the state
+// [Completed]; it is removed then. By default it is removed at once.
+func Retain(d time.Duration) Option { return func(draft *draft) { draft.env.Retain = d } }
 
 // Backoff sets the policy for retries. On a job it is stored with the job and
 // must be a [Strategy]; on a kind it may be any policy.

@@ -123,6 +123,43 @@ func TestDelayAndAtOverrideEachOther(t *testing.T) {
 	}
 }
 
+func TestOptionsFillInTheJob(t *testing.T) {
+	deadline := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+	plain := pawl.Define[mail]("k")
+	for name, test := range map[string]struct {
+		opt  pawl.Option
+		want pawl.Envelope
+	}{
+		"deadline":         {pawl.Deadline(deadline), pawl.Envelope{Deadline: deadline}},
+		"unique":           {pawl.Unique("u"), pawl.Envelope{UniqueKey: "u"}},
+		"unique in states": {pawl.Unique("u", pawl.Ready, pawl.Dead), pawl.Envelope{UniqueKey: "u", UniqueIn: []pawl.State{pawl.Ready, pawl.Dead}}},
+		"on conflict":      {pawl.OnConflict(pawl.Reject), pawl.Envelope{OnConflict: pawl.Reject}},
+		"idempotency key":  {pawl.IdempotencyKey("i"), pawl.Envelope{IdempotencyKey: "i"}},
+		"idempotency TTL":  {pawl.IdempotencyTTL(time.Hour), pawl.Envelope{IdempotencyTTL: time.Hour}},
+		"retain":           {pawl.Retain(time.Hour), pawl.Envelope{Retain: time.Hour}},
+	} {
+		job := enqueue(t, plain, test.opt)
+		want := test.want
+		want.ID, want.Kind, want.Payload, want.MaxRetries = job.ID, "k", job.Payload, pawl.DefaultMaxRetries
+		require.Equal(t, want, *job, name)
+		require.Equal(t, want.UniqueKey, enqueue(t, pawl.Define[mail]("k", test.opt)).UniqueKey, name)
+	}
+}
+
+// Rule: a later option takes back the whole of an earlier one.
+func TestJobOverridesTheKeysOfItsKind(t *testing.T) {
+	k := pawl.Define[mail]("k", pawl.Unique("kind's", pawl.Ready), pawl.OnConflict(pawl.Reject), pawl.IdempotencyKey("i"),
+		pawl.Retain(time.Hour), pawl.Deadline(time.Unix(1, 0)))
+	job := enqueue(t, k, pawl.Unique(""), pawl.OnConflict(pawl.UseExisting), pawl.IdempotencyKey(""), pawl.Retain(0),
+		pawl.Deadline(time.Time{}))
+	require.Empty(t, job.UniqueKey)
+	require.Nil(t, job.UniqueIn, "no key has no states")
+	require.Zero(t, job.OnConflict)
+	require.Empty(t, job.IdempotencyKey)
+	require.Zero(t, job.Retain)
+	require.True(t, job.Deadline.IsZero())
+}
+
 // A job's policy is data in its envelope. A kind's is read at the worker, so that
 // a new build changes it for jobs that are stored already.
 func TestPolicyOfAJobIsStoredAndThatOfAKindIsNot(t *testing.T) {
@@ -168,6 +205,8 @@ func TestBadKindIsReportedAtItsFirstUse(t *testing.T) {
 		"empty queue":      {"queue", pawl.Define[mail]("k", pawl.OnQueue(""))},
 		"bad timeout":      {"timeout", pawl.Define[mail]("k", pawl.Timeout(-1))},
 		"bad header":       {"header key", pawl.Define[mail]("k", pawl.Header("", "v"))},
+		"bad unique state": {"unique states", pawl.Define[mail]("k", pawl.Unique("u", "dancing"))},
+		"bad TTL":          {"idempotency TTL", pawl.Define[mail]("k", pawl.IdempotencyTTL(-1))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := new(intake)
@@ -201,6 +240,13 @@ func TestBadOptionOfAJobIsRefused(t *testing.T) {
 		"bad strategy":          {"policy", pawl.Backoff(pawl.Exponential(sec, 0.5))},
 		"a policy that is code": {"policy", pawl.Backoff(custom)},
 		"header key too long":   {"header key", pawl.Header(strings.Repeat("k", 256), "v")},
+		"unique key too long":   {"unique key", pawl.Unique(strings.Repeat("u", 256))},
+		"states without a key":  {"unique key", pawl.Unique("", pawl.Ready)},
+		"unknown state":         {"unique states", pawl.Unique("u", "dancing")},
+		"unknown conflict":      {"conflict", pawl.OnConflict(3)},
+		"idempotency key":       {"idempotency key", pawl.IdempotencyKey(strings.Repeat("i", 256))},
+		"negative TTL":          {"idempotency TTL", pawl.IdempotencyTTL(-1)},
+		"negative retention":    {"retention", pawl.Retain(-1)},
 		"header too large":      {"headers", pawl.Header("k", strings.Repeat("v", 8<<10+1))},
 	} {
 		t.Run(name, func(t *testing.T) {

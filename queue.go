@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -13,9 +15,13 @@ type Enqueuer interface {
 	// lies in the past is ready at once. Jobs that are refused are not changed; after
 	// [ErrUnknownOutcome] they are complete, so that they can be looked up by ID.
 	//
+	// A job whose UniqueKey is taken, in the queue or by an earlier job of the batch,
+	// fares as its OnConflict says; where that is UseExisting it gets the ID of the
+	// job that has the key, and Existing is set.
+	//
 	// Errors: [ErrInvalid], [ErrPayloadTooLarge], [ErrBatchTooLarge], [ErrConflict]
-	// when the queue holds a job of the same ID or the batch has one twice,
-	// [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
+	// when the queue holds a job of the same ID, the batch has one twice, or a unique
+	// key is taken, [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
 	// commit whatever ctx does.
 	Enqueue(ctx context.Context, jobs ...*Envelope) error
 }
@@ -35,17 +41,23 @@ type Enqueuer interface {
 // every later call [ErrPoisoned].
 //
 // The queue counts attempts; whether a failed job is retried or abandoned is its
-// worker's decision, by MaxRetries.
+// worker's decision, by MaxRetries. There are two exceptions: a job past its Deadline
+// goes to the dead letters in place of ready or delayed, and one that was Cancelled
+// goes there from whatever ends its lease but Ack.
 type Queue interface {
 	Enqueuer
 
 	// Fetch leases up to r.Max jobs and counts no attempt. It waits for a job as
 	// r.Wait says, and no longer than ctx ([ErrNotAccepted]). Jobs come by
 	// priority, then by the time since when they are ready, then by sequence;
-	// several queues in r.Queues take turns. See [Request] for jobs that crashed.
+	// several queues in r.Queues take turns. A job past its deadline is never leased;
+	// one whose IdempotencyKey is leased under another job of its kind is passed over;
+	// and one whose key was done is removed without a run. See [Request] for jobs that
+	// crashed.
 	Fetch(ctx context.Context, r Request) ([]*Lease, error)
 
-	// Ack removes a job whose run succeeded.
+	// Ack removes a job whose run succeeded, or keeps its record for its Retain. From
+	// then on its IdempotencyKey is done, for its IdempotencyTTL.
 	Ack(ctx context.Context, l *Lease) error
 
 	// Nack counts a failed attempt, keeps cause in the job's history and makes the
@@ -53,7 +65,8 @@ type Queue interface {
 	Nack(ctx context.Context, l *Lease, delay time.Duration, cause error) error
 
 	// Abandon counts a failed attempt, keeps cause and moves the job to the dead
-	// letters. A worker gives [ReasonExhausted] or [ReasonPermanent].
+	// letters. A worker gives [ReasonExhausted] or [ReasonPermanent]; [ReasonSignature]
+	// means that nothing ran, and counts no attempt.
 	Abandon(ctx context.Context, l *Lease, reason Reason, cause error) error
 
 	// Release returns an interrupted job to its old place in the order. It counts
@@ -79,13 +92,26 @@ type Queue interface {
 	Reap(ctx context.Context) (int, error)
 }
 
+// MaxWeight is the most turns that a queue may have to one of another.
+const MaxWeight = 1000
+
 // Request says what to fetch.
 type Request struct {
 	// Queues names where to look; none means [DefaultQueue].
 	Queues []string
 
+	// Weights says how many turns a queue has while one of weight 1 has one, from 1 to
+	// [MaxWeight]; 1 where it is not named.
+	Weights map[string]int
+
 	// Max is the most jobs to return, 1 or more.
 	Max int
+
+	// RetryShare is the part of the jobs of each queue that are retries while it has
+	// both retries and first runs, above 0 and up to 1; what is left of it counts for
+	// later fetches. Where one sort runs out the other fills up. 0 means that both
+	// come in their common order.
+	RetryShare float64
 
 	// Ahead says how many of them would wait behind a running job; the others start
 	// at once. 0 means that all do. A job that crashed before is leased only as one
@@ -108,11 +134,34 @@ const (
 	WaitFinished             // when they hold no ready, leased or delayed job; parked ones do not count
 )
 
-// Lease is the right to run one job until a time. Holding it proves nothing after
-// Expires: the token is compared when it is used.
-type Lease struct {
-	*Envelope
-	Token   uint64
-	Length  time.Duration // how long a lease lasts from when it is given or extended
-	Expires time.Time     // when this one ends unless it is extended
+// Checked returns r with its defaults filled in and nothing shared with the caller, or
+// an [*InvalidError].
+func (r Request) Checked() (Request, error) {
+	if r.Max < 1 {
+		return r, invalid("Max", "%d jobs were asked for, it must be 1 or more", r.Max)
+	}
+	if r.Ahead < 0 {
+		return r, invalid("Ahead", "%d jobs cannot wait", r.Ahead)
+	}
+	if !(r.RetryShare >= 0 && r.RetryShare <= 1) {
+		return r, invalid("RetryShare", "%v is not between 0 and 1", r.RetryShare)
+	}
+	r.Queues, r.Weights = slices.Clone(r.Queues), maps.Clone(r.Weights)
+	if len(r.Queues) == 0 {
+		r.Queues = []string{DefaultQueue}
+	}
+	for _, name := range r.Queues {
+		if err := ValidQueue(name); err != nil {
+			return r, err
+		}
+	}
+	for name, weight := range r.Weights {
+		if weight < 1 || weight > MaxWeight {
+			return r, invalid("weight", "%d of queue %q is not between 1 and %d", weight, name, MaxWeight)
+		}
+	}
+	return r, nil
 }
+
+// Weight is how many turns a queue has.
+func (r *Request) Weight(queue string) int { return max(r.Weights[queue], 1) }

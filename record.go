@@ -19,15 +19,17 @@ import (
 //
 //	1 byte   format version
 //	4 bytes  CRC-32C of all that follows, little-endian
-//	rest     a MessagePack array of recordFields values, the payload last
+//	rest     a MessagePack array, the payload last
 //
-// The payload comes last so that a reader takes it as a slice of the record. A
+// What few jobs have is one value, nil for the others; version 1 was without it. The
+// payload comes last so that a reader takes it as a slice of the record. A
 // store may keep a large one apart: then the value is nil and the number before
 // it says how many bytes are elsewhere.
 const (
-	recordVersion = 1
+	recordVersion = 2
 	recordHeader  = 5
-	recordFields  = 20
+	recordFields  = 21
+	rareFields    = 11
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -80,6 +82,7 @@ func (r *recordEncoder) envelope(e *Envelope, apart int) {
 	r.strategy(e.Policy)
 	r.headers(e.Headers)
 	r.death(e.Death)
+	r.rare(e)
 	r.enc.EncodeInt(int64(apart))
 	if apart != 0 {
 		r.enc.EncodeNil()
@@ -138,6 +141,61 @@ func (r *recordEncoder) death(d *Death) {
 	r.time(d.At)
 }
 
+// rare writes what few jobs have.
+func (r *recordEncoder) rare(e *Envelope) {
+	if !e.isRare() {
+		r.enc.EncodeNil()
+		return
+	}
+	r.enc.EncodeArrayLen(rareFields)
+	r.enc.EncodeString(e.IdempotencyKey)
+	r.enc.EncodeInt(int64(e.IdempotencyTTL))
+	r.enc.EncodeString(e.UniqueKey)
+	r.enc.EncodeUint(uint64(maskOf(e.UniqueIn)))
+	r.optional(e.Deadline)
+	r.enc.EncodeInt(int64(e.Retain))
+	r.enc.EncodeString(e.KeyID)
+	r.enc.EncodeBytes(e.Signature)
+	r.enc.EncodeBool(e.Cancelled)
+	r.optional(e.BackoffSince)
+	r.optional(e.Completed)
+}
+
+func (e *Envelope) isRare() bool {
+	return e.IdempotencyKey != "" || e.IdempotencyTTL != 0 || e.UniqueKey != "" || len(e.UniqueIn) > 0 ||
+		!e.Deadline.IsZero() || e.Retain != 0 || e.KeyID != "" || e.Signature != nil ||
+		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero()
+}
+
+// optional writes a time that may be zero.
+func (r *recordEncoder) optional(t time.Time) {
+	if t.IsZero() {
+		r.enc.EncodeNil()
+		return
+	}
+	r.enc.EncodeArrayLen(2)
+	r.time(t)
+}
+
+// maskOf is a set of states as bits, in the order of States.
+func maskOf(states []State) (mask uint16) {
+	for i, state := range States() {
+		if slices.Contains(states, state) {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+func statesOf(mask uint16) (states []State) {
+	for i, state := range States() {
+		if mask&(1<<i) != 0 {
+			states = append(states, state)
+		}
+	}
+	return states
+}
+
 // ParseRecord reads what [AppendRecord] wrote. Its errors match [ErrCorrupt]. The
 // payload of the result is a part of b, which must not change afterwards. Apart
 // is the size of a payload that the record leaves out, 0 when it is there.
@@ -153,7 +211,7 @@ func ParseRecord(b []byte) (e *Envelope, apart int, err error) {
 	defer recordDecoders.Put(r)
 	r.reset(body)
 	e = new(Envelope)
-	apart = r.envelope(e, body)
+	apart = r.envelope(e, body, b[0])
 	if r.err != nil {
 		return nil, 0, fmt.Errorf("%w: record: %w", ErrCorrupt, r.err)
 	}
@@ -166,8 +224,8 @@ func CheckRecord(b []byte) error {
 	switch {
 	case len(b) < recordHeader:
 		return fmt.Errorf("%w: a record of %d bytes", ErrCorrupt, len(b))
-	case b[0] != recordVersion:
-		return fmt.Errorf("%w: record of version %d, this build reads version %d", ErrCorrupt, b[0], recordVersion)
+	case b[0] < 1 || b[0] > recordVersion:
+		return fmt.Errorf("%w: record of version %d, this build reads versions 1 to %d", ErrCorrupt, b[0], recordVersion)
 	case binary.LittleEndian.Uint32(b[1:]) != checksum(b[recordHeader:]):
 		return fmt.Errorf("%w: the checksum of a record does not match", ErrCorrupt)
 	}
@@ -193,9 +251,13 @@ func (r *recordDecoder) reset(b []byte) {
 	r.err = nil
 }
 
-func (r *recordDecoder) envelope(e *Envelope, body []byte) (apart int) {
-	if n := r.arrayLen(); r.err == nil && n != recordFields {
-		r.fail(fmt.Errorf("%d fields in place of %d", n, recordFields))
+func (r *recordDecoder) envelope(e *Envelope, body []byte, version byte) (apart int) {
+	fields := recordFields
+	if version == 1 {
+		fields--
+	}
+	if n := r.arrayLen(); r.err == nil && n != fields {
+		r.fail(fmt.Errorf("%d fields in place of %d", n, fields))
 	}
 	e.Seq = r.uint()
 	r.id(&e.ID)
@@ -213,6 +275,9 @@ func (r *recordDecoder) envelope(e *Envelope, body []byte) (apart int) {
 	e.Policy = r.strategy()
 	e.Headers = r.headers()
 	e.Death = r.death()
+	if version > 1 {
+		r.rare(e)
+	}
 	apart = r.count()
 	size := r.bytesLen()
 	if r.err == nil && (size < 0) != (apart != 0) {
@@ -377,4 +442,47 @@ func (r *recordDecoder) death() *Death {
 		r.fail(fmt.Errorf("a death of %d fields", n))
 	}
 	return &Death{Reason: Reason(r.string()), At: r.time()}
+}
+
+func (r *recordDecoder) rare(e *Envelope) {
+	n := r.arrayLen()
+	if r.err != nil || n == -1 {
+		return
+	}
+	if n != rareFields {
+		r.fail(fmt.Errorf("%d rare fields in place of %d", n, rareFields))
+	}
+	e.IdempotencyKey = r.string()
+	e.IdempotencyTTL = time.Duration(r.int())
+	e.UniqueKey = r.string()
+	e.UniqueIn = statesOf(uint16(r.within(0, 1<<len(States())-1)))
+	e.Deadline = r.optional()
+	e.Retain = time.Duration(r.int())
+	e.KeyID = r.string()
+	e.Signature = r.bytes()
+	e.Cancelled = r.bool()
+	e.BackoffSince = r.optional()
+	e.Completed = r.optional()
+}
+
+func (r *recordDecoder) optional() (t time.Time) {
+	n := r.arrayLen()
+	if r.err != nil || n == -1 {
+		return t
+	}
+	if n != 2 {
+		r.fail(fmt.Errorf("a time of %d fields", n))
+	}
+	return r.time()
+}
+
+// bytes reads a short binary value; the guard has seen that it is there.
+func (r *recordDecoder) bytes() []byte {
+	n := r.bytesLen()
+	if r.err != nil || n < 0 {
+		return nil
+	}
+	b := make([]byte, n)
+	r.fail(r.dec.ReadFull(b))
+	return b
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
@@ -36,17 +37,39 @@ const (
 	fieldPolicy
 	fieldHeaders
 	fieldDeath
+	fieldRare
 	fieldApart
 	fieldPayload
 	fieldsInAll
 )
+
+// Where the rare fields are.
+const (
+	rareIdempotencyKey = iota
+	rareIdempotencyTTL
+	rareUniqueKey
+	rareUniqueIn
+	rareDeadline
+	rareRetain
+	rareKeyID
+	rareSignature
+	rareCancelled
+	rareBackoffSince
+	rareCompleted
+	rareInAll
+)
+
+// rare is the rare fields of a record that parses, value by value.
+func rare() []any {
+	return []any{"i", 1, "u", 5, []any{2, 3}, 4, "key", []byte("signature"), true, []any{6, 7}, []any{8, 9}}
+}
 
 // fields is a record that parses, value by value.
 func fields() []any {
 	return []any{
 		1, make([]byte, 16), "kind", "origin", "queue", 1, 2, 3, 4, -5, 6, 7, 8, 9, 10,
 		[]any{2, 5, 2.0, true, 50, 1, 0.15}, map[string]string{"k": "v"}, []any{"poison", 1, 2},
-		0, []byte("payload"),
+		rare(), 0, []byte("payload"),
 	}
 }
 
@@ -67,6 +90,16 @@ func TestRecordFieldsAreWhereTheseTestsPutThem(t *testing.T) {
 	require.Equal(t, map[string]string{"k": "v"}, job.Headers)
 	require.Equal(t, pawl.ReasonPoison, job.Death.Reason)
 	require.Equal(t, "payload", string(job.Payload))
+	require.Len(t, rare(), rareInAll)
+	require.Equal(t, "i", job.IdempotencyKey)
+	require.Equal(t, "u", job.UniqueKey)
+	require.Equal(t, []pawl.State{pawl.Ready, pawl.Parked}, job.UniqueIn)
+	require.True(t, job.Deadline.Equal(time.Unix(2, 3)))
+	require.Equal(t, "key", job.KeyID)
+	require.Equal(t, "signature", string(job.Signature))
+	require.True(t, job.Cancelled)
+	require.True(t, job.BackoffSince.Equal(time.Unix(6, 7)))
+	require.True(t, job.Completed.Equal(time.Unix(8, 9)))
 	require.Equal(t, "exponential 5ns × 2, at most 50ns, jitter 0.15", job.Policy.String())
 }
 
@@ -156,6 +189,92 @@ func TestHostileFieldIsRefused(t *testing.T) {
 	}
 }
 
+func TestHostileRareFieldIsRefused(t *testing.T) {
+	type field struct {
+		at    int
+		value any
+	}
+	huge := raw{0xc6, 0xff, 0xff, 0xff, 0xff}
+	for name, test := range map[string]field{
+		"idempotency key is a number":   {rareIdempotencyKey, 1},
+		"idempotency key is a list":     {rareIdempotencyKey, []any{"i"}},
+		"idempotency TTL is a string":   {rareIdempotencyTTL, "1"},
+		"idempotency TTL is a float":    {rareIdempotencyTTL, 1.5},
+		"unique key is a map":           {rareUniqueKey, map[string]any{}},
+		"a state that there is not":     {rareUniqueIn, 1 << 6},
+		"states below 0":                {rareUniqueIn, -1},
+		"states beyond 16 bits":         {rareUniqueIn, 1<<16 + 1},
+		"states beyond 64 bits":         {rareUniqueIn, uint64(math.MaxUint64)},
+		"deadline is a number":          {rareDeadline, 2},
+		"deadline of one field":         {rareDeadline, []any{2}},
+		"deadline of three fields":      {rareDeadline, []any{2, 3, 4}},
+		"deadline with -1 ns":           {rareDeadline, []any{2, -1}},
+		"deadline with 1 s of ns":       {rareDeadline, []any{2, 1_000_000_000}},
+		"deadline is a map":             {rareDeadline, map[string]any{"s": 2}},
+		"deadline of 4 G fields":        {rareDeadline, raw{0xdd, 0xff, 0xff, 0xff, 0xff}},
+		"retention is nil in a list":    {rareRetain, []any{nil}},
+		"key ID is true":                {rareKeyID, true},
+		"signature is a number":         {rareSignature, 7},
+		"signature is a list":           {rareSignature, []any{1}},
+		"signature of 4 GiB":            {rareSignature, huge},
+		"signature in an extension":     {rareSignature, raw{0xc7, 0x02, 0x05, 0xc4, 0x01}},
+		"cancelled is a number":         {rareCancelled, 1},
+		"backoff without nanoseconds":   {rareBackoffSince, []any{2, nil, nil}},
+		"completed is a string":         {rareCompleted, "now"},
+		"completed nested without end":  {rareCompleted, raw(bytes.Repeat([]byte{0x91}, 1<<20))},
+		"seconds are a string":          {rareCompleted, []any{"1", 2}},
+		"nanoseconds are a list":        {rareCompleted, []any{1, []any{}}},
+		"nanoseconds are a big integer": {rareCompleted, []any{1, int64(math.MaxInt64)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values, some := fields(), rare()
+			some[test.at] = test.value
+			values[fieldRare] = some
+			requireCorrupt(t, seal(body(t, values)))
+		})
+	}
+	for name, value := range map[string]any{
+		"too few":        rare()[:rareInAll-1],
+		"too many":       append(rare(), nil),
+		"none":           []any{},
+		"a map":          map[string]any{"deadline": 1},
+		"a string":       "rare",
+		"in a list":      []any{rare()},
+		"4 G of them":    raw{0xdd, 0xff, 0xff, 0xff, 0xff},
+		"in a extension": raw{0xc7, 0x02, 0x05, 0x9b, 0xc0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values := fields()
+			values[fieldRare] = value
+			requireCorrupt(t, seal(body(t, values)))
+		})
+	}
+}
+
+// Rule: rare fields that say nothing are as good as none, and whatever is read means
+// the same once it was written again.
+func TestRareFieldsSurviveRewriting(t *testing.T) {
+	for name, some := range map[string][]any{
+		"full":                rare(),
+		"empty":               {"", 0, "", 0, nil, 0, "", nil, false, nil, nil},
+		"states without key":  {"", 0, "", 2, nil, 0, "", nil, false, nil, nil},
+		"an empty signature":  {"", 0, "", 0, nil, 0, "", []byte{}, false, nil, nil},
+		"the time that is no": {"", 0, "", 0, []any{-62135596800, 0}, 0, "", nil, false, nil, nil},
+		"negative durations":  {"", -1, "", 0, nil, -1, "", nil, false, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values := fields()
+			values[fieldRare] = some
+			job, apart, err := pawl.ParseRecord(seal(body(t, values)))
+			require.NoError(t, err)
+			again, _, err := pawl.ParseRecord(pawl.AppendRecord(nil, job, apart))
+			require.NoError(t, err)
+			require.Equal(t, describe(job, 0), describe(again, 0))
+			requireSameJob(t, job, again)
+		})
+	}
+}
+
 // An ID of 17 bytes would hide a field, and all that follow would be read as the
 // ones before them.
 func TestFieldHiddenInAnIDIsRefused(t *testing.T) {
@@ -187,7 +306,7 @@ func describe(e *pawl.Envelope, apart int) string {
 // once it was written again. The bytes are tried as they are and as the body of a
 // record, since no fuzzer finds a checksum.
 func FuzzParseRecord(f *testing.F) {
-	for _, job := range []*pawl.Envelope{fullJob(), {Kind: "k"}, {}} {
+	for _, job := range []*pawl.Envelope{fullJob(), withoutRare(fullJob()), {Kind: "k"}, {}} {
 		f.Add(pawl.AppendRecord(nil, job, 0))
 		f.Add(pawl.AppendRecord(nil, job, 0)[5:])
 		f.Add(pawl.AppendRecord(nil, job, 1000)[5:])
@@ -196,7 +315,7 @@ func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff})
 
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, record := range [][]byte{b, seal(b)} {
+		for _, record := range [][]byte{b, seal(b), sealAs(1, b)} {
 			job, apart, err := pawl.ParseRecord(record)
 			if err != nil {
 				require.ErrorIs(t, err, pawl.ErrCorrupt)

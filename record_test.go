@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
 	"math"
 	"strings"
@@ -27,7 +28,22 @@ func fullJob() *pawl.Envelope {
 		Timeout:   time.Duration(math.MaxInt64), MaxRetries: 1000, Policy: &policy,
 		Attempts: math.MaxInt, Crashes: 4, Failures: 1_000_000,
 		Death: &pawl.Death{Reason: pawl.ReasonPoison, At: time.Date(2032, 1, 1, 0, 0, 0, 1, time.UTC)},
+
+		IdempotencyKey: "order \xff", IdempotencyTTL: math.MaxInt64,
+		UniqueKey: "customer", UniqueIn: pawl.States(),
+		Deadline: time.Date(2033, 1, 1, 0, 0, 0, 2, time.UTC), Retain: math.MaxInt64,
+		KeyID: "2031", Signature: bytes.Repeat([]byte{0xfe}, 32), Cancelled: true,
+		BackoffSince: time.Date(2034, 1, 1, 0, 0, 0, 3, time.UTC),
+		Completed:    time.Date(2035, 1, 1, 0, 0, 0, 4, time.UTC),
 	}
+}
+
+// withoutRare takes away what version 1 of the format did not have.
+func withoutRare(e *pawl.Envelope) *pawl.Envelope {
+	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn = "", 0, "", nil
+	e.Deadline, e.Retain, e.KeyID, e.Signature = time.Time{}, 0, "", nil
+	e.Cancelled, e.BackoffSince, e.Completed = false, time.Time{}, time.Time{}
+	return e
 }
 
 // requireSameJob compares what a record holds. A time comes back in the zone of
@@ -39,7 +55,9 @@ func requireSameJob(t *testing.T, want, got *pawl.Envelope) {
 
 func inUTC(e *pawl.Envelope) pawl.Envelope {
 	c := *e
-	c.Created, c.NotBefore = c.Created.UTC(), c.NotBefore.UTC()
+	for _, t := range []*time.Time{&c.Created, &c.NotBefore, &c.Deadline, &c.BackoffSince, &c.Completed} {
+		*t = t.UTC()
+	}
 	if c.Death != nil {
 		c.Death = &pawl.Death{Reason: c.Death.Reason, At: c.Death.At.UTC()}
 	}
@@ -63,6 +81,25 @@ func TestRecordRoundTrip(t *testing.T) {
 		"long names":      {Kind: strings.Repeat("k", 255), Queue: strings.Repeat("q", 255), Origin: "\xff\xfe"},
 		"policy none":     {Kind: "k", Policy: &plain}, // is not the same as no policy
 		"priority 127":    {Kind: "k", Priority: 127},
+
+		// Each rare field alone brings them all.
+		"idempotency key":   {Kind: "k", IdempotencyKey: "i"},
+		"idempotency TTL":   {Kind: "k", IdempotencyTTL: 1},
+		"unique key":        {Kind: "k", UniqueKey: "u"},
+		"unique states":     {Kind: "k", UniqueIn: []pawl.State{pawl.Ready}},
+		"deadline":          {Kind: "k", Deadline: time.Unix(0, 0)},
+		"retention":         {Kind: "k", Retain: 1},
+		"key ID":            {Kind: "k", KeyID: "k"},
+		"signature":         {Kind: "k", Signature: []byte{0}},
+		"empty signature":   {Kind: "k", Signature: []byte{}},
+		"cancelled":         {Kind: "k", Cancelled: true},
+		"backoff":           {Kind: "k", BackoffSince: time.Unix(0, 1)},
+		"completed":         {Kind: "k", Completed: time.Unix(1, 0)},
+		"deadline of 1900":  {Kind: "k", Deadline: time.Date(1900, 1, 1, 0, 0, 0, 999_999_999, time.UTC)},
+		"keys of 255 bytes": {Kind: "k", UniqueKey: strings.Repeat("u", 255), KeyID: strings.Repeat("i", 255)},
+	}
+	for _, state := range pawl.States() {
+		jobs["unique in "+string(state)] = &pawl.Envelope{Kind: "k", UniqueKey: "u", UniqueIn: []pawl.State{state}}
 	}
 	for _, strategy := range everyStrategy {
 		jobs["policy "+strategy.String()] = &pawl.Envelope{Kind: "k", Policy: &strategy}
@@ -82,6 +119,15 @@ func TestRecordRoundTrip(t *testing.T) {
 			require.Equal(t, job.NotBefore.IsZero(), got.NotBefore.IsZero(), "no time stays no time")
 		})
 	}
+}
+
+// Rule: a job without rare fields pays one byte for them.
+func TestRareFieldsCostOneByteWhereThereAreNone(t *testing.T) {
+	plain := pawl.AppendRecord(nil, withoutRare(fullJob()), 0)
+	require.Len(t, plain, len(v1Record(t, v1Full))+1)
+	job := withoutRare(fullJob())
+	job.IdempotencyKey = "i"
+	require.Greater(t, len(pawl.AppendRecord(nil, job, 0)), len(plain)+10)
 }
 
 func TestRecordLeavesOutAPayloadThatLiesApart(t *testing.T) {
@@ -180,7 +226,7 @@ func TestBytesAfterARecordAreDetected(t *testing.T) {
 
 func TestRecordOfAnotherVersionIsRefused(t *testing.T) {
 	record := pawl.AppendRecord(nil, fullJob(), 0)
-	for _, version := range []byte{0, 2, 255} {
+	for _, version := range []byte{0, 3, 255} {
 		record[0] = version
 		_, _, err := pawl.ParseRecord(record)
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
@@ -189,12 +235,74 @@ func TestRecordOfAnotherVersionIsRefused(t *testing.T) {
 }
 
 // seal makes a record out of a body that nobody but an attacker writes.
-func seal(body []byte) []byte {
+func seal(body []byte) []byte { return sealAs(2, body) }
+
+func sealAs(version byte, body []byte) []byte {
 	sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
-	return append(binary.LittleEndian.AppendUint32([]byte{1}, sum), body...)
+	return append(binary.LittleEndian.AppendUint32([]byte{version}, sum), body...)
 }
 
 func TestSealIsTheFormatOfRecords(t *testing.T) {
 	record := pawl.AppendRecord(nil, fullJob(), 0)
 	require.Equal(t, record, seal(record[5:]))
+}
+
+// Records as the last build that wrote version 1 made them: of fullJob without its
+// rare fields, of a job that has a kind alone, and of that with 1000 bytes apart.
+const (
+	v1Full = "01a440d414dc0014cfffffffffffffffffc410010203000000000000000000000000ffac6d61696c2e77656c636f6d65a56669727374a6" +
+		"7365636f6e64ce72e8c6f2cd0315ce72e8c6f2ce3b9ac9ffd080cd03e8cf7fffffffffffffff04ce000f4240cf7fffffffffffffff9702" +
+		"cf000000012a05f200cb4000000000000000c3cf0000034630b8a00001cb3fc333333333333383a0a9656d707479206b6579a574726163" +
+		"65a3616263a2c3bca093a6706f69736f6ece749e3f800100c40681a2746fa178"
+	v1Small = "01bff31bfddc001400c41000000000000000000000000000000000a16ba0a0d3fffffff1886e090000d3fffffff1886e09000000000000" +
+		"0000c0c0c000c400"
+	v1Apart = "014ac1d70adc001400c41000000000000000000000000000000000a16ba0a0d3fffffff1886e090000d3fffffff1886e09000000000000" +
+		"0000c0c0c0cd03e8c0"
+)
+
+func v1Record(t *testing.T, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(text)
+	require.NoError(t, err)
+	require.Equal(t, byte(1), b[0])
+	return b
+}
+
+// Rule: what an earlier build stored, this one reads.
+func TestRecordOfVersion1IsRead(t *testing.T) {
+	for text, want := range map[string]*pawl.Envelope{
+		v1Full: withoutRare(fullJob()), v1Small: {Kind: "k", Payload: []byte{}}, v1Apart: {Kind: "k"},
+	} {
+		record := v1Record(t, text)
+		require.NoError(t, pawl.CheckRecord(record))
+		got, apart, err := pawl.ParseRecord(record)
+		require.NoError(t, err)
+		requireSameJob(t, want, got)
+		require.Equal(t, text == v1Apart, apart == 1000)
+
+		again := pawl.AppendRecord(nil, got, apart)
+		require.Equal(t, byte(2), again[0], "it is written as a record of today")
+		got, _, err = pawl.ParseRecord(again)
+		require.NoError(t, err)
+		requireSameJob(t, want, got)
+	}
+}
+
+// Rule: the fields of one version under the number of the other are damage.
+func TestVersionsDoNotPassForOneAnother(t *testing.T) {
+	for _, text := range []string{v1Full, v1Small, v1Apart} {
+		requireCorrupt(t, sealAs(2, v1Record(t, text)[5:]))
+	}
+	for _, job := range []*pawl.Envelope{fullJob(), {Kind: "k"}} {
+		requireCorrupt(t, sealAs(1, pawl.AppendRecord(nil, job, 0)[5:]))
+	}
+}
+
+func TestEveryFlippedBitOfAVersion1RecordIsDetected(t *testing.T) {
+	record := v1Record(t, v1Full)
+	for i := range len(record) * 8 {
+		record[i/8] ^= 1 << (i % 8)
+		requireCorrupt(t, record, "bit %d", i)
+		record[i/8] ^= 1 << (i % 8)
+	}
 }

@@ -99,7 +99,7 @@ func TestContextEndsBeforeAcceptance(t *testing.T) {
 				release()
 				synctest.Wait()
 				require.Equal(t, commits, g.commits.Load(), "there was nothing to commit")
-				require.Equal(t, Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 			})
 		})
 	}

@@ -79,7 +79,7 @@ func TestSameIDTwiceInABatch(t *testing.T) {
 	batch[0].ID = pawl.NewID(time.Now())
 	batch[2].ID = batch[0].ID
 	require.ErrorIs(t, q.Enqueue(t.Context(), batch...), pawl.ErrConflict)
-	require.Equal(t, Counts{}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{}, countsOf(t, q, pawl.DefaultQueue))
 }
 
 func TestSameIDTwiceInACommit(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSameIDTwiceInACommit(t *testing.T) {
 			}
 		}
 		require.Equal(t, 2, refused)
-		require.Equal(t, Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 	})
 }
 
@@ -118,7 +118,7 @@ func TestBatchLimits(t *testing.T) {
 	require.NoError(t, q.Enqueue(t.Context()), "no job is no work")
 	require.ErrorIs(t, q.Enqueue(t.Context(), newBatch(pawl.MaxBatchJobs+1)...), pawl.ErrBatchTooLarge)
 	require.NoError(t, q.Enqueue(t.Context(), newBatch(pawl.MaxBatchJobs)...))
-	require.Equal(t, Counts{Ready: pawl.MaxBatchJobs}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: pawl.MaxBatchJobs}, countsOf(t, q, pawl.DefaultQueue))
 
 	batch := newBatch(65)
 	payload := make([]byte, pawl.MaxBatchBytes/64)
@@ -128,7 +128,7 @@ func TestBatchLimits(t *testing.T) {
 	batch[64].Payload = payload[:1]
 	require.ErrorIs(t, q.Enqueue(t.Context(), batch...), pawl.ErrBatchTooLarge, "a byte too much")
 	batch[64].Payload = nil
-	_, _, err := q.newEnqueue(batch) // and no write of 64 MiB
+	_, _, err := q.prepare(batch) // and no write of 64 MiB
 	require.NoError(t, err)
 }
 

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 )
@@ -41,7 +43,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 		require.NoError(t, q.Close(), "a second Close is no error")
 
 		again := openAt(t, path, nil)
-		require.Equal(t, Counts{Ready: 1}, countsOf(t, again, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, again, pawl.DefaultQueue))
 		require.Equal(t, inTime.ID, leaseOne(t, again).ID)
 	})
 }
@@ -58,7 +60,14 @@ func TestUseAfterClose(t *testing.T) {
 			}
 			return errors.New("no error")
 		},
-		"Retry": func() error { return q.Retry(t.Context(), l.ID, false) },
+		"Retry":   func() error { return q.Retry(t.Context(), l.ID, false) },
+		"Cancel":  func() error { return q.Cancel(t.Context(), l.ID) },
+		"Delete":  func() error { return q.Delete(t.Context(), l.ID) },
+		"Pause":   func() error { return q.Pause(t.Context(), "q") },
+		"Resume":  func() error { return q.Resume(t.Context(), "q") },
+		"Update":  func() error { return q.Update(t.Context(), func(*bbolt.Tx) error { return nil }) },
+		"Backup":  func() error { return q.Backup(t.Context(), filepath.Join(t.TempDir(), "copy")) },
+		"Compact": func() error { return q.Compact(t.Context(), filepath.Join(t.TempDir(), "copy")) },
 	}
 	for _, op := range operations {
 		if op.name == "retry" {
@@ -69,7 +78,8 @@ func TestUseAfterClose(t *testing.T) {
 	}
 	methods := reflect.TypeFor[*Queue]()
 	for i := range methods.NumMethod() {
-		if name := methods.Method(i).Name; name != "Close" {
+		name := methods.Method(i).Name
+		if ofTransaction := strings.HasSuffix(name, "Tx") || name == "In"; name != "Close" && !ofTransaction {
 			require.Contains(t, calls, name, "a method that this test does not know")
 		}
 	}

@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 		path := filepath.Join(dir, "jobs.db")
 		q, err := bolt.Open(path, &bolt.Options{
 			Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, bolt.NoMaxCrashes), Now: s.Now,
+			OnEvent: s.OnEvent, Collector: s.Collector,
 			Logger: hclog.NewNullLogger(),
 		})
 		require.NoError(t, err)
@@ -27,14 +28,17 @@ func TestConformance(t *testing.T) {
 	queuetest.Run(t, open, &queuetest.Config{
 		Restart: true,
 		Counts:  counts,
+		Events:  true,
+
+		CounterSteps: 5000, // each of them waits for the disk
 	})
 }
 
-func counts(ctx context.Context, q pawl.Queue) (map[string]queuetest.Counts, error) {
+func counts(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {
 	stats, err := q.(*bolt.Queue).Stats(ctx)
-	all := make(map[string]queuetest.Counts)
+	all := make(map[string]pawl.Counts)
 	for _, row := range stats.Queues {
-		all[row.Name] = queuetest.Counts(row.Counts)
+		all[row.Name] = row.Counts
 	}
 	return all, err
 }
@@ -49,21 +53,10 @@ func requireReadable(t testing.TB, path string) {
 	stats, err := r.Stats(context.Background())
 	require.NoError(t, err)
 	for _, row := range stats.Queues {
-		var found bolt.Counts
+		var found pawl.Counts
 		for e, err := range r.Jobs(context.Background(), pawl.Filter{Queue: row.Name}) {
 			require.NoError(t, err)
-			switch e.State {
-			case pawl.Ready:
-				found.Ready++
-			case pawl.Delayed:
-				found.Delayed++
-			case pawl.Parked:
-				found.Parked++
-			case pawl.Leased:
-				found.Leased++
-			case pawl.Dead:
-				found.Dead++
-			}
+			*found.Of(e.State)++
 		}
 		require.Equal(t, row.Counts, found)
 	}

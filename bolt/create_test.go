@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,7 +17,7 @@ func TestRenameNewReplacesNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(temp, []byte("first"), 0o600))
 	require.NoError(t, renameNew(temp, path))
 	require.NoError(t, os.WriteFile(temp, []byte("second"), 0o600))
-	require.NoError(t, renameNew(temp, path))
+	require.ErrorIs(t, renameNew(temp, path), fs.ErrExist)
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "first", string(content))

@@ -4,8 +4,8 @@ import "errors"
 
 // Errors of this package besides those of package pawl; match with errors.Is.
 var (
-	// ErrLocked says that somebody else holds the file, mostly another process. The error names it where
-	// the system tells.
+	// ErrLocked says that somebody else holds the file, mostly another process. The
+	// error names it where the system tells.
 	ErrLocked = errors.New("file is locked")
 
 	// ErrNotQueue says that the path leads to something that is no queue of this
@@ -14,6 +14,10 @@ var (
 
 	// ErrNewerFormat says that a newer build wrote the file. Use that build.
 	ErrNewerFormat = errors.New("file has a newer format than this build reads")
+
+	// ErrOlderFormat says that an older build wrote the file, which is open to be read
+	// only. Open it once to write, which brings it to this build's format.
+	ErrOlderFormat = errors.New("file has an older format; open it once to write, which converts it")
 
 	// ErrDisk says that the disk refused to be written, because it is full for
 	// example. Nothing was stored; jobs in the file are safe, and the operation

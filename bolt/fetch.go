@@ -4,164 +4,61 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-
-	"go.etcd.io/bbolt"
+	"time"
 
 	"github.com/gopawl/pawl"
 )
 
 // fetched is a job as it leaves the transaction: copied, not decoded.
 type fetched struct {
-	id      pawl.ID
-	token   uint64
-	record  []byte
-	payload []byte // what lies apart from the record
+	id        pawl.ID
+	token     uint64
+	cancelled *pawl.Signal
+	record    []byte
+	payload   []byte // what lies apart from the record
+	effect    []byte // the key of its effect, nil when it has none
 }
 
-// choice is a ready row chosen for a fetch.
-type choice struct {
-	key  []byte
-	row  indexRow
-	lane lane
-}
-
-// allowance is what a fetch may still have of jobs that crashed: as many as there
-// are idle slots, and of those that crashed twice or more a single one.
-type allowance struct {
-	idle   int
-	repeat bool
-}
-
-func (a allowance) covers(l lane) bool {
-	return l == laneCalm || a.idle > 0 && (l == laneSuspect || a.repeat)
-}
-
-func (a *allowance) use(l lane) {
-	if l != laneCalm {
-		a.idle--
+// admit copies a ready job out of the transaction if it may be leased. Moved says that
+// it may not, and went where it belongs: a damaged job and one past its deadline to the
+// dead letters, one whose effect is done away, one whose effect is leased aside.
+func (s *selection) admit(c choice) (_ *fetched, moved bool) {
+	job, err := s.t.copyJob(c.row)
+	if err != nil {
+		s.t.condemnReady(c, err)
+		return nil, true
 	}
-	if l == laneRepeat {
-		a.repeat = false
+	if c.row.flags&hasMore == 0 {
+		return &job, false
 	}
-}
-
-// turns says whose turn it is among queues: that of the one which was served the
-// longest ago, whichever fetches named it.
-type turns struct {
-	last map[queueNumber]uint64
-	now  uint64
-}
-
-func (ts *turns) took(n queueNumber) {
-	ts.now++
-	ts.last[n] = ts.now
-}
-
-// pick chooses up to r.Max ready jobs, in order; queues take turns.
-func (t *txn) pick(r *pawl.Request, ts *turns, allow allowance) (chosen []choice, err error) {
-	var sources []*source
-	for _, name := range r.Queues {
-		n, ok, err := t.number(name)
-		if err != nil {
-			return nil, err
-		}
-		// A queue may be named twice.
-		if ok && !slices.ContainsFunc(sources, func(s *source) bool { return s.queue == n }) {
-			sources = append(sources, openSource(t, n))
-		}
+	j, err := s.t.record(c.row.id)
+	if err != nil {
+		s.t.condemnReady(c, err)
+		return nil, true
 	}
-	for len(sources) > 0 && len(chosen) < r.Max {
-		next := 0
-		for i, s := range sources {
-			if ts.last[s.queue] < ts.last[sources[next].queue] {
-				next = i
-			}
-		}
-		c, ok := sources[next].take(t, allow)
-		if !ok {
-			sources = slices.Delete(sources, next, next+1)
-			continue
-		}
-		allow.use(c.lane)
-		ts.took(sources[next].queue)
-		chosen = append(chosen, c)
+	at := place{pawl.Ready, s.t.ready, c.key, c.queue()}
+	if !j.Deadline.IsZero() && !j.Deadline.After(s.t.now) {
+		s.t.unplace(j, at)
+		s.t.overdue(j)
+		return nil, true
 	}
-	return chosen, nil
-}
-
-// source is the ready jobs of one queue: its lanes, merged by their order.
-type source struct {
-	queue queueNumber
-	lanes [lanes]laneCursor
-}
-
-type laneCursor struct {
-	cursor *bbolt.Cursor
-	prefix [lanePrefix]byte
-	key    []byte // of the row that is next, nil at the end
-	value  []byte
-}
-
-func openSource(t *txn, n queueNumber) *source {
-	s := &source{queue: n}
-	for l := range s.lanes {
-		lc := &s.lanes[l]
-		lc.cursor = t.ready.Cursor()
-		appendLane(lc.prefix[:0], n, lane(l))
-		lc.set(lc.cursor.Seek(lc.prefix[:]))
+	if j.IdempotencyKey == "" {
+		return &job, false
 	}
-	return s
-}
-
-func (lc *laneCursor) set(key, value []byte) {
-	if !bytes.HasPrefix(key, lc.prefix[:]) {
-		key = nil
+	job.effect = effectKey(nil, j.Envelope)
+	effect, err := s.t.effect(job.effect)
+	if err != nil {
+		s.t.damagedRow(err)
 	}
-	lc.key, lc.value = key, value
-}
-
-// take returns the first job of the lanes that are allowed.
-func (s *source) take(t *txn, allow allowance) (choice, bool) {
-	for {
-		best := lanes
-		for l := range s.lanes {
-			lc := &s.lanes[l]
-			if lc.key == nil || !allow.covers(lane(l)) {
-				continue
-			}
-			if best == lanes || bytes.Compare(lc.key[lanePrefix:], s.lanes[best].key[lanePrefix:]) < 0 {
-				best = lane(l)
-			}
-		}
-		if best == lanes {
-			return choice{}, false
-		}
-		lc := &s.lanes[best]
-		key := lc.key
-		row, err := parseIndexRow(key, lc.value)
-		lc.set(lc.cursor.Next())
-		if err != nil {
-			t.damage = append(t.damage, fmt.Errorf("row %x of bucket %s: %w", key, bucketReady, err))
-			continue
-		}
-		return choice{key, row, best}, true
+	switch {
+	case effect.done.After(s.t.now):
+		s.t.skip(j, at)
+		return nil, true
+	case effect.holder != pawl.ID{}:
+		s.t.putAside(c, job.effect)
+		return nil, true
 	}
-}
-
-// copyOut copies the picked jobs out of the transaction. One whose record is
-// damaged goes to the dead letters instead.
-func (t *txn) copyOut(chosen []choice) (good []choice, jobs []fetched) {
-	good = chosen[:0]
-	for _, p := range chosen {
-		job, err := t.copyJob(p.row)
-		if err != nil {
-			t.condemnReady(p, err)
-			continue
-		}
-		good, jobs = append(good, p), append(jobs, job)
-	}
-	return good, jobs
+	return &job, false
 }
 
 func (t *txn) copyJob(row indexRow) (job fetched, err error) {
@@ -184,8 +81,26 @@ func (t *txn) copyJob(row indexRow) (job fetched, err error) {
 // lend leases the picked jobs.
 func (t *txn) lend(chosen []choice, jobs []fetched) {
 	for i, p := range chosen {
-		jobs[i].token = rand.Uint64()
-		t.grantLease(p.key, p.row, jobs[i].token)
-		t.granted = append(t.granted, &grant{id: p.row.id, token: jobs[i].token, lane: p.lane})
+		job := &jobs[i]
+		job.token, job.cancelled = rand.Uint64(), new(pawl.Signal)
+		t.grantLease(p.key, p.row, job.token)
+		if job.effect != nil {
+			t.holdEffect(job.effect, job.id)
+		}
+		t.granted = append(t.granted, &grant{id: job.id, token: job.token, class: p.lane.class(), cancelled: job.cancelled})
 	}
+}
+
+// lease makes the lease of a job that was leased at a time, of this length.
+func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, error) {
+	e, apart, err := pawl.ParseRecord(job.record)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("job %s: %w", job.id, err)
+	case e.ID != job.id || apart != len(job.payload):
+		return nil, fmt.Errorf("job %s: %w: its record does not fit its row", job.id, pawl.ErrCorrupt)
+	case apart != 0:
+		e.Payload = job.payload
+	}
+	return &pawl.Lease{Envelope: e, Token: job.token, Cancelled: job.cancelled, Length: length, Expires: at.Add(length)}, nil
 }

@@ -38,22 +38,39 @@ func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
+	err = syncFolder(filepath.Dir(path))
+	if err == nil {
+		err = upgrade(db)
+	}
+	if err != nil {
 		_ = db.Close()
 		return nil, err
 	}
 	return db, nil
 }
 
-// createFile makes an empty queue at path, so that a crash leaves either no file
-// or a whole one:
+// createFile makes an empty queue at path, unless another process is faster. Whoever
+// opens it syncs the folder before it stores anything; a crash before may take the name
+// with it, and an empty queue.
+func createFile(path string) error {
+	err := createWhole(path, initFile)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case refusedByDisk(err):
+		return fmt.Errorf("%w: create the file: %w", ErrDisk, err)
+	}
+	return err
+}
+
+// createWhole makes a file at path, so that a crash leaves either no file or a whole
+// one:
 //
-//  1. make the file under a temporary name; a crash leaves that name, which
-//     nobody opens
-//  2. link it to path, which fails when another process was faster
-//  3. whoever opens it syncs the folder before it stores anything; a crash before
-//     may take the name with it, and an empty queue
-func createFile(path string) (err error) {
+//  1. make the file under a temporary name and have fill write and sync it; a crash
+//     leaves that name, which nobody opens
+//  2. link it to path, which fails when there is a file
+//  3. remove the temporary name
+func createWhole(path string, fill func(temp string) error) (err error) {
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, ".pawl-new-*")
 	if err != nil {
@@ -71,25 +88,25 @@ func createFile(path string) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := initFile(temp); refusedByDisk(err) {
-		return fmt.Errorf("%w: create the file: %w", ErrDisk, err)
-	} else if err != nil {
+	if err := fill(temp); err != nil {
 		return err
 	}
+	return linkNew(temp, path)
+}
+
+// linkNew gives a file a name that no file has: fs.ErrExist says that one has it.
+func linkNew(temp, path string) error {
 	if err := os.Link(temp, path); err == nil || errors.Is(err, fs.ErrExist) {
-		return nil
+		return err
 	}
 	return renameNew(temp, path)
 }
 
-// renameNew is step 2 on a file system without links: it claims the name by an
+// renameNew is linkNew on a file system without links: it claims the name by an
 // empty file, and only who made that replaces it. A crash in between leaves the
 // empty file, which Open refuses and explains.
 func renameNew(temp, path string) error {
 	claim, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -112,19 +129,25 @@ func initFile(path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.Update(func(tx *bbolt.Tx) error {
-		root, err := tx.CreateBucket(bucketRoot)
-		if err != nil {
+	return db.Update(createBuckets)
+}
+
+// createBuckets makes an empty queue.
+func createBuckets(tx *bbolt.Tx) error {
+	root, err := tx.CreateBucket(bucketRoot)
+	if err != nil {
+		return err
+	}
+	for _, name := range buckets {
+		if _, err := root.CreateBucket(name); err != nil {
 			return err
 		}
-		for _, name := range buckets {
-			if _, err := root.CreateBucket(name); err != nil {
-				return err
-			}
-		}
-		version := binary.BigEndian.AppendUint32(nil, formatVersion)
-		return root.Bucket(bucketMeta).Put(keyFormat, seal(keyFormat, version))
-	})
+	}
+	return putFormat(root, formatVersion)
+}
+
+func putFormat(root *bbolt.Bucket, version uint32) error {
+	return root.Bucket(bucketMeta).Put(keyFormat, seal(keyFormat, binary.BigEndian.AppendUint32(nil, version)))
 }
 
 // syncFolder makes the names in a folder durable, as far as the system and the file
@@ -198,23 +221,43 @@ func advise(err error) error {
 	return err
 }
 
-func checkFormat(tx *bbolt.Tx) error {
+// format reads the version of the file's format.
+func format(tx *bbolt.Tx) (uint32, error) {
 	root := tx.Bucket(bucketRoot)
 	if root == nil {
-		return fmt.Errorf("%w: a bbolt file of another program", ErrNotQueue)
+		return 0, fmt.Errorf("%w: a bbolt file of another program", ErrNotQueue)
 	}
 	meta := root.Bucket(bucketMeta)
 	if meta == nil {
-		return fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, bucketMeta)
+		return 0, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, bucketMeta)
 	}
 	b, err := unseal(keyFormat, meta.Get(keyFormat), 4)
 	if err != nil {
-		return fmt.Errorf("format version: %w", err)
+		return 0, fmt.Errorf("format version: %w", err)
 	}
-	if v := binary.BigEndian.Uint32(b); v > formatVersion {
-		return fmt.Errorf("%w: format %d, this build reads up to %d", ErrNewerFormat, v, formatVersion)
+	version := binary.BigEndian.Uint32(b)
+	switch {
+	case version > formatVersion:
+		return 0, fmt.Errorf("%w: format %d, this build reads up to %d", ErrNewerFormat, version, formatVersion)
+	case version == 0:
+		return 0, fmt.Errorf("%w: format 0", pawl.ErrCorrupt)
 	}
-	_, err = openStore(tx)
+	return version, nil
+}
+
+// checkFormat checks that the file is a queue, and when it is of this build's format
+// that it is whole.
+func checkFormat(tx *bbolt.Tx) error {
+	version, err := format(tx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case version == formatVersion:
+		_, err = openStore(tx)
+	case tx.DB().IsReadOnly():
+		err = fmt.Errorf("%w: format %d, this build reads format %d", ErrOlderFormat, version, formatVersion)
+	}
 	return err
 }
 

@@ -176,7 +176,7 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, q.Close())
 
 	q = openAt(t, path, nil)
-	require.Equal(t, Counts{Ready: 201}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: 201}, countsOf(t, q, pawl.DefaultQueue))
 	require.Equal(t, len(stored), countsOf(t, q, "fillers").Ready)
 	for _, id := range append(stored, large.ID) {
 		require.NotNil(t, find(t, q, id), "an acknowledged job is gone")

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,8 @@ type intake struct {
 	settles  []*call // and extends; taken before the others, for whom they free what they wait for
 	others   []*call
 	fetches  []*fetchCall
+	notes    []note
+	urgent   bool          // settles went before the update that is first of others
 	bytes    int           // of settles and others
 	room     chan struct{} // closed when there is room again
 	refusing error         // what new calls get; nil while the queue is open
@@ -50,7 +51,8 @@ type fetchCall struct {
 	call
 	request pawl.Request
 	jobs    []fetched
-	expires time.Time // when their leases do
+	at      time.Time // of the transaction that served it, by the wall clock
+	durable time.Time // when that was durable, on monotonic time
 	served  bool      // by the transaction under way; answered when that is durable
 }
 
@@ -83,18 +85,10 @@ func (c *call) wait(ctx context.Context, in *intake) error {
 	}
 	if c.stage.CompareAndSwap(offered, withdrawn) {
 		in.ring() // so that the scheduler lets go of it
-		return notAccepted(ctx)
+		return pawl.NotAccepted(ctx)
 	}
 	<-c.done
 	return c.err
-}
-
-func notAccepted(ctx context.Context) error {
-	err := fmt.Errorf("%w: %w", pawl.ErrNotAccepted, ctx.Err())
-	if cause := context.Cause(ctx); cause != ctx.Err() {
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }
 
 func (in *intake) ring() {
@@ -116,7 +110,7 @@ func (in *intake) do(ctx context.Context, op operation, bytes int) error {
 // offer queues a call, once there is room.
 func (in *intake) offer(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
-		return notAccepted(ctx)
+		return pawl.NotAccepted(ctx)
 	}
 	for {
 		in.mu.Lock()
@@ -142,7 +136,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return notAccepted(ctx)
+			return pawl.NotAccepted(ctx)
 		}
 	}
 }
@@ -150,7 +144,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 // fetch queues a fetch and waits for its jobs.
 func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error) {
 	if ctx.Err() != nil {
-		return nil, notAccepted(ctx)
+		return nil, pawl.NotAccepted(ctx)
 	}
 	f := &fetchCall{call: call{done: make(chan struct{})}, request: r}
 	in.mu.Lock()
@@ -169,15 +163,25 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error)
 
 // take accepts the next group of calls, settles first, within the bounds of a
 // transaction, and appends it to group; fetches that came are appended to theirs,
-// not accepted yet. More says that calls are left over.
+// not accepted yet. An update is a group by itself. More says that calls are left over.
 func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fetchCall, more bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	lines := []*[]*call{&in.settles, &in.others}
+	if in.urgent {
+		lines = lines[1:]
+	}
+	in.urgent = false
 	bytes := 0
-	for _, line := range []*[]*call{&in.settles, &in.others} {
+	for _, line := range lines {
 		n := 0
 		for _, c := range *line {
 			if len(group) >= maxGroup || bytes > 0 && bytes+c.bytes > maxGroupBytes {
+				break
+			}
+			_, alone := c.op.(*update)
+			if alone && len(group) > 0 {
+				in.urgent = n == 0
 				break
 			}
 			n++
@@ -185,6 +189,9 @@ func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fet
 			if c.accept() {
 				bytes += c.bytes
 				group = append(group, c)
+				if alone {
+					break
+				}
 			}
 		}
 		*line = drop(*line, n)
@@ -193,6 +200,33 @@ func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fet
 	in.fetches = drop(in.fetches, len(in.fetches))
 	in.makeRoom()
 	return group, fetches, len(in.settles)+len(in.others) > 0
+}
+
+// waiting is how many calls wait for the scheduler, besides fetches.
+func (in *intake) waiting() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.settles) + len(in.others)
+}
+
+// note is what a transaction of the app's did to leases.
+type note struct {
+	ended, cancelled []pawl.ID
+}
+
+// note leaves a note for the scheduler.
+func (in *intake) note(n note) {
+	in.mu.Lock()
+	in.notes = append(in.notes, n)
+	in.mu.Unlock()
+	in.ring()
+}
+
+func (in *intake) takeNotes() (notes []note) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	notes, in.notes = in.notes, nil
+	return notes
 }
 
 // drop removes the first n elements and keeps the memory.

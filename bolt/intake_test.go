@@ -153,7 +153,7 @@ func TestManyCallersAllGoOn(t *testing.T) {
 		for range callers {
 			require.NoError(t, <-done)
 		}
-		require.Equal(t, Counts{Ready: callers}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: callers}, countsOf(t, q, pawl.DefaultQueue))
 	})
 }
 
@@ -172,7 +172,7 @@ func TestSettlesGoBeforeEnqueues(t *testing.T) {
 		synctest.Wait()
 		acked := started(func() error { return q.Ack(t.Context(), l) })
 		synctest.Wait()
-		var first *Counts
+		var first *pawl.Counts
 		g.look = func(tx *bbolt.Tx) {
 			if first == nil {
 				s, _ := openStore(tx)
@@ -186,6 +186,6 @@ func TestSettlesGoBeforeEnqueues(t *testing.T) {
 		for range maxGroup {
 			require.NoError(t, <-done)
 		}
-		require.Equal(t, &Counts{Ready: maxGroup - 1}, first)
+		require.Equal(t, &pawl.Counts{Ready: maxGroup - 1}, first)
 	})
 }

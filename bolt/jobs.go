@@ -24,8 +24,9 @@ const (
 
 // Jobs iterates over the jobs that f chooses, with state, payload and history. With
 // a state in the filter they come in the order of that state: ready ones queue by
-// queue as they would be fetched, those that crashed behind the others; dead ones
-// queue by queue as they died. Otherwise they come in the order of their IDs, which
+// queue as they would be fetched, first runs before retries, those that crashed behind
+// both, and in the end those that wait for an idempotency key; dead ones queue by
+// queue as they died; completed ones as their records end. Otherwise they come in the order of their IDs, which
 // is that in which they were made.
 //
 // It reads in short pages, so it holds back no writer however slow the caller is.
@@ -53,7 +54,8 @@ func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelo
 // page is one step of an iteration.
 type page struct {
 	filter  pawl.Filter
-	last    []byte // the key of the last row that was read
+	part    int    // which of the ranges of rows is read
+	last    []byte // the key of the last row that was read in it
 	end     bool
 	entries []entry
 }
@@ -65,60 +67,72 @@ type entry struct {
 
 // read reads the page behind p.last.
 func (p *page) read(s *store) error {
-	rows, prefix, err := s.rowsOf(p.filter)
+	ranges, err := s.rangesOf(p.filter)
 	if err != nil {
 		return err
 	}
-	c := rows.Cursor()
-	k, v := c.Seek(prefix)
-	if p.last != nil {
-		if k, v = c.Seek(p.last); bytes.Equal(k, p.last) {
-			k, v = c.Next()
-		}
-	}
 	p.entries = p.entries[:0]
-	size := 0
-	for n := 0; k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		if p.last != nil && bytes.Compare(k, p.last) <= 0 {
-			return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
+	size, n := 0, 0
+	for ; p.part < len(ranges); p.part, p.last = p.part+1, nil {
+		prefix := ranges[p.part].prefix
+		c := ranges[p.part].bucket.Cursor()
+		k, v := c.Seek(prefix)
+		if p.last != nil {
+			if k, v = c.Seek(p.last); bytes.Equal(k, p.last) {
+				k, v = c.Next()
+			}
 		}
-		if n++; n > pageRows || len(p.entries) >= pageJobs || size > pageBytes {
-			return nil
-		}
-		p.last = append(p.last[:0], k...)
-		if e := p.entry(s, k, v); e.job != nil {
-			p.entries = append(p.entries, e)
-			size += len(e.job.Payload)
+		for ; k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+			if p.last != nil && bytes.Compare(k, p.last) <= 0 {
+				return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
+			}
+			if n++; n > pageRows || len(p.entries) >= pageJobs || size > pageBytes {
+				return nil
+			}
+			p.last = append(p.last[:0], k...)
+			if e := p.entry(s, k, v); e.job != nil {
+				p.entries = append(p.entries, e)
+				size += len(e.job.Payload)
+			}
 		}
 	}
 	p.end = true
 	return nil
 }
 
-// rowsOf is where the jobs of a filter are found, and the keys that they have.
-func (s *store) rowsOf(f pawl.Filter) (b *bbolt.Bucket, prefix []byte, err error) {
+// rows are those of a bucket whose keys have a prefix.
+type rows struct {
+	bucket *bbolt.Bucket
+	prefix []byte
+}
+
+// rangesOf is where the jobs of a filter are found.
+func (s *store) rangesOf(f pawl.Filter) ([]rows, error) {
+	var prefix []byte
 	if f.Queue != "" && (f.State == pawl.Ready || f.State == pawl.Dead) {
 		n, _, err := s.number(f.Queue) // 0, which no queue has, for one that is not there
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		prefix = binary.BigEndian.AppendUint32(nil, uint32(n))
 	}
 	switch f.State {
 	case "":
-		return s.jobs, nil, nil
+		return []rows{{s.jobs, nil}}, nil
 	case pawl.Ready:
-		return s.ready, prefix, nil
+		return []rows{{s.ready, prefix}, {s.delayed, []byte{waitsForKey}}}, nil
 	case pawl.Delayed:
-		return s.delayed, []byte{waitsForTime}, nil
+		return []rows{{s.delayed, []byte{waitsForTime}}}, nil
 	case pawl.Parked:
-		return s.delayed, []byte{waitsForKind}, nil
+		return []rows{{s.delayed, []byte{waitsForKind}}}, nil
 	case pawl.Leased:
-		return s.leased, nil, nil
+		return []rows{{s.leased, nil}}, nil
 	case pawl.Dead:
-		return s.failed, prefix, nil
+		return []rows{{s.failed, prefix}}, nil
+	case pawl.Completed:
+		return []rows{{s.completed, nil}}, nil
 	}
-	return nil, nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of ready, delayed, parked, leased, dead", f.State)}
+	return nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of %v", f.State, pawl.States())}
 }
 
 // entry reads the job of a row. It is empty when the filter leaves the job out.
@@ -131,7 +145,9 @@ func (p *page) entry(s *store, k, v []byte) entry {
 	if err != nil {
 		return entry{damaged(id, time.Time{}), corrupt(err)}
 	}
-	if p.filter.Queue != "" && p.filter.Queue != j.Queue || p.filter.Kind != "" && p.filter.Kind != j.Kind {
+	f := p.filter
+	f.State = "" // which the row is about
+	if !f.Matches(j.Envelope) {
 		return entry{}
 	}
 	e, err := s.job(id)
@@ -141,20 +157,20 @@ func (p *page) entry(s *store, k, v []byte) entry {
 	return entry{e, nil}
 }
 
-// rowID is the ID of the job that a row belongs to.
-func rowID(state pawl.State, k, v []byte) (id pawl.ID, err error) {
-	switch state {
-	case pawl.Ready, pawl.Dead:
-		row, err := parseIndexRow(k, v)
-		return row.id, err
-	case pawl.Delayed, pawl.Parked:
-		row, err := parseDelayedRow(k, v)
-		return row.id, err
+// rowID is the ID of the job that a row of a state belongs to: its key, or what its
+// value begins with.
+func rowID(state pawl.State, k, sealed []byte) (id pawl.ID, err error) {
+	v := k
+	if state != "" && state != pawl.Leased {
+		if v, err = unseal(k, sealed, -1); err != nil {
+			return id, err
+		}
+		v = v[:min(len(v), len(id))]
 	}
-	if len(k) != len(id) {
-		return id, fmt.Errorf("%w: a key of %d bytes", pawl.ErrCorrupt, len(k))
+	if len(v) != len(id) {
+		return id, fmt.Errorf("%w: an ID of %d bytes", pawl.ErrCorrupt, len(v))
 	}
-	return pawl.ID(k), nil
+	return pawl.ID(v), nil
 }
 
 // corrupt says of a row whose job is missing that the file is damaged.

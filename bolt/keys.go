@@ -20,39 +20,60 @@ var (
 	bucketPayloads = []byte("payloads") // ID -> payload that is too large for the record
 	bucketHistory  = []byte("history")  // ID, number -> one failed run
 
-	// The four states. Each job has a row in exactly one of them.
-	bucketReady   = []byte("ready")   // queue, lane, priority, since, seq -> ID
-	bucketDelayed = []byte("delayed") // due, seq -> ID and place; or kind, seq for parked jobs
-	bucketLeased  = []byte("leased")  // ID -> token and since when
-	bucketFailed  = []byte("failed")  // queue, time of death, seq -> ID
+	// The states. Each job has a row in exactly one of these.
+	bucketReady     = []byte("ready")     // queue, lane, priority, since, seq -> ID
+	bucketDelayed   = []byte("delayed")   // what it waits for -> ID and place in ready
+	bucketLeased    = []byte("leased")    // ID -> token and since when
+	bucketFailed    = []byte("failed")    // queue, time of death, seq -> ID
+	bucketCompleted = []byte("completed") // until when it is retained, seq -> ID
+
+	// What few jobs have.
+	bucketUnique  = []byte("unique")  // queue, kind, unique key -> ID of the job that has it
+	bucketEffects = []byte("effects") // kind, idempotency key -> who runs it, until when it is done
+	bucketExpiry  = []byte("expiry")  // time -> a deadline, or the end of what is done
 
 	buckets = [][]byte{
 		bucketMeta, bucketQueues, bucketJobs, bucketPayloads, bucketHistory,
-		bucketReady, bucketDelayed, bucketLeased, bucketFailed,
+		bucketReady, bucketDelayed, bucketLeased, bucketFailed, bucketCompleted,
+		bucketUnique, bucketEffects, bucketExpiry,
 	}
 
 	keyFormat = []byte("format")
 )
 
 // formatVersion is the version of the layout that this build reads and writes.
-const formatVersion = 1
+const formatVersion = 2
 
 // queueNumber stands for a queue's name in keys: names may hold any bytes and
 // have any length, so they never stand in front of another field.
 type queueNumber uint32
 
-// lane separates jobs that crashed, so that a fetch which may not have them does
-// not walk over them.
+// lane separates the ready jobs of a queue by how often they crashed, so that a fetch
+// which may not have those does not walk over them; and within that retries from
+// first runs.
 type lane byte
 
+const lanes lane = 6
+
+// class says how often the jobs of a lane crashed.
+type class byte
+
 const (
-	laneCalm    lane = iota // did not crash
-	laneSuspect             // crashed once: leased only into a free slot
-	laneRepeat              // crashed twice or more: leased one at a time
-	lanes
+	calm    class = iota // did not crash
+	suspect              // crashed once: leased only into a free slot
+	repeat               // crashed twice or more: leased one at a time
 )
 
-func laneOf(crashes int) lane { return lane(min(crashes, int(laneRepeat))) }
+func laneOf(e *pawl.Envelope) lane {
+	l := lane(min(e.Crashes, int(repeat))) << 1
+	if e.Attempts > 0 {
+		l |= 1
+	}
+	return l
+}
+
+func (l lane) class() class  { return class(l >> 1) }
+func (l lane) retries() bool { return l&1 != 0 }
 
 // Widths of key parts in bytes.
 const (
@@ -78,7 +99,10 @@ func appendLane(b []byte, q queueNumber, l lane) []byte {
 
 // readyKey is the place of e in the order of ready jobs.
 func readyKey(b []byte, q queueNumber, e *pawl.Envelope) []byte {
-	b = appendLane(b, q, laneOf(e.Crashes))
+	return appendOrder(appendLane(b, q, laneOf(e)), e)
+}
+
+func appendOrder(b []byte, e *pawl.Envelope) []byte {
 	b = append(b, byte(127-int(e.Priority)))
 	b = appendTime(b, e.NotBefore)
 	return binary.BigEndian.AppendUint64(b, e.Seq)
@@ -86,8 +110,9 @@ func readyKey(b []byte, q queueNumber, e *pawl.Envelope) []byte {
 
 // Delayed rows begin with what they wait for.
 const (
-	waitsForTime byte = iota
-	waitsForKind
+	waitsForTime byte = iota // delayed
+	waitsForKind             // parked
+	waitsForKey              // ready, while its idempotency key is leased under another job
 )
 
 func delayedKey(b []byte, e *pawl.Envelope) []byte {
@@ -105,6 +130,49 @@ func kindPrefix(b []byte, kind string) []byte {
 
 func parkedKey(b []byte, e *pawl.Envelope) []byte {
 	return binary.BigEndian.AppendUint64(kindPrefix(b, e.Kind), e.Seq)
+}
+
+// heldPrefix begins the keys of the jobs that wait for an idempotency key.
+func heldPrefix(b []byte, effect []byte) []byte {
+	return append(append(b, waitsForKey), effect...)
+}
+
+func heldKey(b []byte, effect []byte, q queueNumber, e *pawl.Envelope) []byte {
+	return readyKey(heldPrefix(b, effect), q, e)
+}
+
+// effectKey stands for the idempotency key of a job, whatever its queue: it begins no
+// other one's.
+func effectKey(b []byte, e *pawl.Envelope) []byte {
+	b = append(append(b, byte(len(e.Kind))), e.Kind...)
+	return append(append(b, byte(len(e.IdempotencyKey))), e.IdempotencyKey...)
+}
+
+func uniqueKey(b []byte, q queueNumber, e *pawl.Envelope) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(q))
+	b = append(append(b, byte(len(e.Kind))), e.Kind...)
+	return append(b, e.UniqueKey...)
+}
+
+// completedUntil is when the record of a job that succeeded is removed.
+func completedUntil(e *pawl.Envelope) time.Time { return e.Completed.Add(e.Retain) }
+
+func completedKey(b []byte, e *pawl.Envelope) []byte {
+	return binary.BigEndian.AppendUint64(appendTime(b, completedUntil(e)), e.Seq)
+}
+
+// Rows of expiry have, behind the time, what it is the time of.
+const (
+	endsLife   byte = iota // the deadline of a job: its ID follows
+	endsEffect             // the time until which an effect counts as done: its key follows
+)
+
+func deadlineKey(b []byte, e *pawl.Envelope) []byte {
+	return append(append(appendTime(b, e.Deadline), endsLife), e.ID[:]...)
+}
+
+func effectEndKey(b []byte, until time.Time, effect []byte) []byte {
+	return append(append(appendTime(b, until), endsEffect), effect...)
 }
 
 func failedKey(b []byte, q queueNumber, at time.Time, seq uint64) []byte {

@@ -45,7 +45,7 @@ func openAt(t *testing.T, path string, opts *Options) *Queue {
 }
 
 // checkFile requires that the file at path keeps every invariant of its format.
-func checkFile(t *testing.T, path string) {
+func checkFile(t testing.TB, path string) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func checkFile(t *testing.T, path string) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(s.violations()...)
+		return errors.Join(append(s.violations(), s.keyViolations()...)...)
 	}))
 }
 
@@ -68,10 +68,10 @@ func checkFile(t *testing.T, path string) {
 func (s *store) violations() (found []error) {
 	wrong := func(format string, args ...any) { found = append(found, fmt.Errorf(format, args...)) }
 	states := make(map[pawl.ID][]pawl.State)
-	counts := make(map[string]*Counts)
+	counts := make(map[string]*pawl.Counts)
 	queues := make(map[queueNumber]string)
 	err := s.eachQueue(func(n queueNumber, row *queueRow) error {
-		counts[row.name], queues[n] = new(Counts), row.name
+		counts[row.name], queues[n] = new(pawl.Counts), row.name
 		if number, ok, err := s.number(row.name); err != nil || !ok || number != n {
 			wrong("queue %q has number %d, its name leads to %d (%v)", row.name, n, number, err)
 		}
@@ -90,7 +90,11 @@ func (s *store) violations() (found []error) {
 				continue
 			}
 			states[id] = append(states[id], state(k))
-			switch state(k) {
+			st := state(k)
+			if b == s.delayed {
+				st = pawl.Delayed // and parked, and aside: they have the same form
+			}
+			switch st {
 			case pawl.Leased:
 				row, err := parseLeaseRow(k, v)
 				if err != nil {
@@ -100,7 +104,7 @@ func (s *store) violations() (found []error) {
 				if e, err := s.record(id); err == nil && queues[row.queue] != e.Queue {
 					wrong("the lease of job %s counts for queue %q, the job is in %q", id, queues[row.queue], e.Queue)
 				}
-			case pawl.Delayed, pawl.Parked:
+			case pawl.Delayed:
 				row, _ := parseDelayedRow(k, v)
 				flagsOf[id] = row.flags
 				if e, err := s.record(id); err == nil {
@@ -117,13 +121,11 @@ func (s *store) violations() (found []error) {
 	}
 	scan(s.ready, func([]byte) pawl.State { return pawl.Ready })
 	scan(s.delayed, func(k []byte) pawl.State {
-		if k[0] == waitsForKind {
-			return pawl.Parked
-		}
-		return pawl.Delayed
+		return map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKind: pawl.Parked, waitsForKey: pawl.Ready}[k[0]]
 	})
 	scan(s.leased, func([]byte) pawl.State { return pawl.Leased })
 	scan(s.failed, func([]byte) pawl.State { return pawl.Dead })
+	scan(s.completed, func([]byte) pawl.State { return pawl.Completed })
 
 	c := s.jobs.Cursor()
 	for k, _ := c.First(); k != nil; k, _ = c.Next() {
@@ -143,7 +145,7 @@ func (s *store) violations() (found []error) {
 			wrong("job %s is %s, its record leads to %s", id, in[0], e.State)
 		}
 		if n := counts[e.Queue]; n != nil {
-			*n.of(in[0])++
+			*n.Of(in[0])++
 		}
 		j, _ := s.record(id)
 		if flagsOf[id] != j.flags() {
@@ -179,12 +181,90 @@ func (s *store) violations() (found []error) {
 	return found
 }
 
-// of is the count of one state.
-func (c *Counts) of(state pawl.State) *int {
-	return map[pawl.State]*int{
-		pawl.Ready: &c.Ready, pawl.Delayed: &c.Delayed, pawl.Parked: &c.Parked,
-		pawl.Leased: &c.Leased, pawl.Dead: &c.Dead,
-	}[state]
+// keyViolations compares what the keys and deadlines of jobs say with the rows that
+// belong to them.
+func (s *store) keyViolations() (found []error) {
+	wrong := func(format string, args ...any) { found = append(found, fmt.Errorf(format, args...)) }
+	job := func(id []byte) stored {
+		j, err := s.record(pawl.ID(id))
+		if err != nil {
+			return stored{Envelope: new(pawl.Envelope)}
+		}
+		return j
+	}
+	each := func(b *bbolt.Bucket, width int, fn func(k, v []byte)) {
+		c := b.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			if value, err := unseal(k, v, width); err != nil {
+				wrong("row %x: %w", k, err)
+			} else {
+				fn(k, value)
+			}
+		}
+	}
+	each(s.unique, 16, func(k, v []byte) {
+		j := job(v)
+		if n, _, _ := s.number(j.Queue); j.UniqueKey == "" || !bytes.Equal(k, uniqueKey(nil, n, j.Envelope)) {
+			wrong("unique key %q leads to job %s, whose key it is not", k, j.ID)
+		}
+	})
+	holders := make(map[string]pawl.ID)
+	each(s.effects, effectWidth, func(k, v []byte) {
+		sealed := s.effects.Get(k)
+		row, _ := parseEffectRow(k, sealed)
+		if row == (effectRow{}) {
+			wrong("effect %q is neither leased nor done", k)
+		}
+		if row.holder != (pawl.ID{}) {
+			holders[string(k)] = row.holder
+			if s.leased.Get(row.holder[:]) == nil {
+				wrong("effect %q is held by job %s, which is not leased", k, row.holder)
+			}
+		}
+		if !row.done.IsZero() && s.expiry.Get(effectEndKey(nil, row.done, k)) == nil {
+			wrong("effect %q would be done for ever", k)
+		}
+	})
+	each(s.expiry, 0, func(k, _ []byte) {
+		if k[timeWidth] == endsLife && !bytes.Equal(k, deadlineKey(nil, job(k[timeWidth+1:]).Envelope)) {
+			wrong("deadline %x is that of no job", k)
+		}
+	})
+	ready := make(map[string]bool) // keys of ready jobs, by queue
+	aside := make(map[string]pawl.ID)
+	c := s.jobs.Cursor()
+	for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		j := job(k)
+		p, err := s.where(j.Envelope)
+		if err != nil {
+			continue
+		}
+		if waits := p.state != pawl.Leased && p.state != pawl.Dead && p.state != pawl.Completed; waits && !j.Deadline.IsZero() &&
+			s.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {
+			wrong("nobody looks at the deadline of job %s", j.ID)
+		}
+		if j.IdempotencyKey == "" {
+			continue
+		}
+		effect := string(effectKey(nil, j.Envelope))
+		switch {
+		case p.state == pawl.Leased && holders[effect] != j.ID:
+			wrong("job %s is leased, its effect is held by %s", j.ID, holders[effect])
+		case p.state == pawl.Ready && bytes.Equal(p.key, heldKey(nil, []byte(effect), p.queue, j.Envelope)):
+			aside[j.Queue+effect] = j.ID
+			if _, held := holders[effect]; held {
+				ready[j.Queue+effect] = true
+			}
+		case p.state == pawl.Ready:
+			ready[j.Queue+effect] = true
+		}
+	}
+	for key, id := range aside {
+		if !ready[key] {
+			wrong("job %s was put aside and nothing brings it back", id)
+		}
+	}
+	return found
 }
 
 // add enqueues a job of kind "k" and returns it.
@@ -221,7 +301,7 @@ func find(t *testing.T, q *Queue, id pawl.ID) *pawl.Envelope {
 }
 
 // countsOf are the counts of one queue.
-func countsOf(t *testing.T, q *Queue, name string) Counts {
+func countsOf(t *testing.T, q *Queue, name string) pawl.Counts {
 	t.Helper()
 	stats, err := q.Stats(context.Background())
 	require.NoError(t, err)
@@ -230,7 +310,7 @@ func countsOf(t *testing.T, q *Queue, name string) Counts {
 			return row.Counts
 		}
 	}
-	return Counts{}
+	return pawl.Counts{}
 }
 
 // leaseOne leases the only job that may be fetched now.
@@ -265,7 +345,7 @@ func atOnce(t *testing.T, leases []*pawl.Lease, fn func(*pawl.Lease) error) {
 // checkNow is checkFile for a queue that is open.
 func checkNow(t *testing.T, q *Queue) {
 	t.Helper()
-	require.NoError(t, q.view(t.Context(), func(s *store) error { return errors.Join(s.violations()...) }))
+	require.NoError(t, q.view(t.Context(), func(s *store) error { return errors.Join(append(s.violations(), s.keyViolations()...)...) }))
 }
 
 // digest sums up every row of the file.

@@ -182,7 +182,7 @@ func TestClockStepsReapNothingAndLoseNothing(t *testing.T) {
 				reaped, err := q.Reap(t.Context())
 				require.NoError(t, err)
 				require.Zero(t, reaped)
-				require.Equal(t, Counts{Leased: len(leases), Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, pawl.Counts{Leased: len(leases), Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 
 				for i, verb := range settling {
 					require.NoError(t, verb.end(t.Context(), q, leases[i]), verb.name)
@@ -229,7 +229,7 @@ func TestReapCounts(t *testing.T) {
 		release()
 		require.NoError(t, <-done)
 		require.Equal(t, jobs, reaped)
-		require.Equal(t, Counts{Ready: jobs, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: jobs, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
 		reaped, err := q.Reap(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, reaped, "nothing is left")
@@ -245,7 +245,7 @@ func TestManyLeasesExpireInPortions(t *testing.T) {
 		require.Len(t, fetch(t, q, jobs), jobs)
 		before := g.commits.Load()
 		expire(q)
-		require.Equal(t, Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
 		require.EqualValues(t, 3, g.commits.Load()-before)
 	})
 }
@@ -273,7 +273,7 @@ func TestCrashCap(t *testing.T) {
 				require.Zero(t, e.Attempts)
 				cause := fmt.Sprintf("crashed %d times in a row", c.survives+1)
 				require.Equal(t, []pawl.Failure{{Attempt: 1, At: now, Error: cause}}, e.History)
-				require.Equal(t, Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 
 				require.NoError(t, q.Retry(t.Context(), id, true))
 				require.Zero(t, find(t, q, id).Crashes, "a retried job starts with a clean slate")

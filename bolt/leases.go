@@ -26,7 +26,8 @@ type leaseTable struct {
 type grant struct {
 	id         pawl.ID
 	token      uint64
-	lane       lane
+	class      class
+	cancelled  *pawl.Signal
 	expires    time.Time
 	prev, next *grant
 }
@@ -47,26 +48,53 @@ func (lt *leaseTable) update(t *txn, now time.Time) {
 		}
 	}
 	for _, id := range t.ended {
-		if g := lt.byID[id]; g != nil {
-			lt.unlink(g)
-			delete(lt.byID, id)
-			if g == lt.repeat {
-				lt.repeat = nil
-			}
-		}
+		lt.end(id)
+	}
+	for _, id := range t.cancelled {
+		lt.cancel(id)
 	}
 	for _, g := range t.granted {
 		lt.byID[g.id] = g
 		lt.append(g, now)
-		if g.lane == laneRepeat {
+		if g.class == repeat {
 			lt.repeat = g
 		}
 	}
 }
 
+// takeNotes takes over what transactions of the app's did.
+func (lt *leaseTable) takeNotes(notes []note) {
+	for _, n := range notes {
+		for _, id := range n.ended {
+			lt.end(id)
+		}
+		for _, id := range n.cancelled {
+			lt.cancel(id)
+		}
+	}
+}
+
+// end forgets a lease.
+func (lt *leaseTable) end(id pawl.ID) {
+	if g := lt.byID[id]; g != nil {
+		lt.unlink(g)
+		delete(lt.byID, id)
+		if g == lt.repeat {
+			lt.repeat = nil
+		}
+	}
+}
+
+// cancel tells the holder of a lease that its job is to end.
+func (lt *leaseTable) cancel(id pawl.ID) {
+	if g := lt.byID[id]; g != nil {
+		g.cancelled.Fire()
+	}
+}
+
 // repeatFree says whether t may lease a job that crashed twice or more.
 func (lt *leaseTable) repeatFree(t *txn) bool {
-	if slices.ContainsFunc(t.granted, func(g *grant) bool { return g.lane == laneRepeat }) {
+	if slices.ContainsFunc(t.granted, func(g *grant) bool { return g.class == repeat }) {
 		return false
 	}
 	return lt.repeat == nil || slices.Contains(t.ended, lt.repeat.id)
@@ -83,11 +111,11 @@ func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 		row, ok, err := t.lease(g.id)
 		switch {
 		case err != nil:
-			t.damage = append(t.damage, err)
+			t.damagedRow(err)
 		case !ok || row.token != g.token:
 			t.ended = append(t.ended, g.id) // settled in this very transaction
 		default:
-			t.crashed(g.id, row)
+			t.crashed(g.id, row, pawl.EventReaped)
 			reaped++
 		}
 	}

@@ -34,7 +34,7 @@ func TestRecordDamagedWhileLeased(t *testing.T) {
 				return jobs.Put(e.ID[:], record)
 			}))
 			require.NoError(t, verb(q, l))
-			require.Equal(t, Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+			require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 			_, err = q.Job(t.Context(), e.ID)
 			require.ErrorIs(t, err, pawl.ErrCorrupt)
 		})

@@ -39,19 +39,22 @@ func TestVerbs(t *testing.T) {
 	}, {
 		"nack counts an attempt, keeps the cause and is ready at once",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errBoom) },
-		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now },
+		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 	}, {
 		"nack with a delay waits for it",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, time.Minute, errBoom) },
-		pawl.Delayed, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now.Add(time.Minute) },
+		pawl.Delayed, func(e *pawl.Envelope, now time.Time) {
+			failed(e, now, "boom")
+			e.NotBefore, e.BackoffSince = now.Add(time.Minute), now
+		},
 	}, {
 		"nack with a negative delay is one without",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, -time.Hour, errBoom) },
-		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now },
+		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 	}, {
 		"nack without a cause counts too",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, nil) },
-		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore = now },
+		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore, e.BackoffSince = now, now },
 	}, {
 		"abandon counts an attempt and makes a dead letter with its reason",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error {
@@ -106,14 +109,14 @@ func TestVerbs(t *testing.T) {
 				require.Equal(t, fromFile(firstFailure), before.NotBefore)
 				require.Equal(t, pawl.Leased, before.State)
 				require.Equal(t, fromFile(leased), before.LeasedSince)
-				require.Equal(t, Counts{Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, pawl.Counts{Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
 
 				now := fromFile(time.Now())
 				require.NoError(t, c.verb(t, q, l))
 				got := find(t, q, id)
 				if c.state == "" {
 					require.Nil(t, got)
-					require.Equal(t, Counts{}, countsOf(t, q, pawl.DefaultQueue))
+					require.Equal(t, pawl.Counts{}, countsOf(t, q, pawl.DefaultQueue))
 					return
 				}
 				want := *before
@@ -122,8 +125,8 @@ func TestVerbs(t *testing.T) {
 				}
 				c.after(&want, now)
 				require.Equal(t, &want, got)
-				var counts Counts
-				*counts.of(c.state) = 1
+				var counts pawl.Counts
+				*counts.Of(c.state) = 1
 				require.Equal(t, counts, countsOf(t, q, pawl.DefaultQueue))
 			})
 		})
@@ -211,7 +214,7 @@ func TestUnparkNamesWholeKinds(t *testing.T) {
 	}
 	parked := 2 * len(kinds)
 	atOnce(t, fetch(t, q, parked), func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
-	require.Equal(t, Counts{Parked: parked}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Parked: parked}, countsOf(t, q, pawl.DefaultQueue))
 	require.Empty(t, fetch(t, q, parked), "parked jobs are not fetched")
 
 	for _, kind := range kinds {
@@ -226,7 +229,7 @@ func TestUnparkNamesWholeKinds(t *testing.T) {
 	n, err := q.Unpark(t.Context(), "ma", "unknown", "nail")
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
-	require.Equal(t, Counts{Parked: parked - 4, Ready: 4}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Parked: parked - 4, Ready: 4}, countsOf(t, q, pawl.DefaultQueue))
 	n, err = q.Unpark(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n, "no kind is not every kind")
@@ -243,7 +246,7 @@ func TestUnparkMoreThanOneCommitTakes(t *testing.T) {
 	n, err := q.Unpark(t.Context(), "k")
 	require.NoError(t, err)
 	require.Equal(t, jobs, n)
-	require.Equal(t, Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
 }
 
 func TestRetry(t *testing.T) {
@@ -257,7 +260,7 @@ func TestRetry(t *testing.T) {
 				want := find(t, q, id)
 				require.Equal(t, pawl.Dead, want.State)
 				require.Equal(t, 2, want.Attempts)
-				require.Equal(t, Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 				require.Empty(t, fetch(t, q, 1), "a dead letter is not fetched")
 
 				pass(time.Hour)
@@ -267,7 +270,7 @@ func TestRetry(t *testing.T) {
 					want.Attempts = 0
 				}
 				require.Equal(t, want, find(t, q, id), "history, failures and priority stay")
-				require.Equal(t, Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 				require.ErrorIs(t, q.Retry(t.Context(), id, keep), pawl.ErrConflict, "it is not dead any more")
 
 				l := leaseOne(t, q)

@@ -106,7 +106,7 @@ func TestReaderChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		stats, err := r.Stats(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, stats.Queues[0].Counts)
+		require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, stats.Queues[0].Counts)
 		kinds := make(map[pawl.State]string)
 		for job, err := range r.Jobs(t.Context(), pawl.Filter{}) {
 			require.NoError(t, err)

@@ -122,7 +122,7 @@ func TestOpenOfWhatIsNoQueue(t *testing.T) {
 			}},
 		{rule: "a bbolt file without a bucket is no queue", want: ErrNotQueue, says: "a bbolt file of another program",
 			make: func(t *testing.T, path string) { withBolt(t, path, func(*bbolt.Tx) error { return nil }) }},
-		{rule: "a newer format is left to the newer build", want: ErrNewerFormat, says: "format 2, this build reads up to 1",
+		{rule: "a newer format is left to the newer build", want: ErrNewerFormat, says: "format 3, this build reads up to 2",
 			make: func(t *testing.T, path string) {
 				write(sound)(t, path)
 				withBolt(t, path, func(tx *bbolt.Tx) error {
@@ -238,7 +238,7 @@ func TestTruncatedFile(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, sound, 0o600))
 	q := openAt(t, path, nil)
-	require.Equal(t, Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
 func TestOpenThroughALink(t *testing.T) {

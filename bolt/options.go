@@ -33,6 +33,15 @@ type Options struct {
 	// The default is hclog.Default().
 	Logger hclog.Logger
 
+	// OnEvent is told of every transition once it is durable, in the order in which a
+	// job makes them. It runs between two commits: it must be short, and must not call
+	// the queue. The default is nobody.
+	OnEvent func(pawl.Event)
+
+	// Collector gets the counters that events stand for; see pawl.Count. The same holds
+	// for it. The default is none.
+	Collector pawl.Collector
+
 	// Now is the wall clock, by which delayed jobs become due. The default is
 	// time.Now. It is called from several goroutines at once. Leases do not use it:
 	// they expire on monotonic time.

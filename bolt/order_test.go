@@ -198,7 +198,7 @@ func TestQueuesTakeTurns(t *testing.T) {
 		q := openTest(t, nil)
 		fill(t, q, 2, "a")
 		require.Len(t, fetch(t, q, 9, "a", "a"), 2, "no job is leased twice")
-		require.Equal(t, Counts{Leased: 2}, countsOf(t, q, "a"))
+		require.Equal(t, pawl.Counts{Leased: 2}, countsOf(t, q, "a"))
 	})
 }
 
@@ -218,9 +218,9 @@ func TestQueueNamesNeverMix(t *testing.T) {
 		}
 		require.Equal(t, name+name, filtered)
 		require.Equal(t, name+name, kindsOf(fetch(t, q, 99, name)))
-		require.Equal(t, Counts{Leased: 2}, countsOf(t, q, name))
+		require.Equal(t, pawl.Counts{Leased: 2}, countsOf(t, q, name))
 		for _, other := range names[i+1:] {
-			require.Equal(t, Counts{Ready: 2}, countsOf(t, q, other))
+			require.Equal(t, pawl.Counts{Ready: 2}, countsOf(t, q, other))
 		}
 	}
 	stats, err := q.Stats(t.Context())
@@ -240,7 +240,7 @@ func TestFetchGivesNoMoreThanAsked(t *testing.T) {
 	q := openTest(t, nil)
 	fill(t, q, 5, pawl.DefaultQueue)
 	require.Len(t, fetch(t, q, 2), 2)
-	require.Equal(t, Counts{Ready: 3, Leased: 2}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: 3, Leased: 2}, countsOf(t, q, pawl.DefaultQueue))
 	require.Len(t, fetch(t, q, 99), 3)
 	for _, most := range []int{0, -1} {
 		_, err := q.Fetch(t.Context(), pawl.Request{Max: most, Wait: pawl.WaitNot})

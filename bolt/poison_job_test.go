@@ -85,7 +85,7 @@ func TestJobThatKillsItsProcess(t *testing.T) {
 			require.Equal(t, 5, runs, "the killer has five crashes")
 
 			q = openAt(t, path, nil)
-			require.Equal(t, Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue), "every bystander ran to its end")
+			require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue), "every bystander ran to its end")
 			e := find(t, q, killer)
 			require.Equal(t, pawl.ReasonPoison, e.Death.Reason)
 			require.Equal(t, 5, e.Crashes)

@@ -115,7 +115,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 			})
 
 			q := openAt(t, path, nil)
-			want := Counts{Ready: 1}
+			want := pawl.Counts{Ready: 1}
 			if test.visible {
 				want.Ready = 3
 			}
@@ -127,7 +127,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 					require.Equal(t, 1, found.Crashes, "the lease of a fetch whose answer was an error")
 				}
 			}
-			require.Equal(t, Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue), "the lease of before")
+			require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue), "the lease of before")
 		})
 	}
 }

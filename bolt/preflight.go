@@ -55,9 +55,13 @@ func inspectFile(f interface {
 // meta is what a bbolt meta page says about its file.
 type meta struct {
 	pageSize uint32
+	freelist uint64 // the page where it is
 	pages    uint64 // the high-water mark
 	txid     uint64
 }
+
+// noFreelist stands in a meta page for a list of free pages that was not written.
+const noFreelist = 1<<64 - 1
 
 // The layout of a bbolt meta page (internal/common of bbolt 1.5.0): a page header
 // of 16 bytes, then these fields in the byte order of the machine.
@@ -66,6 +70,7 @@ const (
 	metaMagic    = 0xED0CDAED
 	metaVersion  = 2
 	metaPageSize = metaAt + 8
+	metaFreelist = metaAt + 32
 	metaPages    = metaAt + 40
 	metaTxid     = metaAt + 48
 	metaSum      = metaAt + 56
@@ -124,6 +129,7 @@ func readMetaPage(f io.ReaderAt, offset int64) (m meta, damaged bool, err error)
 	h.Write(page[metaAt:metaSum])
 	m = meta{
 		pageSize: binary.NativeEndian.Uint32(page[metaPageSize:]),
+		freelist: binary.NativeEndian.Uint64(page[metaFreelist:]),
 		pages:    binary.NativeEndian.Uint64(page[metaPages:]),
 		txid:     binary.NativeEndian.Uint64(page[metaTxid:]),
 	}

@@ -165,7 +165,7 @@ func TestTornMetaPageOfAQueue(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 		q := openAt(t, path, nil)
-		require.Equal(t, Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 		add(t, q, nil)
 	}
 }

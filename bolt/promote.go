@@ -3,24 +3,19 @@ package bolt
 import (
 	"bytes"
 	"fmt"
-	"time"
 )
 
-// promoteDue moves up to portion jobs whose time has come to ready. It returns how
-// many, and when the next one is due: zero when none waits for a time.
-func (t *txn) promoteDue(portion int) (moved int, next time.Time) {
-	moved = t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, t.now), portion)
-	k, _ := t.delayed.Cursor().First()
-	if len(k) < 1+timeWidth || k[0] != waitsForTime {
-		return moved, time.Time{}
-	}
-	return moved, timeAt(k[1:])
+// promoteDue moves up to portion jobs whose time has come to ready, and returns how
+// many.
+func (t *txn) promoteDue(portion int) int {
+	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, t.now), portion, nil)
 }
 
 // promoteRows moves up to portion rows of delayed to ready: those whose keys begin
 // with prefix and, when last is given, are not behind it. It collects before it
-// moves, since a cursor may skip rows under deletions.
-func (t *txn) promoteRows(prefix, last []byte, portion int) int {
+// moves, since a cursor may skip rows under deletions. Moved, unless nil, is told of
+// each.
+func (t *txn) promoteRows(prefix, last []byte, portion int, moved func(delayedRow)) int {
 	type move struct {
 		key []byte
 		row delayedRow
@@ -33,13 +28,16 @@ func (t *txn) promoteRows(prefix, last []byte, portion int) int {
 		}
 		row, err := parseDelayedRow(k, v)
 		if err != nil {
-			t.damage = append(t.damage, fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, err))
+			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, err))
 			continue
 		}
 		moves = append(moves, move{k, row})
 	}
 	for _, m := range moves {
 		t.promote(m.key, m.row)
+		if moved != nil {
+			moved(m.row)
+		}
 	}
 	return len(moves)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,7 @@ import (
 type Queue struct {
 	reader
 	opts      Options
+	shared    bool // the database is the app's
 	scheduler *scheduler
 	seq       atomic.Uint64 // the last enqueue sequence that was given out
 	close     sync.Once
@@ -43,30 +43,37 @@ func Open(path string, opts *Options) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
-	q, err := newQueue(db, o)
+	q, err := newQueue(db, o, false)
 	if err != nil {
 		_ = closeDB(db)
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
+	_ = register(db) // which is new
 	return q, nil
 }
 
-func newQueue(db *bbolt.DB, o Options) (*Queue, error) {
+// newQueue starts the queue in a database that has one. Shared says that the app has
+// transactions of its own there.
+func newQueue(db *bbolt.DB, o Options, shared bool) (*Queue, error) {
+	watch := observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector}
 	q := &Queue{
-		reader: reader{db: db, path: db.Path()},
+		reader: reader{db: db, path: db.Path(), freelist: true},
 		opts:   o,
+		shared: shared,
 		scheduler: &scheduler{
-			db:         db,
-			intake:     newIntake(),
-			leases:     newLeaseTable(o.Lease),
-			log:        o.Logger,
-			now:        o.Now,
-			maxCrashes: o.MaxCrashes,
-			commitTx:   (*bbolt.Tx).Commit,
-			stop:       make(chan struct{}),
-			stopped:    make(chan struct{}),
-			turns:      turns{last: make(map[queueNumber]uint64)},
-			seen:       make(map[string]bool),
+			db:       db,
+			shared:   shared,
+			intake:   newIntake(),
+			leases:   newLeaseTable(o.Lease),
+			log:      o.Logger,
+			now:      o.Now,
+			settings: settings{maxCrashes: o.MaxCrashes, listening: watch.listening()},
+			observer: watch,
+			commitTx: (*bbolt.Tx).Commit,
+			stop:     make(chan struct{}),
+			stopped:  make(chan struct{}),
+			turns:    turns{queues: make(map[queueNumber]*turn)},
+			seen:     make(map[string]bool),
 		},
 	}
 	if err := q.scheduler.takeOrphans(); err != nil {
@@ -94,9 +101,14 @@ func (q *Queue) Close() error {
 		s.intake.refuse(pawl.ErrClosed)
 		close(s.stop)
 		<-s.stopped
+		if q.shared {
+			unregister(q.db)
+			return
+		}
 		if s.fatal == nil {
 			syncFreelist(q.db)
 		}
+		unregister(q.db)
 		q.closeErr = closeDB(q.db)
 	})
 	return q.closeErr
@@ -107,116 +119,35 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	op, bytes, err := q.newEnqueue(jobs)
+	op, bytes, err := q.prepare(jobs)
 	if err != nil {
 		return err
 	}
 	err = q.scheduler.intake.do(ctx, op, bytes)
 	if err == nil || errors.Is(err, pawl.ErrUnknownOutcome) {
-		for i, j := range op.jobs {
-			*jobs[i] = *j.Envelope
-		}
+		op.answer(jobs)
 	}
 	return err
 }
 
-// newEnqueue checks and encodes jobs, which the transaction then need not do. It
-// works on copies: what is not accepted is not changed.
-func (q *Queue) newEnqueue(jobs []*pawl.Envelope) (*enqueue, int, error) {
-	bytes := 0
-	for _, j := range jobs {
-		if err := j.Validate(); err != nil {
-			return nil, 0, err
-		}
-		if len(j.Payload) > q.opts.MaxPayload {
-			return nil, 0, fmt.Errorf("%w: %d bytes, this queue takes %d; enqueue a reference to the data, or raise Options.MaxPayload",
-				pawl.ErrPayloadTooLarge, len(j.Payload), q.opts.MaxPayload)
-		}
-		bytes += len(j.Payload)
+// prepare checks and encodes jobs, which the transaction then need not do.
+func (q *Queue) prepare(jobs []*pawl.Envelope) (op *enqueue, bytes int, err error) {
+	if _, err := pawl.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
+		return nil, 0, err
 	}
-	if len(jobs) > pawl.MaxBatchJobs || len(jobs) > 1 && bytes > pawl.MaxBatchBytes {
-		return nil, 0, fmt.Errorf("%w: %d jobs of %d bytes, at most %d jobs of %d bytes fit in one commit; split it",
-			pawl.ErrBatchTooLarge, len(jobs), bytes, pawl.MaxBatchJobs, pawl.MaxBatchBytes)
-	}
-	now := q.opts.Now()
 	seq := q.seq.Add(uint64(len(jobs))) - uint64(len(jobs))
-	op := &enqueue{jobs: make([]newJob, len(jobs))}
-	given := make(map[pawl.ID]bool)
-	pointers := make(map[*pawl.Envelope]bool, len(jobs))
-	for i, j := range jobs {
-		seq++
-		op.jobs[i] = newJobFrom(*j, now, seq)
-		if pointers[j] || given[j.ID] {
-			return nil, 0, fmt.Errorf("job %s: %w: it is twice in one batch", j.ID, pawl.ErrConflict)
-		}
-		pointers[j] = true
-		if !j.ID.IsZero() {
-			given[j.ID] = true
-		}
-	}
-	size := 0
-	for _, j := range op.jobs {
-		size += len(j.record) + len(j.payload)
-	}
-	return op, size, nil
-}
-
-// largePayload is the size in bytes from which a payload lies apart from its
-// record, where it is written once: the record of a job is rewritten when the job
-// moves, and its neighbours on the page with it.
-const largePayload = 1 << 10
-
-func newJobFrom(e pawl.Envelope, now time.Time, seq uint64) newJob {
-	j := newJob{Envelope: &e, fresh: e.ID.IsZero()}
-	if j.fresh {
-		e.ID = pawl.NewID(now)
-	}
-	if e.Queue == "" {
-		e.Queue = pawl.DefaultQueue
-	}
-	if e.Origin == "" {
-		e.Origin = e.Queue
-	}
-	if e.Created.IsZero() {
-		e.Created = now
-	}
-	if e.Delay > 0 {
-		e.NotBefore = after(now, e.Delay)
-	} else if !e.NotBefore.After(now) {
-		e.NotBefore, j.ready = now, true
-	}
-	e.Delay = 0
-	e.Seq = seq
-	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil
-	e.State, e.LeasedSince = "", time.Time{}
-	apart := 0
-	if len(e.Payload) >= largePayload {
-		apart = len(e.Payload)
-		j.payload = seal(e.ID[:], append(make([]byte, 0, apart+4), e.Payload...))
-	}
-	j.record = pawl.AppendRecord(nil, &e, apart)
-	return j
+	op, bytes = newEnqueue(jobs, q.opts.Now(), seq)
+	return op, bytes, nil
 }
 
 // Fetch implements [pawl.Queue].
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-	if r.Max < 1 {
-		return nil, &pawl.InvalidError{Field: "Max", Reason: fmt.Sprintf("%d jobs were asked for, it must be 1 or more", r.Max)}
-	}
-	if r.Ahead < 0 {
-		return nil, &pawl.InvalidError{Field: "Ahead", Reason: fmt.Sprintf("%d jobs cannot wait", r.Ahead)}
+	r, err := r.Checked()
+	if err != nil {
+		return nil, err
 	}
 	if cut := r.Max - maxGroup; cut > 0 {
 		r.Max, r.Ahead = maxGroup, max(0, r.Ahead-cut)
-	}
-	if len(r.Queues) == 0 {
-		r.Queues = []string{pawl.DefaultQueue}
-	}
-	r.Queues = slices.Clone(r.Queues) // a withdrawn fetch may be looked at once more
-	for _, name := range r.Queues {
-		if err := pawl.ValidQueue(name); err != nil {
-			return nil, err
-		}
 	}
 	for {
 		f, err := q.scheduler.intake.fetch(ctx, r)
@@ -224,15 +155,17 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			return nil, err
 		}
 		leases := make([]*pawl.Lease, 0, len(f.jobs))
-		for _, job := range f.jobs {
-			e, damage := job.decode()
+		for i := range f.jobs {
+			l, damage := f.jobs[i].lease(f.durable, q.opts.Lease)
 			if damage != nil {
 				// An error leaves the lease to expire. It must not cost the others.
-				err = q.do(context.WithoutCancel(ctx), &settle{id: job.id, token: job.token, how: condemn(damage)})
+				op := &settle{id: f.jobs[i].id, token: f.jobs[i].token, how: condemn(damage)}
+				err = q.do(context.WithoutCancel(ctx), op)
 				continue
 			}
-			leases = append(leases, &pawl.Lease{Envelope: e, Token: job.token, Length: q.opts.Lease, Expires: f.expires})
+			leases = append(leases, l)
 		}
+		q.tellFetched(leases, f.at)
 		if len(leases) > 0 {
 			return leases, nil
 		}
@@ -242,17 +175,21 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	}
 }
 
-func (job fetched) decode() (*pawl.Envelope, error) {
-	e, apart, err := pawl.ParseRecord(job.record)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("job %s: %w", job.id, err)
-	case e.ID != job.id || apart != len(job.payload):
-		return nil, fmt.Errorf("job %s: %w: its record does not fit its row", job.id, pawl.ErrCorrupt)
-	case apart != 0:
-		e.Payload = job.payload
+// tellFetched tells that jobs were leased at a time.
+func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
+	watch := &q.scheduler.observer
+	if !watch.listening() {
+		return
 	}
-	return e, nil
+	for _, l := range leases {
+		job := *l.Envelope
+		job.Payload = nil
+		e := pawl.Event{Type: pawl.EventFetched, At: at, Job: &job}
+		if !l.BackoffSince.IsZero() {
+			e.Backoff = max(0, at.Sub(l.BackoffSince))
+		}
+		watch.tellOne(e)
+	}
 }
 
 func (q *Queue) do(ctx context.Context, op operation) error {
@@ -260,7 +197,7 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 }
 
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	return q.do(ctx, &settle{id: l.ID, token: l.Token, how: how})
+	return q.do(ctx, newSettle(l, how, q.scheduler.settings.listening))
 }
 
 // Ack implements [pawl.Queue].
@@ -282,7 +219,7 @@ func text(cause error) string {
 	if cause == nil {
 		return ""
 	}
-	return clip(cause.Error(), pawl.MaxErrorText)
+	return pawl.Clip(cause.Error(), pawl.MaxErrorText)
 }
 
 // Release implements [pawl.Queue].
@@ -346,11 +283,4 @@ func (q *Queue) Reap(ctx context.Context) (int, error) {
 			return reaped, nil
 		}
 	}
-}
-
-// Retry takes a dead letter back to ready. Its history stays; its attempts start
-// again from 0 unless they are to be kept. A job that is not dead gives
-// [pawl.ErrConflict], one that is not there [pawl.ErrNotFound].
-func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.do(ctx, &revive{id: id, keepAttempts: keepAttempts})
 }

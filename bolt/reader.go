@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -23,11 +25,31 @@ type Reader struct {
 // process that writes holds the file, and then fails with [ErrLocked]; other
 // errors are those of [Open], and fs.ErrNotExist when there is no file.
 func OpenReader(path string) (*Reader, error) {
-	db, err := openDB(path, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
+	free := hasFreelist(path)
+	db, err := openDB(path, &bbolt.Options{Timeout: time.Second, ReadOnly: true, PreLoadFreelist: free})
+	if free && errors.Is(err, pawl.ErrCorrupt) { // the list itself may be what is damaged
+		free = false
+		db, err = openDB(path, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
-	return &Reader{reader{db: db, path: path}}, nil
+	return &Reader{reader{db: db, path: path, freelist: free}}, nil
+}
+
+// hasFreelist reports whether the file has a list of its free pages, so that reading
+// it costs no walk over the whole file.
+func hasFreelist(path string) bool {
+	if inspectPath(path) != nil {
+		return false // a pipe would be waited for
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	m, err := readMeta(f)
+	return err == nil && m.freelist != noFreelist
 }
 
 // Close lets go of the file.
@@ -35,8 +57,9 @@ func (r *Reader) Close() error { return closeDB(r.db) }
 
 // reader is what Queue and Reader share: short read transactions.
 type reader struct {
-	db   *bbolt.DB
-	path string
+	db       *bbolt.DB
+	path     string
+	freelist bool // the list of free pages is known
 }
 
 // view runs fn in a read transaction, which holds the writer's pages as long as it
@@ -65,27 +88,22 @@ func (r *reader) view(ctx context.Context, fn func(*store) error) (err error) {
 
 // Stats is a queue file at one moment.
 type Stats struct {
+	pawl.Stats
 	Path   string
-	Format int          // version of the file's format
-	Size   int64        // bytes of the file that are in use or free for reuse
-	Queues []QueueStats // in the order of their first job
-}
-
-// QueueStats is one queue at one moment.
-type QueueStats struct {
-	Name string
-	Counts
-	Oldest time.Time // since when its longest waiting ready job is ready; zero without one
+	Format int   // version of the file's format
+	Size   int64 // bytes of the file that are in use or free for reuse
+	Free   int64 // of those, bytes that are free; -1 where it is not known
 }
 
 // Stats reads how many jobs each queue has in each state. It is a read of a few
-// rows, whatever the number of jobs.
+// rows, whatever the number of jobs. A [Reader] knows the free bytes only of a file that
+// was closed cleanly.
 func (r *reader) Stats(ctx context.Context) (Stats, error) {
 	stats := Stats{Path: r.path, Format: formatVersion}
 	err := r.view(ctx, func(s *store) error {
-		stats.Size = s.jobs.Tx().Size()
+		stats.Size, stats.Free = s.jobs.Tx().Size(), r.freeBytes()
 		return s.eachQueue(func(n queueNumber, row *queueRow) error {
-			stats.Queues = append(stats.Queues, QueueStats{Name: row.name, Counts: row.counts, Oldest: s.oldest(n)})
+			stats.Queues = append(stats.Queues, pawl.QueueStats{Name: row.name, Counts: row.counts, Paused: row.paused, Oldest: s.oldest(n)})
 			return nil
 		})
 	})
@@ -93,6 +111,15 @@ func (r *reader) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, fmt.Errorf("read statistics: %w", err)
 	}
 	return stats, nil
+}
+
+// freeBytes is what the list of free pages says.
+func (r *reader) freeBytes() int64 {
+	if r.freelist {
+		s := r.db.Stats()
+		return int64(s.FreePageN+s.PendingPageN) * int64(r.db.Info().PageSize)
+	}
+	return -1
 }
 
 // oldest finds the earliest ready-since of a queue: the first row of each lane and

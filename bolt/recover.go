@@ -29,7 +29,7 @@ func (s *scheduler) takeOrphans() error {
 	return nil
 }
 
-// takeOrphans takes back up to portion leases and returns how many it found. What
+// takeOrphans takes back up to portion leases and returns how many rows it moved. What
 // is too damaged to be put anywhere stays: it must not keep all other jobs locked in.
 func (t *txn) takeOrphans(portion int) (found int) {
 	type orphan struct {
@@ -41,15 +41,17 @@ func (t *txn) takeOrphans(portion int) (found int) {
 	for k, v := c.First(); k != nil && len(orphans) < portion; k, v = c.Next() {
 		row, err := t.orphan(k, v)
 		if err != nil {
-			t.damage = append(t.damage, fmt.Errorf("row %x of bucket %s: %w", k, bucketLeased, err))
+			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketLeased, err))
 			continue
 		}
 		orphans = append(orphans, orphan{pawl.ID(k), row})
 	}
 	for _, o := range orphans {
-		t.crashed(o.id, o.row)
+		t.crashed(o.id, o.row, pawl.EventRecovered)
 	}
-	return len(orphans)
+	// Nobody has an idempotency key any more. A job that is still aside waits for one
+	// whose holder was too damaged to tell its key.
+	return len(orphans) + t.promoteRows([]byte{waitsForKey}, nil, portion, nil)
 }
 
 // orphan reads a row of leased. A damaged one is replaced by what the job's record

@@ -19,7 +19,7 @@ func TestOrphansAreReadyAtOnce(t *testing.T) {
 	leaveLeases(t, path, jobs)
 
 	q := openAt(t, path, nil)
-	require.Equal(t, Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
 	for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 		require.NoError(t, err)
 		require.Equal(t, 1, e.Crashes)
@@ -61,7 +61,7 @@ func TestCrashBetweenPortionsCountsOnce(t *testing.T) {
 		checkFile(t, path)
 	}
 	q := openAt(t, path, nil)
-	require.Equal(t, Counts{Ready: 100}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: 100}, countsOf(t, q, pawl.DefaultQueue))
 	for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 		require.NoError(t, err)
 		require.Equal(t, 1, e.Crashes)

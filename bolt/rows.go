@@ -15,6 +15,7 @@ type flags byte
 const (
 	hasPayload flags = 1 << iota // in bucketPayloads
 	hasHistory                   // in bucketHistory
+	hasMore                      // in buckets that only its record tells: keys, a deadline, a retention
 )
 
 // indexRow is the value in bucketReady and bucketFailed.
@@ -47,6 +48,9 @@ type delayedRow struct {
 }
 
 const readyKeyWidth = lanePrefix + orderWidth
+
+// queue is the one that the job is on.
+func (r delayedRow) queueNumber() queueNumber { return queueNumber(binary.BigEndian.Uint32(r.ready)) }
 
 func (r delayedRow) append(b []byte) []byte {
 	return append(r.indexRow.append(b), r.ready...)
@@ -95,15 +99,21 @@ func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
 }
 
 // queueRow is the value in bucketQueues: how many jobs of the queue are in each
-// state, kept in the file so that statistics are a read.
+// state, kept in the file so that statistics are a read, and whether it is paused.
 type queueRow struct {
 	name   string
-	counts Counts
+	counts pawl.Counts
+	paused bool
 }
 
 func (r *queueRow) append(b []byte) []byte {
-	for _, n := range r.counts.all() {
-		b = binary.BigEndian.AppendUint64(b, uint64(*n))
+	for _, state := range pawl.States() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*r.counts.Of(state)))
+	}
+	if r.paused {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
 	}
 	return append(b, r.name...)
 }
@@ -113,32 +123,42 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := new(queueRow)
-	for _, n := range r.counts.all() {
-		if len(b) < 8 {
-			return nil, fmt.Errorf("%w: the row of a queue is too short", pawl.ErrCorrupt)
-		}
-		*n = int(binary.BigEndian.Uint64(b))
-		b = b[8:]
+	states := pawl.States()
+	if len(b) <= 8*len(states) {
+		return nil, fmt.Errorf("%w: the row of a queue is too short", pawl.ErrCorrupt)
 	}
-	r.name = string(b)
+	r := new(queueRow)
+	for i, state := range states {
+		*r.counts.Of(state) = int(binary.BigEndian.Uint64(b[8*i:]))
+	}
+	b = b[8*len(states):]
+	r.paused = b[0] != 0
+	r.name = string(b[1:])
 	return r, nil
 }
 
-// Counts is how many jobs of a queue are in each state.
-type Counts struct {
-	Ready, Delayed, Parked, Leased, Dead int
+// effectRow is the value in bucketEffects.
+type effectRow struct {
+	holder pawl.ID   // the leased job that has the key; zero for none
+	done   time.Time // until when the effect counts as done; zero when it does not
 }
 
-func (c *Counts) all() [5]*int {
-	return [...]*int{&c.Ready, &c.Delayed, &c.Parked, &c.Leased, &c.Dead}
+const effectWidth = 16 + timeWidth
+
+func (r effectRow) append(b []byte) []byte {
+	return appendTime(append(b, r.holder[:]...), r.done)
 }
 
-// Add adds the counts of another queue.
-func (c *Counts) Add(other Counts) {
-	for i, n := range c.all() {
-		*n += *other.all()[i]
+func parseEffectRow(key, sealed []byte) (r effectRow, err error) {
+	b, err := unseal(key, sealed, effectWidth)
+	if err != nil {
+		return r, err
 	}
+	copy(r.holder[:], b)
+	if done := timeAt(b[16:]); !done.Equal(time.Time{}) {
+		r.done = done
+	}
+	return r, nil
 }
 
 // appendFailure writes the value in bucketHistory.

@@ -81,7 +81,7 @@ func TestJobForTheYear3000Waits(t *testing.T) {
 		}
 		pass(time.Hour)
 		require.Empty(t, fetch(t, q, 9))
-		require.Equal(t, Counts{Delayed: 4}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Delayed: 4}, countsOf(t, q, pawl.DefaultQueue))
 	})
 }
 
@@ -93,7 +93,7 @@ func TestEndlessDelaysSaturate(t *testing.T) {
 		add(t, q, nil)
 		require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), longest, errBoom))
 		pass(time.Hour)
-		require.Equal(t, Counts{Delayed: 2}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Delayed: 2}, countsOf(t, q, pawl.DefaultQueue))
 	})
 }
 
@@ -150,7 +150,7 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 			e.Delay = time.Hour + time.Duration(i)*time.Second/jobs
 		}
 		require.NoError(t, q.Enqueue(t.Context(), batch...))
-		require.Equal(t, Counts{Delayed: jobs}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Delayed: jobs}, countsOf(t, q, pawl.DefaultQueue))
 
 		release := g.occupy(q) // so that all have fallen due before the next commit
 		pass(time.Hour + time.Second)
@@ -166,7 +166,7 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 		release()
 		synctest.Wait()
 		require.Equal(t, []int{promotePortion, 2 * promotePortion, 3 * promotePortion, jobs}, ready)
-		require.Equal(t, Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
 		for i, l := range fetch(t, q, jobs) {
 			require.Equal(t, batch[i].ID, l.ID)
 		}

@@ -20,6 +20,8 @@ const (
 	reapPortion    = 500
 	recoverPortion = 5000
 	unparkPortion  = 500
+	expirePortion  = 500
+	settlePortion  = 500 // jobs that a fetch comes to and that cannot be leased
 )
 
 // longestSleep is how long the scheduler sleeps at most while jobs wait for a time
@@ -39,13 +41,15 @@ const maxSeen = 1000
 
 // scheduler is the only writer of the file. Its goroutine runs from Open to Close.
 type scheduler struct {
-	db         *bbolt.DB
-	intake     *intake
-	leases     *leaseTable
-	log        hclog.Logger
-	now        func() time.Time // the wall clock
-	maxCrashes int
-	commitTx   func(*bbolt.Tx) error // (*bbolt.Tx).Commit, unless a test makes it fail
+	db       *bbolt.DB
+	shared   bool // with an app that has transactions of its own
+	intake   *intake
+	leases   *leaseTable
+	log      hclog.Logger
+	now      func() time.Time // the wall clock
+	settings settings
+	observer observer
+	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, unless a test makes it fail
 
 	stop    chan struct{} // closed to end the goroutine
 	stopped chan struct{} // closed by the goroutine at its end
@@ -54,7 +58,7 @@ type scheduler struct {
 	// What follows belongs to the goroutine.
 	fetches  []*fetchCall    // wait for jobs, in the order of their coming
 	durable  time.Time       // when the last transaction was, on monotonic time
-	due      time.Time       // when the next delayed job is due, zero for never
+	due      time.Time       // when the next delayed job is due, or something expires; zero for never
 	backlog  bool            // more was due or expired than one commit took
 	troubled bool            // not all that is due or expired could be moved
 	turns    turns           // of the queues
@@ -73,7 +77,8 @@ func (s *scheduler) run() {
 			break
 		}
 		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
-		if err := s.pass(group); err != nil {
+		s.leases.takeNotes(s.intake.takeNotes())
+		if err := s.turn(group); err != nil {
 			s.poison(group, err)
 			break
 		}
@@ -111,18 +116,23 @@ func (s *scheduler) dismiss() {
 // sleep waits for a caller, the next due job or the next expiry. It answers false
 // when the queue closes.
 func (s *scheduler) sleep(timer *time.Timer) bool {
-	if wait, ok := s.untilNext(); ok {
-		timer.Reset(wait)
-	} else {
-		timer.Stop()
+	for {
+		if wait, ok := s.untilNext(); ok {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-s.stop:
+			return false
+		case <-s.intake.bell:
+			return true
+		case <-timer.C:
+		}
+		if wait, _ := s.untilNext(); wait <= 0 || s.troubled {
+			return true // otherwise it only looked at the clock
+		}
 	}
-	select {
-	case <-s.stop:
-		return false
-	case <-s.intake.bell:
-	case <-timer.C:
-	}
-	return true
 }
 
 func (s *scheduler) untilNext() (wait time.Duration, ok bool) {
@@ -140,7 +150,17 @@ func (s *scheduler) untilNext() (wait time.Duration, ok bool) {
 	return max(wait, 0), ok
 }
 
-// pass is one turn: a group of calls and the chores in one commit. The error is
+// turn is a transaction of the app's, or a pass. The error is fatal.
+func (s *scheduler) turn(group []*call) error {
+	if len(group) == 1 {
+		if u, ok := group[0].op.(*update); ok {
+			return s.update(group[0], u)
+		}
+	}
+	return s.pass(group)
+}
+
+// pass is a group of calls and the chores in one commit. The error is
 // fatal.
 func (s *scheduler) pass(group []*call) error {
 	before := s.troubled
@@ -226,10 +246,10 @@ func (s *scheduler) transact(fn func(*txn) error) (err error) {
 			rollback(tx)
 		}
 	}()
-	if tx, err = s.db.Begin(true); err != nil {
+	if tx, err = s.begin(); err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
-	t, err := begin(tx, s.now(), s.maxCrashes)
+	t, err := begin(tx, s.now(), s.settings)
 	if err != nil {
 		return undone{err}
 	}
@@ -256,6 +276,17 @@ func (s *scheduler) transact(fn func(*txn) error) (err error) {
 	return nil
 }
 
+// begin waits for a transaction of the app's to end, if the database is shared.
+func (s *scheduler) begin() (*bbolt.Tx, error) {
+	if s.shared {
+		impatient := time.AfterFunc(patience, func() {
+			s.log.Warn("the queue waits for a transaction of the app's; "+plainCall, "since", patience)
+		})
+		defer impatient.Stop()
+	}
+	return s.db.Begin(true)
+}
+
 // rollback gives up what is left of a transaction, also in a file so damaged that
 // this panics.
 func rollback(tx *bbolt.Tx) {
@@ -263,24 +294,22 @@ func rollback(tx *bbolt.Tx) {
 	_ = tx.Rollback()
 }
 
-// chores is what the scheduler does unasked: promote, reap, serve.
+// chores is what the scheduler does unasked: expire, promote, reap, serve.
 func (s *scheduler) chores(t *txn) {
-	moved, due := t.promoteDue(promotePortion)
+	all := t.expireDue(expirePortion)
+	moved := t.promoteDue(promotePortion)
 	reaped := s.leases.reap(t, reapPortion)
-	s.due = due
-	s.backlog = moved == promotePortion || reaped == reapPortion
+	s.backlog = !all || moved == promotePortion || reaped == reapPortion
 	s.troubled = len(t.damage) > 0
 	for _, f := range s.fetches {
 		s.serve(t, f)
 	}
+	s.due = t.nextDue()
 }
 
-// report logs what a durable transaction did on its own account.
+// report tells what a durable transaction did.
 func (s *scheduler) report(t *txn) {
-	for _, d := range t.deaths {
-		s.log.Error("job is dead", "id", d.job.ID, "kind", d.job.Kind, "queue", d.job.Queue,
-			"reason", string(d.job.Death.Reason), "attempts", d.job.Attempts, "error", clip(d.cause, 512))
-	}
+	s.observer.tell(t.events)
 	for _, err := range t.damage {
 		if len(s.seen) < maxSeen && !s.seen[err.Error()] {
 			s.seen[err.Error()] = true

@@ -12,30 +12,29 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 		return
 	}
 	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
-	var chosen []choice
-	for len(f.jobs) == 0 {
-		var err error
-		allow := allowance{f.request.Max - f.request.Ahead, s.leases.repeatFree(t)}
-		chosen, err = t.pick(&f.request, &s.turns, allow)
-		if err == nil && len(chosen) == 0 && !s.backlog { // of a backlog it may get something yet
-			err = t.givesUp(&f.request)
-		}
-		if err != nil {
-			if f.accept() {
-				f.err, f.served = err, true
-			}
+	chosen := selection{
+		t: t, request: &f.request, turns: &s.turns, room: settlePortion,
+		allow: allowance{f.request.Max - f.request.Ahead, s.leases.repeatFree(t)},
+	}
+	err := chosen.run()
+	if chosen.room == 0 {
+		s.backlog = true
+	}
+	if err == nil && len(chosen.jobs) == 0 {
+		if s.backlog { // of which it may get something yet
 			return
 		}
-		if len(chosen) == 0 {
-			return
-		}
-		chosen, f.jobs = t.copyOut(chosen)
+		err = t.givesUp(&f.request)
 	}
-	if !f.accept() {
-		return
+	switch {
+	case err == nil && len(chosen.jobs) == 0: // it goes on waiting
+	case !f.accept():
+	case err != nil:
+		f.err, f.served = err, true
+	default:
+		f.jobs, f.served, f.at = chosen.jobs, true, t.now
+		t.lend(chosen.chosen, f.jobs)
 	}
-	f.served = true
-	t.lend(chosen, f.jobs)
 }
 
 // givesUp returns ErrEmpty when a fetch that found nothing does not want to wait
@@ -67,7 +66,7 @@ func (t *txn) givesUp(r *pawl.Request) error {
 func (s *scheduler) answerFetches() {
 	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
 		if f.served {
-			f.expires = s.durable.Add(s.leases.length)
+			f.durable = s.durable
 			f.answer(f.err)
 		}
 		return f.served || f.stage.Load() == withdrawn

@@ -22,34 +22,34 @@ func TestStatsAfterEveryTransition(t *testing.T) {
 		for _, step := range []struct {
 			transition string
 			do         func()
-			want       Counts
+			want       pawl.Counts
 		}{
-			{"enqueue ready", func() { add(t, q, nil) }, Counts{Ready: 1}},
-			{"enqueue delayed", func() { add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch", lease, Counts{Leased: 1, Delayed: 1}},
-			{"extend", func() { _, err := q.Extend(t.Context(), l); must(err) }, Counts{Leased: 1, Delayed: 1}},
-			{"nack", func() { must(q.Nack(t.Context(), l, 0, errBoom)) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after nack", lease, Counts{Leased: 1, Delayed: 1}},
-			{"nack with delay", func() { must(q.Nack(t.Context(), l, time.Minute, errBoom)) }, Counts{Delayed: 2}},
-			{"promote", func() { pass(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after delay", lease, Counts{Leased: 1, Delayed: 1}},
-			{"snooze", func() { must(q.Snooze(t.Context(), l, time.Minute)) }, Counts{Delayed: 2}},
-			{"promote again", func() { pass(time.Minute); synctest.Wait() }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after snooze", lease, Counts{Leased: 1, Delayed: 1}},
-			{"park", func() { must(q.Park(t.Context(), l)) }, Counts{Parked: 1, Delayed: 1}},
-			{"unpark", func() { _, err := q.Unpark(t.Context(), "k"); must(err) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after park", lease, Counts{Leased: 1, Delayed: 1}},
-			{"release", func() { must(q.Release(t.Context(), l)) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after release", lease, Counts{Leased: 1, Delayed: 1}},
-			{"reap", func() { expire(q) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after reap", lease, Counts{Leased: 1, Delayed: 1}},
-			{"poison", func() { expire(q) }, Counts{Dead: 1, Delayed: 1}},
-			{"retry", func() { must(q.Retry(t.Context(), l.ID, false)) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after retry", lease, Counts{Leased: 1, Delayed: 1}},
-			{"abandon", func() { must(q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)) }, Counts{Dead: 1, Delayed: 1}},
-			{"retry again", func() { must(q.Retry(t.Context(), l.ID, true)) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch once more", lease, Counts{Leased: 1, Delayed: 1}},
-			{"ack", func() { must(q.Ack(t.Context(), l)) }, Counts{Delayed: 1}},
+			{"enqueue ready", func() { add(t, q, nil) }, pawl.Counts{Ready: 1}},
+			{"enqueue delayed", func() { add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"extend", func() { _, err := q.Extend(t.Context(), l); must(err) }, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"nack", func() { must(q.Nack(t.Context(), l, 0, errBoom)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after nack", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"nack with delay", func() { must(q.Nack(t.Context(), l, time.Minute, errBoom)) }, pawl.Counts{Delayed: 2}},
+			{"promote", func() { pass(time.Minute); synctest.Wait() }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after delay", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"snooze", func() { must(q.Snooze(t.Context(), l, time.Minute)) }, pawl.Counts{Delayed: 2}},
+			{"promote again", func() { pass(time.Minute); synctest.Wait() }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after snooze", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"park", func() { must(q.Park(t.Context(), l)) }, pawl.Counts{Parked: 1, Delayed: 1}},
+			{"unpark", func() { _, err := q.Unpark(t.Context(), "k"); must(err) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after park", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"release", func() { must(q.Release(t.Context(), l)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after release", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"reap", func() { expire(q) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after reap", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"poison", func() { expire(q) }, pawl.Counts{Dead: 1, Delayed: 1}},
+			{"retry", func() { must(q.Retry(t.Context(), l.ID, false)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after retry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"abandon", func() { must(q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)) }, pawl.Counts{Dead: 1, Delayed: 1}},
+			{"retry again", func() { must(q.Retry(t.Context(), l.ID, true)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch once more", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"ack", func() { must(q.Ack(t.Context(), l)) }, pawl.Counts{Delayed: 1}},
 		} {
 			step.do()
 			require.Equal(t, step.want, countsOf(t, q, name), step.transition)
@@ -77,13 +77,13 @@ func TestStatsCountsEachQueueApart(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, stats.Queues, 2, "one that is empty now is still known")
 	require.Equal(t, "b", stats.Queues[0].Name, "in the order of their first job")
-	require.Equal(t, Counts{Ready: 2, Leased: 1}, stats.Queues[0].Counts)
+	require.Equal(t, pawl.Counts{Ready: 2, Leased: 1}, stats.Queues[0].Counts)
 	require.Equal(t, "a", stats.Queues[1].Name)
-	require.Equal(t, Counts{}, stats.Queues[1].Counts)
+	require.Equal(t, pawl.Counts{}, stats.Queues[1].Counts)
 
 	sum := stats.Queues[0].Counts
-	sum.Add(Counts{Ready: 1, Delayed: 2, Parked: 3, Leased: 4, Dead: 5})
-	require.Equal(t, Counts{Ready: 3, Delayed: 2, Parked: 3, Leased: 5, Dead: 5}, sum)
+	sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Parked: 3, Leased: 4, Dead: 5})
+	require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Parked: 3, Leased: 5, Dead: 5}, sum)
 }
 
 // The job that is ready longest may stand behind others: of a higher priority, or

@@ -12,9 +12,9 @@ import (
 
 // store is the buckets of one transaction, to read from.
 type store struct {
-	jobs, payloads, history        *bbolt.Bucket
-	ready, delayed, leased, failed *bbolt.Bucket
-	queues                         *bbolt.Bucket
+	queues, jobs, payloads, history           *bbolt.Bucket
+	ready, delayed, leased, failed, completed *bbolt.Bucket
+	unique, effects, expiry                   *bbolt.Bucket
 }
 
 func openStore(tx *bbolt.Tx) (s store, err error) {
@@ -28,7 +28,8 @@ func openStore(tx *bbolt.Tx) (s store, err error) {
 	}{
 		{&s.jobs, bucketJobs}, {&s.payloads, bucketPayloads}, {&s.history, bucketHistory},
 		{&s.ready, bucketReady}, {&s.delayed, bucketDelayed}, {&s.leased, bucketLeased},
-		{&s.failed, bucketFailed}, {&s.queues, bucketQueues},
+		{&s.failed, bucketFailed}, {&s.completed, bucketCompleted}, {&s.queues, bucketQueues},
+		{&s.unique, bucketUnique}, {&s.effects, bucketEffects}, {&s.expiry, bucketExpiry},
 	} {
 		if *b.to = root.Bucket(b.name); *b.to == nil {
 			return s, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, b.name)
@@ -49,6 +50,9 @@ func (j stored) flags() (f flags) {
 	}
 	if j.Failures != 0 {
 		f |= hasHistory
+	}
+	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 {
+		f |= hasMore
 	}
 	return f
 }
@@ -140,32 +144,48 @@ func (s *store) lease(id pawl.ID) (row leaseRow, ok bool, err error) {
 	return row, err == nil, err
 }
 
-// state finds the one row that says where a job is. The record does not say it,
-// so that leasing and promoting a job need not rewrite the record.
+// place is the row that says where a job is.
+type place struct {
+	state  pawl.State
+	bucket *bbolt.Bucket
+	key    []byte
+	queue  queueNumber
+}
+
+// state says where a job is.
 func (s *store) state(e *pawl.Envelope) (pawl.State, error) {
-	if s.leased.Get(e.ID[:]) != nil {
-		return pawl.Leased, nil
-	}
+	p, err := s.where(e)
+	return p.state, err
+}
+
+// where finds the one row that says where a job is. The record does not say it,
+// so that leasing and promoting a job need not rewrite the record.
+func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	number, ok, err := s.number(e.Queue)
 	if err != nil || !ok {
-		return "", fmt.Errorf("job %s: %w: its queue %q is not in the file", e.ID, pawl.ErrCorrupt, e.Queue)
+		return p, fmt.Errorf("job %s: %w: its queue %q is not in the file", e.ID, pawl.ErrCorrupt, e.Queue)
 	}
-	var buf [2 + pawl.MaxNameBytes + 8]byte
-	if e.Death != nil {
-		if s.failed.Get(failedKey(buf[:0], number, e.Death.At, e.Seq)) != nil {
-			return pawl.Dead, nil
+	found := func(state pawl.State, b *bbolt.Bucket, key []byte) bool {
+		if b.Get(key) == nil {
+			return false
 		}
-	} else {
-		switch {
-		case s.ready.Get(readyKey(buf[:0], number, e)) != nil:
-			return pawl.Ready, nil
-		case s.delayed.Get(delayedKey(buf[:0], e)) != nil:
-			return pawl.Delayed, nil
-		case s.delayed.Get(parkedKey(buf[:0], e)) != nil:
-			return pawl.Parked, nil
-		}
+		p = place{state, b, key, number}
+		return true
 	}
-	return "", fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)
+	switch {
+	case found(pawl.Leased, s.leased, e.ID[:]):
+	case e.Death != nil && found(pawl.Dead, s.failed, failedKey(nil, number, e.Death.At, e.Seq)):
+	case e.Death != nil:
+		return p, fmt.Errorf("job %s: %w: it is dead, and no dead letter", e.ID, pawl.ErrCorrupt)
+	case !e.Completed.IsZero() && found(pawl.Completed, s.completed, completedKey(nil, e)):
+	case found(pawl.Ready, s.ready, readyKey(nil, number, e)):
+	case found(pawl.Delayed, s.delayed, delayedKey(nil, e)):
+	case found(pawl.Parked, s.delayed, parkedKey(nil, e)):
+	case e.IdempotencyKey != "" && found(pawl.Ready, s.delayed, heldKey(nil, effectKey(nil, e), number, e)):
+	default:
+		return p, fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)
+	}
+	return p, nil
 }
 
 // Keys in bucketQueues: a number leads to the queue's row, a name to its number.

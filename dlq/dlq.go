@@ -1,10 +1,16 @@
 // Package dlq looks after dead letters: jobs whose retries are exhausted, which no
-// retry can help, or which kept taking their process down. They stay in the file
-// of their queue, with the reason and the history of their failed runs, until
-// somebody retries them. Nothing trims them.
+// retry can help, whose deadline passed, which were cancelled, or which kept taking
+// their process down. They stay in the file of their queue, with the reason and the
+// history of their failed runs, until somebody retries, forwards or deletes them.
+// Nothing trims them, and nothing here happens by itself.
 //
-// The functions work on a [Store], which *bolt.Queue is; [List] and [Inspect] need
-// a [Reader] alone, which *bolt.Reader is too.
+//   - [List] and [Inspect] look at them. They need a [Reader], which *bolt.Reader is.
+//   - [Retry] and [RetryAll] make them ready again.
+//   - [Forward] moves them to a [Sink]: with [ToQueue] to a queue in another file,
+//     where [LetterOf] tells a handler how they died, or to whatever the program says.
+//   - [Delete] and [Purge] remove them for good.
+//
+// What changes them needs a [Store], which *bolt.Queue and *memory.Queue are.
 package dlq
 
 import (
@@ -22,17 +28,23 @@ type Reader interface {
 	// comes with an error that matches pawl.ErrCorrupt, and the iteration goes on.
 	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 
-	// Job returns one job, or pawl.ErrNotFound.
+	// Job returns one job with its payload and history, or pawl.ErrNotFound.
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 }
 
-// Store is what it needs to change them.
+// Store is what it needs to change them. Its methods are called from several
+// goroutines at once.
 type Store interface {
 	Reader
 
 	// Retry takes a dead letter back to ready. Its attempts start again from 0
-	// unless they are kept. A job in another state gives pawl.ErrConflict.
+	// unless they are kept. A job in another state gives pawl.ErrConflict, and so
+	// does one whose unique key is taken meanwhile or whose deadline has passed.
 	Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error
+
+	// Delete removes a dead letter, or a completed record, for good. A job in another
+	// state gives pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+	Delete(ctx context.Context, id pawl.ID) error
 }
 
 // List iterates over the dead letters that f chooses, in the order in which they
@@ -43,8 +55,8 @@ func List(ctx context.Context, r Reader, f pawl.Filter) iter.Seq2[*pawl.Envelope
 	return r.Jobs(ctx, f)
 }
 
-// Inspect returns one dead letter with its whole history. A job that is alive gives
-// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+// Inspect returns one dead letter with its whole history. A job in another state
+// gives pawl.ErrConflict, one that is not there pawl.ErrNotFound.
 func Inspect(ctx context.Context, r Reader, id pawl.ID) (*pawl.Envelope, error) {
 	e, err := r.Job(ctx, id)
 	if err != nil {
@@ -56,48 +68,23 @@ func Inspect(ctx context.Context, r Reader, id pawl.ID) (*pawl.Envelope, error) 
 	return e, nil
 }
 
-// RetryOptions are the settings of a retry; nil means the defaults.
-type RetryOptions struct {
-	// KeepAttempts goes on counting where the job stopped, which leaves a job whose
-	// retries are exhausted a single run. By default it starts again from 0.
-	KeepAttempts bool
-}
-
-// Retry makes dead letters ready again, with their history. It stops at the first
-// that cannot be retried and returns how many were.
-func Retry(ctx context.Context, s Store, opts *RetryOptions, ids ...pawl.ID) (int, error) {
-	keep := opts != nil && opts.KeepAttempts
-	for n, id := range ids {
-		if err := s.Retry(ctx, id, keep); err != nil {
-			return n, fmt.Errorf("retry dead letter: %w", err)
-		}
-	}
-	return len(ids), nil
-}
-
-// RetryAll makes all the dead letters ready that f chooses and that are dead at the
-// beginning: one that dies again meanwhile stays dead. It passes over damaged
-// letters and over those that somebody else retried first, and returns how many it
-// retried.
-func RetryAll(ctx context.Context, s Store, opts *RetryOptions, f pawl.Filter) (retried int, err error) {
-	var ids []pawl.ID
-	for e, err := range List(ctx, s, f) {
-		if errors.Is(err, pawl.ErrCorrupt) {
-			continue
-		}
-		if err != nil {
-			return 0, fmt.Errorf("retry dead letters: %w", err)
-		}
-		ids = append(ids, e.ID)
-	}
-	for _, id := range ids {
-		switch n, err := Retry(ctx, s, opts, id); {
-		case errors.Is(err, pawl.ErrConflict), errors.Is(err, pawl.ErrNotFound):
+// choose returns the IDs of the letters that f chooses and that can be read, in the
+// order of the list. What is done with them happens after the iteration has ended.
+func choose(ctx context.Context, r Reader, f pawl.Filter) (ids []pawl.ID, err error) {
+	for e, err := range List(ctx, r, f) {
+		switch {
+		case errors.Is(err, pawl.ErrCorrupt) && e != nil:
 		case err != nil:
-			return retried, err
+			return nil, err
 		default:
-			retried += n
+			ids = append(ids, e.ID)
 		}
 	}
-	return retried, nil
+	return ids, nil
+}
+
+// moved reports whether err says that somebody else was first with a letter: that it
+// is gone, or no dead letter any more.
+func moved(err error) bool {
+	return errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrConflict)
 }

@@ -10,8 +10,8 @@ const stillSleep = 10 * time.Millisecond
 // day: a clock that was set meanwhile is noticed after it.
 const longestSleep = time.Minute
 
-// setAlarm has the queue catch up when the next job is due or the next lease
-// expires.
+// setAlarm has the queue catch up when the next job, deadline or record is due, or the
+// next lease expires.
 func (q *Queue) setAlarm() {
 	q.unsetAlarm()
 	if wait, ok := q.untilNext(); ok {
@@ -45,16 +45,31 @@ func (q *Queue) ring() {
 // untilNext is how long it is until something falls due; ok is false when nothing
 // will.
 func (q *Queue) untilNext() (wait time.Duration, ok bool) {
-	if len(q.delayed.jobs) > 0 {
-		wait, ok = min(q.delayed.jobs[0].NotBefore.Sub(q.now), longestSleep), true
-		if q.still {
-			wait = max(wait, stillSleep)
-		}
-	}
-	if len(q.leased.jobs) > 0 {
-		if d := time.Until(q.leased.jobs[0].expires); !ok || d < wait {
+	sooner := func(d time.Duration) {
+		if !ok || d < wait {
 			wait, ok = d, true
 		}
 	}
+	if len(q.delayed.jobs) > 0 {
+		sooner(q.untilTime(q.delayed.jobs[0].NotBefore))
+	}
+	if len(q.mortal.jobs) > 0 {
+		sooner(q.untilTime(q.mortal.jobs[0].Deadline))
+	}
+	if len(q.completed.jobs) > 0 {
+		sooner(q.untilTime(q.completed.jobs[0].retainedUntil()))
+	}
+	if len(q.leased.jobs) > 0 {
+		sooner(time.Until(q.leased.jobs[0].expires))
+	}
 	return wait, ok
+}
+
+// untilTime is how long the alarm waits for a time of day.
+func (q *Queue) untilTime(t time.Time) time.Duration {
+	wait := min(t.Sub(q.now), longestSleep)
+	if q.still {
+		wait = max(wait, stillSleep)
+	}
+	return wait
 }

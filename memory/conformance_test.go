@@ -18,17 +18,18 @@ func TestConformance(t *testing.T) {
 	open := func(_ testing.TB, _ string, s queuetest.Settings) pawl.Queue {
 		return memory.New(&memory.Options{
 			Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, memory.NoMaxCrashes), Now: s.Now,
+			OnEvent: s.OnEvent, Collector: s.Collector,
 			Logger: hclog.NewNullLogger(),
 		})
 	}
-	queuetest.Run(t, open, &queuetest.Config{Walks: 20, Counts: counts})
+	queuetest.Run(t, open, &queuetest.Config{Walks: 20, Counts: counts, Events: true})
 }
 
-func counts(ctx context.Context, q pawl.Queue) (map[string]queuetest.Counts, error) {
+func counts(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {
 	stats, err := q.(*memory.Queue).Stats(ctx)
-	all := make(map[string]queuetest.Counts)
+	all := make(map[string]pawl.Counts)
 	for _, row := range stats.Queues {
-		all[row.Name] = queuetest.Counts(row.Counts)
+		all[row.Name] = row.Counts
 	}
 	return all, err
 }

@@ -3,120 +3,100 @@ package memory
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/gopawl/pawl"
 )
 
 // Enqueue implements [pawl.Queue].
 func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) error {
-	if len(envelopes) == 0 {
+	switch {
+	case len(envelopes) == 0:
 		return nil
+	case q.err != nil:
+		return q.err
 	}
-	if err := q.check(envelopes); err != nil {
+	if _, err := pawl.CheckBatch(envelopes, q.opts.MaxPayload); err != nil {
 		return err
 	}
 	return q.do(ctx, func() error {
-		if err := q.conflict(envelopes); err != nil {
+		batch, err := q.admit(envelopes)
+		if err != nil {
 			return err
 		}
-		accepted := make([]pawl.Envelope, len(envelopes))
-		for i, e := range envelopes {
-			accepted[i] = q.accept(*e)
-			j := &job{Envelope: clone(accepted[i]), line: q.line(accepted[i].Queue)}
-			q.jobs[j.ID] = j
-			q.place(j)
-		}
-		for i := range accepted {
-			*envelopes[i] = accepted[i]
+		for i, n := range batch {
+			if !n.Existing {
+				q.seq++
+				n.Seq = q.seq
+			}
+			if !n.Existing && !n.dropped {
+				q.store(&n.Envelope)
+			}
+			*envelopes[i] = n.Envelope
 		}
 		return nil
 	})
 }
 
-// check refuses what can never be accepted.
-func (q *Queue) check(envelopes []*pawl.Envelope) error {
-	if q.err != nil {
-		return q.err
-	}
-	bytes := 0
-	for _, e := range envelopes {
-		if err := e.Validate(); err != nil {
-			return err
-		}
-		if len(e.Payload) > q.opts.MaxPayload {
-			return fmt.Errorf("%w: %d bytes, this queue takes %d; enqueue a reference to the data, or raise Options.MaxPayload",
-				pawl.ErrPayloadTooLarge, len(e.Payload), q.opts.MaxPayload)
-		}
-		bytes += len(e.Payload)
-	}
-	if len(envelopes) > pawl.MaxBatchJobs || bytes > pawl.MaxBatchBytes {
-		return fmt.Errorf("%w: %d jobs of %d bytes, at most %d jobs of %d bytes are allowed; split it",
-			pawl.ErrBatchTooLarge, len(envelopes), bytes, pawl.MaxBatchJobs, pawl.MaxBatchBytes)
-	}
-	return nil
+// newcomer is a job of a batch: as it is to be stored, but for its sequence, or as it
+// came, with Existing set.
+type newcomer struct {
+	pawl.Envelope
+	state   pawl.State // where it will be
+	dropped bool       // a later one of the batch replaces it
 }
 
-// conflict refuses an ID that is taken, and what is twice in one batch.
-func (q *Queue) conflict(envelopes []*pawl.Envelope) error {
-	ids, pointers := make(map[pawl.ID]bool), make(map[*pawl.Envelope]bool)
-	for _, e := range envelopes {
+// admit decides for each job of a batch what becomes of it, and changes nothing yet.
+func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
+	batch := make([]*newcomer, len(envelopes))
+	earlier := make(map[unique]*newcomer) // the holders of keys within the batch
+	for i, given := range envelopes {
+		n := &newcomer{Envelope: *given, state: pawl.Delayed}
+		if n.Accept(q.now) {
+			n.state = pawl.Ready
+		}
+		h, taken := q.holderOf(&n.Envelope)
+		before := earlier[uniqueOf(&n.Envelope)]
+		if before != nil {
+			h, taken = holder{before.ID, before.state}, true
+		}
 		switch {
-		case pointers[e] || ids[e.ID]:
-			return fmt.Errorf("job %s: %w: it is twice in one batch", e.ID, pawl.ErrConflict)
-		case q.jobs[e.ID] != nil:
-			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", e.ID, pawl.ErrConflict)
+		case !taken || !n.BlockedBy(h.state):
+			if q.jobs[n.ID] != nil {
+				return nil, fmt.Errorf("job %s: %w: the queue holds a job of this ID already", n.ID, pawl.ErrConflict)
+			}
+		case n.OnConflict == pawl.UseExisting:
+			n.Envelope = *given
+			n.ID, n.Existing = h.id, true
+		case n.OnConflict == pawl.Reject || h.state == pawl.Leased:
+			return nil, fmt.Errorf("unique key %q: %w: job %s, which is %s, has it", n.UniqueKey, pawl.ErrConflict, h.id, h.state)
+		default: // it takes the place of the holder
+			n.ID = h.id
+			if before != nil {
+				before.dropped = true
+			}
 		}
-		pointers[e] = true
-		ids[e.ID] = !e.ID.IsZero() // an ID that is to be given is no conflict
+		if n.UniqueKey != "" && !n.Existing {
+			earlier[uniqueOf(&n.Envelope)] = n
+		}
+		batch[i] = n
 	}
-	return nil
+	return batch, nil
 }
 
-// accept fills in what is the queue's to fill in. What a job brings from another
-// queue stays; what this queue counts begins anew.
-func (q *Queue) accept(e pawl.Envelope) pawl.Envelope {
-	if e.ID.IsZero() {
-		e.ID = pawl.NewID(q.now)
+// store takes in a job that was admitted. One that has its ID already is the one that
+// it replaces.
+func (q *Queue) store(e *pawl.Envelope) {
+	event := pawl.EventEnqueued
+	if old := q.jobs[e.ID]; old != nil {
+		event = pawl.EventReplaced
+		q.take(old)
+		q.forget(old)
 	}
-	if e.Queue == "" {
-		e.Queue = pawl.DefaultQueue
-	}
-	if e.Origin == "" {
-		e.Origin = e.Queue
-	}
-	if e.Created.IsZero() {
-		e.Created = q.now
-	}
-	switch e.NotBefore = e.NotBefore.Round(0); {
-	case e.Delay > 0:
-		e.NotBefore = q.now.Add(e.Delay)
-	case e.NotBefore.Before(q.now):
-		e.NotBefore = q.now
-	}
-	e.Delay = 0
-	q.seq++
-	e.Seq = q.seq
-	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil
-	e.State, e.LeasedSince = "", time.Time{}
-	return e
-}
-
-// line finds the queue of that name, or makes it.
-func (q *Queue) line(name string) *line {
-	if l := q.find(name); l != nil {
-		return l
-	}
-	l := &line{name: name, ready: list{compare: byRank}, dead: list{compare: byDeath}}
-	q.lines = append(q.lines, l)
-	return l
-}
-
-// find is line for a name that may be that of no queue: nil then.
-func (q *Queue) find(name string) *line {
-	if i := slices.IndexFunc(q.lines, func(l *line) bool { return l.name == name }); i >= 0 {
-		return q.lines[i]
-	}
-	return nil
+	j := &job{Envelope: clone(*e), line: q.line(e.Queue)}
+	j.Deadline = j.Deadline.Round(0) // without its monotonic part, as is the clock
+	j.OnConflict = pawl.UseExisting  // which says something of an enqueue, not of a job
+	q.jobs[j.ID] = j
+	q.hold(j)
+	q.place(j)
+	q.tell(j, pawl.Event{Type: event})
 }

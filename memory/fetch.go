@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -24,22 +23,12 @@ func (f *fetch) answer(err error) {
 
 // Fetch implements [pawl.Queue].
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-	if r.Max < 1 {
-		return nil, &pawl.InvalidError{Field: "Max", Reason: fmt.Sprintf("%d jobs were asked for, it must be 1 or more", r.Max)}
-	}
-	if r.Ahead < 0 {
-		return nil, &pawl.InvalidError{Field: "Ahead", Reason: fmt.Sprintf("%d jobs cannot wait", r.Ahead)}
-	}
-	if len(r.Queues) == 0 {
-		r.Queues = []string{pawl.DefaultQueue}
-	}
-	for _, name := range r.Queues {
-		if err := pawl.ValidQueue(name); err != nil {
-			return nil, err
-		}
+	r, err := r.Checked()
+	if err != nil {
+		return nil, err
 	}
 	f := &fetch{Request: r, done: make(chan struct{})}
-	err := q.do(ctx, func() error { // which serves it, if it can be served now
+	err = q.do(ctx, func() error { // which serves it, if it can be served now
 		q.waiting = append(q.waiting, f)
 		return nil
 	})
@@ -50,7 +39,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	case <-f.done:
 	case <-ctx.Done():
 		if q.withdraw(f) {
-			return nil, notAccepted(ctx)
+			return nil, pawl.NotAccepted(ctx)
 		}
 	}
 	return f.leases, f.err
@@ -74,7 +63,7 @@ func (q *Queue) serve() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(f *fetch) bool {
 		lines := q.named(f.Queues)
 		for idle := f.Max - f.Ahead; len(f.leases) < f.Max; {
-			j := q.next(lines, idle > 0)
+			j := q.next(lines, f, idle > 0)
 			if j == nil {
 				break
 			}
@@ -105,39 +94,22 @@ func (q *Queue) named(names []string) (lines []*line) {
 	return lines
 }
 
-// next is the job to lease next: the first of the queue whose last turn was longest
-// ago, of those that have one. Idle says whether a slot is free for it, in which it
-// starts at once. Without one a job that crashed is passed over; and one that crashed
-// twice or more is passed over while another of that sort is leased.
-func (q *Queue) next(lines []*line, idle bool) *job {
-	repeater := slices.ContainsFunc(q.leased.jobs, func(j *job) bool { return j.Crashes >= 2 })
-	may := func(j *job) bool {
-		return j.Crashes == 0 || idle && (j.Crashes == 1 || !repeater)
-	}
-	var first *job
-	var from *line
-	for _, l := range lines {
-		if i := slices.IndexFunc(l.ready.jobs, may); i >= 0 && (from == nil || l.turn < from.turn) {
-			first, from = l.ready.jobs[i], l
-		}
-	}
-	if from != nil {
-		q.turns++
-		from.turn = q.turns
-	}
-	return first
-}
-
 // grant leases a ready job. Its state and its history are no part of a lease.
 func (q *Queue) grant(j *job) *pawl.Lease {
 	q.take(j)
 	q.tokens++
-	j.token = q.tokens
-	q.lease(j)
+	j.token, j.signal = q.tokens, new(pawl.Signal)
 	j.LeasedSince = q.now
+	q.lease(j)
+	q.run(j)
+	fetched := pawl.Event{Type: pawl.EventFetched}
+	if !j.BackoffSince.IsZero() {
+		fetched.Backoff = q.now.Sub(j.BackoffSince)
+	}
+	q.tell(j, fetched)
 	e := j.copy()
 	e.State, e.LeasedSince, e.History = "", time.Time{}, nil
-	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires}
+	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires, Cancelled: j.signal}
 }
 
 // givesUp reports whether a fetch for which there is no job does not want to wait

@@ -12,49 +12,6 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Stats is a queue at one moment.
-type Stats struct {
-	Queues []QueueStats // in the order of their first job
-}
-
-// QueueStats is one of its named queues at one moment.
-type QueueStats struct {
-	Name string
-	Counts
-	Oldest time.Time // since when its longest waiting ready job is ready; zero without one
-}
-
-// Counts is how many jobs of a queue are in each state.
-type Counts struct {
-	Ready, Delayed, Parked, Leased, Dead int
-}
-
-// of is the count of one state.
-func (c *Counts) of(state pawl.State) *int {
-	switch state {
-	case pawl.Ready:
-		return &c.Ready
-	case pawl.Delayed:
-		return &c.Delayed
-	case pawl.Parked:
-		return &c.Parked
-	case pawl.Leased:
-		return &c.Leased
-	case pawl.Dead:
-		return &c.Dead
-	}
-	panic(fmt.Sprintf("memory: a job is in the state %q", state))
-}
-
-// Add adds the counts of another queue.
-func (c *Counts) Add(other Counts) {
-	c.Ready += other.Ready
-	c.Delayed += other.Delayed
-	c.Parked += other.Parked
-	c.Leased += other.Leased
-	c.Dead += other.Dead
-}
-
 // look runs fn on the queue as it is now: what is due has happened, whether the
 // alarm rang already or not.
 func (q *Queue) look(ctx context.Context, fn func() error) error {
@@ -75,10 +32,12 @@ func (q *Queue) look(ctx context.Context, fn func() error) error {
 }
 
 // Stats counts the jobs of each queue in each state.
-func (q *Queue) Stats(ctx context.Context) (stats Stats, err error) {
+func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	err = q.look(ctx, func() error {
 		for _, l := range q.lines {
-			stats.Queues = append(stats.Queues, QueueStats{Name: l.name, Counts: l.counts, Oldest: l.oldest()})
+			stats.Queues = append(stats.Queues, pawl.QueueStats{
+				Name: l.name, Counts: l.counts, Paused: l.paused, Oldest: l.oldest(),
+			})
 		}
 		return nil
 	})
@@ -98,12 +57,11 @@ func (l *line) oldest() (oldest time.Time) {
 // that it is not in the queue: it was never there, or is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (found *pawl.Envelope, err error) {
 	err = q.look(ctx, func() error {
-		j, ok := q.jobs[id]
-		if !ok {
-			return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+		j, err := q.get(id)
+		if err == nil {
+			found = j.copy()
 		}
-		found = j.copy()
-		return nil
+		return err
 	})
 	return found, err
 }
@@ -111,7 +69,7 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (found *pawl.Envelope, err 
 // Jobs iterates over the jobs that f chooses, with state, payload and history, as
 // they are when the iteration begins. With a state in the filter they come in the
 // order of that state (ready ones queue by queue as they would be fetched, dead ones
-// as they died), otherwise in the order in which they were made.
+// as they died, completed ones as their retention ends), otherwise in the order in which they were made.
 //
 // An error comes with nil and is the end.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
@@ -135,7 +93,7 @@ func (q *Queue) choose(ctx context.Context, f pawl.Filter) (chosen []*pawl.Envel
 	err = q.look(ctx, func() error {
 		jobs, err := q.in(f.State)
 		for _, j := range jobs {
-			if (f.Queue == "" || f.Queue == j.Queue) && (f.Kind == "" || f.Kind == j.Kind) {
+			if f.Matches(&j.Envelope) {
 				chosen = append(chosen, j.copy())
 			}
 		}
@@ -165,6 +123,8 @@ func (q *Queue) in(state pawl.State) (jobs []*job, err error) {
 		return q.parked.jobs, nil
 	case pawl.Leased:
 		return q.leased.jobs, nil
+	case pawl.Completed:
+		return q.completed.jobs, nil
 	}
-	return nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of ready, delayed, parked, leased, dead", state)}
+	return nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of %v", state, pawl.States())}
 }

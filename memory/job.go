@@ -13,14 +13,17 @@ import (
 // job is one job in the queue. Its State names the list that it is in.
 type job struct {
 	pawl.Envelope
-	line    *line     // the queue that it is on
-	token   uint64    // of its lease, while it is leased
-	expires time.Time // when that lease ends, on monotonic time
+	line    *line        // the queue that it is on
+	token   uint64       // of its lease, while it is leased
+	signal  *pawl.Signal // to the holder of that lease
+	expires time.Time    // when it ends, on monotonic time
 }
 
 // clone copies an envelope and all that it leads to.
 func clone(e pawl.Envelope) pawl.Envelope {
 	e.Payload = bytes.Clone(e.Payload)
+	e.Signature = bytes.Clone(e.Signature)
+	e.UniqueIn = slices.Clone(e.UniqueIn)
 	e.Headers = maps.Clone(e.Headers)
 	e.History = slices.Clone(e.History)
 	if e.Policy != nil {
@@ -79,4 +82,12 @@ func byExpiry(a, b *job) int {
 
 func byDeath(a, b *job) int {
 	return cmp.Or(a.Death.At.Compare(b.Death.At), cmp.Compare(a.Seq, b.Seq))
+}
+
+func byRetention(a, b *job) int {
+	return cmp.Or(a.retainedUntil().Compare(b.retainedUntil()), cmp.Compare(a.Seq, b.Seq))
+}
+
+func byDeadline(a, b *job) int {
+	return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.Seq, b.Seq))
 }

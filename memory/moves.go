@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gopawl/pawl"
 )
@@ -15,14 +14,20 @@ import (
 // take takes a job out of the list of its state.
 func (q *Queue) take(j *job) {
 	q.listOf(j).remove(j)
-	*j.line.counts.of(j.State)--
+	*j.line.counts.Of(j.State)--
+	if j.isMortal() {
+		q.mortal.remove(j)
+	}
 }
 
 // put puts a job that is in no list into that of a state.
 func (q *Queue) put(j *job, state pawl.State) {
 	j.State = state
 	q.listOf(j).add(j)
-	*j.line.counts.of(state)++
+	*j.line.counts.Of(state)++
+	if j.isMortal() {
+		q.mortal.add(j)
+	}
 }
 
 func (q *Queue) listOf(j *job) *list {
@@ -37,8 +42,17 @@ func (q *Queue) listOf(j *job) *list {
 		return &q.leased
 	case pawl.Dead:
 		return &j.line.dead
+	case pawl.Completed:
+		return &q.completed
 	}
 	panic(fmt.Sprintf("memory: a job is in the state %q", j.State))
+}
+
+// forget removes a job that is in no list for good.
+func (q *Queue) forget(j *job) {
+	j.State = ""
+	delete(q.jobs, j.ID)
+	q.free(j)
 }
 
 // schedule puts a job where it waits for a delay, or makes it ready without one.
@@ -56,15 +70,6 @@ func (q *Queue) place(j *job) {
 	}
 }
 
-// catchUp makes the moves that are due whoever calls, and sets the alarm for the
-// next.
-func (q *Queue) catchUp() {
-	q.promote()
-	q.reap()
-	q.serve()
-	q.setAlarm()
-}
-
 // promote makes ready what is due. NotBefore stays: it is ready since it was due.
 func (q *Queue) promote() {
 	for len(q.delayed.jobs) > 0 && !q.delayed.jobs[0].NotBefore.After(q.now) {
@@ -80,6 +85,7 @@ func (q *Queue) unpark(kinds []string) (moved int) {
 		if slices.Contains(kinds, j.Kind) {
 			q.take(j)
 			q.put(j, pawl.Ready)
+			q.tell(j, pawl.Event{Type: pawl.EventUnparked})
 			moved++
 		}
 	}
@@ -95,75 +101,29 @@ func (q *Queue) lease(j *job) {
 // endLease takes a job out of leased.
 func (q *Queue) endLease(j *job) {
 	q.take(j)
-	j.LeasedSince = time.Time{}
+	delete(q.running, effectOf(j))
+	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
 }
 
 // reap takes back the leases that have expired: each job counts a crash and is
-// ready in its old place, or dead at the cap.
+// ready in its old place, or dead at the cap and when it was cancelled.
 func (q *Queue) reap() (reaped int) {
 	for now := time.Now(); len(q.leased.jobs) > 0 && !q.leased.jobs[0].expires.After(now); reaped++ {
 		j := q.leased.jobs[0]
 		q.endLease(j)
 		j.Crashes++
-		if q.opts.MaxCrashes == NoMaxCrashes || j.Crashes < q.opts.MaxCrashes {
-			q.put(j, pawl.Ready)
-			continue
+		q.put(j, pawl.Ready)
+		q.tell(j, pawl.Event{Type: pawl.EventReaped})
+		switch {
+		case j.Cancelled:
+			q.take(j)
+			q.bury(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled, and its lease expired"})
+		case q.opts.MaxCrashes != NoMaxCrashes && j.Crashes >= q.opts.MaxCrashes:
+			cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
+			q.take(j)
+			q.note(j, j.Attempt(), cause)
+			q.bury(j, pawl.ReasonPoison, pawl.Event{Cause: cause})
 		}
-		cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
-		q.note(j, j.Attempt(), cause)
-		q.bury(j, pawl.ReasonPoison, cause)
 	}
 	return reaped
-}
-
-// failed counts a failed run and keeps its cause.
-func (q *Queue) failed(j *job, cause string) {
-	j.Attempts = pawl.NextAttempt(j.Attempts)
-	q.note(j, j.Attempts, cause)
-}
-
-// note appends to the history of a job, of which the two ends are kept.
-func (q *Queue) note(j *job, attempt int, cause string) {
-	j.Failures++
-	j.History = append(j.History, pawl.Failure{Attempt: attempt, At: q.now, Error: clip(cause, pawl.MaxErrorText)})
-	if len(j.History) > pawl.HistoryKeepHead+pawl.HistoryKeepTail {
-		j.History = slices.Delete(j.History, pawl.HistoryKeepHead, pawl.HistoryKeepHead+1)
-	}
-}
-
-// bury puts a job to the dead letters, and says so once.
-func (q *Queue) bury(j *job, reason pawl.Reason, cause string) {
-	j.Death = &pawl.Death{Reason: reason, At: q.now}
-	q.put(j, pawl.Dead)
-	q.opts.Logger.Error("job is dead", "id", j.ID, "kind", j.Kind, "queue", j.Queue,
-		"reason", string(reason), "attempts", j.Attempts, "error", clip(cause, 512))
-}
-
-// revive makes a dead letter ready, behind those that are ready already. History
-// stays.
-func (q *Queue) revive(j *job, keepAttempts bool) {
-	q.take(j)
-	j.Death = nil
-	j.Crashes = 0
-	if !keepAttempts {
-		j.Attempts = 0
-	}
-	j.NotBefore = q.now
-	q.put(j, pawl.Ready)
-}
-
-// clip shortens a text to at most n bytes, at the end of a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	n -= len(mark)
-	for range utf8.UTFMax - 1 {
-		if utf8.RuneStart(s[n]) {
-			break
-		}
-		n--
-	}
-	return s[:n] + mark
 }

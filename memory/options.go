@@ -29,10 +29,18 @@ type Options struct {
 	// queue. The default is hclog.Default().
 	Logger hclog.Logger
 
-	// Now is the wall clock, by which delayed jobs become due. The default is
-	// time.Now. Leases do not use it: they expire on monotonic time. A clock that is
-	// set is noticed by the next call, and within a minute without one. It must not
-	// call the queue.
+	// OnEvent is told every transition of every job, in their order, one at a time. It
+	// runs within the transition: it must neither block nor call the queue, which
+	// would wait for it.
+	OnEvent func(pawl.Event)
+
+	// Collector gets the counters of those events, on the same terms.
+	Collector pawl.Collector
+
+	// Now is the wall clock, by which delayed jobs become due, deadlines pass and
+	// records are kept. The default is time.Now. Leases do not use it: they expire on
+	// monotonic time. A clock that is set is noticed by the next call, and within a
+	// minute without one. It must not call the queue.
 	Now func() time.Time
 }
 

@@ -124,14 +124,14 @@ func TestStats(t *testing.T) {
 		require.Len(t, stats.Queues, 2)
 		b, a := stats.Queues[0], stats.Queues[1] // in the order of their first job
 		require.Equal(t, "b", b.Name)
-		require.Equal(t, memory.Counts{Ready: 2}, b.Counts)
+		require.Equal(t, pawl.Counts{Ready: 2}, b.Counts)
 		require.True(t, b.Oldest.Equal(start), "the job that waits longest stands behind one of a higher priority")
-		require.Equal(t, memory.Counts{Leased: 1}, a.Counts)
+		require.Equal(t, pawl.Counts{Leased: 1}, a.Counts)
 		require.Zero(t, a.Oldest)
 
 		sum := b.Counts
-		sum.Add(memory.Counts{Ready: 1, Delayed: 2, Parked: 3, Leased: 4, Dead: 5})
-		require.Equal(t, memory.Counts{Ready: 3, Delayed: 2, Parked: 3, Leased: 4, Dead: 5}, sum)
+		sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Parked: 3, Leased: 4, Dead: 5})
+		require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Parked: 3, Leased: 4, Dead: 5}, sum)
 	})
 }
 

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,17 +18,28 @@ type Queue struct {
 
 	ringing sync.WaitGroup // one while the alarm is set or rings
 
-	mu      sync.Mutex // guards what follows
-	closed  bool
-	now     time.Time // the wall clock at the beginning of the transition under way
-	seq     uint64    // the last enqueue sequence that was given out
-	tokens  uint64    // the last token that was given out
-	turns   uint64    // the last turn that a queue had
-	jobs    map[pawl.ID]*job
-	lines   []*line // in the order of their first job
-	delayed list
-	parked  list
-	leased  list
+	mu     sync.Mutex // guards what follows
+	closed bool
+	now    time.Time // the wall clock at the beginning of the transition under way
+	seq    uint64    // the last enqueue sequence that was given out
+	tokens uint64    // the last token that was given out
+	jobs   map[pawl.ID]*job
+	lines  []*line // in the order of their first job
+
+	delayed   list
+	parked    list
+	leased    list
+	completed list
+	mortal    list // the ready, delayed and parked jobs that have a deadline
+
+	holders map[unique]*job      // of each unique key
+	running map[effect]bool      // the idempotency keys of leased jobs
+	done    map[effect]time.Time // until when a success of that key counts
+	sweepAt int                  // how many of those there are when the old ones go
+
+	turns   uint64 // the last turn that a queue had
+	virtual uint64 // the start of that turn, in virtual time
+
 	waiting []*fetch    // in the order of their coming
 	alarm   *time.Timer // nil when nothing will fall due
 	still   bool        // the alarm rings, and the wall clock stood still since it was set
@@ -38,20 +50,28 @@ var _ pawl.Queue = (*Queue)(nil)
 // line is one of the named queues in a Queue.
 type line struct {
 	name   string
+	paused bool
 	ready  list
 	dead   list
-	counts Counts // of its jobs, whichever list they are in
-	turn   uint64 // its last one
+	counts pawl.Counts // of its jobs, whichever list they are in
+	turn   uint64      // its last one; 0 before the first
+	finish uint64      // of that turn, in virtual time
+	credit float64     // what is left of its retry share
 }
 
 // New makes an empty queue. A bad option is reported by every call, as a
 // [*pawl.InvalidError].
 func New(opts *Options) *Queue {
 	q := &Queue{
-		jobs:    make(map[pawl.ID]*job),
-		delayed: list{compare: byDue},
-		parked:  list{compare: byKind},
-		leased:  list{compare: byExpiry},
+		jobs:      make(map[pawl.ID]*job),
+		delayed:   list{compare: byDue},
+		parked:    list{compare: byKind},
+		leased:    list{compare: byExpiry},
+		completed: list{compare: byRetention},
+		mortal:    list{compare: byDeadline},
+		holders:   make(map[unique]*job),
+		running:   make(map[effect]bool),
+		done:      make(map[effect]time.Time),
 	}
 	if q.opts, q.err = opts.withDefaults(); q.err != nil {
 		q.err = fmt.Errorf("queue in memory: %w", q.err)
@@ -85,7 +105,7 @@ func (q *Queue) do(ctx context.Context, change func() error) error {
 	case q.err != nil:
 		return q.err
 	case ctx.Err() != nil:
-		return notAccepted(ctx)
+		return pawl.NotAccepted(ctx)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,139 +118,36 @@ func (q *Queue) do(ctx context.Context, change func() error) error {
 	return err
 }
 
-func notAccepted(ctx context.Context) error {
-	err := fmt.Errorf("%w: %w", pawl.ErrNotAccepted, ctx.Err())
-	if cause := context.Cause(ctx); cause != ctx.Err() {
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
-}
-
 // begin reads the wall clock, once for the whole transition. Without its monotonic
 // part a time follows the clock when that is set.
 func (q *Queue) begin() { q.now = q.opts.Now().Round(0) }
 
-// settle ends a lease. How changes the job, whose lease is over, and puts it in the
-// list of its next state. No settle leaves a crash behind.
-func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how func(*job)) error {
-	return q.do(ctx, func() error {
-		j, err := q.held(l)
-		if err != nil {
-			return err
-		}
-		q.endLease(j)
-		j.Crashes = 0
-		how(j)
-		return nil
-	})
+// catchUp makes the moves that are due whoever calls, and sets the alarm for the
+// next. Deadlines come after all that may put a job into ready or delayed, the
+// caller's change too: a job that is put there past its deadline dies at once.
+func (q *Queue) catchUp() {
+	q.promote()
+	q.reap()
+	q.expire()
+	q.purge()
+	q.serve()
+	q.setAlarm()
 }
 
-// held finds the job of a lease, if its token is the one that counts.
-func (q *Queue) held(l *pawl.Lease) (*job, error) {
-	j, ok := q.jobs[l.ID]
-	if !ok || j.State != pawl.Leased || j.token != l.Token {
-		return nil, fmt.Errorf("job %s: %w", l.ID, pawl.ErrLeaseLost)
+// line finds the queue of that name, or makes it.
+func (q *Queue) line(name string) *line {
+	if l := q.find(name); l != nil {
+		return l
 	}
-	return j, nil
+	l := &line{name: name, ready: list{compare: byRank}, dead: list{compare: byDeath}}
+	q.lines = append(q.lines, l)
+	return l
 }
 
-// Ack implements [pawl.Queue].
-func (q *Queue) Ack(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, func(j *job) { delete(q.jobs, j.ID) })
-}
-
-// Nack implements [pawl.Queue].
-func (q *Queue) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
-	text := text(cause)
-	return q.settle(ctx, l, func(j *job) {
-		q.failed(j, text)
-		q.schedule(j, delay)
-	})
-}
-
-// Abandon implements [pawl.Queue].
-func (q *Queue) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, cause error) error {
-	text := text(cause)
-	return q.settle(ctx, l, func(j *job) {
-		q.failed(j, text)
-		q.bury(j, reason, text)
-	})
-}
-
-// Release implements [pawl.Queue].
-func (q *Queue) Release(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, func(j *job) { q.put(j, pawl.Ready) })
-}
-
-// Snooze implements [pawl.Queue].
-func (q *Queue) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) error {
-	return q.settle(ctx, l, func(j *job) { q.schedule(j, delay) })
-}
-
-// Park implements [pawl.Queue].
-func (q *Queue) Park(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, func(j *job) { q.put(j, pawl.Parked) })
-}
-
-// Unpark implements [pawl.Queue].
-func (q *Queue) Unpark(ctx context.Context, kinds ...string) (moved int, err error) {
-	for _, kind := range kinds {
-		if err := pawl.ValidKind(kind); err != nil {
-			return 0, err
-		}
+// find is line for a name that may be that of no queue: nil then.
+func (q *Queue) find(name string) *line {
+	if i := slices.IndexFunc(q.lines, func(l *line) bool { return l.name == name }); i >= 0 {
+		return q.lines[i]
 	}
-	err = q.do(ctx, func() error {
-		moved = q.unpark(kinds)
-		return nil
-	})
-	return moved, err
-}
-
-// Extend implements [pawl.Queue].
-func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
-	err = q.do(ctx, func() error {
-		for _, l := range leases {
-			if j, err := q.held(l); err != nil {
-				lost = append(lost, l)
-			} else {
-				q.take(j)
-				q.lease(j)
-			}
-		}
-		return nil
-	})
-	return lost, err
-}
-
-// Reap implements [pawl.Queue].
-func (q *Queue) Reap(ctx context.Context) (reaped int, err error) {
-	err = q.do(ctx, func() error {
-		reaped = q.reap()
-		return nil
-	})
-	return reaped, err
-}
-
-// Retry takes a dead letter back to ready. Its history stays; its attempts start
-// again from 0 unless they are to be kept. A job that is not dead gives
-// [pawl.ErrConflict], one that is not there [pawl.ErrNotFound].
-func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.do(ctx, func() error {
-		j, ok := q.jobs[id]
-		switch {
-		case !ok:
-			return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-		case j.State != pawl.Dead:
-			return fmt.Errorf("job %s: %w: it is %s, not dead", id, pawl.ErrConflict, j.State)
-		}
-		q.revive(j, keepAttempts)
-		return nil
-	})
-}
-
-func text(cause error) string {
-	if cause == nil {
-		return ""
-	}
-	return cause.Error()
+	return nil
 }

@@ -21,6 +21,9 @@ func (f *fixture) held(state pawl.State, change ...func(*pawl.Envelope)) pawl.ID
 	if state == pawl.Delayed {
 		return f.add(append(change, after(time.Hour))...).ID
 	}
+	if state == pawl.Completed {
+		change = append(change, func(e *pawl.Envelope) { e.Retain = time.Hour })
+	}
 	e := f.add(change...)
 	if state == pawl.Ready {
 		return e.ID
@@ -30,6 +33,8 @@ func (f *fixture) held(state pawl.State, change ...func(*pawl.Envelope)) pawl.ID
 		f.park(l)
 	case pawl.Dead:
 		f.abandon(l)
+	case pawl.Completed:
+		f.ack(l)
 	}
 	return e.ID
 }

@@ -96,6 +96,17 @@ func difference(got, want *pawl.Envelope) (found string) {
 	instant("LeasedSince", got.LeasedSince, want.LeasedSince)
 	differ(slices.EqualFunc(got.History, want.History, sameFailure), "History", got.History, want.History)
 	differ(got.Delay == want.Delay, "Delay", got.Delay, want.Delay)
+	differ(got.IdempotencyKey == want.IdempotencyKey, "IdempotencyKey", got.IdempotencyKey, want.IdempotencyKey)
+	differ(got.IdempotencyTTL == want.IdempotencyTTL, "IdempotencyTTL", got.IdempotencyTTL, want.IdempotencyTTL)
+	differ(got.UniqueKey == want.UniqueKey, "UniqueKey", got.UniqueKey, want.UniqueKey)
+	differ(statesText(got.UniqueIn) == statesText(want.UniqueIn), "UniqueIn", got.UniqueIn, want.UniqueIn)
+	instant("Deadline", got.Deadline, want.Deadline)
+	differ(got.Retain == want.Retain, "Retain", got.Retain, want.Retain)
+	differ(got.KeyID == want.KeyID, "KeyID", got.KeyID, want.KeyID)
+	differ(bytes.Equal(got.Signature, want.Signature), "Signature", brief(got.Signature), brief(want.Signature))
+	differ(got.Cancelled == want.Cancelled, "Cancelled", got.Cancelled, want.Cancelled)
+	instant("BackoffSince", got.BackoffSince, want.BackoffSince)
+	instant("Completed", got.Completed, want.Completed)
 	return found
 }
 
@@ -103,6 +114,7 @@ func difference(got, want *pawl.Envelope) (found string) {
 func copied(e *pawl.Envelope) *pawl.Envelope {
 	c := *e
 	c.Payload, c.Headers, c.History = bytes.Clone(e.Payload), maps.Clone(e.Headers), slices.Clone(e.History)
+	c.UniqueIn, c.Signature = slices.Clone(e.UniqueIn), bytes.Clone(e.Signature)
 	if e.Policy != nil {
 		policy := *e.Policy
 		c.Policy = &policy
@@ -115,6 +127,13 @@ func copied(e *pawl.Envelope) *pawl.Envelope {
 }
 
 func brief(b []byte) string { return fmt.Sprintf("%d bytes %.16q", len(b), b) }
+
+// statesText is a set of states as one text.
+func statesText(set []pawl.State) string {
+	set = slices.Clone(set)
+	slices.Sort(set)
+	return fmt.Sprint(slices.Compact(set))
+}
 
 func policyText(e *pawl.Envelope) string {
 	if e.Policy == nil {

@@ -16,6 +16,8 @@ func scribble(e *pawl.Envelope) {
 	}
 	e.Headers["scribble"] = ""
 	*e.Policy = pawl.Fixed(time.Hour)
+	e.UniqueIn[0] = pawl.Completed
+	e.Signature[0] ^= 0xff
 	for i := range e.History {
 		e.History[i].Error = "scribble"
 	}
@@ -32,6 +34,7 @@ func (f *fixture) rich() *pawl.Envelope {
 	return f.add(func(e *pawl.Envelope) {
 		e.Headers, e.Policy = map[string]string{"h": "v"}, &policy
 		e.Payload = []byte("a payload of some length")
+		e.UniqueKey, e.UniqueIn, e.KeyID, e.Signature = "key", []pawl.State{pawl.Ready}, "signer", []byte("a signature")
 	})
 }
 

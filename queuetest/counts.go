@@ -7,7 +7,7 @@ import (
 )
 
 // counts are those that the queue tells. Without that ability the case ends.
-func (f *fixture) counts() map[string]Counts {
+func (f *fixture) counts() map[string]pawl.Counts {
 	f.Helper()
 	if f.config.Counts == nil {
 		f.Skip("the queue does not count")
@@ -18,20 +18,14 @@ func (f *fixture) counts() map[string]Counts {
 }
 
 // countsAre requires the counts of one queue, the same from a list of all jobs.
-func (f *fixture) countsAre(queue string, want Counts, when string) {
+func (f *fixture) countsAre(queue string, want pawl.Counts, when string) {
 	f.Helper()
 	equal(f, f.counts()[queue], want, "counts after "+when)
-	var listed Counts
+	var listed pawl.Counts
 	for _, e := range f.list(pawl.Filter{Queue: queue}) {
-		*listed.of(e.State)++
+		*listed.Of(e.State)++
 	}
 	equal(f, listed, want, "jobs listed after "+when)
-}
-
-func (c *Counts) of(state pawl.State) *int {
-	return map[pawl.State]*int{
-		pawl.Ready: &c.Ready, pawl.Delayed: &c.Delayed, pawl.Parked: &c.Parked, pawl.Leased: &c.Leased, pawl.Dead: &c.Dead,
-	}[state]
 }
 
 var countTests = []test{{
@@ -44,34 +38,34 @@ var countTests = []test{{
 		for _, step := range []struct {
 			name string
 			do   func()
-			want Counts
+			want pawl.Counts
 		}{
-			{"enqueue", func() { f.add() }, Counts{Ready: 1}},
-			{"enqueue with a delay", func() { f.add(after(time.Hour)) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch", lease, Counts{Leased: 1, Delayed: 1}},
-			{"extend", func() { f.extend(l) }, Counts{Leased: 1, Delayed: 1}},
-			{"nack", func() { f.nack(l, 0) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after nack", lease, Counts{Leased: 1, Delayed: 1}},
-			{"nack with a delay", func() { f.nack(l, time.Minute) }, Counts{Delayed: 2}},
-			{"the delay", func() { f.pass(time.Minute) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after the delay", lease, Counts{Leased: 1, Delayed: 1}},
-			{"snooze", func() { f.snooze(l, time.Minute) }, Counts{Delayed: 2}},
-			{"the snooze", func() { f.pass(time.Minute) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after the snooze", lease, Counts{Leased: 1, Delayed: 1}},
-			{"park", func() { f.park(l) }, Counts{Parked: 1, Delayed: 1}},
-			{"unpark", func() { f.unpark("k") }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after unpark", lease, Counts{Leased: 1, Delayed: 1}},
-			{"release", func() { f.release(l) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after release", lease, Counts{Leased: 1, Delayed: 1}},
-			{"an expiry", func() { f.expire(l) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after the expiry", lease, Counts{Leased: 1, Delayed: 1}},
-			{"the last crash", func() { f.expire(l) }, Counts{Dead: 1, Delayed: 1}},
-			{"retry", func() { f.retry(l.ID, false) }, Counts{Ready: 1, Delayed: 1}},
-			{"fetch after retry", lease, Counts{Leased: 1, Delayed: 1}},
-			{"abandon", func() { f.abandon(l) }, Counts{Dead: 1, Delayed: 1}},
-			{"another retry", func() { f.retry(l.ID, true) }, Counts{Ready: 1, Delayed: 1}},
-			{"the last fetch", lease, Counts{Leased: 1, Delayed: 1}},
-			{"ack", func() { f.ack(l) }, Counts{Delayed: 1}},
+			{"enqueue", func() { f.add() }, pawl.Counts{Ready: 1}},
+			{"enqueue with a delay", func() { f.add(after(time.Hour)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"extend", func() { f.extend(l) }, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"nack", func() { f.nack(l, 0) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after nack", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"nack with a delay", func() { f.nack(l, time.Minute) }, pawl.Counts{Delayed: 2}},
+			{"the delay", func() { f.pass(time.Minute) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after the delay", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"snooze", func() { f.snooze(l, time.Minute) }, pawl.Counts{Delayed: 2}},
+			{"the snooze", func() { f.pass(time.Minute) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after the snooze", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"park", func() { f.park(l) }, pawl.Counts{Parked: 1, Delayed: 1}},
+			{"unpark", func() { f.unpark("k") }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after unpark", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"release", func() { f.release(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after release", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"an expiry", func() { f.expire(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after the expiry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"the last crash", func() { f.expire(l) }, pawl.Counts{Dead: 1, Delayed: 1}},
+			{"retry", func() { f.retry(l.ID, false) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"fetch after retry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"abandon", func() { f.abandon(l) }, pawl.Counts{Dead: 1, Delayed: 1}},
+			{"another retry", func() { f.retry(l.ID, true) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"the last fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+			{"ack", func() { f.ack(l) }, pawl.Counts{Delayed: 1}},
 		} {
 			step.do()
 			f.countsAre(pawl.DefaultQueue, step.want, step.name)
@@ -88,8 +82,8 @@ var countTests = []test{{
 		for _, l := range f.leases(2, "a") {
 			f.ack(l)
 		}
-		f.countsAre("b", Counts{Ready: 2, Leased: 1}, "a fetch")
-		f.countsAre("a", Counts{}, "all acks")
+		f.countsAre("b", pawl.Counts{Ready: 2, Leased: 1}, "a fetch")
+		f.countsAre("a", pawl.Counts{}, "all acks")
 		equal(f, len(f.counts()), 2, "queues")
 	},
 }, {
@@ -100,8 +94,8 @@ var countTests = []test{{
 		for _, state := range []pawl.State{pawl.Parked, pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready} {
 			f.held(state)
 		}
-		f.countsAre(pawl.DefaultQueue, Counts{1, 1, 1, 1, 1}, "one job of each state")
+		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1, Dead: 1}, "one job of each state")
 		f.restart()
-		f.countsAre(pawl.DefaultQueue, Counts{Ready: 2, Delayed: 1, Parked: 1, Dead: 1}, "the restart")
+		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Delayed: 1, Parked: 1, Dead: 1}, "the restart")
 	},
 }}

@@ -18,6 +18,7 @@
 // compared with a model of the contract that is short enough to be read.
 //
 // The verbs of [pawl.Queue] are checked for every implementation. What else a queue
-// can do is found by its methods ([Inspector], [Retrier], io.Closer) or told by
-// [Config]; cases that need more than that are skipped.
+// can do is found by its methods ([Inspector], [Retrier], [Canceller], [Pauser],
+// [Deleter], io.Closer) or told by [Config]; cases that need more than that are
+// skipped.
 package queuetest

@@ -78,15 +78,11 @@ func fenceTests() []test {
 			return l
 		}),
 		stale("a guess", func(_ *fixture, l *pawl.Lease) *pawl.Lease {
-			forged := *l
-			forged.Token ^= 1
-			return &forged
+			return &pawl.Lease{Envelope: l.Envelope, Token: l.Token ^ 1}
 		}),
 		stale("the token of another job", func(f *fixture, l *pawl.Lease) *pawl.Lease {
 			f.add()
-			forged := *l
-			forged.Token = f.lease().Token
-			return &forged
+			return &pawl.Lease{Envelope: l.Envelope, Token: f.lease().Token}
 		}),
 		stale("a job that never was", func(_ *fixture, l *pawl.Lease) *pawl.Lease {
 			return &pawl.Lease{Envelope: &pawl.Envelope{ID: pawl.NewID(time.Now())}, Token: l.Token}

@@ -82,6 +82,15 @@ func (f *fixture) retrier() Retrier {
 	return r
 }
 
+func (f *fixture) canceller() Canceller {
+	f.Helper()
+	c, ok := f.q.(Canceller)
+	if !ok {
+		f.Skip("the queue is no Canceller")
+	}
+	return c
+}
+
 // pass lets time go by, and then everything happen that is due.
 func (f *fixture) pass(d time.Duration) {
 	if d > 0 {
@@ -123,6 +132,22 @@ func after(delay time.Duration) func(*pawl.Envelope) {
 	return func(e *pawl.Envelope) { e.Delay = delay }
 }
 func priority(p int8) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.Priority = p } }
+
+func unique(key string, in ...pawl.State) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.UniqueKey, e.UniqueIn = key, in }
+}
+func answer(c pawl.Conflict) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.OnConflict = c }
+}
+func effect(key string) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.IdempotencyKey = key }
+}
+func within(d time.Duration) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.Deadline = time.Now().Add(d) }
+}
+func kept(d time.Duration) func(*pawl.Envelope) {
+	return func(e *pawl.Envelope) { e.Retain = d }
+}
 
 // fetch leases up to n jobs that may all start at once, and does not wait. It
 // returns none when there are none.

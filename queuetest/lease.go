@@ -59,11 +59,10 @@ var leaseTests = []test{{
 		ids := f.addKinds("a", "b", "c", "d")
 		leases := f.leases(4)
 		f.ack(leases[1])
-		forged := *leases[2]
-		forged.Token++
+		forged := &pawl.Lease{Envelope: leases[2].Envelope, Token: leases[2].Token + 1}
 		f.pass(20 * time.Second)
-		lost := f.extend(leases[1], leases[0], &forged, leases[3])
-		if !slices.Equal(lost, []*pawl.Lease{leases[1], &forged}) {
+		lost := f.extend(leases[1], leases[0], forged, leases[3])
+		if !slices.Equal(lost, []*pawl.Lease{leases[1], forged}) {
 			f.Fatalf("lost: %v, want the acked and the forged lease", lost)
 		}
 		f.pass(10 * time.Second)

@@ -10,20 +10,39 @@ import (
 )
 
 // model is the contract in its shortest form: what each call does to the jobs, and
-// what time does. It has no mutex, no order and no index, so that nothing in it can
-// be wrong in a clever way.
+// what time does, and what is told of it. It has no mutex, no order and no index, so
+// that nothing in it can be wrong in a clever way.
 type model struct {
 	lease      time.Duration
-	maxCrashes int // negative: no cap
+	maxCrashes int       // negative: no cap
+	now        time.Time // of the call under way
 	jobs       []*modelJob
+	holders    map[modelKey]*modelJob // of unique keys
+	done       map[modelKey]time.Time // until when an effect counts, without a queue
+	paused     map[string]bool
+	turns      modelTurns
+	events     []pawl.Event // since they were compared last
 }
+
+// modelKey is a key in its scope.
+type modelKey struct{ queue, kind, key string }
 
 // modelJob is a job as inspection must show it.
 type modelJob struct {
 	pawl.Envelope
-	token    uint64
-	expires  time.Time
-	poisoned bool // since it was compared last
+	token   uint64
+	expires time.Time
+
+	// Since it was compared last it ended in a way in which the contract leaves open
+	// what becomes of the fields that mean nothing any more.
+	open bool
+}
+
+func newModel(s Settings) *model {
+	m := &model{lease: s.Lease, maxCrashes: s.MaxCrashes, now: time.Now()}
+	m.holders, m.done, m.paused = make(map[modelKey]*modelJob), make(map[modelKey]time.Time), make(map[string]bool)
+	m.turns.reset()
+	return m
 }
 
 // find is the job of an ID, or nil.
@@ -42,84 +61,185 @@ func (m *model) held(l *pawl.Lease) *modelJob {
 	return nil
 }
 
-// advance does what time does until now.
-func (m *model) advance(now time.Time) {
-	for _, j := range m.jobs {
-		switch {
-		case j.State == pawl.Delayed && !j.NotBefore.After(now):
-			j.State = pawl.Ready
-		case j.State == pawl.Leased && !j.expires.After(now):
-			m.crash(j, j.expires)
-		}
-	}
+// tell notes an event of a job as it stands.
+func (m *model) tell(j *modelJob, e pawl.Event) {
+	now := j.Envelope
+	e.At, e.Job = m.now, &now
+	m.events = append(m.events, e)
 }
 
-// next is when the next job is due or the next lease expires, zero for never.
-func (m *model) next() (next time.Time) {
-	for _, j := range m.jobs {
-		at := time.Time{}
-		switch j.State {
-		case pawl.Delayed:
-			at = j.NotBefore
-		case pawl.Leased:
-			at = j.expires
+// advance does what time does until now, one thing after the other. What was due
+// already is done at the time of the last call.
+func (m *model) advance(now time.Time) {
+	for {
+		j, at := m.next()
+		if j == nil || at.After(now) {
+			break
 		}
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
+		if at.After(m.now) {
+			m.now = at
+		}
+		switch {
+		case j.State == pawl.Leased:
+			m.crash(j, pawl.EventReaped)
+		case j.State == pawl.Completed:
+			m.remove(j)
+		case m.late(j):
+			m.die(j, pawl.ReasonDeadline, pawl.Event{})
+		default:
+			j.State = pawl.Ready
 		}
 	}
-	return next
+	m.now = now
 }
+
+// next is the job of which time changes something next, and when; nil for none.
+func (m *model) next() (next *modelJob, at time.Time) {
+	for _, j := range m.jobs {
+		if due := j.due(); !due.IsZero() && (next == nil || due.Before(at)) {
+			next, at = j, due
+		}
+	}
+	return next, at
+}
+
+// due is when time changes something about a job, zero for never.
+func (j *modelJob) due() time.Time {
+	switch j.State {
+	case pawl.Leased:
+		return j.expires
+	case pawl.Completed:
+		return j.Completed.Add(j.Retain)
+	case pawl.Dead:
+		return time.Time{}
+	case pawl.Delayed:
+		if j.Deadline.IsZero() || j.NotBefore.Before(j.Deadline) {
+			return j.NotBefore
+		}
+	}
+	return j.Deadline
+}
+
+// late says whether a job is past its deadline.
+func (m *model) late(j *modelJob) bool { return !j.Deadline.IsZero() && !j.Deadline.After(m.now) }
 
 // restart does what the end of the process does.
-func (m *model) restart(now time.Time) {
-	for _, j := range m.jobs {
+func (m *model) restart() {
+	for _, j := range slices.Clone(m.jobs) {
 		if j.State == pawl.Leased {
-			m.crash(j, now)
+			m.crash(j, pawl.EventRecovered)
+		}
+	}
+	m.turns.reset()
+}
+
+func (m *model) crash(j *modelJob, how pawl.EventType) {
+	j.State, j.LeasedSince, j.BackoffSince = pawl.Ready, time.Time{}, time.Time{}
+	j.Crashes++
+	m.tell(j, pawl.Event{Type: how})
+	switch {
+	case j.Cancelled:
+		m.die(j, pawl.ReasonCancelled, pawl.Event{})
+	case m.maxCrashes >= 0 && j.Crashes >= m.maxCrashes:
+		j.note(m.now, anyText)
+		m.die(j, pawl.ReasonPoison, pawl.Event{})
+	case m.late(j):
+		m.die(j, pawl.ReasonDeadline, pawl.Event{})
+	}
+}
+
+// anyText stands in a history for a text that is the queue's own.
+const anyText = "any text"
+
+// note notes in the history what kept a run from coming to its end.
+func (j *modelJob) note(now time.Time, cause string) {
+	j.Failures++
+	j.History = append(j.History, pawl.Failure{Attempt: j.Attempt(), At: now, Error: cause})
+}
+
+// die makes a job a dead letter. Run tells of the run that it died of.
+func (m *model) die(j *modelJob, reason pawl.Reason, run pawl.Event) {
+	j.State, j.Death, j.Cancelled = pawl.Dead, &pawl.Death{Reason: reason, At: m.now}, false
+	j.open = true
+	run.Type = pawl.EventDied
+	m.tell(j, run)
+}
+
+// remove forgets a job, and so its unique key is free.
+func (m *model) remove(j *modelJob) {
+	m.jobs = slices.DeleteFunc(m.jobs, func(other *modelJob) bool { return other == j })
+	if key := j.unique(); m.holders[key] == j {
+		delete(m.holders, key)
+	}
+}
+
+// settle ends the lease of a job by a verb. Run tells of the run, with the delay of a
+// nack or a snooze, and reason is that of an abandon.
+func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Reason) {
+	j.LeasedSince, j.BackoffSince, j.Crashes = time.Time{}, time.Time{}, 0
+	delay := max(run.Delay, 0)
+	run.Delay = 0
+	switch {
+	case verb == "ack":
+		m.succeed(j, run)
+		return
+	case verb == "abandon" && reason == pawl.ReasonSignature:
+		j.note(m.now, run.Cause)
+	case verb == "nack" || verb == "abandon":
+		failed(&j.Envelope, m.now, run.Cause)
+	}
+	switch {
+	case j.Cancelled:
+		m.die(j, pawl.ReasonCancelled, run)
+	case verb == "abandon":
+		m.die(j, reason, run)
+	case verb == "nack":
+		j.BackoffSince = m.now
+		run.Type, run.Delay = pawl.EventRetried, delay
+		m.tell(j, run)
+		m.place(j, m.now.Add(delay))
+	case verb == "release":
+		m.tell(j, pawl.Event{Type: pawl.EventReleased})
+		m.place(j, j.NotBefore)
+	case verb == "snooze":
+		m.tell(j, pawl.Event{Type: pawl.EventSnoozed})
+		m.place(j, m.now.Add(delay))
+	case verb == "park":
+		m.tell(j, pawl.Event{Type: pawl.EventParked})
+		if m.place(j, j.NotBefore); j.State == pawl.Ready {
+			j.State = pawl.Parked
 		}
 	}
 }
 
-func (m *model) crash(j *modelJob, at time.Time) {
-	j.State, j.LeasedSince = pawl.Ready, time.Time{}
-	if j.Crashes++; m.maxCrashes >= 0 && j.Crashes >= m.maxCrashes {
-		j.State, j.Death, j.poisoned = pawl.Dead, &pawl.Death{Reason: pawl.ReasonPoison, At: at}, true
+// succeed ends a job whose run did. From then on its effect is done.
+func (m *model) succeed(j *modelJob, run pawl.Event) {
+	j.Attempts++
+	if j.IdempotencyKey != "" {
+		m.done[j.effect()] = m.now.Add(cmp.Or(j.IdempotencyTTL, pawl.DefaultIdempotencyTTL))
 	}
+	run.Type = pawl.EventSucceeded
+	m.tell(j, run)
+	m.complete(j)
 }
 
-// enqueue takes jobs in, as the queue has filled them in.
-func (m *model) enqueue(jobs []*pawl.Envelope, now time.Time) {
-	for _, e := range jobs {
-		j := &modelJob{Envelope: *e}
-		j.schedule(now, j.NotBefore)
-		m.jobs = append(m.jobs, j)
+// complete removes a job, or keeps its record.
+func (m *model) complete(j *modelJob) {
+	if j.Retain == 0 {
+		m.remove(j)
+		return
 	}
+	j.State, j.Completed, j.open = pawl.Completed, m.now, true
 }
 
-// schedule makes a job wait for a time, or ready when that is no later than now.
-func (j *modelJob) schedule(now, due time.Time) {
-	if j.NotBefore, j.State = due, pawl.Ready; due.After(now) {
+// place makes a job wait for a time, or ready when that is no later than now, unless
+// its deadline has passed.
+func (m *model) place(j *modelJob, due time.Time) {
+	if j.NotBefore, j.State = due, pawl.Ready; due.After(m.now) {
 		j.State = pawl.Delayed
 	}
-}
-
-// settle ends the lease of a job by a verb. Delay is that of a nack or a snooze.
-func (m *model) settle(j *modelJob, verb string, delay time.Duration, now time.Time) {
-	j.LeasedSince, j.Crashes = time.Time{}, 0
-	if verb == "nack" || verb == "abandon" {
-		failed(&j.Envelope, now, errBoom.Error())
-	}
-	switch verb {
-	case "ack":
-		m.jobs = slices.DeleteFunc(m.jobs, func(other *modelJob) bool { return other == j })
-	case "nack", "snooze":
-		j.schedule(now, now.Add(delay))
-	case "abandon":
-		j.State, j.Death = pawl.Dead, &pawl.Death{Reason: pawl.ReasonExhausted, At: now}
-	case "release":
-		j.State = pawl.Ready
-	case "park":
-		j.State = pawl.Parked
+	if m.late(j) {
+		m.die(j, pawl.ReasonDeadline, pawl.Event{})
 	}
 }
 
@@ -128,6 +248,7 @@ func (m *model) unpark(kinds []string) (moved int) {
 	for _, j := range m.jobs {
 		if j.State == pawl.Parked && slices.Contains(kinds, j.Kind) {
 			j.State = pawl.Ready
+			m.tell(j, pawl.Event{Type: pawl.EventUnparked})
 			moved++
 		}
 	}
@@ -135,89 +256,54 @@ func (m *model) unpark(kinds []string) (moved int) {
 }
 
 // retry is the error that a retry must give. Without one the job is ready.
-func (m *model) retry(id pawl.ID, keepAttempts bool, now time.Time) error {
+func (m *model) retry(id pawl.ID, keepAttempts bool) error {
+	j := m.find(id)
+	if j == nil {
+		return pawl.ErrNotFound
+	}
+	h := m.holders[j.unique()]
+	if j.State != pawl.Dead || m.late(j) || h != nil && h != j && j.BlockedBy(h.State) {
+		return pawl.ErrConflict
+	}
+	j.State, j.Death, j.Crashes, j.NotBefore, j.BackoffSince = pawl.Ready, nil, 0, m.now, time.Time{}
+	j.open = false
+	if !keepAttempts {
+		j.Attempts = 0
+	}
+	m.hold(j)
+	m.tell(j, pawl.Event{Type: pawl.EventRevived})
+	return nil
+}
+
+// cancel is the error that a cancel must give.
+func (m *model) cancel(id pawl.ID) error {
 	j := m.find(id)
 	switch {
 	case j == nil:
 		return pawl.ErrNotFound
-	case j.State != pawl.Dead:
+	case j.State == pawl.Dead || j.State == pawl.Completed:
+		return pawl.ErrConflict
+	case j.State != pawl.Leased:
+		m.die(j, pawl.ReasonCancelled, pawl.Event{})
+	case !j.Cancelled:
+		j.Cancelled = true
+		m.tell(j, pawl.Event{Type: pawl.EventCancelled})
+	}
+	return nil
+}
+
+// delete is the error that a delete must give.
+func (m *model) delete(id pawl.ID) error {
+	j := m.find(id)
+	switch {
+	case j == nil:
+		return pawl.ErrNotFound
+	case j.State != pawl.Dead && j.State != pawl.Completed:
 		return pawl.ErrConflict
 	}
-	j.State, j.Death, j.Crashes, j.NotBefore = pawl.Ready, nil, 0, now
-	if !keepAttempts {
-		j.Attempts = 0
-	}
+	m.remove(j)
+	m.tell(j, pawl.Event{Type: pawl.EventDeleted})
 	return nil
-}
-
-// fetch checks the jobs that a fetch got, one after the other, and leases them.
-func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, now time.Time) error {
-	idle := r.Max - r.Ahead
-	round := make(map[string]bool) // queues that had their turn
-	for _, l := range leases {
-		j := m.find(l.ID)
-		if j == nil || j.State != pawl.Ready || !slices.Contains(r.Queues, j.Queue) {
-			return fmt.Errorf("job %s was leased, of which the model says %+v", l.ID, j)
-		}
-		if first := m.first(j.Queue, idle); first != j {
-			return fmt.Errorf("job %s was leased, the first of queue %s for %d idle slots is %+v", l.ID, j.Queue, idle, first)
-		}
-		if round[j.Queue] {
-			for _, name := range r.Queues {
-				if !round[name] && m.first(name, idle) != nil {
-					return fmt.Errorf("queue %s had a second turn before the first of queue %s", j.Queue, name)
-				}
-			}
-			clear(round)
-		}
-		round[j.Queue] = true
-		if j.Crashes > 0 {
-			idle--
-		}
-		want := j.Envelope
-		want.State, want.History = "", nil
-		if d := difference(l.Envelope, &want); d != "" {
-			return fmt.Errorf("the lease of job %s: %s", l.ID, d)
-		}
-		j.State, j.LeasedSince, j.token, j.expires = pawl.Leased, now, l.Token, now.Add(m.lease)
-	}
-	for _, name := range r.Queues {
-		if j := m.first(name, idle); len(leases) < r.Max && j != nil {
-			return fmt.Errorf("a fetch of %d jobs with %d idle slots got %d and left %+v", r.Max, r.Max-r.Ahead, len(leases), j)
-		}
-	}
-	return nil
-}
-
-// waits says whether a fetch finds nothing and goes on waiting.
-func (m *model) waits(r pawl.Request) bool {
-	work := false
-	for _, j := range m.jobs {
-		switch {
-		case !slices.Contains(r.Queues, j.Queue):
-		case j.State == pawl.Ready && m.first(j.Queue, r.Max-r.Ahead) != nil:
-			return false
-		case j.State == pawl.Ready || j.State == pawl.Leased || j.State == pawl.Delayed && r.Wait == pawl.WaitFinished:
-			work = true
-		}
-	}
-	return work && r.Wait != pawl.WaitNot
-}
-
-// first is the job that a queue gives next, with so many idle slots; or nil.
-func (m *model) first(queue string, idle int) (first *modelJob) {
-	repeater := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
-	for _, j := range m.jobs {
-		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeater)
-		if j.State == pawl.Ready && j.Queue == queue && may && (first == nil || j.before(first)) {
-			first = j
-		}
-	}
-	return first
-}
-
-func (j *modelJob) before(other *modelJob) bool {
-	return cmp.Or(cmp.Compare(other.Priority, j.Priority), j.NotBefore.Compare(other.NotBefore), cmp.Compare(j.Seq, other.Seq)) < 0
 }
 
 // compare finds where the jobs of a queue differ from the model.
@@ -230,14 +316,40 @@ func (m *model) compare(jobs []*pawl.Envelope) error {
 		if j == nil {
 			return fmt.Errorf("the model has no job %s: %+v", e.ID, e)
 		}
-		if j.poisoned && e.Failures == j.Failures+1 {
-			// The contract leaves it open whether that is an entry in the history.
-			j.Failures, j.History = e.Failures, append(j.History, e.History[len(e.History)-1])
-		}
-		j.poisoned = false
+		j.settleOpen(e)
 		if d := difference(e, &j.Envelope); d != "" {
 			return fmt.Errorf("job %s: %s", e.ID, d)
 		}
 	}
 	return nil
+}
+
+// settleOpen takes over what the contract leaves open.
+func (j *modelJob) settleOpen(e *pawl.Envelope) {
+	for i := range min(len(j.History), len(e.History)) {
+		if j.History[i].Error == anyText {
+			j.History[i].Error = e.History[i].Error
+		}
+	}
+	if !j.open || e.State != j.State {
+		return
+	}
+	j.open = false
+	switch {
+	case j.State == pawl.Completed:
+		j.Cancelled, j.BackoffSince, j.Crashes = e.Cancelled, e.BackoffSince, e.Crashes
+	case j.Death.Reason == pawl.ReasonCancelled || j.Death.Reason == pawl.ReasonDeadline:
+		j.NotBefore, j.BackoffSince = e.NotBefore, e.BackoffSince
+	}
+}
+
+// counts are those of each queue.
+func (m *model) counts() map[string]pawl.Counts {
+	all := make(map[string]pawl.Counts)
+	for _, j := range m.jobs {
+		c := all[j.Queue]
+		*c.Of(j.State)++
+		all[j.Queue] = c
+	}
+	return all
 }

@@ -26,6 +26,11 @@ type Settings struct {
 	Lease      time.Duration    // how long a lease lasts; 30 s
 	MaxCrashes int              // the crash cap; 5, and none when it is negative
 	Now        func() time.Time // the wall clock; time.Now
+
+	// For a queue that honours them, see Config.Events.
+
+	OnEvent   func(pawl.Event) // is told every event; none
+	Collector pawl.Collector   // gets the counters; none
 }
 
 // Config tells what the queue can do besides its methods. Nil means nothing.
@@ -34,22 +39,24 @@ type Config struct {
 	// jobs of that one.
 	Restart bool
 
-	// Counts counts the jobs of each named queue that ever had one.
-	Counts func(ctx context.Context, q pawl.Queue) (map[string]Counts, error)
+	// Counts counts the jobs of each named queue that ever had one, or was paused.
+	Counts func(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error)
+
+	// Events says that the queue honours Settings.OnEvent and Settings.Collector.
+	Events bool
 
 	// Walks is how many random walks there are; 4 unless it is set. The environment
 	// overrides it: QUEUETEST_SEEDS is another number, QUEUETEST_SEED the seed of a
 	// single walk, as a failure prints it.
 	Walks int
 
+	// CounterSteps is how long the walk is whose counters are compared with the model;
+	// 100 000 unless it is set.
+	CounterSteps int
+
 	// Known names cases, as "group/name", that the queue is known to fail, and why.
 	// They are skipped, and say so.
 	Known map[string]string
-}
-
-// Counts is how many jobs of a queue are in each state.
-type Counts struct {
-	Ready, Delayed, Parked, Leased, Dead int
 }
 
 // Inspector is a queue into which one can look. Most cases want it.
@@ -66,6 +73,31 @@ type Retrier interface {
 	// Retry takes a dead letter back to ready. A job that is not dead gives
 	// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
 	Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error
+}
+
+// Canceller is a queue whose jobs can be cancelled.
+type Canceller interface {
+	// Cancel ends a job: one that waits is a dead letter at once, one that is leased is
+	// told to end. A dead or completed one gives pawl.ErrConflict, one that is not there
+	// pawl.ErrNotFound.
+	Cancel(ctx context.Context, id pawl.ID) error
+}
+
+// Pauser is a queue whose named queues can be paused.
+type Pauser interface {
+	// Pause stops a named queue from giving jobs until Resume, over restarts too. A
+	// name that is no name of a queue gives pawl.ErrInvalid.
+	Pause(ctx context.Context, queue string) error
+
+	// Resume ends a pause. That of a queue which is not paused does nothing.
+	Resume(ctx context.Context, queue string) error
+}
+
+// Deleter is a queue whose dead letters and completed records can be removed.
+type Deleter interface {
+	// Delete removes a job that is dead or completed. One in another state gives
+	// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+	Delete(ctx context.Context, id pawl.ID) error
 }
 
 // test is one case.
@@ -98,6 +130,10 @@ var groups = []struct {
 	{"history", historyTests()},
 	{"park", parkTests},
 	{"dead", deadTests()},
+	{"unique", uniqueTests()},
+	{"idempotent", idempotentTests()},
+	{"cancel", cancelTests()},
+	{"deadline", deadlineTests()},
 	{"inspect", inspectTests},
 	{"counts", countTests},
 	{"copy", copyTests},
@@ -105,6 +141,15 @@ var groups = []struct {
 	{"close", closeTests},
 	{"restart", restartTests},
 	{"many", manyTests},
+	{"share", shareTests()},
+	{"weights", weightTests()},
+	{"pause", pauseTests()},
+	{"retain", retainTests()},
+	{"delete", deleteTests()},
+	{"backoff", backoffTests()},
+	{"signature", signatureTests()},
+	{"events", eventTests()},
+	{"counters", counterTests()},
 }
 
 // Run checks the queue that open opens. A nil Config means the zero value.

@@ -22,19 +22,22 @@ var transitions = []transition{{
 }, {
 	"nack", "Nack counts an attempt, keeps the cause, and with delay 0 the job is ready at once.",
 	func(f *fixture, l *pawl.Lease) { f.nack(l, 0) },
-	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now },
+	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 }, {
 	"nack with a delay", "Nack counts an attempt, keeps the cause, and the job is ready after the delay.",
 	func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) },
-	pawl.Delayed, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now.Add(time.Minute) },
+	pawl.Delayed, func(e *pawl.Envelope, now time.Time) {
+		failed(e, now, "boom")
+		e.NotBefore, e.BackoffSince = now.Add(time.Minute), now
+	},
 }, {
 	"nack with a negative delay", "A negative delay is none.",
 	func(f *fixture, l *pawl.Lease) { f.nack(l, -time.Hour) },
-	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore = now },
+	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 }, {
 	"nack without a cause", "A failure counts and has its place in the history, also without a cause.",
 	func(f *fixture, l *pawl.Lease) { f.ok(f.q.Nack(f.Context(), l, 0, nil), "nack") },
-	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore = now },
+	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore, e.BackoffSince = now, now },
 }, {
 	"abandon, exhausted", "Abandon counts an attempt, keeps the cause, and makes the job a dead letter with its reason.",
 	(*fixture).abandon,

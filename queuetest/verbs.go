@@ -89,6 +89,11 @@ func (f *fixture) reap() int {
 	return n
 }
 
+func (f *fixture) cancel(id pawl.ID) {
+	f.Helper()
+	f.ok(f.canceller().Cancel(f.Context(), id), "cancel")
+}
+
 func (f *fixture) retry(id pawl.ID, keepAttempts bool) {
 	f.Helper()
 	f.ok(f.retrier().Retry(f.Context(), id, keepAttempts), "retry")

@@ -1,11 +1,10 @@
 package queuetest
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,9 +21,13 @@ const (
 
 // How long random walks are, and how many there are unless Config.Walks tells.
 const (
-	walkSteps    = 200
-	defaultWalks = 4
+	walkSteps           = 200
+	defaultWalks        = 4
+	defaultCounterSteps = 100_000
 )
+
+// crowd is how many jobs there may be before a walk removes some.
+const crowd = 60
 
 // runWalks runs the random walks, each as a subtest that is called by its seed.
 func runWalks(t *testing.T, open Open, c *Config) {
@@ -41,7 +44,7 @@ func runWalks(t *testing.T, open Open, c *Config) {
 	for seed := first; seed <= last; seed++ {
 		walk := test{
 			rule: "What any calls in any order leave is what the model says.",
-			run:  func(f *fixture) { f.walk(seed) },
+			run:  func(f *fixture) { f.walk(seed, walkSteps, 1) },
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { walk.start(t, open, c) })
 	}
@@ -62,124 +65,165 @@ func number(t *testing.T, name string) (n uint64, ok bool) {
 // walker takes random steps over a queue and a model.
 type walker struct {
 	*fixture
-	model  *model
-	random *rand.Rand
-	leases []*pawl.Lease // all that were ever given: most of them are stale
-	steps  []string      // what was done, for whoever looks for the cause of a failure
+	*witness // nil when the queue tells no events
+	model    *model
+	figures  *figures // of the events that the model tells
+	random   *rand.Rand
+	leases   []*pawl.Lease // those that were given lately: most of them are stale
+	steps    int
+	notes    []string // what was done last, for whoever looks for the cause of a failure
 }
 
-func (f *fixture) walk(seed uint64) {
+// walk takes so many steps. The jobs are compared with the model after every so many
+// of them, the events after each.
+func (f *fixture) walk(seed uint64, steps, every int) *walker {
 	random := rand.New(rand.NewPCG(seed, 0))
 	settings := Settings{
 		Lease:      time.Duration(5+random.IntN(20)) * time.Second,
 		MaxCrashes: []int{-1, 2, 3, 5}[random.IntN(4)],
 	}
-	f.fresh(settings)
-	w := &walker{fixture: f, random: random, model: &model{lease: settings.Lease, maxCrashes: settings.MaxCrashes}}
+	w := &walker{fixture: f, random: random, figures: newFigures()}
+	if f.config.Events {
+		w.witness = f.witnessed(settings)
+	} else {
+		f.fresh(settings)
+	}
+	w.model = newModel(settings)
 	f.inspector() // or skip
 	f.Cleanup(func() {
 		if f.Failed() {
 			f.Logf("lease %v, crash cap %d; the last steps were\n%s\nsee it again with %s=%d", settings.Lease, settings.MaxCrashes,
-				strings.Join(w.steps[max(0, len(w.steps)-25):], "\n"), envSeed, seed)
+				strings.Join(w.notes, "\n"), envSeed, seed)
 		}
 	})
-	for range walkSteps {
+	for w.steps < steps {
+		w.model.advance(time.Now())
 		w.step()
 		f.pass(0)
 		w.model.advance(time.Now())
-		if err := w.model.compare(f.list(pawl.Filter{})); err != nil {
-			f.Fatalf("after step %d, %s: %v", len(w.steps), w.steps[len(w.steps)-1], err)
+		w.compareEvents()
+		if w.steps%every == 0 || w.steps == steps {
+			w.compareJobs()
 		}
+	}
+	return w
+}
+
+// compareJobs compares what the queue has with what the model has.
+func (w *walker) compareJobs() {
+	w.after(w.model.compare(w.list(pawl.Filter{})))
+	for _, l := range w.leases {
+		if j := w.model.held(l); j != nil && j.Cancelled && !l.Cancelled.Fired() {
+			w.after(fmt.Errorf("job %s was cancelled, and its lease does not tell", j.ID))
+		}
+	}
+	if w.config.Counts != nil {
+		want := w.model.counts()
+		for name, got := range w.counts() {
+			if got != want[name] {
+				w.after(fmt.Errorf("queue %s counts %+v, the model %+v", name, got, want[name]))
+			}
+		}
+	}
+	if w.witness != nil {
+		w.after(w.figures.compare(w.tally.Snapshot()))
+	}
+}
+
+// compareEvents compares the events of the last step, each job on its own.
+func (w *walker) compareEvents() {
+	events := w.model.events
+	w.model.events = nil
+	if w.witness == nil {
+		return
+	}
+	for _, e := range events {
+		w.figures.add(e)
+	}
+	got, want := storyOf(w.told()), storyOf(events)
+	for id := range maps.All(got) {
+		if got[id] != want[id] {
+			w.after(fmt.Errorf("of job %s was told %q, want %q", id, got[id], want[id]))
+		}
+	}
+	for id := range maps.All(want) {
+		if got[id] == "" {
+			w.after(fmt.Errorf("of job %s was told nothing, want %q", id, want[id]))
+		}
+	}
+}
+
+// after ends the walk with what is wrong after a step.
+func (w *walker) after(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("after step %s: %v", w.notes[len(w.notes)-1], err)
 	}
 }
 
 // step makes one random call, or lets time pass.
 func (w *walker) step() {
 	switch n := w.random.IntN(100); {
-	case n < 18:
+	case n < 18 && len(w.model.jobs) < crowd:
 		w.stepEnqueue()
-	case n < 40:
+	case n < 18:
+		w.stepThin()
+	case n < 38:
 		w.stepFetch()
-	case n < 66:
+	case n < 62:
 		w.stepSettle()
-	case n < 71:
+	case n < 66:
 		w.stepExtend()
-	case n < 76:
+	case n < 70:
 		w.stepUnpark()
-	case n < 80:
+	case n < 74:
 		w.stepRetry()
-	case n < 82:
+	case n < 78:
+		w.stepCancel()
+	case n < 80:
+		w.stepDelete(w.id())
+	case n < 83:
+		w.stepPause()
+	case n < 84:
 		w.note("reap")
 		equal(w.fixture, w.reap(), 0, "leases reaped: the queue has taken back what has expired")
-	case n < 85:
+	case n < 86:
 		w.stepEnded()
 	case n < 88 && w.config.Restart:
 		w.note("restart")
 		w.restart()
-		w.model.restart(time.Now())
+		w.model.restart()
 	default:
 		w.stepTime()
 	}
+}
+
+// id is that of a job, mostly of one that is there.
+func (w *walker) id() pawl.ID {
+	if len(w.model.jobs) > 0 && w.random.IntN(10) > 0 {
+		return w.model.jobs[w.random.IntN(len(w.model.jobs))].ID
+	}
+	return pawl.NewID(time.Now())
 }
 
 // stepTime lets time pass, often until right before or at the moment in which
 // something falls due.
 func (w *walker) stepTime() {
 	d := []time.Duration{1, time.Second, 3 * time.Second, 10 * time.Second, time.Minute}[w.random.IntN(5)]
-	if next := w.model.next(); !next.IsZero() && w.random.IntN(2) == 0 {
-		d = max(1, time.Until(next)-time.Duration(w.random.IntN(2)))
+	if j, at := w.model.next(); j != nil && w.random.IntN(2) == 0 {
+		d = max(1, time.Until(at)-time.Duration(w.random.IntN(2)))
 	}
 	w.note("%v pass", d)
 	w.pass(d)
 }
 
 func (w *walker) note(format string, args ...any) {
+	w.steps++
 	text := fmt.Sprintf(format, args...)
-	w.steps = append(w.steps, fmt.Sprintf("%4d  %s  %s", len(w.steps)+1, time.Now().Format("15:04:05.000000000"), text))
-}
-
-func (w *walker) stepEnqueue() {
-	batch := newBatch(1 + w.random.IntN(4))
-	var want error
-	for _, e := range batch {
-		e.Kind, e.Queue = w.kind(), w.queue()
-		e.Priority = int8(w.random.IntN(3) - 1)
-		e.MaxRetries = w.random.IntN(5)
-		e.Payload = make([]byte, w.random.IntN(2000))
-		switch w.random.IntN(6) {
-		case 0:
-			e.Delay = w.delay()
-		case 1:
-			e.NotBefore = time.Now().Add(w.delay())
-		case 2:
-			e.NotBefore = time.Now().Add(-w.delay())
-		}
+	if len(w.notes) == 25 {
+		w.notes = append(w.notes[:0], w.notes[1:]...)
 	}
-	switch spoil := batch[w.random.IntN(len(batch))]; {
-	case w.random.IntN(10) == 0:
-		spoil.MaxRetries, want = -1, pawl.ErrInvalid
-	case w.random.IntN(10) == 0 && len(w.model.jobs) > 0:
-		spoil.ID, want = w.model.jobs[w.random.IntN(len(w.model.jobs))].ID, pawl.ErrConflict
-	}
-	err := w.q.Enqueue(w.Context(), batch...)
-	w.note("enqueue %d jobs: %v", len(batch), err)
-	if w.is(err, want, "enqueue"); err == nil {
-		w.model.enqueue(batch, time.Now())
-	}
-}
-
-func (w *walker) stepFetch() {
-	r := pawl.Request{Queues: []string{"x", "y", "never seen"}, Max: 1 + w.random.IntN(5)}
-	w.random.Shuffle(len(r.Queues), func(i, j int) { r.Queues[i], r.Queues[j] = r.Queues[j], r.Queues[i] })
-	r.Queues = r.Queues[:1+w.random.IntN(3)]
-	r.Ahead = w.random.IntN(r.Max + 1)
-	if r.Wait = []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished}[w.random.IntN(3)]; w.model.waits(r) {
-		r.Wait = pawl.WaitNot
-	}
-	leases := w.request(r)
-	w.note("fetch %+v: %d leases", r, len(leases))
-	w.ok(w.model.fetch(r, leases, time.Now()), "fetch")
-	w.leases = append(w.leases, leases...)
+	w.notes = append(w.notes, fmt.Sprintf("%4d  %s  %s", w.steps, time.Now().Format("15:04:05.000000000"), text))
 }
 
 // given is a lease that was given: mostly one that still counts.
@@ -199,91 +243,12 @@ func (w *walker) given() *pawl.Lease {
 	return &pawl.Lease{Envelope: &pawl.Envelope{ID: pawl.NewID(time.Now())}, Token: 1}
 }
 
-func (w *walker) stepSettle() {
-	l := w.given()
-	j := w.model.held(l)
-	var want error
-	if j == nil {
-		want = pawl.ErrLeaseLost
-	}
-	delay := time.Duration(0)
-	if w.random.IntN(2) == 0 {
-		delay = w.delay()
-	}
-	verb := verbs[w.random.IntN(len(verbs))].name
-	var err error
-	switch verb {
-	case "ack":
-		err = w.q.Ack(w.Context(), l)
-	case "nack":
-		err = w.q.Nack(w.Context(), l, delay, errBoom)
-	case "abandon":
-		err = w.q.Abandon(w.Context(), l, pawl.ReasonExhausted, errBoom)
-	case "release":
-		err = w.q.Release(w.Context(), l)
-	case "snooze":
-		err = w.q.Snooze(w.Context(), l, delay)
-	case "park":
-		err = w.q.Park(w.Context(), l)
-	}
-	w.note("%s job %s, delay %v: %v", verb, l.ID, delay, err)
-	if w.is(err, want, verb); err == nil {
-		w.model.settle(j, verb, delay, time.Now())
-	}
-}
-
-func (w *walker) stepExtend() {
-	var leases, lost []*pawl.Lease
-	for range w.random.IntN(4) {
-		l := w.given()
-		leases = append(leases, l)
-		if j := w.model.held(l); j != nil {
-			j.expires = time.Now().Add(w.model.lease)
-		} else {
-			lost = append(lost, l)
-		}
-	}
-	w.note("extend %d leases, %d of them stale", len(leases), len(lost))
-	if got := w.extend(leases...); !slices.Equal(got, lost) {
-		w.Fatalf("lost: %v, want %v", got, lost)
-	}
-}
-
-func (w *walker) stepUnpark() {
-	kinds := []string{w.kind(), w.kind()}
-	n := w.unpark(kinds...)
-	w.note("unpark %q: %d", kinds, n)
-	equal(w.fixture, n, w.model.unpark(kinds), "jobs unparked")
-}
-
-func (w *walker) stepRetry() {
-	retrier, ok := w.q.(Retrier)
-	if !ok {
-		return
-	}
-	id := pawl.NewID(time.Now())
-	if len(w.model.jobs) > 0 && w.random.IntN(10) > 0 {
-		id = w.model.jobs[w.random.IntN(len(w.model.jobs))].ID
-	}
-	keep := w.random.IntN(2) == 0
-	err := retrier.Retry(w.Context(), id, keep)
-	w.note("retry job %s, attempts kept: %v: %v", id, keep, err)
-	w.is(err, w.model.retry(id, keep, time.Now()), "retry")
-}
-
-// stepEnded makes a call whose context has ended.
-func (w *walker) stepEnded() {
-	ctx, cancel := context.WithCancel(w.Context())
-	cancel()
-	all := calls()
-	c := all[w.random.IntN(len(all))]
-	w.note("%s with a context that has ended", c.name)
-	w.is(c.do(ctx, w.q, w.given()), pawl.ErrNotAccepted, c.name)
-}
-
-func (w *walker) kind() string  { return []string{"a", "b", "c"}[w.random.IntN(3)] }
-func (w *walker) queue() string { return []string{"x", "y"}[w.random.IntN(2)] }
+func (w *walker) kind() string  { return pick(w.random, "a", "b", "c") }
+func (w *walker) queue() string { return pick(w.random, "x", "y") }
 
 func (w *walker) delay() time.Duration {
 	return time.Duration(w.random.Int64N(int64(30 * time.Second)))
 }
+
+// pick is one of some values.
+func pick[T any](random *rand.Rand, values ...T) T { return values[random.IntN(len(values))] }

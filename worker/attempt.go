@@ -17,6 +17,12 @@ var (
 	// ErrTimeout is the cause at the job's timeout.
 	ErrTimeout = errors.New("the run took longer than its timeout")
 
+	// ErrDeadline is the cause at the job's deadline, where that comes first.
+	ErrDeadline = errors.New("the deadline of the job has passed")
+
+	// ErrCancelled is the cause when the job is cancelled.
+	ErrCancelled = errors.New("the job was cancelled")
+
 	// ErrStopping is the cause when the worker stops.
 	ErrStopping = errors.New("the worker is stopping")
 )
@@ -52,12 +58,40 @@ type attempt struct {
 // claim reports whether the caller is the one to settle.
 func (a *attempt) claim() bool { return a.claimed.CompareAndSwap(false, true) }
 
-// timeout is that of the job, or the worker's; 0 for none.
-func (a *attempt) timeout(o *Options) time.Duration {
-	if a.Timeout > 0 {
-		return a.Timeout
+// limit is how long a run that starts now may take, and the cause with which its
+// context then ends, nil for no limit. The timeout is that of the job, or else the
+// worker's; the deadline is a time of the wall clock.
+func (a *attempt) limit(o *Options) (limit time.Duration, cause error) {
+	limit = a.Timeout
+	if limit == 0 {
+		limit = o.Timeout
 	}
-	return o.Timeout
+	if limit > 0 {
+		cause = ErrTimeout
+	}
+	if a.Deadline.IsZero() {
+		return limit, cause
+	}
+	if left := time.Until(a.Deadline); cause == nil || left < limit {
+		limit, cause = left, ErrDeadline
+	}
+	return limit, cause
+}
+
+// ended reports whether the job ended while it waited for a slot: a run would start
+// with a context that has ended. Released, its queue sends it to the dead letters.
+func (a *attempt) ended() bool {
+	return a.Cancelled.Fired() || !a.Deadline.IsZero() && time.Until(a.Deadline) <= 0
+}
+
+// told is the lease by which the queue is told how a run ended. The handler's own is
+// not changed for that: one that ignores its timeout may be using it.
+func (a *attempt) told(timedOut bool) *pawl.Lease {
+	if !timedOut {
+		return a.Lease
+	}
+	return &pawl.Lease{Envelope: a.Envelope, Token: a.Token, Length: a.Length, Expires: a.Expires,
+		Cancelled: a.Cancelled, Started: a.Started, TimedOut: true}
 }
 
 // run calls the handler and keeps what it returned in err. A panic becomes an
@@ -75,7 +109,7 @@ func (a *attempt) run(ctx context.Context) {
 		}
 		a.err = p
 	}()
-	a.err = a.handler.run(ctx, a.Envelope)
+	a.err = a.handler.run(ctx, a.Lease)
 	if a.err != nil {
 		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
 	}

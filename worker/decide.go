@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -20,10 +22,11 @@ const (
 
 // decision is the verb with what it needs.
 type decision struct {
-	verb   verb
-	delay  time.Duration
-	reason pawl.Reason
-	cause  error
+	verb     verb
+	delay    time.Duration
+	reason   pawl.Reason
+	cause    error
+	timedOut bool // the attempt failed by its timeout
 }
 
 // decide says what the result of a run means for its job. Interrupted tells that
@@ -53,6 +56,17 @@ func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, r
 		return decision{verb: abandon, reason: pawl.ReasonPermanent, cause: err}
 	}
 	return decision{verb: nack, delay: max(delay, 0), cause: err}
+}
+
+// because puts the reason why a run was ended before the error that it then returned,
+// for the history: a handler mostly says no more than that its context ended.
+func because(err, ended error) error {
+	for _, cause := range [...]error{ErrTimeout, ErrDeadline, ErrCancelled} {
+		if errors.Is(ended, cause) && !errors.Is(err, cause) {
+			return fmt.Errorf("%w: %w", cause, err)
+		}
+	}
+	return err
 }
 
 // delayAfter asks the policy. One that panics would take the process down outside

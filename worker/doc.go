@@ -7,7 +7,7 @@
 //	err := w.Run(ctx) // until ctx ends
 //
 // A job moves through five steps, a file each: the session fetches its lease
-// (session.go), it gets a slot (slots.go), an attempt runs the handler once
+// (fetch.go), it gets a slot (slots.go), an attempt runs the handler once
 // (attempt.go), decide says what its result means (decide.go), and settle tells the
 // queue (settle.go). Beside them the heartbeat extends every held lease in one call.
 //
@@ -20,11 +20,34 @@
 //   - [pawl.RetryAfter]: a retry with this delay
 //   - [pawl.Snooze]: the job comes back later and no attempt is counted
 //
-// Its context ends at the timeout, when the lease is lost, and when the worker
-// stops; a job whose handler fails after the worker told it to stop is released,
-// not failed. A slot is free as soon as the handler has returned: the
-// acknowledgement travels on its own, so a job that finished right before a crash
-// may run again.
+// Its context ends for one of these reasons, which [context.Cause] tells:
+//
+//   - [ErrTimeout], [ErrDeadline]: the run took too long, or the job's life is over.
+//     An error is a failed attempt, nil is still a success.
+//   - [ErrCancelled]: somebody cancelled the job. Nil is still a success; after
+//     anything else the job is dead.
+//   - [ErrStopping]: the worker stops. An error releases the job and is no failure;
+//     [pawl.Permanent] and [pawl.Snooze] mean what they say.
+//   - [pawl.ErrLeaseLost]: the job is somebody else's now, and whatever the handler
+//     returns is dropped.
+//
+// A handler that does not return after its timeout, the deadline or a stop is given up
+// after a while, and is stuck until it does: its slot stays taken, and its job does not
+// run beside it in this worker. See [Options].HungGrace and [Worker.Stuck].
+//
+// A handler that keeps its data in the queue's own file may ack its job in the
+// transaction that has its effect, by the AckTx of such a queue and job.Lease. When
+// that transaction has committed the job is done: what the handler returns decides
+// nothing any more, and an error is logged.
+//
+// A slot is free as soon as the handler has returned: the acknowledgement travels on
+// its own, so a job that finished right before a crash may run again.
+//
+// # Around the handlers
+//
+// [Options].Middleware wraps every handler of a worker. [Options].Verify refuses jobs
+// without a valid signature, before their payload is decoded. A job of a kind that has
+// no handler here is parked until a worker starts that has one.
 //
 // The package keeps no state on disk and decides no order: both are the queue's.
 package worker

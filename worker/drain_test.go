@@ -20,10 +20,10 @@ func TestDrain(t *testing.T) {
 		rule  string
 		until pawl.Wait
 		took  time.Duration
-		left  bolt.Counts
+		left  pawl.Counts
 	}{
-		{"drained leaves the retries", pawl.WaitDrained, 3 * time.Second, bolt.Counts{Delayed: 2}},
-		{"finished waits for them", pawl.WaitFinished, time.Hour + time.Second, bolt.Counts{}},
+		{"drained leaves the retries", pawl.WaitDrained, 3 * time.Second, pawl.Counts{Delayed: 2}},
+		{"finished waits for them", pawl.WaitFinished, time.Hour + time.Second, pawl.Counts{}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
@@ -63,7 +63,7 @@ func TestDrainOfNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 		require.Zero(t, time.Since(began))
-		require.Equal(t, bolt.Counts{Parked: 1}, counts(t, q))
+		require.Equal(t, pawl.Counts{Parked: 1}, counts(t, q))
 	})
 }
 

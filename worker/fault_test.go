@@ -17,6 +17,7 @@ type faulty struct {
 	pawl.Queue
 	fetch   func(context.Context, pawl.Request) ([]*pawl.Lease, error)
 	ack     func(context.Context, *pawl.Lease) error
+	nack    func(context.Context, *pawl.Lease, time.Duration, error) error
 	release func(context.Context, *pawl.Lease) error
 	extend  func(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error)
 }
@@ -33,6 +34,13 @@ func (f *faulty) Ack(ctx context.Context, l *pawl.Lease) error {
 		return f.ack(ctx, l)
 	}
 	return f.Queue.Ack(ctx, l)
+}
+
+func (f *faulty) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
+	if f.nack != nil {
+		return f.nack(ctx, l, delay, cause)
+	}
+	return f.Queue.Nack(ctx, l, delay, cause)
 }
 
 func (f *faulty) Release(ctx context.Context, l *pawl.Lease) error {
@@ -96,6 +104,16 @@ func (b *ledger) asked() []pawl.Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]pawl.Request(nil), b.requests...)
+}
+
+// ackTx is what a queue's AckTx does to a lease in the end, without a transaction: the
+// job is acked, and its worker knows.
+func ackTx(t *testing.T, q pawl.Queue, l *pawl.Lease) {
+	t.Helper()
+	if err := q.Ack(context.Background(), l); err != nil {
+		t.Error(err)
+	}
+	l.MarkSettled()
 }
 
 // shelf is a queue in memory that gives jobs in their order, never takes one back,

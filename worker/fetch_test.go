@@ -182,7 +182,7 @@ func TestJobsDoNotShuttle(t *testing.T) {
 		stop := start(t, w)
 		<-time.After(time.Minute)
 		synctest.Wait()
-		require.Equal(t, bolt.Counts{Leased: 4, Ready: 16}, counts(t, q))
+		require.Equal(t, pawl.Counts{Leased: 4, Ready: 16}, counts(t, q))
 		asked := len(book.asked())
 		<-time.After(time.Hour)
 		synctest.Wait()

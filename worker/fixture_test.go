@@ -71,31 +71,16 @@ func checkFile(t *testing.T, path string) {
 	r, err := bolt.OpenReader(path)
 	require.NoError(t, err)
 	defer r.Close()
-	var rows bolt.Counts
+	var rows pawl.Counts
 	for job, err := range r.Jobs(context.Background(), pawl.Filter{}) {
 		require.NoError(t, err)
-		switch job.State {
-		case pawl.Ready:
-			rows.Ready++
-		case pawl.Delayed:
-			rows.Delayed++
-		case pawl.Parked:
-			rows.Parked++
-		case pawl.Leased:
-			rows.Leased++
-		case pawl.Dead:
-			rows.Dead++
-		}
+		*rows.Of(job.State)++
 	}
 	stats, err := r.Stats(context.Background())
 	require.NoError(t, err)
-	var sum bolt.Counts
+	var sum pawl.Counts
 	for _, queue := range stats.Queues {
-		sum.Ready += queue.Ready
-		sum.Delayed += queue.Delayed
-		sum.Parked += queue.Parked
-		sum.Leased += queue.Leased
-		sum.Dead += queue.Dead
+		sum.Add(queue.Counts)
 	}
 	require.Equal(t, rows, sum, "the counts of the file and its rows differ")
 }
@@ -158,6 +143,15 @@ func gate(t *testing.T) (closed <-chan struct{}, open func()) {
 	return c, open
 }
 
+// waitFor waits for the end of a context, and no longer than a day: a test in which it
+// does not end fails then, where it would go on for ever in virtual time.
+func waitFor(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(24 * time.Hour):
+	}
+}
+
 // enqueue stores a job of kind task.
 func enqueue(t *testing.T, q pawl.Enqueuer, args string, opts ...pawl.Option) pawl.ID {
 	t.Helper()
@@ -166,8 +160,13 @@ func enqueue(t *testing.T, q pawl.Enqueuer, args string, opts ...pawl.Option) pa
 	return id
 }
 
+// finder is a queue of any sort that can be asked for a job.
+type finder interface {
+	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+}
+
 // stored reads a job that must be there.
-func stored(t *testing.T, q *bolt.Queue, id pawl.ID) *pawl.Envelope {
+func stored(t *testing.T, q finder, id pawl.ID) *pawl.Envelope {
 	t.Helper()
 	e, err := q.Job(context.Background(), id)
 	require.NoError(t, err)
@@ -175,7 +174,7 @@ func stored(t *testing.T, q *bolt.Queue, id pawl.ID) *pawl.Envelope {
 }
 
 // requireDone fails unless the job was acknowledged.
-func requireDone(t *testing.T, q *bolt.Queue, id pawl.ID) {
+func requireDone(t *testing.T, q finder, id pawl.ID) {
 	t.Helper()
 	_, err := q.Job(context.Background(), id)
 	require.ErrorIs(t, err, pawl.ErrNotFound)
@@ -183,7 +182,7 @@ func requireDone(t *testing.T, q *bolt.Queue, id pawl.ID) {
 
 // requireDead fails unless the job is a dead letter for this reason, after so many
 // runs.
-func requireDead(t *testing.T, q *bolt.Queue, id pawl.ID, reason pawl.Reason, attempts int) {
+func requireDead(t *testing.T, q finder, id pawl.ID, reason pawl.Reason, attempts int) {
 	t.Helper()
 	e := stored(t, q, id)
 	require.Equal(t, pawl.Dead, e.State)
@@ -192,7 +191,7 @@ func requireDead(t *testing.T, q *bolt.Queue, id pawl.ID, reason pawl.Reason, at
 }
 
 // requireReleased fails unless the job is ready as if it had never run.
-func requireReleased(t *testing.T, q *bolt.Queue, id pawl.ID) {
+func requireReleased(t *testing.T, q finder, id pawl.ID) {
 	t.Helper()
 	e := stored(t, q, id)
 	require.Equal(t, pawl.Ready, e.State)
@@ -202,7 +201,7 @@ func requireReleased(t *testing.T, q *bolt.Queue, id pawl.ID) {
 }
 
 // counts are those of the default queue.
-func counts(t *testing.T, q *bolt.Queue) bolt.Counts {
+func counts(t *testing.T, q *bolt.Queue) pawl.Counts {
 	t.Helper()
 	stats, err := q.Stats(context.Background())
 	require.NoError(t, err)
@@ -211,5 +210,5 @@ func counts(t *testing.T, q *bolt.Queue) bolt.Counts {
 			return queue.Counts
 		}
 	}
-	return bolt.Counts{}
+	return pawl.Counts{}
 }

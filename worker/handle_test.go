@@ -56,6 +56,20 @@ func TestMistakes(t *testing.T) {
 		{rule: "negative grace of a hung handler", opts: worker.Options{HungGrace: -1}, want: []error{pawl.ErrInvalid}, text: []string{"HungGrace"}},
 		{rule: "a bad policy", opts: worker.Options{Policy: pawl.Exponential(time.Second, 0.5)}, want: []error{pawl.ErrInvalid}, text: []string{"policy"}},
 		{rule: "a queue without a name", opts: worker.Options{Queues: []string{"a", ""}}, want: []error{pawl.ErrInvalid}, text: []string{"queue"}},
+		{rule: "a weight below 1", opts: worker.Options{Weights: map[string]int{"a": 0}}, want: []error{pawl.ErrInvalid}, text: []string{"weight", `"a"`}},
+		{rule: "a retry share above 1", opts: worker.Options{RetryShare: 1.5}, want: []error{pawl.ErrInvalid}, text: []string{"RetryShare"}},
+		{rule: "middleware that is nil", opts: worker.Options{Middleware: []worker.Middleware{nil}}, want: []error{pawl.ErrInvalid}, text: []string{"Middleware"}},
+		{
+			rule: "middleware that returns no handler",
+			opts: worker.Options{Middleware: []worker.Middleware{
+				func(next worker.HandlerFunc) worker.HandlerFunc {
+					return func(ctx context.Context, l *pawl.Lease) error { return next(ctx, l) }
+				},
+				func(worker.HandlerFunc) worker.HandlerFunc { return nil },
+			}},
+			handle: func(w *worker.Worker) { worker.Handle(w, task, nothing) },
+			want:   []error{pawl.ErrInvalid}, text: []string{`"task"`, "Middleware"},
+		},
 		{
 			rule:   "several at once",
 			opts:   worker.Options{Concurrency: -1, Queues: []string{strings.Repeat("x", 256)}},

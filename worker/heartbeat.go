@@ -30,7 +30,7 @@ func (s *session) beat(ctx context.Context) {
 }
 
 func (s *session) extend(ctx context.Context) {
-	held := s.all()
+	held := slices.DeleteFunc(s.all(), func(a *attempt) bool { return a.Settled() })
 	if len(held) == 0 {
 		return
 	}
@@ -52,7 +52,8 @@ func (s *session) extend(ctx context.Context) {
 }
 
 // lost stops an attempt whose lease is gone. The job is somebody else's now, so
-// nothing is settled; one that settled while the call was under way is in order.
+// nothing is settled; one that settled while the call was under way is in order,
+// whether its worker did that or its handler.
 func (s *session) lost(a *attempt) {
 	s.mu.Lock()
 	_, held := s.held[a]
@@ -67,7 +68,7 @@ func (s *session) lost(a *attempt) {
 		if a.claim() {
 			s.forget(a)
 		}
-	case held && cancel != nil && !a.claimed.Load():
+	case held && cancel != nil && !a.claimed.Load() && !a.Settled():
 		s.w.opts.Logger.Warn("lease was lost while the handler runs; its context ends",
 			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 		cancel(pawl.ErrLeaseLost)

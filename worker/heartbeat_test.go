@@ -39,7 +39,7 @@ func TestHeartbeatHoldsLeases(t *testing.T) {
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		require.EqualValues(t, 2, handled.Load())
-		require.Equal(t, bolt.Counts{Leased: 1, Ready: 5}, counts(t, q), "what was fetched ahead goes back")
+		require.Equal(t, pawl.Counts{Leased: 1, Ready: 5}, counts(t, q), "what was fetched ahead goes back")
 
 		<-time.After(6 * time.Minute)
 		synctest.Wait()
@@ -138,7 +138,7 @@ func TestLeaseLostWhileJobWaits(t *testing.T) {
 		stop := start(t, w)
 		<-time.After(22 * time.Second)
 		synctest.Wait()
-		require.Equal(t, bolt.Counts{Leased: 3}, counts(t, q))
+		require.Equal(t, pawl.Counts{Leased: 3}, counts(t, q))
 
 		require.NoError(t, q.Snooze(t.Context(), book.lease(lost), time.Hour)) // somebody else had it
 		<-time.After(5 * time.Minute)

@@ -3,12 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"github.com/gopawl/pawl"
 )
 
 // maxUnsettled is how many jobs may be finished and not settled before no further
@@ -38,8 +35,7 @@ type session struct {
 	length    time.Duration         // of the leases, once there was one
 	held      map[*attempt]struct{} // all that are not settled
 	waiting   []*attempt            // fetched ahead, in the order in which they start
-	running   map[pawl.ID]struct{}  // jobs whose handler has not returned, stuck ones included
-	stuck     int                   // of those, the ones whose job was settled without them
+	taken     int                   // slots: handlers that have not returned, stuck ones included
 	unsettled int                   // handlers that have returned and whose job is not settled
 	pace      pace
 	patience  *time.Timer        // until waiting goes back; runs while it is not empty
@@ -54,7 +50,6 @@ func newSession(ctx context.Context, w *Worker) *session {
 		changed: make(chan struct{}, 1),
 		leased:  make(chan struct{}),
 		held:    make(map[*attempt]struct{}),
-		running: make(map[pawl.ID]struct{}),
 	}
 	ctx = context.WithoutCancel(ctx) // keeps its values
 	s.patience = time.AfterFunc(time.Hour, s.giveBack)
@@ -108,9 +103,11 @@ func (s *session) stop(settled <-chan struct{}) {
 		return
 	}
 	for _, a := range s.all() {
-		if _, ok := s.disown(a); ok {
-			s.w.opts.Logger.Warn("handler did not return in time; its job is released",
-				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
+		if _, ok := s.w.running.giveUp(a); ok {
+			if !a.Settled() {
+				s.w.opts.Logger.Warn("handler did not return in time; its job is released",
+					"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
+			}
 			go s.conclude(a, decision{verb: release})
 		}
 	}
@@ -142,104 +139,33 @@ func (s *session) all() []*attempt {
 	return all
 }
 
-// fetchOne brings one job, if there is one.
-func (s *session) fetchOne(ctx context.Context) error {
-	leases, err := s.w.queue.Fetch(ctx, pawl.Request{Queues: s.w.opts.Queues, Max: 1, Wait: pawl.WaitNot})
+// decide is the decision about a result, and the log line about a failure. Ended is
+// the cause with which the handler's context ended, if it did.
+func (s *session) decide(a *attempt, err, ended error) decision {
 	if err != nil {
-		return err
+		err = because(err, ended)
 	}
-	s.deliver(leases)
-	return nil
-}
-
-// fetchUntil brings jobs as there is demand. It returns nil when the queues are as
-// empty as until asks, ctx's error, or that of a queue that is beyond use.
-func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
-	patience := pawl.DefaultStrategy()
-	for failed := 0; ; {
-		r, fetching, err := s.demand(ctx)
-		if err != nil {
-			return err
-		}
-		r.Wait = until
-		leases, err := s.w.queue.Fetch(fetching, r)
-		s.fetchEnded()
-		switch {
-		case err == nil:
-			failed = 0
-			s.deliver(leases)
-		case errors.Is(err, pawl.ErrEmpty):
-			return nil
-		case over(err):
-			return fmt.Errorf("fetch jobs: %w", err)
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, pawl.ErrNotAccepted): // the demand changed
-		default:
-			failed++
-			pause := patience.Before(failed+1, rand.Float64())
-			s.w.opts.Logger.Error("cannot fetch jobs; trying again", "in", pause, "error", err)
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-			}
-		}
-	}
-}
-
-// demand waits until jobs are wanted and says how many.
-func (s *session) demand(ctx context.Context) (pawl.Request, context.Context, error) {
-	for ctx.Err() == nil {
-		s.mu.Lock()
-		idle := s.idle()
-		ahead := s.pace.ahead(s.w.opts.Concurrency)
-		want := min(idle+ahead-len(s.waiting), maxUnsettled-s.unsettled)
-		if want > 0 && (idle > 0 || len(s.waiting) <= ahead/2) {
-			fetching, end := context.WithCancel(ctx)
-			s.asked, s.endFetch = idle, end
-			s.mu.Unlock()
-			return pawl.Request{Queues: s.w.opts.Queues, Max: want, Ahead: max(0, want-idle)}, fetching, nil
-		}
-		s.mu.Unlock()
-		select {
-		case <-s.changed:
-		case <-ctx.Done():
-		}
-	}
-	return pawl.Request{}, nil, ctx.Err()
-}
-
-func (s *session) fetchEnded() {
-	s.mu.Lock()
-	s.endFetch()
-	s.endFetch = nil
-	s.mu.Unlock()
-}
-
-func (s *session) demandChanged() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// decide is the decision about a result, and the log line about a failure.
-func (s *session) decide(a *attempt, err error, interrupted bool) decision {
+	cancelled := a.Cancelled.Fired() // the queue makes a dead letter of it then
+	interrupted := errors.Is(ended, ErrStopping) && !cancelled
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
-	if d.verb == nack {
+	d.timedOut = errors.Is(ended, ErrTimeout) && (d.verb == nack || d.verb == abandon)
+	if d.verb == nack && !cancelled {
 		s.w.opts.Logger.Warn("attempt failed", "id", a.ID, "kind", a.Kind,
 			"attempt", a.Attempt(), "of", a.MaxRetries+1, "retry_in", d.delay, "error", d.cause)
 	}
 	return d
 }
 
-// conclude settles a claimed attempt and forgets it.
+// conclude settles a claimed attempt, unless its handler did, and forgets it.
 func (s *session) conclude(a *attempt, d decision) {
 	s.settle(a, d)
 	s.forget(a)
 }
 
 func (s *session) settle(a *attempt, d decision) {
+	if a.Settled() {
+		return
+	}
 	took := s.w.settle(s.settling, a, d)
 	s.mu.Lock()
 	s.pace.settled(took)

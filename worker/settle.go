@@ -13,14 +13,16 @@ import (
 // cannot write just now, as on a full disk: the work is done, and forgetting it
 // would mean to do it again. It gives up when the queue is gone, when the lease
 // is lost, or when ctx ends. It returns how long the last call took.
+//
+// A job that its handler acked in a transaction is settled already.
 func (w *Worker) settle(ctx context.Context, a *attempt, d decision) (took time.Duration) {
 	patience := pawl.DefaultStrategy()
 	for try := 1; ; try++ {
 		began := time.Now()
-		err := w.tell(ctx, a.Lease, d)
+		err := w.tell(ctx, a.told(d.timedOut), d)
 		took = time.Since(began)
 		switch {
-		case err == nil:
+		case err == nil || a.Settled():
 			return took
 		case errors.Is(err, pawl.ErrLeaseLost):
 			w.opts.Logger.Warn("lease was lost before the job settled; it may run again",

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,10 +9,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// deliver takes leases in: it parks what nobody handles, and starts as many of the
-// others as there are slots, those that crashed before first, since they were
-// leased for a free slot.
+// deliver takes leases in: it abandons what was not signed as it must be, parks what
+// nobody handles, and starts as many of the others as there are slots, those that
+// crashed before first, since they were leased for a free slot.
 func (s *session) deliver(leases []*pawl.Lease) {
+	forged := s.w.verify(leases)
 	var start []*attempt
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,9 +26,15 @@ func (s *session) deliver(leases []*pawl.Lease) {
 		a := &attempt{Lease: l, handler: h}
 		s.held[a] = struct{}{}
 		s.open.Add(1)
-		if known {
+		switch err := forged[l]; {
+		case err == nil && known:
 			start = append(start, a)
-		} else if a.claim() {
+		case !a.claim():
+		case err != nil:
+			s.w.opts.Logger.Error("signature of a job does not verify; it does not run",
+				"id", a.ID, "kind", a.Kind, "queue", a.Queue, "key", a.KeyID, "error", err)
+			go s.conclude(a, decision{verb: abandon, reason: pawl.ReasonSignature, cause: err})
+		default:
 			s.w.opts.Logger.Warn("no handler for the kind of a job; it is parked until a worker has one",
 				"id", a.ID, "kind", a.Kind, "queue", a.Queue)
 			go s.conclude(a, decision{verb: park})
@@ -39,18 +45,33 @@ func (s *session) deliver(leases []*pawl.Lease) {
 	s.startWaiting()
 }
 
+// verify returns what is wrong with the signatures of jobs, where they are required.
+func (w *Worker) verify(leases []*pawl.Lease) map[*pawl.Lease]error {
+	if w.opts.Verify == nil {
+		return nil
+	}
+	forged := make(map[*pawl.Lease]error)
+	for _, l := range leases {
+		if err := w.opts.Verify.Verify(l.Envelope); err != nil {
+			forged[l] = err
+		}
+	}
+	return forged
+}
+
 // startWaiting gives free slots to attempts that wait. The caller holds mu.
 func (s *session) startWaiting() {
-	for len(s.waiting) > 0 && len(s.running) < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
+	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
 		a := s.waiting[0]
 		s.waiting = slices.Delete(s.waiting, 0, 1)
-		if _, again := s.running[a.ID]; again {
+		if d, no := s.w.refusal(a); no {
 			if a.claim() {
-				go s.conclude(a, decision{verb: snooze, delay: putOff})
+				go s.conclude(a, d)
 			}
 			continue
 		}
-		s.running[a.ID] = struct{}{}
+		s.taken++
+		a.Started = time.Now()
 		var ctx context.Context
 		ctx, a.cancel = context.WithCancelCause(s.handling)
 		go s.run(ctx, a)
@@ -62,18 +83,30 @@ func (s *session) startWaiting() {
 	}
 }
 
+// refusal says what happens to a job that has a slot and must not start. Otherwise it
+// is among the running from then on.
+func (w *Worker) refusal(a *attempt) (d decision, no bool) {
+	switch {
+	case a.ended():
+		return decision{verb: release}, true
+	case !w.running.add(a.ID):
+		return decision{verb: snooze, delay: putOff}, true
+	}
+	return decision{}, false
+}
+
 // run is the goroutine of one attempt: it runs the handler in a slot, and goes on
 // with what it returned. That part is deferred so that runtime.Goexit in a handler
 // does not skip it.
 func (s *session) run(ctx context.Context, a *attempt) {
-	began := time.Now()
-	defer func() { s.returned(a, context.Cause(ctx), time.Since(began)) }()
-	if limit := a.timeout(&s.w.opts); limit > 0 {
+	defer func() { s.returned(a, context.Cause(ctx), a.Took()) }()
+	a.Cancelled.OnFire(func() { a.cancel(ErrCancelled) })
+	if limit, cause := a.limit(&s.w.opts); cause != nil {
 		var end context.CancelFunc
-		ctx, end = context.WithTimeoutCause(ctx, limit, ErrTimeout)
+		ctx, end = context.WithTimeoutCause(ctx, limit, cause)
 		defer end()
 		hung := max(limit, limit+s.w.opts.HungGrace) // the sum may overflow
-		watchdog := time.AfterFunc(hung, func() { s.giveUp(a, limit) })
+		watchdog := time.AfterFunc(hung, func() { s.giveUp(a, limit, cause) })
 		defer watchdog.Stop()
 	}
 	a.run(ctx)
@@ -89,11 +122,13 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	if !mine {
 		return
 	}
-	err := a.err
-	if err != nil && errors.Is(cause, ErrTimeout) {
-		err = fmt.Errorf("%w: %w", ErrTimeout, err)
+	switch {
+	case !a.Settled():
+		s.settle(a, s.decide(a, a.err, cause))
+	case a.err != nil:
+		s.w.opts.Logger.Error("handler failed after it had acked its job in a transaction; the job is done",
+			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "error", a.err)
 	}
-	s.settle(a, s.decide(a, err, errors.Is(cause, ErrStopping)))
 	s.mu.Lock()
 	s.unsettled--
 	s.startWaiting()
@@ -105,13 +140,12 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 // slotFree hands the slot of a handler that returned to the next attempt. Mine is
 // false when the job was settled without waiting for the handler.
 func (s *session) slotFree(a *attempt, mine bool, took time.Duration) {
+	s.w.running.remove(a.ID, !mine)
 	s.mu.Lock()
-	delete(s.running, a.ID)
+	s.taken--
 	if mine {
 		s.unsettled++
 		s.pace.ran(took)
-	} else {
-		s.stuck--
 	}
 	s.startWaiting()
 	if s.endFetch != nil && s.asked == 0 && s.idle() > 0 {
@@ -123,31 +157,24 @@ func (s *session) slotFree(a *attempt, mine bool, took time.Duration) {
 
 // idle is how many slots nothing is there for. The caller holds mu.
 func (s *session) idle() int {
-	return max(0, s.w.opts.Concurrency-len(s.running)-len(s.waiting))
+	return max(0, s.w.opts.Concurrency-s.taken-len(s.waiting))
 }
 
-// disown claims an attempt in place of its handler, which is stuck from then on,
-// and returns how many are. It answers false when the handler returned first.
-func (s *session) disown(a *attempt) (stuck int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !a.claim() {
-		return 0, false
-	}
-	s.stuck++
-	return s.stuck, true
-}
-
-// giveUp fails the attempt of a handler that ignores its timeout. The slot stays
-// taken.
-func (s *session) giveUp(a *attempt, limit time.Duration) {
-	stuck, ok := s.disown(a)
+// giveUp fails the attempt of a handler that ignores the end of its context, which came
+// after limit for this cause. The slot stays taken. Where the handler has acked the
+// job already there is nothing to fail.
+func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
+	stuck, ok := s.w.running.giveUp(a)
 	if !ok {
 		return
 	}
-	s.w.opts.Logger.Error("handler ignores the end of its context; its attempt counts as failed and its slot stays taken until it returns",
-		"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "timeout", limit, "stuck", stuck)
-	s.conclude(a, s.decide(a, fmt.Errorf("%w of %v and did not return", ErrTimeout, limit), false))
+	s.w.opts.Logger.Error("handler ignores the end of its context; its slot stays taken until it returns",
+		"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "cause", cause, "after", limit, "stuck", stuck)
+	if a.Settled() {
+		s.forget(a)
+		return
+	}
+	s.conclude(a, s.decide(a, fmt.Errorf("the handler did not return, although its context ended after %v", limit), cause))
 }
 
 // releaseWaiting gives back what was fetched ahead and did not start.
@@ -167,7 +194,7 @@ func (s *session) releaseWaiting() {
 // with what came meanwhile: no slot came free for longer than the pace foresaw.
 func (s *session) giveBack() {
 	s.mu.Lock()
-	slow := len(s.waiting) > 0 && len(s.running) == s.w.opts.Concurrency
+	slow := len(s.waiting) > 0 && s.taken == s.w.opts.Concurrency
 	if slow {
 		s.pace.overran()
 	}

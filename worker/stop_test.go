@@ -35,7 +35,7 @@ func TestStopWaitsForHandler(t *testing.T) {
 		require.Equal(t, 9*time.Second, time.Since(began), "Run returns as soon as nothing runs")
 		require.NoError(t, interrupted)
 		requireDone(t, q, id)
-		require.Equal(t, bolt.Counts{Ready: 1}, counts(t, q))
+		require.Equal(t, pawl.Counts{Ready: 1}, counts(t, q))
 	})
 }
 
@@ -45,7 +45,7 @@ func TestStopInterruptsHandler(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
 		returns func(ctx context.Context) error
-		check   func(t *testing.T, q *bolt.Queue, id pawl.ID)
+		check   func(t *testing.T, q finder, id pawl.ID)
 	}{
 		{"the context's error releases", context.Context.Err, requireReleased},
 		{"its cause releases", context.Cause, requireReleased},
@@ -53,9 +53,9 @@ func TestStopInterruptsHandler(t *testing.T) {
 		{"a panic releases", func(context.Context) error { panic("interrupted") }, requireReleased},
 		{"nil acks", func(context.Context) error { return nil }, requireDone},
 		{"permanent is permanent", func(context.Context) error { return pawl.Permanent(errBroken) },
-			func(t *testing.T, q *bolt.Queue, id pawl.ID) { requireDead(t, q, id, pawl.ReasonPermanent, 1) }},
+			func(t *testing.T, q finder, id pawl.ID) { requireDead(t, q, id, pawl.ReasonPermanent, 1) }},
 		{"snooze snoozes", func(context.Context) error { return pawl.Snooze(time.Hour) },
-			func(t *testing.T, q *bolt.Queue, id pawl.ID) { require.Equal(t, pawl.Delayed, stored(t, q, id).State) }},
+			func(t *testing.T, q finder, id pawl.ID) { require.Equal(t, pawl.Delayed, stored(t, q, id).State) }},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
@@ -118,7 +118,7 @@ func TestHandlerReturnsAtStepOfStop(t *testing.T) {
 				synctest.Wait()
 				require.NoError(t, stop())
 				givenUp := strings.Count(log.String(), "its job is released")
-				require.Equal(t, bolt.Counts{Ready: givenUp}, counts(t, q))
+				require.Equal(t, pawl.Counts{Ready: givenUp}, counts(t, q))
 				require.NotContains(t, log.String(), "settle")
 			})
 		})
@@ -143,17 +143,17 @@ func TestStopReleasesWaitingJobs(t *testing.T) {
 		stop := start(t, w)
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		require.Equal(t, bolt.Counts{Leased: 4}, counts(t, q))
+		require.Equal(t, pawl.Counts{Leased: 4}, counts(t, q))
 
 		go stop()
 		synctest.Wait()
-		require.Equal(t, bolt.Counts{Leased: 1, Ready: 3}, counts(t, q))
+		require.Equal(t, pawl.Counts{Leased: 1, Ready: 3}, counts(t, q))
 		require.NoError(t, stop())
 		require.Equal(t, []string{"short", "long"}, order)
 		for _, id := range waiting {
 			requireReleased(t, q, id)
 		}
-		require.Equal(t, bolt.Counts{Ready: 3}, counts(t, q))
+		require.Equal(t, pawl.Counts{Ready: 3}, counts(t, q))
 	})
 }
 

@@ -192,7 +192,7 @@ func TestStress(t *testing.T) {
 		dead++
 		require.Zero(t, traces[i].acks.Load(), "acks of job %d", i)
 	}
-	require.Equal(t, bolt.Counts{Dead: dead}, counts(t, q))
+	require.Equal(t, pawl.Counts{Dead: dead}, counts(t, q))
 	for e, err := range q.Jobs(t.Context(), pawl.Filter{State: pawl.Dead}) {
 		require.NoError(t, err)
 		job, err := kind.Job(e)

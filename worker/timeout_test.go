@@ -26,7 +26,7 @@ func TestTimeout(t *testing.T) {
 		worker  time.Duration
 		returns func(ctx context.Context) error
 		after   time.Duration
-		check   func(t *testing.T, q *bolt.Queue, id pawl.ID)
+		check   func(t *testing.T, q finder, id pawl.ID)
 	}{
 		{
 			"an error at the job's timeout is a failed attempt",
@@ -51,7 +51,7 @@ func TestTimeout(t *testing.T) {
 		{
 			"permanent after the timeout is permanent",
 			nil, time.Minute, func(context.Context) error { return pawl.Permanent(errBroken) }, time.Minute,
-			func(t *testing.T, q *bolt.Queue, id pawl.ID) { requireDead(t, q, id, pawl.ReasonPermanent, 1) },
+			func(t *testing.T, q finder, id pawl.ID) { requireDead(t, q, id, pawl.ReasonPermanent, 1) },
 		},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-func requireTimedOut(t *testing.T, q *bolt.Queue, id pawl.ID) {
+func requireTimedOut(t *testing.T, q finder, id pawl.ID) {
 	t.Helper()
 	requireDead(t, q, id, pawl.ReasonExhausted, 1)
 	require.Contains(t, stored(t, q, id).History[0].Error, worker.ErrTimeout.Error())
@@ -174,7 +174,7 @@ func TestHungHandlerReturnsAtLast(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
 		givenUp := strings.Count(log.String(), "handler ignores the end of its context")
-		require.Equal(t, bolt.Counts{Dead: givenUp}, counts(t, q))
+		require.Equal(t, pawl.Counts{Dead: givenUp}, counts(t, q))
 		require.NotContains(t, log.String(), "settle")
 	})
 }

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
 )
@@ -18,109 +14,36 @@ import (
 // ErrHandlerExists says that two handlers were registered for one kind.
 var ErrHandlerExists = errors.New("kind has a handler already")
 
-// Options are the settings of a worker. A nil *Options, and every zero field, means
-// the default.
-type Options struct {
-	// Queues names the queues to work on; they take turns. The default is
-	// pawl.DefaultQueue. Workers on one queue of a file should handle the same
-	// kinds: a worker parks what it has no handler for.
-	Queues []string
-
-	// Concurrency is how many handlers run at once. The default is GOMAXPROCS.
-	Concurrency int
-
-	// Timeout bounds a run whose job has no timeout. The default is none.
-	Timeout time.Duration
-
-	// Policy is for jobs that have none and whose kind has none. The default is
-	// pawl.DefaultStrategy.
-	Policy pawl.Policy
-
-	// Drain is how long a stop lets running handlers work on before their contexts
-	// end. The default is 10 s.
-	Drain time.Duration
-
-	// StopGrace is how long a stop then waits for them before it releases their jobs
-	// and returns. The default is 5 s.
-	StopGrace time.Duration
-
-	// HungGrace is how long a handler may go on after its timeout before its attempt
-	// is counted as failed. Its slot stays taken until it returns, and its job does
-	// not run again in this call of Run before that. The default is 30 s.
-	HungGrace time.Duration
-
-	// Logger gets a line for each failed attempt, and for what went wrong in the
-	// worker. The default is hclog.Default().
-	Logger hclog.Logger
-}
-
 // Worker runs jobs. Register handlers with [Handle], then call [Worker.Run],
 // [Worker.Drain] or [Worker.ProcessOnce].
 type Worker struct {
 	queue    pawl.Queue
 	opts     Options
+	request  pawl.Request // what every fetch asks for alike
 	handlers map[string]handler
 	errs     []error // what was wrong with the registration
 	started  atomic.Bool
+	running  running
 }
 
 // handler runs jobs of one kind, whatever their type.
 type handler struct {
 	policy pawl.Policy // the kind's, or nil
-	run    func(ctx context.Context, e *pawl.Envelope) error
+	run    HandlerFunc // within the middleware
 }
 
-// New makes a worker over q.
+// New makes a worker over q. What is wrong with its settings is reported when it
+// starts.
 func New(q pawl.Queue, opts *Options) *Worker {
 	w := &Worker{queue: q, handlers: make(map[string]handler)}
-	if opts != nil {
-		w.opts = *opts
-	}
-	o := &w.opts
-	for _, limit := range [...]struct {
-		name string
-		d    time.Duration
-	}{{"Timeout", o.Timeout}, {"Drain", o.Drain}, {"StopGrace", o.StopGrace}, {"HungGrace", o.HungGrace}} {
-		if limit.d < 0 {
-			w.refuse(&pawl.InvalidError{Field: limit.name, Reason: fmt.Sprintf("%v is negative", limit.d)})
-		}
-	}
 	if q == nil {
 		w.refuse(&pawl.InvalidError{Field: "queue", Reason: "it is nil"})
 	}
-	if o.Concurrency < 0 {
-		w.refuse(&pawl.InvalidError{Field: "Concurrency", Reason: fmt.Sprintf("%d is negative", o.Concurrency)})
+	if opts != nil {
+		w.opts = *opts
 	}
-	var err error
-	if o.Policy, err = pawl.CheckPolicy(o.Policy); err != nil {
-		w.refuse(err)
-	}
-	if len(o.Queues) == 0 {
-		o.Queues = []string{pawl.DefaultQueue}
-	}
-	for _, name := range o.Queues {
-		if err := pawl.ValidQueue(name); err != nil {
-			w.refuse(err)
-		}
-	}
-	setDefault(&o.Concurrency, runtime.GOMAXPROCS(0))
-	setDefault(&o.Drain, 10*time.Second)
-	setDefault(&o.StopGrace, 5*time.Second)
-	setDefault(&o.HungGrace, 30*time.Second)
-	if o.Policy == nil {
-		o.Policy = pawl.DefaultStrategy()
-	}
-	if o.Logger == nil {
-		o.Logger = hclog.Default()
-	}
+	w.request = w.opts.complete(w.refuse)
 	return w
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (w *Worker) refuse(err error) { w.errs = append(w.errs, err) }
@@ -146,13 +69,20 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 		w.refuse(fmt.Errorf("handler of kind %q: %w; register one per worker", k.Name(), ErrHandlerExists))
 		return
 	}
-	w.handlers[k.Name()] = handler{policy, func(ctx context.Context, e *pawl.Envelope) error {
-		job, err := k.Job(e)
+	run := wrap(w.opts.Middleware, func(ctx context.Context, l *pawl.Lease) error {
+		job, err := k.Job(l.Envelope)
 		if err != nil {
 			return pawl.Permanent(err) // the same bytes will not decode next time either
 		}
+		job.Lease = l
 		return fn(ctx, job)
-	}}
+	})
+	if run == nil {
+		w.refuse(fmt.Errorf("handler of kind %q: %w", k.Name(),
+			&pawl.InvalidError{Field: "Middleware", Reason: "it returned no handler"}))
+		return
+	}
+	w.handlers[k.Name()] = handler{policy, run}
 }
 
 // kinds are those that the worker handles, sorted.
@@ -160,8 +90,9 @@ func (w *Worker) kinds() []string { return slices.Sorted(maps.Keys(w.handlers)) 
 
 // Run works until ctx ends, then stops: it fetches no more, lets running handlers
 // finish for Options.Drain, ends their contexts, waits for Options.StopGrace, and
-// releases the jobs that did not settle, for which it waits that long again. It then returns nil, and nothing of the
-// worker runs any more but handlers that did not return.
+// releases the jobs that did not settle, for which it waits that long again. It then
+// returns nil, and nothing of the worker runs any more but handlers that did not
+// return; see [Worker.Stuck].
 //
 // It returns an error at once when handlers or options are wrong, and after a stop
 // of the same kind when the queue was closed ([pawl.ErrClosed]) or is beyond use
@@ -220,3 +151,8 @@ func (w *Worker) ProcessOnce(ctx context.Context) error {
 	}
 	return s.work(ctx, func() error { return s.fetchOne(ctx) })
 }
+
+// Stuck is how many handlers have not returned although their jobs were settled
+// without them: they ignore the end of their contexts. While its Run goes on each
+// takes a slot; those that an earlier Run left behind are counted too.
+func (w *Worker) Stuck() int { return w.running.stuckNow() }

@@ -195,10 +195,10 @@ func checkFile(t *testing.T, path string) {
 	defer r.Close()
 	stats, err := r.Stats(context.Background())
 	require.NoError(t, err)
-	counted, listed := map[string]bolt.Counts{}, map[string]bolt.Counts{}
+	counted, listed := map[string]pawl.Counts{}, map[string]pawl.Counts{}
 	for _, q := range stats.Queues {
 		counted[q.Name] = q.Counts
-		listed[q.Name] = bolt.Counts{}
+		listed[q.Name] = pawl.Counts{}
 	}
 	for e, err := range r.Jobs(context.Background(), pawl.Filter{}) {
 		if errors.Is(err, pawl.ErrCorrupt) && e != nil {
@@ -206,18 +206,7 @@ func checkFile(t *testing.T, path string) {
 		}
 		require.NoError(t, err)
 		c := listed[e.Queue]
-		switch e.State {
-		case pawl.Ready:
-			c.Ready++
-		case pawl.Delayed:
-			c.Delayed++
-		case pawl.Parked:
-			c.Parked++
-		case pawl.Leased:
-			c.Leased++
-		case pawl.Dead:
-			c.Dead++
-		}
+		*c.Of(e.State)++
 		listed[e.Queue] = c
 	}
 	require.Equal(t, listed, counted)

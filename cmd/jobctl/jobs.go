@@ -54,7 +54,7 @@ JSON: a list of objects with
 			filter.register(fs)
 			limit := limitFlag(fs)
 			var state string
-			fs.Func("s", "", oneOf(&state, "ready", "delayed", "parked", "leased", "dead"))
+			fs.Func("s", "", oneOf(&state, "ready", "delayed", "parked", "leased", "dead", "completed"))
 			return func(a *app, _ []string) error {
 				return listJobs(a, pawl.Filter{State: pawl.State(state), Queue: filter.queue, Kind: filter.kind}, *limit)
 			}

@@ -104,14 +104,31 @@ func (a *app) showFacts(e *pawl.Envelope, now time.Time) {
 	}
 	a.fact("timeout", "%s", timeout)
 	a.fact("policy", "%s", escape(policy))
+	if !e.Deadline.IsZero() {
+		a.fact("deadline", "%s", moment(now, e.Deadline))
+	}
+	if e.UniqueKey != "" {
+		a.fact("unique", "%s", escape(e.UniqueKey))
+	}
+	if e.IdempotencyKey != "" {
+		a.fact("idempotency", "%s", escape(e.IdempotencyKey))
+	}
+	if e.KeyID != "" {
+		a.fact("signed by", "key %s", escape(e.KeyID))
+	}
+	if !e.Completed.IsZero() {
+		a.fact("completed", "%s", moment(now, e.Completed))
+	}
 }
 
 // stateOf is the state with what it means for a job in a file at rest.
 func stateOf(e *pawl.Envelope) string {
-	switch e.State {
-	case pawl.Leased:
+	switch {
+	case e.State == pawl.Leased && e.Cancelled:
+		return "leased and cancelled; its process is gone, the next open makes it a dead letter"
+	case e.State == pawl.Leased:
 		return "leased; its process is gone, the next open makes it ready"
-	case pawl.Parked:
+	case e.State == pawl.Parked:
 		return "parked; it waits for a worker that handles its kind"
 	}
 	return string(e.State)

@@ -12,13 +12,15 @@ import (
 func statsCommand() command {
 	return command{words: "stats", short: "how many jobs each queue has in each state", file: true,
 		text: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
-waits longest is ready. Leased jobs in a file that no process has open were
+waits longest is ready. Completed are records of jobs that succeeded and asked to
+be retained. A paused queue gives no job to anybody until it is resumed. Leased jobs in a file that no process has open were
 being run when their process ended; the next open makes them ready again.
 
 JSON: one object with
-  path, format, size_bytes
-  queues: a list of name, ready, delayed, parked, leased, dead,
-          oldest_ready_at (a time), oldest_ready_age (a duration)
+  path, format, size_bytes, free_bytes (null where the file has no list of
+  its free pages)
+  queues: a list of name, paused, ready, delayed, parked, leased, dead,
+          completed, oldest_ready_at (a time), oldest_ready_age (a duration)
 `,
 		setup: func(*flag.FlagSet) action { return stats },
 	}
@@ -38,17 +40,25 @@ func stats(a *app, _ []string) error {
 	if a.flags.output != "table" {
 		return a.print(viewOfStats(s, now))
 	}
-	fmt.Fprintf(a.stdout, "%s  format %d  %s\n", escape(s.Path), s.Format, byteSize(s.Size))
+	free := ""
+	if s.Free >= 0 {
+		free = fmt.Sprintf(", %s of it free", byteSize(s.Free))
+	}
+	fmt.Fprintf(a.stdout, "%s  format %d  %s%s\n", escape(s.Path), s.Format, byteSize(s.Size), free)
 	t := table{out: a.stdout, columns: []column{
-		{title: "QUEUE"}, {"READY", true}, {"DELAYED", true}, {"PARKED", true}, {"LEASED", true}, {"DEAD", true}, {"OLDEST", true},
+		{title: "QUEUE"}, {"READY", true}, {"DELAYED", true}, {"PARKED", true}, {"LEASED", true}, {"DEAD", true}, {"COMPLETED", true}, {"OLDEST", true}, {title: ""},
 	}}
 	for _, q := range s.Queues {
 		oldest := "-"
 		if !q.Oldest.IsZero() {
 			oldest = span(max(now.Sub(q.Oldest), 0))
 		}
+		paused := ""
+		if q.Paused {
+			paused = "paused"
+		}
 		t.add(cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed), strconv.Itoa(q.Parked),
-			strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), oldest)
+			strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, paused)
 	}
 	t.flush()
 	if len(s.Queues) == 0 {

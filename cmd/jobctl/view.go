@@ -16,16 +16,19 @@ type statsView struct {
 	Path      string      `json:"path"`
 	Format    int         `json:"format"`
 	SizeBytes int64       `json:"size_bytes"`
+	FreeBytes *int64      `json:"free_bytes"`
 	Queues    []queueView `json:"queues"`
 }
 
 type queueView struct {
 	Name           string  `json:"name"`
+	Paused         bool    `json:"paused"`
 	Ready          int     `json:"ready"`
 	Delayed        int     `json:"delayed"`
 	Parked         int     `json:"parked"`
 	Leased         int     `json:"leased"`
 	Dead           int     `json:"dead"`
+	Completed      int     `json:"completed"`
 	OldestReadyAt  *string `json:"oldest_ready_at"`
 	OldestReadyAge *string `json:"oldest_ready_age"`
 }
@@ -49,7 +52,12 @@ type jobView struct {
 	LeasedAt   *string           `json:"leased_at"`
 	DiedAt     *string           `json:"died_at"`
 	Timeout    *string           `json:"timeout"`
+	Deadline   *string           `json:"deadline"`
 	Policy     *string           `json:"policy"`
+	UniqueKey  *string           `json:"unique_key"`
+	EffectKey  *string           `json:"idempotency_key"`
+	Cancelled  bool              `json:"cancelled"`
+	Completed  *string           `json:"completed_at"`
 	Headers    map[string]string `json:"headers"`
 	LastError  *string           `json:"last_error"`
 }
@@ -90,9 +98,12 @@ type resultView struct {
 
 func viewOfStats(s bolt.Stats, now time.Time) statsView {
 	v := statsView{Path: s.Path, Format: s.Format, SizeBytes: s.Size, Queues: []queueView{}}
+	if s.Free >= 0 {
+		v.FreeBytes = &s.Free
+	}
 	for _, q := range s.Queues {
 		row := queueView{
-			Name: q.Name, Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead,
+			Name: q.Name, Paused: q.Paused, Completed: q.Completed, Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead,
 			OldestReadyAt: stampOrNull(q.Oldest),
 		}
 		if !q.Oldest.IsZero() {
@@ -110,7 +121,13 @@ func viewOf(e *pawl.Envelope) jobView {
 		Priority: int(e.Priority), Sequence: e.Seq,
 		Attempts: e.Attempts, MaxRetries: e.MaxRetries, Failures: e.Failures, Crashes: e.Crashes,
 		CreatedAt: stamp(e.Created), NotBefore: stamp(e.NotBefore), LeasedAt: stampOrNull(e.LeasedSince),
-		Headers: e.Headers,
+		Headers: e.Headers, Deadline: stampOrNull(e.Deadline), Completed: stampOrNull(e.Completed), Cancelled: e.Cancelled,
+	}
+	if e.UniqueKey != "" {
+		v.UniqueKey = &e.UniqueKey
+	}
+	if e.IdempotencyKey != "" {
+		v.EffectKey = &e.IdempotencyKey
 	}
 	if v.Headers == nil {
 		v.Headers = map[string]string{}

@@ -1,0 +1,84 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// What follows is for those who implement [Queue]: what every queue does alike when
+// it takes jobs in.
+
+// CheckBatch refuses what a queue whose payloads have at most maxPayload bytes can
+// never accept, whatever it holds: [ErrInvalid], [ErrPayloadTooLarge],
+// [ErrBatchTooLarge], and [ErrConflict] for an envelope or an ID that is twice in
+// the batch. It returns the bytes of all payloads.
+func CheckBatch(jobs []*Envelope, maxPayload int) (bytes int, err error) {
+	for _, e := range jobs {
+		if err := e.Validate(); err != nil {
+			return 0, err
+		}
+		if len(e.Payload) > maxPayload {
+			return 0, fmt.Errorf("%w: %d bytes, this queue takes %d; enqueue a reference to the data, or raise Options.MaxPayload",
+				ErrPayloadTooLarge, len(e.Payload), maxPayload)
+		}
+		bytes += len(e.Payload)
+	}
+	if len(jobs) > MaxBatchJobs || len(jobs) > 1 && bytes > MaxBatchBytes {
+		return 0, fmt.Errorf("%w: %d jobs of %d bytes, at most %d jobs of %d bytes fit in one commit; split it",
+			ErrBatchTooLarge, len(jobs), bytes, MaxBatchJobs, MaxBatchBytes)
+	}
+	if len(jobs) == 1 {
+		return bytes, nil
+	}
+	pointers, ids := make(map[*Envelope]bool, len(jobs)), make(map[ID]bool)
+	for _, e := range jobs {
+		if pointers[e] || ids[e.ID] {
+			return 0, fmt.Errorf("job %s: %w: it is twice in one batch", e.ID, ErrConflict)
+		}
+		pointers[e] = true
+		ids[e.ID] = !e.ID.IsZero() // an ID that is to be given is no conflict
+	}
+	return bytes, nil
+}
+
+// Accept fills in what is the queue's to fill in when it takes a job in at a time:
+// what the job brings from another queue stays, what this queue counts begins anew.
+// It does not give a sequence. It reports whether the job is ready at once.
+func (e *Envelope) Accept(now time.Time) (ready bool) {
+	now = now.Round(0) // without its monotonic part
+	if e.ID.IsZero() {
+		e.ID = NewID(now)
+	}
+	if e.Queue == "" {
+		e.Queue = DefaultQueue
+	}
+	if e.Origin == "" {
+		e.Origin = e.Queue
+	}
+	if e.Created.IsZero() {
+		e.Created = now
+	}
+	switch e.NotBefore = e.NotBefore.Round(0); {
+	case e.Delay > 0:
+		e.NotBefore = now.Add(e.Delay)
+	case !e.NotBefore.After(now):
+		e.NotBefore, ready = now, true
+	}
+	e.Deadline = e.Deadline.Round(0)
+	e.Delay, e.Existing = 0, false
+	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil
+	e.Cancelled, e.BackoffSince, e.Completed = false, time.Time{}, time.Time{}
+	e.State, e.LeasedSince = "", time.Time{}
+	return ready
+}
+
+// NotAccepted is the error of an operation whose context ended before its
+// transaction began: it matches [ErrNotAccepted] and the context's error and cause.
+func NotAccepted(ctx context.Context) error {
+	err := fmt.Errorf("%w: %w", ErrNotAccepted, ctx.Err())
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}

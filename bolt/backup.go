@@ -1,0 +1,206 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Backup writes a copy of the whole file, the app's own data included, to a new file at
+// path, while the queue works on. The copy is the file at one moment, and a queue like
+// any other: what is leased at that moment is ready again when the copy is opened.
+//
+// The copy appears whole or not at all. A path that exists gives fs.ErrExist. While it
+// lasts, pages that become free are not used again, and a commit that must map a larger
+// file waits: write to a fast disk.
+//
+// A plain copy of a file that is in use is broken more often than not; this is how to
+// make one.
+func (r *reader) Backup(ctx context.Context, path string) error {
+	err := create(path, func(temp string) error {
+		f, err := os.OpenFile(temp, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		err = r.snapshot(ctx, func(tx *bbolt.Tx) error {
+			_, err := tx.WriteTo(&contextWriter{ctx, f})
+			return err
+		})
+		if err == nil {
+			err = f.Sync()
+		}
+		return errors.Join(err, f.Close())
+	})
+	if err != nil {
+		return fmt.Errorf("back up to %s: %w", path, err)
+	}
+	return nil
+}
+
+// compactBytes is how much of a compaction one transaction copies.
+const compactBytes = 4 << 20
+
+// Compact writes the whole content of the file, the app's own data included, to a new
+// file at path, without the free pages: the file of a queue grows and never shrinks. To
+// use it, close the queue and put the new file in the place of the old one.
+//
+// Otherwise it is like [Queue.Backup].
+func (r *reader) Compact(ctx context.Context, path string) error {
+	err := create(path, func(temp string) error {
+		if err := os.Truncate(temp, 0); err != nil {
+			return err
+		}
+		dst, err := bbolt.Open(temp, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: true})
+		if err != nil {
+			return err
+		}
+		err = r.snapshot(ctx, func(tx *bbolt.Tx) error {
+			c := compaction{ctx: ctx, dst: dst}
+			return c.run(tx)
+		})
+		if err == nil {
+			err = dst.Sync() // once, in place of after every part: nobody opens a part
+		}
+		return errors.Join(err, dst.Close())
+	})
+	if err != nil {
+		return fmt.Errorf("compact to %s: %w", path, err)
+	}
+	return nil
+}
+
+// snapshot runs fn in a read transaction that may last.
+func (r *reader) snapshot(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+		}
+	}()
+	tx, err := r.db.Begin(false)
+	if err != nil {
+		return pawl.ErrClosed
+	}
+	defer rollback(tx)
+	return fn(tx)
+}
+
+// create makes a new file that is durable, its name included.
+func create(path string, fill func(temp string) error) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fs.ErrExist // before the work, and again after it
+	}
+	if err := createWhole(path, fill); err != nil {
+		return advise(err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// contextWriter stops writing when its context ends.
+type contextWriter struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (w *contextWriter) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.to.Write(b)
+}
+
+// compaction copies buckets in transactions of a bounded size.
+type compaction struct {
+	ctx   context.Context
+	dst   *bbolt.DB
+	tx    *bbolt.Tx
+	bytes int
+}
+
+func (c *compaction) run(from *bbolt.Tx) (err error) {
+	if c.tx, err = c.dst.Begin(true); err != nil {
+		return err
+	}
+	defer func() { _ = c.tx.Rollback() }()
+	err = from.ForEach(func(name []byte, b *bbolt.Bucket) error { return c.bucket([][]byte{name}, b) })
+	if err != nil {
+		return err
+	}
+	return c.tx.Commit()
+}
+
+// bucket copies the bucket that the path leads to.
+func (c *compaction) bucket(path [][]byte, from *bbolt.Bucket) error {
+	to, err := c.at(path)
+	if err != nil {
+		return err
+	}
+	if err := to.SetSequence(from.Sequence()); err != nil {
+		return err
+	}
+	cursor := from.Cursor()
+	for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
+		if v == nil {
+			if err := c.bucket(append(path[:len(path):len(path)], k), from.Bucket(k)); err != nil {
+				return err
+			}
+			to = nil // the transaction may be another one
+		} else {
+			if to == nil || c.bytes > compactBytes {
+				if to, err = c.next(path); err != nil {
+					return err
+				}
+			}
+			if err := to.Put(k, v); err != nil {
+				return err
+			}
+			c.bytes += len(k) + len(v)
+		}
+	}
+	return nil
+}
+
+// next commits what is large enough, and returns the bucket that the path leads to.
+func (c *compaction) next(path [][]byte) (_ *bbolt.Bucket, err error) {
+	if c.bytes > compactBytes {
+		if err := c.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := c.tx.Commit(); err != nil {
+			return nil, err
+		}
+		c.bytes = 0
+		if c.tx, err = c.dst.Begin(true); err != nil {
+			return nil, err
+		}
+	}
+	return c.at(path)
+}
+
+// at finds or makes the bucket that the path leads to. Keys come in order, so pages are
+// filled to the brim.
+func (c *compaction) at(path [][]byte) (b *bbolt.Bucket, err error) {
+	b, err = c.tx.CreateBucketIfNotExists(path[0])
+	for _, name := range path[1:] {
+		if err != nil {
+			return nil, err
+		}
+		b, err = b.CreateBucketIfNotExists(name)
+	}
+	if err == nil {
+		b.FillPercent = 1
+	}
+	return b, err
+}

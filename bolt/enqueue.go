@@ -1,0 +1,176 @@
+package bolt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// enqueue stores new jobs.
+type enqueue struct {
+	jobs []*newJob
+}
+
+// newJob is a job encoded outside the transaction.
+type newJob struct {
+	*pawl.Envelope
+	own     pawl.ID // its ID, unless it replaces another
+	encoded pawl.ID // the ID that is in record and payload
+	record  []byte
+	payload []byte // sealed, where it lies apart from the record
+	fresh   bool   // the ID was made for it, so no other job can have it
+	ready   bool   // it was not to wait, whatever the clock says in the transaction
+
+	// What the check found out. A job with neither is stored as it is.
+	existing bool   // another has its unique key, and its ID was taken over
+	replaces *place // where the job lies that it replaces
+	dropped  bool   // a later job of the batch replaces it
+}
+
+// newEnqueue prepares jobs that pawl.CheckBatch has passed, as far as that needs no
+// transaction. It works on copies: what is not accepted is not changed. Seq is the
+// sequence before the first.
+func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, bytes int) {
+	op = &enqueue{jobs: make([]*newJob, len(jobs))}
+	for i, e := range jobs {
+		own := *e
+		j := &newJob{Envelope: &own, fresh: e.ID.IsZero()}
+		j.ready = j.Accept(now)
+		seq++
+		j.Seq, j.own = seq, j.ID
+		j.encode()
+		bytes += len(j.record) + len(j.payload)
+		op.jobs[i] = j
+	}
+	return op, bytes
+}
+
+// largePayload is the size in bytes from which a payload lies apart from its
+// record, where it is written once: the record of a job is rewritten when the job
+// moves, and its neighbours on the page with it.
+const largePayload = 1 << 10
+
+func (j *newJob) encode() {
+	apart := 0
+	if len(j.Payload) >= largePayload {
+		apart = len(j.Payload)
+		j.payload = seal(j.ID[:], append(make([]byte, 0, apart+4), j.Payload...))
+	}
+	j.record = pawl.AppendRecord(nil, j.Envelope, apart)
+	j.encoded = j.ID
+}
+
+func (op *enqueue) check(t *txn) error {
+	batch := make(map[string]*newJob) // who has a unique key
+	for _, j := range op.jobs {
+		j.ID, j.existing, j.replaces, j.dropped = j.own, false, nil, false
+		if j.UniqueKey != "" {
+			if err := op.checkUnique(t, j, batch); err != nil {
+				return err
+			}
+		}
+		if !j.existing && j.replaces == nil && j.ID == j.own && !j.fresh && t.jobs.Get(j.ID[:]) != nil {
+			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", j.ID, pawl.ErrConflict)
+		}
+	}
+	return nil
+}
+
+// checkUnique looks who has the unique key of j: an earlier job of the batch, or one in
+// the file.
+func (op *enqueue) checkUnique(t *txn, j *newJob, batch map[string]*newJob) error {
+	scope := j.Queue + "\x00" + j.Kind + "\x00" + j.UniqueKey // no name has a NUL
+	earlier := batch[scope]
+	id, at := pawl.ID{}, place{}
+	if earlier != nil {
+		id, at.state = earlier.ID, pawl.Delayed
+		if earlier.ready {
+			at.state = pawl.Ready
+		}
+	}
+	if earlier == nil || !j.BlockedBy(at.state) {
+		batch[scope] = j
+		if earlier != nil {
+			return nil
+		}
+		holder, p, taken, err := t.uniqueHolder(j.Envelope)
+		if err != nil || !taken {
+			return err
+		}
+		id, at = holder.ID, p
+	}
+	switch {
+	case j.OnConflict == pawl.UseExisting:
+		j.ID, j.existing = id, true
+		if earlier == nil {
+			delete(batch, scope)
+		}
+	case j.OnConflict == pawl.Replace && at.state != pawl.Leased:
+		j.ID = id
+		if earlier != nil {
+			earlier.dropped, j.replaces = true, earlier.replaces
+			batch[scope] = j
+		} else {
+			j.replaces = &at
+		}
+	default:
+		return fmt.Errorf("unique key %q: %w: job %s, which is %s, has it", j.UniqueKey, pawl.ErrConflict, id, at.state)
+	}
+	return nil
+}
+
+func (op *enqueue) apply(t *txn) {
+	for _, j := range op.jobs {
+		if j.existing || j.dropped {
+			continue
+		}
+		event := pawl.EventEnqueued
+		if j.replaces != nil {
+			event = pawl.EventReplaced
+			if old, err := t.record(j.ID); err == nil {
+				t.unplace(old, *j.replaces)
+				t.remove(old.ID, old.flags())
+			}
+		}
+		if j.encoded != j.ID {
+			j.encode()
+		}
+		t.insert(j, event)
+	}
+}
+
+// answer tells the caller's envelopes what became of them.
+func (op *enqueue) answer(jobs []*pawl.Envelope) {
+	for i, j := range op.jobs {
+		if j.existing {
+			jobs[i].ID, jobs[i].Existing = j.ID, true
+		} else {
+			*jobs[i] = *j.Envelope
+		}
+	}
+}
+
+// insert stores a new job.
+func (t *txn) insert(n *newJob, event pawl.EventType) {
+	j := stored{Envelope: n.Envelope}
+	if n.UniqueKey != "" || n.IdempotencyKey != "" || !n.Deadline.IsZero() {
+		own := *n.Envelope // a job that dies here changes, the caller's does not
+		j.Envelope = &own
+	}
+	t.put(t.jobs, j.ID[:], n.record)
+	if n.payload != nil {
+		j.apart = len(j.Payload)
+		t.put(t.payloads, j.ID[:], n.payload)
+	}
+	if j.Seq > t.jobs.Sequence() {
+		t.fail(t.jobs.SetSequence(j.Seq))
+	}
+	t.takeUnique(j)
+	t.tell(pawl.Event{Type: event, Job: n.Envelope})
+	if n.ready {
+		t.placeReady(j)
+	} else {
+		t.place(j)
+	}
+}

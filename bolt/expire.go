@@ -1,0 +1,124 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// overdue buries a job that has no row and is past its deadline. Otherwise it sees to
+// it that the scheduler knows the deadline: it may have looked at it while the job was
+// leased.
+func (t *txn) overdue(j stored) bool {
+	if j.Deadline.IsZero() {
+		return false
+	}
+	if !j.Deadline.After(t.now) {
+		t.bury(j, pawl.ReasonDeadline, run{cause: "its deadline has passed"})
+		return true
+	}
+	key := deadlineKey(nil, j.Envelope)
+	t.put(t.expiry, key, seal(key, nil))
+	return false
+}
+
+func (t *txn) forgetDeadline(j stored) {
+	if !j.Deadline.IsZero() {
+		t.delete(t.expiry, deadlineKey(nil, j.Envelope))
+	}
+}
+
+// expireDue does what time asks for besides promotion: it buries jobs past their
+// deadline, forgets effects that no longer count, and removes completed records that
+// are no longer retained, up to portion rows of each bucket. It reports whether that
+// was all.
+func (t *txn) expireDue(portion int) (all bool) {
+	ended := t.eachDue(t.expiry, portion, t.expire)
+	removed := t.eachDue(t.completed, portion, t.removeCompleted)
+	return ended < portion && removed < portion
+}
+
+// nextDue is when the next job is due or something expires, zero for never.
+func (t *txn) nextDue() (next time.Time) {
+	earliest := func(key []byte) {
+		if len(key) < timeWidth {
+			return
+		}
+		if at := timeAt(key); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	for _, b := range [...]*bbolt.Bucket{t.expiry, t.completed} {
+		k, _ := b.Cursor().First()
+		earliest(k)
+	}
+	if k, _ := t.delayed.Cursor().First(); len(k) > 0 && k[0] == waitsForTime {
+		earliest(k[1:])
+	}
+	return next
+}
+
+// eachDue calls fn for the first rows whose keys begin with a time that has come.
+func (t *txn) eachDue(b *bbolt.Bucket, portion int, fn func(key, value []byte)) int {
+	type row struct{ key, value []byte }
+	var due []row
+	c := b.Cursor()
+	for k, v := c.First(); len(k) > timeWidth && len(due) < portion && !timeAt(k).After(t.now); k, v = c.Next() {
+		due = append(due, row{bytes.Clone(k), bytes.Clone(v)})
+	}
+	for _, row := range due {
+		fn(row.key, row.value)
+	}
+	return len(due)
+}
+
+// expire does what a row of expiry asks for. The row goes: a leased job finds its
+// deadline in its record when it is settled.
+func (t *txn) expire(key, _ []byte) {
+	t.delete(t.expiry, key)
+	what := key[timeWidth+1:]
+	switch key[timeWidth] {
+	case endsEffect:
+		t.endEffect(what)
+	case endsLife:
+		if len(what) == len(pawl.ID{}) {
+			t.endLife(pawl.ID(what))
+		}
+	}
+}
+
+// endLife buries a job past its deadline, unless it is leased, or gone.
+func (t *txn) endLife(id pawl.ID) {
+	j, err := t.record(id)
+	if err != nil || j.Deadline.IsZero() || j.Deadline.After(t.now) {
+		return
+	}
+	p, err := t.where(j.Envelope)
+	if err != nil {
+		t.damagedRow(err)
+		return
+	}
+	switch p.state {
+	case pawl.Ready, pawl.Delayed, pawl.Parked:
+		t.unplace(j, p)
+		t.overdue(j)
+	}
+}
+
+// removeCompleted removes a completed record that is no longer retained.
+func (t *txn) removeCompleted(key, sealed []byte) {
+	t.delete(t.completed, key)
+	row, err := parseIndexRow(key, sealed)
+	if err != nil {
+		t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", key, bucketCompleted, err))
+		return
+	}
+	if j, err := t.record(row.id); err == nil {
+		t.counts(t.numberOf(j.Queue)).Completed--
+	}
+	t.remove(row.id, row.flags)
+}

@@ -1,0 +1,42 @@
+package bolt
+
+import (
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+)
+
+// observer tells the events of durable transactions to whom the options name.
+type observer struct {
+	log       hclog.Logger
+	onEvent   func(pawl.Event) // or nil
+	collector pawl.Collector   // or nil
+}
+
+func (o *observer) listening() bool { return o.onEvent != nil || o.collector != nil }
+
+func (o *observer) tell(events []pawl.Event) {
+	for _, e := range events {
+		if e.Type == pawl.EventDied {
+			o.log.Error("job is dead", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue,
+				"reason", string(e.Job.Death.Reason), "attempts", e.Job.Attempts, "error", pawl.Clip(e.Cause, 512))
+		}
+		o.tellOne(e)
+	}
+}
+
+// tellOne survives a listener that panics: the transaction is durable, and other
+// callers wait for it.
+func (o *observer) tellOne(e pawl.Event) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.log.Error("a listener for events panicked", "event", string(e.Type), "id", e.Job.ID, "panic", p)
+		}
+	}()
+	if o.collector != nil {
+		pawl.Count(o.collector, e)
+	}
+	if o.onEvent != nil {
+		o.onEvent(e)
+	}
+}

@@ -1,0 +1,95 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// ErrAlreadyOpen says that a queue is open over the database already. Share that one.
+var ErrAlreadyOpen = errors.New("a queue is open over this database already; share it")
+
+// Over opens the queue inside an app's own database, in the top-level bucket "pawl",
+// and makes it when there is none. The app goes on using db as it likes, but leaves that
+// bucket alone. [Queue.Close] leaves db open; close the queue first.
+//
+// The jobs that were leased when the database was last closed are ready again: bbolt
+// lets one process open a file, and one queue is allowed over each database
+// ([ErrAlreadyOpen]).
+//
+// A commit of the app's own that fails is the app's to handle, as is what it sets on
+// db: NoFreelistSync makes a queue with a long history faster, and NoSync is refused,
+// since it gives up what the queue promises.
+//
+// Errors: those of [Open] as far as they apply.
+func Over(db *bbolt.DB, opts *Options) (*Queue, error) {
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	switch {
+	case db.NoSync:
+		return nil, fmt.Errorf("open queue %s: %w", db.Path(), &pawl.InvalidError{
+			Field: "database", Reason: "it has NoSync set; a queue that loses jobs is not offered"})
+	case db.IsReadOnly():
+		return nil, fmt.Errorf("open queue %s: %w", db.Path(), &pawl.InvalidError{
+			Field: "database", Reason: "it is open for reading only"})
+	}
+	if err := register(db); err != nil {
+		return nil, fmt.Errorf("open queue %s: %w", db.Path(), err)
+	}
+	q, err := over(db, o)
+	if err != nil {
+		unregister(db)
+		return nil, fmt.Errorf("open queue %s: %w", db.Path(), err)
+	}
+	return q, nil
+}
+
+func over(db *bbolt.DB, o Options) (*Queue, error) {
+	err := db.Update(func(tx *bbolt.Tx) error {
+		if tx.Bucket(bucketRoot) == nil {
+			return createBuckets(tx)
+		}
+		return nil
+	})
+	if refusedByDisk(err) {
+		return nil, fmt.Errorf("%w: create the queue: %w", ErrDisk, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := upgrade(db); err != nil {
+		return nil, err
+	}
+	return newQueue(db, o, true)
+}
+
+// open are the databases that have a queue.
+var open struct {
+	sync.Mutex
+	dbs map[*bbolt.DB]bool
+}
+
+func register(db *bbolt.DB) error {
+	open.Lock()
+	defer open.Unlock()
+	if open.dbs[db] {
+		return ErrAlreadyOpen
+	}
+	if open.dbs == nil {
+		open.dbs = make(map[*bbolt.DB]bool)
+	}
+	open.dbs[db] = true
+	return nil
+}
+
+func unregister(db *bbolt.DB) {
+	open.Lock()
+	defer open.Unlock()
+	delete(open.dbs, db)
+}

@@ -1,0 +1,226 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// choice is a ready row chosen for a fetch.
+type choice struct {
+	key  []byte
+	row  indexRow
+	lane lane
+}
+
+func (c choice) queue() queueNumber { return queueNumber(binary.BigEndian.Uint32(c.key)) }
+
+// allowance is what a fetch may still have of jobs that crashed: as many as there
+// are idle slots, and of those that crashed twice or more a single one.
+type allowance struct {
+	idle   int
+	repeat bool
+}
+
+func (a allowance) covers(c class) bool {
+	return c == calm || a.idle > 0 && (c == suspect || a.repeat)
+}
+
+func (a *allowance) use(c class) {
+	if c != calm {
+		a.idle--
+	}
+	if c == repeat {
+		a.repeat = false
+	}
+}
+
+// selection is the choice of jobs for one fetch: it walks over the ready jobs of the
+// queues asked for, which take turns, and copies out those that may be leased.
+type selection struct {
+	t       *txn
+	request *pawl.Request
+	turns   *turns
+	allow   allowance
+	room    int // for jobs that cannot be leased and go where they belong; none is left at 0
+
+	sources []*source
+	passed  map[string]bool // keys of ready rows that are chosen or passed over
+	effects map[string]bool // that the chosen jobs have
+	chosen  []choice
+	jobs    []fetched
+}
+
+// run chooses up to request.Max jobs, in order.
+func (s *selection) run() error {
+	s.passed, s.effects = make(map[string]bool), make(map[string]bool)
+	if err := s.open(); err != nil {
+		return err
+	}
+	for len(s.sources) > 0 && len(s.chosen) < s.request.Max && s.room > 0 {
+		i := s.turns.next(s.sources)
+		from := s.sources[i]
+		if moved := s.find(from); moved {
+			s.room--
+			if err := s.open(); err != nil { // cursors do not see what was moved
+				return err
+			}
+			continue
+		}
+		if from.first == nil && from.again == nil {
+			s.sources = slices.Delete(s.sources, i, i+1)
+			continue
+		}
+		retry, credit := s.turns.retry(from, s.request.RetryShare)
+		s.turns.took(from, credit)
+		s.take(from.lane(retry))
+	}
+	return nil
+}
+
+// find looks for the first job of each sort that may be leased, and stops where it moves
+// one that cannot be leased to where it belongs.
+func (s *selection) find(from *source) (moved bool) {
+	for again := true; again; {
+		again = false
+		from.peek(s.allow)
+		for _, lc := range [...]*laneCursor{from.first, from.again} {
+			if lc == nil {
+				continue
+			}
+			if lc.job == nil {
+				if lc.job, moved = s.admit(choice{lc.key, lc.row, lc.lane}); moved {
+					return true
+				}
+			}
+			if lc.job.effect != nil && s.effects[string(lc.job.effect)] { // another job of the fetch has it
+				s.pass(lc)
+				again = true
+			}
+		}
+	}
+	return false
+}
+
+// take chooses the job that a lane has next.
+func (s *selection) take(lc *laneCursor) {
+	s.chosen, s.jobs = append(s.chosen, choice{lc.key, lc.row, lc.lane}), append(s.jobs, *lc.job)
+	s.allow.use(lc.lane.class())
+	if lc.job.effect != nil {
+		s.effects[string(lc.job.effect)] = true
+	}
+	s.pass(lc)
+}
+
+// pass goes on behind the job that a lane has next, for good.
+func (s *selection) pass(lc *laneCursor) {
+	s.passed[string(lc.key)] = true
+	lc.next(s)
+}
+
+// open begins the walk anew. A paused queue has no turns.
+func (s *selection) open() error {
+	s.sources = s.sources[:0]
+	named := make(map[queueNumber]bool) // a queue may be named twice
+	for _, name := range s.request.Queues {
+		n, ok, err := s.t.number(name)
+		if err != nil {
+			return err
+		}
+		if ok && !named[n] && !s.t.row(n).paused {
+			s.sources = append(s.sources, s.source(n, s.request.Weight(name)))
+		}
+		named[n] = true
+	}
+	return nil
+}
+
+// source is the ready jobs of one queue: its lanes, merged by their order.
+type source struct {
+	queue  queueNumber
+	weight int
+	lanes  [lanes]laneCursor
+
+	// What peek has found: the first job of each sort, nil when there is none.
+	first, again *laneCursor
+}
+
+type laneCursor struct {
+	lane   lane
+	cursor *bbolt.Cursor
+	prefix [lanePrefix]byte
+	key    []byte // of the row that is next, nil at the end
+	row    indexRow
+	job    *fetched // the job of that row, once it was looked at
+}
+
+func (s *selection) source(n queueNumber, weight int) *source {
+	from := &source{queue: n, weight: weight}
+	for l := range from.lanes {
+		lc := &from.lanes[l]
+		lc.lane, lc.cursor = lane(l), s.t.ready.Cursor()
+		appendLane(lc.prefix[:0], n, lc.lane)
+		key, value := lc.cursor.Seek(lc.prefix[:])
+		lc.set(s, key, value)
+	}
+	return from
+}
+
+func (lc *laneCursor) next(s *selection) {
+	key, value := lc.cursor.Next()
+	lc.set(s, key, value)
+}
+
+// set takes over the row where the cursor is, or the first behind it that is sound and
+// was not passed.
+func (lc *laneCursor) set(s *selection, key, value []byte) {
+	for ; bytes.HasPrefix(key, lc.prefix[:]); key, value = lc.cursor.Next() {
+		if s.passed[string(key)] {
+			continue
+		}
+		row, err := parseIndexRow(key, value)
+		if err == nil {
+			lc.key, lc.row, lc.job = key, row, nil
+			return
+		}
+		s.t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", key, bucketReady, err))
+	}
+	lc.key = nil
+}
+
+// peek finds the first job of each sort, first runs and retries, in the lanes that are
+// allowed.
+func (s *source) peek(allow allowance) {
+	s.first, s.again = nil, nil
+	for l := range s.lanes {
+		lc := &s.lanes[l]
+		if lc.key == nil || !allow.covers(lc.lane.class()) {
+			continue
+		}
+		best := &s.first
+		if lc.lane.retries() {
+			best = &s.again
+		}
+		if *best == nil || lc.before(*best) {
+			*best = lc
+		}
+	}
+}
+
+// before compares the places of two lanes' next jobs in the order of their queue.
+func (lc *laneCursor) before(other *laneCursor) bool {
+	return bytes.Compare(lc.key[lanePrefix:], other.key[lanePrefix:]) < 0
+}
+
+// lane is where the first retry is that peek has found, or the first first run.
+func (s *source) lane(retry bool) *laneCursor {
+	if retry {
+		return s.again
+	}
+	return s.first
+}

@@ -1,0 +1,166 @@
+package bolt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// settle ends a lease by one of the verbs.
+type settle struct {
+	id    pawl.ID
+	token uint64
+	how   verb
+
+	job      *pawl.Envelope // as its holder has it, for events; nil when nobody listens
+	took     time.Duration  // of its run
+	timedOut bool
+
+	row leaseRow
+}
+
+// verb gives a job that was leased its next place, or removes it. The lease has
+// ended.
+type verb func(t *txn, op *settle)
+
+func newSettle(l *pawl.Lease, how verb, listening bool) *settle {
+	op := &settle{id: l.ID, token: l.Token, how: how, took: l.Took(), timedOut: l.TimedOut}
+	if listening {
+		job := *l.Envelope
+		op.job = &job
+	}
+	return op
+}
+
+func (op *settle) check(t *txn) (err error) {
+	op.row, err = t.held(op.id, op.token)
+	return err
+}
+
+func (op *settle) apply(t *txn) {
+	t.endLease(op.id, op.row)
+	op.how(t, op)
+}
+
+// held checks that the token given is that of the job's lease.
+func (t *txn) held(id pawl.ID, token uint64) (leaseRow, error) {
+	row, ok, err := t.lease(id)
+	switch {
+	case err != nil:
+		return row, fmt.Errorf("lease of job %s: %w", id, err)
+	case !ok || row.token != token:
+		return row, fmt.Errorf("job %s: %w", id, pawl.ErrLeaseLost)
+	}
+	return row, nil
+}
+
+// event is what happened to the job that op settles, with what is known of its run.
+func (op *settle) event(what pawl.EventType, e *pawl.Envelope) pawl.Event {
+	return pawl.Event{Type: what, Job: e, Took: op.took, TimedOut: op.timedOut}
+}
+
+func (op *settle) run(cause string) run { return run{cause, op.took, op.timedOut} }
+
+// ack reads the record only of a job that has more than that.
+func ack(t *txn, op *settle) {
+	j, err := stored{}, error(nil)
+	if op.row.flags&hasMore != 0 {
+		j, err = t.record(op.id)
+	}
+	if j.Envelope == nil || err != nil {
+		t.remove(op.id, op.row.flags)
+	} else {
+		t.finishEffect(j)
+		j.Attempts = pawl.NextAttempt(j.Attempts)
+		t.succeed(j)
+	}
+	if op.job != nil {
+		succeeded := *op.job
+		succeeded.Queue = t.row(op.row.queue).name
+		succeeded.Attempts = pawl.NextAttempt(succeeded.Attempts)
+		t.tell(op.event(pawl.EventSucceeded, &succeeded))
+	}
+}
+
+// condemn is for a job that turned out to be unreadable.
+func condemn(damage error) verb {
+	return func(t *txn, op *settle) { t.buryDamaged(op.id, op.row.queue, op.row.flags, damage) }
+}
+
+// move is a verb that needs the job's record: count counts the run, next gives the job
+// its place. A job whose record is damaged goes to the dead letters whatever the verb,
+// and so does one that was cancelled.
+func move(cause string, count, next func(t *txn, op *settle, j stored)) verb {
+	return func(t *txn, op *settle) {
+		j, err := t.record(op.id)
+		if err != nil {
+			t.buryDamaged(op.id, op.row.queue, op.row.flags, err)
+			return
+		}
+		j.Crashes = 0
+		j.BackoffSince = time.Time{}
+		if count != nil {
+			count(t, op, j)
+		}
+		if j.Cancelled {
+			t.bury(j, pawl.ReasonCancelled, op.run(cause))
+			return
+		}
+		next(t, op, j)
+	}
+}
+
+func nack(delay time.Duration, cause string) verb {
+	count := func(t *txn, _ *settle, j stored) { t.failure(j, cause) }
+	return move(cause, count, func(t *txn, op *settle, j stored) {
+		j.NotBefore = after(t.now, delay)
+		j.BackoffSince = t.now
+		t.rewrite(j)
+		event := op.event(pawl.EventRetried, j.Envelope)
+		event.Delay, event.Cause = max(delay, 0), cause
+		t.tell(event)
+		t.place(j)
+	})
+}
+
+func abandon(reason pawl.Reason, cause string) verb {
+	count := func(t *txn, _ *settle, j stored) {
+		if reason == pawl.ReasonSignature { // nothing ran
+			t.note(j, j.Attempt(), cause)
+		} else {
+			t.failure(j, cause)
+		}
+	}
+	return move(cause, count, func(t *txn, op *settle, j stored) { t.bury(j, reason, op.run(cause)) })
+}
+
+func release() verb {
+	return move("", nil, func(t *txn, op *settle, j stored) {
+		t.rewrite(j)
+		t.tell(op.event(pawl.EventReleased, j.Envelope))
+		t.placeReady(j)
+	})
+}
+
+func snooze(delay time.Duration) verb {
+	return move("", nil, func(t *txn, op *settle, j stored) {
+		j.NotBefore = after(t.now, delay)
+		t.rewrite(j)
+		t.tell(op.event(pawl.EventSnoozed, j.Envelope))
+		t.place(j)
+	})
+}
+
+func park() verb {
+	return move("", nil, func(t *txn, op *settle, j stored) {
+		t.rewrite(j)
+		t.tell(op.event(pawl.EventParked, j.Envelope))
+		t.park(j)
+	})
+}
+
+// after is now plus delay, which no time.Duration lets overflow.
+func after(now time.Time, delay time.Duration) time.Time {
+	return now.Add(max(delay, 0))
+}

@@ -1,0 +1,72 @@
+package bolt
+
+// turns says whose turn it is among queues and between the two sorts of jobs of one.
+// It belongs to the scheduler and lasts over fetches, whichever queues they name.
+//
+// Among queues it is start-time fair queuing (Goyal, Vin and Cheng, 1996): each turn
+// of a queue starts when its last one finished, or now if that is later, and lasts
+// the shorter the greater the weight; the turn that starts first is next. With equal
+// weights that is round robin. What was idle gains nothing by it.
+type turns struct {
+	queues map[queueNumber]*turn
+	now    uint64 // the start of the last turn
+	served uint64 // turns so far
+}
+
+type turn struct {
+	finish uint64
+	served uint64  // which turn its last one was
+	credit float64 // what retries have to come, below 1
+}
+
+// wholeTurn is how long a turn of a queue of weight 1 lasts.
+const wholeTurn = 1 << 32
+
+func (ts *turns) of(n queueNumber) *turn {
+	q, ok := ts.queues[n]
+	if !ok {
+		q = new(turn)
+		ts.queues[n] = q
+	}
+	return q
+}
+
+func (ts *turns) start(n queueNumber) uint64 { return max(ts.now, ts.of(n).finish) }
+
+// next is the index of the source whose turn it is: of those that start at the same
+// time the one that was served the longest ago.
+func (ts *turns) next(sources []*source) (next int) {
+	for i, s := range sources {
+		a, b := ts.start(s.queue), ts.start(sources[next].queue)
+		if a < b || a == b && ts.of(s.queue).served < ts.of(sources[next].queue).served {
+			next = i
+		}
+	}
+	return next
+}
+
+// took notes that a source had its turn, and what is left of its retries' credit.
+func (ts *turns) took(s *source, credit float64) {
+	q := ts.of(s.queue)
+	ts.served++
+	ts.now = ts.start(s.queue)
+	q.finish, q.served, q.credit = ts.now+uint64(wholeTurn/s.weight), ts.served, credit
+}
+
+// retry decides whether the next job of a source that has been peeked at is a retry,
+// and what its credit is then. Share is the part of retries while there are jobs of both
+// sorts, 0 for their common order.
+func (ts *turns) retry(s *source, share float64) (retry bool, credit float64) {
+	credit = ts.of(s.queue).credit
+	switch {
+	case s.first == nil || s.again == nil:
+		return s.again != nil, credit
+	case share == 0:
+		return s.again.before(s.first), credit
+	}
+	const rounding = 1e-9
+	if credit += share; credit < 1-rounding {
+		return false, credit
+	}
+	return true, credit - 1
+}

@@ -1,0 +1,55 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// A unique key leads to the job that took it last, as long as that is in the file.
+// Whether it blocks another is a question of its state.
+
+// uniqueHolder finds the job that has the unique key of e, if that blocks e. Ok is
+// false when the key is free.
+func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err error) {
+	n, known, err := t.number(e.Queue)
+	if err != nil || !known {
+		return j, p, false, err
+	}
+	key := uniqueKey(nil, n, e)
+	sealed := t.unique.Get(key)
+	if sealed == nil {
+		return j, p, false, nil
+	}
+	id, err := unseal(key, sealed, len(pawl.ID{}))
+	if err != nil {
+		return j, p, false, fmt.Errorf("unique key %q: %w", e.UniqueKey, err)
+	}
+	if j, err = t.record(pawl.ID(id)); err != nil {
+		return j, p, false, nil // gone, or nobody can say what it is
+	}
+	if p, err = t.where(j.Envelope); errors.Is(err, pawl.ErrCorrupt) {
+		return j, p, false, nil
+	}
+	return j, p, err == nil && e.BlockedBy(p.state), err
+}
+
+// takeUnique makes a job the one that has its unique key.
+func (t *txn) takeUnique(j stored) {
+	if j.UniqueKey != "" {
+		key := uniqueKey(nil, t.numberOf(j.Queue), j.Envelope)
+		t.put(t.unique, key, seal(key, append([]byte(nil), j.ID[:]...)))
+	}
+}
+
+// giveUpUnique frees the unique key of a job that is removed, if it still has it.
+func (t *txn) giveUpUnique(j stored) {
+	if j.UniqueKey == "" {
+		return
+	}
+	key := uniqueKey(nil, t.numberOf(j.Queue), j.Envelope)
+	if id, err := unseal(key, t.unique.Get(key), len(j.ID)); err == nil && pawl.ID(id) == j.ID {
+		t.delete(t.unique, key)
+	}
+}

@@ -1,0 +1,206 @@
+package pawl
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// Collector is where counters go. Its methods are called from any goroutine, and
+// neither block nor call a queue.
+type Collector interface {
+	// Increment adds 1 to a counter.
+	Increment(name string, l Labels)
+
+	// Observe adds a value to a distribution. Names that end in _seconds are seconds.
+	Observe(name string, l Labels, value float64)
+}
+
+// Labels tell what a figure is about. There are no others: their number is bounded
+// by what the program defines.
+type Labels struct {
+	Queue string
+	Kind  string
+}
+
+// Names of the counters, and of the distributions, which end in _seconds.
+const (
+	JobsFetched           = "jobs_fetched"
+	JobsSucceeded         = "jobs_succeeded"
+	JobsFailed            = "jobs_failed"   // runs that failed
+	JobsRequeued          = "jobs_requeued" // of those, the ones that will be retried
+	RetriesTotal          = "retries_total" // the same as JobsRequeued
+	RetryExhaustedTotal   = "retry_exhausted_total"
+	JobsFailedPermanently = "jobs_failed_permanently" // jobs that died, whatever the reason
+	JobsTimedOut          = "jobs_timed_out"
+	JobsPoisoned          = "jobs_poisoned"
+	JobsExpired           = "jobs_expired" // their deadline passed
+	JobsCancelled         = "jobs_cancelled"
+	JobsRejectedSignature = "jobs_rejected_signature"
+	JobsSkippedIdempotent = "jobs_skipped_idempotent"
+	JobsReleased          = "jobs_released"
+	JobsSnoozed           = "jobs_snoozed"
+	JobsParked            = "jobs_parked"
+	JobsReaped            = "jobs_reaped"
+	JobsRecovered         = "jobs_recovered"
+	JobsDLQFailed         = "jobs_dlq_failed" // dead letters that could not be forwarded
+
+	JobsAgeSeconds      = "jobs_age_seconds"      // from when a job was due to its start
+	JobsExecSeconds     = "jobs_exec_seconds"     // of runs that succeeded
+	RetryDelaySeconds   = "retry_delay_seconds"   // that a failed run was given
+	RetryLatencySeconds = "retry_latency_seconds" // from a failed run to the start of its retry
+)
+
+// Count tells a collector what an event counts as.
+func Count(c Collector, e Event) {
+	l := Labels{Queue: e.Job.Queue, Kind: e.Job.Kind}
+	increment := func(names ...string) {
+		for _, name := range names {
+			c.Increment(name, l)
+		}
+	}
+	observe := func(name string, d time.Duration) { c.Observe(name, l, d.Seconds()) }
+
+	switch e.Type {
+	case EventFetched:
+		increment(JobsFetched)
+		observe(JobsAgeSeconds, max(0, e.At.Sub(e.Job.NotBefore)))
+		if !e.Job.BackoffSince.IsZero() {
+			observe(RetryLatencySeconds, max(0, e.Backoff))
+		}
+	case EventSucceeded:
+		increment(JobsSucceeded)
+		observe(JobsExecSeconds, e.Took)
+	case EventSkipped:
+		increment(JobsSkippedIdempotent)
+	case EventRetried:
+		increment(JobsFailed, JobsRequeued, RetriesTotal)
+		observe(RetryDelaySeconds, e.Delay)
+	case EventDied:
+		increment(JobsFailedPermanently)
+		switch e.Job.Death.Reason {
+		case ReasonExhausted:
+			increment(JobsFailed, RetryExhaustedTotal)
+		case ReasonPermanent:
+			increment(JobsFailed)
+		case ReasonPoison:
+			increment(JobsPoisoned)
+		case ReasonDeadline:
+			increment(JobsExpired)
+		case ReasonCancelled:
+			increment(JobsCancelled)
+		case ReasonSignature:
+			increment(JobsRejectedSignature)
+		}
+	case EventReleased:
+		increment(JobsReleased)
+	case EventSnoozed:
+		increment(JobsSnoozed)
+	case EventParked:
+		increment(JobsParked)
+	case EventReaped:
+		increment(JobsReaped)
+	case EventRecovered:
+		increment(JobsRecovered)
+	}
+	if e.TimedOut {
+		increment(JobsTimedOut)
+	}
+}
+
+// NoCollector is the collector that drops everything.
+type NoCollector struct{}
+
+// Increment implements [Collector].
+func (NoCollector) Increment(string, Labels) {}
+
+// Observe implements [Collector].
+func (NoCollector) Observe(string, Labels, float64) {}
+
+// Tally is the collector that keeps its figures in memory. The zero value is empty
+// and ready for use.
+type Tally struct {
+	mu     sync.Mutex
+	counts map[Figure]int64
+	sums   map[Figure]Distribution
+}
+
+// Figure names one counter or distribution of a [Tally].
+type Figure struct {
+	Name string
+	Labels
+}
+
+// Distribution is what a [Tally] keeps of observed values.
+type Distribution struct {
+	Count         int64
+	Sum, Min, Max float64
+}
+
+// Increment implements [Collector].
+func (t *Tally) Increment(name string, l Labels) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = make(map[Figure]int64)
+	}
+	t.counts[Figure{name, l}]++
+}
+
+// Observe implements [Collector].
+func (t *Tally) Observe(name string, l Labels, value float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sums == nil {
+		t.sums = make(map[Figure]Distribution)
+	}
+	f := Figure{name, l}
+	d, seen := t.sums[f]
+	if !seen {
+		d.Min, d.Max = value, value
+	}
+	d.Count++
+	d.Sum += value
+	d.Min, d.Max = min(d.Min, value), max(d.Max, value)
+	t.sums[f] = d
+}
+
+// Snapshot is the figures of a [Tally] at one moment.
+type Snapshot struct {
+	Counts        map[Figure]int64
+	Distributions map[Figure]Distribution
+}
+
+// Snapshot returns a copy of the figures.
+func (t *Tally) Snapshot() Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Snapshot{Counts: maps.Clone(t.counts), Distributions: maps.Clone(t.sums)}
+}
+
+// Total adds up a counter over all queues and kinds.
+func (s Snapshot) Total(name string) (total int64) {
+	for f, n := range s.Counts {
+		if f.Name == name {
+			total += n
+		}
+	}
+	return total
+}
+
+// Distribution puts a distribution of all queues and kinds together.
+func (s Snapshot) Distribution(name string) (all Distribution) {
+	for f, d := range s.Distributions {
+		switch {
+		case f.Name != name:
+			continue
+		case all.Count == 0:
+			all = d
+			continue
+		}
+		all.Count += d.Count
+		all.Sum += d.Sum
+		all.Min, all.Max = min(all.Min, d.Min), max(all.Max, d.Max)
+	}
+	return all
+}

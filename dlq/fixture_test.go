@@ -1,0 +1,119 @@
+package dlq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/memory"
+)
+
+var _ dlq.Store = (*memory.Queue)(nil)
+
+// queue is a queue whose dead letters these tests look after.
+type queue interface {
+	pawl.Queue
+	dlq.Store
+	dlq.Target
+	Cancel(context.Context, pawl.ID) error
+}
+
+// each runs a test with queues in memory and with queues in files; open makes one
+// more of the sort.
+func each(t *testing.T, test func(t *testing.T, open func() queue)) {
+	t.Run("memory", func(t *testing.T) { test(t, func() queue { return inMemory(t) }) })
+	t.Run("bolt", func(t *testing.T) { test(t, func() queue { return inFile(t) }) })
+}
+
+func inMemory(t *testing.T) queue {
+	t.Helper()
+	q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+// die enqueues a job and lets its first run be its last.
+func die(t *testing.T, q queue, queue, kind string) pawl.ID {
+	t.Helper()
+	return dieOf(t, q, &pawl.Envelope{Kind: kind, Queue: queue}, pawl.ReasonExhausted, "no luck")
+}
+
+// dieOf enqueues a job and lets one run fail for each cause.
+func dieOf(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, causes ...string) pawl.ID {
+	t.Helper()
+	require.NoError(t, q.Enqueue(t.Context(), job))
+	for i, cause := range causes {
+		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{job.Queue}, Max: 1, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		require.Equal(t, job.ID, leases[0].ID)
+		if i < len(causes)-1 {
+			require.NoError(t, q.Nack(t.Context(), leases[0], 0, errors.New(cause)))
+		} else {
+			require.NoError(t, q.Abandon(t.Context(), leases[0], reason, errors.New(cause)))
+		}
+	}
+	return job.ID
+}
+
+func list(t *testing.T, r dlq.Reader, f pawl.Filter) (ids []pawl.ID) {
+	t.Helper()
+	for job, err := range dlq.List(t.Context(), r, f) {
+		require.NoError(t, err)
+		require.Equal(t, pawl.Dead, job.State)
+		ids = append(ids, job.ID)
+	}
+	return ids
+}
+
+func get(t *testing.T, r interface {
+	Job(context.Context, pawl.ID) (*pawl.Envelope, error)
+}, id pawl.ID) *pawl.Envelope {
+	t.Helper()
+	e, err := r.Job(t.Context(), id)
+	require.NoError(t, err)
+	return e
+}
+
+// shelf is a store of dead letters that does as it is told.
+type shelf struct {
+	queue
+	retry  func(pawl.ID) error // what happens in place of a retry
+	delete func(pawl.ID) error
+}
+
+func (s *shelf) Retry(ctx context.Context, id pawl.ID, keep bool) error {
+	if s.retry != nil {
+		if err := s.retry(id); err != nil {
+			return err
+		}
+	}
+	return s.queue.Retry(ctx, id, keep)
+}
+
+func (s *shelf) Delete(ctx context.Context, id pawl.ID) error {
+	if s.delete != nil {
+		if err := s.delete(id); err != nil {
+			return err
+		}
+	}
+	return s.queue.Delete(ctx, id)
+}
+
+// tomorrow is later than every death of a test.
+func tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
+
+// numbered are errors that tell apart, one for each letter.
+func numbered(ids []pawl.ID) map[pawl.ID]error {
+	errs := make(map[pawl.ID]error)
+	for i, id := range ids {
+		errs[id] = fmt.Errorf("error %d", i)
+	}
+	return errs
+}

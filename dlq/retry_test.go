@@ -1,0 +1,181 @@
+package dlq_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/dlq"
+)
+
+// Rule: a retried letter is ready with its history; its attempts start again unless
+// they are kept. The first that cannot be retried stops the rest.
+func TestRetry(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		q := open()
+		one, two, three := die(t, q, "mail", "a"), die(t, q, "mail", "a"), die(t, q, "mail", "a")
+
+		n, err := dlq.Retry(t.Context(), q, nil, one)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		job := get(t, q, one)
+		require.Equal(t, pawl.Ready, job.State)
+		require.Zero(t, job.Attempts)
+		require.Len(t, job.History, 1)
+
+		n, err = dlq.Retry(t.Context(), q, &dlq.RetryOptions{KeepAttempts: true}, two, one, three)
+		require.ErrorIs(t, err, pawl.ErrConflict)
+		require.Equal(t, 1, n)
+		require.Equal(t, 1, get(t, q, two).Attempts)
+		require.Equal(t, []pawl.ID{three}, list(t, q, pawl.Filter{}))
+	})
+}
+
+// Rule: all letters that the filter chooses are retried, once, and no others.
+func TestRetryAll(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		q := open()
+		for range 100 {
+			die(t, q, "mail", "a")
+		}
+		other := die(t, q, "mail", "b")
+		n, err := dlq.RetryAll(t.Context(), q, nil, pawl.Filter{Kind: "a"})
+		require.NoError(t, err)
+		require.Equal(t, 100, n)
+		require.Equal(t, []pawl.ID{other}, list(t, q, pawl.Filter{}))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = dlq.RetryAll(ctx, q, nil, pawl.Filter{})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, []pawl.ID{other}, list(t, q, pawl.Filter{}))
+	})
+}
+
+// Rule: a letter that may not live again is told about and keeps no other back.
+func TestRetryAllTellsOfLettersThatStayDead(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		q := open()
+		first := die(t, q, "mail", "a")
+		taken := dieOf(t, q, &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}, pawl.ReasonExhausted, "no luck")
+		last := die(t, q, "mail", "a")
+		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}))
+
+		n, err := dlq.RetryAll(t.Context(), q, nil, pawl.Filter{})
+		require.ErrorIs(t, err, pawl.ErrConflict)
+		require.ErrorContains(t, err, taken.String())
+		require.Equal(t, 2, n)
+		require.Equal(t, []pawl.ID{taken}, list(t, q, pawl.Filter{}))
+		for _, id := range []pawl.ID{first, last} {
+			require.Equal(t, pawl.Ready, get(t, q, id).State)
+		}
+	})
+}
+
+// Rule: what somebody else retried or removed since the beginning is no error.
+func TestRetryAllPassesOverWhatMoved(t *testing.T) {
+	q := inMemory(t)
+	ids := []pawl.ID{die(t, q, "mail", "a"), die(t, q, "mail", "a"), die(t, q, "mail", "a")}
+	other := &shelf{queue: q, retry: func(id pawl.ID) error {
+		switch id {
+		case ids[0]:
+			return q.Retry(t.Context(), id, false)
+		case ids[1]:
+			return q.Delete(t.Context(), id)
+		}
+		return nil
+	}}
+	n, err := dlq.RetryAll(t.Context(), other, nil, pawl.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Empty(t, list(t, q, pawl.Filter{}))
+}
+
+// Rule: many letters are on their way together, so that a queue takes them in one
+// commit, and never more than 64.
+func TestRetryAllOverlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := inMemory(t)
+		for range 100 {
+			die(t, q, "mail", "a")
+		}
+		arrived, gate := make(chan struct{}, 100), make(chan struct{})
+		slow := &shelf{queue: q, retry: func(pawl.ID) error {
+			arrived <- struct{}{}
+			<-gate
+			return nil
+		}}
+		done := make(chan int)
+		go func() {
+			n, err := dlq.RetryAll(t.Context(), slow, nil, pawl.Filter{})
+			require.NoError(t, err)
+			done <- n
+		}()
+		synctest.Wait()
+		require.Len(t, arrived, 64)
+		close(gate)
+		require.Equal(t, 100, <-done)
+	})
+}
+
+// Rule: the error is that of the first letter that failed, however the calls overlap,
+// and one that fails keeps no other back.
+func TestErrorOfManyIsThatOfTheFirst(t *testing.T) {
+	q := inMemory(t)
+	for range 100 {
+		die(t, q, "mail", "a")
+	}
+	ids := list(t, q, pawl.Filter{})
+	errs := numbered(ids)
+	for range 20 {
+		late := make(chan struct{})
+		fails := &shelf{queue: q, delete: func(id pawl.ID) error {
+			switch id {
+			case ids[3]:
+				<-late // the first of them is the last to fail
+			case ids[50]:
+				close(late)
+			}
+			return errs[id]
+		}}
+		for id := range errs {
+			if id != ids[3] && id != ids[50] {
+				errs[id] = pawl.ErrNotFound
+			}
+		}
+		n, err := dlq.Purge(t.Context(), fails, tomorrow(), pawl.Filter{})
+		require.ErrorIs(t, err, errs[ids[3]])
+		require.NotErrorIs(t, err, errs[ids[50]])
+		require.ErrorContains(t, err, "1 more")
+		require.Zero(t, n)
+	}
+}
+
+// Rule: a queue that is at its end is not asked about every letter.
+func TestManyStopAtAClosedQueue(t *testing.T) {
+	q := inMemory(t)
+	for range 1000 {
+		die(t, q, "mail", "a")
+	}
+	for _, end := range []error{pawl.ErrClosed, pawl.ErrPoisoned, context.Canceled} {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := make(chan pawl.ID, 1000)
+		fails := &shelf{queue: q, retry: func(id pawl.ID) error {
+			calls <- id
+			if errors.Is(end, context.Canceled) {
+				cancel()
+			}
+			return end
+		}}
+		n, err := dlq.RetryAll(ctx, fails, nil, pawl.Filter{})
+		cancel()
+		require.ErrorIs(t, err, end)
+		require.Zero(t, n)
+		require.LessOrEqual(t, len(calls), 64)
+		require.Len(t, list(t, q, pawl.Filter{}), 1000)
+	}
+}

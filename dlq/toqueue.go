@@ -1,0 +1,117 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// FailedJobs is the queue that [ToQueue] uses unless it is told another.
+const FailedJobs = "failed_jobs"
+
+// Target is a queue that dead letters are forwarded to; *bolt.Queue and *memory.Queue
+// are.
+type Target interface {
+	pawl.Enqueuer
+
+	// Job returns one job, or pawl.ErrNotFound.
+	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+}
+
+// ToQueue is the sink that enqueues each letter in q, on the queue named, or on
+// [FailedJobs] when the name is empty.
+//
+// The job there has the ID, payload, kind, origin, time of creation, headers and
+// signature of the letter, so its signature still verifies, and its timeout, retries,
+// policy and priority. As a job it begins anew and is ready at once: it has no schedule,
+// deadline, unique key or retention, and an idempotency key only when that is
+// signed. How it died is in headers of its own, see [LetterOf]; a letter whose headers
+// leave no room for them is refused.
+//
+// Q must be another file than the one that the letters are in. A file holds an ID
+// once, so within one file a letter cannot be stored before it is removed:
+// that is refused with pawl.ErrConflict, and the letter stays. To run it again where
+// it is, use [Retry].
+//
+// A letter that q holds already since an earlier Forward counts as stored. One that q
+// held and finished in between is enqueued again, and so runs there twice.
+func ToQueue(q Target, name string) Sink {
+	if name == "" {
+		name = FailedJobs
+	}
+	return queueSink{q, name}
+}
+
+type queueSink struct {
+	q    Target
+	name string
+}
+
+// Store implements [Sink].
+func (s queueSink) Store(ctx context.Context, letter *pawl.Envelope) error {
+	job, err := s.job(letter)
+	if err != nil {
+		return err
+	}
+	refused := s.q.Enqueue(ctx, job)
+	if !errors.Is(refused, pawl.ErrConflict) {
+		return refused
+	}
+	held, err := s.q.Job(ctx, letter.ID)
+	if err != nil {
+		return fmt.Errorf("%w; and looking at that one failed: %w", refused, err)
+	}
+	if held.State == pawl.Dead && held.Queue == letter.Queue && sameDeath(held.Death, letter.Death) {
+		return fmt.Errorf("%w: that one is the dead letter itself, which cannot be twice in one file; "+
+			"forward it to another file, or retry it", refused)
+	}
+	earlier, ok := LetterOf(held)
+	if ok && earlier.Queue == letter.Queue && sameDeath(&earlier.Death, letter.Death) {
+		return nil
+	}
+	return refused
+}
+
+func sameDeath(a, b *pawl.Death) bool {
+	return a != nil && b != nil && a.Reason == b.Reason && a.At.Equal(b.At)
+}
+
+// job is the letter as a job of its new queue. What is not here is left behind:
+//
+//   - NotBefore, Delay: it is to be looked at now.
+//
+//   - Deadline: once it has passed the job would be dead on arrival.
+//
+//   - UniqueKey: among the letters of one kind it may come twice, and the second
+//     would not be stored.
+//
+//   - Retain: the record of its success would hold the ID, which a job that dies
+//     once more brings again.
+//
+//   - Attempts, crashes, death and history: they are the queue's to count, and travel
+//     in the headers.
+//
+//   - IdempotencyKey: that one letter was dealt with there must not let the next one
+//     with the same key vanish without a run. It travels in a header. Where it is
+//     signed it stays, and a success counts for it as short as can be: only a letter
+//     that is fetched in the very instant of another's success is still skipped.
+func (s queueSink) job(letter *pawl.Envelope) (*pawl.Envelope, error) {
+	headers, err := letterHeaders(letter)
+	if err != nil {
+		return nil, err
+	}
+	job := &pawl.Envelope{
+		ID: letter.ID, Origin: letter.Origin, Kind: letter.Kind, Payload: letter.Payload,
+		Created: letter.Created, Headers: headers,
+		KeyID: letter.KeyID, Signature: letter.Signature,
+
+		Queue: s.name, Priority: letter.Priority, Timeout: letter.Timeout,
+		MaxRetries: letter.MaxRetries, Policy: letter.Policy,
+	}
+	if len(letter.Signature) > 0 && letter.IdempotencyKey != "" {
+		job.IdempotencyKey, job.IdempotencyTTL = letter.IdempotencyKey, 1
+	}
+	return job, nil
+}

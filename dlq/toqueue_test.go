@@ -1,0 +1,243 @@
+package dlq_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/memory"
+)
+
+// forward moves all letters, and demands that all went.
+func forward(t *testing.T, from dlq.Store, to dlq.Target, name string, want int) {
+	t.Helper()
+	n, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, name), nil, pawl.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, want, n)
+	require.Empty(t, list(t, from, pawl.Filter{}))
+}
+
+// fetch leases a job of a queue, nil when there is none.
+func fetch(t *testing.T, q queue, queue string) *pawl.Lease {
+	t.Helper()
+	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{queue}, Max: 1, Wait: pawl.WaitNot})
+	if err != nil {
+		require.ErrorIs(t, err, pawl.ErrEmpty)
+		return nil
+	}
+	return leases[0]
+}
+
+// Rule: what a job is stays; what it went through travels in headers; as a job of its
+// new queue it begins anew, ready at once.
+func TestToQueue(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		from, to := open(), open()
+		policy := pawl.Fixed(time.Second)
+		id := dieOf(t, from, &pawl.Envelope{
+			Kind: "mail", Queue: "slow", Origin: "first", Payload: []byte("payload"), Created: time.Unix(7, 8),
+			Headers: map[string]string{"trace": "1"}, Priority: 5, Timeout: time.Minute, MaxRetries: 9, Policy: &policy,
+			UniqueKey: "u", UniqueIn: []pawl.State{pawl.Ready}, IdempotencyKey: "i", IdempotencyTTL: time.Hour, Retain: time.Hour,
+			Deadline: time.Now().Add(time.Hour),
+		}, pawl.ReasonPermanent, "one", "two", "three")
+		letter := get(t, from, id)
+		forward(t, from, to, "", 1)
+
+		job := get(t, to, id)
+		past, ok := dlq.LetterOf(job)
+		require.True(t, ok)
+		require.Equal(t, "1", job.Headers["trace"])
+		require.True(t, job.Created.Equal(time.Unix(7, 8)))
+		require.Equal(t, pawl.Envelope{
+			ID: id, Kind: "mail", Origin: "first", Payload: []byte("payload"), Created: job.Created, Headers: job.Headers,
+			Queue: "failed_jobs", Seq: job.Seq, Priority: 5, NotBefore: job.NotBefore,
+			Timeout: time.Minute, MaxRetries: 9, Policy: &policy, State: pawl.Ready,
+		}, *job)
+
+		require.Equal(t, pawl.ReasonPermanent, past.Reason)
+		require.True(t, past.At.Equal(letter.Death.At))
+		require.Equal(t, "slow", past.Queue)
+		require.Equal(t, 3, past.Attempts)
+		require.Equal(t, 3, past.Failures)
+		require.Equal(t, "i", past.IdempotencyKey)
+		require.Len(t, past.History, 3)
+		for i, failure := range past.History {
+			require.Equal(t, letter.History[i].Attempt, failure.Attempt)
+			require.Equal(t, letter.History[i].Error, failure.Error)
+			require.True(t, letter.History[i].At.Equal(failure.At))
+		}
+		require.Equal(t, id, fetch(t, to, dlq.FailedJobs).ID)
+	})
+}
+
+func TestToQueueOfAName(t *testing.T) {
+	from, to := inMemory(t), inMemory(t)
+	id := die(t, from, "mail", "a")
+	forward(t, from, to, "graves", 1)
+	require.Equal(t, "graves", get(t, to, id).Queue)
+}
+
+// Rule: a letter that waited for its time, or whose time is over, is there at once and
+// does not die again.
+func TestToQueueDropsTheSchedule(t *testing.T) {
+	from, to := inMemory(t), inMemory(t)
+	late := &pawl.Envelope{Kind: "a", Queue: "mail", Deadline: time.Unix(1, 0)}
+	early := &pawl.Envelope{Kind: "a", Queue: "mail", NotBefore: tomorrow()}
+	require.NoError(t, from.Enqueue(t.Context(), late, early))
+	require.NoError(t, from.Cancel(t.Context(), early.ID))
+	require.Equal(t, pawl.ReasonDeadline, get(t, from, late.ID).Death.Reason)
+	forward(t, from, to, "", 2)
+	for _, id := range []pawl.ID{late.ID, early.ID} {
+		require.Equal(t, pawl.Ready, get(t, to, id).State)
+		past, ok := dlq.LetterOf(get(t, to, id))
+		require.True(t, ok)
+		require.Zero(t, past.Attempts)
+		require.Empty(t, past.History)
+	}
+}
+
+// Rule: letters with the same keys are all stored, and all run.
+func TestToQueueSkipsNoLetter(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		from, to := open(), open()
+		var ids []pawl.ID
+		for range 2 {
+			ids = append(ids, dieOf(t, from, &pawl.Envelope{
+				Kind: "a", Queue: "mail", UniqueKey: "u", UniqueIn: pawl.States()[:4], IdempotencyKey: "i",
+			}, pawl.ReasonExhausted, "no luck"))
+		}
+		forward(t, from, to, "", 2)
+		for _, id := range ids {
+			lease := fetch(t, to, dlq.FailedJobs)
+			require.NotNil(t, lease)
+			require.Equal(t, id, lease.ID)
+			require.NoError(t, to.Ack(t.Context(), lease))
+		}
+		require.Nil(t, fetch(t, to, dlq.FailedJobs))
+	})
+}
+
+// Rule: a signed letter still verifies, and so keeps its idempotency key; a letter that
+// was dealt with makes no other with that key vanish.
+func TestToQueueKeepsSignatures(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		from, to := open(), open()
+		keys, err := pawl.NewKeyring("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, pawl.MinSecretBytes)})
+		require.NoError(t, err)
+		var ids []pawl.ID
+		for range 2 {
+			job := &pawl.Envelope{Kind: "a", Queue: "mail", Payload: []byte("p"), IdempotencyKey: "i"}
+			require.NoError(t, keys.Sign(job))
+			ids = append(ids, dieOf(t, from, job, pawl.ReasonExhausted, "no luck"))
+		}
+		forward(t, from, to, "", 2)
+		for _, id := range ids {
+			lease := fetch(t, to, dlq.FailedJobs)
+			require.NotNil(t, lease)
+			require.Equal(t, id, lease.ID)
+			require.Equal(t, "i", lease.IdempotencyKey)
+			require.NoError(t, keys.Verify(lease.Envelope))
+			require.NoError(t, to.Ack(t.Context(), lease))
+		}
+	})
+}
+
+// Rule: a crash between the two steps is made good by the next Forward, whatever
+// became of the job there.
+func TestToQueueAfterACrash(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		for name, meanwhile := range map[string]func(queue){
+			"nothing": func(queue) {},
+			"leased":  func(to queue) { require.NotNil(t, fetch(t, to, dlq.FailedJobs)) },
+			"dead": func(to queue) {
+				require.NoError(t, to.Abandon(t.Context(), fetch(t, to, dlq.FailedJobs), pawl.ReasonExhausted, errDown))
+			},
+			"done": func(to queue) { require.NoError(t, to.Ack(t.Context(), fetch(t, to, dlq.FailedJobs))) },
+		} {
+			from, to := open(), open()
+			id := die(t, from, "mail", "a")
+			crash := &shelf{queue: from, delete: func(pawl.ID) error { return pawl.ErrPoisoned }}
+			_, err := dlq.Forward(t.Context(), crash, dlq.ToQueue(to, ""), nil, pawl.Filter{})
+			require.ErrorIs(t, err, pawl.ErrPoisoned)
+			get(t, from, id)
+			get(t, to, id)
+			meanwhile(to)
+			forward(t, from, to, "", 1)
+			require.NotNil(t, get(t, to, id), name)
+		}
+	})
+}
+
+// Rule: within one file a letter cannot be stored before it is removed; it is told how
+// else, and the letter stays, also one that was forwarded to this file.
+func TestToQueueWithinTheSameFileIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		q, elsewhere := open(), open()
+		own, came := die(t, q, "mail", "a"), die(t, elsewhere, "mail", "a")
+		forward(t, elsewhere, q, "mail", 1)
+		require.NoError(t, q.Abandon(t.Context(), fetch(t, q, "mail"), pawl.ReasonExhausted, errDown))
+		var tally pawl.Tally
+		opts := &dlq.ForwardOptions{Collector: &tally, Logger: hclog.NewNullLogger()}
+		for _, name := range []string{"", "mail"} {
+			n, err := dlq.Forward(t.Context(), q, dlq.ToQueue(q, name), opts, pawl.Filter{})
+			require.ErrorIs(t, err, pawl.ErrConflict)
+			require.ErrorContains(t, err, "retry it")
+			require.Zero(t, n)
+			require.Equal(t, []pawl.ID{own, came}, list(t, q, pawl.Filter{}))
+		}
+		require.Equal(t, int64(4), tally.Snapshot().Total(pawl.JobsDLQFailed))
+	})
+}
+
+// Rule: only what the target holds of this very death counts as stored.
+func TestToQueueTellsConflictsApart(t *testing.T) {
+	for name, hold := range map[string]func(letter *pawl.Envelope) *pawl.Envelope{
+		"an unrelated job": func(letter *pawl.Envelope) *pawl.Envelope {
+			return &pawl.Envelope{ID: letter.ID, Kind: "a"}
+		},
+		"an earlier death of it": func(letter *pawl.Envelope) *pawl.Envelope {
+			return &pawl.Envelope{ID: letter.ID, Kind: "a", Headers: map[string]string{
+				dlq.HeaderReason: "exhausted", dlq.HeaderQueue: "mail", dlq.HeaderTime: "2031-01-01T00:00:00Z",
+				dlq.HeaderAttempts: "1", dlq.HeaderFailures: "0", dlq.HeaderHistory: "[]",
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := inMemory(t), inMemory(t)
+			id := die(t, from, "mail", "a")
+			require.NoError(t, to.Enqueue(t.Context(), hold(get(t, from, id))))
+			held := get(t, to, id)
+			_, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{})
+			require.ErrorIs(t, err, pawl.ErrConflict)
+			require.Equal(t, []pawl.ID{id}, list(t, from, pawl.Filter{}))
+			require.Equal(t, held, get(t, to, id))
+		})
+	}
+}
+
+// Rule: what the target cannot take stays here, and the others go.
+func TestToQueueThatRefuses(t *testing.T) {
+	from, to := inMemory(t), memory.New(&memory.Options{MaxPayload: 10, Logger: hclog.NewNullLogger()})
+	large := dieOf(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Payload: make([]byte, 11)}, pawl.ReasonExhausted, "no luck")
+	small := die(t, from, "mail", "a")
+	n, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{})
+	require.ErrorIs(t, err, pawl.ErrPayloadTooLarge)
+	require.Equal(t, 1, n)
+	require.Equal(t, []pawl.ID{large}, list(t, from, pawl.Filter{}))
+	get(t, to, small)
+
+	_, err = dlq.Forward(t.Context(), from, dlq.ToQueue(to, "bad\x00"), quiet(), pawl.Filter{})
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	require.NoError(t, to.Close())
+	other := die(t, from, "mail", "b")
+	_, err = dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{Kind: "b"})
+	require.ErrorIs(t, err, pawl.ErrClosed)
+	require.Equal(t, []pawl.ID{large, other}, list(t, from, pawl.Filter{}))
+}
+
+func quiet() *dlq.ForwardOptions { return &dlq.ForwardOptions{Logger: hclog.NewNullLogger()} }

@@ -1,0 +1,46 @@
+package pawl
+
+import "time"
+
+// Event is one transition of one job, told once, after it became durable. Queues
+// tell their events to the function in their options, which must neither block nor
+// call the queue: it runs between two commits.
+type Event struct {
+	Type EventType
+	At   time.Time // of the transaction, by the queue's clock
+
+	// Job is what the event is about, as it is after the transition, to read. ID, Kind and
+	// Queue are there always but for a job whose record is damaged, the rest as far as the
+	// transition had to look at it. Payload and history are not.
+	Job *Envelope
+
+	Took     time.Duration // of the run, for one that ended
+	TimedOut bool          // that run was ended by its timeout
+	Delay    time.Duration // until the retry, for EventRetried
+	Backoff  time.Duration // what the job spent in backoff, for an EventFetched that ended it; 0 otherwise
+	Cause    string        // of a failed run or a death
+}
+
+// EventType is what happened to a job.
+type EventType string
+
+// The types of events. A transition that is two things is two events: a lease that
+// expires for the last time is reaped, and then the job dies.
+const (
+	EventEnqueued  EventType = "enqueued"
+	EventReplaced  EventType = "replaced"  // by an enqueue with the same unique key
+	EventFetched   EventType = "fetched"   // leased, for a run
+	EventSucceeded EventType = "succeeded" // acked
+	EventSkipped   EventType = "skipped"   // removed without a run: its idempotency key was done
+	EventRetried   EventType = "retried"   // a run failed and retries remain
+	EventDied      EventType = "died"      // went to the dead letters; Job.Death says why
+	EventReleased  EventType = "released"
+	EventSnoozed   EventType = "snoozed"
+	EventParked    EventType = "parked"
+	EventUnparked  EventType = "unparked"
+	EventReaped    EventType = "reaped"    // its lease expired
+	EventRecovered EventType = "recovered" // its process had died
+	EventCancelled EventType = "cancelled" // asked to end while it is leased; a job that waits dies at once
+	EventRevived   EventType = "revived"   // a dead letter was retried
+	EventDeleted   EventType = "deleted"   // a dead letter or a completed record was removed
+)

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// entry is a message that was not delivered, as -json prints it.
+type entry struct {
+	ID       pawl.ID     `json:"id"`
+	State    pawl.State  `json:"state"` // ready, delayed for a retry, leased by a sync that was killed, or dead
+	Added    time.Time   `json:"added"`
+	Text     string      `json:"text"`
+	Attempts int         `json:"attempts"`
+	Due      time.Time   `json:"due,omitzero"` // of the retry
+	Reason   pawl.Reason `json:"reason,omitempty"`
+	Errors   []failure   `json:"errors,omitempty"` // oldest first
+}
+
+type failure struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
+}
+
+func (p *program) list(ctx context.Context, flags *flag.FlagSet, args []string) error {
+	asJSON := flags.Bool("json", false, "print a JSON array")
+	if rest, err := p.parse(flags, "", args); err != nil {
+		return err
+	} else if len(rest) > 0 {
+		return usageError{fmt.Sprintf("list takes no %q", rest[0])}
+	}
+	entries, err := p.entries(ctx)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		out := json.NewEncoder(p.stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(entries)
+	}
+	if len(entries) == 0 {
+		_, err := fmt.Fprintln(p.stdout, "nothing waits")
+		return err
+	}
+	table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tSTATE\tATTEMPTS\tTEXT\tLAST ERROR")
+	for _, e := range entries {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", e.ID, e.status(time.Now()), e.Attempts, line(e.Text, 40), line(e.lastError(), 100))
+	}
+	return table.Flush()
+}
+
+// entries reads the messages in the order in which they were added. One that is
+// damaged is reported, and the others come nevertheless.
+func (p *program) entries(ctx context.Context) ([]entry, error) {
+	entries := []entry{} // which is [] in JSON
+	path, err := p.path()
+	if err != nil {
+		return nil, err
+	}
+	q, err := bolt.OpenReader(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return entries, nil
+	} else if err != nil {
+		return nil, explain(err)
+	}
+	defer q.Close()
+	for job, err := range q.Jobs(ctx, pawl.Filter{Kind: send.Name()}) {
+		if errors.Is(err, pawl.ErrCorrupt) && job != nil {
+			fmt.Fprintln(p.stderr, "outbox:", err)
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		m, err := send.Job(job)
+		if err != nil {
+			fmt.Fprintf(p.stderr, "outbox: job %s: %v\n", job.ID, err)
+			continue
+		}
+		e := entry{ID: job.ID, State: job.State, Added: job.Created, Text: m.Args.Text, Attempts: job.Attempts}
+		if job.State == pawl.Delayed {
+			e.Due = job.NotBefore
+		}
+		if job.Death != nil {
+			e.Reason = job.Death.Reason
+		}
+		for _, f := range job.History {
+			e.Errors = append(e.Errors, failure{f.At, f.Error})
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// status is the state in a user's words.
+func (e entry) status(now time.Time) string {
+	switch {
+	case e.State == pawl.Dead:
+		return fmt.Sprintf("dead, %s", e.Reason)
+	case e.Due.After(now):
+		return fmt.Sprintf("retry in %v", e.Due.Sub(now).Round(time.Second))
+	}
+	return "due"
+}
+
+func (e entry) lastError() string {
+	if len(e.Errors) == 0 {
+		return ""
+	}
+	return e.Errors[len(e.Errors)-1].Error
+}
+
+// line is a text from anywhere on one line of a terminal: cut to n characters, and
+// with nothing in it that a terminal obeys.
+func line(text string, n int) string {
+	printed := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if r := []rune(printed); len(r) > n {
+		printed = string(r[:n-1]) + "…"
+	}
+	return printed
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// sync delivers what is due, one message after the other, until nothing is or the
+// sink cannot be reached: being offline is no failure of a message, so it burns no
+// retry and keeps the order.
+func (p *program) sync(ctx context.Context, flags *flag.FlagSet, args []string) (err error) {
+	to := flags.String("to", "", "`sink`: an http or https URL, or a file to append to (default sent.jsonl beside the messages)")
+	backoff := flags.Duration("backoff", time.Second, "wait before a first retry; it doubles each time, up to an hour")
+	timeout := flags.Duration("timeout", 30*time.Second, "how long one delivery may take")
+	switch rest, err := p.parse(flags, "", args); {
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return usageError{fmt.Sprintf("sync takes no %q; the sink is named by -to", rest[0])}
+	case *timeout <= 0:
+		return usageError{"-timeout must be more than 0"}
+	}
+	policy := pawl.Exponential(*backoff, 2).Cap(time.Hour).Jitter(pawl.DefaultJitter)
+	if policy.Err() != nil {
+		return usageError{"-backoff cannot be negative"}
+	}
+	path, err := p.path()
+	if err != nil {
+		return err
+	}
+	if *to == "" {
+		*to = filepath.Join(filepath.Dir(path), "sent.jsonl")
+	}
+	q, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	sink, err := openSink(*to, *timeout)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sink.Close()) }()
+
+	w := worker.New(q, &worker.Options{
+		Policy:  policy,
+		Timeout: *timeout,
+		Drain:   time.Second, // what a delivery may still take after ctrl-C
+		Logger:  hclog.NewNullLogger(),
+	})
+	d := &delivery{program: p, sink: sink}
+	worker.Handle(w, send, d.run)
+	for d.offline == nil && err == nil {
+		var step context.Context
+		step, d.stop = context.WithCancel(ctx)
+		err = w.ProcessOnce(step)
+		d.stop()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case d.offline != nil:
+		err = d.offline
+	case errors.Is(err, pawl.ErrEmpty):
+		err = nil
+	}
+	return errors.Join(err, d.left(ctx, q))
+}
+
+// delivery is what one sync does.
+type delivery struct {
+	*program
+	sink      sink
+	stop      context.CancelFunc // of the step that is under way
+	offline   error              // why the sink cannot be reached
+	delivered int
+}
+
+// run delivers one message. When the sink cannot be reached it stops its own step and
+// waits for the end of it: the worker then gives the message back to its old place.
+func (d *delivery) run(ctx context.Context, job *pawl.Job[Message]) error {
+	err := d.sink.Send(ctx, envelope{ID: job.ID, Added: job.Created, Text: job.Args.Text})
+	switch {
+	case errors.Is(err, errOffline):
+		d.offline = err
+		d.stop()
+		<-ctx.Done()
+	case err != nil:
+		fmt.Fprintf(d.stderr, "not delivered %s, attempt %d of %d: %s\n", job.ID, job.Attempt, job.MaxRetries+1, line(err.Error(), 200))
+	default:
+		d.delivered++
+		fmt.Fprintf(d.stdout, "delivered %s\n", job.ID)
+	}
+	return err
+}
+
+// left tells how it went, as an error when messages are left.
+func (d *delivery) left(ctx context.Context, q *bolt.Queue) error {
+	stats, err := q.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	var waiting, dead int
+	for _, c := range stats.Queues {
+		waiting += c.Ready + c.Delayed + c.Parked + c.Leased
+		dead += c.Dead
+	}
+	text := fmt.Sprintf("%d delivered, %d waiting, %d dead", d.delivered, waiting, dead)
+	if waiting+dead > 0 {
+		return fmt.Errorf("%s; outbox list shows why", text)
+	}
+	_, err = fmt.Fprintln(d.stdout, text)
+	return err
+}

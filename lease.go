@@ -1,0 +1,95 @@
+package pawl
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Lease is the right to run one job until a time. Holding it proves nothing after
+// Expires: the token is compared when it is used.
+type Lease struct {
+	*Envelope
+	Token   uint64
+	Length  time.Duration // how long a lease lasts from when it is given or extended
+	Expires time.Time     // when this one ends unless it is extended
+
+	// Cancelled fires when the job is cancelled while this lease holds it. Nil never
+	// does.
+	Cancelled *Signal
+
+	// Set by the holder before it settles, for events and counters.
+
+	Started  time.Time // when the run began, on monotonic time
+	TimedOut bool      // the run was ended by its timeout
+
+	settled uint32 // atomic: 1 once the job is settled; a plain number, so that a lease may be copied
+}
+
+// MarkSettled notes that the job was acked in a transaction of the app's, so that
+// its holder neither settles nor extends it any more. Queues call it.
+func (l *Lease) MarkSettled() { atomic.StoreUint32(&l.settled, 1) }
+
+// Settled reports whether [Lease.MarkSettled] was called.
+func (l *Lease) Settled() bool { return atomic.LoadUint32(&l.settled) == 1 }
+
+// Took is how long the run has lasted, 0 when it did not begin.
+func (l *Lease) Took() time.Duration {
+	if l.Started.IsZero() {
+		return 0
+	}
+	return time.Since(l.Started)
+}
+
+// Signal tells once that something happened. The zero value has not fired; a nil one
+// never will. Its methods may be called from any goroutine.
+type Signal struct {
+	mu    sync.Mutex
+	fired bool
+	fn    func()
+}
+
+// Fire makes s fire, and calls the function that was given to [Signal.OnFire]. Only
+// the first call does anything.
+func (s *Signal) Fire() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	fn := s.fn
+	if s.fired {
+		fn = nil
+	}
+	s.fired, s.fn = true, nil
+	s.mu.Unlock()
+	if fn != nil {
+		fn()
+	}
+}
+
+// Fired reports whether s has fired.
+func (s *Signal) Fired() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fired
+}
+
+// OnFire has fn called when s fires, at once if it has. Fn replaces the function of
+// an earlier call; it is short and calls no queue. Nil takes that function away.
+func (s *Signal) OnFire(fn func()) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	fired := s.fired
+	if !fired {
+		s.fn = fn
+	}
+	s.mu.Unlock()
+	if fired && fn != nil {
+		fn()
+	}
+}

@@ -1,0 +1,112 @@
+package pawl_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+func TestLeaseSettled(t *testing.T) {
+	var l pawl.Lease
+	require.False(t, l.Settled())
+	l.MarkSettled()
+	require.True(t, l.Settled())
+	l.MarkSettled()
+	require.True(t, l.Settled(), "for good")
+}
+
+// Rule: a run that did not begin took no time; one that did takes until it is asked.
+func TestLeaseTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l pawl.Lease
+		require.Zero(t, l.Took())
+		l.Started = time.Now()
+		require.Zero(t, l.Took())
+		<-time.After(1500 * time.Millisecond)
+		require.Equal(t, 1500*time.Millisecond, l.Took())
+	})
+}
+
+func TestSignalFiresOnce(t *testing.T) {
+	var s pawl.Signal
+	n := 0
+	s.OnFire(func() { n++ })
+	require.False(t, s.Fired())
+	require.Zero(t, n)
+	s.Fire()
+	require.True(t, s.Fired())
+	require.Equal(t, 1, n)
+	s.Fire()
+	require.Equal(t, 1, n)
+}
+
+// Rule: whoever comes late is called at once, and each latecomer is.
+func TestSignalCallsLatecomersAtOnce(t *testing.T) {
+	var s pawl.Signal
+	s.Fire()
+	n := 0
+	s.OnFire(func() { n++ })
+	require.Equal(t, 1, n)
+	s.OnFire(func() { n += 10 })
+	require.Equal(t, 11, n)
+	s.OnFire(nil)
+	s.Fire()
+	require.Equal(t, 11, n)
+}
+
+func TestSignalHasOneFunction(t *testing.T) {
+	var s pawl.Signal
+	s.OnFire(func() { t.Error("it was replaced") })
+	n := 0
+	s.OnFire(func() { n++ })
+	s.Fire()
+	require.Equal(t, 1, n)
+
+	var taken pawl.Signal
+	taken.OnFire(func() { t.Error("it was taken away") })
+	taken.OnFire(nil)
+	taken.Fire()
+	require.True(t, taken.Fired())
+}
+
+// Rule: the function may look at the signal that calls it.
+func TestSignalIsNotLockedWhileItCalls(t *testing.T) {
+	var s pawl.Signal
+	n := 0
+	s.OnFire(func() {
+		require.True(t, s.Fired())
+		s.Fire()
+		s.OnFire(func() { n++ })
+	})
+	s.Fire()
+	require.Equal(t, 1, n)
+}
+
+func TestNilSignalNeverFires(t *testing.T) {
+	var s *pawl.Signal
+	s.OnFire(func() { t.Error("it fired") })
+	s.Fire()
+	require.False(t, s.Fired())
+}
+
+// Rule: however Fire and OnFire meet, a function is called exactly once.
+func TestSignalOfManyGoroutines(t *testing.T) {
+	for range 1000 {
+		var s pawl.Signal
+		var n atomic.Int32
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(s.Fire)
+		}
+		all.Go(func() { s.OnFire(func() { n.Add(1) }) })
+		all.Wait()
+		require.True(t, s.Fired())
+		require.Equal(t, int32(1), n.Load())
+	}
+}

@@ -1,0 +1,113 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// The verbs of operators, and of the app beside its workers.
+
+// Cancel ends a job. One that waits is dead at once. One that is leased is marked: the
+// Cancelled signal of its lease fires, and however the lease ends, but for an Ack, the
+// job is dead then. A job that is dead or completed gives [pawl.ErrConflict], one that
+// is not there [pawl.ErrNotFound].
+func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
+	var signal *pawl.Signal
+	err := q.do(ctx, func() error {
+		j, err := q.get(id)
+		switch {
+		case err != nil:
+			return err
+		case j.State == pawl.Dead || j.State == pawl.Completed:
+			return fmt.Errorf("job %s: %w: it is %s already", id, pawl.ErrConflict, j.State)
+		case j.State != pawl.Leased:
+			q.take(j)
+			q.bury(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
+		case !j.Cancelled:
+			j.Cancelled = true
+			signal = j.signal
+			q.tell(j, pawl.Event{Type: pawl.EventCancelled})
+		}
+		return nil
+	})
+	if signal != nil {
+		signal.Fire() // without the mutex: what it calls is not ours
+	}
+	return err
+}
+
+// Retry takes a dead letter back to ready. Its history stays; its attempts start
+// again from 0 unless they are to be kept. A job that is not dead gives
+// [pawl.ErrConflict], and so does one that is past its deadline or whose unique key
+// another job has; one that is not there gives [pawl.ErrNotFound].
+func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
+	return q.do(ctx, func() error {
+		j, err := q.get(id)
+		switch {
+		case err != nil:
+			return err
+		case j.State != pawl.Dead:
+			return fmt.Errorf("job %s: %w: it is %s, not dead", id, pawl.ErrConflict, j.State)
+		case q.isLate(j):
+			return fmt.Errorf("job %s: %w: its deadline has passed, it would die again at once", id, pawl.ErrConflict)
+		}
+		if h, taken := q.holderOf(&j.Envelope); taken && h.id != id && j.BlockedBy(h.state) {
+			return fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, h.id, h.state)
+		}
+		q.revive(j, keepAttempts)
+		return nil
+	})
+}
+
+// Delete removes a dead letter or the record of a completed job for good. A job in
+// another state gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound].
+func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
+	return q.do(ctx, func() error {
+		j, err := q.get(id)
+		switch {
+		case err != nil:
+			return err
+		case j.State != pawl.Dead && j.State != pawl.Completed:
+			return fmt.Errorf("job %s: %w: it is %s, neither dead nor completed", id, pawl.ErrConflict, j.State)
+		}
+		q.take(j)
+		q.forget(j)
+		q.tell(j, pawl.Event{Type: pawl.EventDeleted})
+		return nil
+	})
+}
+
+// Pause has a queue give no job to any fetch until [Queue.Resume]. All else goes on.
+// The queue need not have had a job.
+func (q *Queue) Pause(ctx context.Context, queue string) error {
+	if err := pawl.ValidQueue(queue); err != nil {
+		return err
+	}
+	return q.do(ctx, func() error {
+		q.line(queue).paused = true
+		return nil
+	})
+}
+
+// Resume ends the pause of a queue, if there is one.
+func (q *Queue) Resume(ctx context.Context, queue string) error {
+	if err := pawl.ValidQueue(queue); err != nil {
+		return err
+	}
+	return q.do(ctx, func() error {
+		if l := q.find(queue); l != nil {
+			l.paused = false
+		}
+		return nil
+	})
+}
+
+// get finds the job of an ID.
+func (q *Queue) get(id pawl.ID) (*job, error) {
+	if j, ok := q.jobs[id]; ok {
+		return j, nil
+	}
+	return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+}

@@ -1,0 +1,20 @@
+package memory
+
+import "github.com/gopawl/pawl"
+
+// tell tells what happened to a job, which stands where that has put it. It is called
+// within the transition, whose events so come in their order, and once nothing can
+// keep the transition from being made.
+func (q *Queue) tell(j *job, e pawl.Event) {
+	if q.opts.OnEvent == nil && q.opts.Collector == nil {
+		return
+	}
+	now := j.Envelope // not the queue's own, which goes on changing
+	e.At, e.Job = q.now, &now
+	if q.opts.Collector != nil {
+		pawl.Count(q.opts.Collector, e)
+	}
+	if q.opts.OnEvent != nil {
+		q.opts.OnEvent(e)
+	}
+}

@@ -1,0 +1,51 @@
+package memory_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/memory"
+)
+
+// An event is told before the call returns that made the transition, and what its
+// listener does to the job does nothing to the queue.
+func TestEventsComeBeforeTheCallReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan pawl.EventType, 10)
+		q := memory.New(&memory.Options{
+			Lease:  time.Hour,
+			Logger: hclog.NewNullLogger(),
+			OnEvent: func(e pawl.Event) {
+				told <- e.Type
+				*e.Job = pawl.Envelope{}
+			},
+		})
+		defer q.Close()
+		next := func(want ...pawl.EventType) {
+			t.Helper()
+			require.Len(t, told, len(want))
+			for _, event := range want {
+				require.Equal(t, event, <-told)
+			}
+		}
+
+		job := &pawl.Envelope{Kind: "k", Deadline: time.Now().Add(time.Minute)}
+		require.NoError(t, q.Enqueue(t.Context(), job))
+		next(pawl.EventEnqueued)
+		leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		next(pawl.EventFetched)
+		<-time.After(time.Minute)
+		require.NoError(t, q.Release(t.Context(), leases[0]))
+		next(pawl.EventReleased, pawl.EventDied)
+
+		e, err := q.Job(t.Context(), job.ID)
+		require.NoError(t, err)
+		require.Equal(t, pawl.ReasonDeadline, e.Death.Reason)
+	})
+}

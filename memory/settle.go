@@ -1,0 +1,154 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// The verbs of those who hold a lease.
+
+// settle ends a lease. How changes the job, whose lease is over, and puts it in the
+// list of its next state; run is an event that tells of the run so far. No settle
+// leaves a crash behind.
+func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how func(j *job, run pawl.Event)) error {
+	return q.do(ctx, func() error {
+		j, err := q.held(l)
+		if err != nil {
+			return err
+		}
+		q.endLease(j)
+		j.Crashes = 0
+		how(j, pawl.Event{Took: l.Took(), TimedOut: l.TimedOut})
+		return nil
+	})
+}
+
+// held finds the job of a lease, if its token is the one that counts.
+func (q *Queue) held(l *pawl.Lease) (*job, error) {
+	j, ok := q.jobs[l.ID]
+	if !ok || j.State != pawl.Leased || j.token != l.Token {
+		return nil, fmt.Errorf("job %s: %w", l.ID, pawl.ErrLeaseLost)
+	}
+	return j, nil
+}
+
+// Ack implements [pawl.Queue].
+func (q *Queue) Ack(ctx context.Context, l *pawl.Lease) error {
+	return q.settle(ctx, l, func(j *job, run pawl.Event) {
+		j.Attempts = pawl.NextAttempt(j.Attempts)
+		q.succeed(j)
+		q.complete(j)
+		run.Type = pawl.EventSucceeded
+		q.tell(j, run)
+	})
+}
+
+// Nack implements [pawl.Queue].
+func (q *Queue) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
+	return q.fail(ctx, l, cause, true, func(j *job, run pawl.Event) {
+		delay = max(delay, 0)
+		j.BackoffSince = q.now
+		q.schedule(j, delay)
+		run.Type, run.Delay = pawl.EventRetried, delay
+		q.tell(j, run)
+	})
+}
+
+// Abandon implements [pawl.Queue].
+func (q *Queue) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, cause error) error {
+	ran := reason != pawl.ReasonSignature
+	return q.fail(ctx, l, cause, ran, func(j *job, run pawl.Event) { q.bury(j, reason, run) })
+}
+
+// fail settles a run that failed, or that was refused before it began. For a job that
+// was cancelled it was the last one, however it is settled.
+func (q *Queue) fail(ctx context.Context, l *pawl.Lease, cause error, ran bool, how func(j *job, run pawl.Event)) error {
+	text := ""
+	if cause != nil {
+		text = cause.Error()
+	}
+	return q.settle(ctx, l, func(j *job, run pawl.Event) {
+		run.Cause = text
+		if ran {
+			q.count(j, text)
+		} else {
+			q.note(j, j.Attempt(), text)
+		}
+		if j.Cancelled {
+			q.bury(j, pawl.ReasonCancelled, run)
+			return
+		}
+		how(j, run)
+	})
+}
+
+// Release implements [pawl.Queue].
+func (q *Queue) Release(ctx context.Context, l *pawl.Lease) error {
+	return q.giveBack(ctx, l, pawl.EventReleased, func(j *job) { q.put(j, pawl.Ready) })
+}
+
+// Snooze implements [pawl.Queue].
+func (q *Queue) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) error {
+	return q.giveBack(ctx, l, pawl.EventSnoozed, func(j *job) { q.schedule(j, delay) })
+}
+
+// Park implements [pawl.Queue].
+func (q *Queue) Park(ctx context.Context, l *pawl.Lease) error {
+	return q.giveBack(ctx, l, pawl.EventParked, func(j *job) { q.put(j, pawl.Parked) })
+}
+
+// giveBack settles a job that is to run another time, unless it was cancelled.
+func (q *Queue) giveBack(ctx context.Context, l *pawl.Lease, event pawl.EventType, how func(*job)) error {
+	return q.settle(ctx, l, func(j *job, run pawl.Event) {
+		if j.Cancelled {
+			run.Cause = "it was cancelled"
+			q.bury(j, pawl.ReasonCancelled, run)
+			return
+		}
+		how(j)
+		run.Type = event
+		q.tell(j, run)
+	})
+}
+
+// Extend implements [pawl.Queue].
+func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
+	err = q.do(ctx, func() error {
+		for _, l := range leases {
+			if j, err := q.held(l); err != nil {
+				lost = append(lost, l)
+			} else {
+				q.take(j)
+				q.lease(j)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// Reap implements [pawl.Queue].
+func (q *Queue) Reap(ctx context.Context) (reaped int, err error) {
+	err = q.do(ctx, func() error {
+		reaped = q.reap()
+		return nil
+	})
+	return reaped, err
+}
+
+// Unpark implements [pawl.Queue].
+func (q *Queue) Unpark(ctx context.Context, kinds ...string) (moved int, err error) {
+	for _, kind := range kinds {
+		if err := pawl.ValidKind(kind); err != nil {
+			return 0, err
+		}
+	}
+	err = q.do(ctx, func() error {
+		moved = q.unpark(kinds)
+		return nil
+	})
+	return moved, err
+}

@@ -1,0 +1,213 @@
+package queuetest
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// besideTests are about jobs of one idempotency key of which one is leased: the others
+// are passed over.
+func besideTests() (tests []test) {
+	const pass = "While a job is leased a fetch passes over those of its kind and key; nothing waits behind them."
+	const after = "When the lease has ended without a success the others can be fetched, one at a time, from their old place in the order."
+	for _, v := range verbs {
+		// The first failed, and is behind the others now, or waits; or it was not, and
+		// comes first again.
+		next := "b"
+		switch v.name {
+		case "ack":
+			next = ""
+		case "release":
+			next = "a"
+		}
+		tests = append(tests, test{
+			name: "beside one, after " + v.name,
+			rule: after,
+			run: func(f *fixture) {
+				f.three()
+				l := f.leases(1)[0]
+				equal(f, payloads(f.fetch(9)), "", "jobs beside the first")
+				f.pass(time.Second)
+				f.end(v, l)
+				equal(f, payloads(f.fetch(9)), next, "jobs after "+v.name)
+			},
+		}, test{
+			name: "a fetch that waits, and " + v.name,
+			rule: after + " A fetch that waits gets the next at once.",
+			run: func(f *fixture) {
+				f.three()
+				l := f.leases(1)[0]
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Wait: pawl.WaitDrained})
+				f.waits(call, "while the first is leased")
+				f.pass(time.Second)
+				f.end(v, l)
+				if v.name == "ack" {
+					f.ends(call, pawl.ErrEmpty, "fetch")
+					equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
+					return
+				}
+				f.ends(call, nil, "fetch")
+				equal(f, payloads(*leases), next, "jobs")
+			},
+		})
+	}
+	return append(tests, test{
+		name: "beside one, after an expiry",
+		rule: after,
+		run: func(f *fixture) {
+			f.three()
+			l := f.leases(1)[0]
+			f.pass(l.Length - 1)
+			equal(f, payloads(f.fetch(9)), "", "jobs before the expiry")
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 9})
+			f.await(call)
+			f.sameTime(time.Now(), l.Expires, "the time of the fetch")
+			equal(f, payloads(*leases), "a", "jobs at the expiry")
+			f.expire((*leases)[0])
+			equal(f, payloads(f.request(pawl.Request{Max: 9, Ahead: 9})), "b", "jobs that have not crashed")
+		},
+	}, test{
+		name: "beside one, after a cancel",
+		rule: after,
+		run: func(f *fixture) {
+			f.three()
+			l := f.leases(1)[0]
+			f.cancel(l.ID)
+			equal(f, payloads(f.fetch(9)), "", "jobs after the cancel")
+			f.release(l)
+			equal(f, payloads(f.fetch(9)), "b", "jobs after the lease")
+		},
+	}, test{
+		name: "beside one that is extended",
+		rule: pass,
+		run: func(f *fixture) {
+			f.three()
+			l := f.leases(1)[0]
+			for range 5 {
+				f.pass(20 * time.Second)
+				f.extend(l)
+				equal(f, payloads(f.fetch(9)), "", "jobs")
+			}
+		},
+	}, test{
+		name: "one of a key in a fetch",
+		rule: pass,
+		run: func(f *fixture) {
+			for _, key := range []string{"x", "y", "x", "", "y", "x", ""} {
+				f.add(ofKey("k", key))
+			}
+			equal(f, keysOf(f.fetch(9)), "xy--", "keys of a fetch")
+			equal(f, len(f.fetch(9)), 0, "jobs of the next")
+		},
+	}, test{
+		name: "a full fetch",
+		rule: pass + " Those passed over take no place in the fetch.",
+		run: func(f *fixture) {
+			for _, key := range []string{"x", "x", "x", "y", "", "x", "z"} {
+				f.add(ofKey("k", key))
+			}
+			equal(f, keysOf(f.fetch(2)), "xy", "keys of a fetch of two")
+			equal(f, keysOf(f.fetch(2)), "-z", "keys of the next")
+		},
+	}, test{
+		name: "beside one, in other places",
+		rule: pass + " A key is that of a kind, on whichever queue and of whatever priority.",
+		run: func(f *fixture) {
+			f.add(effect("x"))
+			l := f.lease()
+			f.add(effect("x"), priority(100))
+			f.add(effect("x"), func(e *pawl.Envelope) { e.Queue = "q" })
+			f.add(ofKey("other", "x"))
+			f.add(ofKey("calm", ""), func(e *pawl.Envelope) { e.Queue = "q" })
+			equal(f, kinds(f.fetch(1, "q", "default")), "calm", "the first job")
+			equal(f, kinds(f.fetch(9, "default", "q")), "other", "the others")
+			f.release(l)
+			equal(f, len(f.fetch(9, "default", "q")), 1, "jobs after the lease")
+		},
+	}, test{
+		name: "one of a key over queues",
+		rule: pass,
+		run: func(f *fixture) {
+			for _, queue := range []string{"a", "b", "c"} {
+				for range 2 {
+					f.add(on(queue), ofKey("k", "x"))
+				}
+				f.add(on(queue))
+			}
+			leases := f.fetch(9, "a", "b", "c")
+			equal(f, len(leases), 4, "jobs of a fetch")
+			keyed := 0
+			for _, l := range leases {
+				if l.IdempotencyKey != "" {
+					keyed++
+				}
+			}
+			equal(f, keyed, 1, "jobs with the key")
+		},
+	}, test{
+		name: "is ready",
+		rule: "A job that is passed over is ready, and is counted and waited for as such.",
+		run: func(f *fixture) {
+			f.three()
+			l := f.leases(1)[0]
+			unchanged := f.unchanged()
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			unchanged("after a fetch that passed over all")
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Leased: 1}, "the fetch")
+			f.add(effect("x"), on("q"), of("k"))
+			for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
+				_, call := f.fetching(f.Context(), pawl.Request{Queues: []string{"q"}, Max: 1, Wait: wait})
+				f.waits(call, waits[wait])
+				defer f.ends(call, pawl.ErrEmpty, waits[wait])
+			}
+			f.ack(l)
+		},
+	}, test{
+		name: "many of a key in front",
+		rule: pass,
+		run: func(f *fixture) {
+			batch := newBatch(1500)
+			for _, e := range batch {
+				e.IdempotencyKey = "x"
+			}
+			f.enqueue(batch...)
+			l := f.leases(1)[0]
+			id := f.add().ID
+			equal(f, f.leases(1)[0].ID, id, "the job behind them")
+			f.release(l)
+			equal(f, f.leases(1)[0].ID, l.ID, "the job that is first again")
+		},
+	}, test{
+		name: "beside one, over a restart",
+		rule: "A lease that is found at open has ended: its key is free, and one of its jobs is leased at a time.",
+		run: func(f *fixture) {
+			f.needRestart()
+			f.three()
+			f.leases(1)
+			f.restart()
+			l := f.leases(1)[0]
+			equal(f, payloads([]*pawl.Lease{l}), "a", "job")
+			equal(f, payloads(f.fetch(9)), "", "jobs beside it")
+			f.ack(l)
+			equal(f, payloads(f.fetch(9)), "", "jobs after the success")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
+		},
+	}, neverBeside("failures", false), neverBeside("a success", true))
+}
+
+// three adds the jobs a, b and c of one idempotency key, a second apart.
+func (f *fixture) three() {
+	f.Helper()
+	for _, payload := range []string{"a", "b", "c"} {
+		f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte(payload) })
+		f.pass(time.Second)
+	}
+}
+
+func payloads(leases []*pawl.Lease) (text string) {
+	for _, l := range leases {
+		text += string(l.Payload)
+	}
+	return text
+}

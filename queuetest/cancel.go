@@ -1,0 +1,158 @@
+package queuetest
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// cancelsWaiting cancels a job that waits, and failed once.
+func cancelsWaiting(state pawl.State) test {
+	return test{
+		name: "a job that is " + string(state),
+		rule: "Cancel makes a job that waits a dead letter with the reason cancelled. Nothing else changes; nothing ran.",
+		run: func(f *fixture) {
+			f.canceller() // or skip
+			e := f.add(priority(3), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
+			f.nack(f.lease(), 0)
+			switch l := f.lease(); state {
+			case pawl.Ready:
+				f.release(l)
+			case pawl.Delayed:
+				f.snooze(l, time.Hour)
+			case pawl.Parked:
+				f.park(l)
+			}
+			f.pass(time.Second)
+			want := f.must(e.ID)
+			equal(f, want.State, state, "state")
+			f.cancel(e.ID)
+			want.State, want.Death = pawl.Dead, &pawl.Death{Reason: pawl.ReasonCancelled, At: time.Now()}
+			f.same(f.must(e.ID), want, "the job")
+			f.pass(2 * time.Hour)
+			equal(f, f.unpark("k"), 0, "jobs unparked")
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			f.same(f.must(e.ID), want, "the job, later")
+			f.retry(e.ID, false)
+			l := f.lease()
+			equal(f, l.Cancelled.Fired(), false, "the signal of a lease after the retry fired")
+			f.nack(l, 0)
+			equal(f, f.must(e.ID).State, pawl.Ready, "state after a retry and a failure")
+		},
+	}
+}
+
+// refusedCancel cancels a job that has ended.
+func refusedCancel(state pawl.State) test {
+	return test{
+		name: "a job that is " + string(state),
+		rule: "Cancel of a job that is dead or completed gives ErrConflict and changes nothing.",
+		run: func(f *fixture) {
+			id := f.held(state)
+			unchanged := f.unchanged()
+			f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrConflict, "cancel")
+			unchanged("after the refusal")
+		},
+	}
+}
+
+func cancelTests() (tests []test) {
+	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked} {
+		tests = append(tests, cancelsWaiting(state))
+	}
+	for _, state := range []pawl.State{pawl.Dead, pawl.Completed} {
+		tests = append(tests, refusedCancel(state))
+	}
+	for _, end := range endings {
+		tests = append(tests, endsCancelled(end))
+	}
+	const flag = "Cancel of a leased job sets its flag and fires the signal of its lease; the run goes on until its holder ends it."
+	tests = append(tests, test{
+		name: "a job that is leased",
+		rule: flag,
+		run: func(f *fixture) {
+			l, want := f.seasoned()
+			equal(f, l.Cancelled.Fired(), false, "the signal fired before the cancel")
+			for range 2 {
+				f.cancel(l.ID)
+				want.Cancelled = true
+				f.same(f.must(l.ID), want, "the job")
+				f.pass(time.Second)
+				equal(f, l.Cancelled.Fired(), true, "the signal fired")
+			}
+			f.pass(l.Length - 4*time.Second)
+			equal(f, len(f.extend(l)), 0, "leases lost")
+			f.pass(l.Length - 1)
+			f.same(f.must(l.ID), want, "the job, later")
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			f.ack(l)
+			equal(f, f.job(l.ID) == nil, true, "the job is gone")
+		},
+	}, test{
+		name: "a holder that is told",
+		rule: "The signal calls its function once, when the flag is durable.",
+		run: func(f *fixture) {
+			id := f.add().ID
+			l := f.lease()
+			calls := make(chan bool, 9)
+			l.Cancelled.OnFire(func() { calls <- true })
+			f.cancel(id)
+			f.cancel(id)
+			f.pass(0)
+			equal(f, len(calls), 1, "calls")
+			equal(f, f.must(id).Cancelled, true, "Cancelled")
+			l.Cancelled.OnFire(func() { calls <- true })
+			equal(f, len(calls), 2, "calls after one that came late")
+		},
+	}, test{
+		name: "leased, and ack",
+		rule: "An ack of a cancelled job succeeds as any other: it is removed or retained, and its key is done.",
+		run: func(f *fixture) {
+			id := f.add(effect("x")).ID
+			l := f.lease()
+			f.cancel(id)
+			f.ack(l)
+			equal(f, f.job(id) == nil, true, "the job is gone")
+			f.skips(f.add(effect("x")).ID, "after the success")
+			id = f.add(kept(time.Hour)).ID
+			l = f.lease()
+			f.cancel(id)
+			f.ack(l)
+			equal(f, f.must(id).State, pawl.Completed, "state")
+			equal(f, f.must(id).Attempts, 1, "attempts")
+		},
+	}, test{
+		name: "signals of other leases",
+		rule: "A cancel fires the signal of the lease that holds the job, and of no other.",
+		run: func(f *fixture) {
+			f.addKinds("a", "b")
+			leases := f.leases(2)
+			f.release(leases[0])
+			again := f.lease()
+			f.cancel(again.ID)
+			f.pass(0)
+			equal(f, again.Cancelled.Fired(), true, "the signal of the lease fired")
+			equal(f, leases[1].Cancelled.Fired(), false, "the signal of another job's lease fired")
+			equal(f, leases[0].Cancelled.Fired(), false, "the signal of an earlier lease fired")
+			f.release(leases[1])
+			f.cancel(leases[1].ID)
+			f.pass(0)
+			equal(f, leases[1].Cancelled.Fired(), false, "the signal of a lease that had ended fired")
+		},
+	}, test{
+		name: "signals and time",
+		rule: "No end of a lease fires its signal.",
+		run: func(f *fixture) {
+			f.canceller() // or skip
+			for _, v := range verbs {
+				f.fresh(Settings{})
+				f.add()
+				l := f.lease()
+				f.end(v, l)
+				f.pass(time.Hour)
+				equal(f, l.Cancelled.Fired(), false, "the signal fired after "+v.name)
+			}
+		},
+	})
+	return append(tests, moreCancelTests()...)
+}

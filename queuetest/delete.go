@@ -1,0 +1,146 @@
+package queuetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+func (f *fixture) deleter() Deleter {
+	f.Helper()
+	d, ok := f.q.(Deleter)
+	if !ok {
+		f.Skip("the queue is no Deleter")
+	}
+	return d
+}
+
+// remove deletes a job that is dead or completed.
+func (f *fixture) remove(id pawl.ID) {
+	f.Helper()
+	f.ok(f.deleter().Delete(f.Context(), id), "delete")
+}
+
+func deleteTests() (tests []test) {
+	ended := []pawl.State{pawl.Dead, pawl.Completed}
+	for _, state := range ended {
+		tests = append(tests, test{
+			name: "a job that is " + string(state),
+			rule: "Delete removes a dead letter or a completed record for good.",
+			run: func(f *fixture) {
+				id, other := f.held(state), f.held(state)
+				f.remove(id)
+				equal(f, f.job(id) == nil, true, "the job is gone")
+				f.sameJobs(idsOf(f.list(pawl.Filter{})), []pawl.ID{other}, "all jobs")
+				f.sameJobs(idsOf(f.list(pawl.Filter{State: state})), []pawl.ID{other}, "jobs of the state")
+				f.is(f.deleter().Delete(f.Context(), id), pawl.ErrNotFound, "delete once more")
+				f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrNotFound, "retry")
+				f.pass(100 * time.Hour)
+				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			},
+		}, test{
+			name: "counts of what is " + string(state),
+			rule: "What was deleted is not counted.",
+			run: func(f *fixture) {
+				for range 2 {
+					f.held(state)
+				}
+				id := f.held(state)
+				want := pawl.Counts{}
+				*want.Of(state) = 3
+				f.countsAre(pawl.DefaultQueue, want, "the ends of three jobs")
+				f.remove(id)
+				*want.Of(state) = 2
+				f.countsAre(pawl.DefaultQueue, want, "the delete of one")
+			},
+		})
+	}
+	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased} {
+		tests = append(tests, test{
+			name: "a job that is " + string(state),
+			rule: "Delete is for jobs that have ended: any other gives ErrConflict and is not changed.",
+			run: func(f *fixture) {
+				id := f.held(state)
+				unchanged := f.unchanged()
+				f.is(f.deleter().Delete(f.Context(), id), pawl.ErrConflict, "delete")
+				unchanged("after the refusal")
+			},
+		})
+	}
+	return append(tests, test{
+		name: "no job",
+		rule: "Delete of a job that the queue does not hold gives ErrNotFound.",
+		run: func(f *fixture) {
+			f.is(f.deleter().Delete(f.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
+			id := f.add().ID
+			f.ack(f.lease())
+			f.is(f.deleter().Delete(f.Context(), id), pawl.ErrNotFound, "a job that is done")
+		},
+	}, test{
+		name: "the ID is free",
+		rule: "The ID of a job that was deleted may come again, as a job without a past.",
+		run: func(f *fixture) {
+			for _, state := range ended {
+				id := f.add().ID
+				f.nack(f.lease(), 0)
+				if l := f.lease(); state == pawl.Dead {
+					f.abandon(l)
+				} else {
+					f.ack(l)
+					id = f.held(pawl.Completed)
+				}
+				f.remove(id)
+				f.add(func(e *pawl.Envelope) { e.ID = id })
+				e := f.must(id)
+				equal(f, e.Attempts, 0, "attempts")
+				f.hasHistory(e, nil, 0)
+				f.ack(f.lease())
+			}
+		},
+	}, test{
+		name: "the unique key is free",
+		rule: "A job that was deleted keeps out no other.",
+		run: func(f *fixture) {
+			for _, state := range ended {
+				key := func(e *pawl.Envelope) {
+					e.UniqueKey, e.UniqueIn, e.OnConflict = "u", []pawl.State{pawl.Dead, pawl.Completed}, pawl.Reject
+				}
+				id := f.held(state, key)
+				e := &pawl.Envelope{Kind: "k"}
+				key(e)
+				f.is(f.q.Enqueue(f.Context(), e), pawl.ErrConflict, "enqueue while the key is taken")
+				f.remove(id)
+				for _, next := range []*pawl.Envelope{{Kind: "k", UniqueKey: "u", OnConflict: pawl.Reject}, e} {
+					f.ok(f.q.Enqueue(f.Context(), next), "enqueue after the delete")
+					f.ack(f.lease())
+				}
+			}
+		},
+	}, test{
+		name: "after a restart",
+		rule: "A delete is durable when it returns.",
+		run: func(f *fixture) {
+			f.needRestart()
+			for _, state := range ended {
+				f.remove(f.held(state))
+			}
+			kept := f.held(pawl.Dead)
+			f.restart()
+			f.sameJobs(idsOf(f.list(pawl.Filter{})), []pawl.ID{kept}, "jobs")
+		},
+	}, test{
+		name: "not accepted",
+		rule: "A delete whose context has ended gives ErrNotAccepted and changes nothing, after Close it gives ErrClosed.",
+		run: func(f *fixture) {
+			id := f.held(pawl.Dead)
+			d := f.deleter()
+			ctx, cancel := context.WithCancel(f.Context())
+			cancel()
+			f.is(d.Delete(ctx, id), pawl.ErrNotAccepted, "delete")
+			equal(f, f.must(id).State, pawl.Dead, "state")
+			f.closed()
+			f.is(d.Delete(f.Context(), id), pawl.ErrClosed, "delete")
+		},
+	})
+}

@@ -1,0 +1,77 @@
+package queuetest
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// ending is a way to end the lease of a cancelled job that is not an ack.
+type ending struct {
+	name   string
+	do     func(*fixture, *pawl.Lease)
+	failed bool // it counts an attempt, and its cause
+	crash  bool
+}
+
+var endings = []ending{
+	{"nack", func(f *fixture, l *pawl.Lease) { f.nack(l, 0) }, true, false},
+	{"nack with a delay", func(f *fixture, l *pawl.Lease) { f.nack(l, time.Hour) }, true, false},
+	{"abandon, exhausted", (*fixture).abandon, true, false},
+	{"abandon, permanent", func(f *fixture, l *pawl.Lease) {
+		f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonPermanent, errBoom), "abandon")
+	}, true, false},
+	{"release", (*fixture).release, false, false},
+	{"snooze", func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Hour) }, false, false},
+	{"snooze without a delay", func(f *fixture, l *pawl.Lease) { f.snooze(l, 0) }, false, false},
+	{"park", (*fixture).park, false, false},
+	{"expiry", func(f *fixture, l *pawl.Lease) { f.pass(time.Until(l.Expires)) }, false, true},
+	{"restart", func(f *fixture, _ *pawl.Lease) { f.restart() }, false, true},
+}
+
+// ended is what an ending makes of a job.
+func (end ending) ended(e *pawl.Envelope, reason pawl.Reason) {
+	e.State, e.LeasedSince, e.Cancelled = pawl.Dead, time.Time{}, false
+	e.Crashes, e.BackoffSince = 0, time.Time{}
+	e.Death = &pawl.Death{Reason: reason, At: time.Now()}
+	if end.failed {
+		failed(e, time.Now(), errBoom.Error())
+	}
+}
+
+// endsCancelled cancels a leased job and ends its lease.
+func endsCancelled(end ending) test {
+	return test{
+		name: "leased, and " + end.name,
+		rule: "A leased job that was cancelled is a dead letter with the reason cancelled, whatever ends its lease but an ack: " +
+			"an attempt and an entry in the history more for a run that failed, nothing for one that did not settle.",
+		run: func(f *fixture) {
+			l, want := f.seasoned()
+			f.cancel(l.ID)
+			f.pass(time.Second)
+			crashes := want.Crashes
+			end.do(f, l)
+			got := f.must(l.ID)
+			end.ended(want, pawl.ReasonCancelled)
+			if end.crash {
+				want.Crashes = crashes + 1
+			}
+			want.NotBefore = got.NotBefore // which says nothing about a dead letter
+			f.same(got, want, "the job")
+			f.pass(2 * time.Hour)
+			equal(f, f.unpark("k"), 0, "jobs unparked")
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			f.is(f.q.Ack(f.Context(), l), pawl.ErrLeaseLost, "an ack that comes too late")
+			f.is(f.canceller().Cancel(f.Context(), l.ID), pawl.ErrConflict, "another cancel")
+			f.same(f.must(l.ID), want, "the job, later")
+
+			f.retry(l.ID, false)
+			equal(f, f.must(l.ID).Cancelled, false, "Cancelled after a retry")
+			l = f.lease()
+			equal(f, l.Envelope.Cancelled, false, "Cancelled in the lease after a retry")
+			equal(f, l.Cancelled.Fired(), false, "the signal of that lease fired")
+			f.release(l)
+			equal(f, f.must(l.ID).State, pawl.Ready, "state after a retry and a release")
+		},
+	}
+}

@@ -1,0 +1,172 @@
+package queuetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// modelTurns is what the queue remembers of its fetches, until it is closed: the turns
+// of each named queue, and what is left of its retry share.
+type modelTurns struct {
+	virtual uint64
+	count   int
+	finish  map[string]uint64
+	last    map[string]int // 0 for none
+	credit  map[string]float64
+}
+
+func (t *modelTurns) reset() {
+	*t = modelTurns{finish: make(map[string]uint64), last: make(map[string]int), credit: make(map[string]float64)}
+}
+
+func (t *modelTurns) start(queue string) uint64 { return max(t.finish[queue], t.virtual) }
+
+// give gives a queue its turn.
+func (t *modelTurns) give(queue string, weight int) {
+	t.count++
+	t.virtual, t.last[queue] = t.start(queue), t.count
+	t.finish[queue] = t.virtual + 1<<32/uint64(weight)
+}
+
+// Sorts of jobs.
+func anySort(*modelJob) bool      { return true }
+func isRetry(j *modelJob) bool    { return j.Attempts > 0 }
+func isFirstRun(j *modelJob) bool { return j.Attempts == 0 }
+
+// fetch checks the jobs that a fetch got, one after the other, and leases them.
+// Skipped tells which jobs the queue has ended without a run.
+func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID) bool) error {
+	for _, j := range slices.Clone(m.jobs) {
+		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && !m.paused[j.Queue] && skipped(j.ID) {
+			m.tell(j, pawl.Event{Type: pawl.EventSkipped})
+			m.complete(j)
+		}
+	}
+	idle := r.Max - r.Ahead
+	for _, l := range leases {
+		want := m.choose(r, idle)
+		if want == nil || want.ID != l.ID {
+			return fmt.Errorf("job %s was leased for one of %d idle slots: %s; the model would have given: %s", l.ID, idle, m.text(m.find(l.ID)), m.text(want))
+		}
+		if want.Crashes > 0 {
+			idle--
+		}
+		leased := want.Envelope
+		leased.State, leased.History = "", nil
+		if d := difference(l.Envelope, &leased); d != "" {
+			return fmt.Errorf("the lease of job %s: %s", l.ID, d)
+		}
+		want.State, want.LeasedSince, want.token, want.expires = pawl.Leased, m.now, l.Token, m.now.Add(m.lease)
+		fetched := pawl.Event{Type: pawl.EventFetched}
+		if !want.BackoffSince.IsZero() {
+			fetched.Backoff = m.now.Sub(want.BackoffSince)
+		}
+		m.tell(want, fetched)
+	}
+	if len(leases) < r.Max {
+		if j := m.choose(r, idle); j != nil {
+			return fmt.Errorf("a fetch of %d jobs with %d idle slots got %d and left: %s", r.Max, r.Max-r.Ahead, len(leases), m.text(j))
+		}
+	}
+	return nil
+}
+
+// text is what matters of a job for a fetch.
+func (m *model) text(j *modelJob) string {
+	if j == nil {
+		return "no job"
+	}
+	return fmt.Sprintf("%v, %s, priority %d, ready since %v, sequence %d, crashes %d, effect %q, which is done: %v",
+		j, j.State, j.Priority, j.NotBefore.Format(time.StampNano), j.Seq, j.Crashes, j.IdempotencyKey, m.isDone(j))
+}
+
+// choose is the job that is leased next, of which the queue has had its turn; nil for
+// none.
+func (m *model) choose(r pawl.Request, idle int) *modelJob {
+	turn := ""
+	for _, name := range r.Queues {
+		if m.first(name, idle, anySort) == nil {
+			continue
+		}
+		if turn == "" || cmp.Or(cmp.Compare(m.turns.start(name), m.turns.start(turn)), cmp.Compare(m.turns.last[name], m.turns.last[turn])) < 0 {
+			turn = name
+		}
+	}
+	if turn == "" {
+		return nil
+	}
+	m.turns.give(turn, r.Weight(turn))
+	retry, first := m.first(turn, idle, isRetry), m.first(turn, idle, isFirstRun)
+	if r.RetryShare == 0 || retry == nil || first == nil {
+		return m.first(turn, idle, anySort)
+	}
+	m.turns.credit[turn] += r.RetryShare
+	if m.turns.credit[turn] >= 1-1e-9 {
+		m.turns.credit[turn]--
+		return retry
+	}
+	return first
+}
+
+// first is the job of a sort that a queue comes to first, with so many idle slots; or
+// nil.
+func (m *model) first(queue string, idle int, sort func(*modelJob) bool) (first *modelJob) {
+	if m.paused[queue] {
+		return nil
+	}
+	repeater := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
+	for _, j := range m.jobs {
+		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeater)
+		if j.State == pawl.Ready && j.Queue == queue && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) {
+			first = j
+		}
+	}
+	return first
+}
+
+func (j *modelJob) before(other *modelJob) bool {
+	return cmp.Or(cmp.Compare(other.Priority, j.Priority), j.NotBefore.Compare(other.NotBefore), cmp.Compare(j.Seq, other.Seq)) < 0
+}
+
+// waits says whether a fetch finds nothing and goes on waiting, or may do so.
+func (m *model) waits(r pawl.Request) bool {
+	if r.Wait == pawl.WaitNot {
+		return false
+	}
+	work := false
+	for _, j := range m.jobs {
+		switch {
+		case !slices.Contains(r.Queues, j.Queue):
+		case j.State == pawl.Ready && m.isDone(j) && j.Crashes == 0 && !m.paused[j.Queue]: // it is skipped
+		case j.State == pawl.Ready || j.State == pawl.Leased || j.State == pawl.Delayed && r.Wait == pawl.WaitFinished:
+			work = true
+		}
+	}
+	undone := func(j *modelJob) bool { return !m.isDone(j) }
+	return work && !slices.ContainsFunc(r.Queues, func(name string) bool { return m.first(name, r.Max-r.Ahead, undone) != nil })
+}
+
+// storyOf is the events of each job since it was asked last, in their order, as text.
+func storyOf(events []pawl.Event) map[pawl.ID]string {
+	stories := make(map[pawl.ID]string)
+	for _, e := range events {
+		text := fmt.Sprintf("%s at %s", typesOf([]pawl.Event{e}), e.At.Format(time.StampNano))
+		switch e.Type {
+		case pawl.EventSucceeded:
+			text += fmt.Sprintf(" took %v", e.Took)
+		case pawl.EventRetried:
+			text += fmt.Sprintf(" took %v delay %v cause %q", e.Took, e.Delay, e.Cause)
+		case pawl.EventFetched:
+			text += fmt.Sprintf(" backoff %v", e.Backoff)
+		}
+		if e.TimedOut {
+			text += " timed out"
+		}
+		stories[e.Job.ID] += text + "; "
+	}
+	return stories
+}

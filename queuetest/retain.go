@@ -1,0 +1,251 @@
+package queuetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// completedBy acks a job that is to be kept for a time, and returns its ID.
+func (f *fixture) completedBy(keep time.Duration, change ...func(*pawl.Envelope)) pawl.ID {
+	f.Helper()
+	e := f.add(append([]func(*pawl.Envelope){kept(keep)}, change...)...)
+	f.ack(f.lease(e.Queue))
+	return e.ID
+}
+
+func retainTests() (tests []test) {
+	for _, v := range verbs {
+		tests = append(tests, test{
+			name: "out of reach of " + v.name,
+			rule: "A completed record is settled: its lease is lost, and it is not changed.",
+			run: func(f *fixture) {
+				f.add(kept(time.Hour))
+				l := f.lease()
+				f.ack(l)
+				unchanged := f.unchanged()
+				f.is(v.end(f.Context(), f.q, l), pawl.ErrLeaseLost, v.name)
+				equal(f, len(f.extend(l)), 1, "leases lost")
+				unchanged("after the refusal")
+			},
+		})
+	}
+	return append(tests, []test{{
+		name: "what is kept",
+		rule: "Ack of a job that is to be kept makes it completed, with an attempt more and the time, and changes nothing else.",
+		run: func(f *fixture) {
+			policy := pawl.Fixed(time.Second)
+			id := f.add(kept(time.Hour), effect("e"), unique("u"), priority(-5), header("h", "v"), func(e *pawl.Envelope) {
+				e.Policy, e.Timeout, e.Payload = &policy, time.Minute, make([]byte, 3000)
+			}).ID
+			f.pass(time.Second)
+			f.nack(f.lease(), 0)
+			f.pass(time.Second)
+			f.expire(f.lease())
+			want := f.must(id)
+			l := f.lease()
+			f.pass(time.Second)
+			f.ack(l)
+			want.State, want.Attempts, want.Crashes, want.Completed = pawl.Completed, 2, 0, time.Now()
+			want.BackoffSince = time.Time{}
+			f.same(f.must(id), want, "the record")
+			f.same(f.list(pawl.Filter{State: pawl.Completed})[0], want, "the record in a list")
+		},
+	}, {
+		name: "stays completed",
+		rule: "Nothing brings a completed record back to work: no fetch, time, unpark or reap.",
+		run: func(f *fixture) {
+			id := f.completedBy(1000 * time.Hour)
+			f.pass(900 * time.Hour)
+			f.unpark("k")
+			f.reap()
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			equal(f, f.must(id).State, pawl.Completed, "state")
+		},
+	}, {
+		name: "how long",
+		rule: "A record is kept for its time from the success on, and then removed by the queue itself.",
+		run: func(f *fixture) {
+			for _, keep := range []time.Duration{1, time.Second, 90 * time.Minute, 365 * 24 * time.Hour} {
+				id := f.add(kept(keep)).ID
+				f.pass(time.Minute)
+				f.ack(f.lease())
+				f.pass(keep - 1)
+				if keep > 1 {
+					equal(f, f.must(id).State, pawl.Completed, "state just before its end")
+				}
+				f.pass(1)
+				equal(f, f.job(id) == nil, true, "the record is gone")
+				equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
+			}
+		},
+	}, {
+		name: "counts",
+		rule: "Completed records are counted as such until they are removed.",
+		run: func(f *fixture) {
+			f.completedBy(time.Minute)
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 1}, "an ack")
+			f.pass(time.Second)
+			f.completedBy(time.Minute)
+			f.held(pawl.Ready)
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 2, Ready: 1}, "another")
+			f.pass(59 * time.Second)
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 1, Ready: 1}, "the end of one")
+			f.pass(time.Second)
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "the end of both")
+		},
+	}, {
+		name: "order",
+		rule: "Completed records come in the order in which they are to be removed.",
+		run: func(f *fixture) {
+			for i, keep := range []time.Duration{5, 1, 4, 2, 3} {
+				f.completedBy(keep*time.Hour, of(string(rune('a'+i))), onQueue([]string{"x", "y"}[i%2]))
+				f.pass(time.Second)
+			}
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "bdeca", "records")
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed, Queue: "x"})), "eca", "records of a queue")
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed, Kind: "d"})), "d", "records of a kind")
+			f.pass(150 * time.Minute)
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "eca", "records later")
+		},
+	}, {
+		name: "its ID",
+		rule: "The ID of a record is taken while it is kept, and free afterwards.",
+		run: func(f *fixture) {
+			id := f.completedBy(time.Minute)
+			f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}), pawl.ErrConflict, "enqueue while it is kept")
+			f.pass(time.Minute)
+			f.add(func(e *pawl.Envelope) { e.ID = id })
+			e := f.must(id)
+			equal(f, e.State, pawl.Ready, "state")
+			equal(f, e.Attempts, 0, "attempts")
+		},
+	}, {
+		name: "its unique key",
+		rule: "A record keeps its unique key in those states that block by Completed, until it is removed.",
+		run: func(f *fixture) {
+			key := unique("u", pawl.Completed)
+			id := f.completedBy(time.Minute, key)
+			e := f.add(key)
+			equal(f, e.Existing, true, "another is there")
+			equal(f, e.ID, id, "its ID")
+			f.pass(time.Minute)
+			equal(f, f.add(key).Existing, false, "another is there once the record is gone")
+		},
+	}, {
+		name: "a waiting drain",
+		rule: "A completed record is no work that anybody waits for.",
+		run: func(f *fixture) {
+			f.completedBy(time.Hour)
+			for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
+				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
+				f.ends(call, pawl.ErrEmpty, waits[wait])
+			}
+		},
+	}, {
+		name: "no retry and no cancel",
+		rule: "A job that succeeded is neither retried nor cancelled: both give ErrConflict.",
+		run: func(f *fixture) {
+			id := f.completedBy(time.Hour)
+			unchanged := f.unchanged()
+			f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrConflict, "retry")
+			f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrConflict, "cancel")
+			unchanged("after the refusals")
+		},
+	}, {
+		name: "a deadline that passes",
+		rule: "A job that succeeded is past its deadline in vain.",
+		run: func(f *fixture) {
+			id := f.completedBy(time.Hour, within(time.Minute))
+			f.pass(2 * time.Minute)
+			equal(f, f.must(id).State, pawl.Completed, "state after the deadline")
+			f.pass(time.Hour)
+			equal(f, f.job(id) == nil, true, "the record is gone")
+		},
+	}, {
+		name: "a success only",
+		rule: "Retention keeps successes: a dead letter stays until somebody removes it.",
+		run: func(f *fixture) {
+			id := f.add(kept(time.Minute)).ID
+			f.nack(f.lease(), 0)
+			f.abandon(f.lease())
+			f.pass(1000 * time.Hour)
+			equal(f, f.must(id).State, pawl.Dead, "state")
+			f.retry(id, false)
+			f.ack(f.lease())
+			equal(f, f.must(id).State, pawl.Completed, "state after a retry that succeeded")
+			equal(f, f.must(id).Attempts, 1, "attempts")
+			equal(f, f.must(id).Failures, 2, "failures")
+			f.pass(time.Minute)
+			equal(f, f.job(id) == nil, true, "the record is gone")
+		},
+	}, {
+		name: "a job without a run",
+		rule: "A job whose effect was done already is kept as completed too, with no attempt more.",
+		run: func(f *fixture) {
+			f.add(effect("e"))
+			f.ack(f.lease())
+			id := f.add(effect("e"), kept(time.Hour)).ID
+			f.pass(time.Second)
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			e := f.must(id)
+			equal(f, e.State, pawl.Completed, "state")
+			equal(f, e.Attempts, 0, "attempts")
+			f.sameTime(e.Completed, time.Now(), "when it was completed")
+			f.pass(time.Hour)
+			equal(f, f.job(id) == nil, true, "the record is gone")
+		},
+	}, {
+		name: "after a restart",
+		rule: "Records are kept over a restart, as they were, for their time.",
+		run: func(f *fixture) {
+			f.needRestart()
+			for i := range 3 {
+				f.completedBy(time.Duration(i+1)*time.Hour, of(fmt.Sprint(i)), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
+			}
+			unchanged := f.unchanged()
+			f.restart()
+			unchanged("after the restart")
+			f.close()
+			f.pass(90 * time.Minute)
+			f.reopen()
+			equal(f, kindsOf(f.list(pawl.Filter{})), "12", "records that have not ended while the queue was closed")
+			f.pass(30 * time.Minute)
+			equal(f, kindsOf(f.list(pawl.Filter{})), "2", "records later")
+		},
+	}, {
+		name: "many",
+		rule: "Records are removed at their time, however many there are.",
+		run: func(f *fixture) {
+			batch := newBatch(1100)
+			for _, e := range batch {
+				e.Retain = time.Minute
+			}
+			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			acked := make(chan error, len(batch))
+			for _, l := range f.leases(len(batch)) { // at once, so that they may share a commit
+				go func() { acked <- f.q.Ack(f.Context(), l) }()
+			}
+			for range batch {
+				f.ok(<-acked, "ack")
+			}
+			equal(f, len(f.list(pawl.Filter{State: pawl.Completed})), len(batch), "records")
+			f.pass(time.Minute)
+			equal(f, len(f.list(pawl.Filter{})), 0, "records after their time")
+		},
+	}, {
+		name: "by the wall clock",
+		rule: "A record goes at its time by the wall clock, however that was set.",
+		run: func(f *fixture) {
+			var c clock
+			f.fresh(Settings{Now: c.now})
+			id := f.completedBy(24 * time.Hour)
+			c.step(25 * time.Hour)
+			f.add()
+			f.ack(f.lease())
+			f.pass(time.Minute)
+			equal(f, f.job(id) == nil, true, "the record is gone")
+		},
+	}}...)
+}

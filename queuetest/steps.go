@@ -1,0 +1,256 @@
+package queuetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// The steps of a random walk: each makes a call with a chance of everything that can
+// be said in it, tells the model, and compares the answers.
+
+func (w *walker) stepEnqueue() {
+	batch := newBatch(1 + w.random.IntN(4))
+	for _, e := range batch {
+		w.invent(e)
+	}
+	var want error
+	switch spoil := batch[w.random.IntN(len(batch))]; {
+	case w.random.IntN(10) == 0:
+		spoil.MaxRetries, want = -1, pawl.ErrInvalid
+	case w.random.IntN(10) == 0 && len(w.model.jobs) > 0:
+		spoil.ID = w.model.jobs[w.random.IntN(len(w.model.jobs))].ID
+		want = w.model.admits(batch)
+	default:
+		want = w.model.admits(batch)
+	}
+	var given []*pawl.Envelope
+	for _, e := range batch {
+		given = append(given, copied(e))
+	}
+	err := w.q.Enqueue(w.Context(), batch...)
+	w.note("enqueue %d jobs: %v", len(batch), err)
+	if w.is(err, want, "enqueue"); err == nil {
+		w.after(w.model.enqueue(given, batch))
+	}
+}
+
+// invent makes up a job.
+func (w *walker) invent(e *pawl.Envelope) {
+	e.Kind, e.Queue = w.kind(), w.queue()
+	e.Priority = int8(w.random.IntN(3) - 1)
+	e.MaxRetries = w.random.IntN(5)
+	e.Payload = make([]byte, w.random.IntN(2000))
+	switch w.random.IntN(6) {
+	case 0:
+		e.Delay = w.delay()
+	case 1:
+		e.NotBefore = time.Now().Add(w.delay())
+	case 2:
+		e.NotBefore = time.Now().Add(-w.delay())
+	}
+	if w.random.IntN(4) == 0 {
+		e.Retain = 2 * w.delay()
+	}
+	if w.random.IntN(3) == 0 {
+		e.IdempotencyKey, e.IdempotencyTTL = pick(w.random, "e1", "e2", "e3"), pick(w.random, 0, w.delay(), w.delay(), w.delay())
+	}
+	if w.random.IntN(2) == 0 {
+		e.UniqueKey = pick(w.random, "u1", "u2")
+		e.OnConflict = pick(w.random, pawl.UseExisting, pawl.Reject, pawl.Replace, pawl.Replace)
+		for _, state := range pawl.States() {
+			if w.random.IntN(4) == 0 {
+				e.UniqueIn = append(e.UniqueIn, state)
+			}
+		}
+	}
+	switch w.random.IntN(8) {
+	case 0, 1:
+		e.Deadline = time.Now().Add(2 * w.delay())
+		if e.NotBefore.After(e.Deadline) {
+			e.Deadline = e.NotBefore.Add(w.delay())
+		}
+	case 2:
+		// Whether one that dies at once blocks the rest of its batch is left open.
+		if e.UniqueKey == "" && !e.NotBefore.After(time.Now()) {
+			e.Deadline = later(e.NotBefore, time.Now().Add(-w.delay()))
+		}
+	}
+	if w.random.IntN(10) == 0 {
+		e.ID = pawl.NewID(time.Now())
+	}
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (w *walker) stepFetch() {
+	r := pawl.Request{Queues: []string{"x", "y", "never seen"}, Max: 1 + w.random.IntN(5)}
+	w.random.Shuffle(len(r.Queues), func(i, j int) { r.Queues[i], r.Queues[j] = r.Queues[j], r.Queues[i] })
+	r.Queues = r.Queues[:1+w.random.IntN(3)]
+	r.Ahead = w.random.IntN(r.Max + 1)
+	r.RetryShare = pick(w.random, 0, 0, 0.1, 0.2, 1.0/3, 0.5, 1)
+	if w.random.IntN(2) == 0 {
+		r.Weights = weights{w.queue(): 1 + w.random.IntN(5), w.queue(): 1 + w.random.IntN(pawl.MaxWeight)}
+	}
+	if r.Wait = pick(w.random, pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished); w.model.waits(r) {
+		r.Wait = pawl.WaitNot
+	}
+	w.fetchAs(r)
+}
+
+// fetchAs fetches, and compares what comes with what the model would give.
+func (w *walker) fetchAs(r pawl.Request) []*pawl.Lease {
+	leases := w.request(r)
+	w.note("fetch %+v: %d leases", r, len(leases))
+	w.after(w.model.fetch(r, leases, func(id pawl.ID) bool {
+		e := w.job(id)
+		return e == nil || e.State == pawl.Completed
+	}))
+	if len(w.leases) > 4*crowd {
+		w.leases = slices.DeleteFunc(w.leases, func(l *pawl.Lease) bool { return w.model.held(l) == nil })
+	}
+	w.leases = append(w.leases, leases...)
+	return leases
+}
+
+// stepThin removes a job, or as many as a fetch gets.
+func (w *walker) stepThin() {
+	for _, j := range w.model.jobs {
+		if j.State == pawl.Dead || j.State == pawl.Completed {
+			w.stepDelete(j.ID)
+			return
+		}
+	}
+	for _, l := range w.fetchAs(pawl.Request{Queues: []string{"x", "y"}, Max: 9}) {
+		w.settle(l, "ack")
+	}
+}
+
+func (w *walker) stepSettle() { w.settle(w.given(), verbs[w.random.IntN(len(verbs))].name) }
+
+// settle ends a lease by a verb, and in the model what it held.
+func (w *walker) settle(l *pawl.Lease, verb string) {
+	j := w.model.held(l)
+	var want error
+	if j == nil {
+		want = pawl.ErrLeaseLost
+	}
+	run := pawl.Event{Delay: pick(w.random, 0, -time.Second, w.delay(), w.delay())}
+	reason := pick(w.random, pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonSignature)
+	if verb == "ack" || verb == "nack" || verb == "abandon" {
+		if run.TimedOut = w.random.IntN(4) == 0; w.random.IntN(2) == 0 {
+			run.Took = w.delay()
+			l.Started = time.Now().Add(-run.Took)
+		} else {
+			l.Started = time.Time{}
+		}
+		l.TimedOut = run.TimedOut
+	}
+	var err error
+	switch verb {
+	case "ack":
+		err = w.q.Ack(w.Context(), l)
+	case "nack":
+		run.Cause = errBoom.Error()
+		err = w.q.Nack(w.Context(), l, run.Delay, errBoom)
+	case "abandon":
+		run.Cause = errBoom.Error()
+		err = w.q.Abandon(w.Context(), l, reason, errBoom)
+	case "release":
+		err = w.q.Release(w.Context(), l)
+	case "snooze":
+		err = w.q.Snooze(w.Context(), l, run.Delay)
+	case "park":
+		err = w.q.Park(w.Context(), l)
+	}
+	w.note("%s job %s, delay %v, reason %s: %v", verb, l.ID, run.Delay, reason, err)
+	if w.is(err, want, verb); err == nil {
+		w.model.settle(j, verb, run, reason)
+	}
+}
+
+func (w *walker) stepExtend() {
+	var leases, lost []*pawl.Lease
+	for range w.random.IntN(4) {
+		l := w.given()
+		leases = append(leases, l)
+		if j := w.model.held(l); j != nil {
+			j.expires = time.Now().Add(w.model.lease)
+		} else {
+			lost = append(lost, l)
+		}
+	}
+	w.note("extend %d leases, %d of them stale", len(leases), len(lost))
+	if got := w.extend(leases...); !slices.Equal(got, lost) {
+		w.Fatalf("lost: %v, want %v", got, lost)
+	}
+}
+
+func (w *walker) stepUnpark() {
+	kinds := []string{w.kind(), w.kind()}
+	n := w.unpark(kinds...)
+	w.note("unpark %q: %d", kinds, n)
+	equal(w.fixture, n, w.model.unpark(kinds), "jobs unparked")
+}
+
+func (w *walker) stepRetry() {
+	if retrier, ok := w.q.(Retrier); ok {
+		id, keep := w.id(), w.random.IntN(2) == 0
+		err := retrier.Retry(w.Context(), id, keep)
+		w.note("retry job %s, attempts kept: %v: %v", id, keep, err)
+		w.is(err, w.model.retry(id, keep), "retry")
+	}
+}
+
+func (w *walker) stepCancel() {
+	if canceller, ok := w.q.(Canceller); ok {
+		id := w.id()
+		if w.random.IntN(2) == 0 {
+			id = w.given().ID
+		}
+		err := canceller.Cancel(w.Context(), id)
+		w.note("cancel job %s: %v", id, err)
+		w.is(err, w.model.cancel(id), "cancel")
+	}
+}
+
+func (w *walker) stepDelete(id pawl.ID) {
+	if deleter, ok := w.q.(Deleter); ok {
+		err := deleter.Delete(w.Context(), id)
+		w.note("delete job %s: %v", id, err)
+		w.is(err, w.model.delete(id), "delete")
+	}
+}
+
+// stepPause pauses a queue, or rather resumes one.
+func (w *walker) stepPause() {
+	if _, ok := w.q.(Pauser); !ok {
+		return
+	}
+	queue := w.queue()
+	if w.model.paused[queue] = w.random.IntN(3) == 0; w.model.paused[queue] {
+		w.note("pause %s", queue)
+		w.pause(queue)
+	} else {
+		w.note("resume %s", queue)
+		w.resume(queue)
+	}
+}
+
+// stepEnded makes a call whose context has ended.
+func (w *walker) stepEnded() {
+	ctx, cancel := context.WithCancel(w.Context())
+	cancel()
+	all := calls()
+	c := all[w.random.IntN(len(all))]
+	w.note("%s with a context that has ended", c.name)
+	w.is(c.do(ctx, w.q, w.given()), pawl.ErrNotAccepted, c.name)
+}

@@ -1,0 +1,344 @@
+package queuetest
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+var stories = []story{{
+	name: "enqueue", rule: "An enqueue tells each job of the batch, in their order, whenever it is due.",
+	before: func(f *fixture) *pawl.Lease { return nil },
+	happens: func(f *fixture, _ *pawl.Lease) {
+		batch := newBatch(3)
+		batch[1].Delay, batch[2].Queue = time.Hour, "q"
+		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+	},
+	told: "enqueued enqueued enqueued",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		for i, e := range f.list(pawl.Filter{}) {
+			equal(f, events[i].Job.ID, e.ID, "job")
+			equal(f, events[i].Job.Queue, e.Queue, "queue")
+			equal(f, events[i].Job.Seq, e.Seq, "sequence")
+		}
+	},
+}, {
+	name: "an enqueue that is refused", rule: "What did not happen is not told.",
+	happens: func(f *fixture, l *pawl.Lease) {
+		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{}), pawl.ErrInvalid, "enqueue")
+		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", ID: l.ID}), pawl.ErrConflict, "enqueue")
+	},
+}, {
+	name: "a unique key that is taken", rule: "An enqueue that stores nothing tells nothing, also when it is refused.",
+	before: func(f *fixture) *pawl.Lease { return f.lone(unique("u")) },
+	happens: func(f *fixture, _ *pawl.Lease) {
+		f.add(unique("u"))
+		e := &pawl.Envelope{Kind: "k", UniqueKey: "u", OnConflict: pawl.Reject}
+		f.is(f.q.Enqueue(f.Context(), e), pawl.ErrConflict, "enqueue")
+	},
+}, {
+	name: "replace", rule: "A job that replaces another is told as replaced, and not as enqueued.",
+	before: func(f *fixture) *pawl.Lease {
+		f.add(unique("u"))
+		return nil
+	},
+	happens: func(f *fixture, _ *pawl.Lease) {
+		id := f.list(pawl.Filter{})[0].ID
+		equal(f, f.add(unique("u"), answer(pawl.Replace)).ID, id, "ID")
+		f.add(unique("other"), answer(pawl.Replace))
+	},
+	told: "replaced enqueued",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		equal(f, events[0].Job.ID, f.list(pawl.Filter{})[0].ID, "job")
+	},
+}, {
+	name: "replace within a batch", rule: "A job of a batch that a later one of it replaces never was: the last one is told, and that it replaced what was there before.",
+	before: func(f *fixture) *pawl.Lease { f.add(unique("old")); return nil },
+	happens: func(f *fixture, _ *pawl.Lease) {
+		batch := newBatch(4)
+		for i, e := range batch {
+			e.UniqueKey, e.OnConflict = []string{"new", "old"}[i%2], pawl.Replace
+		}
+		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+	},
+	told: "enqueued replaced",
+}, {
+	name: "fetch", rule: "A fetch tells each lease, with the age of the job since it was due.",
+	before: func(f *fixture) *pawl.Lease {
+		f.add(after(time.Minute))
+		f.pass(90 * time.Second)
+		f.add()
+		return nil
+	},
+	happens: func(f *fixture, _ *pawl.Lease) { f.leases(2) },
+	told:    "fetched fetched",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		equal(f, events[0].At.Sub(events[0].Job.NotBefore), 30*time.Second, "age of the job that waited")
+		equal(f, events[0].Backoff, 0, "backoff of a job that did not fail")
+		equal(f, events[1].At.Sub(events[1].Job.NotBefore), 0, "age of the other")
+	},
+}, {
+	name: "a fetch for which there is no job", rule: "A fetch that leases nothing tells nothing.",
+	happens: func(f *fixture, _ *pawl.Lease) { equal(f, len(f.fetch(9)), 0, "jobs") },
+}, {
+	name: "the fetch of a retry", rule: "The fetch of a retry tells how long the job was in backoff.",
+	before: func(f *fixture) *pawl.Lease {
+		l := f.lone()
+		f.nack(l, time.Minute)
+		f.pass(time.Hour)
+		return l
+	},
+	happens: func(f *fixture, _ *pawl.Lease) { f.lease() },
+	told:    "fetched",
+	look: func(f *fixture, l *pawl.Lease, events []pawl.Event) {
+		equal(f, events[0].Backoff, time.Hour, "backoff")
+		equal(f, events[0].At.Sub(events[0].Job.NotBefore), 59*time.Minute, "age")
+		equal(f, events[0].Job.Attempts, 1, "attempts")
+	},
+}, {
+	name: "ack", rule: "A success tells how long the run took and whether its time ran out.",
+	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).ack) },
+	told:    "succeeded",
+	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "") },
+}, {
+	name: "the ack of a run that never began", rule: "A run of which nobody says when it began took no time.",
+	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.ack(l) },
+	told:    "succeeded",
+	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { equal(f, events[0].Took, 0, "time") },
+}, {
+	name: "a record that is kept", rule: "The end of a record that was kept is not told: the job had succeeded.",
+	before:  func(f *fixture) *pawl.Lease { return f.lone(kept(time.Hour)) },
+	happens: func(f *fixture, l *pawl.Lease) { f.ack(l); f.pass(2 * time.Hour) },
+	told:    "succeeded",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		equal(f, events[0].Job.Attempts, 1, "attempts")
+	},
+}, {
+	name: "a job without a run", rule: "A job whose effect was done is told as skipped, and as nothing else.",
+	before: func(f *fixture) *pawl.Lease {
+		f.ack(f.lone(effect("e")))
+		f.add(effect("e"))
+		f.add(effect("e"), kept(time.Hour))
+		return nil
+	},
+	happens: func(f *fixture, _ *pawl.Lease) { equal(f, len(f.fetch(9)), 0, "jobs to fetch") },
+	told:    "skipped skipped",
+}, {
+	name: "nack", rule: "A failure tells the delay, the cause, how long the run took and whether its time ran out.",
+	happens: func(f *fixture, l *pawl.Lease) {
+		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
+		f.pass(time.Hour) // the end of a delay is not told
+	},
+	told: "retried",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		ofRun(f, events[0], "boom")
+		equal(f, events[0].Delay, time.Minute, "delay")
+		equal(f, events[0].Job.Attempts, 1, "attempts")
+	},
+}, {
+	name: "nack without a delay", rule: "A delay below 0 is none.",
+	happens: func(f *fixture, l *pawl.Lease) {
+		f.nack(l, -time.Hour)
+		f.ok(f.q.Nack(f.Context(), f.lease(), 0, nil), "nack")
+	},
+	told: "retried fetched retried",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		equal(f, events[0].Delay, 0, "delay")
+		equal(f, events[1].Backoff, 0, "backoff")
+		equal(f, events[2].Cause, "", "cause")
+	},
+}, {
+	name: "release, snooze and park", rule: "Each verb that counts no attempt is told as what it is.",
+	happens: func(f *fixture, l *pawl.Lease) {
+		f.release(l)
+		f.snooze(f.lease(), time.Minute)
+		f.pass(time.Minute)
+		f.park(f.lease())
+	},
+	told: "released fetched snoozed fetched parked",
+}, {
+	name: "unpark", rule: "Unpark tells each job that it moved.",
+	before: func(f *fixture) *pawl.Lease {
+		for range 2 {
+			f.held(pawl.Parked)
+		}
+		f.held(pawl.Parked, of("other"))
+		return nil
+	},
+	happens: func(f *fixture, _ *pawl.Lease) { equal(f, f.unpark("k"), 2, "jobs") },
+	told:    "unparked unparked",
+}, {
+	name: "extend", rule: "Extend is no transition.",
+	happens: func(f *fixture, l *pawl.Lease) { f.extend(l) },
+}, {
+	name: "an expiry", rule: "A lease that expires is told as reaped, once.",
+	happens: func(f *fixture, l *pawl.Lease) {
+		f.expire(l)
+		f.reap()
+	},
+	told: "reaped",
+	look: func(f *fixture, l *pawl.Lease, events []pawl.Event) { equal(f, events[0].Job.Crashes, 1, "crashes") },
+}, {
+	name: "the last expiry", rule: "A lease that expires for the last time is reaped, and then the job dies.",
+	settings: Settings{MaxCrashes: 1},
+	happens:  func(f *fixture, l *pawl.Lease) { f.expire(l) },
+	told:     "reaped died/poison",
+}, {
+	name: "a restart", rule: "A lease found at open is told as recovered.",
+	happens: func(f *fixture, _ *pawl.Lease) { f.add(); f.restart() },
+	told:    "enqueued recovered",
+	look:    func(f *fixture, l *pawl.Lease, events []pawl.Event) { equal(f, events[1].Job.ID, l.ID, "job") },
+}, {
+	name: "the last restart", rule: "A lease found at open that was the last which the job may leave behind is recovered, and then the job dies.",
+	settings: Settings{MaxCrashes: 1},
+	happens:  func(f *fixture, _ *pawl.Lease) { f.restart(); f.restart() },
+	told:     "recovered died/poison",
+}, {
+	name: "a deadline", rule: "A job that waits past its deadline dies, in whichever state it is.",
+	before: func(f *fixture) *pawl.Lease {
+		f.held(pawl.Parked, within(time.Minute))
+		f.add(within(time.Minute), after(time.Hour))
+		f.add(within(time.Minute))
+		return nil
+	},
+	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Hour) },
+	told:    "died/deadline died/deadline died/deadline",
+}, {
+	name: "an enqueue past the deadline", rule: "A job that comes too late is enqueued, and then dies.",
+	before: func(f *fixture) *pawl.Lease { return nil },
+	happens: func(f *fixture, _ *pawl.Lease) {
+		f.add(func(e *pawl.Envelope) { e.Deadline = time.Now().Add(-time.Second) })
+		f.pass(time.Minute)
+	},
+	told: "enqueued died/deadline",
+}, {
+	name: "a nack past the deadline", rule: "A failure past the deadline is one, and then the job dies; the run timed out once.",
+	before: (*fixture).dying,
+	happens: func(f *fixture, l *pawl.Lease) {
+		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
+	},
+	told: "retried died/deadline",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
+}, {
+	name: "a release past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	before:  (*fixture).dying,
+	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.release(l) },
+	told:    "released died/deadline",
+}, {
+	name: "a snooze past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	before:  (*fixture).dying,
+	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.snooze(l, time.Minute) },
+	told:    "snoozed died/deadline",
+}, {
+	name: "a park past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	before:  (*fixture).dying,
+	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.park(l) },
+	told:    "parked died/deadline",
+}, {
+	name: "an expiry past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	before:  (*fixture).dying,
+	happens: func(f *fixture, l *pawl.Lease) { f.expire(l) },
+	told:    "reaped died/deadline",
+}, {
+	name: "a restart past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	before:  (*fixture).dying,
+	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Second); f.restart() },
+	told:    "recovered died/deadline",
+}, {
+	name: "the cancel of a job that waits", rule: "A job that is cancelled while it waits dies; that is told once.",
+	before: func(f *fixture) *pawl.Lease {
+		for _, state := range []pawl.State{pawl.Parked, pawl.Delayed, pawl.Ready} {
+			f.held(state)
+		}
+		return nil
+	},
+	happens: func(f *fixture, _ *pawl.Lease) {
+		for _, e := range f.list(pawl.Filter{}) {
+			f.cancel(e.ID)
+			f.is(f.canceller().Cancel(f.Context(), e.ID), pawl.ErrConflict, "another cancel")
+		}
+	},
+	told: "died/cancelled died/cancelled died/cancelled",
+}, {
+	name: "the cancel of a job that is leased", rule: "A leased job is told as cancelled, once; what ends it is told then.",
+	happens: func(f *fixture, l *pawl.Lease) {
+		f.cancel(l.ID)
+		f.cancel(l.ID)
+	},
+	told: "cancelled",
+}, {
+	name: "the ack of a cancelled job", rule: "A cancelled job whose run succeeds has succeeded.",
+	before:  (*fixture).cancelled,
+	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).ack) },
+	told:    "succeeded",
+	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "") },
+}, {
+	name: "the nack of a cancelled job", rule: "A cancelled job whose run fails dies, and is not told as retried.",
+	before: (*fixture).cancelled,
+	happens: func(f *fixture, l *pawl.Lease) {
+		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
+	},
+	told: "died/cancelled",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
+}, {
+	name: "the abandon of a cancelled job", rule: "A cancelled job that is abandoned dies as cancelled, whatever the reason.",
+	before:  (*fixture).cancelled,
+	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).abandon) },
+	told:    "died/cancelled",
+	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
+}, {
+	name: "the release of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
+	before: (*fixture).cancelled, happens: (*fixture).release, told: "died/cancelled",
+}, {
+	name: "the snooze of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
+	before:  (*fixture).cancelled,
+	happens: func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Minute); f.pass(time.Hour) },
+	told:    "died/cancelled",
+}, {
+	name: "the park of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
+	before: (*fixture).cancelled, happens: (*fixture).park, told: "died/cancelled",
+}, {
+	name: "the expiry of a cancelled job", rule: "A cancelled job whose lease expires is reaped, and then dies.",
+	before: (*fixture).cancelled, happens: (*fixture).expire, told: "reaped died/cancelled",
+}, {
+	name: "a restart with a cancelled job", rule: "A cancelled job whose lease is found at open is recovered, and then dies.",
+	before:  (*fixture).cancelled,
+	happens: func(f *fixture, _ *pawl.Lease) { f.restart() },
+	told:    "recovered died/cancelled",
+}, {
+	name: "retry", rule: "A dead letter that is retried is told as revived.",
+	before:  func(f *fixture) *pawl.Lease { l := f.lone(); f.abandon(l); return l },
+	happens: func(f *fixture, l *pawl.Lease) { f.retry(l.ID, false) },
+	told:    "revived",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		equal(f, events[0].Job.Death == nil, true, "it is not dead any more")
+	},
+}, {
+	name: "delete", rule: "A dead letter or record that is removed is told as deleted.",
+	before: func(f *fixture) *pawl.Lease { f.held(pawl.Dead); f.held(pawl.Completed); return nil },
+	happens: func(f *fixture, _ *pawl.Lease) {
+		for _, e := range f.list(pawl.Filter{}) {
+			f.remove(e.ID)
+		}
+	},
+	told: "deleted deleted",
+}, {
+	name: "calls that change nothing", rule: "What did not happen is not told.",
+	happens: func(f *fixture, l *pawl.Lease) {
+		stale := &pawl.Lease{Envelope: l.Envelope, Token: l.Token + 1000}
+		for _, v := range verbs {
+			f.is(v.end(f.Context(), f.q, stale), pawl.ErrLeaseLost, v.name)
+		}
+		id := pawl.NewID(time.Now())
+		f.is(f.retrier().Retry(f.Context(), l.ID, false), pawl.ErrConflict, "retry")
+		f.is(f.deleter().Delete(f.Context(), l.ID), pawl.ErrConflict, "delete")
+		f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrNotFound, "cancel")
+		f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrNotFound, "retry")
+		f.is(f.deleter().Delete(f.Context(), id), pawl.ErrNotFound, "delete")
+		equal(f, f.unpark("k"), 0, "jobs unparked")
+		equal(f, f.reap(), 0, "leases reaped")
+	},
+}, {
+	name: "pause and resume", rule: "A pause is nothing that happens to a job.",
+	happens: func(f *fixture, _ *pawl.Lease) { f.pause("q"); f.resume("q") },
+}}

@@ -1,0 +1,242 @@
+package queuetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// answers are what an enqueue may do about a unique key that is taken.
+var answers = []struct {
+	name string
+	pawl.Conflict
+}{
+	{"use existing", pawl.UseExisting}, {"reject", pawl.Reject}, {"replace", pawl.Replace},
+}
+
+// newcomer is a job for the unique key "key", which change may change.
+func newcomer(payload string, change ...func(*pawl.Envelope)) *pawl.Envelope {
+	e := &pawl.Envelope{Kind: "k", Payload: []byte(payload), UniqueKey: "key", MaxRetries: 3}
+	for _, fn := range change {
+		fn(e)
+	}
+	return e
+}
+
+// enqueue stores jobs that must be accepted.
+func (f *fixture) enqueue(jobs ...*pawl.Envelope) {
+	f.Helper()
+	f.ok(f.q.Enqueue(f.Context(), jobs...), "enqueue")
+}
+
+// stored requires that the queue holds a job as an enqueue that succeeded left its
+// envelope, and nothing of another one.
+func (f *fixture) stored(e *pawl.Envelope, what string) {
+	f.Helper()
+	equal(f, e.Existing, false, what+", Existing")
+	want := *e
+	if want.State = pawl.Ready; e.NotBefore.After(time.Now()) {
+		want.State = pawl.Delayed
+	}
+	f.same(f.must(e.ID), &want, what)
+}
+
+// keyIsOf requires that whoever takes a job in any state for an obstacle gets that of
+// the ID.
+func (f *fixture) keyIsOf(id pawl.ID, what string) {
+	f.Helper()
+	unchanged := f.unchanged()
+	e := newcomer("in vain", unique("key", pawl.States()...))
+	f.enqueue(e)
+	equal(f, e.ID, id, "the job that has the key "+what)
+	equal(f, e.Existing, true, "Existing "+what)
+	unchanged("what was stored " + what)
+}
+
+// keyIsFree requires that nobody has the key; it stays so.
+func (f *fixture) keyIsFree(what string) {
+	f.Helper()
+	e := newcomer("probe", unique("key", pawl.States()...), answer(pawl.Reject), func(e *pawl.Envelope) { e.Priority = 127 })
+	f.ok(f.q.Enqueue(f.Context(), e), "enqueue for the key "+what)
+	l := f.leases(1)[0]
+	equal(f, l.ID, e.ID, "the job that took the key "+what)
+	f.ack(l)
+}
+
+// onto enqueues a job whose key another one has, and requires what must come of it.
+func (f *fixture) onto(holder, e *pawl.Envelope, blocked bool) {
+	f.Helper()
+	given, unchanged := *copied(e), f.unchanged()
+	err := f.q.Enqueue(f.Context(), e)
+	switch {
+	case !blocked:
+		f.ok(err, "enqueue where nothing blocks")
+		f.stored(e, "the new job")
+		f.same(f.must(holder.ID), holder, "the other job")
+		equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
+		f.keyIsOf(e.ID, "after another took it")
+	case e.OnConflict == pawl.UseExisting:
+		f.ok(err, "enqueue of what there is")
+		given.ID, given.Existing = holder.ID, true
+		f.same(e, &given, "the envelope")
+		unchanged("after an enqueue of what there is")
+	case e.OnConflict == pawl.Reject || holder.State == pawl.Leased:
+		f.is(err, pawl.ErrConflict, "enqueue")
+		f.same(e, &given, "the envelope")
+		unchanged("after the refusal")
+	default:
+		f.ok(err, "replace")
+		equal(f, e.ID, holder.ID, "the ID")
+		f.replaced(e)
+	}
+}
+
+// replaced requires that a job which replaced another is the only one, as any new job
+// is, and that nothing of the other comes to life.
+func (f *fixture) replaced(e *pawl.Envelope) {
+	f.Helper()
+	f.stored(e, "the job that replaced another")
+	f.sameTime(e.Created, time.Now(), "when it was created")
+	equal(f, len(f.list(pawl.Filter{})), 1, "jobs")
+	f.keyIsOf(e.ID, "after it was replaced")
+	equal(f, f.unpark(e.Kind), 0, "jobs that were parked")
+	f.pass(3 * time.Hour)
+	l := f.lease()
+	equal(f, l.ID, e.ID, "the job that runs")
+	equal(f, string(l.Payload), string(e.Payload), "its payload")
+	equal(f, l.Attempts, 0, "its attempts")
+	f.ack(l)
+	equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
+}
+
+// taken has a job enqueued for the key of one in a state, with states that block and
+// with states that do not.
+func taken(answer pawl.Conflict, name string, state pawl.State) test {
+	others := slices.DeleteFunc(pawl.States(), func(s pawl.State) bool { return s == state })
+	return test{
+		name: name + ", onto one that is " + string(state),
+		rule: "A unique key blocks while the job that took it is in one of the newcomer's states: ready, delayed, parked and leased " +
+			"unless it names others. UseExisting gives the ID, Reject refuses, Replace keeps the ID, but not of a leased job. " +
+			"Where nothing blocks the newcomer is stored, and takes the key.",
+		run: func(f *fixture) {
+			for _, c := range []struct {
+				states []pawl.State
+				blocks bool
+			}{
+				{nil, state != pawl.Dead && state != pawl.Completed},
+				{[]pawl.State{state}, true},
+				{append(pawl.States(), state), true},
+				{others, false},
+			} {
+				f.fresh(Settings{})
+				holder := f.must(f.held(state, unique("key")))
+				f.pass(time.Second)
+				f.onto(holder, newcomer("another payload", func(e *pawl.Envelope) {
+					e.UniqueIn, e.OnConflict = c.states, answer
+					e.Priority, e.Delay, e.Headers = 2, time.Minute, map[string]string{"a": "header"}
+				}), c.blocks)
+			}
+		},
+	}
+}
+
+// impossible refuses a job that the one who spoils it made impossible.
+func impossible(name string, spoil func(*pawl.Envelope)) test {
+	return test{
+		name: "refused, " + name,
+		rule: "Keys have at most 255 bytes, states are states of a job, times are not negative, and a job may start before its deadline.",
+		run: func(f *fixture) {
+			f.invalid(f.q.Enqueue(f.Context(), newcomer("", spoil)), "enqueue")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
+		},
+	}
+}
+
+func uniqueTests() (tests []test) {
+	for _, a := range answers {
+		for _, state := range pawl.States() {
+			tests = append(tests, taken(a.Conflict, a.name, state))
+		}
+	}
+	tests = append(tests,
+		impossible("a long key", unique(strings.Repeat("x", pawl.MaxKeyBytes+1))),
+		impossible("no state", unique("key", pawl.Ready, "running")),
+		impossible("states without a key", unique("", pawl.Ready)),
+		impossible("no answer", answer(pawl.Replace+1)),
+		test{
+			name: "scope",
+			rule: "A unique key counts within one queue and one kind; it is any bytes, and no two are mistaken for one.",
+			run: func(f *fixture) {
+				long := strings.Repeat("k", 255)
+				scopes := [][3]string{
+					{"", "k", "key"}, {"q", "k", "key"}, {"", "l", "key"}, {"", "k", "KEY"}, {"", "k", "ke"}, {"", "k", "keyy"},
+					{"", "kk", "ey"}, {"", "kke", "y"}, {"q", "kk", "ey"}, {"qk", "k", "ey"}, {"qk", "ke", "y"}, {"q", "kke", "y"},
+					{"", "k", "\x00key"}, {"", "k", "key\x00"}, {"", "k", "\xff"}, {"", "k", " "}, {"", "k", "k\x00key"},
+					{long, long, long}, {long[1:], long, long}, {long, long[1:], long}, {long, long, long[1:]},
+				}
+				var ids []pawl.ID
+				put := func(s [3]string, c pawl.Conflict) *pawl.Envelope {
+					return f.add(func(e *pawl.Envelope) { e.Queue, e.Kind, e.UniqueKey, e.OnConflict = s[0], s[1], s[2], c })
+				}
+				for _, s := range scopes {
+					ids = append(ids, put(s, pawl.Reject).ID)
+				}
+				for i, s := range scopes {
+					equal(f, put(s, pawl.UseExisting).ID, ids[i], fmt.Sprintf("the job of %.20q", s))
+				}
+				equal(f, len(f.list(pawl.Filter{})), len(scopes), "jobs")
+			},
+		}, test{
+			name: "no key",
+			rule: "Jobs without a unique key are any number.",
+			run: func(f *fixture) {
+				for _, a := range answers {
+					f.stored(f.add(answer(a.Conflict)), "a job without a key")
+				}
+				f.add(unique("key"))
+				f.stored(f.add(answer(pawl.Reject)), "a job without a key beside one with a key")
+				equal(f, len(f.list(pawl.Filter{})), len(answers)+2, "jobs")
+			},
+		}, test{
+			name: "the default queue",
+			rule: "No queue is the default one, for its keys as well.",
+			run: func(f *fixture) {
+				id := f.add(unique("key")).ID
+				equal(f, f.add(unique("key"), func(e *pawl.Envelope) { e.Queue = pawl.DefaultQueue }).ID, id, "the job that has the key")
+			},
+		}, test{
+			name: "is stored",
+			rule: "The key and its states are part of the job, in its lease, over each move and over a restart.",
+			run: func(f *fixture) {
+				e := f.add(unique("key", pawl.Dead, pawl.Ready, pawl.Completed))
+				f.stored(e, "the job")
+				l := f.lease()
+				f.same(l.Envelope, e, "the lease")
+				f.release(l)
+				f.stored(e, "the job after release")
+				f.restart()
+				f.stored(e, "the job after a restart")
+			},
+		}, test{
+			name: "counts",
+			rule: "A job that is replaced is counted no more, and one that was not stored never.",
+			run: func(f *fixture) {
+				f.enqueue(newcomer("a"))
+				f.enqueue(newcomer("b"))
+				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "an enqueue of what there is")
+				f.enqueue(newcomer("c", answer(pawl.Replace), after(time.Hour)))
+				f.countsAre(pawl.DefaultQueue, pawl.Counts{Delayed: 1}, "a replace by a later one")
+				f.enqueue(newcomer("d", answer(pawl.Replace)))
+				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace by an earlier one")
+				f.abandon(f.lease())
+				f.enqueue(newcomer("e", answer(pawl.Replace), unique("key", pawl.Dead)))
+				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace of a dead letter")
+			},
+		})
+	tests = append(tests, holderTests()...)
+	tests = append(tests, replaceTests()...)
+	return append(tests, keyBatchTests()...)
+}

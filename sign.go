@@ -1,0 +1,149 @@
+package pawl
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// MinSecretBytes is the least length of a secret: that of the hash, which RFC 2104
+// recommends.
+const MinSecretBytes = sha256.Size
+
+const maxSignature = 64
+
+// Keyring signs jobs and verifies their signatures, HMAC-SHA256 over what is fixed
+// for the life of a job: ID, origin queue, kind, payload, idempotency key, time of
+// creation and key ID. Attempts, schedule, history and the queue where it is now are
+// not signed, so a job that was requeued or forwarded still verifies; headers are
+// not either.
+//
+// A signature proves who made a job, not that it is there for the first time: a copy
+// of a signed job verifies too. Within one file IDs are unique; against copies from
+// elsewhere give the job an idempotency key, which is signed.
+type Keyring struct {
+	current string
+	keys    map[string][]byte
+}
+
+// NewKeyring makes a keyring that signs with the key named current and verifies with
+// all of keys, which maps key IDs to secrets of [MinSecretBytes] or more. To rotate,
+// add the new key everywhere, then make it current, and drop the old one when no job
+// that it signed is left.
+func NewKeyring(current string, keys map[string][]byte) (*Keyring, error) {
+	k := &Keyring{current: current, keys: make(map[string][]byte, len(keys))}
+	for id, secret := range maps.All(keys) {
+		switch {
+		case id == "" || len(id) > MaxKeyBytes:
+			return nil, invalid("key ID", "%q does not have 1 to %d bytes", clip(id, 32), MaxKeyBytes)
+		case len(secret) < MinSecretBytes:
+			return nil, invalid("secret", "that of key %q has %d bytes, %d or more are needed", id, len(secret), MinSecretBytes)
+		}
+		k.keys[id] = append([]byte(nil), secret...)
+	}
+	if k.keys[current] == nil {
+		return nil, invalid("key ID", "%q is to sign and is not among the keys", clip(current, 32))
+	}
+	return k, nil
+}
+
+// Sign signs a job that is about to be enqueued. It completes what it signs: ID,
+// Queue, Origin and Created. A job that may replace another and so take over its ID
+// cannot be signed.
+func (k *Keyring) Sign(e *Envelope) error {
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	if e.OnConflict == Replace {
+		return invalid("conflict", "a signed job cannot replace another: its ID is signed")
+	}
+	now := time.Now()
+	if e.ID.IsZero() {
+		e.ID = NewID(now)
+	}
+	if e.Queue == "" {
+		e.Queue = DefaultQueue
+	}
+	if e.Origin == "" {
+		e.Origin = e.Queue
+	}
+	if e.Created.IsZero() {
+		e.Created = now.Round(0)
+	}
+	e.KeyID = k.current
+	e.Signature = signature(k.keys[k.current], e)
+	return nil
+}
+
+// Verify returns [ErrSignature] unless e has a valid signature by one of the keys.
+func (k *Keyring) Verify(e *Envelope) error {
+	secret, known := k.keys[e.KeyID]
+	switch {
+	case len(e.Signature) == 0:
+		return fmt.Errorf("%w: the job is not signed", ErrSignature)
+	case !known:
+		return fmt.Errorf("%w: no key has the ID %q", ErrSignature, e.KeyID)
+	case !hmac.Equal(e.Signature, signature(secret, e)):
+		return fmt.Errorf("%w: it does not match the job", ErrSignature)
+	}
+	return nil
+}
+
+// signature hashes the fields, each behind its length, so that no two jobs have the
+// same bytes.
+func signature(secret []byte, e *Envelope) []byte {
+	h := hmac.New(sha256.New, secret)
+	field := func(b []byte) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	field([]byte("pawl job 1"))
+	field(e.ID[:])
+	field([]byte(e.Origin))
+	field([]byte(e.Kind))
+	field(e.Payload)
+	field([]byte(e.IdempotencyKey))
+	created := binary.BigEndian.AppendUint64(nil, uint64(e.Created.Unix()))
+	field(binary.BigEndian.AppendUint32(created, uint32(e.Created.Nanosecond())))
+	field([]byte(e.KeyID))
+	return h.Sum(nil)
+}
+
+// Signing returns q with every job signed before it is enqueued.
+func (k *Keyring) Signing(q Enqueuer) Enqueuer { return signer{k, q} }
+
+type signer struct {
+	keys *Keyring
+	to   Enqueuer
+}
+
+// Enqueue implements [Enqueuer]. Jobs that are refused are not changed.
+func (s signer) Enqueue(ctx context.Context, jobs ...*Envelope) error {
+	signed, copies := make([]*Envelope, len(jobs)), make(map[*Envelope]*Envelope, len(jobs))
+	for i, e := range jobs {
+		if err := e.Validate(); err != nil {
+			return err
+		}
+		own, twice := copies[e]
+		if !twice { // what is twice in the batch is for the queue to refuse
+			c := *e
+			own = &c
+			if err := s.keys.Sign(own); err != nil {
+				return err
+			}
+			copies[e] = own
+		}
+		signed[i] = own
+	}
+	err := s.to.Enqueue(ctx, signed...)
+	for i, e := range signed {
+		if stored(err) {
+			*jobs[i] = *e
+		}
+	}
+	return err
+}

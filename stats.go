@@ -1,0 +1,47 @@
+package pawl
+
+import "time"
+
+// Stats is a queue at one moment.
+type Stats struct {
+	Queues []QueueStats // in the order of their first job
+}
+
+// QueueStats is one of its named queues at one moment.
+type QueueStats struct {
+	Name string
+	Counts
+	Paused bool
+	Oldest time.Time // since when its longest waiting ready job is ready; zero without one
+}
+
+// Counts is how many jobs of a queue are in each state.
+type Counts struct {
+	Ready, Delayed, Parked, Leased, Dead, Completed int
+}
+
+// Of is the count of one state, to read or to change; nil for what is no state.
+func (c *Counts) Of(state State) *int {
+	switch state {
+	case Ready:
+		return &c.Ready
+	case Delayed:
+		return &c.Delayed
+	case Parked:
+		return &c.Parked
+	case Leased:
+		return &c.Leased
+	case Dead:
+		return &c.Dead
+	case Completed:
+		return &c.Completed
+	}
+	return nil
+}
+
+// Add adds the counts of another queue.
+func (c *Counts) Add(other Counts) {
+	for _, state := range States() {
+		*c.Of(state) += *other.Of(state)
+	}
+}

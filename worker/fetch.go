@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// fetchOne brings one job, if there is one.
+func (s *session) fetchOne(ctx context.Context) error {
+	leases, err := s.w.queue.Fetch(ctx, s.request(1, 0, pawl.WaitNot))
+	if err != nil {
+		return err
+	}
+	s.deliver(leases)
+	return nil
+}
+
+// fetchUntil brings jobs as there is demand. It returns nil when the queues are as
+// empty as until asks, ctx's error, or that of a queue that is beyond use.
+func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
+	patience := pawl.DefaultStrategy()
+	for failed := 0; ; {
+		want, ahead, fetching, err := s.demand(ctx)
+		if err != nil {
+			return err
+		}
+		leases, err := s.w.queue.Fetch(fetching, s.request(want, ahead, until))
+		s.fetchEnded()
+		switch {
+		case err == nil:
+			failed = 0
+			s.deliver(leases)
+		case errors.Is(err, pawl.ErrEmpty):
+			return nil
+		case over(err):
+			return fmt.Errorf("fetch jobs: %w", err)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, pawl.ErrNotAccepted): // the demand changed
+		default:
+			failed++
+			pause := patience.Before(failed+1, rand.Float64())
+			s.w.opts.Logger.Error("cannot fetch jobs; trying again", "in", pause, "error", err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// request is what to ask of the queue.
+func (s *session) request(limit, ahead int, wait pawl.Wait) pawl.Request {
+	r := s.w.request
+	r.Max, r.Ahead, r.Wait = limit, ahead, wait
+	return r
+}
+
+// demand waits until jobs are wanted and says how many, and how many of them would
+// wait for a slot. The context ends when that is out of date.
+func (s *session) demand(ctx context.Context) (want, waiting int, fetching context.Context, err error) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		idle := s.idle()
+		ahead := s.pace.ahead(s.w.opts.Concurrency)
+		want = min(idle+ahead-len(s.waiting), maxUnsettled-s.unsettled)
+		if want > 0 && (idle > 0 || len(s.waiting) <= ahead/2) {
+			fetching, end := context.WithCancel(ctx)
+			s.asked, s.endFetch = idle, end
+			s.mu.Unlock()
+			return want, max(0, want-idle), fetching, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+		}
+	}
+	return 0, 0, nil, ctx.Err()
+}
+
+func (s *session) fetchEnded() {
+	s.mu.Lock()
+	s.endFetch()
+	s.endFetch = nil
+	s.mu.Unlock()
+}
+
+func (s *session) demandChanged() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}

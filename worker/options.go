@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+)
+
+// Options are the settings of a worker. A nil *Options, and every zero field, means
+// the default.
+type Options struct {
+	// Queues names the queues to work on; they take turns. The default is
+	// pawl.DefaultQueue. Workers on one queue of a file should handle the same
+	// kinds: a worker parks what it has no handler for.
+	Queues []string
+
+	// Weights says how many turns a queue has while one of weight 1 has one, from 1 to
+	// pawl.MaxWeight; 1 where it is not named.
+	Weights map[string]int
+
+	// RetryShare is the part of the jobs of each queue that are retries while it has
+	// both retries and first runs; see pawl.Request. The default is that both come in
+	// their common order.
+	RetryShare float64
+
+	// Concurrency is how many handlers run at once. The default is GOMAXPROCS.
+	Concurrency int
+
+	// Timeout bounds a run whose job has no timeout. The default is none.
+	Timeout time.Duration
+
+	// Middleware wraps every handler, the first outermost. It runs with the handler: in
+	// its goroutine and under its timeout, and a panic in it is one of the handler.
+	Middleware []Middleware
+
+	// Verify, when set, lets no job run whose signature these keys do not verify: it
+	// goes to the dead letters for pawl.ReasonSignature, before anything looks into its
+	// payload, and counts no attempt.
+	Verify *pawl.Keyring
+
+	// Policy is for jobs that have none and whose kind has none. The default is
+	// pawl.DefaultStrategy.
+	Policy pawl.Policy
+
+	// Drain is how long a stop lets running handlers work on before their contexts
+	// end. The default is 10 s.
+	Drain time.Duration
+
+	// StopGrace is how long a stop then waits for them before it releases their jobs
+	// and returns. The default is 5 s.
+	StopGrace time.Duration
+
+	// HungGrace is how long a handler may go on after its timeout, or its job's
+	// deadline, before its attempt is counted as failed. Its slot stays taken until it
+	// returns, and its job does not run again in this Worker before that. The default
+	// is 30 s.
+	HungGrace time.Duration
+
+	// Logger gets a line for each failed attempt, and for what went wrong in the
+	// worker. The default is hclog.Default().
+	Logger hclog.Logger
+}
+
+// complete fills in the defaults, tells refuse all that is wrong, and returns what
+// every fetch is to ask for.
+func (o *Options) complete(refuse func(error)) pawl.Request {
+	for _, limit := range [...]struct {
+		name string
+		d    time.Duration
+	}{{"Timeout", o.Timeout}, {"Drain", o.Drain}, {"StopGrace", o.StopGrace}, {"HungGrace", o.HungGrace}} {
+		if limit.d < 0 {
+			refuse(&pawl.InvalidError{Field: limit.name, Reason: fmt.Sprintf("%v is negative", limit.d)})
+		}
+	}
+	if o.Concurrency < 0 {
+		refuse(&pawl.InvalidError{Field: "Concurrency", Reason: fmt.Sprintf("%d is negative", o.Concurrency)})
+	}
+	o.Middleware = slices.Clone(o.Middleware)
+	if slices.ContainsFunc(o.Middleware, func(m Middleware) bool { return m == nil }) {
+		refuse(&pawl.InvalidError{Field: "Middleware", Reason: "one of it is nil"})
+		o.Middleware = nil
+	}
+	request, err := pawl.Request{Queues: o.Queues, Weights: o.Weights, RetryShare: o.RetryShare, Max: 1}.Checked()
+	if err != nil {
+		refuse(err)
+	}
+	if o.Policy, err = pawl.CheckPolicy(o.Policy); err != nil {
+		refuse(err)
+	}
+	setDefault(&o.Concurrency, runtime.GOMAXPROCS(0))
+	setDefault(&o.Drain, 10*time.Second)
+	setDefault(&o.StopGrace, 5*time.Second)
+	setDefault(&o.HungGrace, 30*time.Second)
+	if o.Policy == nil {
+		o.Policy = pawl.DefaultStrategy()
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.Default()
+	}
+	return request
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

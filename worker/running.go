@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"sync"
+
+	"github.com/gopawl/pawl"
+)
+
+// running is the jobs whose handlers have not returned, over all sessions of a
+// worker: while a job is in it, it does not run again, whether its handler is at
+// work, lost its lease, or was left behind by a stop. The zero value is empty.
+type running struct {
+	mu    sync.Mutex
+	jobs  map[pawl.ID]struct{}
+	stuck int // of those, the ones whose job was settled without them
+}
+
+// add notes that a handler starts. It answers false when one of the same job has not
+// returned.
+func (r *running) add(id pawl.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.jobs[id]; again {
+		return false
+	}
+	if r.jobs == nil {
+		r.jobs = make(map[pawl.ID]struct{})
+	}
+	r.jobs[id] = struct{}{}
+	return true
+}
+
+// giveUp claims an attempt in place of its handler, which is stuck from then on, and
+// returns how many are. It answers false when the handler returned first.
+func (r *running) giveUp(a *attempt) (stuck int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !a.claim() {
+		return 0, false
+	}
+	r.stuck++
+	return r.stuck, true
+}
+
+// remove notes that a handler has returned, one that was given up or not.
+func (r *running) remove(id pawl.ID, givenUp bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.jobs, id)
+	if givenUp {
+		r.stuck--
+	}
+}
+
+func (r *running) stuckNow() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stuck
+}
