@@ -31,13 +31,18 @@ func CheckBatch(jobs []*Envelope, maxPayload int) (bytes int, err error) {
 	if len(jobs) == 1 {
 		return bytes, nil
 	}
-	pointers, ids := make(map[*Envelope]bool, len(jobs)), make(map[ID]bool)
+	pointers, ids := make(map[*Envelope]struct{}, len(jobs)), make(map[ID]struct{})
 	for _, e := range jobs {
-		if pointers[e] || ids[e.ID] {
-			return 0, fmt.Errorf("job %s: %w: it is twice in one batch", e.ID, ErrConflict)
+		pointers[e] = struct{}{}
+		if !e.ID.IsZero() { // an ID that is to be given is no conflict
+			if _, twice := ids[e.ID]; twice {
+				return 0, fmt.Errorf("job %s: %w: it is twice in one batch", e.ID, ErrConflict)
+			}
+			ids[e.ID] = struct{}{}
 		}
-		pointers[e] = true
-		ids[e.ID] = !e.ID.IsZero() // an ID that is to be given is no conflict
+	}
+	if len(pointers) < len(jobs) {
+		return 0, fmt.Errorf("%w: an envelope is twice in one batch", ErrConflict)
 	}
 	return bytes, nil
 }

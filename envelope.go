@@ -29,6 +29,7 @@ type Envelope struct {
 	Queue      string        // where it is now; "" means [DefaultQueue]
 	Seq        uint64        // enqueue sequence in its file, the last order of jobs; set by the queue
 	Priority   int8          // higher runs first
+	Cancelled  bool          // it is to end while it is leased
 	NotBefore  time.Time     // never fetched earlier; becomes the time since when it is ready
 	Deadline   time.Time     // bounds the whole life: never fetched from then on; zero means none
 	Timeout    time.Duration // bounds one run; 0 means the worker's
@@ -43,7 +44,6 @@ type Envelope struct {
 	UniqueIn       []State       // the states that block another; none given means ready, delayed, parked and leased
 	IdempotencyTTL time.Duration // how long a success counts; 0 means [DefaultIdempotencyTTL]
 	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
-	Cancelled      bool          // it is to end while it is leased
 	BackoffSince   time.Time     // when the failed run ended whose retry it waits for; zero otherwise
 	Completed      time.Time     // when it succeeded, for a record that is retained
 

@@ -11,8 +11,8 @@ import (
 // that what is enqueued and what is handled cannot differ by a typo. Make one
 // with [Define], once, usually as a package variable.
 type Kind[T any] struct {
-	name string
-	opts []Option
+	name     string
+	defaults draft
 }
 
 // Define makes the kind called name. Options given here are the defaults of its
@@ -20,7 +20,12 @@ type Kind[T any] struct {
 // name or option is reported by the first use of the kind, as an
 // [*InvalidError].
 func Define[T any](name string, opts ...Option) *Kind[T] {
-	return &Kind[T]{name: name, opts: opts}
+	d := draft{env: Envelope{Kind: name, MaxRetries: DefaultMaxRetries}}
+	d.apply(opts)
+	if d.err == nil {
+		d.err = d.env.Validate()
+	}
+	return &Kind[T]{name, d}
 }
 
 // Name is the name of the kind.
@@ -29,8 +34,7 @@ func (k *Kind[T]) Name() string { return k.name }
 // Policy is the kind's policy, nil when it has none. A worker reads it, not the
 // stored job, so a new build changes it for jobs that are stored already.
 func (k *Kind[T]) Policy() (Policy, error) {
-	d, err := k.defaults()
-	return d.policy, err
+	return k.defaults.policy, k.defaults.err
 }
 
 // Enqueue stores one job and returns its ID when it is durable. For errors see
@@ -57,11 +61,12 @@ func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Optio
 // Envelope prepares a job without storing it, for a batch that one
 // [Enqueuer].Enqueue stores whole.
 func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
-	d, err := k.defaults()
-	if err != nil {
-		return nil, err
+	if k.defaults.err != nil {
+		return nil, k.defaults.err
 	}
+	d := k.defaults
 	d.policy = nil // the kind's own is read at the worker
+	d.env.Headers = maps.Clone(d.env.Headers)
 	d.apply(opts)
 	if d.err != nil {
 		return nil, d.err
@@ -76,20 +81,12 @@ func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
 	if err := d.env.Validate(); err != nil {
 		return nil, err
 	}
-	if d.env.Payload, err = encodePayload(args); err != nil {
+	payload, err := encodePayload(args)
+	if err != nil {
 		return nil, fmt.Errorf("arguments of %s: %w", k.name, err)
 	}
+	d.env.Payload = payload
 	return &d.env, nil
-}
-
-// defaults applies the options of Define to an empty job.
-func (k *Kind[T]) defaults() (draft, error) {
-	d := draft{env: Envelope{Kind: k.name, MaxRetries: DefaultMaxRetries}}
-	d.apply(k.opts)
-	if d.err == nil {
-		d.err = d.env.Validate()
-	}
-	return d, d.err
 }
 
 // Job returns the job in e with its arguments decoded. Bytes that are not

@@ -9,12 +9,12 @@ import (
 
 // enqueue stores new jobs.
 type enqueue struct {
-	jobs []*newJob
+	jobs []newJob
 }
 
 // newJob is a job encoded outside the transaction.
 type newJob struct {
-	*pawl.Envelope
+	pawl.Envelope
 	own     pawl.ID // its ID, unless it replaces another
 	encoded pawl.ID // the ID that is in record and payload
 	record  []byte
@@ -32,16 +32,15 @@ type newJob struct {
 // transaction. It works on copies: what is not accepted is not changed. Seq is the
 // sequence before the first.
 func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, bytes int) {
-	op = &enqueue{jobs: make([]*newJob, len(jobs))}
+	op = &enqueue{jobs: make([]newJob, len(jobs))}
 	for i, e := range jobs {
-		own := *e
-		j := &newJob{Envelope: &own, fresh: e.ID.IsZero()}
+		j := &op.jobs[i]
+		j.Envelope, j.fresh = *e, e.ID.IsZero()
 		j.ready = j.Accept(now)
 		seq++
 		j.Seq, j.own = seq, j.ID
 		j.encode()
 		bytes += len(j.record) + len(j.payload)
-		op.jobs[i] = j
 	}
 	return op, bytes
 }
@@ -57,15 +56,19 @@ func (j *newJob) encode() {
 		apart = len(j.Payload)
 		j.payload = seal(j.ID[:], append(make([]byte, 0, apart+4), j.Payload...))
 	}
-	j.record = pawl.AppendRecord(nil, j.Envelope, apart)
+	j.record = pawl.AppendRecord(nil, &j.Envelope, apart)
 	j.encoded = j.ID
 }
 
 func (op *enqueue) check(t *txn) error {
-	batch := make(map[string]*newJob) // who has a unique key
-	for _, j := range op.jobs {
+	var batch map[string]*newJob // who has a unique key
+	for i := range op.jobs {
+		j := &op.jobs[i]
 		j.ID, j.existing, j.replaces, j.dropped = j.own, false, nil, false
 		if j.UniqueKey != "" {
+			if batch == nil {
+				batch = make(map[string]*newJob)
+			}
 			if err := op.checkUnique(t, j, batch); err != nil {
 				return err
 			}
@@ -94,7 +97,7 @@ func (op *enqueue) checkUnique(t *txn, j *newJob, batch map[string]*newJob) erro
 		if earlier != nil {
 			return nil
 		}
-		holder, p, taken, err := t.uniqueHolder(j.Envelope)
+		holder, p, taken, err := t.uniqueHolder(&j.Envelope)
 		if err != nil || !taken {
 			return err
 		}
@@ -121,7 +124,8 @@ func (op *enqueue) checkUnique(t *txn, j *newJob, batch map[string]*newJob) erro
 }
 
 func (op *enqueue) apply(t *txn) {
-	for _, j := range op.jobs {
+	for i := range op.jobs {
+		j := &op.jobs[i]
 		if j.existing || j.dropped {
 			continue
 		}
@@ -142,20 +146,20 @@ func (op *enqueue) apply(t *txn) {
 
 // answer tells the caller's envelopes what became of them.
 func (op *enqueue) answer(jobs []*pawl.Envelope) {
-	for i, j := range op.jobs {
-		if j.existing {
+	for i := range op.jobs {
+		if j := &op.jobs[i]; j.existing {
 			jobs[i].ID, jobs[i].Existing = j.ID, true
 		} else {
-			*jobs[i] = *j.Envelope
+			*jobs[i] = j.Envelope
 		}
 	}
 }
 
 // insert stores a new job.
 func (t *txn) insert(n *newJob, event pawl.EventType) {
-	j := stored{Envelope: n.Envelope}
-	if n.UniqueKey != "" || n.IdempotencyKey != "" || !n.Deadline.IsZero() {
-		own := *n.Envelope // a job that dies here changes, the caller's does not
+	j := stored{Envelope: &n.Envelope}
+	if !n.Deadline.IsZero() {
+		own := n.Envelope // if it dies here it changes, and what the caller gets does not
 		j.Envelope = &own
 	}
 	t.put(t.jobs, j.ID[:], n.record)
@@ -167,7 +171,7 @@ func (t *txn) insert(n *newJob, event pawl.EventType) {
 		t.fail(t.jobs.SetSequence(j.Seq))
 	}
 	t.takeUnique(j)
-	t.tell(pawl.Event{Type: event, Job: n.Envelope})
+	t.tell(pawl.Event{Type: event, Job: &n.Envelope})
 	if n.ready {
 		t.placeReady(j)
 	} else {

@@ -82,12 +82,13 @@ func (t *txn) copyJob(row indexRow) (job fetched, err error) {
 func (t *txn) lend(chosen []choice, jobs []fetched) {
 	for i, p := range chosen {
 		job := &jobs[i]
-		job.token, job.cancelled = rand.Uint64(), new(pawl.Signal)
+		g := &grant{id: job.id, token: rand.Uint64(), class: p.lane.class()}
+		job.token, job.cancelled = g.token, &g.cancelled
 		t.grantLease(p.key, p.row, job.token)
 		if job.effect != nil {
 			t.holdEffect(job.effect, job.id)
 		}
-		t.granted = append(t.granted, &grant{id: job.id, token: job.token, class: p.lane.class(), cancelled: job.cancelled})
+		t.granted = append(t.granted, g)
 	}
 }
 

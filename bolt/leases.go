@@ -27,7 +27,7 @@ type grant struct {
 	id         pawl.ID
 	token      uint64
 	class      class
-	cancelled  *pawl.Signal
+	cancelled  pawl.Signal
 	expires    time.Time
 	prev, next *grant
 }

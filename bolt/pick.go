@@ -50,15 +50,15 @@ type selection struct {
 	room    int // for jobs that cannot be leased and go where they belong; none is left at 0
 
 	sources []*source
-	passed  map[string]bool // keys of ready rows that are chosen or passed over
-	effects map[string]bool // that the chosen jobs have
+	passed  [][]byte        // keys of ready rows that are chosen or passed over
+	behind  map[string]bool // the same, once the walk began anew
+	effects map[string]bool // that the chosen jobs have; nil for none
 	chosen  []choice
 	jobs    []fetched
 }
 
 // run chooses up to request.Max jobs, in order.
 func (s *selection) run() error {
-	s.passed, s.effects = make(map[string]bool), make(map[string]bool)
 	if err := s.open(); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *selection) run() error {
 		from := s.sources[i]
 		if moved := s.find(from); moved {
 			s.room--
-			if err := s.open(); err != nil { // cursors do not see what was moved
+			if err := s.reopen(); err != nil {
 				return err
 			}
 			continue
@@ -109,9 +109,16 @@ func (s *selection) find(from *source) (moved bool) {
 
 // take chooses the job that a lane has next.
 func (s *selection) take(lc *laneCursor) {
+	if s.jobs == nil {
+		room := min(s.request.Max, 256)
+		s.chosen, s.jobs = make([]choice, 0, room), make([]fetched, 0, room)
+	}
 	s.chosen, s.jobs = append(s.chosen, choice{lc.key, lc.row, lc.lane}), append(s.jobs, *lc.job)
 	s.allow.use(lc.lane.class())
 	if lc.job.effect != nil {
+		if s.effects == nil {
+			s.effects = make(map[string]bool)
+		}
 		s.effects[string(lc.job.effect)] = true
 	}
 	s.pass(lc)
@@ -119,11 +126,23 @@ func (s *selection) take(lc *laneCursor) {
 
 // pass goes on behind the job that a lane has next, for good.
 func (s *selection) pass(lc *laneCursor) {
-	s.passed[string(lc.key)] = true
+	s.passed = append(s.passed, lc.key)
 	lc.next(s)
 }
 
-// open begins the walk anew. A paused queue has no turns.
+// reopen begins the walk anew, since cursors do not see what was moved.
+func (s *selection) reopen() error {
+	if s.behind == nil {
+		s.behind = make(map[string]bool)
+	}
+	for _, key := range s.passed {
+		s.behind[string(key)] = true
+	}
+	s.passed = s.passed[:0]
+	return s.open()
+}
+
+// open begins the walk. A paused queue has no turns.
 func (s *selection) open() error {
 	s.sources = s.sources[:0]
 	named := make(map[queueNumber]bool) // a queue may be named twice
@@ -180,7 +199,7 @@ func (lc *laneCursor) next(s *selection) {
 // was not passed.
 func (lc *laneCursor) set(s *selection, key, value []byte) {
 	for ; bytes.HasPrefix(key, lc.prefix[:]); key, value = lc.cursor.Next() {
-		if s.passed[string(key)] {
+		if s.behind[string(key)] {
 			continue
 		}
 		row, err := parseIndexRow(key, value)

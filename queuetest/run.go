@@ -152,6 +152,26 @@ var groups = []struct {
 	{"counters", counterTests()},
 }
 
+// Case is one case of the suite, a subtest of Run by the name "group/name".
+type Case struct {
+	Group string
+	Name  string
+	Rule  string // of the contract, in a sentence
+}
+
+// Cases returns the cases of Run in their order. The random walks, which have a subtest
+// for each seed, are one case.
+func Cases() []Case {
+	var cases []Case
+	for _, g := range groups {
+		for _, test := range g.tests {
+			cases = append(cases, Case{g.name, test.name, test.rule})
+		}
+	}
+	return append(cases, Case{"random", "any seed",
+		"A queue does what the model does, whichever way calls, time and restarts fall."})
+}
+
 // Run checks the queue that open opens. A nil Config means the zero value.
 func Run(t *testing.T, open Open, c *Config) {
 	if c == nil {
