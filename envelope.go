@@ -3,7 +3,6 @@ package pawl
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -97,6 +96,15 @@ type Death struct {
 	At     time.Time
 }
 
+// LastError is the error of the newest failure in the history; "" when there is none, as
+// for a job that was cancelled before it ever ran.
+func (e *Envelope) LastError() string {
+	if len(e.History) == 0 {
+		return ""
+	}
+	return e.History[len(e.History)-1].Error
+}
+
 // Failure is one failed run in a job's history.
 type Failure struct {
 	Attempt int // 1-based
@@ -174,100 +182,6 @@ const (
 	HistoryKeepHead = 100     // the oldest failures that the history keeps
 	HistoryKeepTail = 100     // and the newest
 )
-
-// Validate checks everything about an envelope that does not depend on a queue's
-// settings. Its error is an [*InvalidError].
-func (e *Envelope) Validate() error {
-	if e == nil {
-		return invalid("job", "it is nil")
-	}
-	if err := validName("kind", e.Kind); err != nil {
-		return err
-	}
-	for _, name := range [...]string{e.Queue, e.Origin} {
-		if name == "" {
-			continue
-		}
-		if err := ValidQueue(name); err != nil {
-			return err
-		}
-	}
-	switch {
-	case e.MaxRetries < 0 || e.MaxRetries > MaxMaxRetries:
-		return invalid("max retries", "%d is not between 0 and %d", e.MaxRetries, MaxMaxRetries)
-	case e.Delay < 0:
-		return invalid("delay", "%v is negative; leave it out to run now", e.Delay)
-	case e.Timeout < 0:
-		return invalid("timeout", "%v is negative; leave it out to use the worker's", e.Timeout)
-	case e.Policy != nil && e.Policy.Err() != nil:
-		return e.Policy.Err()
-	case len(e.Headers) > MaxHeaders:
-		return invalid("headers", "%d of them, at most %d are allowed", len(e.Headers), MaxHeaders)
-	}
-	if err := e.validKeys(); err != nil {
-		return err
-	}
-	size := 0
-	for key, value := range e.Headers {
-		if err := validName("header key", key); err != nil {
-			return err
-		}
-		size += len(key) + len(value)
-	}
-	if size > MaxHeaderBytes {
-		return invalid("headers", "%d bytes of them, at most %d are allowed", size, MaxHeaderBytes)
-	}
-	return nil
-}
-
-// validKeys checks what belongs to the keys of a job, and its lifetime.
-func (e *Envelope) validKeys() error {
-	for _, key := range [...]struct{ field, value string }{
-		{"unique key", e.UniqueKey}, {"idempotency key", e.IdempotencyKey}, {"key ID", e.KeyID},
-	} {
-		if len(key.value) > MaxKeyBytes {
-			return invalid(key.field, "%q is longer than %d bytes", clip(key.value, 32), MaxKeyBytes)
-		}
-	}
-	for _, state := range e.UniqueIn {
-		if !slices.Contains(States(), state) {
-			return invalid("unique states", "%q is no state of a job", state)
-		}
-	}
-	switch {
-	case e.UniqueKey == "" && len(e.UniqueIn) > 0:
-		return invalid("unique key", "it is empty, and there are states for it")
-	case e.OnConflict > Replace:
-		return invalid("conflict", "%d is none of UseExisting, Reject, Replace", e.OnConflict)
-	case e.IdempotencyTTL < 0:
-		return invalid("idempotency TTL", "%v is negative; leave it out for %v", e.IdempotencyTTL, DefaultIdempotencyTTL)
-	case e.Retain < 0:
-		return invalid("retention", "%v is negative; leave it out to keep no record", e.Retain)
-	case !e.Deadline.IsZero() && e.NotBefore.After(e.Deadline):
-		return invalid("deadline", "%v lies before the time %v at which the job may start", e.Deadline, e.NotBefore)
-	case len(e.Signature) > maxSignature:
-		return invalid("signature", "%d bytes, at most %d are allowed", len(e.Signature), maxSignature)
-	}
-	return nil
-}
-
-// ValidQueue checks the name of a queue. Its error is an [*InvalidError].
-func ValidQueue(name string) error { return validName("queue", name) }
-
-// ValidKind checks the name of a kind. Its error is an [*InvalidError].
-func ValidKind(name string) error { return validName("kind", name) }
-
-func validName(field, name string) error {
-	switch {
-	case name == "":
-		return invalid(field, "it is empty; give it a name")
-	case len(name) > MaxNameBytes:
-		return invalid(field, "%q is longer than %d bytes", clip(name, 32), MaxNameBytes)
-	case strings.ContainsRune(name, 0):
-		return invalid(field, "%q has a NUL byte", name)
-	}
-	return nil
-}
 
 // String is one line for logs.
 func (e *Envelope) String() string {

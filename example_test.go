@@ -112,8 +112,7 @@ func Example_deadLetters() {
 			log.Print(err) // a damaged one; the list goes on
 			continue
 		}
-		last := job.History[len(job.History)-1]
-		fmt.Println(job.ID, job.Death.Reason, job.Attempts, last.Error)
+		fmt.Println(job.ID, job.Death.Reason, job.Attempts, job.LastError())
 	}
 	n, err := dlq.RetryAll(ctx, q, nil, pawl.Filter{Kind: "mail.welcome"})
 	fmt.Println(n, err)

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -19,9 +20,13 @@ import (
 // path, while the queue works on. The copy is the file at one moment, and a queue like
 // any other: what is leased at that moment is ready again when the copy is opened.
 //
-// The copy appears whole or not at all. A path that exists gives fs.ErrExist. While it
-// lasts, pages that become free are not used again, and a commit that must map a larger
-// file waits: write to a fast disk.
+// The copy appears whole or not at all. A path that exists gives fs.ErrExist, a disk that
+// is full [ErrDisk]. While it lasts, pages that become free are not used again, and a
+// commit that must map a larger file waits, as does Close: write to a fast disk, or end
+// ctx.
+//
+// What is damaged is damaged in the copy. A queue that a failed sync has stopped can
+// still be copied, best to another disk.
 //
 // A plain copy of a file that is in use is broken more often than not; this is how to
 // make one.
@@ -31,8 +36,11 @@ func (r *reader) Backup(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		err = r.snapshot(ctx, func(tx *bbolt.Tx) error {
+		err = r.read(ctx, func(tx *bbolt.Tx) error {
 			_, err := tx.WriteTo(&contextWriter{ctx, f})
+			if errors.Is(err, io.EOF) {
+				err = fmt.Errorf("%w: the file was cut while it was open", pawl.ErrCorrupt)
+			}
 			return err
 		})
 		if err == nil {
@@ -53,17 +61,15 @@ const compactBytes = 4 << 20
 // file at path, without the free pages: the file of a queue grows and never shrinks. To
 // use it, close the queue and put the new file in the place of the old one.
 //
+// Pages that are damaged give [pawl.ErrCorrupt]; a damaged row is copied as it is.
 // Otherwise it is like [Queue.Backup].
 func (r *reader) Compact(ctx context.Context, path string) error {
 	err := create(path, func(temp string) error {
-		if err := os.Truncate(temp, 0); err != nil {
-			return err
-		}
 		dst, err := bbolt.Open(temp, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: true})
 		if err != nil {
 			return err
 		}
-		err = r.snapshot(ctx, func(tx *bbolt.Tx) error {
+		err = r.read(ctx, func(tx *bbolt.Tx) error {
 			c := compaction{ctx: ctx, dst: dst}
 			return c.run(tx)
 		})
@@ -78,34 +84,38 @@ func (r *reader) Compact(ctx context.Context, path string) error {
 	return nil
 }
 
-// snapshot runs fn in a read transaction that may last.
-func (r *reader) snapshot(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
-		}
-	}()
-	tx, err := r.db.Begin(false)
-	if err != nil {
-		return pawl.ErrClosed
-	}
-	defer rollback(tx)
-	return fn(tx)
-}
-
 // create makes a new file that is durable, its name included.
 func create(path string, fill func(temp string) error) error {
+	if path == "" {
+		return &pawl.InvalidError{Field: "path", Reason: "is empty"}
+	}
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist // before the work, and again after it
 	}
-	if err := createWhole(path, fill); err != nil {
+	err := createWhole(path, func(temp string) error { return unnamed(fill(temp)) })
+	if errors.Is(err, fs.ErrPermission) {
 		return advise(err)
 	}
-	return syncFolder(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// unnamed is an error of the temporary file without its name, which means nothing to
+// anybody.
+func unnamed(err error) error {
+	refused := refusedByDisk(err)
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = fmt.Errorf("%s: %w", p.Op, p.Err)
+	}
+	if refused {
+		err = fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return err
 }
 
 // contextWriter stops writing when its context ends.
@@ -133,40 +143,53 @@ func (c *compaction) run(from *bbolt.Tx) (err error) {
 	if c.tx, err = c.dst.Begin(true); err != nil {
 		return err
 	}
-	defer func() { _ = c.tx.Rollback() }()
-	err = from.ForEach(func(name []byte, b *bbolt.Bucket) error { return c.bucket([][]byte{name}, b) })
+	defer func() { rollback(c.tx) }()
+	err = from.ForEach(func(name []byte, b *bbolt.Bucket) error { return c.bucket([][]byte{name}, nil, b) })
 	if err != nil {
 		return err
 	}
 	return c.tx.Commit()
 }
 
-// bucket copies the bucket that the path leads to.
-func (c *compaction) bucket(path [][]byte, from *bbolt.Bucket) error {
-	to, err := c.at(path)
+// bucket copies the bucket that the path leads to. Roots are the pages where the buckets
+// above it begin: one that is found again there, and keys that do not rise, are a damage
+// in which the copy would find no end.
+func (c *compaction) bucket(path [][]byte, roots []uint64, from *bbolt.Bucket) error {
+	if root := uint64(from.Root()); root != 0 { // 0 is a small bucket inside of its parent's page
+		if slices.Contains(roots, root) {
+			return fmt.Errorf("%w: bucket %q lies inside itself", pawl.ErrCorrupt, path)
+		}
+		roots = append(roots[:len(roots):len(roots)], root)
+	}
+	to, err := c.next(path)
 	if err != nil {
 		return err
 	}
 	if err := to.SetSequence(from.Sequence()); err != nil {
 		return err
 	}
+	var last []byte
 	cursor := from.Cursor()
 	for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
+		if last != nil && bytes.Compare(k, last) <= 0 {
+			return fmt.Errorf("%w: the keys of bucket %q are out of order", pawl.ErrCorrupt, path)
+		}
+		last = k
+		c.bytes += len(k) + len(v)
 		if v == nil {
-			if err := c.bucket(append(path[:len(path):len(path)], k), from.Bucket(k)); err != nil {
+			if err := c.bucket(append(path[:len(path):len(path)], k), roots, from.Bucket(k)); err != nil {
 				return err
 			}
 			to = nil // the transaction may be another one
-		} else {
-			if to == nil || c.bytes > compactBytes {
-				if to, err = c.next(path); err != nil {
-					return err
-				}
-			}
-			if err := to.Put(k, v); err != nil {
+			continue
+		}
+		if to == nil || c.bytes > compactBytes {
+			if to, err = c.next(path); err != nil {
 				return err
 			}
-			c.bytes += len(k) + len(v)
+		}
+		if err := to.Put(k, v); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -27,7 +27,8 @@ type intake struct {
 	others   []*call
 	fetches  []*fetchCall
 	notes    []note
-	urgent   bool          // settles went before the update that is first of others
+	urgent   bool          // the last group had none of the others, who waited
+	updated  bool          // the last group was an update
 	bytes    int           // of settles and others
 	room     chan struct{} // closed when there is room again
 	refusing error         // what new calls get; nil while the queue is open
@@ -163,7 +164,11 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error)
 
 // take accepts the next group of calls, settles first, within the bounds of a
 // transaction, and appends it to group; fetches that came are appended to theirs,
-// not accepted yet. An update is a group by itself. More says that calls are left over.
+// not accepted yet. More says that something is left to do.
+//
+// An update is a group by itself. So that nobody waits for ever, the group behind one is
+// none, if only for the fetches and chores, and others whom settles left no room go first
+// the next time.
 func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fetchCall, more bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -171,17 +176,17 @@ func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fet
 	if in.urgent {
 		lines = lines[1:]
 	}
-	in.urgent = false
-	bytes := 0
+	behind := in.updated
+	in.updated = false
+	bytes, n := 0, 0
 	for _, line := range lines {
-		n := 0
+		n = 0
 		for _, c := range *line {
 			if len(group) >= maxGroup || bytes > 0 && bytes+c.bytes > maxGroupBytes {
 				break
 			}
 			_, alone := c.op.(*update)
-			if alone && len(group) > 0 {
-				in.urgent = n == 0
+			if alone && (behind || len(group) > 0) {
 				break
 			}
 			n++
@@ -190,23 +195,38 @@ func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fet
 				bytes += c.bytes
 				group = append(group, c)
 				if alone {
+					in.updated = true
 					break
 				}
 			}
 		}
 		*line = drop(*line, n)
 	}
+	in.urgent = n == 0 && len(in.others) > 0
 	fetches = append(fetches, in.fetches...)
 	in.fetches = drop(in.fetches, len(in.fetches))
 	in.makeRoom()
-	return group, fetches, len(in.settles)+len(in.others) > 0
+	return group, fetches, in.updated || len(in.settles)+len(in.others) > 0
 }
 
-// waiting is how many calls wait for the scheduler, besides fetches.
-func (in *intake) waiting() int {
+// waiting is how many calls wait to be looked at by the scheduler. Fetches that it has
+// looked at wait for jobs, not for it.
+func (in *intake) waiting() (n int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return len(in.settles) + len(in.others)
+	for _, line := range [...][]*call{in.settles, in.others} {
+		for _, c := range line {
+			if c.stage.Load() == offered {
+				n++
+			}
+		}
+	}
+	for _, f := range in.fetches {
+		if f.stage.Load() == offered {
+			n++
+		}
+	}
+	return n
 }
 
 // note is what a transaction of the app's did to leases.

@@ -64,7 +64,18 @@ type reader struct {
 
 // view runs fn in a read transaction, which holds the writer's pages as long as it
 // lasts: fn is short and calls nobody else's code.
-func (r *reader) view(ctx context.Context, fn func(*store) error) (err error) {
+func (r *reader) view(ctx context.Context, fn func(*store) error) error {
+	return r.read(ctx, func(tx *bbolt.Tx) error {
+		s, err := openStore(tx)
+		if err != nil {
+			return err
+		}
+		return fn(&s)
+	})
+}
+
+// read is view for what is not about the queue alone.
+func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -79,11 +90,7 @@ func (r *reader) view(ctx context.Context, fn func(*store) error) (err error) {
 		return pawl.ErrClosed
 	}
 	defer rollback(tx)
-	s, err := openStore(tx)
-	if err != nil {
-		return err
-	}
-	return fn(&s)
+	return fn(tx)
 }
 
 // Stats is a queue file at one moment.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -54,6 +55,8 @@ type scheduler struct {
 	stop    chan struct{} // closed to end the goroutine
 	stopped chan struct{} // closed by the goroutine at its end
 	fatal   error         // what ended it before that, set before stopped is closed
+
+	lent atomic.Pointer[bbolt.Tx] // the transaction that a function of Update has
 
 	// What follows belongs to the goroutine.
 	fetches  []*fetchCall    // wait for jobs, in the order of their coming

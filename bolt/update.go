@@ -79,15 +79,12 @@ func (u *update) apply(*txn)       { panic("bolt: an update is no part of a grou
 // update hands a transaction of its own to the app. The error is fatal.
 func (s *scheduler) update(c *call, u *update) error {
 	err := s.transact(func(t *txn) error {
-		impatient := time.AfterFunc(patience, func() {
-			if n := s.intake.waiting(); n > 0 {
-				s.log.Warn("a function of Update keeps callers waiting; "+plainCall, "since", patience, "calls", n)
-			}
-		})
-		defer impatient.Stop()
-		u.txs <- t.jobs.Tx()
+		tx := t.jobs.Tx()
+		s.lent.Store(tx)
+		defer s.lent.Store(nil)
+		u.txs <- tx
 		t.changed = true
-		return <-u.done
+		return s.await(u)
 	})
 	var refused undone
 	switch {
@@ -99,6 +96,24 @@ func (s *scheduler) update(c *call, u *update) error {
 		c.answer(nil)
 	}
 	return nil
+}
+
+// await returns what became of the function of an update. Once that keeps others waiting
+// it says so.
+func (s *scheduler) await(u *update) error {
+	look := time.NewTicker(patience)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-u.done:
+			return err
+		case <-look.C:
+			if n := s.intake.waiting(); n > 0 {
+				s.log.Warn("a function of Update keeps callers waiting; "+plainCall, "since", patience, "calls", n)
+				return <-u.done
+			}
+		}
+	}
 }
 
 // EnqueueTx stores jobs as part of a transaction of the app's: if it commits they are
@@ -186,8 +201,8 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) error {
 	case !tx.Writable():
 		return &pawl.InvalidError{Field: "transaction", Reason: "it is for reading only"}
 	}
-	if err := q.scheduler.intake.reason(); err != nil {
-		return err
+	if err := q.scheduler.intake.reason(); err != nil && q.scheduler.lent.Load() != tx {
+		return err // but a function of Update that has begun is to end as it would have
 	}
 	t, err := begin(tx, q.opts.Now(), q.scheduler.settings)
 	if err != nil {
@@ -204,8 +219,8 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) error {
 		if committed != nil {
 			committed()
 		}
+		q.scheduler.observer.tell(t.events) // before the scheduler wakes up and makes more of them
 		q.scheduler.intake.note(note{t.ended, t.cancelled})
-		q.scheduler.observer.tell(t.events)
 	})
 	return nil
 }

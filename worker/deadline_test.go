@@ -109,6 +109,6 @@ func TestDeadlineWhileItWaits(t *testing.T) {
 		require.NoError(t, stop())
 		require.Equal(t, []string{"first"}, handled)
 		requireDead(t, q, id, pawl.ReasonDeadline, 0)
-		require.Len(t, told.of(pawl.EventReleased), 1)
+		require.Len(t, told.of(pawl.EventSnoozed), 1)
 	})
 }

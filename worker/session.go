@@ -12,9 +12,10 @@ import (
 // handler starts: that many, and one for each slot, may run again after a crash.
 const maxUnsettled = 1024
 
-// putOff is how long a job waits that comes again while its last handler here has
-// not returned: it hung, or its lease was lost. A job never runs twice at a time by
-// our own doing.
+// putOff is how long a job waits that comes and must not start. One whose last handler
+// here has not returned (it hung, or its lease was lost) never runs twice at a time by
+// our own doing. One that was cancelled or is past its deadline dies in the queue as it
+// is told; it waits only where the queue's clock lags behind ours.
 const putOff = 10 * time.Second
 
 // session is one run of a worker, from its start to its return.

@@ -64,9 +64,9 @@ func (s *session) startWaiting() {
 	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
 		a := s.waiting[0]
 		s.waiting = slices.Delete(s.waiting, 0, 1)
-		if d, no := s.w.refusal(a); no {
+		if s.w.refused(a) {
 			if a.claim() {
-				go s.conclude(a, d)
+				go s.conclude(a, decision{verb: snooze, delay: putOff})
 			}
 			continue
 		}
@@ -83,17 +83,10 @@ func (s *session) startWaiting() {
 	}
 }
 
-// refusal says what happens to a job that has a slot and must not start. Otherwise it
-// is among the running from then on.
-func (w *Worker) refusal(a *attempt) (d decision, no bool) {
-	switch {
-	case a.ended():
-		return decision{verb: release}, true
-	case !w.running.add(a.ID):
-		return decision{verb: snooze, delay: putOff}, true
-	}
-	return decision{}, false
-}
+// refused reports whether a job that has a slot must not start: it was cancelled, its
+// deadline has passed, or its last handler here has not returned. Otherwise it is among
+// the running from then on.
+func (w *Worker) refused(a *attempt) bool { return a.ended() || !w.running.add(a.ID) }
 
 // run is the goroutine of one attempt: it runs the handler in a slot, and goes on
 // with what it returned. That part is deferred so that runtime.Goexit in a handler
