@@ -3,7 +3,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports tidy test race fuzz bench quickstart checksum
+.PHONY: all fmt vet lint imports tidy test race fuzz bench examples quickstart checksum webhook ledger
 
 all: fmt vet lint imports tidy test
 
@@ -39,6 +39,8 @@ fuzz: ## every fuzz target for FUZZTIME
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
+examples: quickstart checksum webhook ledger
+
 quickstart:
 	go run ./examples/quickstart
 
@@ -46,3 +48,11 @@ checksum: ## the sums of the library's own source, checked by sha256sum
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/checksum -state "$$state" bolt && \
 	sha256sum -c --quiet --strict "$$state/manifest.sha256"
+
+webhook: ## an endpoint with every fault, and what becomes of the deliveries
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+	go run ./examples/webhook -state "$$state/jobs.db"
+
+ledger: ## transfers between accounts; it checks its books itself
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+	go run ./examples/ledger -state "$$state/ledger.db"

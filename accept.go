@@ -34,7 +34,7 @@ func CheckBatch(jobs []*Envelope, maxPayload int) (bytes int, err error) {
 	pointers, ids := make(map[*Envelope]struct{}, len(jobs)), make(map[ID]struct{})
 	for _, e := range jobs {
 		pointers[e] = struct{}{}
-		if !e.ID.IsZero() { // an ID that is to be given is no conflict
+		if !e.ID.IsZero() && !e.Existing { // an ID that is to be given is no conflict
 			if _, twice := ids[e.ID]; twice {
 				return 0, fmt.Errorf("job %s: %w: it is twice in one batch", e.ID, ErrConflict)
 			}
@@ -52,6 +52,9 @@ func CheckBatch(jobs []*Envelope, maxPayload int) (bytes int, err error) {
 // It does not give a sequence. It reports whether the job is ready at once.
 func (e *Envelope) Accept(now time.Time) (ready bool) {
 	now = now.Round(0) // without its monotonic part
+	if e.Existing {
+		e.ID = ID{} // that of another job, which an earlier enqueue told
+	}
 	if e.ID.IsZero() {
 		e.ID = NewID(now)
 	}

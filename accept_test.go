@@ -139,7 +139,10 @@ func TestAcceptBeginsAnew(t *testing.T) {
 	want.Attempts, want.Crashes, want.Failures, want.Death, want.History = 0, 0, 0, nil, nil
 	want.Cancelled, want.BackoffSince, want.Completed = false, time.Time{}, time.Time{}
 	want.State, want.LeasedSince, want.Existing = "", time.Time{}, false
+	other := e.ID
 	e.Accept(now)
+	require.NotEqual(t, other, e.ID, "the ID of an existing job is not its own")
+	want.ID = e.ID
 	require.Equal(t, want, *e)
 }
 

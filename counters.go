@@ -28,7 +28,7 @@ const (
 	JobsFetched           = "jobs_fetched"
 	JobsSucceeded         = "jobs_succeeded"
 	JobsFailed            = "jobs_failed"   // runs that failed
-	JobsRequeued          = "jobs_requeued" // of those, the ones that will be retried
+	JobsRequeued          = "jobs_requeued" // of those, the ones with retries left; a deadline or a cancel may come first
 	RetriesTotal          = "retries_total" // the same as JobsRequeued
 	RetryExhaustedTotal   = "retry_exhausted_total"
 	JobsFailedPermanently = "jobs_failed_permanently" // jobs that died, whatever the reason

@@ -10,6 +10,9 @@
 //   - [Lease] is the right to run one envelope until a time.
 //   - [Policy] says how long a failed job waits; [Strategy] is the policy that
 //     is data and travels in the envelope.
+//   - [Event] is what happened to a job, told once it is durable; a [Collector] gets the
+//     counters that events stand for.
+//   - [Keyring] signs jobs and verifies their signatures.
 //
 // A job flows one way. [Kind.Enqueue] encodes the arguments and hands an
 // envelope to the queue, which stores it before it returns. A worker fetches a

@@ -37,7 +37,7 @@ type Envelope struct {
 	Attempts   int           // completed runs; 0 on a job that never ran
 	Crashes    int           // leases in a row that ended in a crash or an expiry
 	Death      *Death        // why it is dead; nil while it is alive
-	Failures   int           // entries that its history had so far: failed runs, and a death by poison
+	Failures   int           // entries that its history had so far: failed runs, deaths by poison, rejected signatures
 
 	UniqueKey      string        // no two jobs of one queue, kind and key while the first is in UniqueIn; "" means none
 	UniqueIn       []State       // the states that block another; none given means ready, delayed, parked and leased

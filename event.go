@@ -4,7 +4,7 @@ import "time"
 
 // Event is one transition of one job, told once, after it became durable. Queues
 // tell their events to the function in their options, which must neither block nor
-// call the queue: it runs between two commits.
+// call the queue, and may be called from several goroutines.
 type Event struct {
 	Type EventType
 	At   time.Time // of the transaction, by the queue's clock
@@ -28,7 +28,7 @@ type EventType string
 // expires for the last time is reaped, and then the job dies.
 const (
 	EventEnqueued  EventType = "enqueued"
-	EventReplaced  EventType = "replaced"  // by an enqueue with the same unique key
+	EventReplaced  EventType = "replaced"  // took the place of a job: of one with its unique key, or of a dead letter
 	EventFetched   EventType = "fetched"   // leased, for a run
 	EventSucceeded EventType = "succeeded" // acked
 	EventSkipped   EventType = "skipped"   // removed without a run: its idempotency key was done

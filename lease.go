@@ -46,23 +46,20 @@ func (l *Lease) Took() time.Duration {
 type Signal struct {
 	mu    sync.Mutex
 	fired bool
-	fn    func()
+	fns   []func()
 }
 
-// Fire makes s fire, and calls the function that was given to [Signal.OnFire]. Only
-// the first call does anything.
+// Fire makes s fire, and calls the functions that were given to [Signal.OnFire]. Only the
+// first call does anything.
 func (s *Signal) Fire() {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
-	fn := s.fn
-	if s.fired {
-		fn = nil
-	}
-	s.fired, s.fn = true, nil
+	fns := s.fns
+	s.fired, s.fns = true, nil
 	s.mu.Unlock()
-	if fn != nil {
+	for _, fn := range fns {
 		fn()
 	}
 }
@@ -77,19 +74,19 @@ func (s *Signal) Fired() bool {
 	return s.fired
 }
 
-// OnFire has fn called when s fires, at once if it has. Fn replaces the function of
-// an earlier call; it is short and calls no queue. Nil takes that function away.
+// OnFire has fn called when s fires, at once if it has. Fn is short, calls no queue and
+// does not panic: it runs where the queue does its work.
 func (s *Signal) OnFire(fn func()) {
-	if s == nil {
+	if s == nil || fn == nil {
 		return
 	}
 	s.mu.Lock()
 	fired := s.fired
 	if !fired {
-		s.fn = fn
+		s.fns = append(s.fns, fn)
 	}
 	s.mu.Unlock()
-	if fired && fn != nil {
+	if fired {
 		fn()
 	}
 }

@@ -62,6 +62,9 @@ func (k *Keyring) Sign(e *Envelope) error {
 		return invalid("conflict", "a signed job cannot replace another: its ID is signed")
 	}
 	now := time.Now()
+	if e.Existing { // the ID is that of another job
+		e.ID, e.Existing = ID{}, false
+	}
 	if e.ID.IsZero() {
 		e.ID = NewID(now)
 	}

@@ -12,7 +12,7 @@ type QueueStats struct {
 	Name string
 	Counts
 	Paused bool
-	Oldest time.Time // since when its longest waiting ready job is ready; zero without one
+	Oldest time.Time // since when its longest waiting ready job is ready, of those that could be fetched now; zero without one
 }
 
 // Counts is how many jobs of a queue are in each state.

@@ -33,7 +33,9 @@ func (op *cancel) apply(t *txn) {
 	case !op.job.Cancelled:
 		op.job.Cancelled = true
 		t.rewrite(op.job)
-		t.cancelled = append(t.cancelled, op.id)
+		if row, ok, err := t.lease(op.id); err == nil && ok {
+			t.cancelled = append(t.cancelled, holding{op.id, row.token})
+		}
 		t.tell(pawl.Event{Type: pawl.EventCancelled, Job: op.job.Envelope})
 	}
 }
@@ -61,8 +63,8 @@ func (op *revive) check(t *txn) (err error) {
 	if op.at.state != pawl.Dead {
 		return fmt.Errorf("job %s: %w: it is %s, not dead", op.id, pawl.ErrConflict, op.at.state)
 	}
-	if d := op.job.Deadline; !d.IsZero() && !d.After(t.now) {
-		return fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", op.id, pawl.ErrConflict, d)
+	if overdue(op.job.Envelope, t.now) {
+		return fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", op.id, pawl.ErrConflict, op.job.Deadline)
 	}
 	if op.job.UniqueKey == "" {
 		return nil

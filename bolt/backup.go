@@ -37,9 +37,13 @@ func (r *reader) Backup(ctx context.Context, path string) error {
 			return err
 		}
 		err = r.read(ctx, func(tx *bbolt.Tx) error {
-			_, err := tx.WriteTo(&contextWriter{ctx, f})
-			if errors.Is(err, io.EOF) {
-				err = fmt.Errorf("%w: the file was cut while it was open", pawl.ErrCorrupt)
+			w := contextWriter{ctx: ctx, to: f}
+			_, err := tx.WriteTo(&w)
+			switch {
+			case w.err != nil:
+				return w.err
+			case errors.Is(err, io.EOF):
+				return fmt.Errorf("%w: the file was cut while it was open", pawl.ErrCorrupt)
 			}
 			return err
 		})
@@ -118,17 +122,19 @@ func unnamed(err error) error {
 	return err
 }
 
-// contextWriter stops writing when its context ends.
+// contextWriter stops writing when its context ends. It keeps its error, whose type
+// bbolt does not always hand on.
 type contextWriter struct {
 	ctx context.Context
 	to  io.Writer
+	err error
 }
 
-func (w *contextWriter) Write(b []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
+func (w *contextWriter) Write(b []byte) (n int, err error) {
+	if w.err = w.ctx.Err(); w.err == nil {
+		n, w.err = w.to.Write(b)
 	}
-	return w.to.Write(b)
+	return n, w.err
 }
 
 // compaction copies buckets in transactions of a bounded size.

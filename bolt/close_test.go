@@ -60,12 +60,16 @@ func TestUseAfterClose(t *testing.T) {
 			}
 			return errors.New("no error")
 		},
-		"Retry":   func() error { return q.Retry(t.Context(), l.ID, false) },
-		"Cancel":  func() error { return q.Cancel(t.Context(), l.ID) },
+		"Retry":  func() error { return q.Retry(t.Context(), l.ID, false) },
+		"Cancel": func() error { return q.Cancel(t.Context(), l.ID) },
+		"Transfer": func() error {
+			return q.Transfer(t.Context(), &pawl.Envelope{ID: l.ID, Kind: "k"})
+		},
 		"Delete":  func() error { return q.Delete(t.Context(), l.ID) },
 		"Pause":   func() error { return q.Pause(t.Context(), "q") },
 		"Resume":  func() error { return q.Resume(t.Context(), "q") },
 		"Update":  func() error { return q.Update(t.Context(), func(*bbolt.Tx) error { return nil }) },
+		"View":    func() error { return q.View(t.Context(), func(*bbolt.Tx) error { return nil }) },
 		"Backup":  func() error { return q.Backup(t.Context(), filepath.Join(t.TempDir(), "copy")) },
 		"Compact": func() error { return q.Compact(t.Context(), filepath.Join(t.TempDir(), "copy")) },
 	}

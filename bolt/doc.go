@@ -19,7 +19,18 @@
 //
 // Reading does not go through the scheduler: [Queue.Stats], [Queue.Job] and
 // [Queue.Jobs] are short read transactions. [OpenReader] offers the same for a
-// file that no process holds.
+// file that no process holds. [Queue.Backup] and [Queue.Compact] write the file, as it is
+// at one moment, to a new one.
+//
+// # The app's own data
+//
+// An app may keep data of its own in the file, in top-level buckets beside the queue's.
+// [Queue.Update] runs its writes in a transaction, in which [Queue.EnqueueTx],
+// [Queue.AckTx] and [Queue.CancelTx] make jobs, and the end of one, part of it: the
+// effect of a job and its ack happen both or not at all. [Queue.View] reads. [Over] opens
+// the queue in a database that the app has already; the same verbs then work in its own
+// transactions too. Nothing else that changes the queue may be called inside one: it would
+// wait for the transaction that waits for it.
 //
 // # Promises
 //

@@ -14,7 +14,9 @@ import (
 // A ready job whose key is leased under another job is put aside, into delayed: a
 // fetch does not walk over it again and again. When the lease ends, the first job of
 // each lane comes back; whatever it leaves ready for but a lease brings the next. So as
-// long as nobody has the key, each lane with jobs aside has one of them in ready.
+// long as nobody has the key, each lane with jobs aside has one of them in ready. Where
+// damage breaks that chain, the scheduler brings back all that are aside: those whose key
+// is leased go aside again when a fetch comes to them.
 
 // effect reads the row of a key; one that nobody has and that is not done is zero. A
 // holder that is not leased any more, of which only a damaged record can be the cause,
@@ -87,22 +89,22 @@ func (t *txn) putAside(c choice, effect []byte) {
 	t.put(t.delayed, key, seal(key, delayedRow{c.row, c.key}.append(nil)))
 }
 
-// bringBack brings back the first job from a key on that was put aside, if its key has
-// the prefix. It returns where the jobs of the next lane begin, nil without a job.
+// bringBack brings back the first sound job from a key on that was put aside, if its key
+// has the prefix. It returns where the jobs of the next lane begin, nil without a job.
 func (t *txn) bringBack(prefix, from []byte) (next []byte) {
-	k, v := t.delayed.Cursor().Seek(from)
-	if !bytes.HasPrefix(k, prefix) {
-		return nil
+	c := t.delayed.Cursor()
+	for k, v := c.Seek(from); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		row, err := parseDelayedRow(k, v)
+		if err != nil {
+			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, err))
+			continue
+		}
+		k = bytes.Clone(k)
+		t.promote(k, row)
+		lane := len(k) - orderWidth
+		return append(k[:lane:lane], bytes.Repeat([]byte{0xff}, orderWidth+1)...)
 	}
-	k = bytes.Clone(k)
-	row, err := parseDelayedRow(k, v)
-	if err != nil {
-		t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, err))
-		return nil
-	}
-	t.promote(k, row)
-	lane := len(k) - orderWidth
-	return append(k[:lane:lane], bytes.Repeat([]byte{0xff}, orderWidth+1)...)
+	return nil
 }
 
 // nextOf brings back the next job of the lane and key of j, which leaves ready without a

@@ -23,9 +23,9 @@ type newJob struct {
 	ready   bool   // it was not to wait, whatever the clock says in the transaction
 
 	// What the check found out. A job with neither is stored as it is.
-	existing bool   // another has its unique key, and its ID was taken over
-	replaces *place // where the job lies that it replaces
-	dropped  bool   // a later job of the batch replaces it
+	existing bool // another has its unique key, and its ID was taken over
+	replaces bool // the job in the file that has its ID
+	dropped  bool // a later job of the batch replaces it
 }
 
 // newEnqueue prepares jobs that pawl.CheckBatch has passed, as far as that needs no
@@ -35,7 +35,7 @@ func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, 
 	op = &enqueue{jobs: make([]newJob, len(jobs))}
 	for i, e := range jobs {
 		j := &op.jobs[i]
-		j.Envelope, j.fresh = *e, e.ID.IsZero()
+		j.Envelope, j.fresh = *e, e.ID.IsZero() || e.Existing
 		j.ready = j.Accept(now)
 		seq++
 		j.Seq, j.own = seq, j.ID
@@ -64,7 +64,7 @@ func (op *enqueue) check(t *txn) error {
 	var batch map[string]*newJob // who has a unique key
 	for i := range op.jobs {
 		j := &op.jobs[i]
-		j.ID, j.existing, j.replaces, j.dropped = j.own, false, nil, false
+		j.ID, j.existing, j.replaces, j.dropped = j.own, false, false, false
 		if j.UniqueKey != "" {
 			if batch == nil {
 				batch = make(map[string]*newJob)
@@ -73,7 +73,7 @@ func (op *enqueue) check(t *txn) error {
 				return err
 			}
 		}
-		if !j.existing && j.replaces == nil && j.ID == j.own && !j.fresh && t.jobs.Get(j.ID[:]) != nil {
+		if !j.existing && !j.replaces && j.ID == j.own && !j.fresh && t.jobs.Get(j.ID[:]) != nil {
 			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", j.ID, pawl.ErrConflict)
 		}
 	}
@@ -87,10 +87,7 @@ func (op *enqueue) checkUnique(t *txn, j *newJob, batch map[string]*newJob) erro
 	earlier := batch[scope]
 	id, at := pawl.ID{}, place{}
 	if earlier != nil {
-		id, at.state = earlier.ID, pawl.Delayed
-		if earlier.ready {
-			at.state = pawl.Ready
-		}
+		id, at.state = earlier.ID, earlier.state(t.now)
 	}
 	if earlier == nil || !j.BlockedBy(at.state) {
 		batch[scope] = j
@@ -115,7 +112,7 @@ func (op *enqueue) checkUnique(t *txn, j *newJob, batch map[string]*newJob) erro
 			earlier.dropped, j.replaces = true, earlier.replaces
 			batch[scope] = j
 		} else {
-			j.replaces = &at
+			j.replaces = true
 		}
 	default:
 		return fmt.Errorf("unique key %q: %w: job %s, which is %s, has it", j.UniqueKey, pawl.ErrConflict, id, at.state)
@@ -130,10 +127,10 @@ func (op *enqueue) apply(t *txn) {
 			continue
 		}
 		event := pawl.EventEnqueued
-		if j.replaces != nil {
+		if j.replaces {
 			event = pawl.EventReplaced
-			if old, err := t.record(j.ID); err == nil {
-				t.unplace(old, *j.replaces)
+			if old, at, err := t.find(j.ID); err == nil { // where it is now: an earlier job of the batch may have moved it
+				t.unplace(old, at)
 				t.remove(old.ID, old.flags())
 			}
 		}
@@ -142,6 +139,17 @@ func (op *enqueue) apply(t *txn) {
 		}
 		t.insert(j, event)
 	}
+}
+
+// state is the one in which the job will be.
+func (j *newJob) state(now time.Time) pawl.State {
+	switch {
+	case overdue(&j.Envelope, now):
+		return pawl.Dead
+	case j.ready:
+		return pawl.Ready
+	}
+	return pawl.Delayed
 }
 
 // answer tells the caller's envelopes what became of them.

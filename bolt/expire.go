@@ -17,13 +17,18 @@ func (t *txn) overdue(j stored) bool {
 	if j.Deadline.IsZero() {
 		return false
 	}
-	if !j.Deadline.After(t.now) {
+	if overdue(j.Envelope, t.now) {
 		t.bury(j, pawl.ReasonDeadline, run{cause: "its deadline has passed"})
 		return true
 	}
 	key := deadlineKey(nil, j.Envelope)
 	t.put(t.expiry, key, seal(key, nil))
 	return false
+}
+
+// overdue reports whether a job is past its deadline.
+func overdue(e *pawl.Envelope, now time.Time) bool {
+	return !e.Deadline.IsZero() && !e.Deadline.After(now)
 }
 
 func (t *txn) forgetDeadline(j stored) {
@@ -94,7 +99,7 @@ func (t *txn) expire(key, _ []byte) {
 // endLife buries a job past its deadline, unless it is leased, or gone.
 func (t *txn) endLife(id pawl.ID) {
 	j, err := t.record(id)
-	if err != nil || j.Deadline.IsZero() || j.Deadline.After(t.now) {
+	if err != nil || !overdue(j.Envelope, t.now) {
 		return
 	}
 	p, err := t.where(j.Envelope)
@@ -112,13 +117,14 @@ func (t *txn) endLife(id pawl.ID) {
 // removeCompleted removes a completed record that is no longer retained.
 func (t *txn) removeCompleted(key, sealed []byte) {
 	t.delete(t.completed, key)
-	row, err := parseIndexRow(key, sealed)
+	row, err := parseCompletedRow(key, sealed)
+	if err == nil {
+		err = t.checkQueue(row.queue)
+	}
 	if err != nil {
 		t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", key, bucketCompleted, err))
 		return
 	}
-	if j, err := t.record(row.id); err == nil {
-		t.counts(t.numberOf(j.Queue)).Completed--
-	}
+	t.counts(row.queue).Completed--
 	t.remove(row.id, row.flags)
 }

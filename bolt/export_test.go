@@ -1,4 +1,7 @@
 package bolt
 
-// CheckFile is for the tests outside of the package.
-var CheckFile = checkFile
+// CheckFile and MemoryFolder are for the tests outside of the package.
+var (
+	CheckFile    = checkFile
+	MemoryFolder = memoryFolder
+)

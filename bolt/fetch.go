@@ -37,7 +37,7 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 		return nil, true
 	}
 	at := place{pawl.Ready, s.t.ready, c.key, c.queue()}
-	if !j.Deadline.IsZero() && !j.Deadline.After(s.t.now) {
+	if overdue(j.Envelope, s.t.now) {
 		s.t.unplace(j, at)
 		s.t.overdue(j)
 		return nil, true

@@ -231,7 +231,7 @@ func (in *intake) waiting() (n int) {
 
 // note is what a transaction of the app's did to leases.
 type note struct {
-	ended, cancelled []pawl.ID
+	ended, cancelled []holding
 }
 
 // note leaves a note for the scheduler.

@@ -114,7 +114,18 @@ func (s *store) violations() (found []error) {
 					}
 				}
 			default:
-				row, _ := parseIndexRow(k, v)
+				row, err := parseIndexRow(k, v)
+				if b == s.completed {
+					var done completedRow
+					done, err = parseCompletedRow(k, v)
+					row = done.indexRow
+					if e, err := s.record(done.id); err == nil && queues[done.queue] != e.Queue {
+						wrong("the completed job %s counts for queue %q, the job is in %q", done.id, queues[done.queue], e.Queue)
+					}
+				}
+				if err != nil {
+					wrong("row %x: %w", k, err)
+				}
 				flagsOf[id] = row.flags
 			}
 		}

@@ -18,6 +18,10 @@ type leaseTable struct {
 	// order of expiry: a ring through head, the earliest first.
 	head grant
 
+	// heard is until when callers were heard. What expired since may have been extended
+	// or settled by somebody who still waits, perhaps because the app holds the file.
+	heard time.Time
+
 	// repeat is the one lease of a job that crashed twice or more, or nil.
 	repeat *grant
 }
@@ -47,13 +51,11 @@ func (lt *leaseTable) update(t *txn, now time.Time) {
 			lt.append(g, now)
 		}
 	}
-	for _, id := range t.ended {
-		lt.end(id)
-	}
-	for _, id := range t.cancelled {
-		lt.cancel(id)
-	}
+	lt.takeNote(note{t.ended, t.cancelled})
 	for _, g := range t.granted {
+		if old := lt.byID[g.id]; old != nil { // an app's transaction ended it, and the note is on its way
+			lt.end(holding{old.id, old.token})
+		}
 		lt.byID[g.id] = g
 		lt.append(g, now)
 		if g.class == repeat {
@@ -62,33 +64,28 @@ func (lt *leaseTable) update(t *txn, now time.Time) {
 	}
 }
 
-// takeNotes takes over what transactions of the app's did.
-func (lt *leaseTable) takeNotes(notes []note) {
-	for _, n := range notes {
-		for _, id := range n.ended {
-			lt.end(id)
-		}
-		for _, id := range n.cancelled {
-			lt.cancel(id)
+// takeNote takes over what a transaction did to leases that were given before it.
+func (lt *leaseTable) takeNote(n note) {
+	for _, h := range n.ended {
+		lt.end(h)
+	}
+	for _, h := range n.cancelled {
+		if g := lt.byID[h.id]; g != nil && g.token == h.token {
+			g.cancelled.Fire()
 		}
 	}
 }
 
 // end forgets a lease.
-func (lt *leaseTable) end(id pawl.ID) {
-	if g := lt.byID[id]; g != nil {
-		lt.unlink(g)
-		delete(lt.byID, id)
-		if g == lt.repeat {
-			lt.repeat = nil
-		}
+func (lt *leaseTable) end(h holding) {
+	g := lt.byID[h.id]
+	if g == nil || g.token != h.token {
+		return
 	}
-}
-
-// cancel tells the holder of a lease that its job is to end.
-func (lt *leaseTable) cancel(id pawl.ID) {
-	if g := lt.byID[id]; g != nil {
-		g.cancelled.Fire()
+	lt.unlink(g)
+	delete(lt.byID, h.id)
+	if g == lt.repeat {
+		lt.repeat = nil
 	}
 }
 
@@ -97,14 +94,13 @@ func (lt *leaseTable) repeatFree(t *txn) bool {
 	if slices.ContainsFunc(t.granted, func(g *grant) bool { return g.class == repeat }) {
 		return false
 	}
-	return lt.repeat == nil || slices.Contains(t.ended, lt.repeat.id)
+	return lt.repeat == nil || slices.Contains(t.ended, holding{lt.repeat.id, lt.repeat.token})
 }
 
-// reap takes back up to portion leases that have expired, unless this very
-// transaction renews them.
+// reap takes back up to portion leases that had expired when callers were last heard,
+// unless this very transaction renews them.
 func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
-	now := time.Now()
-	for g := lt.head.next; g != &lt.head && reaped < portion && !g.expires.After(now); g = g.next {
+	for g := lt.head.next; g != &lt.head && reaped < portion && !g.expires.After(lt.heard); g = g.next {
 		if t.renewed[g.id] {
 			continue
 		}
@@ -113,7 +109,7 @@ func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 		case err != nil:
 			t.damagedRow(err)
 		case !ok || row.token != g.token:
-			t.ended = append(t.ended, g.id) // settled in this very transaction
+			t.ended = append(t.ended, holding{g.id, g.token}) // settled in this very transaction
 		default:
 			t.crashed(g.id, row, pawl.EventReaped)
 			reaped++

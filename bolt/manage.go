@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gopawl/pawl"
 )
@@ -26,9 +27,14 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 }
 
 // Delete removes a dead letter or a completed record for good. A job in another state
-// gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound].
+// gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound]. A dead letter that
+// is damaged, or whose record is missing, is looked for among all dead letters.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
-	return q.do(ctx, &remove{id: id})
+	err := q.do(ctx, &remove{id: id})
+	if errors.Is(err, pawl.ErrCorrupt) || errors.Is(err, pawl.ErrNotFound) {
+		err = q.deleteDamaged(ctx, id, err)
+	}
+	return err
 }
 
 // Pause stops all fetching from a queue until [Queue.Resume], also over a restart.

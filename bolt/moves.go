@@ -99,10 +99,12 @@ func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 func (t *txn) endLease(id pawl.ID, row leaseRow) {
 	t.delete(t.leased, id[:])
 	t.counts(row.queue).Leased--
-	t.ended = append(t.ended, id)
+	t.ended = append(t.ended, holding{id, row.token})
 	if row.flags&hasMore != 0 {
 		if j, err := t.record(id); err == nil {
 			t.freeEffect(j)
+		} else {
+			t.strays = true // its key cannot be told
 		}
 	}
 }
@@ -136,9 +138,10 @@ func (t *txn) succeed(j stored) {
 	j.Crashes, j.Cancelled, j.BackoffSince, j.Completed = 0, false, time.Time{}, t.now
 	t.forgetDeadline(j)
 	t.rewrite(j)
+	n := t.numberOf(j.Queue)
 	key := completedKey(nil, j.Envelope)
-	t.put(t.completed, key, seal(key, indexRow{j.ID, j.flags()}.append(nil)))
-	t.counts(t.numberOf(j.Queue)).Completed++
+	t.put(t.completed, key, seal(key, completedRow{indexRow{j.ID, j.flags()}, n}.append(nil)))
+	t.counts(n).Completed++
 }
 
 // crashed puts back a job whose lease ended without a word from its holder, of which
@@ -224,6 +227,7 @@ func (t *txn) buryDamaged(id pawl.ID, n queueNumber, f flags, damage error) {
 func (t *txn) condemnReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
 	t.counts(p.queue()).Ready--
+	t.strays = t.strays || p.row.flags&hasMore != 0
 	t.buryDamaged(p.row.id, p.queue(), p.row.flags, damage)
 }
 

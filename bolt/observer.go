@@ -25,18 +25,22 @@ func (o *observer) tell(events []pawl.Event) {
 	}
 }
 
-// tellOne survives a listener that panics: the transaction is durable, and other
-// callers wait for it.
 func (o *observer) tellOne(e pawl.Event) {
+	if o.collector != nil {
+		o.guard(e, func() { pawl.Count(o.collector, e) })
+	}
+	if o.onEvent != nil {
+		o.guard(e, func() { o.onEvent(e) })
+	}
+}
+
+// guard survives a listener that panics: the transaction is durable, and other callers
+// wait for it.
+func (o *observer) guard(e pawl.Event, tell func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			o.log.Error("a listener for events panicked", "event", string(e.Type), "id", e.Job.ID, "panic", p)
 		}
 	}()
-	if o.collector != nil {
-		pawl.Count(o.collector, e)
-	}
-	if o.onEvent != nil {
-		o.onEvent(e)
-	}
+	tell()
 }

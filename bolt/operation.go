@@ -21,19 +21,19 @@ type operation interface {
 
 // extend renews leases. It writes nothing: expiry counts in memory.
 type extend struct {
-	leases []*pawl.Lease
-	lost   []*pawl.Lease
+	leases []holding
+	lost   []int // indices of those that are not the holder's any more
 }
 
 func (op *extend) check(*txn) error { return nil }
 
 func (op *extend) apply(t *txn) {
 	op.lost = nil
-	for _, l := range op.leases {
-		if _, err := t.held(l.ID, l.Token); err != nil {
-			op.lost = append(op.lost, l)
+	for i, l := range op.leases {
+		if _, err := t.held(l.id, l.token); err != nil {
+			op.lost = append(op.lost, i)
 		} else {
-			t.renewed[l.ID] = true
+			t.renewed[l.id] = true
 		}
 	}
 }

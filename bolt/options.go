@@ -33,9 +33,11 @@ type Options struct {
 	// The default is hclog.Default().
 	Logger hclog.Logger
 
-	// OnEvent is told of every transition once it is durable, in the order in which a
-	// job makes them. It runs between two commits: it must be short, and must not call
-	// the queue. The default is nobody.
+	// OnEvent is told of every transition once it is durable. Most are told between two
+	// commits, in their order; that jobs were fetched is told by whoever fetched them, and
+	// the events of a transaction of the app's by whoever committed it. So it is called
+	// from several goroutines, must be short, and must not call the queue. The default is
+	// nobody.
 	OnEvent func(pawl.Event)
 
 	// Collector gets the counters that events stand for; see pawl.Count. The same holds

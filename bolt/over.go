@@ -21,6 +21,9 @@ var ErrAlreadyOpen = errors.New("a queue is open over this database already; sha
 // lets one process open a file, and one queue is allowed over each database
 // ([ErrAlreadyOpen]).
 //
+// The events of a commit of the app's own are told by whoever committed. Where the queue
+// goes on with a job at once, the events of that may come first.
+//
 // A commit of the app's own that fails is the app's to handle, as is what it sets on
 // db: NoFreelistSync makes a queue with a long history faster, and NoSync is refused,
 // since it gives up what the queue promises.

@@ -47,7 +47,7 @@ type selection struct {
 	request *pawl.Request
 	turns   *turns
 	allow   allowance
-	room    int // for jobs that cannot be leased and go where they belong; none is left at 0
+	room    *int // how many more jobs of this commit may turn out not to be for the fetch
 
 	sources []*source
 	passed  [][]byte        // keys of ready rows that are chosen or passed over
@@ -62,15 +62,18 @@ func (s *selection) run() error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	for len(s.sources) > 0 && len(s.chosen) < s.request.Max && s.room > 0 {
+	for len(s.sources) > 0 && len(s.chosen) < s.request.Max && *s.room > 0 {
 		i := s.turns.next(s.sources)
 		from := s.sources[i]
 		if moved := s.find(from); moved {
-			s.room--
+			*s.room--
 			if err := s.reopen(); err != nil {
 				return err
 			}
 			continue
+		}
+		if *s.room == 0 {
+			break
 		}
 		if from.first == nil && from.again == nil {
 			s.sources = slices.Delete(s.sources, i, i+1)
@@ -100,7 +103,8 @@ func (s *selection) find(from *source) (moved bool) {
 			}
 			if lc.job.effect != nil && s.effects[string(lc.job.effect)] { // another job of the fetch has it
 				s.pass(lc)
-				again = true
+				*s.room--
+				again = *s.room > 0
 			}
 		}
 	}
@@ -151,10 +155,17 @@ func (s *selection) open() error {
 		if err != nil {
 			return err
 		}
-		if ok && !named[n] && !s.t.row(n).paused {
-			s.sources = append(s.sources, s.source(n, s.request.Weight(name)))
+		if !ok || named[n] {
+			continue
 		}
 		named[n] = true
+		row, err := s.t.rowOf(n)
+		if err != nil {
+			return err
+		}
+		if !row.paused && row.counts.Ready > 0 {
+			s.sources = append(s.sources, s.source(n, s.request.Weight(name)))
+		}
 	}
 	return nil
 }

@@ -263,11 +263,17 @@ func (q *Queue) Unpark(ctx context.Context, kinds ...string) (int, error) {
 
 // Extend implements [pawl.Queue]. It writes nothing to the disk.
 func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
-	op := &extend{leases: leases}
+	op := &extend{leases: make([]holding, len(leases))}
+	for i, l := range leases {
+		op.leases[i] = holding{l.ID, l.Token}
+	}
 	if err := q.do(ctx, op); err != nil {
 		return nil, err
 	}
-	return op.lost, nil
+	for _, i := range op.lost {
+		lost = append(lost, leases[i])
+	}
+	return lost, nil
 }
 
 // Reap implements [pawl.Queue].

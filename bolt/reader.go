@@ -74,6 +74,22 @@ func (r *reader) view(ctx context.Context, fn func(*store) error) error {
 	})
 }
 
+// View runs fn in a read transaction of the file, for an app that keeps its own data
+// there; see [Queue.Update]. Fn sees one moment. It is short, since the file cannot reuse
+// pages while it lasts, and calls nothing that changes the queue: that could wait for fn
+// itself. A panic of fn's is not recovered.
+func (r *reader) View(ctx context.Context, fn func(tx *bbolt.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	tx, err := r.db.Begin(false)
+	if err != nil {
+		return pawl.ErrClosed
+	}
+	defer rollback(tx)
+	return fn(tx)
+}
+
 // read is view for what is not about the queue alone.
 func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {

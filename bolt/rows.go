@@ -18,7 +18,8 @@ const (
 	hasMore                      // in buckets that only its record tells: keys, a deadline, a retention
 )
 
-// indexRow is the value in bucketReady and bucketFailed.
+// indexRow is the value in bucketReady and bucketFailed, and what those of bucketDelayed
+// and bucketCompleted begin with.
 type indexRow struct {
 	id    pawl.ID
 	flags flags
@@ -64,6 +65,27 @@ func parseDelayedRow(key, sealed []byte) (r delayedRow, err error) {
 	copy(r.id[:], b)
 	r.flags = flags(b[16])
 	r.ready = b[indexWidth:]
+	return r, nil
+}
+
+// completedRow is the value in bucketCompleted.
+type completedRow struct {
+	indexRow
+	queue queueNumber
+}
+
+func (r completedRow) append(b []byte) []byte {
+	return binary.BigEndian.AppendUint32(r.indexRow.append(b), uint32(r.queue))
+}
+
+func parseCompletedRow(key, sealed []byte) (r completedRow, err error) {
+	b, err := unseal(key, sealed, indexWidth+4)
+	if err != nil {
+		return r, err
+	}
+	copy(r.id[:], b)
+	r.flags = flags(b[16])
+	r.queue = queueNumber(binary.BigEndian.Uint32(b[indexWidth:]))
 	return r, nil
 }
 

@@ -64,6 +64,7 @@ type scheduler struct {
 	due      time.Time       // when the next delayed job is due, or something expires; zero for never
 	backlog  bool            // more was due or expired than one commit took
 	troubled bool            // not all that is due or expired could be moved
+	strays   bool            // jobs were put aside and nothing else would bring them back
 	turns    turns           // of the queues
 	seen     map[string]bool // damage that was logged already
 }
@@ -79,8 +80,11 @@ func (s *scheduler) run() {
 		if s.closing() {
 			break
 		}
+		s.leases.heard = time.Now()
 		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
-		s.leases.takeNotes(s.intake.takeNotes())
+		for _, n := range s.intake.takeNotes() {
+			s.leases.takeNote(n)
+		}
 		if err := s.turn(group); err != nil {
 			s.poison(group, err)
 			break
@@ -236,9 +240,24 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 }
 
 // transact runs fn in a write transaction. When it returns nil the changes are
-// durable and the table of leases agrees with the file; a transaction that changed
-// nothing is not written. An error other than undone is fatal.
-func (s *scheduler) transact(fn func(*txn) error) (err error) {
+// durable, and told to whom they concern; a transaction that changed nothing is not
+// written. An error other than undone is fatal.
+func (s *scheduler) transact(fn func(*txn) error) error {
+	t, err := s.write(s.now(), fn)
+	if err != nil {
+		s.turns.undo(0)
+		return err
+	}
+	s.durable = time.Now()
+	s.turns.keep()
+	s.strays = t.strays || s.strays && !t.cured
+	s.leases.update(t, s.durable)
+	s.report(t)
+	return nil
+}
+
+// write is the transaction itself.
+func (s *scheduler) write(now time.Time, fn func(*txn) error) (t *txn, err error) {
 	var tx *bbolt.Tx
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -250,17 +269,16 @@ func (s *scheduler) transact(fn func(*txn) error) (err error) {
 		}
 	}()
 	if tx, err = s.begin(); err != nil {
-		return fmt.Errorf("begin transaction: %w", err)
+		return nil, fmt.Errorf("begin transaction: %w", err)
 	}
-	t, err := begin(tx, s.now(), s.settings)
-	if err != nil {
-		return undone{err}
+	if t, err = begin(tx, now, s.settings); err != nil {
+		return nil, undone{err}
 	}
 	if err := fn(t); err != nil {
-		return undone{err}
+		return nil, undone{err}
 	}
 	if err := t.finish(); err != nil {
-		return undone{fmt.Errorf("write transaction: %w", err)}
+		return nil, undone{fmt.Errorf("write transaction: %w", err)}
 	}
 	if t.changed {
 		err = s.commitTx(tx)
@@ -269,14 +287,11 @@ func (s *scheduler) transact(fn func(*txn) error) (err error) {
 	}
 	switch {
 	case refusedByDisk(err):
-		return undone{fmt.Errorf("%w: commit: %w", ErrDisk, err)}
+		return nil, undone{fmt.Errorf("%w: commit: %w", ErrDisk, err)}
 	case err != nil:
-		return fmt.Errorf("commit: %w", err)
+		return nil, fmt.Errorf("commit: %w", err)
 	}
-	s.durable = time.Now()
-	s.leases.update(t, s.durable)
-	s.report(t)
-	return nil
+	return t, nil
 }
 
 // begin waits for a transaction of the app's to end, if the database is shared.
@@ -303,9 +318,15 @@ func (s *scheduler) chores(t *txn) {
 	moved := t.promoteDue(promotePortion)
 	reaped := s.leases.reap(t, reapPortion)
 	s.backlog = !all || moved == promotePortion || reaped == reapPortion
+	if s.strays {
+		brought := t.promoteRows([]byte{waitsForKey}, nil, promotePortion, nil)
+		t.cured = brought < promotePortion
+		s.backlog = s.backlog || !t.cured
+	}
 	s.troubled = len(t.damage) > 0
+	room := settlePortion
 	for _, f := range s.fetches {
-		s.serve(t, f)
+		s.serve(t, f, &room)
 	}
 	s.due = t.nextDue()
 }

@@ -6,18 +6,20 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// serve gives a fetch its jobs, or an error such as ErrEmpty; or leaves it waiting.
-func (s *scheduler) serve(t *txn, f *fetchCall) {
+// serve gives a fetch its jobs, or an error such as ErrEmpty; or leaves it waiting. Room
+// is how many jobs may yet turn out not to be for a fetch in this transaction.
+func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	if f.stage.Load() == withdrawn {
 		return
 	}
 	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
 	chosen := selection{
-		t: t, request: &f.request, turns: &s.turns, room: settlePortion,
+		t: t, request: &f.request, turns: &s.turns, room: room,
 		allow: allowance{f.request.Max - f.request.Ahead, s.leases.repeatFree(t)},
 	}
+	turnsBefore := len(s.turns.taken)
 	err := chosen.run()
-	if chosen.room == 0 {
+	if *room == 0 {
 		s.backlog = true
 	}
 	if err == nil && len(chosen.jobs) == 0 {
@@ -29,6 +31,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall) {
 	switch {
 	case err == nil && len(chosen.jobs) == 0: // it goes on waiting
 	case !f.accept():
+		s.turns.undo(turnsBefore)
 	case err != nil:
 		f.err, f.served = err, true
 	default:
@@ -54,7 +57,11 @@ func (t *txn) givesUp(r *pawl.Request) error {
 		if !ok {
 			continue
 		}
-		if c := t.counts(n); c.Ready > 0 || c.Leased > 0 || r.Wait == pawl.WaitFinished && c.Delayed > 0 {
+		row, err := t.rowOf(n)
+		if err != nil {
+			return err
+		}
+		if c := &row.counts; c.Ready > 0 || c.Leased > 0 || r.Wait == pawl.WaitFinished && c.Delayed > 0 {
 			return nil
 		}
 	}

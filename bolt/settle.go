@@ -64,23 +64,30 @@ func (op *settle) run(cause string) run { return run{cause, op.took, op.timedOut
 
 // ack reads the record only of a job that has more than that.
 func ack(t *txn, op *settle) {
-	j, err := stored{}, error(nil)
+	var j stored
 	if op.row.flags&hasMore != 0 {
-		j, err = t.record(op.id)
+		var err error
+		if j, err = t.record(op.id); err != nil {
+			t.damagedRow(fmt.Errorf("job is done, and its keys are not known: %w", err))
+		}
 	}
-	if j.Envelope == nil || err != nil {
+	if j.Envelope == nil {
 		t.remove(op.id, op.row.flags)
 	} else {
 		t.finishEffect(j)
 		j.Attempts = pawl.NextAttempt(j.Attempts)
 		t.succeed(j)
 	}
-	if op.job != nil {
-		succeeded := *op.job
-		succeeded.Queue = t.row(op.row.queue).name
-		succeeded.Attempts = pawl.NextAttempt(succeeded.Attempts)
-		t.tell(op.event(pawl.EventSucceeded, &succeeded))
+	if op.job == nil {
+		return
 	}
+	done := *op.job
+	done.Queue, done.Attempts = t.row(op.row.queue).name, pawl.NextAttempt(done.Attempts)
+	done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
+	if done.Retain > 0 {
+		done.Completed = t.now
+	}
+	t.tell(op.event(pawl.EventSucceeded, &done))
 }
 
 // condemn is for a job that turned out to be unreadable.

@@ -7,10 +7,21 @@ package bolt
 // of a queue starts when its last one finished, or now if that is later, and lasts
 // the shorter the greater the weight; the turn that starts first is next. With equal
 // weights that is round robin. What was idle gains nothing by it.
+//
+// A turn counts once the fetch that took it has its jobs for good: what was taken is
+// undone when that comes to nothing.
 type turns struct {
 	queues map[queueNumber]*turn
 	now    uint64 // the start of the last turn
 	served uint64 // turns so far
+	taken  []taken
+}
+
+// taken is how things stood before a turn.
+type taken struct {
+	queue queueNumber
+	turn  turn
+	now   uint64
 }
 
 type turn struct {
@@ -19,8 +30,12 @@ type turn struct {
 	credit float64 // what retries have to come, below 1
 }
 
-// wholeTurn is how long a turn of a queue of weight 1 lasts.
-const wholeTurn = 1 << 32
+// wholeTurn is how long a turn of a queue of weight 1 lasts. Before the time of turns
+// wraps it begins anew.
+const (
+	wholeTurn = 1 << 32
+	lastTurn  = 1 << 62
+)
 
 func (ts *turns) of(n queueNumber) *turn {
 	q, ok := ts.queues[n]
@@ -48,9 +63,30 @@ func (ts *turns) next(sources []*source) (next int) {
 // took notes that a source had its turn, and what is left of its retries' credit.
 func (ts *turns) took(s *source, credit float64) {
 	q := ts.of(s.queue)
+	ts.taken = append(ts.taken, taken{s.queue, *q, ts.now})
 	ts.served++
 	ts.now = ts.start(s.queue)
-	q.finish, q.served, q.credit = ts.now+uint64(wholeTurn/s.weight), ts.served, credit
+	q.finish, q.served, q.credit = ts.now+wholeTurn/uint64(s.weight), ts.served, credit
+}
+
+// undo takes back all turns but the first n that are not for good yet.
+func (ts *turns) undo(n int) {
+	for i := len(ts.taken) - 1; i >= n; i-- {
+		*ts.of(ts.taken[i].queue), ts.now = ts.taken[i].turn, ts.taken[i].now
+	}
+	ts.taken = ts.taken[:n]
+}
+
+// keep makes the turns good.
+func (ts *turns) keep() {
+	ts.taken = ts.taken[:0]
+	if ts.now < lastTurn {
+		return
+	}
+	for _, q := range ts.queues {
+		q.finish -= min(q.finish, ts.now)
+	}
+	ts.now = 0
 }
 
 // retry decides whether the next job of a source that has been peeked at is a retry,

@@ -28,10 +28,18 @@ type txn struct {
 
 	granted   []*grant         // leases that were given
 	renewed   map[pawl.ID]bool // leases that were extended
-	ended     []pawl.ID        // leases that were settled or taken back
-	cancelled []pawl.ID        // leased jobs that are to end
+	ended     []holding        // leases that were settled or taken back
+	cancelled []holding        // leases whose jobs are to end
 	events    []pawl.Event     // deaths, and all others when somebody listens
 	damage    []error          // rows that were passed over
+	strays    bool             // jobs were put aside, and damage keeps them from being brought back
+	cured     bool             // all such jobs were brought back
+}
+
+// holding names one lease of a job.
+type holding struct {
+	id    pawl.ID
+	token uint64
 }
 
 // settings is what a transaction must know of the options.
@@ -103,16 +111,25 @@ func (t *txn) numberOf(name string) queueNumber {
 
 // row is that of one queue, to change.
 func (t *txn) row(n queueNumber) *queueRow {
-	row, ok := t.rows[n]
-	if !ok {
-		var err error
-		if row, err = t.queue(n); err != nil {
-			t.fail(err)
-			row = new(queueRow)
-		}
+	row, err := t.rowOf(n)
+	if err != nil {
+		t.fail(err)
+		row = new(queueRow)
 		t.rows[n] = row
 	}
 	return row
+}
+
+// rowOf is row for who only looks, and can do without.
+func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
+	if row, ok := t.rows[n]; ok {
+		return row, nil
+	}
+	row, err := t.queue(n)
+	if err == nil {
+		t.rows[n] = row
+	}
+	return row, err
 }
 
 // counts are those of one queue, to change.

@@ -32,7 +32,11 @@ func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err er
 	if p, err = t.where(j.Envelope); errors.Is(err, pawl.ErrCorrupt) {
 		return j, p, false, nil
 	}
-	return j, p, err == nil && e.BlockedBy(p.state), err
+	state := p.state
+	if overdue(j.Envelope, t.now) && state != pawl.Leased && state != pawl.Completed {
+		state = pawl.Dead // as it will be as soon as the scheduler gets to it
+	}
+	return j, p, err == nil && e.BlockedBy(state), err
 }
 
 // takeUnique makes a job the one that has its unique key.

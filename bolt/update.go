@@ -27,7 +27,8 @@ const plainCall = "inside a transaction only EnqueueTx, AckTx and CancelTx may b
 // all that changes the queue, with the tx that fn was given: every other call waits for
 // the writer, which waits for fn. Where that lasts for a second a warning is logged; a
 // call whose context ends gets out of it. Fn is short, since all callers wait for it,
-// and does not commit or roll back tx itself.
+// and does not commit or roll back tx itself. What it gives to tx.OnCommit runs on the
+// queue's own goroutine: it must neither call the queue nor panic.
 //
 // Errors: that of fn, as it is; [pawl.ErrNotAccepted] when ctx ended before fn began;
 // [ErrDisk] when the disk refused the commit; and those of a failed sync, as for every
@@ -82,9 +83,19 @@ func (s *scheduler) update(c *call, u *update) error {
 		tx := t.jobs.Tx()
 		s.lent.Store(tx)
 		defer s.lent.Store(nil)
+		ended := false
+		tx.OnCommit(func() { ended = true })
 		u.txs <- tx
 		t.changed = true
-		return s.await(u)
+		err := s.await(u)
+		if err == nil && tx.DB() == nil {
+			what := "rolled back the transaction itself, and nothing was stored"
+			if ended {
+				what = "committed the transaction itself, so it is stored"
+			}
+			err = &pawl.InvalidError{Field: "function of Update", Reason: "it " + what + "; leave that to Update"}
+		}
+		return err
 	})
 	var refused undone
 	switch {

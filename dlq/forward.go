@@ -111,9 +111,22 @@ func forward(ctx context.Context, s Store, to Sink, o *ForwardOptions, id pawl.I
 	switch err := s.Delete(ctx, id); {
 	case err == nil:
 		return true, nil
+	case errors.Is(err, pawl.ErrConflict) && movedWithin(ctx, s, id, &death):
+		return true, nil
 	case errors.Is(err, pawl.ErrNotFound):
 		return false, nil // somebody else forwarded it at the same time, or removed it
 	default:
 		return false, fmt.Errorf("job %s: it is stored there, and is still here: %w", id, err)
 	}
+}
+
+// movedWithin reports whether a letter is not dead any more because the sink moved it to
+// another queue of the very place that it was in.
+func movedWithin(ctx context.Context, s Store, id pawl.ID, death *pawl.Death) bool {
+	job, err := s.Job(ctx, id)
+	if err != nil {
+		return false
+	}
+	l, ok := LetterOf(job)
+	return ok && sameDeath(&l.Death, death)
 }

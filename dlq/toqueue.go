@@ -30,10 +30,10 @@ type Target interface {
 // signed. How it died is in headers of its own, see [LetterOf]; a letter whose headers
 // leave no room for them is refused.
 //
-// Q must be another file than the one that the letters are in. A file holds an ID
-// once, so within one file a letter cannot be stored before it is removed:
-// that is refused with pawl.ErrConflict, and the letter stays. To run it again where
-// it is, use [Retry].
+// Where q is the file that the letter is in, which holds each ID once, the job takes the
+// place of the letter in one transition, if q is a [Transferer]. A letter on the very
+// queue is refused with pawl.ErrConflict, and stays: to run it again where it is, use
+// [Retry].
 //
 // A letter that q holds already since an earlier Forward counts as stored. One that q
 // held and finished in between is enqueued again, and so runs there twice.
@@ -42,6 +42,12 @@ func ToQueue(q Target, name string) Sink {
 		name = FailedJobs
 	}
 	return queueSink{q, name}
+}
+
+// Transferer is a [Target] that can move a dead letter within itself.
+type Transferer interface {
+	// Transfer puts a job in the place of the dead letter of its ID, as one transition.
+	Transfer(ctx context.Context, job *pawl.Envelope) error
 }
 
 type queueSink struct {
@@ -64,14 +70,21 @@ func (s queueSink) Store(ctx context.Context, letter *pawl.Envelope) error {
 		return fmt.Errorf("%w; and looking at that one failed: %w", refused, err)
 	}
 	if held.State == pawl.Dead && held.Queue == letter.Queue && sameDeath(held.Death, letter.Death) {
-		return fmt.Errorf("%w: that one is the dead letter itself, which cannot be twice in one file; "+
-			"forward it to another file, or retry it", refused)
+		return s.transfer(ctx, job, refused)
 	}
 	earlier, ok := LetterOf(held)
 	if ok && earlier.Queue == letter.Queue && sameDeath(&earlier.Death, letter.Death) {
 		return nil
 	}
 	return refused
+}
+
+// transfer moves a letter to another queue of its own file.
+func (s queueSink) transfer(ctx context.Context, job *pawl.Envelope, refused error) error {
+	if t, ok := s.q.(Transferer); ok && job.Headers[HeaderQueue] != s.name {
+		return t.Transfer(ctx, job)
+	}
+	return fmt.Errorf("%w: that one is the dead letter itself; forward it to another queue or file, or retry it", refused)
 }
 
 func sameDeath(a, b *pawl.Death) bool {

@@ -51,7 +51,10 @@ func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 	earlier := make(map[unique]*newcomer) // the holders of keys within the batch
 	for i, given := range envelopes {
 		n := &newcomer{Envelope: *given, state: pawl.Delayed}
-		if n.Accept(q.now) {
+		switch ready := n.Accept(q.now); {
+		case !n.Deadline.IsZero() && !n.Deadline.After(q.now):
+			n.state = pawl.Dead // as soon as it is stored
+		case ready:
 			n.state = pawl.Ready
 		}
 		h, taken := q.holderOf(&n.Envelope)

@@ -11,6 +11,9 @@ import (
 // fullTurn is the length of a turn of weight 1, in virtual time.
 const fullTurn = 1 << 32
 
+// lastTurn is when virtual time begins anew.
+const lastTurn = 1 << 62
+
 // shareSlack is what a sum of retry shares may fall short of 1 by rounding.
 const shareSlack = 1e-9
 
@@ -47,6 +50,13 @@ func (q *Queue) turn(l *line, weight int) {
 	l.turn = q.turns
 	q.virtual = q.start(l)
 	l.finish = q.virtual + fullTurn/uint64(weight)
+	if q.virtual < lastTurn {
+		return
+	}
+	for _, l := range q.lines { // before the time wraps it begins anew
+		l.finish -= min(l.finish, q.virtual)
+	}
+	q.virtual = 0
 }
 
 // pick chooses the job that a queue gives in its turn, nil when it has none. Share is

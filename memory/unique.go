@@ -21,7 +21,11 @@ func (q *Queue) holderOf(e *pawl.Envelope) (h holder, taken bool) {
 	if j == nil {
 		return h, false
 	}
-	return holder{j.ID, j.State}, true
+	h = holder{j.ID, j.State}
+	if j.isMortal() && q.isLate(j) {
+		h.state = pawl.Dead // as it is about to be
+	}
+	return h, true
 }
 
 // hold makes a job the holder of its unique key.

@@ -75,15 +75,16 @@ func replaceTests() []test {
 		},
 	}, {
 		name: "an envelope once more",
-		rule: "Existing tells about the last enqueue of its envelope.",
+		rule: "Existing tells about the last enqueue of its envelope, and an ID that came with it belongs to another job.",
 		run: func(f *fixture) {
-			id := f.add(unique("key")).ID
+			other := f.add(unique("key")).ID
 			e := newcomer("again")
 			f.enqueue(e)
 			equal(f, e.Existing, true, "Existing while the key is taken")
 			f.ack(f.lease())
 			f.enqueue(e)
-			equal(f, e.ID, id, "ID, which is free again")
+			equal(f, e.ID != other, true, "the ID is one of its own")
+			equal(f, e.Existing, false, "Existing, with the key free")
 			f.stored(e, "the job")
 		},
 	}, {

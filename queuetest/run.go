@@ -146,6 +146,7 @@ var groups = []struct {
 	{"pause", pauseTests()},
 	{"retain", retainTests()},
 	{"delete", deleteTests()},
+	{"transfer", transferTests()},
 	{"backoff", backoffTests()},
 	{"signature", signatureTests()},
 	{"events", eventTests()},

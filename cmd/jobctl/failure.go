@@ -19,6 +19,7 @@ const (
 	exitLocked
 	exitDamaged
 	exitConflict
+	exitFormat
 )
 
 // failure is an error that knows its exit code and what to do next.
@@ -77,6 +78,9 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, pawl.ErrNotFound):
 		f.code = exitNoMatch
 		f.next = "It is done, or it was never in this file; 'jobctl job list' shows what is."
+	case errors.As(err, new(heldBack)):
+		f.code = exitConflict
+		f.next = "It stays dead; 'jobctl job show' has its unique key and its deadline."
 	case errors.Is(err, pawl.ErrConflict):
 		f.code = exitConflict
 		f.next = "Only a dead job can be retried; 'jobctl job show' has the details."
@@ -88,7 +92,12 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, bolt.ErrNotQueue):
 		f.next = "Check --db: it must lead to a file that pawl made."
 	case errors.Is(err, bolt.ErrNewerFormat):
+		f.code = exitFormat
 		f.next = "Use the jobctl of the release that wrote the file."
+	case errors.Is(err, bolt.ErrOlderFormat):
+		f.code = exitFormat
+		f.text = fmt.Sprintf("%s has the format of an older release", a.flags.db)
+		f.next = "Use the jobctl of that release, or start the app of this one once: it converts\nthe file, and the older release cannot open it from then on."
 	}
 	return f
 }

@@ -26,7 +26,9 @@ Exit codes:
   3  no match: no such job, or nothing to retry
   4  another process has the file open
   5  damaged data was met; what could be read was printed
-  6  the job is in another state than the command needs
+  6  the job is in another state than the command needs, or its deadline has
+     passed, or another job has its unique key
+  7  the file has the format of another release; nothing was changed
 
 Data goes to standard output, messages go to standard error. Control characters
 in names, payloads and errors are printed escaped, as \x1b.

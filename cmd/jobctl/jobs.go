@@ -25,7 +25,10 @@ const defaultLimit = 50
 // jobFields is the part of --help that tells the fields of a jobView.
 const jobFields = `  id, kind, queue, origin (the first queue), state, reason (of a dead job)
   priority, sequence, attempts, max_retries, failures, crashes
-  created_at, not_before, leased_at, died_at (times)
+  created_at, not_before, deadline (times; deadline null: none)
+  leased_at, died_at, completed_at (times; null in other states)
+  cancelled (true for a leased job that was to end)
+  unique_key, idempotency_key (null: none)
   timeout (a duration; null: the worker's)
   policy (null: the kind's or the worker's)
   headers (an object of texts), last_error
@@ -34,12 +37,12 @@ const jobFields = `  id, kind, queue, origin (the first queue), state, reason (o
 func jobListCommand() command {
 	return command{words: "job list", args: "[-q QUEUE] [-s STATE] [-k KIND] [-n COUNT]", short: "jobs, by queue, state and kind", file: true,
 		text: `Lists jobs with their completed runs of those allowed. WHEN tells since when a
-ready, leased or dead job is so, and when a delayed one is due. With -s the
-jobs come in the order of that state (ready ones as they would run), else in the
-order in which they were made.
+ready, leased, dead or completed job is so, and when a delayed one is due. With
+-s the jobs come in the order of that state (ready ones as they would run,
+completed ones as their records go), else in the order in which they were made.
 
   -q QUEUE        of this queue
-  -s STATE        ready, delayed, parked, leased or dead
+  -s STATE        ready, delayed, parked, leased, dead or completed
   -k, --kind KIND of this kind
   -n COUNT        at most so many, 0 for all (default 50)
 
@@ -54,12 +57,20 @@ JSON: a list of objects with
 			filter.register(fs)
 			limit := limitFlag(fs)
 			var state string
-			fs.Func("s", "", oneOf(&state, "ready", "delayed", "parked", "leased", "dead", "completed"))
+			fs.Func("s", "", oneOf(&state, states()...))
 			return func(a *app, _ []string) error {
 				return listJobs(a, pawl.Filter{State: pawl.State(state), Queue: filter.queue, Kind: filter.kind}, *limit)
 			}
 		},
 	}
+}
+
+// states are the words that -s takes.
+func states() (words []string) {
+	for _, state := range pawl.States() {
+		words = append(words, string(state))
+	}
+	return words
 }
 
 // limitFlag registers -n.
@@ -139,6 +150,8 @@ func when(e *pawl.Envelope, now time.Time) string {
 		return relative(now, e.LeasedSince)
 	case pawl.Dead:
 		return relative(now, e.Death.At)
+	case pawl.Completed:
+		return relative(now, e.Completed)
 	}
 	return relative(now, e.NotBefore)
 }

@@ -75,7 +75,7 @@ func TestJobListFilters(t *testing.T) {
 func TestJobListAsJSON(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, `[
-  {"id":"019caa00-0000-7000-8000-000000000004","kind":"mail.send","queue":"email","origin":"email","state":"leased","reason":null,"priority":0,"sequence":4,"attempts":0,"max_retries":3,"failures":0,"crashes":0,"created_at":"2026-03-01T09:01:30.000000000Z","not_before":"2026-03-01T09:01:30.000000000Z","leased_at":"2026-03-01T11:56:02.000000000Z","died_at":null,"timeout":null,"policy":null,"headers":{},"last_error":null}
+  {"id":"019caa00-0000-7000-8000-000000000004","kind":"mail.send","queue":"email","origin":"email","state":"leased","reason":null,"priority":0,"sequence":4,"attempts":0,"max_retries":3,"failures":0,"crashes":0,"created_at":"2026-03-01T09:01:30.000000000Z","not_before":"2026-03-01T09:01:30.000000000Z","deadline":null,"leased_at":"2026-03-01T11:56:02.000000000Z","died_at":null,"completed_at":null,"cancelled":false,"unique_key":null,"idempotency_key":null,"timeout":null,"policy":null,"headers":{},"last_error":null}
 ]
 `, ""}, jobctl(t, "--db", "app.db", "job", "list", "-s", "leased", "-o", "json"))
 	require.Equal(t, outcomeOf{0, "[]\n", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "json", "job", "list", "-q", "none"))

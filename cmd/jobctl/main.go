@@ -19,7 +19,8 @@
 //
 // Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 no match, 4 another
 // process has the file open, 5 damaged data was met and what could be read was printed,
-// 6 the job is in another state than the command needs.
+// 6 the job is in another state than the command needs, or cannot run again as it is, 7
+// the file has the format of another release.
 //
 // Data goes to standard output, messages go to standard error. The file is untrusted:
 // control characters in names, payloads and errors are printed escaped, as \x1b.

@@ -27,12 +27,19 @@ func (rs results) possible() []*result {
 	return todo
 }
 
+// heldBack is the error of a dead letter that stays dead, although it can be retried by
+// its state: another job has its unique key, or its deadline has passed.
+type heldBack struct{ error }
+
+func (h heldBack) Unwrap() error { return h.error }
+
 // failed are those to complain about. Among all that matched a job that changed in
 // the meantime is none: somebody else was faster.
 func (rs results) failed(all bool) []result {
 	var failed []result
 	for _, r := range rs {
-		moved := errors.Is(r.err, pawl.ErrNotFound) || errors.Is(r.err, pawl.ErrConflict)
+		word := outcome(r.err)
+		moved := word == "not_found" || word == "not_dead"
 		if r.err != nil && !(all && moved) {
 			failed = append(failed, r)
 		}
@@ -101,6 +108,8 @@ func outcome(err error) string {
 		return "retried"
 	case errors.Is(err, pawl.ErrNotFound):
 		return "not_found"
+	case errors.As(err, new(heldBack)):
+		return "conflict"
 	case errors.Is(err, pawl.ErrConflict):
 		return "not_dead"
 	case errors.Is(err, pawl.ErrCorrupt):

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -23,11 +21,16 @@ again from 0. An ID of - reads IDs from standard input.
   --all           all dead letters that the flags below choose, after a question
   -q QUEUE        with --all: of this queue
   -k, --kind KIND with --all: of this kind
-  -y              do not ask
+  -y              do not ask, and convert a file of an older release
   --keep-attempts go on counting: a job whose retries are exhausted runs once
 
 Of several IDs it retries those it can; the exit code is that of the first that
-it could not. Jobs that were leased when their process ended become ready too.
+it could not. A dead letter whose unique key another job has meanwhile, or whose
+deadline has passed, stays dead. As with every open to write, jobs that were
+leased when their process ended become ready too, or dead if they were to end.
+
+A file of an older release is converted first, after a question or with -y: the
+older release cannot open it from then on.
 
 Examples:
   jobctl --db jobs.db dead retry --all -q email
@@ -36,7 +39,8 @@ Examples:
 
 JSON: one object with retried and skipped (how many), and
   jobs: a list of id, error and
-        result (retried, not_found, not_dead, damaged or failed)
+        result (retried, not_found, not_dead, conflict (its unique key or its
+                deadline is against it), damaged or failed)
 With -o jsonl the objects of jobs alone, one a line.
 `,
 		setup: func(fs *flag.FlagSet) action {
@@ -59,7 +63,8 @@ type retry struct {
 
 	results results
 	damaged damage // dead letters that --all met and cannot be read
-	orphans int    // leased jobs in the file
+
+	converted bool // the file had an older format
 }
 
 func (r *retry) run(a *app, args []string) error {
@@ -111,18 +116,17 @@ func (r *retry) choose(a *app, args []string) error {
 		return err
 	}
 	reader, err := bolt.OpenReader(a.flags.db)
+	if errors.Is(err, bolt.ErrOlderFormat) {
+		if err := r.convert(a); err != nil {
+			return err
+		}
+		reader, err = bolt.OpenReader(a.flags.db)
+	}
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
 	ctx := context.Background()
-	stats, err := reader.Stats(ctx)
-	if err != nil {
-		return err
-	}
-	for _, q := range stats.Queues {
-		r.orphans += q.Leased
-	}
 	if !r.all {
 		for _, id := range ids {
 			_, err := dlq.Inspect(ctx, reader, id)
@@ -154,7 +158,10 @@ func (r *retry) ask(a *app) error {
 	}
 	a.say("%s (%s).", matches, r.chosen())
 	if !a.confirm("Retry " + them + "?") {
-		return &failure{exitError, "not confirmed, nothing was changed", ""}
+		if r.converted {
+			return &failure{exitError, "not confirmed, no job was retried", ""}
+		}
+		return notConfirmed()
 	}
 	return nil
 }
@@ -183,40 +190,30 @@ func (r *retry) nothing() error {
 const retriesAtOnce = 64
 
 // write retries what was chosen.
-//
-// Opening the file to write also takes back every lease in it: the file's lock
-// proves that the process which held them is gone, and whoever opens it next, this
-// tool or the app, finds the same orphans and makes them ready. It counts one crash
-// for each, as the app would. The crash cap is the app's to set and not known here,
-// so none is applied: no job dies because an operator looked after another.
 func (r *retry) write(a *app) error {
 	todo := r.results.possible()
 	if len(todo) == 0 {
 		return nil
 	}
-	if _, err := os.Stat(a.flags.db); err != nil { // bolt.Open would create it
-		r.results = nil
-		return err
-	}
-	q, err := bolt.Open(a.flags.db, &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes,
-		Logger:     hclog.NewNullLogger(), // errors come back to us
-		Now:        a.now,
-	})
+	q, err := a.openToWrite()
 	if err != nil {
 		r.results = nil
 		return err
 	}
-	if r.orphans > 0 {
-		a.say("note: %s whose process had ended: ready again too", plural(r.orphans, "leased job"))
-	}
+	ctx := context.Background()
 	opts := &dlq.RetryOptions{KeepAttempts: r.keep}
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(len(todo), retriesAtOnce) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(todo)); i = next.Add(1) - 1 {
-				_, todo[i].err = dlq.Retry(context.Background(), q, opts, todo[i].id)
+				_, err := dlq.Retry(ctx, q, opts, todo[i].id)
+				if errors.Is(err, pawl.ErrConflict) {
+					if _, other := dlq.Inspect(ctx, q, todo[i].id); other == nil { // it is dead still
+						err = heldBack{err}
+					}
+				}
+				todo[i].err = err
 			}
 		})
 	}

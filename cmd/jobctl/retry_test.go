@@ -47,7 +47,7 @@ func TestRetryOfOtherJobs(t *testing.T) {
 	before, err := os.ReadFile("app.db")
 	require.NoError(t, err)
 	for n, want := range map[int]outcomeOf{
-		3: {exitConflict, "", "error: job " + id(3).String() + `: conflicts with the job's state: it is parked, not dead
+		3: {exitConflict, "", "error: job " + id(3).String() + `: conflict: it is parked, not dead
   Only a dead job can be retried; 'jobctl job show' has the details.
 `},
 		99: {exitNoMatch, "", "error: job " + id(99).String() + `: no such job
@@ -67,7 +67,7 @@ func TestRetrySeveral(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "dead", "retry", id(2).String(), id(5).String(), id(99).String(), id(1).String(), id(2).String())
 	require.Equal(t, outcomeOf{exitConflict, "retried 2, skipped 2\n", orphanNote + "error: 2 of 4 jobs could not be retried:\n" +
-		"  job " + id(5).String() + ": conflicts with the job's state: it is delayed, not dead\n" +
+		"  job " + id(5).String() + ": conflict: it is delayed, not dead\n" +
 		"  job " + id(99).String() + ": no such job\n"}, got)
 	require.Equal(t, pawl.Ready, look(t, id(1)).State)
 	require.Equal(t, pawl.Ready, look(t, id(2)).State)
@@ -106,7 +106,7 @@ func TestRetryAsJSON(t *testing.T) {
     {
       "id": "019caa00-0000-7000-8000-000000000006",
       "result": "not_dead",
-      "error": "job 019caa00-0000-7000-8000-000000000006: conflicts with the job's state: it is ready, not dead"
+      "error": "job 019caa00-0000-7000-8000-000000000006: conflict: it is ready, not dead"
     }
   ]
 }

@@ -87,7 +87,8 @@ func TestJobShowAsJSON(t *testing.T) {
 		"state": "dead", "reason": "exhausted", "priority": 5, "sequence": 1,
 		"attempts": 2, "max_retries": 1, "failures": 2, "crashes": 0,
 		"created_at": "2026-03-01T09:00:00.000000000Z", "not_before": "2026-03-01T09:00:30.000000000Z",
-		"leased_at": null, "died_at": "2026-03-01T09:01:00.000000000Z",
+		"leased_at": null, "died_at": "2026-03-01T09:01:00.000000000Z", "completed_at": null,
+		"deadline": null, "cancelled": false, "unique_key": null, "idempotency_key": null,
 		"timeout": "1m30s", "policy": "exponential 5s × 2, at most 45s, jitter 0.15",
 		"headers": {"tenant": "acme", "trace-id": "4bf92f35"}, "last_error": "timeout\nafter 30s",
 		"payload": {"size_bytes": 20, "encoding": "messagepack", "value": {"to": "ada@example.com"}, "hex": null},
@@ -154,13 +155,15 @@ func TestJobShowEscapes(t *testing.T) {
 	evil := "a\x1b[31m\u202e\xffz"
 	const safe = `a\x1b[31m\u202e\xffz`
 	build(t, func(f *file) {
-		f.kill(pawl.Envelope{Queue: evil, Kind: evil, Headers: map[string]string{evil: "line\nbreak " + evil}},
+		f.kill(pawl.Envelope{Queue: evil, Kind: evil, UniqueKey: evil, IdempotencyKey: evil, Headers: map[string]string{evil: "line\nbreak " + evil}},
 			pawl.ReasonPermanent, "first "+evil+"\nerror: second\r\n")
 	})
 	got := jobctl(t, "--db", "app.db", "job", "show", id(1).String())
 	for _, want := range []string{
 		"kind        " + safe + "\n",
 		"queue       " + safe + "\n",
+		"unique      " + safe + "\n",
+		"idempotency " + safe + "\n",
 		"  " + safe + `: line\nbreak ` + safe + "\n",
 		"    first " + safe + "\n    error: second\\x0d\n",
 	} {

@@ -12,15 +12,17 @@ import (
 func statsCommand() command {
 	return command{words: "stats", short: "how many jobs each queue has in each state", file: true,
 		text: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
-waits longest is ready. Completed are records of jobs that succeeded and asked to
-be retained. A paused queue gives no job to anybody until it is resumed. Leased jobs in a file that no process has open were
+waits longest is ready. Leased jobs in a file that no process has open were
 being run when their process ended; the next open makes them ready again.
+Completed ones have succeeded, and their record is kept for a while. A queue
+that is paused gives no job to a worker until the app resumes it.
 
 JSON: one object with
   path, format, size_bytes, free_bytes (null where the file has no list of
-  its free pages)
-  queues: a list of name, paused, ready, delayed, parked, leased, dead,
-          completed, oldest_ready_at (a time), oldest_ready_age (a duration)
+  its free pages, as one whose process was killed)
+  queues: a list of name, paused (true or false), ready, delayed, parked,
+          leased, dead, completed, oldest_ready_at (a time),
+          oldest_ready_age (a duration)
 `,
 		setup: func(*flag.FlagSet) action { return stats },
 	}
@@ -46,7 +48,8 @@ func stats(a *app, _ []string) error {
 	}
 	fmt.Fprintf(a.stdout, "%s  format %d  %s%s\n", escape(s.Path), s.Format, byteSize(s.Size), free)
 	t := table{out: a.stdout, columns: []column{
-		{title: "QUEUE"}, {"READY", true}, {"DELAYED", true}, {"PARKED", true}, {"LEASED", true}, {"DEAD", true}, {"COMPLETED", true}, {"OLDEST", true}, {title: ""},
+		{title: "QUEUE"}, {"READY", true}, {"DELAYED", true}, {"PARKED", true}, {"LEASED", true},
+		{"DEAD", true}, {"COMPLETED", true}, {"OLDEST", true}, {},
 	}}
 	for _, q := range s.Queues {
 		oldest := "-"

@@ -10,18 +10,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// size stands for the size of the file, which depends on the system's page size.
-var size = regexp.MustCompile(`\d+\.\d KiB|"size_bytes": ?\d+`)
+// size stands for the size of the file and of what is free in it, which depend on the
+// system's page size.
+var size = regexp.MustCompile(`\d+\.\d KiB|"(size|free)_bytes": ?\d+`)
 
 // Stats counts each state of each queue, and shows how long the oldest waits.
 func TestStats(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "stats")
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
-	require.Equal(t, outcomeOf{0, `app.db  format 1  SIZE
-QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  OLDEST
-email        1        1       0       1     1     12s
-reports      0        0       1       0     1       -
+	require.Equal(t, outcomeOf{0, `app.db  format 2  SIZE, SIZE of it free
+QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST
+email        1        1       0       1     1          0     12s
+reports      0        0       1       0     1          0       -
 `, ""}, got)
 }
 
@@ -32,26 +33,31 @@ func TestStatsAsJSON(t *testing.T) {
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
 	require.Equal(t, outcomeOf{0, `{
   "path": "app.db",
-  "format": 1,
+  "format": 2,
+  SIZE,
   SIZE,
   "queues": [
     {
       "name": "email",
+      "paused": false,
       "ready": 1,
       "delayed": 1,
       "parked": 0,
       "leased": 1,
       "dead": 1,
+      "completed": 0,
       "oldest_ready_at": "2026-03-01T11:59:52.000000000Z",
       "oldest_ready_age": "12s"
     },
     {
       "name": "reports",
+      "paused": false,
       "ready": 0,
       "delayed": 0,
       "parked": 1,
       "leased": 0,
       "dead": 1,
+      "completed": 0,
       "oldest_ready_at": null,
       "oldest_ready_age": null
     }

@@ -37,7 +37,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--wide", "unknown flag --wide", "jobctl"},
 		{"--db x job list -o xml", `invalid value "xml" for flag -o: it must be one of table, json, jsonl`, "jobctl job list"},
 		{"-o xml job list", `invalid value "xml" for flag -o: it must be one of table, json, jsonl`, "jobctl"},
-		{"--db x job list -s done", `invalid value "done" for flag -s: it must be one of ready, delayed, parked, leased, dead`, "jobctl job list"},
+		{"--db x job list -s done", `invalid value "done" for flag -s: it must be one of ready, delayed, parked, leased, dead, completed`, "jobctl job list"},
 		{"--db x job list -n -1", `invalid value "-1" for flag -n: it must be a number, 0 or more`, "jobctl job list"},
 		{"--db x job list -n many", `invalid value "many" for flag -n: it must be a number, 0 or more`, "jobctl job list"},
 		{"--db x job list ID", `unexpected argument "ID"`, "jobctl job list"},
@@ -153,11 +153,14 @@ func TestLockedFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A file of another program and one of a newer release are told apart.
+// A file of another program and those of other releases are told apart.
 func TestForeignFiles(t *testing.T) {
 	a := &app{flags: shared{db: "x"}}
 	require.Equal(t, exitError, a.failure(bolt.ErrNotQueue).code)
+	require.Equal(t, exitFormat, a.failure(bolt.ErrNewerFormat).code)
 	require.Contains(t, a.failure(bolt.ErrNewerFormat).next, "release that wrote the file")
+	require.Equal(t, exitFormat, a.failure(bolt.ErrOlderFormat).code)
+	require.Contains(t, a.failure(bolt.ErrOlderFormat).next, "converts")
 	require.Equal(t, exitError, a.failure(pawl.ErrUnknownOutcome).code)
 	require.Contains(t, a.failure(pawl.ErrUnknownOutcome).next, "dead list")
 	require.Equal(t, exitDamaged, a.failure(pawl.ErrCorrupt).code)

@@ -35,31 +35,31 @@ type queueView struct {
 
 // jobView is an object of `job list` and `dead list`.
 type jobView struct {
-	ID         string            `json:"id"`
-	Kind       string            `json:"kind"`
-	Queue      string            `json:"queue"`
-	Origin     string            `json:"origin"`
-	State      string            `json:"state"`
-	Reason     *string           `json:"reason"`
-	Priority   int               `json:"priority"`
-	Sequence   uint64            `json:"sequence"`
-	Attempts   int               `json:"attempts"`
-	MaxRetries int               `json:"max_retries"`
-	Failures   int               `json:"failures"`
-	Crashes    int               `json:"crashes"`
-	CreatedAt  string            `json:"created_at"`
-	NotBefore  string            `json:"not_before"`
-	LeasedAt   *string           `json:"leased_at"`
-	DiedAt     *string           `json:"died_at"`
-	Timeout    *string           `json:"timeout"`
-	Deadline   *string           `json:"deadline"`
-	Policy     *string           `json:"policy"`
-	UniqueKey  *string           `json:"unique_key"`
-	EffectKey  *string           `json:"idempotency_key"`
-	Cancelled  bool              `json:"cancelled"`
-	Completed  *string           `json:"completed_at"`
-	Headers    map[string]string `json:"headers"`
-	LastError  *string           `json:"last_error"`
+	ID             string            `json:"id"`
+	Kind           string            `json:"kind"`
+	Queue          string            `json:"queue"`
+	Origin         string            `json:"origin"`
+	State          string            `json:"state"`
+	Reason         *string           `json:"reason"`
+	Priority       int               `json:"priority"`
+	Sequence       uint64            `json:"sequence"`
+	Attempts       int               `json:"attempts"`
+	MaxRetries     int               `json:"max_retries"`
+	Failures       int               `json:"failures"`
+	Crashes        int               `json:"crashes"`
+	CreatedAt      string            `json:"created_at"`
+	NotBefore      string            `json:"not_before"`
+	Deadline       *string           `json:"deadline"`
+	LeasedAt       *string           `json:"leased_at"`
+	DiedAt         *string           `json:"died_at"`
+	CompletedAt    *string           `json:"completed_at"`
+	Cancelled      bool              `json:"cancelled"`
+	UniqueKey      *string           `json:"unique_key"`
+	IdempotencyKey *string           `json:"idempotency_key"`
+	Timeout        *string           `json:"timeout"`
+	Policy         *string           `json:"policy"`
+	Headers        map[string]string `json:"headers"`
+	LastError      *string           `json:"last_error"`
 }
 
 // detailView is the object of `job show`.
@@ -92,7 +92,7 @@ type retryView struct {
 
 type resultView struct {
 	ID     string  `json:"id"`
-	Result string  `json:"result"` // retried, not_found, not_dead, damaged or failed
+	Result string  `json:"result"` // retried, not_found, not_dead, conflict, damaged or failed
 	Error  *string `json:"error"`
 }
 
@@ -103,7 +103,8 @@ func viewOfStats(s bolt.Stats, now time.Time) statsView {
 	}
 	for _, q := range s.Queues {
 		row := queueView{
-			Name: q.Name, Paused: q.Paused, Completed: q.Completed, Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead,
+			Name: q.Name, Paused: q.Paused,
+			Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed,
 			OldestReadyAt: stampOrNull(q.Oldest),
 		}
 		if !q.Oldest.IsZero() {
@@ -120,14 +121,9 @@ func viewOf(e *pawl.Envelope) jobView {
 		ID: e.ID.String(), Kind: e.Kind, Queue: e.Queue, Origin: e.Origin, State: string(e.State),
 		Priority: int(e.Priority), Sequence: e.Seq,
 		Attempts: e.Attempts, MaxRetries: e.MaxRetries, Failures: e.Failures, Crashes: e.Crashes,
-		CreatedAt: stamp(e.Created), NotBefore: stamp(e.NotBefore), LeasedAt: stampOrNull(e.LeasedSince),
-		Headers: e.Headers, Deadline: stampOrNull(e.Deadline), Completed: stampOrNull(e.Completed), Cancelled: e.Cancelled,
-	}
-	if e.UniqueKey != "" {
-		v.UniqueKey = &e.UniqueKey
-	}
-	if e.IdempotencyKey != "" {
-		v.EffectKey = &e.IdempotencyKey
+		CreatedAt: stamp(e.Created), NotBefore: stamp(e.NotBefore), Deadline: stampOrNull(e.Deadline),
+		LeasedAt: stampOrNull(e.LeasedSince), CompletedAt: stampOrNull(e.Completed), Cancelled: e.Cancelled,
+		UniqueKey: textOrNull(e.UniqueKey), IdempotencyKey: textOrNull(e.IdempotencyKey), Headers: e.Headers,
 	}
 	if v.Headers == nil {
 		v.Headers = map[string]string{}
@@ -160,6 +156,13 @@ func detailOf(e *pawl.Envelope, payload payloadView) detailView {
 
 // dropped is how many failed runs the history no longer has.
 func dropped(e *pawl.Envelope) int { return max(e.Failures-len(e.History), 0) }
+
+func textOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
 
 func stampOrNull(t time.Time) *string {
 	if t.IsZero() {

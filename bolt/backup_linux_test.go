@@ -1,0 +1,82 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A copy that does not fit on its disk is not there by half, and the queue goes on.
+func TestCopyToAFullDisk(t *testing.T) {
+	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
+	for range 10 {
+		fill(t, q, 100, "q")
+	}
+	for _, c := range copiers {
+		fits := 0
+		for kilobytes := 4; kilobytes <= 2048; kilobytes *= 2 {
+			folder := mountMemory(t, fmt.Sprintf("%dk", kilobytes))
+			path := filepath.Join(folder, "copy.db")
+			err := c.copy(&q.reader, t.Context(), path)
+			if err != nil {
+				require.ErrorIs(t, err, ErrDisk, c.name)
+				require.ErrorIs(t, err, syscall.ENOSPC, c.name)
+				require.NotContains(t, err.Error(), ".pawl-new", c.name)
+				require.Empty(t, snapshot(t, folder), "something is left of it")
+				continue
+			}
+			fits++
+			checkFile(t, path)
+		}
+		require.NotZero(t, fits, "the test needs a disk that is large enough")
+		require.Less(t, fits, 9, "and one that is not")
+		add(t, q, nil)
+	}
+}
+
+// A copy to a disk that is only to be read says so, and gives no advice about queues.
+func TestCopyToAReadOnlyDisk(t *testing.T) {
+	q := openTest(t, nil)
+	folder := mountMemory(t, "1m")
+	require.NoError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=1m"))
+	for _, c := range copiers {
+		err := c.copy(&q.reader, t.Context(), filepath.Join(folder, "copy.db"))
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.NotContains(t, err.Error(), "OpenReader")
+	}
+}
+
+// A file of format 1 on a full disk stays one, whole, until there is room.
+func TestUpgradeOnAFullDisk(t *testing.T) {
+	large := writeFormat1(t)
+	addBacklog(t, large, 2000)
+	content, err := os.ReadFile(large)
+	require.NoError(t, err)
+	before := everything(t, large)
+	m, err := readMeta(bytes.NewReader(content))
+	require.NoError(t, err)
+	content = content[:m.pages*uint64(m.pageSize)] // no spare pages at its end
+
+	folder := mountMemory(t, fmt.Sprint(len(content)+os.Getpagesize()))
+	path := filepath.Join(folder, "jobs.db")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	_, err = Open(path, at(0))
+	require.ErrorIs(t, err, ErrDisk)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorContains(t, err, "bring the file from format 1 to 2")
+	lockFree(t, path)
+	require.EqualValues(t, 1, formatOf(t, path))
+	require.Equal(t, before, everything(t, path))
+
+	require.NoError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT, "size=8m"))
+	q, err := Open(path, at(0))
+	require.NoError(t, err)
+	require.Equal(t, 2003, countsOf(t, q, "a").Ready)
+	require.NoError(t, q.Close())
+	checkFile(t, path)
+}

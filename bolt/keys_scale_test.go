@@ -1,0 +1,131 @@
+package bolt_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+func openInMemory(t *testing.T, o bolt.Options) *bolt.Queue {
+	t.Helper()
+	path := filepath.Join(bolt.MemoryFolder(t), "jobs.db")
+	o.Logger = hclog.NewNullLogger()
+	q, err := bolt.Open(path, &o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, q.Close())
+		bolt.CheckFile(t, path)
+	})
+	return q
+}
+
+// Two jobs of one idempotency key never run side by side, whichever workers fetch them,
+// and of the jobs of a key one succeeds: those behind it are skipped, those before it
+// failed.
+func TestKeysNeverRunSideBySide(t *testing.T) {
+	const workers, keys, each, failures = 16, 5, 60, 3
+	var skipped, failed atomic.Int32
+	q := openInMemory(t, bolt.Options{OnEvent: func(e pawl.Event) {
+		switch e.Type {
+		case pawl.EventSkipped:
+			skipped.Add(1)
+		case pawl.EventDied:
+			failed.Add(1)
+		}
+	}})
+	kind := pawl.Define[int]("k", pawl.MaxRetries(0))
+	var batch []*pawl.Envelope
+	for i := range keys * each {
+		e, err := kind.Envelope(i%keys, pawl.IdempotencyKey(fmt.Sprint(i%keys)), pawl.OnQueue([]string{"a", "b"}[i/keys%2]))
+		require.NoError(t, err)
+		batch = append(batch, e)
+	}
+	require.NoError(t, q.Enqueue(t.Context(), batch...))
+
+	var running, runs, succeeded [keys]atomic.Int32
+	var beside atomic.Int32
+	free := make(chan struct{}, 1)
+	handler := func(ctx context.Context, job *pawl.Job[int]) error {
+		if running[job.Args].Add(1) > 1 {
+			beside.Add(1)
+		}
+		defer running[job.Args].Add(-1)
+		free <- struct{}{} // so that others come to run meanwhile
+		<-free
+		if runs[job.Args].Add(1) <= failures {
+			return fmt.Errorf("run %d of %d that fail", runs[job.Args].Load(), failures)
+		}
+		succeeded[job.Args].Add(1)
+		return nil
+	}
+	errs := make(chan error, workers)
+	var all sync.WaitGroup
+	for range workers {
+		w := worker.New(q, &worker.Options{
+			Queues: []string{"a", "b"}, Concurrency: 4, Logger: hclog.NewNullLogger(),
+		})
+		worker.Handle(w, kind, handler)
+		all.Go(func() { errs <- w.Drain(t.Context(), pawl.WaitDrained) })
+	}
+	all.Wait()
+	for range workers {
+		require.NoError(t, <-errs)
+	}
+	require.Zero(t, beside.Load(), "runs beside another of their key")
+	for key := range keys {
+		require.EqualValues(t, failures+1, runs[key].Load())
+		require.EqualValues(t, 1, succeeded[key].Load())
+	}
+	require.EqualValues(t, keys*failures, failed.Load())
+	require.EqualValues(t, keys*(each-failures-1), skipped.Load())
+}
+
+// raceDetected reports whether this binary runs several times slower than others.
+func raceDetected() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// Enqueues without end of what is in the queue already leave it as it is.
+func TestUniqueKeysHoldTheQueueSmall(t *testing.T) {
+	enqueues, keys := 1_000_000, 1000
+	if testing.Short() || raceDetected() {
+		enqueues /= 20 // of the same sort
+	}
+	q := openInMemory(t, bolt.Options{})
+	ids := make(map[string]pawl.ID)
+	batch := make([]*pawl.Envelope, pawl.MaxBatchJobs)
+	for stored := 0; stored < enqueues; stored += len(batch) {
+		for i := range batch {
+			batch[i] = &pawl.Envelope{Kind: "k", UniqueKey: fmt.Sprint("key ", (stored+i)%keys)}
+		}
+		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		for i, e := range batch {
+			first, known := ids[e.UniqueKey]
+			if !known {
+				ids[e.UniqueKey] = e.ID
+			} else if e.ID != first || !e.Existing {
+				t.Fatalf("enqueue %d gave job %s (existing: %v), the key is that of job %s", stored+i, e.ID, e.Existing, first)
+			}
+		}
+	}
+	require.Len(t, ids, keys)
+	all, err := counts(t.Context(), q)
+	require.NoError(t, err)
+	require.Equal(t, map[string]pawl.Counts{pawl.DefaultQueue: {Ready: keys}}, all)
+	stats, err := q.Stats(t.Context())
+	require.NoError(t, err)
+	require.Less(t, stats.Size, int64(4<<20), "bytes of the file")
+}

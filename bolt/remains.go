@@ -1,0 +1,125 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// What remains of a dead letter whose record cannot be read or is missing: its row in
+// failed, which only a look through all of them finds, and what else leads to its ID.
+
+// removeDamaged deletes a dead letter whose record cannot be read, by the row that was
+// found of it, and what else was found.
+type removeDamaged struct {
+	id     pawl.ID
+	letter []byte // its key in failed
+	more   []rowRef
+	row    indexRow
+}
+
+// rowRef names a row of a bucket.
+type rowRef struct{ bucket, key []byte }
+
+func (op *removeDamaged) check(t *txn) (err error) {
+	if _, err := t.record(op.id); err == nil {
+		if _, _, err = t.find(op.id); err == nil {
+			err = fmt.Errorf("job %s: %w: it was stored anew meanwhile", op.id, pawl.ErrConflict)
+		}
+		return err
+	}
+	sealed := t.failed.Get(op.letter)
+	if sealed == nil {
+		return fmt.Errorf("job %s: %w", op.id, pawl.ErrNotFound)
+	}
+	if op.row, err = parseIndexRow(op.letter, sealed); err != nil {
+		return fmt.Errorf("job %s: %w", op.id, err)
+	}
+	return t.checkQueue(queueOf(op.letter))
+}
+
+func (op *removeDamaged) apply(t *txn) {
+	n := queueOf(op.letter)
+	t.delete(t.failed, op.letter)
+	t.counts(n).Dead--
+	root := t.jobs.Tx().Bucket(bucketRoot)
+	for _, row := range op.more {
+		t.delete(root.Bucket(row.bucket), row.key)
+	}
+	t.remove(op.id, op.row.flags)
+	e := damaged(op.id, t.now)
+	e.Queue = t.row(n).name
+	t.tell(pawl.Event{Type: pawl.EventDeleted, Job: e})
+}
+
+// queueOf is the queue that the key of a row in ready or failed begins with.
+func queueOf(key []byte) queueNumber { return queueNumber(binary.BigEndian.Uint32(key)) }
+
+// deleteDamaged deletes a dead letter whose record cannot be read, for which only a look
+// through all dead letters finds its row. Cause is what is wrong with the record, and the
+// answer when there is no such row.
+func (q *Queue) deleteDamaged(ctx context.Context, id pawl.ID, cause error) error {
+	op := &removeDamaged{id: id}
+	err := q.eachRow(ctx, bucketFailed, func(k, v []byte) bool {
+		row, err := parseIndexRow(k, v)
+		if err == nil && row.id == id && len(k) > 4 {
+			op.letter, op.row = bytes.Clone(k), row
+		}
+		return op.letter == nil
+	})
+	if err == nil && op.letter == nil {
+		return cause
+	}
+	found := func(bucket, key []byte) bool {
+		op.more = append(op.more, rowRef{bucket, bytes.Clone(key)})
+		return false
+	}
+	if err == nil && op.row.flags&hasMore != 0 {
+		err = q.eachRow(ctx, bucketUnique, func(k, v []byte) bool {
+			holder, err := unseal(k, v, len(id))
+			return err != nil || pawl.ID(holder) != id || found(bucketUnique, k)
+		})
+	}
+	if err == nil && op.row.flags&hasMore != 0 {
+		err = q.eachRow(ctx, bucketExpiry, func(k, _ []byte) bool {
+			life := append([]byte{endsLife}, id[:]...)
+			return len(k) < timeWidth || !bytes.Equal(k[timeWidth:], life) || found(bucketExpiry, k)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("delete job %s: %w", id, err)
+	}
+	return q.do(ctx, op)
+}
+
+// eachRow calls fn for the rows of a bucket until it returns false, in short pages.
+func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(k, v []byte) bool) error {
+	var last []byte
+	for more := true; more; {
+		err := r.view(ctx, func(s *store) error {
+			c := s.jobs.Tx().Bucket(bucketRoot).Bucket(bucket).Cursor()
+			k, v := c.Seek(last)
+			if last != nil && bytes.Equal(k, last) {
+				k, v = c.Next()
+			}
+			for n := 0; k != nil && n < pageRows; k, v = c.Next() {
+				if n++; last != nil && bytes.Compare(k, last) <= 0 {
+					return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
+				}
+				last = append(last[:0], k...)
+				if more = fn(k, v); !more {
+					return nil
+				}
+			}
+			more = k != nil
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package bolt
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// missing takes the record of a job away altogether.
+var missing = struct {
+	name   string
+	change func([]byte) []byte
+}{"missing", nil}
+
+// damageRecord damages the record of a job of a queue at work, or removes it.
+func damageRecord(t *testing.T, q *Queue, id pawl.ID, change func([]byte) []byte) {
+	t.Helper()
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketRoot).Bucket(bucketJobs)
+		if change == nil {
+			return b.Delete(id[:])
+		}
+		return b.Put(id[:], change(bytes.Clone(b.Get(id[:]))))
+	}))
+}
+
+// A dead letter can be deleted whatever happened to its record, before its death or after
+// it, and nothing of it is left: the file is sound again.
+func TestDeleteDamagedDeadLetter(t *testing.T) {
+	for _, c := range append(changes, missing) {
+		for _, when := range []string{"alive", "dead"} {
+			t.Run(c.name+"/"+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var events []pawl.Event
+					o := quiet()
+					o.OnEvent = func(e pawl.Event) { events = append(events, e) }
+					q := openAt(t, memoryFolder(t)+"/jobs.db", o) // and check the file in the end
+					full := func(key string) *pawl.Envelope {
+						return add(t, q, func(e *pawl.Envelope) {
+							e.Payload, e.UniqueKey, e.Deadline = make([]byte, 5000), key, time.Now().Add(time.Hour)
+						})
+					}
+					other, e := full("other"), full("key")
+					leases := fetch(t, q, 2)
+					for _, l := range leases {
+						require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+					}
+					leases = fetch(t, q, 2)
+					require.Equal(t, e.ID, leases[1].ID)
+					require.NoError(t, q.Abandon(t.Context(), leases[0], pawl.ReasonPermanent, errBoom))
+					if when == "alive" {
+						damageRecord(t, q, e.ID, c.change)
+					}
+					require.NoError(t, q.Abandon(t.Context(), leases[1], pawl.ReasonPermanent, errBoom))
+					if when == "dead" {
+						damageRecord(t, q, e.ID, c.change)
+					}
+					require.Equal(t, 1, unreadable(t, q, pawl.Dead, 1))
+					require.NoError(t, q.Delete(t.Context(), e.ID))
+					synctest.Wait()
+					last := events[len(events)-1]
+					require.Equal(t, pawl.EventDeleted, last.Type)
+					require.Equal(t, e.ID, last.Job.ID)
+					require.Equal(t, pawl.DefaultQueue, last.Job.Queue)
+					require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+					checkNow(t, q)
+
+					require.ErrorIs(t, q.Delete(t.Context(), e.ID), pawl.ErrNotFound)
+					require.False(t, full("key").Existing, "its unique key is free")
+					require.NoError(t, q.Delete(t.Context(), other.ID))
+				})
+			})
+		}
+	}
+}
+
+// Only dead letters are deleted in spite of damage: a job in another state keeps its place
+// and its error, and so does one whose row is damaged as well.
+func TestDeleteDamagedJobThatLives(t *testing.T) {
+	for _, c := range changes {
+		s := newSample(t)
+		path := s.write(t,
+			damage{bucketJobs, rowOf("ready"), c.change}, damage{bucketJobs, rowOf("delayed"), c.change}, damage{bucketJobs, rowOf("parked"), c.change},
+			damage{bucketJobs, rowOf("dead"), c.change}, damage{bucketFailed, rowOf("dead"), c.change})
+		synctest.Test(t, func(t *testing.T) {
+			q := openDamaged(t, path)
+			before := digest(t, q)
+			for _, kind := range []string{"ready", "delayed", "parked", "dead"} {
+				require.ErrorIs(t, q.Delete(t.Context(), s.ids[kind]), pawl.ErrCorrupt, kind)
+			}
+			require.ErrorIs(t, q.Delete(t.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound)
+			require.Equal(t, before, digest(t, q))
+		})
+	}
+}
+
+// The row of a damaged dead letter is found behind any number of others, page by page.
+func TestDeleteDamagedAmongMany(t *testing.T) {
+	q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
+	const dead = 3*pageRows + 7
+	fill(t, q, dead, "q")
+	leases := fetch(t, q, dead, "q")
+	require.Len(t, leases, dead)
+	atOnce(t, leases, func(l *pawl.Lease) error { return q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil) })
+	var ids []pawl.ID
+	for e, err := range q.Jobs(t.Context(), pawl.Filter{State: pawl.Dead}) {
+		require.NoError(t, err)
+		ids = append(ids, e.ID)
+	}
+	require.Len(t, ids, dead)
+	for _, n := range []int{0, pageRows - 1, pageRows, 2 * pageRows, dead - 1} {
+		damageRecord(t, q, ids[n], changes[0].change)
+		require.NoError(t, q.Delete(t.Context(), ids[n]), "number %d", n)
+	}
+	require.Equal(t, pawl.Counts{Dead: dead - 5}, countsOf(t, q, "q"))
+	cancelled := &endsAfter{t.Context(), 2}
+	require.Error(t, q.Delete(cancelled, pawl.NewID(time.Now())), "a search ends with its context")
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Transfer is the order to move money.
+type Transfer struct {
+	Number   int
+	From, To string
+	Cents    int64
+}
+
+// Fee is the second step of a transfer that was made.
+type Fee struct {
+	Number int // of the transfer
+	From   string
+}
+
+var (
+	makeTransfer = pawl.Define[Transfer]("ledger.transfer")
+	chargeFee    = pawl.Define[Fee]("ledger.fee", pawl.Priority(1)) // before further transfers
+)
+
+const feeCents = 25
+
+// transfer is the handler. When Update returns nil, all of its transaction is on the
+// disk, the end of the job too; when it returns an error, or the process dies before the
+// commit, nothing is, and the job has not happened.
+func (l *ledger) transfer(ctx context.Context, job *pawl.Job[Transfer]) error {
+	t := job.Args
+	err := l.q.Update(ctx, func(tx *bbolt.Tx) error {
+		err := booksIn(tx).post(Entry{Transfer: t.Number, From: t.From, To: t.To, Amount: t.Cents})
+		if errors.Is(err, errFunds) {
+			return pawl.Permanent(err) // to the dead letters; the credit is rolled back
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := chargeFee.Enqueue(ctx, l.q.In(tx), Fee{t.Number, t.From}); err != nil {
+			return err
+		}
+		return l.q.AckTx(tx, job.Lease)
+	})
+	if err == nil {
+		l.progress.add()
+	}
+	return err
+}
+
+// fee charges for a transfer.
+func (l *ledger) fee(ctx context.Context, job *pawl.Job[Fee]) error {
+	f := job.Args
+	return l.q.Update(ctx, func(tx *bbolt.Tx) error {
+		if err := booksIn(tx).post(Entry{Transfer: f.Number, Fee: true, From: f.From, To: bank, Amount: feeCents}); err != nil {
+			return err
+		}
+		return l.q.AckTx(tx, job.Lease)
+	})
+}
+
+// plan is what a ledger is about.
+type plan struct {
+	Accounts, Transfers int
+	Seed                uint64
+}
+
+// check compares the plan with that of the file.
+func (p plan) check(stored []byte, path string) error {
+	var of plan
+	if err := json.Unmarshal(stored, &of); err != nil {
+		return fmt.Errorf("plan in %s: %w", path, err)
+	}
+	if of != p {
+		return fmt.Errorf("%s was opened with -accounts %d -transfers %d -seed %d: give the same, or name another file by -state",
+			path, of.Accounts, of.Transfers, of.Seed)
+	}
+	return nil
+}
+
+// jobs are the transfers: of up to half of what an account began with, so that some
+// find too little there.
+func (p plan) jobs() (jobs []*pawl.Envelope, err error) {
+	random := rand.New(rand.NewPCG(p.Seed, 0))
+	for n := range p.Transfers {
+		from := random.IntN(p.Accounts)
+		to := (from + 1 + random.IntN(p.Accounts-1)) % p.Accounts
+		job, err := makeTransfer.Envelope(Transfer{
+			Number: n + 1, From: accountName(from), To: accountName(to), Cents: 1 + random.Int64N(openingBalance/2),
+		})
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, nil
+}
+
+func accountName(i int) string { return fmt.Sprintf("account %04d", i+1) }
+
+// progress prints a line for each hundredth of the transfers that is made.
+type progress struct {
+	out io.Writer
+	all int
+
+	mu   sync.Mutex
+	made int
+}
+
+func (p *progress) add() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made++
+	if p.made%max(p.all/100, 1) == 0 {
+		fmt.Fprintf(p.out, "%d of %d made\n", p.made, p.all)
+	}
+}

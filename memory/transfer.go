@@ -1,0 +1,43 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Transfer puts a job in the place of the dead letter that has its ID, as one
+// transition: the letter goes, with its history, and the job is stored as
+// [Queue.Enqueue] would. That is how a dead letter moves to another queue. It completes
+// the envelope in place.
+//
+// Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
+// [pawl.ErrConflict] when it is not dead. A unique key is refused.
+func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope) error {
+	if q.err != nil {
+		return q.err
+	}
+	if _, err := pawl.CheckBatch([]*pawl.Envelope{e}, q.opts.MaxPayload); err != nil {
+		return err
+	}
+	if e.UniqueKey != "" {
+		return &pawl.InvalidError{Field: "unique key", Reason: "a job that takes the place of a dead letter has none"}
+	}
+	return q.do(ctx, func() error {
+		j, err := q.get(e.ID)
+		switch {
+		case err != nil:
+			return err
+		case j.State != pawl.Dead:
+			return fmt.Errorf("job %s: %w: it is %s, not dead", e.ID, pawl.ErrConflict, j.State)
+		}
+		own := *e
+		own.Accept(q.now)
+		q.seq++
+		own.Seq = q.seq
+		q.store(&own)
+		*e = own
+		return nil
+	})
+}

@@ -1,0 +1,100 @@
+package queuetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Transferer is a queue whose dead letters can be replaced by jobs.
+type Transferer interface {
+	// Transfer puts a job in the place of the dead letter of its ID, as one transition.
+	// A job that is not dead gives pawl.ErrConflict, one that is not there
+	// pawl.ErrNotFound.
+	Transfer(ctx context.Context, job *pawl.Envelope) error
+}
+
+func (f *fixture) transferer() Transferer {
+	f.Helper()
+	tr, ok := f.q.(Transferer)
+	if !ok {
+		f.Skip("the queue is no Transferer")
+	}
+	return tr
+}
+
+func transferTests() (tests []test) {
+	tests = []test{{
+		name: "a dead letter",
+		rule: "A transfer replaces a dead letter by a job of its ID, which begins anew.",
+		run: func(f *fixture) {
+			tr := f.transferer()
+			id, other := f.held(pawl.Dead), f.held(pawl.Dead)
+			job := &pawl.Envelope{ID: id, Kind: "moved", Queue: "elsewhere", Payload: []byte("new"), MaxRetries: 7, Priority: 3}
+			f.ok(tr.Transfer(f.Context(), job), "transfer")
+			got := f.must(id)
+			job.State = pawl.Ready
+			f.same(got, job, "the job in its place")
+			equal(f, len(got.History), 0, "entries of its history")
+			equal(f, got.Attempts, 0, "attempts")
+			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Dead})), []pawl.ID{other}, "dead letters")
+			equal(f, f.lease("elsewhere").ID, id, "the job that is fetched")
+		},
+	}, {
+		name: "with a delay",
+		rule: "A job that takes the place of a dead letter waits like any other.",
+		run: func(f *fixture) {
+			tr := f.transferer()
+			id := f.held(pawl.Dead)
+			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Delay: time.Minute}), "transfer")
+			equal(f, f.must(id).State, pawl.Delayed, "state")
+			f.pass(time.Minute)
+			equal(f, f.lease().ID, id, "the job that is fetched")
+		},
+	}, {
+		name: "counts",
+		rule: "After a transfer the letter is not counted any more, and its job is.",
+		run: func(f *fixture) {
+			tr := f.transferer()
+			id := f.held(pawl.Dead)
+			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Queue: "elsewhere"}), "transfer")
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{}, "the transfer")
+			f.countsAre("elsewhere", pawl.Counts{Ready: 1}, "the transfer")
+		},
+	}, {
+		name: "no job",
+		rule: "What is not there cannot be replaced, and nothing is stored.",
+		run: func(f *fixture) {
+			tr := f.transferer()
+			e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k"}
+			f.is(tr.Transfer(f.Context(), e), pawl.ErrNotFound, "transfer")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
+		},
+	}, {
+		name: "a bad job",
+		rule: "A job that Enqueue would refuse takes nobody's place, and none that asks for a unique key does.",
+		run: func(f *fixture) {
+			tr := f.transferer()
+			id := f.held(pawl.Dead)
+			before := f.must(id)
+			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id}), pawl.ErrInvalid, "a job without a kind")
+			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", UniqueKey: "u"}), pawl.ErrInvalid, "a unique key")
+			f.same(f.must(id), before, "the letter")
+		},
+	}}
+	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased, pawl.Completed} {
+		tests = append(tests, test{
+			name: "a job that is " + string(state),
+			rule: "Only a dead letter can be replaced.",
+			run: func(f *fixture) {
+				tr := f.transferer()
+				id := f.held(state)
+				before := f.must(id)
+				f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "other"}), pawl.ErrConflict, "transfer")
+				f.same(f.must(id), before, "the job")
+			},
+		})
+	}
+	return tests
+}
