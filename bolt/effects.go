@@ -15,8 +15,8 @@ import (
 // fetch does not walk over it again and again. When the lease ends, the first job of
 // each lane comes back; whatever it leaves ready for but a lease brings the next. So as
 // long as nobody has the key, each lane with jobs aside has one of them in ready. Where
-// damage breaks that chain, the scheduler brings back all that are aside: those whose key
-// is leased go aside again when a fetch comes to them.
+// damage breaks that chain, the scheduler brings back the first job of each lane of every
+// key: those whose key is leased go aside again when a fetch comes to them.
 
 // effect reads the row of a key; one that nobody has and that is not done is zero. A
 // holder that is not leased any more, of which only a damaged record can be the cause,
@@ -105,6 +105,24 @@ func (t *txn) bringBack(prefix, from []byte) (next []byte) {
 		return append(k[:lane:lane], bytes.Repeat([]byte{0xff}, orderWidth+1)...)
 	}
 	return nil
+}
+
+// allAside is where the jobs that were put aside begin, and what their keys begin with.
+var allAside = []byte{waitsForKey}
+
+// searchStrays brings back the first job of up to portion lanes, wherever damage may have
+// left nothing that does: from a key on, which is nil when there is no such damage yet, or
+// from the first when this very transaction came upon some. What a fetch puts aside again
+// is behind the search, so that it ends.
+func (t *txn) searchStrays(from []byte, portion int) {
+	if t.strays {
+		from, t.strays = allAside, false
+	}
+	t.searched = from != nil
+	for n := 0; from != nil && n < portion; n++ {
+		from = t.bringBack(allAside, from)
+	}
+	t.unsearched = from
 }
 
 // nextOf brings back the next job of the lane and key of j, which leaves ready without a

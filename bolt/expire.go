@@ -72,7 +72,14 @@ func (t *txn) eachDue(b *bbolt.Bucket, portion int, fn func(key, value []byte)) 
 	type row struct{ key, value []byte }
 	var due []row
 	c := b.Cursor()
-	for k, v := c.First(); len(k) > timeWidth && len(due) < portion && !timeAt(k).After(t.now); k, v = c.Next() {
+	for k, v := c.First(); k != nil && len(due) < portion; k, v = c.Next() {
+		if len(k) <= timeWidth {
+			t.damagedRow(fmt.Errorf("%w: a key of %d bytes in a bucket of times", pawl.ErrCorrupt, len(k)))
+			continue
+		}
+		if timeAt(k).After(t.now) {
+			break
+		}
 		due = append(due, row{bytes.Clone(k), bytes.Clone(v)})
 	}
 	for _, row := range due {

@@ -64,7 +64,7 @@ type scheduler struct {
 	due      time.Time       // when the next delayed job is due, or something expires; zero for never
 	backlog  bool            // more was due or expired than one commit took
 	troubled bool            // not all that is due or expired could be moved
-	strays   bool            // jobs were put aside and nothing else would bring them back
+	strays   []byte          // from where on jobs are aside that nothing else may bring back; nil for none
 	turns    turns           // of the queues
 	seen     map[string]bool // damage that was logged already
 }
@@ -243,21 +243,26 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 // durable, and told to whom they concern; a transaction that changed nothing is not
 // written. An error other than undone is fatal.
 func (s *scheduler) transact(fn func(*txn) error) error {
-	t, err := s.write(s.now(), fn)
+	t, err := s.write(fn)
 	if err != nil {
 		s.turns.undo(0)
 		return err
 	}
 	s.durable = time.Now()
 	s.turns.keep()
-	s.strays = t.strays || s.strays && !t.cured
+	if t.searched {
+		s.strays = t.unsearched
+	}
+	if t.strays {
+		s.strays = allAside
+	}
 	s.leases.update(t, s.durable)
 	s.report(t)
 	return nil
 }
 
 // write is the transaction itself.
-func (s *scheduler) write(now time.Time, fn func(*txn) error) (t *txn, err error) {
+func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	var tx *bbolt.Tx
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -271,7 +276,7 @@ func (s *scheduler) write(now time.Time, fn func(*txn) error) (t *txn, err error
 	if tx, err = s.begin(); err != nil {
 		return nil, fmt.Errorf("begin transaction: %w", err)
 	}
-	if t, err = begin(tx, now, s.settings); err != nil {
+	if t, err = begin(tx, s.now(), s.settings); err != nil {
 		return nil, undone{err}
 	}
 	if err := fn(t); err != nil {
@@ -318,11 +323,8 @@ func (s *scheduler) chores(t *txn) {
 	moved := t.promoteDue(promotePortion)
 	reaped := s.leases.reap(t, reapPortion)
 	s.backlog = !all || moved == promotePortion || reaped == reapPortion
-	if s.strays {
-		brought := t.promoteRows([]byte{waitsForKey}, nil, promotePortion, nil)
-		t.cured = brought < promotePortion
-		s.backlog = s.backlog || !t.cured
-	}
+	t.searchStrays(s.strays, promotePortion)
+	s.backlog = s.backlog || t.unsearched != nil
 	s.troubled = len(t.damage) > 0
 	room := settlePortion
 	for _, f := range s.fetches {

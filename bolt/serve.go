@@ -19,7 +19,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	}
 	turnsBefore := len(s.turns.taken)
 	err := chosen.run()
-	if *room == 0 {
+	if *room == 0 || t.strays {
 		s.backlog = true
 	}
 	if err == nil && len(chosen.jobs) == 0 {

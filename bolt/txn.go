@@ -33,7 +33,9 @@ type txn struct {
 	events    []pawl.Event     // deaths, and all others when somebody listens
 	damage    []error          // rows that were passed over
 	strays    bool             // jobs were put aside, and damage keeps them from being brought back
-	cured     bool             // all such jobs were brought back
+
+	searched   bool   // such jobs were searched for
+	unsearched []byte // and from where on they are still to be
 }
 
 // holding names one lease of a job.

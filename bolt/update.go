@@ -27,7 +27,7 @@ const plainCall = "inside a transaction only EnqueueTx, AckTx and CancelTx may b
 // all that changes the queue, with the tx that fn was given: every other call waits for
 // the writer, which waits for fn. Where that lasts for a second a warning is logged; a
 // call whose context ends gets out of it. Fn is short, since all callers wait for it,
-// and does not commit or roll back tx itself. What it gives to tx.OnCommit runs on the
+// and neither commits nor rolls back tx, nor closes the queue. What it gives to tx.OnCommit runs on the
 // queue's own goroutine: it must neither call the queue nor panic.
 //
 // Errors: that of fn, as it is; [pawl.ErrNotAccepted] when ctx ended before fn began;
@@ -89,7 +89,7 @@ func (s *scheduler) update(c *call, u *update) error {
 		t.changed = true
 		err := s.await(u)
 		if err == nil && tx.DB() == nil {
-			what := "rolled back the transaction itself, and nothing was stored"
+			what := "ended the transaction itself; unless a commit of its own failed, nothing was stored"
 			if ended {
 				what = "committed the transaction itself, so it is stored"
 			}

@@ -56,6 +56,27 @@ func clockTests() (tests []test) {
 	for _, step := range []time.Duration{time.Second, day, century, -time.Second, -day, -century} {
 		tests = append(tests, stepped(step))
 	}
+	for _, step := range []time.Duration{day, -day} {
+		tests = append(tests, test{
+			name: "a lease after a step by " + step.String(),
+			rule: "A lease that is given or extended after the wall clock was set lasts its length.",
+			run: func(f *fixture) {
+				var c clock
+				f.fresh(Settings{Now: c.now})
+				f.addKinds("a", "b")
+				c.step(step)
+				leases := f.leases(2)
+				f.pass(leases[0].Length - 1)
+				equal(f, len(f.extend(leases[1])), 0, "leases lost")
+				f.pass(1)
+				equal(f, f.must(leases[0].ID).State, pawl.Ready, "state at the end of the lease")
+				f.pass(leases[1].Length - 2)
+				equal(f, f.must(leases[1].ID).State, pawl.Leased, "state before the end of the extended lease")
+				f.pass(1)
+				equal(f, f.must(leases[1].ID).State, pawl.Ready, "state at its end")
+			},
+		})
+	}
 	return append(tests, test{
 		name: "set back",
 		rule: "A delayed job comes at its time by the wall clock, however that was set.",

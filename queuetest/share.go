@@ -100,6 +100,17 @@ func shareTests() []test {
 				equal(f, f.shared(0.5, 4), "frfr", "jobs once there are both")
 			},
 		}, {
+			name: "a remainder while there is one sort",
+			rule: "What is left of the share is kept while there are no first runs.",
+			run: func(f *fixture) {
+				f.retries(4)
+				f.firsts(1)
+				equal(f, f.shared(0.5, 1), "f", "job while there are both")
+				equal(f, f.shared(0.5, 1), "r", "job while there are retries alone")
+				f.firsts(4)
+				equal(f, f.shared(0.5, 2), "rf", "jobs once there are both again")
+			},
+		}, {
 			name: "each queue its own",
 			rule: "The share, and what is left of it, is that of each queue.",
 			run: func(f *fixture) {

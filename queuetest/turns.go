@@ -69,7 +69,9 @@ var turnTests = []test{{
 		f.fill(6, "a", "b")
 		var text string
 		for range 3 {
-			text += kinds(f.fetch(1, "a", "b")) + kinds(f.fetch(1, "b", "a"))
+			text += kinds(f.fetch(1, "a", "b")) + kinds(f.fetch(1, "a", "b"))
+			f.fill(1, "a", "b")
+			text += kinds(f.fetch(1, "b", "a")) + kinds(f.fetch(1, "b", "a"))
 		}
 		f.inTurns(text, 2)
 	},

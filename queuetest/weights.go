@@ -119,6 +119,18 @@ func weightTests() []test {
 				f.inProportion(f.weighed(weights{"a": 10, "b": 2, "c": 1}, 1, 1, 1, 9, 12), weights{"b": 2, "c": 1})
 			},
 		}, {
+			name: "an empty queue beside a greater weight",
+			rule: "A queue that had no job for a while has its next turn as soon as it has one again.",
+			run: func(f *fixture) {
+				f.stock(1, "a")
+				f.weighed(nil, 1)
+				f.stock(60, "b")
+				f.weighed(weights{"b": 10}, 10, 14)
+				f.stock(5, "a")
+				text := f.weighed(weights{"b": 10}, 3)
+				equal(f, strings.Count(text, "a"), 1, "turns of the queue that was empty in "+text)
+			},
+		}, {
 			name: "a queue that was empty",
 			rule: "A queue that had no job for a while does not make up for its turns, and those that went on do not pay for theirs.",
 			run: func(f *fixture) {

@@ -1,0 +1,88 @@
+package bolt
+
+import (
+	"bytes"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: each job that dies leaves one error-level line with its ID, kind, attempts and
+// last error, whatever it dies of.
+func TestOneLineForEachDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		q := openTest(t, &Options{MaxCrashes: 1, Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Error})})
+		for _, death := range []struct {
+			reason pawl.Reason
+			error  string
+			die    func(e *pawl.Envelope)
+		}{
+			{pawl.ReasonExhausted, "boom", func(*pawl.Envelope) {
+				require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonExhausted, errBoom))
+			}},
+			{pawl.ReasonPoison, "crashed 1 times", func(*pawl.Envelope) { leaseOne(t, q); expire(q) }},
+			{pawl.ReasonCancelled, "it was cancelled", func(e *pawl.Envelope) { require.NoError(t, q.Cancel(t.Context(), e.ID)) }},
+			{pawl.ReasonDeadline, "its deadline has passed", func(*pawl.Envelope) { pass(time.Hour); synctest.Wait() }},
+		} {
+			e := add(t, q, func(e *pawl.Envelope) { e.Kind, e.Deadline = "mortal", time.Now().Add(time.Hour) })
+			log.Reset()
+			death.die(e)
+			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("[ERROR]")), log.String())
+			for _, part := range []string{e.ID.String(), "kind=mortal", "reason=" + string(death.reason), "attempts=", death.error} {
+				require.Contains(t, log.String(), part)
+			}
+		}
+	})
+}
+
+// Rule: what a commit that failed was to change is told to nobody.
+func TestNoEventOfAFailedCommit(t *testing.T) {
+	var told []pawl.EventType
+	q := openTest(t, &Options{OnEvent: func(e pawl.Event) { told = append(told, e.Type) }})
+	l := func() *pawl.Lease { add(t, q, nil); return leaseOne(t, q) }()
+	told = nil
+	replaceCommit(t, q, func(tx *bbolt.Tx) error {
+		require.NoError(t, tx.Rollback())
+		return syscall.EIO
+	})
+	require.ErrorIs(t, q.Ack(t.Context(), l), pawl.ErrUnknownOutcome)
+	require.ErrorIs(t, q.Ack(t.Context(), l), pawl.ErrPoisoned)
+	require.NoError(t, q.Close())
+	require.Empty(t, told)
+}
+
+// Rule: what is noted of an idempotency key goes when its time is over.
+func TestEffectsGoWithTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		rows := func() (effects, expiry int) {
+			require.NoError(t, q.view(t.Context(), func(s *store) error {
+				effects, expiry = s.effects.Stats().KeyN, s.expiry.Stats().KeyN
+				return nil
+			}))
+			return effects, expiry
+		}
+		for _, ttl := range []time.Duration{time.Minute, 0} { // 0 is a day
+			add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey, e.IdempotencyTTL = "key "+ttl.String(), ttl })
+			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+		}
+		effects, expiry := rows()
+		require.Equal(t, []int{2, 2}, []int{effects, expiry})
+		pass(time.Minute)
+		synctest.Wait()
+		effects, expiry = rows()
+		require.Equal(t, []int{1, 1}, []int{effects, expiry})
+		pass(24 * time.Hour)
+		synctest.Wait()
+		effects, expiry = rows()
+		require.Equal(t, []int{0, 0}, []int{effects, expiry})
+	})
+}

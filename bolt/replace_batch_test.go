@@ -1,0 +1,144 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// rowsAside counts the jobs that are put aside for a key.
+func (s *store) rowsAside() (n int) {
+	c := s.delayed.Cursor()
+	for k, _ := c.Seek(allAside); bytes.HasPrefix(k, allAside); k, _ = c.Next() {
+		n++
+	}
+	return n
+}
+
+func aside(t *testing.T, q *Queue) (n int) {
+	t.Helper()
+	require.NoError(t, q.view(t.Context(), func(s *store) error { n = s.rowsAside(); return nil }))
+	return n
+}
+
+// holdKey leases a job of the idempotency key "key", and puts aside one for each unique
+// key.
+func holdKey(t *testing.T, q *Queue, unique ...string) *pawl.Lease {
+	t.Helper()
+	add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })
+	l := leaseOne(t, q)
+	for _, key := range unique {
+		add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey, e.UniqueKey = "key", key })
+	}
+	require.Empty(t, fetch(t, q, 10))
+	require.Equal(t, len(unique), aside(t, q))
+	return l
+}
+
+// ackAll fetches and acks until there is nothing left to fetch, and returns how many.
+func ackAll(t *testing.T, q *Queue, queues ...string) (n int) {
+	t.Helper()
+	for {
+		leases := fetch(t, q, 10, queues...)
+		if len(leases) == 0 {
+			return n
+		}
+		for _, l := range leases {
+			require.NoError(t, q.Ack(t.Context(), l))
+			n++
+		}
+	}
+}
+
+// A batch that replaces jobs which were put aside for one idempotency key finds each of
+// them where it is by then: to take the first away brings the second back. One row of
+// each is left and the counts are right, whichever keys the new jobs have.
+func TestBatchReplacesJobsThatArePutAside(t *testing.T) {
+	for _, c := range []struct {
+		keys  [3]string // of the new jobs
+		first int       // jobs that can be fetched while the key is leased
+		then  int       // and when that lease has ended
+	}{
+		{[3]string{"", "", ""}, 3, 0},
+		{[3]string{"key", "key", "key"}, 0, 1},
+		{[3]string{"key", "", ""}, 2, 1},
+		{[3]string{"", "", "key"}, 2, 1},
+		{[3]string{"", "other", "other"}, 2, 0},
+	} {
+		for _, order := range [][3]int{{0, 1, 2}, {2, 1, 0}} {
+			t.Run(fmt.Sprint(c.keys, order), func(t *testing.T) {
+				q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
+				holder := holdKey(t, q, "0", "1", "2")
+				var batch []*pawl.Envelope
+				for _, i := range order {
+					batch = append(batch, &pawl.Envelope{
+						Kind: "k", UniqueKey: fmt.Sprint(i), OnConflict: pawl.Replace, IdempotencyKey: c.keys[i],
+					})
+				}
+				require.NoError(t, q.Enqueue(t.Context(), batch...))
+				require.Equal(t, pawl.Counts{Ready: 3, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
+				checkNow(t, q)
+				require.Equal(t, c.first, ackAll(t, q))
+				require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+				require.Equal(t, c.then, ackAll(t, q))
+				require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q, pawl.DefaultQueue))
+			})
+		}
+	}
+}
+
+// The same in a transaction of the app's, with the enqueues one by one.
+func TestEnqueueTxReplacesJobsThatArePutAside(t *testing.T) {
+	q := openTest(t, nil)
+	holder := holdKey(t, q, "0", "1", "2")
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		for i := range 3 {
+			e := &pawl.Envelope{Kind: "k", UniqueKey: fmt.Sprint(i), OnConflict: pawl.Replace, IdempotencyKey: "key"}
+			if err := q.EnqueueTx(tx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.Equal(t, pawl.Counts{Ready: 3, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
+	checkNow(t, q)
+	require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+	require.Equal(t, 1, ackAll(t, q))
+	require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q, pawl.DefaultQueue))
+}
+
+// A transfer takes a dead letter away and nothing else: jobs of its key that are put
+// aside stay so until the lease ends, and come back then.
+func TestTransferBesideJobsThatArePutAside(t *testing.T) {
+	for _, key := range []string{"", "key"} {
+		for _, queue := range []string{pawl.DefaultQueue, "other"} {
+			t.Run(key+", "+queue, func(t *testing.T) {
+				q := openTest(t, nil)
+				add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })
+				dead := leaseOne(t, q)
+				require.NoError(t, q.Abandon(t.Context(), dead, pawl.ReasonPermanent, errBoom))
+				holder := holdKey(t, q, "0", "1")
+				moved := &pawl.Envelope{ID: dead.ID, Kind: "k", Queue: queue, IdempotencyKey: key}
+				require.NoError(t, q.Transfer(t.Context(), moved))
+				require.Equal(t, dead.ID, moved.ID)
+				require.Equal(t, 2, aside(t, q))
+				checkNow(t, q)
+				require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+				runs := 1 // of the key, the others are skipped
+				if key == "" {
+					runs++
+				}
+				require.Equal(t, runs, ackAll(t, q, pawl.DefaultQueue, "other"))
+				require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Zero(t, countsOf(t, q, "other"))
+			})
+		}
+	}
+}

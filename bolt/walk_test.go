@@ -1,0 +1,133 @@
+package bolt
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// look is an operation that looks at a transaction and changes nothing.
+type look func(*txn)
+
+func (fn look) check(t *txn) error { fn(t); return nil }
+func (look) apply(*txn)            {}
+
+// addOfKey stores jobs of one idempotency key.
+func addOfKey(t *testing.T, q *Queue, n int) {
+	t.Helper()
+	batch := make([]*pawl.Envelope, n)
+	for i := range batch {
+		batch[i] = &pawl.Envelope{Kind: "k", IdempotencyKey: "key"}
+	}
+	require.NoError(t, q.Enqueue(t.Context(), batch...))
+}
+
+// mostAside puts a gate before the commits of a queue that notes the most jobs which one
+// commit put aside. What it returns may be read while nothing is asked of the queue.
+func mostAside(q *Queue) (most *int) {
+	most = new(int)
+	before := 0
+	gateCommits(q).look = func(tx *bbolt.Tx) {
+		s, err := openStore(tx)
+		if err != nil {
+			panic(err)
+		}
+		now := s.rowsAside()
+		*most, before = max(*most, now-before), now
+	}
+	return most
+}
+
+// A fetch walks over a bounded number of jobs in one commit, of those as well that stay
+// where they are because another job of the same fetch has their key.
+func TestWalkIsBounded(t *testing.T) {
+	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
+	addOfKey(t, q, 3*settlePortion)
+	require.NoError(t, q.do(t.Context(), look(func(tx *txn) {
+		room := settlePortion
+		s := selection{
+			t: tx, request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}},
+			turns: &turns{queues: make(map[queueNumber]*turn)}, allow: allowance{idle: 10}, room: &room,
+		}
+		require.NoError(t, s.run())
+		require.Len(t, s.jobs, 1)
+		require.LessOrEqual(t, len(s.passed), settlePortion+1)
+		require.Zero(t, room)
+	})))
+	require.Len(t, fetch(t, q, 10), 1)
+	require.Empty(t, fetch(t, q, 10))
+	require.Equal(t, 3*settlePortion-1, aside(t, q))
+}
+
+// Jobs behind many of one key come in time, whoever has that key.
+func TestJobsBehindManyOfOneKey(t *testing.T) {
+	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
+	addOfKey(t, q, 3*settlePortion)
+	last := add(t, q, nil).ID
+	holder := fetch(t, q, 10)
+	require.Len(t, holder, 1)
+	require.Equal(t, last, leaseOne(t, q).ID)
+}
+
+// A drain over many jobs of one key comes to its end, one portion in a commit: one job is
+// done and all others are skipped.
+func TestDrainOfManyJobsOfOneKey(t *testing.T) {
+	const jobs = 2000
+	events := make(map[pawl.EventType]int)
+	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), &Options{
+		Logger: hclog.NewNullLogger(), OnEvent: func(e pawl.Event) { events[e.Type]++ },
+	})
+	most := mostAside(q)
+	addOfKey(t, q, jobs)
+	for {
+		leases, err := q.Fetch(t.Context(), pawl.Request{Max: 10, Wait: pawl.WaitDrained})
+		if err != nil {
+			require.ErrorIs(t, err, pawl.ErrEmpty)
+			break
+		}
+		require.Len(t, leases, 1)
+		require.Empty(t, fetch(t, q, 10), "the others are put aside")
+		require.NoError(t, q.Ack(t.Context(), leases[0]))
+	}
+	require.NoError(t, q.Close())
+	require.Equal(t, map[pawl.EventType]int{
+		pawl.EventEnqueued: jobs, pawl.EventFetched: 1, pawl.EventSucceeded: 1, pawl.EventSkipped: jobs - 1,
+	}, events)
+	require.Equal(t, settlePortion, *most)
+}
+
+// However many fetches wait, what they put aside together in one commit is bounded.
+func TestManyFetchesShareTheRoomOfACommit(t *testing.T) {
+	const fetches = 20
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	synctest.Test(t, func(t *testing.T) {
+		q := openAt(t, path, nil)
+		most := mostAside(q)
+		addOfKey(t, q, 1)
+		holder := leaseOne(t, q)
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, fetches)
+		for range fetches {
+			go func() { _, err := q.Fetch(ctx, pawl.Request{Max: 10}); errs <- err }()
+		}
+		synctest.Wait()
+		addOfKey(t, q, 4*settlePortion)
+		synctest.Wait()
+		require.Equal(t, 4*settlePortion, aside(t, q))
+		require.Equal(t, settlePortion, *most)
+		require.NoError(t, q.Ack(t.Context(), holder))
+		synctest.Wait()
+		cancel()
+		for range fetches {
+			require.ErrorIs(t, <-errs, pawl.ErrNotAccepted)
+		}
+		require.Zero(t, countsOf(t, q, pawl.DefaultQueue), "they are skipped once the key is done")
+	})
+}
