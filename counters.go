@@ -178,7 +178,8 @@ func (t *Tally) Snapshot() Snapshot {
 	return Snapshot{Counts: maps.Clone(t.counts), Distributions: maps.Clone(t.sums)}
 }
 
-// Total adds up a counter over all queues and kinds.
+// Total adds up a counter over all queues and kinds, 0 for one that was never counted.
+// There is none for jobs enqueued: they are the queue's events.
 func (s Snapshot) Total(name string) (total int64) {
 	for f, n := range s.Counts {
 		if f.Name == name {

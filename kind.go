@@ -107,7 +107,8 @@ type Job[T any] struct {
 	Attempt   int  // the number of this run, 1 on the first; Attempts counts those before
 	Last      bool // a failure of this run leaves no retry
 
-	// Lease is what a worker holds the job by: for a queue's AckTx. To read as well.
+	// Lease is what a worker holds the job by: for a queue's AckTx. To read as well. It is
+	// nil in a job that no worker made.
 	Lease *Lease
 }
 
@@ -166,14 +167,20 @@ func At(t time.Time) Option {
 func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout = limit } }
 
 // Deadline bounds the whole life of the job: from then on it is never fetched and
-// goes to the dead letters, and the context of a run that is under way ends.
+// goes to the dead letters, and the context of a run that is under way ends. A job whose
+// [Delay] ends behind it never runs.
 func Deadline(t time.Time) Option { return func(d *draft) { d.env.Deadline = t } }
 
 // Unique lets no two jobs of one queue, kind and key be there at a time: while one
 // is in one of these states (ready, delayed, parked or leased, unless states are
-// given) another is not stored; see [OnConflict]. The key has at most 255 bytes.
+// given) another is not stored; see [OnConflict]. The key has 1 to 255 bytes.
 func Unique(key string, states ...State) Option {
-	return func(d *draft) { d.env.UniqueKey, d.env.UniqueIn = key, states }
+	return func(d *draft) {
+		if key == "" {
+			d.refuse(invalid("unique key", "it is empty; leave the option out for a job without one"))
+		}
+		d.env.UniqueKey, d.env.UniqueIn = key, states
+	}
 }
 
 // OnConflict says what happens when the key of [Unique] is taken; [UseExisting]
@@ -182,8 +189,16 @@ func OnConflict(c Conflict) Option { return func(d *draft) { d.env.OnConflict = 
 
 // IdempotencyKey names the effect of the job. Jobs of one kind and key never run
 // beside one another; once one has succeeded, the others are removed without a run,
-// until [IdempotencyTTL] has passed. The key has at most 255 bytes.
-func IdempotencyKey(key string) Option { return func(d *draft) { d.env.IdempotencyKey = key } }
+// until [IdempotencyTTL] has passed; the ID of a job that was removed so leads nowhere.
+// The key has 1 to 255 bytes.
+func IdempotencyKey(key string) Option {
+	return func(d *draft) {
+		if key == "" {
+			d.refuse(invalid("idempotency key", "it is empty; leave the option out for a job without one"))
+		}
+		d.env.IdempotencyKey = key
+	}
+}
 
 // IdempotencyTTL sets how long the success of the job counts for its
 // [IdempotencyKey]: [DefaultIdempotencyTTL] unless it is given.

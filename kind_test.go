@@ -150,14 +150,26 @@ func TestOptionsFillInTheJob(t *testing.T) {
 func TestJobOverridesTheKeysOfItsKind(t *testing.T) {
 	k := pawl.Define[mail]("k", pawl.Unique("kind's", pawl.Ready), pawl.OnConflict(pawl.Reject), pawl.IdempotencyKey("i"),
 		pawl.Retain(time.Hour), pawl.Deadline(time.Unix(1, 0)))
-	job := enqueue(t, k, pawl.Unique(""), pawl.OnConflict(pawl.UseExisting), pawl.IdempotencyKey(""), pawl.Retain(0),
+	job := enqueue(t, k, pawl.Unique("job's"), pawl.OnConflict(pawl.UseExisting), pawl.IdempotencyKey("j"), pawl.Retain(0),
 		pawl.Deadline(time.Time{}))
-	require.Empty(t, job.UniqueKey)
-	require.Nil(t, job.UniqueIn, "no key has no states")
+	require.Equal(t, "job's", job.UniqueKey)
+	require.Nil(t, job.UniqueIn, "the states were those of the other key")
 	require.Zero(t, job.OnConflict)
-	require.Empty(t, job.IdempotencyKey)
+	require.Equal(t, "j", job.IdempotencyKey)
 	require.Zero(t, job.Retain)
 	require.True(t, job.Deadline.IsZero())
+}
+
+// Rule: a key that turns out empty, such as a number that nobody filled in, is refused: it
+// would promise nothing without a word.
+func TestEmptyKeysAreRefused(t *testing.T) {
+	for name, option := range map[string]pawl.Option{
+		"unique key": pawl.Unique(""), "idempotency key": pawl.IdempotencyKey(""),
+	} {
+		_, err := pawl.Define[mail]("k").Envelope(mail{}, option)
+		require.ErrorIs(t, err, pawl.ErrInvalid, name)
+		require.ErrorContains(t, err, name)
+	}
 }
 
 // A job's policy is data in its envelope. A kind's is read at the worker, so that

@@ -78,7 +78,7 @@ const (
 // DefaultJitter is the fraction that users of proportional jitter mostly want.
 const DefaultJitter = 0.15
 
-// None retries at once.
+// None retries at once, without a delay. For no retry at all see [MaxRetries].
 func None() Strategy { return Strategy{} }
 
 // Fixed waits base before every retry.

@@ -74,7 +74,7 @@ func (e *Envelope) validKeys() error {
 	case e.Retain < 0:
 		return invalid("retention", "%v is negative; leave it out to keep no record", e.Retain)
 	case !e.Deadline.IsZero() && e.NotBefore.After(e.Deadline):
-		return invalid("deadline", "%v lies before the time %v at which the job may start", e.Deadline, e.NotBefore)
+		return invalid("deadline", "%v lies before the time %v at which the job may start", e.Deadline.Round(0), e.NotBefore.Round(0))
 	case len(e.Signature) > maxSignature:
 		return invalid("signature", "%d bytes, at most %d are allowed", len(e.Signature), maxSignature)
 	}

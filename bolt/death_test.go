@@ -2,6 +2,8 @@ package bolt
 
 import (
 	"bytes"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,11 +16,35 @@ import (
 	"github.com/gopawl/pawl"
 )
 
+// lockedBuffer is a log that the queue writes while the test reads.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func (b *lockedBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf.Reset()
+}
+
 // Rule: each job that dies leaves one error-level line with its ID, kind, attempts and
 // last error, whatever it dies of.
 func TestOneLineForEachDeath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		q := openTest(t, &Options{MaxCrashes: 1, Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Error})})
 		for _, death := range []struct {
 			reason pawl.Reason
@@ -35,7 +61,7 @@ func TestOneLineForEachDeath(t *testing.T) {
 			e := add(t, q, func(e *pawl.Envelope) { e.Kind, e.Deadline = "mortal", time.Now().Add(time.Hour) })
 			log.Reset()
 			death.die(e)
-			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("[ERROR]")), log.String())
+			require.Equal(t, 1, strings.Count(log.String(), "[ERROR]"), log.String())
 			for _, part := range []string{e.ID.String(), "kind=mortal", "reason=" + string(death.reason), "attempts=", death.error} {
 				require.Contains(t, log.String(), part)
 			}

@@ -166,10 +166,14 @@ func (w within) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
 // returns afterwards; if it does not, the handler's return decides. In a handler l is
 // job.Lease.
 //
-// [pawl.ErrLeaseLost] says that the job is somebody else's by now, and
+// [pawl.ErrLeaseLost] says that the job is somebody else's by now, or is leased from
+// another queue, and
 // [pawl.ErrConflict] that its effect has taken place already, under the same
 // idempotency key: roll back then, by returning the error.
 func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
+	if l == nil || l.Envelope == nil {
+		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
+	}
 	op := &ackOnce{newSettle(l, ack, q.scheduler.settings.listening)}
 	if err := q.within(tx, op, l.MarkSettled); err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)

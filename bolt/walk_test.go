@@ -50,17 +50,17 @@ func mostAside(q *Queue) (most *int) {
 func TestWalkIsBounded(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	addOfKey(t, q, 3*settlePortion)
-	require.NoError(t, q.do(t.Context(), look(func(tx *txn) {
-		room := settlePortion
-		s := selection{
-			t: tx, request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}},
-			turns: &turns{queues: make(map[queueNumber]*turn)}, allow: allowance{idle: 10}, room: &room,
-		}
-		require.NoError(t, s.run())
-		require.Len(t, s.jobs, 1)
-		require.LessOrEqual(t, len(s.passed), settlePortion+1)
-		require.Zero(t, room)
-	})))
+	room := settlePortion
+	s := selection{
+		request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}},
+		turns:   &turns{queues: make(map[queueNumber]*turn)}, allow: allowance{idle: 10}, room: &room,
+	}
+	var err error
+	require.NoError(t, q.do(t.Context(), look(func(tx *txn) { s.t = tx; err = s.run() })))
+	require.NoError(t, err)
+	require.Len(t, s.jobs, 1)
+	require.LessOrEqual(t, len(s.passed), settlePortion+1)
+	require.Zero(t, room)
 	require.Len(t, fetch(t, q, 10), 1)
 	require.Empty(t, fetch(t, q, 10))
 	require.Equal(t, 3*settlePortion-1, aside(t, q))

@@ -43,7 +43,7 @@ const mostJumps = 10_000
 
 // Drain has w run jobs until no job of q is ready, leased or delayed, and returns what
 // became of them, in that order: an [Outcome] for each run, and for each job that died
-// without one. Where all that is left is delayed, as retries are, it moves the clock of
+// without one meanwhile; what died before, as by [Queue.Advance], is seen by q.Job. Where all that is left is delayed, as retries are, it moves the clock of
 // q to the time when the first is due.
 //
 // Parked jobs stay, and so do ready ones of queues on which w does not work. What keeps

@@ -61,8 +61,8 @@ type Options struct {
 	// is 30 s.
 	HungGrace time.Duration
 
-	// Logger gets a line for each failed attempt, and for what went wrong in the
-	// worker. The default is hclog.Default().
+	// Logger gets a line for each failed attempt that will be retried (a queue logs those
+	// that killed their job), and for what went wrong in the worker. The default is hclog.Default().
 	Logger hclog.Logger
 }
 

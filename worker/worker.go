@@ -107,7 +107,8 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Drain works like [Worker.Run] but returns nil as soon as the queues are empty, as
 // until says: pawl.WaitDrained waits for ready and leased jobs,
-// pawl.WaitFinished also for delayed ones, thus for every retry. Parked jobs stay.
+// pawl.WaitFinished also for delayed ones, thus for every retry. Parked jobs stay; those of
+// a paused queue are waited for, until it is resumed.
 // When ctx ends first it stops and returns ctx's error; while every slot is taken
 // by a handler that ignores its timeout, nothing else ends it.
 func (w *Worker) Drain(ctx context.Context, until pawl.Wait) error {

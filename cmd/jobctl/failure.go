@@ -69,7 +69,7 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, bolt.ErrLocked):
 		f.code = exitLocked
 		f.text = fmt.Sprintf("%s is locked%s", a.flags.db, holder(err))
-		f.next = "Stop the app, or read a copy made while it was stopped."
+		f.next = "Stop the app, or read a copy: one made while it was stopped, or by Queue.Backup."
 	case errors.Is(err, fs.ErrNotExist):
 		f.text = fmt.Sprintf("%s: no such file", a.flags.db)
 		f.next = "Check --db; jobctl never creates a file."

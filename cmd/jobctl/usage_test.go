@@ -147,7 +147,7 @@ func TestLockedFile(t *testing.T) {
 		require.Equal(t, exitLocked, got.code)
 		require.Empty(t, got.stdout)
 		require.Regexp(t, `^error: app\.db is locked( \([^)]+\))?\n`+
-			`  Stop the app, or read a copy made while it was stopped\.\n$`, got.stderr)
+			`  Stop the app, or read a copy: one made while it was stopped, or by Queue\.Backup\.\n$`, got.stderr)
 	}
 	_, err = q.Job(context.Background(), id(1))
 	require.NoError(t, err)

@@ -121,7 +121,7 @@ func (p *progress) add() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.made++
-	if p.made%max(p.all/100, 1) == 0 {
+	if p.made%max(p.all/20, 1) == 0 {
 		fmt.Fprintf(p.out, "%d of %d made\n", p.made, p.all)
 	}
 }

@@ -38,7 +38,7 @@ func TestFailingThenWorkingSink(t *testing.T) {
 	sink.set(always(http.StatusBadGateway))
 	r := b.run("sync", "-to", sink.URL, "-backoff", "1s")
 	require.Equal(t, 1, r.code)
-	require.Equal(t, "outbox: 0 delivered, 3 waiting, 0 dead; outbox list shows why", lastLine(r.stderr))
+	require.Equal(t, "outbox: 0 delivered, 3 waiting, 0 dead; see outbox list", lastLine(r.stderr))
 	for _, e := range b.list() {
 		require.Positive(t, e.Attempts)
 		require.Contains(t, e.lastError(), "502 Bad Gateway")

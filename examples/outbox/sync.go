@@ -117,7 +117,7 @@ func (d *delivery) left(ctx context.Context, q *bolt.Queue) error {
 	}
 	text := fmt.Sprintf("%d delivered, %d waiting, %d dead", d.delivered, waiting, dead)
 	if waiting+dead > 0 {
-		return fmt.Errorf("%s; outbox list shows why", text)
+		return fmt.Errorf("%s; see outbox list", text)
 	}
 	_, err = fmt.Fprintln(d.stdout, text)
 	return err

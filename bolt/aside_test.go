@@ -1,0 +1,212 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// asideDamage is the damage after which something must bring back what is aside.
+var asideDamage = []struct {
+	rule string
+
+	// hit damages a row while the key is leased by holder. Lost is whether the job that
+	// it was about becomes a dead letter, which ends with its damage.
+	hit func(t *testing.T, q *Queue, holder *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) (lost pawl.ID)
+}{
+	{"the one of a lane that comes back", func(t *testing.T, q *Queue, _ *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
+		damageRecord(t, q, aside[0].ID, change)
+		return aside[0].ID
+	}},
+	{"the job that is leased", func(t *testing.T, q *Queue, holder *pawl.Lease, _ []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
+		damageRecord(t, q, holder.ID, change)
+		return holder.ID
+	}},
+	{"both of these", func(t *testing.T, q *Queue, holder *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
+		damageRecord(t, q, aside[0].ID, change)
+		damageRecord(t, q, holder.ID, change)
+		return holder.ID
+	}},
+}
+
+// asideEnds are how the lease ends, whose record may be damaged.
+var asideEnds = []struct {
+	name string
+	end  func(t *testing.T, q *Queue, l *pawl.Lease)
+}{
+	{"nack", func(t *testing.T, q *Queue, l *pawl.Lease) {
+		require.NoError(t, q.Nack(t.Context(), l, time.Hour, errBoom))
+	}},
+	{"abandon", func(t *testing.T, q *Queue, l *pawl.Lease) {
+		require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom))
+	}},
+	{"park", func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Park(t.Context(), l)) }},
+	{"an expiry", func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) }},
+}
+
+// Jobs that were put aside for a key come back, without a restart, when damage took away
+// what would have brought them back: each lane of each queue goes on, one job after the
+// other, and only the damaged job is lost.
+func TestJobsAsideComeBackAfterDamage(t *testing.T) {
+	queues := []string{"a", "b"}
+	for _, d := range asideDamage {
+		for _, e := range asideEnds {
+			for _, c := range append(changes, missing) {
+				t.Run(d.rule+"/"+e.name+"/"+c.name, func(t *testing.T) {
+					path := memoryFolder(t) + "/jobs.db"
+					synctest.Test(t, func(t *testing.T) {
+						q := openDamaged(t, path)
+						keyed := func(queue string) *pawl.Envelope {
+							return add(t, q, func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = queue, "key" })
+						}
+						retry := keyed("a")
+						require.NoError(t, q.Nack(t.Context(), leaseOne(t, q, "a"), 0, errBoom))
+						keyed("holder")
+						holder := leaseOne(t, q, "holder")
+						jobs := []*pawl.Envelope{keyed("a"), keyed("a"), keyed("a"), keyed("b"), keyed("b")}
+						all := append(jobs, retry)
+						require.Empty(t, fetch(t, q, 10, queues...))
+						require.Equal(t, len(all), aside(t, q))
+
+						d.hit(t, q, holder, jobs, c.change)
+						e.end(t, q, holder)
+						got := make(map[pawl.ID]bool)
+						for range len(all) + 1 { // each fetch waits until there is one
+							synctest.Wait()
+							leases := fetch(t, q, 10, queues...)
+							if len(leases) == 0 {
+								break
+							}
+							require.Len(t, leases, 1)
+							got[leases[0].ID] = true
+							require.NoError(t, q.Snooze(t.Context(), leases[0], 24*time.Hour))
+						}
+						for _, e := range all {
+							_, err := q.Job(t.Context(), e.ID)
+							require.Equal(t, err == nil, got[e.ID], "job %s, %v", e.ID, err)
+						}
+						require.Zero(t, aside(t, q))
+						pass(time.Hour)
+						synctest.Wait() // and the scheduler rests
+					})
+				})
+			}
+		}
+	}
+}
+
+// The first row aside that is damaged is passed over: the next of its lane and those of
+// the other lanes come back when the lease ends.
+func TestDamagedRowAside(t *testing.T) {
+	for _, e := range asideEnds {
+		for _, c := range changes {
+			t.Run(e.name+"/"+c.name, func(t *testing.T) {
+				path := memoryFolder(t) + "/jobs.db"
+				synctest.Test(t, func(t *testing.T) {
+					q := openDamaged(t, path)
+					keyed := func(queue string) *pawl.Envelope {
+						return add(t, q, func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = queue, "key" })
+					}
+					keyed("holder")
+					holder := leaseOne(t, q, "holder")
+					first, second, other := keyed("a"), keyed("a"), keyed("b")
+					require.Empty(t, fetch(t, q, 10, "a", "b"))
+					hit := false
+					changeRows(t, q, bucketDelayed, func(k []byte) bool {
+						defer func() { hit = true }()
+						return !hit && bytes.HasPrefix(k, allAside)
+					}, c.change)
+					e.end(t, q, holder)
+					for _, want := range []*pawl.Envelope{second, other} {
+						l := leaseOne(t, q, "a", "b")
+						require.Equal(t, want.ID, l.ID)
+						require.NoError(t, q.Snooze(t.Context(), l, 24*time.Hour))
+					}
+					require.Empty(t, fetch(t, q, 10, "a", "b"))
+					require.Equal(t, pawl.Ready, find(t, q, first.ID).State)
+					pass(time.Hour)
+					synctest.Wait()
+				})
+			})
+		}
+	}
+}
+
+// A fetch that waits when the damage is found gets the next job of the lane, with nothing
+// else to wake the scheduler; and so does one that waits for a drain, and one that does
+// not want to wait at all.
+func TestFetchThatComesUponDamageGetsTheNextJob(t *testing.T) {
+	for _, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitNot, pawl.WaitDrained} {
+		t.Run(fmt.Sprint(wait), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				holder := holdKey(t, q, "0", "1", "2")
+				var first pawl.ID
+				for e, err := range q.Jobs(t.Context(), pawl.Filter{State: pawl.Ready}) {
+					require.NoError(t, err)
+					if e.UniqueKey == "0" {
+						first = e.ID
+					}
+				}
+				damageRecord(t, q, first, changes[0].change)
+				require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+				leases, err := q.Fetch(t.Context(), pawl.Request{Max: 9, Wait: wait})
+				require.NoError(t, err)
+				require.Len(t, leases, 1)
+				require.NoError(t, q.Ack(t.Context(), leases[0]))
+				require.Empty(t, fetch(t, q, 9), "the last is skipped")
+				require.Equal(t, pawl.Counts{Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.NoError(t, q.Delete(t.Context(), first))
+			})
+		})
+	}
+}
+
+// While fetches wait, a search for what damage left behind comes to its end however many
+// jobs are aside: those whose key is leased go aside again, and the scheduler rests.
+func TestSearchForJobsAsideEnds(t *testing.T) {
+	const keys, waiting = 2*promotePortion + 10, 3
+	path := memoryFolder(t) + "/jobs.db"
+	synctest.Test(t, func(t *testing.T) {
+		q := openDamaged(t, path)
+		var holders, jobs []*pawl.Envelope
+		for i := range keys {
+			for _, batch := range []*[]*pawl.Envelope{&holders, &jobs} {
+				*batch = append(*batch, &pawl.Envelope{Kind: "k", Queue: "a", IdempotencyKey: fmt.Sprint(i)})
+			}
+		}
+		require.NoError(t, q.Enqueue(t.Context(), holders...))
+		leases := fetch(t, q, keys, "a")
+		require.Len(t, leases, keys)
+		require.NoError(t, q.Enqueue(t.Context(), jobs...))
+		require.Empty(t, fetch(t, q, 1, "a"))
+		require.Equal(t, keys, aside(t, q))
+
+		got := make(chan *pawl.Lease, waiting)
+		for range waiting {
+			go func() {
+				if leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"a"}, Max: 1}); err == nil {
+					got <- leases[0]
+				}
+			}()
+		}
+		synctest.Wait()
+		damageRecord(t, q, leases[keys-1].ID, changes[0].change)
+		require.NoError(t, q.Abandon(t.Context(), leases[keys-1], pawl.ReasonPermanent, errBoom))
+		synctest.Wait()
+		require.Equal(t, jobs[keys-1].ID, (<-got).ID)
+		require.Empty(t, got)
+		require.Equal(t, keys-1, aside(t, q))
+		require.NoError(t, q.Ack(t.Context(), leases[0]))
+		synctest.Wait()
+		require.Empty(t, got, "its key is done")
+		require.NoError(t, q.Nack(t.Context(), leases[1], time.Hour, errBoom))
+		require.Equal(t, jobs[1].ID, (<-got).ID)
+	})
+}

@@ -1,0 +1,106 @@
+package bolt
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// A lease that is none brings down the caller who gave it, not the queue.
+func TestLeaseThatIsNone(t *testing.T) {
+	calls := map[string]func(context.Context, *Queue, *pawl.Lease) error{
+		"extend": func(ctx context.Context, q *Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err },
+		"ack":    func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Ack(ctx, l) },
+		"nack":   func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Nack(ctx, l, 0, errBoom) },
+		"abandon": func(ctx context.Context, q *Queue, l *pawl.Lease) error {
+			return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
+		},
+		"release": func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Release(ctx, l) },
+		"snooze":  func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, 0) },
+		"park":    func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Park(ctx, l) },
+		"ack in a transaction": func(ctx context.Context, q *Queue, l *pawl.Lease) error {
+			return q.Update(ctx, func(tx *bbolt.Tx) error { return q.AckTx(tx, l) })
+		},
+	}
+	for what, l := range map[string]*pawl.Lease{"nil": nil, "without an envelope": {Token: 1}} {
+		for name, call := range calls {
+			t.Run(name+" of a lease "+what, func(t *testing.T) {
+				q := openTest(t, &Options{Logger: hclog.NewNullLogger(), OnEvent: func(pawl.Event) {}})
+				add(t, q, nil)
+				held := leaseOne(t, q)
+				require.Panics(t, func() { _ = call(t.Context(), q, l) })
+				lost, err := q.Extend(t.Context(), held)
+				require.NoError(t, err, "the queue goes on")
+				require.Empty(t, lost)
+				require.NoError(t, q.Ack(t.Context(), held))
+			})
+		}
+	}
+}
+
+// A function of Update that ends the transaction itself gets an error that says so and
+// what came of it, and the queue goes on.
+func TestUpdateThatEndsItsTransaction(t *testing.T) {
+	for _, c := range []struct {
+		rule, says string
+		stored     bool
+		end        func(*bbolt.Tx) error
+	}{
+		{"rolled back", "nothing was stored", false, (*bbolt.Tx).Rollback},
+		{"committed", "it is stored", true, (*bbolt.Tx).Commit},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var events told
+			q := openTest(t, &Options{Logger: hclog.NewNullLogger(), OnEvent: events.event})
+			add(t, q, nil)
+			l := leaseOne(t, q)
+			cancelled := add(t, q, nil).ID
+			before := digest(t, q)
+			events.take()
+			err := q.Update(t.Context(), func(tx *bbolt.Tx) error {
+				require.NoError(t, writeAll(q, tx, l, cancelled))
+				return c.end(tx)
+			})
+			require.ErrorIs(t, err, pawl.ErrInvalid)
+			require.ErrorContains(t, err, c.says)
+			require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
+			settled(t, q)
+			require.Equal(t, c.stored, l.Settled())
+			if c.stored {
+				require.Equal(t, []string{"row"}, appRows(t, q.db))
+				require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, "new"))
+				require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.ElementsMatch(t, []string{"enqueued", "succeeded", "died"}, events.take())
+			} else {
+				require.Equal(t, before, digest(t, q))
+				require.Empty(t, events.take())
+				require.NoError(t, q.Ack(t.Context(), l))
+			}
+			add(t, q, func(e *pawl.Envelope) { e.Queue = "later" })
+			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q, "later")))
+			require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error { return appPut(tx, "row") }))
+		})
+	}
+}
+
+// What the function returns besides is what Update returns.
+func TestErrorOfAnUpdateThatEndsItsTransaction(t *testing.T) {
+	q := openTest(t, nil)
+	require.Equal(t, errRolledBack, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		require.NoError(t, tx.Rollback())
+		return errRolledBack
+	}))
+	require.Panics(t, func() {
+		_ = q.Update(t.Context(), func(tx *bbolt.Tx) error {
+			defer func() { _ = tx.Rollback() }()
+			panic("boom")
+		})
+	})
+	add(t, q, nil)
+	require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+}

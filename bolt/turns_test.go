@@ -1,0 +1,203 @@
+package bolt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Weights go on being honoured when the time of turns begins anew, and no queue waits for
+// long then.
+func TestWeightsOverTheEndOfTime(t *testing.T) {
+	const rounds = 400
+	for _, begin := range []uint64{0, lastTurn - 1, lastTurn - 50*wholeTurn, lastTurn, math.MaxUint64 - 50*wholeTurn, math.MaxUint64 - 1} {
+		t.Run(fmt.Sprint(begin), func(t *testing.T) {
+			ts := turns{queues: make(map[queueNumber]*turn), now: begin}
+			sources := []*source{{queue: 1, weight: 1}, {queue: 2, weight: 3}, {queue: 3, weight: 1}}
+			given := make(map[queueNumber]int)
+			for n := range rounds {
+				s := sources[ts.next(sources)]
+				ts.took(s, 0)
+				ts.keep()
+				given[s.queue]++
+				for _, q := range []queueNumber{1, 3} {
+					require.InDelta(t, float64(n)/5, given[q], 2, "turns of queue %d", q)
+				}
+			}
+			require.InDelta(t, 3*rounds/5, given[2], 2)
+			require.Less(t, ts.now, uint64(lastTurn+wholeTurn))
+		})
+	}
+}
+
+// What is undone is as if it had never been, and what was before stays.
+func TestTurnsAreUndone(t *testing.T) {
+	ts := turns{queues: make(map[queueNumber]*turn)}
+	a, b := &source{queue: 1, weight: 1}, &source{queue: 2, weight: 2}
+	ts.took(a, 0.25)
+	ts.took(b, 0.5)
+	before, now := map[queueNumber]turn{1: *ts.of(1), 2: *ts.of(2)}, ts.now
+	kept := len(ts.taken)
+	for range 3 {
+		ts.took(a, 0.75)
+		ts.took(b, 0)
+	}
+	ts.undo(kept)
+	require.Equal(t, before, map[queueNumber]turn{1: *ts.of(1), 2: *ts.of(2)})
+	require.Equal(t, now, ts.now)
+	ts.undo(0)
+	require.Equal(t, map[queueNumber]turn{1: {}, 2: {}}, map[queueNumber]turn{1: *ts.of(1), 2: *ts.of(2)})
+	require.Zero(t, ts.now)
+}
+
+// standing is whose turn it is and what retries have to come, as the scheduler has it.
+func standing(t *testing.T, q *Queue) (queues map[queueNumber]turn, now uint64) {
+	t.Helper()
+	queues = make(map[queueNumber]turn)
+	require.NoError(t, q.do(t.Context(), visit(func() {
+		for n, q := range maps.All(q.scheduler.turns.queues) {
+			if *q != (turn{}) {
+				queues[n] = *q
+			}
+		}
+		now = q.scheduler.turns.now
+	})))
+	return queues, now
+}
+
+// inTurn has a queue "a" with two retries and two first runs, which come first, and a
+// queue "b" with two jobs.
+func inTurn(t *testing.T, q *Queue) {
+	t.Helper()
+	for range 2 {
+		add(t, q, func(e *pawl.Envelope) { e.Kind, e.Queue = "r", "a" })
+	}
+	for _, l := range fetch(t, q, 2, "a") {
+		require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+	}
+	for range 2 {
+		add(t, q, func(e *pawl.Envelope) { e.Kind, e.Queue, e.Priority = "a", "a", 1 })
+		add(t, q, func(e *pawl.Envelope) { e.Kind, e.Queue = "b", "b" })
+	}
+}
+
+var inTurnRequest = pawl.Request{Queues: []string{"a", "b"}, Max: 1, RetryShare: 0.5, Wait: pawl.WaitNot}
+
+// inTurnOrder gives the jobs of inTurn, one by one.
+func inTurnOrder(t *testing.T, q *Queue) string {
+	t.Helper()
+	var order strings.Builder
+	for range 6 {
+		leases, err := q.Fetch(t.Context(), inTurnRequest)
+		require.NoError(t, err)
+		order.WriteString(kindsOf(leases))
+	}
+	return order.String()
+}
+
+// A fetch whose commit the disk refused has had no turn, and no retry of it counts: the
+// next one gets what it would have got. So it is whether the transaction was the chores'
+// or that of the last try.
+func TestRefusedCommitSpendsNoTurn(t *testing.T) {
+	order := func(t *testing.T, refusals int) (string, map[queueNumber]turn, uint64) {
+		q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
+		inTurn(t, q)
+		queues, now := standing(t, q)
+		replaceCommit(t, q, func(tx *bbolt.Tx) error {
+			if refusals--; refusals < 0 {
+				return tx.Commit()
+			}
+			require.NoError(t, tx.Rollback())
+			return syscall.ENOSPC
+		})
+		for refusals > 0 {
+			_, err := q.Fetch(t.Context(), inTurnRequest)
+			require.ErrorIs(t, err, ErrDisk)
+		}
+		again, nowAgain := standing(t, q)
+		if refusals == 0 {
+			require.Equal(t, queues, again)
+			require.Equal(t, now, nowAgain)
+		}
+		got := inTurnOrder(t, q)
+		queues, now = standing(t, q)
+		return got, queues, now
+	}
+	want, _, _ := order(t, 0)
+	for _, refusals := range []int{1, 2, 3, 4, 6} {
+		t.Run(fmt.Sprint(refusals), func(t *testing.T) {
+			got, _, _ := order(t, refusals)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+// hook is a log of bbolt's that calls a function as soon as something is deleted.
+type hook struct {
+	bbolt.Logger
+	deleting func()
+}
+
+func (h *hook) Debug(...any)          {}
+func (h *hook) Info(...any)           {}
+func (h *hook) Infof(string, ...any)  {}
+func (h *hook) Error(...any)          {}
+func (h *hook) Errorf(string, ...any) {}
+
+func (h *hook) Debugf(format string, _ ...any) {
+	if fn := h.deleting; fn != nil && strings.HasPrefix(format, "Deleting key") {
+		h.deleting = nil
+		fn()
+	}
+}
+
+// A fetch that is withdrawn while its jobs are being chosen has had no turn.
+func TestWithdrawnFetchSpendsNoTurn(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	log := new(hook)
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Logger: log})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, db.Close())
+		checkFile(t, path)
+	})
+	q := openOver(t, db, &Options{Lease: time.Hour, Logger: hclog.NewNullLogger()})
+	add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })
+	holder := leaseOne(t, q)
+	inTurn(t, q)
+	add(t, q, func(e *pawl.Envelope) { e.Queue, e.Priority, e.IdempotencyKey = "a", 2, "key" }) // goes aside, and the walk on
+	queues, now := standing(t, q)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	answer, answered := make(chan error, 1), make(chan struct{})
+	require.NoError(t, q.do(t.Context(), visit(func() {
+		log.deleting = func() {
+			cancel()
+			<-answered
+		}
+	})))
+	go func() {
+		defer close(answered)
+		_, err := q.Fetch(ctx, inTurnRequest)
+		answer <- err
+	}()
+	require.ErrorIs(t, <-answer, pawl.ErrNotAccepted)
+	again, nowAgain := standing(t, q)
+	require.Equal(t, queues, again)
+	require.Equal(t, now, nowAgain)
+	require.Equal(t, 1, aside(t, q), "it was withdrawn in the middle")
+	require.Equal(t, "abrbar", inTurnOrder(t, q))
+	require.NoError(t, q.Ack(t.Context(), holder))
+}
