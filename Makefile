@@ -3,9 +3,9 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports tidy test race fuzz bench examples quickstart checksum webhook ledger
+.PHONY: all fmt vet lint imports portable tidy test race fuzz bench examples quickstart checksum webhook ledger
 
-all: fmt vet lint imports tidy test
+all: fmt vet lint imports portable tidy test
 
 fmt: ## no file that gofmt would change
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
@@ -18,6 +18,11 @@ lint:
 
 imports: ## the direction of imports
 	sh .ci/imports
+
+portable: ## it builds for other systems, and where an int has 32 bits
+	GOOS=linux GOARCH=386 go build ./...
+	GOOS=windows go build ./...
+	GOOS=darwin go build ./...
 
 tidy: ## go.mod and go.sum are as go mod tidy leaves them
 	go mod tidy -diff

@@ -23,9 +23,6 @@ func TestLeaseThatIsNone(t *testing.T) {
 		"release": func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Release(ctx, l) },
 		"snooze":  func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, 0) },
 		"park":    func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Park(ctx, l) },
-		"ack in a transaction": func(ctx context.Context, q *Queue, l *pawl.Lease) error {
-			return q.Update(ctx, func(tx *bbolt.Tx) error { return q.AckTx(tx, l) })
-		},
 	}
 	for what, l := range map[string]*pawl.Lease{"nil": nil, "without an envelope": {Token: 1}} {
 		for name, call := range calls {
@@ -34,6 +31,8 @@ func TestLeaseThatIsNone(t *testing.T) {
 				add(t, q, nil)
 				held := leaseOne(t, q)
 				require.Panics(t, func() { _ = call(t.Context(), q, l) })
+				err := q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.AckTx(tx, l) })
+				require.ErrorIs(t, err, pawl.ErrInvalid, "in a transaction it is refused")
 				lost, err := q.Extend(t.Context(), held)
 				require.NoError(t, err, "the queue goes on")
 				require.Empty(t, lost)

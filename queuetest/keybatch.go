@@ -130,6 +130,29 @@ func keyBatchTests() (tests []test) {
 			}
 		},
 	}, test{
+		name: "past its deadline",
+		rule: "No enqueue is pointed at a job that is past its deadline, be it in the same batch or in the queue: it is as good as dead.",
+		run: func(f *fixture) {
+			e, next := newcomer("late", within(-time.Hour)), newcomer("next")
+			f.enqueue(e, next)
+			f.stored(next, "the later one of the batch")
+			equal(f, next.ID == e.ID, false, "it has the ID of the one past its deadline")
+			f.pass(0)
+			equal(f, f.must(e.ID).State, pawl.Dead, "state of the one past its deadline")
+
+			var c clock
+			f.fresh(Settings{Now: c.now})
+			e, next = newcomer("in time", within(time.Hour)), newcomer("next")
+			f.enqueue(e)
+			c.step(2 * time.Hour) // which nobody has noticed yet
+			f.enqueue(next)
+			equal(f, next.Existing, false, "Existing beside a job whose deadline has passed")
+			equal(f, next.ID == e.ID, false, "it has the ID of that job")
+			f.pass(time.Minute)
+			equal(f, f.must(e.ID).State, pawl.Dead, "state of that job")
+			f.keyIsOf(next.ID, "after that")
+		},
+	}, test{
 		name: "batch, an ID that the batch freed or gave",
 		rule: "A job of a batch may not have the ID that an earlier one got by its key.",
 		run: func(f *fixture) {

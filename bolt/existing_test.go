@@ -1,0 +1,64 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Envelopes that were told Existing are as good as new once the job that had their key is
+// gone or does not block them any more: in one batch too, each gets an ID of its own, for
+// which a signature is good.
+func TestEnvelopesThatWereToldExistingAreEnqueuedAgain(t *testing.T) {
+	ring, err := pawl.NewKeyring("key", map[string][]byte{"key": bytes.Repeat([]byte("s"), pawl.MinSecretBytes)})
+	require.NoError(t, err)
+	for _, signed := range []bool{false, true} {
+		for end, do := range map[string]func(*Queue, pawl.ID) error{
+			"gone":      func(q *Queue, _ pawl.ID) error { return q.Ack(t.Context(), leaseOne(t, q)) },
+			"cancelled": func(q *Queue, id pawl.ID) error { return q.Cancel(t.Context(), id) },
+		} {
+			for _, n := range []int{1, 2, 3} {
+				t.Run(fmt.Sprint(end, ", signed ", signed, ", ", n), func(t *testing.T) {
+					q := openTest(t, nil)
+					var producer pawl.Enqueuer = q
+					if signed {
+						producer = ring.Signing(q)
+					}
+					holder := add(t, q, func(e *pawl.Envelope) { e.UniqueKey = "unique" })
+					var batch []*pawl.Envelope
+					for range n {
+						batch = append(batch, &pawl.Envelope{Kind: "k", UniqueKey: "unique"})
+					}
+					for range 2 { // the second time they name the ID of the holder
+						require.NoError(t, producer.Enqueue(t.Context(), batch...))
+						for _, e := range batch {
+							require.True(t, e.Existing)
+							require.Equal(t, holder.ID, e.ID)
+						}
+					}
+					require.NoError(t, do(q, holder.ID))
+					for i, e := range batch {
+						e.UniqueKey = fmt.Sprint(i)
+					}
+					batch[0].UniqueKey = "unique"
+					require.NoError(t, producer.Enqueue(t.Context(), batch...))
+					ids := map[pawl.ID]bool{holder.ID: true}
+					for _, e := range batch {
+						require.False(t, e.Existing)
+						require.False(t, ids[e.ID], "the ID is that of another")
+						ids[e.ID] = true
+						require.Equal(t, e.UniqueKey, find(t, q, e.ID).UniqueKey)
+						if signed {
+							require.NoError(t, ring.Verify(find(t, q, e.ID)))
+						}
+					}
+					require.Equal(t, n, countsOf(t, q, pawl.DefaultQueue).Ready)
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package bolt
+
+import (
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// counting is a collector that may panic.
+type counting struct {
+	pawl.Collector
+	names  []string
+	panics bool
+}
+
+func (c *counting) Increment(name string, _ pawl.Labels) {
+	c.names = append(c.names, name)
+	if c.panics {
+		panic("boom")
+	}
+}
+
+func (c *counting) Observe(string, pawl.Labels, float64) {}
+
+// A collector that panics does not keep OnEvent from being told, nor the other way round,
+// and neither does harm to the queue.
+func TestListenerThatPanics(t *testing.T) {
+	for _, test := range []struct {
+		rule                string
+		collector, listener bool
+	}{{"the collector", true, false}, {"OnEvent", false, true}, {"both", true, true}} {
+		t.Run(test.rule, func(t *testing.T) {
+			c := &counting{panics: test.collector}
+			var events told
+			q := openTest(t, &Options{Logger: hclog.NewNullLogger(), Collector: c, OnEvent: func(e pawl.Event) {
+				events.event(e)
+				if test.listener {
+					panic("boom")
+				}
+			}})
+			add(t, q, nil)
+			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+			require.NoError(t, q.Close())
+			require.Equal(t, []string{"enqueued", "fetched", "succeeded"}, events.take())
+			require.Equal(t, []string{pawl.JobsFetched, pawl.JobsSucceeded}, c.names)
+		})
+	}
+}
