@@ -46,7 +46,8 @@ func (l *Lease) Took() time.Duration {
 type Signal struct {
 	mu    sync.Mutex
 	fired bool
-	fns   []func()
+	first func()   // mostly the only one
+	more  []func() // behind it
 }
 
 // Fire makes s fire, and calls the functions that were given to [Signal.OnFire]. Only the
@@ -56,10 +57,13 @@ func (s *Signal) Fire() {
 		return
 	}
 	s.mu.Lock()
-	fns := s.fns
-	s.fired, s.fns = true, nil
+	first, more := s.first, s.more
+	s.fired, s.first, s.more = true, nil, nil
 	s.mu.Unlock()
-	for _, fn := range fns {
+	if first != nil {
+		first()
+	}
+	for _, fn := range more {
 		fn()
 	}
 }
@@ -82,8 +86,12 @@ func (s *Signal) OnFire(fn func()) {
 	}
 	s.mu.Lock()
 	fired := s.fired
-	if !fired {
-		s.fns = append(s.fns, fn)
+	switch {
+	case fired:
+	case s.first == nil:
+		s.first = fn
+	default:
+		s.more = append(s.more, fn)
 	}
 	s.mu.Unlock()
 	if fired {

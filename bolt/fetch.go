@@ -9,9 +9,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// fetched is a job as it leaves the transaction: copied, not decoded.
+// fetched is a chosen job as it leaves the transaction: copied, not decoded.
 type fetched struct {
-	id        pawl.ID
+	choice
 	token     uint64
 	cancelled *pawl.Signal
 	record    []byte
@@ -23,13 +23,13 @@ type fetched struct {
 // it may not, and went where it belongs: a damaged job and one past its deadline to the
 // dead letters, one whose effect is done away, one whose effect is leased aside.
 func (s *selection) admit(c choice) (_ *fetched, moved bool) {
-	job, err := s.t.copyJob(c.row)
-	if err != nil {
+	job := &fetched{choice: c}
+	if err := s.t.copyOut(job); err != nil {
 		s.t.condemnReady(c, err)
 		return nil, true
 	}
 	if c.row.flags&hasMore == 0 {
-		return &job, false
+		return job, false
 	}
 	j, err := s.t.record(c.row.id)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 		return nil, true
 	}
 	if j.IdempotencyKey == "" {
-		return &job, false
+		return job, false
 	}
 	job.effect = effectKey(nil, j.Envelope)
 	effect, err := s.t.effect(job.effect)
@@ -58,35 +58,36 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 		s.t.putAside(c, job.effect)
 		return nil, true
 	}
-	return &job, false
+	return job, false
 }
 
-func (t *txn) copyJob(row indexRow) (job fetched, err error) {
-	record := t.jobs.Get(row.id[:])
+// copyOut copies the record and the payload of a job.
+func (t *txn) copyOut(job *fetched) (err error) {
+	id := job.row.id
+	record := t.jobs.Get(id[:])
 	if record == nil {
-		return job, fmt.Errorf("job %s: %w: its record is missing", row.id, pawl.ErrCorrupt)
+		return fmt.Errorf("job %s: %w: its record is missing", id, pawl.ErrCorrupt)
 	}
 	if err := pawl.CheckRecord(record); err != nil {
-		return job, fmt.Errorf("job %s: %w", row.id, err)
+		return fmt.Errorf("job %s: %w", id, err)
 	}
-	if row.flags&hasPayload != 0 {
-		if job.payload, err = t.payload(row.id); err != nil {
-			return job, err
+	if job.row.flags&hasPayload != 0 {
+		if job.payload, err = t.payload(id); err != nil {
+			return err
 		}
 	}
-	job.id, job.record = row.id, bytes.Clone(record)
-	return job, nil
+	job.record = bytes.Clone(record)
+	return nil
 }
 
-// lend leases the picked jobs.
-func (t *txn) lend(chosen []choice, jobs []fetched) {
-	for i, p := range chosen {
-		job := &jobs[i]
-		g := &grant{id: job.id, token: rand.Uint64(), class: p.lane.class()}
+// lend leases jobs that were chosen.
+func (t *txn) lend(jobs []*fetched) {
+	for _, job := range jobs {
+		g := &grant{id: job.row.id, token: rand.Uint64(), class: job.lane.class()}
 		job.token, job.cancelled = g.token, &g.cancelled
-		t.grantLease(p.key, p.row, job.token)
+		t.grantLease(job.key, job.row, job.token)
 		if job.effect != nil {
-			t.holdEffect(job.effect, job.id)
+			t.holdEffect(job.effect, g.id)
 		}
 		t.granted = append(t.granted, g)
 	}
@@ -97,9 +98,9 @@ func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, erro
 	e, apart, err := pawl.ParseRecord(job.record)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("job %s: %w", job.id, err)
-	case e.ID != job.id || apart != len(job.payload):
-		return nil, fmt.Errorf("job %s: %w: its record does not fit its row", job.id, pawl.ErrCorrupt)
+		return nil, fmt.Errorf("job %s: %w", job.row.id, err)
+	case e.ID != job.row.id || apart != len(job.payload):
+		return nil, fmt.Errorf("job %s: %w: its record does not fit its row", job.row.id, pawl.ErrCorrupt)
 	case apart != 0:
 		e.Payload = job.payload
 	}

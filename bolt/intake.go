@@ -51,7 +51,7 @@ type call struct {
 type fetchCall struct {
 	call
 	request pawl.Request
-	jobs    []fetched
+	jobs    []*fetched
 	at      time.Time // of the transaction that served it, by the wall clock
 	durable time.Time // when that was durable, on monotonic time
 	served  bool      // by the transaction under way; answered when that is durable

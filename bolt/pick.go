@@ -53,8 +53,7 @@ type selection struct {
 	passed  [][]byte        // keys of ready rows that are chosen or passed over
 	behind  map[string]bool // the same, once the walk began anew
 	effects map[string]bool // that the chosen jobs have; nil for none
-	chosen  []choice
-	jobs    []fetched
+	jobs    []*fetched
 }
 
 // run chooses up to request.Max jobs, in order.
@@ -62,7 +61,7 @@ func (s *selection) run() error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	for len(s.sources) > 0 && len(s.chosen) < s.request.Max && *s.room > 0 {
+	for len(s.sources) > 0 && len(s.jobs) < s.request.Max && *s.room > 0 {
 		i := s.turns.next(s.sources)
 		from := s.sources[i]
 		if moved := s.find(from); moved {
@@ -113,11 +112,7 @@ func (s *selection) find(from *source) (moved bool) {
 
 // take chooses the job that a lane has next.
 func (s *selection) take(lc *laneCursor) {
-	if s.jobs == nil {
-		room := min(s.request.Max, 256)
-		s.chosen, s.jobs = make([]choice, 0, room), make([]fetched, 0, room)
-	}
-	s.chosen, s.jobs = append(s.chosen, choice{lc.key, lc.row, lc.lane}), append(s.jobs, *lc.job)
+	s.jobs = append(s.jobs, lc.job)
 	s.allow.use(lc.lane.class())
 	if lc.job.effect != nil {
 		if s.effects == nil {

@@ -155,11 +155,11 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			return nil, err
 		}
 		leases := make([]*pawl.Lease, 0, len(f.jobs))
-		for i := range f.jobs {
-			l, damage := f.jobs[i].lease(f.durable, q.opts.Lease)
+		for _, job := range f.jobs {
+			l, damage := job.lease(f.durable, q.opts.Lease)
 			if damage != nil {
 				// An error leaves the lease to expire. It must not cost the others.
-				op := &settle{id: f.jobs[i].id, token: f.jobs[i].token, how: condemn(damage)}
+				op := &settle{id: job.row.id, token: job.token, how: condemn(damage)}
 				err = q.do(context.WithoutCancel(ctx), op)
 				continue
 			}
