@@ -22,7 +22,7 @@ type newJob struct {
 	fresh   bool   // the ID was made for it, so no other job can have it
 	ready   bool   // it was not to wait, whatever the clock says in the transaction
 
-	// What the check found out. A job with neither is stored as it is.
+	// What the check found out. A job with none of it is stored as it is.
 	existing bool // another has its unique key, and its ID was taken over
 	replaces bool // the job in the file that has its ID
 	dropped  bool // a later job of the batch replaces it

@@ -108,7 +108,7 @@ func (p plan) jobs() (jobs []*pawl.Envelope, err error) {
 
 func accountName(i int) string { return fmt.Sprintf("account %04d", i+1) }
 
-// progress prints a line for each hundredth of the transfers that is made.
+// progress prints a line for each twentieth of the transfers that is made.
 type progress struct {
 	out io.Writer
 	all int
