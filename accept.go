@@ -7,7 +7,7 @@ import (
 )
 
 // What follows is for those who implement [Queue]: what every queue does alike when
-// it takes jobs in.
+// it takes jobs in, and lets them go.
 
 // CheckBatch refuses what a queue whose payloads have at most maxPayload bytes can
 // never accept, whatever it holds: [ErrInvalid], [ErrPayloadTooLarge],
@@ -79,6 +79,33 @@ func (e *Envelope) Accept(now time.Time) (ready bool) {
 	e.Cancelled, e.BackoffSince, e.Completed = false, time.Time{}, time.Time{}
 	e.State, e.LeasedSince = "", time.Time{}
 	return ready
+}
+
+// CheckAck refuses more leases than one Ack takes: [ErrBatchTooLarge].
+func CheckAck(leases []*Lease) error {
+	if len(leases) > MaxBatchJobs {
+		return fmt.Errorf("%w: %d leases, at most %d are acked in one commit; split it", ErrBatchTooLarge, len(leases), MaxBatchJobs)
+	}
+	return nil
+}
+
+// AckErrors is the error of an Ack by those of its leases, in their order: nil when all
+// are, or else an [*AckError].
+func AckErrors(leases []*Lease, errs []error) error {
+	var failed map[*Lease]error
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if failed == nil {
+			failed = make(map[*Lease]error)
+		}
+		failed[leases[i]] = err
+	}
+	if failed == nil {
+		return nil
+	}
+	return &AckError{failed}
 }
 
 // NotAccepted is the error of an operation whose context ended before its

@@ -3,6 +3,8 @@ package pawl
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // One sentinel for each decision that a caller makes; match with errors.Is.
@@ -20,8 +22,8 @@ var (
 	// or stored bytes cannot be turned back into the handler's type.
 	ErrPayloadEncoding = errors.New("payload encoding")
 
-	// ErrBatchTooLarge says that one Enqueue has more jobs or bytes than one
-	// commit takes. Nothing was stored; split it.
+	// ErrBatchTooLarge says that one call has more jobs or bytes than one commit takes.
+	// Nothing was changed; split it.
 	ErrBatchTooLarge = errors.New("batch too large")
 
 	// ErrLeaseLost says that the lease named is no longer the holder of its job:
@@ -75,6 +77,25 @@ func (e *InvalidError) Error() string { return "invalid " + e.Field + ": " + e.R
 
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// AckError tells which leases of one Ack could not be acked, and why; the others were. It
+// matches what each of them matches, mostly [ErrLeaseLost].
+type AckError struct {
+	Failed map[*Lease]error
+}
+
+func (e *AckError) Error() string {
+	for _, err := range e.Failed {
+		if len(e.Failed) == 1 {
+			return err.Error()
+		}
+		return fmt.Sprintf("%d leases could not be acked, one of them: %v", len(e.Failed), err)
+	}
+	return "no lease could not be acked"
+}
+
+// Unwrap returns the error of each lease.
+func (e *AckError) Unwrap() []error { return slices.Collect(maps.Values(e.Failed)) }
 
 func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}

@@ -56,9 +56,12 @@ type Queue interface {
 	// crashed.
 	Fetch(ctx context.Context, r Request) ([]*Lease, error)
 
-	// Ack removes a job whose run succeeded, or keeps its record for its Retain. From
-	// then on its IdempotencyKey is done, for its IdempotencyTTL.
-	Ack(ctx context.Context, l *Lease) error
+	// Ack removes jobs whose runs succeeded, or keeps their records for their Retain.
+	// From then on their IdempotencyKeys are done, for their IdempotencyTTL. Each lease
+	// counts by itself: an [*AckError] names those that could not be acked, and all the
+	// others are. Of more than [MaxBatchJobs] none is, and the error is
+	// [ErrBatchTooLarge].
+	Ack(ctx context.Context, leases ...*Lease) error
 
 	// Nack counts a failed attempt, keeps cause in the job's history and makes the
 	// job ready after delay, at once when delay is 0.

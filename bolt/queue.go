@@ -197,12 +197,20 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 }
 
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	return q.do(ctx, newSettle(l, how, q.scheduler.settings.listening))
+	op := newSettle(l, how, q.scheduler.settings.listening)
+	return q.do(ctx, &op)
 }
 
 // Ack implements [pawl.Queue].
-func (q *Queue) Ack(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, ack)
+func (q *Queue) Ack(ctx context.Context, leases ...*pawl.Lease) error {
+	if err := pawl.CheckAck(leases); err != nil {
+		return err
+	}
+	op := newAcks(leases, q.scheduler.settings.listening)
+	if err := q.do(ctx, op); err != nil {
+		return err
+	}
+	return pawl.AckErrors(leases, op.errs)
 }
 
 // Nack implements [pawl.Queue].

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -80,6 +81,7 @@ func (s *scheduler) run() {
 		if s.closing() {
 			break
 		}
+		runtime.Gosched() // so that those who were answered can come with their next calls
 		s.leases.heard = time.Now()
 		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
 		for _, n := range s.intake.takeNotes() {

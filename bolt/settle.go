@@ -24,8 +24,8 @@ type settle struct {
 // ended.
 type verb func(t *txn, op *settle)
 
-func newSettle(l *pawl.Lease, how verb, listening bool) *settle {
-	op := &settle{id: l.ID, token: l.Token, how: how, took: l.Took(), timedOut: l.TimedOut}
+func newSettle(l *pawl.Lease, how verb, listening bool) settle {
+	op := settle{id: l.ID, token: l.Token, how: how, took: l.Took(), timedOut: l.TimedOut}
 	if listening {
 		job := *l.Envelope
 		op.job = &job
@@ -41,6 +41,31 @@ func (op *settle) check(t *txn) (err error) {
 func (op *settle) apply(t *txn) {
 	t.endLease(op.id, op.row)
 	op.how(t, op)
+}
+
+// acks ends leases whose runs succeeded, each by itself.
+type acks struct {
+	each []settle
+	errs []error
+}
+
+func newAcks(leases []*pawl.Lease, listening bool) *acks {
+	op := &acks{make([]settle, len(leases)), make([]error, len(leases))}
+	for i, l := range leases {
+		op.each[i] = newSettle(l, ack, listening)
+	}
+	return op
+}
+
+func (op *acks) check(*txn) error { return nil }
+
+func (op *acks) apply(t *txn) {
+	for i := range op.each {
+		one := &op.each[i]
+		if op.errs[i] = one.check(t); op.errs[i] == nil {
+			one.apply(t)
+		}
+	}
 }
 
 // held checks that the token given is that of the job's lease.

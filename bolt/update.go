@@ -182,7 +182,7 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 }
 
 // ackOnce is an ack that looks whether the effect was done by another job.
-type ackOnce struct{ *settle }
+type ackOnce struct{ settle }
 
 func (op *ackOnce) check(t *txn) error {
 	if err := op.settle.check(t); err != nil || op.row.flags&hasMore == 0 {

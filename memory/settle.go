@@ -14,16 +14,19 @@ import (
 // list of its next state; run is an event that tells of the run so far. No settle
 // leaves a crash behind.
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how func(j *job, run pawl.Event)) error {
-	return q.do(ctx, func() error {
-		j, err := q.held(l)
-		if err != nil {
-			return err
-		}
-		q.endLease(j)
-		j.Crashes = 0
-		how(j, pawl.Event{Took: l.Took(), TimedOut: l.TimedOut})
-		return nil
-	})
+	return q.do(ctx, func() error { return q.end(l, how) })
+}
+
+// end is the part of settle within do.
+func (q *Queue) end(l *pawl.Lease, how func(j *job, run pawl.Event)) error {
+	j, err := q.held(l)
+	if err != nil {
+		return err
+	}
+	q.endLease(j)
+	j.Crashes = 0
+	how(j, pawl.Event{Took: l.Took(), TimedOut: l.TimedOut})
+	return nil
 }
 
 // held finds the job of a lease, if its token is the one that counts.
@@ -36,14 +39,29 @@ func (q *Queue) held(l *pawl.Lease) (*job, error) {
 }
 
 // Ack implements [pawl.Queue].
-func (q *Queue) Ack(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, func(j *job, run pawl.Event) {
-		j.Attempts = pawl.NextAttempt(j.Attempts)
-		q.succeed(j)
-		q.complete(j)
-		run.Type = pawl.EventSucceeded
-		q.tell(j, run)
+func (q *Queue) Ack(ctx context.Context, leases ...*pawl.Lease) error {
+	if err := pawl.CheckAck(leases); err != nil {
+		return err
+	}
+	errs := make([]error, len(leases))
+	err := q.do(ctx, func() error {
+		for i, l := range leases {
+			errs[i] = q.end(l, q.acked)
+		}
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return pawl.AckErrors(leases, errs)
+}
+
+func (q *Queue) acked(j *job, run pawl.Event) {
+	j.Attempts = pawl.NextAttempt(j.Attempts)
+	q.succeed(j)
+	q.complete(j)
+	run.Type = pawl.EventSucceeded
+	q.tell(j, run)
 }
 
 // Nack implements [pawl.Queue].

@@ -47,6 +47,7 @@ func (e *PanicError) Unwrap() error {
 type attempt struct {
 	*pawl.Lease
 	handler handler
+	ctx     context.Context // of the handler, once it has a slot
 	cancel  context.CancelCauseFunc
 	err     error // of the handler; belongs to its goroutine
 

@@ -16,7 +16,7 @@ import (
 type faulty struct {
 	pawl.Queue
 	fetch   func(context.Context, pawl.Request) ([]*pawl.Lease, error)
-	ack     func(context.Context, *pawl.Lease) error
+	ack     func(context.Context, ...*pawl.Lease) error
 	nack    func(context.Context, *pawl.Lease, time.Duration, error) error
 	release func(context.Context, *pawl.Lease) error
 	extend  func(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error)
@@ -29,11 +29,11 @@ func (f *faulty) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, erro
 	return f.Queue.Fetch(ctx, r)
 }
 
-func (f *faulty) Ack(ctx context.Context, l *pawl.Lease) error {
+func (f *faulty) Ack(ctx context.Context, leases ...*pawl.Lease) error {
 	if f.ack != nil {
-		return f.ack(ctx, l)
+		return f.ack(ctx, leases...)
 	}
-	return f.Queue.Ack(ctx, l)
+	return f.Queue.Ack(ctx, leases...)
 }
 
 func (f *faulty) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
@@ -63,9 +63,9 @@ type untouchable struct{ pawl.Queue }
 // slowAcks is a queue whose acks take a second, so that a worker with short
 // handlers fetches ahead.
 func slowAcks(q pawl.Queue) *faulty {
-	return &faulty{Queue: q, ack: func(ctx context.Context, l *pawl.Lease) error {
+	return &faulty{Queue: q, ack: func(ctx context.Context, l ...*pawl.Lease) error {
 		<-time.After(time.Second)
-		return q.Ack(ctx, l)
+		return q.Ack(ctx, l...)
 	}}
 }
 
@@ -162,7 +162,7 @@ func (s *shelf) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	return leases, nil
 }
 
-func (s *shelf) Ack(context.Context, *pawl.Lease) error     { return nil }
+func (s *shelf) Ack(context.Context, ...*pawl.Lease) error  { return nil }
 func (s *shelf) Release(context.Context, *pawl.Lease) error { return nil }
 func (s *shelf) Extend(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error) {
 	return nil, nil

@@ -66,14 +66,12 @@ func (s *session) request(limit, ahead int, wait pawl.Wait) pawl.Request {
 func (s *session) demand(ctx context.Context) (want, waiting int, fetching context.Context, err error) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
-		idle := s.idle()
-		ahead := s.pace.ahead(s.w.opts.Concurrency)
-		want = min(idle+ahead-len(s.waiting), maxUnsettled-s.unsettled)
-		if want > 0 && (idle > 0 || len(s.waiting) <= ahead/2) {
+		if want := s.wanted(); want > 0 {
 			fetching, end := context.WithCancel(ctx)
-			s.asked, s.endFetch = idle, end
+			s.asked, s.endFetch = s.idle(), end
+			waiting := max(0, want-s.asked)
 			s.mu.Unlock()
-			return want, max(0, want-idle), fetching, nil
+			return want, waiting, fetching, nil
 		}
 		s.mu.Unlock()
 		select {
@@ -82,6 +80,16 @@ func (s *session) demand(ctx context.Context) (want, waiting int, fetching conte
 		}
 	}
 	return 0, 0, nil, ctx.Err()
+}
+
+// wanted is how many jobs to fetch now. It is 0 while enough wait for the slots, so that
+// fetches are few and large. The caller holds mu.
+func (s *session) wanted() int {
+	idle, ahead := s.idle(), s.pace.ahead(s.w.opts.Concurrency)
+	if s.unsettled >= maxUnsettled || idle == 0 && len(s.waiting) > ahead/2 {
+		return 0
+	}
+	return max(0, idle+ahead-len(s.waiting))
 }
 
 func (s *session) fetchEnded() {

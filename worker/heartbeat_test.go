@@ -118,9 +118,9 @@ func TestLeaseLostWhileHandlerRuns(t *testing.T) {
 func TestLeaseLostWhileJobWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		// An ack takes 20 s, so jobs are fetched ahead then, and wait up to 40 s.
-		book := newLedger(&faulty{Queue: q, ack: func(ctx context.Context, l *pawl.Lease) error {
+		book := newLedger(&faulty{Queue: q, ack: func(ctx context.Context, l ...*pawl.Lease) error {
 			<-time.After(20 * time.Second)
-			return q.Ack(ctx, l)
+			return q.Ack(ctx, l...)
 		}})
 		var order []string
 		w := newWorker(book, worker.Options{Concurrency: 1})

@@ -10,7 +10,7 @@ import (
 
 // maxUnsettled is how many jobs may be finished and not settled before no further
 // handler starts: that many, and one for each slot, may run again after a crash.
-const maxUnsettled = 1024
+const maxUnsettled = 2 * maxAhead
 
 // putOff is how long a job waits that comes and must not start. One whose last handler
 // here has not returned (it hung, or its lease was lost) never runs twice at a time by
@@ -36,10 +36,14 @@ type session struct {
 	length    time.Duration         // of the leases, once there was one
 	held      map[*attempt]struct{} // all that are not settled
 	waiting   []*attempt            // fetched ahead, in the order in which they start
+	finished  []*attempt            // succeeded, to be acked with the next ones
+	acking    bool                  // somebody acks what is finished
 	taken     int                   // slots: handlers that have not returned, stuck ones included
 	unsettled int                   // handlers that have returned and whose job is not settled
 	pace      pace
-	patience  *time.Timer        // until waiting goes back; runs while it is not empty
+	moved     time.Time          // when a job came or started last
+	patience  *time.Timer        // until waiting goes back
+	waited    bool               // patience runs
 	asked     int                // idle slots named in the fetch under way
 	endFetch  context.CancelFunc // ends the fetch under way; nil without one
 }
@@ -155,27 +159,4 @@ func (s *session) decide(a *attempt, err, ended error) decision {
 			"attempt", a.Attempt(), "of", a.MaxRetries+1, "retry_in", d.delay, "error", d.cause)
 	}
 	return d
-}
-
-// conclude settles a claimed attempt, unless its handler did, and forgets it.
-func (s *session) conclude(a *attempt, d decision) {
-	s.settle(a, d)
-	s.forget(a)
-}
-
-func (s *session) settle(a *attempt, d decision) {
-	if a.Settled() {
-		return
-	}
-	took := s.w.settle(s.settling, a, d)
-	s.mu.Lock()
-	s.pace.settled(took)
-	s.mu.Unlock()
-}
-
-func (s *session) forget(a *attempt) {
-	s.mu.Lock()
-	delete(s.held, a)
-	s.mu.Unlock()
-	s.open.Done()
 }

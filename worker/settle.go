@@ -4,10 +4,94 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
 )
+
+// ack has a job acked whose handler succeeded: together with all that finish while those
+// before them are on their way. The caller holds mu.
+func (s *session) ack(a *attempt) {
+	s.finished = append(s.finished, a)
+	if !s.acking {
+		s.acking = true
+		go s.ackFinished()
+	}
+}
+
+// ackFinished acks until nothing is left. What the queue does not ack with the others is
+// settled alone, with the patience that this takes.
+func (s *session) ackFinished() {
+	for {
+		s.mu.Lock()
+		batch := s.finished
+		s.finished = nil
+		s.acking = len(batch) > 0
+		s.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		leases := make([]*pawl.Lease, len(batch))
+		for i, a := range batch {
+			leases[i] = a.Lease
+		}
+		began := time.Now()
+		err := s.w.queue.Ack(s.settling, leases...)
+		s.tookToSettle(time.Since(began))
+		if err != nil {
+			var part *pawl.AckError
+			whole := !errors.As(err, &part)
+			batch = slices.DeleteFunc(batch, func(a *attempt) bool {
+				alone := whole || part.Failed[a.Lease] != nil
+				if alone {
+					go s.finish(a, nil)
+				}
+				return alone
+			})
+		}
+		s.settled(batch...)
+	}
+}
+
+// settled forgets attempts whose handlers had returned. Nothing follows it, which may be
+// what the session's end waits for.
+func (s *session) settled(attempts ...*attempt) {
+	s.mu.Lock()
+	s.unsettled -= len(attempts)
+	s.startWaiting()
+	s.mu.Unlock()
+	s.demandChanged()
+	s.forget(attempts...)
+}
+
+func (s *session) forget(attempts ...*attempt) {
+	s.mu.Lock()
+	for _, a := range attempts {
+		delete(s.held, a)
+	}
+	s.mu.Unlock()
+	s.open.Add(-len(attempts))
+}
+
+// conclude settles a claimed attempt whose handler has not returned, or never ran, unless
+// that handler did it; and forgets it.
+func (s *session) conclude(a *attempt, d decision) {
+	s.settle(a, d)
+	s.forget(a)
+}
+
+func (s *session) settle(a *attempt, d decision) {
+	if !a.Settled() {
+		s.tookToSettle(s.w.settle(s.settling, a, d))
+	}
+}
+
+func (s *session) tookToSettle(d time.Duration) {
+	s.mu.Lock()
+	s.pace.settled(d)
+	s.mu.Unlock()
+}
 
 // settle tells the queue how an attempt ended. It does not give up on a queue that
 // cannot write just now, as on a full disk: the work is done, and forgetting it

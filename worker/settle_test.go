@@ -22,7 +22,7 @@ import (
 func TestAckHoldsNoSlot(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
-		settled int32 // acks that come back, after a second: the worker fetches ahead then
+		settled int32 // calls to Ack that come back, after a second: the worker fetches ahead then
 	}{
 		{"fetching what it needs", 0},
 		{"fetching ahead", 1},
@@ -32,10 +32,11 @@ func TestAckHoldsNoSlot(t *testing.T) {
 				const jobs = 3 * worker.MaxUnsettled
 				s := newShelf(t, jobs)
 				held, letAck := gate(t)
-				var handled, acks atomic.Int32
-				blocked := &faulty{Queue: s, ack: func(context.Context, *pawl.Lease) error {
-					if acks.Add(1) <= c.settled {
+				var handled, calls, acked atomic.Int32
+				blocked := &faulty{Queue: s, ack: func(_ context.Context, leases ...*pawl.Lease) error {
+					if calls.Add(1) <= c.settled {
 						<-time.After(time.Second)
+						acked.Add(int32(len(leases)))
 						return nil
 					}
 					<-held
@@ -47,7 +48,7 @@ func TestAckHoldsNoSlot(t *testing.T) {
 
 				<-time.After(5 * time.Second)
 				synctest.Wait()
-				require.Equal(t, worker.MaxUnsettled+c.settled, handled.Load())
+				require.Equal(t, worker.MaxUnsettled+acked.Load(), handled.Load())
 				if c.settled == 0 {
 					require.Equal(t, jobs-worker.MaxUnsettled, s.left())
 				}
@@ -65,11 +66,11 @@ func TestAckHoldsNoSlot(t *testing.T) {
 func TestSettleIsRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		began := time.Now()
-		full := &faulty{Queue: q, ack: func(ctx context.Context, l *pawl.Lease) error {
+		full := &faulty{Queue: q, ack: func(ctx context.Context, l ...*pawl.Lease) error {
 			if time.Since(began) < 10*time.Minute {
 				return fmt.Errorf("ack: %w", bolt.ErrDisk)
 			}
-			return q.Ack(ctx, l)
+			return q.Ack(ctx, l...)
 		}}
 		for range 5 {
 			enqueue(t, q, "a")
@@ -88,11 +89,11 @@ func TestRetriedSettleFetchesNotAhead(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		book := newLedger(q)
 		began := time.Now()
-		full := &faulty{Queue: book, ack: func(ctx context.Context, l *pawl.Lease) error {
+		full := &faulty{Queue: book, ack: func(ctx context.Context, l ...*pawl.Lease) error {
 			if time.Since(began) < time.Minute {
 				return bolt.ErrDisk
 			}
-			return q.Ack(ctx, l)
+			return q.Ack(ctx, l...)
 		}}
 		for range 50 {
 			enqueue(t, q, "a")
@@ -112,7 +113,7 @@ func TestRetriedSettleFetchesNotAhead(t *testing.T) {
 func TestSettleEndsWithStop(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var log logbook
-		broken := &faulty{Queue: q, ack: func(context.Context, *pawl.Lease) error { return errBroken }}
+		broken := &faulty{Queue: q, ack: func(context.Context, ...*pawl.Lease) error { return errBroken }}
 		w := newWorker(broken, worker.Options{Logger: log.logger()})
 		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return nil })
 		id := enqueue(t, q, "a")

@@ -20,7 +20,7 @@ type unsettled struct {
 	t *testing.T
 }
 
-func (u unsettled) Ack(context.Context, *pawl.Lease) error {
+func (u unsettled) Ack(context.Context, ...*pawl.Lease) error {
 	u.t.Error("the worker acked")
 	return nil
 }

@@ -42,6 +42,7 @@ func (s *session) deliver(leases []*pawl.Lease) {
 	}
 	slices.SortStableFunc(start, func(a, b *attempt) int { return min(b.Crashes, 1) - min(a.Crashes, 1) })
 	s.waiting = append(s.waiting, start...)
+	s.moved = time.Now()
 	s.startWaiting()
 }
 
@@ -61,26 +62,33 @@ func (w *Worker) verify(leases []*pawl.Lease) map[*pawl.Lease]error {
 
 // startWaiting gives free slots to attempts that wait. The caller holds mu.
 func (s *session) startWaiting() {
+	for a := s.next(); a != nil; a = s.next() {
+		go s.slot(a)
+	}
+	if len(s.waiting) > 0 && !s.waited {
+		s.waited = true
+		s.patience.Reset(s.pace.patience())
+	}
+}
+
+// next takes a slot for the first attempt that waits and may start; nil when there is
+// none, or no slot. The caller holds mu.
+func (s *session) next() *attempt {
 	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
 		a := s.waiting[0]
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-		if s.w.refused(a) {
-			if a.claim() {
-				go s.conclude(a, decision{verb: snooze, delay: putOff})
-			}
-			continue
+		s.waiting[0], s.waiting = nil, s.waiting[1:]
+		if !s.w.refused(a) {
+			s.taken++
+			a.Started = time.Now()
+			s.moved = a.Started
+			a.ctx, a.cancel = context.WithCancelCause(s.handling)
+			return a
 		}
-		s.taken++
-		a.Started = time.Now()
-		var ctx context.Context
-		ctx, a.cancel = context.WithCancelCause(s.handling)
-		go s.run(ctx, a)
+		if a.claim() {
+			go s.conclude(a, decision{verb: snooze, delay: putOff})
+		}
 	}
-	if len(s.waiting) > 0 {
-		s.patience.Reset(s.pace.patience())
-	} else {
-		s.patience.Stop()
-	}
+	return nil
 }
 
 // refused reports whether a job that has a slot must not start: it was cancelled, its
@@ -88,10 +96,28 @@ func (s *session) startWaiting() {
 // the running from then on.
 func (w *Worker) refused(a *attempt) bool { return a.ended() || !w.running.add(a.ID) }
 
-// run is the goroutine of one attempt: it runs the handler in a slot, and goes on
-// with what it returned. That part is deferred so that runtime.Goexit in a handler
-// does not skip it.
-func (s *session) run(ctx context.Context, a *attempt) {
+// slot is the goroutine of a slot while attempts wait for it. One that a handler ends by
+// runtime.Goexit leaves the others to a new goroutine.
+func (s *session) slot(a *attempt) {
+	defer func() {
+		if a != nil {
+			s.mu.Lock()
+			s.startWaiting()
+			s.mu.Unlock()
+		}
+	}()
+	for a != nil {
+		s.run(a)
+		s.mu.Lock()
+		a = s.next()
+		s.mu.Unlock()
+	}
+}
+
+// run is one attempt: it runs the handler, and goes on with what it returned. That part
+// is deferred so that runtime.Goexit in a handler does not skip it.
+func (s *session) run(a *attempt) {
+	ctx := a.ctx
 	defer func() { s.returned(a, context.Cause(ctx), a.Took()) }()
 	a.Cancelled.OnFire(func() { a.cancel(ErrCancelled) })
 	if limit, cause := a.limit(&s.w.opts); cause != nil {
@@ -105,34 +131,11 @@ func (s *session) run(ctx context.Context, a *attempt) {
 	a.run(ctx)
 }
 
-// returned frees the slot of an attempt whose handler returned, decides, and
-// settles. Cause is that of the handler's context. Nothing follows forget, which
-// may be what the session's end waits for.
+// returned frees the slot of an attempt whose handler returned, and has its job settled.
+// Cause is that of the handler's context.
 func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	a.cancel(nil)
 	mine := a.claim()
-	s.slotFree(a, mine, took)
-	if !mine {
-		return
-	}
-	switch {
-	case !a.Settled():
-		s.settle(a, s.decide(a, a.err, cause))
-	case a.err != nil:
-		s.w.opts.Logger.Error("handler failed after it had acked its job in a transaction; the job is done",
-			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "error", a.err)
-	}
-	s.mu.Lock()
-	s.unsettled--
-	s.startWaiting()
-	s.mu.Unlock()
-	s.demandChanged()
-	s.forget(a)
-}
-
-// slotFree hands the slot of a handler that returned to the next attempt. Mine is
-// false when the job was settled without waiting for the handler.
-func (s *session) slotFree(a *attempt, mine bool, took time.Duration) {
 	s.w.running.remove(a.ID, !mine)
 	s.mu.Lock()
 	s.taken--
@@ -140,12 +143,33 @@ func (s *session) slotFree(a *attempt, mine bool, took time.Duration) {
 		s.unsettled++
 		s.pace.ran(took)
 	}
-	s.startWaiting()
+	switch {
+	case !mine: // somebody else settles it
+	case a.err == nil && !a.Settled():
+		s.ack(a)
+	default:
+		go s.finish(a, cause)
+	}
 	if s.endFetch != nil && s.asked == 0 && s.idle() > 0 {
 		s.endFetch() // ask again: jobs that crashed want an idle slot
 	}
+	wanted := s.wanted() > 0
 	s.mu.Unlock()
-	s.demandChanged()
+	if wanted {
+		s.demandChanged()
+	}
+}
+
+// finish settles what is not to be acked with others.
+func (s *session) finish(a *attempt, cause error) {
+	switch {
+	case !a.Settled():
+		s.settle(a, s.decide(a, a.err, cause))
+	case a.err != nil:
+		s.w.opts.Logger.Error("handler failed after it had acked its job in a transaction; the job is done",
+			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "error", a.err)
+	}
+	s.settled(a)
 }
 
 // idle is how many slots nothing is there for. The caller holds mu.
@@ -187,9 +211,14 @@ func (s *session) releaseWaiting() {
 // with what came meanwhile: no slot came free for longer than the pace foresaw.
 func (s *session) giveBack() {
 	s.mu.Lock()
-	slow := len(s.waiting) > 0 && s.taken == s.w.opts.Concurrency
+	left := s.pace.patience() - time.Since(s.moved)
+	slow := left <= 0 && len(s.waiting) > 0 && s.taken == s.w.opts.Concurrency
 	if slow {
 		s.pace.overran()
+	}
+	s.waited = len(s.waiting) > 0 && !slow
+	if s.waited {
+		s.patience.Reset(max(left, minPatience))
 	}
 	s.mu.Unlock()
 	if slow {

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -59,9 +60,18 @@ type ackCounter struct {
 	kind   *pawl.Kind[int]
 }
 
-func (c *ackCounter) Ack(ctx context.Context, l *pawl.Lease) error {
-	err := c.Queue.Ack(ctx, l)
-	if err == nil {
+func (c *ackCounter) Ack(ctx context.Context, leases ...*pawl.Lease) error {
+	err := c.Queue.Ack(ctx, leases...)
+	var failed pawl.AckError
+	if part := new(pawl.AckError); errors.As(err, &part) {
+		failed = *part
+	} else if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		if failed.Failed[l] != nil {
+			continue
+		}
 		if job, err := c.kind.Job(l.Envelope); err == nil {
 			c.traces[job.Args].acks.Add(1)
 		}
