@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopawl/pawl/bench/system"
+)
+
+// benchCase is one thing to measure. Peers runs on every system, ceiling and own only on
+// what they are named after; nil where the case has no such part.
+type benchCase struct {
+	name, about string
+	peers       func(*trial, system.Queue) error
+	ceiling     func(*trial) error
+	own         func(*trial) error // on pawl
+}
+
+// size is how much work there is in the cases.
+type size struct {
+	rounds  int
+	limit   time.Duration // of one measurement of throughput
+	full    int           // jobs in a full queue, at most
+	samples int           // of latency in one round
+	idle    time.Duration // how long an idle queue is watched
+	million int           // what stands for a million
+	backlog []int         // jobs in a growing backlog
+	reader  time.Duration // how long a reader stays open
+}
+
+var (
+	fullSize = size{
+		rounds: 5, limit: 2 * time.Second, full: 400_000, samples: 200, idle: time.Minute, million: 1_000_000,
+		backlog: []int{10_000, 1_000_000, 10_000_000}, reader: 10 * time.Second,
+	}
+	quickSize = size{
+		rounds: 1, limit: 150 * time.Millisecond, full: 20_000, samples: 20, idle: 2 * time.Second, million: 50_000,
+		backlog: []int{10_000, 100_000}, reader: time.Second,
+	}
+)
+
+// trial is one case on one system in one round.
+type trial struct {
+	size
+	ctx     context.Context
+	dir     string // empty, on the disk that is measured
+	samples []sample
+}
+
+// sample is one figure of a trial.
+type sample struct {
+	metric string // empty, or what of the case it is
+	value  float64
+	unit   string
+}
+
+func (t *trial) report(metric string, value float64, unit string) {
+	t.samples = append(t.samples, sample{metric, value, unit})
+}
+
+// Units.
+const (
+	perSecond    = "jobs/s"
+	megabytes    = "MB/s" // of payload
+	milliseconds = "ms"
+	mebibytes    = "MiB"
+)
+
+func (t *trial) rate(metric string, n int, took time.Duration) {
+	t.report(metric, float64(n)/took.Seconds(), perSecond)
+}
+
+// produce has producers enqueue for as long as the limit and returns how many jobs they
+// stored, and how long that took.
+func (t *trial) produce(producers int, enqueue func() error) (n int, took time.Duration, err error) {
+	var (
+		wg    sync.WaitGroup
+		count atomic.Int64
+		first firstError
+	)
+	began := time.Now()
+	end := began.Add(t.limit)
+	for range producers {
+		wg.Go(func() {
+			for time.Now().Before(end) && !first.failed() {
+				if err := enqueue(); err != nil {
+					first.set(err)
+					return
+				}
+				count.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return int(count.Load()), time.Since(began), first.err
+}
+
+// fill stores jobs until there are n, or the time is up, and returns how many there are.
+func (t *trial) fill(q system.Queue, n int, payload []byte) (int, error) {
+	end := time.Now().Add(t.limit)
+	batch := slices.Repeat([][]byte{payload}, max(1, min(1000, (8<<20)/max(len(payload), 1))))
+	for have := 0; ; {
+		if have >= n || time.Now().After(end) {
+			return have, nil
+		}
+		batch = batch[:min(len(batch), n-have)]
+		if err := q.EnqueueAll(t.ctx, batch); err != nil {
+			return have, err
+		}
+		have += len(batch)
+	}
+}
+
+// drain has workers complete up to n jobs within the limit; it returns how many they did
+// and the time from their start to the last.
+func (t *trial) drain(q system.Queue, workers, n int) (done int, took time.Duration, err error) {
+	ctx, stop := context.WithTimeout(t.ctx, t.limit)
+	defer stop()
+	var count, last atomic.Int64
+	began := time.Now()
+	err = q.Work(ctx, workers, func([]byte) {
+		if ctx.Err() != nil {
+			return
+		}
+		last.Store(int64(time.Since(began)))
+		if count.Add(1) == int64(n) {
+			stop()
+		}
+	})
+	if err == nil && count.Load() == 0 {
+		err = fmt.Errorf("no job was done within %v", t.limit)
+	}
+	return int(count.Load()), time.Duration(last.Load()), err
+}
+
+// firstError keeps the first of several.
+type firstError struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (f *firstError) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+func (f *firstError) failed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err != nil
+}
+
+// percentile is the value that so many percent of the sorted values do not exceed.
+func percentile(sorted []time.Duration, percent float64) time.Duration {
+	return sorted[min(len(sorted)-1, int(float64(len(sorted))*percent/100))]
+}
+
+func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func mib(n int64) float64 { return float64(n) / (1 << 20) }
+
+func fileSize(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

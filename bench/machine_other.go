@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "os"
+
+func syncData(f *os.File) error { return f.Sync() }
+
+func fileSystem(string) string { return "" }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl/bench/system"
+)
+
+// ceilingName is the ceiling's among the systems.
+const ceilingName = "ceiling"
+
+// result is one figure of one system: the median of the rounds, and their bounds.
+type result struct {
+	System     string  `json:"system"`
+	Case       string  `json:"case"` // with the metric behind a slash, if there is one
+	Value      float64 `json:"value"`
+	Unit       string  `json:"unit"`
+	Durability string  `json:"durability"`
+	Min        float64 `json:"min"`
+	Max        float64 `json:"max"`
+
+	values []float64 // by round
+}
+
+// runner takes every chosen system through every chosen case.
+type runner struct {
+	size   size
+	rounds int
+	disk   string
+
+	cases   []benchCase
+	systems []system.System
+
+	servers map[string]*system.Server
+	absent  map[string]error // by the system's name: why it was not measured
+	results []*result
+}
+
+// choose takes the cases and systems whose names match; an empty pattern matches all.
+func (r *runner) choose(cases, only string) error {
+	matchCase, err := regexp.Compile(cases)
+	if err != nil {
+		return fmt.Errorf("-case: %w", err)
+	}
+	matchSystem, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	for _, c := range append(sharedCases(), ownCases()...) {
+		if matchCase.MatchString(c.name) {
+			r.cases = append(r.cases, c)
+		}
+	}
+	for _, s := range systems() {
+		if matchSystem.MatchString(s.Name) {
+			r.systems = append(r.systems, s)
+		}
+	}
+	switch {
+	case len(r.cases) == 0:
+		return fmt.Errorf("-case %q matches no case", cases)
+	case len(r.systems) == 0:
+		return fmt.Errorf("-only %q matches no system", only)
+	}
+	r.rounds = cmp.Or(r.rounds, r.size.rounds)
+	return nil
+}
+
+// systems are all that can be compared.
+func systems() []system.System {
+	all := []system.System{
+		system.Pawl(),
+		{Name: ceilingName, Durability: system.Synced, Settings: "bare bbolt, one goroutine"},
+	}
+	all = append(all, system.Embedded()...)
+	return append(all, system.Servers()...)
+}
+
+// run measures. A system that fails is told of and left out; the others go on.
+func (r *runner) run(ctx context.Context) ([]*result, error) {
+	dir, err := os.MkdirTemp(r.disk, "pawl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // a server may run as another user
+		return nil, err
+	}
+	defer r.stopServers()
+	r.startServers(ctx, dir)
+	for _, c := range r.cases {
+		for round := range r.rounds {
+			for _, s := range r.systems {
+				if r.absent[s.Name] != nil || ctx.Err() != nil {
+					continue
+				}
+				progress("%s, round %d of %d: %s", c.name, round+1, r.rounds, s.Name)
+				samples, err := r.trial(ctx, dir, c, s)
+				if err != nil && ctx.Err() == nil {
+					err = fmt.Errorf("%s on %s: %w", c.name, s.Name, err)
+					fmt.Fprintln(os.Stderr, "\rbench:", err)
+				}
+				if err == nil {
+					r.add(c, s, samples)
+				}
+			}
+		}
+	}
+	progress("")
+	return r.results, ctx.Err()
+}
+
+// trial runs a case on one system, in an empty folder.
+func (r *runner) trial(ctx context.Context, dir string, c benchCase, s system.System) (_ []sample, err error) {
+	t := &trial{size: r.size, ctx: ctx}
+	if t.dir, err = os.MkdirTemp(dir, "trial-"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(t.dir)
+	runtime.GC() // what the system before left behind
+	switch {
+	case s.Name == ceilingName:
+		if c.ceiling != nil {
+			err = c.ceiling(t)
+		}
+	case c.peers != nil:
+		var q system.Queue
+		if q, err = s.Open(ctx, t.dir, r.servers[s.Name]); err == nil {
+			err = errors.Join(c.peers(t, q), q.Close())
+		}
+	case c.own != nil && s.Name == system.Pawl().Name:
+		err = c.own(t)
+	}
+	return t.samples, err
+}
+
+func (r *runner) add(c benchCase, s system.System, samples []sample) {
+	for _, one := range samples {
+		name := c.name
+		if one.metric != "" {
+			name += "/" + one.metric
+		}
+		i := slices.IndexFunc(r.results, func(have *result) bool { return have.System == s.Name && have.Case == name })
+		if i < 0 {
+			i = len(r.results)
+			r.results = append(r.results, &result{System: s.Name, Case: name, Unit: one.unit, Durability: s.Durability})
+		}
+		r.results[i].take(one.value)
+	}
+}
+
+func (r *result) take(value float64) {
+	r.values = append(r.values, value)
+	r.Value, r.Min, r.Max = median(r.values), slices.Min(r.values), slices.Max(r.values)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func (r *runner) startServers(ctx context.Context, dir string) {
+	r.servers, r.absent = make(map[string]*system.Server), make(map[string]error)
+	for _, s := range r.systems {
+		if s.Start == nil {
+			continue
+		}
+		progress("starting what %s needs", s.Name)
+		data := filepath.Join(dir, s.Name)
+		err := os.Mkdir(data, 0o755)
+		if err == nil {
+			r.servers[s.Name], err = s.Start(ctx, data)
+		}
+		if err != nil {
+			r.absent[s.Name] = err
+			fmt.Fprintf(os.Stderr, "\rbench: %s is left out: %v\n", s.Name, err)
+		}
+	}
+}
+
+func (r *runner) stopServers() {
+	for name, server := range r.servers {
+		if server == nil {
+			continue
+		}
+		if err := server.Stop(); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: stop what %s needs: %v\n", name, err)
+		}
+	}
+}
+
+var began = time.Now()
+
+// progress shows what is going on, on a terminal in one line.
+func progress(format string, args ...any) {
+	if !terminal() {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "\r\x1b[K")
+	if format != "" {
+		fmt.Fprintf(os.Stderr, "%4.0f s  "+format, append([]any{time.Since(began).Seconds()}, args...)...)
+	}
+}
+
+func terminal() bool {
+	info, err := os.Stderr.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

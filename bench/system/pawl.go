@@ -1,0 +1,78 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// Pawl is this library with its default options.
+func Pawl() System {
+	return System{
+		Name:       "pawl",
+		Durability: Synced,
+		Settings:   "default options",
+		Version:    "this checkout",
+		Open: func(_ context.Context, dir string, _ *Server) (Queue, error) {
+			return OpenPawl(dir)
+		},
+	}
+}
+
+// PawlQueue is a queue of this library, for cases that ask for more than a Queue.
+type PawlQueue struct{ *bolt.Queue }
+
+// PawlFile is the name of the file in the folder that OpenPawl is given.
+const PawlFile = "jobs.db"
+
+// Blob is the kind of every job: its arguments are bytes.
+var Blob = pawl.Define[[]byte]("bench.blob")
+
+// OpenPawl opens the queue in a folder.
+func OpenPawl(dir string) (*PawlQueue, error) {
+	q, err := bolt.Open(filepath.Join(dir, PawlFile), &bolt.Options{Logger: hclog.NewNullLogger()})
+	if err != nil {
+		return nil, err
+	}
+	return &PawlQueue{q}, nil
+}
+
+func (q *PawlQueue) Enqueue(ctx context.Context, payload []byte) error {
+	_, err := Blob.Enqueue(ctx, q.Queue, payload)
+	return err
+}
+
+func (q *PawlQueue) EnqueueAll(ctx context.Context, payloads [][]byte) error {
+	return q.EnqueueWith(ctx, payloads)
+}
+
+// EnqueueWith is EnqueueAll with options.
+func (q *PawlQueue) EnqueueWith(ctx context.Context, payloads [][]byte, opts ...pawl.Option) error {
+	jobs := make([]*pawl.Envelope, len(payloads))
+	for i, payload := range payloads {
+		job, err := Blob.Envelope(payload, opts...)
+		if err != nil {
+			return err
+		}
+		jobs[i] = job
+	}
+	return q.Queue.Enqueue(ctx, jobs...)
+}
+
+func (q *PawlQueue) Work(ctx context.Context, workers int, handle func(payload []byte)) error {
+	w := worker.New(q.Queue, &worker.Options{Concurrency: workers, Logger: hclog.NewNullLogger()})
+	worker.Handle(w, Blob, func(_ context.Context, job *pawl.Job[[]byte]) error {
+		handle(job.Args)
+		return nil
+	})
+	if err := w.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
