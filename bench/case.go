@@ -19,6 +19,7 @@ type benchCase struct {
 	peers       func(*trial, system.Queue) error
 	ceiling     func(*trial) error
 	own         func(*trial) error // on pawl
+	once        bool               // too long for more than one round
 }
 
 // size is how much work there is in the cases.

@@ -98,12 +98,16 @@ func (r *runner) run(ctx context.Context) ([]*result, error) {
 	defer r.stopServers()
 	r.startServers(ctx, dir)
 	for _, c := range r.cases {
-		for round := range r.rounds {
+		rounds := r.rounds
+		if c.once {
+			rounds = 1
+		}
+		for round := range rounds {
 			for _, s := range r.systems {
 				if r.absent[s.Name] != nil || ctx.Err() != nil {
 					continue
 				}
-				progress("%s, round %d of %d: %s", c.name, round+1, r.rounds, s.Name)
+				progress("%s, round %d of %d: %s", c.name, round+1, rounds, s.Name)
 				samples, err := r.trial(ctx, dir, c, s)
 				if err != nil && ctx.Err() == nil {
 					err = fmt.Errorf("%s on %s: %w", c.name, s.Name, err)

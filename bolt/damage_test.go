@@ -161,7 +161,7 @@ type scribble struct{ bucket, key []byte }
 func (scribble) check(*txn) error { return nil }
 
 func (s scribble) apply(t *txn) {
-	b := t.jobs.Tx().Bucket(bucketRoot).Bucket(s.bucket)
+	b := t.table(s.bucket)
 	v := bytes.Clone(b.Get(s.key))
 	v[0] ^= 1
 	t.put(b, s.key, v)

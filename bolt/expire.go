@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
 )
 
@@ -57,7 +55,7 @@ func (t *txn) nextDue() (next time.Time) {
 			next = at
 		}
 	}
-	for _, b := range [...]*bbolt.Bucket{t.expiry, t.completed} {
+	for _, b := range [...]*table{t.expiry, t.completed} {
 		k, _ := b.Cursor().First()
 		earliest(k)
 	}
@@ -68,7 +66,7 @@ func (t *txn) nextDue() (next time.Time) {
 }
 
 // eachDue calls fn for the first rows whose keys begin with a time that has come.
-func (t *txn) eachDue(b *bbolt.Bucket, portion int, fn func(key, value []byte)) int {
+func (t *txn) eachDue(b *table, portion int, fn func(key, value []byte)) int {
 	type row struct{ key, value []byte }
 	var due []row
 	c := b.Cursor()

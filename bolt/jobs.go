@@ -9,8 +9,6 @@ import (
 	"iter"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
 )
 
@@ -102,7 +100,7 @@ func (p *page) read(s *store) error {
 
 // rows are those of a bucket whose keys have a prefix.
 type rows struct {
-	bucket *bbolt.Bucket
+	bucket *table
 	prefix []byte
 }
 

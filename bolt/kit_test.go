@@ -81,7 +81,7 @@ func (s *store) violations() (found []error) {
 		wrong("queues: %w", err)
 	}
 	flagsOf := make(map[pawl.ID]flags)
-	scan := func(b *bbolt.Bucket, state func(k []byte) pawl.State) {
+	scan := func(b *table, state func(k []byte) pawl.State) {
 		c := b.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			id, err := rowID(state(k), k, v)
@@ -175,7 +175,7 @@ func (s *store) violations() (found []error) {
 	for id, in := range states {
 		wrong("a %v row leads to job %s, which is not there", in, id)
 	}
-	for _, b := range []*bbolt.Bucket{s.payloads, s.history} {
+	for _, b := range []*table{s.payloads, s.history} {
 		c := b.Cursor()
 		for k, _ := c.First(); k != nil; k, _ = c.Next() {
 			if s.jobs.Get(k[:16]) == nil {
@@ -203,7 +203,7 @@ func (s *store) keyViolations() (found []error) {
 		}
 		return j
 	}
-	each := func(b *bbolt.Bucket, width int, fn func(k, v []byte)) {
+	each := func(b *table, width int, fn func(k, v []byte)) {
 		c := b.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			if value, err := unseal(k, v, width); err != nil {

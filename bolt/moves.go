@@ -76,7 +76,7 @@ func (t *txn) promote(key []byte, row delayedRow) {
 // unplace takes away the row of a job that is not leased. The caller gives it
 // another, or removes the job.
 func (t *txn) unplace(j stored, p place) {
-	t.delete(p.bucket, p.key)
+	t.delete(p.table, p.key)
 	*t.counts(p.queue).Of(p.state)--
 	if p.state == pawl.Ready {
 		t.nextOf(j)

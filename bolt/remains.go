@@ -45,9 +45,8 @@ func (op *removeDamaged) apply(t *txn) {
 	n := queueOf(op.letter)
 	t.delete(t.failed, op.letter)
 	t.counts(n).Dead--
-	root := t.jobs.Tx().Bucket(bucketRoot)
 	for _, row := range op.more {
-		t.delete(root.Bucket(row.bucket), row.key)
+		t.delete(t.table(row.bucket), row.key)
 	}
 	t.remove(op.id, op.row.flags)
 	e := damaged(op.id, t.now)
@@ -100,7 +99,7 @@ func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(k, v []byte
 	var last []byte
 	for more := true; more; {
 		err := r.view(ctx, func(s *store) error {
-			c := s.jobs.Tx().Bucket(bucketRoot).Bucket(bucket).Cursor()
+			c := s.table(bucket).Cursor()
 			k, v := c.Seek(last)
 			if last != nil && bytes.Equal(k, last) {
 				k, v = c.Next()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -12,9 +13,10 @@ import (
 
 // store is the buckets of one transaction, to read from.
 type store struct {
-	queues, jobs, payloads, history           *bbolt.Bucket
-	ready, delayed, leased, failed, completed *bbolt.Bucket
-	unique, effects, expiry                   *bbolt.Bucket
+	queues, jobs, payloads, history           *table
+	ready, delayed, leased, failed, completed *table
+	unique, effects, expiry                   *table
+	tables                                    []table // all of them
 }
 
 func openStore(tx *bbolt.Tx) (s store, err error) {
@@ -22,20 +24,31 @@ func openStore(tx *bbolt.Tx) (s store, err error) {
 	if root == nil {
 		return s, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, bucketRoot)
 	}
-	for _, b := range [...]struct {
-		to   **bbolt.Bucket
+	stores := [...]struct {
+		to   **table
 		name []byte
 	}{
 		{&s.jobs, bucketJobs}, {&s.payloads, bucketPayloads}, {&s.history, bucketHistory},
 		{&s.ready, bucketReady}, {&s.delayed, bucketDelayed}, {&s.leased, bucketLeased},
 		{&s.failed, bucketFailed}, {&s.completed, bucketCompleted}, {&s.queues, bucketQueues},
 		{&s.unique, bucketUnique}, {&s.effects, bucketEffects}, {&s.expiry, bucketExpiry},
-	} {
-		if *b.to = root.Bucket(b.name); *b.to == nil {
+	}
+	s.tables = make([]table, len(stores))
+	for i, b := range stores {
+		bucket := root.Bucket(b.name)
+		if bucket == nil {
 			return s, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, b.name)
 		}
+		s.tables[i] = table{Bucket: bucket, name: b.name}
+		*b.to = &s.tables[i]
 	}
 	return s, nil
+}
+
+// table finds a table by the name of its bucket, which is one of those above.
+func (s *store) table(name []byte) *table {
+	i := slices.IndexFunc(s.tables, func(b table) bool { return bytes.Equal(b.name, name) })
+	return &s.tables[i]
 }
 
 // stored is a job as the transaction holds it.
@@ -146,10 +159,10 @@ func (s *store) lease(id pawl.ID) (row leaseRow, ok bool, err error) {
 
 // place is the row that says where a job is.
 type place struct {
-	state  pawl.State
-	bucket *bbolt.Bucket
-	key    []byte
-	queue  queueNumber
+	state pawl.State
+	table *table
+	key   []byte
+	queue queueNumber
 }
 
 // state says where a job is.
@@ -165,7 +178,7 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	if err != nil || !ok {
 		return p, fmt.Errorf("job %s: %w: its queue %q is not in the file", e.ID, pawl.ErrCorrupt, e.Queue)
 	}
-	found := func(state pawl.State, b *bbolt.Bucket, key []byte) bool {
+	found := func(state pawl.State, b *table, key []byte) bool {
 		if b.Get(key) == nil {
 			return false
 		}

@@ -141,10 +141,10 @@ func TestRefusedCommitSpendsNoTurn(t *testing.T) {
 	}
 }
 
-// hook is a log of bbolt's that calls a function as soon as something is deleted.
+// hook is a log of bbolt's that calls a function as soon as a row is put.
 type hook struct {
 	bbolt.Logger
-	deleting func()
+	putting func()
 }
 
 func (h *hook) Debug(...any)          {}
@@ -154,8 +154,8 @@ func (h *hook) Error(...any)          {}
 func (h *hook) Errorf(string, ...any) {}
 
 func (h *hook) Debugf(format string, _ ...any) {
-	if fn := h.deleting; fn != nil && strings.HasPrefix(format, "Deleting key") {
-		h.deleting = nil
+	if fn := h.putting; fn != nil && strings.HasPrefix(format, "Putting key") {
+		h.putting = nil
 		fn()
 	}
 }
@@ -180,7 +180,7 @@ func TestWithdrawnFetchSpendsNoTurn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answer, answered := make(chan error, 1), make(chan struct{})
 	require.NoError(t, q.do(t.Context(), visit(func() {
-		log.deleting = func() {
+		log.putting = func() {
 			cancel()
 			<-answered
 		}

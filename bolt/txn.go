@@ -76,12 +76,12 @@ func (t *txn) finish() error {
 	return t.err
 }
 
-func (t *txn) put(b *bbolt.Bucket, key, value []byte) {
+func (t *txn) put(b *table, key, value []byte) {
 	t.changed = true
 	t.fail(b.Put(key, value))
 }
 
-func (t *txn) delete(b *bbolt.Bucket, key []byte) {
+func (t *txn) delete(b *table, key []byte) {
 	t.changed = true
 	t.fail(b.Delete(key))
 }

@@ -122,6 +122,7 @@ var groups = []struct {
 	{"fetch", fetchTests},
 	{"wait", waitTests()},
 	{"settle", settleTests()},
+	{"acks", ackTests()},
 	{"fence", fenceTests()},
 	{"lease", leaseTests},
 	{"clock", clockTests()},

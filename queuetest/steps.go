@@ -177,6 +177,25 @@ func (w *walker) settle(l *pawl.Lease, verb string) {
 	}
 }
 
+// stepAcks acks up to four leases in one call: some may be stale, and some the same.
+func (w *walker) stepAcks() {
+	var leases, lost []*pawl.Lease
+	for range w.random.IntN(5) {
+		l := w.given()
+		l.Started, l.TimedOut = time.Time{}, w.random.IntN(4) == 0
+		leases = append(leases, l)
+	}
+	for _, l := range leases {
+		if j := w.model.held(l); j != nil {
+			w.model.settle(j, "ack", pawl.Event{TimedOut: l.TimedOut}, "")
+		} else if !slices.Contains(lost, l) {
+			lost = append(lost, l)
+		}
+	}
+	w.note("ack %d leases, %d of them stale", len(leases), len(lost))
+	w.acks(leases, lost...)
+}
+
 func (w *walker) stepExtend() {
 	var leases, lost []*pawl.Lease
 	for range w.random.IntN(4) {

@@ -170,8 +170,10 @@ func (w *walker) step() {
 		w.stepThin()
 	case n < 38:
 		w.stepFetch()
-	case n < 62:
+	case n < 58:
 		w.stepSettle()
+	case n < 62:
+		w.stepAcks()
 	case n < 66:
 		w.stepExtend()
 	case n < 70:

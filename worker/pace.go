@@ -13,7 +13,7 @@ type pace struct {
 const minPatience = 100 * time.Millisecond
 
 // maxAhead bounds the jobs that wait in a worker.
-const maxAhead = 1024
+const maxAhead = 2048
 
 func (p *pace) ran(d time.Duration) { p.handler = smooth(p.handler, max(d, time.Microsecond)) }
 

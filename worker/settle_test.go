@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -80,6 +84,155 @@ func TestSettleIsRetried(t *testing.T) {
 		require.Equal(t, make([]time.Duration, 5), r.at, "no job waits for the ack of another")
 		require.GreaterOrEqual(t, time.Since(began), 10*time.Minute)
 		require.Zero(t, counts(t, q))
+	})
+}
+
+// finishing is a worker whose jobs finish while the ack of the first of them is under
+// way, which takes a second; but for one with the name "late", which takes a minute.
+type finishing struct {
+	q     *memory.Queue
+	told  *events
+	log   logbook
+	began time.Time
+	runs  atomic.Int32
+
+	mu    sync.Mutex
+	calls []string                   // the jobs of each ack, sorted
+	asked map[string][]time.Duration // when each job was to be acked
+}
+
+// finish runs a first job and those that are named, and has their acks made by ack.
+func (f *finishing) finish(t *testing.T, ack func(ctx context.Context, leases ...*pawl.Lease) error, jobs ...string) {
+	t.Helper()
+	f.began, f.asked = time.Now(), make(map[string][]time.Duration)
+	w := newWorker(&faulty{Queue: f.q, ack: func(ctx context.Context, leases ...*pawl.Lease) error {
+		if f.note(leases) == 1 {
+			<-time.After(time.Second)
+			return f.q.Ack(ctx, leases...)
+		}
+		return ack(ctx, leases...)
+	}}, worker.Options{Concurrency: len(jobs) + 1, Logger: f.log.logger()})
+	worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+		f.runs.Add(1)
+		switch job.Args {
+		case "first":
+		case "late":
+			<-time.After(time.Minute)
+		default:
+			<-time.After(time.Millisecond)
+		}
+		return nil
+	})
+	jobs = append([]string{"first"}, jobs...)
+	for _, job := range jobs {
+		enqueue(t, f.q, job)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour) // of those who try for ever
+	defer cancel()
+	require.NoError(t, w.Drain(ctx, pawl.WaitFinished))
+	require.EqualValues(t, len(jobs), f.runs.Load(), "no job runs twice")
+	var acked []string
+	for _, e := range f.told.of(pawl.EventSucceeded) {
+		acked = append(acked, nameOf(e.Job))
+	}
+	require.ElementsMatch(t, jobs, acked, "each job is acked once")
+	require.Equal(t, "first", f.calls[0])
+}
+
+// note notes an ack, and tells which one it is, from 1 on.
+func (f *finishing) note(leases []*pawl.Lease) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var jobs []string
+	for _, l := range leases {
+		name := nameOf(l.Envelope)
+		jobs = append(jobs, name)
+		f.asked[name] = append(f.asked[name], time.Since(f.began))
+	}
+	slices.Sort(jobs)
+	f.calls = append(f.calls, strings.Join(jobs, " "))
+	return len(f.calls)
+}
+
+// nameOf is what a job of kind task was enqueued with.
+func nameOf(e *pawl.Envelope) string {
+	job, err := task.Job(e)
+	if err != nil {
+		return err.Error()
+	}
+	return job.Args
+}
+
+// Jobs that finish while an ack is under way are acked together by the next.
+func TestAcksGather(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+		f := &finishing{q: q, told: told}
+		f.finish(t, q.Ack, "a", "b", "c", "d")
+		require.Equal(t, []string{"first", "a b c d"}, f.calls)
+		require.Empty(t, f.log.String())
+	})
+}
+
+// Jobs whose common ack fails are acked one by one, each until that goes through. Those
+// that finish meanwhile do not wait for them.
+func TestAcksThatFailAreTriedOneByOne(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+		f := &finishing{q: q, told: told}
+		f.finish(t, func(ctx context.Context, leases ...*pawl.Lease) error {
+			if time.Since(f.began) < 10*time.Minute && nameOf(leases[0].Envelope) != "late" {
+				return fmt.Errorf("ack: %w", bolt.ErrDisk)
+			}
+			return q.Ack(ctx, leases...)
+		}, "a", "b", "c", "d", "late")
+		require.Equal(t, "a b c d", f.calls[1])
+		for _, call := range f.calls[2:] {
+			require.NotContains(t, call, " ", "alone")
+		}
+		retries := 0
+		for _, name := range []string{"a", "b", "c", "d"} {
+			asked := f.asked[name]
+			require.Equal(t, []time.Duration{time.Second, time.Second}, asked[:2], "alone at once")
+			require.GreaterOrEqual(t, asked[len(asked)-1], 10*time.Minute)
+			require.Less(t, asked[len(asked)-2], 10*time.Minute, "and no more once it went through")
+			retries += len(asked) - 2
+		}
+		require.Equal(t, []time.Duration{time.Minute}, f.asked["late"])
+		require.Equal(t, retries, strings.Count(f.log.String(), "cannot settle a job yet; trying again"))
+	})
+}
+
+// What an ack of several names as not acked is acked alone: until that goes through, or
+// says that the lease is lost. The others are settled, and not acked again.
+func TestAcksThatFailForSome(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+		f := &finishing{q: q, told: told}
+		f.finish(t, func(ctx context.Context, leases ...*pawl.Lease) error {
+			if time.Since(f.began) >= 10*time.Minute || len(leases) == 1 && nameOf(leases[0].Envelope) != "full" {
+				return q.Ack(ctx, leases...)
+			}
+			errs := make([]error, len(leases))
+			for i, l := range leases {
+				switch nameOf(l.Envelope) {
+				case "full":
+					errs[i] = bolt.ErrDisk
+				case "lost": // somebody else was faster
+					assert.NoError(t, q.Ack(ctx, l))
+					fallthrough
+				default:
+					errs[i] = q.Ack(ctx, l)
+				}
+			}
+			return fmt.Errorf("acks: %w", pawl.AckErrors(leases, errs))
+		}, "a", "b", "full", "lost")
+		require.Equal(t, "a b full lost", f.calls[1])
+		require.Len(t, f.asked["a"], 1)
+		require.Len(t, f.asked["b"], 1)
+		require.Equal(t, []time.Duration{time.Second, time.Second}, f.asked["lost"], "once more, alone")
+		full := f.asked["full"]
+		require.GreaterOrEqual(t, full[len(full)-1], 10*time.Minute)
+		require.Equal(t, len(full)-2, strings.Count(f.log.String(), "cannot settle a job yet; trying again"))
+		require.Equal(t, 1, strings.Count(f.log.String(), "lease was lost before the job settled"))
+		require.NotContains(t, f.log.String(), "[ERROR]")
 	})
 }
 
