@@ -290,11 +290,29 @@ func (w *heldWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A commit that must map a larger file waits for a copy, which nothing else can be in
-// the way of: it goes on, or its context ends, and then so does the commit.
+// A commit that grows the file does not wait for a reader, however long that stays.
+func TestGrowthBesideAReader(t *testing.T) {
+	q := openTest(t, nil)
+	add(t, q, nil)
+	err := q.View(t.Context(), func(tx *bbolt.Tx) error {
+		before := tx.Size()
+		for range 8 {
+			require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)}))
+		}
+		info, err := os.Stat(q.path)
+		require.NoError(t, err)
+		require.Greater(t, info.Size(), before+8<<20)
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+// In a database of the app's a commit that must map a larger file waits for a copy, which
+// nothing else can be in the way of: it goes on, or its context ends, and then so does
+// the commit.
 func TestGrowthWaitsForACopy(t *testing.T) {
 	for _, ends := range []bool{false, true} {
-		q := openTest(t, nil)
+		q := openOver(t, openApp(t), nil)
 		add(t, q, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

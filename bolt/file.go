@@ -34,6 +34,8 @@ func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
 		Timeout:        lockTimeout,
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
+
+		InitialMmapSize: mapSize(path),
 	})
 	if err != nil {
 		return nil, err
@@ -176,14 +178,20 @@ func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, advise(err)
 	}
 	var file *os.File
+	stopReading := func() {}
+	defer func() { stopReading() }()
 	o.OpenFile = func(name string, flag int, mode fs.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
 		if err != nil {
 			return nil, advise(err)
 		}
-		if err := inspectFile(f); err != nil {
+		meta, err := inspectFile(f)
+		if err != nil {
 			_ = f.Close()
 			return nil, err
+		}
+		if meta.freelist == noFreelist && !o.ReadOnly {
+			stopReading = readAhead(f)
 		}
 		file = f
 		return f, nil

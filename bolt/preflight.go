@@ -28,28 +28,29 @@ func inspectPath(path string) error {
 }
 
 // inspectFile looks at a file by plain reads before bbolt maps it: a map of a file
-// that is too short faults, and bbolt trusts what a valid meta page says.
+// that is too short faults, and bbolt trusts what a valid meta page says. It returns the
+// newer of them.
 //
 // Nobody has the lock yet, so a queue may be at work on the file. It makes the file
 // grow before it writes a meta page that says so, hence the order here.
 func inspectFile(f interface {
 	io.ReaderAt
 	Stat() (fs.FileInfo, error)
-}) error {
-	meta, metaErr := readMeta(f)
+}) (meta, error) {
+	best, metaErr := readMeta(f)
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return err
+		return best, err
 	case info.Size() == 0:
-		return fmt.Errorf("%w: the file is empty; remove it to have it created anew", ErrNotQueue)
+		return best, fmt.Errorf("%w: the file is empty; remove it to have it created anew", ErrNotQueue)
 	case metaErr != nil:
-		return metaErr
+		return best, metaErr
 	}
-	if need := meta.pages * uint64(meta.pageSize); need > uint64(info.Size()) {
-		return fmt.Errorf("%w: the file is truncated: it has %d bytes of %d; restore a backup", pawl.ErrCorrupt, info.Size(), need)
+	if need := best.pages * uint64(best.pageSize); need > uint64(info.Size()) {
+		return best, fmt.Errorf("%w: the file is truncated: it has %d bytes of %d; restore a backup", pawl.ErrCorrupt, info.Size(), need)
 	}
-	return nil
+	return best, nil
 }
 
 // meta is what a bbolt meta page says about its file.

@@ -278,6 +278,9 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	if tx, err = s.begin(); err != nil {
 		return nil, fmt.Errorf("begin transaction: %w", err)
 	}
+	if !s.shared {
+		growBy(tx)
+	}
 	if t, err = begin(tx, s.now(), s.settings); err != nil {
 		return nil, undone{err}
 	}
