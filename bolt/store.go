@@ -19,6 +19,10 @@ type store struct {
 	tables                                    []table // all of them
 }
 
+// sequentialFill is how full bbolt leaves the pages of buckets whose keys come in order:
+// nothing is put between them any more.
+const sequentialFill = 0.9
+
 func openStore(tx *bbolt.Tx) (s store, err error) {
 	root := tx.Bucket(bucketRoot)
 	if root == nil {
@@ -41,6 +45,9 @@ func openStore(tx *bbolt.Tx) (s store, err error) {
 		}
 		s.tables[i] = table{Bucket: bucket, name: b.name}
 		*b.to = &s.tables[i]
+	}
+	for _, b := range [...]*table{s.jobs, s.payloads, s.ready} {
+		b.FillPercent = sequentialFill
 	}
 	return s, nil
 }
