@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -14,11 +15,10 @@ func encodePayload(args any) ([]byte, error) {
 	if err := checkEndless(args); err != nil {
 		return nil, err
 	}
-	w := limitedBuffer{limit: MaxBatchBytes}
-	enc := msgpack.GetEncoder()
-	defer msgpack.PutEncoder(enc)
-	enc.Reset(&w)
-	if err := enc.Encode(args); err != nil {
+	w := payloadWriters.Get().(*payloadWriter)
+	defer w.giveBack()
+	w.enc.Reset(w)
+	if err := w.enc.Encode(args); err != nil {
 		if w.full {
 			return nil, fmt.Errorf("%w: more than %d bytes; enqueue a reference to the data instead", ErrPayloadTooLarge, w.limit)
 		}
@@ -27,7 +27,26 @@ func encodePayload(args any) ([]byte, error) {
 	if err := guard(w.buf.Bytes()); err != nil {
 		return nil, fmt.Errorf("%w: %T: %v", ErrPayloadEncoding, args, err)
 	}
-	return w.buf.Bytes(), nil
+	return bytes.Clone(w.buf.Bytes()), nil
+}
+
+// payloadWriter is an encoder with its buffer, reused.
+type payloadWriter struct {
+	limitedBuffer
+	enc *msgpack.Encoder
+}
+
+var payloadWriters = sync.Pool{New: func() any {
+	return &payloadWriter{limitedBuffer{limit: MaxBatchBytes}, msgpack.NewEncoder(nil)}
+}}
+
+// giveBack keeps a writer for the next payload, unless its buffer has become large.
+func (w *payloadWriter) giveBack() {
+	if w.buf.Cap() <= DefaultMaxPayload {
+		w.buf.Reset()
+		w.full = false
+		payloadWriters.Put(w)
+	}
 }
 
 // decodePayload is the inverse of encodePayload. The bytes may come from a file
@@ -43,23 +62,29 @@ func decodePayload(b []byte, args any) (err error) {
 			err = fmt.Errorf("%w: panic: %v", ErrPayloadEncoding, p)
 		}
 	}()
-	r := payloadReader{bytes.NewReader(b), posing}
-	dec := msgpack.GetDecoder() // not given back after a panic
-	dec.Reset(&r)
-	err = dec.Decode(args)
-	msgpack.PutDecoder(dec)
+	r := payloadReaders.Get().(*payloadReader) // not given back after a panic
+	r.Reset(b)
+	r.posing = posing
+	r.dec.Reset(r)
+	err = r.dec.Decode(args)
+	r.Reset(nil)
+	payloadReaders.Put(r)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
 	}
 	return nil
 }
 
-// payloadReader keeps a decoder out of extensions whose data pose as a map; see
-// [scan]. A decoder reads codes byte by byte, and the data of an extension whole.
+// payloadReader is a decoder with its bytes, reused. It keeps out of extensions whose
+// data pose as a map; see [scan]. A decoder reads codes byte by byte, and the data of an
+// extension whole.
 type payloadReader struct {
-	*bytes.Reader
+	bytes.Reader
 	posing []int
+	dec    *msgpack.Decoder
 }
+
+var payloadReaders = sync.Pool{New: func() any { return &payloadReader{dec: msgpack.NewDecoder(nil)} }}
 
 func (r *payloadReader) ReadByte() (byte, error) {
 	at := int(r.Size()) - r.Len()

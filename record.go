@@ -53,7 +53,7 @@ func AppendRecord(dst []byte, e *Envelope, apart int) []byte {
 	r.buf.Reset()
 	r.envelope(e, apart)
 
-	dst = append(dst, recordVersion)
+	dst = append(slices.Grow(dst, recordHeader+r.buf.Len()), recordVersion)
 	dst = binary.LittleEndian.AppendUint32(dst, checksum(r.buf.Bytes()))
 	return append(dst, r.buf.Bytes()...)
 }

@@ -33,7 +33,7 @@ func (op *cancel) apply(t *txn) {
 	case !op.job.Cancelled:
 		op.job.Cancelled = true
 		t.rewrite(op.job)
-		if row, ok, err := t.lease(op.id); err == nil && ok {
+		if row, ok, err := t.lease(op.id[:]); err == nil && ok {
 			t.cancelled = append(t.cancelled, holding{op.id, row.token})
 		}
 		t.tell(pawl.Event{Type: pawl.EventCancelled, Job: op.job.Envelope})

@@ -10,6 +10,7 @@ import (
 // enqueue stores new jobs.
 type enqueue struct {
 	jobs []newJob
+	one  [1]newJob // where jobs is when it is one, as mostly
 }
 
 // newJob is a job encoded outside the transaction.
@@ -32,7 +33,10 @@ type newJob struct {
 // transaction. It works on copies: what is not accepted is not changed. Seq is the
 // sequence before the first.
 func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, bytes int) {
-	op = &enqueue{jobs: make([]newJob, len(jobs))}
+	op = new(enqueue)
+	if op.jobs = op.one[:]; len(jobs) > 1 {
+		op.jobs = make([]newJob, len(jobs))
+	}
 	for i, e := range jobs {
 		j := &op.jobs[i]
 		j.Envelope, j.fresh = *e, e.ID.IsZero() || e.Existing

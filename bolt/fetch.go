@@ -12,11 +12,10 @@ import (
 // fetched is a chosen job as it leaves the transaction: copied, not decoded.
 type fetched struct {
 	choice
-	token     uint64
-	cancelled *pawl.Signal
-	record    []byte
-	payload   []byte // what lies apart from the record
-	effect    []byte // the key of its effect, nil when it has none
+	grant   grant
+	record  []byte
+	payload []byte // what lies apart from the record
+	effect  []byte // the key of its effect, nil when it has none
 }
 
 // admit copies a ready job out of the transaction if it may be leased. Moved says that
@@ -83,13 +82,14 @@ func (t *txn) copyOut(job *fetched) (err error) {
 // lend leases jobs that were chosen.
 func (t *txn) lend(jobs []*fetched) {
 	for _, job := range jobs {
-		g := &grant{id: job.row.id, token: rand.Uint64(), class: job.lane.class()}
-		job.token, job.cancelled = g.token, &g.cancelled
-		t.grantLease(job.key, job.row, job.token)
+		g := &job.grant
+		g.id, g.token, g.class = job.row.id, rand.Uint64(), job.lane.class()
+		t.grantLease(job.key, job.row, g.token)
 		if job.effect != nil {
 			t.holdEffect(job.effect, g.id)
 		}
 		t.granted = append(t.granted, g)
+		job.key = nil // it is the transaction's
 	}
 }
 
@@ -104,5 +104,6 @@ func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, erro
 	case apart != 0:
 		e.Payload = job.payload
 	}
-	return &pawl.Lease{Envelope: e, Token: job.token, Cancelled: job.cancelled, Length: length, Expires: at.Add(length)}, nil
+	job.record, job.payload = nil, nil // the table of leases keeps the job, and these may be large
+	return &pawl.Lease{Envelope: e, Token: job.grant.token, Cancelled: &job.grant.cancelled, Length: length, Expires: at.Add(length)}, nil
 }

@@ -185,6 +185,9 @@ func historyKey(b []byte, id pawl.ID, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(b, id[:]...), uint32(n))
 }
 
+// sealWidth is the size of a row's checksum in bytes.
+const sealWidth = 4
+
 // seal appends the checksum of key and value to value. Every row but a job's
 // record, which has a checksum of its own, is sealed.
 func seal(key, value []byte) []byte {
@@ -194,7 +197,7 @@ func seal(key, value []byte) []byte {
 // unseal returns the value in a sealed row of the width given, or of any width
 // when it is -1.
 func unseal(key, sealed []byte, width int) ([]byte, error) {
-	n := len(sealed) - 4
+	n := len(sealed) - sealWidth
 	if n < 0 || width >= 0 && n != width {
 		return nil, fmt.Errorf("%w: a row of %d bytes", pawl.ErrCorrupt, len(sealed))
 	}

@@ -104,7 +104,7 @@ func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 		if t.renewed[g.id] {
 			continue
 		}
-		row, ok, err := t.lease(g.id)
+		row, ok, err := t.lease(g.id[:])
 		switch {
 		case err != nil:
 			t.damagedRow(err)

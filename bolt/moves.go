@@ -29,7 +29,7 @@ func (t *txn) place(j stored) {
 	key := delayedKey(keyBuf[:0], j.Envelope)
 	ready := readyKey(make([]byte, 0, readyKeyWidth), n, j.Envelope)
 	row := delayedRow{indexRow{j.ID, j.flags()}, ready}
-	t.put(t.delayed, key, seal(key, row.append(make([]byte, 0, indexWidth+readyKeyWidth+4))))
+	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth))))
 	t.counts(n).Delayed++
 }
 
@@ -40,9 +40,9 @@ func (t *txn) placeReady(j stored) {
 		return
 	}
 	n := t.numberOf(j.Queue)
-	key := readyKey(make([]byte, 0, readyKeyWidth), n, j.Envelope)
+	t.scratch = readyKey(t.scratch[:0], n, j.Envelope)
 	row := indexRow{j.ID, j.flags()}
-	t.put(t.ready, key, seal(key, row.append(make([]byte, 0, indexWidth+4))))
+	t.put(t.ready, t.scratch, seal(t.scratch, row.append(t.value(indexWidth+sealWidth))))
 	t.counts(n).Ready++
 }
 
@@ -61,7 +61,7 @@ func (t *txn) park(j stored) {
 // promote moves a row from delayed, where it has the key given, to ready.
 func (t *txn) promote(key []byte, row delayedRow) {
 	t.delete(t.delayed, key)
-	t.put(t.ready, row.ready, seal(row.ready, row.indexRow.append(make([]byte, 0, indexWidth+4))))
+	t.put(t.ready, row.ready, seal(row.ready, row.indexRow.append(t.value(indexWidth+sealWidth))))
 	c := t.counts(row.queueNumber())
 	switch key[0] {
 	case waitsForTime:
@@ -88,7 +88,7 @@ func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 	n := queueNumber(binary.BigEndian.Uint32(key))
 	t.delete(t.ready, key)
 	lease := leaseRow{token: token, queue: n, flags: row.flags, since: t.now}
-	t.put(t.leased, row.id[:], seal(row.id[:], lease.append(make([]byte, 0, leaseWidth+4))))
+	t.put(t.leased, row.id[:], seal(row.id[:], lease.append(t.value(leaseWidth+sealWidth))))
 	c := t.counts(n)
 	c.Ready--
 	c.Leased++

@@ -29,11 +29,12 @@ func (op *extend) check(*txn) error { return nil }
 
 func (op *extend) apply(t *txn) {
 	op.lost = nil
-	for i, l := range op.leases {
-		if _, err := t.held(l.id, l.token); err != nil {
+	for i := range op.leases {
+		h := &op.leases[i]
+		if _, err := t.held(h); err != nil {
 			op.lost = append(op.lost, i)
 		} else {
-			t.renewed[l.id] = true
+			t.renewed[h.id] = true
 		}
 	}
 }

@@ -159,7 +159,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			l, damage := job.lease(f.durable, q.opts.Lease)
 			if damage != nil {
 				// An error leaves the lease to expire. It must not cost the others.
-				op := &settle{id: job.row.id, token: job.token, how: condemn(damage)}
+				op := &settle{holding: holding{job.row.id, job.grant.token}, how: condemn(damage)}
 				err = q.do(context.WithoutCancel(ctx), op)
 				continue
 			}

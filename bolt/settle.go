@@ -9,9 +9,8 @@ import (
 
 // settle ends a lease by one of the verbs.
 type settle struct {
-	id    pawl.ID
-	token uint64
-	how   verb
+	holding
+	how verb
 
 	job      *pawl.Envelope // as its holder has it, for events; nil when nobody listens
 	took     time.Duration  // of its run
@@ -25,7 +24,7 @@ type settle struct {
 type verb func(t *txn, op *settle)
 
 func newSettle(l *pawl.Lease, how verb, listening bool) settle {
-	op := settle{id: l.ID, token: l.Token, how: how, took: l.Took(), timedOut: l.TimedOut}
+	op := settle{holding: holding{l.ID, l.Token}, how: how, took: l.Took(), timedOut: l.TimedOut}
 	if listening {
 		job := *l.Envelope
 		op.job = &job
@@ -34,7 +33,7 @@ func newSettle(l *pawl.Lease, how verb, listening bool) settle {
 }
 
 func (op *settle) check(t *txn) (err error) {
-	op.row, err = t.held(op.id, op.token)
+	op.row, err = t.held(&op.holding)
 	return err
 }
 
@@ -69,13 +68,13 @@ func (op *acks) apply(t *txn) {
 }
 
 // held checks that the token given is that of the job's lease.
-func (t *txn) held(id pawl.ID, token uint64) (leaseRow, error) {
-	row, ok, err := t.lease(id)
+func (t *txn) held(h *holding) (leaseRow, error) {
+	row, ok, err := t.lease(h.id[:])
 	switch {
 	case err != nil:
-		return row, fmt.Errorf("lease of job %s: %w", id, err)
-	case !ok || row.token != token:
-		return row, fmt.Errorf("job %s: %w", id, pawl.ErrLeaseLost)
+		return row, fmt.Errorf("lease of job %s: %w", h.id, err)
+	case !ok || row.token != h.token:
+		return row, fmt.Errorf("job %s: %w", h.id, pawl.ErrLeaseLost)
 	}
 	return row, nil
 }

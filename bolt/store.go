@@ -145,7 +145,7 @@ func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 		return nil, err
 	}
 	if e.State == pawl.Leased {
-		row, _, err := s.lease(id)
+		row, _, err := s.lease(id[:])
 		if err != nil {
 			return nil, err
 		}
@@ -155,12 +155,12 @@ func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 }
 
 // lease reads the lease of a job; ok is false when it has none.
-func (s *store) lease(id pawl.ID) (row leaseRow, ok bool, err error) {
-	sealed := s.leased.Get(id[:])
+func (s *store) lease(id []byte) (row leaseRow, ok bool, err error) {
+	sealed := s.leased.Get(id)
 	if sealed == nil {
 		return row, false, nil
 	}
-	row, err = parseLeaseRow(id[:], sealed)
+	row, err = parseLeaseRow(id, sealed)
 	return row, err == nil, err
 }
 

@@ -23,6 +23,10 @@ type txn struct {
 	numbers map[string]queueNumber
 	rows    map[queueNumber]*queueRow
 
+	scratch []byte // for a key
+	space   []byte // what is left for values, which bbolt keeps until the commit
+	spaces  int    // how large it was
+
 	changed bool
 	err     error // the first failed write; the transaction cannot commit after it
 
@@ -80,6 +84,23 @@ func (t *txn) put(b *table, key, value []byte) {
 	t.changed = true
 	t.fail(b.Put(key, value))
 }
+
+// value returns n bytes of room for a value, of length 0.
+func (t *txn) value(n int) []byte {
+	if len(t.space) < n {
+		t.spaces = min(max(2*t.spaces, leastSpace), mostSpace)
+		t.space = make([]byte, max(n, t.spaces))
+	}
+	v := t.space[:0:n]
+	t.space = t.space[n:]
+	return v
+}
+
+// How much room is made for values at a time, in bytes: more each time.
+const (
+	leastSpace = 256
+	mostSpace  = 8 << 10
+)
 
 func (t *txn) delete(b *table, key []byte) {
 	t.changed = true
