@@ -21,6 +21,7 @@ const (
 // intake is where callers leave their operations for the scheduler.
 type intake struct {
 	bell chan struct{} // capacity 1: something is there to look at
+	came atomic.Int64  // calls and fetches so far
 
 	mu       sync.Mutex
 	settles  []*call // and extends; taken before the others, for whom they free what they wait for
@@ -129,6 +130,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 			}
 			in.bytes += c.bytes
 			in.mu.Unlock()
+			in.came.Add(1)
 			in.ring()
 			return nil
 		}
@@ -155,6 +157,7 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error)
 	}
 	in.fetches = append(in.fetches, f)
 	in.mu.Unlock()
+	in.came.Add(1)
 	in.ring()
 	if err := f.wait(ctx, in); err != nil {
 		return nil, err

@@ -38,6 +38,9 @@ const troubledSleep = time.Second
 // as large are not tried: to roll back, bbolt walks the whole file.
 const maxRefusals = 8
 
+// idleYields is how often the scheduler gives way in a row without a call that comes.
+const idleYields = 8
+
 // maxSeen bounds the damaged rows that are logged.
 const maxSeen = 1000
 
@@ -60,6 +63,8 @@ type scheduler struct {
 	lent atomic.Pointer[bbolt.Tx] // the transaction that a function of Update has
 
 	// What follows belongs to the goroutine.
+	heard    int64           // calls that had come when the last group was taken
+	answered int64           // how many of them were in it
 	fetches  []*fetchCall    // wait for jobs, in the order of their coming
 	durable  time.Time       // when the last transaction was, on monotonic time
 	due      time.Time       // when the next delayed job is due, or something expires; zero for never
@@ -81,7 +86,7 @@ func (s *scheduler) run() {
 		if s.closing() {
 			break
 		}
-		runtime.Gosched() // so that those who were answered can come with their next calls
+		s.gather()
 		s.leases.heard = time.Now()
 		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
 		for _, n := range s.intake.takeNotes() {
@@ -94,6 +99,21 @@ func (s *scheduler) run() {
 		clear(group)
 	}
 	s.dismiss()
+}
+
+// gather lets those who were answered come with their next calls, which is what makes
+// groups large: it gives way for as long as that brings calls, up to as many as the last
+// group had. It waits for no time and for nobody who does not run.
+func (s *scheduler) gather() {
+	came := s.intake.came.Load()
+	enough := came + s.answered
+	for idle := 0; idle < idleYields && came < enough; idle++ {
+		runtime.Gosched()
+		if now := s.intake.came.Load(); now > came {
+			came, idle = now, 0
+		}
+	}
+	s.heard, s.answered = came, came-s.heard
 }
 
 func (s *scheduler) closing() bool {
