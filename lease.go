@@ -34,11 +34,14 @@ func (l *Lease) MarkSettled() { atomic.StoreUint32(&l.settled, 1) }
 func (l *Lease) Settled() bool { return atomic.LoadUint32(&l.settled) == 1 }
 
 // Took is how long the run has lasted, 0 when it did not begin.
-func (l *Lease) Took() time.Duration {
+func (l *Lease) Took() time.Duration { return l.TookUntil(time.Now()) }
+
+// TookUntil is how long the run had lasted at a time.
+func (l *Lease) TookUntil(at time.Time) time.Duration {
 	if l.Started.IsZero() {
 		return 0
 	}
-	return time.Since(l.Started)
+	return at.Sub(l.Started)
 }
 
 // Signal tells once that something happened. The zero value has not fired; a nil one

@@ -61,6 +61,10 @@ func (s *selection) run() error {
 	if err := s.open(); err != nil {
 		return err
 	}
+	if ready := s.ready(); ready > 0 {
+		n := min(s.request.Max, ready)
+		s.jobs, s.passed = make([]*fetched, 0, n), make([][]byte, 0, n)
+	}
 	for len(s.sources) > 0 && len(s.jobs) < s.request.Max && *s.room > 0 {
 		i := s.turns.next(s.sources)
 		from := s.sources[i]
@@ -165,9 +169,18 @@ func (s *selection) open() error {
 	return nil
 }
 
+// ready is how many jobs there are to choose from.
+func (s *selection) ready() (n int) {
+	for _, from := range s.sources {
+		n += s.t.rows[from.queue].counts.Ready
+	}
+	return n
+}
+
 // source is the ready jobs of one queue: its lanes, merged by their order.
 type source struct {
 	queue  queueNumber
+	turn   *turn
 	weight int
 	lanes  [lanes]laneCursor
 
@@ -185,7 +198,7 @@ type laneCursor struct {
 }
 
 func (s *selection) source(n queueNumber, weight int) *source {
-	from := &source{queue: n, weight: weight}
+	from := &source{queue: n, turn: s.turns.of(n), weight: weight}
 	for l := range from.lanes {
 		lc := &from.lanes[l]
 		lc.lane, lc.cursor = lane(l), s.t.ready.Cursor()

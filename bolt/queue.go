@@ -197,7 +197,7 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 }
 
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	op := newSettle(l, how, q.scheduler.settings.listening)
+	op := newSettle(l, how, time.Now(), q.scheduler.settings.listening)
 	return q.do(ctx, &op)
 }
 
@@ -206,7 +206,7 @@ func (q *Queue) Ack(ctx context.Context, leases ...*pawl.Lease) error {
 	if err := pawl.CheckAck(leases); err != nil {
 		return err
 	}
-	op := newAcks(leases, q.scheduler.settings.listening)
+	op := &acks{leases: leases, at: time.Now(), listening: q.scheduler.settings.listening}
 	if err := q.do(ctx, op); err != nil {
 		return err
 	}

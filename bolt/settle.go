@@ -23,8 +23,8 @@ type settle struct {
 // ended.
 type verb func(t *txn, op *settle)
 
-func newSettle(l *pawl.Lease, how verb, listening bool) settle {
-	op := settle{holding: holding{l.ID, l.Token}, how: how, took: l.Took(), timedOut: l.TimedOut}
+func newSettle(l *pawl.Lease, how verb, at time.Time, listening bool) settle {
+	op := settle{holding: holding{l.ID, l.Token}, how: how, took: l.TookUntil(at), timedOut: l.TimedOut}
 	if listening {
 		job := *l.Envelope
 		op.job = &job
@@ -44,26 +44,27 @@ func (op *settle) apply(t *txn) {
 
 // acks ends leases whose runs succeeded, each by itself.
 type acks struct {
-	each []settle
-	errs []error
-}
-
-func newAcks(leases []*pawl.Lease, listening bool) *acks {
-	op := &acks{make([]settle, len(leases)), make([]error, len(leases))}
-	for i, l := range leases {
-		op.each[i] = newSettle(l, ack, listening)
-	}
-	return op
+	leases    []*pawl.Lease
+	at        time.Time // of the call, which is when the runs have ended
+	listening bool
+	errs      []error // by lease; nil when there is none
 }
 
 func (op *acks) check(*txn) error { return nil }
 
 func (op *acks) apply(t *txn) {
-	for i := range op.each {
-		one := &op.each[i]
-		if op.errs[i] = one.check(t); op.errs[i] == nil {
-			one.apply(t)
+	op.errs = nil
+	one := new(settle)
+	for i, l := range op.leases {
+		*one = newSettle(l, ack, op.at, op.listening)
+		if err := one.check(t); err != nil {
+			if op.errs == nil {
+				op.errs = make([]error, len(op.leases))
+			}
+			op.errs[i] = err
+			continue
 		}
+		one.apply(t)
 	}
 }
 

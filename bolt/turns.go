@@ -19,9 +19,9 @@ type turns struct {
 
 // taken is how things stood before a turn.
 type taken struct {
-	queue queueNumber
-	turn  turn
-	now   uint64
+	turn *turn
+	was  turn
+	now  uint64
 }
 
 type turn struct {
@@ -46,14 +46,15 @@ func (ts *turns) of(n queueNumber) *turn {
 	return q
 }
 
-func (ts *turns) start(n queueNumber) uint64 { return max(ts.now, ts.of(n).finish) }
+func (ts *turns) start(q *turn) uint64 { return max(ts.now, q.finish) }
 
 // next is the index of the source whose turn it is: of those that start at the same
 // time the one that was served the longest ago.
 func (ts *turns) next(sources []*source) (next int) {
 	for i, s := range sources {
-		a, b := ts.start(s.queue), ts.start(sources[next].queue)
-		if a < b || a == b && ts.of(s.queue).served < ts.of(sources[next].queue).served {
+		other := sources[next].turn
+		a, b := ts.start(s.turn), ts.start(other)
+		if a < b || a == b && s.turn.served < other.served {
 			next = i
 		}
 	}
@@ -62,17 +63,17 @@ func (ts *turns) next(sources []*source) (next int) {
 
 // took notes that a source had its turn, and what is left of its retries' credit.
 func (ts *turns) took(s *source, credit float64) {
-	q := ts.of(s.queue)
-	ts.taken = append(ts.taken, taken{s.queue, *q, ts.now})
+	q := s.turn
+	ts.taken = append(ts.taken, taken{q, *q, ts.now})
 	ts.served++
-	ts.now = ts.start(s.queue)
+	ts.now = ts.start(q)
 	q.finish, q.served, q.credit = ts.now+wholeTurn/uint64(s.weight), ts.served, credit
 }
 
 // undo takes back all turns but the first n that are not for good yet.
 func (ts *turns) undo(n int) {
 	for i := len(ts.taken) - 1; i >= n; i-- {
-		*ts.of(ts.taken[i].queue), ts.now = ts.taken[i].turn, ts.taken[i].now
+		*ts.taken[i].turn, ts.now = ts.taken[i].was, ts.taken[i].now
 	}
 	ts.taken = ts.taken[:n]
 }
@@ -93,7 +94,7 @@ func (ts *turns) keep() {
 // and what its credit is then. Share is the part of retries while there are jobs of both
 // sorts, 0 for their common order.
 func (ts *turns) retry(s *source, share float64) (retry bool, credit float64) {
-	credit = ts.of(s.queue).credit
+	credit = s.turn.credit
 	switch {
 	case s.first == nil || s.again == nil:
 		return s.again != nil, credit

@@ -24,7 +24,7 @@ func TestWeightsOverTheEndOfTime(t *testing.T) {
 	for _, begin := range []uint64{0, lastTurn - 1, lastTurn - 50*wholeTurn, lastTurn, math.MaxUint64 - 50*wholeTurn, math.MaxUint64 - 1} {
 		t.Run(fmt.Sprint(begin), func(t *testing.T) {
 			ts := turns{queues: make(map[queueNumber]*turn), now: begin}
-			sources := []*source{{queue: 1, weight: 1}, {queue: 2, weight: 3}, {queue: 3, weight: 1}}
+			sources := []*source{{queue: 1, turn: ts.of(1), weight: 1}, {queue: 2, turn: ts.of(2), weight: 3}, {queue: 3, turn: ts.of(3), weight: 1}}
 			given := make(map[queueNumber]int)
 			for n := range rounds {
 				s := sources[ts.next(sources)]
@@ -44,7 +44,7 @@ func TestWeightsOverTheEndOfTime(t *testing.T) {
 // What is undone is as if it had never been, and what was before stays.
 func TestTurnsAreUndone(t *testing.T) {
 	ts := turns{queues: make(map[queueNumber]*turn)}
-	a, b := &source{queue: 1, weight: 1}, &source{queue: 2, weight: 2}
+	a, b := &source{queue: 1, turn: ts.of(1), weight: 1}, &source{queue: 2, turn: ts.of(2), weight: 2}
 	ts.took(a, 0.25)
 	ts.took(b, 0.5)
 	before, now := map[queueNumber]turn{1: *ts.of(1), 2: *ts.of(2)}, ts.now

@@ -1,0 +1,222 @@
+package bolt_test
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// These benchmarks run in memory where the system has a file system there: they measure
+// the code. What a disk makes of it is for the module in bench.
+
+// letter is a job of 100 bytes that nobody has enqueued yet.
+var letter = pawl.Envelope{Kind: "post.letter", MaxRetries: 3, Payload: bytes.Repeat([]byte("x"), 100)}
+
+// letters are n jobs to enqueue again and again, each time after a call of renew.
+type letters []*pawl.Envelope
+
+func newLetters(n int) letters {
+	jobs := make(letters, n)
+	for i := range jobs {
+		jobs[i] = new(pawl.Envelope)
+	}
+	jobs.renew()
+	return jobs
+}
+
+func (jobs letters) renew() {
+	for _, e := range jobs {
+		*e = letter
+	}
+}
+
+// store enqueues n jobs.
+func store(tb testing.TB, q *bolt.Queue, n int) {
+	jobs := newLetters(min(n, pawl.MaxBatchJobs))
+	for ; n > 0; n -= len(jobs) {
+		jobs = jobs[:min(n, len(jobs))]
+		jobs.renew()
+		if err := q.Enqueue(tb.Context(), jobs...); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// lease fetches up to n jobs; none when there is none.
+func lease(tb testing.TB, q *bolt.Queue, n int) []*pawl.Lease {
+	leases, err := q.Fetch(tb.Context(), pawl.Request{Max: n, Wait: pawl.WaitNot})
+	if err != nil && !errors.Is(err, pawl.ErrEmpty) {
+		tb.Fatal(err)
+	}
+	return leases
+}
+
+// openAt opens a queue that the caller closes.
+func openAt(tb testing.TB, path string) *bolt.Queue {
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(tb, err)
+	return q
+}
+
+// openNew opens an empty queue, which is closed at the end.
+func openNew(tb testing.TB) *bolt.Queue {
+	q := openAt(tb, filepath.Join(bolt.MemoryFolder(tb), "jobs.db"))
+	tb.Cleanup(func() { require.NoError(tb, q.Close()) })
+	return q
+}
+
+// perSecond reports the jobs of a benchmark over the time that was measured.
+func perSecond(b *testing.B, jobs int) {
+	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
+}
+
+// BenchmarkEnqueue measures one producer, each of whose jobs is a commit of its own.
+func BenchmarkEnqueue(b *testing.B) {
+	q := openNew(b)
+	jobs := newLetters(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		jobs.renew()
+		if err := q.Enqueue(b.Context(), jobs...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perSecond(b, b.N)
+}
+
+// BenchmarkEnqueue64 measures 64 producers at a time, whose jobs share commits; an
+// operation is one job.
+func BenchmarkEnqueue64(b *testing.B) {
+	q := openNew(b)
+	var taken atomic.Int64
+	var producing sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range 64 {
+		producing.Go(func() {
+			jobs := newLetters(1)
+			for taken.Add(1) <= int64(b.N) {
+				jobs.renew()
+				if err := q.Enqueue(b.Context(), jobs...); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	producing.Wait()
+	perSecond(b, b.N)
+}
+
+// BenchmarkEnqueueBatch measures batches of 1 000 jobs, each of which is an operation.
+func BenchmarkEnqueueBatch(b *testing.B) {
+	q := openNew(b)
+	jobs := newLetters(1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		jobs.renew()
+		if err := q.Enqueue(b.Context(), jobs...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perSecond(b, b.N*len(jobs))
+}
+
+// backlog is how many jobs a benchmark stores at a time, unmeasured, to work on.
+const backlog = 6400
+
+// BenchmarkFetchAck measures 64 jobs leased by one call and acked by another.
+func BenchmarkFetchAck(b *testing.B) {
+	const batch = 64
+	q := openNew(b)
+	b.ReportAllocs()
+	for left := 0; b.Loop(); left -= batch {
+		if left == 0 {
+			b.StopTimer()
+			store(b, q, backlog)
+			left = backlog
+			b.StartTimer()
+		}
+		if err := q.Ack(b.Context(), lease(b, q, batch)...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perSecond(b, b.N*batch)
+}
+
+// BenchmarkNack measures one failed attempt, after which the job is ready again.
+func BenchmarkNack(b *testing.B) {
+	q := openNew(b)
+	store(b, q, backlog)
+	var leases []*pawl.Lease
+	cause := errors.New("connection refused")
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(leases) == 0 {
+			b.StopTimer()
+			leases = lease(b, q, backlog)
+			b.StartTimer()
+		}
+		if err := q.Nack(b.Context(), leases[0], 0, cause); err != nil {
+			b.Fatal(err)
+		}
+		leases = leases[1:]
+	}
+	perSecond(b, b.N)
+}
+
+// BenchmarkBacklog measures what should not take longer the more jobs there are, on
+// 100 000 of them.
+func BenchmarkBacklog(b *testing.B) {
+	path := filepath.Join(bolt.MemoryFolder(b), "jobs.db")
+	q := openAt(b, path)
+	store(b, q, 100_000)
+
+	// Stats measures the counts of a queue.
+	b.Run("Stats", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := q.Stats(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+
+	// Page measures the first 64 jobs of a list, which are one page.
+	b.Run("Page", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			left := 64
+			for _, err := range q.Jobs(b.Context(), pawl.Filter{}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				if left--; left == 0 {
+					break
+				}
+			}
+		}
+	})
+
+	require.NoError(b, q.Close())
+
+	// Open measures the opening of the file after a clean close.
+	b.Run("Open", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			q := openAt(b, path)
+			b.StopTimer()
+			require.NoError(b, q.Close())
+			b.StartTimer()
+		}
+	})
+}
