@@ -3,7 +3,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports portable tidy test race fuzz bench examples quickstart checksum webhook ledger
+.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs examples quickstart checksum webhook ledger
 
 all: fmt vet lint imports portable tidy test
 
@@ -41,8 +41,13 @@ fuzz: ## every fuzz target for FUZZTIME
 		done; \
 	done
 
-bench:
-	go test -run '^$$' -bench . -benchmem ./...
+BENCHTIME = 1s
+bench: ## every Go benchmark for BENCHTIME; the comparison with other queues is in bench
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+
+allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stores them
+	@found=$$(go test -count=1 -v -run '^TestAllocations$$' . ./bolt ./worker $(ARGS)); failed=$$?; \
+	echo "$$found" | grep -v '^=== '; test $$failed = 0 && ! echo "$$found" | grep -q -e '--- SKIP'
 
 examples: quickstart checksum webhook ledger
 

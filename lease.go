@@ -34,14 +34,11 @@ func (l *Lease) MarkSettled() { atomic.StoreUint32(&l.settled, 1) }
 func (l *Lease) Settled() bool { return atomic.LoadUint32(&l.settled) == 1 }
 
 // Took is how long the run has lasted, 0 when it did not begin.
-func (l *Lease) Took() time.Duration { return l.TookUntil(time.Now()) }
-
-// TookUntil is how long the run had lasted at a time.
-func (l *Lease) TookUntil(at time.Time) time.Duration {
+func (l *Lease) Took() time.Duration {
 	if l.Started.IsZero() {
 		return 0
 	}
-	return at.Sub(l.Started)
+	return time.Since(l.Started)
 }
 
 // Signal tells once that something happened. The zero value has not fired; a nil one

@@ -47,7 +47,8 @@ type Enqueuer interface {
 type Queue interface {
 	Enqueuer
 
-	// Fetch leases up to r.Max jobs and counts no attempt. It waits for a job as
+	// Fetch leases up to r.Max jobs, at least one and fewer than there are where their
+	// payloads are large, and counts no attempt. It waits for a job as
 	// r.Wait says, and no longer than ctx ([ErrNotAccepted]). Jobs come by
 	// priority, then by the time since when they are ready, then by sequence;
 	// several queues in r.Queues take turns. A job past its deadline is never leased;

@@ -54,9 +54,15 @@ type selection struct {
 	behind  map[string]bool // the same, once the walk began anew
 	effects map[string]bool // that the chosen jobs have; nil for none
 	jobs    []*fetched
+	bytes   int // of their records and payloads
 }
 
-// run chooses up to request.Max jobs, in order.
+// maxFetchBytes is how many bytes of jobs one fetch copies, a last job of more not counted:
+// many large payloads at once would only push each other out of the processor's caches,
+// and out of memory in the end.
+const maxFetchBytes = 8 << 20
+
+// run chooses up to request.Max jobs, in order; fewer when their payloads are large.
 func (s *selection) run() error {
 	if err := s.open(); err != nil {
 		return err
@@ -65,7 +71,7 @@ func (s *selection) run() error {
 		n := min(s.request.Max, ready)
 		s.jobs, s.passed = make([]*fetched, 0, n), make([][]byte, 0, n)
 	}
-	for len(s.sources) > 0 && len(s.jobs) < s.request.Max && *s.room > 0 {
+	for len(s.sources) > 0 && len(s.jobs) < s.request.Max && s.bytes < maxFetchBytes && *s.room > 0 {
 		i := s.turns.next(s.sources)
 		from := s.sources[i]
 		if moved := s.find(from); moved {
@@ -117,6 +123,7 @@ func (s *selection) find(from *source) (moved bool) {
 // take chooses the job that a lane has next.
 func (s *selection) take(lc *laneCursor) {
 	s.jobs = append(s.jobs, lc.job)
+	s.bytes += len(lc.job.record) + len(lc.job.payload)
 	s.allow.use(lc.lane.class())
 	if lc.job.effect != nil {
 		if s.effects == nil {

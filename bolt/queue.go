@@ -159,7 +159,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			l, damage := job.lease(f.durable, q.opts.Lease)
 			if damage != nil {
 				// An error leaves the lease to expire. It must not cost the others.
-				op := &settle{holding: holding{job.row.id, job.grant.token}, how: condemn(damage)}
+				op := &settle{ended: ended{holding: holding{job.row.id, job.grant.token}}, how: condemn(damage)}
 				err = q.do(context.WithoutCancel(ctx), op)
 				continue
 			}
@@ -197,8 +197,7 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 }
 
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	op := newSettle(l, how, time.Now(), q.scheduler.settings.listening)
-	return q.do(ctx, &op)
+	return q.do(ctx, &settle{ended: end(l, q.scheduler.settings.listening), how: how})
 }
 
 // Ack implements [pawl.Queue].
@@ -206,7 +205,7 @@ func (q *Queue) Ack(ctx context.Context, leases ...*pawl.Lease) error {
 	if err := pawl.CheckAck(leases); err != nil {
 		return err
 	}
-	op := &acks{leases: leases, at: time.Now(), listening: q.scheduler.settings.listening}
+	op := newAcks(leases, q.scheduler.settings.listening)
 	if err := q.do(ctx, op); err != nil {
 		return err
 	}

@@ -9,27 +9,30 @@ import (
 
 // settle ends a lease by one of the verbs.
 type settle struct {
-	holding
+	ended
 	how verb
-
-	job      *pawl.Envelope // as its holder has it, for events; nil when nobody listens
-	took     time.Duration  // of its run
-	timedOut bool
-
 	row leaseRow
+}
+
+// ended is a lease whose run has ended, as its holder has it.
+type ended struct {
+	holding
+	job      *pawl.Envelope // for events; nil when nobody listens
+	took     time.Duration  // of the run
+	timedOut bool
 }
 
 // verb gives a job that was leased its next place, or removes it. The lease has
 // ended.
 type verb func(t *txn, op *settle)
 
-func newSettle(l *pawl.Lease, how verb, at time.Time, listening bool) settle {
-	op := settle{holding: holding{l.ID, l.Token}, how: how, took: l.TookUntil(at), timedOut: l.TimedOut}
+func end(l *pawl.Lease, listening bool) ended {
+	e := ended{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut}
 	if listening {
 		job := *l.Envelope
-		op.job = &job
+		e.job = &job
 	}
-	return op
+	return e
 }
 
 func (op *settle) check(t *txn) (err error) {
@@ -44,27 +47,33 @@ func (op *settle) apply(t *txn) {
 
 // acks ends leases whose runs succeeded, each by itself.
 type acks struct {
-	leases    []*pawl.Lease
-	at        time.Time // of the call, which is when the runs have ended
-	listening bool
-	errs      []error // by lease; nil when there is none
+	each []ended
+	errs []error // in their order; nil when there is none
+}
+
+func newAcks(leases []*pawl.Lease, listening bool) *acks {
+	op := &acks{each: make([]ended, len(leases))}
+	for i, l := range leases {
+		op.each[i] = end(l, listening)
+	}
+	return op
 }
 
 func (op *acks) check(*txn) error { return nil }
 
 func (op *acks) apply(t *txn) {
 	op.errs = nil
-	one := new(settle)
-	for i, l := range op.leases {
-		*one = newSettle(l, ack, op.at, op.listening)
-		if err := one.check(t); err != nil {
+	one := &settle{how: ack}
+	for i, e := range op.each {
+		one.ended = e
+		if err := one.check(t); err == nil {
+			one.apply(t)
+		} else {
 			if op.errs == nil {
-				op.errs = make([]error, len(op.leases))
+				op.errs = make([]error, len(op.each))
 			}
 			op.errs[i] = err
-			continue
 		}
-		one.apply(t)
 	}
 }
 

@@ -120,7 +120,11 @@ func batchTests() []test {
 			equal(f, len(f.fetch(1)), 0, "jobs stored")
 			batch[jobs].Payload = nil
 			f.ok(f.q.Enqueue(f.Context(), batch...), "the most bytes")
-			equal(f, len(f.fetch(jobs+1)), jobs+1, "jobs stored")
+			stored := 0
+			for n := -1; n != 0; stored += n {
+				n = len(f.fetch(jobs + 1)) // fewer at a time, since they are large
+			}
+			equal(f, stored, jobs+1, "jobs stored")
 		},
 	}, {
 		name: "an envelope twice in one batch",

@@ -86,7 +86,7 @@ func (s *session) demand(ctx context.Context) (want, waiting int, fetching conte
 // fetches are few and large. The caller holds mu.
 func (s *session) wanted() int {
 	idle, ahead := s.idle(), s.pace.ahead(s.w.opts.Concurrency)
-	if s.unsettled >= maxUnsettled || idle == 0 && len(s.waiting) > ahead/2 {
+	if s.unsettled >= maxUnsettled || idle == 0 && (len(s.waiting) > ahead/2 || s.ahead >= maxAheadBytes) {
 		return 0
 	}
 	return max(0, idle+ahead-len(s.waiting))

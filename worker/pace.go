@@ -12,8 +12,12 @@ type pace struct {
 // minPatience keeps jobs that are a little unequal from going back and forth.
 const minPatience = 100 * time.Millisecond
 
-// maxAhead bounds the jobs that wait in a worker.
-const maxAhead = 2048
+// maxAhead bounds the jobs that wait in a worker: no more are fetched ahead, and none
+// while the payloads of those that wait have maxAheadBytes.
+const (
+	maxAhead      = 2048
+	maxAheadBytes = 16 << 20
+)
 
 func (p *pace) ran(d time.Duration) { p.handler = smooth(p.handler, max(d, time.Microsecond)) }
 

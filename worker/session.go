@@ -36,6 +36,7 @@ type session struct {
 	length    time.Duration         // of the leases, once there was one
 	held      map[*attempt]struct{} // all that are not settled
 	waiting   []*attempt            // fetched ahead, in the order in which they start
+	ahead     int                   // bytes of their payloads
 	finished  []*attempt            // succeeded, to be acked with the next ones
 	acking    bool                  // somebody acks what is finished
 	taken     int                   // slots: handlers that have not returned, stuck ones included

@@ -42,6 +42,9 @@ func (s *session) deliver(leases []*pawl.Lease) {
 	}
 	slices.SortStableFunc(start, func(a, b *attempt) int { return min(b.Crashes, 1) - min(a.Crashes, 1) })
 	s.waiting = append(s.waiting, start...)
+	for _, a := range start {
+		s.ahead += len(a.Payload)
+	}
 	s.moved = time.Now()
 	s.startWaiting()
 }
@@ -77,6 +80,7 @@ func (s *session) next() *attempt {
 	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
 		a := s.waiting[0]
 		s.waiting[0], s.waiting = nil, s.waiting[1:]
+		s.ahead -= len(a.Payload)
 		if !s.w.refused(a) {
 			s.taken++
 			a.Started = time.Now()
@@ -198,7 +202,7 @@ func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
 func (s *session) releaseWaiting() {
 	s.mu.Lock()
 	waiting := s.waiting
-	s.waiting = nil
+	s.waiting, s.ahead = nil, 0
 	s.mu.Unlock()
 	for _, a := range waiting {
 		if a.claim() {
