@@ -36,7 +36,7 @@ type size struct {
 
 var (
 	fullSize = size{
-		rounds: 5, limit: 2 * time.Second, full: 400_000, samples: 200, idle: time.Minute, million: 1_000_000,
+		rounds: 3, limit: 1500 * time.Millisecond, full: 400_000, samples: 200, idle: time.Minute, million: 1_000_000,
 		backlog: []int{10_000, 1_000_000, 10_000_000}, reader: 10 * time.Second,
 	}
 	quickSize = size{

@@ -33,7 +33,7 @@ func run(ctx context.Context) error {
 	cases := flag.String("case", "", "run only the cases whose names match this regular expression")
 	only := flag.String("only", "", "run only the systems whose names match this regular expression")
 	flag.StringVar(&r.disk, "dir", os.TempDir(), "a folder on the disk to measure")
-	flag.IntVar(&r.rounds, "rounds", 0, "rounds of each case (default 5, or 1 with -quick)")
+	flag.IntVar(&r.rounds, "rounds", 0, "rounds of each case (default 3, or 1 with -quick)")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q; bench -h lists the flags", flag.Arg(0))

@@ -65,9 +65,10 @@ func sampleReport() report {
 	for _, metric := range []string{"/enqueue", "/drain"} {
 		add("backlog-10k"+metric, perSecond, by{pawlName: {100_000, 90_000}})
 		add("backlog-10M"+metric, perSecond, by{pawlName: {80_000}})
+		add("backlog-10M"+metric+"-to-10k", ratio, by{pawlName: {0.842}})
 	}
 	for name, value := range map[string]float64{
-		"open/clean-warm": 12, "open/killed-warm": 150, "open/killed-cold": 700, "open/heap": 20, "open/recovered": 600,
+		"open/clean-warm": 12, "open/killed-unleased-warm": 150, "open/killed-unleased-cold": 700, "open/heap": 20, "open/killed-warm": 750,
 		"due/all-ready": 6, "due/enqueue-p99": 15,
 		"idle/commits": 0, "idle/wake-ups": 61, "idle/wake-ups-empty-program": 60.5,
 		"space/file": 5, "space/file-reader": 40, "writes/written": 1.2,

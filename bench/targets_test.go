@@ -28,7 +28,7 @@ func TestTargets(t *testing.T) {
 		"latency on an idle queue":                  {met, "1.25 lone commits at p50; 1.25 lone commits at p99"},
 		"backlog of 10 million against 10 thousand": {met, "0.842 in enqueue; 0.842 in fetch"},
 		"opening 1 million jobs": {met, "12.0 ms after a clean close; 150 ms after a kill, warm; 700 ms cold; " +
-			"20.0 MiB of heap; 600 ms more to recover"},
+			"20.0 MiB of heap; 600 ms more with leases to take back"},
 		"1 million jobs due in the same second": {met, "6.00 s until all are ready; 15.0 lone commits at p99"},
 		"idle, 100 000 delayed until tomorrow": {met, "0 commits; 0.500 wake-ups a minute more than an empty program; " +
 			"60.5 of the empty program"},
@@ -90,7 +90,7 @@ func TestTargetInSmallerCases(t *testing.T) {
 	change(r, pawlName, "open/heap", 100)
 	result, text := checkTarget(t, r, "opening 1 million jobs")
 	assert.Equal(t, unmeasured, result)
-	assert.Contains(t, text, "100 MiB of heap; 600 ms more to recover; but in smaller cases")
+	assert.Contains(t, text, "100 MiB of heap; 600 ms more with leases to take back; but in smaller cases")
 
 	result, _ = checkTarget(t, r, "64 producers and 16 workers")
 	assert.Equal(t, met, result)
