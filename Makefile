@@ -1,9 +1,9 @@
-# Every target works on a machine that has Go and nothing else, but for race, which
-# needs a C compiler.
+# Every target works on a machine that has Go and nothing else, but for race and compare,
+# which need a C compiler.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs examples quickstart checksum webhook ledger
+.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare examples quickstart checksum webhook ledger
 
 all: fmt vet lint imports portable tidy test
 
@@ -48,6 +48,9 @@ bench: ## every Go benchmark for BENCHTIME; the comparison with other queues is 
 allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stores them
 	@found=$$(go test -count=1 -v -run '^TestAllocations$$' . ./bolt ./worker $(ARGS)); failed=$$?; \
 	echo "$$found" | grep -v '^=== '; test $$failed = 0 && ! echo "$$found" | grep -q -e '--- SKIP'
+
+compare: ## the module that compares queues: checked, and run on small cases
+	cd bench && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 
 examples: quickstart checksum webhook ledger
 

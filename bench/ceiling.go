@@ -14,17 +14,16 @@ import (
 // checks nothing, encodes nothing, wakes nobody and answers nobody.
 //
 // A payload that is larger than a record lies in a bucket of its own and is written once,
-// since moving it would only make the program slower.
+// since moving it would only make the program slower. It is copied once, when it is claimed.
 type ceiling struct {
 	db        *bbolt.DB
 	seq       uint64 // of the last record in ready
 	claimed   uint64 // of the last record that was claimed
 	completed uint64 // of the last record that was completed
+	handed    []byte // the last payload, where whoever works on it would have it
 }
 
 const recordSize = 200
-
-var handedOut []byte // so that the copy is not optimised away
 
 var (
 	ceilingReady    = []byte("ready")
@@ -97,7 +96,7 @@ func (c *ceiling) step(store, claim int, payload []byte) error {
 			}
 			c.claimed++
 			if len(payload) > recordSize {
-				handedOut = bytes.Clone(payloads.Get(row[0])) // whoever works on it has it outside the transaction
+				c.handed = bytes.Clone(payloads.Get(row[0]))
 			}
 		}
 		return nil

@@ -1,0 +1,104 @@
+package worker_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// aText makes jobs of 100 bytes.
+var aText = strings.Repeat("x", 98)
+
+// openInMemory opens a queue in memory where the system has a file system there: what is
+// measured here is the code, not the disk.
+func openInMemory(tb testing.TB) *bolt.Queue {
+	folder, err := os.MkdirTemp("/dev/shm", "pawl-test-")
+	if err != nil {
+		folder = tb.TempDir()
+	}
+	q, err := bolt.Open(filepath.Join(folder, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		require.NoError(tb, q.Close())
+		require.NoError(tb, os.RemoveAll(folder))
+	})
+	return q
+}
+
+// texts are n jobs that nobody has enqueued yet.
+func texts(tb testing.TB, n int) []*pawl.Envelope {
+	jobs := make([]*pawl.Envelope, n)
+	for i := range jobs {
+		var err error
+		jobs[i], err = task.Envelope(aText)
+		require.NoError(tb, err)
+	}
+	return jobs
+}
+
+// BenchmarkDrain measures 16 workers that do nothing, from a full queue to an empty one;
+// an operation is one job.
+func BenchmarkDrain(b *testing.B) {
+	q := openInMemory(b)
+	for left := b.N; left > 0; left -= pawl.MaxBatchJobs {
+		require.NoError(b, q.Enqueue(b.Context(), texts(b, min(left, pawl.MaxBatchJobs))...))
+	}
+	w := newWorker(q, worker.Options{Concurrency: 16})
+	worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return nil })
+	b.ReportAllocs()
+	b.ResetTimer()
+	require.NoError(b, w.Drain(b.Context(), pawl.WaitDrained))
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+}
+
+// ackTeller tells of acks that went through.
+type ackTeller struct {
+	pawl.Queue
+	acked chan int // how many jobs were in one
+}
+
+func (q *ackTeller) Ack(ctx context.Context, leases ...*pawl.Lease) error {
+	err := q.Queue.Ack(ctx, leases...)
+	if err == nil {
+		q.acked <- len(leases)
+	}
+	return err
+}
+
+// BenchmarkLatency measures a job on an idle queue, from the call of Enqueue to the end
+// of the ack, and as start-ns the part of it until the handler starts.
+func BenchmarkLatency(b *testing.B) {
+	q := &ackTeller{openInMemory(b), make(chan int)}
+	started := make(chan time.Time, 1)
+	w := newWorker(q, worker.Options{Concurrency: 16})
+	worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error {
+		started <- time.Now()
+		return nil
+	})
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	var waited time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		called := time.Now()
+		if _, err := task.Enqueue(b.Context(), q, aText); err != nil {
+			b.Fatal(err)
+		}
+		waited += (<-started).Sub(called)
+		<-q.acked
+	}
+	b.ReportMetric(float64(waited)/float64(b.N), "start-ns/op")
+	cancel()
+	require.NoError(b, <-done)
+}
