@@ -40,7 +40,7 @@ var (
 		backlog: []int{10_000, 1_000_000, 10_000_000}, reader: 10 * time.Second,
 	}
 	quickSize = size{
-		rounds: 1, limit: 150 * time.Millisecond, full: 20_000, samples: 20, idle: 2 * time.Second, million: 50_000,
+		rounds: 1, limit: 100 * time.Millisecond, full: 20_000, samples: 10, idle: 2 * time.Second, million: 50_000,
 		backlog: []int{10_000, 100_000}, reader: time.Second,
 	}
 )

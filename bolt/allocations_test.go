@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/allowance"
 )
 
 // Rule: enqueue, fetch and ack allocate as often for a job as is stored.
@@ -19,17 +20,17 @@ func TestAllocations(t *testing.T) {
 	enqueues := func(t *testing.T, q *bolt.Queue, jobs letters) func() error {
 		return func() error { jobs.renew(); return q.Enqueue(t.Context(), jobs...) }
 	}
-	compareAllowances(t, []allowance{
+	allowance.Compare(t, []allowance.Operation{
 		// Most of it is bbolt's, for a commit, and depends a little on which pages are free.
-		{name: "enqueue", ops: commits, slack: 0.3, start: func(t *testing.T, count runCount) {
+		{Name: "enqueue", Ops: commits, Slack: 0.3, Start: func(t *testing.T, count allowance.RunCount) {
 			op := enqueues(t, openNew(t), newLetters(1))
 			count(func() { times(t, commits, op) })
 		}},
-		{name: "enqueue-batch", ops: rounds * batch, slack: 0.1, start: func(t *testing.T, count runCount) {
+		{Name: "enqueue-batch", Ops: rounds * batch, Slack: 0.1, Start: func(t *testing.T, count allowance.RunCount) {
 			op := enqueues(t, openNew(t), newLetters(batch))
 			count(func() { times(t, rounds, op) })
 		}},
-		{name: "fetch-and-ack", ops: rounds * batch, slack: 0.1, start: func(t *testing.T, count runCount) {
+		{Name: "fetch-and-ack", Ops: rounds * batch, Slack: 0.1, Start: func(t *testing.T, count allowance.RunCount) {
 			q := openNew(t)
 			store(t, q, 2*rounds*batch)
 			count(func() {

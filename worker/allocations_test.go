@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/allowance"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -36,7 +37,7 @@ func (q *inStep) Ack(ctx context.Context, leases ...*pawl.Lease) error {
 // under way is acked by the next.
 func TestAllocations(t *testing.T) {
 	const rounds, batch = 100, 64
-	compareAllowances(t, []allowance{{name: "job", ops: rounds * batch, slack: 0.2, start: func(t *testing.T, count runCount) {
+	allowance.Compare(t, []allowance.Operation{{Name: "job", Ops: rounds * batch, Slack: 0.2, Start: func(t *testing.T, count allowance.RunCount) {
 		synctest.Test(t, func(t *testing.T) { // no time passes, so the worker keeps its pace
 			q := &inStep{Queue: openInMemory(t), slots: batch, acks: make(chan struct{})}
 			handlers := make(chan struct{})
