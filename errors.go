@@ -85,13 +85,17 @@ type AckError struct {
 }
 
 func (e *AckError) Error() string {
+	var texts []string
 	for _, err := range e.Failed {
-		if len(e.Failed) == 1 {
-			return err.Error()
-		}
-		return fmt.Sprintf("%d leases could not be acked, one of them: %v", len(e.Failed), err)
+		texts = append(texts, err.Error())
 	}
-	return "no lease could not be acked"
+	switch slices.Sort(texts); len(texts) {
+	case 0:
+		return "all leases were acked"
+	case 1:
+		return texts[0]
+	}
+	return fmt.Sprintf("%d leases could not be acked, one of them: %s", len(texts), texts[0])
 }
 
 // Unwrap returns the error of each lease.

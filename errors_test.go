@@ -61,7 +61,7 @@ func TestAckErrorText(t *testing.T) {
 	leases := []*pawl.Lease{new(pawl.Lease), new(pawl.Lease), new(pawl.Lease)}
 	require.EqualError(t, pawl.AckErrors(leases, []error{nil, lost, nil}), "job 1: lease lost")
 	require.EqualError(t, pawl.AckErrors(leases, []error{lost, nil, lost}), "2 leases could not be acked, one of them: job 1: lease lost")
-	require.EqualError(t, new(pawl.AckError), "no lease could not be acked")
+	require.EqualError(t, new(pawl.AckError), "all leases were acked")
 	require.Empty(t, new(pawl.AckError).Unwrap())
 }
 

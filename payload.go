@@ -67,8 +67,11 @@ func decodePayload(b []byte, args any) (err error) {
 	r.posing = posing
 	r.dec.Reset(r)
 	err = r.dec.Decode(args)
-	r.Reset(nil)
-	payloadReaders.Put(r)
+	if len(b) <= DefaultMaxPayload { // the decoder's buffer may have become as large
+		r.Reset(nil)
+		r.posing = nil
+		payloadReaders.Put(r)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
 	}

@@ -47,9 +47,8 @@ type Enqueuer interface {
 type Queue interface {
 	Enqueuer
 
-	// Fetch leases up to r.Max jobs, at least one and fewer than there are where their
-	// payloads are large, and counts no attempt. It waits for a job as
-	// r.Wait says, and no longer than ctx ([ErrNotAccepted]). Jobs come by
+	// Fetch leases up to r.Max jobs, fewer where payloads are large but at least one, and
+	// counts no attempt. It waits for a job as r.Wait says, and no longer than ctx ([ErrNotAccepted]). Jobs come by
 	// priority, then by the time since when they are ready, then by sequence;
 	// several queues in r.Queues take turns. A job past its deadline is never leased;
 	// one whose IdempotencyKey is leased under another job of its kind is passed over;
@@ -60,7 +59,7 @@ type Queue interface {
 	// Ack removes jobs whose runs succeeded, or keeps their records for their Retain.
 	// From then on their IdempotencyKeys are done, for their IdempotencyTTL. Each lease
 	// counts by itself: an [*AckError] names those that could not be acked, and all the
-	// others are. Of more than [MaxBatchJobs] none is, and the error is
+	// others are. One that is given twice is acked once, and named. Of more than [MaxBatchJobs] none is, and the error is
 	// [ErrBatchTooLarge].
 	Ack(ctx context.Context, leases ...*Lease) error
 

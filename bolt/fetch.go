@@ -89,7 +89,7 @@ func (t *txn) lend(jobs []*fetched) {
 			t.holdEffect(job.effect, g.id)
 		}
 		t.granted = append(t.granted, g)
-		job.key = nil // it is the transaction's
+		job.key, job.effect = nil, nil // they are the transaction's
 	}
 }
 

@@ -30,13 +30,18 @@ func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, advise(err)
 	}
-	db, err := openDB(path, &bbolt.Options{
+	o := &bbolt.Options{
 		Timeout:        lockTimeout,
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
 
 		InitialMmapSize: mapSize(path),
-	})
+	}
+	db, err := openDB(path, o)
+	if errors.Is(err, syscall.ENOMEM) && o.InitialMmapSize > 0 { // the process may not have that much, as with ulimit -v
+		o.InitialMmapSize = 0
+		db, err = openDB(path, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -178,19 +183,22 @@ func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, advise(err)
 	}
 	var file *os.File
-	stopReading := func() {}
-	defer func() { stopReading() }()
+	opening, stopReading := true, func() {} // bbolt opens the file again for some copies
+	defer func() {
+		opening = false
+		stopReading()
+	}()
 	o.OpenFile = func(name string, flag int, mode fs.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
 		if err != nil {
 			return nil, advise(err)
 		}
-		meta, err := inspectFile(f)
+		newest, err := inspectFile(f)
 		if err != nil {
 			_ = f.Close()
 			return nil, err
 		}
-		if meta.freelist == noFreelist && !o.ReadOnly {
+		if opening && newest.freelist == noFreelist && !o.ReadOnly {
 			stopReading = readAhead(f)
 		}
 		file = f

@@ -131,4 +131,5 @@ func (lt *leaseTable) append(g *grant, now time.Time) {
 
 func (lt *leaseTable) unlink(g *grant) {
 	g.prev.next, g.next.prev = g.next, g.prev
+	g.prev, g.next = nil, nil // a lease that somebody keeps must not keep those behind it
 }

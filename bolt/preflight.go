@@ -29,7 +29,7 @@ func inspectPath(path string) error {
 
 // inspectFile looks at a file by plain reads before bbolt maps it: a map of a file
 // that is too short faults, and bbolt trusts what a valid meta page says. It returns the
-// newer of them.
+// newer meta page.
 //
 // Nobody has the lock yet, so a queue may be at work on the file. It makes the file
 // grow before it writes a meta page that says so, hence the order here.

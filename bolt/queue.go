@@ -159,7 +159,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			l, damage := job.lease(f.durable, q.opts.Lease)
 			if damage != nil {
 				// An error leaves the lease to expire. It must not cost the others.
-				op := &settle{ended: ended{holding: holding{job.row.id, job.grant.token}}, how: condemn(damage)}
+				op := &settle{finished: finished{holding: holding{job.row.id, job.grant.token}}, how: condemn(damage)}
 				err = q.do(context.WithoutCancel(ctx), op)
 				continue
 			}
@@ -197,7 +197,7 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 }
 
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	return q.do(ctx, &settle{ended: end(l, q.scheduler.settings.listening), how: how})
+	return q.do(ctx, &settle{finished: finishedBy(l, q.scheduler.settings.listening), how: how})
 }
 
 // Ack implements [pawl.Queue].

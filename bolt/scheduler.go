@@ -38,8 +38,14 @@ const troubledSleep = time.Second
 // as large are not tried: to roll back, bbolt walks the whole file.
 const maxRefusals = 8
 
-// idleYields is how often the scheduler gives way in a row without a call that comes.
-const idleYields = 8
+// idleYields is how often the scheduler gives way in a row without a call that comes. When
+// that took too long it does not for shunYields times as long, so that it costs a hundredth
+// of the time, and for maxShun at most.
+const (
+	idleYields = 8
+	shunYields = 100
+	maxShun    = 10 * time.Second
+)
 
 // maxSeen bounds the damaged rows that are logged.
 const maxSeen = 1000
@@ -64,7 +70,9 @@ type scheduler struct {
 
 	// What follows belongs to the goroutine.
 	heard    int64           // calls that had come when the last group was taken
-	answered int64           // how many of them were in it
+	lately   int64           // how many of them since the group before
+	lasted   time.Duration   // how long the last transaction took
+	shunned  time.Time       // until when the scheduler does not give way
 	fetches  []*fetchCall    // wait for jobs, in the order of their coming
 	durable  time.Time       // when the last transaction was, on monotonic time
 	due      time.Time       // when the next delayed job is due, or something expires; zero for never
@@ -102,18 +110,26 @@ func (s *scheduler) run() {
 }
 
 // gather lets those who were answered come with their next calls, which is what makes
-// groups large: it gives way for as long as that brings calls, up to as many as the last
-// group had. It waits for no time and for nobody who does not run.
+// groups large: it gives way for as long as that brings calls, up to as many as came
+// lately. It waits for no time and for nobody who does not run.
+//
+// Where others compute, giving way lasts until it is one's turn again. When it took longer
+// than a transaction does, it is not worth it, and is left for a while.
 func (s *scheduler) gather() {
-	came := s.intake.came.Load()
-	enough := came + s.answered
-	for idle := 0; idle < idleYields && came < enough; idle++ {
+	came, began := s.intake.came.Load(), time.Now()
+	enough := came + s.lately
+	for idle := 0; idle < idleYields && came < enough && began.After(s.shunned); idle++ {
 		runtime.Gosched()
+		if took := time.Since(began); took > s.lasted {
+			s.shunned = began.Add(min(shunYields*took, maxShun))
+			break
+		}
 		if now := s.intake.came.Load(); now > came {
 			came, idle = now, 0
 		}
 	}
-	s.heard, s.answered = came, came-s.heard
+	came = s.intake.came.Load()
+	s.heard, s.lately = came, came-s.heard
 }
 
 func (s *scheduler) closing() bool {
@@ -265,12 +281,16 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 // durable, and told to whom they concern; a transaction that changed nothing is not
 // written. An error other than undone is fatal.
 func (s *scheduler) transact(fn func(*txn) error) error {
+	began := time.Now()
 	t, err := s.write(fn)
 	if err != nil {
 		s.turns.undo(0)
 		return err
 	}
 	s.durable = time.Now()
+	if t.changed {
+		s.lasted = s.durable.Sub(began)
+	}
 	s.turns.keep()
 	if t.searched {
 		s.strays = t.unsearched

@@ -9,13 +9,13 @@ import (
 
 // settle ends a lease by one of the verbs.
 type settle struct {
-	ended
+	finished
 	how verb
 	row leaseRow
 }
 
-// ended is a lease whose run has ended, as its holder has it.
-type ended struct {
+// finished is a lease whose run has ended, as its holder has it.
+type finished struct {
 	holding
 	job      *pawl.Envelope // for events; nil when nobody listens
 	took     time.Duration  // of the run
@@ -26,8 +26,8 @@ type ended struct {
 // ended.
 type verb func(t *txn, op *settle)
 
-func end(l *pawl.Lease, listening bool) ended {
-	e := ended{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut}
+func finishedBy(l *pawl.Lease, listening bool) finished {
+	e := finished{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut}
 	if listening {
 		job := *l.Envelope
 		e.job = &job
@@ -47,14 +47,14 @@ func (op *settle) apply(t *txn) {
 
 // acks ends leases whose runs succeeded, each by itself.
 type acks struct {
-	each []ended
+	each []finished
 	errs []error // in their order; nil when there is none
 }
 
 func newAcks(leases []*pawl.Lease, listening bool) *acks {
-	op := &acks{each: make([]ended, len(leases))}
+	op := &acks{each: make([]finished, len(leases))}
 	for i, l := range leases {
-		op.each[i] = end(l, listening)
+		op.each[i] = finishedBy(l, listening)
 	}
 	return op
 }
@@ -65,15 +65,16 @@ func (op *acks) apply(t *txn) {
 	op.errs = nil
 	one := &settle{how: ack}
 	for i, e := range op.each {
-		one.ended = e
-		if err := one.check(t); err == nil {
+		one.finished = e
+		err := one.check(t)
+		if err == nil {
 			one.apply(t)
-		} else {
-			if op.errs == nil {
-				op.errs = make([]error, len(op.each))
-			}
-			op.errs[i] = err
+			continue
 		}
+		if op.errs == nil {
+			op.errs = make([]error, len(op.each))
+		}
+		op.errs[i] = err
 	}
 }
 

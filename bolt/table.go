@@ -7,7 +7,9 @@ import (
 )
 
 // table is a bucket with one cursor for all that is done with single rows. A bucket
-// itself makes a new one at every Get and Delete, which is half of what they cost.
+// itself makes a new one at every Get and Delete, which is half of what they cost. Rows are
+// changed by Put and Delete of the table alone: what else is done to the bucket the cursor
+// does not notice.
 type table struct {
 	*bbolt.Bucket
 	name   []byte
@@ -16,7 +18,7 @@ type table struct {
 }
 
 // Get returns the value under key, nil when there is none. It is valid until the
-// transaction ends or the bucket changes.
+// transaction ends.
 func (b *table) Get(key []byte) []byte {
 	if value, ok := b.seek(key); ok {
 		return value

@@ -116,8 +116,8 @@ func ackTx(t *testing.T, q pawl.Queue, l *pawl.Lease) {
 	l.MarkSettled()
 }
 
-// shelf is a queue in memory that gives jobs in their order, never takes one back,
-// and accepts every settle.
+// shelf is a queue in memory that gives jobs in their order, takes none back but what is
+// released, and accepts every settle.
 type shelf struct {
 	pawl.Queue // nil: what is not below is not called
 	mu         sync.Mutex
@@ -162,8 +162,14 @@ func (s *shelf) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	return leases, nil
 }
 
-func (s *shelf) Ack(context.Context, ...*pawl.Lease) error  { return nil }
-func (s *shelf) Release(context.Context, *pawl.Lease) error { return nil }
+func (s *shelf) Ack(context.Context, ...*pawl.Lease) error { return nil }
+func (s *shelf) Release(_ context.Context, l *pawl.Lease) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = append(s.jobs, l.Envelope)
+	return nil
+}
+
 func (s *shelf) Extend(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error) {
 	return nil, nil
 }

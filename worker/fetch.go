@@ -86,10 +86,21 @@ func (s *session) demand(ctx context.Context) (want, waiting int, fetching conte
 // fetches are few and large. The caller holds mu.
 func (s *session) wanted() int {
 	idle, ahead := s.idle(), s.pace.ahead(s.w.opts.Concurrency)
-	if s.unsettled >= maxUnsettled || idle == 0 && (len(s.waiting) > ahead/2 || s.ahead >= maxAheadBytes) {
+	if s.unsettled >= maxUnsettled || idle == 0 && (len(s.waiting) > ahead/2 || s.aheadBytes >= maxAheadBytes) {
 		return 0
 	}
 	return max(0, idle+ahead-len(s.waiting))
+}
+
+// askAgain has jobs fetched where that is wanted by now, and not by a fetch which is under
+// way. It follows whatever frees a slot, once those that wait had it. The caller holds mu.
+func (s *session) askAgain() {
+	if s.endFetch != nil && s.asked == 0 && s.idle() > 0 {
+		s.endFetch() // jobs that crashed want an idle slot
+	}
+	if s.wanted() > 0 {
+		s.demandChanged()
+	}
 }
 
 func (s *session) fetchEnded() {

@@ -60,7 +60,7 @@ func (s *session) lost(a *attempt) {
 	i := slices.Index(s.waiting, a)
 	if i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
-		s.ahead -= len(a.Payload)
+		s.aheadBytes -= len(a.Payload)
 	}
 	cancel := a.cancel
 	s.mu.Unlock()

@@ -28,25 +28,25 @@ type session struct {
 	settling     context.Context // of every settle
 	stopSettling context.CancelFunc
 
-	open    sync.WaitGroup // one for each attempt that is not settled
+	open    sync.WaitGroup // one for each attempt that is not settled, and one while somebody acks
 	changed chan struct{}  // capacity 1: the demand may have changed
 	leased  chan struct{}  // closed with the first lease
 
-	mu        sync.Mutex
-	length    time.Duration         // of the leases, once there was one
-	held      map[*attempt]struct{} // all that are not settled
-	waiting   []*attempt            // fetched ahead, in the order in which they start
-	ahead     int                   // bytes of their payloads
-	finished  []*attempt            // succeeded, to be acked with the next ones
-	acking    bool                  // somebody acks what is finished
-	taken     int                   // slots: handlers that have not returned, stuck ones included
-	unsettled int                   // handlers that have returned and whose job is not settled
-	pace      pace
-	moved     time.Time          // when a job came or started last
-	patience  *time.Timer        // until waiting goes back
-	waited    bool               // patience runs
-	asked     int                // idle slots named in the fetch under way
-	endFetch  context.CancelFunc // ends the fetch under way; nil without one
+	mu         sync.Mutex
+	length     time.Duration         // of the leases, once there was one
+	held       map[*attempt]struct{} // all that are not settled
+	waiting    []*attempt            // fetched ahead, in the order in which they start
+	aheadBytes int                   // of their payloads
+	finished   []*attempt            // succeeded, to be acked with the next ones
+	acking     bool                  // somebody acks what is finished
+	taken      int                   // slots: handlers that have not returned, stuck ones included
+	unsettled  int                   // handlers that have returned and whose job is not settled
+	pace       pace
+	moved      time.Time          // when a job came or started last
+	patience   *time.Timer        // until waiting goes back
+	patient    bool               // the timer runs
+	asked      int                // idle slots named in the fetch under way
+	endFetch   context.CancelFunc // ends the fetch under way; nil without one
 }
 
 func newSession(ctx context.Context, w *Worker) *session {

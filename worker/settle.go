@@ -16,7 +16,7 @@ func (s *session) ack(a *attempt) {
 	s.finished = append(s.finished, a)
 	if !s.acking {
 		s.acking = true
-		go s.ackFinished()
+		s.open.Go(s.ackFinished)
 	}
 }
 
@@ -25,8 +25,9 @@ func (s *session) ack(a *attempt) {
 func (s *session) ackFinished() {
 	for {
 		s.mu.Lock()
-		batch := s.finished
-		s.finished = nil
+		n := min(len(s.finished), pawl.MaxBatchJobs)
+		batch := s.finished[:n:n]
+		s.finished = s.finished[n:]
 		s.acking = len(batch) > 0
 		s.mu.Unlock()
 		if len(batch) == 0 {
@@ -39,7 +40,11 @@ func (s *session) ackFinished() {
 		began := time.Now()
 		err := s.w.queue.Ack(s.settling, leases...)
 		s.tookToSettle(time.Since(began))
-		if err != nil {
+		switch {
+		case err == nil:
+		case over(err):
+			s.w.opts.Logger.Error("cannot ack jobs; they may run again", "jobs", len(batch), "error", err)
+		default:
 			var part *pawl.AckError
 			whole := !errors.As(err, &part)
 			batch = slices.DeleteFunc(batch, func(a *attempt) bool {
@@ -50,18 +55,18 @@ func (s *session) ackFinished() {
 				return alone
 			})
 		}
-		s.settled(batch...)
+		s.done(batch...)
 	}
 }
 
-// settled forgets attempts whose handlers had returned. Nothing follows it, which may be
+// done forgets attempts whose handlers had returned. Nothing follows it, which may be
 // what the session's end waits for.
-func (s *session) settled(attempts ...*attempt) {
+func (s *session) done(attempts ...*attempt) {
 	s.mu.Lock()
 	s.unsettled -= len(attempts)
 	s.startWaiting()
+	s.askAgain()
 	s.mu.Unlock()
-	s.demandChanged()
 	s.forget(attempts...)
 }
 

@@ -43,7 +43,7 @@ func (s *session) deliver(leases []*pawl.Lease) {
 	slices.SortStableFunc(start, func(a, b *attempt) int { return min(b.Crashes, 1) - min(a.Crashes, 1) })
 	s.waiting = append(s.waiting, start...)
 	for _, a := range start {
-		s.ahead += len(a.Payload)
+		s.aheadBytes += len(a.Payload)
 	}
 	s.moved = time.Now()
 	s.startWaiting()
@@ -68,8 +68,8 @@ func (s *session) startWaiting() {
 	for a := s.next(); a != nil; a = s.next() {
 		go s.slot(a)
 	}
-	if len(s.waiting) > 0 && !s.waited {
-		s.waited = true
+	if len(s.waiting) > 0 && !s.patient {
+		s.patient = true
 		s.patience.Reset(s.pace.patience())
 	}
 }
@@ -80,7 +80,7 @@ func (s *session) next() *attempt {
 	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
 		a := s.waiting[0]
 		s.waiting[0], s.waiting = nil, s.waiting[1:]
-		s.ahead -= len(a.Payload)
+		s.aheadBytes -= len(a.Payload)
 		if !s.w.refused(a) {
 			s.taken++
 			a.Started = time.Now()
@@ -107,6 +107,7 @@ func (s *session) slot(a *attempt) {
 		if a != nil {
 			s.mu.Lock()
 			s.startWaiting()
+			s.askAgain()
 			s.mu.Unlock()
 		}
 	}()
@@ -114,6 +115,7 @@ func (s *session) slot(a *attempt) {
 		s.run(a)
 		s.mu.Lock()
 		a = s.next()
+		s.askAgain()
 		s.mu.Unlock()
 	}
 }
@@ -154,14 +156,7 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	default:
 		go s.finish(a, cause)
 	}
-	if s.endFetch != nil && s.asked == 0 && s.idle() > 0 {
-		s.endFetch() // ask again: jobs that crashed want an idle slot
-	}
-	wanted := s.wanted() > 0
 	s.mu.Unlock()
-	if wanted {
-		s.demandChanged()
-	}
 }
 
 // finish settles what is not to be acked with others.
@@ -173,7 +168,7 @@ func (s *session) finish(a *attempt, cause error) {
 		s.w.opts.Logger.Error("handler failed after it had acked its job in a transaction; the job is done",
 			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "error", a.err)
 	}
-	s.settled(a)
+	s.done(a)
 }
 
 // idle is how many slots nothing is there for. The caller holds mu.
@@ -202,7 +197,7 @@ func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
 func (s *session) releaseWaiting() {
 	s.mu.Lock()
 	waiting := s.waiting
-	s.waiting, s.ahead = nil, 0
+	s.waiting, s.aheadBytes = nil, 0
 	s.mu.Unlock()
 	for _, a := range waiting {
 		if a.claim() {
@@ -212,16 +207,18 @@ func (s *session) releaseWaiting() {
 }
 
 // giveBack returns what was fetched ahead to the queue, where it stands in order
-// with what came meanwhile: no slot came free for longer than the pace foresaw.
+// with what came meanwhile: for longer than the pace foresaw no slot came free, or too many
+// jobs are not settled.
 func (s *session) giveBack() {
 	s.mu.Lock()
 	left := s.pace.patience() - time.Since(s.moved)
-	slow := left <= 0 && len(s.waiting) > 0 && s.taken == s.w.opts.Concurrency
-	if slow {
+	busy := s.taken == s.w.opts.Concurrency
+	slow := left <= 0 && len(s.waiting) > 0 && (busy || s.unsettled >= maxUnsettled)
+	if slow && busy {
 		s.pace.overran()
 	}
-	s.waited = len(s.waiting) > 0 && !slow
-	if s.waited {
+	s.patient = len(s.waiting) > 0 && !slow
+	if s.patient {
 		s.patience.Reset(max(left, minPatience))
 	}
 	s.mu.Unlock()

@@ -1,0 +1,101 @@
+package bolt
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: the scheduler waits for nobody: it goes on when nobody comes, however many were
+// answered before.
+func TestGatherWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scheduler{intake: newIntake()}
+		s.lately = 1 << 40
+		began := time.Now()
+		s.gather()
+		require.Zero(t, s.lately, "nobody came")
+		s.intake.came.Add(3)
+		s.gather()
+		require.EqualValues(t, 3, s.lately)
+		require.EqualValues(t, 3, s.heard)
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// Rule: the scheduler waits for no more than it has answered, while calls keep coming.
+func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
+	for _, procs := range []int{1, runtime.GOMAXPROCS(0)} {
+		func() {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			s := &scheduler{intake: newIntake(), lasted: time.Hour}
+			var over atomic.Bool
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for !over.Load() {
+					s.intake.came.Add(1)
+					runtime.Gosched()
+				}
+			}()
+			for range 100 {
+				s.lately = 5 // however many came
+				before := s.heard
+				s.gather()
+				require.Equal(t, s.heard-before, s.lately)
+			}
+			over.Store(true)
+			<-stopped
+		}()
+	}
+}
+
+// Rule: where giving way takes longer than a transaction does it is left for a while.
+func TestGatherIsLeftWhereItTakesLong(t *testing.T) {
+	s := &scheduler{intake: newIntake(), lately: 5, lasted: -1}
+	s.gather()
+	until := s.shunned
+	require.True(t, until.After(time.Time{}))
+	require.LessOrEqual(t, time.Until(until), maxShun)
+	s.shunned = time.Now().Add(time.Hour)
+	s.lately, s.lasted = 5, -1
+	until = s.shunned
+	s.gather()
+	require.Equal(t, until, s.shunned, "it did not give way")
+	s.shunned, s.lately, s.lasted = time.Time{}, 5, time.Hour
+	s.gather()
+	require.True(t, s.shunned.IsZero(), "it gave way, and that was short")
+}
+
+// Rule: a caller that is alone is served at once, and so is the Close behind it, on a
+// single processor too. In virtual time nothing waits for a clock.
+func TestLoneCallersAreNotDelayed(t *testing.T) {
+	for _, procs := range []int{1, runtime.GOMAXPROCS(0)} {
+		func() {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				began := time.Now()
+				for range 20 {
+					add(t, q, nil)
+					require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+				}
+				many := make([]*pawl.Lease, 0, 50)
+				for range cap(many) {
+					add(t, q, nil)
+				}
+				many = append(many, fetch(t, q, cap(many))...)
+				atOnce(t, many, func(l *pawl.Lease) error { return q.Ack(t.Context(), l) })
+				add(t, q, nil) // alone, where many were answered before
+				require.NoError(t, q.Close())
+				require.Zero(t, time.Since(began))
+			})
+		}()
+	}
+}

@@ -1,0 +1,193 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// readerAt is a file as a function.
+type readerAt func(b []byte, at int64) (int, error)
+
+func (f readerAt) ReadAt(b []byte, at int64) (int, error) { return f(b, at) }
+
+// Rule: whoever stops the reading goes on when nobody reads any more, and nothing is read
+// after that.
+func TestReadAheadIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int32
+		stop := readAhead(readerAt(func(b []byte, _ int64) (int, error) {
+			reads.Add(1)
+			<-time.After(time.Second)
+			return len(b), nil // a file without an end
+		}))
+		<-time.After(2500 * time.Millisecond)
+		began := time.Now()
+		stop()
+		require.Equal(t, 500*time.Millisecond, time.Since(began), "the read under way")
+		require.EqualValues(t, 3, reads.Load())
+		<-time.After(time.Hour)
+		require.EqualValues(t, 3, reads.Load())
+		stop()
+	})
+}
+
+// Rule: the reading goes from the begin of the file to its end, and ends with the first
+// error. Whoever stops it then need not wait.
+func TestReadAheadEndsWithTheFile(t *testing.T) {
+	const size = 5<<20 + 4096
+	whole := bytes.NewReader(make([]byte, size))
+	for _, test := range []struct {
+		rule string
+		end  int64
+		err  error
+	}{
+		{"the end", size, io.EOF},
+		{"cut while it was read", 2 << 20, io.EOF},
+		{"a disk error", 3 << 20, errors.New("disk error")},
+		{"closed meanwhile", 0, os.ErrClosed},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var read int64 // up to where; one goroutine writes
+				stop := readAhead(readerAt(func(b []byte, at int64) (int, error) {
+					if at != read {
+						t.Errorf("reads at %d, and has read up to %d", at, read)
+					}
+					if at >= test.end {
+						return 0, test.err
+					}
+					n, err := whole.ReadAt(b, at)
+					read += int64(n)
+					return n, err
+				}))
+				synctest.Wait()
+				require.Equal(t, test.end, read)
+				stop()
+			})
+		})
+	}
+}
+
+// killedFile is the file of a queue whose process was killed, with jobs in it. It is as
+// large as is asked, as if most of it were free.
+func killedFile(t *testing.T, size int64) string {
+	t.Helper()
+	folder := memoryFolder(t)
+	path := filepath.Join(folder, "living.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	require.NoError(t, q.Enqueue(t.Context(), batchOf(200, func(int, *pawl.Envelope) {})...))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+	path = filepath.Join(folder, "killed.db")
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	require.NoError(t, os.Truncate(path, size))
+	m, err := readMeta(bytes.NewReader(b))
+	require.NoError(t, err)
+	require.EqualValues(t, uint64(noFreelist), m.freelist, "a queue at work writes no list of free pages")
+	return path
+}
+
+// requireNoReader fails while somebody reads a file ahead.
+func requireNoReader(t *testing.T) {
+	t.Helper()
+	stacks := make([]byte, 1<<20)
+	require.False(t, strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "bolt.readAhead.func"), "somebody reads on")
+}
+
+// Rule: Open reads the file of a killed process ahead, and no longer than it lasts, with
+// an error or without. The file is so large that to read it takes longer than to open it.
+func TestNobodyReadsAheadAfterOpen(t *testing.T) {
+	const size = 512 << 20
+	for _, test := range []struct {
+		rule   string
+		change func(t *testing.T, path string)
+		want   error
+	}{
+		{"a whole file", nil, nil},
+		{"locked by another", func(t *testing.T, path string) {
+			holder, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, holder.Close()) })
+		}, ErrLocked},
+		{"of another program", func(t *testing.T, path string) {
+			change := func(tx *bbolt.Tx) error { return tx.DeleteBucket(bucketRoot) }
+			db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+			require.NoError(t, err)
+			require.NoError(t, db.Update(change))
+			require.NoError(t, db.Close())
+		}, ErrNotQueue},
+		{"cut", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 3*4096)) }, pawl.ErrCorrupt},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			path := killedFile(t, size)
+			if test.change != nil {
+				test.change(t, path)
+			}
+			o := quiet()
+			o.LockTimeout = 1
+			q, err := Open(path, o)
+			requireNoReader(t)
+			require.ErrorIs(t, err, test.want)
+			if err == nil {
+				require.Equal(t, 200, countsOf(t, q, pawl.DefaultQueue).Ready)
+				require.NoError(t, q.Close())
+				checkFile(t, path)
+			}
+		})
+	}
+}
+
+// Rule: a file that is cut while it is opened, behind what is in use, opens all the same.
+func TestFileIsCutWhileItIsReadAhead(t *testing.T) {
+	path := killedFile(t, 8<<20)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	m, err := readMeta(f)
+	require.NoError(t, err)
+	cut := func() {
+		if err := f.Truncate(int64(m.pages) * int64(m.pageSize)); err != nil {
+			t.Error(err)
+		}
+	}
+	stop := readAhead(readerAt(func(b []byte, at int64) (int, error) {
+		defer cut()
+		return f.ReadAt(b, at)
+	}))
+	q := openAt(t, path, nil)
+	stop()
+	require.Equal(t, 200, countsOf(t, q, pawl.DefaultQueue).Ready)
+	add(t, q, nil)
+}
+
+// Rule: a killed process is one, whatever stands in for it above.
+func TestFileOfAKilledProcessIsReadAhead(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	c := startChild(t, "hold", path)
+	require.Equal(t, "open", c.line(t))
+	o := quiet()
+	o.LockTimeout = 1
+	_, err := Open(path, o)
+	require.ErrorIs(t, err, ErrLocked)
+	requireNoReader(t)
+	c.kill()
+	c.rest()
+	openAt(t, path, nil)
+	requireNoReader(t)
+}

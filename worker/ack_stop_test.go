@@ -1,0 +1,148 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/memory"
+	"github.com/gopawl/pawl/worker"
+)
+
+// stopping is a worker that is stopped a millisecond after its jobs have finished, while
+// the first of their acks is on its way.
+type stopping struct {
+	log   logbook
+	took  time.Duration // of the stop
+	mu    sync.Mutex
+	calls []int // how many jobs each ack had
+	acked map[string]int
+}
+
+// stop runs so many jobs, a millisecond the first and two the others, and has their acks
+// made by ack, which is told how many were before it.
+func (s *stopping) stop(t *testing.T, q *memory.Queue, jobs int, ack func(ctx context.Context, before int, leases ...*pawl.Lease) error) {
+	t.Helper()
+	s.acked = make(map[string]int)
+	w := newWorker(&faulty{Queue: q, ack: func(ctx context.Context, leases ...*pawl.Lease) error {
+		s.mu.Lock()
+		before := len(s.calls)
+		s.calls = append(s.calls, len(leases))
+		s.mu.Unlock()
+		err := ack(ctx, before, leases...)
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, l := range leases {
+				s.acked[nameOf(l.Envelope)]++
+			}
+		}
+		return err
+	}}, worker.Options{Concurrency: jobs, Logger: s.log.logger()})
+	worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+		<-time.After(time.Millisecond)
+		if job.Args != "0" {
+			<-time.After(time.Millisecond)
+		}
+		return nil
+	})
+	for i := range jobs {
+		enqueue(t, q, fmt.Sprint(i))
+	}
+	stop := start(t, w)
+	<-time.After(3 * time.Millisecond)
+	synctest.Wait()
+	began := time.Now()
+	require.NoError(t, stop())
+	s.took = time.Since(began)
+}
+
+// A stop waits for the acks that are on their way and for those that gathered behind
+// them, and each job is acked once.
+func TestStopWaitsForAcks(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+		var s stopping
+		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
+			<-time.After(time.Duration(3-before) * time.Second)
+			return q.Ack(ctx, leases...)
+		})
+		require.Equal(t, 5*time.Second-2*time.Millisecond, s.took, "3 s of the first ack, which had begun 2 ms before, and 2 s of the next")
+		require.Equal(t, []int{1, 4}, s.calls)
+		require.Equal(t, map[string]int{"0": 1, "1": 1, "2": 1, "3": 1, "4": 1}, s.acked)
+		require.Len(t, told.of(pawl.EventSucceeded), 5)
+		require.Empty(t, s.log.String())
+	})
+}
+
+// An ack that was made and then lost its answer to a stop is not made again.
+func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+		var s stopping
+		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
+			<-time.After([]time.Duration{time.Second, 16 * time.Second}[before]) // 10 s of Drain, 5 of StopGrace, and some of the last 5
+			return q.Ack(context.WithoutCancel(ctx), leases...)
+		})
+		require.Equal(t, 17*time.Second-2*time.Millisecond, s.took)
+		require.Equal(t, []int{1, 4}, s.calls)
+		require.Len(t, told.of(pawl.EventSucceeded), 5)
+		require.Empty(t, told.of(pawl.EventReleased), "what has finished is not given up as if it ran")
+		require.Empty(t, s.log.String())
+	})
+}
+
+// A worker that is stopped while a gathered ack hangs returns after its graces. Each job
+// that is not acked is named in the log, those too whose ack was to follow.
+func TestStopLeavesAcksThatHang(t *testing.T) {
+	for _, hangs := range []int{0, 1} {
+		t.Run(fmt.Sprintf("ack %d", hangs), func(t *testing.T) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+				var s stopping
+				s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
+					if before >= hangs {
+						waitFor(ctx)
+						return pawl.NotAccepted(ctx)
+					}
+					return q.Ack(ctx, leases...)
+				})
+				require.Equal(t, 20*time.Second, s.took, "10 s of Drain and 5 s of StopGrace twice")
+				acked := hangs // the first is alone, the others come together
+				require.Len(t, told.of(pawl.EventSucceeded), acked)
+				require.Len(t, s.acked, acked)
+				require.Empty(t, told.of(pawl.EventReleased))
+				require.Equal(t, 5-acked, strings.Count(s.log.String(), "cannot settle a job; it may run again"))
+				require.NotContains(t, s.log.String(), "its job is released")
+			})
+		})
+	}
+}
+
+// A stop does not make the acks that the queue refused in part wait for one another, and
+// what it acked is not acked again.
+func TestStopWhileAcksFailForSome(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+		var s stopping
+		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
+			<-time.After(time.Second)
+			if before != 1 {
+				return q.Ack(ctx, leases...)
+			}
+			errs := make([]error, len(leases))
+			for i, l := range leases {
+				if errs[i] = errBroken; i%2 == 0 {
+					errs[i] = q.Ack(ctx, l)
+				}
+			}
+			return pawl.AckErrors(leases, errs)
+		})
+		require.Equal(t, 3*time.Second-2*time.Millisecond, s.took)
+		require.Equal(t, []int{1, 4, 1, 1}, s.calls)
+		require.Len(t, told.of(pawl.EventSucceeded), 5)
+	})
+}
