@@ -24,7 +24,7 @@ type machine struct {
 func inspect(disk string) (machine, error) {
 	m := machine{
 		processor:  field("/proc/cpuinfo", "model name"),
-		kernel:     strings.TrimSpace(content("/proc/sys/kernel/osrelease")),
+		kernel:     version(content("/proc/sys/kernel/osrelease")),
 		fileSystem: fileSystem(disk),
 	}
 	kilobytes, _, _ := strings.Cut(field("/proc/meminfo", "MemTotal"), " ")
@@ -121,4 +121,10 @@ func libraryVersion(path string) string {
 		}
 	}
 	return ""
+}
+
+// version is that of a kernel without what its builder put behind it.
+func version(release string) string {
+	v, _, _ := strings.Cut(strings.TrimSpace(release), "-")
+	return v
 }

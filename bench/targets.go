@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -229,7 +230,7 @@ func pawlBy(name, other, otherName string) measure {
 
 // pawlAbove is by how much a figure of pawl exceeds another.
 func pawlAbove(name, other, otherName string) measure {
-	return compared(name, other, otherName, func(a, b float64) float64 { return a - b })
+	return compared(name, other, otherName, func(a, b float64) float64 { return math.Round((a-b)*1000) / 1000 })
 }
 
 func compared(name, other, otherName string, how func(a, b float64) float64) measure {
