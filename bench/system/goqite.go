@@ -15,25 +15,24 @@ import (
 // core busy, and none of the looks syncs.
 const goqitePoll = time.Millisecond
 
-// goqiteSchema is schema_sqlite.sql of goqite v0.4.0, which the library leaves to its
-// users to install.
+// goqiteSchema makes what goqite v0.4.0 expects to find and leaves to its users to install:
+// its columns with their defaults, the index by which it receives, and the trigger that
+// every write of a job pays for.
 const goqiteSchema = `
-create table goqite (
-  id text primary key default ('m_' || lower(hex(randomblob(16)))),
-  created text not null default (strftime('%Y-%m-%dT%H:%M:%fZ')),
-  updated text not null default (strftime('%Y-%m-%dT%H:%M:%fZ')),
-  queue text not null,
-  body blob not null,
-  timeout text not null default (strftime('%Y-%m-%dT%H:%M:%fZ')),
-  received integer not null default 0,
-  priority integer not null default 0
-) strict;
-
-create trigger goqite_updated_timestamp after update on goqite begin
-  update goqite set updated = strftime('%Y-%m-%dT%H:%M:%fZ') where id = old.id;
-end;
-
-create index goqite_queue_priority_created_idx on goqite (queue, priority desc, created);`
+CREATE TABLE goqite (
+	queue    TEXT    NOT NULL,
+	id       TEXT    PRIMARY KEY DEFAULT ('m_' || lower(hex(randomblob(16)))),
+	body     BLOB    NOT NULL,
+	priority INTEGER NOT NULL DEFAULT 0,
+	received INTEGER NOT NULL DEFAULT 0,
+	created  TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ')),
+	updated  TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ')),
+	timeout  TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ'))
+) STRICT;
+CREATE INDEX by_order ON goqite (queue, priority DESC, created);
+CREATE TRIGGER note_update AFTER UPDATE ON goqite BEGIN
+	UPDATE goqite SET updated = strftime('%Y-%m-%dT%H:%M:%fZ') WHERE id = old.id;
+END;`
 
 type goqiteQueue struct {
 	db    *sql.DB
