@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// writeReport writes the report to path, and its chart beside it.
+func writeReport(path, chartName string, r report) error {
+	m, err := inspect(r.disk)
+	if err != nil {
+		return err
+	}
+	var text, picture bytes.Buffer
+	r.markdown(&text, chartName, m)
+	chart(&picture, r)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), chartName), picture.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text.Bytes(), 0o644)
+}
+
+func (r report) markdown(w io.Writer, chartName string, m machine) {
+	fmt.Fprintf(w, `# Performance
+
+How many jobs pawl stores and runs a second, beside other queues and beside what bbolt can
+do at best. All systems were measured in one run on one machine and took turns in each of
+the %d rounds of a case, so that they share what the machine did meanwhile. The ratios
+between them are what to take from here; the figures themselves are this machine's.
+
+![Bars of each system in the cases that all of them run](%s)
+
+`, r.rounds, chartName)
+	r.markdownTargets(w)
+	fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(notes))
+	m.markdown(w)
+	r.markdownSystems(w)
+	r.markdownResults(w)
+	fmt.Fprint(w, repeat)
+}
+
+func (r report) markdownTargets(w io.Writer) {
+	fmt.Fprint(w, `## To reach, in one run
+
+Pawl syncs each commit to the disk before it answers. A peer with the same promise does so
+too; the ceiling is a program on bare bbolt that moves records of 200 bytes through the
+states of a queue and does nothing else. Where there are several rounds, a ratio is the
+median of the ratios in each round.
+
+`)
+	rows := [][]string{{"case", "to reach", "measured", "reached"}}
+	for _, t := range targets {
+		result, text := t.check(r)
+		rows = append(rows, []string{t.name, t.goal, text, string(result)})
+	}
+	markdownTable(w, "llll", rows)
+}
+
+func (r report) markdownSystems(w io.Writer) {
+	fmt.Fprint(w, "## The systems\n\nA queue that a server keeps was reached on the same machine.\n\n")
+	rows := [][]string{{"system", "durability", "version", "settings"}}
+	for _, s := range r.systems {
+		if r.absent[s.Name] != nil {
+			continue
+		}
+		version := s.Version
+		if server := r.servers[s.Name]; server != nil {
+			version = strings.Trim(version+", "+server.Version, ", ")
+		}
+		rows = append(rows, []string{s.Name, s.Durability, version, s.Settings})
+	}
+	markdownTable(w, "llll", rows)
+	if len(r.absent) > 0 {
+		fmt.Fprint(w, "Absent, and so without figures:\n\n")
+		for _, s := range r.systems {
+			if err := r.absent[s.Name]; err != nil {
+				fold(w, "- ", fmt.Sprintf("%s (%s): %s", s.Name, s.Version, oneLine(err)))
+			}
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func (r report) markdownResults(w io.Writer) {
+	fmt.Fprint(w, `## All results
+
+The median of the rounds with the least and the greatest of them; pawl/this is pawl's
+figure divided by that of the line. What a weaker durability is stands above, with the
+system.
+
+`)
+	if failed := r.failed(); len(failed) > 0 {
+		fmt.Fprint(w, "Failed, and so without figures; the run told why:\n\n")
+		for _, one := range failed {
+			fold(w, "- ", one)
+		}
+		fmt.Fprintln(w)
+	}
+	last := ""
+	for _, g := range groups(r.results) {
+		name, metric, _ := strings.Cut(g.name, "/")
+		if name != last {
+			fmt.Fprintf(w, "### %s\n\n", name)
+			if text := about(name); text != "" {
+				fold(w, "", strings.ToUpper(text[:1])+text[1:]+".")
+				fmt.Fprintln(w)
+			}
+			last = name
+		}
+		unit := g.unit() + ", " + better(g.unit())
+		if metric != "" {
+			unit = "**" + metric + "**, in " + unit
+		} else {
+			unit = "In " + unit
+		}
+		fmt.Fprintf(w, "%s:\n\n", unit)
+		rows := [][]string{{"system", "median", "min", "max", "rounds", "pawl/this", "durability"}}
+		for _, one := range g.results {
+			rows = append(rows, []string{one.System, number(one.Value), number(one.Min), number(one.Max),
+				strconv.Itoa(len(one.values)), g.ratio(one), one.promise()})
+		}
+		markdownTable(w, "lrrrrrl", rows)
+	}
+}
+
+// failed names what a run of all cases should have measured and has not.
+func (r report) failed() []string {
+	var failed []string
+	for _, c := range allCases() {
+		for _, s := range r.systems {
+			due := c.peers != nil
+			switch s.Name {
+			case pawlName:
+				due = c.peers != nil || c.own != nil
+			case ceilingName:
+				due = c.ceiling != nil
+			}
+			if due && r.absent[s.Name] == nil && !slices.ContainsFunc(r.results, func(have *result) bool {
+				name, _, _ := strings.Cut(have.Case, "/")
+				return have.System == s.Name && name == c.name
+			}) {
+				failed = append(failed, c.name+" on "+s.Name)
+			}
+		}
+	}
+	return failed
+}
+
+// repeat is how a reader gets figures of their own.
+const repeat = `## How to repeat it
+
+    cd bench && go run .
+
+prints a table, and writes this file and its chart. Queues that a server keeps take part
+where their programs are installed: the Debian packages redis-server, postgresql and
+beanstalkd. The benchmark starts them on loopback or a socket with data of their own and
+stops them again.
+
+| flag          | what it does                                                                  |
+|---------------|-------------------------------------------------------------------------------|
+| -quick        | smaller cases in one round, in under a minute; writes no report               |
+| -case REGEXP  | only the cases whose names match; writes no report                            |
+| -only REGEXP  | only the systems whose names match; writes no report                          |
+| -dir FOLDER   | on the disk to measure; a folder in memory tells nothing of synced commits    |
+| -rounds N     | how often each system has its turn in a case                                  |
+| -json         | one JSON object a line: system, case, value, unit, durability, min, max       |
+`
+
+// markdownTable writes rows, the first of which is the header, and an empty line.
+func markdownTable(w io.Writer, alignment string, rows [][]string) {
+	for _, row := range rows {
+		for i := range row {
+			row[i] = strings.ReplaceAll(row[i], "|", `\|`)
+		}
+	}
+	align(rows, alignment)
+	rule := make([]string, len(rows[0]))
+	for i, cell := range rows[0] {
+		rule[i] = strings.Repeat("-", utf8.RuneCountInString(cell)+1)
+		if alignment[i] == 'r' {
+			rule[i] += ":"
+		} else {
+			rule[i] += "-"
+		}
+	}
+	for i, row := range rows {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			fmt.Fprintf(w, "|%s|\n", strings.Join(rule, "|"))
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// align pads the cells of each column to one width. The alignment has a letter for each
+// column, l or r.
+func align(rows [][]string, alignment string) {
+	for i := range alignment {
+		width := 0
+		for _, row := range rows {
+			width = max(width, utf8.RuneCountInString(row[i]))
+		}
+		for _, row := range rows {
+			space := strings.Repeat(" ", width-utf8.RuneCountInString(row[i]))
+			if alignment[i] == 'r' {
+				row[i] = space + row[i]
+			} else {
+				row[i] += space
+			}
+		}
+	}
+}
+
+// fold writes text in lines that are easy to read; those after the first are indented as
+// the mark before the first is wide.
+func fold(w io.Writer, mark, text string) {
+	const width = 90
+	line := mark
+	for word := range strings.FieldsSeq(text) {
+		if utf8.RuneCountInString(line+word) > width && strings.TrimSpace(line) != strings.TrimSpace(mark) {
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
+			line = strings.Repeat(" ", len(mark))
+		}
+		line += word + " "
+	}
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
+}
+
+// oneLine is the text of an error that may quote several lines of a program's.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,184 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// maxRefusals is how many calls of a group the disk may refuse before those that are
+// as large are not tried: to roll back, bbolt walks the whole file.
+const maxRefusals = 8
+
+// turn is a transaction of the app's, or a pass. The error is fatal.
+func (s *scheduler) turn(group []*call) error {
+	if len(group) == 1 {
+		if u, ok := group[0].op.(*update); ok {
+			return s.update(group[0], u)
+		}
+	}
+	return s.pass(group)
+}
+
+// pass is a group of calls and the chores in one commit. The error is
+// fatal.
+func (s *scheduler) pass(group []*call) error {
+	before := s.troubled
+	err := s.commit(group, true)
+	var refused undone
+	if !errors.As(err, &refused) {
+		return err
+	}
+	return s.passApart(group, refused, before)
+}
+
+// passApart tries again what a transaction could not do, call by call and the chores
+// alone, so that only those fail that are too large for the disk or touch a damaged
+// row. Before says whether the trouble is an old one.
+func (s *scheduler) passApart(group []*call, refused undone, before bool) error {
+	refusals, tooLarge := 0, math.MaxInt // tooLarge is the size of the smallest that was refused
+	for _, c := range group {
+		if refusals >= maxRefusals && c.bytes >= tooLarge {
+			c.answer(refused.error)
+			continue
+		}
+		if err := s.commit([]*call{c}, false); errors.As(err, &refused) {
+			if c.bytes > 0 && errors.Is(err, ErrDisk) {
+				refusals, tooLarge = refusals+1, min(tooLarge, c.bytes)
+			}
+			c.answer(refused.error)
+		} else if err != nil {
+			return err
+		}
+	}
+	err := s.commit(nil, true)
+	if errors.As(err, &refused) {
+		s.troubled, s.backlog = true, false
+		if !before {
+			s.log.Error("cannot promote or lease jobs; trying again", "error", refused.error)
+		}
+	} else if err != nil {
+		return err
+	}
+	// A fetch that was accepted cannot be withdrawn any more, so it must not wait for
+	// a job that comes later.
+	s.failFetches(refused.error)
+	return nil
+}
+
+// commit runs a group in one transaction, and the chores too if asked, and answers
+// once it is durable. After an error nobody was answered.
+func (s *scheduler) commit(group []*call, chores bool) error {
+	err := s.transact(func(t *txn) error {
+		for _, c := range group {
+			if c.err = c.op.check(t); c.err == nil {
+				c.op.apply(t)
+			}
+		}
+		if chores {
+			s.chores(t)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range group {
+		c.answer(c.err)
+	}
+	if chores { // otherwise the fetches are as a failed transaction has left them
+		s.answerFetches()
+	}
+	return nil
+}
+
+// transact runs fn in a write transaction. When it returns nil the changes are
+// durable, and told to whom they concern; a transaction that changed nothing is not
+// written. An error other than undone is fatal.
+func (s *scheduler) transact(fn func(*txn) error) error {
+	began := time.Now()
+	t, err := s.write(fn)
+	if err != nil {
+		s.turns.undo(0)
+		return err
+	}
+	s.durable = time.Now()
+	if t.changed {
+		s.lasted = s.durable.Sub(began)
+	}
+	s.turns.keep()
+	if t.searched {
+		s.strays = t.unsearched
+	}
+	if t.strays {
+		s.strays = allAside
+	}
+	s.leases.update(t, s.durable)
+	s.report(t)
+	return nil
+}
+
+// write is the transaction itself.
+func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
+	var tx *bbolt.Tx
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+		}
+		if err != nil && tx != nil {
+			rollback(tx)
+		}
+	}()
+	if tx, err = s.begin(); err != nil {
+		return nil, fmt.Errorf("begin transaction: %w", err)
+	}
+	if !s.shared {
+		growBy(tx)
+	}
+	if t, err = begin(tx, s.now(), s.settings); err != nil {
+		return nil, undone{err}
+	}
+	if err := fn(t); err != nil {
+		return nil, undone{err}
+	}
+	if err := t.finish(); err != nil {
+		return nil, undone{fmt.Errorf("write transaction: %w", err)}
+	}
+	if t.changed {
+		err = s.commitTx(tx)
+	} else {
+		err = tx.Rollback()
+	}
+	switch {
+	case refusedByDisk(err):
+		return nil, undone{fmt.Errorf("%w: commit: %w", ErrDisk, err)}
+	case err != nil:
+		return nil, fmt.Errorf("commit: %w", err)
+	}
+	return t, nil
+}
+
+// begin waits for a transaction of the app's to end, if the database is shared.
+func (s *scheduler) begin() (*bbolt.Tx, error) {
+	if s.shared {
+		impatient := time.AfterFunc(patience, func() {
+			s.log.Warn("the queue waits for a transaction of the app's; "+plainCall, "since", patience)
+		})
+		defer impatient.Stop()
+	}
+	return s.db.Begin(true)
+}
+
+// rollback gives up what is left of a transaction, also in a file so damaged that
+// this panics.
+func rollback(tx *bbolt.Tx) {
+	defer func() { _ = recover() }()
+	_ = tx.Rollback()
+}
