@@ -1,0 +1,225 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// maxViolations bounds what one check tells.
+const maxViolations = 100
+
+// Check compares every row of the queue with every other, in one read transaction:
+//
+//   - each job is in exactly one state, and the row that says so is the one that its
+//     record asks for
+//   - a job is leased if and only if it has a lease
+//   - every row matches its checksum, and rows, payloads and histories belong to a job
+//   - the counts are those of a full scan
+//   - keys, deadlines and retentions lead to the jobs that have them
+//
+// What is wrong comes joined in one error, a hundred findings at most; each is, or stands
+// beside, a [pawl.ErrCorrupt]. It takes some hundred bytes of memory a job, and the pages
+// that become free meanwhile are not used again until it ends. It looks at rows, not at the
+// pages that hold them: those are looked at when the file is opened.
+func (r *reader) Check(ctx context.Context) error {
+	return r.view(ctx, func(s *store) error { return s.violations(ctx) })
+}
+
+// violations is Check in a transaction.
+func (s *store) violations(ctx context.Context) error {
+	c := &check{
+		store:  s,
+		ctx:    ctx,
+		rows:   make(map[pawl.ID]stateRow),
+		counts: make(map[string]*pawl.Counts),
+		queues: make(map[queueNumber]string),
+	}
+	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys} {
+		if step(); c.done() {
+			break
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.found == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", pawl.ErrCorrupt, errors.Join(c.found...))
+}
+
+// check is one Check at work.
+type check struct {
+	*store
+	ctx    context.Context
+	rows   map[pawl.ID]stateRow // of every job that has one
+	counts map[string]*pawl.Counts
+	queues map[queueNumber]string
+	found  []error
+}
+
+// stateRow is the row that says where a job is.
+type stateRow struct {
+	state pawl.State
+	flags flags
+}
+
+func (c *check) wrong(format string, args ...any) {
+	if len(c.found) < maxViolations {
+		c.found = append(c.found, fmt.Errorf(format, args...))
+	}
+}
+
+func (c *check) done() bool { return len(c.found) >= maxViolations || c.ctx.Err() != nil }
+
+// each calls fn for every row of a table.
+func (c *check) each(b *table, fn func(k, v []byte)) {
+	rows := b.Cursor()
+	for k, v := rows.First(); k != nil && !c.done(); k, v = rows.Next() {
+		fn(k, v)
+	}
+}
+
+// queueRows reads the queues, for later steps, and requires that name and number lead to
+// each other.
+func (c *check) queueRows() {
+	err := c.eachQueue(func(n queueNumber, row *queueRow) error {
+		c.counts[row.name], c.queues[n] = new(pawl.Counts), row.name
+		if number, ok, err := c.number(row.name); err != nil || !ok || number != n {
+			c.wrong("queue %q has number %d, its name leads to %d (%v)", row.name, n, number, err)
+		}
+		return nil
+	})
+	if err != nil {
+		c.wrong("queues: %w", err)
+	}
+}
+
+// stateRows reads the rows of all states.
+func (c *check) stateRows() {
+	for _, b := range []struct {
+		table *table
+		state pawl.State
+	}{{c.ready, pawl.Ready}, {c.delayed, pawl.Delayed}, {c.leased, pawl.Leased}, {c.failed, pawl.Dead}, {c.completed, pawl.Completed}} {
+		c.each(b.table, func(k, v []byte) { c.stateRow(b.table, b.state, k, v) })
+	}
+}
+
+// stateRow reads a row of a table of states, and requires that what it says of its job
+// besides is so.
+func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
+	id, err := rowID(state, k, v)
+	if err != nil {
+		c.wrong("row %x: %w", k, err)
+		return
+	}
+	j, recordErr := c.record(id) // its absence is told with the records
+	row := stateRow{state: state}
+	counted := func(n queueNumber) {
+		if recordErr == nil && c.queues[n] != j.Queue {
+			c.wrong("the %s job %s counts for queue %q, it is in %q", state, id, c.queues[n], j.Queue)
+		}
+	}
+	switch b {
+	case c.leased:
+		var r leaseRow
+		r, err = parseLeaseRow(k, v)
+		row.flags = r.flags
+		counted(r.queue)
+	case c.completed:
+		var r completedRow
+		r, err = parseCompletedRow(k, v)
+		row.flags = r.flags
+		counted(r.queue)
+	case c.delayed:
+		var r delayedRow
+		r, err = parseDelayedRow(k, v)
+		row.flags = r.flags
+		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKind: pawl.Parked, waitsForKey: pawl.Ready}[k[0]]
+		if recordErr == nil {
+			if n, _, _ := c.number(j.Queue); !bytes.Equal(r.ready, readyKey(nil, n, j.Envelope)) {
+				c.wrong("job %s would be promoted to the wrong place", id)
+			}
+		}
+	default:
+		var r indexRow
+		r, err = parseIndexRow(k, v)
+		row.flags = r.flags
+	}
+	if err != nil {
+		c.wrong("row %x: %w", k, err)
+	}
+	if other, ok := c.rows[id]; ok {
+		c.wrong("job %s is %s and %s", id, other.state, row.state)
+	}
+	c.rows[id] = row
+}
+
+// jobRecords requires that each job is in one state, and that its record says the same
+// as its other rows. Rows whose job was found are taken out of the map.
+func (c *check) jobRecords() {
+	c.each(c.jobs, func(k, _ []byte) {
+		if len(k) != len(pawl.ID{}) {
+			c.wrong("key %x is the ID of no job", k)
+			return
+		}
+		id := pawl.ID(k)
+		row, ok := c.rows[id]
+		if !ok {
+			c.wrong("job %s is in no state", id)
+			return
+		}
+		delete(c.rows, id)
+		e, err := c.job(id)
+		if err != nil {
+			c.wrong("%w", err)
+			return
+		}
+		if e.State != row.state {
+			c.wrong("job %s is %s, its record leads to %s", id, row.state, e.State)
+		}
+		if n := c.counts[e.Queue]; n != nil {
+			*n.Of(row.state)++
+		}
+		j, _ := c.record(id)
+		if row.flags != j.flags() {
+			c.wrong("job %s has flags %b in its row, %b in its record", id, row.flags, j.flags())
+		}
+		if (j.apart != 0) != (c.payloads.Get(k) != nil) {
+			c.wrong("job %s says that %d bytes of payload lie apart", id, j.apart)
+		}
+		if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
+			c.wrong("job %s failed %d times and has a history of %d", id, e.Failures, len(e.History))
+		}
+		if e.Seq > c.jobs.Sequence() {
+			c.wrong("job %s has sequence %d, the file is at %d", id, e.Seq, c.jobs.Sequence())
+		}
+	})
+	for id, row := range c.rows {
+		c.wrong("a %s row leads to job %s, which is not there", row.state, id)
+	}
+}
+
+// belongings requires that payloads and histories belong to a job.
+func (c *check) belongings() {
+	for _, b := range []*table{c.payloads, c.history} {
+		c.each(b, func(k, _ []byte) {
+			if len(k) < len(pawl.ID{}) || c.jobs.Get(k[:len(pawl.ID{})]) == nil {
+				c.wrong("row %x of %s belongs to no job", k, b.name)
+			}
+		})
+	}
+}
+
+func (c *check) comparedCounts() {
+	_ = c.eachQueue(func(_ queueNumber, row *queueRow) error {
+		if row.counts != *c.counts[row.name] {
+			c.wrong("queue %q counts %+v, a scan finds %+v", row.name, row.counts, *c.counts[row.name])
+		}
+		return nil
+	})
+}

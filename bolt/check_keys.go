@@ -1,0 +1,109 @@
+package bolt
+
+import (
+	"bytes"
+
+	"github.com/gopawl/pawl"
+)
+
+// keys requires that the rows of unique keys, effects and times belong to the jobs that
+// have them, and that no job waits for a row that is not there.
+func (c *check) keys() {
+	c.uniqueRows()
+	holders := c.effectRows()
+	c.values(c.expiry, 0, func(k, _ []byte) {
+		if k[timeWidth] == endsLife && !bytes.Equal(k, deadlineKey(nil, c.envelope(k[timeWidth+1:]).Envelope)) {
+			c.wrong("deadline %x is that of no job", k)
+		}
+	})
+	c.waiting(holders)
+}
+
+// values is each for rows whose value has a checksum.
+func (c *check) values(b *table, width int, fn func(k, value []byte)) {
+	c.each(b, func(k, v []byte) {
+		if value, err := unseal(k, v, width); err != nil {
+			c.wrong("row %x of %s: %w", k, b.name, err)
+		} else {
+			fn(k, value)
+		}
+	})
+}
+
+// envelope is the record of a job, and an empty one where there is none.
+func (c *check) envelope(id []byte) stored {
+	if len(id) == len(pawl.ID{}) {
+		if j, err := c.record(pawl.ID(id)); err == nil {
+			return j
+		}
+	}
+	return stored{Envelope: new(pawl.Envelope)}
+}
+
+func (c *check) uniqueRows() {
+	c.values(c.unique, len(pawl.ID{}), func(k, v []byte) {
+		j := c.envelope(v)
+		if n, _, _ := c.number(j.Queue); j.UniqueKey == "" || !bytes.Equal(k, uniqueKey(nil, n, j.Envelope)) {
+			c.wrong("unique key %q leads to job %s, whose key it is not", k, j.ID)
+		}
+	})
+}
+
+// effectRows returns the job that holds each effect.
+func (c *check) effectRows() (holders map[string]pawl.ID) {
+	holders = make(map[string]pawl.ID)
+	c.values(c.effects, effectWidth, func(k, _ []byte) {
+		row, _ := parseEffectRow(k, c.effects.Get(k))
+		if row == (effectRow{}) {
+			c.wrong("effect %q is neither leased nor done", k)
+		}
+		if row.holder != (pawl.ID{}) {
+			holders[string(k)] = row.holder
+			if c.leased.Get(row.holder[:]) == nil {
+				c.wrong("effect %q is held by job %s, which is not leased", k, row.holder)
+			}
+		}
+		if !row.done.IsZero() && c.expiry.Get(effectEndKey(nil, row.done, k)) == nil {
+			c.wrong("effect %q would be done for ever", k)
+		}
+	})
+	return holders
+}
+
+// waiting requires that somebody looks at the deadline of each job that waits, and that
+// each job that was put aside for an effect is brought back by one that is ready.
+func (c *check) waiting(holders map[string]pawl.ID) {
+	ready := make(map[string]bool) // effects of ready jobs, by queue
+	aside := make(map[string]pawl.ID)
+	c.each(c.jobs, func(k, _ []byte) {
+		j := c.envelope(k)
+		p, err := c.where(j.Envelope)
+		if err != nil {
+			return // told with the records
+		}
+		waits := p.state != pawl.Leased && p.state != pawl.Dead && p.state != pawl.Completed
+		if waits && !j.Deadline.IsZero() && c.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {
+			c.wrong("nobody looks at the deadline of job %s", j.ID)
+		}
+		if j.IdempotencyKey == "" {
+			return
+		}
+		effect := string(effectKey(nil, j.Envelope))
+		switch {
+		case p.state == pawl.Leased && holders[effect] != j.ID:
+			c.wrong("job %s is leased, its effect is held by %s", j.ID, holders[effect])
+		case p.state == pawl.Ready && bytes.Equal(p.key, heldKey(nil, []byte(effect), p.queue, j.Envelope)):
+			aside[j.Queue+effect] = j.ID
+			if _, held := holders[effect]; held {
+				ready[j.Queue+effect] = true
+			}
+		case p.state == pawl.Ready:
+			ready[j.Queue+effect] = true
+		}
+	})
+	for key, id := range aside {
+		if !ready[key] {
+			c.wrong("job %s was put aside and nothing brings it back", id)
+		}
+	}
+}

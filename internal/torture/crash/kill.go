@@ -1,0 +1,102 @@
+// Package crash has the families that kill processes.
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+// Kill kills a process at work, again and again on the same file.
+var Kill = &harness.Family{
+	Name:   "kill",
+	Goals:  "R2",
+	Method: "SIGKILL of a process at work, from its first instruction on; then every invariant and the state of every job",
+	Unit:   "cycles",
+	PR:     500, Nightly: 20_000, Share: 30,
+	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
+}
+
+func init() { harness.Role("kill-work", work) }
+
+// cycles is how often one file is used.
+const cycles = 5
+
+// kill has a file worked on by a few processes after each other, each of which is killed.
+func kill(t *harness.Try) error {
+	path := filepath.Join(t.Dir, "jobs.db")
+	var o oracle.Oracle
+	for range cycles {
+		c, err := harness.Start(t.Ctx, nil, "kill-work", path, strconv.FormatUint(t.Rand.Uint64(), 10))
+		if err != nil {
+			return err
+		}
+		limit := 40 * time.Millisecond
+		if t.Rand.IntN(4) > 0 { // otherwise it may die while it opens the file
+			if _, err := c.Line(); err != nil {
+				return err
+			}
+		}
+		timer := time.AfterFunc(time.Duration(t.Rand.Int64N(int64(limit))), c.Kill)
+		lines := c.Rest()
+		timer.Stop()
+		if text := c.Stderr(); text != "" {
+			return errors.New(text)
+		}
+		if err := after(t.Ctx, path, &o, lines); err != nil {
+			return err
+		}
+		t.Count(1)
+	}
+	return nil
+}
+
+// after opens the file that a process has left, and compares it with its story.
+func after(ctx context.Context, path string, o *oracle.Oracle, lines []string) error {
+	for _, line := range lines {
+		if line == up {
+			continue
+		}
+		if err := o.Hear(line); err != nil {
+			return err
+		}
+	}
+	q, err := bolt.Open(path, oracle.Options())
+	if err != nil {
+		return fmt.Errorf("the file that a killed process left cannot be opened: %w", err)
+	}
+	found, err := oracle.Scan(ctx, q)
+	if err = errors.Join(err, q.Close()); err != nil {
+		return err
+	}
+	if err := o.Explain(found); err != nil {
+		return err
+	}
+	o.Adopt(found)
+	return nil
+}
+
+// up is what a child says first, once the file is open.
+const up = "up"
+
+// work is the role of a process that is killed.
+func work(args []string) error {
+	seed, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	q, err := bolt.Open(args[0], oracle.Options())
+	if err != nil {
+		return err
+	}
+	harness.Tell(up)
+	w := oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}
+	return w.Run(context.Background(), q, harness.Tell)
+}

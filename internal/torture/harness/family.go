@@ -1,0 +1,247 @@
+// Package harness is what the families of faults have in common: it draws seeds, runs
+// tries side by side until there were enough or time is up, keeps what is needed to repeat
+// one that failed, and prints the table.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Family is one way of trying to make the queue break a promise.
+type Family struct {
+	Name   string // for -family
+	Goals  string // of docs/reliability.md, for example "R2"
+	Method string // one line for the table
+	Unit   string // what Tried counts, in the plural
+
+	// How many units to try for every change, and at night.
+	PR, Nightly int
+
+	// Share is the part of the budget that the family gets, against the shares of the others.
+	Share int
+
+	// Parallel is how many tries run at a time, GOMAXPROCS when it is 0.
+	Parallel int
+
+	// Missing says what this machine lacks for the family, "" when nothing. It may be nil.
+	Missing func() string
+
+	// Prepare makes what all tries share, and returns the function that runs one. A violation
+	// of a promise is its error, unless time was up: a try that is cut short fails for that
+	// alone, and tells what it found for certain by Violate. What Prepare makes in env.Dir is
+	// removed at the end.
+	Prepare func(env *Env) (func(*Try) error, error)
+}
+
+// Env is what the tries of a family share.
+type Env struct {
+	Ctx  context.Context // ends when time is up or the user interrupts
+	Dir  string          // in memory where the system has that, and empty
+	Disk string          // on a disk, and empty
+
+	cleanups []func()
+}
+
+// Cleanup has fn run when the family is done, the last one first.
+func (e *Env) Cleanup(fn func()) { e.cleanups = append(e.cleanups, fn) }
+
+// Try is one try. All that is random in it comes from Seed, so that the seed repeats it as
+// far as the scheduling of goroutines and processes lets it.
+type Try struct {
+	Ctx  context.Context
+	Seed uint64
+	Rand *rand.Rand // of the seed
+	Dir  string     // a folder of the try's own, kept when it fails
+
+	run     *run
+	counted bool
+}
+
+// Count adds to what was tried. A try that never calls it counts as one.
+func (t *Try) Count(units int) {
+	t.counted = true
+	t.run.tried.Add(int64(units))
+}
+
+// Enough reports whether the family has tried all it was asked to, or time is up: a try
+// that counts many units looks at it in between.
+func (t *Try) Enough() bool { return t.Ctx.Err() != nil || t.run.enough() }
+
+// Violate keeps a violation and lets the try go on.
+func (t *Try) Violate(err error) { t.run.violate(t.Seed, t.Dir, err) }
+
+// Violation is a promise that was not kept, or a try that could not be made.
+type Violation struct {
+	Seed uint64
+	Dir  string // where the files of the try are kept, "" when they are not
+	Err  error
+}
+
+// Result is what a family found.
+type Result struct {
+	*Family
+	Goal       int    // how many units were asked for
+	Missing    string // why nothing was tried
+	Tried      int
+	Violations int         // all of them
+	First      []Violation // the first few
+	Took       time.Duration
+}
+
+// Plan says how long a family runs.
+type Plan struct {
+	Goal   int       // units
+	Until  time.Time // at most
+	Seed   uint64    // of the first try; the next one has the next
+	Once   bool      // only that try
+	Folder string    // for Env.Disk; the system's folder for temporary files when it is ""
+	Heard  func(tried, violations int)
+}
+
+// maxFirst bounds the violations that are kept whole, and the tries after which a family
+// that only fails is ended.
+const maxFirst = 5
+
+// run is a family at work.
+type run struct {
+	plan     Plan
+	ctx      context.Context
+	dir      string
+	next     atomic.Uint64
+	tried    atomic.Int64
+	mu       sync.Mutex
+	failures int
+	first    []Violation
+}
+
+func (r *run) enough() bool { return int(r.tried.Load()) >= r.plan.Goal }
+
+func (r *run) violate(seed uint64, dir string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failures++; len(r.first) < maxFirst {
+		r.first = append(r.first, Violation{seed, dir, err})
+	}
+}
+
+func (r *run) violations() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failures
+}
+
+// Run tries a family.
+func (f *Family) Run(ctx context.Context, plan Plan) (result Result) {
+	began := time.Now()
+	result = Result{Family: f, Goal: plan.Goal}
+	defer func() { result.Took = time.Since(began) }()
+	if f.Missing != nil {
+		if result.Missing = f.Missing(); result.Missing != "" {
+			return result
+		}
+	}
+	ctx, cancel := context.WithDeadline(ctx, plan.Until)
+	defer cancel()
+	r := &run{plan: plan, ctx: ctx}
+	if err := r.all(f); err != nil {
+		r.violate(plan.Seed, "", fmt.Errorf("could not be tried: %w", err))
+	}
+	result.Tried, result.Violations, result.First = int(r.tried.Load()), r.failures, r.first
+	return result
+}
+
+func (r *run) all(f *Family) (err error) {
+	env := &Env{Ctx: r.ctx}
+	if env.Dir, err = MemoryFolder(); err != nil {
+		return err
+	}
+	if env.Disk, err = os.MkdirTemp(r.plan.Folder, "pawl-torture-"); err != nil {
+		return err
+	}
+	r.dir = env.Dir
+	defer func() {
+		for i := len(env.cleanups) - 1; i >= 0; i-- {
+			env.cleanups[i]()
+		}
+		_ = os.RemoveAll(env.Disk)
+		if r.violations() == 0 {
+			_ = os.RemoveAll(env.Dir)
+		}
+	}()
+	try, err := f.Prepare(env)
+	if err != nil {
+		return err
+	}
+	r.next.Store(r.plan.Seed)
+	if r.plan.Once {
+		return r.one(try)
+	}
+	parallel := f.Parallel
+	if parallel == 0 {
+		parallel = runtime.GOMAXPROCS(0)
+	}
+	var workers sync.WaitGroup
+	for range parallel {
+		workers.Go(func() {
+			for r.ctx.Err() == nil && !r.enough() && r.violations() < maxFirst {
+				if err := r.one(try); err != nil {
+					r.violate(r.plan.Seed, "", err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return nil
+}
+
+// one runs the try of the next seed.
+func (r *run) one(try func(*Try) error) error {
+	seed := r.next.Add(1) - 1
+	dir := filepath.Join(r.dir, fmt.Sprintf("try-%d", seed))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	t := &Try{Ctx: r.ctx, Seed: seed, Rand: rand.New(rand.NewPCG(seed, 0)), Dir: dir, run: r}
+	before := r.violations()
+	err := guarded(try, t)
+	if err != nil && r.ctx.Err() == nil {
+		t.Violate(err)
+	}
+	if err == nil && !t.counted {
+		r.tried.Add(1)
+	}
+	if r.violations() == before {
+		_ = os.RemoveAll(dir)
+	}
+	if r.plan.Heard != nil {
+		r.plan.Heard(int(r.tried.Load()), r.violations())
+	}
+	return nil
+}
+
+// guarded turns a panic of a try into its error.
+func guarded(try func(*Try) error, t *Try) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return try(t)
+}
+
+// MemoryFolder makes a folder in memory where the system has that: most families prove
+// nothing about the disk below.
+func MemoryFolder() (string, error) {
+	if dir, err := os.MkdirTemp("/dev/shm", "pawl-torture-"); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "pawl-torture-")
+}

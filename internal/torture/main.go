@@ -1,0 +1,194 @@
+// Torture tries to make the queue break its promises: it kills processes, cuts the power
+// on paper, fails system calls, fills disks, damages files, steps clocks, and counts what
+// comes of it. Docs/reliability.md says what each family does and why.
+//
+//	go run ./internal/torture                     # every family, as for every change
+//	go run ./internal/torture -night              # as many tries as at night
+//	go run ./internal/torture -budget 1m          # in less time
+//	go run ./internal/torture -family kill -seed 7
+//
+// It prints a table, and for each violation the seed that repeats it, and ends with exit
+// code 1 when there was one. What this machine lacks for a family is named in the table.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// command is how the program is started, in what it prints.
+const command = "go run ./internal/torture"
+
+func main() {
+	harness.Main()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// settings are the command line.
+type settings struct {
+	budget time.Duration
+	night  bool
+	names  []string
+	seed   uint64
+	once   bool
+	disk   string
+	report string
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, err := parse(args, stderr)
+	if err != nil {
+		return 2
+	}
+	chosen, err := choose(s.names)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	if s.once && len(chosen) != 1 {
+		fmt.Fprintln(stderr, "-seed repeats a try of one family: name it by -family")
+		return 2
+	}
+	results := s.all(ctx, chosen, stderr)
+	harness.Table(stdout, results)
+	harness.Violations(stdout, command, results)
+	if s.report != "" {
+		if err := writeReport(s.report, results); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 1
+		}
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "interrupted")
+		return 1
+	}
+	return verdict(stdout, results)
+}
+
+func parse(args []string, stderr io.Writer) (s settings, err error) {
+	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.DurationVar(&s.budget, "budget", 0, "how long all of it may take (default 10m, with -night 3h)")
+	flags.BoolVar(&s.night, "night", false, "try as much as at night")
+	names := flags.String("family", "", "the families to try, with commas between (default all)")
+	flags.Uint64Var(&s.seed, "seed", 0, "repeat the try of this seed, of one family")
+	flags.StringVar(&s.disk, "disk", "", "a folder on the disk to try (default the folder for temporary files)")
+	flags.StringVar(&s.report, "report", "", "write the table into this document")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if flags.NArg() > 0 {
+		err := fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		fmt.Fprintln(stderr, err)
+		return s, err
+	}
+	if *names != "" {
+		s.names = strings.Split(*names, ",")
+	}
+	flags.Visit(func(f *flag.Flag) { s.once = s.once || f.Name == "seed" })
+	if !s.once {
+		s.seed = rand.Uint64N(1 << 40)
+	}
+	if s.budget == 0 {
+		if s.budget = 10 * time.Minute; s.night {
+			s.budget = 3 * time.Hour
+		}
+	}
+	return s, nil
+}
+
+// choose finds families by name.
+func choose(names []string) (chosen []*harness.Family, err error) {
+	if len(names) == 0 {
+		return families, nil
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(families, func(f *harness.Family) bool { return f.Name == name })
+		if i < 0 {
+			var known []string
+			for _, f := range families {
+				known = append(known, f.Name)
+			}
+			return nil, fmt.Errorf("there is no family %q; there are %s", name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, families[i])
+	}
+	return chosen, nil
+}
+
+// all runs one family after the other. Each may take its share of the time that is left.
+func (s settings) all(ctx context.Context, chosen []*harness.Family, stderr io.Writer) (results []harness.Result) {
+	end := time.Now().Add(s.budget)
+	shares := 0
+	for _, f := range chosen {
+		shares += f.Share
+	}
+	progress := &harness.Progress{W: stderr, Terminal: isTerminal(stderr)}
+	for _, f := range chosen {
+		if ctx.Err() != nil {
+			break
+		}
+		goal := f.PR
+		if s.night {
+			goal = f.Nightly
+		}
+		part := time.Until(end) * time.Duration(f.Share) / time.Duration(shares)
+		shares -= f.Share
+		results = append(results, f.Run(ctx, harness.Plan{
+			Goal: goal, Until: time.Now().Add(part), Seed: s.seed, Once: s.once, Folder: s.disk, Heard: progress.Start(f, goal),
+		}))
+		progress.Done()
+	}
+	return results
+}
+
+// verdict says in one line how it went, and returns the exit code.
+func verdict(w io.Writer, results []harness.Result) int {
+	var failed, short, missing []string
+	for i := range results {
+		switch r := &results[i]; {
+		case r.Failed():
+			failed = append(failed, r.Name)
+		case r.Missing != "":
+			missing = append(missing, r.Name)
+		case r.Short():
+			short = append(short, r.Name)
+		}
+	}
+	fmt.Fprintln(w)
+	if len(missing) > 0 {
+		fmt.Fprintf(w, "not tried, for want of means: %s\n", strings.Join(missing, ", "))
+	}
+	if len(short) > 0 {
+		fmt.Fprintf(w, "time was up before all was tried: %s\n", strings.Join(short, ", "))
+	}
+	if len(failed) > 0 {
+		fmt.Fprintf(w, "VIOLATIONS: %s\n", strings.Join(failed, ", "))
+		return 1
+	}
+	fmt.Fprintln(w, "no violation")
+	return 0
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,86 @@
+// Package oracle knows what a queue promised. A workload says each operation before it
+// begins and after its answer; from what was heard until a crash the oracle says which
+// states the file may be in, and compares.
+package oracle
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// later is a time that no try reaches.
+const later = 1000 * time.Hour
+
+// Queues are those that a workload uses.
+var Queues = []string{"a", "b"}
+
+// JobOf makes the job of an ID: all that it is follows from its ID, so that nobody needs
+// to say it and every byte can be compared.
+func JobOf(id pawl.ID) *pawl.Envelope {
+	h := fnv.New64a()
+	h.Write(id[:])
+	r := rand.New(rand.NewPCG(h.Sum64(), 0))
+	e := &pawl.Envelope{
+		ID:         id,
+		Kind:       "k",
+		Queue:      Queues[r.IntN(len(Queues))],
+		Priority:   int8(r.IntN(3)),
+		MaxRetries: 1000, // the workload says what dies
+		Payload:    payload(id, r),
+	}
+	one := func(in int) bool { return r.IntN(in) == 0 }
+	if one(8) {
+		e.Delay = later
+	}
+	if one(4) {
+		e.UniqueKey = "u" + id.String()
+	}
+	if one(4) {
+		e.IdempotencyKey = "i" + id.String()
+	}
+	if one(8) {
+		e.Deadline = time.Now().Add(2 * later)
+	}
+	if one(8) {
+		e.Retain = later
+	}
+	return e
+}
+
+// payload is mostly small, now and then larger than what a record holds, and rarely than
+// many pages.
+func payload(id pawl.ID, r *rand.Rand) []byte {
+	size := r.IntN(200)
+	switch r.IntN(32) {
+	case 0, 1, 2, 3:
+		size = r.IntN(4000)
+	case 4:
+		size = r.IntN(64 << 10)
+	}
+	b := make([]byte, size)
+	for at := 0; at < len(b); at += 8 {
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], r.Uint64())
+		copy(b[at:], word[:])
+	}
+	return b
+}
+
+// SameJob requires that a job is, besides its state, what its ID says.
+func SameJob(e *pawl.Envelope) error {
+	want := JobOf(e.ID)
+	switch {
+	case !bytes.Equal(e.Payload, want.Payload):
+		return fmt.Errorf("job %s has another payload than was given", e.ID)
+	case e.Queue != want.Queue, e.Kind != want.Kind, e.Priority != want.Priority, e.UniqueKey != want.UniqueKey,
+		e.IdempotencyKey != want.IdempotencyKey, e.Retain != want.Retain, e.Deadline.IsZero() != want.Deadline.IsZero():
+		return fmt.Errorf("job %s is not as it was given: %+v", e.ID, e)
+	}
+	return nil
+}
