@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/pages"
 )
 
 // A copy that does not fit on its disk is not there by half, and the queue goes on.
@@ -58,9 +60,9 @@ func TestUpgradeOnAFullDisk(t *testing.T) {
 	content, err := os.ReadFile(large)
 	require.NoError(t, err)
 	before := everything(t, large)
-	m, err := readMeta(bytes.NewReader(content))
+	m, err := pages.Newest(bytes.NewReader(content))
 	require.NoError(t, err)
-	content = content[:m.pages*uint64(m.pageSize)] // no spare pages at its end
+	content = content[:m.Pages*uint64(m.PageSize)] // no spare pages at its end
 
 	folder := mountMemory(t, fmt.Sprint(len(content)+os.Getpagesize()))
 	path := filepath.Join(folder, "jobs.db")

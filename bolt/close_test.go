@@ -70,6 +70,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Resume":  func() error { return q.Resume(t.Context(), "q") },
 		"Update":  func() error { return q.Update(t.Context(), func(*bbolt.Tx) error { return nil }) },
 		"View":    func() error { return q.View(t.Context(), func(*bbolt.Tx) error { return nil }) },
+		"Check":   func() error { return q.Check(t.Context()) },
 		"Backup":  func() error { return q.Backup(t.Context(), filepath.Join(t.TempDir(), "copy")) },
 		"Compact": func() error { return q.Compact(t.Context(), filepath.Join(t.TempDir(), "copy")) },
 	}

@@ -152,7 +152,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		return nil, undone{fmt.Errorf("write transaction: %w", err)}
 	}
 	if t.changed {
-		err = s.commitTx(tx)
+		err = commitMarked(tx, s.commitTx)
 	} else {
 		err = tx.Rollback()
 	}

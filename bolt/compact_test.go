@@ -249,8 +249,14 @@ func TestCompactOfDamagedPages(t *testing.T) {
 		b := bytes.Clone(sound)
 		test.damage(b)
 		require.NoError(t, os.WriteFile(path, b, 0o600))
+		_, err := OpenReader(path)
+		require.ErrorIs(t, err, pawl.ErrCorrupt, test.rule)
+
+		// It is damaged while it is open.
+		require.NoError(t, os.WriteFile(path, sound, 0o600))
 		r, err := OpenReader(path)
 		require.NoError(t, err, test.rule)
+		require.NoError(t, os.WriteFile(path, b, 0o600), test.rule)
 		folder := memoryFolder(t)
 		require.ErrorIs(t, r.Compact(t.Context(), filepath.Join(folder, "compact.db")), pawl.ErrCorrupt, test.rule)
 		require.Empty(t, snapshot(t, folder), test.rule)

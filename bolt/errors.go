@@ -12,6 +12,10 @@ var (
 	// package: a folder, an empty file, a file of another program.
 	ErrNotQueue = errors.New("not a pawl queue")
 
+	// ErrInsecure says that somebody else could write to the file, or put another one in
+	// its place. The error says what to change; Options.Insecure takes it as it is.
+	ErrInsecure = errors.New("file is not safe from others")
+
 	// ErrNewerFormat says that a newer build wrote the file. Use that build.
 	ErrNewerFormat = errors.New("file has a newer format than this build reads")
 

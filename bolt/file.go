@@ -19,7 +19,7 @@ import (
 )
 
 // openFile opens the file at path to write to, and creates it when there is none.
-func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
+func openFile(path string, opts Options) (*bbolt.DB, error) {
 	if path == "" {
 		return nil, &pawl.InvalidError{Field: "path", Reason: "is empty"}
 	}
@@ -30,17 +30,17 @@ func openFile(path string, lockTimeout time.Duration) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, advise(err)
 	}
+	a := access{timeout: opts.LockTimeout, insecure: opts.Insecure, log: opts.Logger}
 	o := &bbolt.Options{
-		Timeout:        lockTimeout,
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
 
 		InitialMmapSize: mapSize(path),
 	}
-	db, err := openDB(path, o)
+	db, err := openDB(path, a, o)
 	if errors.Is(err, syscall.ENOMEM) && o.InitialMmapSize > 0 { // the process may not have that much, as with ulimit -v
 		o.InitialMmapSize = 0
-		db, err = openDB(path, o)
+		db, err = openDB(path, a, o)
 	}
 	if err != nil {
 		return nil, err
@@ -177,38 +177,29 @@ func syncFolder(folder string) error {
 	return nil
 }
 
-// openDB looks at the file, opens it, and checks that it is a queue.
-func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
-	if err := inspectPath(path); err != nil {
-		return nil, advise(err)
+// openDB claims the file, hands it to bbolt, and checks that it is a queue. It fills in
+// the options.
+func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, err error) {
+	c, err := claim(path, a)
+	if err != nil {
+		return nil, err
 	}
-	var file *os.File
-	opening, stopReading := true, func() {} // bbolt opens the file again for some copies
-	defer func() {
-		opening = false
-		stopReading()
-	}()
+	defer c.stopReading()
+	given := false
+	o.Timeout, o.ReadOnly = a.timeout, a.readOnly
+	o.PreLoadFreelist = a.readOnly && c.freelist // without a list it would walk the whole file
 	o.OpenFile = func(name string, flag int, mode fs.FileMode) (*os.File, error) {
-		f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
-		if err != nil {
-			return nil, advise(err)
+		if !given {
+			given = true
+			return c.file, nil
 		}
-		newest, err := inspectFile(f)
-		if err != nil {
-			_ = f.Close()
-			return nil, err
-		}
-		if opening && newest.freelist == noFreelist && !o.ReadOnly {
-			stopReading = readAhead(f)
-		}
-		file = f
-		return f, nil
+		return os.OpenFile(name, flag&^os.O_CREATE, mode) // again, for some copies
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			unlock(file)
-			_ = file.Close()
+			unlock(c.file)
+			_ = c.file.Close()
 			db, err = nil, fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
 		}
 	}()
@@ -224,17 +215,6 @@ func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, err
 	}
 	return db, nil
-}
-
-// advise adds to an error of the file system what can be done about it.
-func advise(err error) error {
-	switch {
-	case isReadOnlyDisk(err):
-		return fmt.Errorf("%w; a queue must be able to write to its file: choose another place, or only read it with OpenReader", err)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w; check the owner and the mode of the file and of its folder", err)
-	}
-	return err
 }
 
 // format reads the version of the file's format.
@@ -279,12 +259,18 @@ func checkFormat(tx *bbolt.Tx) error {
 
 // syncFreelist writes the list of free pages, which running commits leave out, so
 // that the next Open reads it instead of walking the whole file. It is an
-// optimisation: an error is of no matter.
+// optimisation: an error is of no matter, and a failed sync leaves its mark.
 func syncFreelist(db *bbolt.DB) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { _ = recover() }() // in a file whose pages are damaged
 	db.NoFreelistSync = false
-	_ = db.Update(func(*bbolt.Tx) error { return nil })
+	tx, err := db.Begin(true)
+	if err != nil {
+		return
+	}
+	if err := commitMarked(tx, (*bbolt.Tx).Commit); err != nil {
+		rollback(tx)
+	}
 }
 
 func closeDB(db *bbolt.DB) error {

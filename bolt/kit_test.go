@@ -57,7 +57,7 @@ func checkFile(t testing.TB, path string) {
 		if err != nil {
 			return err
 		}
-		return s.violations(context.Background()) // also in a cleanup, when the test's has ended
+		return s.violations(context.Background())
 	}))
 }
 
@@ -139,7 +139,7 @@ func atOnce(t *testing.T, leases []*pawl.Lease, fn func(*pawl.Lease) error) {
 // checkNow is checkFile for a queue that is open.
 func checkNow(t *testing.T, q *Queue) {
 	t.Helper()
-	require.NoError(t, q.Check(t.Context()))
+	require.NoError(t, q.Check(context.Background())) // also in a cleanup, when the context of the test has ended
 }
 
 // digest sums up every row of the file.

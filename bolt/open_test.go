@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
 )
 
 // opener is Open or OpenReader.
@@ -199,16 +200,16 @@ func TestOpenReaderNeverCreates(t *testing.T) {
 // length, and is whole again once the rest is there.
 func TestTruncatedFile(t *testing.T) {
 	sound := soundFile(t)
-	m, err := readMeta(bytes.NewReader(sound))
+	m, err := pages.Newest(bytes.NewReader(sound))
 	require.NoError(t, err)
-	need := int(m.pages) * int(m.pageSize)
+	need := int(m.Pages) * int(m.PageSize)
 	require.Less(t, need, len(sound), "the file has spare pages at its end")
 
 	var lengths []int
 	for n := range 200 {
 		lengths = append(lengths, n)
 	}
-	for end := int(m.pageSize); end <= need; end += int(m.pageSize) {
+	for end := int(m.PageSize); end <= need; end += int(m.PageSize) {
 		lengths = append(lengths, end-1, end, end+1)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -241,6 +242,7 @@ func TestTruncatedFile(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
+// Whoever can put a link there chooses the file that is written to.
 func TestOpenThroughALink(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "link.db")
@@ -250,8 +252,15 @@ func TestOpenThroughALink(t *testing.T) {
 	require.NoError(t, q.Close())
 	require.NoError(t, os.Symlink("jobs.db", link))
 
+	_, err = Open(link, quiet())
+	require.ErrorIs(t, err, ErrInsecure)
+	require.ErrorContains(t, err, "it is a symbolic link to jobs.db; name that file itself")
+	r, err := OpenReader(link)
+	require.NoError(t, err, "reading does no harm")
+	require.NoError(t, r.Close())
+
 	synctest.Test(t, func(t *testing.T) {
-		q := openAt(t, link, nil)
+		q := openAt(t, link, &Options{Insecure: true})
 		require.NotNil(t, find(t, q, id), "it is the same file")
 		_, err = OpenReader(path)
 		require.ErrorIs(t, err, ErrLocked, "and the same lock")

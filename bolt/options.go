@@ -29,6 +29,12 @@ type Options struct {
 	// before it fails with ErrLocked. The default is 1 s.
 	LockTimeout time.Duration
 
+	// Insecure lets Open take a file that belongs to somebody else, that everybody may
+	// write to, that lies in such a folder, or that is a symbolic link. Others may then
+	// store jobs, and handlers run them with the rights of this process. The default is to
+	// refuse it with ErrInsecure.
+	Insecure bool
+
 	// Logger gets one error-level line for each job that dies, and a few others.
 	// The default is hclog.Default().
 	Logger hclog.Logger

@@ -28,7 +28,8 @@ var ErrAlreadyOpen = errors.New("a queue is open over this database already; sha
 // db: NoFreelistSync makes a queue with a long history faster, and NoSync is refused,
 // since it gives up what the queue promises.
 //
-// Errors: those of [Open] as far as they apply.
+// Errors: those of [Open] as far as they apply, and [pawl.ErrPoisoned] for a file whose last
+// sync failed in a transaction of the queue's.
 func Over(db *bbolt.DB, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -54,6 +55,11 @@ func Over(db *bbolt.DB, opts *Options) (*Queue, error) {
 }
 
 func over(db *bbolt.DB, o Options) (*Queue, error) {
+	if _, ok, err := marked(db.Path()); err != nil {
+		return nil, err
+	} else if ok {
+		return nil, fmt.Errorf("%w: a sync failed when it was last open; close the database, and open and close the file once with Open, which mends it", pawl.ErrPoisoned)
+	}
 	err := db.Update(func(tx *bbolt.Tx) error {
 		if tx.Bucket(bucketRoot) == nil {
 			return createBuckets(tx)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
 )
 
 // A page that bbolt cannot read makes it panic. Open turns that into an error, and
@@ -21,9 +22,9 @@ func TestDamagedPageAtOpen(t *testing.T) {
 	}
 	const pageFlags, metaRoot, metaFreelist = 8, metaAt + 16, metaAt + 32 // as bbolt has them
 	sound := soundFile(t)
-	m, err := readMeta(bytes.NewReader(sound))
+	m, err := pages.Newest(bytes.NewReader(sound))
 	require.NoError(t, err)
-	newest := sound[uint64(m.pageSize)*(m.txid%2):]
+	newest := sound[uint64(m.PageSize)*(m.TxID%2):]
 	for _, test := range []struct {
 		page       string
 		at         int
@@ -36,7 +37,7 @@ func TestDamagedPageAtOpen(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
 			page := binary.NativeEndian.Uint64(newest[test.at:])
 			b := bytes.Clone(sound)
-			b[page*uint64(m.pageSize)+pageFlags] ^= 0xff
+			b[page*uint64(m.PageSize)+pageFlags] ^= 0xff
 			require.NoError(t, os.WriteFile(path, b, 0o600))
 			for _, o := range openers {
 				err := o.open(path)
@@ -62,10 +63,10 @@ func overlong(t *testing.T, leased bool) (path string, id pawl.ID) {
 	path = filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
-	id = add(t, q, nil).ID
-	for range 40 {
-		add(t, q, func(e *pawl.Envelope) { e.Queue = "others" }) // a bucket with pages of its own
+	for range 400 {
+		add(t, q, func(e *pawl.Envelope) { e.Queue = "others" }) // Open reads the first page of a bucket
 	}
+	id = add(t, q, nil).ID
 	if leased {
 		leaseOne(t, q)
 	}
@@ -76,11 +77,11 @@ func overlong(t *testing.T, leased bool) (path string, id pawl.ID) {
 	// In a leaf page of bbolt 1.5.0 the head has 16 bytes, the number of elements at
 	// 10. An element has flags, the distance to its key, and the sizes of key and
 	// value, each in 4 bytes.
-	m, err := readMeta(bytes.NewReader(b))
+	m, err := pages.Newest(bytes.NewReader(b))
 	require.NoError(t, err)
 	changed := 0
-	for page := uint64(2); page < m.pages; page++ {
-		at := int(page) * int(m.pageSize)
+	for page := uint64(2); page < m.Pages; page++ {
+		at := int(page) * int(m.PageSize)
 		for n := range int(binary.NativeEndian.Uint16(b[at+10:])) {
 			element := at + 16 + 16*n
 			if element+16 > len(b) {
@@ -126,7 +127,7 @@ func TestFaultUnderDamagedPages(t *testing.T) {
 		require.NoError(t, err)
 		_, err = r.Job(t.Context(), id)
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
-		for e, err := range r.Jobs(t.Context(), pawl.Filter{}) {
+		for e, err := range r.Jobs(t.Context(), pawl.Filter{Queue: pawl.DefaultQueue}) {
 			require.Nil(t, e)
 			require.ErrorIs(t, err, pawl.ErrCorrupt)
 		}

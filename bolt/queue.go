@@ -28,18 +28,19 @@ type Queue struct {
 var _ pawl.Queue = (*Queue)(nil)
 
 // Open opens the queue in the file at path, and creates the file when there is
-// none, for its owner alone (mode 0600). It takes the file's lock, makes the jobs of
-// a process that died ready again, and starts the scheduler.
+// none, for its owner alone (mode 0600). It takes the file's lock, looks at the pages of the
+// file, makes the jobs of a process that died ready again, and starts the scheduler. A file
+// whose last sync failed is replaced first by a copy, of all that was acknowledged.
 //
-// Errors: [ErrLocked], [ErrNotQueue], [ErrNewerFormat], [ErrDisk], [pawl.ErrCorrupt],
-// [pawl.ErrInvalid] for a bad option, and those of the file system. A failed Open
+// Errors: [ErrLocked], [ErrNotQueue], [ErrInsecure], [ErrNewerFormat], [ErrDisk],
+// [pawl.ErrCorrupt], [pawl.ErrInvalid] for a bad option, and those of the file system. A failed Open
 // leaves no lock, no goroutine and no temporary file.
 func Open(path string, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
-	db, err := openFile(path, o.LockTimeout)
+	db, err := openFile(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}

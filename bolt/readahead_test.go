@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
 )
 
 // readerAt is a file as a function.
@@ -97,9 +98,9 @@ func killedFile(t *testing.T, size int64) string {
 	path = filepath.Join(folder, "killed.db")
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	require.NoError(t, os.Truncate(path, size))
-	m, err := readMeta(bytes.NewReader(b))
+	m, err := pages.Newest(bytes.NewReader(b))
 	require.NoError(t, err)
-	require.EqualValues(t, uint64(noFreelist), m.freelist, "a queue at work writes no list of free pages")
+	require.EqualValues(t, uint64(1<<64-1), m.Freelist, "a queue at work writes no list of free pages")
 	return path
 }
 
@@ -159,10 +160,10 @@ func TestFileIsCutWhileItIsReadAhead(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer f.Close()
-	m, err := readMeta(f)
+	m, err := pages.Newest(f)
 	require.NoError(t, err)
 	cut := func() {
-		if err := f.Truncate(int64(m.pages) * int64(m.pageSize)); err != nil {
+		if err := f.Truncate(int64(m.Pages) * int64(m.PageSize)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -23,33 +21,16 @@ type Reader struct {
 
 // OpenReader opens the file at path to read. It waits for a second at most while a
 // process that writes holds the file, and then fails with [ErrLocked]; other
-// errors are those of [Open], and fs.ErrNotExist when there is no file.
+// errors are those of [Open], and fs.ErrNotExist when there is no file. Whose file it is
+// does not matter.
 func OpenReader(path string) (*Reader, error) {
-	free := hasFreelist(path)
-	db, err := openDB(path, &bbolt.Options{Timeout: time.Second, ReadOnly: true, PreLoadFreelist: free})
-	if free && errors.Is(err, pawl.ErrCorrupt) { // the list itself may be what is damaged
-		free = false
-		db, err = openDB(path, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
-	}
+	a := access{readOnly: true, timeout: time.Second}
+	o := new(bbolt.Options)
+	db, err := openDB(path, a, o)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
-	return &Reader{reader{db: db, path: path, freelist: free}}, nil
-}
-
-// hasFreelist reports whether the file has a list of its free pages, so that reading
-// it costs no walk over the whole file.
-func hasFreelist(path string) bool {
-	if inspectPath(path) != nil {
-		return false // a pipe would be waited for
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	m, err := readMeta(f)
-	return err == nil && m.freelist != noFreelist
+	return &Reader{reader{db: db, path: path, freelist: o.PreLoadFreelist}}, nil
 }
 
 // Close lets go of the file.

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
 )
 
 func statsOf(t *testing.T, r *reader) Stats {
@@ -94,9 +95,9 @@ func TestFreeSpaceOfADamagedList(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
-	m, err := readMeta(f)
+	m, err := pages.Newest(f)
 	require.NoError(t, err)
-	_, err = f.WriteAt(make([]byte, 16), int64(m.freelist)*int64(m.pageSize)) // its head
+	_, err = f.WriteAt(make([]byte, 16), int64(m.Freelist)*int64(m.PageSize)) // its head
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	stats := readerStats(t, path)

@@ -43,7 +43,7 @@ func upgrade(db *bbolt.DB) (err error) {
 		return err
 	}
 	if err = upgradeFrom(version, tx); err == nil {
-		err = tx.Commit()
+		err = commitMarked(tx, (*bbolt.Tx).Commit)
 	}
 	switch {
 	case refusedByDisk(err):

@@ -59,12 +59,4 @@ func lockHolder(path string) string {
 func major(dev uint64) uint64 { return dev>>8&0xfff | dev>>32&^0xfff }
 func minor(dev uint64) uint64 { return dev&0xff | dev>>12&^0xff }
 
-// unlock lets go of the lock of a file behind bbolt's back. When bbolt panics, its
-// map of the file stays, and the lock would stay with it.
-func unlock(f *os.File) {
-	if f != nil {
-		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
-	}
-}
-
 func isReadOnlyDisk(err error) bool { return errors.Is(err, syscall.EROFS) }

@@ -1,0 +1,30 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package bolt
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// canLock says that a file can be locked as bbolt locks it, so that bbolt, which is given
+// the open file, finds its lock taken by itself.
+const canLock = true
+
+// tryLock takes the lock of a file without waiting, shared with others who read.
+func tryLock(f *os.File, shared bool) (ok bool, err error) {
+	how := syscall.LOCK_EX
+	if shared {
+		how = syscall.LOCK_SH
+	}
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// unlock lets go of the lock of a file behind bbolt's back. When bbolt panics, its map of
+// the file stays, and the lock would stay with it.
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -1,0 +1,194 @@
+package bolt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
+)
+
+// failSync stores jobs "before", and "after" in a commit whose sync fails. It returns the
+// ID of the first.
+func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
+	t.Helper()
+	if !canLock {
+		t.Skip("here a file is not mended, since bbolt's lock cannot be taken beforehand")
+	}
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	id := add(t, q, nil).ID
+	replaceCommit(t, q, commit)
+	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "after"}), pawl.ErrUnknownOutcome)
+	require.NoError(t, q.Close())
+	return id
+}
+
+// Rule: after a failed sync the queue is opened from a copy of what was acknowledged, made
+// anew on the disk, and nothing is left beside it.
+func TestFileIsMendedAfterAFailedSync(t *testing.T) {
+	for _, test := range failedSyncs {
+		t.Run(test.rule, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "jobs.db")
+			id := failSync(t, path, test.commit)
+			require.FileExists(t, path+markSuffix)
+			before, err := os.Stat(path)
+			require.NoError(t, err)
+
+			r, err := OpenReader(path)
+			require.NoError(t, err, "reading is possible meanwhile")
+			require.NoError(t, r.Close())
+			require.FileExists(t, path+markSuffix, "and mends nothing")
+
+			q := openAt(t, path, nil)
+			after, err := os.Stat(path)
+			require.NoError(t, err)
+			require.False(t, os.SameFile(before, after), "it is a copy")
+			require.Equal(t, before.Mode(), after.Mode())
+			require.Len(t, snapshot(t, filepath.Dir(path)), 1, "nothing else is left in the folder")
+			require.NotNil(t, find(t, q, id))
+			require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+			add(t, q, nil)
+		})
+	}
+}
+
+// Rule: whatever the system shows of the failed transaction's pages, none of it is used:
+// what it wrote may be a mixture of old and new.
+func TestMendedFileUsesNothingOfTheFailedTransaction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	var before []byte
+	id := failSync(t, path, func(tx *bbolt.Tx) error {
+		var err error
+		before, err = os.ReadFile(path)
+		require.NoError(t, err)
+		return failedSyncs[0].commit(tx)
+	})
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	metas, err := pages.Metas(mustOpen(t, path))
+	require.NoError(t, err)
+	size, lost := int(metas[0].PageSize), 0
+	for at := 2 * size; at < len(b); at += size { // but for its meta page
+		if at >= len(before) || string(b[at:at+size]) != string(before[at:at+size]) {
+			clear(b[at : at+size])
+			lost++
+		}
+	}
+	require.Positive(t, lost)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+
+	q := openAt(t, path, nil)
+	require.NotNil(t, find(t, q, id))
+	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+}
+
+func mustOpen(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// Rule: what cannot be copied is not opened, stays as it is, and the error says what to do.
+func TestFileThatCannotBeMended(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	failSync(t, path, failedSyncs[0].commit)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	metas, err := pages.Metas(mustOpen(t, path))
+	require.NoError(t, err)
+	b[uint64(metas[1].PageSize)*metas[1].Page+metaTxid] ^= 1
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	before := snapshot(t, filepath.Dir(path))
+	_, err = Open(path, quiet())
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.ErrorContains(t, err, "the meta page of the transaction before is damaged")
+	require.ErrorContains(t, err, "save what is sound to another one with Salvage")
+	require.Equal(t, before, snapshot(t, filepath.Dir(path)))
+	lockFree(t, path)
+}
+
+// Rule: a mark that nobody can understand has the file copied as it is.
+func TestMarkThatCannotBeUnderstood(t *testing.T) {
+	for _, text := range []string{"", "no mark", fmt.Sprintf(markFirst, 1) + "and more", string(make([]byte, 1<<20))} {
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
+		require.NoError(t, os.WriteFile(path+markSuffix, []byte(text), 0o600))
+		q := openAt(t, path, nil)
+		require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+		require.Len(t, snapshot(t, filepath.Dir(path)), 1)
+	}
+}
+
+// Rule: the mark of the first failure stays, and that it cannot be left is told.
+func TestMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	require.NoError(t, mark(path, 7))
+	require.NoError(t, mark(path, 8))
+	transaction, ok, err := marked(path)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 7, transaction)
+	require.Error(t, mark(filepath.Join(path, "nowhere"), 7))
+}
+
+// Rule: a queue over an app's database does not go on where a sync has failed.
+func TestOverAMarkedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	failSync(t, path, failedSyncs[0].commit)
+	db, err := bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	_, err = Over(db, quiet())
+	require.ErrorIs(t, err, pawl.ErrPoisoned)
+	require.ErrorContains(t, err, "open and close the file once with Open")
+	require.NoError(t, db.Close())
+
+	require.NoError(t, openers[0].open(path))
+	db, err = bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	q, err := Over(db, quiet())
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+	require.NoError(t, db.Close())
+}
+
+// Rule: what the disk refused leaves no mark.
+func TestNoMarkAfterARefusal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
+	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrDisk)
+	replaceCommit(t, q, (*bbolt.Tx).Commit)
+	require.NoError(t, q.Close())
+	require.NoFileExists(t, path+markSuffix)
+}
+
+// Rule: a file that was put in the place of another while its lock was waited for is the
+// one that is opened.
+func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
+	if !canLock {
+		t.Skip("here the lock is left to bbolt")
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	f := mustOpen(t, path)
+	require.NoError(t, q.Close())
+	require.True(t, named(path, f))
+	require.NoError(t, os.Rename(path, path+".old"))
+	require.False(t, named(path, f))
+	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
+	require.False(t, named(path, f), "the old file does not have the name any more")
+	locked, err := tryLock(f, false)
+	require.NoError(t, err)
+	require.True(t, locked)
+	openAt(t, path, nil) // the lock of the old file is nobody's concern
+}

@@ -1,0 +1,49 @@
+//go:build unix
+
+package bolt
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// noFollow makes open refuse a symbolic link.
+const noFollow = syscall.O_NOFOLLOW
+
+// checkPlace refuses a file that somebody else could write to or put another one in the
+// place of: whoever can do that runs code with the rights of this process, by way of its
+// handlers.
+func checkPlace(path string, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := checkRights(info, "file", path); err != nil {
+		return err
+	}
+	folder := filepath.Dir(path)
+	if info, err = os.Stat(folder); err != nil {
+		return err
+	}
+	return checkRights(info, "folder", folder)
+}
+
+// checkRights requires that a file or folder is the user's own, or the superuser's, and
+// that not everybody may write to it. In a folder with the sticky bit, such as /tmp, nobody
+// can replace another's file.
+func checkRights(info fs.FileInfo, what, path string) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	if me := os.Geteuid(); me != 0 && stat.Uid != 0 && int(stat.Uid) != me {
+		return fmt.Errorf("%w: the %s %s belongs to user %d, and this is user %d; run as its owner, or chown it", ErrInsecure, what, path, stat.Uid, me)
+	}
+	if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("%w: everybody may write to the %s %s (mode %04o); chmod o-w it", ErrInsecure, what, path, info.Mode().Perm())
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+//go:build unix
+
+package bolt
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func init() { roles["stranger"] = strangerRole }
+
+// strangerRole opens files as an ordinary user, first as it is, then without asking whether
+// that is safe.
+func strangerRole(args []string) error {
+	if os.Getuid() == 0 {
+		if err := syscall.Setuid(strangerID); err != nil {
+			return err
+		}
+	}
+	for _, path := range args {
+		for _, insecure := range []bool{false, true} {
+			o := quiet()
+			o.Insecure = insecure
+			q, err := Open(path, o)
+			if err == nil {
+				err = q.Close()
+			}
+			tell(err)
+		}
+	}
+	return nil
+}
+
+const strangerID = 65534
+
+// Rule: a queue is not opened to write where somebody else could write to its file, or
+// could put another file in its place, unless the options say so; the error says what to do.
+func TestOpenOfWhatIsNotSafe(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make files of other users")
+	}
+	sound := soundFile(t)
+	base, err := os.MkdirTemp("", "pawl-test-") // that every user may enter
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
+	require.NoError(t, os.Chmod(base, 0o755))
+	for _, test := range []struct {
+		rule                   string
+		fileOwner, folderOwner int
+		file, folder           fs.FileMode
+		says                   string // "" for nothing
+	}{
+		{rule: "a file of one's own in a folder of one's own", fileOwner: strangerID, folderOwner: strangerID, file: 0o600, folder: 0o700},
+		{rule: "others may read", fileOwner: strangerID, folderOwner: strangerID, file: 0o644, folder: 0o755},
+		{rule: "the group may write: its members are trusted", fileOwner: strangerID, folderOwner: strangerID, file: 0o660, folder: 0o770},
+		{rule: "a folder of the superuser's", fileOwner: strangerID, folderOwner: 0, file: 0o600, folder: 0o755},
+		{rule: "a folder such as /tmp", fileOwner: strangerID, folderOwner: 0, file: 0o600, folder: 0o777 | fs.ModeSticky},
+		{rule: "a file that everybody may write to", fileOwner: strangerID, folderOwner: strangerID, file: 0o666, folder: 0o700,
+			says: "everybody may write to the file"},
+		{rule: "a folder that everybody may write to", fileOwner: strangerID, folderOwner: strangerID, file: 0o600, folder: 0o777,
+			says: "everybody may write to the folder"},
+		{rule: "a file of somebody else's", fileOwner: 4321, folderOwner: strangerID, file: 0o666, folder: 0o700,
+			says: "belongs to user 4321, and this is user 65534; run as its owner, or chown it"},
+		{rule: "a folder of somebody else's", fileOwner: strangerID, folderOwner: 4321, file: 0o600, folder: 0o777 | fs.ModeSticky,
+			says: "belongs to user 4321"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			folder, err := os.MkdirTemp(base, "")
+			require.NoError(t, err)
+			path := filepath.Join(folder, "jobs.db")
+			require.NoError(t, os.WriteFile(path, sound, 0o600))
+			require.NoError(t, os.Chown(path, test.fileOwner, -1))
+			require.NoError(t, os.Chmod(path, test.file))
+			require.NoError(t, os.Chown(folder, test.folderOwner, -1))
+			require.NoError(t, os.Chmod(folder, test.folder))
+
+			c := startChild(t, "stranger", path)
+			err1, err2 := c.line(t), c.line(t)
+			require.Equal(t, "<nil>", err2, "Insecure takes it as it is")
+			if test.says == "" {
+				require.Equal(t, "<nil>", err1)
+				return
+			}
+			require.Contains(t, err1, ErrInsecure.Error())
+			require.Contains(t, err1, test.says)
+			require.Contains(t, err1, folder, "it is named")
+		})
+	}
+}
+
+// Rule: a link that is put in the place of the file between a look at it and its opening is
+// not followed.
+func TestOpenFollowsNoLink(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "jobs.db")
+	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
+	require.NoError(t, os.Symlink(path, path+".link"))
+	_, err := os.OpenFile(path+".link", os.O_RDWR|noFollow, 0)
+	require.ErrorIs(t, err, syscall.ELOOP)
+}

@@ -1,0 +1,188 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
+)
+
+// salvageCopy copies rows into the new file, in transactions of a bounded size.
+type salvageCopy struct {
+	*salvor
+	tx      *bbolt.Tx
+	bytes   int
+	buckets map[string]*bbolt.Bucket // of the transaction, by path
+	format  bool                     // its version was seen
+}
+
+// copyTree copies every sound row to which the meta page leads.
+func (s *salvor) copyTree() (walked *pages.Walked, err error) {
+	if len(s.wreck.metas) == 0 {
+		s.result.NoFormat = true
+		s.hurt[string(bucketJobs)] = true
+		walked, ok, err := pages.StraysOnly(s.ctx, s.wreck, s.wreck.size)
+		if err == nil && !ok {
+			err = s.wreck.foreign()
+		}
+		return walked, err
+	}
+	meta := s.wreck.metas[0]
+	s.result.Meta, s.result.Older = int(meta.Page), s.wreck.older
+	if s.wreck.older {
+		s.hurt[string(bucketJobs)] = true // those that the last transaction stored
+	}
+	c := &salvageCopy{salvor: s}
+	defer func() {
+		if c.tx != nil {
+			rollback(c.tx)
+		}
+	}()
+	walked, err = pages.Walk(s.ctx, s.wreck, s.wreck.size, meta, pages.Visitor{
+		Bucket: c.bucket, Element: c.element, Problem: c.problem,
+	})
+	if err == nil {
+		err = c.commit()
+	}
+	s.result.NoFormat = !c.format
+	return walked, err
+}
+
+// problem notes a damaged page. What is lost below a bucket that leads to others is unknown,
+// so all of those are hurt.
+func (c *salvageCopy) problem(p pages.Problem) {
+	c.result.damagedPage(p)
+	switch {
+	case len(p.Bucket) > 1 && bytes.Equal(p.Bucket[0], bucketRoot):
+		c.hurt[string(p.Bucket[1])] = true
+	case len(p.Bucket) == 0 || bytes.Equal(p.Bucket[0], bucketRoot):
+		for _, name := range buckets {
+			c.hurt[string(name)] = true
+		}
+	}
+}
+
+func (c *salvageCopy) bucket(path [][]byte, sequence uint64) error {
+	if bytes.Equal(path[0], bucketRoot) {
+		switch {
+		case len(path) == 2 && slices.ContainsFunc(buckets, func(name []byte) bool { return bytes.Equal(name, path[1]) }):
+			c.sequences[string(path[1])] = sequence
+		case len(path) > 1:
+			c.lost(bucketRoot)
+			return pages.SkipBucket
+		}
+		return nil
+	}
+	b, err := c.to(path)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		c.result.AppLost++
+		return pages.SkipBucket
+	}
+	return b.SetSequence(sequence)
+}
+
+func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
+	ours := len(path) > 0 && bytes.Equal(path[0], bucketRoot)
+	switch {
+	case len(path) == 0:
+		c.result.AppLost++ // bbolt has no such rows
+		return nil
+	case ours && len(path) != 2:
+		c.lost(bucketRoot)
+		return nil
+	case ours && e.Size > maxSalvagedRow:
+		c.lost(path[1])
+		return nil
+	}
+	value, err := e.Value()
+	if err != nil {
+		c.rowLost(path, ours)
+		c.problem(pages.Problem{Page: e.Page, Bucket: path, Err: err})
+		return nil
+	}
+	if ours {
+		err = soundRow(path[1], e.Key, value)
+		c.format = c.format || err == nil && bytes.Equal(path[1], bucketMeta)
+	}
+	switch {
+	case errors.Is(err, ErrNewerFormat), errors.Is(err, ErrOlderFormat):
+		return err
+	case err != nil:
+		c.lost(path[1])
+		return nil
+	}
+	return c.put(path, ours, e.Key, value)
+}
+
+// maxSalvagedRow is more bytes than any row of a queue has.
+const maxSalvagedRow = pawl.MaxBatchBytes + 1<<20
+
+func (c *salvageCopy) rowLost(path [][]byte, ours bool) {
+	if ours {
+		c.lost(path[1])
+	} else {
+		c.result.AppLost++
+	}
+}
+
+// put copies one row.
+func (c *salvageCopy) put(path [][]byte, ours bool, key, value []byte) error {
+	if c.bytes > compactBytes {
+		if err := c.commit(); err != nil {
+			return err
+		}
+	}
+	b, err := c.to(path)
+	if err != nil {
+		return err
+	}
+	c.bytes += len(key) + len(value)
+	if b == nil || b.Put(key, slices.Clone(value)) != nil { // a bucket has that name, or the key is too long
+		c.rowLost(path, ours)
+	} else if !ours {
+		c.result.AppRows++
+	}
+	return nil
+}
+
+// to is the bucket of the new file that a path leads to; nil when a row has its name.
+func (c *salvageCopy) to(path [][]byte) (b *bbolt.Bucket, err error) {
+	if c.tx == nil {
+		if c.tx, err = c.db.Begin(true); err != nil {
+			return nil, err
+		}
+		c.buckets, c.bytes = make(map[string]*bbolt.Bucket), 0
+	}
+	id := fmt.Sprintf("%q", path)
+	if b = c.buckets[id]; b != nil {
+		return b, nil
+	}
+	if b, err = c.tx.CreateBucketIfNotExists(path[0]); err != nil {
+		return nil, nil
+	}
+	for _, name := range path[1:] {
+		if b, err = b.CreateBucketIfNotExists(name); err != nil {
+			return nil, nil
+		}
+	}
+	b.FillPercent = sequentialFill
+	c.buckets[id] = b
+	return b, nil
+}
+
+func (c *salvageCopy) commit() error {
+	if c.tx == nil {
+		return nil
+	}
+	tx := c.tx
+	c.tx = nil
+	return tx.Commit()
+}

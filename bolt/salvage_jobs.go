@@ -1,0 +1,170 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/gopawl/pawl"
+)
+
+// mendTraces makes dead letters of jobs of which nothing is left but a payload or a history.
+func (s *salvor) mendTraces() error {
+	err := s.eachKey(bucketPayloads, nil, func(t *txn, b *table, key []byte) {
+		if j, err := t.record(pawl.ID(key)); err != nil {
+			s.buryRemains(t, pawl.ID(key), 0)
+		} else if j.apart == 0 {
+			t.delete(b, key)
+			s.lost(bucketPayloads)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.eachKey(bucketHistory, nil, func(t *txn, b *table, key []byte) {
+		id := pawl.ID(key[:16])
+		j, err := t.record(id)
+		if err != nil {
+			s.buryRemains(t, id, 0)
+		} else if !kept(int(historyNumber(key)), j.Failures) {
+			t.delete(b, key)
+			s.lost(bucketHistory)
+		}
+	})
+}
+
+// mendJobs looks at each job: it must have a row that says where it is, its payload, and its
+// history.
+func (s *salvor) mendJobs() error {
+	highest := uint64(0)
+	err := s.eachKey(bucketJobs, nil, func(t *txn, _ *table, key []byte) {
+		if j, err := t.record(pawl.ID(key)); err != nil {
+			t.fail(err)
+		} else {
+			highest = max(highest, j.Seq)
+			s.mendJob(t, j)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.update(func(t *txn) {
+		if highest > t.jobs.Sequence() {
+			t.changed = true
+			t.fail(t.jobs.SetSequence(highest))
+		}
+	})
+}
+
+func (s *salvor) mendJob(t *txn, j stored) {
+	s.mendHistory(t, j)
+	p, err := t.where(j.Envelope)
+	placed := err == nil
+	cause, count := "", &s.result.Kept
+	if s.strays[j.ID] && placed {
+		count = &s.result.Reattached
+	} else if !placed {
+		count = &s.result.Placed
+	}
+	if s.strays[j.ID] && !placed {
+		cause, count = "found outside the tree of a damaged file: it may have been done already", &s.result.Stray
+	}
+	if wrong := s.mendPayload(t, &j); wrong != "" {
+		if cause == "" {
+			cause, count = wrong, &s.result.NoPayload
+		} else {
+			cause += "; " + wrong
+		}
+	}
+	if s.wasBuried(j, placed) {
+		count = nil
+	}
+	if count != nil {
+		*count++
+	}
+	switch {
+	case cause != "":
+		if placed {
+			t.unplace(j, p)
+		}
+		s.bury(t, j, cause)
+	case !placed:
+		s.placeByRecord(t, j)
+	default:
+		s.mendBelongings(t, j, p)
+	}
+}
+
+// wasBuried reports whether a job is a dead letter of this salvage, which is counted.
+func (s *salvor) wasBuried(j stored, placed bool) bool {
+	return placed && j.Kind == unknownKind && j.Death != nil && j.Death.At.Equal(s.now)
+}
+
+// placeByRecord gives a job that has no row the one that its record asks for.
+func (s *salvor) placeByRecord(t *txn, j stored) {
+	n := t.numberOf(j.Queue)
+	switch {
+	case j.Death != nil:
+		key := failedKey(nil, n, j.Death.At, j.Seq)
+		t.put(t.failed, key, seal(key, indexRow{j.ID, j.flags()}.append(nil)))
+	case !j.Completed.IsZero():
+		key := completedKey(nil, j.Envelope)
+		t.put(t.completed, key, seal(key, completedRow{indexRow{j.ID, j.flags()}, n}.append(nil)))
+	default:
+		t.place(j)
+	}
+	if p, err := t.where(j.Envelope); err == nil {
+		s.mendBelongings(t, j, p)
+	}
+}
+
+// mendPayload checks that the payload is there, and takes it as empty where it is not. It
+// returns what is wrong.
+func (s *salvor) mendPayload(t *txn, j *stored) string {
+	if j.apart == 0 {
+		return ""
+	}
+	payload, err := t.payload(j.ID)
+	switch {
+	case err != nil || len(payload) != j.apart:
+		t.delete(t.payloads, j.ID[:])
+		j.apart, j.Payload = 0, nil
+		return "its payload is lost: the file was damaged"
+	case s.strayLoads[j.ID]:
+		return "its payload was found outside the tree of a damaged file: it may be that of another job of this ID"
+	}
+	return ""
+}
+
+func historyNumber(key []byte) uint32 { return binary.BigEndian.Uint32(key[16:]) }
+
+// kept reports whether the history of a job that failed so often has an entry of number n.
+func kept(n, failures int) bool {
+	return n < failures && (n < pawl.HistoryKeepHead || n >= failures-pawl.HistoryKeepTail)
+}
+
+// mendHistory puts an entry that says so in the place of each that is lost.
+func (s *salvor) mendHistory(t *txn, j stored) {
+	if j.Failures == 0 {
+		return
+	}
+	there := make(map[uint32]bool)
+	c := t.history.Cursor()
+	for k, _ := c.Seek(j.ID[:]); bytes.HasPrefix(k, j.ID[:]); k, _ = c.Next() {
+		there[historyNumber(k)] = true
+	}
+	mend := func(n int) {
+		if there[uint32(n)] {
+			return
+		}
+		key := historyKey(nil, j.ID, n)
+		lost := pawl.NewFailure(n+1, j.Created, "this entry is lost: the file was damaged")
+		t.put(t.history, key, seal(key, appendFailure(nil, lost)))
+		s.result.History++
+	}
+	for n := 0; n < min(j.Failures, pawl.HistoryKeepHead); n++ {
+		mend(n)
+	}
+	for n := max(pawl.HistoryKeepHead, j.Failures-pawl.HistoryKeepTail); n < j.Failures; n++ {
+		mend(n)
+	}
+}

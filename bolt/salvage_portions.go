@@ -1,0 +1,80 @@
+package bolt
+
+import (
+	"bytes"
+
+	"go.etcd.io/bbolt"
+)
+
+// salvagePortion is how many rows one transaction of the mending looks at.
+const salvagePortion = 500
+
+// update runs fn in a transaction of the new file.
+func (s *salvor) update(fn func(t *txn)) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer rollback(tx) // nothing, once it was committed
+	t, err := begin(tx, s.now, settings{})
+	if err != nil {
+		return err
+	}
+	fn(t)
+	if err := t.finish(); err != nil || !t.changed {
+		return err
+	}
+	return tx.Commit()
+}
+
+// eachKey calls fn for the keys of a bucket from one on, in transactions of a bounded size.
+// Fn may change any row; of those that it puts behind its key it is told too.
+func (s *salvor) eachKey(bucket, from []byte, fn func(t *txn, b *table, key []byte)) error {
+	last := from
+	for first, more := true, true; more; first = false {
+		err := s.update(func(t *txn) {
+			b := t.table(bucket)
+			var keys [][]byte
+			c := b.Cursor()
+			k, _ := c.Seek(last)
+			if !first && bytes.Equal(k, last) {
+				k, _ = c.Next()
+			}
+			for ; k != nil && len(keys) < salvagePortion; k, _ = c.Next() {
+				keys = append(keys, bytes.Clone(k))
+			}
+			if more = len(keys) == salvagePortion; more {
+				last = keys[len(keys)-1]
+			}
+			for _, k := range keys {
+				fn(t, b, k)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateBuckets have one row for each job, in one of them.
+var stateBuckets = [][]byte{bucketReady, bucketDelayed, bucketLeased, bucketFailed, bucketCompleted}
+
+// mendSequences takes over the sequences of the buckets. They have no checksum, so what
+// cannot be is left out; those that are too low are raised by what is stored.
+func (s *salvor) mendSequences() error {
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		for name, sequence := range s.sequences {
+			if sequence >= maxSalvagedSeq || name == string(bucketQueues) && sequence > 1<<31 {
+				continue
+			}
+			if err := tx.Bucket(bucketRoot).Bucket([]byte(name)).SetSequence(sequence); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

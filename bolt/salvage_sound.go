@@ -1,0 +1,139 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// soundRow checks that a row is one of the bucket named: its checksum, and its widths, since
+// the checksum does not tell in which bucket it lay.
+func soundRow(bucket, key, value []byte) (err error) {
+	width := -1
+	switch string(bucket) {
+	case string(bucketMeta):
+		return checkWreckFormat(key, value)
+	case string(bucketQueues):
+		return soundQueueRow(key, value)
+	case string(bucketJobs):
+		_, err = soundRecord(key, value)
+		return err
+	case string(bucketPayloads):
+		width = len(pawl.ID{})
+		_, err = unseal(key, value, -1)
+	case string(bucketHistory):
+		width = len(pawl.ID{}) + 4
+		_, err = parseFailure(key, value)
+	case string(bucketReady):
+		width = readyKeyWidth
+		_, err = parseIndexRow(key, value)
+	case string(bucketDelayed):
+		_, err = parseDelayedRow(key, value)
+	case string(bucketLeased):
+		width = len(pawl.ID{})
+		_, err = parseLeaseRow(key, value)
+	case string(bucketFailed):
+		width = 4 + timeWidth + 8
+		_, err = parseIndexRow(key, value)
+	case string(bucketCompleted):
+		width = timeWidth + 8
+		_, err = parseCompletedRow(key, value)
+	case string(bucketUnique):
+		_, err = unseal(key, value, len(pawl.ID{}))
+	case string(bucketEffects):
+		_, err = parseEffectRow(key, value)
+	case string(bucketExpiry):
+		return soundExpiryRow(key, value)
+	}
+	if err == nil && width >= 0 && len(key) != width {
+		err = fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucket)
+	}
+	return err
+}
+
+func soundQueueRow(key, value []byte) error {
+	switch {
+	case len(key) == 5 && key[0] == queueByNumber:
+		row, err := parseQueueRow(key, value)
+		if err == nil {
+			err = pawl.ValidQueue(row.name)
+		}
+		return err
+	case len(key) > 1 && key[0] == queueByName:
+		_, err := unseal(key, value, 4)
+		if err == nil {
+			err = pawl.ValidQueue(string(key[1:]))
+		}
+		return err
+	}
+	return fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketQueues)
+}
+
+func soundExpiryRow(key, value []byte) error {
+	_, err := unseal(key, value, 0)
+	switch {
+	case err != nil:
+		return err
+	case len(key) == timeWidth+1+len(pawl.ID{}) && key[timeWidth] == endsLife:
+		return nil
+	case len(key) > timeWidth+1 && key[timeWidth] == endsEffect:
+		return nil
+	}
+	return fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketExpiry)
+}
+
+// soundRecord reads the record of the job that key names.
+func soundRecord(key, record []byte) (j stored, err error) {
+	if len(key) != len(pawl.ID{}) {
+		return j, fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketJobs)
+	}
+	e, apart, err := pawl.ParseRecord(record)
+	switch {
+	case err != nil:
+		return j, err
+	case e.ID != pawl.ID(key):
+		return j, fmt.Errorf("%w: the record is that of job %s", pawl.ErrCorrupt, e.ID)
+	case pawl.ValidQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue made it
+		len(e.UniqueKey) > pawl.MaxKeyBytes, len(e.IdempotencyKey) > pawl.MaxKeyBytes,
+		e.Seq >= maxSalvagedSeq, e.Failures > 1<<31-1, apart > maxSalvagedRow:
+		return j, fmt.Errorf("%w: job %s breaks the limits of what a queue takes", pawl.ErrCorrupt, e.ID)
+	}
+	return stored{e, apart}, nil
+}
+
+// maxSalvagedSeq is a sequence that no queue reaches. A damaged one must not leave the new
+// file at its end.
+const maxSalvagedSeq = 1 << 62
+
+// stateRowOf reads from a row of one of the five state buckets which job it is of, on which
+// queue, and in which state.
+func stateRowOf(b *table, key, sealed []byte) (id pawl.ID, n queueNumber, state pawl.State, err error) {
+	switch string(b.name) {
+	case string(bucketLeased):
+		row, err := parseLeaseRow(key, sealed)
+		return pawl.ID(key), row.queue, pawl.Leased, err
+	case string(bucketDelayed):
+		row, err := parseDelayedRow(key, sealed)
+		if err != nil || len(key) == 0 {
+			return id, 0, pawl.Delayed, err
+		}
+		state = map[byte]pawl.State{waitsForKind: pawl.Parked, waitsForKey: pawl.Ready}[key[0]]
+		if state == "" {
+			state = pawl.Delayed
+		}
+		return row.id, row.queueNumber(), state, nil
+	case string(bucketCompleted):
+		row, err := parseCompletedRow(key, sealed)
+		return row.id, row.queue, pawl.Completed, err
+	}
+	row, err := parseIndexRow(key, sealed)
+	if err != nil {
+		return id, 0, "", err
+	}
+	state = pawl.Ready
+	if string(b.name) == string(bucketFailed) {
+		state = pawl.Dead
+	}
+	return row.id, queueNumber(binary.BigEndian.Uint32(key)), state, nil
+}

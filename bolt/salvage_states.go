@@ -1,0 +1,109 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// mendStates looks at each row that says where a job is. One whose job has lost its record
+// stands for that job from now on, and one that contradicts the record goes.
+func (s *salvor) mendStates() error {
+	for _, bucket := range stateBuckets {
+		if err := s.eachKey(bucket, nil, s.mendState); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *salvor) mendState(t *txn, b *table, key []byte) {
+	sealed := bytes.Clone(b.Get(key))
+	id, n, _, err := stateRowOf(b, key, sealed)
+	if err != nil {
+		t.fail(fmt.Errorf("row %x of bucket %s: %w", key, b.name, err))
+		return
+	}
+	j, err := t.record(id)
+	if err != nil {
+		t.delete(b, key)
+		s.buryRemains(t, id, n)
+		return
+	}
+	p, err := t.where(j.Envelope)
+	if err != nil || p.table != b || !bytes.Equal(p.key, key) {
+		t.delete(b, key)
+		s.lost(b.name)
+		return
+	}
+	if row := stateRowFor(j, p, sealed); !bytes.Equal(row, sealed) {
+		t.put(b, key, row)
+		s.hurt[string(b.name)] = true
+	}
+}
+
+// stateRowFor is the row that a job must have where it is; sealed is the one that it has.
+func stateRowFor(j stored, p place, sealed []byte) []byte {
+	index := indexRow{j.ID, j.flags()}
+	switch p.state {
+	case pawl.Leased:
+		row, _ := parseLeaseRow(p.key, sealed)
+		row.queue, row.flags = p.queue, j.flags()
+		return seal(p.key, row.append(nil))
+	case pawl.Completed:
+		return seal(p.key, completedRow{index, p.queue}.append(nil))
+	}
+	if bytes.Equal(p.table.name, bucketDelayed) {
+		return seal(p.key, delayedRow{index, readyKey(nil, p.queue, j.Envelope)}.append(nil))
+	}
+	return seal(p.key, index.append(nil))
+}
+
+// unknownKind is the kind of a dead letter whose record is lost. No handler has it, so that
+// such a job is parked when somebody retries it.
+const unknownKind = "unknown"
+
+// buryRemains makes a dead letter of a job whose record is lost: of its ID, and of the queue
+// of that number if there is one. A payload and a history that lie apart stay.
+func (s *salvor) buryRemains(t *txn, id pawl.ID, n queueNumber) {
+	name := pawl.DefaultQueue
+	if row, err := t.rowOf(n); err == nil {
+		name = row.name
+	}
+	seq := t.jobs.Sequence() + 1
+	t.fail(t.jobs.SetSequence(seq))
+	j := stored{Envelope: &pawl.Envelope{
+		ID: id, Seq: seq, Kind: unknownKind, Origin: name, Queue: name, Created: s.now, NotBefore: s.now,
+	}}
+	if payload, err := t.payload(id); err == nil {
+		j.apart = len(payload)
+	}
+	c := t.history.Cursor()
+	for k, _ := c.Seek(id[:]); bytes.HasPrefix(k, id[:]); k, _ = c.Next() {
+		j.Failures = int(historyNumber(k)) + 1
+	}
+	s.mendHistory(t, j)
+	s.bury(t, j, "its record is lost: the file was damaged, and this is what is left")
+	s.result.NoRecord++
+}
+
+// bury makes a dead letter of a job that has no row.
+func (s *salvor) bury(t *txn, j stored, cause string) {
+	t.note(j, j.Attempt(), cause)
+	t.bury(j, pawl.ReasonCorrupt, run{cause: cause})
+}
+
+// mendAside brings back what was put aside for an idempotency key that another job had, as
+// the next open would: what the keys say may be lost.
+func (s *salvor) mendAside() error {
+	if !s.hurtAny(append(stateBuckets, bucketJobs, bucketEffects)...) {
+		return nil
+	}
+	return s.eachKey(bucketDelayed, allAside, func(t *txn, b *table, key []byte) {
+		if row, err := parseDelayedRow(key, b.Get(key)); err == nil && key[0] == waitsForKey {
+			row.ready = bytes.Clone(row.ready)
+			t.promote(key, row)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package bolt
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
+)
+
+// copyStrays copies the records, payloads and histories that no tree leads to any more, as
+// far as the tree lacks them. It looks for them only where something is lost.
+func (s *salvor) copyStrays(walked *pages.Walked) error {
+	if s.hurtAny(bucketJobs) {
+		if err := s.eachStray(walked, s.strayRecord); err != nil {
+			return err
+		}
+	}
+	if s.hurtAny(bucketJobs, bucketPayloads, bucketHistory) {
+		return s.eachStray(walked, s.strayBelonging)
+	}
+	return nil
+}
+
+// eachStray calls fn for every element that lies outside the tree and looks like one of a
+// job, in transactions of a bounded size.
+func (s *salvor) eachStray(walked *pages.Walked, fn func(t *txn, key, value []byte)) error {
+	type row struct{ key, value []byte }
+	var rows []row
+	bytes := 0
+	flush := func() error {
+		err := s.update(func(t *txn) {
+			for _, r := range rows {
+				fn(t, r.key, r.value)
+			}
+		})
+		rows, bytes = rows[:0], 0
+		return err
+	}
+	err := walked.Strays(func(e pages.Element) error {
+		if len(e.Key) != 16 && len(e.Key) != 20 || e.Size > maxSalvagedRow {
+			return nil
+		}
+		value, err := e.Value()
+		if err != nil {
+			return nil // a damage of a page that is nobody's
+		}
+		if soundRow(bucketJobs, e.Key, value) != nil && soundRow(bucketPayloads, e.Key, value) != nil && soundRow(bucketHistory, e.Key, value) != nil {
+			return nil
+		}
+		rows = append(rows, row{slices.Clone(e.Key), slices.Clone(value)})
+		if bytes += len(e.Key) + len(value); bytes < compactBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// strayRecord keeps a record whose job is not in the tree: of several the one for which a
+// row in the tree vouches, or else the newest.
+func (s *salvor) strayRecord(t *txn, key, value []byte) {
+	j, err := soundRecord(key, value)
+	if err != nil {
+		return
+	}
+	if old, err := t.record(j.ID); err == nil {
+		if !s.strays[j.ID] {
+			return
+		}
+		if was, is := s.vouched(t, old), s.vouched(t, j); was && !is || was == is && !newer(j, old) {
+			return
+		}
+	}
+	s.strays[j.ID] = true
+	t.put(t.jobs, key, value)
+}
+
+// vouched reports whether a sound row says where the job of a record is.
+func (s *salvor) vouched(t *txn, j stored) bool {
+	p, err := t.where(j.Envelope)
+	if err != nil {
+		return false
+	}
+	id, _, _, err := stateRowOf(p.table, p.key, p.table.Get(p.key))
+	return err == nil && id == j.ID
+}
+
+// newer reports whether a is a later record of its job than b. What a job counts only rises,
+// but for attempts and crashes, which a revival sets back.
+func newer(a, b stored) bool {
+	switch {
+	case a.Seq != b.Seq:
+		return a.Seq > b.Seq
+	case a.Failures != b.Failures:
+		return a.Failures > b.Failures
+	case !a.NotBefore.Equal(b.NotBefore):
+		return a.NotBefore.After(b.NotBefore)
+	case a.Attempts != b.Attempts:
+		return a.Attempts > b.Attempts
+	case a.Crashes != b.Crashes:
+		return a.Crashes > b.Crashes
+	}
+	return (a.Death != nil || !a.Completed.IsZero()) && b.Death == nil && b.Completed.IsZero()
+}
+
+// strayBelonging keeps a payload or an entry of a history that a job lacks.
+func (s *salvor) strayBelonging(t *txn, key, value []byte) {
+	id := pawl.ID(key[:16])
+	j, err := t.record(id)
+	if err != nil {
+		return
+	}
+	switch {
+	case soundRow(bucketPayloads, key, value) == nil:
+		if j.apart != 0 && j.apart == len(value)-sealWidth && t.payloads.Get(key) == nil {
+			t.put(t.payloads, key, bytes.Clone(value))
+			s.strayLoads[id] = true
+		}
+	case soundRow(bucketHistory, key, value) == nil:
+		if kept(int(historyNumber(key)), j.Failures) && t.history.Get(key) == nil {
+			t.put(t.history, key, bytes.Clone(value))
+		}
+	}
+}

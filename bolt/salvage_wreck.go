@@ -1,0 +1,118 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
+)
+
+// wreck is a damaged file, to read.
+type wreck struct {
+	*os.File
+	size  int64
+	metas []pages.Meta // those that are sound, and the one to read by is the first
+	older bool         // that one is not the newest
+
+	queueless bool // its tree leads to no queue
+}
+
+func openWreck(ctx context.Context, path string) (w *wreck, err error) {
+	if err := inspectPath(path); err != nil {
+		return nil, advise(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, advise(err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+		}
+	}()
+	if err := lockToRead(f); err != nil {
+		return nil, fmt.Errorf("%w%s; stop it, or salvage a copy", err, lockHolder(path))
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	w = &wreck{File: f, size: info.Size()}
+	if w.metas, err = pages.Metas(f); err != nil {
+		w.metas = nil // then all pages are searched
+	}
+	return w, w.choose(ctx)
+}
+
+// choose puts the meta page first by which the file is read: the newest that leads to the
+// jobs, or else to any bucket of a queue.
+func (w *wreck) choose(ctx context.Context) error {
+	w.queueless = true
+	best := 0
+	for i, m := range w.metas {
+		found, err := w.survey(ctx, m)
+		if err != nil {
+			return err
+		}
+		if found > best {
+			best, w.older, w.queueless = found, i > 0, false
+			w.metas[0], w.metas[i] = w.metas[i], w.metas[0]
+		}
+	}
+	return nil
+}
+
+// survey looks what a meta page leads to: 2 when it is the jobs of a queue, 1 when it is
+// something of a queue. It is an error when it is sound and leads to no queue at all.
+func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error) {
+	sound, first := true, m == w.metas[0]
+	_, err = pages.Walk(ctx, w, w.size, m, pages.Visitor{
+		Bucket: func(path [][]byte, _ uint64) error {
+			if !bytes.Equal(path[0], bucketRoot) {
+				return pages.SkipBucket
+			}
+			if len(path) == 1 {
+				return nil
+			}
+			found = max(found, 1)
+			if bytes.Equal(path[1], bucketJobs) {
+				found = 2
+			}
+			return pages.SkipBucket
+		},
+		Element: func([][]byte, pages.Element) error { return nil },
+		Problem: func(pages.Problem) { sound = false },
+	})
+	if err == nil && found == 0 && sound && first {
+		err = fmt.Errorf("%w: a bbolt file of another program", ErrNotQueue)
+	}
+	return found, err
+}
+
+// foreign is the error for a file in which nothing of bbolt's was found.
+func (w *wreck) foreign() error {
+	if w.size == 0 {
+		return fmt.Errorf("%w: the file is empty", ErrNotQueue)
+	}
+	return fmt.Errorf("%w: it is no bbolt file; was another path meant?", ErrNotQueue)
+}
+
+// checkWreckFormat checks the row that tells the version of the format.
+func checkWreckFormat(key, sealed []byte) error {
+	b, err := unseal(key, sealed, 4)
+	if err != nil || !bytes.Equal(key, keyFormat) {
+		return errors.Join(pawl.ErrCorrupt, err)
+	}
+	switch version := binary.BigEndian.Uint32(b); {
+	case version > formatVersion:
+		return fmt.Errorf("%w: format %d, this build salvages format %d; use the newer build", ErrNewerFormat, version, formatVersion)
+	case version < formatVersion:
+		return fmt.Errorf("%w: format %d, and only format %d can be salvaged; restore a backup where it cannot be opened", ErrOlderFormat, version, formatVersion)
+	}
+	return nil
+}

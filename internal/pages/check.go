@@ -1,0 +1,286 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+)
+
+// Depth says how closely [Check] looks.
+type Depth int
+
+const (
+	// Shape looks at what a file that was closed cleanly can be trusted for: the meta page,
+	// the branch pages, the header of every leaf page, that no page is reached twice, and
+	// the list of free pages. Of leaf pages it reads only the first of a bucket whole, and
+	// the others of that bucket when the first holds a bucket.
+	//
+	// So it promises nothing about keys and values on other leaf pages, and does not see a
+	// bucket that lies there.
+	Shape Depth = iota
+
+	// Full looks besides at every element and key of every leaf page, and at every bucket.
+	// It does not read values: bbolt does not trust them with anything.
+	Full
+)
+
+// Check reads a bbolt file of size bytes and returns nil when it may be mapped and handed to
+// bbolt: to be opened, read, written and checked without a panic, a fault or a loop.
+// Otherwise the error is of the first problem that was met. A page that is neither in use
+// nor in the list of free pages is none: it is only lost.
+//
+// It reads with up to four goroutines, which have ended when it returns. Nobody may write to
+// the file in the meantime.
+//
+// Errors: [ErrDamaged], with [ErrFreelist] where only the list of free pages is damaged, [ErrForeign], that of ctx, and those of f.
+func Check(ctx context.Context, f io.ReaderAt, size int64, depth Depth) error {
+	meta, err := Newest(f)
+	if err != nil {
+		return err
+	}
+	if meta.Bytes() > size {
+		return fmt.Errorf("%w: the file is truncated: it has %d bytes of %d", ErrDamaged, size, meta.Bytes())
+	}
+	if err := meta.check(f); err != nil {
+		return err
+	}
+	return meta.checkTree(ctx, f, depth)
+}
+
+func (m Meta) checkTree(ctx context.Context, f io.ReaderAt, depth Depth) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c := &check{
+		ctx: ctx, stop: stop, file: f, from: m, depth: depth,
+		reached: newBitmap(m.Pages),
+		helpers: make(chan struct{}, min(runtime.GOMAXPROCS(0), 4)-1),
+	}
+	v := c.visitor()
+	err := v.bucket(m.Root, m.Page, 0)
+	if err == nil {
+		if err = v.freelist(); errors.Is(err, ErrDamaged) {
+			err = listDamage{err}
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // the first error, when several goroutines met one
+	}
+	return err
+}
+
+// check is one check of a file, which several goroutines may share.
+type check struct {
+	ctx   context.Context
+	stop  context.CancelCauseFunc
+	file  io.ReaderAt
+	from  Meta
+	depth Depth
+
+	reached bitmap
+	helpers chan struct{} // one for each goroutine besides the first
+}
+
+// visitor is one goroutine's part of a check.
+type visitor struct {
+	*check
+	reader
+	branches [][]byte // room for the branch page of each level
+}
+
+func (c *check) visitor() *visitor {
+	return &visitor{check: c, reader: reader{f: c.file, meta: c.from}}
+}
+
+// tree is the bucket that a visitor is in.
+type tree struct {
+	nesting int
+	whole   bool // leaf pages are read whole
+}
+
+// bucket checks the tree of a bucket, which element of page from leads to, and the buckets
+// in it.
+func (v *visitor) bucket(root, from uint64, nesting int) error {
+	if nesting > maxNesting {
+		return damage(from, "it holds a bucket within %d others", nesting)
+	}
+	t := tree{nesting: nesting, whole: v.depth == Full}
+	if !t.whole {
+		var err error
+		if t.whole, err = v.holdsBuckets(root, from); err != nil {
+			return err
+		}
+	}
+	return v.subtree(root, from, bounds{}, t, 0)
+}
+
+// holdsBuckets looks whether the first leaf page of a tree holds a bucket, or is all of it.
+func (v *visitor) holdsBuckets(root, from uint64) (found bool, err error) {
+	id, keys := root, bounds{}
+	for level := range maxTreeDepth {
+		p, err := v.page(id, from, true)
+		if err != nil {
+			return false, err
+		}
+		if !p.isBranch() {
+			err = v.elements(p, keys, func(e element) error {
+				found = found || e.bucket
+				return nil
+			}, func(err error) error { return err })
+			return found || level == 0, err
+		}
+		b, err := v.branch(p, keys, level)
+		if err != nil {
+			return false, err
+		}
+		from = id
+		id, keys = b.child(0)
+	}
+	return false, damage(root, "its tree is deeper than %d pages", maxTreeDepth)
+}
+
+// subtree checks page id, to which page from leads, and all below it.
+func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error {
+	if v.ctx.Err() != nil {
+		return context.Cause(v.ctx)
+	}
+	if level > maxTreeDepth {
+		return damage(from, "its tree is deeper than %d pages", maxTreeDepth)
+	}
+	p, err := v.page(id, from, t.whole)
+	if err != nil {
+		return err
+	}
+	if twice, ok := v.reached.addRun(id, p.overflow); !ok {
+		return damage(id, "page %d of its run is reached a second time, from page %d", twice, from)
+	}
+	switch {
+	case p.isBranch():
+		b, err := v.branch(p, keys, level)
+		if err != nil {
+			return err
+		}
+		return v.children(b, 0, int(b.count), t, level)
+	case p.count == 0 && keys.low != nil:
+		return damage(id, "it is a leaf without elements below page %d", from)
+	case t.whole:
+		return v.leaf(p, keys, t)
+	}
+	return nil
+}
+
+// branch reads a branch page and checks its elements.
+func (v *visitor) branch(p page, keys bounds, level int) (*branch, error) {
+	for len(v.branches) <= level {
+		v.branches = append(v.branches, nil)
+	}
+	run := v.branches[level]
+	if int64(cap(run)) < p.size {
+		run = make([]byte, p.size)
+		v.branches[level] = run
+	}
+	run = run[:p.size]
+	if err := v.readAt(run, p.at); err != nil {
+		return nil, err
+	}
+	b := &branch{p, run, keys}
+	return b, b.check()
+}
+
+// children checks some children of a branch page, half of them in another goroutine when
+// one is to be had.
+func (v *visitor) children(b *branch, from, to int, t tree, level int) error {
+	if half := from + (to-from)/2; half > from {
+		select {
+		case v.helpers <- struct{}{}:
+			done := make(chan error, 1)
+			go func() {
+				defer func() { <-v.helpers }()
+				helper := v.visitor()
+				err := helper.children(b, half, to, t, level)
+				if err != nil {
+					v.stop(err)
+				}
+				done <- err
+			}()
+			err := v.children(b, from, half, t, level)
+			if err != nil {
+				v.stop(err)
+			}
+			if other := <-done; err == nil {
+				err = other
+			}
+			return err
+		default:
+		}
+	}
+	for i := from; i < to; i++ {
+		id, keys := b.child(i)
+		if err := v.subtree(id, b.id, keys, t, level+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaf checks the elements of a leaf page and the buckets among them.
+func (v *visitor) leaf(p page, keys bounds, t tree) error {
+	var roots []uint64 // for later: what is checked for them takes the place of this page
+	err := v.elements(p, keys, func(e element) error {
+		if !e.bucket {
+			return nil
+		}
+		root, err := v.bucketValue(p, e)
+		if root != 0 {
+			roots = append(roots, root)
+		}
+		return err
+	}, func(err error) error { return err })
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		if err := v.nested(root, p.id, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nested checks a bucket in a bucket. Its branch pages take none of the places of those
+// above it, which are still in use.
+func (v *visitor) nested(root, from uint64, t tree) error {
+	above := v.branches
+	v.branches = nil
+	defer func() { v.branches = above }()
+	return v.bucket(root, from, t.nesting+1)
+}
+
+// bucketValue checks the value of a bucket and returns the page where its tree begins, 0
+// for a bucket that is within the value.
+func (v *visitor) bucketValue(p page, e element) (root uint64, err error) {
+	if e.valueSize < bucketHeader || e.valueSize > int64(v.meta.PageSize) {
+		return 0, damage(p.id, "it holds a bucket of %d bytes", e.valueSize)
+	}
+	value := e.value
+	if value == nil {
+		if value, err = v.read(e.valueAt, int(e.valueSize)); err != nil {
+			return 0, err
+		}
+	}
+	root, _, inline := bucketRoot(value)
+	if root != 0 {
+		return root, nil
+	}
+	small, wrong := inlinePage(inline, p.id, e.valueAt+bucketHeader)
+	if wrong != "" {
+		return 0, damage(p.id, "an element %s", wrong)
+	}
+	return 0, eachElement(small, inline, bounds{}, func(e element) error {
+		if e.bucket {
+			return damage(p.id, "a small bucket holds another")
+		}
+		return nil
+	}, func(err error) error { return err })
+}

@@ -1,0 +1,88 @@
+package pages
+
+import (
+	"context"
+	"io"
+)
+
+// Strays calls found for the elements of the leaf pages that the walk has not reached and
+// the file does not list as free. They were lost with a damaged page above them, or are old
+// copies: without a list of free pages nobody can tell. Buckets are left out.
+//
+// Its errors are those of found and of the walk's context.
+func (w *Walked) Strays(found func(Element) error) error {
+	skip := w.free()
+	for id := uint64(2); id < w.r.meta.Pages; id++ {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		if skip.has(id) {
+			continue
+		}
+		p, err := w.r.page(id, id, true)
+		if err != nil || p.isBranch() {
+			continue
+		}
+		stopped := false
+		err = w.r.elements(p, bounds{loose: true}, func(e element) error {
+			if e.bucket {
+				return nil
+			}
+			err := found(Element{id, e.key, e.valueSize, e.value, e.valueAt, &w.r})
+			stopped = err != nil
+			return err
+		}, func(error) error { return nil })
+		if stopped {
+			return err
+		}
+	}
+	return nil
+}
+
+// free adds to the pages that were reached those that the file lists as free, if that list
+// is sound and none of them was reached.
+func (w *Walked) free() bitmap {
+	used, all := newBitmap(w.r.meta.Pages), newBitmap(w.r.meta.Pages)
+	for i := range w.reached {
+		used[i].Store(w.reached[i].Load() | w.covered[i].Load())
+		all[i].Store(w.reached[i].Load() | w.covered[i].Load())
+	}
+	v := &visitor{check: &check{ctx: w.ctx, from: w.r.meta, reached: all}, reader: reader{f: w.r.f, meta: w.r.meta}}
+	if v.freelist() != nil {
+		return used
+	}
+	return all
+}
+
+// StraysOnly stands for the walk of a file without a sound meta page: nothing is reached.
+// The size of its pages is the one at which most pages name themselves in their headers;
+// ok is false when none does.
+//
+// Its error is that of ctx.
+func StraysOnly(ctx context.Context, f io.ReaderAt, size int64) (w *Walked, ok bool, err error) {
+	most := 0
+	for pageSize := uint32(minPageSize); pageSize <= maxPageSize; pageSize *= 2 {
+		if size < int64(pageSize) {
+			break
+		}
+		meta := Meta{PageSize: pageSize, Pages: maxFile / uint64(pageSize), Freelist: noFreelist}
+		this := unwalked(ctx, f, size, meta)
+		n := 0
+		step := max(1, this.r.meta.Pages/guessPages) // a few of them will do
+		for id := uint64(2); id < this.r.meta.Pages; id += step {
+			if err := ctx.Err(); err != nil {
+				return nil, false, err
+			}
+			if h, err := this.r.header(id); err == nil && h.id == id && (h.flags == flagLeaf || h.flags == flagBranch) {
+				n++
+			}
+		}
+		if n > most {
+			w, most = this, n
+		}
+	}
+	return w, most > 0, nil
+}
+
+// guessPages is how many pages are looked at for a guess.
+const guessPages = 1 << 16
