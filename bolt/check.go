@@ -97,6 +97,14 @@ func (c *check) queueRows() {
 	if err != nil {
 		c.wrong("queues: %w", err)
 	}
+	c.each(c.store.queues, func(k, _ []byte) {
+		if k[0] != queueByName {
+			return
+		}
+		if n, _, err := c.number(string(k[1:])); err != nil || c.queues[n] != string(k[1:]) {
+			c.wrong("the name %q leads to queue %d, which has not that name (%v)", k[1:], n, err)
+		}
+	})
 }
 
 // stateRows reads the rows of all states.

@@ -11,12 +11,28 @@ import (
 func (c *check) keys() {
 	c.uniqueRows()
 	holders := c.effectRows()
-	c.values(c.expiry, 0, func(k, _ []byte) {
-		if k[timeWidth] == endsLife && !bytes.Equal(k, deadlineKey(nil, c.envelope(k[timeWidth+1:]).Envelope)) {
+	c.values(c.expiry, 0, func(k, _ []byte) { c.expiryRow(k) })
+	c.waiting(holders)
+}
+
+// expiryRow requires that a time belongs to what it is the time of.
+func (c *check) expiryRow(k []byte) {
+	if len(k) <= timeWidth+1 {
+		c.wrong("row %x of %s is too short", k, c.expiry.name)
+		return
+	}
+	switch of := k[timeWidth+1:]; k[timeWidth] {
+	case endsLife:
+		if !bytes.Equal(k, deadlineKey(nil, c.envelope(of).Envelope)) {
 			c.wrong("deadline %x is that of no job", k)
 		}
-	})
-	c.waiting(holders)
+	case endsEffect:
+		if row, _ := parseEffectRow(of, c.effects.Get(of)); row.done.Before(timeAt(k)) { // later when it was done again
+			c.wrong("row %x would end effect %q, which is not done until then", k, of)
+		}
+	default:
+		c.wrong("row %x of %s is the time of nothing", k, c.expiry.name)
+	}
 }
 
 // values is each for rows whose value has a checksum.
@@ -70,8 +86,9 @@ func (c *check) effectRows() (holders map[string]pawl.ID) {
 	return holders
 }
 
-// waiting requires that somebody looks at the deadline of each job that waits, and that
-// each job that was put aside for an effect is brought back by one that is ready.
+// waiting requires that somebody looks at the deadline of each job that waits, that its
+// unique key is taken while it blocks others, and that each job that was put aside for an
+// effect is brought back by one that is ready.
 func (c *check) waiting(holders map[string]pawl.ID) {
 	ready := make(map[string]bool) // effects of ready jobs, by queue
 	aside := make(map[string]pawl.ID)
@@ -84,6 +101,9 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 		waits := p.state != pawl.Leased && p.state != pawl.Dead && p.state != pawl.Completed
 		if waits && !j.Deadline.IsZero() && c.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {
 			c.wrong("nobody looks at the deadline of job %s", j.ID)
+		}
+		if alive := waits || p.state == pawl.Leased; alive && j.UniqueKey != "" && j.BlockedBy(p.state) && c.unique.Get(uniqueKey(nil, p.queue, j.Envelope)) == nil {
+			c.wrong("job %s is %s, and nobody has its unique key %q", j.ID, p.state, j.UniqueKey)
 		}
 		if j.IdempotencyKey == "" {
 			return

@@ -96,6 +96,7 @@ func (c *check) visitor() *visitor {
 // tree is the bucket that a visitor is in.
 type tree struct {
 	nesting int
+	leaves  int  // the level of its leaf pages: bbolt merges neighbours, which must be alike
 	whole   bool // leaf pages are read whole
 }
 
@@ -105,48 +106,44 @@ func (v *visitor) bucket(root, from uint64, nesting int) error {
 	if nesting > maxNesting {
 		return damage(from, "it holds a bucket within %d others", nesting)
 	}
-	t := tree{nesting: nesting, whole: v.depth == Full}
-	if !t.whole {
-		var err error
-		if t.whole, err = v.holdsBuckets(root, from); err != nil {
+	t := tree{nesting: nesting}
+	first, keys, err := v.firstLeaf(root, from, &t)
+	if err != nil {
+		return err
+	}
+	if t.whole = v.depth == Full || t.leaves == 0; !t.whole { // a first leaf that holds a bucket
+		err = v.elements(first, keys, func(e element) error {
+			t.whole = t.whole || e.bucket
+			return nil
+		}, func(err error) error { return err })
+		if err != nil {
 			return err
 		}
 	}
 	return v.subtree(root, from, bounds{}, t, 0)
 }
 
-// holdsBuckets looks whether the first leaf page of a tree holds a bucket, or is all of it.
-func (v *visitor) holdsBuckets(root, from uint64) (found bool, err error) {
-	id, keys := root, bounds{}
-	for level := range maxTreeDepth {
-		p, err := v.page(id, from, true)
-		if err != nil {
-			return false, err
+// firstLeaf goes down to the first leaf page of a tree, and notes at which level that is.
+func (v *visitor) firstLeaf(root, from uint64, t *tree) (p page, keys bounds, err error) {
+	id := root
+	for t.leaves = 0; t.leaves <= maxTreeDepth; t.leaves++ {
+		if p, err = v.page(id, from, true); err != nil || !p.isBranch() {
+			return p, keys, err
 		}
-		if !p.isBranch() {
-			err = v.elements(p, keys, func(e element) error {
-				found = found || e.bucket
-				return nil
-			}, func(err error) error { return err })
-			return found || level == 0, err
-		}
-		b, err := v.branch(p, keys, level)
+		b, err := v.branch(p, keys, t.leaves)
 		if err != nil {
-			return false, err
+			return p, keys, err
 		}
 		from = id
 		id, keys = b.child(0)
 	}
-	return false, damage(root, "its tree is deeper than %d pages", maxTreeDepth)
+	return p, keys, damage(root, "its tree is deeper than %d pages", maxTreeDepth)
 }
 
 // subtree checks page id, to which page from leads, and all below it.
 func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
-	}
-	if level > maxTreeDepth {
-		return damage(from, "its tree is deeper than %d pages", maxTreeDepth)
 	}
 	p, err := v.page(id, from, t.whole)
 	if err != nil {
@@ -156,6 +153,8 @@ func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error
 		return damage(id, "page %d of its run is reached a second time, from page %d", twice, from)
 	}
 	switch {
+	case p.isBranch() != (level < t.leaves):
+		return damage(id, "it is a page of level %d, and leaf pages are at level %d of its tree", level, t.leaves)
 	case p.isBranch():
 		b, err := v.branch(p, keys, level)
 		if err != nil {

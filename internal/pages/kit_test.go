@@ -154,6 +154,11 @@ func exercise(path string, preload bool) (err error) {
 		return err
 	}
 	defer db.Close()
+	for range 2 { // a meta page that was torn is written anew; bbolt's check wants to see both
+		if err := db.Update(func(*bbolt.Tx) error { return nil }); err != nil {
+			return err
+		}
+	}
 	for _, step := range []func(*bbolt.Tx, *bbolt.Bucket) error{touch, touch, empty} {
 		err := db.Update(func(tx *bbolt.Tx) error {
 			return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return step(tx, b) })
@@ -227,6 +232,9 @@ func checkPages(db *bbolt.DB) error {
 // mutate damages a file in one of the ways in which disks, programs and people do that.
 func mutate(r *rand.Rand, file []byte, class int) []byte {
 	count := len(file) / pageSize
+	if count < 2 {
+		return file
+	}
 	page := func() []byte { return file[r.IntN(count)*pageSize:][:pageSize] }
 	numbers := []uint64{0, 1, 2, 3, 0xff, 0xffff, 1 << 31, 1<<32 - 1, 1 << 63, 1<<64 - 1, uint64(r.IntN(count)), uint64(r.IntN(2000))}
 	switch class {

@@ -56,30 +56,39 @@ const (
 // under every page size in the order in which bbolt does: elsewhere a payload may look like
 // a meta page.
 //
-// Errors: [ErrForeign], [ErrDamaged], and those of f.
+// Errors: [ErrForeign], [ErrDamaged], and those of f. With an ErrDamaged may come the one
+// that is sound: a meta page whose checksum is right and whose numbers cannot be is one that
+// bbolt would go by.
 func Metas(f io.ReaderAt) ([]Meta, error) {
 	first, state, err := readMeta(f, 0, 0)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if state == metaSound {
+	case state == metaSound:
 		return besideFirst(f, first)
+	case state == metaImpossible:
+		err = first.impossible()
 	}
 	torn := state == metaTorn
 	for size := uint32(minPageSize); size <= maxPageSize; size *= 2 {
-		second, state, err := readMeta(f, 1, int64(size))
+		second, state, readErr := readMeta(f, 1, int64(size))
 		switch {
-		case err != nil:
-			return nil, err
+		case readErr != nil:
+			return nil, errors.Join(err, readErr)
 		case state == metaTorn:
 			torn = true
-		case state == metaSound && second.PageSize != size:
+		case state == metaImpossible && err == nil:
+			return nil, second.impossible()
+		case state == metaSound && second.PageSize != size && err == nil:
 			return nil, damage(1, "it says that pages have %d bytes, and lies at %d", second.PageSize, size)
-		case state == metaSound:
-			return []Meta{second}, nil
+		case state == metaSound && second.PageSize == size:
+			return []Meta{second}, err
 		}
 	}
-	if torn {
+	switch {
+	case err != nil:
+		return nil, err
+	case torn:
 		return nil, fmt.Errorf("%w: both meta pages of the file are damaged", ErrDamaged)
 	}
 	return nil, ErrForeign
@@ -91,10 +100,12 @@ func besideFirst(f io.ReaderAt, first Meta) ([]Meta, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case state == metaImpossible:
+		return []Meta{first}, second.impossible()
 	case state != metaSound:
 		return []Meta{first}, nil
 	case second.PageSize != first.PageSize:
-		return nil, damage(1, "it says that pages have %d bytes, page 0 says %d", second.PageSize, first.PageSize)
+		return []Meta{first}, damage(1, "it says that pages have %d bytes, page 0 says %d", second.PageSize, first.PageSize)
 	case second.TxID > first.TxID:
 		return []Meta{second, first}, nil
 	}
@@ -114,8 +125,9 @@ func Newest(f io.ReaderAt) (Meta, error) {
 type metaState int
 
 const (
-	metaNone metaState = iota // something else
-	metaTorn                  // a meta page that is damaged
+	metaNone       metaState = iota // something else
+	metaTorn                        // a meta page that is damaged
+	metaImpossible                  // its checksum is right, and its numbers cannot be
 	metaSound
 )
 
@@ -138,13 +150,17 @@ func readMeta(f io.ReaderAt, page uint64, offset int64) (m Meta, state metaState
 		Pages:    binary.NativeEndian.Uint64(b[metaPages:]),
 		TxID:     binary.NativeEndian.Uint64(b[metaTxid:]),
 	}
-	if binary.NativeEndian.Uint32(b[metaAt+4:]) != metaVersion ||
-		binary.NativeEndian.Uint64(b[metaSum:]) != h.Sum64() ||
-		m.PageSize < minPageSize || m.PageSize > maxPageSize || m.PageSize&(m.PageSize-1) != 0 ||
-		m.Pages > maxFile/uint64(m.PageSize) {
+	switch {
+	case binary.NativeEndian.Uint32(b[metaAt+4:]) != metaVersion, binary.NativeEndian.Uint64(b[metaSum:]) != h.Sum64():
 		return m, metaTorn, nil
+	case m.PageSize < minPageSize, m.PageSize > maxPageSize, m.PageSize&(m.PageSize-1) != 0, m.Pages > maxFile/uint64(m.PageSize):
+		return m, metaImpossible, nil
 	}
 	return m, metaSound, nil
+}
+
+func (m Meta) impossible() error {
+	return damage(m.Page, "it says that the file has %d pages of %d bytes", m.Pages, m.PageSize)
 }
 
 // check checks what the checksum of a meta page does not cover, or cannot tell.
@@ -159,8 +175,6 @@ func (m Meta) check(f io.ReaderAt) error {
 		return damage(m.Page, "it is a meta page, and its header names page %d with flags %#x", h.id, h.flags)
 	case m.TxID > maxTxID:
 		return damage(m.Page, "its transaction has number %d, which leaves none for others", m.TxID)
-	case m.TxID%2 != m.Page:
-		return damage(m.Page, "its transaction has number %d, which belongs on the other meta page", m.TxID)
 	}
 	return nil
 }

@@ -1,0 +1,110 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// checkAt is what Check says of a file that nobody has open.
+func checkAt(t *testing.T, path string) error {
+	t.Helper()
+	r, err := OpenReader(path)
+	require.NoError(t, err)
+	defer r.Close()
+	return r.Check(t.Context())
+}
+
+// Rule: whichever row of a queue is missing, or has one bit wrong, Check finds it.
+func TestCheckMissesNoRow(t *testing.T) {
+	for _, s := range []sample{newSampleNow(t), newKeyed(t)} {
+		path := filepath.Join(memoryFolder(t), "jobs.db")
+		require.NoError(t, os.WriteFile(path, s.bytes, 0o600))
+		require.NoError(t, checkAt(t, path))
+		for _, row := range rowsOf(t, path) {
+			if row.bucket == string(bucketMeta) {
+				continue // looked at by Open
+			}
+			dead := row.bucket == string(bucketUnique) && bytes.Contains(row.key, []byte("dead"))
+			for what, change := range map[string]func(b *bbolt.Bucket) error{
+				"missing": func(b *bbolt.Bucket) error { return b.Delete(row.key) },
+				"flipped": func(b *bbolt.Bucket) error {
+					v := bytes.Clone(row.value)
+					v[len(v)/2] ^= 4
+					return b.Put(row.key, v)
+				},
+				"under another key": func(b *bbolt.Bucket) error {
+					k := bytes.Clone(row.key)
+					k[len(k)-1] ^= 1
+					return errors.Join(b.Delete(row.key), b.Put(k, row.value))
+				},
+			} {
+				require.NoError(t, os.WriteFile(path, s.bytes, 0o600))
+				withBolt(t, path, func(tx *bbolt.Tx) error { return change(tx.Bucket(bucketRoot).Bucket([]byte(row.bucket))) })
+				if dead && what == "missing" {
+					continue // the key of a dead job may have been taken and given up by another one since
+				}
+				require.ErrorIs(t, checkAt(t, path), pawl.ErrCorrupt, "%s, row %x: %s", row.bucket, row.key, what)
+			}
+		}
+	}
+}
+
+// Rule: Check ends with its context, and a queue at work may be checked.
+func TestCheckOfAQueueAtWork(t *testing.T) {
+	q := openTest(t, nil)
+	add(t, q, nil)
+	leaseOne(t, q)
+	require.NoError(t, q.Check(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, q.Check(ctx), context.Canceled)
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		id := pawl.ID{1}
+		b := tx.Bucket(bucketRoot).Bucket(bucketLeased)
+		return b.Put(id[:], seal(id[:], leaseRow{token: 1, queue: 1}.append(nil)))
+	}))
+	err := q.Check(t.Context())
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.ErrorContains(t, err, "a leased row leads to job 01000000-0000-0000-0000-000000000000, which is not there")
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		id := pawl.ID{1}
+		return tx.Bucket(bucketRoot).Bucket(bucketLeased).Delete(id[:])
+	}))
+}
+
+// Rule: what is told is bounded.
+func TestCheckTellsAHundredFindings(t *testing.T) {
+	q := openTest(t, nil)
+	fill(t, q, 500, "q")
+	var rows [][]byte
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketRoot).Bucket(bucketReady)
+		return b.ForEach(func(k, v []byte) error {
+			rows = append(rows, bytes.Clone(k), bytes.Clone(v))
+			return nil
+		})
+	}))
+	set := func(change func(b *bbolt.Bucket, k, v []byte) error) {
+		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) (err error) {
+			b := tx.Bucket(bucketRoot).Bucket(bucketReady)
+			for i := 0; i < len(rows); i += 2 {
+				err = errors.Join(err, change(b, rows[i], rows[i+1]))
+			}
+			return err
+		}))
+	}
+	set(func(b *bbolt.Bucket, k, _ []byte) error { return b.Delete(k) })
+	err := q.Check(t.Context())
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.Equal(t, maxViolations-1, bytes.Count([]byte(err.Error()), []byte("\n")))
+	set(func(b *bbolt.Bucket, k, v []byte) error { return b.Put(k, v) })
+}
