@@ -3,7 +3,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare examples quickstart checksum webhook ledger
+.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare torture examples quickstart checksum webhook ledger
 
 all: fmt vet lint imports portable tidy test
 
@@ -51,6 +51,9 @@ allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stor
 
 compare: ## the module that compares queues: checked, and run on small cases
 	cd bench && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
+
+torture: ## every family of faults, as much as for every change; ARGS=-night for the night
+	go run ./internal/torture $(ARGS)
 
 examples: quickstart checksum webhook ledger
 

@@ -39,9 +39,9 @@ var (
 	// only reopening the queue tells which. It comes with ErrPoisoned.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
-	// ErrPoisoned says that the queue refuses all work since a sync to the disk
-	// failed, or a page of its file could not be read: going on could corrupt it. Close it, check the disk,
-	// and open a copy of the file.
+	// ErrPoisoned says that the queue refuses all work since a sync to the disk failed,
+	// or a page of its file could not be read: going on could corrupt it. Close it, check
+	// the disk, and open it again: the implementation says what that does.
 	ErrPoisoned = errors.New("queue is poisoned")
 
 	// ErrEmpty is Fetch's answer, where it was asked not to wait any longer.

@@ -40,8 +40,13 @@
 //
 // A sync that fails leaves the outcome of its commit unknown
 // ([pawl.ErrUnknownOutcome]) and poisons the queue ([pawl.ErrPoisoned]): after it
-// the operating system may show pages that the disk does not have. A write that
-// fails, as on a full disk ([ErrDisk]), changes nothing, and the queue goes on.
+// the operating system may show pages that the disk does not have. Close the queue and
+// open it again: Open makes a copy of all that was acknowledged and goes on with that. A
+// write that fails, as on a full disk ([ErrDisk]), changes nothing, and the queue goes on.
+//
+// Open refuses a file that others could write to ([ErrInsecure]), and looks at its pages
+// before it uses them: a damaged file gives [pawl.ErrCorrupt]. [Salvage] saves what is sound
+// in it. [Queue.Check] compares every row with every other.
 //
 // # Limits
 //

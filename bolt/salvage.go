@@ -79,6 +79,8 @@ type Salvaged struct {
 
 	// NoFormat says that the version of the format is lost; that of this build was assumed.
 	NoFormat bool
+
+	damaged map[uint64]bool // the pages that were counted
 }
 
 // DamagedPage is a page of a damaged file.
@@ -101,6 +103,13 @@ func (s *Salvaged) Sound() bool {
 const maxDamaged = 100
 
 func (s *Salvaged) damagedPage(p pages.Problem) {
+	if s.damaged == nil {
+		s.damaged = make(map[uint64]bool)
+	}
+	if s.damaged[p.Page] {
+		return // another bucket suffers from it too
+	}
+	s.damaged[p.Page] = true
 	if s.Pages++; len(s.Damaged) < maxDamaged {
 		s.Damaged = append(s.Damaged, DamagedPage{p.Page, joinPath(p.Bucket), p.Err})
 	}
@@ -177,7 +186,7 @@ func (s *salvor) run() error {
 	}
 	for _, step := range []func() error{
 		s.mendSequences, s.mendQueues, func() error { return s.copyStrays(walked) },
-		s.mendStates, s.mendAside, s.mendTraces, s.mendJobs, s.mendKeys, s.mendCounts,
+		s.mendStates, s.mendAside, s.mendTraces, s.mendUnique, s.mendJobs, s.mendKeys, s.mendCounts,
 	} {
 		if err := step(); err != nil {
 			return err

@@ -49,6 +49,11 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	if err == nil {
 		err = c.commit()
 	}
+	for _, name := range buckets {
+		if _, found := c.sequences[string(name)]; !found {
+			c.lost(name) // as a whole
+		}
+	}
 	s.result.NoFormat = !c.format
 	return walked, err
 }
@@ -74,7 +79,7 @@ func (c *salvageCopy) bucket(path [][]byte, sequence uint64) error {
 			c.sequences[string(path[1])] = sequence
 		case len(path) > 1:
 			c.lost(bucketRoot)
-			return pages.SkipBucket
+			return pages.ErrSkipBucket
 		}
 		return nil
 	}
@@ -84,7 +89,7 @@ func (c *salvageCopy) bucket(path [][]byte, sequence uint64) error {
 	}
 	if b == nil {
 		c.result.AppLost++
-		return pages.SkipBucket
+		return pages.ErrSkipBucket
 	}
 	return b.SetSequence(sequence)
 }

@@ -36,9 +36,10 @@ func (s *salvor) mendBelongings(t *txn, j stored, p place) {
 	}
 }
 
-// mendKeys looks at what leads to jobs by their keys and deadlines, and at what is done.
-func (s *salvor) mendKeys() error {
-	err := s.eachKey(bucketUnique, nil, func(t *txn, b *table, key []byte) {
+// mendUnique removes the unique keys that lead to no job which has them. What they should
+// lead to is seen to when the jobs are looked at.
+func (s *salvor) mendUnique() error {
+	return s.eachKey(bucketUnique, nil, func(t *txn, b *table, key []byte) {
 		id, err := unseal(key, b.Get(key), len(pawl.ID{}))
 		if err == nil {
 			var j stored
@@ -52,10 +53,12 @@ func (s *salvor) mendKeys() error {
 		t.delete(b, key)
 		s.lost(bucketUnique)
 	})
-	if err == nil {
-		err = s.eachKey(bucketExpiry, nil, s.mendExpiry)
-	}
-	if err != nil {
+}
+
+// mendKeys looks at what leads to jobs by their idempotency keys and deadlines, and at what
+// is done.
+func (s *salvor) mendKeys() error {
+	if err := s.eachKey(bucketExpiry, nil, s.mendExpiry); err != nil {
 		return err
 	}
 	return s.eachKey(bucketEffects, nil, s.mendEffect)

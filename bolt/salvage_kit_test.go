@@ -196,7 +196,7 @@ func (k *wreckKit) salvage(t *testing.T, damage func(b []byte) []byte) (map[pawl
 		require.Equal(t, want.Queue, got.Queue)
 		require.Equal(t, want.Seq, got.Seq)
 		if apart, ok := k.payloads[id]; !ok || k.intact(b, apart) {
-			require.Equal(t, want.Payload, got.Payload, "job %s", id)
+			require.True(t, bytes.Equal(want.Payload, got.Payload), "job %s (%s) has another payload: %d bytes of %d", id, want.Kind, len(got.Payload), len(want.Payload))
 		}
 	}
 	require.Equal(t, len(found), result.Kept+result.Placed+result.Reattached+result.Stray+result.NoRecord+result.NoPayload, "%+v", result)

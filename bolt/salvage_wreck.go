@@ -35,17 +35,16 @@ func openWreck(ctx context.Context, path string) (w *wreck, err error) {
 			_ = f.Close()
 		}
 	}()
-	if err := lockToRead(f); err != nil {
-		return nil, fmt.Errorf("%w%s; stop it, or salvage a copy", err, lockHolder(path))
+	// A file system without locks has nobody to keep out.
+	if locked, err := tryLock(f, true); err == nil && !locked {
+		return nil, fmt.Errorf("%w%s; stop it, or salvage a copy", ErrLocked, lockHolder(path))
 	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	w = &wreck{File: f, size: info.Size()}
-	if w.metas, err = pages.Metas(f); err != nil {
-		w.metas = nil // then all pages are searched
-	}
+	w.metas, _ = pages.Metas(f) // without one all pages are searched
 	return w, w.choose(ctx)
 }
 
@@ -74,7 +73,7 @@ func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error)
 	_, err = pages.Walk(ctx, w, w.size, m, pages.Visitor{
 		Bucket: func(path [][]byte, _ uint64) error {
 			if !bytes.Equal(path[0], bucketRoot) {
-				return pages.SkipBucket
+				return pages.ErrSkipBucket
 			}
 			if len(path) == 1 {
 				return nil
@@ -83,7 +82,7 @@ func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error)
 			if bytes.Equal(path[1], bucketJobs) {
 				found = 2
 			}
-			return pages.SkipBucket
+			return pages.ErrSkipBucket
 		},
 		Element: func([][]byte, pages.Element) error { return nil },
 		Problem: func(pages.Problem) { sound = false },

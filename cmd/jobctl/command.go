@@ -31,6 +31,7 @@ func commands() []command {
 		jobShowCommand(),
 		deadListCommand(),
 		deadRetryCommand(),
+		salvageCommand(),
 		versionCommand(),
 	}
 }

@@ -7,9 +7,10 @@ import (
 
 const overview = `Jobctl looks into the file of a pawl queue and puts dead letters back to work.
 It works on a file that no process has open: stop the app, or read a copy that
-was made while it was stopped. It never creates a file.
+was made while it was stopped. Only salvage creates a file.
 
 Usage: jobctl --db FILE [-o table|json|jsonl] COMMAND
+       jobctl [-o table|json|jsonl] salvage FROM TO
 
 Commands:
 %s  help         this text, or 'help COMMAND'

@@ -1,8 +1,9 @@
 // Jobctl looks into the file of a pawl queue and puts dead letters back to work. It
 // works on a file that no process has open: stop the app, or read a copy that was
-// made while it was stopped. It never creates a file.
+// made while it was stopped. Only salvage creates a file.
 //
 //	jobctl --db FILE [-o table|json|jsonl] COMMAND
+//	jobctl [-o table|json|jsonl] salvage FROM TO
 //
 // The commands:
 //
@@ -11,6 +12,7 @@
 //	job show     everything about one job
 //	dead list    dead letters with their last error
 //	dead retry   make dead letters ready again
+//	salvage      save what is sound in a damaged file into a new one
 //	version      which build this is
 //	help         this text, or 'help COMMAND'
 //

@@ -95,6 +95,7 @@ func TestHelpIsComplete(t *testing.T) {
 		"job show":   {detailView{}, jobView{}, payloadView{}, failureView{}},
 		"dead list":  {jobView{}},
 		"dead retry": {retryView{}, resultView{}},
+		"salvage":    {salvageView{}, lostRowsView{}, damagedPageView{}},
 		"version":    {versionView{}},
 	}
 	for _, c := range commands() {

@@ -9,13 +9,13 @@ type branch struct {
 
 // key is that of child i.
 func (b *branch) key(i int) []byte {
-	s, _, _ := branchSpan(b.run, i, b.size, 0)
+	s, _, _ := branchSpan(b.run, i, b.size, 0, true)
 	return b.run[s.key:s.value]
 }
 
 // child is where element i leads to, and what the keys there must be.
 func (b *branch) child(i int) (id uint64, keys bounds) {
-	_, id, _ = branchSpan(b.run, i, b.size, 0)
+	_, id, _ = branchSpan(b.run, i, b.size, 0, true)
 	keys = bounds{low: b.key(i), high: b.high}
 	if i+1 < int(b.count) {
 		keys.high = b.key(i + 1)
@@ -28,7 +28,7 @@ func (b *branch) check() error {
 	var last []byte
 	behind := b.tableEnd()
 	for i := range int(b.count) {
-		s, _, wrong := branchSpan(b.run, i, b.size, behind)
+		s, _, wrong := branchSpan(b.run, i, b.size, behind, false)
 		if wrong == "" {
 			key := b.run[s.key:s.value]
 			behind = s.end
@@ -43,14 +43,20 @@ func (b *branch) check() error {
 }
 
 // children are the pages that a branch leads to, whatever is wrong with their keys; bad is
-// told of that.
-func (b *branch) children(bad func(error)) []uint64 {
-	ids := make([]uint64, b.count)
-	for i := range ids {
-		_, id, wrong := branchSpan(b.run, i, b.size, b.tableEnd())
-		if ids[i] = id; wrong != "" {
-			bad(damage(b.id, "element %d %s", i, wrong))
-		}
+// told of that. End is where the last key ends in the file.
+func (b *branch) children(bad func(error)) (ids []uint64, end int64) {
+	count := b.trueCount(b.run[pageHeader:], true)
+	if count != int(b.count) {
+		bad(damage(b.id, "it names %d elements, and has room for %d", b.count, count))
 	}
-	return ids
+	for i := range count {
+		s, id, wrong := branchSpan(b.run, i, b.size, 0, true)
+		if wrong != "" {
+			bad(damage(b.id, "element %d %s", i, wrong))
+		} else {
+			end = max(end, b.at+s.end)
+		}
+		ids = append(ids, id)
+	}
+	return ids, end
 }

@@ -40,8 +40,12 @@ func (r *reader) elements(p page, b bounds, found func(element) error, bad func(
 func eachElement(p page, run []byte, b bounds, found func(element) error, bad func(error) error) error {
 	var last []byte
 	behind := p.tableEnd()
-	for i := range int(p.count) {
-		s, bucket, wrong := leafSpan(run, i, int64(len(run)), behind)
+	count, err := p.leafCount(run, b, bad)
+	if err != nil {
+		return err
+	}
+	for i := range count {
+		s, bucket, wrong := leafSpan(run, i, int64(len(run)), behind, b.loose)
 		var key []byte
 		if wrong == "" {
 			key = run[s.key:s.value]
@@ -65,15 +69,22 @@ func eachElement(p page, run []byte, b bounds, found func(element) error, bad fu
 // longElements is elements for a page that overflows. It reads the keys one by one and
 // leaves out the values, which may be large.
 func (r *reader) longElements(p page, b bounds, found func(element) error, bad func(error) error) error {
-	table, err := r.read(p.at, int(p.tableEnd()))
+	table, err := r.read(p.at, pageHeader+elementWidth)
 	if err != nil {
+		return err
+	}
+	count, err := p.leafCount(table, b, bad)
+	if err != nil {
+		return err
+	}
+	if table, err = r.read(p.at, pageHeader+elementWidth*count); err != nil {
 		return err
 	}
 	r.table = append(r.table[:0], table...)
 	r.last = r.last[:0]
 	behind := p.tableEnd()
-	for i := range int(p.count) {
-		s, bucket, wrong := leafSpan(r.table, i, p.size, behind)
+	for i := range count {
+		s, bucket, wrong := leafSpan(r.table, i, p.size, behind, b.loose)
 		var key []byte
 		if wrong == "" {
 			if key, err = r.read(p.at+s.key, int(s.value-s.key)); err != nil {
@@ -94,6 +105,18 @@ func (r *reader) longElements(p page, b bounds, found func(element) error, bad f
 		}
 	}
 	return nil
+}
+
+// leafCount is how many elements of a leaf page are looked at. Where the keys may be in any
+// order, that is as many as there is room for.
+func (p page) leafCount(run []byte, b bounds, bad func(error) error) (count int, err error) {
+	if !b.loose || len(run) < pageHeader+elementWidth {
+		return int(p.count), nil
+	}
+	if count = p.trueCount(run[pageHeader:], false); count != int(p.count) {
+		err = bad(damage(p.id, "it names %d elements, and has room for %d", p.count, count))
+	}
+	return count, err
 }
 
 // misplaced says what is wrong with the place of key i, which comes behind last. Where the

@@ -62,9 +62,10 @@ type span struct {
 	key, value, end int64
 }
 
-// leafSpan finds element i. Table holds all elements, size is that of the run, behind is
-// where the data of the element before end. It returns what is wrong, or "".
-func leafSpan(table []byte, i int, size, behind int64) (s span, bucket bool, wrong string) {
+// leafSpan finds element i. Table holds all elements, size is that of the run; behind is
+// where the data of the element before end, and where its own must begin. It returns what is
+// wrong, or "". Loose asks no more than that it lies within the run.
+func leafSpan(table []byte, i int, size, behind int64, loose bool) (s span, bucket bool, wrong string) {
 	at := pageHeader + elementWidth*i
 	b := table[at : at+elementWidth]
 	flags := binary.NativeEndian.Uint32(b)
@@ -72,21 +73,21 @@ func leafSpan(table []byte, i int, size, behind int64) (s span, bucket bool, wro
 	s.key = int64(at) + int64(binary.NativeEndian.Uint32(b[4:]))
 	s.value = s.key + keySize
 	s.end = s.value + int64(binary.NativeEndian.Uint32(b[12:]))
-	return s, flags&elementIsBucket != 0, wrongElement(flags&^elementIsBucket, keySize, s, size, behind)
+	return s, flags&elementIsBucket != 0, wrongElement(flags&^elementIsBucket, keySize, s, size, behind, loose)
 }
 
 // branchSpan is leafSpan for the element of a branch page, which leads to child.
-func branchSpan(table []byte, i int, size, behind int64) (s span, child uint64, wrong string) {
+func branchSpan(table []byte, i int, size, behind int64, loose bool) (s span, child uint64, wrong string) {
 	at := pageHeader + elementWidth*i
 	b := table[at : at+elementWidth]
 	keySize := int64(binary.NativeEndian.Uint32(b[4:]))
 	s.key = int64(at) + int64(binary.NativeEndian.Uint32(b))
 	s.value = s.key + keySize
 	s.end = s.value
-	return s, binary.NativeEndian.Uint64(b[8:]), wrongElement(0, keySize, s, size, behind)
+	return s, binary.NativeEndian.Uint64(b[8:]), wrongElement(0, keySize, s, size, behind, loose)
 }
 
-func wrongElement(unknown uint32, keySize int64, s span, size, behind int64) string {
+func wrongElement(unknown uint32, keySize int64, s span, size, behind int64, loose bool) string {
 	switch {
 	case unknown != 0:
 		return "has unknown flags"
@@ -94,10 +95,28 @@ func wrongElement(unknown uint32, keySize int64, s span, size, behind int64) str
 		return "has an empty key"
 	case keySize > maxKey:
 		return "has a key that is too long"
-	case s.key < behind:
-		return "overlaps what lies before it"
 	case s.end > size:
 		return "reaches beyond its page"
+	case loose:
+		return ""
+	case s.key < behind:
+		return "overlaps what lies before it"
+	case s.key > behind:
+		return "leaves a gap behind what lies before it" // bbolt leaves none: elements were lost here
 	}
 	return ""
+}
+
+// trueCount is how many elements a page has room for in front of the first key, where that
+// is more than its header says: there the header is what is damaged, or the element.
+func (p page) trueCount(first []byte, isBranch bool) int {
+	pos := first[4:]
+	if isBranch {
+		pos = first
+	}
+	n := int64(binary.NativeEndian.Uint32(pos))
+	if n%elementWidth != 0 || n/elementWidth <= int64(p.count) || n/elementWidth > 1<<16 || pageHeader+n > p.size {
+		return int(p.count)
+	}
+	return int(n / elementWidth)
 }

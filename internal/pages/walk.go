@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 )
@@ -37,18 +38,18 @@ func (e Element) Value() ([]byte, error) {
 // Visitor is what a walk calls. The names that lead to a bucket are valid during the call.
 // An error of a function ends the walk with that error.
 type Visitor struct {
-	// Bucket is told of each bucket before its elements. [SkipBucket] leaves it out.
+	// Bucket is told of each bucket before its elements. [ErrSkipBucket] leaves it out.
 	Bucket func(path [][]byte, sequence uint64) error
 
 	// Element is told of each element that is no bucket, mostly in the order of keys.
 	Element func(path [][]byte, e Element) error
 
-	// Problem is told of each damage, once for a page.
+	// Problem is told of each damage, once for a page and a bucket.
 	Problem func(Problem)
 }
 
-// SkipBucket as the error of [Visitor.Bucket] leaves out what is in the bucket.
-var SkipBucket = errors.New("skip this bucket")
+// ErrSkipBucket as the error of [Visitor.Bucket] leaves out what is in the bucket.
+var ErrSkipBucket = errors.New("skip this bucket")
 
 // Walked is what a walk has reached.
 type Walked struct {
@@ -56,12 +57,15 @@ type Walked struct {
 	r       reader
 	v       Visitor
 	reached bitmap
+	again   bitmap          // reached a second time
 	covered bitmap          // by the overflow of those
-	told    map[uint64]bool // pages of which a problem was told
+	told    map[string]bool // pages and buckets of which a problem was told
 }
 
 // Walk visits every bucket and every element to which meta leads, and goes on past what is
-// damaged. Nothing is visited twice. Unlike [Check] it does not ask for the order of keys.
+// damaged. A page to which two pages lead is visited by way of both, since nobody can tell
+// which of them is right, and no page more often than that. Unlike [Check] it does not ask
+// for the order of keys.
 //
 // Its errors are those of the visitor and of ctx.
 func Walk(ctx context.Context, f io.ReaderAt, size int64, meta Meta, v Visitor) (*Walked, error) {
@@ -77,7 +81,7 @@ func unwalked(ctx context.Context, f io.ReaderAt, size int64, meta Meta) *Walked
 	meta.Pages = min(meta.Pages, uint64((size+pageSize-1)/pageSize))
 	return &Walked{
 		ctx: ctx, r: reader{f: padded{f, size}, meta: meta},
-		reached: newBitmap(meta.Pages), covered: newBitmap(meta.Pages), told: make(map[uint64]bool),
+		reached: newBitmap(meta.Pages), again: newBitmap(meta.Pages), covered: newBitmap(meta.Pages), told: make(map[string]bool),
 	}
 }
 
@@ -98,8 +102,8 @@ func (p padded) ReadAt(b []byte, off int64) (int, error) {
 }
 
 func (w *Walked) problem(page uint64, path [][]byte, err error) {
-	if !w.told[page] && w.v.Problem != nil {
-		w.told[page] = true
+	if at := fmt.Sprintf("%d %q", page, path); !w.told[at] && w.v.Problem != nil {
+		w.told[at] = true
 		w.v.Problem(Problem{page, path, err})
 	}
 }
@@ -130,7 +134,9 @@ func (w *Walked) tree(id, from uint64, path [][]byte, level int) error {
 	}
 	if !w.reached.add(id) {
 		w.problem(from, path, damage(from, "it leads to page %d, which was reached before", id))
-		return nil
+		if !w.again.add(id) {
+			return nil
+		}
 	}
 	if p.isBranch() {
 		return w.branch(p, path, level)
@@ -144,9 +150,9 @@ func (w *Walked) branch(p page, path [][]byte, level int) error {
 		w.problem(p.id, path, err)
 		return nil
 	}
-	w.overflow(p)
 	b := &branch{page: p, run: run}
-	children := b.children(func(err error) { w.problem(p.id, path, err) })
+	children, end := b.children(func(err error) { w.problem(p.id, path, err) })
+	w.cover(p, end)
 	for _, id := range children {
 		if err := w.tree(id, p.id, path, level+1); err != nil {
 			return err
@@ -155,18 +161,20 @@ func (w *Walked) branch(p page, path [][]byte, level int) error {
 	return nil
 }
 
-// overflow notes the rest of a page's run. A page of it that something else leads to is
-// visited all the same: it may be the length of the run that is damaged.
-func (w *Walked) overflow(p page) {
-	for id := p.id + 1; id <= p.id+uint64(p.overflow); id++ {
+// cover notes the pages of a run that hold something, which ends at an offset of the file.
+// What its header says may be more, when that is what is damaged, and then those pages are
+// not its own. One that something else leads to is visited all the same.
+func (w *Walked) cover(p page, end int64) {
+	for id := p.id + 1; int64(id)*int64(w.r.meta.PageSize) < end; id++ {
 		w.covered.add(id)
 	}
 }
 
 func (w *Walked) leaf(p page, path [][]byte) error {
 	var buckets []nested
-	stopped := false
+	stopped, end := false, p.at
 	err := w.r.elements(p, bounds{loose: true}, func(e element) error {
+		end = max(end, e.valueAt+e.valueSize)
 		found, err := w.element(p, path, e)
 		if found.root != 0 {
 			buckets = append(buckets, found)
@@ -183,7 +191,7 @@ func (w *Walked) leaf(p page, path [][]byte) error {
 	case err != nil:
 		w.problem(p.id, path, err)
 	default:
-		w.overflow(p)
+		w.cover(p, end)
 	}
 	for _, b := range buckets {
 		if err := w.tree(b.root, p.id, b.path, 0); err != nil {
@@ -214,7 +222,7 @@ func (w *Walked) element(p page, path [][]byte, e element) (found nested, err er
 	}
 	root, sequence, inline := bucketRoot(value)
 	if w.v.Bucket != nil {
-		if err := w.v.Bucket(path, sequence); errors.Is(err, SkipBucket) {
+		if err := w.v.Bucket(path, sequence); errors.Is(err, ErrSkipBucket) {
 			return found, nil
 		} else if err != nil {
 			return found, err

@@ -2,10 +2,37 @@ package main
 
 import (
 	"github.com/gopawl/pawl/internal/torture/crash"
+	"github.com/gopawl/pawl/internal/torture/faults"
+	"github.com/gopawl/pawl/internal/torture/fuzz"
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/hostile"
+	"github.com/gopawl/pawl/internal/torture/planted"
+	"github.com/gopawl/pawl/internal/torture/power"
+	"github.com/gopawl/pawl/internal/torture/sim"
+	"github.com/gopawl/pawl/internal/torture/soak"
 )
 
 // families are all there are, in the order of the table.
 var families = []*harness.Family{
 	crash.Kill,
+	crash.Admin,
+	power.Power,
+	power.FailedSync,
+	power.Device,
+	hostile.Library,
+	hostile.Salvage,
+	hostile.Jobctl,
+	fuzz.Fuzz,
+	faults.Syscalls,
+	faults.RandomSyscalls,
+	faults.Syncs,
+	faults.Full,
+	faults.FullMemory,
+	faults.FullDisk,
+	sim.Random,
+	sim.Clock,
+	soak.Soak,
 }
+
+// The last one plants faults under all others.
+func init() { families = append(families, planted.Over(families)) }

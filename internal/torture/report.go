@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
@@ -28,7 +29,7 @@ func writeReport(path string, results []harness.Result) error {
 	var out bytes.Buffer
 	out.Write(before)
 	out.WriteString(tableBegins)
-	out.WriteByte('\n')
+	fmt.Fprintf(&out, "\n%s, on %s:\n\n", time.Now().Format("2 January 2006"), machine())
 	harness.Markdown(&out, results)
 	out.WriteByte('\n')
 	out.WriteString(tableEnds)

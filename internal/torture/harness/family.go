@@ -4,7 +4,9 @@
 package harness
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -77,6 +79,10 @@ func (t *Try) Enough() bool { return t.Ctx.Err() != nil || t.run.enough() }
 
 // Violate keeps a violation and lets the try go on.
 func (t *Try) Violate(err error) { t.run.violate(t.Seed, t.Dir, err) }
+
+// ErrUntried is in the error of a Violation that is none of a promise: the family could not
+// be tried.
+var ErrUntried = errors.New("could not be tried")
 
 // Violation is a promise that was not kept, or a try that could not be made.
 type Violation struct {
@@ -152,8 +158,9 @@ func (f *Family) Run(ctx context.Context, plan Plan) (result Result) {
 	defer cancel()
 	r := &run{plan: plan, ctx: ctx}
 	if err := r.all(f); err != nil {
-		r.violate(plan.Seed, "", fmt.Errorf("could not be tried: %w", err))
+		r.violate(plan.Seed, "", fmt.Errorf("%w: %w", ErrUntried, err))
 	}
+	result.Goal = r.plan.Goal
 	result.Tried, result.Violations, result.First = int(r.tried.Load()), r.failures, r.first
 	return result
 }
@@ -182,7 +189,9 @@ func (r *run) all(f *Family) (err error) {
 	}
 	r.next.Store(r.plan.Seed)
 	if r.plan.Once {
-		return r.one(try)
+		err := r.one(try)
+		r.plan.Goal = int(r.tried.Load()) // there is no more to try
+		return err
 	}
 	parallel := f.Parallel
 	if parallel == 0 {
@@ -237,10 +246,15 @@ func guarded(try func(*Try) error, t *Try) (err error) {
 	return try(t)
 }
 
+// MemoryVariable names a folder in which MemoryFolder makes its own, for who starts a
+// family in a process of its own and wants to find what it leaves.
+const MemoryVariable = "PAWL_TORTURE_MEMORY"
+
 // MemoryFolder makes a folder in memory where the system has that: most families prove
 // nothing about the disk below.
 func MemoryFolder() (string, error) {
-	if dir, err := os.MkdirTemp("/dev/shm", "pawl-torture-"); err == nil {
+	parent := cmp.Or(os.Getenv(MemoryVariable), "/dev/shm")
+	if dir, err := os.MkdirTemp(parent, "pawl-torture-"); err == nil {
 		return dir, nil
 	}
 	return os.MkdirTemp("", "pawl-torture-")

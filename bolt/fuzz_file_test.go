@@ -1,0 +1,91 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// FuzzFile looks for a damage to a queue's file at which a reader panics, does not end, or
+// gives an error that nobody can match. The bytes are changes to a sound file, each of an
+// offset (3) and what is put there (3).
+func FuzzFile(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "sound.db")
+	q, err := Open(path, &Options{Logger: hclog.NewNullLogger()})
+	require.NoError(f, err)
+	for n := range 20 {
+		require.NoError(f, q.Enqueue(context.Background(), &pawl.Envelope{
+			Kind: "k", Payload: bytes.Repeat([]byte{byte(n)}, 100*n), Retain: time.Hour, UniqueKey: string(rune('a' + n)),
+		}))
+	}
+	leases, err := q.Fetch(context.Background(), pawl.Request{Max: 3})
+	require.NoError(f, err)
+	require.NoError(f, q.Ack(context.Background(), leases[0]))
+	require.NoError(f, q.Abandon(context.Background(), leases[1], pawl.ReasonPermanent, errors.New("boom")))
+	require.NoError(f, q.Close())
+	sound, err := os.ReadFile(path)
+	require.NoError(f, err)
+
+	f.Add([]byte{})
+	f.Add([]byte{0, 0, 24, 0, 0, 0})
+	f.Add([]byte{0, 0x30, 10, 0xff, 0xff, 0xff, 0, 0x20, 8, 2, 0, 0})
+	for page := range len(sound) / os.Getpagesize() {
+		at := page * os.Getpagesize()
+		f.Add([]byte{byte(at >> 16), byte(at >> 8), 12, 1, 2, 3})
+	}
+
+	f.Fuzz(func(t *testing.T, changes []byte) {
+		file := bytes.Clone(sound)
+		for ; len(changes) >= 6; changes = changes[6:] {
+			at := int(binary.BigEndian.Uint32(append([]byte{0}, changes[:3]...))) % (len(file) - 3)
+			copy(file[at:], changes[3:6])
+		}
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		require.NoError(t, os.WriteFile(path, file, 0o600))
+		readAll(t, path)
+	})
+}
+
+// readAll reads everything of a file, and requires of every error that a caller can match
+// it.
+func readAll(t *testing.T, path string) {
+	t.Helper()
+	matched := func(err error) {
+		t.Helper()
+		if err != nil && !errors.Is(err, pawl.ErrCorrupt) && !errors.Is(err, ErrNotQueue) && !errors.Is(err, ErrNewerFormat) && !errors.Is(err, ErrOlderFormat) {
+			t.Fatalf("an error that nobody can match: %v", err)
+		}
+	}
+	r, err := OpenReader(path)
+	matched(err)
+	if err != nil {
+		return
+	}
+	ctx := context.Background()
+	_, err = r.Stats(ctx)
+	matched(err)
+	for _, state := range append(pawl.States(), "") {
+		n := 0
+		for e, err := range r.Jobs(ctx, pawl.Filter{State: state}) {
+			matched(err)
+			if n++; n > 1000 {
+				t.Fatal("a list of 20 jobs has no end")
+			}
+			if err == nil && state != "" && e.State != state {
+				t.Fatalf("a list of %s jobs has one that is %s", state, e.State)
+			}
+		}
+	}
+	matched(r.Check(ctx))
+	require.NoError(t, r.Close())
+}

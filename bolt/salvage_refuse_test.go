@@ -1,0 +1,210 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// What is no damaged queue is told apart, and nothing is made of it.
+func TestSalvageRefuses(t *testing.T) {
+	sound := soundFile(t)
+	random := make([]byte, 64<<10)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(random)
+	write := func(b []byte) func(*testing.T, string) {
+		return func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, b, 0o600)) }
+	}
+	format := func(version uint32) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			write(sound)(t, path)
+			withBolt(t, path, func(tx *bbolt.Tx) error { return putFormat(tx.Bucket(bucketRoot), version) })
+		}
+	}
+	for _, test := range []struct {
+		rule string
+		make func(t *testing.T, path string)
+		want error
+		says string
+	}{
+		{"a folder", func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, ErrNotQueue, "it is a folder"},
+		{"no file", func(*testing.T, string) {}, fs.ErrNotExist, "no such file"},
+		{"an empty file", write(nil), ErrNotQueue, "the file is empty"},
+		{"a text", write(bytes.Repeat([]byte("jobs: 1\n"), 9999)), ErrNotQueue, "no bbolt file; was another path meant?"},
+		{"random bytes", write(random), ErrNotQueue, "no bbolt file"},
+		{"a bbolt file of another program", func(t *testing.T, path string) {
+			withBolt(t, path, func(tx *bbolt.Tx) error {
+				_, err := tx.CreateBucket([]byte("users"))
+				return err
+			})
+		}, ErrNotQueue, "a bbolt file of another program"},
+		{"a newer format", format(formatVersion + 1), ErrNewerFormat, "use the newer build"},
+		{"an older format", format(1), ErrOlderFormat, "restore a backup"},
+		{"a file of which no page is left", write(append(bytes.Clone(sound[:200]), make([]byte, 50_000)...)), pawl.ErrCorrupt, "nothing of a queue was found"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			folder := t.TempDir()
+			from := filepath.Join(folder, "jobs.db")
+			test.make(t, from)
+			before := snapshot(t, folder)
+			_, err := Salvage(t.Context(), from, filepath.Join(folder, "saved.db"))
+			require.ErrorIs(t, err, test.want)
+			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, err, from, "the error names the file")
+			require.Equal(t, before, snapshot(t, folder), "something was made or changed")
+			if info, err := os.Stat(from); err == nil && info.Mode().IsRegular() {
+				lockFree(t, from)
+			}
+		})
+	}
+}
+
+// A file that is there is not overwritten, not even by what is saved from itself.
+func TestSalvageOverwritesNothing(t *testing.T) {
+	folder := t.TempDir()
+	from, to := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "there")
+	require.NoError(t, os.WriteFile(from, soundFile(t), 0o600))
+	require.NoError(t, os.WriteFile(to, []byte("text"), 0o600))
+	before := snapshot(t, folder)
+	for _, path := range []string{from, to} {
+		_, err := Salvage(t.Context(), from, path)
+		require.ErrorIs(t, err, fs.ErrExist)
+	}
+	_, err := Salvage(t.Context(), from, "")
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	require.Equal(t, before, snapshot(t, folder))
+}
+
+// A context that ends leaves no file.
+func TestSalvageEnds(t *testing.T) {
+	folder := t.TempDir()
+	from := filepath.Join(folder, "jobs.db")
+	require.NoError(t, os.WriteFile(from, soundFile(t), 0o600))
+	before := snapshot(t, folder)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Salvage(ended, from, filepath.Join(folder, "saved.db"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, before, snapshot(t, folder))
+}
+
+// A queue that is at work has its file for itself; readers are let in.
+func TestSalvageOfALockedFile(t *testing.T) {
+	if !canLock || runtime.GOOS == "windows" {
+		t.Skip("the system has no locks that can be asked for")
+	}
+	folder := t.TempDir()
+	from := filepath.Join(folder, "jobs.db")
+	q := openAt(t, from, nil)
+	add(t, q, nil)
+	_, err := Salvage(t.Context(), from, filepath.Join(folder, "saved.db"))
+	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorContains(t, err, "stop it, or salvage a copy")
+	require.NoError(t, q.Close())
+	r, err := OpenReader(from)
+	require.NoError(t, err)
+	defer r.Close()
+	_, err = Salvage(t.Context(), from, filepath.Join(folder, "saved.db"))
+	require.NoError(t, err)
+}
+
+// What is done stays done: no effect takes place again, be it that its row is lost and only
+// the one that says when it ends is left.
+func TestSalvageKeepsWhatIsDone(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		folder := t.TempDir()
+		from, to := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "saved.db")
+		q, err := Open(from, quiet())
+		require.NoError(t, err)
+		once := func(e *pawl.Envelope) { e.IdempotencyKey = "invoice 17" }
+		add(t, q, once)
+		require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+		require.NoError(t, q.Close())
+		if lost {
+			withBolt(t, from, func(tx *bbolt.Tx) error {
+				b := tx.Bucket(bucketRoot).Bucket(bucketEffects)
+				k, v := b.Cursor().First()
+				v = bytes.Clone(v)
+				v[0]++
+				return b.Put(k, v)
+			})
+		}
+		result, err := Salvage(t.Context(), from, to)
+		require.NoError(t, err)
+		require.Equal(t, lost, result.Lost["effects"] == 1)
+		require.Equal(t, lost, !result.Sound())
+		saved := openAt(t, to, nil)
+		add(t, saved, once)
+		require.Empty(t, fetch(t, saved, 1))
+		require.Zero(t, countsOf(t, saved, pawl.DefaultQueue).Ready, "it was skipped")
+	}
+}
+
+// A sequence has no checksum. One that was damaged must not leave the new queue without
+// numbers, nor below those that are taken.
+func TestSalvageMendsSequences(t *testing.T) {
+	for _, sequence := range []uint64{0, 1<<64 - 1} {
+		folder := t.TempDir()
+		from, to := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "saved.db")
+		q, err := Open(from, quiet())
+		require.NoError(t, err)
+		last := add(t, q, nil)
+		for range 5 {
+			last = add(t, q, nil)
+		}
+		require.NoError(t, q.Close())
+		withBolt(t, from, func(tx *bbolt.Tx) error {
+			root := tx.Bucket(bucketRoot)
+			return root.Bucket(bucketJobs).SetSequence(sequence)
+		})
+		_, err = Salvage(t.Context(), from, to)
+		require.NoError(t, err)
+		saved := openAt(t, to, nil)
+		require.Equal(t, last.Seq+1, add(t, saved, nil).Seq)
+	}
+}
+
+// Each row of a queue that is lost has its job again, in the queue where it was.
+func TestSalvageMendsQueues(t *testing.T) {
+	for rule, lose := range map[string]func(b *bbolt.Bucket) error{
+		"the row of the number": func(b *bbolt.Bucket) error { return b.Put(numberKey(nil, 1), []byte("spoilt")) },
+		"the row of the name":   func(b *bbolt.Bucket) error { return b.Put(nameKey(nil, "email"), []byte("spoilt")) },
+		"both rows": func(b *bbolt.Bucket) error {
+			if err := b.Put(numberKey(nil, 1), []byte("spoilt")); err != nil {
+				return err
+			}
+			return b.Put(nameKey(nil, "email"), binary.BigEndian.AppendUint64(nil, 7))
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			from := filepath.Join(t.TempDir(), "jobs.db")
+			q, err := Open(from, quiet())
+			require.NoError(t, err)
+			for _, queue := range []string{"email", "reports"} {
+				for range 3 {
+					add(t, q, func(e *pawl.Envelope) { e.Queue = queue })
+				}
+			}
+			require.NoError(t, q.Close())
+			withBolt(t, from, func(tx *bbolt.Tx) error { return lose(tx.Bucket(bucketRoot).Bucket(bucketQueues)) })
+			to, result := salvageTo(t, from)
+			require.Equal(t, 6, result.Kept, "%+v", result)
+			require.False(t, result.Sound())
+			saved := openAt(t, to, nil)
+			for _, queue := range []string{"email", "reports"} {
+				require.Equal(t, pawl.Counts{Ready: 3}, countsOf(t, saved, queue))
+				require.Len(t, fetch(t, saved, 5, queue), 3)
+			}
+		})
+	}
+}

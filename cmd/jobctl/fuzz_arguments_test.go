@@ -1,0 +1,57 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzArguments looks for a command line that panics, ends with an exit code that is not
+// documented, or prints what a terminal obeys. Its words are the lines of a text; there is
+// no file that they could change.
+func FuzzArguments(f *testing.F) {
+	for _, c := range commands() {
+		f.Add(strings.ReplaceAll(c.words, " ", "\n"))
+		f.Add("--db\nnone.db\n" + strings.ReplaceAll(c.words, " ", "\n"))
+		f.Add("help\n" + c.words)
+	}
+	for _, text := range []string{
+		"", "-", "--", "--db", "-o\njson\nstats", "--db=none.db\njob\nshow\n" + id(1).String(), "dead\nretry\n--all\n-y\n-q\na\n-k\nb",
+		"job\nlist\n-n\n-1\n-s\nready", "--help", "job\n--help", "\x1b[31m", "stats\n--\n-x",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		args := strings.Split(text, "\n")
+		if slices.ContainsFunc(args, func(arg string) bool { return strings.ContainsAny(arg, "/\\") }) {
+			t.Skip("it may lead to a file of somebody's")
+		}
+		t.Chdir(t.TempDir())
+		got := jobctl(t, args...)
+		require.GreaterOrEqual(t, got.code, exitOK)
+		require.LessOrEqual(t, got.code, exitFormat)
+		require.Equal(t, got.code == exitOK, got.stderr == "", "a failure says why: %q", got.stderr)
+		requireHarmless(t, text, got.stdout)
+		requireHarmless(t, text, got.stderr)
+	})
+}
+
+// FuzzEscape looks for a text that a terminal would obey after it was escaped, or a cell
+// that is wider than its column.
+func FuzzEscape(f *testing.F) {
+	for _, s := range []string{"", "plain", "\x1b[31m", "\u202e\u2066", "\xff\xfe", "a\nb\n\n", "é漢\U000e0041", "\ufffd"} {
+		f.Add(s, 5)
+	}
+	f.Fuzz(func(t *testing.T, s string, width int) {
+		width = 3 + width&0xff
+		for _, text := range []string{escape(s), cell(s, width), firstLine(s, width)} {
+			requireHarmless(t, "escape", text)
+			require.NotContains(t, text, "\n")
+		}
+		require.LessOrEqual(t, len([]rune(cell(s, width))), width)
+		require.Equal(t, escape(s), escape(escape(s)), "what is harmless stays as it is")
+		requireHarmless(t, "escapeLines", escapeLines(s, "  "))
+	})
+}

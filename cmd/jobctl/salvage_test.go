@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl/bolt"
+)
+
+// rootPage is the page where the tree of a bucket of the queue begins.
+func rootPage(t *testing.T, path, bucket string) (page, pageSize int) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		page = int(tx.Bucket([]byte("pawl")).Bucket([]byte(bucket)).Root())
+		return nil
+	}))
+	return page, db.Info().PageSize
+}
+
+// A sound file is saved as it is, with exit code 0.
+func TestSalvageOfASoundFile(t *testing.T) {
+	build(t, everyState)
+	before, err := os.ReadFile("app.db")
+	require.NoError(t, err)
+	require.Equal(t, outcomeOf{exitOK, "saved.db: 6 jobs\n       6 as they were\n", ""}, jobctl(t, "salvage", "app.db", "saved.db"))
+	after, err := os.ReadFile("app.db")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	checkFile(t, "saved.db")
+	for _, line := range []string{"stats -o json", "job list -o json", "dead list"} {
+		was, is := jobctl(t, append(words(line), "--db", "app.db")...), jobctl(t, append(words(line), "--db", "saved.db")...)
+		if line != "stats -o json" { // which names the file and its size
+			require.Equal(t, was, is, line)
+		}
+		require.Equal(t, exitOK, is.code)
+	}
+}
+
+// Damage is told, by page, and the exit code says that there was some.
+func TestSalvageOfADamagedFile(t *testing.T) {
+	build(t, large)
+	page, size := rootPage(t, "app.db", "jobs")
+	require.NotZero(t, page, "the bucket has pages of its own")
+	b, err := os.ReadFile("app.db")
+	require.NoError(t, err)
+	clear(b[page*size:][:size])
+	require.NoError(t, os.WriteFile("bad.db", b, 0o600))
+
+	got := jobctl(t, "salvage", "bad.db", "saved.db")
+	require.Equal(t, exitDamaged, got.code, got.stderr)
+	require.Contains(t, got.stderr, "error: bad.db is damaged; what is sound is in saved.db\n  Keep the damaged file")
+	require.Contains(t, got.stdout, "found outside the tree, and vouched for by a row in it")
+	require.Regexp(t, `PAGE +BUCKET +DAMAGE\n +\d+ +pawl/jobs +damaged pages: page \d+: `, got.stdout)
+	checkFile(t, "saved.db")
+
+	got = jobctl(t, "salvage", "bad.db", "other.db", "-o", "json")
+	require.Equal(t, exitDamaged, got.code)
+	var v salvageView
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &v))
+	require.Equal(t, "bad.db", v.From)
+	require.Equal(t, "other.db", v.To)
+	require.Equal(t, v.Jobs, v.Reattached)
+	require.Positive(t, v.Jobs)
+	require.Equal(t, 1, v.DamagedPages)
+	require.EqualValues(t, page, v.Pages[0].Page)
+	require.NotNil(t, v.MetaPage)
+}
+
+// What cannot be salvaged says why and what to do.
+func TestSalvageRefuses(t *testing.T) {
+	build(t, everyState)
+	require.NoError(t, os.WriteFile("text", bytes.Repeat([]byte("jobs: 1\n"), 999), 0o600))
+	require.NoError(t, os.WriteFile("exists", nil, 0o600))
+	for line, want := range map[string]outcomeOf{
+		"salvage app.db":             {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl salvage --help'.\n"},
+		"salvage app.db a b":         {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl salvage --help'.\n"},
+		"salvage app.db exists":      {exitError, "", "error: exists exists already\n  Name a new file: nothing is overwritten.\n"},
+		"salvage text saved.db":      {exitError, "", "error: salvage text: not a pawl queue: it is no bbolt file; was another path meant?\n  Check --db: it must lead to a file that pawl made.\n"},
+		"salvage nowhere saved.db":   {exitError, "", "error: salvage nowhere: stat nowhere: no such file or directory\n  Check both names; the folder of the new file must exist.\n"},
+		"salvage app.db no/saved.db": {exitError, "", "error: salvage app.db: create the file in folder no: no such file or directory; make the folder first\n  Check both names; the folder of the new file must exist.\n"},
+	} {
+		require.Equal(t, want, jobctl(t, words(line)...), line)
+		require.False(t, exists("saved.db"), line)
+	}
+}
+
+// A file that a queue has open is left to that.
+func TestSalvageOfALockedFile(t *testing.T) {
+	build(t, everyState)
+	q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	defer q.Close()
+	got := jobctl(t, "salvage", "app.db", "saved.db")
+	if runtime.GOOS == "linux" {
+		require.Equal(t, exitLocked, got.code)
+		require.Contains(t, got.stderr, "error: app.db is locked")
+		require.False(t, exists("saved.db"))
+	}
+}
+
+// Names out of the damaged file are escaped.
+func TestSalvageEscapes(t *testing.T) {
+	build(t, nil)
+	db, err := bbolt.Open("app.db", 0o600, nil)
+	require.NoError(t, err)
+	name := []byte("app\x1b[31m")
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket(name)
+		for i := range 200 {
+			if err == nil {
+				err = b.Put([]byte{byte(i)}, make([]byte, 100))
+			}
+		}
+		return err
+	}))
+	root := 0
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		root = int(tx.Bucket(name).Root()) * db.Info().PageSize
+		return nil
+	}))
+	require.NoError(t, db.Close())
+	b, err := os.ReadFile("app.db")
+	require.NoError(t, err)
+	b[root] ^= 0xff
+	require.NoError(t, os.WriteFile("bad.db", b, 0o600))
+	for _, line := range []string{"salvage bad.db one.db", "salvage bad.db two.db -o json", "salvage bad.db three.db -o jsonl"} {
+		got := jobctl(t, words(line)...)
+		require.Equal(t, exitDamaged, got.code, got.stderr)
+		require.NotContains(t, got.stdout+got.stderr, "\x1b")
+		require.Contains(t, got.stdout, "[31m")
+	}
+}

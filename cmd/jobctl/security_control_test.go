@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// around is a byte in the middle of a text, as a terminal would meet it. No name has a NUL
+// unless the file was forged.
+func around(b int) string { return "a" + string([]byte{byte(b)}) + "[31mz" }
+
+func nameAround(b int) string { return strings.ReplaceAll(around(b), "\x00", "(nul)") }
+
+// everyByte makes a dead letter for each byte, with the byte in every field that is text.
+func everyByte(f *file) {
+	f.t.Helper()
+	for b := range 256 {
+		text := around(b)
+		f.kill(pawl.Envelope{
+			Queue: nameAround(b), Kind: nameAround(b), Origin: nameAround(b),
+			Headers: map[string]string{nameAround(b): text}, UniqueKey: text, IdempotencyKey: text, KeyID: text, Signature: []byte(text),
+			Payload: pack(f.t, map[string]any{text: []any{text, []byte(text)}}),
+		}, pawl.ReasonPermanent, "first "+text+"\nsecond "+text)
+	}
+}
+
+// forgeNames writes records that no queue would: a NUL in names, and reasons that there are
+// not.
+func forgeNames(t *testing.T, path string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		jobs := tx.Bucket([]byte("pawl")).Bucket([]byte("jobs"))
+		for b := range 256 {
+			key := id(b + 1)
+			e, apart, err := pawl.ParseRecord(jobs.Get(key[:]))
+			if err != nil {
+				return err
+			}
+			text := around(b)
+			e.Kind, e.Origin, e.Death.Reason = text, text, pawl.Reason(text)
+			e.Headers = map[string]string{text: text}
+			if err := jobs.Put(key[:], pawl.AppendRecord(nil, e, apart)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, db.Close())
+}
+
+// requireHarmless requires that a terminal obeys nothing of a text.
+func requireHarmless(t *testing.T, what, text string) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Fatalf("%s printed what is no UTF-8: %q", what, text)
+	}
+	for _, r := range text {
+		if r != '\n' && !harmless(r) {
+			t.Fatalf("%s printed %U: %q", what, r, text)
+		}
+	}
+}
+
+// Rule: no byte that the file has, in whatever field, reaches a terminal as a control
+// character, in tables as in JSON, in data as in messages.
+func TestNoControlByteIsPrinted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	buildAt(t, "app.db", everyByte)
+	for _, forged := range []bool{false, true} {
+		if forged {
+			forgeNames(t, "app.db")
+		}
+		lines := []string{"stats", "stats -o json", "job list -n 0", "job list -n 0 -o json", "job list -n 0 -o jsonl", "dead list -n 0", "dead list -n 0 -o json"}
+		for b := range 256 {
+			lines = append(lines, fmt.Sprintf("job show %s", id(b+1)), fmt.Sprintf("job show -o json %s", id(b+1)))
+		}
+		for _, line := range lines {
+			got := jobctl(t, append([]string{"--db", "app.db"}, words(line)...)...)
+			require.Equal(t, exitOK, got.code, "%s: %s", line, got.stderr)
+			requireHarmless(t, line, got.stdout)
+			requireHarmless(t, line, got.stderr)
+			require.NotContains(t, got.stdout, "\x1b")
+		}
+	}
+}
+
+// Rule: what is escaped in JSON for the sake of terminals is whole for a program.
+func TestEveryByteSurvivesJSON(t *testing.T) {
+	t.Chdir(t.TempDir())
+	buildAt(t, "app.db", everyByte)
+	for b := range 256 {
+		got := jobctl(t, "--db", "app.db", "job", "show", "-o", "json", id(b+1).String())
+		require.Equal(t, exitOK, got.code)
+		var shown struct {
+			Kind, Queue    string
+			UniqueKey      string `json:"unique_key"`
+			IdempotencyKey string `json:"idempotency_key"`
+			Headers        map[string]string
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &shown))
+		name, text := strings.ToValidUTF8(nameAround(b), "\ufffd"), strings.ToValidUTF8(around(b), "\ufffd")
+		require.Equal(t, name, shown.Kind)
+		require.Equal(t, name, shown.Queue)
+		require.Equal(t, text, shown.UniqueKey)
+		require.Equal(t, text, shown.IdempotencyKey)
+		require.Equal(t, map[string]string{name: text}, shown.Headers)
+	}
+}
+
+// Rule: what messages repeat of the command line, of names, and of errors is escaped too.
+func TestNoControlByteIsPrintedInMessages(t *testing.T) {
+	build(t, func(f *file) {
+		f.add(pawl.Envelope{Queue: "\x1b[31mred"})
+		require.NoError(t, f.q.Abandon(context.Background(), f.fetch("\x1b[31mred"), pawl.ReasonPermanent, errors.New("boom")))
+	})
+	for b := range 256 {
+		text := around(b)
+		for _, args := range [][]string{
+			{text}, {"job", text}, {"--" + text}, {"-o", text}, {"--db", text, "stats"}, {"--db", "app.db", "job", "show", text},
+			{"--db", "app.db", "job", "list", "-s", text}, {"--db", "app.db", "job", "list", "-q", text}, {"--db", "app.db", "job", "list", "-n", text},
+			{"--db", "app.db", "dead", "retry", text}, {"--db", "app.db", "dead", "retry", "--all", "-q", text}, {"--db", "app.db", "stats", text},
+			{"help", text},
+		} {
+			got := jobctl(t, args...)
+			what := fmt.Sprintf("%q", args)
+			requireHarmless(t, what, got.stdout)
+			requireHarmless(t, what, got.stderr)
+		}
+	}
+}

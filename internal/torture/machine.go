@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// machine is where a run took place, in one sentence.
+func machine() string {
+	parts := []string{
+		fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH),
+		fmt.Sprintf("%d cores", runtime.NumCPU()),
+		strings.Replace(runtime.Version(), "go", "Go ", 1),
+	}
+	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		number, _, _ := strings.Cut(strings.TrimSpace(string(kernel)), "-")
+		parts[0] += " " + number
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "go.etcd.io/bbolt" {
+				parts = append(parts, "bbolt "+strings.TrimPrefix(m.Version, "v"))
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}

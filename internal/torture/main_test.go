@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+func TestMain(m *testing.M) {
+	harness.Main()
+	os.Exit(m.Run())
+}
+
+// stub puts families in the place of the real ones.
+func stub(t *testing.T, tries map[string]func(*harness.Try) error) {
+	before := families
+	t.Cleanup(func() { families = before })
+	families = nil
+	for _, name := range []string{"calm", "broken", "poor"} {
+		try, ok := tries[name]
+		if !ok {
+			continue
+		}
+		f := &harness.Family{Name: name, Goals: "R0", Method: "none", Unit: "tries", PR: 3, Nightly: 30, Share: 1,
+			Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return try, nil }}
+		if name == "poor" {
+			f.Missing = func() string { return "a tool that is not there" }
+		}
+		families = append(families, f)
+	}
+}
+
+func torture(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func calm(*harness.Try) error   { return nil }
+func broken(*harness.Try) error { return errors.New("it broke") }
+
+// Rule: the exit code is 1 when a promise was not kept, and the table names what could not
+// be tried.
+func TestRun(t *testing.T) {
+	stub(t, map[string]func(*harness.Try) error{"calm": calm, "poor": calm})
+	code, out, progress := torture(t)
+	require.Zero(t, code)
+	require.Contains(t, out, "a tool that is not there")
+	require.Contains(t, out, "not tried, for want of means: poor\nno violation\n")
+	require.Contains(t, progress, "calm: 3 tries\n")
+
+	code, out, _ = torture(t, "-night", "-family", "calm")
+	require.Zero(t, code)
+	require.Contains(t, out, "30 tries")
+
+	stub(t, map[string]func(*harness.Try) error{"calm": calm, "broken": broken})
+	code, out, _ = torture(t, "-family", "broken", "-seed", "17")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "broken, seed 17: it broke\n  repeat: go run ./internal/torture -family broken -seed 17\n")
+	require.Contains(t, out, "VIOLATIONS: broken\n")
+}
+
+// Rule: a command line that cannot be carried out is exit code 2, and says why.
+func TestBadCommandLine(t *testing.T) {
+	stub(t, map[string]func(*harness.Try) error{"calm": calm, "broken": broken})
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"-family", "mild"}, `there is no family "mild"; there are calm, broken`},
+		{[]string{"-seed", "1"}, "name it by -family"},
+		{[]string{"calm"}, `unexpected argument "calm"`},
+		{[]string{"-budget", "long"}, "budget"},
+	} {
+		code, out, says := torture(t, test.args...)
+		require.Equal(t, 2, code)
+		require.Empty(t, out)
+		require.Contains(t, says, test.says)
+	}
+}
+
+// Rule: when time is up, what was not tried is told.
+func TestBudget(t *testing.T) {
+	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error { <-t.Ctx.Done(); return t.Ctx.Err() }})
+	began := time.Now()
+	code, out, _ := torture(t, "-budget", "50ms")
+	require.Zero(t, code)
+	require.Contains(t, out, "time was up before all was tried: calm")
+	require.Less(t, time.Since(began), time.Minute)
+}
+
+// Rule: the report replaces the table in a document and nothing else of it.
+func TestReport(t *testing.T) {
+	stub(t, map[string]func(*harness.Try) error{"calm": calm, "poor": calm})
+	path := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, os.WriteFile(path, []byte("before\n"+tableBegins+"old\n"+tableEnds+"after\n"), 0o600))
+	code, _, _ := torture(t, "-report", path)
+	require.Zero(t, code)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text := string(b)
+	require.True(t, strings.HasPrefix(text, "before\n"+tableBegins))
+	require.True(t, strings.HasSuffix(text, tableEnds+"after\n"))
+	require.NotContains(t, text, "old")
+	require.Contains(t, text, "| calm | R0 | none | 3 tries | 3 | 0 |")
+	require.Contains(t, text, "a tool that is not there")
+
+	require.NoError(t, os.WriteFile(path, []byte("no place"), 0o600))
+	code, _, says := torture(t, "-report", path)
+	require.Equal(t, 1, code)
+	require.Contains(t, says, "has no place for the table")
+}
+
+// Rule: the document of this repository has a place for the table, and names of families
+// are not given twice.
+func TestFamilies(t *testing.T) {
+	b, err := os.ReadFile("../../docs/reliability.md")
+	require.NoError(t, err)
+	require.Contains(t, string(b), tableBegins)
+	require.Contains(t, string(b), tableEnds)
+	names := make(map[string]bool)
+	for _, f := range families {
+		require.False(t, names[f.Name], f.Name)
+		names[f.Name] = true
+		require.NotContains(t, f.Name, ",")
+		for _, text := range []string{f.Name, f.Goals, f.Method, f.Unit} {
+			require.NotEmpty(t, text, f.Name)
+			require.NotContains(t, text, "|", f.Name)
+		}
+		require.Positive(t, f.PR, f.Name)
+		require.GreaterOrEqual(t, f.Nightly, f.PR, f.Name)
+		require.Positive(t, f.Share, f.Name)
+	}
+}

@@ -1,0 +1,159 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// plainID is the ID of a job that is ready at once and not retained.
+func plainID(t *testing.T) pawl.ID {
+	t.Helper()
+	for {
+		id := pawl.NewID(time.Now())
+		if e := JobOf(id); e.Delay == 0 && e.Retain == 0 {
+			return id
+		}
+	}
+}
+
+// Rule: what was acknowledged must have happened, what was not begun must not have, and
+// what was under way may have, as a whole.
+func TestExplain(t *testing.T) {
+	a, b := plainID(t), plainID(t)
+	type file = map[pawl.ID]Known
+	ready, crashed := Known{State: pawl.Ready}, Known{State: pawl.Ready, Crashes: 1}
+	for _, test := range []struct {
+		rule  string
+		story string // A and B stand for the jobs
+		found file
+		wrong string // "" for nothing
+	}{
+		{"nothing", "", file{}, ""},
+		{"stored", "begin enqueue 0 A; done enqueue 0 A", file{a: ready}, ""},
+		{"stored, and lost", "begin enqueue 0 A; done enqueue 0 A", file{}, "is lost"},
+		{"stored by nobody", "", file{a: ready}, "was {State: Attempts:0 Crashes:0}"},
+		{"refused, and stored", "begin enqueue 0 A; refused enqueue 0 A", file{a: ready}, "job"},
+		{"under way, and there", "begin enqueue 0 A", file{a: ready}, ""},
+		{"under way, and not there", "begin enqueue 0 A", file{}, ""},
+		{"unknown, and there", "begin enqueue 0 A; unknown enqueue 0 A", file{a: ready}, ""},
+		{"unknown, and not there", "begin enqueue 0 A; unknown enqueue 0 A", file{}, ""},
+		{"a batch, whole", "begin enqueue 0 A B", file{a: ready, b: ready}, ""},
+		{"a batch, half", "begin enqueue 0 A B", file{a: ready}, "1 of 2 jobs that were stored together"},
+		{"another state", "begin enqueue 0 A; done enqueue 0 A", file{a: {State: pawl.Parked}}, "job"},
+		{"a crash that nobody had", "begin enqueue 0 A; done enqueue 0 A", file{a: crashed}, "1 jobs had leases that nobody heard of, and 0 were being fetched"},
+		{"a lease that nobody heard of", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1", file{a: crashed}, ""},
+		{"more of them than were fetched", "begin enqueue 0 A B; done enqueue 0 A B; begin fetch 1 1", file{a: crashed, b: crashed}, "2 jobs had leases"},
+		{"leased", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A", file{a: crashed}, ""},
+		{"leased, and no crash counted", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A", file{a: ready}, "leased"},
+		{"leased, and lost", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A", file{}, "is lost"},
+		{"leased before it was told to be stored", "begin enqueue 0 A; begin fetch 1 1; done fetch 1 A", file{a: crashed}, ""},
+		{"which stores all of its batch", "begin enqueue 0 A B; begin fetch 1 1; done fetch 1 A", file{a: crashed}, "is lost"},
+		{"acked", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin ack 1 A; done ack 1 A", file{}, ""},
+		{"acked, and there again", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin ack 1 A; done ack 1 A", file{a: crashed}, "job"},
+		{"being acked, and gone", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin ack 1 A", file{}, ""},
+		{"being acked, and there", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin ack 1 A", file{a: crashed}, ""},
+		{"failed", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin nack 1 A; done nack 1 A", file{a: {pawl.Ready, 1, 0}}, ""},
+		{"failed, and the attempt lost", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin nack 1 A; done nack 1 A", file{a: ready}, "job"},
+		{"fetched again before the failure was told",
+			"begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin nack 1 A; begin fetch 2 1; done fetch 2 A; done nack 1 A",
+			file{a: {pawl.Ready, 1, 1}}, ""},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			var o Oracle
+			require.NoError(t, hear(&o, test.story, a, b))
+			err := o.Explain(test.found)
+			if test.wrong == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.wrong)
+			}
+		})
+	}
+}
+
+func hear(o *Oracle, story string, a, b pawl.ID) error {
+	story = strings.NewReplacer("A", a.String(), "B", b.String()).Replace(story)
+	for line := range strings.SplitSeq(story, "; ") {
+		if line == "" {
+			continue
+		}
+		if err := o.Hear(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rule: a story in which a job runs beside itself, or that nobody could have lived, is
+// refused.
+func TestHearRefuses(t *testing.T) {
+	a := plainID(t)
+	stored := "begin enqueue 0 A; done enqueue 0 A; "
+	for rule, story := range map[string]string{
+		"leased twice at a time":    stored + "begin fetch 1 1; done fetch 1 A; begin fetch 2 1; done fetch 2 A",
+		"nobody stored it":          "begin fetch 1 1; done fetch 1 A",
+		"Parked":                    "", // below
+		`the story has the line "x`: "x",
+	} {
+		if rule == "Parked" {
+			rule, story = "was leased, and is {State:parked", stored+"begin fetch 1 1; done fetch 1 A; begin park 1 A; done park 1 A; begin fetch 2 1; done fetch 2 A"
+		}
+		var o Oracle
+		require.ErrorContains(t, hear(&o, story, a, a), rule)
+	}
+}
+
+// Rule: what was adopted is what the next process starts from.
+func TestAdopt(t *testing.T) {
+	a := plainID(t)
+	var o Oracle
+	require.NoError(t, hear(&o, "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A", a, a))
+	require.Equal(t, 1, o.Acknowledged())
+	found := map[pawl.ID]Known{a: {pawl.Ready, 0, 1}}
+	require.NoError(t, o.Explain(found))
+	o.Adopt(found)
+	require.NoError(t, o.Explain(found))
+	require.Error(t, o.Explain(map[pawl.ID]Known{a: {pawl.Ready, 0, 2}}), "no process died a second time")
+}
+
+// Rule: the story of a workload without faults is explained by the file at its end, with
+// every verb in it.
+func TestWorkloadTellsTheTruth(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := bolt.Open(path, Options())
+	require.NoError(t, err)
+	lines := make(chan string, 1<<16)
+	tell := func(words ...any) { lines <- fmt.Sprintln(words...) }
+	w := Workload{Seed: 1, Producers: 2, Steps: 80}
+	require.NoError(t, w.Run(t.Context(), q, tell))
+	ctx, cancel := context.WithCancel(t.Context())
+	w = Workload{Seed: 1, Consumers: 2, Batch: 4, Steps: 8}
+	require.NoError(t, w.Run(ctx, q, tell))
+	cancel()
+	close(lines)
+	var o Oracle
+	told := make(map[string]bool)
+	for line := range lines {
+		told[strings.Fields(line)[1]] = true
+		require.NoError(t, o.Hear(strings.TrimSpace(line)))
+	}
+	for _, v := range verbs {
+		require.True(t, told[v.name], v.name)
+	}
+	require.NoError(t, q.Close())
+	q, err = bolt.Open(path, Options())
+	require.NoError(t, err)
+	found, err := Scan(t.Context(), q)
+	require.NoError(t, err)
+	require.NoError(t, o.Explain(found))
+	require.NoError(t, q.Close())
+}
