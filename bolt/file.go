@@ -45,7 +45,10 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syncFolder(filepath.Dir(path))
+	err = syncOpened(db)
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
 	if err == nil {
 		err = upgrade(db)
 	}
@@ -54,6 +57,20 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// syncOpened makes durable what the file shows, before anything is built on it. A process
+// that was killed between the write of a commit and its sync leaves pages that the system
+// shows and the disk may not have: the next commit would overwrite pages that the tree on
+// the disk needs, and a power cut would then leave neither tree.
+func syncOpened(db *bbolt.DB) error {
+	err := db.Sync()
+	if err == nil {
+		return nil
+	}
+	// Nobody knows whether a transaction is in doubt, and which, so none is taken back: the
+	// next Open makes a copy of all that the system shows.
+	return fmt.Errorf("sync the file: %w", errors.Join(err, mark(db.Path(), 0)))
 }
 
 // createFile makes an empty queue at path, unless another process is faster. Whoever

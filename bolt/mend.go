@@ -84,6 +84,7 @@ func takeBack(f *os.File, transaction uint64) error {
 	if len(metas) == 1 {
 		return fmt.Errorf("%w: the meta page of the transaction before is damaged", pawl.ErrCorrupt)
 	}
-	_, err = f.WriteAt(make([]byte, metas[0].PageSize), int64(metas[0].Page)*int64(metas[0].PageSize))
+	const header = 16 // bytes of a page, which name it
+	_, err = f.WriteAt(make([]byte, metas[0].PageSize-header), int64(metas[0].Page)*int64(metas[0].PageSize)+header)
 	return err
 }

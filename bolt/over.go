@@ -60,6 +60,9 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	} else if ok {
 		return nil, fmt.Errorf("%w: a sync failed when it was last open; close the database, and open and close the file once with Open, which mends it", pawl.ErrPoisoned)
 	}
+	if err := syncOpened(db); err != nil {
+		return nil, err
+	}
 	err := db.Update(func(tx *bbolt.Tx) error {
 		if tx.Bucket(bucketRoot) == nil {
 			return createBuckets(tx)

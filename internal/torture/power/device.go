@@ -1,0 +1,45 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+// Device cuts the power of a real file system. The process that works on it is stopped, the
+// device below is copied at that moment, and the copy is mounted, which replays its journal.
+var Device = &harness.Family{
+	Name:   "device",
+	Goals:  "R6",
+	Method: "a file system on a loop device, copied while the process that works on it is stopped; the copy mounted, its journal replayed; then every invariant and the state of every job",
+	Unit:   "copies",
+	PR:     50, Nightly: 2_000, Share: 15,
+	Missing: deviceMissing,
+	Prepare: prepareDevice,
+}
+
+func init() { harness.Role("device-work", deviceWork) }
+
+// deviceWork uses a queue in a folder until it is killed.
+func deviceWork(args []string) error {
+	go endWithInput()
+	seed, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
+	if err != nil {
+		return err
+	}
+	harness.Tell(up)
+	r := rand.New(rand.NewPCG(seed, 0))
+	w := oracle.Workload{Seed: seed, Producers: 1 + r.IntN(3), Consumers: 1 + r.IntN(3), Batch: 1 + r.IntN(8)}
+	err = w.Run(context.Background(), q, harness.Tell)
+	return errors.Join(err, q.Close())
+}

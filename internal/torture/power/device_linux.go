@@ -1,0 +1,198 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// copiesOfADevice is how often the device below one process is copied.
+const copiesOfADevice = 5
+
+// prepareDevice makes a file system of each sort that tries begin with.
+func prepareDevice(env *harness.Env) (func(*harness.Try) error, error) {
+	for n, fs := range present() {
+		if err := fs.format(blank(env.Dir, n)); err != nil {
+			return nil, err
+		}
+	}
+	return func(t *harness.Try) error {
+		n := int(t.Seed % uint64(len(present())))
+		d := &device{t: t, fs: present()[n], file: filepath.Join(t.Dir, "disk")}
+		if err := copyFile(blank(env.Dir, n), d.file); err != nil {
+			return err
+		}
+		if err := d.run(); err != nil {
+			return fmt.Errorf("%s %s: %w", d.fs.name, d.fs.options, err)
+		}
+		return nil
+	}, nil
+}
+
+func blank(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("blank-%d", n)) }
+
+// device is a file system with a process at work on it.
+type device struct {
+	t      *harness.Try
+	fs     fileSystem
+	file   string
+	below  *mounted
+	worker *exec.Cmd
+	said   string // the file to which the process tells its story
+	story  deviceStory
+}
+
+func (d *device) run() (err error) {
+	if d.below, err = d.fs.mount(d.file, filepath.Join(d.t.Dir, "mount")); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.below.unmount()) }()
+	stop, err := d.start()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for range copiesOfADevice {
+		select {
+		case <-d.t.Ctx.Done():
+			return nil
+		case <-time.After(time.Duration(d.t.Rand.Int64N(int64(60 * time.Millisecond)))):
+		}
+		if err := d.cut(); err != nil {
+			return err
+		}
+		if d.t.Count(1); d.t.Enough() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// start starts the process. It tells its story to a file, so that all it has said until it
+// is stopped can be read at once.
+func (d *device) start() (stop func(), err error) {
+	cmd, err := harness.Command(d.t.Ctx, nil, "device-work", d.below.folder, strconv.FormatUint(d.t.Seed, 10))
+	if err != nil {
+		return nil, err
+	}
+	d.worker, d.said = cmd, filepath.Join(d.t.Dir, "story")
+	out, err := os.Create(d.said)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	if _, err := cmd.StdinPipe(); err != nil { // which ends with this process
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}, nil
+}
+
+// cut copies the device while the process is stopped, and looks at the copy.
+func (d *device) cut() error {
+	if err := d.stop(); err != nil {
+		return err
+	}
+	image := filepath.Join(d.t.Dir, "copy")
+	err := d.copyAtRest(image)
+	told, readErr := os.ReadFile(d.said)
+	goOn := d.worker.Process.Signal(syscall.SIGCONT)
+	if err := errors.Join(err, readErr, goOn); err != nil {
+		return err
+	}
+	if err := d.story.hearAll(string(told)); err != nil {
+		return err
+	}
+	m, err := d.fs.mount(image, filepath.Join(d.t.Dir, "copied"))
+	if err != nil {
+		return fmt.Errorf("the copy cannot be mounted: %w", err)
+	}
+	return errors.Join(d.story.judgeCopy(d.t.Ctx, m.folder), m.unmount())
+}
+
+// stop stops all threads of the process.
+func (d *device) stop() error {
+	pid := d.worker.Process.Pid
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return err
+		case status.Stopped():
+			return nil
+		default:
+			told, _ := os.ReadFile(d.said)
+			return fmt.Errorf("the process ended: %.2000s", told[max(0, len(told)-2000):])
+		}
+	}
+}
+
+// copyAtRest copies the device at one moment: the kernel may still write to it, and then the
+// copy is made again. Without that it would be of no moment at all.
+func (d *device) copyAtRest(image string) error {
+	for range 200 {
+		before, underWay, err := d.below.written()
+		if err != nil {
+			return err
+		}
+		if err := copyFile(d.file, image); err != nil {
+			return err
+		}
+		after, _, err := d.below.written()
+		if err != nil {
+			return err
+		}
+		if before == after && underWay == "0" {
+			return nil
+		}
+	}
+	return errors.New("the device does not come to rest")
+}
+
+// deviceStory is what the process told so far.
+type deviceStory struct {
+	crowdStory
+	heard int // bytes
+}
+
+// hearAll takes the lines that are new. The last one may not be whole.
+func (s *deviceStory) hearAll(told string) error {
+	for line := range strings.Lines(told[s.heard:]) {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		s.heard += len(line)
+		if err := s.hear(strings.TrimSuffix(line, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeCopy looks at the queue on a copy.
+func (s *deviceStory) judgeCopy(ctx context.Context, folder string) error {
+	if _, err := inspect(filepath.Join(folder, queueFile), true); err != nil {
+		return err
+	}
+	return s.judgeFolder(ctx, folder)
+}

@@ -1,0 +1,105 @@
+package power
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// absent is the digest of no file.
+const absent = "absent"
+
+// digestOf sums up every row of a file: names and sequences of buckets, keys, values. Where
+// they lie does not count, so that a copy has the digest of its original.
+func digestOf(tx *bbolt.Tx) (string, error) {
+	d := digest{sum: sha256.New()}
+	err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error { return d.bucket(name, b) })
+	return hex.EncodeToString(d.sum.Sum(nil)[:16]), err
+}
+
+type digest struct {
+	sum   hash.Hash
+	width [8]byte
+}
+
+func (d *digest) number(n uint64) {
+	binary.BigEndian.PutUint64(d.width[:], n)
+	d.sum.Write(d.width[:])
+}
+
+func (d *digest) bytes(b []byte) {
+	d.number(uint64(len(b)))
+	d.sum.Write(b)
+}
+
+func (d *digest) bucket(name []byte, b *bbolt.Bucket) error {
+	d.sum.Write([]byte("bucket"))
+	d.bytes(name)
+	if b == nil {
+		return fmt.Errorf("%q is no bucket", name)
+	}
+	d.number(b.Sequence())
+	err := b.ForEach(func(k, v []byte) error {
+		if v == nil {
+			return d.bucket(k, b.Bucket(k))
+		}
+		d.sum.Write([]byte("row"))
+		d.bytes(k)
+		d.bytes(v)
+		return nil
+	})
+	d.sum.Write([]byte("end"))
+	return err
+}
+
+// inspect opens a file by bbolt alone, and only to read, returns its digest, and has bbolt
+// check every page of it when asked. Nothing of the queue takes part, so nothing of it can
+// hide what is there.
+func inspect(path string, check bool) (is string, err error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return absent, nil
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 10 * time.Second})
+	if err != nil {
+		return "", fmt.Errorf("bbolt cannot open the file: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.View(func(tx *bbolt.Tx) (err error) {
+		if is, err = digestOf(tx); err != nil || !check || blankMeta(path) {
+			return err
+		}
+		var wrong []error
+		for e := range tx.Check() { // to its end, or its goroutine would wait for ever
+			if len(wrong) < 5 {
+				wrong = append(wrong, e)
+			}
+		}
+		return errors.Join(wrong...)
+	})
+	return is, err
+}
+
+// blankMeta reports whether one of the two meta pages is blank, as a queue leaves it that was
+// mended after a failed sync, until its next commit. It is a file like any other, but bbolt's
+// check stops at such a page.
+func blankMeta(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var metas [2 * pageSize]byte
+	if _, err := f.ReadAt(metas[:], 0); err != nil {
+		return false
+	}
+	var blank [pageSize]byte
+	return [pageSize]byte(metas[:pageSize]) == blank || [pageSize]byte(metas[pageSize:]) == blank
+}

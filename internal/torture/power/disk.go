@@ -1,0 +1,211 @@
+package power
+
+import (
+	"maps"
+
+	"github.com/gopawl/pawl/internal/torture/trace"
+)
+
+const (
+	sector   = 512  // what a disk writes whole
+	pageSize = 4096 // what the kernel caches whole
+)
+
+// disk is a folder as a power cut finds it: what is durable, and what is not. It knows no
+// more than what systems promise: bytes become durable by fsync or fdatasync of their file,
+// a size that ftruncate set by fsync of the file, and a name by fsync of the folder. All
+// else may be lost or kept, each by itself.
+type disk struct {
+	files   map[int]*file
+	names   map[string]int // durable
+	renamed []*change      // changes of names that are not durable, in their order
+	covers  map[*trace.Op][]*change
+}
+
+// file is what is durable of a file, and what is not, in its order.
+type file struct {
+	data    []byte // up to the last byte that was written: the rest of a file that grew is zeros
+	size    int64
+	shown   int64 // the size that the kernel shows
+	pending []*change
+}
+
+// change is an op that is not durable.
+type change struct {
+	*trace.Op
+	ended bool
+	grows bool // a truncate that makes the file longer
+
+	// A failed sync leaves it doubtful whether the disk has a change, for ever: the kernel
+	// shows it and does not write it again. A page of it that is written anew is written
+	// whole, and counts as rewritten.
+	doubtful  bool
+	rewritten map[int64]bool // by page
+}
+
+func newDisk(l *trace.Log) *disk {
+	d := &disk{files: make(map[int]*file), names: maps.Clone(l.Names), covers: make(map[*trace.Op][]*change)}
+	for number, content := range l.Files {
+		d.files[number] = &file{data: append([]byte(nil), content...), size: int64(len(content)), shown: int64(len(content))}
+	}
+	return d
+}
+
+func (d *disk) file(number int) *file {
+	f := d.files[number]
+	if f == nil {
+		f = new(file)
+		d.files[number] = f
+	}
+	return f
+}
+
+// apply takes the next event, and reports whether it can make a difference for a crash.
+func (d *disk) apply(e trace.Event) bool {
+	switch {
+	case e.Kind == trace.Say:
+		return e.Begin
+	case e.IsSync() && e.Begin:
+		d.covers[e.Op] = d.completed(e.Op)
+		return true
+	case e.IsSync():
+		d.sync(e.Op, d.covers[e.Op])
+		delete(d.covers, e.Op)
+		return true
+	case !e.Begin:
+		d.ended(e.Op)
+		return false
+	case e.Failed:
+		return false
+	}
+	c := &change{Op: e.Op}
+	f := d.file(e.File)
+	switch e.Kind {
+	case trace.Write:
+		f.shown = max(f.shown, e.At+int64(len(e.Data)))
+		f.pending = append(f.pending, c)
+	case trace.Truncate:
+		c.grows, f.shown = e.Size >= f.shown, e.Size
+		f.pending = append(f.pending, c)
+	default:
+		d.renamed = append(d.renamed, c)
+	}
+	return true
+}
+
+func (d *disk) ended(op *trace.Op) {
+	for _, list := range [][]*change{d.file(op.File).pending, d.renamed} {
+		for i := len(list) - 1; i >= 0; i-- {
+			if list[i].Op == op {
+				list[i].ended = true
+				return
+			}
+		}
+	}
+}
+
+// completed are the changes that a sync which begins now is asked to make durable.
+func (d *disk) completed(sync *trace.Op) (covered []*change) {
+	list := d.renamed
+	if sync.Kind != trace.SyncFolder {
+		list = d.file(sync.File).pending
+	}
+	for _, c := range list {
+		if c.ended && !c.doubtful {
+			covered = append(covered, c)
+		}
+	}
+	return covered
+}
+
+// sync makes durable what a sync that has ended covers, or doubtful when it failed.
+func (d *disk) sync(op *trace.Op, covered []*change) {
+	if op.Failed {
+		for _, c := range covered {
+			c.doubtful = true
+		}
+		return
+	}
+	is := make(map[*change]bool, len(covered))
+	for _, c := range covered {
+		is[c] = true
+	}
+	if op.Kind == trace.SyncFolder {
+		var left []*change
+		for _, c := range d.renamed {
+			if is[c] {
+				trace.Rewrite(d.names, c.Op)
+			} else {
+				left = append(left, c)
+			}
+		}
+		d.renamed = left
+		return
+	}
+	d.file(op.File).sync(is, op.Kind == trace.Sync)
+}
+
+// sync makes changes durable. Without the size, ftruncates that make the file longer are
+// left, but for what the bytes behind them need.
+func (f *file) sync(covered map[*change]bool, withSize bool) {
+	var left []*change
+	for i, c := range f.pending {
+		switch {
+		case !covered[c], c.grows && !withSize:
+			left = append(left, c)
+		case c.Kind == trace.Truncate:
+			f.truncate(c)
+			if !c.grows {
+				left = nil // what was to be added before is cut off
+			}
+		default:
+			f.rewrite(f.pending[:i], c)
+			f.put(c.At, c.Data)
+		}
+	}
+	f.pending = left
+}
+
+// rewrite makes durable what is doubtful of the pages that a write touches.
+func (f *file) rewrite(before []*change, w *change) {
+	for _, c := range before {
+		if !c.doubtful || c.Kind != trace.Write {
+			continue
+		}
+		c.blocks(pageSize, func(at int64, part []byte) {
+			page := at / pageSize
+			if at < w.At+int64(len(w.Data)) && at+int64(len(part)) > w.At/pageSize*pageSize && !c.rewritten[page] {
+				f.put(at, part)
+				if c.rewritten == nil {
+					c.rewritten = make(map[int64]bool)
+				}
+				c.rewritten[page] = true
+			}
+		})
+	}
+}
+
+// blocks calls fn for the parts of a write that lie in blocks of a size.
+func (c *change) blocks(size int64, fn func(at int64, part []byte)) {
+	at, data := c.At, c.Data
+	for len(data) > 0 {
+		n := min(size-at%size, int64(len(data)))
+		fn(at, data[:n])
+		at, data = at+n, data[n:]
+	}
+}
+
+func (f *file) put(at int64, data []byte) {
+	f.data = trace.Put(f.data, at, data)
+	f.size = max(f.size, int64(len(f.data)))
+}
+
+func (f *file) truncate(c *change) {
+	if c.grows {
+		f.size = max(f.size, c.Size)
+		return
+	}
+	if f.size = c.Size; int64(len(f.data)) > c.Size {
+		f.data = f.data[:c.Size:c.Size]
+	}
+}

@@ -1,0 +1,148 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/trace"
+)
+
+// FailedSync lets a sync fail, and cuts the power at any moment from then on. What that sync
+// was to make durable the kernel goes on showing, and the disk may have it or not, for ever:
+// a later sync that succeeds says nothing about it.
+var FailedSync = &harness.Family{
+	Name:   "failed-sync-images",
+	Goals:  "R4",
+	Method: "a sync fails by strace; nothing is acknowledged after it, and in images of power cuts from then on, where what it was to sync may be lost for good, is all that was acknowledged before",
+	Unit:   "images",
+	PR:     5_000, Nightly: 100_000, Share: 40,
+	Missing: trace.MissingInjection,
+	Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
+		return func(t *harness.Try) error { return watched(t, "failed-sync-try", patience) }, nil
+	},
+}
+
+func init() { harness.Role("failed-sync-try", role(failedSyncTry)) }
+
+var failingFlavours = []flavour{plain, crowd, large, reopens, copies, inTx}
+
+// roundsOfAFailure is how many images of each mode are drawn at a moment: there are few
+// moments after a failed sync, and much may be lost at each.
+const roundsOfAFailure = 8
+
+func failedSyncTry(t *tried) error {
+	f := failingFlavours[t.seed%uint64(len(failingFlavours))]
+	for which := 1 + t.rand.IntN(30); which > 0; which /= 2 {
+		dir, err := subfolder(t.dir, fmt.Sprintf("sync-%d", which))
+		if err != nil {
+			return err
+		}
+		r, err := newRecording(context.Background(), dir, t.rand, f)
+		if err != nil {
+			return err
+		}
+		r.strace = []string{"-e", fmt.Sprintf("inject=fdatasync,fsync:error=EIO:when=%d", which)}
+		role, many := "power-steps", 60
+		if f == crowd {
+			role, many = "power-crowd", 300
+		}
+		if err := r.run(role, f, many, 0, 0); err != nil {
+			return fmt.Errorf("workload %s: %w", f, err)
+		}
+		at := firstFailure(r.log)
+		if at < 0 {
+			continue // strace counts the syncs of each thread by itself, and none came so far
+		}
+		if err := t.afterFailure(r, f, at); err != nil {
+			return fmt.Errorf("workload %s: %w", f, err)
+		}
+		return nil
+	}
+	return errors.New("no sync could be made to fail")
+}
+
+func (t *tried) afterFailure(r *recording, f flavour, at int) error {
+	if f == crowd {
+		return t.cut(r, new(crowdStory), at, roundsOfAFailure, imagesOfATry)
+	}
+	if err := silent(r.log, at); err != nil {
+		return err
+	}
+	s, err := newStates(r.log)
+	if err != nil {
+		return err
+	}
+	s.failing = true
+	if err := s.learnFailures(r.log, r.dir); err != nil {
+		return err
+	}
+	return t.cut(r, s, at, roundsOfAFailure, imagesOfATry)
+}
+
+// firstFailure is the end of the first sync that failed, -1 when none did.
+func firstFailure(l *trace.Log) int {
+	for i, e := range l.Events {
+		if e.IsSync() && !e.Begin && e.Failed {
+			return i
+		}
+	}
+	return -1
+}
+
+// silent requires that nothing is acknowledged after a sync of the queue's file has failed,
+// until it is opened again, which puts a copy in its place. A backup is another file: the
+// queue may go on without it.
+func silent(l *trace.Log, failure int) error {
+	if f := l.Events[failure]; f.Kind == trace.SyncFolder || f.File != l.Number(queueFile) {
+		return nil
+	}
+	steps, before := make(map[string]string), len(l.Story(failure))
+	for i, line := range l.Story(len(l.Events)) {
+		words := strings.Fields(line)
+		switch words[0] {
+		case "begin":
+			steps[words[1]] = strings.Join(words[2:], " ")
+		case "done":
+			switch what := steps[words[1]]; {
+			case i < before || !promises(what):
+			case what == "open again":
+				return nil
+			default:
+				return fmt.Errorf("step %s (%s) was acknowledged after a sync had failed, which was event %d", words[1], what, failure)
+			}
+		}
+	}
+	return nil
+}
+
+// learnFailures finds the states that steps leave which were not acknowledged and so told
+// none: what the kernel shows right after the sync that failed.
+func (s *states) learnFailures(l *trace.Log, folder string) error {
+	d := newDisk(l)
+	begun := 0
+	for _, e := range l.Events {
+		d.apply(e)
+		if e.Kind == trace.Say && e.Begin {
+			var n int
+			if _, err := fmt.Sscanf(e.Text, "begin %d ", &n); err == nil {
+				begun = n
+			}
+		}
+		if !e.IsSync() || e.Begin || !e.Failed {
+			continue
+		}
+		if _, told := s.digests[begun]; told {
+			continue
+		}
+		is, err := put(folder, queueFile, d.image(kept, rand.New(rand.NewPCG(0, 0))))
+		if err != nil {
+			return fmt.Errorf("after the failed sync of step %d: %w", begun, err)
+		}
+		s.digests[begun] = is
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package power
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// fileSystem is a sort of file system, and how it is mounted.
+type fileSystem struct {
+	name    string
+	make    []string // the command, but for the file
+	size    int64    // of the device, most of which stays a hole
+	options string
+}
+
+var fileSystems = []fileSystem{
+	{"ext4", []string{"mkfs.ext4", "-q", "-F", "-b", "4096"}, 48 << 20, ""},
+	{"ext4", []string{"mkfs.ext4", "-q", "-F", "-b", "4096"}, 48 << 20, "nobarrier,data=writeback"},
+	{"xfs", []string{"mkfs.xfs", "-q", "-f"}, 320 << 20, "nouuid"},
+}
+
+// There are those that this machine can make.
+var present = sync.OnceValue(func() (found []fileSystem) {
+	for _, fs := range fileSystems {
+		if program(fs.make[0]) != "" {
+			found = append(found, fs)
+		}
+	}
+	return found
+})
+
+// program finds a command, also where only root looks for it.
+func program(name string) string {
+	for _, name := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func command(words ...string) error {
+	path := program(words[0])
+	if path == "" {
+		return fmt.Errorf("there is no %s", words[0])
+	}
+	out, err := exec.Command(path, words[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// format makes a file system in a new file.
+func (fs fileSystem) format(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(fs.size), f.Close()); err != nil {
+		return err
+	}
+	return command(append(append([]string(nil), fs.make...), path)...)
+}
+
+// mounted is a file system that is mounted from a file.
+type mounted struct {
+	folder string
+	device string // the name of the loop device
+}
+
+// mount mounts the file system in a file, on a loop device that ends with the mount.
+func (fs fileSystem) mount(file, folder string) (*mounted, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	options := "loop"
+	if fs.options != "" {
+		options += "," + fs.options
+	}
+	if err := command("mount", "-t", fs.name, "-o", options, file, folder); err != nil {
+		return nil, err
+	}
+	m := &mounted{folder: folder}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return nil, errors.Join(err, m.unmount())
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if words := strings.Fields(line); len(words) > 1 && words[1] == folder {
+			m.device = filepath.Base(words[0])
+		}
+	}
+	if _, _, err := m.written(); err != nil {
+		return nil, errors.Join(err, m.unmount())
+	}
+	return m, nil
+}
+
+func (m *mounted) unmount() error { return command("umount", m.folder) }
+
+// written returns how many writes the device has had, and how many are under way.
+func (m *mounted) written() (writes, underWay string, err error) {
+	text, err := os.ReadFile("/sys/block/" + m.device + "/stat")
+	if err != nil {
+		return "", "", err
+	}
+	words := strings.Fields(string(text))
+	if len(words) < 9 {
+		return "", "", fmt.Errorf("the device %s counts its writes as %q", m.device, text)
+	}
+	return words[4], words[8], nil
+}
+
+// copyFile copies a file and leaves holes where there are only zeros.
+func copyFile(from, to string) (err error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	buf, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
+	for at := int64(0); ; {
+		n, err := src.ReadAt(buf, at)
+		if n > 0 && string(buf[:n]) != string(zeros[:n]) {
+			if _, err := dst.WriteAt(buf[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		if errors.Is(err, io.EOF) {
+			return dst.Truncate(at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// deviceMissing says what this machine lacks. It tries.
+var deviceMissing = sync.OnceValue(func() string {
+	if os.Geteuid() != 0 {
+		return "needs root, to mount"
+	}
+	if len(present()) == 0 {
+		return "needs mkfs.ext4 or mkfs.xfs"
+	}
+	if err := tryDevice(present()[0]); err != nil {
+		return fmt.Sprintf("no file system can be mounted here: %v", err)
+	}
+	return ""
+})
+
+func tryDevice(fs fileSystem) error {
+	dir, err := os.MkdirTemp("", "pawl-torture-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "disk")
+	if err := fs.format(file); err != nil {
+		return err
+	}
+	m, err := fs.mount(file, filepath.Join(dir, "mount"))
+	if err != nil {
+		return err
+	}
+	return m.unmount()
+}

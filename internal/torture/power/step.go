@@ -1,0 +1,165 @@
+package power
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+// errIO is what a disk answers that fails.
+var errIO = syscall.EIO
+
+// counter ends a crowd when it has told enough.
+type counter struct {
+	mu     sync.Mutex
+	left   int
+	enough func()
+}
+
+func (c *counter) tell(words ...any) {
+	harness.Tell(words...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left--; c.left == 0 {
+		c.enough()
+	}
+}
+
+func (s *sequence) jobs(n int) []*pawl.Envelope {
+	jobs := make([]*pawl.Envelope, n)
+	for i := range jobs {
+		jobs[i] = oracle.JobOf(pawl.NewID(time.Now()))
+	}
+	return jobs
+}
+
+func (s *sequence) enqueue() error {
+	n := 1
+	if s.rand.IntN(4) == 0 {
+		n = 2 + s.rand.IntN(20)
+	}
+	return s.step("enqueue", func() error { return s.q.Enqueue(s.ctx, s.jobs(n)...) })
+}
+
+func (s *sequence) enqueueLarge() error {
+	jobs := s.jobs(1)
+	jobs[0].Payload = make([]byte, 50_000+s.rand.IntN(250_000))
+	for i := range jobs[0].Payload {
+		jobs[0].Payload[i] = byte(s.rand.Uint32())
+	}
+	return s.step("enqueue large", func() error { return s.q.Enqueue(s.ctx, jobs...) })
+}
+
+func (s *sequence) fetch() error {
+	return s.step("fetch", func() error {
+		leases, err := s.q.Fetch(s.ctx, pawl.Request{Queues: oracle.Queues, Max: 1 + s.rand.IntN(6), Wait: pawl.WaitNot})
+		if errors.Is(err, pawl.ErrEmpty) {
+			return nil
+		}
+		s.leases = append(s.leases, leases...)
+		return err
+	})
+}
+
+var errBoom = errors.New("boom")
+
+// settle ends one lease, or acks a few together.
+func (s *sequence) settle() error {
+	if len(s.leases) == 0 {
+		return s.fetch()
+	}
+	l := s.leases[0]
+	s.leases = s.leases[1:]
+	switch s.rand.IntN(10) {
+	case 0:
+		return s.step("nack", func() error { return s.q.Nack(s.ctx, l, 0, errBoom) })
+	case 1:
+		return s.step("nack later", func() error { return s.q.Nack(s.ctx, l, later, errBoom) })
+	case 2:
+		s.dead = append(s.dead, l.ID)
+		return s.step("abandon", func() error { return s.q.Abandon(s.ctx, l, pawl.ReasonPermanent, errBoom) })
+	case 3:
+		return s.step("release", func() error { return s.q.Release(s.ctx, l) })
+	case 4:
+		return s.step("snooze", func() error { return s.q.Snooze(s.ctx, l, later) })
+	case 5:
+		return s.step("park", func() error { return s.q.Park(s.ctx, l) })
+	case 6:
+		n := s.rand.IntN(len(s.leases) + 1)
+		acks := append(slices.Clone(s.leases[:n]), l)
+		s.leases = s.leases[n:]
+		return s.step("ack some", func() error { return s.q.Ack(s.ctx, acks...) })
+	}
+	return s.step("ack", func() error { return s.q.Ack(s.ctx, l) })
+}
+
+// manage does what an operator does.
+func (s *sequence) manage() error {
+	if len(s.dead) > 0 && s.rand.IntN(2) == 0 {
+		id := s.dead[0]
+		s.dead = s.dead[1:]
+		if s.rand.IntN(2) == 0 {
+			return s.step("retry", func() error { return s.q.Retry(s.ctx, id, true) })
+		}
+		return s.step("delete", func() error { return s.q.Delete(s.ctx, id) })
+	}
+	switch queue := oracle.Queues[s.rand.IntN(2)]; s.rand.IntN(3) {
+	case 0:
+		return s.step("pause", func() error { return s.q.Pause(s.ctx, queue) })
+	case 1:
+		return s.step("resume", func() error { return s.q.Resume(s.ctx, queue) })
+	}
+	return s.step("unpark", func() error {
+		_, err := s.q.Unpark(s.ctx, "k")
+		return err
+	})
+}
+
+// transaction does the app's own work, and acks and stores jobs with it.
+func (s *sequence) transaction() error {
+	var acked *pawl.Lease
+	if len(s.leases) > 0 {
+		acked, s.leases = s.leases[0], s.leases[1:]
+	}
+	return s.step("transaction", func() error {
+		return s.q.Update(s.ctx, func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists([]byte("app"))
+			if err != nil {
+				return err
+			}
+			if err := b.Put(fmt.Append(nil, s.n), make([]byte, s.rand.IntN(3000))); err != nil {
+				return err
+			}
+			if err := s.q.EnqueueTx(tx, s.jobs(s.rand.IntN(3))...); err != nil || acked == nil {
+				return err
+			}
+			return s.q.AckTx(tx, acked)
+		})
+	})
+}
+
+func (s *sequence) reopen() error {
+	if err := s.step("close", s.close); err != nil {
+		return err
+	}
+	return s.step("open again", s.open)
+}
+
+// copy makes a backup or a compaction.
+func (s *sequence) copy() error {
+	name := fmt.Sprintf("copy-%d.db", s.n+1)
+	harness.Tell("copy", s.n+1, name)
+	if s.rand.IntN(2) == 0 {
+		return s.step("backup", func() error { return s.q.Backup(s.ctx, s.folder+"/"+name) })
+	}
+	return s.step("compact", func() error { return s.q.Compact(s.ctx, s.folder+"/"+name) })
+}

@@ -1,0 +1,258 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+const queueFile = "jobs.db"
+
+func init() {
+	harness.Role("power-steps", stepsRole)
+	harness.Role("power-crowd", crowdRole)
+}
+
+// A flavour says what a process mostly does.
+type flavour string
+
+const (
+	plain   flavour = "plain"
+	reopens flavour = "reopens" // closes the queue and opens it again and again
+	large   flavour = "large"   // payloads of many pages: the file grows
+	copies  flavour = "copies"  // backups and compactions
+	older   flavour = "older"   // begins with a file of the first format
+	inTx    flavour = "tx"      // the app's own transactions
+	killed  flavour = "killed"  // is killed, and another process goes on
+	crowd   flavour = "crowd"   // several goroutines at a time, so commits of many calls
+	stores  flavour = "stores"  // likewise, mostly storing
+)
+
+// endWithInput ends the process when its family is gone.
+func endWithInput() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
+}
+
+// sequence does one step after the other, and tells after each what all rows of the file
+// sum up to. So for every moment it is known which one or two states the file may be in.
+//
+//	begin n what      a step is about to be taken
+//	done n            it was acknowledged
+//	failed n          it was not
+//	state n digest    what is in the file after it
+//	copy n name       step n makes a copy of that name
+type sequence struct {
+	ctx     context.Context
+	folder  string
+	flavour flavour
+	rand    *rand.Rand
+	q       *bolt.Queue
+	n       int
+	leases  []*pawl.Lease
+	dead    []pawl.ID
+	closed  bool
+}
+
+// stepsRole takes the folder, a seed, the flavour, how many steps to take, and how many were
+// taken by processes before.
+func stepsRole(args []string) error {
+	go endWithInput()
+	seed, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	many, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	before, err := strconv.Atoi(args[4])
+	if err != nil {
+		return err
+	}
+	s := &sequence{
+		ctx: context.Background(), folder: args[0], flavour: flavour(args[2]),
+		rand: rand.New(rand.NewPCG(seed, uint64(before))), n: before,
+	}
+	harness.Tell("pid", os.Getpid())
+	return s.run(many)
+}
+
+func (s *sequence) path() string { return filepath.Join(s.folder, queueFile) }
+
+func (s *sequence) run(many int) error {
+	is, err := inspect(s.path(), false)
+	if err != nil {
+		return err
+	}
+	harness.Tell("state", s.n, is)
+	var failed failedStep
+	if err := s.step("open", s.open); errors.As(err, &failed) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	failures := 0
+	for range many {
+		before := s.n
+		err := s.any()
+		switch {
+		case err == nil:
+		case !errors.As(err, &failed):
+			return fmt.Errorf("step %d: %w", before+1, err)
+		case s.closed: // it cannot be opened again
+			return nil
+		case failures == 3: // long enough to show that it does not go on
+			return s.step("close", s.close)
+		default:
+			failures++
+		}
+	}
+	return s.step("close", s.close)
+}
+
+// failedStep is the end of a step by a disk that fails. Only families with such a disk take
+// it for granted.
+type failedStep struct{ error }
+
+func (s *sequence) step(what string, do func() error) error {
+	s.n++
+	harness.Tell("begin", s.n, what)
+	if err := do(); err != nil {
+		if !byDisk(err) {
+			return err
+		}
+		harness.Tell("failed", s.n)
+		return failedStep{err}
+	}
+	harness.Tell("done", s.n)
+	return s.state()
+}
+
+// byDisk reports whether an error is what a failing disk gives.
+func byDisk(err error) bool {
+	var p *os.PathError
+	return errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, bolt.ErrDisk) ||
+		errors.Is(err, errIO) || errors.As(err, &p) && p.Op == "sync"
+}
+
+// state tells what is in the file.
+func (s *sequence) state() (err error) {
+	is := ""
+	if s.closed {
+		is, err = inspect(s.path(), false)
+	} else {
+		err = s.q.View(s.ctx, func(tx *bbolt.Tx) (err error) {
+			is, err = digestOf(tx)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	harness.Tell("state", s.n, is)
+	return nil
+}
+
+func (s *sequence) open() (err error) {
+	o := oracle.Options()
+	if s.flavour == older {
+		o.Now = func() time.Time { return olderLeft }
+	}
+	s.q, err = bolt.Open(s.path(), o)
+	s.closed = err != nil
+	return err
+}
+
+func (s *sequence) close() error {
+	s.closed, s.leases = true, nil
+	return s.q.Close()
+}
+
+// chance is a step and how often it is taken, by flavour; the empty one means the others.
+type chance struct {
+	take  func(*sequence) error
+	often map[flavour]int
+}
+
+var chances = []chance{
+	{(*sequence).enqueue, map[flavour]int{"": 8}},
+	{(*sequence).enqueueLarge, map[flavour]int{large: 4}},
+	{(*sequence).fetch, map[flavour]int{"": 5}},
+	{(*sequence).settle, map[flavour]int{"": 8}},
+	{(*sequence).manage, map[flavour]int{"": 2}},
+	{(*sequence).transaction, map[flavour]int{inTx: 12, plain: 1}},
+	{(*sequence).reopen, map[flavour]int{reopens: 6, large: 1, older: 1, inTx: 1}},
+	{(*sequence).copy, map[flavour]int{copies: 3}},
+}
+
+func (s *sequence) any() error {
+	total := 0
+	often := func(c chance) int {
+		if n, ok := c.often[s.flavour]; ok {
+			return n
+		}
+		return c.often[""]
+	}
+	for _, c := range chances {
+		total += often(c)
+	}
+	pick := s.rand.IntN(total)
+	for _, c := range chances {
+		if pick -= often(c); pick < 0 {
+			return c.take(s)
+		}
+	}
+	return nil
+}
+
+// crowdRole has several goroutines use a queue: it takes the folder, a seed, the flavour and
+// how many lines of its story to tell.
+func crowdRole(args []string) error {
+	go endWithInput()
+	seed, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	many, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
+	if byDisk(err) {
+		return nil // it has told nothing, so nothing is expected of it
+	}
+	if err != nil {
+		return err
+	}
+	harness.Tell(up)
+	ctx, enough := context.WithCancel(context.Background())
+	defer enough()
+	r := rand.New(rand.NewPCG(seed, 0))
+	w := oracle.Workload{Seed: seed, Producers: 1 + r.IntN(3), Consumers: 1 + r.IntN(3), Batch: 1 + r.IntN(8)}
+	if flavour(args[2]) == stores {
+		w.Producers, w.Consumers = 8, 1
+	}
+	told := &counter{left: many, enough: enough}
+	err = w.Run(ctx, q, told.tell)
+	return errors.Join(err, q.Close())
+}
+
+// up is what a crowd says once the file is open.
+const up = "up"
+
+// later is a time that no try reaches.
+const later = 1000 * time.Hour

@@ -1,0 +1,262 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/torture/trace"
+)
+
+// story knows what was told until a crash, and judges what the crash left.
+type story interface {
+	hear(line string) error
+	judge(ctx context.Context, folder string, img image) error
+}
+
+// states is the story of a sequence: what was in the file after each step.
+type states struct {
+	digests      map[int]string // of all steps, from the whole log
+	steps        map[int]string
+	parts        map[int][]string // states inside of a step that takes several transactions
+	copies       map[int]string   // which step makes which copy
+	failing      bool             // the disk is made to fail
+	acked, begun int
+	made         map[int]bool // copies that were acknowledged
+	fresh        map[int]bool // copies that were not looked at since they were acknowledged
+}
+
+// newStates reads the states from a whole log. Two processes that tell of one step, because
+// one of them was killed after it, tell the same.
+func newStates(l *trace.Log) (*states, error) {
+	s := &states{
+		digests: make(map[int]string), steps: make(map[int]string), parts: make(map[int][]string),
+		copies: make(map[int]string), made: make(map[int]bool), fresh: make(map[int]bool),
+	}
+	for _, line := range l.Story(len(l.Events)) {
+		words := strings.Fields(line)
+		if len(words) != 3 || words[0] != "state" {
+			continue
+		}
+		n, err := strconv.Atoi(words[1])
+		if err != nil {
+			return nil, err
+		}
+		if was, ok := s.digests[n]; ok && was != words[2] {
+			return nil, fmt.Errorf("after step %d the file was in state %s, and the next process found %s", n, was, words[2])
+		}
+		s.digests[n] = words[2]
+	}
+	return s, nil
+}
+
+func (s *states) hear(line string) error {
+	words := strings.Fields(line)
+	if len(words) < 2 {
+		return fmt.Errorf("the story has the line %q", line)
+	}
+	n, err := strconv.Atoi(words[1])
+	if err != nil {
+		return fmt.Errorf("the story has the line %q", line)
+	}
+	switch words[0] {
+	case "copy":
+		s.copies[n] = words[2]
+	case "begin":
+		s.begun, s.steps[n] = n, strings.Join(words[2:], " ")
+	case "done":
+		switch {
+		case s.copies[n] != "":
+			s.fresh[n], s.made[n] = true, true
+		case !promises(s.steps[n]):
+		default:
+			s.acked = n
+		}
+	case "failed":
+		if !s.failing {
+			return fmt.Errorf("step %d (%s) failed, and the disk did not", n, s.steps[n])
+		}
+		delete(s.copies, n)
+	case "pid", "state":
+	default:
+		return fmt.Errorf("the story has the line %q", line)
+	}
+	return nil
+}
+
+// promises reports whether a step says that what is in the file is durable. Those that do not
+// may be done after a failed sync.
+func promises(step string) bool { return step != "close" && step != "backup" && step != "compact" }
+
+// allowed are the digests that the file may have: that of the last acknowledged step, and
+// those of steps that were begun since.
+func (s *states) allowed() (digests []string) {
+	for n := s.acked; n <= s.begun; n++ {
+		if is, ok := s.digests[n]; ok {
+			digests = append(digests, is)
+		}
+		if n > s.acked {
+			digests = append(digests, s.parts[n]...)
+		}
+	}
+	return digests
+}
+
+// learnParts finds the states inside of the first open, which brings a file to this build's
+// format and takes back leases, one transaction each: they are what is in the file at
+// moments when all of it is durable. Power cuts between may leave them, and no others.
+func (s *states) learnParts(l *trace.Log, folder string) error {
+	d := newDisk(l)
+	opening := false
+	for _, e := range l.Events {
+		d.apply(e)
+		if e.Kind == trace.Say {
+			opening = opening || strings.HasPrefix(e.Text, "begin 1 ")
+			if strings.HasPrefix(e.Text, "done 1") {
+				break
+			}
+		}
+		if !opening || e.Begin || !e.IsSync() || !d.settled() {
+			continue
+		}
+		is, err := put(folder, queueFile, d.image(kept, rand.New(rand.NewPCG(0, 0))))
+		if err != nil {
+			return err
+		}
+		s.parts[1] = append(s.parts[1], is)
+	}
+	return nil
+}
+
+func (s *states) judge(_ context.Context, folder string, img image) error {
+	is, err := put(folder, queueFile, img)
+	if err != nil {
+		return fmt.Errorf("%w; step %d is acknowledged, step %d (%s) is begun", err, s.acked, s.begun, s.steps[s.begun])
+	}
+	if !slices.Contains(s.allowed(), is) {
+		return fmt.Errorf("the file is in the state %s; step %d is acknowledged, step %d (%s) is begun%s",
+			is, s.acked, s.begun, s.steps[s.begun], s.at(is))
+	}
+	for n, name := range s.copies {
+		if err := s.judgeCopy(folder, img, n, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at says after which step a state was.
+func (s *states) at(is string) string {
+	for n := s.begun; n >= 0; n-- {
+		if s.digests[n] == is {
+			return fmt.Sprintf("; that state was after step %d", n)
+		}
+	}
+	return "; no step left that state"
+}
+
+// judgeCopy requires that a copy is whole or absent, and there once it was acknowledged. One
+// that was there is not looked at again and again.
+func (s *states) judgeCopy(folder string, img image, n int, name string) error {
+	if s.made[n] && !s.fresh[n] {
+		return nil
+	}
+	is, err := put(folder, name, img)
+	if err != nil {
+		return fmt.Errorf("%s, of step %d: %w", name, n, err)
+	}
+	want, known := s.digests[n-1] // which is not known once a sync has failed
+	if is == absent && s.made[n] || is != absent && is != want && known {
+		return fmt.Errorf("%s, of step %d, is in the state %s, and the file was in %s", name, n, is, want)
+	}
+	if s.begun > n {
+		delete(s.fresh, n)
+	}
+	return nil
+}
+
+// put writes a file of an image, or takes it away, and inspects it.
+func put(folder, name string, img image) (is string, err error) {
+	path := filepath.Join(folder, name)
+	c := img.names[name]
+	if c == nil {
+		return absent, os.RemoveAll(path)
+	}
+	if err := c.writeTo(path); err != nil {
+		return "", err
+	}
+	return inspect(path, true)
+}
+
+// putBeside lays out what a queue keeps beside its file, and takes away what a queue that was
+// opened there has left.
+func putBeside(folder string, img image) error {
+	left, err := filepath.Glob(filepath.Join(folder, queueFile+"-*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	for name, c := range img.names {
+		if !strings.HasPrefix(name, queueFile+"-") {
+			continue
+		}
+		if err := c.writeTo(filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crowdStory is the story of several goroutines: the oracle says which states may be.
+type crowdStory struct {
+	oracle oracle.Oracle
+	up     bool
+}
+
+func (s *crowdStory) hear(line string) error {
+	if line == up {
+		s.up = true
+		return nil
+	}
+	return s.oracle.Hear(line)
+}
+
+func (s *crowdStory) judge(ctx context.Context, folder string, img image) error {
+	if _, err := put(folder, queueFile, img); err != nil {
+		return err
+	}
+	return s.judgeFolder(ctx, folder)
+}
+
+// judgeFolder opens the queue in a folder, and compares it with what was told.
+func (s *crowdStory) judgeFolder(ctx context.Context, folder string) error {
+	path := filepath.Join(folder, queueFile)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if s.up {
+			return errors.New("the file is absent, and was open")
+		}
+		return nil
+	}
+	q, err := bolt.Open(path, oracle.Options())
+	if err != nil {
+		return err
+	}
+	found, err := oracle.Scan(ctx, q)
+	if err = errors.Join(err, q.Close()); err != nil {
+		return err
+	}
+	return s.oracle.Explain(found)
+}

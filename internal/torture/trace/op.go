@@ -1,0 +1,46 @@
+package trace
+
+// Kind says what an op does.
+type Kind int
+
+const (
+	Say        Kind = iota // the process told a line
+	Write                  // bytes of a file
+	Truncate               // the size of a file
+	Sync                   // fsync of a file
+	DataSync               // fdatasync of a file
+	Create                 // a new file appears under a name
+	Link                   // a file gets a second name
+	Rename                 // a file changes its name, and may take that of another
+	Unlink                 // a name is taken away
+	SyncFolder             // fsync of the folder
+)
+
+var kinds = []string{"say", "write", "truncate", "sync", "datasync", "create", "link", "rename", "unlink", "syncfolder"}
+
+func (k Kind) String() string { return kinds[k] }
+
+// Op is what a call does to the folder.
+type Op struct {
+	Kind Kind
+	File int    // which file, numbered as they appear; names change, numbers do not
+	Name string // in the folder
+	To   string // the other name, of a link and a rename
+	At   int64  // of a write
+	Data []byte // of a write
+	Size int64  // of a truncate
+	Text string // of what was told, without the end of the line
+
+	// Failed says that the call came back with an error, or that the process died inside of
+	// it and it has not happened.
+	Failed bool
+}
+
+// IsSync reports whether an op makes something durable.
+func (o *Op) IsSync() bool { return o.Kind == Sync || o.Kind == DataSync || o.Kind == SyncFolder }
+
+// Event is the begin or the end of an op. An op whose process died inside of it has no end.
+type Event struct {
+	*Op
+	Begin bool
+}
