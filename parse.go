@@ -29,10 +29,21 @@ func ParseRecord(b []byte) (e *Envelope, apart int, err error) {
 	r.reset(body)
 	e = new(Envelope)
 	apart = r.envelope(e, body, b[0])
+	r.limits(e)
 	if r.err != nil {
 		return nil, 0, fmt.Errorf("%w: record: %w", ErrCorrupt, r.err)
 	}
 	return e, apart, nil
+}
+
+// limits refuses what no queue would have stored: a name stands in keys of rows, which have a
+// limit of their own.
+func (r *recordDecoder) limits(e *Envelope) {
+	for _, s := range []string{e.Kind, e.Origin, e.Queue, e.IdempotencyKey, e.UniqueKey, e.KeyID} {
+		if len(s) > MaxNameBytes {
+			r.fail(fmt.Errorf("a name of %d bytes", len(s)))
+		}
+	}
 }
 
 // CheckRecord checks the version and the checksum of a record without decoding

@@ -180,6 +180,9 @@ func (c *compaction) bucket(path [][]byte, roots []uint64, from *bbolt.Bucket) e
 		if last != nil && bytes.Compare(k, last) <= 0 {
 			return fmt.Errorf("%w: the keys of bucket %q are out of order", pawl.ErrCorrupt, path)
 		}
+		if len(k) > bbolt.MaxKeySize || int64(len(v)) > from.Tx().Size() {
+			return fmt.Errorf("%w: bucket %q has a row of %d and %d bytes", pawl.ErrCorrupt, path, len(k), len(v))
+		}
 		last = k
 		c.bytes += len(k) + len(v)
 		if v == nil {

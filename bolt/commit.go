@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
 )
@@ -149,6 +150,9 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		return nil, undone{err}
 	}
 	if err := t.finish(); err != nil {
+		if errors.Is(err, berrors.ErrIncompatibleValue) || errors.Is(err, berrors.ErrKeyTooLarge) {
+			err = fmt.Errorf("%w: a row cannot be written: %w", pawl.ErrCorrupt, err)
+		}
 		return nil, undone{fmt.Errorf("write transaction: %w", err)}
 	}
 	if t.changed {

@@ -152,6 +152,9 @@ func (p *page) entry(s *store, k, v []byte) entry {
 	if err != nil {
 		return entry{damaged(id, time.Time{}), corrupt(err)}
 	}
+	if said := p.filter.State; said != "" && e.State != said {
+		return entry{damaged(id, time.Time{}), fmt.Errorf("job %s: %w: a row says that it is %s, its record leads to %s", id, pawl.ErrCorrupt, said, e.State)}
+	}
 	return entry{e, nil}
 }
 

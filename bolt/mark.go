@@ -57,16 +57,34 @@ func marked(path string) (transaction uint64, ok bool, err error) {
 	return transaction, true, nil
 }
 
-// commitMarked commits a transaction of the queue's. When a sync fails it leaves a mark; what the disk
-// refused, it leaves to the caller as it is.
+// commitMarked commits a transaction of the queue's. When it fails for good, by a sync above
+// all, it leaves a mark; what the disk refused, and nobody will see, is the caller's to
+// handle.
 func commitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
-	path, transaction := tx.DB().Path(), tx.ID()
+	db, path, transaction := tx.DB(), tx.DB().Path(), tx.ID()
 	err := commit(tx)
-	if err == nil || refusedByDisk(err) {
+	switch {
+	case err == nil:
+		return nil
+	case !refusedByDisk(err):
+	case shows(db, transaction):
+		err = fmt.Errorf("a part of the meta page was written: %v", err) // without its type: it is no refusal
+	default:
 		return err
 	}
 	if markErr := mark(path, transaction); markErr != nil {
 		err = fmt.Errorf("%w (and the mark %s could not be left: %w; open a copy of the file)", err, path+markSuffix, markErr)
 	}
 	return err
+}
+
+// shows reports whether the file shows a transaction whose commit was refused: so much of
+// its meta page was written as counts, and then no more.
+func shows(db *bbolt.DB, transaction int) bool {
+	newest := 0
+	err := db.View(func(tx *bbolt.Tx) error {
+		newest = tx.ID()
+		return nil
+	})
+	return err != nil || newest >= transaction
 }

@@ -192,3 +192,28 @@ func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
 	require.True(t, locked)
 	openAt(t, path, nil) // the lock of the old file is nobody's concern
 }
+
+// Rule: a commit that was refused and can be seen all the same, since half of its meta page
+// was written, is none that has not happened.
+func TestTornMetaPageIsNoRefusal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	id := add(t, q, nil).ID
+	replaceCommit(t, q, func(tx *bbolt.Tx) error {
+		if err := tx.Commit(); err != nil {
+			panic(err)
+		}
+		return refusals[0]
+	})
+	err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "torn"})
+	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+	require.NotErrorIs(t, err, ErrDisk)
+	require.NoError(t, q.Close())
+	if !canLock {
+		return
+	}
+	q = openAt(t, path, nil)
+	require.NotNil(t, find(t, q, id))
+	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+}

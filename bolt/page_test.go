@@ -98,6 +98,7 @@ func overlong(t *testing.T, leased bool) (path string, id pawl.ID) {
 	}
 	require.NotZero(t, changed, "the record was not found")
 	require.NoError(t, os.WriteFile(path, b, 0o600))
+	require.NoError(t, os.Truncate(path, wholeFile+1)) // or Open looks at this page too
 	return path, id
 }
 

@@ -11,11 +11,16 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
+// wholeFile is the largest file of which every page is looked at whenever it is opened: that
+// takes some hundredths of a second.
+const wholeFile = 64 << 20
+
 // inspect looks at a file by plain reads before bbolt maps it: a map of a file that is too
 // short faults, and bbolt trusts what the pages say.
 //
-// One that was closed is looked at for its shape. One that was not is looked at whole,
-// besides which bbolt reads all of it to find the free pages.
+// One that was not closed is looked at whole, as bbolt reads all of it then to find the
+// free pages, and so is one that is not large. A large one that was closed is looked at for
+// its shape, so that it opens at once.
 func inspect(f *os.File, a access) (c claimed, err error) {
 	c = claimed{file: f, stopReading: func() {}}
 	info, err := f.Stat()
@@ -30,6 +35,9 @@ func inspect(f *os.File, a access) (c claimed, err error) {
 	}
 	c.freelist = c.meta.HasFreelist()
 	depth := pages.Shape
+	if info.Size() <= wholeFile {
+		depth = pages.Full
+	}
 	if !c.freelist && !a.readOnly {
 		depth = pages.Full
 		c.stopReading = readAhead(f)

@@ -15,7 +15,7 @@ func (s *salvor) mendBelongings(t *txn, j stored, p place) {
 			t.put(t.expiry, key, seal(key, nil))
 		}
 	}
-	if j.UniqueKey != "" && s.hurtAny(bucketUnique) && j.BlockedBy(p.state) {
+	if j.UniqueKey != "" && j.BlockedBy(p.state) {
 		key := uniqueKey(nil, p.queue, j.Envelope)
 		if t.unique.Get(key) == nil || s.uniqueAgain[string(key)] { // the last of several, by their IDs
 			s.uniqueAgain[string(key)] = true

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,5 +255,23 @@ func TestIdleQueueWritesNothing(t *testing.T) {
 		pass(24 * time.Hour)
 		synctest.Wait()
 		require.Equal(t, before, g.commits.Load())
+	})
+}
+
+// Rule: a wall clock that stands just before a job is due does not keep the queue busy.
+func TestClockThatStandsIsAskedInPeace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, asked := time.Now(), new(atomic.Int64)
+		q := openTest(t, &Options{Now: func() time.Time {
+			if asked.Add(1) > 20_000 {
+				return time.Now() // or a queue that is kept busy would never end
+			}
+			return began
+		}})
+		e := add(t, q, func(e *pawl.Envelope) { e.NotBefore = began.Add(1) })
+		pass(time.Second)
+		synctest.Wait()
+		require.Equal(t, pawl.Delayed, find(t, q, e.ID).State)
+		require.Less(t, asked.Load(), int64(5000))
 	})
 }

@@ -27,6 +27,10 @@ const (
 // of day: a clock that was set meanwhile is noticed after it.
 const longestSleep = time.Minute
 
+// shortestSleep is how long it sleeps when it woke up for a time of day that has not come
+// yet: a clock that stands would keep it busy.
+const shortestSleep = time.Millisecond
+
 // troubledSleep is how long the scheduler sleeps when it could not do all that is
 // due: a damaged row stays due for ever, and a full disk stays full for a while.
 const troubledSleep = time.Second
@@ -154,8 +158,8 @@ func (s *scheduler) dismiss() {
 // sleep waits for a caller, the next due job or the next expiry. It answers false
 // when the queue closes.
 func (s *scheduler) sleep(timer *time.Timer) bool {
-	for {
-		if wait, ok := s.untilNext(); ok {
+	for least := time.Duration(0); ; least = shortestSleep {
+		if wait, ok := s.untilNext(least); ok {
 			timer.Reset(wait)
 		} else {
 			timer.Stop()
@@ -167,18 +171,22 @@ func (s *scheduler) sleep(timer *time.Timer) bool {
 			return true
 		case <-timer.C:
 		}
-		if wait, _ := s.untilNext(); wait <= 0 || s.troubled {
+		if wait, _ := s.untilNext(0); wait <= 0 || s.troubled {
 			return true // otherwise it only looked at the clock
 		}
 	}
 }
 
-func (s *scheduler) untilNext() (wait time.Duration, ok bool) {
+// untilNext is how long there is nothing to do; ok is false when nothing will ever be. It is
+// 0, or at least as long as given where the wall clock says so.
+func (s *scheduler) untilNext(least time.Duration) (wait time.Duration, ok bool) {
 	if s.troubled {
 		return troubledSleep, true
 	}
 	if !s.due.IsZero() {
-		wait, ok = min(s.due.Sub(s.now()), longestSleep), true
+		if wait, ok = min(s.due.Sub(s.now()), longestSleep), true; wait > 0 {
+			wait = max(wait, least)
+		}
 	}
 	if expires, held := s.leases.next(); held {
 		if d := time.Until(expires); !ok || d < wait {

@@ -113,6 +113,9 @@ func (s *store) failures(id pawl.ID) ([]pawl.Failure, error) {
 	c := s.history.Cursor()
 	for k, v := c.Seek(id[:]); bytes.HasPrefix(k, id[:]); k, v = c.Next() {
 		f, err := parseFailure(k, v)
+		if err == nil && len(k) != len(id)+4 {
+			err = fmt.Errorf("%w: a key of %d bytes", pawl.ErrCorrupt, len(k))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("history of job %s: %w", id, err)
 		}
@@ -127,6 +130,9 @@ func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 	if record == nil {
 		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
 	}
+	if int64(len(record)) > s.jobs.Tx().Size() {
+		return nil, fmt.Errorf("job %s: %w: a record of %d bytes", id, pawl.ErrCorrupt, len(record))
+	}
 	e, apart, err := pawl.ParseRecord(bytes.Clone(record))
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", id, err)
@@ -135,11 +141,17 @@ func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 		if e.Payload, err = s.payload(id); err != nil {
 			return nil, err
 		}
+		if len(e.Payload) != apart {
+			return nil, fmt.Errorf("job %s: %w: a payload of %d bytes in place of %d", id, pawl.ErrCorrupt, len(e.Payload), apart)
+		}
 	}
 	if e.Failures != 0 {
 		if e.History, err = s.failures(id); err != nil {
 			return nil, err
 		}
+	}
+	if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
+		return nil, fmt.Errorf("job %s: %w: %d entries of its history are there", id, pawl.ErrCorrupt, len(e.History))
 	}
 	if e.State, err = s.state(e); err != nil {
 		return nil, err

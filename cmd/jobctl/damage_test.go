@@ -24,14 +24,8 @@ const hangLimit = 10 * time.Second
 // documented exit codes.
 func TestReadingDamagedFileNeverCrashes(t *testing.T) { runDamages(t, "reading") }
 
-// Nor one that writes. This holds for a file whose pages are whole and does not yet
-// for others: bolt.Open lets bbolt walk the pages of a file that was not closed on a
-// goroutine of bbolt's, and no caller can catch what happens there. Run it with
-// JOBCTL_RETRY_DAMAGED=1 once Open looks at the pages first.
+// Nor one that writes.
 func TestRetryingInDamagedFileNeverCrashes(t *testing.T) {
-	if os.Getenv("JOBCTL_RETRY_DAMAGED") == "" {
-		t.Skip("bolt.Open does not survive damaged pages; set JOBCTL_RETRY_DAMAGED=1 to see")
-	}
 	runDamages(t, "retrying")
 }
 

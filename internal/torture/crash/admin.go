@@ -1,0 +1,169 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Admin kills processes amid what is rare and large: a queue's file being created, brought
+// to a newer format, recovered, backed up, compacted and replaced, closed.
+var Admin = &harness.Family{
+	Name:   "kill-admin",
+	Goals:  "R2",
+	Method: "SIGKILL amid creation, upgrade, recovery, backup, compaction with its rename, and close; then every file that has its name is whole",
+	Unit:   "kills",
+	PR:     300, Nightly: 10_000, Share: 30,
+	Prepare: prepareAdmin,
+}
+
+func init() { harness.Role("kill-admin", adminRole) }
+
+// scene is something rare that a process does to a file.
+type scene struct {
+	name string
+
+	// base makes the file at a path on which it is done, and want what is to be found in it
+	// after any number of kills. Both are nil for scenes that tell a story.
+	base func(path string) error
+	want contents
+
+	// do is what the process does that is killed. It says up when it begins.
+	do func(path string, seed uint64) error
+
+	// others are files that may be there besides, by what is added to the path.
+	others []string
+
+	took time.Duration // undisturbed
+}
+
+// scenes are those of the family. Not every scene has a file before it.
+var scenes = []*scene{
+	{name: "recovery", base: leasedFile, do: openAlone},
+	{name: "creation", do: openAlone},
+	{name: "upgrade", base: olderFile, do: openAlone},
+	{name: "compaction", base: mixedFile, do: compact, others: []string{compacted}},
+	{name: "backup", do: backUp, others: []string{backup}},
+	{name: "close", do: workAndClose},
+}
+
+// prepareAdmin makes the files of the scenes, and sees how long each takes.
+func prepareAdmin(env *harness.Env) (func(*harness.Try) error, error) {
+	for _, s := range scenes {
+		if err := s.prepare(env); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return func(t *harness.Try) error {
+		s := scenes[t.Seed%uint64(len(scenes))]
+		if err := s.try(t, filepath.Join(env.Dir, s.name)); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		return nil
+	}, nil
+}
+
+// prepare makes the scene's file, and plays the scene on a copy of it.
+func (s *scene) prepare(env *harness.Env) (err error) {
+	base, copied := filepath.Join(env.Dir, s.name), filepath.Join(env.Dir, s.name+"-undisturbed")
+	if s.base != nil {
+		if err := errors.Join(s.base(base), copyFile(base, copied)); err != nil {
+			return err
+		}
+	}
+	c, err := harness.Start(env.Ctx, nil, "kill-admin", s.name, copied, "1")
+	if err != nil {
+		return err
+	}
+	if _, err := c.Line(); err != nil {
+		return err
+	}
+	began := time.Now()
+	c.Rest()
+	if text := c.Stderr(); text != "" {
+		return errors.New(text)
+	}
+	s.took = time.Since(began)
+	if s.base != nil {
+		s.want, err = read(env.Ctx, copied)
+	}
+	return err
+}
+
+// try kills a few processes that do the scene one after the other, and then looks at the
+// files.
+func (s *scene) try(t *harness.Try, base string) error {
+	path := filepath.Join(t.Dir, "jobs.db")
+	if s.base != nil {
+		if err := copyFile(base, path); err != nil {
+			return err
+		}
+	}
+	story := s.base == nil && s.name != "creation"
+	kills := 1 + t.Rand.IntN(3)
+	var lines []string
+	for n := range kills {
+		if story && n > 0 {
+			break // each process has a story of its own
+		}
+		killed, told, err := s.kill(t, path)
+		if err != nil {
+			return err
+		}
+		lines = told
+		if killed {
+			t.Count(1)
+		} else {
+			t.Count(0)
+			break
+		}
+	}
+	return s.check(t, path, lines, kills)
+}
+
+// kill starts the scene, and kills the process at some time before it would end. A process
+// that was faster counts for nothing.
+func (s *scene) kill(t *harness.Try, path string) (killed bool, lines []string, err error) {
+	c, err := harness.Start(t.Ctx, nil, "kill-admin", s.name, path, strconv.FormatUint(t.Rand.Uint64(), 10))
+	if err != nil {
+		return false, nil, err
+	}
+	if _, err := c.Line(); err != nil {
+		return false, nil, err
+	}
+	timer := time.AfterFunc(time.Duration(t.Rand.Int64N(int64(s.took))), c.Kill)
+	lines = c.Rest()
+	timer.Stop()
+	if text := c.Stderr(); text != "" {
+		return false, nil, errors.New(text)
+	}
+	return !c.ProcessState.Success(), lines, nil
+}
+
+// adminRole plays a scene.
+func adminRole(args []string) error {
+	seed, err := strconv.ParseUint(args[2], 10, 64)
+	if err != nil {
+		return err
+	}
+	for _, s := range scenes {
+		if s.name == args[0] {
+			harness.Tell(up)
+			return s.do(args[1], seed)
+		}
+	}
+	return fmt.Errorf("there is no scene %q", args[0])
+}
+
+func copyFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}

@@ -1,0 +1,192 @@
+package crash
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+// What is added to the path of a queue for the names of other files.
+const (
+	compacted = ".compacted"
+	backup    = ".backup"
+)
+
+// older is a file of format 1 with some five hundred jobs, of which two are leased, that a
+// build of that format left.
+//
+//go:embed testdata/format1.db.gz
+var older []byte
+
+func olderFile(path string) error {
+	z, err := gzip.NewReader(bytes.NewReader(older))
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
+}
+
+// leased is how many leases are recovered. It takes more than one commit.
+const leased = 5500
+
+// store opens a new queue with so many jobs.
+func store(path string, jobs int, job func(pawl.ID) *pawl.Envelope) (*bolt.Queue, error) {
+	q, err := bolt.Open(path, oracle.Options())
+	if err != nil {
+		return nil, err
+	}
+	var batch []*pawl.Envelope
+	for range jobs {
+		batch = append(batch, job(pawl.NewID(time.Now())))
+	}
+	return q, q.Enqueue(context.Background(), batch...)
+}
+
+// leasedFile is a file whose process was killed when it had many leases.
+func leasedFile(path string) error {
+	q, err := store(path, leased, func(id pawl.ID) *pawl.Envelope { return &pawl.Envelope{ID: id, Kind: "k", Queue: "a"} })
+	for n := 0; err == nil && n < leased; {
+		var leases []*pawl.Lease
+		leases, err = q.Fetch(context.Background(), pawl.Request{Queues: oracle.Queues, Max: 1000, Wait: pawl.WaitNot})
+		n += len(leases)
+	}
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(path) // nobody writes: this is what a kill leaves
+	return errors.Join(err, q.Close(), os.WriteFile(path, b, 0o600))
+}
+
+// mixedFile is a file with jobs in all states but leased, and with free pages.
+func mixedFile(path string) error {
+	ctx := context.Background()
+	q, err := store(path, 800, oracle.JobOf)
+	if err != nil {
+		return err
+	}
+	leases, err := q.Fetch(ctx, pawl.Request{Queues: oracle.Queues, Max: 400, Wait: pawl.WaitNot})
+	for i, l := range leases {
+		var one error
+		switch i % 8 {
+		case 0:
+			one = q.Park(ctx, l)
+		case 1:
+			one = q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
+		case 2:
+			one = q.Nack(ctx, l, 0, errBoom)
+		case 3:
+			one = q.Release(ctx, l)
+		default:
+			one = q.Ack(ctx, l)
+		}
+		err = errors.Join(err, one)
+	}
+	return errors.Join(err, q.Close())
+}
+
+var errBoom = errors.New("boom")
+
+// still are options with a clock that stands, long before anything in a file is due: it
+// changes by what is done to it alone.
+func still() *bolt.Options {
+	o := oracle.Options()
+	o.Now = func() time.Time { return time.Unix(1e9, 0) }
+	return o
+}
+
+// openAlone opens a file and ends: opening is what creates, upgrades and recovers.
+func openAlone(path string, _ uint64) error {
+	_, err := bolt.Open(path, still())
+	return err
+}
+
+// compact puts a compacted file in the place of a file, as the documentation says.
+func compact(path string, _ uint64) error {
+	if err := os.Remove(path + compacted); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err // that of a process before, which was killed
+	}
+	q, err := bolt.Open(path, still())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(q.Compact(context.Background(), path+compacted), q.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+compacted, path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// linesBefore is how many lines of its story a queue tells before it is closed.
+const linesBefore = 100
+
+// backUp backs a queue up amid work.
+func backUp(path string, seed uint64) error {
+	q, err := bolt.Open(path, oracle.Options())
+	if err != nil {
+		return err
+	}
+	var working sync.WaitGroup
+	var failed error
+	ctx, stop := context.WithCancel(context.Background())
+	working.Go(func() {
+		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(ctx, q, harness.Tell)
+	})
+	for range 3 {
+		if err == nil {
+			if err = os.Remove(path + backup); err == nil || errors.Is(err, os.ErrNotExist) {
+				err = q.Backup(context.Background(), path+backup)
+			}
+		}
+	}
+	stop()
+	working.Wait()
+	return errors.Join(err, failed)
+}
+
+// workAndClose closes a queue amid work.
+func workAndClose(path string, seed uint64) error {
+	q, err := bolt.Open(path, oracle.Options())
+	if err != nil {
+		return err
+	}
+	var working sync.WaitGroup
+	var failed error
+	var lines atomic.Int64
+	enough := make(chan struct{})
+	tell := func(words ...any) {
+		harness.Tell(words...)
+		if lines.Add(1) == linesBefore {
+			close(enough)
+		}
+	}
+	working.Go(func() {
+		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(context.Background(), q, tell)
+	})
+	<-enough
+	err = q.Close()
+	working.Wait()
+	return errors.Join(err, failed)
+}

@@ -1,0 +1,126 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+// heard is what a child told besides its story.
+type heard struct {
+	oracle oracle.Oracle
+	found  map[pawl.ID]oracle.Known // amid being told
+	notes  map[string]int
+}
+
+// hear takes the lines of a child, and returns what it met that it must not meet.
+func (h *heard) hear(lines []string) error {
+	if h.notes == nil {
+		h.notes = make(map[string]int)
+		h.found = make(map[pawl.ID]oracle.Known)
+	}
+	var wrong []error
+	for _, line := range lines {
+		what, rest, _ := strings.Cut(line, " ")
+		switch what {
+		case violationLine:
+			wrong = append(wrong, errors.New(rest))
+		case noteLine:
+			h.notes[rest]++
+		case foundLine:
+			if err := h.find(rest); err != nil {
+				return err
+			}
+		case openLine:
+			wrong = append(wrong, h.oracle.Explain(h.found))
+			h.oracle.Adopt(h.found)
+			h.found = make(map[pawl.ID]oracle.Known)
+		default:
+			wrong = append(wrong, h.oracle.Hear(line))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// tellFound tells all jobs of a queue that was opened again.
+func tellFound(q *bolt.Queue) {
+	found, err := oracle.Scan(background, q)
+	if err != nil {
+		violate("the file that was opened again: %v", err)
+	}
+	for id, k := range found {
+		harness.Tell(foundLine, id, k.State, k.Attempts, k.Crashes)
+	}
+	harness.Tell(openLine)
+}
+
+func (h *heard) find(rest string) error {
+	words := strings.Fields(rest)
+	if len(words) != 4 {
+		return fmt.Errorf("the child told that it found %q", rest)
+	}
+	id, err := pawl.ParseID(words[0])
+	attempts, err2 := strconv.Atoi(words[2])
+	crashes, err3 := strconv.Atoi(words[3])
+	h.found[id] = oracle.Known{State: pawl.State(words[1]), Attempts: attempts, Crashes: crashes}
+	return errors.Join(err, err2, err3)
+}
+
+// check opens a file without faults, compares it with the story, and stores a job in it.
+func (h *heard) check(ctx context.Context, path string) error {
+	q, err := bolt.Open(path, options())
+	if err != nil {
+		return fmt.Errorf("afterwards the file cannot be opened: %w", err)
+	}
+	found, err := oracle.Scan(ctx, q)
+	if err == nil {
+		err = h.oracle.Explain(found)
+	}
+	if err == nil {
+		err = q.Enqueue(ctx, oracle.JobOf(pawl.ID{1}))
+	}
+	if err = errors.Join(err, q.Close()); err != nil {
+		return fmt.Errorf("the file afterwards: %w", err)
+	}
+	return nil
+}
+
+// checkBackup requires that a copy is whole, and there if and only if that was said.
+func (h *heard) checkBackup(ctx context.Context, path string, a at) error {
+	there := exists(path)
+	switch {
+	case h.notes[backupDone] > 0 && !there:
+		return errors.New("the backup that was made is not there")
+	case h.notes[backupFailed] > 0 && there && a.kind != "unlinkat":
+		return errors.New("the backup that could not be made is there")
+	case !there:
+		return nil
+	}
+	q, err := bolt.Open(path, options())
+	if err != nil {
+		return fmt.Errorf("the backup: %w", err)
+	}
+	_, err = oracle.Scan(ctx, q)
+	return errors.Join(err, q.Close())
+}
+
+// leftovers are the temporary files in a folder.
+func leftovers(folder string) []string {
+	names, _ := filepath.Glob(filepath.Join(folder, ".pawl-new-*"))
+	return names
+}
+
+// exists reports whether there is a file.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

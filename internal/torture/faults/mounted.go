@@ -1,0 +1,70 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// FullMemory and FullDisk fill real file systems, each of which a process mounts for itself
+// alone: it is gone when the process is.
+var (
+	FullMemory = mountedFamily("full-tmpfs", "tmpfs", 50, 3000)
+	FullDisk   = mountedFamily("full-ext4", "ext4", 25, 1000)
+)
+
+// mountedFamily is that of a sort of file system.
+func mountedFamily(name, sort string, pr, nightly int) *harness.Family {
+	return &harness.Family{
+		Name:   name,
+		Goals:  "R5",
+		Method: "a real " + sort + " of a few MiB that another file fills, but for a few bytes; as full, also when the queue is closed and opened then",
+		Unit:   "full disks",
+		PR:     pr, Nightly: nightly, Share: 5,
+		Missing: func() string { return missingMount(sort) },
+		Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
+			image, err := makeImage(env.Dir, sort)
+			return func(t *harness.Try) error { return mounted(t, sort, image) }, err
+		},
+	}
+}
+
+func mounted(t *harness.Try, sort, image string) error {
+	left := filepath.Join(t.Dir, queueName)
+	lines, stderr, err := runMounted(t.Ctx, t.Dir, sort, image, left, strconv.FormatUint(t.Rand.Uint64(), 10))
+	if stderr != "" || err != nil {
+		return fmt.Errorf("the process ended with %v and said: %s", err, stderr)
+	}
+	var h heard
+	if err := errors.Join(h.hear(lines), h.check(t.Ctx, left)); err != nil {
+		return err
+	}
+	if h.notes[fullNote] != fills || h.notes[refusedNote] < fills {
+		return fmt.Errorf("the disk was full %d times, and refused %d: the try is none", h.notes[fullNote], h.notes[refusedNote])
+	}
+	t.Count(fills)
+	return nil
+}
+
+// missingMount tries whether such a file system can be mounted.
+func missingMount(sort string) string {
+	dir, err := harness.MemoryFolder()
+	if err != nil {
+		return err.Error()
+	}
+	defer os.RemoveAll(dir)
+	image, err := makeImage(dir, sort)
+	if err != nil {
+		return fmt.Sprintf("no %s can be made here: %v", sort, err)
+	}
+	_, stderr, err := runMounted(context.Background(), dir, sort, image, "", "0")
+	if err != nil {
+		return fmt.Sprintf("no %s can be mounted here: %v: %s", sort, err, stderr)
+	}
+	return ""
+}

@@ -1,0 +1,150 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Syncs has each sync of one run fail in turn. Tries with seeds in a row, as many as there are
+// faults, try all of them.
+var Syncs = &harness.Family{
+	Name:  "syncs",
+	Goals: "R4",
+	Method: "every sync of a run fails, alone or with all until the next open, or is followed by a fault of a call of that open; " +
+		"nothing is acknowledged after it, nothing built on what it left, and the next open finds the way back",
+	Unit: "failed syncs",
+	PR:   syncsOfScript, Nightly: syncsOfScript, Share: 30, Parallel: 4,
+	Missing: missingSupervision,
+	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
+		every, err := everyFault(env.Ctx, fixedScript)
+		all := syncFaults(every)
+		if err == nil {
+			var more []at
+			more, err = wayBackFaults(env.Ctx, all)
+			all = append(all, more...)
+		}
+		if err == nil && len(all) > syncsOfScript {
+			err = fmt.Errorf("the run has %d faults to try, and the family asks for %d: correct that", len(all), syncsOfScript)
+		}
+		return func(t *harness.Try) error { return faulty(t, fixedScript, pick(all, t.Seed)) }, err
+	},
+}
+
+// syncsOfScript is at least how many faults the syncs of the script can have.
+const syncsOfScript = 700
+
+// syncFaults are the ways in which the syncs of a run can fail.
+func syncFaults(every []at) (all []at) {
+	for _, a := range every {
+		if !isSync(a.call) || a.errno != syscall.EIO {
+			continue
+		}
+		all = append(all, a)
+		if a.file == queueName { // and there is a file to open again
+			more := fault{name: "input/output error, also of all syncs until the next open", errno: syscall.EIO, lasting: true}
+			all = append(all, at{a.n, a.call, more, nil})
+		}
+	}
+	return all
+}
+
+// wayBackFaults are two faults each: a sync of the queue's file, amid the run, and a call by
+// which the file is opened again and mended; of its reads every eighth.
+func wayBackFaults(ctx context.Context, syncs []at) (all []at, err error) {
+	var firsts []at
+	for _, a := range syncs {
+		if a.kind == "fdatasync" && a.file == queueName && !a.lasting && a.errno == syscall.EIO {
+			firsts = append(firsts, a)
+		}
+	}
+	for _, first := range firsts[len(firsts)/2:][:2] { // one of the pages, and one of a meta page
+		p := &injection{at: first, index: -1, again: -1}
+		r, err := runScript(ctx, fixedScript, p.plan)
+		if err != nil {
+			return nil, err
+		}
+		if p.again < 0 {
+			return nil, fmt.Errorf("%s: the queue was not opened again", first)
+		}
+		for n, c := range mending(r.calls[p.again:]) {
+			if c.kind == "pread64" && n%8 != 0 {
+				continue // there are hundreds of them, one for each page
+			}
+			for _, f := range faultsOf(c.kind) {
+				a := first
+				a.then = &later{n, c, f}
+				if !f.part { // which is for the first fault alone
+					all = append(all, a)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// mending are the calls of an open up to the first write to the file that took the place of
+// another, none when it took no other's place.
+func mending(calls []call) []call {
+	replaced := false
+	for n, c := range calls {
+		replaced = replaced || c.kind == "renameat" && c.to == queueName
+		if replaced && c.kind == "pwrite64" {
+			return calls[:n]
+		}
+	}
+	return nil
+}
+
+func isSync(c call) bool { return c.kind == "fsync" || c.kind == "fdatasync" }
+
+// builtOn finds what must not be once a sync has failed, the call of that number: the queue's
+// file is written to before another one has taken its place, or a file that was being made
+// gets its name.
+func (r *ran) builtOn(n int) error {
+	failed := r.calls[n]
+	if !isSync(failed) {
+		return nil
+	}
+	for _, c := range r.calls[n+1:] {
+		switch c.kind {
+		case "linkat", "renameat":
+			if c.file == failed.file && failed.file != "" {
+				return fmt.Errorf("%s got the name %s after its sync had failed", c.file, c.to)
+			}
+			if c.to == failed.file {
+				return nil
+			}
+		case "pwrite64", "write", "ftruncate":
+			if c.file == failed.file {
+				return fmt.Errorf("%s was written to after its sync had failed", c.file)
+			}
+		}
+	}
+	return nil
+}
+
+// told requires that somebody heard of a sync of the queue's file that failed: a caller, or
+// the next open by a mark. Marked says that there is a mark now.
+func (r *ran) told(n int, h *heard, marked bool) error {
+	if !isSync(r.calls[n]) || r.calls[n].file != queueName || marked ||
+		h.notes[poisoned]+h.notes[openRefused]+h.notes[closeRefused] > 0 {
+		return nil
+	}
+	for _, c := range r.calls[n:] {
+		if c.kind == "renameat" && c.to == queueName {
+			return nil
+		}
+	}
+	return errors.New("a sync of the queue's file failed, and nobody was told")
+}
+
+// extra are the files beside a queue's that have its name and more: marks.
+func extra(dir string) []string {
+	names, _ := filepath.Glob(filepath.Join(dir, queueName+"?*"))
+	return names
+}

@@ -1,0 +1,248 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Syscalls has each system call of one run fail in turn, in each way in which its kind can.
+// Tries with seeds in a row, as many as there are faults, try all of them.
+var Syscalls = &harness.Family{
+	Name:  "syscalls",
+	Goals: "R3 R2",
+	Method: "every system call on the queue's files in a run of 50 commits fails (EIO, ENOSPC and the like), does half of its write, " +
+		"half of it and then ENOSPC, or is the last one before SIGKILL",
+	Unit: "runs with a fault",
+	PR:   faultsOfScript, Nightly: faultsOfScript, Share: 90, Parallel: 4,
+	Missing: missingSupervision,
+	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
+		all, err := everyFault(env.Ctx, fixedScript)
+		if err == nil && len(all) > faultsOfScript {
+			err = fmt.Errorf("the run has %d faults to try, and the family asks for %d: correct that", len(all), faultsOfScript)
+		}
+		return func(t *harness.Try) error { return faulty(t, fixedScript, pick(all, t.Seed)) }, err
+	},
+}
+
+// pick has seeds in a row try all faults, those of neighbours far apart.
+func pick(all []at, seed uint64) at {
+	n := uint64(len(all))
+	const stride = 1_000_003 // a prime
+	return all[seed%n*stride%n]
+}
+
+// RandomSyscalls has a random system call fail in runs that differ.
+var RandomSyscalls = &harness.Family{
+	Name:   "syscalls-random",
+	Goals:  "R3 R2",
+	Method: "as syscalls, of which a random one fails in one of 64 runs that differ",
+	Unit:   "runs with a fault",
+	PR:     100, Nightly: 20_000, Share: 10, Parallel: 4,
+	Missing: missingSupervision,
+	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
+		const scripts = 64
+		var known [scripts]func() ([]at, error)
+		for n := range known {
+			known[n] = sync.OnceValues(func() ([]at, error) { return everyFault(env.Ctx, uint64(n+2)) })
+		}
+		return func(t *harness.Try) error {
+			n := t.Rand.IntN(scripts)
+			all, err := known[n]()
+			if err != nil {
+				return err
+			}
+			return faulty(t, uint64(n+2), all[t.Rand.IntN(len(all))])
+		}, nil
+	},
+}
+
+// fixedScript is the seed of the run of which each call fails, and faultsOfScript at least how
+// many faults that are.
+const (
+	fixedScript    = 1
+	faultsOfScript = 1950
+)
+
+// at is a fault of the n-th call of a kind, counted from 0 over all threads of a run. Runs of
+// one script differ a little: bbolt takes free pages in no order.
+type at struct {
+	n int
+	call
+	fault
+	then *later // a second one, nil for none
+}
+
+// later is a fault of the n-th call since the queue's file was opened again.
+type later struct {
+	n int
+	call
+	fault
+}
+
+func (a at) String() string {
+	text := fmt.Sprintf("%s number %d, of %q, %s", a.kind, a.n, a.file, a.name)
+	if a.then != nil {
+		text += fmt.Sprintf("; then call %d of the next open, %s of %q, %s", a.then.n, a.then.kind, a.then.file, a.then.name)
+	}
+	return text
+}
+
+func failing(errno syscall.Errno) fault { return fault{name: errno.Error(), errno: errno} }
+
+// faultsOf are the ways in which a call of a kind can fail.
+func faultsOf(kind string) []fault {
+	all := []fault{failing(syscall.EIO), {name: "killed before it", kill: true}}
+	switch kind {
+	case "pwrite64", "write":
+		full := failing(syscall.ENOSPC)
+		full.name, full.more = "no space left on device, also for the next writes", 8
+		all = append(all, full, fault{name: "half of it", part: true},
+			fault{name: "half of it, then ENOSPC", part: true, errno: syscall.ENOSPC})
+	case "ftruncate", "linkat":
+		all = append(all, failing(syscall.ENOSPC))
+	case "openat":
+		all = append(all, failing(syscall.ENOSPC), failing(syscall.EMFILE))
+	case "mmap":
+		all[0] = failing(syscall.ENOMEM)
+	}
+	return all
+}
+
+// everyFault runs a script without faults, and returns each that it could have.
+func everyFault(ctx context.Context, script uint64) (all []at, err error) {
+	r, err := runScript(ctx, script, func(int, call) fault { return fault{} })
+	if err != nil {
+		return nil, err
+	}
+	count := make(map[string]int)
+	for _, c := range r.calls {
+		for _, f := range faultsOf(c.kind) {
+			all = append(all, at{count[c.kind], c, f, nil})
+		}
+		count[c.kind]++
+	}
+	return all, nil
+}
+
+// runScript runs a script in a folder of its own.
+func runScript(ctx context.Context, script uint64, plan func(int, call) fault) (ran, error) {
+	dir, err := harness.MemoryFolder()
+	if err != nil {
+		return ran{}, err
+	}
+	defer os.RemoveAll(dir)
+	r, err := supervise(ctx, dir, plan, "faults-script", filepath.Join(dir, queueName), strconv.FormatUint(script, 10))
+	if err = errors.Join(err, r.ended); err != nil {
+		return r, fmt.Errorf("%w: %s", err, r.stderr)
+	}
+	return r, nil
+}
+
+const queueName = "jobs.db"
+
+// faulty runs a script with a fault, and then opens its file without one.
+func faulty(t *harness.Try, script uint64, a at) error {
+	p := &injection{at: a, index: -1, again: -1}
+	r, err := supervise(t.Ctx, t.Dir, p.plan, "faults-script", filepath.Join(t.Dir, queueName), strconv.FormatUint(script, 10))
+	if err != nil {
+		return err
+	}
+	if p.index < 0 || p.then != nil && !p.both {
+		t.Count(0) // this run had one call less
+		return nil
+	}
+	if err := p.judge(t.Ctx, t.Dir, &r); err != nil {
+		return fmt.Errorf("%s: %w", a, err)
+	}
+	return nil
+}
+
+// injection has one call of a run fail.
+type injection struct {
+	at
+	seen  int
+	index int  // of the call among all, when it came
+	both  bool // the second one came
+	again int  // of the call by which the queue's file is opened again
+}
+
+func (p *injection) plan(n int, c call) (f fault) {
+	if p.index >= 0 && p.again < 0 && c.file == queueName && (c.kind == "newfstatat" || c.kind == "openat") {
+		p.again = n
+	}
+	switch {
+	case p.lasting && p.index >= 0 && p.again < 0 && isSync(c):
+		return p.fault
+	case p.then != nil && p.again >= 0 && n == p.again+p.then.n:
+		p.both = true
+		return p.then.fault
+	}
+	if c.kind != p.kind {
+		return f
+	}
+	switch since := p.seen - p.n; {
+	case since == 0:
+		p.index = n
+		f = p.fault
+		if f.part {
+			f.errno = 0
+		}
+	case since == 1 && p.part && n == p.index+1:
+		f.errno = p.errno // the other half
+	case since > 0 && since <= p.more:
+		f = p.fault
+	}
+	p.seen++
+	return f
+}
+
+// judge requires that a run with a fault kept what is promised.
+func (p *injection) judge(ctx context.Context, dir string, r *ran) error {
+	killed := p.kill || p.then != nil && p.then.kill
+	unlinked := p.kind == "unlinkat" || p.then != nil && p.then.kind == "unlinkat"
+	if r.stderr != "" || r.ended != nil && !killed {
+		return fmt.Errorf("the process ended with %v and said: %s", r.ended, r.stderr)
+	}
+	var h heard
+	err := h.hear(r.lines)
+	if left := leftovers(dir); len(left) > 0 && !killed && !unlinked {
+		err = errors.Join(err, fmt.Errorf("it left %v", left))
+	}
+	if !killed {
+		err = errors.Join(err, r.builtOn(p.index), r.told(p.index, &h, len(extra(dir)) > 0))
+	}
+	err = errors.Join(err, h.check(ctx, filepath.Join(dir, queueName)), h.checkBackup(ctx, filepath.Join(dir, backupName), p.at))
+	if left := extra(dir); len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("when all is well again there is still %v", left))
+	}
+	return err
+}
+
+// missingSupervision tries whether system calls can be supervised.
+func missingSupervision() string {
+	dir, err := harness.MemoryFolder()
+	if err != nil {
+		return err.Error()
+	}
+	defer os.RemoveAll(dir)
+	r, err := supervise(context.Background(), dir, func(int, call) fault { return fault{} }, "faults-nothing", filepath.Join(dir, "file"))
+	switch {
+	case err != nil:
+		return fmt.Sprintf("system calls cannot be supervised here (seccomp, Linux 5.9): %v", err)
+	case len(r.calls) == 0:
+		return "system calls cannot be supervised here: none was seen"
+	}
+	return ""
+}
+
+func init() {
+	harness.Role("faults-nothing", func(args []string) error { return os.WriteFile(args[0], []byte("nothing"), 0o600) })
+}

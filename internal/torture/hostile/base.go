@@ -1,0 +1,225 @@
+package hostile
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+// base is a sound file, from which hostile ones are made, and what is in it.
+type base struct {
+	*layout
+	jobs map[pawl.ID]*pawl.Envelope // as they are read from the sound file
+	ids  []pawl.ID                  // of all jobs, in their order
+}
+
+// began is when the stories of all bases take place: the same seed gives the same bytes.
+var began = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func options() *bolt.Options {
+	now := began
+	return &bolt.Options{
+		Logger: hclog.NewNullLogger(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour,
+		Now: func() time.Time { return now },
+	}
+}
+
+// baseSizes are how many jobs the bases have. Small files are tried fast, the larger
+// ones have branch pages.
+var baseSizes = []int{4, 24, 24, 60, 110}
+
+// makeBases writes the sound files into a folder, each twice: as after a clean close, with a
+// list of free pages, and as after a crash, without.
+func makeBases(ctx context.Context, dir string) error {
+	for n, jobs := range baseSizes {
+		worked := filepath.Join(dir, "worked")
+		if err := work(ctx, worked, uint64(n), jobs); err != nil {
+			return fmt.Errorf("make a sound file: %w", err)
+		}
+		for _, crashed := range []bool{false, true} {
+			path := filepath.Join(dir, fmt.Sprintf("base-%d-%t", n, crashed))
+			if err := inOrder(worked, path, crashed); err != nil {
+				return fmt.Errorf("make a sound file: %w", err)
+			}
+		}
+		if err := os.Remove(worked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadBases reads the files that makeBases wrote.
+func loadBases(ctx context.Context, dir string) (bases []*base, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "base-*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		b := &base{jobs: make(map[pawl.ID]*pawl.Envelope)}
+		if b.layout, err = layoutOf(path); err != nil {
+			return nil, err
+		}
+		r, err := bolt.OpenReader(path)
+		if err != nil {
+			return nil, err
+		}
+		for e, err := range r.Jobs(ctx, pawl.Filter{}) {
+			if err != nil {
+				return nil, err
+			}
+			if e.IdempotencyKey != sharedKey {
+				if err := oracle.SameJob(e); err != nil {
+					return nil, err
+				}
+			}
+			b.jobs[e.ID] = e
+			b.ids = append(b.ids, e.ID)
+		}
+		if err := errors.Join(r.Check(ctx), r.Close()); err != nil {
+			return nil, fmt.Errorf("a sound file is not sound: %w", err)
+		}
+		bases = append(bases, b)
+	}
+	return bases, nil
+}
+
+// sharedKey is an idempotency key that several jobs have.
+const sharedKey = "shared"
+
+// jobID is that of a job of a base, the same in every run.
+func jobID(base uint64, n int) pawl.ID {
+	r := rand.New(rand.NewPCG(base, uint64(n)))
+	id := pawl.NewID(began)
+	binary.BigEndian.PutUint64(id[8:], r.Uint64())
+	id[6], id[7] = id[6]&0xf0|byte(n>>8&0xf), byte(n)
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// work makes jobs in every state, with histories, keys and leases.
+func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
+	q, err := bolt.Open(path+".live", options())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close(), os.Remove(path+".live")) }()
+	for n := range jobs {
+		e := oracle.JobOf(jobID(seed, n))
+		if !e.Deadline.IsZero() {
+			e.Deadline = began.Add(1000 * time.Hour)
+		}
+		if n%7 == 3 { // waits while the job before it is leased
+			e.IdempotencyKey = sharedKey
+		}
+		if err := q.Enqueue(ctx, e); err != nil {
+			return err
+		}
+	}
+	for range 3 {
+		leases, err := q.Fetch(ctx, pawl.Request{Queues: oracle.Queues, Max: jobs, Wait: pawl.WaitNot})
+		if err != nil && !errors.Is(err, pawl.ErrEmpty) {
+			return err
+		}
+		for n, l := range leases {
+			if err := settle(ctx, q, l, n); err != nil {
+				return err
+			}
+		}
+	}
+	if err := q.Pause(ctx, oracle.Queues[1]); err != nil {
+		return err
+	}
+	return q.Backup(ctx, path)
+}
+
+// settle ends the n-th lease in one way or another, or not.
+func settle(ctx context.Context, q *bolt.Queue, l *pawl.Lease, n int) error {
+	cause := errors.New(strings.Repeat("boom ", n%40))
+	switch n % 8 {
+	case 0:
+		return q.Ack(ctx, l)
+	case 1:
+		return q.Nack(ctx, l, 0, cause)
+	case 2:
+		return q.Nack(ctx, l, time.Hour, cause)
+	case 3:
+		return q.Abandon(ctx, l, pawl.ReasonPermanent, cause)
+	case 4:
+		return q.Release(ctx, l)
+	case 5:
+		return q.Park(ctx, l)
+	case 6:
+		return q.Snooze(ctx, l, time.Hour)
+	}
+	return nil // it stays leased
+}
+
+// inOrder copies a queue's file bucket by bucket, so that the same content gives the same
+// pages: bbolt writes the buckets of one transaction in any order. Tokens of leases, which
+// are drawn by chance, become the same ones.
+func inOrder(from, to string, crashed bool) (err error) {
+	src, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	dst, err := bbolt.Open(to, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistArrayType, NoFreelistSync: crashed, InitialMmapSize: 0})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	return src.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(rootName).ForEachBucket(func(name []byte) error {
+			return dst.Update(func(into *bbolt.Tx) error { return copyBucket(tx.Bucket(rootName).Bucket(name), into, name) })
+		})
+	})
+}
+
+var (
+	rootName   = []byte("pawl")
+	leasedName = []byte("leased")
+)
+
+// leaseWidth is how many bytes the row of a lease has.
+const leaseWidth = 29
+
+func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, name []byte) error {
+	root, err := into.CreateBucketIfNotExists(rootName)
+	if err != nil {
+		return err
+	}
+	b, err := root.CreateBucket(name)
+	if err != nil {
+		return err
+	}
+	if err := b.SetSequence(from.Sequence()); err != nil {
+		return err
+	}
+	return from.ForEach(func(k, v []byte) error {
+		if v == nil { // an empty bucket in place of a row
+			_, err := b.CreateBucket(k)
+			return err
+		}
+		if string(name) == string(leasedName) && len(v) == leaseWidth {
+			v = slices.Clone(v)
+			binary.BigEndian.PutUint64(v, 7)
+			seal(k, v)
+		}
+		return b.Put(k, v)
+	})
+}

@@ -1,0 +1,180 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Library hands hostile files to everything in package bolt that opens one.
+var Library = &harness.Family{
+	Name:   "hostile",
+	Goals:  "R7",
+	Method: "damaged and hostile files, 29 classes, through Open, OpenReader and all that they offer: no panic, fault, hang, 256 MiB or wrong data",
+	Unit:   "files",
+	PR:     50_000, Nightly: 2_000_000, Share: 80,
+	Prepare: prepare("hostile-files"),
+}
+
+// Salvage hands them to what saves a damaged file.
+var Salvage = &harness.Family{
+	Name:   "salvage",
+	Goals:  "R7",
+	Method: "the same files through Salvage: what it makes can be opened, keeps every invariant and holds no wrong data",
+	Unit:   "files",
+	PR:     10_000, Nightly: 400_000, Share: 30,
+	Prepare: prepare("hostile-salvage"),
+}
+
+func init() {
+	harness.Role("hostile-files", files((*trial).run))
+	harness.Role("hostile-salvage", files((*trial).save))
+}
+
+// prepare makes the sound files. Children in a role take the others.
+func prepare(role string) func(*harness.Env) (func(*harness.Try) error, error) {
+	return func(env *harness.Env) (func(*harness.Try) error, error) {
+		dir := filepath.Join(env.Dir, "sound")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, err
+		}
+		return func(t *harness.Try) error { return batch(t, role, dir) }, makeBases(env.Ctx, dir)
+	}
+}
+
+// perTry is how many files one child takes: what a panic leaves behind of maps and locks
+// ends with the process.
+const perTry = 250
+
+// seedOf is that of the n-th file of a try.
+func seedOf(try uint64, n int) uint64 { return try<<12 + uint64(n) }
+
+// batch has children take the files of a try. One that dies costs one file, not the rest.
+func batch(t *harness.Try, role string, args ...string) error {
+	t.Count(0)
+	for from := 0; from < perTry && !t.Enough(); {
+		next, err := child(t, role, from, args...)
+		if err != nil {
+			return err
+		}
+		from = next
+	}
+	return nil
+}
+
+// silence is how long a child may say nothing.
+const silence = 2 * mostWall
+
+// child runs one from a file on, and returns the file at which to go on.
+func child(t *harness.Try, role string, from int, args ...string) (next int, err error) {
+	args = append([]string{t.Dir, strconv.FormatUint(t.Seed, 10), strconv.Itoa(from), strconv.Itoa(perTry)}, args...)
+	c, err := harness.Start(t.Ctx, nil, role, args...)
+	if err != nil {
+		return 0, err
+	}
+	mute := time.AfterFunc(silence, c.Kill)
+	defer mute.Stop()
+	at, how, told := from-1, "", false
+	for {
+		line, lineErr := c.Line()
+		if lineErr != nil {
+			err = lineErr
+			break
+		}
+		mute.Reset(silence)
+		word, rest, _ := strings.Cut(line, " ")
+		number, rest, _ := strings.Cut(rest, " ")
+		text, _ := strconv.Unquote(rest)
+		switch word {
+		case "file":
+			if at >= from {
+				t.Count(1)
+			}
+			if at, err = strconv.Atoi(number); err != nil {
+				return 0, fmt.Errorf("the child said %q", line)
+			}
+			how, told = text, false
+		case "wrong":
+			t.Violate(keep(t, at, how, errors.New(text)))
+			told = true
+			if _, err := c.In.Write([]byte{'\n'}); err != nil {
+				return 0, err
+			}
+		case "done":
+			t.Count(1)
+			c.Rest()
+			return perTry, nil
+		}
+	}
+	if t.Ctx.Err() != nil {
+		return perTry, nil
+	}
+	if at < from {
+		return 0, fmt.Errorf("the child did not begin: %w", err)
+	}
+	if !told {
+		t.Violate(keep(t, at, how, fmt.Errorf("it took the process down: %w", err)))
+	}
+	return at + 1, nil
+}
+
+// keep puts a file aside that showed a violation.
+func keep(t *harness.Try, n int, how string, wrong error) error {
+	name := fmt.Sprintf("file-%d.db", n)
+	if err := os.Rename(filepath.Join(t.Dir, "case.db"), filepath.Join(t.Dir, name)); err != nil {
+		name = err.Error()
+	}
+	return fmt.Errorf("file %d (%s; %s): %w", n, name, how, wrong)
+}
+
+// files is the role of a child: its folder, the seed of the try, which files to take, and
+// where the sound ones are.
+func files(run func(*trial, string) error) func(args []string) error {
+	return func(args []string) error {
+		numbers := make([]uint64, 3)
+		for i := range numbers {
+			var err error
+			if numbers[i], err = strconv.ParseUint(args[1+i], 10, 64); err != nil {
+				return err
+			}
+		}
+		ctx := context.Background()
+		bases, err := loadBases(ctx, args[4])
+		if err != nil {
+			return err
+		}
+		w := newWatch(func(err error) {
+			wrong(err)
+			os.Exit(3)
+		})
+		w.start()
+		for n := int(numbers[1]); n < int(numbers[2]); n++ {
+			h := forge(bases, seedOf(numbers[0], n), filepath.Join(args[0], "scratch.db"))
+			harness.Tell("file", n, strconv.Quote(h.how))
+			path := filepath.Join(args[0], "case.db")
+			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			if err := run(&trial{hostile: h, ctx: ctx, dir: args[0], watch: w}, path); err != nil {
+				wrong(err)
+			}
+		}
+		harness.Tell("done", 0)
+		return nil
+	}
+}
+
+// wrong tells a violation and waits until it was heard, since the file is put aside then.
+func wrong(err error) {
+	const most = 16 << 10 // a line that is longer is not heard
+	text := err.Error()
+	harness.Tell("wrong", 0, strconv.Quote(text[:min(len(text), most)]))
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}

@@ -1,0 +1,120 @@
+package hostile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+func TestMain(m *testing.M) {
+	harness.Main()
+	os.Exit(m.Run())
+}
+
+// plan is a short run of a family.
+func plan(units int) harness.Plan {
+	return harness.Plan{Goal: units, Until: time.Now().Add(10 * time.Minute), Seed: 1}
+}
+
+// requireKept runs a family for a few units and requires that no promise was broken.
+func requireKept(t *testing.T, f *harness.Family, units int) {
+	t.Helper()
+	result := f.Run(t.Context(), plan(units))
+	if result.Missing != "" {
+		t.Skip(result.Missing)
+	}
+	for _, v := range result.First {
+		t.Error(v.Err)
+	}
+	require.Zero(t, result.Violations)
+	require.GreaterOrEqual(t, result.Tried, units)
+}
+
+// Rule: no file, however damaged, does more than to be refused by an error that says why.
+func TestLibrary(t *testing.T) { requireKept(t, Library, 250) }
+
+// Rule: what Salvage makes of a damaged file is a sound queue.
+func TestSalvage(t *testing.T) { requireKept(t, Salvage, 100) }
+
+// Rule: jobctl ends with a documented exit code over any file, and prints nothing that a
+// terminal obeys.
+func TestJobctl(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a command")
+	}
+	requireKept(t, Jobctl, 50)
+}
+
+// bases makes and loads the sound files.
+func bases(t *testing.T) (all []*base, dir string) {
+	t.Helper()
+	dir, err := harness.MemoryFolder()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, makeBases(t.Context(), dir))
+	all, err = loadBases(t.Context(), dir)
+	require.NoError(t, err)
+	return all, dir
+}
+
+// Rule: a seed makes the same file in every run.
+func TestSeedMakesTheSameFile(t *testing.T) {
+	a, dirA := bases(t)
+	b, dirB := bases(t)
+	for seed := range uint64(300) {
+		x, y := forge(a, seed, filepath.Join(dirA, "scratch")), forge(b, seed, filepath.Join(dirB, "scratch"))
+		require.Equal(t, x.how, y.how)
+		require.True(t, string(x.file) == string(y.file), "seed %d: %s", seed, x.how)
+	}
+}
+
+// Rule: every class of damage is drawn, and changes files.
+func TestEveryClassDamages(t *testing.T) {
+	all, dir := bases(t)
+	for _, m := range mutations {
+		changed := 0
+		for seed := range uint64(40) {
+			h := blank(all, seed, filepath.Join(dir, "scratch"))
+			m.apply(h)
+			if h.changed() {
+				changed++
+			}
+		}
+		require.Greater(t, changed, 10, m.name)
+	}
+}
+
+// Rule: the sound files have what the mutations are about: jobs in every state, branch
+// pages, lists of free pages, payloads that lie apart.
+func TestSoundFiles(t *testing.T) {
+	all, _ := bases(t)
+	states, branches, lists, buckets := make(map[pawl.State]bool), 0, 0, make(map[string]bool)
+	for _, b := range all {
+		for _, e := range b.jobs {
+			states[e.State] = true
+		}
+		for _, n := range b.tree {
+			if n.flags == flagBranch {
+				branches++
+			}
+		}
+		for _, r := range b.rows {
+			buckets[r.bucket] = true
+		}
+		if b.freelist != 0 {
+			lists++
+		}
+	}
+	require.Len(t, states, len(pawl.States()))
+	require.Positive(t, branches)
+	require.Equal(t, len(baseSizes), lists)
+	require.Contains(t, buckets, "payloads")
+	require.Contains(t, buckets, "effects")
+	require.Contains(t, buckets, "unique")
+}

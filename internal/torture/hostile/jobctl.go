@@ -1,0 +1,281 @@
+package hostile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Jobctl hands hostile files to the commands of jobctl.
+var Jobctl = &harness.Family{
+	Name:   "jobctl",
+	Goals:  "R7, S6",
+	Method: "the same files through every command of jobctl: exit code, 2 s, 256 MiB, no control byte printed, no wrong data, nothing changed by reading",
+	Unit:   "files",
+	PR:     10_000, Nightly: 400_000, Share: 60,
+	Missing: missing,
+	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
+		if err := makeBases(env.Ctx, env.Dir); err != nil {
+			return nil, err
+		}
+		bases, err := loadBases(env.Ctx, env.Dir)
+		if err != nil {
+			return nil, err
+		}
+		c := &ctl{bases: bases}
+		c.binary, err = buildJobctl(env.Ctx, env.Dir)
+		if err == nil {
+			err = c.soundAnswers(env)
+		}
+		return c.try, err
+	},
+}
+
+// ctl is what the tries share.
+type ctl struct {
+	binary string
+	bases  []*base
+	sound  map[*layout]map[string]bool // the lines that reading commands print of each sound file
+}
+
+// line is a command line.
+type line struct {
+	words []string
+	reads bool // it leaves the file as it is
+}
+
+// lines are the command lines for a file: of every command one that has to do with it.
+// Commands that are new are given an ID, and mostly refuse it.
+func lines(commands []string, id pawl.ID) (all []line) {
+	db := func(reads bool, words ...string) {
+		all = append(all, line{append([]string{"--db", "case.db"}, words...), reads})
+	}
+	for _, c := range commands {
+		switch c {
+		case "stats":
+			db(true, "stats")
+			db(true, "stats", "-o", "json")
+		case "job list":
+			db(true, "job", "list", "-n", "0")
+			db(true, "job", "list", "-n", "0", "-o", "jsonl")
+			db(true, "job", "list", "-n", "0", "-o", "jsonl", "-s", string(pawl.States()[int(id[15])%6]))
+		case "job show":
+			db(true, "job", "show", id.String())
+			db(true, "job", "show", "-o", "jsonl", id.String())
+		case "dead list":
+			db(true, "dead", "list", "-n", "0")
+			db(true, "dead", "list", "-n", "0", "-o", "jsonl")
+		case "dead retry":
+			db(false, "dead", "retry", id.String())
+			db(false, "dead", "retry", "--all", "-y")
+		case "salvage":
+			all = append(all, line{[]string{"salvage", "case.db", "salvaged.db"}, true})
+		case "version", "help":
+		default:
+			db(false, append(strings.Fields(c), id.String())...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b line) int { // those that write come last
+		switch {
+		case a.reads == b.reads:
+			return 0
+		case a.reads:
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// soundAnswers reads what jobctl says of the sound files.
+func (c *ctl) soundAnswers(env *harness.Env) error {
+	c.sound = make(map[*layout]map[string]bool)
+	d, err := startDriven(env.Ctx, c.binary, env.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.close() }()
+	for _, b := range c.bases {
+		if err := os.WriteFile(filepath.Join(env.Dir, "case.db"), b.whole, 0o600); err != nil {
+			return err
+		}
+		known := make(map[string]bool)
+		for _, id := range b.ids {
+			for _, l := range lines(d.commands, id) {
+				if !l.reads || !isJSON(l) {
+					continue
+				}
+				a, err := d.run(l.words)
+				if err != nil || a.Code != 0 {
+					return fmt.Errorf("jobctl %s of a sound file: exit %d: %s %w", l.words, a.Code, a.Stderr, err)
+				}
+				for text := range strings.Lines(string(a.Stdout)) {
+					known[text] = true
+				}
+			}
+		}
+		c.sound[b.layout] = known
+	}
+	return nil
+}
+
+// isJSON reports whether a command line asks for jobs as JSON, one a line.
+func isJSON(l line) bool {
+	return l.words[2] != "stats" && slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "json") })
+}
+
+// ofOne is how many files one process takes.
+const ofOne = 50
+
+// try leads some files past all commands.
+func (c *ctl) try(t *harness.Try) error {
+	t.Count(0)
+	var d *driven
+	defer func() {
+		if d != nil {
+			_ = d.close()
+		}
+	}()
+	for n := 0; n < ofOne && !t.Enough(); n++ {
+		h := forge(c.bases, seedOf(t.Seed, n), filepath.Join(t.Dir, "scratch.db"))
+		if d == nil {
+			var err error
+			if d, err = startDriven(t.Ctx, c.binary, t.Dir); err != nil {
+				return err
+			}
+		}
+		commands := lines(d.commands, h.anyID())
+		if h.rand.IntN(4) > 0 { // a quarter of them takes every command
+			commands = slices.DeleteFunc(commands, func(line) bool { return h.rand.IntN(4) > 0 })
+		}
+		for _, l := range commands {
+			ended, err := c.carryOut(t, d, h, l)
+			if err != nil && t.Ctx.Err() == nil {
+				t.Violate(keep(t, n, h.how, fmt.Errorf("jobctl %s: %w", strings.Join(l.words, " "), err)))
+			}
+			if ended {
+				d = nil
+			}
+			if err != nil {
+				break
+			}
+		}
+		t.Count(1)
+	}
+	return nil
+}
+
+// carryOut runs a command over a file.
+func (c *ctl) carryOut(t *harness.Try, d *driven, h *hostile, l line) (ended bool, err error) {
+	path := filepath.Join(t.Dir, "case.db")
+	for _, old := range []string{path, filepath.Join(t.Dir, "salvaged.db")} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return false, err
+		}
+	}
+	if err := h.write(path); err != nil {
+		return false, err
+	}
+	var a answer
+	if h.rand.IntN(64) == 0 { // as people run it
+		a, err = c.process(t, l)
+	} else if a, err = d.run(l.words); err != nil {
+		return true, err
+	}
+	if err == nil && a.Took > mostCPU { // the machine may be busy: the best of three counts
+		for range 2 {
+			again, err := d.run(l.words)
+			if err != nil {
+				return true, err
+			}
+			a.Took = min(a.Took, again.Took)
+		}
+	}
+	return false, errors.Join(err, c.judge(h, l, a), c.left(path, h, l))
+}
+
+// process runs a command as a process of its own.
+func (c *ctl) process(t *harness.Try, l line) (a answer, err error) {
+	cmd := exec.CommandContext(t.Ctx, c.binary, l.words...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.Dir, &stdout, &stderr
+	err = cmd.Run()
+	if errors.As(err, new(*exec.ExitError)) {
+		err = nil
+	}
+	return answer{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}, err
+}
+
+// The exit codes that a command may end with over a file that nobody has open: done, an
+// error, no match, damaged, another format; and the state of a job in the way of a retry.
+var exits = []int{0, 1, 3, 5, 7}
+
+const exitConflict = 6
+
+// judge looks at what a command said.
+func (c *ctl) judge(h *hostile, l line, a answer) error {
+	switch {
+	case a.Panic != "":
+		return fmt.Errorf("panic: %s", a.Panic)
+	case !slices.Contains(exits, a.Code) && (l.reads || a.Code != exitConflict):
+		return fmt.Errorf("exit code %d: %s", a.Code, a.Stderr)
+	case a.Code != 0 && len(a.Stderr) == 0:
+		return fmt.Errorf("exit code %d without a word", a.Code)
+	case a.Took > mostCPU:
+		return fmt.Errorf("it took %v", a.Took.Round(time.Millisecond))
+	case a.Bytes > mostBytes:
+		return fmt.Errorf("it allocated %d MiB", a.Bytes>>20)
+	}
+	for _, out := range [][]byte{a.Stdout, a.Stderr} {
+		if !utf8.Valid(out) {
+			return fmt.Errorf("it printed what is no UTF-8: %q", out)
+		}
+		for _, r := range string(out) {
+			if r != '\n' && !unicode.IsPrint(r) {
+				return fmt.Errorf("it printed %U: %q", r, out)
+			}
+		}
+	}
+	if isJSON(l) {
+		return c.sameLines(h, a)
+	}
+	return nil
+}
+
+// sameLines requires that each line of JSON is one that the sound file gave, unless
+// checksums were forged.
+func (c *ctl) sameLines(h *hostile, a answer) error {
+	for text := range strings.Lines(string(a.Stdout)) {
+		if !json.Valid([]byte(text)) {
+			return fmt.Errorf("it printed what is no JSON: %q", text)
+		}
+		if h.forged {
+			continue
+		}
+		known := slices.ContainsFunc(h.sources, func(l *layout) bool { return c.sound[l][text] })
+		if !known {
+			return fmt.Errorf("silently wrong: it printed %s", text)
+		}
+	}
+	return nil
+}
+
+// left requires that a command that reads leaves the file as it was.
+func (c *ctl) left(path string, h *hostile, l line) error {
+	if !l.reads {
+		return nil
+	}
+	return (&trial{hostile: h}).untouched(path)
+}

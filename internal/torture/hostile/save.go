@@ -1,0 +1,42 @@
+package hostile
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// save makes a new file of what is sound in one, and requires that a queue can go on in it.
+func (t *trial) save(path string) error {
+	if t.err = t.write(path); t.err != nil {
+		return t.err
+	}
+	to := filepath.Join(t.dir, "salvaged.db")
+	_ = os.Remove(to)
+	made := false
+	t.do("Salvage", func() error {
+		_, err := bolt.Salvage(t.ctx, path, to)
+		made = err == nil
+		return refused(err)
+	})
+	t.do("the file after a salvage", func() error { return t.untouched(path) })
+	if !made {
+		return t.err
+	}
+	var q *bolt.Queue
+	t.do("Open of what was salvaged", func() (err error) {
+		q, err = bolt.Open(to, options())
+		return err
+	})
+	if q == nil {
+		return t.err
+	}
+	t.do("Check of what was salvaged", func() error { return q.Check(t.ctx) })
+	t.do("Jobs that were salvaged", func() error { return t.list(q, pawl.Filter{}, t.asGiven) })
+	t.do("Fetch of what was salvaged", func() error { return t.work(q) })
+	t.do("Check of what was salvaged and worked on", func() error { return q.Check(t.ctx) })
+	t.do("Close of what was salvaged", q.Close)
+	return t.err
+}

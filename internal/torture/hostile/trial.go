@@ -1,0 +1,162 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// trial is one hostile file on its way past the entry points. Each step is watched; the
+// first violation ends it.
+type trial struct {
+	*hostile
+	ctx   context.Context
+	dir   string
+	watch *watch
+	err   error
+}
+
+// do takes a step, unless one before it showed a violation.
+func (t *trial) do(name string, run func() error) {
+	if t.err == nil {
+		if t.err = t.watch.step(name, run); t.err != nil {
+			t.err = fmt.Errorf("%s: %w", name, t.err)
+		}
+	}
+}
+
+// run leads a file past everything that opens one.
+func (t *trial) run(path string) error {
+	if t.err = t.write(path); t.err != nil {
+		return t.err
+	}
+	t.read(path)
+	t.do("the file after a reader", func() error { return t.untouched(path) })
+	work := filepath.Join(t.dir, "work.db")
+	_ = os.Remove(work) // a new file, whatever became of the lock of the old one
+	t.do("a copy", func() error { return t.write(work) })
+	t.use(work)
+	return t.err
+}
+
+// untouched requires that the file is as it was written.
+func (t *trial) untouched(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	now := make([]byte, len(t.file))
+	if _, err := io.ReadFull(f, now); err != nil && len(now) > 0 {
+		return err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, t.file) || info.Size() != max(t.size, int64(len(t.file))):
+		return errors.New("it was changed")
+	}
+	return nil
+}
+
+// The errors that say what is the matter with a file.
+var refusals = []error{pawl.ErrCorrupt, bolt.ErrNotQueue, bolt.ErrNewerFormat, bolt.ErrOlderFormat}
+
+// Those that an operation on a file may have besides.
+var answers = []error{
+	pawl.ErrNotFound, pawl.ErrEmpty, pawl.ErrPoisoned, pawl.ErrUnknownOutcome, pawl.ErrClosed, pawl.ErrLeaseLost,
+	pawl.ErrConflict, pawl.ErrInvalid, bolt.ErrDisk,
+}
+
+// refused requires that an error says what is the matter with the file.
+func refused(err error) error { return matched(err, refusals) }
+
+// answered requires that an error is one that a caller can match.
+func answered(err error) error { return matched(err, refusals, answers) }
+
+func matched(err error, of ...[]error) error {
+	if err == nil {
+		return nil
+	}
+	for _, targets := range of {
+		for _, target := range targets {
+			if errors.Is(err, target) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("an error that nobody can match: %w", err)
+}
+
+// read looks at all of a file that no process has open.
+func (t *trial) read(path string) {
+	var r *bolt.Reader
+	t.do("OpenReader", func() (err error) {
+		r, err = bolt.OpenReader(path)
+		return refused(err)
+	})
+	if r == nil {
+		return
+	}
+	t.look(r, t.asStored)
+	if t.rand.IntN(4) == 0 {
+		t.copies(r)
+	}
+	t.do("Close of a reader", r.Close)
+}
+
+// looks is what a queue and a reader have in common.
+type looks interface {
+	Stats(context.Context) (bolt.Stats, error)
+	Job(context.Context, pawl.ID) (*pawl.Envelope, error)
+	Check(context.Context) error
+	Backup(context.Context, string) error
+	Compact(context.Context, string) error
+	jobsOf
+}
+
+// look reads statistics and jobs, and requires that each is what compare says.
+func (t *trial) look(q looks, compare func(*pawl.Envelope) error) {
+	t.do("Stats", func() error {
+		_, err := q.Stats(t.ctx)
+		return answered(err)
+	})
+	t.do("Jobs", func() error { return t.list(q, pawl.Filter{}, compare) })
+	if t.err == nil && t.rand.IntN(2) == 0 { // the tables of the states lead to the same jobs
+		for _, state := range pawl.States() {
+			t.do("Jobs that are "+string(state), func() error { return t.list(q, pawl.Filter{State: state}, compare) })
+		}
+	}
+	t.do("Job", func() error {
+		for range 4 {
+			e, err := q.Job(t.ctx, t.anyID())
+			if err != nil {
+				err = answered(err)
+			} else {
+				err = compare(e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	t.do("Check", func() error { return answered(q.Check(t.ctx)) })
+}
+
+// copies makes a backup and a compact copy.
+func (t *trial) copies(q looks) {
+	for name, run := range map[string]func(context.Context, string) error{"Backup": q.Backup, "Compact": q.Compact} {
+		to := filepath.Join(t.dir, "copy.db")
+		t.do(name, func() error { return answered(run(t.ctx, to)) })
+		_ = os.Remove(to)
+	}
+}

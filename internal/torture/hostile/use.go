@@ -1,0 +1,150 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+)
+
+// use opens a file to write and works on it.
+func (t *trial) use(path string) {
+	var q *bolt.Queue
+	t.do("Open", func() (err error) {
+		q, err = bolt.Open(path, options())
+		return refused(err)
+	})
+	if q == nil {
+		return
+	}
+	t.do("Fetch", func() error { return t.work(q) })
+	t.do("Enqueue", func() error { return answered(q.Enqueue(t.ctx, oracle.JobOf(jobID(t.rand.Uint64(), 1)))) })
+	if t.rand.IntN(2) == 0 {
+		t.administer(q)
+	}
+	t.look(q, t.asGiven)
+	if t.rand.IntN(8) == 0 {
+		t.copies(q)
+	}
+	t.do("Close", func() error { return answered(q.Close()) })
+	t.do("OpenReader of a file that was worked on", func() error {
+		r, err := bolt.OpenReader(path)
+		if err == nil {
+			return r.Close()
+		}
+		return refused(err)
+	})
+}
+
+// work fetches jobs and ends their leases in every way.
+func (t *trial) work(q *bolt.Queue) error {
+	for range 2 {
+		leases, err := q.Fetch(t.ctx, pawl.Request{Queues: oracle.Queues, Max: 8, Wait: pawl.WaitNot})
+		if err := answered(err); err != nil {
+			return err
+		}
+		for n, l := range leases {
+			if err := t.asGiven(l.Envelope); err != nil {
+				return err
+			}
+			if err := answered(settle(t.ctx, q, l, n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// administer does what a person may do to single jobs.
+func (t *trial) administer(q *bolt.Queue) {
+	for name, run := range map[string]func(pawl.ID) error{
+		"Retry":  func(id pawl.ID) error { return q.Retry(t.ctx, id, true) },
+		"Cancel": func(id pawl.ID) error { return q.Cancel(t.ctx, id) },
+		"Delete": func(id pawl.ID) error { return q.Delete(t.ctx, id) },
+		"Pause":  func(pawl.ID) error { return q.Pause(t.ctx, "a") },
+		"Resume": func(pawl.ID) error { return q.Resume(t.ctx, "b") },
+		"Unpark": func(pawl.ID) error { _, err := q.Unpark(t.ctx, "k"); return err },
+		"Reap":   func(pawl.ID) error { _, err := q.Reap(t.ctx); return err },
+	} {
+		id := t.anyID()
+		t.do(name, func() error { return answered(run(id)) })
+	}
+}
+
+// jobsOf lists jobs.
+type jobsOf interface {
+	Jobs(context.Context, pawl.Filter) iter.Seq2[*pawl.Envelope, error]
+}
+
+// mostListed bounds a list: no file that is tried has as many jobs, so one that goes on is
+// without end.
+const mostListed = 20_000
+
+func (t *trial) list(q jobsOf, f pawl.Filter, compare func(*pawl.Envelope) error) error {
+	n := 0
+	for e, err := range q.Jobs(t.ctx, f) {
+		if n++; n > mostListed {
+			return fmt.Errorf("it has no end: %d jobs so far", n)
+		}
+		if err != nil {
+			err = answered(err)
+		} else {
+			err = compare(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asStored requires that a job is to the last byte as it was in the sound file. Where
+// checksums were forged nobody can know.
+func (t *trial) asStored(e *pawl.Envelope) error {
+	if t.forged {
+		return nil
+	}
+	want := t.jobs[e.ID]
+	switch {
+	case want == nil:
+		return fmt.Errorf("silently wrong: there never was a job %s", e.ID)
+	case !bytes.Equal(pawl.AppendRecord(nil, e, 0), pawl.AppendRecord(nil, want, 0)):
+		return fmt.Errorf("silently wrong: job %s is %+v, it was %+v", e.ID, e, want)
+	case !slices.EqualFunc(e.History, want.History, sameFailure):
+		return fmt.Errorf("silently wrong: the history of job %s is %v, it was %v", e.ID, e.History, want.History)
+	}
+	return nil
+}
+
+func sameFailure(a, b pawl.Failure) bool {
+	return a.Attempt == b.Attempt && a.Error == b.Error && a.At.Equal(b.At)
+}
+
+// asGiven requires what is fixed for the life of a job. A job that this process stored is
+// as its ID says.
+func (t *trial) asGiven(e *pawl.Envelope) error {
+	if t.forged {
+		return nil
+	}
+	if e.Death != nil && e.Death.Reason == pawl.ReasonCorrupt {
+		return nil // what is wrong with it is said
+	}
+	want := t.jobs[e.ID]
+	if want == nil {
+		if err := oracle.SameJob(e); err != nil {
+			return fmt.Errorf("silently wrong: %w", err)
+		}
+		return nil
+	}
+	if !bytes.Equal(e.Payload, want.Payload) || e.Kind != want.Kind || e.Origin != want.Origin || e.Queue != want.Queue ||
+		!e.Created.Equal(want.Created) || e.IdempotencyKey != want.IdempotencyKey || e.UniqueKey != want.UniqueKey ||
+		e.Priority != want.Priority || e.Retain != want.Retain || !e.Deadline.Equal(want.Deadline) {
+		return fmt.Errorf("silently wrong: job %s is %+v, it was given as %+v", e.ID, e, want)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package hostile
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// What a step may use.
+const (
+	mostCPU   = 2 * time.Second // of processor time: the machine may be busy with other things
+	mostWall  = 20 * time.Second
+	mostBytes = 256 << 20 // that it allocates, in all; what it holds at a time is less
+
+	// mostHeld ends the process before the system does.
+	mostHeld = 1 << 30
+)
+
+// watch is what looks after the steps of a child process.
+type watch struct {
+	cpu   time.Duration
+	wall  time.Duration
+	bytes uint64
+
+	mu     sync.Mutex
+	name   string
+	began  time.Time
+	active bool
+	dying  func(error) // ends the process
+}
+
+func newWatch(dying func(error)) *watch {
+	return &watch{cpu: mostCPU, wall: mostWall, bytes: mostBytes, dying: dying}
+}
+
+// start watches steps that do not end by themselves.
+func (w *watch) start() {
+	go func() {
+		for range time.Tick(20 * time.Millisecond) {
+			w.mu.Lock()
+			name, took, active := w.name, time.Since(w.began), w.active
+			w.mu.Unlock()
+			var wrong string
+			switch held := read("/memory/classes/total:bytes") - read("/memory/classes/heap/released:bytes"); {
+			case !active:
+				continue
+			case took > w.wall:
+				wrong = fmt.Sprintf("it has not ended after %v", took.Round(time.Second))
+			case held > mostHeld:
+				wrong = fmt.Sprintf("the process holds %d MiB", held>>20)
+			default:
+				continue
+			}
+			stacks := make([]byte, 1<<20)
+			w.dying(fmt.Errorf("%s: %s\n%s", name, wrong, stacks[:runtime.Stack(stacks, true)]))
+			return
+		}
+	}()
+}
+
+// step runs one and returns what it did wrong: an error of its own, a panic, or too much of
+// time or memory.
+func (w *watch) step(name string, run func() error) (err error) {
+	w.mu.Lock()
+	w.name, w.began, w.active = name, time.Now(), true
+	w.mu.Unlock()
+	cpu, bytes := processorTime(), read("/gc/heap/allocs:bytes")
+	defer func() {
+		w.mu.Lock()
+		w.active = false
+		w.mu.Unlock()
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if err := run(); err != nil {
+		return err
+	}
+	if took := processorTime() - cpu; took > w.cpu {
+		return fmt.Errorf("it took %v", took)
+	}
+	if used := read("/gc/heap/allocs:bytes") - bytes; used > w.bytes {
+		defer debug.FreeOSMemory() // it must not count for the next one
+		return fmt.Errorf("it allocated %d MiB", used>>20)
+	}
+	return nil
+}
+
+// read reads a figure of the runtime.
+func read(name string) uint64 {
+	s := []metrics.Sample{{Name: name}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}

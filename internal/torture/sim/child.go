@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+const role = "simulate"
+
+// longest is how long one case may take, of real time: it takes a tenth of a second.
+const longest = 30 * time.Second
+
+// hangs ends a child whose case does not end, and says what it does.
+func hangs() {
+	stacks := make([]byte, 64<<10)
+	n := runtime.Stack(stacks, true)
+	fmt.Fprintf(os.Stderr, "the case did not end within %v:\n%s\n", longest, stacks[:n])
+	os.Exit(1)
+}
+
+// opener opens the queues of children. The tests of this package have their children open
+// queues with a planted fault.
+var opener = Real
+
+func init() { harness.Role(role, serve) }
+
+// serve is the role of a child: it reads tasks, a line each, and carries them out. It is a
+// program that is a test, and ends as one.
+func serve([]string) error {
+	debug.SetGCPercent(400)
+	testing.Init()
+	testing.Main(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "TestTasks", F: tasks}}, nil, nil)
+	return nil
+}
+
+func tasks(t *testing.T) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var do task
+		if err := json.Unmarshal(lines.Bytes(), &do); err != nil {
+			t.Fatal(err)
+		}
+		// On one processor goroutines take turns, which costs least. Some run beside one another.
+		processors := 1
+		if do.Seed%8 == 3 {
+			processors = 2
+		}
+		if runtime.GOMAXPROCS(0) != processors {
+			runtime.GOMAXPROCS(processors)
+		}
+		wrong := do.carryOut(func(c *Case) error {
+			watchdog := time.AfterFunc(longest, hangs)
+			defer watchdog.Stop()
+			return Simulate(t, c, do.Dir, opener)
+		})
+		text, err := json.Marshal(answer{Wrong: wrong})
+		if err != nil {
+			t.Fatal(err)
+		}
+		harness.Tell(string(text))
+	}
+}

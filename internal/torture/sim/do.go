@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+var queueNames = []string{"x", "y"}
+
+// do carries out one step.
+func (w *world) do(op Op) {
+	ctx, own := context.Background(), &tap{process: w.proc}
+	switch op.Do {
+	case "enqueue":
+		w.enqueue(op.Jobs)
+	case "pass":
+		// a violation comes up again at the next step
+		if err := w.pass(op.For); err != nil {
+			w.report("%v", err)
+		}
+	case "beside":
+		var all sync.WaitGroup
+		for _, one := range op.Beside {
+			all.Go(func() { w.do(one) })
+		}
+		all.Wait()
+	case "start":
+		if w.proc.hands[op.Worker] == nil {
+			w.proc.hire(op.Worker, *op.Crew)
+		}
+	case "stop":
+		if h := w.proc.hands[op.Worker]; h != nil {
+			w.stopHand(h)
+			w.mu.Lock()
+			delete(w.proc.hands, op.Worker)
+			w.mu.Unlock()
+		}
+	case "stall":
+		if h := w.proc.hands[op.Worker]; h != nil {
+			h.stalled.Store(time.Now().Add(op.For).UnixNano())
+			w.mu.Lock()
+			h.troubled(op.For)
+			w.mu.Unlock()
+		}
+	case "refuse":
+		w.refusing.Store(now() + int64(op.For))
+		w.mu.Lock()
+		for _, h := range w.proc.hands {
+			h.troubled(op.For)
+		}
+		w.mu.Unlock()
+	case "crash":
+		if op.N == 0 {
+			w.crash(w.proc)
+			return
+		}
+		w.mu.Lock()
+		w.proc.fuse = op.N
+		w.mu.Unlock()
+	case "clock":
+		w.wall.set(op.For, op.Keep)
+	case "take":
+		leases, err := own.Fetch(ctx, pawl.Request{Queues: []string{op.Queue}, Max: op.N, Wait: pawl.WaitNot})
+		if err != nil && !errors.Is(err, pawl.ErrEmpty) && !errors.Is(err, pawl.ErrClosed) {
+			w.report("take: %v", err)
+		}
+		w.registry.Lock()
+		w.held = append(w.held, leases...)
+		w.registry.Unlock()
+	case "end":
+		if l := w.lease(op.Job); l != nil {
+			w.settle(ctx, own, l, op)
+		}
+	case "pause", "resume":
+		w.setPaused(op.Queue, op.Do == "pause")
+	case "unpark":
+		_, err := own.Unpark(ctx, op.Kinds...)
+		w.expect(err)
+	case "reap":
+		_, err := own.Reap(ctx)
+		w.expect(err)
+	default:
+		w.operate(ctx, own, op)
+	}
+}
+
+// stopHand tells a worker to stop, which in the end lets go of what hangs.
+func (w *world) stopHand(h *hand) {
+	w.mu.Lock()
+	h.stopped = now()
+	h.troubled(drainTime)
+	w.mu.Unlock()
+	h.stop()
+}
+
+// expect takes an error of a call that nothing speaks against, but the end of its process.
+func (w *world) expect(err error) {
+	if err != nil && !errors.Is(err, pawl.ErrClosed) {
+		w.report("%v", err)
+	}
+}
+
+// lease is one that was taken, the newest being 0.
+func (w *world) lease(n int) *pawl.Lease {
+	w.registry.Lock()
+	defer w.registry.Unlock()
+	if n >= len(w.held) {
+		return nil
+	}
+	return w.held[len(w.held)-1-n]
+}
+
+// settle ends a lease that the simulation took, mostly one that it has no more.
+func (w *world) settle(ctx context.Context, own *tap, l *pawl.Lease, op Op) {
+	switch op.Verb {
+	case "ack":
+		_ = own.Ack(ctx, l)
+	case "nack":
+		_ = own.Nack(ctx, l, op.For, errFailed)
+	case "abandon":
+		_ = own.Abandon(ctx, l, pawl.ReasonPermanent, errFailed)
+	case "release":
+		_ = own.Release(ctx, l)
+	case "snooze":
+		_ = own.Snooze(ctx, l, op.For)
+	case "park":
+		_ = own.Park(ctx, l)
+	case "extend":
+		_, err := own.Extend(ctx, l)
+		w.expect(err)
+	}
+}
+
+// operate is a call of an operator about one job.
+func (w *world) operate(ctx context.Context, own *tap, op Op) {
+	w.registry.Lock()
+	t := w.tracks[op.Job]
+	w.registry.Unlock()
+	if t == nil {
+		return
+	}
+	r := &record{what: op.Do, job: op.Job, keep: op.Keep}
+	_ = own.call(ctx, func() error {
+		switch op.Do {
+		case "cancel":
+			return own.q.Cancel(ctx, t.id)
+		case "retry":
+			return own.q.Retry(ctx, t.id, op.Keep)
+		case "delete":
+			return own.q.Delete(ctx, t.id)
+		}
+		return errors.New("there is no step " + op.Do)
+	}, nil, r)
+}
+
+func (w *world) setPaused(queue string, paused bool) {
+	do := w.proc.q.Resume
+	if paused {
+		do = w.proc.q.Pause
+	}
+	before := now()
+	err := do(context.Background(), queue)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	unknown := err != nil || w.proc.dead || slices.ContainsFunc(w.pauses, func(p pausing) bool { return p.queue == queue && p.at == before })
+	w.pauses = append(w.pauses, pausing{queue, before, paused, unknown})
+}
+
+// enqueue stores a batch.
+func (w *world) enqueue(jobs []Job) {
+	batch, records, tracks := make([]*pawl.Envelope, len(jobs)), make([]*record, len(jobs)), make([]*track, len(jobs))
+	w.registry.Lock()
+	for i := range jobs {
+		j := jobs[i]
+		e, err := w.envelope(&j)
+		if err != nil {
+			w.registry.Unlock()
+			w.report("job %d: %v", j.N, err)
+			return
+		}
+		t := &track{law: law{rules: &w.rules, Job: &j}, id: e.ID, payload: e.Payload, base: span{now(), []known{{}}}}
+		if j.Deadline > 0 {
+			t.deadline = e.Deadline.UnixNano()
+		}
+		w.numbers[e.ID], w.tracks[j.N], w.order = j.N, t, append(w.order, t)
+		batch[i], records[i], tracks[i] = e, &record{what: "enqueue", job: j.N}, t
+	}
+	w.registry.Unlock()
+	own := &tap{process: w.proc}
+	err := own.call(context.Background(), func() error { return own.q.Enqueue(context.Background(), batch...) }, func(err error) {
+		if err != nil {
+			return
+		}
+		for i, e := range batch {
+			tracks[i].seq = e.Seq
+			if e.Existing {
+				records[i].existing = w.numberOf(e.ID)
+			}
+		}
+	}, records...)
+	if err != nil && !errors.Is(err, pawl.ErrConflict) {
+		w.expect(err)
+	}
+	w.mu.Lock()
+	w.batches = append(w.batches, records)
+	w.mu.Unlock()
+}
+
+// envelope is a job as it is stored.
+func (w *world) envelope(j *Job) (*pawl.Envelope, error) {
+	opts := []pawl.Option{pawl.OnQueue(j.Queue), pawl.Priority(j.Priority), pawl.MaxRetries(j.Retries), pawl.Delay(j.Delay),
+		pawl.Timeout(j.Timeout), pawl.Retain(j.Retain), pawl.IdempotencyTTL(j.TTL)}
+	if j.Deadline > 0 {
+		opts = append(opts, pawl.Deadline(w.wall.Now().Add(j.Deadline)))
+	}
+	if j.Unique != "" {
+		opts = append(opts, pawl.Unique(j.Unique))
+	}
+	if j.Reject {
+		opts = append(opts, pawl.OnConflict(pawl.Reject))
+	}
+	if j.Effect != "" {
+		opts = append(opts, pawl.IdempotencyKey(j.Effect))
+	}
+	e, err := kindOf[j.Kind].Envelope(args{j.N, fill(j)}, opts...)
+	if err == nil {
+		e.ID = pawl.NewID(time.Now())
+	}
+	return e, err
+}

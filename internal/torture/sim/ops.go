@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Case is all that decides about one simulation, but for the order in which goroutines run.
+type Case struct {
+	Seed       uint64
+	Lease      time.Duration
+	MaxCrashes int  // as bolt.Options has it
+	Clock      bool // the wall clock is stepped
+	Culprit    bool // one job takes its process down whenever it runs, and nothing else does
+	Ops        []Op
+}
+
+// Op is one step of a case.
+type Op struct {
+	Do string
+
+	Jobs   []Job         `json:",omitempty"` // to store, in one batch
+	Job    int           `json:",omitempty"` // the number of a job, or of a lease that was taken
+	Verb   string        `json:",omitempty"` // that ends a lease
+	For    time.Duration `json:",omitempty"`
+	Keep   bool          `json:",omitempty"` // the attempts of a dead letter
+	N      int           `json:",omitempty"` // jobs to take; events until a crash
+	Queue  string        `json:",omitempty"`
+	Kinds  []string      `json:",omitempty"`
+	Worker int           `json:",omitempty"`
+	Crew   *Crew         `json:",omitempty"`
+	Beside []Op          `json:",omitempty"` // carried out at the same time
+}
+
+// Job is a job to store, with what its handler will do.
+type Job struct {
+	N        int // its number, by which others name it
+	Kind     string
+	Queue    string
+	Priority int8          `json:",omitempty"`
+	Delay    time.Duration `json:",omitempty"`
+	Deadline time.Duration `json:",omitempty"` // from when it is stored
+	Retries  int           `json:",omitempty"`
+	Timeout  time.Duration `json:",omitempty"`
+	Retain   time.Duration `json:",omitempty"`
+	Unique   string        `json:",omitempty"`
+	Reject   bool          `json:",omitempty"` // where the unique key is taken
+	Effect   string        `json:",omitempty"` // its idempotency key
+	TTL      time.Duration `json:",omitempty"`
+	Size     int           `json:",omitempty"` // bytes of its payload
+	Runs     []Run         `json:",omitempty"` // the last of them again and again
+}
+
+// Run is what a handler does.
+type Run struct {
+	Do   string        // one of the results below
+	Take time.Duration `json:",omitempty"`
+	Deaf bool          `json:",omitempty"` // it does not hear that its context ended
+	For  time.Duration `json:",omitempty"` // of a snooze, or until the retry
+}
+
+// Results of runs.
+const (
+	succeeds  = "ok"
+	fails     = "fail"
+	retries   = "later" // pawl.RetryAfter
+	permanent = "permanent"
+	snoozes   = "snooze"
+	panics    = "panic"
+	exits     = "goexit"
+	kills     = "kill" // the process dies
+)
+
+// Crew is the settings of a worker.
+type Crew struct {
+	Queues, Kinds []string
+	Concurrency   int
+	Weights       map[string]int `json:",omitempty"`
+	RetryShare    float64        `json:",omitempty"`
+	Timeout       time.Duration  `json:",omitempty"`
+	Hung          time.Duration
+	Drain, Grace  time.Duration
+	Backoff       time.Duration `json:",omitempty"`
+}
+
+// Save writes a case to a file, from which [Load] reads it.
+func (c *Case) Save(path string) error {
+	text, err := json.MarshalIndent(c, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o600)
+}
+
+// Load reads a case from a file.
+func Load(path string) (*Case, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := new(Case)
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("%s is not a case: %w", path, err)
+	}
+	return c, nil
+}

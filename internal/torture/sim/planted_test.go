@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// planted is a queue that breaks a rule: in one call of every few.
+type planted struct {
+	Queue
+	fault string
+	every int
+
+	mu     sync.Mutex
+	calls  int
+	newest map[pawl.ID]*pawl.Lease
+}
+
+// plant opens queues with a fault.
+func plant(fault string, every int) Opener {
+	return func(path string, o *bolt.Options) (Queue, error) {
+		p := &planted{fault: fault, every: every, newest: make(map[pawl.ID]*pawl.Lease)}
+		if fault == "a clock that never goes back" {
+			now, latest := o.Now, time.Time{}
+			o.Now = func() time.Time {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if t := now(); t.After(latest) {
+					latest = t
+				}
+				return latest
+			}
+		}
+		q, err := Real(path, o)
+		p.Queue = q
+		return p, err
+	}
+}
+
+// now reports whether a call is to break the rule.
+func (p *planted) now(fault string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if fault != p.fault {
+		return false
+	}
+	p.calls++
+	return p.calls%p.every == 0
+}
+
+func (p *planted) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+	for _, e := range jobs {
+		switch {
+		case p.now("half a delay"):
+			e.Delay /= 2
+		case p.now("a priority lost"):
+			e.Priority = 0
+		case p.now("a unique key lost"):
+			e.UniqueKey = ""
+		case p.now("an idempotency key lost"):
+			e.IdempotencyKey = ""
+		}
+	}
+	return p.Queue.Enqueue(ctx, jobs...)
+}
+
+func (p *planted) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	leases, err := p.Queue.Fetch(ctx, r)
+	p.mu.Lock()
+	for _, l := range leases {
+		p.newest[l.ID] = l
+	}
+	p.mu.Unlock()
+	if len(leases) > 0 && p.now("a lease given twice") {
+		leases = append(leases, leases[0])
+	}
+	return leases, err
+}
+
+// current is the lease that counts, whatever its holder says.
+func (p *planted) current(l *pawl.Lease) *pawl.Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if newest := p.newest[l.ID]; p.fault == "no token check" && newest != nil {
+		return newest
+	}
+	return l
+}
+
+func (p *planted) Ack(ctx context.Context, leases ...*pawl.Lease) error {
+	if p.now("an ack lost") {
+		return nil
+	}
+	own := make([]*pawl.Lease, len(leases))
+	for i, l := range leases {
+		own[i] = p.current(l)
+	}
+	return p.Queue.Ack(ctx, own...)
+}
+
+func (p *planted) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
+	switch {
+	case p.now("an attempt lost"):
+		return p.Queue.Snooze(ctx, l, delay)
+	case p.now("a retry at once"):
+		delay = 0
+	case p.now("a failed job lost"):
+		return p.Queue.Ack(ctx, l)
+	}
+	return p.Queue.Nack(ctx, p.current(l), delay, cause)
+}
+
+func (p *planted) Release(ctx context.Context, l *pawl.Lease) error {
+	return p.Queue.Release(ctx, p.current(l))
+}
+
+func (p *planted) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
+	if p.now("an extension lost") {
+		return nil, nil
+	}
+	return p.Queue.Extend(ctx, leases...)
+}
+
+func (p *planted) Cancel(ctx context.Context, id pawl.ID) error {
+	if p.now("a cancel lost") {
+		return nil
+	}
+	return p.Queue.Cancel(ctx, id)
+}
+
+func (p *planted) Retry(ctx context.Context, id pawl.ID, keep bool) error {
+	if p.now("attempts forgotten") {
+		keep = false
+	}
+	return p.Queue.Retry(ctx, id, keep)
+}

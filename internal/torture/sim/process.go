@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// process is what lives from one opening of the file to a crash: a queue and its workers.
+// It dies at once, in memory; what is left of its goroutines finds that every call is
+// refused, and ends.
+type process struct {
+	world *world
+	q     Queue
+	path  string
+	hands map[int]*hand
+
+	gone chan struct{} // closed when it dies
+
+	// Under the history's mutex.
+	dead   bool
+	diedAt int64
+	left   string // the copy of its file
+	fuse   int    // events until it dies; 0 for none
+	failed error
+}
+
+// hand is a worker at work.
+type hand struct {
+	*worker.Worker
+	process *process
+	crew    Crew
+	stop    context.CancelFunc
+	stalled atomic.Int64 // until this instant it makes no calls
+	done    chan struct{}
+
+	// Under the history's mutex.
+	busy    int         // handlers
+	jobs    map[int]int // how many of them have each job
+	stopped int64       // when it was told to stop, 0 when it was not
+	trouble []period    // when it could not extend its leases
+}
+
+// period is from one instant to another.
+type period struct{ from, to int64 }
+
+// troubled notes that a worker cannot extend its leases for a time. The caller holds the
+// history's mutex.
+func (h *hand) troubled(d time.Duration) {
+	h.trouble = append(h.trouble, period{now(), now() + int64(d)})
+}
+
+func (h *hand) stalledUntil() time.Time { return time.Unix(0, h.stalled.Load()) }
+
+// start opens a file in a new process.
+func (w *world) start(path string) error {
+	p := &process{world: w, path: path, hands: make(map[int]*hand), gone: make(chan struct{})}
+	q, err := w.open(path, &bolt.Options{
+		Lease: w.c.Lease, MaxCrashes: w.c.MaxCrashes, Logger: hclog.NewNullLogger(), OnEvent: p.hear, Now: w.wall.Now,
+	})
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	p.q, w.proc = q, p
+	w.mu.Unlock()
+	return nil
+}
+
+// hear is told of every event, those that were not of a fetch by the scheduler right after
+// the commit: the moment in which a crash leaves calls that were carried out and not
+// answered.
+func (p *process) hear(e pawl.Event) {
+	h := &p.world.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p.dead || p.q == nil {
+		return
+	}
+	if e.Type == pawl.EventSkipped {
+		h.place++
+		h.records = append(h.records, &record{what: "skip", job: p.world.numberOf(e.Job.ID), at: now(), begin: h.place, end: h.place})
+	}
+	if p.fuse > 0 && e.Type != pawl.EventFetched {
+		if p.fuse--; p.fuse == 0 {
+			p.die()
+		}
+	}
+}
+
+// die is the crash. Nobody writes to the file meanwhile. The caller holds the history's
+// mutex.
+func (p *process) die() {
+	if p.dead {
+		return
+	}
+	p.left = p.world.path()
+	p.failed = copyFile(p.path, p.left)
+	p.end()
+	p.world.died <- struct{}{}
+}
+
+// end has all that a process does come to nothing. The caller holds the history's mutex.
+func (p *process) end() {
+	p.dead, p.diedAt = true, now()
+	close(p.gone)
+	for _, hand := range p.hands {
+		hand.stop()
+	}
+	for _, r := range p.world.runs {
+		if r.to == 0 {
+			r.to, r.died = now(), true
+		}
+	}
+}
+
+// copyFile copies a file, and leaves out the blocks that are empty: most of it is room to
+// grow.
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var block, empty [32 << 10]byte
+	for at := int64(0); ; {
+		n, err := io.ReadFull(in, block[:])
+		if block := block[:n]; !bytes.Equal(block, empty[:n]) {
+			if _, err := out.WriteAt(block, at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		switch {
+		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+			return out.Truncate(at)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// hire starts a worker.
+func (p *process) hire(number int, crew Crew) {
+	ctx, stop := context.WithCancel(context.Background())
+	h := p.hand(crew)
+	h.stop = stop
+	p.world.mu.Lock()
+	p.hands[number] = h
+	p.world.mu.Unlock()
+	p.world.all.Go(func() {
+		defer close(h.done)
+		if err := h.Run(ctx); err != nil && !p.isGone() && !errors.Is(err, bolt.ErrDisk) { // or it was refused at its start
+			p.world.report("worker %d ended: %v", number, err)
+		}
+	})
+}
+
+// hand makes a worker with the handlers of its kinds.
+func (p *process) hand(crew Crew) *hand {
+	h := &hand{process: p, crew: crew, done: make(chan struct{}), jobs: make(map[int]int)}
+	h.Worker = worker.New(&tap{p, h}, &worker.Options{
+		Queues: h.crew.Queues, Weights: h.crew.Weights, RetryShare: h.crew.RetryShare, Concurrency: h.crew.Concurrency,
+		Timeout: h.crew.Timeout, HungGrace: h.crew.Hung, Drain: h.crew.Drain, StopGrace: h.crew.Grace,
+		Policy: pawl.Fixed(h.crew.Backoff), Logger: hclog.NewNullLogger(), Middleware: []worker.Middleware{h.around},
+	})
+	for _, kind := range h.crew.Kinds {
+		worker.Handle(h.Worker, kindOf[kind], p.handle)
+	}
+	return h
+}
+
+func (p *process) isGone() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}

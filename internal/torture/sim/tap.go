@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Queue is what is simulated: a bolt.Queue, or one with a planted fault.
+type Queue interface {
+	pawl.Queue
+	Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error
+	Cancel(ctx context.Context, id pawl.ID) error
+	Delete(ctx context.Context, id pawl.ID) error
+	Pause(ctx context.Context, queue string) error
+	Resume(ctx context.Context, queue string) error
+	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
+	Check(ctx context.Context) error
+	Close() error
+}
+
+// tap notes all calls of a worker, or of the simulation itself, to the queue of a process.
+// It delays or refuses them where the case says so.
+type tap struct {
+	*process
+	worker *hand // nil for the simulation itself
+}
+
+var _ pawl.Queue = (*tap)(nil)
+
+// enter waits while the worker is stalled.
+func (t *tap) enter(ctx context.Context) error {
+	for t.worker != nil {
+		wait := time.Until(t.worker.stalledUntil())
+		if wait <= 0 {
+			break
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return pawl.NotAccepted(ctx)
+		case <-t.gone:
+			return pawl.ErrClosed
+		}
+	}
+	if t.worker != nil && now() < t.world.refusing.Load() {
+		return fmt.Errorf("%w: as the case wants", bolt.ErrDisk)
+	}
+	return nil
+}
+
+// call makes one call and notes it. The answer to each record is that of the call, unless
+// one says otherwise.
+func (t *tap) call(ctx context.Context, do func() error, answer func(error), records ...*record) error {
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	h := &t.world.history
+	if err := h.begin(t.process, records...); err != nil {
+		return err
+	}
+	err := do()
+	dead := h.end(t.process, func() {
+		for _, r := range records {
+			r.err = err
+		}
+		if answer != nil {
+			answer(err)
+		}
+	}, records...)
+	if dead != nil {
+		return dead
+	}
+	return err
+}
+
+// of is a record about the job of a lease.
+func (t *tap) of(what string, l *pawl.Lease) *record {
+	return &record{what: what, job: t.world.numberOf(l.ID), token: l.Token, held: t.worker == nil, by: t.worker}
+}
+
+// ends is a record of a call that ends a lease.
+func (t *tap) ends(what string, l *pawl.Lease) *record {
+	if t.worker != nil {
+		t.world.decided(l.Token)
+	}
+	return t.of(what, l)
+}
+
+// Enqueue implements [pawl.Enqueuer]. The simulation does not use it.
+func (t *tap) Enqueue(context.Context, ...*pawl.Envelope) error { panic("nobody enqueues by a tap") }
+
+// Fetch implements [pawl.Queue].
+func (t *tap) Fetch(ctx context.Context, r pawl.Request) (leases []*pawl.Lease, err error) {
+	if err := t.enter(ctx); err != nil {
+		return nil, err
+	}
+	h, f := &t.world.history, &fetch{request: r, open: true}
+	if err := h.begin(t.process); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	begin := h.place
+	h.fetches = append(h.fetches, f)
+	h.mu.Unlock()
+	leases, err = t.q.Fetch(ctx, r)
+	dead := h.end(t.process, func() {
+		f.open, f.at = false, now()
+		for _, l := range leases {
+			rec := t.of("lease", l)
+			rec.begin, rec.end, rec.at = begin, h.place, l.Expires.Add(-l.Length).UnixNano()
+			rec.attempts, rec.crashes, rec.fetch = l.Attempts, l.Crashes, f
+			f.leases = append(f.leases, rec)
+			h.records = append(h.records, rec)
+		}
+	})
+	if dead != nil {
+		return nil, dead
+	}
+	return leases, err
+}
+
+// Ack implements [pawl.Queue].
+func (t *tap) Ack(ctx context.Context, leases ...*pawl.Lease) error {
+	records := make([]*record, len(leases))
+	for i, l := range leases {
+		records[i] = t.ends("ack", l)
+	}
+	return t.call(ctx, func() error { return t.q.Ack(ctx, leases...) }, func(err error) {
+		var part *pawl.AckError
+		if errors.As(err, &part) {
+			for i, l := range leases {
+				records[i].err = part.Failed[l]
+			}
+		}
+	}, records...)
+}
+
+func (t *tap) settle(ctx context.Context, r *record, do func() error) error {
+	return t.call(ctx, do, nil, r)
+}
+
+// Nack implements [pawl.Queue].
+func (t *tap) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
+	r := t.ends("nack", l)
+	r.delay, r.cause = delay, cause.Error()
+	return t.settle(ctx, r, func() error { return t.q.Nack(ctx, l, delay, cause) })
+}
+
+// Abandon implements [pawl.Queue].
+func (t *tap) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, cause error) error {
+	r := t.ends("abandon", l)
+	r.reason, r.cause = reason, cause.Error()
+	return t.settle(ctx, r, func() error { return t.q.Abandon(ctx, l, reason, cause) })
+}
+
+// Release implements [pawl.Queue].
+func (t *tap) Release(ctx context.Context, l *pawl.Lease) error {
+	return t.settle(ctx, t.ends("release", l), func() error { return t.q.Release(ctx, l) })
+}
+
+// Snooze implements [pawl.Queue].
+func (t *tap) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) error {
+	r := t.ends("snooze", l)
+	r.delay = delay
+	return t.settle(ctx, r, func() error { return t.q.Snooze(ctx, l, delay) })
+}
+
+// Park implements [pawl.Queue].
+func (t *tap) Park(ctx context.Context, l *pawl.Lease) error {
+	return t.settle(ctx, t.ends("park", l), func() error { return t.q.Park(ctx, l) })
+}
+
+// Unpark implements [pawl.Queue]. It concerns every job of the kinds.
+func (t *tap) Unpark(ctx context.Context, kinds ...string) (n int, err error) {
+	err = t.call(ctx, func() (err error) {
+		n, err = t.q.Unpark(ctx, kinds...)
+		return err
+	}, nil, t.world.ofKinds("unpark", kinds)...)
+	return n, err
+}
+
+// Extend implements [pawl.Queue].
+func (t *tap) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
+	records := make([]*record, len(leases))
+	for i, l := range leases {
+		records[i] = t.of("extend", l)
+	}
+	err = t.call(ctx, func() (err error) {
+		lost, err = t.q.Extend(ctx, leases...)
+		return err
+	}, func(err error) {
+		for _, l := range lost {
+			for i := range leases {
+				if leases[i] == l {
+					records[i].err = pawl.ErrLeaseLost
+				}
+			}
+		}
+	}, records...)
+	return lost, err
+}
+
+// Reap implements [pawl.Queue].
+func (t *tap) Reap(ctx context.Context) (n int, err error) {
+	err = t.call(ctx, func() (err error) {
+		n, err = t.q.Reap(ctx)
+		return err
+	}, nil)
+	return n, err
+}

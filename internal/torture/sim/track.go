@@ -1,0 +1,205 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/gopawl/pawl"
+)
+
+// track follows one job.
+type track struct {
+	law
+	id      pawl.ID
+	payload []byte
+	seq     uint64 // by which it is ordered last, once it was found in the file
+	base    span   // what it may have been at the last scan
+	spans   []span // and after each instant since in which something was done to it
+	records []*record
+	lately  []string    // what was done to it, for whoever looks for the cause of a failure
+	leases  []*lease    // in the order in which they were heard of
+	cancels []int64     // instants in which it was cancelled
+	retired atomic.Bool // it is gone for good
+}
+
+// span is what a job may be from an instant on.
+type span struct {
+	at  int64
+	set []known
+}
+
+// lease is one lease of a job, as the history tells.
+type lease struct {
+	*record
+	track   *track
+	expires int64
+	ended   int64 // 0 while it holds
+	how     string
+	run     *run
+	settles []*record
+}
+
+// explain goes on with what a job may be, by what was noted, until an instant. Crashed says
+// that the process died in it, and otherwise nothing is left to be done then. Fetching says
+// that somebody may have been given jobs and have died before knowing.
+func (t *track) explain(to int64, crashed, fetching bool) error {
+	records := t.records
+	t.records = nil
+	last := t.base
+	if len(t.spans) > 0 {
+		last = t.spans[len(t.spans)-1]
+	}
+	slices.SortStableFunc(records, func(a, b *record) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.begin, b.begin)) })
+	for len(records) > 0 {
+		at := records[0].at
+		n := 1
+		for n < len(records) && records[n].at == at {
+			n++
+		}
+		before := t.all(last.set, last.at, at, false)
+		set := t.linear(before, records[:n], at)
+		if !crashed || at < to {
+			set = t.all(set, at, at, true)
+		}
+		t.remember(records[:n])
+		if len(set) == 0 {
+			return fmt.Errorf("job %d: it was %v, and then no order of these calls explains their answers: %v\n%s", t.N, before, records[:n], t.story())
+		}
+		last = span{at, set}
+		t.spans = append(t.spans, last)
+		records = records[n:]
+	}
+	set := t.all(last.set, last.at, to, !crashed)
+	if crashed {
+		set = t.left(set, to, fetching)
+	}
+	t.spans = append(t.spans, span{to, set})
+	return nil
+}
+
+// linear is what a job may be after some calls of one instant, in every order in which they
+// may have come. A call without an answer may have done nothing.
+func (t *track) linear(set []known, records []*record, at int64) (after []known) {
+	type node struct {
+		done uint64
+		known
+	}
+	seen := make(map[node]bool)
+	var visit func(n node)
+	visit = func(n node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		complete := true
+		for i, r := range records {
+			if n.done&(1<<i) == 0 && r.end != never {
+				complete = false
+			}
+		}
+		if complete {
+			after = add(after, n.known)
+		}
+		for _, k := range t.pass(nil, n.known, at, at, false) { // what time does in between
+			visit(node{n.done, k})
+		}
+		for i, r := range records {
+			if n.done&(1<<i) != 0 || !next(records, n.done, r) {
+				continue
+			}
+			if k, ok := t.apply(n.known, r); ok {
+				visit(node{n.done | 1<<i, k})
+			}
+		}
+	}
+	for _, k := range set {
+		visit(node{0, k})
+	}
+	return after
+}
+
+// next reports whether a record may come next: nothing that ended before it began is left.
+func next(records []*record, done uint64, r *record) bool {
+	for i, other := range records {
+		if done&(1<<i) == 0 && other.end < r.begin {
+			return false
+		}
+	}
+	return true
+}
+
+// left is what a job may be in the file that a process has left, once that is open again.
+func (t *track) left(set []known, at int64, fetching bool) (after []known) {
+	for _, k := range set {
+		if k.State == pawl.Leased {
+			after = add(after, t.crash(k, at))
+			continue
+		}
+		after = add(after, k)
+		if k.State != pawl.Ready || !fetching {
+			continue
+		}
+		after = add(after, t.crash(k, at)) // it was leased, and nobody heard of it
+		if t.Effect != "" {
+			after = add(after, t.done(k, at)) // or skipped
+		}
+	}
+	return after
+}
+
+// found compares a job with what was found of it in the file: nil for nothing.
+func (t *track) found(e *pawl.Envelope) error {
+	if e != nil && !t.same(e) {
+		return fmt.Errorf("job %d is not as it was stored: %+v\n%s", t.N, e, t.story())
+	}
+	last := t.spans[len(t.spans)-1]
+	set := slices.DeleteFunc(slices.Clone(last.set), func(k known) bool { return !k.is(e) })
+	if len(set) == 0 {
+		is := "is not in the file"
+		if e != nil {
+			is = fmt.Sprintf("is %s after %d runs, %d crashes, %d failures, not before %s, cancelled %v, death %v",
+				e.State, e.Attempts, e.Crashes, e.Failures, clock(e.NotBefore.UnixNano()), e.Cancelled, e.Death)
+		}
+		return fmt.Errorf("job %d %s, and should be one of %v\n%s", t.N, is, last.set, t.story())
+	}
+	t.base, t.spans = span{last.at, set}, nil
+	t.retired.Store(set[0].gone)
+	return nil
+}
+
+// same reports whether a job is, besides its state, as it was stored.
+func (t *track) same(e *pawl.Envelope) bool {
+	return bytes.Equal(e.Payload, t.payload) && e.Kind == t.Kind && e.Queue == t.Queue && e.Origin == t.Queue && e.Priority == t.Priority &&
+		e.MaxRetries == t.Retries && e.Timeout == t.Timeout && e.Retain == t.Retain && e.UniqueKey == t.Unique && e.IdempotencyKey == t.Effect
+}
+
+// at is what a job may have been right before an instant, or right after it, since the last
+// scan.
+func (t *track) at(at int64, after bool) []known {
+	last := t.base
+	for _, s := range t.spans {
+		if s.at < at || after && s.at == at {
+			last = s
+		}
+	}
+	return t.all(last.set, last.at, at, after)
+}
+
+func (t *track) remember(records []*record) {
+	for _, r := range records {
+		if r.what != "unpark" {
+			t.lately = append(t.lately, r.String())
+		}
+	}
+	if old := len(t.lately) - 30; old > 0 {
+		t.lately = t.lately[old:]
+	}
+}
+
+func (t *track) story() string {
+	return fmt.Sprintf("  job %+v\n  %s", *t.Job, strings.Join(t.lately, "\n  "))
+}

@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// last judges the end of a case, after the drain: nothing is left but dead letters and
+// records, and all that happened has a cause.
+func (w *world) last() error {
+	for e, err := range w.proc.q.Jobs(context.Background(), pawl.Filter{}) {
+		if err != nil {
+			return err
+		}
+		t := w.tracks[w.numbers[e.ID]]
+		if e.State != pawl.Dead && e.State != pawl.Completed {
+			return fmt.Errorf("job %d is %s after the drain\n%s", t.N, e.State, t.story())
+		}
+		if err := t.wholeHistory(e); err != nil {
+			return err
+		}
+	}
+	return w.verdict()
+}
+
+// verdict judges what needs the whole of a case.
+func (w *world) verdict() error {
+	for _, r := range w.runs {
+		if err := w.judgeRun(r); err != nil {
+			return fmt.Errorf("job %d, run at %s until %s, which was %q: %w\n%s",
+				r.job, clock(r.from), clock(r.to), r.does, err, w.tracks[r.job].story())
+		}
+	}
+	for _, l := range w.leases {
+		if l.run == nil && !l.held && slices.Contains([]string{"ack", "nack"}, l.how) {
+			return fmt.Errorf("job %d: a lease of %s ended by %s, and nothing ran\n%s", l.job, clock(l.at), l.how, l.track.story())
+		}
+		if l.how == "expiry" && l.by != nil && !slices.ContainsFunc(l.by.trouble, func(p period) bool { return p.from <= l.expires && p.to >= l.at }) {
+			return fmt.Errorf("job %d: a lease of %s expired, and nothing had kept its worker from extending it\n%s", l.job, clock(l.at), l.track.story())
+		}
+	}
+	slices.SortStableFunc(w.leases, func(a, b *lease) int { return cmp.Compare(a.at, b.at) })
+	return errors.Join(w.effects(), w.repeaters(), w.storms(), w.culprit())
+}
+
+// wholeHistory requires that a job's history has each failed run that was told, with its
+// attempt, its time and its cause, and nothing else but that it was poison.
+func (t *track) wholeHistory(e *pawl.Envelope) error {
+	var want []pawl.Failure
+	unsure := false
+	for _, l := range t.leases {
+		for _, s := range l.settles {
+			if s.what != "nack" && s.what != "abandon" {
+				continue
+			}
+			unsure = unsure || s.end == never
+			if s.err == nil && s.end != never {
+				want = append(want, pawl.Failure{Attempt: l.attempts + 1, At: time.Unix(0, t.wall.at(s.at)), Error: pawl.Clip(s.cause, pawl.MaxErrorText)})
+			}
+		}
+	}
+	if unsure {
+		return nil
+	}
+	got := slices.DeleteFunc(slices.Clone(e.History), func(f pawl.Failure) bool { return strings.HasPrefix(f.Error, "crashed ") })
+	same := slices.EqualFunc(got, want, func(a, b pawl.Failure) bool {
+		return a.Attempt == b.Attempt && a.At.Equal(b.At) && a.Error == b.Error
+	})
+	if !same {
+		return fmt.Errorf("job %d has the history %v, and these runs failed: %v\n%s", t.N, e.History, want, t.story())
+	}
+	return nil
+}
+
+// effects requires that jobs of one idempotency key never ran beside one another, nor after
+// a success that counts, and that a job was skipped for such a success alone.
+func (w *world) effects() error {
+	leases := make(map[string][]*lease)
+	acks := make(map[string][]*record)
+	for _, l := range w.leases {
+		if l.track.Effect != "" {
+			leases[l.track.effect()] = append(leases[l.track.effect()], l)
+		}
+	}
+	for _, r := range w.acks {
+		if t := w.tracks[r.job]; t.Effect != "" {
+			acks[t.effect()] = append(acks[t.effect()], r)
+		}
+	}
+	for effect, all := range leases {
+		if a, b := beside(all); a != nil {
+			return fmt.Errorf("jobs %d and %d have the effect %s and were leased side by side, at %s and %s\n%s\n%s",
+				a.job, b.job, effect, clock(a.at), clock(b.at), a.track.story(), b.track.story())
+		}
+		for _, r := range acks[effect] {
+			for _, l := range all {
+				if r.end != never && l.at > r.at && w.wall.latest(r.at, l.at) < w.until(r) {
+					return fmt.Errorf("job %d was leased at %s, and its effect %s was done by job %d at %s\n%s", l.job, clock(l.at), effect, r.job, clock(r.at), l.track.story())
+				}
+			}
+		}
+	}
+	for _, s := range w.skips {
+		t := w.tracks[s.job]
+		if !slices.ContainsFunc(acks[t.effect()], func(r *record) bool { return r.at <= s.at && w.wall.at(s.at) < w.until(r) }) {
+			return fmt.Errorf("job %d was skipped at %s, and its effect %s was not done\n%s", s.job, clock(s.at), t.effect(), t.story())
+		}
+	}
+	return nil
+}
+
+func (t *track) effect() string { return t.Kind + "/" + t.Effect }
+
+// until is when a success no longer counts, on the wall.
+func (w *world) until(r *record) int64 {
+	return w.wall.at(r.at) + int64(cmp.Or(w.tracks[r.job].TTL, pawl.DefaultIdempotencyTTL))
+}
+
+// beside finds two leases that were held at a time; they are in the order of their giving.
+func beside(leases []*lease) (a, b *lease) {
+	var longest *lease
+	for _, l := range leases {
+		if longest != nil && l.at < longest.until() && (l.at > longest.at || l.until() > l.at) {
+			return longest, l
+		}
+		if longest == nil || l.until() > longest.until() {
+			longest = l
+		}
+	}
+	return nil, nil
+}
+
+func (l *lease) until() int64 { return cmp.Or(l.ended, never) }
+
+// repeaters requires that of jobs that crashed twice or more one was leased at a time.
+func (w *world) repeaters() error {
+	all := slices.DeleteFunc(slices.Clone(w.leases), func(l *lease) bool { return l.crashes < 2 })
+	if a, b := beside(all); a != nil {
+		return fmt.Errorf("jobs %d and %d, which had crashed twice or more, were leased side by side at %s and %s\n%s\n%s",
+			a.job, b.job, clock(a.at), clock(b.at), a.track.story(), b.track.story())
+	}
+	return nil
+}
+
+// manyLeases is more than any job is to have of one second: its retries, and what makes it
+// come back besides.
+const manyLeases = 40
+
+// storms requires that no job came again and again.
+func (w *world) storms() error {
+	for _, t := range w.order {
+		for i := manyLeases; i < len(t.leases); i++ {
+			if t.leases[i].at-t.leases[i-manyLeases].at < 1e9 {
+				return fmt.Errorf("job %d was leased %d times within a second\n%s", t.N, manyLeases, t.story())
+			}
+		}
+	}
+	return nil
+}
+
+// culprit requires that where one job takes its process down each time, and nothing else
+// does, that job is poison in the end, after as many crashes as it may have, and no other.
+func (w *world) culprit() error {
+	if !w.c.Culprit {
+		return nil
+	}
+	for _, t := range w.order {
+		kills := len(t.Runs) > 0 && t.Runs[0].Do == "kill"
+		for _, k := range t.base.set {
+			switch poison := k.reason == pawl.ReasonPoison; {
+			case poison && !kills:
+				return fmt.Errorf("job %d was only beside the culprit, and is poison\n%s", t.N, t.story())
+			case poison && len(t.leases) != w.c.MaxCrashes:
+				return fmt.Errorf("job %d is poison after %d leases\n%s", t.N, len(t.leases), t.story())
+			}
+		}
+	}
+	return nil
+}
