@@ -34,26 +34,7 @@ func (s *salvor) mendTraces() error {
 
 // mendJobs looks at each job: it must have a row that says where it is, its payload, and its
 // history.
-func (s *salvor) mendJobs() error {
-	highest := uint64(0)
-	err := s.eachKey(bucketJobs, nil, func(t *txn, _ *table, key []byte) {
-		if j, err := t.record(pawl.ID(key)); err != nil {
-			t.fail(err)
-		} else {
-			highest = max(highest, j.Seq)
-			s.mendJob(t, j)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return s.update(func(t *txn) {
-		if highest > t.jobs.Sequence() {
-			t.changed = true
-			t.fail(t.jobs.SetSequence(highest))
-		}
-	})
-}
+func (s *salvor) mendJobs() error { return s.eachRecord(s.mendJob) }
 
 func (s *salvor) mendJob(t *txn, j stored) {
 	s.mendHistory(t, j)

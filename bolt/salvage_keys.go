@@ -15,13 +15,7 @@ func (s *salvor) mendBelongings(t *txn, j stored, p place) {
 			t.put(t.expiry, key, seal(key, nil))
 		}
 	}
-	if j.UniqueKey != "" && j.BlockedBy(p.state) {
-		key := uniqueKey(nil, p.queue, j.Envelope)
-		if t.unique.Get(key) == nil || s.uniqueAgain[string(key)] { // the last of several, by their IDs
-			s.uniqueAgain[string(key)] = true
-			t.takeUnique(j)
-		}
-	}
+	s.mendUniqueOf(t, j, p)
 	if p.state != pawl.Leased || j.IdempotencyKey == "" {
 		return
 	}
@@ -33,6 +27,22 @@ func (s *salvor) mendBelongings(t *txn, j stored, p place) {
 	default: // another leased job has it
 		t.unplace(j, p)
 		t.placeReady(j)
+	}
+}
+
+// mendUniqueOf sees to it that the unique key of a job leads to one that has it. A job that
+// blocks no other where it is may do so when it moves on. Of several jobs whose row is lost
+// one has it that blocks others, and of several such the last, by their IDs.
+func (s *salvor) mendUniqueOf(t *txn, j stored, p place) {
+	blocks := j.BlockedBy(p.state)
+	ended := p.state == pawl.Dead || p.state == pawl.Completed
+	if j.UniqueKey == "" || ended && !blocks {
+		return
+	}
+	key := uniqueKey(nil, p.queue, j.Envelope)
+	if t.unique.Get(key) == nil || blocks && s.uniqueAgain[string(key)] {
+		s.uniqueAgain[string(key)] = true
+		t.takeUnique(j)
 	}
 }
 
@@ -65,14 +75,21 @@ func (s *salvor) mendKeys() error {
 }
 
 // mendExpiry removes the deadline of a job that has none of that time, and takes from the
-// end of an effect whose row is lost until when it is done.
+// end of an effect until when it is done, whatever the row of the effect says: that is lost,
+// or older. Of two rows that contradict each other the one is taken by which nothing takes
+// place twice.
 func (s *salvor) mendExpiry(t *txn, b *table, key []byte) {
 	what := key[timeWidth+1:]
 	if key[timeWidth] == endsEffect {
-		if row, err := t.effect(what); err == nil && s.hurtAny(bucketEffects) && row.done.Before(timeAt(key)) {
-			row.done = timeAt(key)
-			t.putEffect(what, row)
+		row, err := t.effect(what)
+		if t.fail(err); err != nil || !row.done.Before(timeAt(key)) {
+			return
 		}
+		if t.effects.Get(what) != nil || !s.hurtAny(bucketEffects) { // otherwise its loss is counted
+			s.lost(bucketEffects)
+		}
+		row.done = timeAt(key)
+		t.putEffect(what, row)
 		return
 	}
 	if j, err := t.record(pawl.ID(what)); err != nil || !bytes.Equal(key, deadlineKey(nil, j.Envelope)) {

@@ -2,8 +2,6 @@ package bolt
 
 import (
 	"bytes"
-
-	"go.etcd.io/bbolt"
 )
 
 // salvagePortion is how many rows one transaction of the mending looks at.
@@ -62,19 +60,3 @@ func (s *salvor) eachKey(bucket, from []byte, fn func(t *txn, b *table, key []by
 
 // stateBuckets have one row for each job, in one of them.
 var stateBuckets = [][]byte{bucketReady, bucketDelayed, bucketLeased, bucketFailed, bucketCompleted}
-
-// mendSequences takes over the sequences of the buckets. They have no checksum, so what
-// cannot be is left out; those that are too low are raised by what is stored.
-func (s *salvor) mendSequences() error {
-	return s.db.Update(func(tx *bbolt.Tx) error {
-		for name, sequence := range s.sequences {
-			if sequence >= maxSalvagedSeq || name == string(bucketQueues) && sequence > 1<<31 {
-				continue
-			}
-			if err := tx.Bucket(bucketRoot).Bucket([]byte(name)).SetSequence(sequence); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}

@@ -24,7 +24,9 @@ func soundRow(bucket, key, value []byte) (err error) {
 		_, err = unseal(key, value, -1)
 	case string(bucketHistory):
 		width = len(pawl.ID{}) + 4
-		_, err = parseFailure(key, value)
+		if _, err = parseFailure(key, value); err == nil && len(key) == width && historyNumber(key) >= maxSalvagedFailures {
+			err = fmt.Errorf("%w: failure number %d of a job", pawl.ErrCorrupt, historyNumber(key))
+		}
 	case string(bucketReady):
 		width = readyKeyWidth
 		_, err = parseIndexRow(key, value)
@@ -96,11 +98,15 @@ func soundRecord(key, record []byte) (j stored, err error) {
 		return j, fmt.Errorf("%w: the record is that of job %s", pawl.ErrCorrupt, e.ID)
 	case pawl.ValidQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue made it
 		len(e.UniqueKey) > pawl.MaxKeyBytes, len(e.IdempotencyKey) > pawl.MaxKeyBytes,
-		e.Seq >= maxSalvagedSeq, e.Failures > 1<<31-1, apart > maxSalvagedRow:
+		e.Seq >= maxSalvagedSeq, e.Failures > maxSalvagedFailures, apart > maxSalvagedRow:
 		return j, fmt.Errorf("%w: job %s breaks the limits of what a queue takes", pawl.ErrCorrupt, e.ID)
 	}
 	return stored{e, apart}, nil
 }
+
+// maxSalvagedFailures is more often than any job failed. The number of a failure has four
+// bytes, which a damaged one must not leave at their end.
+const maxSalvagedFailures = 1 << 30
 
 // maxSalvagedSeq is a sequence that no queue reaches. A damaged one must not leave the new
 // file at its end.

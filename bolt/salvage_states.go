@@ -32,7 +32,7 @@ func (s *salvor) mendState(t *txn, b *table, key []byte) {
 		return
 	}
 	p, err := t.where(j.Envelope)
-	if err != nil || p.table != b || !bytes.Equal(p.key, key) {
+	if err != nil || p.table != b || !bytes.Equal(p.key, key) || livesOn(j, p.state) {
 		t.delete(b, key)
 		s.lost(b.name)
 		return
@@ -41,6 +41,14 @@ func (s *salvor) mendState(t *txn, b *table, key []byte) {
 		t.put(b, key, row)
 		s.hurt[string(b.name)] = true
 	}
+}
+
+// livesOn reports whether a job whose record says how it ended is in a state of those that
+// have not. Its row is older than its record, or the other way round; in doubt it is not run
+// again.
+func livesOn(j stored, state pawl.State) bool {
+	ended := j.Death != nil || !j.Completed.IsZero()
+	return ended && state != pawl.Dead && state != pawl.Completed
 }
 
 // stateRowFor is the row that a job must have where it is; sealed is the one that it has.
@@ -71,10 +79,8 @@ func (s *salvor) buryRemains(t *txn, id pawl.ID, n queueNumber) {
 	if row, err := t.rowOf(n); err == nil {
 		name = row.name
 	}
-	seq := t.jobs.Sequence() + 1
-	t.fail(t.jobs.SetSequence(seq))
 	j := stored{Envelope: &pawl.Envelope{
-		ID: id, Seq: seq, Kind: unknownKind, Origin: name, Queue: name, Created: s.now, NotBefore: s.now,
+		ID: id, Seq: s.nextSequence(t), Kind: unknownKind, Origin: name, Queue: name, Created: s.now, NotBefore: s.now,
 	}}
 	if payload, err := t.payload(id); err == nil {
 		j.apart = len(payload)

@@ -23,7 +23,7 @@ var Fuzz = &harness.Family{
 	Goals:  "R11",
 	Method: "every fuzz target of the module, by go test -fuzz: records, rows, keys and their order, payloads, pages, arguments of jobctl",
 	Unit:   "executions",
-	PR:     1_000_000, Nightly: 100_000_000, Share: 120,
+	PR:     500_000, Nightly: 100_000_000, Share: 90,
 	Parallel: 1, // a target has all processors, and all have had their share in one try
 	Missing:  func() string { return missing(context.Background()) },
 	Prepare:  prepare,

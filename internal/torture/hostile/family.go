@@ -29,7 +29,7 @@ var Salvage = &harness.Family{
 	Goals:  "R7",
 	Method: "the same files through Salvage: what it makes can be opened, keeps every invariant and holds no wrong data",
 	Unit:   "files",
-	PR:     10_000, Nightly: 400_000, Share: 30,
+	PR:     5_000, Nightly: 400_000, Share: 20,
 	Prepare: prepare("hostile-salvage"),
 }
 

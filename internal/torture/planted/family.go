@@ -1,0 +1,120 @@
+package planted
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Over is the family that plants faults under those given, which it runs by their names.
+// The program that it builds has the same families: call it where they are listed.
+func Over(families []*harness.Family) *harness.Family {
+	byName := make(map[string]*harness.Family)
+	for _, f := range families {
+		byName[f.Name] = f
+	}
+	harness.Role(role, func(args []string) error { return hunt(byName, args) })
+	return &harness.Family{
+		Name:    "planted",
+		Goals:   "R12",
+		Method:  "faults planted in the queue, each of which the family that is there for it must find; without one they find nothing",
+		Unit:    "faults",
+		PR:      len(faults()),
+		Nightly: 10 * len(faults()),
+		Share:   60,
+		Missing: func() string { return missing(byName) },
+		Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, faults()) },
+	}
+}
+
+// prepare builds the program, and requires that its families find nothing where there is
+// nothing.
+func prepare(env *harness.Env, faults []Fault) (func(*harness.Try) error, error) {
+	program, err := build(env.Ctx, env.Dir, faults)
+	if err != nil {
+		return nil, err
+	}
+	p := planting{program, faults}
+	if err := p.control(env); err != nil {
+		return nil, err
+	}
+	return p.try, nil
+}
+
+// planting is the program with its faults.
+type planting struct {
+	program string
+	faults  []Fault
+}
+
+// control runs the families that have to find faults without one, as long as the shortest
+// hunt of each: that there is nothing to find they show at length by themselves, and here
+// that the program differs by nothing but its faults.
+func (p planting) control(env *harness.Env) error {
+	all := hunts(p.faults)
+	errs := make([]error, len(all))
+	var running sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, h := range all {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			line, err := p.line(env.Ctx, filepath.Join(env.Dir, "control-"+h.Family), "", h, uint64(i))
+			if err == nil && !strings.HasPrefix(line, nothing) {
+				err = fmt.Errorf("family %s without a fault: %s", h.Family, line)
+			}
+			errs[i] = err
+		})
+	}
+	running.Wait()
+	return firstError(errs...)
+}
+
+// hunts are the families of all faults, each with its shortest hunt, in the order of their
+// names.
+func hunts(faults []Fault) (all []Hunt) {
+	shortest := make(map[string]int)
+	for _, f := range faults {
+		for _, h := range f.By {
+			if units, ok := shortest[h.Family]; !ok || h.Units < units {
+				shortest[h.Family] = h.Units
+			}
+		}
+	}
+	for name, units := range shortest {
+		all = append(all, Hunt{name, units})
+	}
+	slices.SortFunc(all, func(a, b Hunt) int { return strings.Compare(a.Family, b.Family) })
+	return all
+}
+
+// try plants one fault, which follows from the seed.
+func (p planting) try(t *harness.Try) error {
+	f := p.faults[t.Seed%uint64(len(p.faults))]
+	for _, h := range f.By {
+		line, err := p.line(t.Ctx, filepath.Join(t.Dir, h.Family), f.Name, h, t.Rand.Uint64()>>24)
+		switch {
+		case err != nil:
+			return err
+		case !strings.HasPrefix(line, found):
+			return fmt.Errorf("fault %q (%s) is not found by family %s: %s", f.Name, f.Breaks, h.Family, line)
+		}
+	}
+	return nil
+}
+
+// line is what the program says of a hunt. What the hunt left is removed.
+func (p planting) line(ctx context.Context, folder, fault string, h Hunt, seed uint64) (string, error) {
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(folder)
+	return start(ctx, p.program, folder, fault, h, seed)
+}

@@ -1,0 +1,102 @@
+package planted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// role is that of a program with faults: it runs one family until that finds something.
+const role = "planted-hunt"
+
+// What a program in that role says, one line of it.
+const (
+	found   = "found"   // a violation, and which
+	nothing = "nothing" // and how much was tried
+	untried = "untried" // and why not
+)
+
+// huntLimit is how long one hunt may take.
+const huntLimit = 2 * time.Minute
+
+// patience is how long a program that was told to end may take for that before it is
+// killed: what it started must not outlive it.
+const patience = 10 * time.Second
+
+// hunt is the role: a family, its units, a seed.
+func hunt(families map[string]*harness.Family, args []string) error {
+	if len(args) != 3 {
+		return errors.New("the role needs a family, a number of units and a seed")
+	}
+	f := families[args[0]]
+	if f == nil {
+		return fmt.Errorf("there is no family %q", args[0])
+	}
+	units, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	seed, err := strconv.ParseUint(args[2], 10, 64)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	result := f.Run(ctx, harness.Plan{Goal: units, Until: time.Now().Add(huntLimit), Seed: seed, Heard: func(_, violations int) {
+		if violations > 0 {
+			enough()
+		}
+	}})
+	harness.Tell(verdict(&result))
+	return nil
+}
+
+// verdict is the line that a result is.
+func verdict(r *harness.Result) string {
+	switch {
+	case r.Missing != "":
+		return untried + " " + r.Missing
+	case r.Violations > 0:
+		err := r.First[0].Err
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		if errors.Is(err, harness.ErrUntried) {
+			return untried + " " + text
+		}
+		return found + " " + text
+	case r.Tried < r.Goal:
+		return fmt.Sprintf("%s %d of %d %s before time was up", untried, r.Tried, r.Goal, r.Unit)
+	}
+	return fmt.Sprintf("%s in %d %s", nothing, r.Tried, r.Unit)
+}
+
+// start runs the role in a program, with a fault or with none, and returns its line.
+// Whatever it leaves behind goes into the folder.
+func start(ctx context.Context, program, folder, fault string, h Hunt, seed uint64) (line string, err error) {
+	cmd, err := harness.Command(ctx, nil, role, h.Family, strconv.Itoa(h.Units), strconv.FormatUint(seed, 10))
+	if err != nil {
+		return "", err
+	}
+	cmd.Path, cmd.Args[0] = program, program
+	cmd.Env = append(cmd.Env, variable+"="+fault, harness.MemoryVariable+"="+folder)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = patience
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		return "", fmt.Errorf("family %s with fault %q: %w", h.Family, fault, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

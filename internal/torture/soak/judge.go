@@ -1,0 +1,160 @@
+package soak
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// judge requires that every job of the round came to its end, and to no other. The queue
+// is empty: what has not come to its end is lost.
+func (l *life) judge() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n, c := range l.cells {
+		if err := l.judgeJob(n, c); err != nil {
+			return fmt.Errorf("job %d, of class %d, after %d kills: %w: %+v", n, classOf(n), l.kills, err, c)
+		}
+	}
+	stored := 0
+	for n := range l.cells {
+		if !existing(n) {
+			stored++
+		}
+	}
+	if told := l.counts[pawl.EventEnqueued]; l.kills == 0 && told != stored {
+		return fmt.Errorf("%d jobs were stored, and %d were told", stored, told)
+	}
+	return errors.Join(l.err)
+}
+
+// judgeJob is judge for one job. Where processes were killed what they did right before is
+// not known, so that less can be asked. The caller holds mu.
+func (l *life) judgeJob(n int, c cell) error {
+	known := l.kills == 0
+	switch {
+	case !c.has(begun):
+		return errors.New("nobody stored it")
+	case c.has(doubted) && !known:
+		if stored, err := l.wasStored(n); err != nil || !stored {
+			return err
+		}
+	case !c.has(accepted):
+		return errors.New("its storing was never answered")
+	case c.has(running):
+		return errors.New("a run of it did not end")
+	case c.starts != c.settled+c.cuts:
+		return errors.New("its runs are not the ones that ended")
+	}
+	switch classOf(n) {
+	case cancelled, overdue:
+		return unless(c.starts == 0 && (c.has(deleted) || !known), "it was to die unrun")
+	case stopped:
+		return unless(c.starts > 0 && (c.has(deleted) || !known), "it was to die in its run")
+	case exhausted:
+		return unless(c.returned == 0 && (!known || c.has(deleted) && int(c.failures) == exhaustedRetries), "it was to die of its failures")
+	case uniquePair:
+		if existing(n) {
+			return unless(c.starts == 0, "it was not stored")
+		}
+	case onePair:
+		other := l.cells[n^1]
+		if c.has(skipped) || !known && c.returned == 0 {
+			c = other
+		}
+	}
+	switch {
+	case classOf(n) == inTx && !known: // its effect tells whether it was done
+		return unless(c.starts > 0, "it is lost")
+	case !c.has(done) && (known || c.returned == 0):
+		return errors.New("it is lost")
+	case !known || classOf(n) == onePair:
+		return nil
+	}
+	snoozes := uint8(0)
+	if classOf(n) == snoozed {
+		snoozes = 1
+	}
+	return unless(int(c.failures) == failures(n) && c.snoozes == snoozes && c.has(died) == (classOf(n) == permanent),
+		"it did not fail as it was to")
+}
+
+func unless(ok bool, text string) error {
+	if ok {
+		return nil
+	}
+	return errors.New(text)
+}
+
+// wasStored finds out what became of a job whose storing was under way when a process was
+// killed: it was stored with all of its batch, or none was. The caller holds mu.
+func (l *life) wasStored(n int) (bool, error) {
+	from, to := batchOf(l.round, n)
+	stored, not := 0, 0
+	for n := from; n < to; n++ {
+		c := l.cells[n]
+		switch {
+		case existing(n):
+		case c.starts > 0 || c.has(done|skipped|died|deleted):
+			stored++
+		default:
+			not++
+		}
+	}
+	if stored > 0 && not > 0 {
+		return false, fmt.Errorf("of its batch %d were stored and %d were not", stored, not)
+	}
+	return stored > 0, nil
+}
+
+// judgeEffects requires that the effect of each job which its handler acked together with
+// it took place once.
+func (l *life) judgeEffects(tx *bbolt.Tx) error {
+	b := tx.Bucket(effects)
+	for n := range l.cells {
+		if classOf(n) != inTx {
+			continue
+		}
+		id, count := idOf(l.round, n), uint32(0)
+		if b != nil {
+			if v := b.Get(id[:]); v != nil {
+				count = binary.BigEndian.Uint32(v)
+			}
+		}
+		c := l.cell(n)
+		if want := c.starts > 0; count > 1 || want != (count == 1) {
+			return fmt.Errorf("the effect of job %d took place %d times: %+v", n, count, c)
+		}
+	}
+	return nil
+}
+
+// tally requires that the queue has as many jobs as were stored and did not come to their
+// end. Nothing is under way.
+func (l *life) tally(stats pawl.Stats) error {
+	var have pawl.Counts
+	for _, q := range stats.Queues {
+		have.Add(q.Counts)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	want := 0
+	for n, c := range l.cells {
+		if c.has(accepted) && !existing(n) && !c.has(done|skipped|deleted) {
+			want++
+		}
+	}
+	switch {
+	case have.Leased != 0:
+		return fmt.Errorf("%d jobs are leased, and no worker is at work", have.Leased)
+	case l.kills > 0: // what was done right before was not heard
+		return nil
+	case have.Ready+have.Delayed+have.Parked+have.Dead != want: // between these they still move as time goes by
+		return fmt.Errorf("%d jobs are not done, and the queue counts %+v", want, have)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// life is one process of a soak, from its start to its end or its kill.
+type life struct {
+	*ledger
+	path    string
+	kills   int // processes that were killed in this round
+	q       *bolt.Queue
+	letters letters
+	seq     atomic.Uint64 // the highest of a job so far
+	lastSeq uint64        // the highest when the queue was opened last
+
+	progress atomic.Int64 // rises with whatever happens
+	waiting  atomic.Bool  // for the other side to say whether to go on
+
+	off func() error // ends what work began; nil when nothing is at work
+
+	wrongs sync.Mutex
+	found  []error
+}
+
+// leaseLength is longer than a process that is not killed can be held up: no lease may
+// expire here.
+const leaseLength = time.Minute
+
+func (l *life) options() *bolt.Options {
+	return &bolt.Options{Logger: hclog.NewNullLogger(), Lease: leaseLength, OnEvent: l.event}
+}
+
+// open opens the queue.
+func (l *life) open() (err error) {
+	l.lastSeq = l.seq.Load()
+	l.q, err = bolt.Open(l.path, l.options())
+	return err
+}
+
+// wrong keeps a violation; the round ends soon.
+func (l *life) wrong(err error) {
+	l.wrongs.Lock()
+	defer l.wrongs.Unlock()
+	if len(l.found) < 5 {
+		l.found = append(l.found, err)
+	}
+}
+
+// violation is what was found, nil for nothing.
+func (l *life) violation() error {
+	l.wrongs.Lock()
+	defer l.wrongs.Unlock()
+	return errors.Join(l.found...)
+}
+
+// work has two workers, the operator and a reader at work until rest. Workers handle all
+// kinds, or all but one.
+func (l *life) work(all bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, o := range []worker.Options{
+		{Concurrency: 8, Weights: map[string]int{"a": 3}},
+		{Concurrency: 2, RetryShare: 0.5},
+	} {
+		o.Queues, o.Logger, o.Policy = queues, hclog.NewNullLogger(), pawl.Fixed(time.Millisecond)
+		o.Drain = time.Millisecond
+		w := worker.New(l.q, &o)
+		worker.Handle(w, kind, l.handle)
+		if all {
+			worker.Handle(w, lateKind, l.handle)
+		}
+		running.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				l.wrong(fmt.Errorf("a worker ended: %w", err))
+			}
+			if n := w.Stuck(); n > 0 {
+				l.wrong(fmt.Errorf("%d handlers are stuck", n))
+			}
+		})
+	}
+	running.Go(func() { l.operate(ctx) })
+	running.Go(func() { l.read(ctx) })
+	l.off = func() error {
+		cancel()
+		running.Wait()
+		l.off = nil
+		return l.violation()
+	}
+}
+
+// rest ends what work began. Everything that was leased has been given back or is settled.
+func (l *life) rest() error {
+	if l.off == nil {
+		return nil
+	}
+	return l.off()
+}

@@ -1,0 +1,148 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// blockSize is how many jobs one producer takes at a time. It stores them in batches of
+// equal size.
+const blockSize = 64
+
+// batchSize is the size of the batches of a block: from 2 to all of it.
+func batchSize(round, block int) int { return 2 << ((round + block*7) % 6) }
+
+// batchOf is the batch in which a job is stored.
+func batchOf(round, n int) (from, to int) {
+	size := batchSize(round, n/blockSize)
+	from = n - n%size
+	return from, from + size
+}
+
+// producers is how many goroutines store jobs.
+const producers = 2
+
+// produce stores the jobs of a range that is made of blocks, but for those that an earlier
+// process began to store.
+func (l *life) produce(ctx context.Context, from, to int) error {
+	var (
+		all  sync.WaitGroup
+		next atomic.Int64
+		errs [producers]error
+	)
+	next.Store(int64(from))
+	for p := range producers {
+		all.Go(func() {
+			for errs[p] == nil && l.violation() == nil {
+				n := int(next.Add(blockSize)) - blockSize
+				if n >= to {
+					return
+				}
+				errs[p] = l.block(ctx, n)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs[:]...)
+}
+
+func (l *life) block(ctx context.Context, from int) error {
+	size := batchSize(l.round, from/blockSize)
+	for n := from; n < from+blockSize; n += size {
+		if l.cell(n).has(begun) {
+			continue
+		}
+		if err := l.batch(ctx, n, n+size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batch stores jobs, and cancels those that are to be cancelled while they wait.
+func (l *life) batch(ctx context.Context, from, to int) error {
+	jobs := make([]*pawl.Envelope, 0, to-from)
+	now := time.Now()
+	for n := from; n < to; n++ {
+		e, err := envelope(l.round, n, now)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, e)
+	}
+	l.changeAll(from, to, func(_ int, c *cell) { c.flags |= begun })
+	if err := l.q.Enqueue(ctx, jobs...); err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	l.changeAll(from, to, func(_ int, c *cell) { c.flags |= accepted })
+	for i, e := range jobs {
+		n := from + i
+		switch {
+		case e.Existing != existing(n) || existing(n) && e.ID != idOf(l.round, n-1):
+			return fmt.Errorf("job %d, of class %d, was stored as %s, existing: %v", n, classOf(n), e.ID, e.Existing)
+		case !e.Existing && e.Seq <= l.lastSeq:
+			return fmt.Errorf("job %d got sequence %d, and one before the queue was opened has %d", n, e.Seq, l.lastSeq)
+		}
+		for last := l.seq.Load(); !e.Existing && e.Seq > last && !l.seq.CompareAndSwap(last, e.Seq); last = l.seq.Load() {
+		}
+	}
+	if err := l.storeAgain(ctx, from, to); err != nil {
+		return err
+	}
+	return l.cancel(ctx, from, to)
+}
+
+// storeAgain stores the jobs of a range that wait for long once more, which their unique
+// keys must not let happen.
+func (l *life) storeAgain(ctx context.Context, from, to int) error {
+	for n := from; n < to; n++ {
+		if classOf(n) != cancelled {
+			continue
+		}
+		e, err := envelope(l.round, n, time.Now())
+		if err != nil {
+			return err
+		}
+		e.ID = pawl.ID{}
+		if err := l.q.Enqueue(ctx, e); err != nil {
+			return fmt.Errorf("enqueue job %d again: %w", n, err)
+		}
+		if !e.Existing || e.ID != idOf(l.round, n) {
+			return fmt.Errorf("job %d was stored again, as %s", n, e.ID)
+		}
+	}
+	return nil
+}
+
+// cancel cancels the jobs of a range that are to be cancelled while they wait.
+func (l *life) cancel(ctx context.Context, from, to int) error {
+	for n := from; n < to; n++ {
+		if classOf(n) != cancelled {
+			continue
+		}
+		if err := l.q.Cancel(ctx, idOf(l.round, n)); err != nil {
+			return fmt.Errorf("cancel job %d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// cancelAgain cancels what a process that died was to cancel.
+func (l *life) cancelAgain(ctx context.Context) error {
+	for n := range l.cells {
+		if !l.cell(n).has(begun) {
+			continue
+		}
+		err := l.cancel(ctx, n, n+1)
+		if err != nil && !errors.Is(err, pawl.ErrNotFound) && !errors.Is(err, pawl.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}

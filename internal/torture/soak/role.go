@@ -1,0 +1,161 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// What a process of a soak says, one line each.
+const (
+	at    = "at"    // that some of the events of a round which can be killed were heard
+	ended = "ended" // that a round is over and in order, and the sample
+	wrong = "wrong" // what was found
+)
+
+// goOn is the line that it hears when it is to go on with the next round.
+const goOn = "go"
+
+// progressLines is how often it says at while as many events are heard as a round has jobs,
+// of which each has about three.
+const progressLines = 16
+
+const roleName = "soak-work"
+
+func init() { harness.Role(roleName, work) }
+
+// orders is the command line of a process.
+type orders struct {
+	path, ledger string
+	size         int
+	round        int // the first one
+	kills        int // of processes that were killed in it
+}
+
+func (o orders) args() []string {
+	return []string{"-path", o.path, "-ledger", o.ledger, "-size", fmt.Sprint(o.size),
+		"-round", fmt.Sprint(o.round), "-kills", fmt.Sprint(o.kills)}
+}
+
+// work is the role.
+func work(words []string) error {
+	var o orders
+	f := flag.NewFlagSet(roleName, flag.ContinueOnError)
+	f.StringVar(&o.path, "path", "", "")
+	f.StringVar(&o.ledger, "ledger", "", "")
+	f.IntVar(&o.size, "size", 0, "")
+	f.IntVar(&o.round, "round", 0, "")
+	f.IntVar(&o.kills, "kills", 0, "")
+	if err := f.Parse(words); err != nil {
+		return err
+	}
+	if err := o.live(context.Background(), bufio.NewScanner(os.Stdin)); err != nil {
+		harness.Tell(wrong, fmt.Sprintf("%q", err.Error()))
+	}
+	return nil
+}
+
+// live plays one round after the other for as long as the other side wants.
+func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
+	book, err := openLedger(o.ledger, o.size)
+	if err != nil {
+		return err
+	}
+	defer book.file.Close()
+	l := &life{ledger: book, path: o.path, kills: o.kills}
+	l.letters.bell = make(chan struct{}, 1)
+	if o.kills > 0 {
+		err = book.resume(o.round)
+	} else {
+		err = book.begin(o.round, killed(o.round))
+	}
+	if err != nil {
+		return err
+	}
+	harness.Tell(at)
+	defer l.watch()()
+	if err := l.open(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.rest(), l.q.Close()) }()
+	if o.kills > 0 {
+		if err := errors.Join(l.q.Check(ctx), l.findLetters(ctx), l.cancelAgain(ctx)); err != nil {
+			return err
+		}
+	}
+	for {
+		err := l.play(ctx)
+		if err == nil {
+			err = l.end(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("round %d: %w", l.round, err)
+		}
+		sample, err := l.sample()
+		if err != nil {
+			return err
+		}
+		harness.Tell(ended, sample)
+		l.waiting.Store(true)
+		if !in.Scan() || in.Text() != goOn {
+			return in.Err()
+		}
+		l.waiting.Store(false)
+		l.progress.Add(1)
+		l.kills = 0
+		err = book.begin(l.round+1, killed(l.round+1))
+		if err == nil {
+			err = l.q.Update(ctx, forgetEffects)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// stuckAfter is after how long without any event a process is stuck: no job waits for more
+// than some milliseconds.
+const stuckAfter = 15 * time.Second
+
+// watch ends the process when it is stuck, until stop is called.
+func (l *life) watch() (stop func()) {
+	ended := make(chan struct{})
+	go func() {
+		look := time.NewTicker(stuckAfter / 10)
+		defer look.Stop()
+		heard, since := int64(-1), time.Now()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-look.C:
+			}
+			switch now := l.progress.Load(); {
+			case now != heard:
+				heard, since = now, time.Now()
+			case time.Since(since) > stuckAfter && !l.waiting.Load():
+				harness.Tell(wrong, fmt.Sprintf("%q", l.stuck()))
+				os.Exit(1)
+			}
+		}
+	}()
+	return func() { close(ended) }
+}
+
+// stuck says what there is when nothing happens any more.
+func (l *life) stuck() string {
+	text := "nothing happens any more"
+	if l.q == nil {
+		return text + ", and the queue is not open"
+	}
+	if stats, err := l.q.Stats(context.Background()); err == nil {
+		text = fmt.Sprintf("%s, and the queue has %+v", text, stats.Queues)
+	}
+	return text
+}
