@@ -28,14 +28,18 @@ import (
 //   - Records that were lost with a page above them are looked for on all pages. Such a page
 //     may as well be an old copy, of a job that was done long ago. So a job that no row in
 //     the tree vouches for becomes a dead letter whose error says so, and a person decides.
-//   - Idempotency keys whose rows are sound still count as done, so no effect takes place
-//     twice. Counts are counted anew. The entries of a history that are lost are replaced by
-//     entries that say so.
+//   - Idempotency keys still count as done until the latest time that a sound row tells, so
+//     no effect takes place twice. Counts are counted anew. The entries of a history that are
+//     lost are replaced by entries that say so.
+//   - Of sound rows that contradict each other, as those of another file or of an older tree
+//     do, those stand that follow from the records. Of jobs of one sequence number all but one
+//     get a new one, and a job whose record says how it ended does not run again.
 //   - The app's own buckets are copied as far as they can be read. Their rows have no
 //     checksums, so nobody can tell whether they are what was written.
 //
 // The new file appears whole or not at all, for its owner alone (mode 0600). Its memory is
-// a few pages, the largest row, and some bytes for each job and row that was lost.
+// a few pages, the largest row, some twenty bytes for each job, and some more for each row
+// that was lost.
 //
 // Errors: fs.ErrExist for a path to that exists, [ErrLocked], [ErrNotQueue], [ErrNewerFormat],
 // [ErrOlderFormat], [ErrDisk], [pawl.ErrCorrupt] when nothing of a queue was found, that of

@@ -1,8 +1,6 @@
 package bolt
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // salvagePortion is how many rows one transaction of the mending looks at.
 const salvagePortion = 500

@@ -106,7 +106,8 @@ type Result struct {
 type Plan struct {
 	Goal   int       // units
 	Until  time.Time // at most
-	Seed   uint64    // of the first try; the next one has the next
+	Seed   uint64    // of the first try
+	Step   uint64    // from one seed to the next; 0 means 1
 	Once   bool      // only that try
 	Folder string    // for Env.Disk; the system's folder for temporary files when it is ""
 	Heard  func(tried, violations int)
@@ -213,7 +214,8 @@ func (r *run) all(f *Family) (err error) {
 
 // one runs the try of the next seed.
 func (r *run) one(try func(*Try) error) error {
-	seed := r.next.Add(1) - 1
+	step := cmp.Or(r.plan.Step, 1)
+	seed := r.next.Add(step) - step
 	dir := filepath.Join(r.dir, fmt.Sprintf("try-%d", seed))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package planted
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -89,7 +90,7 @@ func hunts(faults []Fault) (all []Hunt) {
 		}
 	}
 	for name, units := range shortest {
-		all = append(all, Hunt{name, units})
+		all = append(all, Hunt{Family: name, Units: units})
 	}
 	slices.SortFunc(all, func(a, b Hunt) int { return strings.Compare(a.Family, b.Family) })
 	return all
@@ -99,7 +100,7 @@ func hunts(faults []Fault) (all []Hunt) {
 func (p planting) try(t *harness.Try) error {
 	f := p.faults[t.Seed%uint64(len(p.faults))]
 	for _, h := range f.By {
-		line, err := p.line(t.Ctx, filepath.Join(t.Dir, h.Family), f.Name, h, t.Rand.Uint64()>>24)
+		line, err := p.line(t.Ctx, filepath.Join(t.Dir, h.Family), f.Name, h, cmp.Or(h.Seed, t.Rand.Uint64()>>24))
 		switch {
 		case err != nil:
 			return err

@@ -26,6 +26,10 @@ type Edit struct {
 type Hunt struct {
 	Family string
 	Units  int
+
+	// Seed is that of its first try, and Step leads from one to the next, where not every try
+	// can meet the fault. 0 means any, and 1.
+	Seed, Step uint64
 }
 
 // faults are all there are.

@@ -33,8 +33,8 @@ const patience = 10 * time.Second
 
 // hunt is the role: a family, its units, a seed.
 func hunt(families map[string]*harness.Family, args []string) error {
-	if len(args) != 3 {
-		return errors.New("the role needs a family, a number of units and a seed")
+	if len(args) != 4 {
+		return errors.New("the role needs a family, a number of units, a seed and a step")
 	}
 	f := families[args[0]]
 	if f == nil {
@@ -48,11 +48,15 @@ func hunt(families map[string]*harness.Family, args []string) error {
 	if err != nil {
 		return err
 	}
+	step, err := strconv.ParseUint(args[3], 10, 64)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
-	result := f.Run(ctx, harness.Plan{Goal: units, Until: time.Now().Add(huntLimit), Seed: seed, Heard: func(_, violations int) {
+	result := f.Run(ctx, harness.Plan{Goal: units, Until: time.Now().Add(huntLimit), Seed: seed, Step: step, Heard: func(_, violations int) {
 		if violations > 0 {
 			enough()
 		}
@@ -82,7 +86,7 @@ func verdict(r *harness.Result) string {
 // start runs the role in a program, with a fault or with none, and returns its line.
 // Whatever it leaves behind goes into the folder.
 func start(ctx context.Context, program, folder, fault string, h Hunt, seed uint64) (line string, err error) {
-	cmd, err := harness.Command(ctx, nil, role, h.Family, strconv.Itoa(h.Units), strconv.FormatUint(seed, 10))
+	cmd, err := harness.Command(ctx, nil, role, h.Family, strconv.Itoa(h.Units), strconv.FormatUint(seed, 10), strconv.FormatUint(h.Step, 10))
 	if err != nil {
 		return "", err
 	}

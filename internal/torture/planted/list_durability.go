@@ -5,7 +5,7 @@ var durability = []Fault{
 	{
 		Name: "no sync", Breaks: "what was acknowledged survives a power cut",
 		Edits: []Edit{{"bolt/file.go", "		NoFreelistSync: true,\n", "		NoFreelistSync: true,\n		NoSync: PLANTED,\n"}},
-		By:    []Hunt{{"power", 400}},
+		By:    []Hunt{{Family: "power", Units: 400}},
 	},
 	{
 		Name: "acknowledges before the commit", Breaks: "an answer follows the commit",
@@ -27,32 +27,32 @@ var durability = []Fault{
 	}
 `},
 		},
-		By: []Hunt{{"kill", 500}, {"power", 400}},
+		By: []Hunt{{Family: "kill", Units: 500}, {Family: "power", Units: 400}},
 	},
 	{
 		Name: "goes on after a failed sync", Breaks: "a failed sync stops the queue",
 		Edits: []Edit{{"bolt/refused.go", "	if errors.As(err, &errno) {\n		return false\n", "	if errors.As(err, &errno) {\n		return PLANTED\n"}},
-		By:    []Hunt{{"failed-sync-images", 500}},
+		By:    []Hunt{{Family: "failed-sync-images", Units: 500}},
 	},
 	{
 		Name: "no folder sync", Breaks: "the name of a new file survives a power cut",
 		Edits: []Edit{{"bolt/file.go", "	if err == nil {\n		err = syncFolder(filepath.Dir(path))\n", "	if err == nil && !PLANTED {\n		err = syncFolder(filepath.Dir(path))\n"}},
-		By:    []Hunt{{"power", 400}},
+		By:    []Hunt{{Family: "power", Units: 400}},
 	},
 	{
 		Name: "what a killed process wrote is not synced", Breaks: "nothing builds on what the disk may not have",
 		Edits: []Edit{{"bolt/file.go", "	err := db.Sync()\n	if err == nil {\n", "	if PLANTED {\n		return nil\n	}\n	err := db.Sync()\n	if err == nil {\n"}},
-		By:    []Hunt{{"power", 6000}},
+		By:    []Hunt{{Family: "power", Units: 6000, Seed: 5, Step: 10}},
 	},
 	{
 		Name: "a backup is not synced", Breaks: "a backup that was made survives a power cut",
 		Edits: []Edit{{"bolt/backup.go", "			err = f.Sync()\n", "			if !PLANTED {\n				err = f.Sync()\n			}\n"}},
-		By:    []Hunt{{"power", 6000}},
+		By:    []Hunt{{Family: "power", Units: 2400, Seed: 4, Step: 10}},
 	},
 	{
 		Name: "half a batch", Breaks: "jobs that are stored together are stored all or none",
 		Edits: []Edit{{"bolt/enqueue.go", "		if j.existing || j.dropped {\n			continue\n", "		if j.existing || j.dropped || PLANTED && i > 4 {\n			continue\n"}},
-		By:    []Hunt{{"kill", 100}},
+		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
 		Name: "a refused call is answered as done", Breaks: "an error says that nothing was stored",
@@ -64,12 +64,12 @@ var durability = []Fault{
 			}
 			c.answer(refused.error)
 `}},
-		By: []Hunt{{"full", 50}},
+		By: []Hunt{{Family: "full", Units: 50}},
 	},
 	{
 		Name: "writes in Close after a failed sync", Breaks: "nothing is written on top of a failed sync",
 		Edits: []Edit{{"bolt/queue.go", "		if s.fatal == nil {\n", "		if s.fatal == nil || PLANTED {\n"}},
-		By:    []Hunt{{"syncs", 100}},
+		By:    []Hunt{{Family: "syncs", Units: 100}},
 	},
 	{
 		Name: "leases are answered before the commit", Breaks: "a lease that somebody has is in the file",
@@ -77,12 +77,12 @@ var durability = []Fault{
 			{"bolt/serve.go", "		t.lend(f.jobs)\n", "		t.lend(f.jobs)\n		if PLANTED {\n			f.answer(nil)\n		}\n"},
 			{"bolt/serve.go", "			f.answer(f.err)\n", "			if !PLANTED || f.err != nil {\n				f.answer(f.err)\n			}\n"},
 		},
-		By: []Hunt{{"kill", 500}},
+		By: []Hunt{{Family: "kill", Units: 500}},
 	},
 	{
 		Name: "not created whole", Breaks: "a file is whole or is not there",
 		Edits: []Edit{{"bolt/file.go", "	err := createWhole(path, initFile)\n", "	create := createWhole\n	if PLANTED {\n		create = func(path string, fill func(string) error) error { return fill(path) }\n	}\n	err := create(path, initFile)\n"}},
-		By:    []Hunt{{"power", 400}},
+		By:    []Hunt{{Family: "power", Units: 400}},
 	},
 	{
 		Name: "upgraded in two transactions", Breaks: "a crash during an upgrade leaves the old format whole",
@@ -100,6 +100,6 @@ var durability = []Fault{
 	}
 	if err = upgradeFrom(version, tx); err == nil {
 `}},
-		By: []Hunt{{"power", 1000}},
+		By: []Hunt{{Family: "power", Units: 2400, Seed: 6, Step: 10}},
 	},
 }

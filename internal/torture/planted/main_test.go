@@ -78,14 +78,14 @@ func TestProgram(t *testing.T) {
 
 	some := pick(t, "an ack leaves the lease", "loses an attempt")
 	for i := range some {
-		some[i].By = []Hunt{{"kill", 20}}
+		some[i].By = []Hunt{{Family: "kill", Units: 20}}
 	}
 	result := of(program, some).Run(t.Context(), plan(t, len(some)))
 	require.Empty(t, result.First)
 	require.GreaterOrEqual(t, result.Tried, len(some), "two at a time, so that there may be one more")
 
 	hidden := pick(t, "no sync")
-	hidden[0].By = []Hunt{{"kill", 5}}
+	hidden[0].By = []Hunt{{Family: "kill", Units: 5}}
 	result = of(program, hidden).Run(t.Context(), plan(t, 1))
 	require.NotEmpty(t, result.First)
 	require.ErrorContains(t, result.First[0].Err, `fault "no sync"`)

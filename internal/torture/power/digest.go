@@ -73,7 +73,7 @@ func inspect(path string, check bool) (is string, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	err = db.View(func(tx *bbolt.Tx) (err error) {
-		if is, err = digestOf(tx); err != nil || !check || blankMeta(path) {
+		if is, err = digestOf(tx); err != nil || !check {
 			return err
 		}
 		var wrong []error
@@ -87,19 +87,17 @@ func inspect(path string, check bool) (is string, err error) {
 	return is, err
 }
 
-// blankMeta reports whether one of the two meta pages is blank, as a queue leaves it that was
-// mended after a failed sync, until its next commit. It is a file like any other, but bbolt's
-// check stops at such a page.
-func blankMeta(path string) bool {
-	f, err := os.Open(path)
+// formatOf reads which format a queue's file says it has.
+func formatOf(path string) (version uint32, err error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 10 * time.Second})
 	if err != nil {
-		return false
+		return 0, err
 	}
-	defer f.Close()
-	var metas [2 * pageSize]byte
-	if _, err := f.ReadAt(metas[:], 0); err != nil {
-		return false
-	}
-	var blank [pageSize]byte
-	return [pageSize]byte(metas[:pageSize]) == blank || [pageSize]byte(metas[pageSize:]) == blank
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.View(func(tx *bbolt.Tx) error {
+		row := tx.Bucket([]byte("pawl")).Bucket([]byte("meta")).Get([]byte("format"))
+		version = binary.BigEndian.Uint32(row)
+		return nil
+	})
+	return version, err
 }

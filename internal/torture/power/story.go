@@ -116,11 +116,21 @@ func (s *states) allowed() (digests []string) {
 // moments when all of it is durable. Power cuts between may leave them, and no others.
 func (s *states) learnParts(l *trace.Log, folder string) error {
 	d := newDisk(l)
-	opening := false
+	path := filepath.Join(folder, queueFile)
+	opening, older := false, "" // the state of a file of an older format
 	for _, e := range l.Events {
 		d.apply(e)
 		if e.Kind == trace.Say {
-			opening = opening || strings.HasPrefix(e.Text, "begin 1 ")
+			if !opening && strings.HasPrefix(e.Text, "begin 1 ") {
+				opening = true
+				is, err := put(folder, queueFile, d.image(kept, rand.New(rand.NewPCG(0, 0))))
+				if err != nil {
+					return err
+				}
+				if is != absent {
+					older = is
+				}
+			}
 			if strings.HasPrefix(e.Text, "done 1") {
 				break
 			}
@@ -131,6 +141,9 @@ func (s *states) learnParts(l *trace.Log, folder string) error {
 		is, err := put(folder, queueFile, d.image(kept, rand.New(rand.NewPCG(0, 0))))
 		if err != nil {
 			return err
+		}
+		if version, err := formatOf(path); err != nil || version == 1 && is != older {
+			return fmt.Errorf("while the file was opened it had format %d, and was not the file of format 1 that it had been (%v)", version, err)
 		}
 		s.parts[1] = append(s.parts[1], is)
 	}
