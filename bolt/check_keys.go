@@ -86,9 +86,10 @@ func (c *check) effectRows() (holders map[string]pawl.ID) {
 	return holders
 }
 
-// waiting requires that somebody looks at the deadline of each job that waits, that its
-// unique key is taken while it blocks others, and that each job that was put aside for an
-// effect is brought back by one that is ready.
+// waiting requires that somebody looks at the deadline of each job that waits, and that
+// each job that was put aside for an effect is brought back by one that is ready. That
+// nobody has the unique key of a job is no fault: another one may have taken it, by its own
+// choice of states, and be gone.
 func (c *check) waiting(holders map[string]pawl.ID) {
 	ready := make(map[string]bool) // effects of ready jobs, by queue
 	aside := make(map[string]pawl.ID)
@@ -101,9 +102,6 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 		waits := p.state != pawl.Leased && p.state != pawl.Dead && p.state != pawl.Completed
 		if waits && !j.Deadline.IsZero() && c.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {
 			c.wrong("nobody looks at the deadline of job %s", j.ID)
-		}
-		if alive := waits || p.state == pawl.Leased; alive && j.UniqueKey != "" && j.BlockedBy(p.state) && c.unique.Get(uniqueKey(nil, p.queue, j.Envelope)) == nil {
-			c.wrong("job %s is %s, and nobody has its unique key %q", j.ID, p.state, j.UniqueKey)
 		}
 		if j.IdempotencyKey == "" {
 			return
