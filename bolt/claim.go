@@ -36,37 +36,47 @@ type claimed struct {
 // left, and looks at its pages. All that comes after the lock happens to a file that nobody
 // else writes to. Where the system has no such locks, bbolt takes the lock later.
 func claim(path string, a access) (c claimed, err error) {
-	for deadline := time.Now().Add(a.timeout); ; {
-		f, err := openPath(path, a)
+	for {
+		f, err := hold(path, a)
 		if err != nil {
 			return c, err
-		}
-		locked, err := tryLock(f, a.readOnly)
-		switch {
-		case err != nil:
-			_ = f.Close()
-			return c, &fs.PathError{Op: "lock", Path: path, Err: err}
-		case !locked && time.Now().Before(deadline):
-			_ = f.Close()
-			<-time.After(lockRetry)
-			continue
-		case !locked:
-			_ = f.Close()
-			return c, fmt.Errorf("%w%s; stop it, or open another file", ErrLocked, lockHolder(path))
-		case !named(path, f): // somebody has put another file in its place
-			_ = f.Close()
-			continue
 		}
 		mended, err := mend(path, f, a)
 		if err == nil && !mended {
 			c, err = inspect(f, a)
 		}
-		if err != nil || mended {
-			unlock(f)
-			_ = f.Close()
+		if err == nil && !mended {
+			return c, nil
 		}
-		if !mended || err != nil {
-			return c, err
+		unlock(f)
+		_ = f.Close()
+		if err != nil {
+			return claimed{}, err
+		}
+	}
+}
+
+// hold opens a file and takes its lock. It is the file of that name also after the lock was
+// waited for.
+func hold(path string, a access) (*os.File, error) {
+	for deadline := time.Now().Add(a.timeout); ; <-time.After(lockRetry) {
+		f, err := openPath(path, a)
+		if err != nil {
+			return nil, err
+		}
+		locked, err := tryLock(f, a.readOnly)
+		if err == nil && locked && named(path, f) {
+			return f, nil
+		}
+		_ = f.Close()
+		switch {
+		case err != nil:
+			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+		case time.Now().Before(deadline):
+		case locked:
+			return nil, fmt.Errorf("%w: another file was put in its place meanwhile; open it again", ErrLocked)
+		default:
+			return nil, fmt.Errorf("%w%s; stop it, or open another file", ErrLocked, lockHolder(path))
 		}
 	}
 }

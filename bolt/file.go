@@ -23,9 +23,15 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 	if path == "" {
 		return nil, &pawl.InvalidError{Field: "path", Reason: "is empty"}
 	}
-	_, err := os.Lstat(path)
+	path, err := realPath(path, opts.Insecure)
+	if err != nil {
+		return nil, err
+	}
+	_, err = os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = createFile(path)
+		if err = createIn(filepath.Dir(path), opts.Insecure); err == nil {
+			err = createFile(path)
+		}
 	}
 	if err != nil {
 		return nil, advise(err)
@@ -57,6 +63,33 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// realPath is the path by which the mark of a file is found again, wherever the process
+// goes, and by whichever name the file is opened next.
+func realPath(path string, follow bool) (string, error) {
+	real, err := filepath.Abs(path)
+	if err == nil && follow {
+		if there, err := filepath.EvalSymlinks(real); err == nil {
+			return there, nil
+		}
+	}
+	if err == nil && os.IsPathSeparator(path[len(path)-1]) {
+		real += string(filepath.Separator) // it names no file
+	}
+	return real, err
+}
+
+// createIn refuses a folder in which no file should be made.
+func createIn(folder string, insecure bool) error {
+	if insecure {
+		return nil
+	}
+	err := checkFolder(folder)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // making the file says so
+	}
+	return err
 }
 
 // syncOpened makes durable what the file shows, before anything is built on it. A process

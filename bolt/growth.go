@@ -40,9 +40,7 @@ func growBy(tx *bbolt.Tx) {
 
 // readAhead reads a file from beginning to end, until stop is called. Without a list of
 // free pages bbolt visits every page that is not the inside of a large payload, in no order,
-// and waits for each; this brings them into memory in time. It begins before the file is
-// locked, so an open that fails because another process has the file has read some of it
-// in vain.
+// and waits for each; this brings them into memory in time.
 func readAhead(f io.ReaderAt) (stop func()) {
 	var (
 		stopped atomic.Bool

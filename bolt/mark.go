@@ -11,50 +11,92 @@ import (
 	"syscall"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl/internal/pages"
 )
 
 // markSuffix and the path of a queue's file are the path of its mark.
 const markSuffix = "-failed-sync"
 
-// markFirst is how a mark begins; the number of the transaction follows.
-const markFirst = "pawl: a sync failed in transaction %d\n"
+// failedSync is what a mark says: which transaction failed, and what the one before it left,
+// so that the mark of one file is not taken for that of another.
+type failedSync struct {
+	transaction uint64 // 0 when nobody knows which
+	root, pages uint64 // of the transaction before; 0 when they are not known
+}
+
+// markFirst is how a mark begins.
+const markFirst = "pawl: a sync failed in transaction %d, behind one of root %d and %d pages\n"
 
 const markRest = "\nWhat the system shows of the file beside this one may differ from what the disk has.\n" +
 	"The next Open makes a copy of the file as it was before that transaction, puts it in the\n" +
 	"place of the file, and removes this mark. Do not remove it by hand.\n"
 
 // mark leaves a mark beside a file whose sync failed in a transaction, for the next Open.
-// It does what it can: the disk is in trouble.
+// It does what it can: the disk is in trouble. Where files cannot be mended there are no
+// marks.
 func mark(path string, transaction int) error {
+	if !canLock {
+		return nil
+	}
 	f, err := os.OpenFile(path+markSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // the first failure counts
+		if _, ok, markErr := marked(path); ok || markErr != nil {
+			return markErr // the first failure counts
+		}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, markFirst+markRest, transaction)
+	failed := before(path, uint64(transaction))
+	_, err = fmt.Fprintf(f, markFirst+markRest, failed.transaction, failed.root, failed.pages)
 	err = errors.Join(err, f.Sync(), f.Close())
 	return errors.Join(err, syncFolder(filepath.Dir(path)))
 }
 
-// marked reads the mark of a file. Transaction is 0 when there is one that cannot be
-// understood.
-func marked(path string) (transaction uint64, ok bool, err error) {
-	f, err := os.OpenFile(path+markSuffix, os.O_RDONLY|noFollow, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG) {
-		return 0, false, nil // the name of a mark may be longer than names can be, and then there is none
-	}
+// before looks up what the transaction before one has left.
+func before(path string, transaction uint64) failedSync {
+	failed := failedSync{transaction: transaction}
+	f, err := os.Open(path)
 	if err != nil {
-		return 0, false, err
+		return failed
 	}
 	defer f.Close()
+	metas, _ := pages.Metas(f)
+	for _, m := range metas {
+		if m.TxID+1 == transaction {
+			failed.root, failed.pages = m.Root, m.Pages
+		}
+	}
+	return failed
+}
+
+// marked reads the mark of a file. Ok is false when there is none, or one that somebody else
+// has put there; what is in it is zero where it cannot be understood.
+func marked(path string) (failed failedSync, ok bool, err error) {
+	f, err := os.OpenFile(path+markSuffix, os.O_RDONLY|noFollow|noWait, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG) {
+		return failed, false, nil // the name of a mark may be longer than names can be, and then there is none
+	}
+	if err != nil {
+		return failed, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return failed, false, err
+	}
+	if file, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || !ofOwner(info, file) {
+		return failed, false, err
+	}
 	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
 	if err != nil {
-		return 0, false, err
+		return failed, false, err
 	}
-	_, _ = fmt.Fscanf(strings.NewReader(string(text)), markFirst, &transaction)
-	return transaction, true, nil
+	if n, _ := fmt.Fscanf(strings.NewReader(string(text)), markFirst, &failed.transaction, &failed.root, &failed.pages); n < 3 {
+		failed = failedSync{}
+	}
+	return failed, true, nil
 }
 
 // commitMarked commits a transaction of the queue's. When it fails for good, by a sync above

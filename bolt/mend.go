@@ -1,12 +1,13 @@
 package bolt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
@@ -20,28 +21,25 @@ import (
 // is needed for it. So the copy is of the transaction before, of which the disk has every
 // page; and being a copy, it is written and synced anew.
 func mend(path string, f *os.File, a access) (mended bool, err error) {
-	transaction, ok, err := marked(path)
+	failed, ok, err := marked(path)
 	if err != nil || !ok || a.readOnly || !canLock {
 		return false, err
 	}
 	a.log.Warn("a sync failed when the queue was last open; making a copy of the file as it was before", "path", path)
-	if err := replaceByCopy(path, f, transaction); err != nil {
+	if err := replaceByCopy(path, f, failed); err != nil {
 		return false, fmt.Errorf("make a copy of the file, whose last sync failed: %w; check the disk, or save what is sound to another one with Salvage (jobctl salvage)", err)
 	}
 	return true, nil
 }
 
 // replaceByCopy makes the copy, puts it in the place of path and removes the mark. A crash
-// in between leaves the mark and either file, and the next Open begins anew.
-func replaceByCopy(path string, f *os.File, transaction uint64) (err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
+// in between leaves the mark and either file, and the next Open begins anew. The copy is
+// locked before it has the name, so that nobody else finds it there with the mark.
+func replaceByCopy(path string, f *os.File, failed failedSync) (err error) {
 	folder := filepath.Dir(path)
 	copied, err := os.CreateTemp(folder, ".pawl-new-*")
 	if err != nil {
-		return err
+		return unnamed(err)
 	}
 	defer func() {
 		err = errors.Join(err, copied.Close())
@@ -49,42 +47,69 @@ func replaceByCopy(path string, f *os.File, transaction uint64) (err error) {
 			err = errors.Join(err, ignoreNotExist(os.Remove(copied.Name())))
 		}
 	}()
-	_, err = io.Copy(copied, io.NewSectionReader(f, 0, info.Size()))
-	if err == nil {
-		err = takeBack(copied, transaction)
+	if err := copyBefore(copied, f, failed); err != nil {
+		return err
 	}
-	if err == nil {
-		err = pageError(pages.Check(context.Background(), copied, info.Size(), pages.Full))
+	if _, err := tryLock(copied, false); err != nil {
+		return err
 	}
-	if err == nil {
-		err = errors.Join(copied.Chmod(info.Mode().Perm()), copied.Sync())
+	if err := os.Rename(copied.Name(), path); err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Rename(copied.Name(), path)
+	if err := syncFolder(folder); err != nil {
+		return err
 	}
-	if err == nil {
-		err = syncFolder(folder)
+	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), syncFolder(folder))
+}
+
+// copyBefore copies a file as it was before the transaction that failed, with its rights,
+// to the disk. It must be a queue then.
+func copyBefore(to, from *os.File, failed failedSync) error {
+	info, err := from.Stat()
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = errors.Join(os.Remove(path+markSuffix), syncFolder(folder))
+	if _, err := io.Copy(to, io.NewSectionReader(from, 0, info.Size())); err != nil {
+		return unnamed(err)
 	}
-	return unnamed(err)
+	if err := takeBack(to, failed); err != nil {
+		return err
+	}
+	if err := errors.Join(to.Chmod(info.Mode().Perm()), sameOwner(to, info)); err != nil {
+		return err
+	}
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	db, err := openDB(to.Name(), access{readOnly: true}, new(bbolt.Options))
+	if errors.Is(err, ErrOlderFormat) {
+		return nil // the transaction was to bring it to this build's
+	}
+	if err != nil {
+		return err
+	}
+	return db.Close()
 }
 
 // takeBack makes the older meta page of a file the one in force, if the newer one is that
-// of the transaction.
-func takeBack(f *os.File, transaction uint64) error {
+// of the transaction that failed. It is not where that transaction's was never written, and
+// where the mark is that of another file, which had this name before.
+func takeBack(f *os.File, failed failedSync) error {
 	metas, err := pages.Metas(f)
 	if err != nil {
 		return pageError(err)
 	}
-	if metas[0].TxID != transaction {
-		return nil // its meta page was not written
+	newest := metas[0]
+	if failed.transaction == 0 || newest.TxID != failed.transaction {
+		return nil
 	}
 	if len(metas) == 1 {
 		return fmt.Errorf("%w: the meta page of the transaction before is damaged", pawl.ErrCorrupt)
 	}
+	if older := metas[1]; older.TxID+1 != newest.TxID || older.Root != failed.root || older.Pages != failed.pages {
+		return nil
+	}
 	const header = 16 // bytes of a page, which name it
-	_, err = f.WriteAt(make([]byte, metas[0].PageSize-header), int64(metas[0].Page)*int64(metas[0].PageSize)+header)
-	return err
+	_, err = f.WriteAt(make([]byte, newest.PageSize-header), int64(newest.Page)*int64(newest.PageSize)+header)
+	return unnamed(err)
 }

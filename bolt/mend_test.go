@@ -117,7 +117,7 @@ func TestFileThatCannotBeMended(t *testing.T) {
 
 // Rule: a mark that nobody can understand has the file copied as it is.
 func TestMarkThatCannotBeUnderstood(t *testing.T) {
-	for _, text := range []string{"", "no mark", fmt.Sprintf(markFirst, 1) + "and more", string(make([]byte, 1<<20))} {
+	for _, text := range []string{"", "no mark", fmt.Sprintf(markFirst, 1, 2, 3) + "and more", string(make([]byte, 1<<20))} {
 		path := filepath.Join(t.TempDir(), "jobs.db")
 		require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
 		require.NoError(t, os.WriteFile(path+markSuffix, []byte(text), 0o600))
@@ -129,14 +129,73 @@ func TestMarkThatCannotBeUnderstood(t *testing.T) {
 
 // Rule: the mark of the first failure stays, and that it cannot be left is told.
 func TestMark(t *testing.T) {
+	if !canLock {
+		t.Skip("here a file is not mended, and there are no marks")
+	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
+	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
 	require.NoError(t, mark(path, 7))
 	require.NoError(t, mark(path, 8))
-	transaction, ok, err := marked(path)
+	failed, ok, err := marked(path)
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.EqualValues(t, 7, transaction)
+	require.EqualValues(t, 7, failed.transaction)
 	require.Error(t, mark(filepath.Join(path, "nowhere"), 7))
+}
+
+// Rule: a mark that was left for another file of the name takes nothing back from this one.
+func TestMarkOfAnotherFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	failSync(t, path, failedSyncs[0].commit)
+	other := filepath.Join(t.TempDir(), "other.db")
+	q, err := Open(other, quiet())
+	require.NoError(t, err)
+	fill(t, q, 500, "q")
+	require.NoError(t, q.Close())
+	m, err := pages.Newest(mustOpen(t, other))
+	require.NoError(t, err)
+	failed, _, err := marked(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(other, path)) // with a transaction of the very number
+	text := fmt.Sprintf(markFirst+markRest, m.TxID, failed.root, failed.pages)
+	require.NoError(t, os.WriteFile(path+markSuffix, []byte(text), 0o600))
+	q = openAt(t, path, nil)
+	require.Equal(t, 500, countsOf(t, q, "q").Ready)
+	require.NoFileExists(t, path+markSuffix)
+}
+
+// Rule: the file is mended wherever the process has gone, and by whichever name it is opened
+// next.
+func TestMarkLiesBesideTheFile(t *testing.T) {
+	folder, links := t.TempDir(), t.TempDir()
+	path, link := filepath.Join(folder, "jobs.db"), filepath.Join(links, "link.db")
+	require.NoError(t, os.Symlink(path, link))
+	t.Chdir(folder)
+	for name, insecure := range map[string]bool{"jobs.db": false, link: true} {
+		require.NoError(t, openers[0].open(path))
+		o := quiet()
+		o.Insecure = insecure
+		q, err := Open(name, o)
+		require.NoError(t, err)
+		t.Chdir(links)
+		replaceCommit(t, q, failedSyncs[0].commit)
+		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrUnknownOutcome)
+		require.NoError(t, q.Close())
+		require.Equal(t, canLock, snapshot(t, folder)["jobs.db"+markSuffix] != "")
+		t.Chdir(folder)
+		require.NoError(t, openers[0].open(path))
+		require.Len(t, snapshot(t, folder), 1)
+		require.Len(t, snapshot(t, links), 1)
+	}
+}
+
+// Rule: a pipe with the name of a mark keeps nobody waiting, and is none.
+func TestMarkThatIsAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	require.NoError(t, openers[0].open(path))
+	makePipe(t, path+markSuffix)
+	openAt(t, path, nil)
+	require.Error(t, mark(path, 1), "and it is told that none could be left")
 }
 
 // Rule: a queue over an app's database does not go on where a sync has failed.

@@ -63,12 +63,7 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	if err := syncOpened(db); err != nil {
 		return nil, err
 	}
-	err := db.Update(func(tx *bbolt.Tx) error {
-		if tx.Bucket(bucketRoot) == nil {
-			return createBuckets(tx)
-		}
-		return nil
-	})
+	err := createOver(db)
 	if refusedByDisk(err) {
 		return nil, fmt.Errorf("%w: create the queue: %w", ErrDisk, err)
 	}
@@ -79,6 +74,22 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 		return nil, err
 	}
 	return newQueue(db, o, true)
+}
+
+// createOver makes an empty queue in a database that has none.
+func createOver(db *bbolt.DB) error {
+	tx, err := db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer rollback(tx)
+	if tx.Bucket(bucketRoot) != nil {
+		return nil
+	}
+	if err := createBuckets(tx); err != nil {
+		return err
+	}
+	return commitMarked(tx, (*bbolt.Tx).Commit)
 }
 
 // open are the databases that have a queue.

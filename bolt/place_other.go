@@ -2,9 +2,19 @@
 
 package bolt
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
 
-const noFollow = 0
+const noFollow, noWait = 0, 0
 
-// checkPlace is for systems whose files have an owner and a mode.
+// What follows is for systems whose files have an owner and a mode.
+
 func checkPlace(string, *os.File) error { return nil }
+
+func checkFolder(string) error { return nil }
+
+func ofOwner(mark, file fs.FileInfo) bool { return true }
+
+func sameOwner(*os.File, fs.FileInfo) error { return nil }

@@ -10,8 +10,12 @@ import (
 	"syscall"
 )
 
-// noFollow makes open refuse a symbolic link.
-const noFollow = syscall.O_NOFOLLOW
+// noFollow makes open refuse a symbolic link, and noWait has it not wait for the other end
+// of a pipe.
+const (
+	noFollow = syscall.O_NOFOLLOW
+	noWait   = syscall.O_NONBLOCK
+)
 
 // checkPlace refuses a file that somebody else could write to or put another one in the
 // place of: whoever can do that runs code with the rights of this process, by way of its
@@ -24,11 +28,33 @@ func checkPlace(path string, f *os.File) error {
 	if err := checkRights(info, "file", path); err != nil {
 		return err
 	}
-	folder := filepath.Dir(path)
-	if info, err = os.Stat(folder); err != nil {
+	return checkFolder(filepath.Dir(path))
+}
+
+// checkFolder is checkPlace for the folder alone.
+func checkFolder(folder string) error {
+	info, err := os.Stat(folder)
+	if err != nil {
 		return err
 	}
 	return checkRights(info, "folder", folder)
+}
+
+// ofOwner reports whether a mark was left by who owns the file, by the superuser or by this
+// user: in a folder such as /tmp anybody can put a file there.
+func ofOwner(mark, file fs.FileInfo) bool {
+	m, ok := mark.Sys().(*syscall.Stat_t)
+	f, also := file.Sys().(*syscall.Stat_t)
+	return !ok || !also || m.Uid == 0 || m.Uid == f.Uid || int(m.Uid) == os.Geteuid()
+}
+
+// sameOwner gives a file the owner of another, which only the superuser can.
+func sameOwner(f *os.File, info fs.FileInfo) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 {
+		return nil
+	}
+	return f.Chown(int(stat.Uid), int(stat.Gid))
 }
 
 // checkRights requires that a file or folder is the user's own, or the superuser's, and
@@ -40,10 +66,10 @@ func checkRights(info fs.FileInfo, what, path string) error {
 		return nil
 	}
 	if me := os.Geteuid(); me != 0 && stat.Uid != 0 && int(stat.Uid) != me {
-		return fmt.Errorf("%w: the %s %s belongs to user %d, and this is user %d; run as its owner, or chown it", ErrInsecure, what, path, stat.Uid, me)
+		return fmt.Errorf("%w: the %s %s belongs to user %d, and this is user %d; run as its owner, chown it, or set Options.Insecure", ErrInsecure, what, path, stat.Uid, me)
 	}
 	if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("%w: everybody may write to the %s %s (mode %04o); chmod o-w it", ErrInsecure, what, path, info.Mode().Perm())
+		return fmt.Errorf("%w: everybody may write to the %s %s (mode %04o); chmod o-w it, or set Options.Insecure", ErrInsecure, what, path, info.Mode().Perm())
 	}
 	return nil
 }

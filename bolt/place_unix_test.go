@@ -65,7 +65,7 @@ func TestOpenOfWhatIsNotSafe(t *testing.T) {
 		{rule: "a folder that everybody may write to", fileOwner: strangerID, folderOwner: strangerID, file: 0o600, folder: 0o777,
 			says: "everybody may write to the folder"},
 		{rule: "a file of somebody else's", fileOwner: 4321, folderOwner: strangerID, file: 0o666, folder: 0o700,
-			says: "belongs to user 4321, and this is user 65534; run as its owner, or chown it"},
+			says: "belongs to user 4321, and this is user 65534; run as its owner, chown it, or set Options.Insecure"},
 		{rule: "a folder of somebody else's", fileOwner: strangerID, folderOwner: 4321, file: 0o600, folder: 0o777 | fs.ModeSticky,
 			says: "belongs to user 4321"},
 	} {
@@ -102,4 +102,57 @@ func TestOpenFollowsNoLink(t *testing.T) {
 	require.NoError(t, os.Symlink(path, path+".link"))
 	_, err := os.OpenFile(path+".link", os.O_RDWR|noFollow, 0)
 	require.ErrorIs(t, err, syscall.ELOOP)
+}
+
+// Rule: in a folder such as /tmp anybody can leave a file that looks like a mark. Only that
+// of the owner, the superuser or this user counts.
+func TestMarkOfAStranger(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make files of other users")
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	id := add(t, q, nil).ID
+	require.NoError(t, q.Close())
+	require.NoError(t, os.Chown(path, 4321, 4321))
+	require.NoError(t, mark(path, 3))
+	for _, test := range []struct {
+		owner int
+		ok    bool
+	}{{0, true}, {4321, true}, {strangerID, false}} {
+		require.NoError(t, os.Chown(path+markSuffix, test.owner, -1))
+		_, ok, err := marked(path)
+		require.NoError(t, err)
+		require.Equal(t, test.ok, ok, "a mark of user %d", test.owner)
+	}
+	q = openAt(t, path, nil)
+	require.NotNil(t, find(t, q, id))
+	require.FileExists(t, path+markSuffix, "it is not ours to remove")
+}
+
+// Rule: the superuser who mends a file leaves it to its owner.
+func TestMendedFileKeepsItsOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make files of other users")
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	failSync(t, path, failedSyncs[0].commit)
+	require.NoError(t, os.Chown(path, 4321, 1234))
+	openAt(t, path, nil)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	stat := info.Sys().(*syscall.Stat_t)
+	require.Equal(t, []uint32{4321, 1234}, []uint32{stat.Uid, stat.Gid})
+}
+
+// Rule: nothing is made in a folder in which a queue would not be opened.
+func TestNothingIsMadeInAnUnsafeFolder(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.Chmod(folder, 0o777))
+	_, err := Open(filepath.Join(folder, "jobs.db"), quiet())
+	require.ErrorIs(t, err, ErrInsecure)
+	require.ErrorContains(t, err, "set Options.Insecure")
+	require.Empty(t, snapshot(t, folder))
+	openAt(t, filepath.Join(folder, "jobs.db"), &Options{Insecure: true})
 }

@@ -49,6 +49,7 @@ func Open(path string, opts *Options) (*Queue, error) {
 		_ = closeDB(db)
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
+	q.path = path
 	_ = register(db) // which is new
 	return q, nil
 }

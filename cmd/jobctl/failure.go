@@ -86,7 +86,9 @@ func (a *app) failure(err error) *failure {
 		f.next = "Only a dead job can be retried; 'jobctl job show' has the details."
 	case errors.Is(err, pawl.ErrCorrupt):
 		f.code = exitDamaged
-		f.next = "The file is damaged. Keep a copy of it, and restore a backup."
+		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save what is\nsound by 'jobctl salvage'."
+	case errors.Is(err, bolt.ErrInsecure):
+		f.next = "Run jobctl as the owner of the file, and change what the error names."
 	case errors.Is(err, pawl.ErrUnknownOutcome), errors.Is(err, pawl.ErrPoisoned):
 		f.next = "Check the disk; 'jobctl dead list' shows what is still dead."
 	case errors.Is(err, bolt.ErrNotQueue):
