@@ -115,7 +115,7 @@ func commitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
 		return err
 	}
 	if markErr := mark(path, transaction); markErr != nil {
-		err = fmt.Errorf("%w (and the mark %s could not be left: %w; open a copy of the file)", err, path+markSuffix, markErr)
+		err = fmt.Errorf("%w (and the mark %s could not be left: %v; open a copy of the file)", err, path+markSuffix, markErr) // without its type: the disk may have refused that, and not the commit
 	}
 	return err
 }

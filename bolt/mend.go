@@ -42,6 +42,7 @@ func replaceByCopy(path string, f *os.File, failed failedSync) (err error) {
 		return unnamed(err)
 	}
 	defer func() {
+		unlock(copied)
 		err = errors.Join(err, copied.Close())
 		if err != nil {
 			err = errors.Join(err, ignoreNotExist(os.Remove(copied.Name())))

@@ -189,6 +189,24 @@ func TestMarkLiesBesideTheFile(t *testing.T) {
 	}
 }
 
+// Rule: a sync that failed poisons the queue also where no mark can be left, whatever the
+// error of that is.
+func TestMarkThatCannotBeLeft(t *testing.T) {
+	if !canLock {
+		t.Skip("here there are no marks")
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(path+markSuffix, 0o700))
+	replaceCommit(t, q, failedSyncs[0].commit)
+	err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+	require.ErrorContains(t, err, "open a copy of the file")
+	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
+	require.NoError(t, q.Close())
+}
+
 // Rule: a pipe with the name of a mark keeps nobody waiting, and is none.
 func TestMarkThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")

@@ -18,7 +18,7 @@ var Syncs = &harness.Family{
 	Method: "every sync of a run fails, alone or with all until the next open, or is followed by a fault of a call of that open; " +
 		"nothing is acknowledged after it, nothing built on what it left, and the next open finds the way back",
 	Unit: "failed syncs",
-	PR:   syncsOfScript, Nightly: syncsOfScript, Share: 30, Parallel: 4,
+	PR:   syncsOfScript, Nightly: syncsOfScript, Share: 50, Parallel: 4,
 	Missing: missingSupervision,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		every, err := everyFault(env.Ctx, fixedScript)
@@ -36,7 +36,7 @@ var Syncs = &harness.Family{
 }
 
 // syncsOfScript is at least how many faults the syncs of the script can have.
-const syncsOfScript = 700
+const syncsOfScript = 950
 
 // syncFaults are the ways in which the syncs of a run can fail.
 func syncFaults(every []at) (all []at) {
