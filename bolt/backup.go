@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.etcd.io/bbolt"
 
@@ -113,6 +114,9 @@ func create(path string, fill func(temp string) error) error {
 // anybody.
 func unnamed(err error) error {
 	refused := refusedByDisk(err)
+	if err != nil && strings.Contains(err.Error(), "file sync error") { // as bbolt says it, with the name and without the type
+		err = errors.New("sync: the disk refused it")
+	}
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		err = fmt.Errorf("%s: %w", p.Op, p.Err)
 	}

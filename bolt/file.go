@@ -56,7 +56,7 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 		err = syncFolder(filepath.Dir(path))
 	}
 	if err == nil {
-		err = upgrade(db)
+		err = upgrade(db, (*bbolt.Tx).Commit)
 	}
 	if err != nil {
 		_ = db.Close()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -293,4 +294,45 @@ func TestTornMetaPageIsNoRefusal(t *testing.T) {
 	q = openAt(t, path, nil)
 	require.NotNil(t, find(t, q, id))
 	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+}
+
+// Rule: a mark is the owner's only, and no link that lies in its place is followed.
+func TestMarkIsTheOwnersOnly(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes and links are others here")
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	require.NoError(t, openers[0].open(path))
+	require.NoError(t, mark(path, 7))
+	info, err := os.Stat(path + markSuffix)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+
+	target := path + ".target"
+	require.NoError(t, os.Rename(path+markSuffix, target))
+	require.NoError(t, os.Symlink(target, path+markSuffix))
+	_, _, err = marked(path)
+	require.Error(t, err)
+}
+
+// Rule: a file with a damaged page is not put in the place of the marked one.
+func TestMarkedFileWithADamagedPageStays(t *testing.T) {
+	if !canLock {
+		t.Skip("here a file is not mended")
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	b := soundFile(t)
+	for i := 2 * os.Getpagesize(); i < len(b); i++ {
+		b[i] ^= 0xff
+	}
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	require.NoError(t, os.WriteFile(path+markSuffix, []byte("a mark"), 0o600))
+	before, err := os.Stat(path)
+	require.NoError(t, err)
+	_, err = Open(path, quiet())
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.FileExists(t, path+markSuffix)
+	after, err := os.Stat(path)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after), "it is not replaced")
 }

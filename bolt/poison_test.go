@@ -302,3 +302,24 @@ func TestRefusedByDisk(t *testing.T) {
 		require.False(t, refusedByDisk(err), "%v", err)
 	}
 }
+
+// Rule: calls that are tried one by one after a refusal are synced as all others.
+func TestCallsTriedApartAreSynced(t *testing.T) {
+	q := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), nil)
+	refused, synced, loose := false, 0, 0
+	replaceCommit(t, q, func(tx *bbolt.Tx) error {
+		if !refused {
+			refused = true
+			return refusals[0]
+		}
+		synced++
+		if tx.DB().NoSync {
+			loose++
+		}
+		return tx.Commit()
+	})
+	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})) // the commits before it are over
+	require.Positive(t, synced)
+	require.Zero(t, loose)
+}

@@ -20,7 +20,7 @@ var upgrades = [formatVersion]func(root *bbolt.Bucket) error{
 
 // upgrade brings a file to this build's format, in one transaction: a crash leaves it
 // as it was, and so does every error but that of a failed sync, which leaves either.
-func upgrade(db *bbolt.DB) (err error) {
+func upgrade(db *bbolt.DB, commit func(*bbolt.Tx) error) (err error) {
 	var tx *bbolt.Tx
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -43,7 +43,7 @@ func upgrade(db *bbolt.DB) (err error) {
 		return err
 	}
 	if err = upgradeFrom(version, tx); err == nil {
-		err = commitMarked(tx, (*bbolt.Tx).Commit)
+		err = commitMarked(tx, commit)
 	}
 	switch {
 	case refusedByDisk(err):

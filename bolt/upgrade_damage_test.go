@@ -25,7 +25,7 @@ func TestPowerCutDuringTheUpgrade(t *testing.T) {
 	require.NoError(t, err)
 	db, err := openDB(path, access{}, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	require.NoError(t, err)
-	require.NoError(t, upgrade(db))
+	require.NoError(t, upgrade(db, (*bbolt.Tx).Commit))
 	require.NoError(t, db.Close())
 	done, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -171,4 +171,24 @@ func TestUpgradeOfADamagedFile(t *testing.T) {
 	clear(b[at : at+100])
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	refused(path, "pages of the file are damaged")
+}
+
+// Rule: an upgrade whose sync failed leaves a mark, and the next Open begins it anew.
+func TestFailedSyncOfAnUpgrade(t *testing.T) {
+	if !canLock {
+		t.Skip("here there are no marks")
+	}
+	for _, test := range failedSyncs {
+		t.Run(test.rule, func(t *testing.T) {
+			path := writeFormat1(t)
+			db, err := bbolt.Open(path, 0o600, nil)
+			require.NoError(t, err)
+			require.Error(t, upgrade(db, test.commit))
+			require.NoError(t, db.Close())
+			require.FileExists(t, path+markSuffix)
+			stats, err := openAt(t, path, nil).Stats(t.Context())
+			require.NoError(t, err)
+			require.EqualValues(t, formatVersion, stats.Format)
+		})
+	}
 }

@@ -118,3 +118,19 @@ func TestHandlerFindsBadSignature(t *testing.T) {
 		requireDead(t, q, id, pawl.ReasonExhausted, 1)
 	})
 }
+
+// Rule: every job of a fetch is verified, behind a forged one too.
+func TestVerifyEachOfAFetch(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
+		var forged []pawl.ID
+		for range 4 {
+			forged = append(forged, enqueue(t, q, "forged"))
+		}
+		w := newWorker(q, worker.Options{Verify: ring(t, "ours", 1), Concurrency: len(forged)})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return errBroken })
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		for _, id := range forged {
+			requireDead(t, q, id, pawl.ReasonSignature, 0)
+		}
+	})
+}

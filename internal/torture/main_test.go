@@ -29,7 +29,7 @@ func stub(t *testing.T, tries map[string]func(*harness.Try) error) {
 		if !ok {
 			continue
 		}
-		f := &harness.Family{Name: name, Goals: "R0", Method: "none", Unit: "tries", PR: 3, Nightly: 30, Share: 1,
+		f := &harness.Family{Name: name, Goals: "R0", Method: "none", Unit: "tries", PR: 3, Nightly: 30, Share: 1, Parallel: 1,
 			Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return try, nil }}
 		if name == "poor" {
 			f.Missing = func() string { return "a tool that is not there" }
@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 	code, out, _ = torture(t, "-family", "broken", "-seed", "17")
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "broken, seed 17: it broke\n  repeat: go run ./internal/torture -family broken -seed 17\n")
-	require.Contains(t, out, "VIOLATIONS: broken\n")
+	require.Contains(t, out, "VIOLATIONS, or nothing tried in its time: broken\n")
 }
 
 // Rule: a command line that cannot be carried out is exit code 2, and says why.
@@ -90,12 +90,25 @@ func TestBadCommandLine(t *testing.T) {
 
 // Rule: when time is up, what was not tried is told.
 func TestBudget(t *testing.T) {
-	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error { <-t.Ctx.Done(); return t.Ctx.Err() }})
+	tried := false
+	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error {
+		if !tried {
+			tried = true
+			return nil
+		}
+		<-t.Ctx.Done()
+		return t.Ctx.Err()
+	}})
+	families[0].Parallel = 1
 	began := time.Now()
 	code, out, _ := torture(t, "-budget", "50ms")
 	require.Zero(t, code)
 	require.Contains(t, out, "time was up before all was tried: calm")
 	require.Less(t, time.Since(began), time.Minute)
+
+	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error { <-t.Ctx.Done(); return t.Ctx.Err() }})
+	code, _, _ = torture(t, "-budget", "50ms")
+	require.Equal(t, 1, code, "a family that did not come to try anything has shown nothing")
 }
 
 // Rule: the report replaces the table in a document and nothing else of it.

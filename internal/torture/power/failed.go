@@ -28,7 +28,7 @@ var FailedSync = &harness.Family{
 
 func init() { harness.Role("failed-sync-try", role(failedSyncTry)) }
 
-var failingFlavours = []flavour{plain, crowd, large, reopens, copies, inTx}
+var failingFlavours = []flavour{plain, crowd, large, reopens, copies, inTx, killed}
 
 // roundsOfAFailure is how many images of each mode are drawn at a moment: there are few
 // moments after a failed sync, and much may be lost at each.
@@ -37,6 +37,9 @@ const roundsOfAFailure = 8
 func failedSyncTry(t *tried) error {
 	f := failingFlavours[t.seed%uint64(len(failingFlavours))]
 	for which := 1 + t.rand.IntN(30); which > 0; which /= 2 {
+		if f == killed { // that which Open makes
+			which = 1
+		}
 		dir, err := subfolder(t.dir, fmt.Sprintf("sync-%d", which))
 		if err != nil {
 			return err
@@ -50,8 +53,22 @@ func failedSyncTry(t *tried) error {
 		if f == crowd {
 			role, many = "power-crowd", 300
 		}
-		if err := r.run(role, f, many, 0, 0); err != nil {
+		if f == killed { // the sync that fails is one of the process that goes on
+			inject := r.strace
+			r.strace = nil
+			if err := r.run(role, f, 1000, 0, 1+r.rand.IntN(90)); err != nil {
+				return fmt.Errorf("workload %s: %w", f, err)
+			}
+			r.strace = inject
+		}
+		if err := r.run(role, f, many, r.lastBegun(), 0); err != nil {
 			return fmt.Errorf("workload %s: %w", f, err)
+		}
+		if f == killed { // and another goes on after that
+			r.strace = nil
+			if err := r.run(role, f, 10, r.lastBegun(), 0); err != nil {
+				return fmt.Errorf("workload %s: %w", f, err)
+			}
 		}
 		at := firstFailure(r.log)
 		if at < 0 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -144,7 +145,13 @@ func (s *sequence) step(what string, do func() error) error {
 
 // byDisk reports whether an error is what a failing disk gives.
 func byDisk(err error) bool {
+	if err == nil {
+		return false
+	}
 	var p *os.PathError
+	if strings.Contains(err.Error(), "file sync error") { // as bbolt says it, when it makes a file larger
+		return true
+	}
 	return errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, bolt.ErrDisk) ||
 		errors.Is(err, errIO) || errors.As(err, &p) && p.Op == "sync"
 }
