@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/queuetest"
 )
 
@@ -30,7 +31,7 @@ func TestConformance(t *testing.T) {
 		Counts:  counts,
 		Events:  true,
 
-		CounterSteps: 5000, // each of them waits for the disk
+		CounterSteps: race.Fewer(8000), // each of them waits for the disk
 	})
 }
 

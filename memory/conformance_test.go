@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/queuetest"
 )
@@ -22,7 +23,7 @@ func TestConformance(t *testing.T) {
 			Logger: hclog.NewNullLogger(),
 		})
 	}
-	queuetest.Run(t, open, &queuetest.Config{Walks: 20, Counts: counts, Events: true})
+	queuetest.Run(t, open, &queuetest.Config{Walks: 20, CounterSteps: race.Fewer(100_000), Counts: counts, Events: true})
 }
 
 func counts(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // hangLimit ends a command that does not end by itself. The promise is 2 s; a busy
@@ -33,7 +35,7 @@ func TestRetryingInDamagedFileNeverCrashes(t *testing.T) {
 // cannot be caught.
 func runDamages(t *testing.T, commands string) {
 	const processes = 2
-	damages := 300
+	damages := race.Fewer(300)
 	if testing.Short() {
 		damages = 60
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // Whatever the bytes of a file, a check ends without a panic, and bbolt does so too with
@@ -20,7 +21,7 @@ func TestCheckOfMutations(t *testing.T) {
 	for _, freelist := range []bool{true, false} {
 		sound := sample(t, freelist)
 		passed := 0
-		const seeds = 80
+		seeds := race.Fewer(80)
 		for class := range mutations {
 			for seed := range uint64(seeds) {
 				r := rand.New(rand.NewPCG(seed, uint64(class)))

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // rows reads all rows of a file by bbolt.
@@ -202,7 +203,7 @@ func TestWalkOfMutations(t *testing.T) {
 	for _, freelist := range []bool{true, false} {
 		sound := sample(t, freelist)
 		for class := range mutations {
-			for seed := range uint64(60) {
+			for seed := range uint64(race.Fewer(60)) {
 				file := mutate(rand.New(rand.NewPCG(seed, uint64(class))), bytes.Clone(sound), class)
 				for _, w := range walkAll(t, file) {
 					require.LessOrEqual(t, w.elements, 2*len(file)/16)
