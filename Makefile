@@ -52,8 +52,8 @@ allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stor
 compare: ## the module that compares queues: checked, and run on small cases
 	cd bench && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 
-torture: ## every family of faults, as much as for every change; ARGS=-night for the night
-	go run ./internal/torture $(ARGS)
+torture: ## every family of faults, as much as for every change; TORTURE=-night for the night
+	go run ./internal/torture $(TORTURE)
 
 examples: quickstart checksum webhook ledger
 

@@ -1,7 +1,6 @@
 package planted
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -100,15 +99,35 @@ func hunts(faults []Fault) (all []Hunt) {
 func (p planting) try(t *harness.Try) error {
 	f := p.faults[t.Seed%uint64(len(p.faults))]
 	for _, h := range f.By {
-		line, err := p.line(t.Ctx, filepath.Join(t.Dir, h.Family), f.Name, h, cmp.Or(h.Seed, t.Rand.Uint64()>>24))
-		switch {
-		case err != nil:
+		if err := p.hunted(t, f, h); err != nil {
 			return err
-		case !strings.HasPrefix(line, found):
-			return fmt.Errorf("fault %q (%s) is not found by family %s: %s", f.Name, f.Breaks, h.Family, line)
 		}
 	}
 	return nil
+}
+
+// chances is how often a family may look for a fault: what it tries is drawn at random, and
+// many faults show only now and then.
+const chances = 3
+
+// hunted requires that a family finds a fault.
+func (p planting) hunted(t *harness.Try, f Fault, h Hunt) error {
+	said := ""
+	for n := range uint64(chances) {
+		seed := t.Rand.Uint64() >> 24
+		if h.Seed != 0 {
+			seed = h.Seed + 1000*n*max(h.Step, 1)
+		}
+		line, err := p.line(t.Ctx, filepath.Join(t.Dir, fmt.Sprint(h.Family, n)), f.Name, h, seed)
+		switch {
+		case err != nil:
+			return err
+		case strings.HasPrefix(line, found):
+			return nil
+		}
+		said = line
+	}
+	return fmt.Errorf("fault %q (%s) is not found by family %s, in %d hunts: %s", f.Name, f.Breaks, h.Family, chances, said)
 }
 
 // line is what the program says of a hunt. What the hunt left is removed.

@@ -32,7 +32,7 @@ var durability = []Fault{
 	{
 		Name: "goes on after a failed sync", Breaks: "a failed sync stops the queue",
 		Edits: []Edit{{"bolt/refused.go", "	if errors.As(err, &errno) {\n		return false\n", "	if errors.As(err, &errno) {\n		return PLANTED\n"}},
-		By:    []Hunt{{Family: "failed-sync-images", Units: 500}},
+		By:    []Hunt{{Family: "failed-sync-images", Units: 3000}},
 	},
 	{
 		Name: "no folder sync", Breaks: "the name of a new file survives a power cut",

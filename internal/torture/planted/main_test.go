@@ -89,7 +89,7 @@ func TestProgram(t *testing.T) {
 	result = of(program, hidden).Run(t.Context(), plan(t, 1))
 	require.NotEmpty(t, result.First)
 	require.ErrorContains(t, result.First[0].Err, `fault "no sync"`)
-	require.ErrorContains(t, result.First[0].Err, "is not found by family kill: nothing in")
+	require.ErrorContains(t, result.First[0].Err, "is not found by family kill, in 3 hunts: nothing in")
 }
 
 func TestFaultsAreDescribed(t *testing.T) {
