@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // randomSigned is a signed job of which every signed field has some bytes.
@@ -63,7 +64,7 @@ var signedFields = map[string]struct {
 // Rule: of a signed job no bit of what is signed can be changed, nothing of it cut, and
 // nothing put in the place of another job's.
 func TestEveryChangeOfASignedJobIsRejected(t *testing.T) {
-	const jobs = 100
+	jobs := race.Fewer(100)
 	k, r := keyring(t, "new"), rand.New(rand.NewPCG(4, 4))
 	other := randomSigned(t, keyring(t, "old"), r)
 	tried := 0

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // FuzzFile looks for a damage to a queue's file at which a reader panics, does not end, or
@@ -39,7 +40,7 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 24, 0, 0, 0})
 	f.Add([]byte{0, 0x30, 10, 0xff, 0xff, 0xff, 0, 0x20, 8, 2, 0, 0})
-	for page := range len(sound) / os.Getpagesize() {
+	for page := range race.Fewer(len(sound) / os.Getpagesize()) { // the first are those in use
 		at := page * os.Getpagesize()
 		f.Add([]byte{byte(at >> 16), byte(at >> 8), 12, 1, 2, 3})
 	}

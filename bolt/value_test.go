@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // Rule: the room for one value is nobody else's, whatever is asked for before and behind
@@ -40,7 +41,7 @@ func TestValuesDoNotOverlap(t *testing.T) {
 // Rule: ten thousand rows of one transaction are all stored as they were written, with
 // leases, promotions and acks of as many.
 func TestManyRowsOfOneTransaction(t *testing.T) {
-	const jobs = pawl.MaxBatchJobs
+	jobs := race.Fewer(pawl.MaxBatchJobs)
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	batch := batchOf(jobs, func(i int, e *pawl.Envelope) {
 		e.Payload = fmt.Appendf(nil, "payload %d", i)

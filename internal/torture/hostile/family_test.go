@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
@@ -37,10 +38,10 @@ func requireKept(t *testing.T, f *harness.Family, units int) {
 }
 
 // Rule: no file, however damaged, does more than to be refused by an error that says why.
-func TestLibrary(t *testing.T) { requireKept(t, Library, 250) }
+func TestLibrary(t *testing.T) { requireKept(t, Library, race.Fewer(250)) }
 
 // Rule: what Salvage makes of a damaged file is a sound queue.
-func TestSalvage(t *testing.T) { requireKept(t, Salvage, 100) }
+func TestSalvage(t *testing.T) { requireKept(t, Salvage, race.Fewer(100)) }
 
 // Rule: jobctl ends with a documented exit code over any file, and prints nothing that a
 // terminal obeys.
@@ -48,7 +49,7 @@ func TestJobctl(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a command")
 	}
-	requireKept(t, Jobctl, 50)
+	requireKept(t, Jobctl, race.Fewer(50))
 }
 
 // bases makes and loads the sound files.
@@ -67,7 +68,7 @@ func bases(t *testing.T) (all []*base, dir string) {
 func TestSeedMakesTheSameFile(t *testing.T) {
 	a, dirA := bases(t)
 	b, dirB := bases(t)
-	for seed := range uint64(300) {
+	for seed := range uint64(race.Fewer(300)) {
 		x, y := forge(a, seed, filepath.Join(dirA, "scratch")), forge(b, seed, filepath.Join(dirB, "scratch"))
 		require.Equal(t, x.how, y.how)
 		require.True(t, string(x.file) == string(y.file), "seed %d: %s", seed, x.how)
