@@ -22,9 +22,9 @@ const maxViolations = 100
 //   - keys, deadlines and retentions lead to the jobs that have them
 //
 // What is wrong comes joined in one error, a hundred findings at most; each is, or stands
-// beside, a [pawl.ErrCorrupt]. It takes some hundred bytes of memory a job, and the pages
-// that become free meanwhile are not used again until it ends. It looks at rows, not at the
-// pages that hold them: those are looked at when the file is opened.
+// beside, a [pawl.ErrCorrupt]. It keeps a row for each job in memory, and the pages that
+// become free meanwhile are not used again until it ends. It looks at rows, not at the pages
+// that hold them: those are looked at when the file is opened.
 func (r *reader) Check(ctx context.Context) error {
 	return r.view(ctx, func(s *store) error { return s.violations(ctx) })
 }
@@ -199,9 +199,6 @@ func (c *check) jobRecords() {
 		}
 		if (j.apart != 0) != (c.payloads.Get(k) != nil) {
 			c.wrong("job %s says that %d bytes of payload lie apart", id, j.apart)
-		}
-		if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
-			c.wrong("job %s failed %d times and has a history of %d", id, e.Failures, len(e.History))
 		}
 		if e.Seq > c.jobs.Sequence() {
 			c.wrong("job %s has sequence %d, the file is at %d", id, e.Seq, c.jobs.Sequence())

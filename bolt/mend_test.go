@@ -19,7 +19,7 @@ import (
 func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
 	t.Helper()
 	if !canLock {
-		t.Skip("here a file is not mended, since bbolt's lock cannot be taken beforehand")
+		t.Skip("needs flock: without it a file is not mended")
 	}
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestMarkThatCannotBeUnderstood(t *testing.T) {
 // Rule: the mark of the first failure stays, and that it cannot be left is told.
 func TestMark(t *testing.T) {
 	if !canLock {
-		t.Skip("here a file is not mended, and there are no marks")
+		t.Skip("needs flock: without it there are no marks")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
@@ -194,7 +194,7 @@ func TestMarkLiesBesideTheFile(t *testing.T) {
 // error of that is.
 func TestMarkThatCannotBeLeft(t *testing.T) {
 	if !canLock {
-		t.Skip("here there are no marks")
+		t.Skip("needs flock: without it there are no marks")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := Open(path, quiet())
@@ -253,7 +253,7 @@ func TestNoMarkAfterARefusal(t *testing.T) {
 // one that is opened.
 func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
 	if !canLock {
-		t.Skip("here the lock is left to bbolt")
+		t.Skip("needs flock: without it the lock is left to bbolt")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := Open(path, quiet())
@@ -299,7 +299,7 @@ func TestTornMetaPageIsNoRefusal(t *testing.T) {
 // Rule: a mark is the owner's only, and no link that lies in its place is followed.
 func TestMarkIsTheOwnersOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes and links are others here")
+		t.Skip("needs the modes and links of Unix")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	require.NoError(t, openers[0].open(path))
@@ -318,7 +318,7 @@ func TestMarkIsTheOwnersOnly(t *testing.T) {
 // Rule: a file with a damaged page is not put in the place of the marked one.
 func TestMarkedFileWithADamagedPageStays(t *testing.T) {
 	if !canLock {
-		t.Skip("here a file is not mended")
+		t.Skip("needs flock: without it a file is not mended")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	b := soundFile(t)

@@ -93,9 +93,8 @@ func TestOpenOfWhatIsNotSafe(t *testing.T) {
 	}
 }
 
-// Rule: a link that is put in the place of the file between a look at it and its opening is
-// not followed.
-func TestOpenFollowsNoLink(t *testing.T) {
+// Rule: what Open opens with refuses a link, also one that is put there after it looked.
+func TestNoFollowRefusesALink(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "jobs.db")
 	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))

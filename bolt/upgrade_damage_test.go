@@ -177,7 +177,7 @@ func TestUpgradeOfADamagedFile(t *testing.T) {
 // Rule: an upgrade whose sync failed leaves a mark, and the next Open begins it anew.
 func TestFailedSyncOfAnUpgrade(t *testing.T) {
 	if !canLock {
-		t.Skip("here there are no marks")
+		t.Skip("needs flock: without it there are no marks")
 	}
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestSalvage(t *testing.T) { requireKept(t, Salvage, race.Fewer(100)) }
 // terminal obeys.
 func TestJobctl(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a command")
+		t.Skip("not with -short: it builds a command")
 	}
 	requireKept(t, Jobctl, race.Fewer(50))
 }

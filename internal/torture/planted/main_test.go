@@ -71,7 +71,7 @@ func of(program string, faults []Fault) *harness.Family {
 // a kill cannot show is not found, which is a violation.
 func TestProgram(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds a program")
+		t.Skip("not with -short: it builds a program")
 	}
 	program, err := build(t.Context(), t.TempDir(), faults())
 	require.NoError(t, err)

@@ -68,15 +68,19 @@ type sequence struct {
 	closed  bool
 }
 
+// seedAndNumber reads what the arguments of both roles have in common.
+func seedAndNumber(args []string) (seed uint64, many int, err error) {
+	if seed, err = strconv.ParseUint(args[1], 10, 64); err == nil {
+		many, err = strconv.Atoi(args[3])
+	}
+	return seed, many, err
+}
+
 // stepsRole takes the folder, a seed, the flavour, how many steps to take, and how many were
 // taken by processes before.
 func stepsRole(args []string) error {
 	go endWithInput()
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
-	many, err := strconv.Atoi(args[3])
+	seed, many, err := seedAndNumber(args)
 	if err != nil {
 		return err
 	}
@@ -230,11 +234,7 @@ func (s *sequence) any() error {
 // how many lines of its story to tell.
 func crowdRole(args []string) error {
 	go endWithInput()
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
-	many, err := strconv.Atoi(args[3])
+	seed, many, err := seedAndNumber(args)
 	if err != nil {
 		return err
 	}
