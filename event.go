@@ -38,6 +38,7 @@ const (
 	EventSnoozed   EventType = "snoozed"
 	EventParked    EventType = "parked"
 	EventUnparked  EventType = "unparked"
+	EventHastened  EventType = "hastened"  // an operator had a delayed job wait no longer; a parked one is unparked
 	EventReaped    EventType = "reaped"    // its lease expired
 	EventRecovered EventType = "recovered" // its process had died
 	EventCancelled EventType = "cancelled" // asked to end while it is leased; a job that waits dies at once

@@ -78,6 +78,25 @@ func (op *revive) check(t *txn) (err error) {
 
 func (op *revive) apply(t *txn) { t.revive(op.job, op.at, op.keepAttempts) }
 
+// hasten makes a job ready that is delayed or parked.
+type hasten struct {
+	id  pawl.ID
+	job stored
+	at  place
+}
+
+func (op *hasten) check(t *txn) (err error) {
+	if op.job, op.at, err = t.find(op.id); err != nil {
+		return err
+	}
+	if op.at.state != pawl.Delayed && op.at.state != pawl.Parked {
+		return fmt.Errorf("job %s: %w: it is %s, neither delayed nor parked", op.id, pawl.ErrConflict, op.at.state)
+	}
+	return nil
+}
+
+func (op *hasten) apply(t *txn) { t.hasten(op.job, op.at) }
+
 // remove deletes a dead letter or a completed record.
 type remove struct {
 	id  pawl.ID

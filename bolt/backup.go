@@ -6,15 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/whole"
 )
 
 // Backup writes a copy of the whole file, the app's own data included, to a new file at
@@ -30,34 +28,74 @@ import (
 // still be copied, best to another disk.
 //
 // A plain copy of a file that is in use is broken more often than not; this is how to
-// make one.
+// make one. Its progress, see [WithProgress], is in bytes.
 func (r *reader) Backup(ctx context.Context, path string) error {
-	err := create(path, func(temp string) error {
-		f, err := os.OpenFile(temp, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		err = r.read(ctx, func(tx *bbolt.Tx) error {
-			w := contextWriter{ctx: ctx, to: f}
-			_, err := tx.WriteTo(&w)
-			switch {
-			case w.err != nil:
-				return w.err
-			case errors.Is(err, io.EOF):
-				return fmt.Errorf("%w: the file was cut while it was open", pawl.ErrCorrupt)
-			}
-			return err
+	err := created(path, func() error {
+		return whole.Create(path, func(f *os.File) error {
+			_, err := r.copyTo(ctx, f)
+			return unnamed(err)
 		})
-		if err == nil {
-			err = f.Sync()
-		}
-		return errors.Join(err, f.Close())
 	})
 	if err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
 	}
 	return nil
 }
+
+// WriteBackup writes the copy that [Queue.Backup] makes to w, and returns how many bytes
+// were written. It is for a receiver elsewhere, and holds the file as Backup does for as long
+// as that takes: end ctx when the receiver is slow.
+//
+// Only after a nil error was everything written. Nothing in the stream marks its end, so
+// who receives it compares its length: with the result, or with what the function given to
+// [WithProgress] is told as the total before the first byte is written. A copy that is cut is
+// refused when it is opened, since its first page says how many there are.
+//
+// Its progress is in bytes. Errors of w are returned as they are, wrapped.
+func (r *reader) WriteBackup(ctx context.Context, w io.Writer) (written int64, err error) {
+	if written, err = r.copyTo(ctx, w); err != nil {
+		return written, fmt.Errorf("write a backup: %w", err)
+	}
+	return written, nil
+}
+
+// copyTo writes the file as it is at one moment.
+func (r *reader) copyTo(ctx context.Context, w io.Writer) (written int64, err error) {
+	err = r.read(ctx, func(tx *bbolt.Tx) error {
+		to := contextWriter{ctx: ctx, to: w, progress: beginProgress(ctx, tx.Size())}
+		written, err = tx.WriteTo(&to)
+		switch {
+		case to.err != nil:
+			return to.err
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("%w: the file was cut while it was open", pawl.ErrCorrupt)
+		case err == nil:
+			to.progress.end()
+		}
+		return err
+	})
+	return written, err
+}
+
+// contextWriter stops writing when its context ends. It keeps its error, whose type
+// bbolt does not always hand on.
+type contextWriter struct {
+	ctx      context.Context
+	to       io.Writer
+	err      error
+	progress *progress
+}
+
+func (w *contextWriter) Write(b []byte) (n int, err error) {
+	if w.err = w.ctx.Err(); w.err == nil {
+		callOut(func() { n, w.err = w.to.Write(b) })
+		w.progress.add(int64(n))
+	}
+	return n, w.err
+}
+
+// rowOverhead is the bytes that a page has for each row besides its key and value.
+const rowOverhead = 16
 
 // compactBytes is how much of a compaction one transaction copies.
 const compactBytes = 4 << 20
@@ -67,7 +105,8 @@ const compactBytes = 4 << 20
 // use it, close the queue and put the new file in the place of the old one.
 //
 // Pages that are damaged give [pawl.ErrCorrupt]; a damaged row is copied as it is.
-// Otherwise it is like [Queue.Backup].
+// Otherwise it is like [Queue.Backup], but that its progress is an estimate: the bytes of
+// the rows that were copied, of those of the pages that are in use.
 func (r *reader) Compact(ctx context.Context, path string) error {
 	err := create(path, func(temp string) error {
 		dst, err := bbolt.Open(temp, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: true})
@@ -75,8 +114,12 @@ func (r *reader) Compact(ctx context.Context, path string) error {
 			return err
 		}
 		err = r.read(ctx, func(tx *bbolt.Tx) error {
-			c := compaction{ctx: ctx, dst: dst}
-			return c.run(tx)
+			c := compaction{ctx: ctx, dst: dst, progress: beginProgress(ctx, tx.Size()-max(0, r.freeBytes()))}
+			if err := c.run(tx); err != nil {
+				return err
+			}
+			c.progress.end()
+			return nil
 		})
 		if err == nil {
 			err = dst.Sync() // once, in place of after every part: nobody opens a part
@@ -89,64 +132,14 @@ func (r *reader) Compact(ctx context.Context, path string) error {
 	return nil
 }
 
-// create makes a new file that is durable, its name included.
-func create(path string, fill func(temp string) error) error {
-	if path == "" {
-		return &pawl.InvalidError{Field: "path", Reason: "is empty"}
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return fs.ErrExist // before the work, and again after it
-	}
-	err := createWhole(path, func(temp string) error { return unnamed(fill(temp)) })
-	if errors.Is(err, fs.ErrPermission) {
-		return advise(err)
-	}
-	if err != nil {
-		return err
-	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
-}
-
-// unnamed is an error of the temporary file without its name, which means nothing to
-// anybody.
-func unnamed(err error) error {
-	refused := refusedByDisk(err)
-	if err != nil && strings.Contains(err.Error(), "file sync error") { // as bbolt says it, with the name and without the type
-		err = errors.New("sync: the disk refused it")
-	}
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		err = fmt.Errorf("%s: %w", p.Op, p.Err)
-	}
-	if refused {
-		err = fmt.Errorf("%w: %w", ErrDisk, err)
-	}
-	return err
-}
-
-// contextWriter stops writing when its context ends. It keeps its error, whose type
-// bbolt does not always hand on.
-type contextWriter struct {
-	ctx context.Context
-	to  io.Writer
-	err error
-}
-
-func (w *contextWriter) Write(b []byte) (n int, err error) {
-	if w.err = w.ctx.Err(); w.err == nil {
-		n, w.err = w.to.Write(b)
-	}
-	return n, w.err
-}
-
 // compaction copies buckets in transactions of a bounded size.
 type compaction struct {
 	ctx   context.Context
 	dst   *bbolt.DB
 	tx    *bbolt.Tx
 	bytes int
+
+	progress *progress
 }
 
 func (c *compaction) run(from *bbolt.Tx) (err error) {
@@ -189,6 +182,7 @@ func (c *compaction) bucket(path [][]byte, roots []uint64, from *bbolt.Bucket) e
 		}
 		last = k
 		c.bytes += len(k) + len(v)
+		c.progress.add(int64(len(k) + len(v) + rowOverhead))
 		if v == nil {
 			if err := c.bucket(append(path[:len(path):len(path)], k), roots, from.Bucket(k)); err != nil {
 				return err

@@ -24,7 +24,8 @@ const maxViolations = 100
 // What is wrong comes joined in one error, a hundred findings at most; each is, or stands
 // beside, a [pawl.ErrCorrupt]. It keeps a row for each job in memory, and the pages that
 // become free meanwhile are not used again until it ends. It looks at rows, not at the pages
-// that hold them: those are looked at when the file is opened.
+// that hold them: those are looked at when the file is opened. Its progress, see
+// [WithProgress], is in steps of which each job has three, by the counts in the file.
 func (r *reader) Check(ctx context.Context) error {
 	return r.view(ctx, func(s *store) error { return s.violations(ctx) })
 }
@@ -38,6 +39,7 @@ func (s *store) violations(ctx context.Context) error {
 		counts: make(map[string]*pawl.Counts),
 		queues: make(map[queueNumber]string),
 	}
+	c.progress = beginSteps(ctx, s.checkSteps(), progressRows)
 	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys} {
 		if step(); c.done() {
 			break
@@ -47,6 +49,7 @@ func (s *store) violations(ctx context.Context) error {
 		return err
 	}
 	if c.found == nil {
+		c.progress.end()
 		return nil
 	}
 	return fmt.Errorf("%w: %w", pawl.ErrCorrupt, errors.Join(c.found...))
@@ -60,6 +63,20 @@ type check struct {
 	counts map[string]*pawl.Counts
 	queues map[queueNumber]string
 	found  []error
+
+	progress *progress
+}
+
+// checkSteps is how many rows of jobs a check looks at: their states, their records, and the
+// records again for what belongs to them.
+func (s *store) checkSteps() (steps int64) {
+	_ = s.eachQueue(func(_ queueNumber, row *queueRow) error { // damage is told by the check
+		for _, state := range pawl.States() {
+			steps += 3 * int64(max(0, *row.counts.Of(state)))
+		}
+		return nil
+	})
+	return steps
 }
 
 // stateRow is the row that says where a job is.
@@ -120,6 +137,7 @@ func (c *check) stateRows() {
 // stateRow reads a row of a table of states, and requires that what it says of its job
 // besides is so.
 func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
+	c.progress.add(1)
 	id, err := rowID(state, k, v)
 	if err != nil {
 		c.wrong("row %x: %w", k, err)
@@ -171,6 +189,7 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 // as its other rows. Rows whose job was found are taken out of the map.
 func (c *check) jobRecords() {
 	c.each(c.jobs, func(k, _ []byte) {
+		c.progress.add(1)
 		if len(k) != len(pawl.ID{}) {
 			c.wrong("key %x is the ID of no job", k)
 			return

@@ -94,6 +94,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 	ready := make(map[string]bool) // effects of ready jobs, by queue
 	aside := make(map[string]pawl.ID)
 	c.each(c.jobs, func(k, _ []byte) {
+		c.progress.add(1)
 		j := c.envelope(k)
 		p, err := c.where(j.Envelope)
 		if err != nil {

@@ -143,7 +143,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	if !s.shared {
 		growBy(tx)
 	}
-	if t, err = begin(tx, s.now(), s.settings); err != nil {
+	if t, err = begin(tx, s.now(), s.settings()); err != nil {
 		return nil, undone{err}
 	}
 	if err := fn(t); err != nil {

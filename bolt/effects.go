@@ -76,9 +76,14 @@ func (t *txn) finishEffect(j stored) {
 	}
 	key := effectKey(nil, j.Envelope)
 	row, _ := t.effect(key)
-	row.done = t.now.Add(ttl)
+	t.doneUntil(key, row, t.now.Add(ttl))
+}
+
+// doneUntil has an effect, whose row is given, count as done until a time.
+func (t *txn) doneUntil(key []byte, row effectRow, until time.Time) {
+	row.done = until
 	t.putEffect(key, row)
-	end := effectEndKey(nil, row.done, key)
+	end := effectEndKey(nil, until, key)
 	t.put(t.expiry, end, seal(end, nil))
 }
 

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -16,6 +15,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/whole"
 )
 
 // openFile opens the file at path to write to, and creates it when there is none.
@@ -53,7 +53,7 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 	}
 	err = syncOpened(db)
 	if err == nil {
-		err = syncFolder(filepath.Dir(path))
+		err = whole.SyncFolder(filepath.Dir(path))
 	}
 	if err == nil {
 		err = upgrade(db, (*bbolt.Tx).Commit)
@@ -110,7 +110,7 @@ func syncOpened(db *bbolt.DB) error {
 // opens it syncs the folder before it stores anything; a crash before may take the name
 // with it, and an empty queue.
 func createFile(path string) error {
-	err := createWhole(path, initFile)
+	err := whole.Place(path, initFile)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil
@@ -118,59 +118,6 @@ func createFile(path string) error {
 		return fmt.Errorf("%w: create the file: %w", ErrDisk, err)
 	}
 	return err
-}
-
-// createWhole makes a file at path, so that a crash leaves either no file or a whole
-// one:
-//
-//  1. make the file under a temporary name and have fill write and sync it; a crash
-//     leaves that name, which nobody opens
-//  2. link it to path, which fails when there is a file
-//  3. remove the temporary name
-func createWhole(path string, fill func(temp string) error) (err error) {
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, ".pawl-new-*")
-	if err != nil {
-		var p *fs.PathError // names the temporary file
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("create the file in folder %s: %w; make the folder first", folder, err)
-		}
-		return fmt.Errorf("create the file in folder %s: %w", folder, err)
-	}
-	temp := f.Name()
-	defer func() { err = errors.Join(err, ignoreNotExist(os.Remove(temp))) }()
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := fill(temp); err != nil {
-		return err
-	}
-	return linkNew(temp, path)
-}
-
-// linkNew gives a file a name that no file has: fs.ErrExist says that one has it.
-func linkNew(temp, path string) error {
-	if err := os.Link(temp, path); err == nil || errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return renameNew(temp, path)
-}
-
-// renameNew is linkNew on a file system without links: it claims the name by an
-// empty file, and only who made that replaces it. A crash in between leaves the
-// empty file, which Open refuses and explains.
-func renameNew(temp, path string) error {
-	claim, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := claim.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temp, path)
 }
 
 func ignoreNotExist(err error) error {
@@ -205,26 +152,6 @@ func createBuckets(tx *bbolt.Tx) error {
 
 func putFormat(root *bbolt.Bucket, version uint32) error {
 	return root.Bucket(bucketMeta).Put(keyFormat, seal(keyFormat, binary.BigEndian.AppendUint32(nil, version)))
-}
-
-// syncFolder makes the names in a folder durable, as far as the system and the file
-// system have that and let us.
-func syncFolder(folder string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(folder)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
 }
 
 // openDB claims the file, hands it to bbolt, and checks that it is a queue. It fills in

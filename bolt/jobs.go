@@ -35,13 +35,13 @@ const (
 // comes with nil is the end.
 func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
-		for p := (page{filter: f}); !p.end; {
+		for p := (page{filter: f, jobs: pageJobs}); !p.end; {
 			if err := r.view(ctx, p.read); err != nil {
 				yield(nil, fmt.Errorf("list jobs: %w", err))
 				return
 			}
 			for _, entry := range p.entries {
-				if !yield(entry.job, entry.err) {
+				if !yield(entry.Job, entry.Err) {
 					return
 				}
 			}
@@ -51,16 +51,15 @@ func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelo
 
 // page is one step of an iteration.
 type page struct {
-	filter  pawl.Filter
-	part    int    // which of the ranges of rows is read
-	last    []byte // the key of the last row that was read in it
-	end     bool
-	entries []entry
-}
+	filter pawl.Filter
+	jobs   int    // the most to read
+	part   int    // which of the ranges of rows is read
+	last   []byte // the key of the last row that was read in it
+	end    bool
 
-type entry struct {
-	job *pawl.Envelope
-	err error
+	entries []Listed
+	rows    int // that were read for them
+	bytes   int // that the jobs carry
 }
 
 // read reads the page behind p.last.
@@ -69,8 +68,10 @@ func (p *page) read(s *store) error {
 	if err != nil {
 		return err
 	}
-	p.entries = p.entries[:0]
-	size, n := 0, 0
+	if p.part >= len(ranges) || p.last != nil && !bytes.HasPrefix(p.last, ranges[p.part].prefix) {
+		return errNoBookmark()
+	}
+	p.entries, p.rows, p.bytes = p.entries[:0], 0, 0
 	for ; p.part < len(ranges); p.part, p.last = p.part+1, nil {
 		prefix := ranges[p.part].prefix
 		c := ranges[p.part].bucket.Cursor()
@@ -84,19 +85,35 @@ func (p *page) read(s *store) error {
 			if p.last != nil && bytes.Compare(k, p.last) <= 0 {
 				return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
 			}
-			if n++; n > pageRows || len(p.entries) >= pageJobs || size > pageBytes {
+			if p.rows >= pageRows || len(p.entries) >= p.jobs || p.bytes > pageBytes {
 				return nil
 			}
+			p.rows++
 			p.last = append(p.last[:0], k...)
-			if e := p.entry(s, k, v); e.job != nil {
+			if e := p.entry(s, k, v); e.Job != nil {
 				p.entries = append(p.entries, e)
-				size += len(e.job.Payload)
+				p.bytes += carried(e.Job)
 			}
 		}
 	}
 	p.end = true
 	return nil
 }
+
+// carried is how many bytes a job carries that can be many.
+func carried(e *pawl.Envelope) (bytes int) {
+	bytes = len(e.Payload)
+	for _, f := range e.History {
+		bytes += failureOverhead + len(f.Error)
+	}
+	for key, value := range e.Headers {
+		bytes += len(key) + len(value)
+	}
+	return bytes
+}
+
+// failureOverhead is the bytes of an entry of a history besides its text, with its key.
+const failureOverhead = 16 + 4 + 4 + timeWidth + sealWidth
 
 // rows are those of a bucket whose keys have a prefix.
 type rows struct {
@@ -134,28 +151,30 @@ func (s *store) rangesOf(f pawl.Filter) ([]rows, error) {
 }
 
 // entry reads the job of a row. It is empty when the filter leaves the job out.
-func (p *page) entry(s *store, k, v []byte) entry {
+func (p *page) entry(s *store, k, v []byte) Listed {
 	id, err := rowID(p.filter.State, k, v)
 	if err != nil {
-		return entry{damaged(id, time.Time{}), fmt.Errorf("row %x: %w", k, err)}
-	}
-	j, err := s.record(id)
-	if err != nil {
-		return entry{damaged(id, time.Time{}), corrupt(err)}
+		return Listed{damaged(id, time.Time{}), fmt.Errorf("row %x: %w", k, err)}
 	}
 	f := p.filter
-	f.State = "" // which the row is about
-	if !f.Matches(j.Envelope) {
-		return entry{}
+	f.State = ""              // which the row is about
+	if f != (pawl.Filter{}) { // payload and history of a job that is left out are not read
+		j, err := s.record(id)
+		if err != nil {
+			return Listed{damaged(id, time.Time{}), corrupt(err)}
+		}
+		if !f.Matches(j.Envelope) {
+			return Listed{}
+		}
 	}
 	e, err := s.job(id)
 	if err != nil {
-		return entry{damaged(id, time.Time{}), corrupt(err)}
+		return Listed{damaged(id, time.Time{}), corrupt(err)}
 	}
 	if said := p.filter.State; said != "" && e.State != said {
-		return entry{damaged(id, time.Time{}), fmt.Errorf("job %s: %w: a row says that it is %s, its record leads to %s", id, pawl.ErrCorrupt, said, e.State)}
+		return Listed{damaged(id, time.Time{}), fmt.Errorf("job %s: %w: a row says that it is %s, its record leads to %s", id, pawl.ErrCorrupt, said, e.State)}
 	}
-	return entry{e, nil}
+	return Listed{e, nil}
 }
 
 // rowID is the ID of the job that a row of a state belongs to: its key, or what its

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/gopawl/pawl"
 )
@@ -26,13 +27,33 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return q.do(ctx, &cancel{id: id})
 }
 
+// RunNow has a job that is delayed or parked wait no longer: it is ready at once, as if its
+// time had come now, in the order behind those of its priority that are ready already. A
+// retry that waits keeps what it counted, and the time that it has waited is what is
+// observed. A job whose deadline has passed dies. A job in another state gives
+// [pawl.ErrConflict], also one that is ready and waits for its idempotency key; one that is
+// not there gives [pawl.ErrNotFound].
+func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
+	return q.do(ctx, &hasten{id: id})
+}
+
 // Delete removes a dead letter or a completed record for good. A job in another state
 // gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound]. A dead letter that
-// is damaged, or whose record is missing, is looked for among all dead letters.
+// is damaged, or whose record is missing, is looked for among all dead letters: for the
+// latter no more than once a second, so that many IDs that are nowhere cost one look.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	err := q.do(ctx, &remove{id: id})
-	if errors.Is(err, pawl.ErrCorrupt) || errors.Is(err, pawl.ErrNotFound) {
-		err = q.deleteDamaged(ctx, id, err)
+	switch {
+	case errors.Is(err, pawl.ErrCorrupt):
+		return q.deleteDamaged(ctx, id, err)
+	case errors.Is(err, pawl.ErrNotFound):
+		orphan, lookErr := q.orphans.has(ctx, &q.reader, id)
+		if lookErr != nil {
+			return fmt.Errorf("delete job %s: %w", id, lookErr)
+		}
+		if orphan {
+			return q.deleteDamaged(ctx, id, err)
+		}
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/whole"
 )
 
 // mend replaces a file that has a mark, and whose lock f has, by a copy of what it was
@@ -57,10 +58,10 @@ func replaceByCopy(path string, f *os.File, failed failedSync) (err error) {
 	if err := os.Rename(copied.Name(), path); err != nil {
 		return err
 	}
-	if err := syncFolder(folder); err != nil {
+	if err := whole.SyncFolder(folder); err != nil {
 		return err
 	}
-	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), syncFolder(folder))
+	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), whole.SyncFolder(folder))
 }
 
 // copyBefore copies a file as it was before the transaction that failed, with its rights,

@@ -138,6 +138,12 @@ func (t *txn) succeed(j stored) {
 	j.Crashes, j.Cancelled, j.BackoffSince, j.Completed = 0, false, time.Time{}, t.now
 	t.forgetDeadline(j)
 	t.rewrite(j)
+	t.placeCompleted(j)
+}
+
+// placeCompleted gives a job that has no row, and whose record says that it succeeded, one
+// in completed.
+func (t *txn) placeCompleted(j stored) {
 	n := t.numberOf(j.Queue)
 	key := completedKey(nil, j.Envelope)
 	t.put(t.completed, key, seal(key, completedRow{indexRow{j.ID, j.flags()}, n}.append(nil)))
@@ -202,11 +208,17 @@ func (t *txn) bury(j stored, reason pawl.Reason, r run) {
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	t.forgetDeadline(j)
 	t.rewrite(j)
+	t.placeDead(j)
+	t.tell(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
+}
+
+// placeDead gives a job that has no row, and whose record says of what it died, one in
+// failed.
+func (t *txn) placeDead(j stored) {
 	n := t.numberOf(j.Queue)
-	key := failedKey(nil, n, t.now, j.Seq)
+	key := failedKey(nil, n, j.Death.At, j.Seq)
 	t.put(t.failed, key, seal(key, indexRow{j.ID, j.flags()}.append(nil)))
 	t.counts(n).Dead++
-	t.tell(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
 }
 
 // buryDamaged moves a job whose record cannot be read, and which has no row, to
@@ -253,4 +265,20 @@ func (t *txn) revive(j stored, p place, keepAttempts bool) {
 	t.takeUnique(j)
 	t.placeReady(j)
 	t.tell(pawl.Event{Type: pawl.EventRevived, Job: j.Envelope})
+}
+
+// hasten makes a job ready that is delayed or parked. One that was due already is ready
+// since then.
+func (t *txn) hasten(j stored, p place) {
+	t.unplace(j, p)
+	event := pawl.EventHastened
+	if p.state == pawl.Parked {
+		event = pawl.EventUnparked
+	}
+	if p.state == pawl.Parked || j.NotBefore.After(t.now) {
+		j.NotBefore = t.now
+	}
+	t.rewrite(j)
+	t.tell(pawl.Event{Type: event, Job: j.Envelope})
+	t.placeReady(j)
 }

@@ -1,19 +1,28 @@
 package bolt
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
 )
 
-// observer tells the events of durable transactions to whom the options name.
+// observer tells the events of durable transactions to whom the options name, and to who
+// came later.
 type observer struct {
 	log       hclog.Logger
 	onEvent   func(pawl.Event) // or nil
 	collector pawl.Collector   // or nil
+
+	changing  sync.Mutex                  // held to replace listeners
+	listeners atomic.Pointer[[]*listener] // nil without any
 }
 
-func (o *observer) listening() bool { return o.onEvent != nil || o.collector != nil }
+func (o *observer) listening() bool {
+	return o.onEvent != nil || o.collector != nil || o.listeners.Load() != nil
+}
 
 func (o *observer) tell(events []pawl.Event) {
 	for _, e := range events {
@@ -31,6 +40,11 @@ func (o *observer) tellOne(e pawl.Event) {
 	}
 	if o.onEvent != nil {
 		o.guard(e, func() { o.onEvent(e) })
+	}
+	if later := o.listeners.Load(); later != nil {
+		for _, l := range *later {
+			o.guard(e, func() { l.hear(e) })
+		}
 	}
 }
 

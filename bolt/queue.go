@@ -21,6 +21,7 @@ type Queue struct {
 	shared    bool // the database is the app's
 	scheduler *scheduler
 	seq       atomic.Uint64 // the last enqueue sequence that was given out
+	orphans   orphans
 	close     sync.Once
 	closeErr  error
 }
@@ -57,7 +58,7 @@ func Open(path string, opts *Options) (*Queue, error) {
 // newQueue starts the queue in a database that has one. Shared says that the app has
 // transactions of its own there.
 func newQueue(db *bbolt.DB, o Options, shared bool) (*Queue, error) {
-	watch := observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector}
+	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector}
 	q := &Queue{
 		reader: reader{db: db, path: db.Path(), freelist: true},
 		opts:   o,
@@ -69,7 +70,7 @@ func newQueue(db *bbolt.DB, o Options, shared bool) (*Queue, error) {
 			leases:   newLeaseTable(o.Lease),
 			log:      o.Logger,
 			now:      o.Now,
-			settings: settings{maxCrashes: o.MaxCrashes, listening: watch.listening()},
+			crashCap: o.MaxCrashes,
 			observer: watch,
 			commitTx: (*bbolt.Tx).Commit,
 			stop:     make(chan struct{}),
@@ -179,7 +180,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 
 // tellFetched tells that jobs were leased at a time.
 func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
-	watch := &q.scheduler.observer
+	watch := q.scheduler.observer
 	if !watch.listening() {
 		return
 	}
@@ -194,12 +195,22 @@ func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
 	}
 }
 
+// Path is the path of the queue's file, as it was given to open it.
+func (r *reader) Path() string { return r.path }
+
+// MaxPayload is the most bytes that the payload of a job may have, as the options say.
+func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
+
+// Done is closed when the queue has stopped: it was closed, or is poisoned, which any call
+// tells.
+func (q *Queue) Done() <-chan struct{} { return q.scheduler.stopped }
+
 func (q *Queue) do(ctx context.Context, op operation) error {
 	return q.scheduler.intake.do(ctx, op, 0)
 }
 
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	return q.do(ctx, &settle{finished: finishedBy(l, q.scheduler.settings.listening), how: how})
+	return q.do(ctx, &settle{finished: finishedBy(l, q.scheduler.observer.listening()), how: how})
 }
 
 // Ack implements [pawl.Queue].
@@ -207,7 +218,7 @@ func (q *Queue) Ack(ctx context.Context, leases ...*pawl.Lease) error {
 	if err := pawl.CheckAck(leases); err != nil {
 		return err
 	}
-	op := newAcks(leases, q.scheduler.settings.listening)
+	op := newAcks(leases, q.scheduler.observer.listening())
 	if err := q.do(ctx, op); err != nil {
 		return err
 	}

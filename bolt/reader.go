@@ -19,12 +19,15 @@ type Reader struct {
 	reader
 }
 
-// OpenReader opens the file at path to read. It waits for a second at most while a
+// readerPatience is how long [OpenReader] waits for the file.
+const readerPatience = 500 * time.Millisecond
+
+// OpenReader opens the file at path to read. It waits for half a second at most while a
 // process that writes holds the file, and then fails with [ErrLocked]; other
 // errors are those of [Open], and fs.ErrNotExist when there is no file. Whose file it is
 // does not matter.
 func OpenReader(path string) (*Reader, error) {
-	a := access{readOnly: true, timeout: time.Second}
+	a := access{readOnly: true, timeout: readerPatience}
 	o := new(bbolt.Options)
 	db, err := openDB(path, a, o)
 	if err != nil {
@@ -78,7 +81,11 @@ func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover().(type) {
+		case nil:
+		case outside:
+			panic(p.panicked)
+		default:
 			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
 		}
 	}()

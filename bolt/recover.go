@@ -77,7 +77,7 @@ func (t *txn) orphan(key, sealed []byte) (row leaseRow, err error) {
 
 // checkQueue says what is wrong with the rows of a queue.
 func (t *txn) checkQueue(n queueNumber) error {
-	q, err := t.queue(n)
+	q, err := t.rowOf(n) // it may be new
 	if err == nil {
 		_, _, err = t.number(q.name)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/gopawl/pawl"
 )
@@ -62,7 +64,7 @@ func queueOf(key []byte) queueNumber { return queueNumber(binary.BigEndian.Uint3
 // answer when there is no such row.
 func (q *Queue) deleteDamaged(ctx context.Context, id pawl.ID, cause error) error {
 	op := &removeDamaged{id: id}
-	err := q.eachRow(ctx, bucketFailed, func(k, v []byte) bool {
+	err := q.eachRow(ctx, bucketFailed, func(_ *store, k, v []byte) bool {
 		row, err := parseIndexRow(k, v)
 		if err == nil && row.id == id && len(k) > 4 {
 			op.letter, op.row = bytes.Clone(k), row
@@ -77,13 +79,13 @@ func (q *Queue) deleteDamaged(ctx context.Context, id pawl.ID, cause error) erro
 		return false
 	}
 	if err == nil && op.row.flags&hasMore != 0 {
-		err = q.eachRow(ctx, bucketUnique, func(k, v []byte) bool {
+		err = q.eachRow(ctx, bucketUnique, func(_ *store, k, v []byte) bool {
 			holder, err := unseal(k, v, len(id))
 			return err != nil || pawl.ID(holder) != id || found(bucketUnique, k)
 		})
 	}
 	if err == nil && op.row.flags&hasMore != 0 {
-		err = q.eachRow(ctx, bucketExpiry, func(k, _ []byte) bool {
+		err = q.eachRow(ctx, bucketExpiry, func(_ *store, k, _ []byte) bool {
 			life := append([]byte{endsLife}, id[:]...)
 			return len(k) < timeWidth || !bytes.Equal(k[timeWidth:], life) || found(bucketExpiry, k)
 		})
@@ -95,7 +97,7 @@ func (q *Queue) deleteDamaged(ctx context.Context, id pawl.ID, cause error) erro
 }
 
 // eachRow calls fn for the rows of a bucket until it returns false, in short pages.
-func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(k, v []byte) bool) error {
+func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(s *store, k, v []byte) bool) error {
 	var last []byte
 	for more := true; more; {
 		err := r.view(ctx, func(s *store) error {
@@ -109,7 +111,7 @@ func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(k, v []byte
 					return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
 				}
 				last = append(last[:0], k...)
-				if more = fn(k, v); !more {
+				if more = fn(s, k, v); !more {
 					return nil
 				}
 			}
@@ -121,4 +123,35 @@ func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(k, v []byte
 		}
 	}
 	return nil
+}
+
+// orphans are the dead letters whose record is missing, as of the last look through all of
+// them.
+type orphans struct {
+	mu     sync.Mutex // guards what follows
+	ids    map[pawl.ID]bool
+	looked time.Time
+}
+
+// orphansLast is how long a look counts. Orphans come of damage alone.
+const orphansLast = time.Second
+
+// has reports whether a job that has no record is one.
+func (o *orphans) has(ctx context.Context, r *reader, id pawl.ID) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.looked.IsZero() || time.Since(o.looked) >= orphansLast {
+		ids := make(map[pawl.ID]bool)
+		err := r.eachRow(ctx, bucketFailed, func(s *store, k, v []byte) bool {
+			if row, err := parseIndexRow(k, v); err == nil && s.jobs.Get(row.id[:]) == nil {
+				ids[row.id] = true
+			}
+			return true
+		})
+		if err != nil {
+			return false, err
+		}
+		o.ids, o.looked = ids, time.Now()
+	}
+	return o.ids[id], nil
 }

@@ -122,3 +122,29 @@ func TestDeleteDamagedAmongMany(t *testing.T) {
 	cancelled := &endsAfter{t.Context(), 2}
 	require.Error(t, q.Delete(cancelled, pawl.NewID(time.Now())), "a search ends with its context")
 }
+
+// Rule: many IDs that are nowhere cost one look through the dead letters, and a dead letter
+// whose record is lost later is found all the same, after a second.
+func TestDeleteOfUnknownIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
+		require.NoError(t, q.Enqueue(t.Context(), newBatch(20)...))
+		for _, l := range fetch(t, q, 20) {
+			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil))
+		}
+		require.ErrorIs(t, q.Delete(t.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound)
+		looked := q.orphans.ids
+		looked[pawl.ID{1}] = true // to know it again
+		for range 100 {
+			require.ErrorIs(t, q.Delete(t.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound)
+		}
+		require.Equal(t, looked, q.orphans.ids, "it did not look again")
+		require.ErrorIs(t, q.Delete(t.Context(), pawl.ID{1}), pawl.ErrNotFound, "what is no orphan any more")
+
+		lost := all(t, q, pawl.Filter{State: pawl.Dead})[7].ID
+		damageRecord(t, q, lost, nil)
+		pass(orphansLast)
+		require.NoError(t, q.Delete(t.Context(), lost))
+		require.Equal(t, 19, countsOf(t, q, pawl.DefaultQueue).Dead)
+	})
+}

@@ -37,6 +37,9 @@ import (
 //   - The app's own buckets are copied as far as they can be read. Their rows have no
 //     checksums, so nobody can tell whether they are what was written.
 //
+// Its progress, see [WithProgress], is in bytes of the damaged file that were read; a search
+// of all pages reads them again, and what is mended at the end is not counted.
+//
 // The new file appears whole or not at all, for its owner alone (mode 0600). Its memory is
 // a few pages, the largest row, some twenty bytes for each job, and some more for each row
 // that was lost.
@@ -135,7 +138,9 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 		return err
 	}
 	defer w.Close()
-	return create(to, func(temp string) error {
+	defer passOn()
+	w.progress = beginProgress(ctx, w.size)
+	err = create(to, func(temp string) error {
 		db, err := newSalvageFile(temp)
 		if err != nil {
 			return err
@@ -148,6 +153,10 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 		}
 		return errors.Join(err, db.Close())
 	})
+	if err == nil {
+		w.progress.end()
+	}
+	return err
 }
 
 // newSalvageFile makes an empty queue at a path that has an empty file.

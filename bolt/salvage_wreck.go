@@ -20,6 +20,15 @@ type wreck struct {
 	older bool         // that one is not the newest
 
 	queueless bool // its tree leads to no queue
+
+	progress *progress // nil until the copying begins
+}
+
+// ReadAt is that of the file, and counts.
+func (w *wreck) ReadAt(b []byte, off int64) (n int, err error) {
+	n, err = w.File.ReadAt(b, off)
+	w.progress.add(int64(n))
+	return n, err
 }
 
 func openWreck(ctx context.Context, path string) (w *wreck, err error) {

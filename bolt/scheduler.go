@@ -55,8 +55,8 @@ type scheduler struct {
 	leases   *leaseTable
 	log      hclog.Logger
 	now      func() time.Time // the wall clock
-	settings settings
-	observer observer
+	crashCap int              // how many crashes are too many, 0 for none
+	observer *observer
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, unless a test makes it fail
 
 	stop    chan struct{} // closed to end the goroutine
@@ -210,6 +210,11 @@ func (s *scheduler) chores(t *txn) {
 		s.serve(t, f, &room)
 	}
 	s.due = t.nextDue()
+}
+
+// settings is what the next transaction is to know. Whether somebody listens may change.
+func (s *scheduler) settings() settings {
+	return settings{maxCrashes: s.crashCap, listening: s.observer.listening()}
 }
 
 // report tells what a durable transaction did.

@@ -174,7 +174,7 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 	if l == nil || l.Envelope == nil {
 		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
 	}
-	op := &ackOnce{settle{finished: finishedBy(l, q.scheduler.settings.listening), how: ack}}
+	op := &ackOnce{settle{finished: finishedBy(l, q.scheduler.observer.listening()), how: ack}}
 	if err := q.within(tx, op, l.MarkSettled); err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}
@@ -219,7 +219,7 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) error {
 	if err := q.scheduler.intake.reason(); err != nil && q.scheduler.lent.Load() != tx {
 		return err // but a function of Update that has begun is to end as it would have
 	}
-	t, err := begin(tx, q.opts.Now(), q.scheduler.settings)
+	t, err := begin(tx, q.opts.Now(), q.scheduler.settings())
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,24 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 	})
 }
 
+// RunNow has a job that is delayed or parked wait no longer: it is ready at once, behind
+// those of its priority that are ready already. A job in another state gives
+// [pawl.ErrConflict], also one that is ready and waits for its idempotency key; one that is
+// not there gives [pawl.ErrNotFound].
+func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
+	return q.do(ctx, func() error {
+		j, err := q.get(id)
+		switch {
+		case err != nil:
+			return err
+		case j.State != pawl.Delayed && j.State != pawl.Parked:
+			return fmt.Errorf("job %s: %w: it is %s, neither delayed nor parked", id, pawl.ErrConflict, j.State)
+		}
+		q.hasten(j)
+		return nil
+	})
+}
+
 // Delete removes a dead letter or the record of a completed job for good. A job in
 // another state gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound].
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {

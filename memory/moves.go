@@ -92,6 +92,21 @@ func (q *Queue) unpark(kinds []string) (moved int) {
 	return moved
 }
 
+// hasten makes a job ready that is delayed or parked. One that was due already is ready
+// since then.
+func (q *Queue) hasten(j *job) {
+	event := pawl.EventHastened
+	if j.State == pawl.Parked {
+		event = pawl.EventUnparked
+	}
+	q.take(j)
+	if event == pawl.EventUnparked || j.NotBefore.After(q.now) {
+		j.NotBefore = q.now
+	}
+	q.put(j, pawl.Ready)
+	q.tell(j, pawl.Event{Type: event})
+}
+
 // lease puts a job into leased, for the full length of a lease from now.
 func (q *Queue) lease(j *job) {
 	j.expires = time.Now().Add(q.opts.Lease)

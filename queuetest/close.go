@@ -60,6 +60,9 @@ var closeTests = []test{{
 		if r, ok := q.(Retrier); ok {
 			f.is(r.Retry(f.Context(), l.ID, false), pawl.ErrClosed, "Retry")
 		}
+		if h, ok := q.(Hastener); ok {
+			f.is(h.RunNow(f.Context(), l.ID), pawl.ErrClosed, "RunNow")
+		}
 	},
 }, {
 	name: "with work ahead",

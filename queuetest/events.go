@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -113,7 +114,7 @@ func (s story) test() test {
 }
 
 func eventTests() (tests []test) {
-	for _, s := range append(stories, deaths()...) {
+	for _, s := range slices.Concat(stories, hastenStories, deaths()) {
 		tests = append(tests, s.test())
 	}
 	return append(tests, test{

@@ -93,6 +93,13 @@ type Pauser interface {
 	Resume(ctx context.Context, queue string) error
 }
 
+// Hastener is a queue whose jobs can be told to wait no longer.
+type Hastener interface {
+	// RunNow makes a job ready that is delayed or parked. One in another state gives
+	// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+	RunNow(ctx context.Context, id pawl.ID) error
+}
+
 // Deleter is a queue whose dead letters and completed records can be removed.
 type Deleter interface {
 	// Delete removes a job that is dead or completed. One in another state gives
@@ -130,6 +137,7 @@ var groups = []struct {
 	{"suspect", suspectTests()},
 	{"history", historyTests()},
 	{"park", parkTests},
+	{"hasten", hastenTests()},
 	{"dead", deadTests()},
 	{"unique", uniqueTests()},
 	{"idempotent", idempotentTests()},

@@ -334,6 +334,8 @@ var stories = []story{{
 		f.is(f.deleter().Delete(f.Context(), l.ID), pawl.ErrConflict, "delete")
 		f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrNotFound, "cancel")
 		f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrNotFound, "retry")
+		f.is(f.hastener().RunNow(f.Context(), l.ID), pawl.ErrConflict, "run now")
+		f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrNotFound, "run now")
 		f.is(f.deleter().Delete(f.Context(), id), pawl.ErrNotFound, "delete")
 		equal(f, f.unpark("k"), 0, "jobs unparked")
 		equal(f, f.reap(), 0, "leases reaped")

@@ -72,8 +72,8 @@ func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, "./cmd/jobctl")
-	cmd.Dir = source
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, ".")
+	cmd.Dir = filepath.Join(source, "cmd", "jobctl") // a module of its own
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build jobctl: %w: %s", err, out)
 	}

@@ -50,6 +50,9 @@ type ctl struct {
 	sound  map[*layout]map[string]bool // the lines that reading commands print of each sound file
 }
 
+// copiedName is the file that commands make of the hostile one.
+const copiedName = "copied.db"
+
 // line is a command line.
 type line struct {
 	words []string
@@ -80,9 +83,34 @@ func lines(commands []string, id pawl.ID) (all []line) {
 		case "dead retry":
 			db(false, "dead", "retry", id.String())
 			db(false, "dead", "retry", "--all", "-y")
-		case "salvage":
-			all = append(all, line{[]string{"salvage", "case.db", "salvaged.db"}, true})
-		case "version", "help":
+		case "job retry", "job cancel", "job delete", "job run-now", "dead delete":
+			db(false, append(strings.Fields(c), id.String())...)
+			db(false, append(strings.Fields(c), "--all", "-y")...)
+		case "dead forward":
+			db(false, "dead", "forward", id.String())
+			db(false, "dead", "forward", "--all", "-y", "--to-queue", "elsewhere")
+		case "job enqueue":
+			db(false, "job", "enqueue", "kind", `{"a":[1,"b"]}`, "--unique", "key", "--retain", "1h")
+		case "queue list", "export", "db info", "db check":
+			db(true, strings.Fields(c)...)
+		case "queue show":
+			db(true, "queue", "show", "default")
+		case "queue pause", "queue resume":
+			db(false, append(strings.Fields(c), "default")...)
+		case "queue purge":
+			for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Completed} {
+				db(false, "queue", "purge", "default", "--state", string(state), "-y")
+			}
+		case "db backup", "db compact":
+			db(true, append(strings.Fields(c), copiedName)...)
+		case "db reap":
+			db(false, "db", "reap")
+		case "db migrate":
+			db(false, "db", "migrate", "-y")
+		case "db salvage":
+			all = append(all, line{[]string{"db", "salvage", "case.db", copiedName}, true})
+		case "version", "help", "completion", "man": // which take no file
+		case "watch", "import", "top": // need an app, an export, and a terminal
 		default:
 			db(false, append(strings.Fields(c), id.String())...)
 		}
@@ -180,7 +208,7 @@ func (c *ctl) try(t *harness.Try) error {
 // carryOut runs a command over a file.
 func (c *ctl) carryOut(t *harness.Try, d *driven, h *hostile, l line) (ended bool, err error) {
 	path := filepath.Join(t.Dir, "case.db")
-	for _, old := range []string{path, filepath.Join(t.Dir, "salvaged.db")} {
+	for _, old := range []string{path, filepath.Join(t.Dir, copiedName)} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return false, err
 		}

@@ -30,7 +30,7 @@ var crashes = []Fault{
 	},
 	{
 		Name: "poison dies one crash early", Breaks: "a job may crash as often as the options say",
-		Edits: []Edit{{"bolt/queue.go", "	watch := observer{log: o.Logger, ", "	if PLANTED && o.MaxCrashes > 1 {\n		o.MaxCrashes--\n	}\n	watch := observer{log: o.Logger, "}},
+		Edits: []Edit{{"bolt/queue.go", "	watch := &observer{log: o.Logger, ", "	if PLANTED && o.MaxCrashes > 1 {\n		o.MaxCrashes--\n	}\n	watch := &observer{log: o.Logger, "}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
 }

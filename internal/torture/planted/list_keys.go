@@ -14,7 +14,7 @@ var keys = []Fault{
 	},
 	{
 		Name: "an effect is not noted as done", Breaks: "an effect takes place once",
-		Edits: []Edit{{"bolt/effects.go", "	row.done = t.now.Add(ttl)\n", "	if PLANTED {\n		return\n	}\n	row.done = t.now.Add(ttl)\n"}},
+		Edits: []Edit{{"bolt/effects.go", "	t.doneUntil(key, row, t.now.Add(ttl))\n", "	if !PLANTED {\n		t.doneUntil(key, row, t.now.Add(ttl))\n	}\n"}},
 		By:    []Hunt{{Family: "simulate", Units: 500}, {Family: "soak", Units: 20_000}},
 	},
 	{

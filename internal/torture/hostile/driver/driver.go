@@ -33,12 +33,8 @@ func init() {
 	if os.Getenv("PAWL_TORTURE_DRIVEN") == "" {
 		return
 	}
-	var words []string
-	for _, c := range commands() {
-		words = append(words, c.words)
-	}
 	out := json.NewEncoder(os.Stdout)
-	_ = out.Encode(words)
+	_ = out.Encode(commandWords())
 	for in := bufio.NewReader(os.Stdin); ; {
 		line, err := in.ReadBytes('\n')
 		if err != nil {

@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gopawl/pawl"
+)
+
+// What a request has to be before anything is done for it.
+
+var errToken = errors.New("the token is missing or wrong")
+
+// admit decides whether a request may ask anything at all.
+func (h *handler) admit(r *http.Request) error {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if !slices.Contains(h.opts.Hosts, host) {
+		return fmt.Errorf("%w: it was asked as %q, which is none of its names (HandlerOptions.Hosts)", ErrDenied, clip(host))
+	}
+	switch site := r.Header.Get("Sec-Fetch-Site"); site {
+	case "", "none", "same-origin":
+	default:
+		return fmt.Errorf("%w: a page of another site asks", ErrDenied)
+	}
+	if h.opts.Token == "" {
+		return nil
+	}
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	hash := sha256.Sum256([]byte(given))
+	if same := subtle.ConstantTimeCompare(hash[:], h.token[:]) == 1; !ok || !same {
+		return fmt.Errorf("%w: %w", ErrDenied, errToken)
+	}
+	return nil
+}
+
+// body reads a body within its time. Leave gives back the room for a large one.
+func (h *handler) body(out *sink, r *http.Request) (b []byte, leave func(), err error) {
+	leave = func() {}
+	if r.Method != http.MethodPost {
+		if r.ContentLength != 0 {
+			return nil, leave, invalid("body", "a %s has none", r.Method)
+		}
+		return nil, leave, nil
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, leave, &wrongType{kind}
+	}
+	if r.ContentLength > h.opts.MaxBody {
+		return nil, leave, h.tooLarge(r.ContentLength)
+	}
+	if r.ContentLength > smallBody || r.ContentLength < 0 {
+		if leave, err = h.large.enter(r.Context()); err != nil {
+			return nil, func() {}, err
+		}
+		out.readWithin(h.opts.MaxBody)
+	}
+	b, err = readAll(http.MaxBytesReader(out.w, r.Body, h.opts.MaxBody), r.ContentLength)
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, leave, h.tooLarge(-1)
+	}
+	if err != nil {
+		return nil, leave, invalid("body", "it did not come in time, or not to its end")
+	}
+	out.readDone()
+	return b, leave, nil
+}
+
+func (h *handler) tooLarge(size int64) error {
+	is := "more"
+	if size >= 0 {
+		is = fmt.Sprint(size)
+	}
+	return fmt.Errorf("%w: the body has %s bytes, at most %d are taken; send fewer jobs at a time", pawl.ErrBatchTooLarge, is, h.opts.MaxBody)
+}

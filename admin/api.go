@@ -1,0 +1,48 @@
+package admin
+
+import "time"
+
+// The API, in version 1. A body is JSON, and so is an answer but that of a backup; an error
+// is {"error":{"code":…,"message":…}}.
+//
+//	GET  /v1/stats
+//	GET  /v1/jobs            a page; the parameters are those of [Query], see query.go
+//	GET  /v1/jobs/{id}
+//	POST /v1/jobs            {"jobs":[…]}: enqueue
+//	POST /v1/jobs/do         {"verb":…,"ids":[…]}: an action
+//	POST /v1/queues/pause    {"queue":…}
+//	POST /v1/queues/resume   {"queue":…}
+//	POST /v1/reap
+//	GET  /v1/effects?after=
+//	POST /v1/restore         {"jobs":[…],"effects":[…]}
+//	POST /v1/check           lines of progress, and a last one that says how it ended
+//	GET  /v1/backup          the bytes of the file, and a trailer that says how many
+//	GET  /v1/events          lines of events
+//
+// Whoever changes what a field means, or drops one, raises the version and the paths.
+const (
+	apiVersion    = "1"
+	versionHeader = "Pawl-Admin"
+
+	pathStats   = "/v1/stats"
+	pathJobs    = "/v1/jobs"
+	pathDo      = "/v1/jobs/do"
+	pathPause   = "/v1/queues/pause"
+	pathResume  = "/v1/queues/resume"
+	pathReap    = "/v1/reap"
+	pathEffects = "/v1/effects"
+	pathRestore = "/v1/restore"
+	pathCheck   = "/v1/check"
+	pathBackup  = "/v1/backup"
+	pathEvents  = "/v1/events"
+)
+
+// Of a backup: how large the file is about when it begins, for a progress bar, and the
+// trailer with the bytes that were sent, which a cut stream does not have.
+const (
+	sizeHeader     = "Pawl-Backup-Size"
+	writtenTrailer = "Pawl-Backup-Bytes"
+)
+
+// heartbeat is how often a stream says that it is alive.
+const heartbeat = 15 * time.Second

@@ -1,0 +1,320 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// DialOptions are the settings of [Dial]. A nil *DialOptions, and every zero field, means the
+// default.
+type DialOptions struct {
+	// Token is that of the app's [HandlerOptions]. It is sent over a socket, to this machine,
+	// or over https; anywhere else somebody could read it on its way.
+	Token string
+
+	// Timeout is how long one call may take. Check, Backup and Events take as long as they
+	// do, and fail when nothing comes for a minute. The default is 30 s.
+	Timeout time.Duration
+}
+
+// Bounds of what a client believes.
+const (
+	defaultTimeout = 30 * time.Second
+	silence        = 4 * heartbeat // of a stream that is alive
+	maxAnswer      = 256 << 20     // bytes: a page of the largest jobs that there are
+	maxFailure     = 1 << 20       // bytes of an answer that says what went wrong
+)
+
+// errGarbled says that an answer is not what the API says.
+var errGarbled = fmt.Errorf("%w in the way of this package", ErrUnreachable)
+
+// Dial is the [Admin] of a running app that serves its queue at addr:
+// unix:///folder/socket, as [Serve] does it, or http://host:port/path or https://… for a
+// [Handler] that the app has mounted. It asks the app once.
+//
+// Nothing that the other side sends is trusted: answers are bounded, redirects are not
+// followed, and an answer that is none gives [ErrUnreachable]. So does an app that goes away.
+// When that happens in the middle of a change, the error matches pawl.ErrUnknownOutcome too.
+// For Enqueue the envelopes then have the IDs that the jobs have if they were stored, so
+// that they can be looked up, or enqueued again without being stored twice.
+//
+// Enqueue and Restore send all jobs of a call in one request, since they store all or none.
+// What is more than the app takes in one gives pawl.ErrBatchTooLarge.
+func Dial(ctx context.Context, addr string, opts *DialOptions) (Admin, error) {
+	c, err := newClient(addr, opts, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Stats(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// client is what Dial returns.
+type client struct {
+	addr    string // for errors
+	base    string // of URLs
+	token   string
+	timeout time.Duration
+	http    *http.Client
+	closed  atomic.Bool
+}
+
+// newClient makes a client that has not asked anything yet. Trusted decides about the user
+// whose process has the socket; nil trusts any.
+func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*client, error) {
+	c := &client{addr: addr, timeout: defaultTimeout}
+	if opts != nil {
+		c.token = opts.Token
+		if opts.Timeout > 0 {
+			c.timeout = opts.Timeout
+		}
+	}
+	u, err := url.Parse(addr)
+	if err != nil {
+		return nil, invalid("address", "%q: %v", clip(addr), err)
+	}
+	transport := &http.Transport{
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 64 << 10,
+		IdleConnTimeout:        5 * time.Second, // before the app ends it, so that no request is lost to that
+		ExpectContinueTimeout:  patience + 5*time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+	}
+	switch {
+	case u.Scheme == "unix" && u.Host == "" && u.Path != "":
+		c.base = "http://localhost"
+		transport.DisableKeepAlives = true // connecting is cheap, and a seat is for those who ask
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialSocket(ctx, u.Path, trusted)
+		}
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "":
+		c.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
+		if c.token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
+			return nil, invalid("address", "%q would send the token for everybody on the way to read; use https, or a tunnel to this machine", clip(addr))
+		}
+	default:
+		return nil, invalid("address", "%q is none of unix:///folder/socket, http://host:port, https://host", clip(addr))
+	}
+	c.http = &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// dialSocket connects to a socket. It comes again while the backlog of the app is full.
+func dialSocket(ctx context.Context, path string, trusted func(uid int) bool) (net.Conn, error) {
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+		if err == nil && trusted != nil {
+			if uid, known := peerUser(conn); known && !trusted(uid) {
+				_ = conn.Close()
+				return nil, fmt.Errorf("the socket %s is served by user %d, who has no right to the queue's file", path, uid)
+			}
+		}
+		if err == nil || !again(err) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// call is one request and its answer.
+type call struct {
+	method, path string
+	query        url.Values
+	body         any  // nil for none
+	change       bool // it may have happened when no answer comes
+	into         any  // what to read the answer into, or nil
+}
+
+// ask carries out a call.
+func (c *client) ask(ctx context.Context, what call) error {
+	if err := c.begin(ctx, what.change); err != nil {
+		return err
+	}
+	var body []byte
+	if what.body != nil {
+		var err error
+		if body, err = json.Marshal(what.body); err != nil {
+			return fmt.Errorf("write the request: %w", err)
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	response, err := c.patiently(bounded, what, body)
+	if err != nil {
+		return c.explain(ctx, err, what.change)
+	}
+	defer response.Body.Close()
+	answer, err := readBounded(response.Body, maxAnswer)
+	if err != nil {
+		return c.explain(ctx, err, what.change)
+	}
+	if what.into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, what.into); err != nil {
+		return c.explain(ctx, fmt.Errorf("%w: %w", errGarbled, err), what.change)
+	}
+	return nil
+}
+
+// begin refuses a call that need not be made.
+func (c *client) begin(ctx context.Context, change bool) error {
+	if c.closed.Load() {
+		return pawl.ErrClosed
+	}
+	if err := ctx.Err(); err != nil && change {
+		return fmt.Errorf("%w: %w", pawl.ErrNotAccepted, err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// patiently sends a request, again when the app was too busy to begin with it.
+func (c *client) patiently(ctx context.Context, what call, body []byte) (*http.Response, error) {
+	for wait := 25 * time.Millisecond; ; wait *= 2 {
+		response, err := c.send(ctx, what, body)
+		if !errors.Is(err, ErrBusy) || wait > 2*time.Second {
+			return response, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(wait):
+		}
+	}
+}
+
+// send sends a request, and returns an answer that is one.
+func (c *client) send(ctx context.Context, what call, body []byte) (*http.Response, error) {
+	target := c.base + what.path
+	if len(what.query) > 0 {
+		target += "?" + what.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, what.method, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if what.method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if len(body) > smallBody {
+		r.Header.Set("Expect", "100-continue") // so that a refusal is read before all was sent
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.understood(response); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	return response, nil
+}
+
+// understood turns an answer that is no answer, or an error, into an error.
+func (c *client) understood(response *http.Response) error {
+	ok := response.StatusCode == http.StatusOK
+	switch version := response.Header.Get(versionHeader); {
+	case version == apiVersion && ok:
+		return nil
+	case version == "" && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
+		return &reply{fmt.Errorf("%w: %s", ErrDenied, response.Status)}
+	case version == "":
+		return &reply{fmt.Errorf("%w: %s, from something that is no app of this package", errGarbled, clip(response.Status))}
+	case version != apiVersion:
+		return &reply{fmt.Errorf("%w: it speaks version %q of the API, and this program version %s; use the version of the app", errGarbled, clip(version), apiVersion)}
+	}
+	var f failure
+	answer, err := readBounded(response.Body, maxFailure)
+	if err == nil {
+		err = json.Unmarshal(answer, &f)
+	}
+	if err != nil || f.Error == nil {
+		return &reply{fmt.Errorf("%w: %s, without a reason", errGarbled, clip(response.Status))}
+	}
+	return &reply{f.Error.err()}
+}
+
+// reply is an error that the other side has answered with.
+type reply struct{ error }
+
+// Unwrap returns what it answered.
+func (r *reply) Unwrap() error { return r.error }
+
+// explain says what an error means to the caller: what the app answered as it is, the end of
+// the caller's context as that, and everything else as an app that does not answer.
+func (c *client) explain(ctx context.Context, err error, change bool) error {
+	if answer := (*reply)(nil); errors.As(err, &answer) {
+		return answer.error
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var asked *url.Error // which repeats method and address
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		change = false // it was never sent
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w at %s: no answer within %v", ErrUnreachable, c.addr, c.timeout)
+	case refusedByMode(err):
+		err = fmt.Errorf("%w: %s: %w", ErrDenied, c.addr, err)
+	case !errors.Is(err, ErrUnreachable):
+		err = fmt.Errorf("%w at %s: %w", ErrUnreachable, c.addr, err)
+	}
+	if change {
+		return fmt.Errorf("%w: whether it was done is not known: %w", pawl.ErrUnknownOutcome, err)
+	}
+	return err
+}
+
+// readBounded reads an answer of at most so many bytes.
+func readBounded(r io.Reader, most int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(b)) > most {
+		return nil, fmt.Errorf("%w: an answer of more than %d bytes", errGarbled, most)
+	}
+	return b, err
+}
+
+// Close implements Admin.
+func (c *client) Close() error {
+	c.closed.Store(true)
+	c.http.CloseIdleConnections()
+	return nil
+}

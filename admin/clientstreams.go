@@ -1,0 +1,224 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// maxStreamLine bounds one line of a stream.
+const maxStreamLine = 1 << 20
+
+// errSilent is the cause for which a stream ends that nothing comes from any more.
+var errSilent = fmt.Errorf("%w: nothing came for %v", ErrUnreachable, silence)
+
+// stream is an answer that comes bit by bit. Each read has to bring something in time.
+type stream struct {
+	io.ReadCloser
+	response *http.Response
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	alarm    *time.Timer
+}
+
+// open asks for a stream.
+func (c *client) open(ctx context.Context, what call) (*stream, error) {
+	if err := c.begin(ctx, false); err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithCancelCause(ctx)
+	alarm := time.AfterFunc(silence, func() { cancel(errSilent) })
+	var body []byte
+	if what.body != nil {
+		body = []byte("{}")
+	}
+	response, err := c.send(bounded, what, body)
+	if err != nil {
+		alarm.Stop()
+		cancel(nil)
+		return nil, c.explain(ctx, cause(bounded, err), false)
+	}
+	return &stream{response.Body, response, bounded, cancel, alarm}, nil
+}
+
+// cause is why a context ended, where err is only that it did.
+func cause(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(b []byte) (int, error) {
+	s.alarm.Reset(silence)
+	n, err := s.ReadCloser.Read(b)
+	s.alarm.Stop() // what the caller does with it takes its own time
+	if err != nil && err != io.EOF {
+		err = cause(s.ctx, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (s *stream) Close() error {
+	s.alarm.Stop()
+	s.cancel(nil)
+	return s.ReadCloser.Close()
+}
+
+// lines iterates over the lines of a stream. Its last one has an error.
+func (s *stream) lines() iter.Seq2[streamLine, error] {
+	return func(yield func(streamLine, error) bool) {
+		from := bufio.NewReaderSize(s, maxStreamLine)
+		for {
+			text, err := from.ReadSlice('\n')
+			switch {
+			case errors.Is(err, bufio.ErrBufferFull):
+				err = fmt.Errorf("%w: a line of more than %d bytes", errGarbled, maxStreamLine)
+			case err == io.EOF:
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				yield(streamLine{}, err)
+				return
+			}
+			var l streamLine
+			if err := json.Unmarshal(text, &l); err != nil {
+				yield(streamLine{}, fmt.Errorf("%w: %w", errGarbled, err))
+				return
+			}
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Check implements Admin.
+func (c *client) Check(ctx context.Context) error {
+	s, err := c.open(ctx, call{method: http.MethodPost, path: pathCheck, body: nothing{}})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	tell := bolt.ProgressOf(ctx)
+	for l, err := range s.lines() {
+		switch {
+		case err != nil:
+			return c.explain(ctx, err, false)
+		case l.Error != nil:
+			return l.Error.err()
+		case l.Done:
+			return nil
+		case l.Progress != nil:
+			tell(l.Progress.Done, l.Progress.Total)
+		}
+	}
+	return errGarbled
+}
+
+// Backup implements Admin.
+func (c *client) Backup(ctx context.Context, w io.Writer) error {
+	s, err := c.open(ctx, call{method: http.MethodGet, path: pathBackup})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	total, err := strconv.ParseInt(s.response.Header.Get(sizeHeader), 10, 64)
+	if err != nil || total < 0 {
+		total = -1
+	}
+	to := &counted{w: w, total: total, tell: bolt.ProgressOf(ctx)}
+	if _, err := io.Copy(to, s); err != nil {
+		if to.err != nil {
+			return to.err // the caller's own
+		}
+		return fmt.Errorf("the backup broke off after %d bytes, and the log of the app says why: %w", to.n, c.explain(ctx, err, false))
+	}
+	written, err := strconv.ParseInt(s.response.Trailer.Get(writtenTrailer), 10, 64)
+	if err != nil || written != to.n {
+		return fmt.Errorf("%w: the backup has %d bytes, and no word that these are all", errGarbled, to.n)
+	}
+	to.end()
+	return nil
+}
+
+// counted is a writer that counts and tells.
+type counted struct {
+	w        io.Writer
+	n, total int64
+	told     int64
+	tell     func(done, total int64)
+	err      error // of w
+}
+
+// Write implements io.Writer.
+func (c *counted) Write(b []byte) (n int, err error) {
+	n, c.err = c.w.Write(b)
+	if c.n += int64(n); c.n-c.told >= 1<<20 && (c.total < 0 || c.n < c.total) {
+		c.told = c.n
+		c.tell(c.n, c.total)
+	}
+	return n, c.err
+}
+
+// end tells that all is done.
+func (c *counted) end() {
+	if c.total < 0 {
+		c.total = c.n
+	}
+	c.tell(c.total, c.total)
+}
+
+// Events implements Admin.
+func (c *client) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		err := c.hear(ctx, func(e Event) bool { return yield(e, nil) })
+		if err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// hear calls fn for each event until it returns false, which is no error.
+func (c *client) hear(ctx context.Context, fn func(Event) bool) error {
+	s, err := c.open(ctx, call{method: http.MethodGet, path: pathEvents})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for l, err := range s.lines() {
+		switch {
+		case err != nil:
+			return c.explain(ctx, err, false)
+		case l.Error != nil:
+			return l.Error.err()
+		case l.Event != nil:
+			e, err := l.Event.event()
+			if err != nil {
+				return fmt.Errorf("%w: %w", errGarbled, err)
+			}
+			if !fn(e) {
+				return nil
+			}
+		}
+	}
+	return errGarbled
+}
+
+// maybeDone reports whether a change that failed may have happened.
+func maybeDone(ctx context.Context, err error) bool {
+	return err != nil && !errors.Is(err, pawl.ErrNotAccepted) &&
+		(errors.Is(err, pawl.ErrUnknownOutcome) || ctx.Err() != nil && errors.Is(err, ctx.Err()))
+}

@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// ErrBusy says that the app does as much for operators as it takes at a time: one check, one
+// backup, a few lists. Nothing was done; ask again later.
+var ErrBusy = errors.New("app is busy with what operators asked before")
+
+// code is a sentinel on its way through HTTP.
+type code struct {
+	name   string
+	status int
+	is     error
+}
+
+// codes is the one table of errors, read by the server from left to right and by the client
+// from right to left. An error that matches several has the first as its code and the others
+// beside it, so errors.Is answers the same on both sides.
+var codes = []code{
+	{"not_found", http.StatusNotFound, pawl.ErrNotFound},
+	{"conflict", http.StatusConflict, pawl.ErrConflict},
+	{"payload_too_large", http.StatusRequestEntityTooLarge, pawl.ErrPayloadTooLarge},
+	{"batch_too_large", http.StatusRequestEntityTooLarge, pawl.ErrBatchTooLarge},
+	{"payload_encoding", http.StatusBadRequest, pawl.ErrPayloadEncoding},
+	{"invalid", http.StatusBadRequest, pawl.ErrInvalid},
+	{"busy", http.StatusServiceUnavailable, ErrBusy},
+	{"unreachable", http.StatusServiceUnavailable, ErrUnreachable},
+	{"denied", http.StatusForbidden, ErrDenied},
+	{"not_live", http.StatusConflict, ErrNotLive},
+	{"unknown_outcome", http.StatusInternalServerError, pawl.ErrUnknownOutcome},
+	{"poisoned", http.StatusInternalServerError, pawl.ErrPoisoned},
+	{"closed", http.StatusServiceUnavailable, pawl.ErrClosed},
+	{"not_accepted", http.StatusServiceUnavailable, pawl.ErrNotAccepted},
+	{"disk", http.StatusInsufficientStorage, bolt.ErrDisk},
+	{"locked", http.StatusServiceUnavailable, bolt.ErrLocked},
+	{"corrupt", http.StatusInternalServerError, pawl.ErrCorrupt},
+	{"signature", http.StatusBadRequest, pawl.ErrSignature},
+	{"lease_lost", http.StatusConflict, pawl.ErrLeaseLost},
+	{"not_queue", http.StatusInternalServerError, bolt.ErrNotQueue},
+	{"insecure", http.StatusInternalServerError, bolt.ErrInsecure},
+	{"newer_format", http.StatusInternalServerError, bolt.ErrNewerFormat},
+	{"older_format", http.StatusInternalServerError, bolt.ErrOlderFormat},
+	{"unsupported", http.StatusNotImplemented, errors.ErrUnsupported},
+}
+
+// maxMessage bounds the text of one error.
+const maxMessage = 16 << 10
+
+// Codes that stand for no sentinel.
+const (
+	codeInternal = "internal"
+	codePath     = "no_such_path"
+	codeMethod   = "wrong_method"
+	codeType     = "wrong_type"
+)
+
+// problem is an error in JSON.
+type problem struct {
+	Code    string   `json:"code"`
+	Also    []string `json:"also,omitempty"` // the other codes that it matches
+	Message string   `json:"message"`
+
+	// What a [pawl.InvalidError] is about.
+	Field  string `json:"field,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// problemOf is the JSON form of an error, and the status that goes with it.
+func problemOf(err error) (*problem, int) {
+	if err == nil {
+		return nil, http.StatusOK
+	}
+	p, status := &problem{Code: codeInternal, Message: pawl.Clip(err.Error(), maxMessage)}, http.StatusInternalServerError
+	for _, c := range codes {
+		switch {
+		case !errors.Is(err, c.is):
+		case p.Code == codeInternal:
+			p.Code, status = c.name, c.status
+		default:
+			p.Also = append(p.Also, c.name)
+		}
+	}
+	if invalid := (*pawl.InvalidError)(nil); errors.As(err, &invalid) {
+		p.Field, p.Reason = pawl.Clip(invalid.Field, maxMessage), pawl.Clip(invalid.Reason, maxMessage)
+	}
+	return p, status
+}
+
+// err is the error that p was made of, as far as it can be told: its text, what it matches,
+// and the field of an invalid value.
+func (p *problem) err() error {
+	if p == nil {
+		return nil
+	}
+	e := &told{text: p.Message}
+	if e.text == "" {
+		e.text = "the app gave no reason (" + p.Code + ")"
+	}
+	names := append([]string{p.Code}, p.Also...)
+	for _, c := range codes {
+		for _, name := range names {
+			if c.name == name {
+				e.matches = append(e.matches, c.is)
+				break
+			}
+		}
+	}
+	if p.Field != "" {
+		e.matches = append(e.matches, &pawl.InvalidError{Field: p.Field, Reason: p.Reason})
+	}
+	return e
+}
+
+// told is an error that happened in the app, with its text from there.
+type told struct {
+	text    string
+	matches []error
+}
+
+func (e *told) Error() string { return e.text }
+
+// Unwrap lets errors.Is and errors.As find what the error matched in the app.
+func (e *told) Unwrap() []error { return e.matches }

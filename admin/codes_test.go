@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// overWire is an error as it arrives at the client.
+func overWire(t *testing.T, err error) error {
+	t.Helper()
+	p, _ := problemOf(err)
+	b, e := json.Marshal(p)
+	require.NoError(t, e)
+	var back *problem
+	require.NoError(t, json.Unmarshal(b, &back))
+	return back.err()
+}
+
+// Every sentinel that callers decide by survives the way to the client, with the same text;
+// none appears that was not there.
+func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
+	all := []error{
+		pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge, pawl.ErrLeaseLost,
+		pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrClosed, pawl.ErrNotFound, pawl.ErrConflict,
+		pawl.ErrSignature, pawl.ErrCorrupt,
+		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, bolt.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk,
+		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, errors.ErrUnsupported,
+	}
+	require.Len(t, codes, len(all), "a code that this test does not know")
+	for i, one := range all {
+		other := all[(i+1)%len(all)]
+		for _, err := range []error{one, fmt.Errorf("job 7: %w", one), fmt.Errorf("%w: %w", one, other), errors.Join(other, one)} {
+			back := overWire(t, err)
+			require.Equal(t, err.Error(), back.Error())
+			for _, sentinel := range all {
+				require.Equal(t, errors.Is(err, sentinel), errors.Is(back, sentinel), "%q is %q", err, sentinel)
+			}
+		}
+	}
+	require.NoError(t, overWire(t, nil))
+	unknown := overWire(t, fs.ErrExist)
+	require.EqualError(t, unknown, fs.ErrExist.Error())
+	require.NotErrorIs(t, unknown, fs.ErrExist)
+}
+
+// An invalid value keeps its field and its reason.
+func TestInvalidErrorKeepsItsField(t *testing.T) {
+	back := overWire(t, fmt.Errorf("job 3: %w", &pawl.InvalidError{Field: "kind", Reason: "it is empty"}))
+	var invalid *pawl.InvalidError
+	require.ErrorAs(t, back, &invalid)
+	require.Equal(t, pawl.InvalidError{Field: "kind", Reason: "it is empty"}, *invalid)
+	require.EqualError(t, back, "job 3: invalid kind: it is empty")
+}
+
+// Whatever an app sends as an error is one, and never a success.
+func TestProblemIsAlwaysAnError(t *testing.T) {
+	for _, text := range []string{`{}`, `{"code":"not_found"}`, `{"code":"x","also":["y","not_found"]}`, `{"message":"m"}`, `{"field":"f"}`} {
+		var p *problem
+		require.NoError(t, json.Unmarshal([]byte(text), &p))
+		require.Error(t, p.err())
+		require.NotEmpty(t, p.err().Error(), text)
+	}
+}

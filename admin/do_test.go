@@ -1,0 +1,31 @@
+package admin
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/dlq"
+)
+
+// A letter that somebody else dealt with while it was on its way is not brought back, and
+// one that was forwarded already counts as that.
+func TestForwardOfALetterThatMoved(t *testing.T) {
+	f := newFixture(t, everyState)
+	letter, err := f.q.Job(t.Context(), f.ids["dead"])
+	require.NoError(t, err)
+	sink := dlq.ToQueue(inPlace{f.q}, "letters")
+	require.NoError(t, sink.Store(t.Context(), letter))
+	require.NoError(t, sink.Store(t.Context(), letter), "the second of two at a time")
+
+	letter, err = f.q.Job(t.Context(), f.ids["dead twice"])
+	require.NoError(t, err)
+	require.NoError(t, f.q.Retry(t.Context(), letter.ID, false))
+	require.ErrorIs(t, sink.Store(t.Context(), letter), pawl.ErrConflict)
+	require.NoError(t, f.q.Cancel(t.Context(), letter.ID))
+	require.NoError(t, f.q.Delete(t.Context(), letter.ID))
+	require.ErrorIs(t, sink.Store(t.Context(), letter), pawl.ErrNotFound)
+	_, err = f.q.Job(t.Context(), letter.ID)
+	require.ErrorIs(t, err, pawl.ErrNotFound)
+}

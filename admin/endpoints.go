@@ -1,0 +1,209 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/gopawl/pawl"
+)
+
+// table is every endpoint.
+func (h *handler) table() map[string]map[string]route {
+	get, post := http.MethodGet, http.MethodPost
+	return map[string]map[string]route{
+		pathStats: {get: {answer: h.stats}},
+		pathJobs: {
+			get:  {answer: h.list, gate: h.lists, large: largePage},
+			post: {answer: h.enqueue, change: true},
+		},
+		pathJobs + "/{id}": {get: {answer: h.job, gate: h.lists}},
+		pathDo:             {post: {answer: h.do, change: true}},
+		pathPause:          {post: {answer: h.pause, change: true}},
+		pathResume:         {post: {answer: h.resume, change: true}},
+		pathReap:           {post: {answer: h.reap, change: true}},
+		pathEffects:        {get: {answer: h.effects, gate: h.lists}},
+		pathRestore:        {post: {answer: h.restore, change: true}},
+		pathCheck:          {post: {stream: h.check, gate: h.checks}},
+		pathBackup:         {get: {stream: h.backup, gate: h.backups}},
+		pathEvents:         {get: {stream: h.events, gate: h.streams}},
+	}
+}
+
+// decode reads a body, which has no field that this version does not know: what is left out
+// could be what somebody meant.
+func decode(body []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	if err == nil {
+		if _, more := dec.Token(); more != io.EOF {
+			err = errors.New("something follows behind the object")
+		}
+	}
+	switch {
+	case err == nil, errors.Is(err, pawl.ErrInvalid), errors.Is(err, pawl.ErrBatchTooLarge):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return invalid("body", "it ends too early")
+	}
+	return invalid("body", "%v", err)
+}
+
+// liveJobs are the jobs of a body.
+func liveJobs(jobs []Job) ([]*pawl.Envelope, error) {
+	all := make([]*pawl.Envelope, len(jobs))
+	for i := range jobs {
+		e, err := jobs[i].Envelope()
+		if err != nil {
+			return nil, fmt.Errorf("job %d: %w", i, err)
+		}
+		all[i] = e
+	}
+	return all, nil
+}
+
+// largePage reports whether a page is asked for that will be large.
+func largePage(r *http.Request) bool {
+	v := r.URL.Query()
+	limit, _ := strconv.Atoi(v.Get(paramLimit))
+	return v.Get(paramDetail) == detailNames[Whole] || limit > DefaultLimit
+}
+
+// noParams refuses parameters where there are none.
+func noParams(r *http.Request) error {
+	p := params{values: r.URL.Query()}
+	return p.end()
+}
+
+func (h *handler) stats(r *http.Request, _ []byte) (any, error) {
+	if err := noParams(r); err != nil {
+		return nil, err
+	}
+	s, err := h.admin.Stats(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return statsBodyOf(s), nil
+}
+
+func (h *handler) list(r *http.Request, _ []byte) (any, error) {
+	q, form, err := queryOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	page, err := h.admin.List(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	return pageBodyOf(page, q.Detail, form), nil
+}
+
+func (h *handler) job(r *http.Request, _ []byte) (any, error) {
+	p := params{values: r.URL.Query()}
+	form := PayloadForm(p.oneOf(paramForm, formNames, int(PayloadAuto)))
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	id, err := pawl.ParseID(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.admin.Job(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	return JobOf(e, form), nil
+}
+
+func (h *handler) enqueue(r *http.Request, body []byte) (any, error) {
+	return h.store(body, func(jobs []*pawl.Envelope, effects []effectBody) error {
+		if len(effects) > 0 {
+			return invalid("effects", "they can be restored, not enqueued")
+		}
+		return h.admin.Enqueue(r.Context(), jobs...)
+	})
+}
+
+func (h *handler) restore(r *http.Request, body []byte) (any, error) {
+	return h.store(body, func(jobs []*pawl.Envelope, effects []effectBody) error {
+		return h.admin.Restore(r.Context(), jobs, effectsOf(effects))
+	})
+}
+
+func (h *handler) store(body []byte, keep func([]*pawl.Envelope, []effectBody) error) (any, error) {
+	var b jobsBody
+	if err := decode(body, &b); err != nil {
+		return nil, err
+	}
+	jobs, err := liveJobs(b.Jobs)
+	if err != nil {
+		return nil, err
+	}
+	if err := keep(jobs, b.Effects); err != nil {
+		return nil, err
+	}
+	return storedAnswerOf(jobs), nil
+}
+
+func (h *handler) do(r *http.Request, body []byte) (any, error) {
+	var b doBody
+	if err := decode(body, &b); err != nil {
+		return nil, err
+	}
+	errs, err := h.admin.Do(r.Context(), Action{Verb: b.Verb, KeepAttempts: b.KeepAttempts, Queue: string(b.Queue)}, b.IDs...)
+	if err != nil {
+		return nil, err
+	}
+	answer := doneAnswer{make([]*problem, len(errs))}
+	for i, err := range errs {
+		answer.Errors[i], _ = problemOf(err)
+	}
+	return answer, nil
+}
+
+// nothing is the answer where there is nothing to say.
+type nothing struct{}
+
+func (h *handler) pause(r *http.Request, body []byte) (any, error) {
+	var b queueName
+	if err := decode(body, &b); err != nil {
+		return nil, err
+	}
+	return nothing{}, h.admin.Pause(r.Context(), string(b.Queue))
+}
+
+func (h *handler) resume(r *http.Request, body []byte) (any, error) {
+	var b queueName
+	if err := decode(body, &b); err != nil {
+		return nil, err
+	}
+	return nothing{}, h.admin.Resume(r.Context(), string(b.Queue))
+}
+
+func (h *handler) reap(r *http.Request, body []byte) (any, error) {
+	if len(body) > 0 {
+		if err := decode(body, &nothing{}); err != nil {
+			return nil, err
+		}
+	}
+	n, err := h.admin.Reap(r.Context())
+	return reapBody{n}, err
+}
+
+func (h *handler) effects(r *http.Request, _ []byte) (any, error) {
+	p := params{values: r.URL.Query()}
+	after := p.text(paramAfter)
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	effects, next, err := h.admin.Effects(r.Context(), after)
+	if err != nil {
+		return nil, err
+	}
+	return effectsBody{effectBodiesOf(effects), next}, nil
+}

@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/gopawl/pawl"
+)
+
+// exportHeader is the first line of an export.
+type exportHeader struct {
+	Version int    `json:"pawl_export"`
+	At      Stamp  `json:"at"`
+	Path    Text   `json:"path"`
+	Library string `json:"library"`
+}
+
+// exportLine is any other line. It has one of these.
+type exportLine struct {
+	Queue   *exportQueue  `json:"queue,omitempty"`
+	Job     *Job          `json:"job,omitempty"`
+	Damaged *exportDamage `json:"damaged,omitempty"`
+	Effect  *exportEffect `json:"effect,omitempty"`
+	End     *exportEnd    `json:"end,omitempty"`
+}
+
+type exportQueue struct {
+	Name   Text `json:"name"`
+	Paused bool `json:"paused"`
+}
+
+type exportDamage struct {
+	ID    *pawl.ID `json:"id"`
+	Error Text     `json:"error"`
+}
+
+type exportEffect struct {
+	Kind  Text  `json:"kind"`
+	Key   Text  `json:"key"`
+	Until Stamp `json:"until"`
+}
+
+// exportEnd is the last line: how many lines of each sort stand before it.
+type exportEnd struct {
+	Queues  int64 `json:"queues"`
+	Jobs    int64 `json:"jobs"`
+	Effects int64 `json:"effects"`
+	Damaged int64 `json:"damaged"`
+}
+
+// readHeader reads the first line of an export.
+func readHeader(text []byte) (h exportHeader, err error) {
+	if json.Unmarshal(text, &h) != nil || h.Version < 1 {
+		return h, errors.New("an export begins with a line such as {\"pawl_export\":1, …}, so this is none")
+	}
+	if h.Version > ExportVersion {
+		return h, nil
+	}
+	return h, strict(text, &h)
+}
+
+// readLine reads a line behind the first one. What a newer version says that this one
+// does not know is left out; a newer sort of line is not, since nobody can tell what
+// an export means without it.
+func readLine(text []byte, newer bool) (l exportLine, err error) {
+	if newer {
+		err = json.Unmarshal(text, &l)
+	} else {
+		err = strict(text, &l)
+	}
+	if err != nil {
+		return l, err
+	}
+	sorts := 0
+	for _, there := range [...]bool{l.Queue != nil, l.Job != nil, l.Damaged != nil, l.Effect != nil, l.End != nil} {
+		if there {
+			sorts++
+		}
+	}
+	if sorts != 1 {
+		return l, fmt.Errorf("it has %d of queue, job, damaged, effect and end; exactly one is needed", sorts)
+	}
+	return l, nil
+}
+
+// libraryVersion is the version of this library in the program that runs.
+func libraryVersion() string {
+	const path = "github.com/gopawl/pawl"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, module := range append(info.Deps, &info.Main) {
+		if module.Path == path && module.Version != "" {
+			return module.Version
+		}
+	}
+	return "(devel)"
+}

@@ -1,0 +1,209 @@
+package admin
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// FileOptions are the settings of [File] and [Open]. A nil *FileOptions, and every zero
+// field, means the default.
+type FileOptions struct {
+	// Insecure takes a file that others may write to; see bolt.Options.
+	Insecure bool
+
+	// Upgrade lets a change bring a file of an older format to this build's. The older
+	// build cannot open it from then on. The default is to refuse with
+	// bolt.ErrOlderFormat; looks always do.
+	Upgrade bool
+
+	// Logger gets what the queue logs while it is open to be changed. The default is
+	// nobody: errors come back to the caller.
+	Logger hclog.Logger
+
+	// Notice is told, in a sentence for people, what an open has changed besides what was
+	// asked for, and what a failed change means. The default is nobody.
+	Notice func(string)
+
+	// Now is the wall clock. The default is time.Now.
+	Now func() time.Time
+}
+
+// fileLock is how long a change waits for another process to let go of the file.
+const fileLock = 500 * time.Millisecond
+
+// File is the [Admin] of the file of an app that does not run. Nothing is opened before the
+// first call: a look opens the file to read, and the first change opens it to write. Either
+// keeps the app from starting until Close, so be short. A file that is not there gives
+// fs.ErrNotExist, and one that a process has open bolt.ErrLocked.
+//
+// A file opened to write makes every job ready again whose process has ended, with one more
+// crash counted, as the app would at its next start. The app's crash cap is not known here,
+// so none is applied: no job dies because an operator looked after another. What was
+// cancelled, or is past its deadline, dies as it would for the app. Notice tells of it. The
+// app's limit for payloads is not known either: one takes as much as any queue may.
+//
+// To bring a file to this build's format, set Upgrade and call Reap, which changes nothing
+// else in a file that was just opened.
+func File(path string, opts *FileOptions) Admin {
+	f := &file{path: path}
+	if opts != nil {
+		f.opts = *opts
+	}
+	if f.opts.Logger == nil {
+		f.opts.Logger = hclog.NewNullLogger()
+	}
+	if f.opts.Notice == nil {
+		f.opts.Notice = func(string) {}
+	}
+	return f
+}
+
+// file is what File returns.
+type file struct {
+	path string
+	opts FileOptions
+
+	mu     sync.RWMutex // held to read by each call, and to write by what opens and closes
+	reader *bolt.Reader // nil before the first look, and from the first change on
+	queue  *bolt.Queue  // nil before the first change
+	closed bool
+	took   int // leases that opening took back, which the first Reap counts
+
+	poisoned sync.Once // the failure of the disk was told
+}
+
+// look runs fn over the file, open to read at least.
+func (f *file) look(fn func(looker) error) error {
+	f.mu.RLock()
+	for f.queue == nil && f.reader == nil {
+		f.mu.RUnlock()
+		if err := f.openToRead(); err != nil {
+			return err
+		}
+		f.mu.RLock()
+	}
+	defer f.mu.RUnlock()
+	if f.queue != nil {
+		return fn(f.queue)
+	}
+	return fn(f.reader)
+}
+
+// change runs fn over the file, open to write.
+func (f *file) change(fn func(local) error) error {
+	f.mu.RLock()
+	for f.queue == nil {
+		f.mu.RUnlock()
+		if err := f.openToWrite(); err != nil {
+			return err
+		}
+		f.mu.RLock()
+	}
+	defer f.mu.RUnlock()
+	err := fn(local{f.queue})
+	if errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome) {
+		f.poisoned.Do(func() {
+			f.opts.Notice("the disk failed while the file was changed, so nothing more is changed by this run: check the disk, and look again at what was to be done; the next open makes a sound copy of the file first")
+		})
+	}
+	return err
+}
+
+func (f *file) openToRead() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return pawl.ErrClosed
+	case f.queue != nil || f.reader != nil:
+		return nil
+	}
+	r, err := bolt.OpenReader(f.path)
+	if err == nil {
+		f.reader = r
+	}
+	return err
+}
+
+func (f *file) openToWrite() (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return pawl.ErrClosed
+	case f.queue != nil:
+		return nil
+	}
+	older := false
+	if f.reader != nil {
+		err = f.reader.Close()
+		f.reader = nil
+	} else {
+		older, err = f.lookAtFormat()
+	}
+	if err != nil {
+		return err
+	}
+	before, err := os.Stat(f.path) // the queue would make a file where there is none
+	if err != nil {
+		return err
+	}
+	var found orphans
+	q, err := bolt.Open(f.path, &bolt.Options{
+		MaxCrashes:  bolt.NoMaxCrashes,
+		MaxPayload:  pawl.MaxBatchBytes,
+		LockTimeout: fileLock,
+		Insecure:    f.opts.Insecure,
+		Logger:      f.opts.Logger,
+		Now:         f.opts.Now,
+		OnEvent:     found.hear,
+	})
+	if err != nil {
+		return err
+	}
+	f.queue = q
+	if older {
+		f.opts.Notice("the file was brought to the format of this release; an older one cannot open it any more")
+	}
+	f.tell(before, &found)
+	return nil
+}
+
+// lookAtFormat reports whether the file has an older format, which opening it to write
+// converts, and refuses that unless it is asked for. It also refuses one that is locked. What
+// else is wrong with a file, opening it to write says, or mends.
+func (f *file) lookAtFormat() (older bool, err error) {
+	r, err := bolt.OpenReader(f.path)
+	switch {
+	case err == nil:
+		return false, r.Close()
+	case errors.Is(err, bolt.ErrOlderFormat) && f.opts.Upgrade:
+		return true, nil
+	case errors.Is(err, bolt.ErrOlderFormat), errors.Is(err, bolt.ErrLocked):
+		return false, err
+	}
+	return false, nil
+}
+
+// Close implements Admin. A call that is under way comes to its end first.
+func (f *file) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	var err error
+	if f.reader != nil {
+		err = f.reader.Close()
+	}
+	if f.queue != nil {
+		err = errors.Join(err, f.queue.Close())
+	}
+	f.reader, f.queue = nil, nil
+	return err
+}

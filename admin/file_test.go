@@ -1,0 +1,299 @@
+package admin
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// stoppedApp is the file of an app that does not run.
+func stoppedApp(t *testing.T, fill func(*fixture)) *fixture {
+	t.Helper()
+	f := newFixture(t, fill)
+	require.NoError(t, f.q.Close())
+	f.q = nil
+	return f
+}
+
+// noticed are the notices of a File.
+type noticed struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (n *noticed) hear(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.texts = append(n.texts, text)
+}
+
+// Nothing is opened before the first call, and no file is ever made.
+func TestFileMakesNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.db")
+	a := File(path, nil)
+	_, err := a.Stats(t.Context())
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorIs(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "x"}), fs.ErrNotExist)
+	require.NoError(t, a.Close())
+	require.False(t, fileExists(path))
+}
+
+// A file that a process has open is locked, for looks and for changes, and what opens it
+// later is not kept from that by a call that failed.
+func TestFileOfARunningApp(t *testing.T) {
+	f := newFixture(t, everyState)
+	a := File(f.path, nil)
+	_, err := a.Stats(t.Context())
+	require.ErrorIs(t, err, bolt.ErrLocked)
+	require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrLocked)
+	require.NoError(t, f.q.Close())
+	_, err = a.Stats(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, a.Pause(t.Context(), "email"))
+	require.NoError(t, a.Close())
+	f.open()
+	stats, err := f.q.Stats(t.Context())
+	require.NoError(t, err)
+	require.True(t, stats.Queues[0].Paused)
+}
+
+// A look changes nothing in the file, not a byte.
+func TestFileLooksChangeNothing(t *testing.T) {
+	f := stoppedApp(t, everyState)
+	before, err := os.ReadFile(f.path)
+	require.NoError(t, err)
+	a := File(f.path, &FileOptions{Notice: func(text string) { t.Error(text) }})
+	require.Len(t, readPages(t, a, Query{}), len(suiteStates))
+	require.NoError(t, a.Check(t.Context()))
+	require.NoError(t, a.Backup(t.Context(), io.Discard))
+	_, _, err = a.Effects(t.Context(), "")
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	after, err := os.ReadFile(f.path)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// After Close nothing is possible, and the file is free.
+func TestFileClosed(t *testing.T) {
+	f := stoppedApp(t, everyState)
+	for _, use := range []func(Admin) error{
+		func(a Admin) error { _, err := a.Stats(t.Context()); return err },
+		func(a Admin) error { return a.Pause(t.Context(), "email") },
+		func(Admin) error { return nil },
+	} {
+		a := File(f.path, &FileOptions{Now: f.now})
+		require.NoError(t, use(a))
+		require.NoError(t, a.Close())
+		require.NoError(t, a.Close())
+		_, err := a.Stats(t.Context())
+		require.ErrorIs(t, err, pawl.ErrClosed)
+		require.ErrorIs(t, a.Pause(t.Context(), "email"), pawl.ErrClosed)
+		q, err := bolt.Open(f.path, &bolt.Options{Now: f.now})
+		require.NoError(t, err)
+		require.NoError(t, q.Close())
+	}
+}
+
+// The first change makes the jobs ready of processes that ended, and says so. None dies of
+// it, however often it crashed; what was to end does.
+func TestFileTellsOfRecoveredJobs(t *testing.T) {
+	f := stoppedApp(t, func(f *fixture) {
+		for _, kind := range []string{"one", "two", "cancelled"} {
+			f.run(pawl.Envelope{Kind: kind, Queue: "email"})
+		}
+		require.NoError(f.t, f.q.Cancel(context.Background(), f.ids["cancelled"]))
+	})
+	var said noticed
+	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
+	_, err := a.Stats(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, said.texts, "a look recovers nothing")
+	require.NoError(t, a.Pause(t.Context(), "other"))
+	require.NoError(t, a.Pause(t.Context(), "email"))
+	require.Equal(t, []string{
+		"2 leased jobs whose process had ended: ready again too",
+		"1 leased job whose process had ended: dead now (cancelled, or past a deadline)",
+	}, said.texts)
+	require.NoError(t, a.Close())
+
+	// Once more and more, behind any crash cap that an app has by default.
+	for crashes := 2; crashes < 8; crashes++ {
+		q, err := bolt.Open(f.path, &bolt.Options{Now: f.now, MaxCrashes: bolt.NoMaxCrashes})
+		require.NoError(t, err)
+		require.NoError(t, q.Resume(t.Context(), "email"))
+		_, err = q.Fetch(t.Context(), pawl.Request{Queues: []string{"email"}, Max: 1, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		require.NoError(t, q.Close())
+		a := File(f.path, &FileOptions{Now: f.now})
+		n, err := a.Reap(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		stats, err := a.Stats(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, pawl.Counts{Ready: 2, Dead: 1}, stats.Queues[0].Counts)
+		require.NoError(t, a.Close())
+	}
+}
+
+// format1 makes a file that a build of format 1 left, with one leased job and a dead letter.
+func format1(t *testing.T) (path string, content []byte) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "bolt", "testdata", "format1.db.gz"))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	content, err = io.ReadAll(z)
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), "old.db")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return path, content
+}
+
+// A file of an older format is converted by a change that may, and by nothing else.
+func TestFileOfAnOlderFormat(t *testing.T) {
+	path, before := format1(t)
+	for _, opts := range []*FileOptions{nil, {Upgrade: true}} {
+		a := File(path, opts)
+		_, err := a.Stats(t.Context())
+		require.ErrorIs(t, err, bolt.ErrOlderFormat)
+		if opts == nil {
+			require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrOlderFormat)
+			_, err = a.Reap(t.Context())
+			require.ErrorIs(t, err, bolt.ErrOlderFormat)
+		}
+		require.NoError(t, a.Close())
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	}
+	var said noticed
+	a := File(path, &FileOptions{Upgrade: true, Notice: said.hear})
+	n, err := a.Reap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, []string{
+		"the file was brought to the format of this release; an older one cannot open it any more",
+		"1 leased job whose process had ended: ready again too",
+	}, said.texts)
+	stats, err := a.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, stats.Format)
+	require.NoError(t, a.Check(t.Context()))
+	require.NoError(t, a.Close())
+}
+
+// A file whose last sync failed is mended by the first change, which says so.
+func TestFileTellsOfAMendedFile(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "solaris" {
+		t.Skip("files are not mended where they cannot be locked beforehand")
+	}
+	f := stoppedApp(t, everyState)
+	mark := f.path + "-failed-sync"
+	require.NoError(t, os.WriteFile(mark, []byte("pawl: a sync failed in transaction 0, behind one of root 0 and 0 pages\n"), 0o600))
+	var said noticed
+	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
+	require.Len(t, readPages(t, a, Query{}), len(suiteStates))
+	require.True(t, fileExists(mark), "a look mends nothing")
+	require.NoError(t, a.Resume(t.Context(), "email"))
+	require.False(t, fileExists(mark))
+	require.Equal(t, "a sync had failed when the file was last open: it was replaced by a copy of all that was acknowledged", said.texts[0])
+	require.NoError(t, a.Close())
+}
+
+// A file that others could write to is not changed unless that is wanted; looking is no
+// matter.
+func TestFileOfOthers(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no modes")
+	}
+	f := stoppedApp(t, everyState)
+	require.NoError(t, os.Chmod(f.path, 0o666))
+	a := File(f.path, nil)
+	_, err := a.Stats(t.Context())
+	require.NoError(t, err)
+	require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrInsecure)
+	_, err = a.Stats(t.Context())
+	require.NoError(t, err, "and can go on")
+	require.NoError(t, a.Close())
+	a = File(f.path, &FileOptions{Insecure: true, Now: f.now})
+	require.NoError(t, a.Pause(t.Context(), "email"))
+	require.NoError(t, a.Close())
+}
+
+// What is no queue is said to be none, by looks and by changes, and stays as it is.
+func TestFileThatIsNone(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "text.db")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("no queue ", 5000)), 0o600))
+	for _, path := range []string{path, folder} {
+		a := File(path, nil)
+		_, err := a.Stats(t.Context())
+		require.ErrorIs(t, err, bolt.ErrNotQueue)
+		require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrNotQueue)
+		require.NoError(t, a.Close())
+	}
+}
+
+// Looks and the first change come from several goroutines at once.
+func TestFileIsSharedByGoroutines(t *testing.T) {
+	f := stoppedApp(t, everyState)
+	a := File(f.path, &FileOptions{Now: f.now})
+	errs := make(chan error, 40)
+	for i := range cap(errs) {
+		go func() {
+			if i%10 == 5 {
+				errs <- a.Pause(context.Background(), "email")
+				return
+			}
+			_, err := a.List(context.Background(), Query{})
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		require.NoError(t, <-errs)
+	}
+	require.NoError(t, a.Close())
+}
+
+// A job that became due while its app was stopped is ready once the file is open to write.
+func TestFileHasAClock(t *testing.T) {
+	f := stoppedApp(t, everyState)
+	f.pass(90 * time.Minute)
+	a := File(f.path, &FileOptions{Now: f.now})
+	_, err := a.Do(t.Context(), Action{Verb: Delete}, f.ids["dead"])
+	require.NoError(t, err)
+	job, err := a.Job(t.Context(), f.ids["retry"])
+	require.NoError(t, err)
+	require.Equal(t, pawl.Ready, job.State)
+	require.NoError(t, a.Close())
+}
+
+// The limit of payloads is the app's, and not known here: what one queue has taken comes into
+// any file.
+func TestFileTakesLargePayloads(t *testing.T) {
+	f := stoppedApp(t, nil)
+	a := File(f.path, &FileOptions{Now: f.now})
+	payload := packOf(t, make([]byte, 3<<20))
+	require.NoError(t, a.Restore(t.Context(), []*pawl.Envelope{{ID: pawl.ID{1}, Kind: "big", State: pawl.Ready, Payload: payload}}, nil))
+	require.NoError(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "big", Payload: payload}))
+	require.ErrorIs(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "big", Payload: make([]byte, pawl.MaxBatchBytes+1)}), pawl.ErrPayloadTooLarge)
+	job, err := a.Job(t.Context(), pawl.ID{1})
+	require.NoError(t, err)
+	require.Equal(t, payload, job.Payload)
+	require.NoError(t, a.Close())
+}

@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Matches reports whether f chooses e, which has its payload and history as far as f asks
+// for them. A filter with a payload term that is none chooses nothing; see [ParsePayload].
+func (f Filter) Matches(e *pawl.Envelope) bool {
+	m, err := f.matcher()
+	return err == nil && m.matches(e)
+}
+
+// StateSince is since when a job is in its state, as far as its record tells:
+//
+//   - dead, completed, leased: when it died, succeeded, was leased
+//   - ready: when its time came. A job that was interrupted or parked in between has kept
+//     that time, and its place
+//   - delayed: when the run failed whose retry it waits for; else when it was created,
+//     since when a snooze began is not kept
+//   - parked: when it was last due, which is somewhat before it was parked
+func StateSince(e *pawl.Envelope) time.Time {
+	switch {
+	case e.State == pawl.Dead && e.Death != nil:
+		return e.Death.At
+	case e.State == pawl.Completed:
+		return e.Completed
+	case e.State == pawl.Leased:
+		return e.LeasedSince
+	case e.State == pawl.Delayed && !e.BackoffSince.IsZero():
+		return e.BackoffSince
+	case e.State == pawl.Delayed:
+		return e.Created
+	}
+	return e.NotBefore
+}
+
+// matcher is a filter that was looked through once, for many jobs.
+type matcher struct {
+	filter *Filter
+	error  string // in lower case
+	terms  []term
+}
+
+func (f *Filter) matcher() (*matcher, error) {
+	terms, err := parseTerms(f.Payload)
+	if err != nil {
+		return nil, err
+	}
+	return &matcher{f, strings.ToLower(f.Error), terms}, nil
+}
+
+// simple reports whether the filter is one of package pawl, which a list in the file
+// answers itself.
+func (m *matcher) simple() bool {
+	f := m.filter
+	return m.error == "" && len(m.terms) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
+}
+
+func (m *matcher) matches(e *pawl.Envelope) bool {
+	f := m.filter
+	return f.Filter.Matches(e) &&
+		(f.Since.IsZero() || !e.Created.Before(f.Since)) &&
+		(f.Until.IsZero() || e.Created.Before(f.Until)) &&
+		(f.Before.IsZero() || StateSince(e).Before(f.Before)) &&
+		(m.error == "" || strings.Contains(strings.ToLower(e.LastError()), m.error)) &&
+		matchTerms(m.terms, e.Payload)
+}

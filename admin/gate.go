@@ -1,0 +1,73 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// gate lets a few requests at a time do work that costs the processor, in the order in which
+// they came. While others wait, who leaves keeps the place empty for a while longer than the
+// work took: so all operators together take a bounded share of the processors, whatever
+// their number, and the queue has the rest.
+type gate struct {
+	name     string // of the work, for the error
+	slots    chan struct{}
+	patience time.Duration // how long one waits before it gets ErrBusy
+	queue    int32         // how many may wait
+	rest     int           // for how many times as long as the work took the place stays empty
+	waiting  atomic.Int32
+}
+
+// maxRest is the longest that a place stays empty.
+const maxRest = 250 * time.Millisecond
+
+// newGate makes a gate at which nobody waits.
+func newGate(name string, width int) *gate {
+	return &gate{name: name, slots: make(chan struct{}, width)}
+}
+
+// withQueue lets so many wait, each for a time.
+func (g *gate) withQueue(length int32, patience time.Duration) *gate {
+	g.queue, g.patience = length, patience
+	return g
+}
+
+// enter waits for a place, and leave gives it back.
+func (g *gate) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case g.slots <- struct{}{}:
+		return g.leave(time.Now()), nil
+	default:
+	}
+	defer g.waiting.Add(-1)
+	if g.waiting.Add(1) > g.queue {
+		return nil, g.busy()
+	}
+	patience := time.NewTimer(g.patience)
+	defer patience.Stop()
+	select {
+	case g.slots <- struct{}{}:
+		return g.leave(time.Now()), nil
+	case <-patience.C:
+		return nil, g.busy()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (g *gate) leave(entered time.Time) func() {
+	return func() {
+		rest := min(maxRest, time.Duration(g.rest)*time.Since(entered))
+		if g.waiting.Load() == 0 || rest == 0 {
+			<-g.slots
+			return
+		}
+		time.AfterFunc(rest, func() { <-g.slots })
+	}
+}
+
+func (g *gate) busy() error {
+	return fmt.Errorf("%w: %d %s at a time; ask again later", ErrBusy, cap(g.slots), g.name)
+}

@@ -1,0 +1,200 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// requestTest is one request by hand.
+type requestTest struct {
+	rule                     string
+	method, path, kind, body string
+	header                   map[string]string
+	host                     string
+	status                   int
+	code                     string
+}
+
+// run sends the request to h and requires its answer.
+func (r requestTest) run(t *testing.T, h http.Handler) {
+	t.Helper()
+	request := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
+	request.Host = "localhost:80"
+	if r.host != "" {
+		request.Host = r.host
+	}
+	if r.kind != "" {
+		request.Header.Set("Content-Type", r.kind)
+	}
+	for name, value := range r.header {
+		request.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, request)
+	require.Equal(t, r.status, w.Code, "%s: %s", r.rule, w.Body)
+	require.Equal(t, apiVersion, w.Header().Get(versionHeader), r.rule)
+	var f failure
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &f), "%s: %s", r.rule, w.Body)
+	if r.code == "" {
+		require.Nil(t, f.Error, r.rule)
+		return
+	}
+	require.NotNil(t, f.Error, r.rule)
+	require.Equal(t, r.code, f.Error.Code, "%s: %s", r.rule, f.Error.Message)
+	require.NotEmpty(t, f.Error.Message, r.rule)
+}
+
+const jsonType = "application/json"
+
+// What is no request of the API is refused, with a reason, and changes nothing.
+func TestHostileRequestsAreRefused(t *testing.T) {
+	id := "01234567-89ab-7cde-8f01-23456789abcd"
+	q := openLive(t)
+	h := Handler(Of(q), &HandlerOptions{Logger: hclog.NewNullLogger(), MaxBody: 100_000})
+	for _, test := range []requestTest{
+		{rule: "an unknown path", method: "GET", path: "/v2/stats", status: 404, code: codePath},
+		{rule: "the root", method: "GET", path: "/", status: 404, code: codePath},
+		{rule: "a path below a path", method: "GET", path: "/v1/stats/", status: 404, code: codePath},
+		{rule: "a path that climbs", method: "GET", path: "/v1/../v1/stats", status: 404, code: codePath},
+		{rule: "a wrong method", method: "DELETE", path: pathStats, status: 405, code: codeMethod},
+		{rule: "a change by GET", method: "GET", path: pathReap, status: 405, code: codeMethod},
+		{rule: "an action by GET", method: "GET", path: pathDo, status: 405, code: codeMethod},
+		{rule: "an invented method", method: "BREW", path: pathJobs, status: 405, code: codeMethod},
+		{rule: "an ID that is none", method: "GET", path: pathJobs + "/7", status: 400, code: "invalid"},
+		{rule: "no ID", method: "GET", path: pathJobs + "/", status: 400, code: "invalid"},
+		{rule: "an ID with a path behind it", method: "GET", path: pathJobs + "/" + id + "/x", status: 400, code: "invalid"},
+		{rule: "an ID that is not there", method: "GET", path: pathJobs + "/" + id, status: 404, code: "not_found"},
+		{rule: "a parameter of another path", method: "GET", path: pathStats + "?queue=a", status: 400, code: "invalid"},
+		{rule: "a negative limit", method: "GET", path: pathJobs + "?limit=-1", status: 400, code: "invalid"},
+		{rule: "a cursor that is none", method: "GET", path: pathJobs + "?after=../../x", status: 400, code: "invalid"},
+		{rule: "a state that is none", method: "GET", path: pathJobs + "?state=alive", status: 400, code: "invalid"},
+		{rule: "a body where none is due", method: "GET", path: pathStats, body: "{}", status: 400, code: "invalid"},
+
+		{rule: "a form", method: "POST", path: pathReap, kind: "application/x-www-form-urlencoded", body: "a=b", status: 415, code: codeType},
+		{rule: "a plain text, as a form can send", method: "POST", path: pathPause, kind: "text/plain", body: `{"queue":"a"}`, status: 415, code: codeType},
+		{rule: "no type", method: "POST", path: pathPause, body: `{"queue":"a"}`, status: 415, code: codeType},
+		{rule: "a broken type", method: "POST", path: pathPause, kind: "application/json;;=", body: `{"queue":"a"}`, status: 415, code: codeType},
+
+		{rule: "no body", method: "POST", path: pathPause, kind: jsonType, status: 400, code: "invalid"},
+		{rule: "half a body", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":`, status: 400, code: "invalid"},
+		{rule: "two bodies", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"a"}{"queue":"b"}`, status: 400, code: "invalid"},
+		{rule: "another shape", method: "POST", path: pathPause, kind: jsonType, body: `["a"]`, status: 400, code: "invalid"},
+		{rule: "an unknown field", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"a","until":"tomorrow"}`, status: 400, code: "invalid"},
+		{rule: "a queue without a name", method: "POST", path: pathPause, kind: jsonType, body: `{}`, status: 400, code: "invalid"},
+		{rule: "a name too long", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"` + strings.Repeat("q", 256) + `"}`, status: 400, code: "invalid"},
+		{rule: "deep nesting", method: "POST", path: pathPause, kind: jsonType, body: strings.Repeat(`{"queue":`, 5000), status: 400, code: "invalid"},
+		{rule: "deep lists", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":` + strings.Repeat(`[`, 50_000), status: 400, code: "invalid"},
+		{rule: "a huge body", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[` + strings.Repeat(" ", 100_000) + `]}`, status: 413, code: "batch_too_large"},
+		{rule: "more jobs than any batch", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{}` + strings.Repeat(",{}", pawl.MaxBatchJobs) + `]}`, status: 413, code: "batch_too_large"},
+		{rule: "a job of no kind", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{}]}`, status: 400, code: "invalid"},
+		{rule: "a priority too high", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"k","priority":128}]}`, status: 400, code: "invalid"},
+		{rule: "a payload that nests too deep", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"k","payload":{"value":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}}]}`, status: 400, code: "invalid"},
+		{rule: "effects to enqueue", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[],"effects":[{"kind":"k","key":"k","until":null}]}`, status: 400, code: "invalid"},
+		{rule: "an action without a verb", method: "POST", path: pathDo, kind: jsonType, body: `{"ids":[]}`, status: 400, code: "invalid"},
+		{rule: "an action on no ID", method: "POST", path: pathDo, kind: jsonType, body: `{"verb":"retry","ids":["x"]}`, status: 400, code: "invalid"},
+		{rule: "an action on too many", method: "POST", path: pathDo, kind: jsonType, body: `{"verb":"retry","ids":["` + id + `"` + strings.Repeat(`,"`+id+`"`, MaxIDs) + `]}`, status: 400, code: "invalid"},
+
+		{rule: "a name of another host", method: "GET", path: pathStats, host: "evil.example", status: 403, code: "denied"},
+		{rule: "no host", method: "GET", path: pathStats, host: " ", status: 403, code: "denied"},
+		{rule: "a page of another site", method: "GET", path: pathBackup, header: map[string]string{"Sec-Fetch-Site": "cross-site"}, status: 403, code: "denied"},
+		{rule: "this host by name", method: "GET", path: pathStats, host: "LOCALHOST.:8080", status: 200},
+		{rule: "this host by its number", method: "GET", path: pathStats, host: "[::1]:8080", status: 200},
+		{rule: "a type with a character set", method: "POST", path: pathReap, kind: "application/json; charset=utf-8", status: 200},
+	} {
+		test.run(t, h)
+	}
+	s, err := q.Stats(context.Background())
+	require.NoError(t, err)
+	require.Empty(t, s.Queues)
+}
+
+// A handler with a token answers nobody else, and says no word before.
+func TestTokenIsRequired(t *testing.T) {
+	h := Handler(&scripted{}, &HandlerOptions{Token: "secret", Logger: hclog.NewNullLogger()})
+	for _, test := range []requestTest{
+		{rule: "no token", status: 401, code: "denied"},
+		{rule: "an empty one", header: map[string]string{"Authorization": "Bearer "}, status: 401, code: "denied"},
+		{rule: "another one", header: map[string]string{"Authorization": "Bearer secre"}, status: 401, code: "denied"},
+		{rule: "a longer one", header: map[string]string{"Authorization": "Bearer secret2"}, status: 401, code: "denied"},
+		{rule: "another scheme", header: map[string]string{"Authorization": "Basic secret"}, status: 401, code: "denied"},
+		{rule: "the token", header: map[string]string{"Authorization": "Bearer secret"}, status: 200},
+	} {
+		test.method, test.path = "GET", pathStats
+		test.run(t, h)
+	}
+	requestTest{rule: "an unknown path without the token", method: "GET", path: "/x", status: 401, code: "denied"}.run(t, h)
+}
+
+// A handler that is read only takes no change, and is read.
+func TestReadOnlyTakesNoChanges(t *testing.T) {
+	h := Handler(Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
+	for _, path := range []string{pathJobs, pathDo, pathPause, pathResume, pathReap, pathRestore} {
+		requestTest{rule: path, method: "POST", path: path, kind: jsonType, body: "{}", status: 403, code: "denied"}.run(t, h)
+	}
+	requestTest{rule: "a list", method: "GET", path: pathJobs, status: 200}.run(t, h)
+}
+
+// A panic is answered, and the server goes on.
+func TestPanicIsAnswered(t *testing.T) {
+	h := Handler(&scripted{list: func(context.Context, Query) (Page, error) { panic("row 7") }}, &HandlerOptions{Logger: hclog.NewNullLogger()})
+	requestTest{rule: "a panic", method: "GET", path: pathJobs, status: 500, code: codeInternal}.run(t, h)
+	for range 3 { // it left its place at the gate
+		requestTest{rule: "again", method: "GET", path: pathJobs, status: 500, code: codeInternal}.run(t, h)
+	}
+	requestTest{rule: "another request", method: "GET", path: pathStats, status: 200}.run(t, h)
+}
+
+// People ask by curl, and get the payload of a job as JSON.
+func TestPayloadIsJSONForPeople(t *testing.T) {
+	q := openLive(t)
+	h := Handler(Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
+	requestTest{
+		rule: "a job as people write it", method: "POST", path: pathJobs, kind: jsonType,
+		body:   `{"jobs":[{"kind":"mail","payload":{"value":{"to":"ada"}}}]}`,
+		status: 200,
+	}.run(t, h)
+	listing, err := q.List(context.Background(), pawl.Filter{}, "", 10)
+	require.NoError(t, err)
+	require.Len(t, listing.Jobs, 1)
+
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", pathJobs+"/"+listing.Jobs[0].Job.ID.String(), nil)
+	r.Host = "localhost"
+	h.ServeHTTP(w, r)
+	var got Job
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
+	require.JSONEq(t, `{"to":"ada"}`, string(got.Payload.Value))
+}
+
+// A page that has a job which cannot be read says so at its place.
+func TestDamagedJobKeepsItsPlace(t *testing.T) {
+	id, other := pawl.NewID(noon), pawl.NewID(noon)
+	a := &scripted{list: func(context.Context, Query) (Page, error) {
+		return Page{Next: "n", Jobs: []bolt.Listed{{Job: &pawl.Envelope{ID: id}, Err: pawl.ErrCorrupt}, {Job: &pawl.Envelope{ID: other, Kind: "k"}}}}, nil
+	}}
+	s := httptest.NewServer(Handler(a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
+	defer s.Close()
+	c, err := Dial(context.Background(), s.URL, nil)
+	require.NoError(t, err)
+	defer c.Close()
+	for _, detail := range []Detail{Summary, IDs, Whole} {
+		page, err := c.List(context.Background(), Query{Detail: detail})
+		require.NoError(t, err)
+		require.Equal(t, "n", page.Next)
+		require.Len(t, page.Jobs, 2)
+		require.Equal(t, id, page.Jobs[0].Job.ID)
+		require.ErrorIs(t, page.Jobs[0].Err, pawl.ErrCorrupt)
+		require.Equal(t, other, page.Jobs[1].Job.ID)
+		require.NoError(t, page.Jobs[1].Err)
+	}
+}

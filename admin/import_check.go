@@ -1,0 +1,153 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/gopawl/pawl"
+)
+
+// check reads the whole export, and finds out where what is to be stored stands. It
+// stores nothing.
+func (m *importer) check(ctx context.Context) error {
+	if err := m.in.seek(0); err != nil {
+		return err
+	}
+	c := checking{importer: m, queues: make(map[Text]bool)}
+	for number := int64(1); ; number++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		offset := m.in.next
+		text, err := m.in.read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return c.end()
+		case err == nil:
+			err = c.line(text, offset)
+		case !errors.Is(err, errLongLine):
+			return fmt.Errorf("line %d: %w; nothing was stored", number, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%w export: line %d: %w; nothing was stored", pawl.ErrInvalid, number, err)
+		}
+		if m.in.next-m.read >= progressBytes {
+			m.progress(m.in.next)
+		}
+	}
+}
+
+// progressBytes is after how many bytes progress is told.
+const progressBytes = 1 << 20
+
+// checking is the check under way.
+type checking struct {
+	*importer
+	queues map[Text]bool // that have a line
+	seen   exportEnd     // lines so far
+	ended  bool          // the last line was there
+}
+
+// end checks what only the whole export shows.
+func (c *checking) end() error {
+	if !c.ended {
+		return fmt.Errorf("%w export: it does not end with a line {\"end\": …}, so it was cut; nothing was stored: export again", pawl.ErrInvalid)
+	}
+	c.progress(c.size)
+	c.done.Checked, c.done.Damaged = c.seen.Jobs, c.seen.Damaged
+	return c.refuseTwins()
+}
+
+// line checks the line that begins at an offset.
+func (c *checking) line(text []byte, offset int64) error {
+	if c.ended {
+		return errors.New("it stands behind the last line {\"end\": …}; import one export at a time")
+	}
+	if err := strictJSON(text); err != nil {
+		return err
+	}
+	if offset == 0 {
+		h, err := readHeader(text)
+		c.done.Version = h.Version
+		return err
+	}
+	l, err := readLine(text, c.newer())
+	if err != nil {
+		return err
+	}
+	switch {
+	case l.Queue != nil:
+		c.seen.Queues++
+		return c.queue(*l.Queue)
+	case l.Job != nil:
+		c.seen.Jobs++
+		return c.job(l.Job, offset)
+	case l.Damaged != nil:
+		c.seen.Damaged++
+	case l.Effect != nil:
+		c.seen.Effects++
+		c.effects = append(c.effects, offset)
+		return checkEffect(*l.Effect)
+	case *l.End != c.seen:
+		return fmt.Errorf("it counts %d queues, %d jobs, %d effects and %d damaged jobs, but there are %d, %d, %d and %d: lines were lost or added",
+			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged)
+	default:
+		c.ended = true
+	}
+	return nil
+}
+
+func (c *checking) queue(q exportQueue) error {
+	if err := pawl.ValidQueue(string(q.Name)); err != nil {
+		return err
+	}
+	if c.queues[q.Name] {
+		return fmt.Errorf("queue %q has a line already", q.Name)
+	}
+	c.queues[q.Name] = true
+	if q.Paused {
+		c.paused = append(c.paused, string(q.Name))
+	}
+	return nil
+}
+
+func (c *checking) job(j *Job, offset int64) error {
+	e, err := envelopeToRestore(j)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(e.Signature) > 0 && !c.opts.KeepIDs:
+		return fmt.Errorf("job %s is signed, and its signature names its ID: import with KeepIDs", e.ID)
+	case e.ID.IsZero() && c.opts.KeepIDs:
+		return invalid("id", "there is none to keep")
+	}
+	line := storedLine{id: e.ID, rank: e.Seq, offset: offset}
+	c.group(&line, e)
+	c.jobs = append(c.jobs, line)
+	return nil
+}
+
+// newer reports whether the export may say what this version does not know.
+func (m *importer) newer() bool { return m.done.Version > ExportVersion }
+
+// refuseTwins looks for IDs that are twice in the export, and leaves the jobs in the order
+// of their IDs.
+func (m *importer) refuseTwins() error {
+	slices.SortFunc(m.jobs, func(a, b storedLine) int {
+		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.offset, b.offset))
+	})
+	for i := 1; i < len(m.jobs); i++ {
+		first, second := m.jobs[i-1], m.jobs[i]
+		if first.id == second.id && !first.id.IsZero() {
+			return fmt.Errorf("%w export: line %d: job %s is in line %d already; nothing was stored",
+				pawl.ErrInvalid, m.in.number(second.offset), second.id, m.in.number(first.offset))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// FuzzImport looks for an export at which Import panics, stores anything and then finds
+// something wrong with it, or lets something through the check that a queue refuses.
+func FuzzImport(f *testing.F) {
+	f.Add([]byte(exportLines(mixedLines()...)), false)
+	f.Add([]byte(exportLines(
+		jobLine(simpleJob(1, func(e *pawl.Envelope) { e.State, e.Death = pawl.Dead, &pawl.Death{Reason: "r", At: e.Created} })),
+		`{"job":{"kind":"k","state":"completed","completed_at":"2999-01-01T00:00:00Z","retain":"1h","policy":"fixed 1s","unique_key":"u"}}`,
+		`{"job":{"kind":"k","state":"leased","unique_key":"u","deadline":"2026-01-01T00:00:00Z","cancelled":true,"payload":{"value":{"a":[1,null]}}}}`,
+	)), true)
+	to := transferQueue(f)
+	f.Fuzz(func(t *testing.T, export []byte, keep bool) {
+		w := &watched{Admin: Of(to)}
+		imported, err := Import(context.Background(), w, bytes.NewReader(export), &ImportOptions{KeepIDs: keep})
+		switch {
+		case err == nil:
+			require.Equal(t, imported.Checked, imported.Jobs+imported.Skipped)
+		case errors.Is(err, pawl.ErrConflict): // what an earlier one has stored
+		default:
+			require.ErrorIs(t, err, pawl.ErrInvalid)
+			require.ErrorContains(t, err, "nothing was stored")
+			require.Empty(t, w.changes)
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+var errChanged = errors.New("it is not what it was when it was checked: something else writes to the export")
+
+// reread reads a line again that was checked, and says how many bytes it has.
+func (m *importer) reread(offset int64) (exportLine, int, error) {
+	text, err := m.in.at(offset)
+	if errors.Is(err, io.EOF) {
+		err = errChanged
+	}
+	if err != nil {
+		return exportLine{}, 0, m.unread(offset, err)
+	}
+	l, err := readLine(text, m.newer())
+	if err != nil {
+		return l, 0, m.unread(offset, fmt.Errorf("%w: %w", errChanged, err))
+	}
+	return l, len(text), nil
+}
+
+func (m *importer) rereadEffect(offset int64) (e bolt.Effect, size int, err error) {
+	l, size, err := m.reread(offset)
+	if err != nil {
+		return e, 0, err
+	}
+	if l.Effect == nil || checkEffect(*l.Effect) != nil {
+		return e, 0, m.unread(offset, errChanged)
+	}
+	return bolt.Effect{Kind: string(l.Effect.Kind), Key: string(l.Effect.Key), Until: l.Effect.Until.Time}, size, nil
+}
+
+func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err error) {
+	l, size, err := m.reread(job.offset)
+	if err != nil {
+		return nil, 0, err
+	}
+	if l.Job == nil {
+		return nil, 0, m.unread(job.offset, errChanged)
+	}
+	if e, err = envelopeToRestore(l.Job); err != nil || e.ID != job.id {
+		return nil, 0, m.unread(job.offset, errChanged)
+	}
+	if !m.opts.KeepIDs {
+		e.ID = pawl.ID{}
+	}
+	return e, size, nil
+}
+
+// unread says that a line which was checked cannot be stored.
+func (m *importer) unread(offset int64, cause error) error {
+	return fmt.Errorf("line %d: %w; %d jobs were stored before", m.in.number(offset), cause, m.done.Jobs)
+}

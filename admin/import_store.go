@@ -1,0 +1,152 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Bounds of one portion that is stored: what a request to a running app may have. A job
+// that is larger alone is a portion by itself.
+const (
+	portionJobs  = MaxIDs
+	portionBytes = 1 << 20
+	lineExtra    = 1 << 10 // what a line may leave out and a request says
+)
+
+// storeEffects stores what counts as done. That may happen again: the later time counts.
+func (m *importer) storeEffects(ctx context.Context) error {
+	var portion []bolt.Effect
+	size := 0
+	for _, offset := range m.effects {
+		effect, n, err := m.rereadEffect(offset)
+		if err != nil {
+			return err
+		}
+		if size+n+lineExtra > portionBytes || len(portion) == portionJobs {
+			if err := m.storeSomeEffects(ctx, portion); err != nil {
+				return err
+			}
+			portion, size = nil, 0
+		}
+		portion, size = append(portion, effect), size+n+lineExtra
+		m.read += int64(n)
+	}
+	return m.storeSomeEffects(ctx, portion)
+}
+
+func (m *importer) storeSomeEffects(ctx context.Context, portion []bolt.Effect) error {
+	if len(portion) == 0 {
+		return nil
+	}
+	if err := m.to.Restore(ctx, nil, portion); err != nil {
+		return fmt.Errorf("store the idempotency keys that count as done: %w; no job was stored", err)
+	}
+	m.done.Effects += int64(len(portion))
+	m.progress(m.read)
+	return nil
+}
+
+// storeJobs stores the jobs in their order. A portion ends where it is full, and before a
+// group, so that a group is divided only when it alone is larger than a portion.
+func (m *importer) storeJobs(ctx context.Context) error {
+	order(m.jobs)
+	var p portion
+	for i, job := range m.jobs {
+		e, n, err := m.rereadJob(job)
+		if err != nil {
+			return err
+		}
+		begins := i+1 < len(m.jobs) && sameGroup(m.jobs, i+1) && (i == 0 || !sameGroup(m.jobs, i))
+		if len(p.jobs) > 0 && (begins || p.size+n+lineExtra > portionBytes || len(p.jobs) == portionJobs) {
+			if err := m.store(ctx, p); err != nil {
+				return err
+			}
+			m.progress(m.read)
+			p = portion{}
+		}
+		p.jobs, p.lines, p.size = append(p.jobs, e), append(p.lines, job), p.size+n+lineExtra
+		m.read += int64(n)
+	}
+	if len(p.jobs) == 0 {
+		return nil
+	}
+	return m.store(ctx, p)
+}
+
+// portion is what is stored at once.
+type portion struct {
+	jobs  []*pawl.Envelope
+	lines []storedLine // of the jobs
+	size  int          // of the request, at most
+}
+
+// store stores a portion. Where one job is the reason why it is refused, it is divided
+// until that job is alone, and all before it are stored.
+func (m *importer) store(ctx context.Context, p portion) error {
+	err := m.to.Restore(ctx, p.jobs, nil)
+	if err == nil {
+		m.done.Jobs += int64(len(p.jobs))
+		return nil
+	}
+	if causedByJob(err) {
+		if cut := m.divide(p.lines); cut > 0 {
+			if err := m.store(ctx, portion{jobs: p.jobs[:cut], lines: p.lines[:cut]}); err != nil {
+				return err
+			}
+			return m.store(ctx, portion{jobs: p.jobs[cut:], lines: p.lines[cut:]})
+		}
+	}
+	if m.opts.SkipExisting && errors.Is(err, pawl.ErrConflict) {
+		m.done.Skipped++
+		return nil
+	}
+	return m.notStored(p.lines, err)
+}
+
+// divide is where a portion is divided: as near to its middle as no group is cut; 0 when it
+// is not to be. A group is divided only to find out which jobs of it can be skipped.
+func (m *importer) divide(lines []storedLine) int {
+	middle := len(lines) / 2
+	for d := 0; d < len(lines); d++ {
+		for _, cut := range [...]int{middle - d, middle + d} {
+			if cut > 0 && cut < len(lines) && !sameGroup(lines, cut) {
+				return cut
+			}
+		}
+	}
+	if m.opts.SkipExisting {
+		return middle
+	}
+	return 0
+}
+
+// causedByJob reports whether it may be one job for which a portion was refused.
+func causedByJob(err error) bool {
+	for _, cause := range [...]error{pawl.ErrConflict, pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrBatchTooLarge} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
+}
+
+// notStored says where an import ended, and how to go on.
+func (m *importer) notStored(lines []storedLine, cause error) error {
+	what := fmt.Sprintf("line %d: job %s", m.in.number(lines[0].offset), lines[0].id)
+	if more := len(lines) - 1; more > 0 {
+		what += fmt.Sprintf(" and %d that go with it", more)
+	}
+	state := "not stored"
+	if errors.Is(cause, pawl.ErrUnknownOutcome) || !causedByJob(cause) {
+		state = "perhaps not stored"
+	}
+	advice := "importing again would store these twice; with KeepIDs it would not"
+	if m.opts.KeepIDs {
+		advice = "importing again with SkipExisting goes on behind them"
+	}
+	return fmt.Errorf("%s: %s: %w; %d jobs were stored before: %s", what, state, cause, m.done.Jobs, advice)
+}

@@ -1,0 +1,258 @@
+package admin
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gopawl/pawl"
+)
+
+// Job is one job in JSON. Its field names are a promise: fields may be added and none is
+// renamed. What does not apply to a job is null. [JobOf] makes one of an envelope and
+// [Job.Envelope] an envelope of it; where the payload is there as base64, nothing is lost.
+//
+// Texts that are no UTF-8 are written as {"base64":"…"}; times as RFC 3339 in UTC with nine
+// digits; durations as Go writes them.
+type Job struct {
+	ID             string   `json:"id"`
+	Kind           Text     `json:"kind"`
+	Queue          Text     `json:"queue"`
+	Origin         Text     `json:"origin"`
+	State          string   `json:"state"`
+	Reason         *Text    `json:"reason"`
+	Priority       int      `json:"priority"`
+	Sequence       uint64   `json:"sequence"`
+	Attempts       int      `json:"attempts"`
+	MaxRetries     int      `json:"max_retries"`
+	Failures       int      `json:"failures"`
+	Crashes        int      `json:"crashes"`
+	CreatedAt      Stamp    `json:"created_at"`
+	NotBefore      Stamp    `json:"not_before"`
+	Deadline       Stamp    `json:"deadline"`
+	LeasedAt       Stamp    `json:"leased_at"`
+	DiedAt         Stamp    `json:"died_at"`
+	CompletedAt    Stamp    `json:"completed_at"`
+	BackoffSince   Stamp    `json:"backoff_since"`
+	Cancelled      bool     `json:"cancelled"`
+	UniqueKey      *Text    `json:"unique_key"`
+	UniqueIn       []string `json:"unique_in"`
+	IdempotencyKey *Text    `json:"idempotency_key"`
+	IdempotencyTTL Span     `json:"idempotency_ttl"`
+	Retain         Span     `json:"retain"`
+	Timeout        Span     `json:"timeout"`
+	Policy         *string  `json:"policy"`
+	PolicyData     *Policy  `json:"policy_data"`
+	KeyID          *Text    `json:"key_id"`
+	Signature      []byte   `json:"signature"` // base64
+	Headers        Headers  `json:"headers"`
+	LastError      *Text    `json:"last_error"`
+
+	// Payload is left out where it was not asked for.
+	Payload *Payload `json:"payload,omitempty"`
+
+	// History is the failed runs that are kept, oldest first, and HistoryDropped how many
+	// of the job's failures are not in it. A list has the newest alone.
+	History        []Failure `json:"history,omitzero"`
+	HistoryDropped int       `json:"history_dropped"`
+
+	// For a job that is to be enqueued; left out otherwise.
+	Delay      Span   `json:"delay,omitzero"`
+	OnConflict string `json:"on_conflict,omitempty"` // use_existing, reject or replace
+	Existing   bool   `json:"existing,omitempty"`    // nothing was stored: ID is of the job that has the unique key
+}
+
+// Failure is one failed run in the history of a [Job].
+type Failure struct {
+	Attempt int   `json:"attempt"`
+	At      Stamp `json:"at"`
+	Error   Text  `json:"error"`
+}
+
+// Payload is the arguments of a [Job]. Value is for people and for programs that take
+// JSON; it has less than MessagePack (see [DecodeJSON]), so a job that is to be stored again
+// has Base64 or Hex.
+type Payload struct {
+	Size     int             `json:"size_bytes"`
+	Encoding string          `json:"encoding"` // messagepack or unknown
+	Value    json.RawMessage `json:"value"`
+	Base64   *string         `json:"base64"`
+	Hex      *string         `json:"hex"`
+}
+
+// PayloadForm is what of a payload is written.
+type PayloadForm uint8
+
+// The forms of a payload in a [Job].
+const (
+	PayloadNone   PayloadForm = iota // nothing of it
+	PayloadSize                      // its size and whether it is MessagePack
+	PayloadAuto                      // and its JSON, or hex where it has none
+	PayloadJSON                      // and its JSON, or null where it has none
+	PayloadHex                       // and its bytes in hex
+	PayloadBase64                    // and its bytes in base64
+)
+
+// JobOf is an envelope in JSON.
+func JobOf(e *pawl.Envelope, form PayloadForm) Job {
+	j := Job{
+		ID: e.ID.String(), Kind: Text(e.Kind), Queue: Text(e.Queue), Origin: Text(e.Origin), State: string(e.State),
+		Priority: int(e.Priority), Sequence: e.Seq,
+		Attempts: e.Attempts, MaxRetries: e.MaxRetries, Failures: e.Failures, Crashes: e.Crashes,
+		CreatedAt: Stamp{e.Created}, NotBefore: Stamp{e.NotBefore}, Deadline: Stamp{e.Deadline},
+		LeasedAt: Stamp{e.LeasedSince}, CompletedAt: Stamp{e.Completed}, BackoffSince: Stamp{e.BackoffSince},
+		Cancelled: e.Cancelled, UniqueKey: textOrNull(e.UniqueKey),
+		IdempotencyKey: textOrNull(e.IdempotencyKey), IdempotencyTTL: Span(e.IdempotencyTTL),
+		Retain: Span(e.Retain), Timeout: Span(e.Timeout),
+		KeyID: textOrNull(e.KeyID), Signature: e.Signature, Headers: Headers(e.Headers),
+		History: []Failure{}, HistoryDropped: max(e.Failures-len(e.History), 0),
+		Delay: Span(e.Delay), Existing: e.Existing,
+	}
+	for _, state := range e.UniqueIn {
+		j.UniqueIn = append(j.UniqueIn, string(state))
+	}
+	if e.Death != nil {
+		reason := Text(e.Death.Reason)
+		j.Reason, j.DiedAt = &reason, Stamp{e.Death.At}
+	}
+	if e.Policy != nil {
+		text := e.Policy.String()
+		j.Policy, j.PolicyData = &text, policyOf(text)
+	}
+	for _, f := range e.History {
+		j.History = append(j.History, Failure{f.Attempt, Stamp{f.At}, Text(f.Error)})
+	}
+	if n := len(j.History); n > 0 {
+		j.LastError = &j.History[n-1].Error
+	}
+	if e.OnConflict != pawl.UseExisting {
+		j.OnConflict = conflictName(e.OnConflict)
+	}
+	j.Payload = payloadOf(e.Payload, form)
+	return j
+}
+
+func payloadOf(payload []byte, form PayloadForm) *Payload {
+	if form == PayloadNone {
+		return nil
+	}
+	p := &Payload{Size: len(payload), Encoding: "unknown"}
+	limit := 0
+	if form == PayloadAuto || form == PayloadJSON {
+		limit = math.MaxInt
+	}
+	value, _, err := DecodeJSON(payload, limit)
+	if err == nil {
+		p.Encoding = "messagepack"
+	}
+	switch {
+	case err == nil && limit > 0:
+		p.Value = value
+	case form == PayloadBase64:
+		text := base64.StdEncoding.EncodeToString(payload)
+		p.Base64 = &text
+	case form == PayloadHex, form == PayloadAuto:
+		text := hex.EncodeToString(payload)
+		p.Hex = &text
+	}
+	return p
+}
+
+// Envelope is the job as an envelope. It refuses what cannot be understood, by a
+// *pawl.InvalidError that names the field; what a queue would refuse, it leaves to the
+// queue. A job without an ID has the zero one. A payload that is there as JSON alone is
+// encoded anew by [EncodeJSON].
+func (j *Job) Envelope() (*pawl.Envelope, error) {
+	e := &pawl.Envelope{
+		Kind: string(j.Kind), Queue: string(j.Queue), Origin: string(j.Origin), State: pawl.State(j.State),
+		Priority: int8(j.Priority), Seq: j.Sequence,
+		Attempts: j.Attempts, MaxRetries: j.MaxRetries, Failures: j.Failures, Crashes: j.Crashes,
+		Created: j.CreatedAt.Time, NotBefore: j.NotBefore.Time, Deadline: j.Deadline.Time,
+		LeasedSince: j.LeasedAt.Time, Completed: j.CompletedAt.Time, BackoffSince: j.BackoffSince.Time,
+		Cancelled: j.Cancelled, UniqueKey: textOf(j.UniqueKey), IdempotencyKey: textOf(j.IdempotencyKey),
+		IdempotencyTTL: j.IdempotencyTTL.Duration(), Retain: j.Retain.Duration(), Timeout: j.Timeout.Duration(),
+		KeyID: textOf(j.KeyID), Signature: j.Signature, Headers: j.Headers,
+		Delay: j.Delay.Duration(), Existing: j.Existing,
+	}
+	if int(e.Priority) != j.Priority {
+		return nil, invalid("priority", "%d is not between %d and %d", j.Priority, math.MinInt8, math.MaxInt8)
+	}
+	if j.State != "" && !slices.Contains(pawl.States(), e.State) {
+		return nil, invalid("state", "%q is none of %v", clip(j.State), pawl.States())
+	}
+	for _, state := range j.UniqueIn {
+		e.UniqueIn = append(e.UniqueIn, pawl.State(state))
+	}
+	if j.Reason != nil || !j.DiedAt.IsZero() {
+		e.Death = &pawl.Death{Reason: pawl.Reason(textOf(j.Reason)), At: j.DiedAt.Time}
+	}
+	for _, f := range j.History {
+		e.History = append(e.History, pawl.Failure{Attempt: f.Attempt, At: f.At.Time, Error: string(f.Error)})
+	}
+	var err error
+	if j.ID != "" {
+		if e.ID, err = pawl.ParseID(j.ID); err != nil {
+			return nil, err
+		}
+	}
+	if e.OnConflict, err = conflictNamed(j.OnConflict); err != nil {
+		return nil, err
+	}
+	if e.Policy, err = j.strategy(); err != nil {
+		return nil, err
+	}
+	if e.Payload, err = j.Payload.bytes(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// bytes is the payload in the fullest form that is there.
+func (p *Payload) bytes() (b []byte, err error) {
+	switch {
+	case p == nil:
+		return nil, nil
+	case p.Base64 != nil:
+		b, err = base64.StdEncoding.DecodeString(*p.Base64)
+	case p.Hex != nil:
+		b, err = hex.DecodeString(*p.Hex)
+	case len(p.Value) > 0 && string(p.Value) != "null":
+		b, err = EncodeJSON(p.Value)
+		if err != nil {
+			return nil, fmt.Errorf("payload: %w", err)
+		}
+		return b, nil // its size is that of this encoding
+	case p.Size != 0:
+		return nil, invalid("payload", "its %d bytes were left out; it needs base64, hex or value", p.Size)
+	}
+	if err != nil {
+		return nil, invalid("payload", "%v", err)
+	}
+	if p.Size != 0 && p.Size != len(b) {
+		return nil, invalid("payload", "it has %d bytes, and size_bytes says %d", len(b), p.Size)
+	}
+	return b, nil
+}
+
+var conflictNames = [...]string{pawl.UseExisting: "use_existing", pawl.Reject: "reject", pawl.Replace: "replace"}
+
+func conflictName(c pawl.Conflict) string {
+	if int(c) < len(conflictNames) {
+		return conflictNames[c]
+	}
+	return fmt.Sprint(uint8(c))
+}
+
+func conflictNamed(name string) (pawl.Conflict, error) {
+	if name == "" {
+		return pawl.UseExisting, nil
+	}
+	at := slices.Index(conflictNames[:], name)
+	if at < 0 {
+		return 0, invalid("on_conflict", "%q is none of %v", clip(name), conflictNames)
+	}
+	return pawl.Conflict(at), nil
+}

@@ -1,0 +1,159 @@
+//go:build unix
+
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Tests that need another process start the test binary again, with a role in its
+// environment. The two talk in lines, so neither waits for a time to pass.
+const roleVariable = "PAWL_ADMIN_TEST_ROLE"
+
+var roles = map[string]func(path string) error{
+	"hold":    func(path string) error { return appRole(path, false) },
+	"serve":   func(path string) error { return appRole(path, true) },
+	"intrude": intrudeRole,
+	"slow":    slowRole,
+}
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	if err := roles[role](os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// appRole is an app that has the queue open until it is told to end, or killed.
+func appRole(path string, serves bool) error {
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	if serves {
+		s, err := Serve(q, &Options{Name: "an app", Logger: hclog.NewNullLogger()})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+	}
+	fmt.Println("ready")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// intrudeRole tries to reach a socket until it is told to end, and says how often it tried,
+// how often it was connected, and how often it was answered.
+func intrudeRole(socket string) error {
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}()
+	fmt.Println("ready")
+	var tries, connected, answered int
+	for {
+		select {
+		case <-end:
+			fmt.Println(tries, connected, answered)
+			return nil
+		default:
+		}
+		tries++
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			continue
+		}
+		connected++
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		_, _ = io.WriteString(conn, "GET "+pathStats+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+			answered++
+		}
+		_ = conn.Close()
+	}
+}
+
+// child is a process in a role. It is gone when its test ends.
+type child struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	lines  *bufio.Scanner
+	stderr bytes.Buffer
+}
+
+func startChild(t testing.TB, as *syscall.Credential, binary, role, path string) *child {
+	t.Helper()
+	ctx, kill := context.WithCancel(context.Background())
+	c := &child{cmd: exec.CommandContext(ctx, binary, path)}
+	c.cmd.Dir = "/"
+	c.cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	c.cmd.Stderr = &c.stderr
+	stdout, err := c.cmd.StdoutPipe()
+	require.NoError(t, err)
+	c.stdin, err = c.cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.cmd.Start())
+	t.Cleanup(func() {
+		kill()
+		_ = c.cmd.Wait()
+	})
+	c.lines = bufio.NewScanner(stdout)
+	require.Equal(t, "ready", c.line(t))
+	return c
+}
+
+// startApp starts an app as this user.
+func startApp(t testing.TB, role, path string) *child {
+	t.Helper()
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	return startChild(t, nil, binary, role, path)
+}
+
+// line is the next line that the child says.
+func (c *child) line(t testing.TB) string {
+	t.Helper()
+	if !c.lines.Scan() {
+		_ = c.cmd.Wait()
+		t.Fatalf("the child is gone: %s", c.stderr.String())
+	}
+	return strings.TrimSpace(c.lines.Text())
+}
+
+// killHard ends the child as a crash would.
+func (c *child) killHard(t testing.TB) {
+	t.Helper()
+	require.NoError(t, c.cmd.Process.Kill())
+	_ = c.cmd.Wait()
+}
+
+// end tells the child to end, and waits until it has.
+func (c *child) end(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.stdin.Close())
+}

@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"context"
+	"io"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// looker is what a queue that is open and a file that is only read have in common.
+type looker interface {
+	Stats(ctx context.Context) (bolt.Stats, error)
+	List(ctx context.Context, f pawl.Filter, after string, max int) (bolt.Listing, error)
+	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+	Effects(ctx context.Context, after string, max int) ([]bolt.Effect, string, error)
+	Check(ctx context.Context) error
+	WriteBackup(ctx context.Context, w io.Writer) (int64, error)
+}
+
+// What one call of List looks at, at most, before it returns what it has.
+const (
+	lookJobs  = 16 << 10
+	lookBytes = 8 << 20 // of payloads
+)
+
+// effectsPage is how many effects one call of Effects returns.
+const effectsPage = 1000
+
+// listPage reads one page. Where the filter is more than the file can answer, it reads the jobs
+// that the rest of the filter allows, in portions of what the page has room for, so that the
+// place behind the last portion is the place behind the last job of the page.
+func listPage(ctx context.Context, from looker, q Query) (page Page, err error) {
+	m, err := q.matcher()
+	if err != nil {
+		return page, err
+	}
+	limit := q.Limit
+	switch {
+	case limit < 0:
+		return page, invalid("limit", "%d is negative", limit)
+	case limit == 0:
+		limit = DefaultLimit
+	}
+	limit = min(limit, MaxLimit)
+	page.Next = q.After
+	for looked, bytes := 0, 0; ; {
+		room := limit - len(page.Jobs)
+		part, err := from.List(ctx, q.Filter.Filter, page.Next, room)
+		if err != nil {
+			return Page{}, err
+		}
+		for _, listed := range part.Jobs {
+			bytes += len(listed.Job.Payload)
+			if listed.Err == nil && (!m.simple() && !m.matches(listed.Job)) {
+				continue
+			}
+			if listed.Err == nil {
+				listed.Job = cut(listed.Job, q.Detail)
+			}
+			page.Jobs = append(page.Jobs, listed)
+		}
+		looked += len(part.Jobs)
+		page.Next = part.Next
+		// A portion that is short was ended by what the file reads at a time.
+		if page.Next == "" || len(page.Jobs) == limit || len(part.Jobs) < room || looked >= lookJobs || bytes >= lookBytes {
+			return page, nil
+		}
+	}
+}
+
+// cut is a job in as much detail as was asked for.
+func cut(e *pawl.Envelope, d Detail) *pawl.Envelope {
+	switch d {
+	case Whole:
+		return e
+	case IDs:
+		return &pawl.Envelope{ID: e.ID, Queue: e.Queue, Kind: e.Kind, State: e.State}
+	}
+	own := *e
+	own.Payload = nil
+	if n := len(own.History); n > 0 {
+		own.History = []pawl.Failure{own.History[n-1]} // a new one, so that the others are let go
+	}
+	return &own
+}
+
+func backup(ctx context.Context, from looker, w io.Writer) error {
+	_, err := from.WriteBackup(ctx, w)
+	return err
+}

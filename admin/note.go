@@ -1,0 +1,172 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The folder beside a queue's file <file> is <file>.admin, and this is in it.
+const (
+	folderSuffix = ".admin"
+	socketName   = "socket"
+	noteName     = "server.json"
+)
+
+const (
+	maxSocketPath = 100 // bytes; systems take 104 or 108, with a zero at the end
+	maxNote       = 16 << 10
+)
+
+// place is where a queue is served, or would be.
+type place struct {
+	file   string // its real path: an app that comes by a link is the same
+	folder string
+	note   string
+	socket string // one of the two: folder/socket, or what runtimeSocket says
+}
+
+// placeOf is the place of the file at path.
+func placeOf(path string) (place, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return place{}, err
+	}
+	folder := path + folderSuffix
+	return place{file: path, folder: folder, note: filepath.Join(folder, noteName), socket: filepath.Join(folder, socketName)}, nil
+}
+
+// runtimeName is the name of the socket of a file in a folder that many share.
+func (p place) runtimeName() string {
+	hash := sha256.Sum256([]byte(p.file))
+	return hex.EncodeToString(hash[:12]) + ".socket"
+}
+
+// noteBody is the note that a server leaves.
+type noteBody struct {
+	Address string `json:"address"`
+	PID     int    `json:"pid"`
+	Name    string `json:"name"`
+	Version string `json:"version"` // of the library
+	API     string `json:"api"`
+	Started Stamp  `json:"started_at"`
+}
+
+// writeNote leaves the note, whole or not at all: a server may be looked for while it starts.
+// A note of a process that was killed is replaced.
+func (p place) writeNote(process Process) (os.FileInfo, error) {
+	b, err := json.MarshalIndent(noteBody{
+		Address: "unix://" + p.socket, PID: process.PID, Name: process.Name, Version: process.Version,
+		API: apiVersion, Started: Stamp{process.Started},
+	}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	unfinished := p.note + ".new"
+	_ = os.Remove(unfinished)
+	f, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("leave a note: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	err = errors.Join(err, f.Chmod(0o600)) // whatever the umask has left
+	info, statErr := f.Stat()
+	if err = errors.Join(err, statErr, f.Close()); err == nil {
+		err = os.Rename(unfinished, p.note)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("leave a note: %w", errors.Join(err, os.Remove(unfinished)))
+	}
+	return info, nil
+}
+
+// errDistrusted says that a note is there, of somebody who has no right to the queue.
+var errDistrusted = errors.New("what lies beside the file is not to be trusted")
+
+// readNote finds the address of the app that serves the file, or fs.ErrNotExist. It believes
+// only what the owner of the file, the superuser or this user has left, and nobody else could
+// have written.
+func (p place) readNote() (noteBody, error) {
+	var n noteBody
+	trusted := p.trusts
+	if err := checkFolder(p.folder, trusted); err != nil {
+		return n, err
+	}
+	f, err := os.OpenFile(p.note, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return n, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return n, err
+	}
+	if !info.Mode().IsRegular() || !private(info) || !trusted(ownerOf(info)) {
+		return n, fmt.Errorf("%w: %s is no file of the queue's owner alone", errDistrusted, p.note)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxNote))
+	if err != nil {
+		return n, err
+	}
+	if err := json.Unmarshal(b, &n); err != nil {
+		return n, fmt.Errorf("%w: %s is no note: %w", fs.ErrNotExist, p.note, err)
+	}
+	return n, p.checkAddress(n.Address, trusted)
+}
+
+// checkAddress takes the two places where a server of this file can be, and no others.
+func (p place) checkAddress(address string, trusted func(int) bool) error {
+	socket, ok := strings.CutPrefix(address, "unix://")
+	if ok && socket == p.socket {
+		return nil
+	}
+	shared := filepath.Dir(socket)
+	if !ok || !filepath.IsAbs(socket) || filepath.Clean(socket) != socket ||
+		filepath.Base(socket) != p.runtimeName() || !strings.HasPrefix(filepath.Base(shared), runtimeFolder) {
+		return fmt.Errorf("%w: %s names %q, where no server of this file can be", errDistrusted, p.note, clip(address))
+	}
+	return checkFolder(shared, trusted)
+}
+
+// runtimeFolder begins the name of the folder for sockets whose path would be too long beside
+// their files.
+const runtimeFolder = "pawl"
+
+// checkFolder requires a folder, no link to one, that only its owner can enter, who is
+// trusted.
+func checkFolder(folder string, trusted func(uid int) bool) error {
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is no folder", errDistrusted, folder)
+	case !trusted(ownerOf(info)):
+		return fmt.Errorf("%w: the folder %s belongs to user %d", errDistrusted, folder, ownerOf(info))
+	case !private(info):
+		return fmt.Errorf("%w: others may enter the folder %s (mode %04o)", errDistrusted, folder, info.Mode().Perm())
+	}
+	return nil
+}
+
+func private(info os.FileInfo) bool { return info.Mode().Perm()&0o077 == 0 }
+
+// trusts reports whether a user could have written the queue's file: its owner, the superuser
+// and this user.
+func (p place) trusts(uid int) bool {
+	if uid == 0 || uid == os.Geteuid() {
+		return true
+	}
+	info, err := os.Stat(p.file)
+	return err == nil && uid == ownerOf(info)
+}

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/gopawl/pawl/bolt"
+)
+
+// How long Open waits for whom.
+const (
+	askTimeout = 400 * time.Millisecond // an app to answer
+	startTime  = 150 * time.Millisecond // a process that has the file to begin to serve it
+)
+
+// Open is the [Admin] of the queue in the file at path, whether its app runs or not. An app
+// that serves the queue answers itself, as with [Dial]; otherwise it is the file's, as with
+// [File]. Which of them it is is decided here and stays: when an app comes or goes the calls
+// fail with bolt.ErrLocked or [ErrUnreachable], and Open finds the other.
+//
+// A file that a process has open which does not serve it gives bolt.ErrLocked, and the error
+// names the process. If there is an app that cannot be asked, the error says why.
+func Open(ctx context.Context, path string, opts *FileOptions) (Admin, error) {
+	return open(ctx, path, opts, askTimeout, func() {
+		timer := time.NewTimer(startTime)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	})
+}
+
+// open is Open with a patience of its own for an app that answers, and a wait for one that may
+// be starting.
+func open(ctx context.Context, path string, opts *FileOptions, patience time.Duration, wait func()) (Admin, error) {
+	at, err := placeOf(path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if app, _ := at.app(ctx, patience); app != nil {
+		return app, nil
+	}
+	if !locked(at.file) {
+		return File(path, opts), nil
+	}
+	wait() // an app that starts has the lock first, and then leaves the note
+	app, noted := at.app(ctx, patience)
+	if app != nil {
+		return app, nil
+	}
+	f := File(path, opts)
+	if _, err = f.Stats(ctx); err == nil {
+		return f, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, bolt.ErrLocked) && noted != nil {
+		err = fmt.Errorf("%w; and its app could not be asked: %w", err, noted)
+	}
+	return nil, err
+}
+
+// app asks the app that the note names. Without one both results are nil.
+func (p place) app(ctx context.Context, patience time.Duration) (Admin, error) {
+	n, err := p.readNote()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := newClient(n.Address, nil, p.trusts)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := c.Stats(ctx); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("%s (pid %d): %w", clip(n.Name), n.PID, err)
+	}
+	return c, nil
+}

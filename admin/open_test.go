@@ -1,0 +1,83 @@
+//go:build unix
+
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bolt"
+)
+
+// processOf is who serves the queue that Open finds, nil for the file.
+func processOf(t *testing.T, a Admin, err error) *Process {
+	t.Helper()
+	require.NoError(t, err)
+	defer a.Close()
+	stats, err := a.Stats(context.Background())
+	require.NoError(t, err)
+	return stats.Process
+}
+
+// Open finds the app while it runs, and the file before and after.
+func TestOpenFindsAppOrFile(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "jobs.db")
+	_, err := Open(ctx, path, nil)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, path)
+
+	app := startApp(t, "serve", path)
+	a, err := openTest(path)
+	require.Equal(t, app.cmd.Process.Pid, processOf(t, a, err).PID)
+
+	app.end(t)
+	require.NoError(t, app.cmd.Wait())
+	require.NoDirExists(t, path+".admin")
+	a, err = Open(ctx, path, nil)
+	require.Nil(t, processOf(t, a, err))
+}
+
+// A file that a process has open which does not serve it is locked, and the error names the
+// process.
+func TestOpenNamesWhoLocksTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	app := startApp(t, "hold", path)
+	_, err := Open(context.Background(), path, nil)
+	require.ErrorIs(t, err, bolt.ErrLocked)
+	if _, e := os.Stat("/proc/locks"); e == nil {
+		require.ErrorContains(t, err, fmt.Sprintf("pid %d", app.cmd.Process.Pid))
+	}
+}
+
+// An app that has the file and cannot be asked is told with the reason.
+func TestOpenTellsWhyTheAppCannotBeAsked(t *testing.T) {
+	q := openLive(t)
+	s := serveTest(t, q)
+	require.NoError(t, os.Chmod(s.place.folder, 0o755))
+	_, err := openTest(q.Path())
+	require.ErrorIs(t, err, bolt.ErrLocked)
+	require.ErrorIs(t, err, errDistrusted)
+	require.ErrorContains(t, err, "others may enter the folder")
+	require.NoError(t, os.Chmod(s.place.folder, 0o700))
+}
+
+// An app that is starting has the file first and is found nevertheless.
+func TestOpenFindsAppThatStarts(t *testing.T) {
+	q := openLive(t)
+	a, err := open(context.Background(), q.Path(), nil, time.Minute, func() { serveTest(t, q) })
+	require.NotNil(t, processOf(t, a, err))
+}
+
+// An app that has just ended leaves the file to be opened.
+func TestOpenFindsFileOfAppThatEnds(t *testing.T) {
+	q := openLive(t)
+	a, err := open(context.Background(), q.Path(), nil, time.Minute, func() { require.NoError(t, q.Close()) })
+	require.Nil(t, processOf(t, a, err))
+}

@@ -1,0 +1,111 @@
+//go:build unix
+
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// noFollow makes open refuse a link, and not wait for the other end of a pipe.
+const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// ownerOf is the user to whom a file belongs.
+func ownerOf(info os.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Uid)
+	}
+	return -1
+}
+
+// again reports that the backlog of the app's socket is full.
+func again(err error) bool { return errors.Is(err, syscall.EAGAIN) }
+
+// refusedByMode reports that the system does not let this user to the socket.
+func refusedByMode(err error) bool { return errors.Is(err, fs.ErrPermission) }
+
+// listen makes the socket and listens on it. There is no moment in which another user could
+// connect:
+//
+//  1. make the folder, or check that it is this user's; nobody else can enter it
+//  2. remove what an app left that was killed: whoever serves has the file's lock, so that
+//     app is gone
+//  3. make the socket for its owner alone, see beforeBind, and listen
+func (p *place) listen() (net.Listener, os.FileInfo, error) {
+	if err := ownFolder(p.folder); err != nil {
+		return nil, nil, err
+	}
+	if len(p.socket) > maxSocketPath {
+		shared, err := sharedFolder()
+		if err != nil {
+			return nil, nil, err
+		}
+		p.socket = filepath.Join(shared, p.runtimeName())
+		if len(p.socket) > maxSocketPath {
+			return nil, nil, fmt.Errorf("the path of the socket would be too long, here and as %s; set TMPDIR to a shorter one", p.socket)
+		}
+	}
+	if err := os.Remove(p.socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("replace what a killed app left: %w", err)
+	}
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return beforeBind(c) }}
+	l, err := config.Listen(context.Background(), "unix", p.socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // which goes by the name, see removeSame
+	info, err := os.Lstat(p.socket)
+	if err == nil && info.Mode().Perm() != 0o600 { // where beforeBind cannot set it
+		if err = os.Chmod(p.socket, 0o600); err == nil {
+			info, err = os.Lstat(p.socket)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, l.Close(), os.Remove(p.socket))
+	}
+	return l, info, nil
+}
+
+// ownFolder makes a folder that nobody but this user can enter, or takes one that is this
+// user's.
+func ownFolder(folder string) error {
+	err := os.Mkdir(folder, 0o700)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the folder for the socket: %w; let this user write to %s, or mount admin.Handler in a server of the app's", err, filepath.Dir(folder))
+	}
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is no folder, where the one for the socket should be; remove it", errDistrusted, folder)
+	case ownerOf(info) != os.Geteuid():
+		return fmt.Errorf("%w: the folder %s belongs to user %d, and this is user %d; remove it, or run as its owner", errDistrusted, folder, ownerOf(info), os.Geteuid())
+	case info.Mode().Perm() == 0o700:
+		return nil
+	}
+	// It is this user's: made with another umask, or opened by somebody since.
+	return os.Chmod(folder, 0o700)
+}
+
+// sharedFolder is where the sockets are whose paths would be too long beside their files.
+func sharedFolder() (string, error) {
+	folder := filepath.Join(os.TempDir(), runtimeFolder+"-"+strconv.Itoa(os.Geteuid()))
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && ownerOf(info) == os.Geteuid() {
+			folder = filepath.Join(dir, runtimeFolder)
+		}
+	}
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	return folder, ownFolder(folder)
+}

@@ -1,0 +1,132 @@
+package admin
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// scripted is an Admin that does what a test says. What a test does not say panics.
+type scripted struct {
+	Admin
+	stats   func(context.Context) (Stats, error)
+	list    func(context.Context, Query) (Page, error)
+	do      func(context.Context, Action, []pawl.ID) ([]error, error)
+	enqueue func(context.Context, []*pawl.Envelope) error
+	check   func(context.Context) error
+	backup  func(context.Context, io.Writer) error
+	events  func(context.Context) iter.Seq2[Event, error]
+}
+
+func (s *scripted) Stats(ctx context.Context) (Stats, error) {
+	if s.stats == nil {
+		return Stats{Stats: bolt.Stats{Path: "jobs.db", Size: 4096}}, nil
+	}
+	return s.stats(ctx)
+}
+
+func (s *scripted) List(ctx context.Context, q Query) (Page, error) { return s.list(ctx, q) }
+
+func (s *scripted) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
+	return s.do(ctx, a, ids)
+}
+
+func (s *scripted) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+	return s.enqueue(ctx, jobs)
+}
+
+func (s *scripted) Check(ctx context.Context) error { return s.check(ctx) }
+
+func (s *scripted) Backup(ctx context.Context, w io.Writer) error { return s.backup(ctx, w) }
+
+func (s *scripted) Events(ctx context.Context) iter.Seq2[Event, error] { return s.events(ctx) }
+
+// piped is a server without a network: connections are pipes, so that in a bubble of
+// testing/synctest its deadlines pass without anybody waiting for them.
+type piped struct {
+	t      *testing.T
+	conns  chan net.Conn
+	closed chan struct{}
+	close  sync.Once
+	crowd  *crowd
+	http   *http.Server
+	end    context.CancelFunc // of the streams
+}
+
+func (p *piped) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *piped) Close() error {
+	p.close.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *piped) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// newPiped serves a as Serve does, with so many seats.
+func newPiped(t *testing.T, a Admin, seats int) *piped {
+	t.Helper()
+	p := &piped{t: t, conns: make(chan net.Conn), closed: make(chan struct{})}
+	streams, end := context.WithCancel(context.Background())
+	p.end = end
+	p.crowd = newCrowd(p, seats, seatGrace, func(net.Conn) bool { return true })
+	p.http = newServer(newHandler(a, &HandlerOptions{Logger: hclog.NewNullLogger()}, streams), p.crowd, context.Background(), hclog.NewNullLogger())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = p.http.Serve(p.crowd)
+	}()
+	t.Cleanup(func() {
+		end()
+		_ = p.crowd.Close()
+		_ = p.http.Close()
+		<-served
+		require.True(t, p.crowd.empty(closeGrace), "a request is left behind")
+	})
+	return p
+}
+
+// connect is the client's end of a new connection.
+func (p *piped) connect() net.Conn {
+	p.t.Helper()
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+	case <-p.closed:
+		p.t.Fatal("the server is closed")
+	}
+	return ours
+}
+
+// client asks the server.
+func (p *piped) client() *client {
+	p.t.Helper()
+	c, err := newClient("unix:///pipe", nil, nil)
+	require.NoError(p.t, err)
+	c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		select {
+		case p.conns <- theirs:
+			return ours, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return c
+}

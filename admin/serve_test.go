@@ -1,0 +1,366 @@
+//go:build unix
+
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// modeOf is the mode of a file, no link followed.
+func modeOf(t *testing.T, path string) fs.FileMode {
+	t.Helper()
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	return info.Mode()
+}
+
+// Folder, socket and note are for their owner alone, whatever the umask, and the note says
+// who serves.
+func TestServeIsForTheOwnerAlone(t *testing.T) {
+	for _, umask := range []int{0, 0o022, 0o777} {
+		q := openLive(t)
+		old := syscall.Umask(umask)
+		s, err := Serve(q, &Options{Name: "billing", Logger: hclog.NewNullLogger()})
+		syscall.Umask(old)
+		require.NoError(t, err)
+		folder := q.Path() + ".admin"
+		require.Equal(t, fs.ModeDir|0o700, modeOf(t, folder))
+		require.Equal(t, fs.ModeSocket|0o600, modeOf(t, filepath.Join(folder, "socket")))
+		require.Equal(t, fs.FileMode(0o600), modeOf(t, filepath.Join(folder, "server.json")))
+
+		b, err := os.ReadFile(filepath.Join(folder, "server.json"))
+		require.NoError(t, err)
+		var n noteBody
+		require.NoError(t, json.Unmarshal(b, &n))
+		require.Equal(t, "billing", n.Name)
+		require.Equal(t, os.Getpid(), n.PID)
+		require.Equal(t, s.Addr(), n.Address)
+		require.WithinDuration(t, time.Now(), n.Started.Time, time.Minute)
+
+		a, err := openTest(q.Path())
+		require.NoError(t, err)
+		stats, err := a.Stats(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, n.PID, stats.Process.PID)
+		require.Equal(t, "billing", stats.Process.Name)
+		require.NoError(t, a.Close())
+
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close(), "a second time")
+		require.NoDirExists(t, folder)
+	}
+}
+
+// What an app left that was killed is replaced without a question, also half a note; until
+// then the file itself is opened.
+func TestKilledAppIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	app := startApp(t, "serve", path)
+	a, err := openTest(path)
+	require.NoError(t, err)
+	stats, err := a.Stats(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, app.cmd.Process.Pid, stats.Process.PID)
+
+	app.killHard(t)
+	_, err = a.Stats(context.Background())
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.NoError(t, a.Close())
+	require.FileExists(t, path+".admin/server.json")
+
+	a, err = openTest(path)
+	require.NoError(t, err)
+	stats, err = a.Stats(context.Background())
+	require.NoError(t, err)
+	require.Nil(t, stats.Process, "the file itself")
+	require.NoError(t, a.Close())
+
+	require.NoError(t, os.WriteFile(path+".admin/server.json.new", []byte(`{"addr`), 0o600))
+	serveTest(t, openLiveAt(t, path))
+	a, err = openTest(path)
+	require.NoError(t, err)
+	stats, err = a.Stats(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, os.Getpid(), stats.Process.PID)
+	require.NoError(t, a.Close())
+	require.NoFileExists(t, path+".admin/server.json.new")
+}
+
+// Two apps with two files in one folder do not meet.
+func TestTwoAppsSideBySide(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"a.db", "b.db"} {
+		q := openLiveAt(t, filepath.Join(folder, name))
+		require.NoError(t, q.Enqueue(context.Background(), &pawl.Envelope{Kind: name}))
+		serveTest(t, q)
+	}
+	for _, name := range []string{"a.db", "b.db"} {
+		a, err := openTest(filepath.Join(folder, name))
+		require.NoError(t, err)
+		page, err := a.List(context.Background(), Query{})
+		require.NoError(t, err)
+		require.Len(t, page.Jobs, 1)
+		require.Equal(t, name, page.Jobs[0].Job.Kind)
+		require.NoError(t, a.Close())
+	}
+}
+
+// A process serves a file once at a time, and again after that.
+func TestServeOnceAtATime(t *testing.T) {
+	q := openLive(t)
+	s := serveTest(t, q)
+	_, err := Serve(q, nil)
+	require.ErrorContains(t, err, "already")
+	a, err := Dial(context.Background(), s.Addr(), nil)
+	require.NoError(t, err, "the first one goes on")
+	require.NoError(t, a.Close())
+	require.NoError(t, s.Close())
+	serveTest(t, q)
+}
+
+// Where the path of the socket would be too long it is elsewhere, and found nevertheless,
+// from a process with other settings too.
+func TestLongPathIsServedElsewhere(t *testing.T) {
+	for _, variable := range []string{"XDG_RUNTIME_DIR", "TMPDIR"} {
+		t.Run(variable, func(t *testing.T) {
+			deep := filepath.Join(t.TempDir(), strings.Repeat("deep", 30))
+			short, err := os.MkdirTemp("/tmp", "pawl")
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, os.RemoveAll(short)) })
+			require.NoError(t, os.Mkdir(deep, 0o700))
+			t.Setenv("XDG_RUNTIME_DIR", "")
+			t.Setenv(variable, short)
+
+			q := openLiveAt(t, filepath.Join(deep, "jobs.db"))
+			s := serveTest(t, q)
+			socket := strings.TrimPrefix(s.Addr(), "unix://")
+			require.LessOrEqual(t, len(socket), maxSocketPath)
+			require.True(t, strings.HasPrefix(socket, short), socket)
+			require.Equal(t, fs.ModeDir|0o700, modeOf(t, filepath.Dir(socket)))
+			require.Equal(t, fs.ModeSocket|0o600, modeOf(t, socket))
+
+			t.Setenv(variable, "/nowhere")
+			a, err := openTest(q.Path())
+			require.NoError(t, err)
+			stats, err := a.Stats(context.Background())
+			require.NoError(t, err)
+			require.NotNil(t, stats.Process)
+			require.NoError(t, a.Close())
+			require.NoError(t, s.Close())
+			require.NoFileExists(t, socket)
+			require.NoDirExists(t, q.Path()+".admin")
+		})
+	}
+}
+
+// A file that is opened by a link is served under its own name.
+func TestLinkedFileIsServedUnderItsName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	link := filepath.Join(t.TempDir(), "link.db")
+	serveTest(t, openLiveAt(t, path))
+	require.NoError(t, os.Symlink(path, link))
+	a, err := openTest(link)
+	require.NoError(t, err)
+	stats, err := a.Stats(context.Background())
+	require.NoError(t, err)
+	require.NotNil(t, stats.Process)
+	require.NoError(t, a.Close())
+}
+
+// A folder that is not this user's own is refused, with what to do; one that is, and was
+// opened to others, is closed to them.
+func TestFolderHasToBeOurs(t *testing.T) {
+	for _, test := range []struct {
+		rule    string
+		prepare func(t *testing.T, folder string)
+		text    string // of the error; "" means that it is served
+	}{
+		{"an empty folder", func(t *testing.T, folder string) { require.NoError(t, os.Mkdir(folder, 0o700)) }, ""},
+		{"a folder that everybody may enter", func(t *testing.T, folder string) {
+			require.NoError(t, os.Mkdir(folder, 0o777))
+			require.NoError(t, os.Chmod(folder, 0o777))
+		}, ""},
+		{"a link to a folder", func(t *testing.T, folder string) { require.NoError(t, os.Symlink(t.TempDir(), folder)) }, "is no folder"},
+		{"a link that leads nowhere", func(t *testing.T, folder string) { require.NoError(t, os.Symlink("nowhere", folder)) }, "is no folder"},
+		{"a file", func(t *testing.T, folder string) { require.NoError(t, os.WriteFile(folder, nil, 0o600)) }, "is no folder"},
+		{"a folder of another user", func(t *testing.T, folder string) {
+			if os.Getuid() != 0 {
+				t.Skip("only the superuser can give a folder to another user")
+			}
+			require.NoError(t, os.Mkdir(folder, 0o700))
+			require.NoError(t, os.Chown(folder, 65534, 65534))
+		}, "belongs to user 65534"},
+		{"a folder in place of the socket", func(t *testing.T, folder string) {
+			require.NoError(t, os.MkdirAll(filepath.Join(folder, "socket", "x"), 0o700))
+		}, "replace what a killed app left"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			q := openLive(t)
+			test.prepare(t, q.Path()+".admin")
+			s, err := Serve(q, &Options{Logger: hclog.NewNullLogger()})
+			if test.text != "" {
+				require.ErrorContains(t, err, test.text)
+				require.ErrorContains(t, err, q.Path())
+				return
+			}
+			require.NoError(t, err)
+			defer s.Close()
+			require.Equal(t, fs.ModeDir|0o700, modeOf(t, q.Path()+".admin"))
+		})
+	}
+}
+
+// A folder that this user cannot write to is told, with what to do.
+func TestFolderThatCannotBeMade(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("the superuser can write to any folder")
+	}
+	q := openLive(t)
+	require.NoError(t, os.Chmod(filepath.Dir(q.Path()), 0o500))
+	defer func() { require.NoError(t, os.Chmod(filepath.Dir(q.Path()), 0o700)) }()
+	_, err := Serve(q, nil)
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.ErrorContains(t, err, "admin.Handler")
+}
+
+// A server removes its own socket and note, and no other's: the file may have been replaced,
+// and another app may serve the new one.
+func TestCloseRemovesOnlyItsOwn(t *testing.T) {
+	q := openLive(t)
+	s := serveTest(t, q)
+	folder := q.Path() + ".admin"
+	for _, name := range []string{"socket", "server.json"} {
+		require.NoError(t, os.Remove(filepath.Join(folder, name)))
+	}
+	other, err := net.Listen("unix", filepath.Join(folder, "socket"))
+	require.NoError(t, err)
+	defer other.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "server.json"), nil, 0o600))
+	require.NoError(t, s.Close())
+	require.FileExists(t, filepath.Join(folder, "server.json"))
+	require.Equal(t, fs.ModeSocket, modeOf(t, filepath.Join(folder, "socket")).Type())
+}
+
+// A queue that is closed first is told to every client, and nothing hangs.
+func TestQueueClosedFirst(t *testing.T) {
+	q := openLive(t)
+	s := serveTest(t, q)
+	a, err := Dial(context.Background(), s.Addr(), nil)
+	require.NoError(t, err)
+	defer a.Close()
+	ended := make(chan error)
+	go func() {
+		for _, err := range a.Events(context.Background()) {
+			ended <- err
+		}
+	}()
+	require.NoError(t, q.Close())
+	require.ErrorIs(t, <-ended, pawl.ErrClosed)
+	_, err = a.Stats(context.Background())
+	require.ErrorIs(t, err, pawl.ErrClosed)
+	require.ErrorIs(t, a.Enqueue(context.Background(), &pawl.Envelope{Kind: "k"}), pawl.ErrClosed)
+	require.NoError(t, s.Close())
+}
+
+// Close ends streams with their reason, and leaves no goroutine and no descriptor.
+func TestCloseLeavesNothing(t *testing.T) {
+	q := openLive(t)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	s, err := Serve(q, &Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	a, err := Dial(context.Background(), s.Addr(), nil)
+	require.NoError(t, err)
+	const n = 5
+	ended := make(chan error, n)
+	begun := make(chan struct{}, n)
+	for range n {
+		go func() {
+			heard := false
+			for _, err := range a.Events(context.Background()) {
+				if err != nil {
+					ended <- err
+				} else if !heard {
+					heard = true
+					begun <- struct{}{}
+				}
+			}
+		}()
+	}
+	idle, err := net.Dial("unix", strings.TrimPrefix(s.Addr(), "unix://"))
+	require.NoError(t, err)
+	defer idle.Close()
+	for len(begun) < n { // until each of them listens
+		require.NoError(t, q.Enqueue(context.Background(), &pawl.Envelope{Kind: "k"}))
+	}
+	require.NoError(t, s.Close())
+	for range n {
+		require.ErrorIs(t, <-ended, ErrUnreachable)
+	}
+	require.NoError(t, a.Close())
+	require.NoError(t, idle.Close())
+	requireSettled(t, goroutines, files)
+	_, err = Dial(context.Background(), s.Addr(), nil)
+	require.ErrorIs(t, err, ErrUnreachable)
+}
+
+// openFiles is how many descriptors the process has, -1 where the system does not tell.
+func openFiles(t testing.TB) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return -1
+	}
+	return len(names)
+}
+
+// requireSettled requires that goroutines and descriptors come down to what there was. A
+// goroutine that has said its last word may take a moment to be gone.
+func requireSettled(t testing.TB, goroutines, files int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return runtime.NumGoroutine() <= goroutines+1 && openFiles(t) <= files // the one that asks this
+	}, 20*time.Second, time.Millisecond, "goroutines or descriptors are left")
+}
+
+// The runs that end are counted for each queue, from when the process begins to serve.
+func TestServerCountsRuns(t *testing.T) {
+	q := openLive(t)
+	ctx := context.Background()
+	run := func(queue string, end func(*pawl.Lease) error) {
+		require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Queue: queue, MaxRetries: 3}))
+		leases, err := q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 1, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		require.NoError(t, end(leases[0]))
+	}
+	ack := func(l *pawl.Lease) error { return q.Ack(ctx, l) }
+	run("before", ack)
+	a, err := Dial(ctx, serveTest(t, q).Addr(), nil)
+	require.NoError(t, err)
+	defer a.Close()
+	run("a", ack)
+	run("a", ack)
+	run("a", func(l *pawl.Lease) error { return q.Nack(ctx, l, time.Hour, errors.New("no")) })
+	run("b\xff", func(l *pawl.Lease) error { return q.Abandon(ctx, l, pawl.ReasonExhausted, errors.New("no")) })
+	run("b\xff", func(l *pawl.Lease) error { return q.Abandon(ctx, l, pawl.ReasonSignature, errors.New("no")) })
+	run("c", func(l *pawl.Lease) error { return q.Release(ctx, l) })
+	require.NoError(t, a.Pause(ctx, "a")) // whoever is told after it has heard what was before
+	stats, err := a.Stats(ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[string]Done{"a": {2, 1}, "b\xff": {0, 1}}, stats.Done)
+}

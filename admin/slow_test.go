@@ -1,0 +1,187 @@
+//go:build unix
+
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+const slowClients = 1000
+
+// slowRequests are the ways in which clients are slow: they send this, and then neither send
+// nor read.
+var slowRequests = []string{
+	"", // half open
+	"GET " + pathStats + " HTTP/1.1\r\nHost: localhost\r\nX-Header: a",
+	"POST " + pathReap + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n",
+	"POST " + pathJobs + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
+	"GET " + pathEvents + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	"GET " + pathJobs + "?detail=whole&limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	"GET " + pathJobs + "?limit=50 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	"GET " + pathBackup + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+}
+
+// slowRole is a thousand slow clients until it is told to end. It says so when all of them
+// have connected. Every ten seconds, as often as such clients do it, each sends a drop more;
+// one that was dropped notices then, and comes again.
+func slowRole(socket string) error {
+	var begun sync.WaitGroup
+	begun.Add(slowClients)
+	for i := range slowClients {
+		go func() {
+			first := sync.OnceFunc(begun.Done)
+			for {
+				conn, err := (&net.Dialer{}).Dial("unix", socket)
+				if err != nil {
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				_, err = io.WriteString(conn, slowRequests[i%len(slowRequests)])
+				first()
+				for err == nil {
+					time.Sleep(10 * time.Second)
+					_, err = io.WriteString(conn, "a")
+				}
+				_ = conn.Close()
+			}
+		}()
+	}
+	begun.Wait()
+	fmt.Println("ready")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// work stores, runs and settles jobs, eight at a time.
+func work(t testing.TB, q *bolt.Queue, jobs int) {
+	t.Helper()
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	errs := make(chan error, 8)
+	for i := range 8 {
+		queue := fmt.Sprint("q", i)
+		wg.Go(func() {
+			for range jobs / 80 {
+				batch := make([]*pawl.Envelope, 10)
+				for i := range batch {
+					batch[i] = &pawl.Envelope{Kind: "k", Queue: queue, Payload: []byte("\xc0")}
+				}
+				err := q.Enqueue(ctx, batch...)
+				if err == nil {
+					var leases []*pawl.Lease
+					if leases, err = q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 10, Wait: pawl.WaitNot}); err == nil {
+						err = q.Ack(ctx, leases...)
+					}
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+}
+
+// A thousand clients that neither send nor read keep nobody from being answered, and nothing
+// is left of them when they go.
+func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
+	ctx, q := context.Background(), openLive(t)
+	var dead []pawl.ID
+	for range 100 {
+		e := &pawl.Envelope{Kind: "dead", Queue: "dead", Payload: make([]byte, 4096)}
+		require.NoError(t, q.Enqueue(ctx, e))
+		require.NoError(t, q.Cancel(ctx, e.ID))
+		dead = append(dead, e.ID)
+	}
+	s := serveTest(t, q)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	slow := startApp(t, "slow", strings.TrimPrefix(s.Addr(), "unix://"))
+
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		work(t, q, 8000)
+	}()
+	for i := range 100 {
+		a, err := openTest(q.Path())
+		require.NoError(t, err)
+		stats, err := a.Stats(ctx)
+		require.NoError(t, err)
+		require.NotNil(t, stats.Process)
+		_, err = a.List(ctx, Query{Filter: Filter{Filter: pawl.Filter{State: pawl.Dead}}})
+		require.NoError(t, err)
+		require.NoError(t, a.Enqueue(ctx, &pawl.Envelope{Kind: "mine", Queue: "mine"}))
+		errs, err := a.Do(ctx, Action{Verb: Delete}, dead[i])
+		require.NoError(t, err)
+		require.NoError(t, errs[0])
+		require.NoError(t, a.Close())
+	}
+	<-worked
+	stats, err := q.Stats(ctx)
+	require.NoError(t, err)
+	for _, one := range stats.Queues {
+		require.Zero(t, one.Leased+one.Dead)
+		if one.Name == "mine" {
+			require.Equal(t, 100, one.Ready)
+		}
+	}
+	slow.killHard(t)
+	requireSettled(t, goroutines, files)
+}
+
+// BenchmarkSlowClients measures how much of its throughput a queue has left while a thousand
+// slow clients hang on: "ratio" is to be 0.9 or more. The two are measured in turns, so that
+// what else the machine does meets both; where it does much, "cpu-ratio", of the processor
+// time that the process took for its jobs, says more.
+func BenchmarkSlowClients(b *testing.B) {
+	q := openLive(b)
+	s := serveTest(b, q)
+	const jobs = 40_000
+	var alone, beside, aloneCPU, besideCPU time.Duration
+	measure := func(wall, cpu *time.Duration) {
+		work(b, q, jobs/8) // until all are where they stay
+		began, used := time.Now(), usedCPU(b)
+		work(b, q, jobs)
+		*wall += time.Since(began)
+		*cpu += usedCPU(b) - used
+	}
+	for b.Loop() {
+		measure(&alone, &aloneCPU)
+		slow := startApp(b, "slow", strings.TrimPrefix(s.Addr(), "unix://"))
+		measure(&beside, &besideCPU)
+		slow.killHard(b)
+	}
+	b.ReportMetric(alone.Seconds()/beside.Seconds(), "ratio")
+	b.ReportMetric(aloneCPU.Seconds()/besideCPU.Seconds(), "cpu-ratio")
+	b.ReportMetric(float64(jobs*b.N)/alone.Seconds(), "jobs/s-alone")
+	b.ReportMetric(float64(jobs*b.N)/beside.Seconds(), "jobs/s-beside")
+	b.ReportMetric(0, "ns/op")
+}
+
+// usedCPU is the processor time of this process.
+func usedCPU(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,99 @@
+//go:build unix
+
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+)
+
+// startStranger starts a process of another user that tries to reach a socket without pause.
+func startStranger(t *testing.T, folder, socket string) *child {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only the superuser can start a process of another user")
+	}
+	mine, err := os.Executable()
+	require.NoError(t, err)
+	binary := filepath.Join(folder, "stranger") // the folder of the test binary is closed to others
+	from, err := os.Open(mine)
+	require.NoError(t, err)
+	defer from.Close()
+	to, err := os.OpenFile(binary, os.O_WRONLY|os.O_CREATE, 0o755)
+	require.NoError(t, err)
+	_, err = io.Copy(to, from)
+	require.NoError(t, err)
+	require.NoError(t, to.Close())
+	require.NoError(t, os.Chmod(binary, 0o755))
+	return startChild(t, &syscall.Credential{Uid: 65534, Gid: 65534}, binary, "intrude", socket)
+}
+
+// result ends the stranger and returns what it did.
+func (c *child) result(t *testing.T) (tries, connected, answered int) {
+	t.Helper()
+	c.end(t)
+	_, err := fmt.Sscan(c.line(t), &tries, &connected, &answered)
+	require.NoError(t, err)
+	return tries, connected, answered
+}
+
+// openFolder is a folder that everybody can enter.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/tmp", "pawl-admin-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	require.NoError(t, os.Chmod(folder, 0o755))
+	return folder
+}
+
+// Another user does not connect once, in a thousand starts and stops and at least as many
+// tries, whatever the umask of the app.
+func TestStrangerNeverConnects(t *testing.T) {
+	folder := openFolder(t)
+	q := openLiveAt(t, filepath.Join(folder, "jobs.db"))
+	stranger := startStranger(t, folder, q.Path()+".admin/socket")
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	for range 1000 {
+		s, err := Serve(q, &Options{Logger: hclog.NewNullLogger()})
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	tries, connected, _ := stranger.result(t)
+	require.GreaterOrEqual(t, tries, 1000)
+	require.Zero(t, connected)
+	t.Logf("%d tries", tries)
+}
+
+// Another user who gets to the socket nevertheless, since somebody opened its folder, is not
+// answered where the system tells who it is; this user is.
+func TestStrangerIsNeverAnswered(t *testing.T) {
+	folder := openFolder(t)
+	s := serveTest(t, openLiveAt(t, filepath.Join(folder, "jobs.db")))
+	if _, known := peerOf(t, s); !known {
+		t.Skip("this system does not tell whose process is at the other end of a socket")
+	}
+	require.NoError(t, os.Chmod(s.place.folder, 0o755))
+	require.NoError(t, os.Chmod(s.place.socket, 0o666))
+	stranger := startStranger(t, folder, s.place.socket)
+	c, err := Dial(context.Background(), s.Addr(), nil)
+	require.NoError(t, err)
+	defer c.Close()
+	for range 1000 {
+		_, err := c.Stats(context.Background())
+		require.NoError(t, err)
+	}
+	tries, connected, answered := stranger.result(t)
+	require.Positive(t, connected)
+	require.Zero(t, answered)
+	t.Logf("%d tries, %d connected, none answered", tries, connected)
+}

@@ -1,0 +1,347 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// endless tells events until its context ends, and closes ended then.
+func endless(ended chan<- struct{}) func(context.Context) iter.Seq2[Event, error] {
+	return func(ctx context.Context) iter.Seq2[Event, error] {
+		return func(yield func(Event, error) bool) {
+			defer close(ended)
+			for ctx.Err() == nil {
+				if !yield(Event{Event: pawl.Event{Type: pawl.EventSucceeded, Job: &pawl.Envelope{Kind: "k"}}}, nil) {
+					return
+				}
+			}
+			yield(Event{}, ctx.Err())
+		}
+	}
+}
+
+// quiet tells the events given, and nothing more until its context ends.
+func quiet(events ...Event) func(context.Context) iter.Seq2[Event, error] {
+	return func(ctx context.Context) iter.Seq2[Event, error] {
+		return func(yield func(Event, error) bool) {
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			<-ctx.Done()
+			yield(Event{}, ctx.Err())
+		}
+	}
+}
+
+// A client sees every event as it was, also one with bytes that are no text, and one after an
+// hour in which nothing happened.
+func TestEventsArriveAsTheyWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now().UTC().Round(0)
+		job := &pawl.Envelope{ID: pawl.NewID(at), Kind: "k", Queue: "q\xff", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent, At: at}}
+		first := Event{Missed: 7, Event: pawl.Event{
+			Type: pawl.EventDied, At: at, Job: job, Took: time.Second, TimedOut: true, Delay: time.Minute, Backoff: 3, Cause: "\xfe\xff",
+		}}
+		late := make(chan Event)
+		a := &scripted{events: func(ctx context.Context) iter.Seq2[Event, error] {
+			return func(yield func(Event, error) bool) {
+				if yield(first, nil) && yield(<-late, nil) {
+					<-ctx.Done()
+					yield(Event{}, ctx.Err())
+				}
+			}
+		}}
+		c := newPiped(t, a, 4).client()
+		go func() {
+			time.Sleep(time.Hour)
+			late <- Event{Event: pawl.Event{Type: pawl.EventDeleted, At: at, Job: job}}
+		}()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var got []Event
+		var last error
+		for e, err := range c.Events(ctx) {
+			if err != nil {
+				last = err
+				break
+			}
+			if got = append(got, e); len(got) == 2 {
+				cancel()
+			}
+		}
+		require.Equal(t, context.Canceled, last)
+		require.Len(t, got, 2)
+		require.Equal(t, first.Missed, got[0].Missed)
+		require.Equal(t, job.Queue, got[0].Job.Queue)
+		got[0].Job, first.Job = nil, nil
+		require.Equal(t, first, got[0])
+		require.Equal(t, pawl.EventDeleted, got[1].Type)
+	})
+}
+
+// A stream ends with the reason: the queue was closed, or nobody serves any more.
+func TestEventsEndWithTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed := &scripted{events: func(context.Context) iter.Seq2[Event, error] {
+			return func(yield func(Event, error) bool) { yield(Event{}, pawl.ErrClosed) }
+		}}
+		for _, err := range newPiped(t, closed, 4).client().Events(t.Context()) {
+			require.ErrorIs(t, err, pawl.ErrClosed)
+		}
+
+		p := newPiped(t, &scripted{events: quiet()}, 4)
+		go func() {
+			time.Sleep(time.Minute)
+			p.end()
+		}()
+		for _, err := range p.client().Events(t.Context()) {
+			require.ErrorIs(t, err, ErrUnreachable)
+			require.NotErrorIs(t, err, context.Canceled)
+		}
+	})
+}
+
+// ask sends a request by hand, and reads nothing of the answer.
+func ask(t *testing.T, conn net.Conn, request string) {
+	t.Helper()
+	_, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+}
+
+// A listener who reads nothing for ten seconds is dropped, and the queue's events are not
+// collected for it any more.
+func TestListenerThatStallsIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		p := newPiped(t, &scripted{events: endless(ended)}, 4)
+		conn := p.connect()
+		defer conn.Close()
+		began := time.Now()
+		ask(t, conn, "GET "+pathEvents)
+		<-ended
+		require.Equal(t, stall, time.Since(began))
+	})
+}
+
+// At most eight listeners are told; one more is refused, and a listener that goes makes room.
+func TestListenersAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := Event{Event: pawl.Event{Type: pawl.EventDeleted, Job: &pawl.Envelope{Kind: "k"}}}
+		c := newPiped(t, &scripted{events: quiet(one)}, 64).client()
+		var stops []func()
+		for range maxStreams {
+			next, stop := iter.Pull2(c.Events(t.Context()))
+			_, err, _ := next()
+			require.NoError(t, err)
+			stops = append(stops, stop)
+		}
+		for _, err := range c.Events(t.Context()) {
+			require.ErrorIs(t, err, ErrBusy)
+		}
+		stops[0]()
+		synctest.Wait()
+		next, stop := iter.Pull2(c.Events(t.Context()))
+		_, err, _ := next()
+		require.NoError(t, err)
+		for _, stop := range append(stops[1:], stop) {
+			stop()
+		}
+	})
+}
+
+// filler writes so many bytes to w, and reports what became of it.
+func filler(n int, result chan<- error) func(context.Context, io.Writer) error {
+	return func(_ context.Context, w io.Writer) error {
+		block := make([]byte, 64<<10)
+		for n := n; n > 0; n -= len(block) {
+			if _, err := w.Write(block[:min(n, len(block))]); err != nil {
+				result <- err
+				return err
+			}
+		}
+		result <- nil
+		return nil
+	}
+}
+
+// A backup whose client stalls, or reads too slowly to ever come to an end, is given up:
+// it keeps pages of the file from being used again.
+func TestBackupForSlowClientIsGivenUp(t *testing.T) {
+	for _, test := range []struct {
+		rule   string
+		every  time.Duration // between two reads of 64 KiB; 0 means none
+		within time.Duration
+	}{
+		{"a client that reads nothing", 0, stall},
+		{"a client that reads 13 KiB a second", 5 * time.Second, stall + 6*time.Second},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				result := make(chan error, 1)
+				conn := newPiped(t, &scripted{backup: filler(1<<30, result)}, 4).connect()
+				defer conn.Close()
+				began := time.Now()
+				ask(t, conn, "GET "+pathBackup)
+				if test.every > 0 {
+					go func() {
+						block := make([]byte, 64<<10)
+						for {
+							if _, err := io.ReadFull(conn, block); err != nil {
+								return
+							}
+							time.Sleep(test.every)
+						}
+					}()
+				}
+				require.Error(t, <-result)
+				require.LessOrEqual(t, time.Since(began), test.within)
+			})
+		})
+	}
+}
+
+// A backup that came through whole is told apart from one that was cut, wherever that was.
+func TestBackupThatWasCutIsNoBackup(t *testing.T) {
+	broke := errors.New("the disk broke")
+	for _, test := range []struct {
+		rule  string
+		bytes int
+		err   error
+	}{
+		{"an empty copy", 0, nil},
+		{"a whole copy", 300_000, nil},
+		{"an error before the first byte", 0, broke},
+		{"an error after some bytes", 10, broke},
+		{"an error after many bytes", 300_000, broke},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				content := bytes.Repeat([]byte("jobs."), test.bytes/5)
+				a := &scripted{backup: func(_ context.Context, w io.Writer) error {
+					_, err := w.Write(content)
+					return errors.Join(err, test.err)
+				}}
+				var got bytes.Buffer
+				err := newPiped(t, a, 4).client().Backup(t.Context(), &got)
+				if test.err == nil {
+					require.NoError(t, err)
+					require.Equal(t, len(content), got.Len())
+					return
+				}
+				require.Error(t, err)
+				if test.bytes == 0 {
+					require.ErrorContains(t, err, broke.Error())
+				}
+			})
+		})
+	}
+}
+
+// What the caller's writer refuses is the caller's own error.
+func TestBackupReturnsTheErrorOfItsWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		result := make(chan error, 1)
+		r, w := io.Pipe()
+		full := errors.New("no room")
+		require.NoError(t, r.CloseWithError(full))
+		err := newPiped(t, &scripted{backup: filler(1<<20, result)}, 4).client().Backup(t.Context(), w)
+		require.Equal(t, full, err)
+		<-result
+	})
+}
+
+// A check tells how far it is and how it ended, also when it panics, and two do not run
+// beside one another.
+func TestCheckTellsHowItEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		found := fmt.Errorf("%w: a row too many", pawl.ErrCorrupt)
+		for _, test := range []struct {
+			rule  string
+			check func() error
+			is    error
+			text  string
+		}{
+			{"a sound queue", func() error { return nil }, nil, ""},
+			{"a damaged queue", func() error { return found }, pawl.ErrCorrupt, "corrupt data: a row too many"},
+			{"a panic", func() error { panic("row") }, nil, "panicked"},
+		} {
+			p := newPiped(t, &scripted{check: func(ctx context.Context) error {
+				time.Sleep(time.Hour) // heartbeats keep the stream alive
+				return test.check()
+			}}, 4)
+			go func() {
+				time.Sleep(time.Minute)
+				require.ErrorIs(t, p.client().Check(t.Context()), ErrBusy, test.rule)
+			}()
+			err := p.client().Check(t.Context())
+			if test.text == "" {
+				require.NoError(t, err, test.rule)
+				continue
+			}
+			require.ErrorContains(t, err, test.text, test.rule)
+			if test.is != nil {
+				require.ErrorIs(t, err, test.is, test.rule)
+			}
+		}
+	})
+}
+
+// A check whose client goes away ends.
+func TestCheckEndsWithItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		c := newPiped(t, &scripted{check: func(ctx context.Context) error {
+			defer close(ended)
+			<-ctx.Done()
+			return ctx.Err()
+		}}, 4).client()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, c.Check(ctx), context.DeadlineExceeded)
+		<-ended
+	})
+}
+
+// The progress of a check and of a backup reaches the caller's function, never falls, and
+// comes to its end.
+func TestProgressArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openLive(t)
+		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+		var told [][2]int64
+		ctx := bolt.WithProgress(t.Context(), func(done, total int64) { told = append(told, [2]int64{done, total}) })
+		require.NoError(t, newPiped(t, Of(q), 4).client().Check(ctx))
+		requireProgress(t, told)
+
+		told = nil
+		require.NoError(t, newPiped(t, Of(q), 4).client().Backup(ctx, io.Discard))
+		requireProgress(t, told)
+	})
+}
+
+func requireProgress(t *testing.T, told [][2]int64) {
+	t.Helper()
+	require.NotEmpty(t, told)
+	for i := range told[1:] {
+		require.GreaterOrEqual(t, told[i+1][0], told[i][0])
+		require.Equal(t, told[0][1], told[i][1])
+	}
+	last := told[len(told)-1]
+	require.Positive(t, last[1])
+	require.Equal(t, last[1], last[0])
+}

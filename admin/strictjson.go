@@ -1,0 +1,105 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Bounds of a line, so that a small line cannot ask for much memory. An export needs 5
+// levels and 200 elements, the failures of a history; values of payloads are bounded where
+// they are read.
+const (
+	maxNesting  = 64
+	maxElements = 4096 // in objects and lists of the levels that are fields of an export
+	fieldLevels = 3
+)
+
+// strictJSON refuses a text that is not one JSON value, and what encoding/json lets pass
+// although it means nothing or two things: bytes that are no UTF-8, and a name that is
+// twice in an object.
+func strictJSON(text []byte) error {
+	if !utf8.Valid(text) {
+		return errors.New("it has bytes that are not UTF-8")
+	}
+	if !json.Valid(text) {
+		var value json.RawMessage
+		if err := json.Unmarshal(text, &value); err != nil {
+			return fmt.Errorf("it is not JSON: %w", err)
+		}
+		return errors.New("it is not JSON")
+	}
+	var open []container
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{', '[':
+			if len(open) == maxNesting {
+				return fmt.Errorf("its objects and lists lie in one another more than %d deep", maxNesting)
+			}
+			open = append(open, container{})
+		case '}', ']':
+			open = open[:len(open)-1]
+		case ',':
+			last := &open[len(open)-1]
+			if last.commas++; last.commas >= maxElements && len(open) <= fieldLevels {
+				return fmt.Errorf("an object or a list has more than %d elements", maxElements)
+			}
+		case '"':
+			begin := i
+			i = closing(text, i)
+			if beforeColon(text[i+1:]) && len(open) <= fieldLevels+1 {
+				if err := open[len(open)-1].named(text[begin : i+1]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// container is an object or a list that is open.
+type container struct {
+	commas int
+	names  map[string]bool // of an object
+}
+
+// named notes the name of an element, which must be new.
+func (c *container) named(quoted []byte) error {
+	var name string
+	if err := json.Unmarshal(quoted, &name); err != nil {
+		return err
+	}
+	switch {
+	case c.names[name]:
+		return fmt.Errorf("an object has the name %q twice", clip(name))
+	case c.names == nil:
+		c.names = make(map[string]bool)
+	}
+	if len(c.names) < maxElements {
+		c.names[name] = true
+	}
+	return nil
+}
+
+// closing is where the string ends that begins at i, in a text that is JSON.
+func closing(text []byte, i int) int {
+	for i++; text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// beforeColon reports whether the string that ends before rest is a name.
+func beforeColon(rest []byte) bool {
+	for _, b := range rest {
+		switch b {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return b == ':'
+		}
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// transferQueue opens a queue in a folder of the test. At the end it is checked and closed.
+func transferQueue(t testing.TB) *bolt.Queue {
+	t.Helper()
+	q, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), MaxPayload: pawl.MaxBatchBytes})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, q.Check(context.Background()))
+		require.NoError(t, q.Close())
+	})
+	return q
+}
+
+// exportOf exports all of a queue.
+func exportOf(t testing.TB, a Admin) string {
+	t.Helper()
+	var b bytes.Buffer
+	_, err := Export(context.Background(), a, &b, nil)
+	require.NoError(t, err)
+	return b.String()
+}
+
+// jobsIn are all jobs of a queue, in the order of their IDs.
+func jobsIn(t testing.TB, q *bolt.Queue) (jobs []*pawl.Envelope) {
+	t.Helper()
+	for e, err := range q.Jobs(context.Background(), pawl.Filter{}) {
+		require.NoError(t, err)
+		jobs = append(jobs, e)
+	}
+	return jobs
+}
+
+// requireSameJobs requires that a queue has the jobs of another one, but for what Import
+// documents: sequences are new and in the same order, and what was leased is ready.
+func requireSameJobs(t testing.TB, from, to *bolt.Queue) {
+	t.Helper()
+	want, got := jobsIn(t, from), jobsIn(t, to)
+	require.Equal(t, idsInOrder(want), idsInOrder(got), "the order of the sequences")
+	require.Len(t, got, len(want))
+	for i, e := range want {
+		if e.State == pawl.Leased {
+			e.State, e.LeasedSince = pawl.Ready, time.Time{}
+		}
+		e.Seq, got[i].Seq = 0, 0
+		require.Equal(t, e, got[i])
+	}
+}
+
+// idsInOrder are the IDs of jobs in the order of their sequences. It leaves out those that
+// share their unique key with another one, which are stored together.
+func idsInOrder(jobs []*pawl.Envelope) (ids []string) {
+	sorted, sharing := slices.Clone(jobs), make(map[string]int)
+	slices.SortFunc(sorted, func(a, b *pawl.Envelope) int { return cmp.Compare(a.Seq, b.Seq) })
+	key := func(e *pawl.Envelope) string { return fmt.Sprintf("%q %q %q", e.Queue, e.Kind, e.UniqueKey) }
+	for _, e := range sorted {
+		sharing[key(e)]++
+	}
+	for _, e := range sorted {
+		if e.UniqueKey == "" || sharing[key(e)] == 1 {
+			ids = append(ids, e.ID.String())
+		}
+	}
+	return ids
+}
+
+// requireEmpty requires that nothing was stored.
+func requireEmpty(t testing.TB, q *bolt.Queue) {
+	t.Helper()
+	s, err := q.Stats(context.Background())
+	require.NoError(t, err)
+	require.Empty(t, s.Queues)
+	effects, _, err := q.Effects(context.Background(), "", 10)
+	require.NoError(t, err)
+	require.Empty(t, effects)
+}
+
+// simpleJob is a job as Restore takes it.
+func simpleJob(n int, change func(*pawl.Envelope)) *pawl.Envelope {
+	created := time.Date(2026, 3, 1, 9, 0, 0, n, time.UTC)
+	e := &pawl.Envelope{
+		ID:   pawl.ID{0: 1, 6: 0x70, 8: 0x80, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)},
+		Kind: "k", Queue: "default", Origin: "default", State: pawl.Ready, MaxRetries: 3,
+		Created: created, NotBefore: created, Payload: []byte{0xc0},
+	}
+	if change != nil {
+		change(e)
+	}
+	return e
+}
+
+// simpleQueue has n simple jobs.
+func simpleQueue(t testing.TB, n int, change func(i int, e *pawl.Envelope)) *bolt.Queue {
+	t.Helper()
+	q := transferQueue(t)
+	var jobs []*pawl.Envelope
+	for i := range n {
+		jobs = append(jobs, simpleJob(i+1, func(e *pawl.Envelope) {
+			if change != nil {
+				change(i, e)
+			}
+		}))
+	}
+	require.NoError(t, q.Restore(context.Background(), jobs, nil))
+	return q
+}
+
+// exportLines joins lines to an export, and counts them in the last one.
+func exportLines(lines ...string) string {
+	var end exportEnd
+	for _, line := range lines {
+		switch {
+		case strings.HasPrefix(line, `{"queue"`):
+			end.Queues++
+		case strings.HasPrefix(line, `{"job"`):
+			end.Jobs++
+		case strings.HasPrefix(line, `{"effect"`):
+			end.Effects++
+		case strings.HasPrefix(line, `{"damaged"`):
+			end.Damaged++
+		}
+	}
+	last, _ := json.Marshal(exportLine{End: &end})
+	return `{"pawl_export":1,"at":null,"path":"","library":""}` + "\n" + strings.Join(append(lines, string(last)), "\n") + "\n"
+}
+
+// jobLine is the line of a job.
+func jobLine(e *pawl.Envelope) string {
+	job := JobOf(e, PayloadBase64)
+	line, err := json.Marshal(exportLine{Job: &job})
+	if err != nil {
+		panic(err)
+	}
+	return string(line)
+}
+
+// watched is an admin whose changes are noted, and may fail. Without an admin behind it they
+// go nowhere.
+type watched struct {
+	Admin
+	changes []string
+	sizes   []int // of the requests to restore jobs, in bytes
+	before  func(jobs []*pawl.Envelope) error
+}
+
+var errWatched = errors.New("the disk is on fire")
+
+func (w *watched) Pause(ctx context.Context, queue string) error {
+	w.changes = append(w.changes, "pause "+queue)
+	if w.Admin == nil {
+		return nil
+	}
+	return w.Admin.Pause(ctx, queue)
+}
+
+func (w *watched) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+	if w.before != nil {
+		if err := w.before(jobs); err != nil {
+			return err
+		}
+	}
+	w.changes = append(w.changes, fmt.Sprintf("restore %d jobs, %d effects", len(jobs), len(effects)))
+	size := 0
+	for _, e := range jobs {
+		job := JobOf(e, PayloadBase64)
+		text, _ := json.Marshal(job)
+		size += len(text) + 1
+	}
+	if w.sizes = append(w.sizes, size); w.Admin == nil {
+		return nil
+	}
+	return w.Admin.Restore(ctx, jobs, effects)
+}

@@ -1,0 +1,58 @@
+package bolt
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/gopawl/pawl"
+)
+
+// A bookmark says where a list goes on. It is a version byte, a checksum of the rest and of what the list is of,
+// the number of the range of rows, and the key of the last row that was read in it, which may
+// be gone. Its text is base64.
+const (
+	bookmarkVersion = 1
+	bookmarkHeader  = 1 + 4 + 1
+	maxBookmark     = 2 << 10 // bytes of the text; no key is longer
+)
+
+var bookmarkText = base64.RawURLEncoding.Strict()
+
+// filterScope is what the list of a filter is of.
+func filterScope(f pawl.Filter) string {
+	return fmt.Sprintf("jobs %q %q %q %q %x", f.State, f.Queue, f.Kind, f.Reason, appendTime(nil, f.DiedBefore))
+}
+
+func formatBookmark(part int, last []byte, scope string) string {
+	b := make([]byte, bookmarkHeader, bookmarkHeader+len(last))
+	b[0], b[bookmarkHeader-1] = bookmarkVersion, byte(part)
+	b = append(b, last...)
+	binary.BigEndian.PutUint32(b[1:], bookmarkSum(b, scope))
+	return bookmarkText.EncodeToString(b)
+}
+
+// parseBookmark reads what formatBookmark wrote for the same scope. Whether there is such a part,
+// and whether the key belongs to it, is for the reader of the rows to see.
+func parseBookmark(text, scope string) (part int, last []byte, err error) {
+	var b []byte
+	if len(text) <= maxBookmark {
+		b, err = bookmarkText.DecodeString(text)
+	}
+	switch {
+	case err != nil || len(b) < bookmarkHeader || b[0] != bookmarkVersion || binary.BigEndian.Uint32(b[1:]) != bookmarkSum(b, scope):
+		return 0, nil, errNoBookmark()
+	case len(b) == bookmarkHeader:
+		return int(b[bookmarkHeader-1]), nil, nil
+	}
+	return int(b[bookmarkHeader-1]), b[bookmarkHeader:], nil
+}
+
+func bookmarkSum(b []byte, scope string) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(scope), castagnoli), castagnoli, b[bookmarkHeader-1:])
+}
+
+func errNoBookmark() error {
+	return &pawl.InvalidError{Field: "after", Reason: "it does not come from an earlier part of this list; begin without it"}
+}

@@ -1,0 +1,95 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Effect is an idempotency key that counts as done: until then a job of that kind and key is
+// removed without a run.
+type Effect struct {
+	Kind, Key string
+	Until     time.Time
+}
+
+// scopeEffects is what the list of the effects is of.
+const scopeEffects = "effects"
+
+// Effects reads a part of the idempotency keys that count as done, in the order of their
+// kinds and keys, from behind the place that after names: "" for the beginning, or the next
+// of an earlier call. It returns at most max, 1 to [MaxListed], and may return fewer, even
+// none, while next is not "". Those whose time is over are among them as long as the queue
+// has not come to remove them.
+//
+// A key that cannot be read gives [pawl.ErrCorrupt], with those before it and a next that
+// leads on behind it. An after that is not from Effects gives [pawl.ErrInvalid].
+func (r *reader) Effects(ctx context.Context, after string, max int) (effects []Effect, next string, err error) {
+	if err := checkMax(max); err != nil {
+		return nil, "", err
+	}
+	var last []byte
+	if after != "" {
+		if _, last, err = parseBookmark(after, scopeEffects); err != nil {
+			return nil, "", err
+		}
+	}
+	var damage error
+	err = r.view(ctx, func(s *store) error {
+		c := s.effects.Cursor()
+		k, v := c.Seek(last)
+		if last != nil && bytes.Equal(k, last) {
+			k, v = c.Next()
+		}
+		for n := 0; k != nil; k, v = c.Next() {
+			if n++; n > listRows || len(effects) >= max || damage != nil {
+				next = formatBookmark(0, last, scopeEffects)
+				return nil
+			}
+			if last != nil && bytes.Compare(k, last) <= 0 {
+				return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
+			}
+			last = append(last[:0], k...)
+			e, err := parseEffect(k, v)
+			switch {
+			case err != nil:
+				damage = err
+			case !e.Until.IsZero(): // otherwise it is leased alone
+				effects = append(effects, e)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list effects: %w", err)
+	}
+	if damage != nil {
+		err = fmt.Errorf("list effects: %w", damage)
+	}
+	return effects, next, err
+}
+
+// parseEffect reads a row of effects.
+func parseEffect(key, sealed []byte) (e Effect, err error) {
+	row, err := parseEffectRow(key, sealed)
+	if err != nil {
+		return e, fmt.Errorf("idempotency key %q: %w", key, err)
+	}
+	kind, rest, ok := cutName(key)
+	name, rest, also := cutName(rest)
+	if !ok || !also || len(rest) > 0 {
+		return e, fmt.Errorf("%w: the row of an idempotency key has key %q", pawl.ErrCorrupt, key)
+	}
+	return Effect{Kind: string(kind), Key: string(name), Until: row.done}, nil
+}
+
+// cutName cuts off what begins with its length in one byte.
+func cutName(b []byte) (name, rest []byte, ok bool) {
+	if len(b) == 0 || len(b) < 1+int(b[0]) {
+		return nil, nil, false
+	}
+	return b[1 : 1+int(b[0])], b[1+int(b[0]):], true
+}

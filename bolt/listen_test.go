@@ -1,0 +1,118 @@
+package bolt
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: who listens is told what OnEvent is told, from then on and until it stops, whether
+// others listen or not.
+func TestListen(t *testing.T) {
+	for _, options := range []bool{false, true} {
+		var first, second, onEvent told
+		o := quiet()
+		if options {
+			o.OnEvent = onEvent.event
+		}
+		q := openAt(t, t.TempDir()+"/jobs.db", o)
+		cycle := func() {
+			add(t, q, nil)
+			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+		}
+		whole := []string{"enqueued", "fetched", "succeeded"}
+		cycle()
+		stopFirst := q.Listen(first.event)
+		cycle()
+		require.Equal(t, whole, first.take())
+		stopSecond := q.Listen(second.event)
+		cycle()
+		require.Equal(t, whole, first.take())
+		require.Equal(t, whole, second.take())
+		stopFirst()
+		stopFirst()
+		cycle()
+		require.Empty(t, first.take())
+		require.Equal(t, whole, second.take())
+		stopSecond()
+		cycle()
+		require.Empty(t, second.take())
+		require.False(t, q.scheduler.observer.listeners.Load() != nil, "events cost nothing again")
+		again := q.Listen(first.event)
+		require.NoError(t, q.Close())
+		again()
+		if options {
+			require.Len(t, onEvent.take(), 5*len(whole))
+		}
+	}
+}
+
+// Rule: what panics in a listener harms neither the queue nor the others, and is logged.
+func TestListenToOneThatPanics(t *testing.T) {
+	var log lockedBuffer
+	q := openTest(t, &Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	var after told
+	defer q.Listen(func(pawl.Event) { panic("boom") })()
+	defer q.Listen(after.event)()
+	add(t, q, nil)
+	require.Equal(t, []string{"enqueued"}, after.take())
+	require.Equal(t, 1, strings.Count(log.String(), "a listener for events panicked"))
+}
+
+// Rule: stop waits for a call that is under way, and after it there is none.
+func TestListenStopWaits(t *testing.T) {
+	q := openTest(t, nil)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(leave) })
+	defer goOn()
+	calls := 0
+	stop := q.Listen(func(pawl.Event) { calls++; close(entered); <-leave })
+	stored := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) })
+	<-entered
+	stopped := started(func() error { stop(); return nil })
+	stacks := make([]byte, 1<<20)
+	for !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "sync.(*RWMutex).Lock(") {
+		require.Empty(t, stopped, "it returned while fn runs")
+		runtime.Gosched()
+	}
+	goOn()
+	<-stopped
+	require.NoError(t, <-stored)
+	add(t, q, nil)
+	require.Equal(t, 1, calls)
+}
+
+// Rule: listeners come and go beside traffic, and none is called after its stop.
+func TestListenBesideTraffic(t *testing.T) {
+	q := openTest(t, nil)
+	_, end := startTraffic(t, q)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				over := false // guarded by the promise of stop: the race detector sees it broken
+				heard := make(chan struct{}, 1)
+				stop := q.Listen(func(pawl.Event) {
+					if over {
+						t.Error("called after stop")
+					}
+					select {
+					case heard <- struct{}{}:
+					default:
+					}
+				})
+				<-heard
+				stop()
+				over = true
+			}
+		})
+	}
+	all.Wait()
+	end()
+}

@@ -1,0 +1,127 @@
+package bolt
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gopawl/pawl"
+)
+
+// What comes to Restore was read by another process, or written by anybody: nothing that it
+// says is trusted.
+
+// maxCount is the most that a restored job may have counted of anything. No job comes there,
+// and what is counted on top of it fits into any int.
+const maxCount = 1 << 30
+
+// checkRestore refuses what no queue would have stored, and more than one call takes.
+func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error {
+	if n := max(len(jobs), len(effects)); n > pawl.MaxBatchJobs {
+		return fmt.Errorf("%w: %d, at most %d jobs and as many effects fit in one commit; split it", pawl.ErrBatchTooLarge, n, pawl.MaxBatchJobs)
+	}
+	bytes := 0
+	ids := make(map[pawl.ID]int, len(jobs))
+	given := make(map[*pawl.Envelope]int, len(jobs))
+	for i, e := range jobs {
+		if err := checkRestored(e, maxPayload); err != nil {
+			return fmt.Errorf("job %d: %w", i, err)
+		}
+		bytes += carried(e)
+		if other, twice := given[e]; twice {
+			return fmt.Errorf("job %d: %w: it is the envelope of job %d", i, pawl.ErrConflict, other)
+		}
+		if other, twice := ids[e.ID]; twice && !e.ID.IsZero() {
+			return fmt.Errorf("job %d: %w: job %d has its ID %s", i, pawl.ErrConflict, other, e.ID)
+		}
+		ids[e.ID], given[e] = i, i
+	}
+	if len(jobs) > 1 && bytes > pawl.MaxBatchBytes {
+		return fmt.Errorf("%w: %d bytes of payloads, headers and histories, at most %d fit in one commit; split it", pawl.ErrBatchTooLarge, bytes, pawl.MaxBatchBytes)
+	}
+	for i, e := range effects {
+		if err := checkEffect(e); err != nil {
+			return fmt.Errorf("effect %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkRestored checks one job.
+func checkRestored(e *pawl.Envelope, maxPayload int) error {
+	if e == nil {
+		return (*pawl.Envelope)(nil).Validate()
+	}
+	like := *e // as an enqueue would see it
+	like.Delay, like.OnConflict = 0, pawl.UseExisting
+	like.NotBefore = like.Deadline // that of a retry may lie behind it
+	if err := like.Validate(); err != nil {
+		return err
+	}
+	if len(e.Payload) > maxPayload {
+		return fmt.Errorf("%w: %d bytes, this queue takes %d; raise Options.MaxPayload", pawl.ErrPayloadTooLarge, len(e.Payload), maxPayload)
+	}
+	for _, count := range [...]struct {
+		field string
+		n     int
+	}{{"attempts", e.Attempts}, {"crashes", e.Crashes}, {"failures", e.Failures}} {
+		if count.n < 0 || count.n > maxCount {
+			return invalid(count.field, "%d is not between 0 and %d", count.n, maxCount)
+		}
+	}
+	if err := checkHistory(e); err != nil {
+		return err
+	}
+	return checkState(e)
+}
+
+// checkHistory requires the entries that a history keeps.
+func checkHistory(e *pawl.Envelope) error {
+	if kept := min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail); len(e.History) != kept {
+		return invalid("history", "%d entries, of %d failures %d are kept", len(e.History), e.Failures, kept)
+	}
+	for i, f := range e.History {
+		switch {
+		case f.Attempt < 0 || f.Attempt > math.MaxInt32:
+			return invalid("history", "entry %d is of attempt %d", i, f.Attempt)
+		case len(f.Error) > pawl.MaxErrorText:
+			return invalid("history", "entry %d has an error of %d bytes, at most %d are kept", i, len(f.Error), pawl.MaxErrorText)
+		}
+	}
+	return nil
+}
+
+// checkState requires that a job says of its end what its state asks for.
+func checkState(e *pawl.Envelope) error {
+	if new(pawl.Counts).Of(e.State) == nil {
+		return invalid("state", "%q is none of %v", e.State, pawl.States())
+	}
+	switch dead := e.State == pawl.Dead; {
+	case dead != (e.Death != nil):
+		return invalid("death", "a job has one if and only if it is dead, this one is %s", e.State)
+	case dead && (e.Death.Reason == "" || len(e.Death.Reason) > pawl.MaxNameBytes):
+		return invalid("death", "a reason of %d bytes is not between 1 and %d", len(e.Death.Reason), pawl.MaxNameBytes)
+	case dead && e.Death.At.IsZero():
+		return invalid("death", "it has no time")
+	}
+	switch completed := e.State == pawl.Completed; {
+	case completed == e.Completed.IsZero():
+		return invalid("completed", "a job has that time if and only if it is completed, this one is %s", e.State)
+	case completed && e.Retain <= 0:
+		return invalid("retention", "a completed record is kept for a time, and this one for %v", e.Retain)
+	}
+	return nil
+}
+
+func checkEffect(e Effect) error {
+	if err := pawl.ValidKind(e.Kind); err != nil {
+		return err
+	}
+	if e.Key == "" || len(e.Key) > pawl.MaxKeyBytes {
+		return invalid("idempotency key", "%d bytes are not between 1 and %d", len(e.Key), pawl.MaxKeyBytes)
+	}
+	return nil
+}
+
+func invalid(field, format string, args ...any) error {
+	return &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,278 @@
+package bolt
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// carry restores all jobs and effects of one queue in another, in parts of at most n.
+func carry(t *testing.T, from, to *Queue, n int) {
+	t.Helper()
+	for after := ""; ; {
+		part, err := from.List(t.Context(), pawl.Filter{}, after, n)
+		require.NoError(t, err)
+		var jobs []*pawl.Envelope
+		for _, job := range part.Jobs {
+			require.NoError(t, job.Err)
+			jobs = append(jobs, job.Job)
+		}
+		require.NoError(t, to.Restore(t.Context(), jobs, nil))
+		if after = part.Next; after == "" {
+			break
+		}
+	}
+	for after := ""; ; {
+		effects, next, err := from.Effects(t.Context(), after, n)
+		require.NoError(t, err)
+		require.NoError(t, to.Restore(t.Context(), nil, effects))
+		if after = next; after == "" {
+			return
+		}
+	}
+}
+
+// asRestored is what a job of another queue is after a restore.
+func asRestored(e *pawl.Envelope, seq uint64) *pawl.Envelope {
+	want := *e
+	want.Seq, want.LeasedSince = seq, time.Time{}
+	if want.State == pawl.Leased {
+		want.State, want.BackoffSince = pawl.Ready, time.Time{}
+	}
+	return &want
+}
+
+// Rule: jobs of all states, with all that they have, are the same jobs in another file, but
+// for those that are leased; so are effects. Both files go on alike.
+func TestRestoreLosesNothing(t *testing.T) {
+	for seed := range uint64(6) {
+		synctest.Test(t, func(t *testing.T) {
+			from, to := openAt(t, memoryFolder(t)+"/from.db", nil), openAt(t, memoryFolder(t)+"/to.db", nil)
+			fillMixed(t, from, seed)
+			carry(t, from, to, []int{1, 10, 1000}[seed%3])
+			checkNow(t, to)
+			for _, queue := range []string{"default", "a", "ab", "\xff", "failing"} {
+				want := countsOf(t, from, queue)
+				want.Ready, want.Leased = want.Ready+want.Leased, 0
+				require.Equal(t, want, countsOf(t, to, queue))
+			}
+			before, after := all(t, from, pawl.Filter{}), all(t, to, pawl.Filter{})
+			require.Greater(t, len(before), 30, "the test needs jobs")
+			states, leased := make(map[pawl.State]int), make(map[pawl.ID]bool)
+			for i, e := range before {
+				require.Equal(t, asRestored(e, uint64(i+1)), after[i])
+				states[e.State]++
+				leased[e.ID] = e.State == pawl.Leased
+			}
+			require.Len(t, states, len(pawl.States()), "the test needs jobs of each state")
+			for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Dead, pawl.Completed} {
+				for _, queue := range []string{"default", "a", "ab", "\xff", "failing"} {
+					order := slices.DeleteFunc(all(t, to, pawl.Filter{State: state, Queue: queue}), func(e *pawl.Envelope) bool { return leased[e.ID] })
+					require.Equal(t, idsOf(all(t, from, pawl.Filter{State: state, Queue: queue})), idsOf(order), "the order of %s jobs", state)
+				}
+			}
+			require.Equal(t, effectsOf(t, &from.reader, 100), effectsOf(t, &to.reader, 100))
+
+			pass(50 * time.Hour)
+			synctest.Wait()
+			for _, kind := range []string{"k0", "k1", "k2"} {
+				_, err := from.Unpark(t.Context(), kind)
+				require.NoError(t, err)
+				_, err = to.Unpark(t.Context(), kind)
+				require.NoError(t, err)
+			}
+			want := make(map[pawl.ID]pawl.State)
+			for _, e := range all(t, from, pawl.Filter{}) {
+				want[e.ID] = e.State
+			}
+			for _, e := range all(t, to, pawl.Filter{}) {
+				require.Equal(t, want[e.ID], e.State, "%+v", e)
+				delete(want, e.ID)
+			}
+			require.Empty(t, want, "jobs that are not in the other file")
+			checkNow(t, to)
+		})
+	}
+}
+
+// Rule: a restored job can do all that it could: a retry keeps its history, a dead letter is
+// retried, a completed record goes in time, and a job whose effect is done is skipped.
+func TestRestoredJobsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		now := time.Now()
+		history := []pawl.Failure{{Attempt: 1, At: now.Add(-time.Hour), Error: "boom"}}
+		dead := &pawl.Envelope{Kind: "dead", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonExhausted, At: now}, Attempts: 1, Failures: 1, History: history}
+		retry := &pawl.Envelope{Kind: "retry", State: pawl.Delayed, NotBefore: now.Add(time.Hour), BackoffSince: now.Add(-time.Hour), Attempts: 1, Failures: 1, History: history}
+		done := &pawl.Envelope{Kind: "done", State: pawl.Completed, Completed: now.Add(-time.Hour), Retain: 2 * time.Hour}
+		skipped := &pawl.Envelope{Kind: "skipped", State: pawl.Ready, IdempotencyKey: "e"}
+		require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{dead, retry, done, skipped}, []Effect{{"skipped", "e", now.Add(time.Hour)}}))
+		require.Empty(t, fetch(t, q, 9))
+		require.Nil(t, find(t, q, skipped.ID))
+		require.NoError(t, q.Retry(t.Context(), dead.ID, true))
+		l := leaseOne(t, q)
+		require.Equal(t, 1, l.Attempts)
+		require.NoError(t, q.Nack(t.Context(), l, 100*time.Hour, errBoom))
+		require.Len(t, find(t, q, dead.ID).History, 2)
+		pass(time.Hour)
+		synctest.Wait()
+		require.Nil(t, find(t, q, done.ID))
+		l = leaseOne(t, q)
+		require.Equal(t, retry.ID, l.ID)
+		require.True(t, l.BackoffSince.Equal(now.Add(-time.Hour)))
+		require.NoError(t, q.Ack(t.Context(), l))
+		require.Empty(t, effectsOf(t, &q.reader, 9), "the effect is over")
+	})
+}
+
+// Rule: a history of which the middle is gone goes on where it was.
+func TestRestoredHistoryGoesOn(t *testing.T) {
+	q := openTest(t, nil)
+	const failures = pawl.HistoryKeepHead + pawl.HistoryKeepTail + 7
+	e := &pawl.Envelope{Kind: "k", State: pawl.Ready, Attempts: failures, Failures: failures}
+	for n := range failures {
+		if kept(n, failures) {
+			e.History = append(e.History, pawl.NewFailure(n+1, time.Now(), "of the past"))
+		}
+	}
+	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{e}, nil))
+	require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errBoom))
+	got := find(t, q, e.ID)
+	require.Equal(t, failures+1, got.Failures)
+	for i, f := range got.History {
+		want := i + 1
+		if i >= pawl.HistoryKeepHead {
+			want += 8
+		}
+		require.Equal(t, want, f.Attempt)
+	}
+}
+
+// Rule: what time or a cancel has made of a job meanwhile it is after the restore, and what
+// an envelope leaves out is filled in.
+func TestRestoreOfWhatHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		in := func(d time.Duration) time.Time { return now.Add(d) }
+		for _, test := range []struct {
+			rule  string
+			job   pawl.Envelope
+			state pawl.State // afterwards
+			look  func(t *testing.T, e *pawl.Envelope)
+		}{
+			{"a delayed job whose time has come is ready since then", pawl.Envelope{State: pawl.Delayed, NotBefore: in(-time.Hour)}, pawl.Ready,
+				func(t *testing.T, e *pawl.Envelope) { require.True(t, e.NotBefore.Equal(in(-time.Hour))) }},
+			{"a ready job is not ready in the future", pawl.Envelope{State: pawl.Ready, NotBefore: in(time.Hour)}, pawl.Ready,
+				func(t *testing.T, e *pawl.Envelope) { require.True(t, e.NotBefore.Equal(now)) }},
+			{"a ready job stays in its place", pawl.Envelope{State: pawl.Ready, NotBefore: in(-time.Hour)}, pawl.Ready,
+				func(t *testing.T, e *pawl.Envelope) { require.True(t, e.NotBefore.Equal(in(-time.Hour))) }},
+			{"a leased job is ready, and no crash is counted", pawl.Envelope{State: pawl.Leased, NotBefore: in(-time.Hour), Crashes: 2, BackoffSince: in(-2 * time.Hour)}, pawl.Ready,
+				func(t *testing.T, e *pawl.Envelope) {
+					require.Equal(t, 2, e.Crashes)
+					require.Zero(t, e.BackoffSince)
+					require.True(t, e.NotBefore.Equal(in(-time.Hour)))
+				}},
+			{"a cancelled lease is dead", pawl.Envelope{State: pawl.Leased, Cancelled: true}, pawl.Dead,
+				func(t *testing.T, e *pawl.Envelope) {
+					require.Equal(t, pawl.ReasonCancelled, e.Death.Reason)
+					require.False(t, e.Cancelled)
+				}},
+			{"a cancelled job that waits is dead", pawl.Envelope{State: pawl.Parked, Cancelled: true}, pawl.Dead, nil},
+			{"a job past its deadline is dead", pawl.Envelope{State: pawl.Ready, Deadline: in(-time.Second)}, pawl.Dead,
+				func(t *testing.T, e *pawl.Envelope) { require.Equal(t, pawl.ReasonDeadline, e.Death.Reason) }},
+			{"a parked job past its deadline is dead", pawl.Envelope{State: pawl.Parked, Deadline: in(-time.Second)}, pawl.Dead, nil},
+			{"a retry whose deadline comes before it is delayed", pawl.Envelope{State: pawl.Delayed, NotBefore: in(time.Hour), Deadline: in(time.Minute)}, pawl.Delayed, nil},
+			{"a dead letter past its deadline is as it died", pawl.Envelope{State: pawl.Dead, Deadline: in(-time.Second), Death: &pawl.Death{Reason: "x", At: in(-time.Hour)}}, pawl.Dead,
+				func(t *testing.T, e *pawl.Envelope) {
+					require.True(t, e.Death.At.Equal(in(-time.Hour)))
+					require.EqualValues(t, "x", e.Death.Reason)
+				}},
+			{"a record whose retention is over goes", pawl.Envelope{State: pawl.Completed, Completed: in(-time.Hour), Retain: time.Minute}, "", nil},
+			{"what is for an enqueue alone is not looked at", pawl.Envelope{State: pawl.Ready, Delay: time.Hour, OnConflict: pawl.Replace, Existing: true}, pawl.Ready, nil},
+			{"what is left out is filled in", pawl.Envelope{State: pawl.Ready}, pawl.Ready,
+				func(t *testing.T, e *pawl.Envelope) {
+					require.Equal(t, [2]string{pawl.DefaultQueue, pawl.DefaultQueue}, [2]string{e.Queue, e.Origin})
+					require.True(t, e.Created.Equal(now) && e.NotBefore.Equal(now))
+					require.False(t, e.ID.IsZero())
+				}},
+		} {
+			q := openTest(t, nil)
+			test.job.Kind = "k"
+			require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{&test.job}, nil), test.rule)
+			synctest.Wait()
+			e := find(t, q, test.job.ID)
+			if test.state == "" {
+				require.Nil(t, e, test.rule)
+				continue
+			}
+			require.Equal(t, test.state, e.State, test.rule)
+			require.Equal(t, test.job.Seq, e.Seq, "it is filled in")
+			if test.look != nil {
+				test.look(t, e)
+			}
+			require.NoError(t, q.Close())
+		}
+	})
+}
+
+// Rule: a restore tells each job as enqueued, and a death only where there is one: no dead
+// letter dies again.
+func TestRestoreTells(t *testing.T) {
+	var events told
+	var log lockedBuffer
+	var tally pawl.Tally
+	q := openTest(t, &Options{OnEvent: events.event, Collector: &tally, Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Error})})
+	now := time.Now()
+	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{
+		{Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonExhausted, At: now}},
+		{Kind: "k", State: pawl.Completed, Completed: now, Retain: time.Hour},
+		{Kind: "k", State: pawl.Parked}, {Kind: "k", State: pawl.Leased},
+	}, nil))
+	require.Equal(t, []string{"enqueued", "enqueued", "enqueued", "enqueued"}, events.take())
+	require.Empty(t, tally.Snapshot().Counts)
+	require.Empty(t, log.String())
+	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{{Kind: "k", State: pawl.Leased, Cancelled: true}}, nil))
+	require.Equal(t, []string{"enqueued", "died"}, events.take())
+	require.EqualValues(t, 1, tally.Snapshot().Total(pawl.JobsCancelled))
+	require.Equal(t, 1, strings.Count(log.String(), "[ERROR]"))
+}
+
+// Rule: of two times until which an effect is done the later counts, and one that is over is
+// none.
+func TestRestoreOfEffects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		now := time.Now()
+		until := func() (hours []time.Duration) {
+			for _, e := range effectsOf(t, &q.reader, 9) {
+				hours = append(hours, e.Until.Sub(now)/time.Hour)
+			}
+			return hours
+		}
+		at := func(hours time.Duration) Effect { return Effect{"k", "e", now.Add(hours * time.Hour)} }
+		for _, step := range []struct {
+			given []Effect
+			want  []time.Duration
+		}{
+			{[]Effect{at(-1), at(0), {Kind: "k", Key: "e"}}, nil},
+			{[]Effect{at(2)}, []time.Duration{2}},
+			{[]Effect{at(1)}, []time.Duration{2}},
+			{[]Effect{at(4), at(3)}, []time.Duration{4}},
+		} {
+			require.NoError(t, q.Restore(t.Context(), nil, step.given))
+			require.Equal(t, step.want, until())
+			checkNow(t, q)
+		}
+		pass(4 * time.Hour)
+		synctest.Wait()
+		require.Empty(t, until())
+		require.NoError(t, q.Restore(t.Context(), nil, nil), "nothing to restore")
+	})
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Mail is what the app sends most.
+type Mail struct {
+	To     string
+	Number int
+}
+
+// Report is what takes a while.
+type Report struct {
+	Title string
+	Lines int
+}
+
+// The kinds of jobs of this app.
+var (
+	SendMail = pawl.Define[Mail]("mail.send", pawl.OnQueue("mail"), pawl.MaxRetries(2),
+		pawl.Backoff(pawl.Exponential(200*time.Millisecond, 2).FullJitter()))
+	Render = pawl.Define[Report]("report.render", pawl.OnQueue("reports"))
+)
+
+var (
+	errNoMailbox = errors.New("550 no such mailbox")
+	errBusy      = errors.New("421 the server is busy, timeout")
+)
+
+// send has a fate for each mail: of 20 one has no mailbox, and of 7 one finds the server
+// busy at first. It takes 20 ms.
+func send(ctx context.Context, job *pawl.Job[Mail]) error {
+	switch {
+	case job.Args.Number%20 == 19:
+		return pawl.Permanent(errNoMailbox)
+	case job.Args.Number%7 == 6 && job.Attempt == 1:
+		return errBusy
+	}
+	return pass(ctx, 20*time.Millisecond)
+}
+
+// render takes two seconds, and stops when it is asked to.
+func render(ctx context.Context, job *pawl.Job[Report]) error {
+	return pass(ctx, 2*time.Second)
+}
+
+// pass waits.
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// produce enqueues mails at a rate a second, and now and then a report, half of them for
+// later.
+func produce(ctx context.Context, q pawl.Enqueuer, rate int) error {
+	if rate == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		_, err := SendMail.Enqueue(ctx, q, Mail{To: fmt.Sprintf("reader%d@example.com", n), Number: n})
+		if err == nil && n%(2*rate) == 0 {
+			_, err = Render.Enqueue(ctx, q, Report{Title: fmt.Sprintf("report %d", n/rate), Lines: n})
+		}
+		if err == nil && n%(4*rate) == rate {
+			_, err = Render.Enqueue(ctx, q, Report{Title: "of tomorrow"}, pawl.Delay(24*time.Hour))
+		}
+		if errors.Is(err, pawl.ErrNotAccepted) {
+			return nil // it is to stop
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

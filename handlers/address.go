@@ -1,0 +1,71 @@
+package handlers
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// special are the ranges of the IANA registries of special-purpose addresses that are not
+// simply somebody's host on the Internet. Of IPv6 only 2000::/3 is given to hosts so far:
+// what lies outside is refused without being listed, with link-local, unique local and
+// multicast addresses, IPv4-compatible ones and local NAT64 among it.
+var special = []struct {
+	prefix netip.Prefix
+	what   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "this network"},
+	{netip.MustParsePrefix("10.0.0.0/8"), "a private network"},
+	{netip.MustParsePrefix("100.64.0.0/10"), "a provider's shared network"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "this machine"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local, where clouds keep credentials"},
+	{netip.MustParsePrefix("172.16.0.0/12"), "a private network"},
+	{netip.MustParsePrefix("192.0.0.0/24"), "for protocols"},
+	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
+	{netip.MustParsePrefix("192.88.99.0/24"), "a 6to4 relay"},
+	{netip.MustParsePrefix("192.168.0.0/16"), "a private network"},
+	{netip.MustParsePrefix("198.18.0.0/15"), "for benchmarks"},
+	{netip.MustParsePrefix("198.51.100.0/24"), "for documentation"},
+	{netip.MustParsePrefix("203.0.113.0/24"), "for documentation"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved, or broadcast"},
+
+	{netip.MustParsePrefix("2001::/23"), "for protocols, Teredo among them"},
+	{netip.MustParsePrefix("2001:db8::/32"), "for documentation"},
+	{netip.MustParsePrefix("2002::/16"), "6to4, which leads to an IPv4 address"},
+	{netip.MustParsePrefix("3fff::/20"), "for documentation"},
+}
+
+var (
+	unicast = netip.MustParsePrefix("2000::/3")
+	nat64   = netip.MustParsePrefix("64:ff9b::/96") // ends in the IPv4 address it leads to (RFC 6052)
+)
+
+// checkAddress says why an address may not be connected to, or nil. Allowed lists ranges that
+// may be, whatever they are.
+func checkAddress(a netip.Addr, allowed []netip.Prefix) error {
+	if a.Zone() != "" {
+		return fmt.Errorf("%s has a zone, so it is of a network that this machine is on", a)
+	}
+	a = a.Unmap() // an IPv4 address, however it is written
+	for _, prefix := range allowed {
+		if prefix.Contains(a) {
+			return nil
+		}
+	}
+	if nat64.Contains(a) {
+		b := a.As16()
+		if err := checkAddress(netip.AddrFrom4([4]byte(b[12:])), allowed); err != nil {
+			return fmt.Errorf("%s leads to an IPv4 address: %w", a, err)
+		}
+		return nil
+	}
+	for _, range_ := range special {
+		if range_.prefix.Contains(a) {
+			return fmt.Errorf("%s is %s (%s)", a, range_.what, range_.prefix)
+		}
+	}
+	if a.Is6() && !unicast.Contains(a) {
+		return fmt.Errorf("%s is not an address of a host on the Internet (%s)", a, unicast)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// dialer connects to hosts, and only to addresses that it has checked.
+type dialer struct {
+	allowed []netip.Prefix
+	trusted map[string]bool // hosts whose addresses are not checked
+	only    map[string]bool // hosts that may be reached; nil means any
+	ports   map[int]bool    // that may be reached; nil means any
+	timeout time.Duration   // of one connection
+
+	// lookup resolves the name of a host; that of net.DefaultResolver but in tests.
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+}
+
+// dial is the DialContext of the transport. It resolves the name once, refuses the host if
+// any of its addresses is forbidden, and connects to those very addresses: an answer that
+// is different a moment later is never asked for. A host with one forbidden address among
+// good ones is mostly one that means harm.
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, pawl.Permanent(err)
+	}
+	host = plainHost(host)
+	if err := d.checkTarget(host, port); err != nil {
+		return nil, pawl.Permanent(err)
+	}
+	addresses, err := d.resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addresses {
+		if err := d.check(host, a); err != nil {
+			return nil, pawl.Permanent(err)
+		}
+	}
+	var failed error
+	for _, a := range addresses {
+		pinned := net.JoinHostPort(a.String(), port)
+		one := net.Dialer{Timeout: d.timeout, Control: d.control(host)}
+		conn, err := one.DialContext(ctx, network, pinned)
+		if err == nil {
+			return conn, nil
+		}
+		failed = errors.Join(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// control is the second line: the system is about to connect to an address, whoever found
+// it.
+func (d *dialer) control(host string) func(network, address string, c syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		target, err := netip.ParseAddrPort(address)
+		if err == nil {
+			err = d.check(host, target.Addr())
+		}
+		return pawl.Permanent(err)
+	}
+}
+
+func (d *dialer) check(host string, a netip.Addr) error {
+	if d.trusted[host] {
+		return nil
+	}
+	if err := checkAddress(a, d.allowed); err != nil {
+		return fmt.Errorf("%s must not be reached: %w; allow its range or the host in the worker if jobs may reach it", host, err)
+	}
+	return nil
+}
+
+// checkTarget checks what the operator says about names and ports.
+func (d *dialer) checkTarget(host, port string) error {
+	if d.only != nil && !d.only[host] {
+		return fmt.Errorf("%s is not among the hosts that this worker may reach; add it there, then retry the job", host)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil || number < 1 || number > 65535 {
+		return fmt.Errorf("%q is not the number of a port", port)
+	}
+	if d.ports != nil && !d.ports[number] {
+		return fmt.Errorf("port %d is not among the ports that this worker may reach; add it there, then retry the job", number)
+	}
+	return nil
+}
+
+func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	addresses, err := d.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	if len(addresses) == 0 {
+		return nil, fmt.Errorf("%s has no address", host)
+	}
+	return addresses, nil
+}
+
+// plainHost is the name of a host as it is compared.
+func plainHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
+
+func lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}

@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gopawl/pawl"
+)
+
+// folders are where commands may work. They are made once and not changed.
+type folders struct {
+	base  string   // the default, and what relative ones begin at
+	roots []string // resolved; none means anywhere
+}
+
+func newFolders(base string, roots []string) (*folders, error) {
+	f := new(folders)
+	var err error
+	if base == "" {
+		if base, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("the current folder: %w", err)
+		}
+	}
+	if f.base, err = folder(base); err != nil {
+		return nil, fmt.Errorf("working folder %q: %w", base, err)
+	}
+	for _, root := range roots {
+		resolved, err := folder(root)
+		if err != nil {
+			return nil, fmt.Errorf("root of working folders %q: %w", root, err)
+		}
+		f.roots = append(f.roots, resolved)
+	}
+	if !f.within(f.base) {
+		return nil, fmt.Errorf("working folder %s is below none of the roots %s; name one that is", f.base, strings.Join(f.roots, ", "))
+	}
+	return f, nil
+}
+
+// resolve returns the folder for a job, absolute and without symbolic links. One that is
+// not there may come yet and is worth a retry; one that is not allowed is not.
+//
+// Whoever can rename folders below a root while a job starts can still lead it elsewhere:
+// roots are against jobs, not against those who own the roots.
+func (f *folders) resolve(dir string) (string, error) {
+	if dir == "" {
+		return f.base, nil
+	}
+	if !filepath.IsAbs(dir) {
+		dir = f.base + string(filepath.Separator) + dir // not Join, which takes a/link/.. for a
+	}
+	resolved, err := folder(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("working folder: %w", err)
+	}
+	if err != nil {
+		return "", pawl.Permanent(fmt.Errorf("working folder: %w", err))
+	}
+	if !f.within(resolved) {
+		return "", pawl.Permanent(fmt.Errorf("working folder %s is below none of the folders that this worker allows (%s); use one of those, or allow it",
+			resolved, strings.Join(f.roots, ", ")))
+	}
+	return resolved, nil
+}
+
+func (f *folders) within(resolved string) bool {
+	if len(f.roots) == 0 {
+		return true
+	}
+	for _, root := range f.roots {
+		if rel, err := filepath.Rel(root, resolved); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// folder resolves a path that must lead to a folder.
+func folder(path string) (string, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if resolved, err = filepath.Abs(resolved); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(resolved)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a folder", resolved)
+	}
+	return resolved, nil
+}

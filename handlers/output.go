@@ -1,0 +1,73 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// output keeps the first and the last half of what a program writes, and counts what it
+// drops in between. One goroutine writes; nobody reads before that has ended.
+type output struct {
+	head    []byte // the first bytes, at most half
+	tail    []byte // a ring of the last bytes, at most half; starts at next once it is full
+	half    int
+	next    int
+	written int64
+}
+
+func newOutput(limit int) *output { return &output{half: limit / 2} }
+
+// Write never fails: a program is not ended by what it says.
+func (o *output) Write(p []byte) (int, error) {
+	n := len(p)
+	o.written += int64(n)
+	room := min(o.half-len(o.head), len(p))
+	o.head = append(o.head, p[:room]...)
+	p = p[room:]
+	if over := len(p) - o.half; over > 0 { // none of it would stay
+		p = p[over:]
+	}
+	room = min(o.half-len(o.tail), len(p))
+	o.tail = append(o.tail, p[:room]...)
+	for p = p[room:]; len(p) > 0; {
+		copied := copy(o.tail[o.next:], p)
+		p = p[copied:]
+		o.next = (o.next + copied) % o.half
+	}
+	return n, nil
+}
+
+// cut is how many bytes were dropped.
+func (o *output) cut() int64 { return o.written - int64(len(o.head)+len(o.tail)) }
+
+// last is the second half, in order.
+func (o *output) last() []byte {
+	return append(append([]byte(nil), o.tail[o.next:]...), o.tail[:o.next]...)
+}
+
+// bytes is what was kept, with a line between the halves that says what was dropped.
+func (o *output) bytes() []byte {
+	kept := append([]byte(nil), o.head...)
+	if cut := o.cut(); cut > 0 {
+		kept = fmt.Appendf(kept, "\n[... %d bytes cut ...]\n", cut)
+	}
+	return append(kept, o.last()...)
+}
+
+// text is the end of what was kept, at most n bytes, as a text: it begins with a whole
+// character, and what is no character is replaced.
+func (o *output) text(n int) string {
+	all := o.last()
+	if o.cut() == 0 {
+		all = append(append([]byte(nil), o.head...), all...)
+	}
+	all = []byte(strings.TrimRight(string(all), " \r\n\t"))
+	if len(all) > n {
+		all = all[len(all)-n:]
+		for i := 0; i < utf8.UTFMax && len(all) > 0 && !utf8.RuneStart(all[0]); i++ {
+			all = all[1:]
+		}
+	}
+	return strings.ToValidUTF8(string(all), "?")
+}

@@ -1,0 +1,146 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: one runner at a time has a state folder; it is free when that is closed.
+func TestStateHasOneOwner(t *testing.T) {
+	program := programs(t)
+	dir := filepath.Join(t.TempDir(), "runs")
+	first, err := NewRunner(dir, []string{program}, nil)
+	require.NoError(t, err)
+	_, err = NewRunner(dir, []string{program}, nil)
+	require.ErrorContains(t, err, "another runner has it")
+	require.NoError(t, first.Close())
+	second, err := NewRunner(dir, []string{program}, nil)
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+}
+
+// Rule: a folder in which others could say whom the runner kills is refused.
+func TestStateFolderOfOthers(t *testing.T) {
+	program := programs(t)
+	_, err := NewRunner("", []string{program}, nil)
+	require.ErrorContains(t, err, "has no name")
+	dir := t.TempDir()
+	for _, mode := range []os.FileMode{0o770, 0o707} {
+		require.NoError(t, os.Chmod(dir, mode))
+		_, err := NewRunner(dir, []string{program}, nil)
+		require.ErrorContains(t, err, "chmod 700")
+	}
+	require.NoError(t, os.Chmod(dir, 0o700))
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Chown(dir, 12345, -1))
+		_, err := NewRunner(dir, []string{program}, nil)
+		require.ErrorContains(t, err, "belongs to user 12345")
+	}
+}
+
+// Rule: a process that is not of the run is not killed, though it has the number that a note
+// names: not if it started at another time, or in another life of the system. If it is the one
+// that the note names, it is.
+func TestNumberIsReused(t *testing.T) {
+	program, phone := programs(t), listen(t)
+	cmd := exec.Command(program, "hang", phone.path, "stranger")
+	cmd.SysProcAttr = setsid()
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	stranger := phone.accept(1)["stranger"]
+	start, boot := identify(cmd.Process.Pid)
+	require.NotEmpty(t, start)
+	require.NotEmpty(t, boot)
+	ticks, err := strconv.Atoi(start)
+	require.NoError(t, err)
+
+	id := jobOf(0).ID
+	note := func(r record) []Orphan {
+		dir := t.TempDir()
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		path := filepath.Join(dir, id.String()+runSuffix)
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+		require.NoError(t, os.Chmod(dir, 0o700))
+		s, orphans, err := openState(dir)
+		require.NoError(t, err)
+		require.NoFileExists(t, path)
+		require.NoError(t, s.close())
+		return orphans
+	}
+	require.Empty(t, note(record{PID: cmd.Process.Pid, Start: strconv.Itoa(ticks - 1), Boot: boot}))
+	require.Empty(t, note(record{PID: cmd.Process.Pid, Start: start, Boot: "another"}))
+	require.Empty(t, note(record{PID: cmd.Process.Pid}))
+	require.Empty(t, note(record{}))
+	require.False(t, stranger.over())
+	require.Equal(t, []Orphan{{Job: id, PIDs: []int{cmd.Process.Pid}}}, note(record{PID: cmd.Process.Pid, Start: start, Boot: boot}))
+	stranger.requireEnds()
+}
+
+// Rule: while something that cannot be found has the lock of an earlier run, the job does not
+// run, and its error says so; once that is gone it runs.
+func TestLockIsKept(t *testing.T) {
+	program := programs(t)
+	r := newRunner(t, program, nil)
+	job := jobOf(Command{Args: []string{program, "say", "0"}})
+	lock, err := openLocked(t.Context(), r.state.file(job.ID), 0)
+	require.NoError(t, err)
+	_, err = r.state.endRun(t.Context(), job.ID, endPatience)
+	require.ErrorContains(t, err, "an earlier run of job "+job.ID.String()+" is alive")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := running(ctx, r, job)
+	cancel()
+	require.ErrorIs(t, wait(t, done), context.Canceled, "a stop does not wait for it")
+	require.NoError(t, lock.Close())
+	require.NoError(t, r.Run(t.Context(), job))
+}
+
+// Rule: the name of a process does not shift the fields that are read behind it.
+func TestStatOfStrangeName(t *testing.T) {
+	program, phone := programs(t), listen(t)
+	link := filepath.Join(t.TempDir(), ") Z 1 1 (")
+	require.NoError(t, os.Symlink(program, link))
+	cmd := exec.Command(link, "hang", phone.path, "strange")
+	cmd.Args[0] = childName
+	cmd.SysProcAttr = setsid()
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	phone.accept(1)
+	s, err := readStat(cmd.Process.Pid)
+	require.NoError(t, err)
+	require.False(t, s.over())
+	require.Equal(t, cmd.Process.Pid, s.group)
+	require.Equal(t, cmd.Process.Pid, s.session)
+}
+
+// Rule: a file in the state folder that is not one of a run is left alone.
+func TestStrangeFilesStay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for _, name := range []string{"notes.txt", "x.run", pawl.ID{1}.String()} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	s, orphans, err := openState(dir)
+	require.NoError(t, err)
+	require.Empty(t, orphans)
+	require.NoError(t, s.close())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 4, "and the owner's")
+}

@@ -1,0 +1,250 @@
+package queuetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+func (f *fixture) hastener() Hastener {
+	f.Helper()
+	h, ok := f.q.(Hastener)
+	if !ok {
+		f.Skip("the queue is no Hastener")
+	}
+	return h
+}
+
+// runNow has a job wait no longer.
+func (f *fixture) runNow(id pawl.ID) {
+	f.Helper()
+	f.ok(f.hastener().RunNow(f.Context(), id), "run now")
+}
+
+func hastenTests() (tests []test) {
+	for _, state := range []pawl.State{pawl.Delayed, pawl.Parked} {
+		tests = append(tests, test{
+			name: "a job that is " + string(state),
+			rule: "RunNow has a job that is delayed or parked be ready, since now; nothing else changes, and it goes to a fetch that waits.",
+			run: func(f *fixture) {
+				id := f.held(state, priority(7))
+				want := f.must(id)
+				f.pass(time.Minute)
+				f.runNow(id)
+				want.State, want.NotBefore = pawl.Ready, time.Now()
+				f.same(f.must(id), want, "the job")
+				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "once more")
+				equal(f, f.lease().ID, id, "job to fetch")
+
+				id = f.held(state)
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+				f.waits(call, "while the job waits")
+				f.runNow(id)
+				f.ends(call, nil, "fetch")
+				equal(f, (*leases)[0].ID, id, "job")
+				f.pass(1000 * time.Hour)
+				equal(f, f.unpark("k"), 0, "jobs still parked")
+				equal(f, len(f.list(pawl.Filter{})), 2, "jobs: none came twice")
+			},
+		})
+	}
+	for _, state := range []pawl.State{pawl.Ready, pawl.Leased, pawl.Dead, pawl.Completed} {
+		tests = append(tests, test{
+			name: "refused for one that is " + string(state),
+			rule: "RunNow is for jobs that are delayed or parked: any other gives ErrConflict and is not changed.",
+			run: func(f *fixture) {
+				id := f.held(state)
+				unchanged := f.unchanged()
+				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "run now")
+				unchanged("after the refusal")
+			},
+		})
+	}
+	return append(tests, test{
+		name: "refused for one that waits for its key",
+		rule: "A job that is ready and whose idempotency key is leased counts as ready: RunNow gives ErrConflict.",
+		run: func(f *fixture) {
+			l := f.lone(effect("e"))
+			id := f.add(effect("e")).ID
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			unchanged := f.unchanged()
+			f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "run now")
+			unchanged("after the refusal")
+			f.release(l)
+			f.leases(1)
+		},
+	}, test{
+		name: "beside one that has its key",
+		rule: "A job that RunNow made ready still runs beside no other of its idempotency key, nor after a success.",
+		run: func(f *fixture) {
+			l := f.lone(effect("e"))
+			id := f.add(effect("e"), after(time.Hour)).ID
+			f.runNow(id)
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			f.ack(l)
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch after the success")
+			equal(f, f.job(id) == nil, true, "it was skipped")
+		},
+	}, test{
+		name: "no job",
+		rule: "RunNow of a job that the queue does not hold gives ErrNotFound.",
+		run: func(f *fixture) {
+			f.is(f.hastener().RunNow(f.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
+			id := f.add().ID
+			f.ack(f.lease())
+			f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrNotFound, "a job that is done")
+		},
+	}, test{
+		name: "its place",
+		rule: "A job that RunNow made ready goes behind those of its priority that are ready, and before those that come later.",
+		run: func(f *fixture) {
+			parked := f.add(of("c")).ID
+			f.park(f.lease())
+			delayed := f.add(of("d"), after(time.Hour)).ID
+			f.add(of("b"))
+			f.add(of("a"), priority(1))
+			f.pass(time.Second)
+			f.runNow(parked)
+			f.pass(time.Second)
+			f.runNow(delayed)
+			f.pass(time.Second)
+			f.add(of("e"))
+			equal(f, kinds(f.fetch(9)), "abcde", "order")
+		},
+	}, test{
+		name: "a retry",
+		rule: "RunNow of a job that waits for its retry keeps what it counted and since when it waits.",
+		run: func(f *fixture) {
+			id := f.add().ID
+			failed := time.Now()
+			f.nack(f.lease(), time.Hour)
+			want := f.must(id)
+			f.pass(time.Minute)
+			f.runNow(id)
+			want.State, want.NotBefore = pawl.Ready, time.Now()
+			f.same(f.must(id), want, "the job")
+			l := f.lease()
+			equal(f, l.Attempts, 1, "attempts")
+			f.sameTime(l.BackoffSince, failed, "backoff")
+		},
+	}, test{
+		name: "what is due already",
+		rule: "A job that RunNow finds due is ready since it was due.",
+		run: func(f *fixture) {
+			var c clock
+			f.fresh(Settings{Now: c.now})
+			id := f.add(after(time.Hour)).ID
+			due := f.must(id).NotBefore
+			c.step(2 * time.Hour)
+			if err := f.hastener().RunNow(f.Context(), id); err != nil && !errors.Is(err, pawl.ErrConflict) {
+				f.Fatalf("run now: %v, want nil, or ErrConflict where it was ready already", err)
+			}
+			equal(f, f.must(id).State, pawl.Ready, "state")
+			f.sameTime(f.must(id).NotBefore, due, "since when it is ready")
+		},
+	}, test{
+		name: "past its deadline",
+		rule: "RunNow of a job whose deadline has passed makes it a dead letter, as time would.",
+		run: func(f *fixture) {
+			var c clock
+			f.fresh(Settings{Now: c.now})
+			id := f.add(within(time.Hour), after(2*time.Hour)).ID
+			c.step(90 * time.Minute)
+			f.runNow(id)
+			equal(f, f.must(id).State, pawl.Dead, "state")
+			equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+		},
+	}, test{
+		name: "a deadline to come",
+		rule: "A job that RunNow made ready dies at its deadline all the same.",
+		run: func(f *fixture) {
+			id := f.add(within(time.Hour), after(2*time.Hour)).ID
+			f.runNow(id)
+			f.pass(time.Hour)
+			equal(f, f.must(id).State, pawl.Dead, "state")
+		},
+	}, test{
+		name: "over a restart",
+		rule: "What RunNow made ready is so after a restart.",
+		run: func(f *fixture) {
+			f.needRestart()
+			id := f.held(pawl.Delayed)
+			f.runNow(id)
+			f.restart()
+			equal(f, f.lease().ID, id, "job")
+		},
+	})
+}
+
+var hastenStories = []story{{
+	name: "run now", rule: "A delayed job that is to wait no longer is told as hastened, a parked one as unparked; what is refused is not told.",
+	before: func(f *fixture) *pawl.Lease { f.held(pawl.Parked); f.held(pawl.Delayed); return nil },
+	happens: func(f *fixture, _ *pawl.Lease) {
+		for _, e := range f.list(pawl.Filter{}) {
+			f.runNow(e.ID)
+			f.is(f.hastener().RunNow(f.Context(), e.ID), pawl.ErrConflict, "once more")
+		}
+	},
+	told: "unparked hastened",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		for i, e := range f.list(pawl.Filter{}) {
+			equal(f, events[i].Job.ID, e.ID, "job")
+			f.sameTime(events[i].Job.NotBefore, time.Now(), "since when it is ready, as the event tells")
+		}
+	},
+}, {
+	name: "the fetch of a retry that was run now", rule: "The fetch of a retry that was hastened tells how long it really was in backoff.",
+	before: func(f *fixture) *pawl.Lease {
+		l := f.lone()
+		f.nack(l, time.Hour)
+		f.pass(time.Minute)
+		f.runNow(l.ID)
+		f.pass(time.Second)
+		return l
+	},
+	happens: func(f *fixture, _ *pawl.Lease) { f.lease() },
+	told:    "fetched",
+	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
+		equal(f, events[0].Backoff, time.Minute+time.Second, "backoff")
+		equal(f, events[0].At.Sub(events[0].Job.NotBefore), time.Second, "age")
+	},
+}, {
+	name: "a deadline after run now", rule: "A job that is hastened and meets its deadline is told as hastened, and then dies.",
+	before: func(f *fixture) *pawl.Lease { return nil },
+	happens: func(f *fixture, _ *pawl.Lease) {
+		e := f.add(within(time.Hour), after(2*time.Hour))
+		f.pass(time.Hour - 1)
+		f.runNow(e.ID)
+		f.pass(1)
+	},
+	told: "enqueued hastened died/deadline",
+}}
+
+// hasten is the error that a RunNow must give. Without one the job is ready.
+func (m *model) hasten(id pawl.ID) error {
+	j := m.find(id)
+	switch {
+	case j == nil:
+		return pawl.ErrNotFound
+	case j.State != pawl.Delayed && j.State != pawl.Parked:
+		return pawl.ErrConflict
+	}
+	event := pawl.EventHastened
+	if j.State == pawl.Parked {
+		event = pawl.EventUnparked
+	}
+	j.State, j.NotBefore = pawl.Ready, m.now
+	m.tell(j, pawl.Event{Type: event})
+	return nil
+}
+
+func (w *walker) stepHasten() {
+	if hastener, ok := w.q.(Hastener); ok {
+		id := w.id()
+		err := hastener.RunNow(w.Context(), id)
+		w.note("run job %s now: %v", id, err)
+		w.is(err, w.model.hasten(id), "run now")
+	}
+}
