@@ -3,7 +3,11 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare torture examples quickstart checksum webhook ledger
+.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger
+
+# The command jobctl is a module of its own, so that who uses the library has none of what
+# a terminal needs. IN_BOTH runs a command of the go tool in both.
+IN_BOTH = @both() { echo "$$@"; "$$@" && (cd cmd/jobctl && "$$@"); }; both
 
 all: fmt vet lint imports portable tidy test
 
@@ -11,35 +15,35 @@ fmt: ## no file that gofmt would change
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 
 vet:
-	go vet ./...
+	$(IN_BOTH) go vet ./...
 
 lint:
-	go run $(STATICCHECK) ./...
+	$(IN_BOTH) go run $(STATICCHECK) ./...
 
 imports: ## the direction of imports
 	sh .ci/imports
 
 portable: ## it builds for other systems, and where an int has 32 bits
-	GOOS=linux GOARCH=386 go build ./...
-	GOOS=windows go build ./...
-	GOOS=darwin go build ./...
+	$(IN_BOTH) env GOOS=linux GOARCH=386 go build ./...
+	$(IN_BOTH) env GOOS=windows go build ./...
+	$(IN_BOTH) env GOOS=darwin go build ./...
 
 tidy: ## go.mod and go.sum are as go mod tidy leaves them
-	go mod tidy -diff
+	$(IN_BOTH) go mod tidy -diff
 
 test:
-	go test ./...
+	$(IN_BOTH) go test ./...
 
 race:
-	go test -race -shuffle=on ./...
+	$(IN_BOTH) go test -race -shuffle=on ./...
 
 FUZZTIME = 20s
 fuzz: ## every fuzz target for FUZZTIME
-	@for pkg in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
+	@for module in . cmd/jobctl; do for pkg in $$(go list -C $$module ./...); do \
+		for target in $$(go test -C $$module -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			go test -C $$module -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 		done; \
-	done
+	done; done
 
 BENCHTIME = 1s
 bench: ## every Go benchmark for BENCHTIME; the comparison with other queues is in bench
@@ -54,6 +58,9 @@ compare: ## the module that compares queues: checked, and run on small cases
 
 torture: ## every family of faults, as much as for every change; TORTURE=-night for the night
 	go run ./internal/torture $(TORTURE)
+
+jobctl: ## the command, built as bin/jobctl
+	go build -C cmd/jobctl -o ../../bin/jobctl .
 
 examples: quickstart checksum webhook ledger
 

@@ -54,7 +54,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"another server without such a page", with("", 404, ""), ErrUnreachable, "404"},
 		{"a proxy that wants a password", with("", 401, ""), ErrDenied, "401"},
 		{"a proxy that forbids it", with("", 403, ""), ErrDenied, "403"},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 307) }, ErrUnreachable, "307"},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}, ErrUnreachable, "307"},
 		{"a newer version", with("2", 200, "{}"), ErrUnreachable, `version "2"`},
 		{"a newer version that refuses", with("2", 404, "{}"), ErrUnreachable, "use the version of the app"},
 		{"no JSON", with("1", 200, "<html>"), ErrUnreachable, "invalid character"},

@@ -112,7 +112,7 @@ func (c *client) Check(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	tell := bolt.ProgressOf(ctx)
+	tell, told := bolt.ProgressOf(ctx), false
 	for l, err := range s.lines() {
 		switch {
 		case err != nil:
@@ -122,6 +122,10 @@ func (c *client) Check(ctx context.Context) error {
 		case l.Done:
 			return nil
 		case l.Progress != nil:
+			if !told && l.Progress.Done > 0 {
+				tell(0, l.Progress.Total)
+			}
+			told = true
 			tell(l.Progress.Done, l.Progress.Total)
 		}
 	}
@@ -140,6 +144,9 @@ func (c *client) Backup(ctx context.Context, w io.Writer) error {
 		total = -1
 	}
 	to := &counted{w: w, total: total, tell: bolt.ProgressOf(ctx)}
+	if total >= 0 {
+		to.tell(0, total)
+	}
 	if _, err := io.Copy(to, s); err != nil {
 		if to.err != nil {
 			return to.err // the caller's own

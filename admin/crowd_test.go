@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +92,29 @@ func TestRequestsAtWorkKeepTheirSeats(t *testing.T) {
 			require.NoError(t, <-results)
 		}
 		require.Equal(t, 40*time.Second, time.Since(began)) // two by two
+	})
+}
+
+// A request whose connection was sent away just before does nothing: its client was told that.
+func TestRequestOfOneSentAwayDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(nil, 1, 0, nil)
+		ours, theirs := net.Pipe()
+		defer ours.Close()
+		first, _ := c.trySit(theirs)
+		require.NotNil(t, first)
+		ctx := c.ofConn(t.Context(), first)
+		_, theirs = net.Pipe()
+		second, _ := c.trySit(theirs)
+		require.NotNil(t, second)
+		require.True(t, begins(c.ofConn(t.Context(), second)))
+
+		h := newHandler(&scripted{stats: func(context.Context) (Stats, error) { panic("it was asked") }}, nil, t.Context())
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", pathStats, nil).WithContext(ctx)
+		r.Host = "localhost"
+		h.ServeHTTP(w, r)
+		require.Zero(t, w.Body.Len())
 	})
 }
 

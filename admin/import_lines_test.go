@@ -25,7 +25,7 @@ func TestLines(t *testing.T) {
 		}
 		_, err := l.read()
 		require.ErrorIs(t, err, io.EOF)
-		for _, i := range []int{6, 0, 1, 2, 5, 4, 3, 3} {
+		for _, i := range []int{6, 0, 2, 0, 1, 2, 5, 4, 3, 3} {
 			text, err := l.at(offsets[i])
 			require.NoError(t, err)
 			require.Equal(t, want[i], string(text))

@@ -9,12 +9,12 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Bounds of one portion that is stored: what a request to a running app may have. A job
-// that is larger alone is a portion by itself.
+// portionBytes bounds what is stored at once, by what a request to a running app may have. A
+// job that is larger alone is a portion by itself. With what each line may leave out and a
+// request says, it also keeps a portion below a thousand jobs.
 const (
-	portionJobs  = MaxIDs
 	portionBytes = 1 << 20
-	lineExtra    = 1 << 10 // what a line may leave out and a request says
+	lineExtra    = 1 << 10
 )
 
 // storeEffects stores what counts as done. That may happen again: the later time counts.
@@ -26,7 +26,7 @@ func (m *importer) storeEffects(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if size+n+lineExtra > portionBytes || len(portion) == portionJobs {
+		if size+n+lineExtra > portionBytes {
 			if err := m.storeSomeEffects(ctx, portion); err != nil {
 				return err
 			}
@@ -50,8 +50,8 @@ func (m *importer) storeSomeEffects(ctx context.Context, portion []bolt.Effect) 
 	return nil
 }
 
-// storeJobs stores the jobs in their order. A portion ends where it is full, and before a
-// group, so that a group is divided only when it alone is larger than a portion.
+// storeJobs stores the jobs in their order. A portion ends where it is full, or before the
+// group that does not fit into it as a whole, unless it has nothing else.
 func (m *importer) storeJobs(ctx context.Context) error {
 	order(m.jobs)
 	var p portion
@@ -60,15 +60,22 @@ func (m *importer) storeJobs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		begins := i+1 < len(m.jobs) && sameGroup(m.jobs, i+1) && (i == 0 || !sameGroup(m.jobs, i))
-		if len(p.jobs) > 0 && (begins || p.size+n+lineExtra > portionBytes || len(p.jobs) == portionJobs) {
-			if err := m.store(ctx, p); err != nil {
+		if len(p.jobs) > 0 && p.size+n+lineExtra > portionBytes {
+			end := len(p.jobs)
+			for from := i - end; end > 0 && sameGroup(m.jobs, from+end); {
+				end--
+			}
+			if end == 0 {
+				end = len(p.jobs)
+			}
+			full, rest := p.cut(end)
+			if err := m.store(ctx, full); err != nil {
 				return err
 			}
 			m.progress(m.read)
-			p = portion{}
+			p = rest
 		}
-		p.jobs, p.lines, p.size = append(p.jobs, e), append(p.lines, job), p.size+n+lineExtra
+		p.add(e, job, n+lineExtra)
 		m.read += int64(n)
 	}
 	if len(p.jobs) == 0 {
@@ -81,7 +88,24 @@ func (m *importer) storeJobs(ctx context.Context) error {
 type portion struct {
 	jobs  []*pawl.Envelope
 	lines []storedLine // of the jobs
-	size  int          // of the request, at most
+	sizes []int        // that they have in a request, at most
+	size  int          // all together
+}
+
+func (p *portion) add(e *pawl.Envelope, line storedLine, size int) {
+	p.jobs, p.lines, p.sizes, p.size = append(p.jobs, e), append(p.lines, line), append(p.sizes, size), p.size+size
+}
+
+// cut is the first n jobs, and the others.
+func (p *portion) cut(n int) (first, rest portion) {
+	for i := range p.jobs {
+		part := &first
+		if i >= n {
+			part = &rest
+		}
+		part.add(p.jobs[i], p.lines[i], p.sizes[i])
+	}
+	return first, rest
 }
 
 // store stores a portion. Where one job is the reason why it is refused, it is divided
@@ -94,10 +118,11 @@ func (m *importer) store(ctx context.Context, p portion) error {
 	}
 	if causedByJob(err) {
 		if cut := m.divide(p.lines); cut > 0 {
-			if err := m.store(ctx, portion{jobs: p.jobs[:cut], lines: p.lines[:cut]}); err != nil {
+			first, rest := p.cut(cut)
+			if err := m.store(ctx, first); err != nil {
 				return err
 			}
-			return m.store(ctx, portion{jobs: p.jobs[cut:], lines: p.lines[cut:]})
+			return m.store(ctx, rest)
 		}
 	}
 	if m.opts.SkipExisting && errors.Is(err, pawl.ErrConflict) {

@@ -18,7 +18,10 @@ import (
 func impostor(t *testing.T) place {
 	t.Helper()
 	s := serveTest(t, openLive(t))
-	q := openLive(t)
+	folder, err := os.MkdirTemp("/tmp", "pawl") // so that every socket of the tests has a path that is short enough
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	q := openLiveAt(t, filepath.Join(folder, "jobs.db"))
 	require.NoError(t, q.Close())
 	at, err := placeOf(q.Path())
 	require.NoError(t, err)
@@ -92,7 +95,10 @@ func TestNoteIsBelievedOnlyOfTheOwner(t *testing.T) {
 		{"a relative socket", func(t *testing.T, at place) { rewrite(t, at, at.socket, "socket") }, false},
 		{"a network address", func(t *testing.T, at place) { rewrite(t, at, "unix://"+at.socket, "http://127.0.0.1:80") }, false},
 		{"a shared folder of the right name for another file", func(t *testing.T, at place) {
-			rewrite(t, at, at.socket, filepath.Join(filepath.Dir(at.folder), "pawl", "0123.socket"))
+			shared := filepath.Join(filepath.Dir(at.folder), "pawl")
+			require.NoError(t, os.Mkdir(shared, 0o700))
+			require.NoError(t, os.Rename(at.socket, filepath.Join(shared, "0123.socket")))
+			rewrite(t, at, at.socket, filepath.Join(shared, "0123.socket"))
 		}, false},
 		{"a shared folder that others can enter", func(t *testing.T, at place) {
 			shared := filepath.Join(filepath.Dir(at.folder), "pawl")

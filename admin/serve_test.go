@@ -350,7 +350,8 @@ func TestServerCountsRuns(t *testing.T) {
 	}
 	ack := func(l *pawl.Lease) error { return q.Ack(ctx, l) }
 	run("before", ack)
-	a, err := Dial(ctx, serveTest(t, q).Addr(), nil)
+	s := serveTest(t, q)
+	a, err := Dial(ctx, s.Addr(), nil)
 	require.NoError(t, err)
 	defer a.Close()
 	run("a", ack)
@@ -362,5 +363,11 @@ func TestServerCountsRuns(t *testing.T) {
 	require.NoError(t, a.Pause(ctx, "a")) // whoever is told after it has heard what was before
 	stats, err := a.Stats(ctx)
 	require.NoError(t, err)
-	require.Equal(t, map[string]Done{"a": {2, 1}, "b\xff": {0, 1}}, stats.Done)
+	want := map[string]Done{"a": {2, 1}, "b\xff": {0, 1}}
+	require.Equal(t, want, stats.Done)
+
+	require.NoError(t, s.Close())
+	run("late", ack)
+	require.NoError(t, q.Resume(ctx, "a"))
+	require.Equal(t, want, s.tally.done(), "a server that is closed does not listen")
 }

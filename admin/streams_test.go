@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,7 +248,16 @@ func TestBackupThatWasCutIsNoBackup(t *testing.T) {
 				require.Error(t, err)
 				if test.bytes == 0 {
 					require.ErrorContains(t, err, broke.Error())
+					return
 				}
+				// A client that knows nothing of the trailer, such as curl, notices too.
+				conn := newPiped(t, a, 4).connect()
+				defer conn.Close()
+				ask(t, conn, "GET "+pathBackup)
+				response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				require.NoError(t, err)
+				_, err = io.Copy(io.Discard, response.Body)
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			})
 		})
 	}
@@ -337,6 +348,7 @@ func TestProgressArrives(t *testing.T) {
 func requireProgress(t *testing.T, told [][2]int64) {
 	t.Helper()
 	require.NotEmpty(t, told)
+	require.Zero(t, told[0][0])
 	for i := range told[1:] {
 		require.GreaterOrEqual(t, told[i+1][0], told[i][0])
 		require.Equal(t, told[0][1], told[i][1])

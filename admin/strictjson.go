@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -37,7 +39,7 @@ func strictJSON(text []byte) error {
 			if len(open) == maxNesting {
 				return fmt.Errorf("its objects and lists lie in one another more than %d deep", maxNesting)
 			}
-			open = append(open, container{})
+			open = pushed(open)
 		case '}', ']':
 			open = open[:len(open)-1]
 		case ',':
@@ -61,23 +63,45 @@ func strictJSON(text []byte) error {
 // container is an object or a list that is open.
 type container struct {
 	commas int
-	names  map[string]bool // of an object
+	few    [][]byte        // names of an object, while there are not many
+	many   map[string]bool // the others
 }
+
+// pushed opens another one, with the memory of one that is closed.
+func pushed(open []container) []container {
+	if len(open) == cap(open) {
+		return append(open, container{})
+	}
+	open = open[:len(open)+1]
+	last := &open[len(open)-1]
+	*last = container{few: last.few[:0]}
+	return open
+}
+
+// fewNames is how many names are looked through one by one.
+const fewNames = 64
 
 // named notes the name of an element, which must be new.
 func (c *container) named(quoted []byte) error {
-	var name string
-	if err := json.Unmarshal(quoted, &name); err != nil {
-		return err
+	name := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		var text string
+		if err := json.Unmarshal(quoted, &text); err != nil {
+			return err
+		}
+		name = []byte(text)
+	}
+	if c.many[string(name)] || slices.ContainsFunc(c.few, func(other []byte) bool { return bytes.Equal(name, other) }) {
+		return fmt.Errorf("an object has the name %q twice", clip(string(name)))
 	}
 	switch {
-	case c.names[name]:
-		return fmt.Errorf("an object has the name %q twice", clip(name))
-	case c.names == nil:
-		c.names = make(map[string]bool)
-	}
-	if len(c.names) < maxElements {
-		c.names[name] = true
+	case len(c.few) < fewNames:
+		c.few = append(c.few, name)
+	case c.many == nil:
+		c.many = make(map[string]bool)
+		fallthrough
+	case len(c.many) < maxElements:
+		c.many[string(name)] = true
 	}
 	return nil
 }

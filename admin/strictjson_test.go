@@ -28,6 +28,8 @@ func TestStrictJSON(t *testing.T) {
 		{"a name twice, with white space", `{"a":1, "a"	:2}`, `name "a" twice`},
 		{"a name twice in a field of a field", `{"job":{"headers":{"x":1,"y":2,"x":3}}}`, `name "x" twice`},
 		{"a name twice in an element of a list", `{"job":{"history":[{"at":1},{"at":1,"at":1}]}}`, `name "at" twice`},
+		{"a name twice among many", names(200)[:len(names(200))-1] + `,"n7":0}`, `name "n7" twice`},
+		{"a name twice at the end of many", names(200)[:len(names(200))-1] + `,"n190":0}`, `name "n190" twice`},
 		{"nothing is not JSON", ``, "not JSON: unexpected end"},
 		{"white space is not JSON", "  ", "not JSON: unexpected end"},
 		{"a value that was cut", `{"a":`, "not JSON: unexpected end"},

@@ -40,6 +40,9 @@ func mark(path string, transaction int) error {
 	if !canLock {
 		return nil
 	}
+	if path == "" {
+		return errors.New("the database was closed meanwhile, so its file has no name")
+	}
 	f, err := os.OpenFile(path+markSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		if _, ok, markErr := marked(path); ok || markErr != nil {

@@ -28,7 +28,7 @@ func mend(path string, f *os.File, a access) (mended bool, err error) {
 	}
 	a.log.Warn("a sync failed when the queue was last open; making a copy of the file as it was before", "path", path)
 	if err := replaceByCopy(path, f, failed); err != nil {
-		return false, fmt.Errorf("make a copy of the file, whose last sync failed: %w; check the disk, or save what is sound to another one with Salvage (jobctl salvage)", err)
+		return false, fmt.Errorf("make a copy of the file, whose last sync failed: %w; check the disk, or save what is sound to another one with Salvage (jobctl db salvage)", err)
 	}
 	return true, nil
 }

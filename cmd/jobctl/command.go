@@ -1,74 +1,156 @@
 package main
 
 import (
-	"flag"
+	"context"
+	"slices"
 	"strings"
 
-	"github.com/gopawl/pawl"
+	"github.com/spf13/cobra"
 )
 
-// command is what one or two words do.
-type command struct {
-	words string // "job list"
-	args  string // what may follow the words, for the usage line
-	short string // one line for the overview
-	text  string // what --help says below the usage line
-	file  bool   // needs --db
-	ids   bool   // takes arguments besides flags
+// spec is one command of the tree.
+type spec struct {
+	use     string // its last word, and what may follow it
+	short   string // one line for the overview
+	long    string // what --help says first
+	example string // command lines
+	json    string // the fields of its JSON, "" when it has none
+	exits   []int  // exit codes that it has besides 0, 1, 2 and 130
+	nofile  bool   // it needs neither --db nor --addr
+	ids     bool   // -o ids is for it
+	args    int    // how many arguments it takes, any number when negative
 
-	// setup registers the command's flags and returns what runs once they are
-	// parsed.
-	setup func(*flag.FlagSet) action
+	run      func(ctx context.Context, args []string) error
+	complete cobra.CompletionFunc // of its arguments
 }
 
-// action does the work of a command with the arguments that are no flags.
-type action func(a *app, args []string) error
+// The keys of a command's annotations.
+const (
+	withoutFile = "nofile"
+	withIDs     = "ids"
+	jsonFields  = "json"
+	exitCodes   = "exits"
+)
 
-func commands() []command {
-	return []command{
-		statsCommand(),
-		jobListCommand(),
-		jobShowCommand(),
-		deadListCommand(),
-		deadRetryCommand(),
-		salvageCommand(),
-		versionCommand(),
+// command makes a command of its spec. Its flags are added by who calls it.
+func (a *app) command(s *spec) *cobra.Command {
+	c := &cobra.Command{
+		Use: s.use, Short: s.short, Long: s.long, Example: s.example,
+		Annotations:           map[string]string{jsonFields: s.json, exitCodes: exitNames(s.exits)},
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     cobra.NoFileCompletions,
 	}
-}
-
-func find(words string) (command, bool) {
-	for _, c := range commands() {
-		if c.words == words {
-			return c, true
+	c.Flags().SortFlags = false // their order says which matter most
+	if s.nofile {
+		c.Annotations[withoutFile] = "yes"
+	}
+	if s.ids {
+		c.Annotations[withIDs] = "yes"
+	}
+	if s.complete != nil {
+		c.ValidArgsFunction = s.complete
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		switch {
+		case s.args >= 0 && len(args) > s.args:
+			return usage(wordsOf(c), "unexpected argument %q", args[s.args])
+		case !s.nofile && a.flags.db == "" && a.flags.addr == "":
+			return usage(wordsOf(c), "no file was named; add --db FILE")
+		case a.flags.addr != "" && c.Flags().Changed("db"):
+			return usage(wordsOf(c), "--db and --addr were given; name the queue in one way")
+		case a.flags.output == "ids" && !s.ids:
+			return usage(wordsOf(c), "-o ids is for commands that list or change jobs")
 		}
+		return s.run(c.Context(), args)
 	}
-	return command{}, false
+	return c
 }
 
-// isNoun reports whether commands begin with this word and go on.
-func isNoun(word string) bool {
-	for _, c := range commands() {
-		if strings.HasPrefix(c.words, word+" ") {
-			return true
-		}
-	}
-	return false
+func init() { cobra.EnableCommandSorting = false } // the order of the tree is that of a day's work
+
+// commands makes the whole tree.
+func (a *app) commands() *cobra.Command {
+	root := a.noun("jobctl", "see and steer a queue, live or stopped")
+	root.AddCommand(
+		a.statsCommand(), a.topCommand(), a.watchCommand(),
+		a.group("job", "jobs of every state",
+			a.jobListCommand(), a.jobShowCommand(), a.jobEnqueueCommand(), a.jobRetryCommand(),
+			a.jobCancelCommand(), a.jobDeleteCommand(), a.jobRunNowCommand()),
+		a.group("dead", "dead letters",
+			a.deadListCommand(), a.deadRetryCommand(), a.deadForwardCommand(), a.deadDeleteCommand()),
+		a.group("queue", "queues",
+			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),
+		a.exportCommand(), a.importCommand(),
+		a.group("db", "the file",
+			a.dbInfoCommand(), a.dbCheckCommand(), a.dbBackupCommand(), a.dbCompactCommand(),
+			a.dbReapCommand(), a.dbMigrateCommand(), a.dbSalvageCommand()),
+		a.completionCommand(), a.manCommand(), a.versionCommand(),
+	)
+	root.PersistentFlags().SortFlags = false
+	a.register(root.PersistentFlags())
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(a.helpCommand())
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.stdout.WriteString(help(c)) })
+	root.SetFlagErrorFunc(flagProblem)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return root
 }
 
-// filterFlags choose jobs by queue and kind.
-type filterFlags struct{ queue, kind string }
-
-func (f *filterFlags) register(fs *flag.FlagSet) {
-	fs.Func("q", "", nameFlag(&f.queue, pawl.ValidQueue))
-	fs.Func("k", "", nameFlag(&f.kind, pawl.ValidKind))
-	fs.Func("kind", "", nameFlag(&f.kind, pawl.ValidKind))
+// group is a noun with its verbs.
+func (a *app) group(noun, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := a.noun(noun, short)
+	c.AddCommand(verbs...)
+	return c
 }
 
-// nameFlag refuses an empty name above all: a script's -q "$Q" with nothing in Q
-// would choose every queue.
-func nameFlag(to *string, valid func(string) error) func(string) error {
-	return func(name string) error {
-		*to = name
-		return valid(name)
+// noun is a command that does nothing without a verb.
+func (a *app) noun(word, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: word, Short: short,
+		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true, DisableFlagsInUseLine: true,
+		Args: cobra.ArbitraryArgs, // so that what is no verb comes here
+		RunE: func(c *cobra.Command, args []string) error {
+			words := wordsOf(c)
+			if len(args) > 0 {
+				return usage(words, "unknown command %q", strings.TrimSpace(words+" "+args[0]))
+			}
+			if words == "" {
+				return usage("", "no command was named")
+			}
+			var verbs []string
+			for _, verb := range c.Commands() {
+				verbs = append(verbs, verb.Name())
+			}
+			return usage(words, "%q needs a verb: %s", words, strings.Join(verbs, ", "))
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+}
+
+// wordsOf is a command as it is typed behind jobctl: "job list".
+func wordsOf(c *cobra.Command) string {
+	_, words, _ := strings.Cut(c.CommandPath(), " ")
+	return words
+}
+
+// leaves are the commands that do something, in the order of the tree.
+func leaves(c *cobra.Command) (all []*cobra.Command) {
+	if c.Annotations != nil && !c.Hidden {
+		all = append(all, c)
+	}
+	for _, below := range c.Commands() {
+		all = append(all, leaves(below)...)
+	}
+	return slices.Clip(all)
+}
+
+// commandWords names every command, "job list" among them. The torture command drives
+// jobctl by it.
+func commandWords() (words []string) {
+	a := &app{env: func(string) string { return "" }}
+	for _, c := range leaves(a.commands()) {
+		words = append(words, wordsOf(c))
+	}
+	return words
 }

@@ -1,25 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
-)
-
-// Exit codes, each for something that a script decides by.
-const (
-	exitOK = iota
-	exitError
-	exitUsage
-	exitNoMatch
-	exitLocked
-	exitDamaged
-	exitConflict
-	exitFormat
 )
 
 // failure is an error that knows its exit code and what to do next.
@@ -38,11 +29,14 @@ func usage(words, format string, args ...any) error {
 }
 
 // explain prints err with what to do next, and returns the exit code.
-func (a *app) explain(err error) int {
+func (a *app) explain(ctx context.Context, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	f := a.failure(err)
+	if ctx.Err() != nil && f.code != exitInterrupted {
+		f = &failure{code: exitInterrupted, text: "interrupted"}
+	}
 	a.say("error: %s", f.text)
 	for line := range strings.Lines(f.next) {
 		a.say("  %s", strings.TrimSuffix(line, "\n"))
@@ -58,6 +52,14 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr, escapeLines(fmt.Sprintf(format, args...), "  "))
 }
 
+// place is what is looked at, as the command line names it.
+func (a *app) place() string {
+	if a.flags.addr != "" {
+		return a.flags.addr
+	}
+	return a.flags.db
+}
+
 // failure decides what an error means to the caller.
 func (a *app) failure(err error) *failure {
 	var f *failure
@@ -68,8 +70,21 @@ func (a *app) failure(err error) *failure {
 	switch {
 	case errors.Is(err, bolt.ErrLocked):
 		f.code = exitLocked
-		f.text = fmt.Sprintf("%s is locked%s", a.flags.db, holder(err))
-		f.next = "Stop the app, or read a copy: one made while it was stopped, or by Queue.Backup."
+		f.text = fmt.Sprintf("%s is locked%s and has no admin endpoint", a.flags.db, holder(err))
+		f.next = "Enable one (package admin), stop the app, or read a backup made by the app."
+		if _, why, asked := strings.Cut(err.Error(), "its app could not be asked: "); asked {
+			f.text = fmt.Sprintf("%s is locked%s, and its app could not be asked: %s", a.flags.db, holder(err), why)
+			f.next = "Check whether the app is well; only its user and the superuser may ask it."
+		}
+	case errors.Is(err, admin.ErrUnreachable):
+		f.code = exitLocked
+		f.next = "Check that the app runs and serves package admin there; --timeout waits longer."
+	case errors.Is(err, admin.ErrNotLive):
+		f.code = exitLocked
+		f.text = fmt.Sprintf("%s: %s", a.place(), admin.ErrNotLive)
+		f.next = "Start the app, with package admin in it; nothing happens in the file of a\nstopped one."
+	case errors.Is(err, admin.ErrDenied):
+		f.next = "Run jobctl as the user of the app; an address of http needs its token in the\nvariable JOBCTL_TOKEN."
 	case errors.Is(err, fs.ErrNotExist):
 		f.text = fmt.Sprintf("%s: no such file", a.flags.db)
 		f.next = "Check --db; jobctl never creates a file."
@@ -83,14 +98,14 @@ func (a *app) failure(err error) *failure {
 		f.next = "It stays dead; 'jobctl job show' has its unique key and its deadline."
 	case errors.Is(err, pawl.ErrConflict):
 		f.code = exitConflict
-		f.next = "Only a dead job can be retried; 'jobctl job show' has the details."
+		f.next = "'jobctl job show' has the details."
 	case errors.Is(err, pawl.ErrCorrupt):
 		f.code = exitDamaged
-		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save what is\nsound by 'jobctl salvage'."
+		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save what is\nsound by 'jobctl db salvage'."
 	case errors.Is(err, bolt.ErrInsecure):
-		f.next = "Run jobctl as the owner of the file, and change what the error names."
+		f.next = "Run jobctl as the owner of the file, and change what the error names; or take\nit as it is by --insecure."
 	case errors.Is(err, pawl.ErrUnknownOutcome), errors.Is(err, pawl.ErrPoisoned):
-		f.next = "Check the disk; 'jobctl dead list' shows what is still dead."
+		f.next = "Check the disk; 'jobctl job list' shows how the jobs are."
 	case errors.Is(err, bolt.ErrNotQueue):
 		f.next = "Check --db: it must lead to a file that pawl made."
 	case errors.Is(err, bolt.ErrNewerFormat):
@@ -99,57 +114,31 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, bolt.ErrOlderFormat):
 		f.code = exitFormat
 		f.text = fmt.Sprintf("%s has the format of an older release", a.flags.db)
-		f.next = "Use the jobctl of that release, or start the app of this one once: it converts\nthe file, and the older release cannot open it from then on."
+		f.next = "Use the jobctl of that release, or convert the file by 'jobctl db migrate': the\nolder release cannot open it from then on."
+	case errors.Is(err, context.DeadlineExceeded):
+		f.code = exitLocked
+		f.text = fmt.Sprintf("%s did not answer within %v", a.place(), a.flags.timeout)
+		f.next = "Check the app; --timeout waits longer."
+	case errors.Is(err, context.Canceled):
+		f.code, f.text = exitInterrupted, "interrupted"
 	}
 	return f
 }
 
-// holder is who has the file open, as far as the error tells: " (pid 4121,
-// billing-api)".
+// holderPattern is how the error of a locked file tells who has it.
+var holderPattern = regexp.MustCompile(`\(pid (\d+)(?:, (.*))?\)`)
+
+// holder is who has the file open, as far as the error tells: " by pid 4121
+// (billing-api)".
 func holder(err error) string {
 	_, behind, _ := strings.Cut(err.Error(), bolt.ErrLocked.Error())
 	who, _, _ := strings.Cut(behind, ";")
-	return who
-}
-
-// shownDamage is how many damaged records are named, the others are counted.
-const shownDamage = 10
-
-// damage gathers the records that could not be read.
-type damage struct {
-	count int
-	first []string
-}
-
-func (d *damage) add(err error) {
-	if d.count++; len(d.first) < shownDamage {
-		d.first = append(d.first, err.Error())
+	switch m := holderPattern.FindStringSubmatch(who); {
+	case m == nil:
+		return who
+	case m[2] == "":
+		return " by pid " + m[1]
+	default:
+		return fmt.Sprintf(" by pid %s (%s)", m[1], m[2])
 	}
-}
-
-// err is nil when nothing was damaged.
-func (d *damage) err() error {
-	if d.count == 0 {
-		return nil
-	}
-	next := strings.Join(d.first, "\n")
-	if more := d.count - len(d.first); more > 0 {
-		next += fmt.Sprintf("\nand %d more", more)
-	}
-	return &failure{exitDamaged, fmt.Sprintf("%s could not be read and %s passed over:", plural(d.count, "damaged job"), wasWere(d.count)),
-		next + "\nNothing was changed in them. Keep a copy of the file, and restore them from a backup."}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func wasWere(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
 }

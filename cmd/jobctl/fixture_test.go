@@ -42,7 +42,7 @@ func id(n int) pawl.ID {
 // file is a queue under construction, with a clock that stands still until it is
 // moved.
 type file struct {
-	t       *testing.T
+	t       tester
 	q       *bolt.Queue
 	elapsed atomic.Int64 // nanoseconds since start; the queue reads it too
 	made    int
@@ -51,6 +51,12 @@ type file struct {
 func (f *file) now() time.Time       { return start.Add(time.Duration(f.elapsed.Load())) }
 func (f *file) pass(d time.Duration) { f.elapsed.Add(int64(d)) }
 func (f *file) goTo(t time.Time)     { f.elapsed.Store(int64(t.Sub(start))) }
+
+// tester is what making a file needs of a test, or of a script.
+type tester interface {
+	require.TestingT
+	Helper()
+}
 
 // build makes app.db in a new folder, which becomes the current one, and fills it.
 // At the end of the test the file is checked.
@@ -61,7 +67,7 @@ func build(t *testing.T, fill func(*file)) {
 	t.Cleanup(func() { checkFile(t, "app.db") })
 }
 
-func buildAt(t *testing.T, path string, fill func(*file)) {
+func buildAt(t tester, path string, fill func(*file)) {
 	t.Helper()
 	f := &file{t: t}
 	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Now: f.now})
@@ -129,7 +135,7 @@ func everyState(f *file) {
 	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3})
 }
 
-func pack(t *testing.T, v any) []byte {
+func pack(t tester, v any) []byte {
 	t.Helper()
 	b, err := msgpack.Marshal(v)
 	require.NoError(t, err)
@@ -161,12 +167,23 @@ func asked(t *testing.T, answer io.Reader, args ...string) outcomeOf {
 }
 
 func runAsOfToday(stdin io.Reader, terminal bool, args []string) outcomeOf {
+	return asOfToday(context.Background(), stdin, terminal, nil, args...)
+}
+
+// asOfToday runs a command line, or run in its place.
+func asOfToday(ctx context.Context, stdin io.Reader, terminal bool, run func(*app) error, args ...string) outcomeOf {
 	var stdout, stderr bytes.Buffer
 	a := &app{
 		stdin: stdin, stdout: bufio.NewWriter(&stdout), stderr: &stderr,
-		now: func() time.Time { return today }, terminal: terminal,
+		now: func() time.Time { return today }, zone: time.UTC, env: func(string) string { return "" }, terminal: terminal,
 	}
-	code := a.run(args)
+	if run == nil {
+		code := a.run(ctx, args)
+		return outcomeOf{code, stdout.String(), stderr.String()}
+	}
+	err := run(a)
+	_ = a.stdout.Flush()
+	code := a.explain(ctx, err)
 	return outcomeOf{code, stdout.String(), stderr.String()}
 }
 
@@ -213,7 +230,7 @@ func checkFile(t *testing.T, path string) {
 }
 
 // spoil overwrites the stored record of a job.
-func spoil(t *testing.T, path string, id pawl.ID) {
+func spoil(t tester, path string, id pawl.ID) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
 	require.NoError(t, err)

@@ -1,102 +1,198 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-const overview = `Jobctl looks into the file of a pawl queue and puts dead letters back to work.
-It works on a file that no process has open: stop the app, or read a copy that
-was made while it was stopped. Only salvage creates a file.
+const overview = `Jobctl looks into the queue of a pawl file and steers it. It asks the app that
+has the file open, where that serves package admin; else it opens the file.
 
-Usage: jobctl --db FILE [-o table|json|jsonl] COMMAND
-       jobctl [-o table|json|jsonl] salvage FROM TO
+Usage: jobctl --db FILE [-o FORMAT] COMMAND
+       jobctl --addr ADDRESS [-o FORMAT] COMMAND
 
 Commands:
-%s  help         this text, or 'help COMMAND'
-
+%s
 Flags of every command, before or behind its words:
-  --db FILE    the file of the queue
-  -o FORMAT    table (default), json, or jsonl: one JSON object a line
-  --help       what a command does, its flags and the fields of its JSON
-
-Exit codes:
-  0  done; a list may be empty
-  1  an error
-  2  the command line is wrong; nothing was looked at
-  3  no match: no such job, or nothing to retry
-  4  another process has the file open
-  5  damaged data was met; what could be read was printed
-  6  the job is in another state than the command needs, or its deadline has
-     passed, or another job has its unique key
-  7  the file has the format of another release; nothing was changed
+%s  -h, --help           what a command does, its flags and the fields of its JSON
 
 Data goes to standard output, messages go to standard error. Control characters
-in names, payloads and errors are printed escaped, as \x1b.
+in names, payloads and errors are printed escaped, as \x1b. 'jobctl help
+exit-codes' has what a script decides by, 'jobctl help filters' how jobs are
+chosen.
+`
+
+const filterTopic = `Commands that list or change jobs choose them by filters, which hold together:
+
+  -q, --queue QUEUE    of this queue
+  -s, --state STATE    ready, delayed, parked, leased, dead or completed
+  -k, --kind KIND      of this kind
+      --error TEXT     whose last error has this text, in upper or lower case
+      --payload TERM   whose payload fits: user.id=42, user.id!=42 (a text, a
+                       number, true, false or null), user.name~ada (a text in
+                       it), or user.id (the field is there). A number in the
+                       path is a place in a list. Several terms hold together
+      --reason REASON  dead for this reason
+      --since WHEN     made at that time or later
+      --until WHEN     made before that time
+      --older-than AGE in their state for that long
+
+An age is a length of time before now: 90s, 5m, 2h, 7d or 2w. A time is RFC 3339
+(2026-03-01T09:00:00Z), or without a zone one of this machine's; a date is its
+beginning.
+
+A command that changes jobs takes their IDs, or - to read IDs from standard
+input, or filters, or --all. By filters and --all it looks first, says how many
+match and asks; -y answers, --dry-run changes nothing.
 `
 
 // jsonRules go below the fields of every command that prints JSON.
 const jsonRules = `
-Times are RFC 3339 in UTC with nine digits of nanoseconds, years beyond 0..9999
-are cut to them; durations are written as 1h2m3.5s. A field is never left out:
-what does not apply is null. Bytes of a name or an error that are no UTF-8 are
-U+FFFD.
-
-'jobctl help' has the flags of every command and the exit codes.
+Times are RFC 3339 in UTC with nine digits of nanoseconds, of a job beyond the
+year 9999 "@" and Unix seconds; durations are written as 1h2m3.5s. A field is
+never left out: what does not apply is null.
 `
 
-// help prints what the words name: a command, a noun's commands, or everything.
-func (a *app) help(words string) error {
-	if c, ok := find(words); ok {
-		fmt.Fprint(a.stdout, c.help())
+func (a *app) helpCommand() *cobra.Command {
+	s := &spec{
+		use: "help [COMMAND|exit-codes|filters]", short: "this text, or what a command does", nofile: true, args: -1,
+		example: "  jobctl help job list\n  jobctl help exit-codes",
+	}
+	c := a.command(s)
+	c.ValidArgsFunction = nil
+	s.run = func(_ context.Context, args []string) error {
+		switch words := strings.Join(args, " "); words {
+		case "exit-codes":
+			fmt.Fprint(a.stdout, exitTopic())
+		case "filters":
+			fmt.Fprint(a.stdout, filterTopic)
+		default:
+			named, rest, _ := c.Root().Find(args)
+			if len(rest) > 0 {
+				return usage("", "unknown command %q", words)
+			}
+			fmt.Fprint(a.stdout, help(named))
+		}
 		return nil
 	}
+	return c
+}
+
+// help is the help text of a command, a noun, or everything.
+func help(c *cobra.Command) string {
 	switch {
-	case words == "" || words == "help":
-		fmt.Fprintf(a.stdout, overview, summaries(""))
-	case isNoun(words):
-		fmt.Fprintf(a.stdout, "Usage: jobctl --db FILE %s COMMAND\n\nCommands:\n%s", words, summaries(words+" "))
-	default:
-		return usage("", "unknown command %q", words)
+	case !c.HasParent() || c.Name() == "help":
+		return fmt.Sprintf(overview, summaries(c.Root()), flagLines(c.Root().PersistentFlags()))
+	case c.Annotations == nil:
+		return fmt.Sprintf("Usage: jobctl --db FILE %s COMMAND\n\nCommands:\n%s", wordsOf(c), summaries(c))
 	}
-	return nil
-}
-
-// incomplete complains about a command line that ends before its command.
-func (a *app) incomplete(words string) error {
-	if words == "" {
-		return usage("", "no command was named")
-	}
-	var verbs []string
-	for _, c := range commands() {
-		if verb, ok := strings.CutPrefix(c.words, words+" "); ok {
-			verbs = append(verbs, verb)
-		}
-	}
-	return usage(words, "%q needs a verb: %s", words, strings.Join(verbs, " or "))
-}
-
-func (c command) help() string {
 	var b strings.Builder
-	b.WriteString("Usage: jobctl ")
-	if c.file {
-		b.WriteString("--db FILE ")
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", usageLine(c), reflowed(c.Long))
+	if lines := flagLines(c.LocalNonPersistentFlags()); lines != "" {
+		fmt.Fprintf(&b, "\nFlags:\n%s", lines)
 	}
-	b.WriteString(strings.TrimSpace(c.words + " " + c.args))
-	b.WriteString("\n\n" + c.text)
-	if c.file {
-		b.WriteString(jsonRules)
+	fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.TrimRight(c.Example, "\n"))
+	if fields := c.Annotations[jsonFields]; fields != "" {
+		fmt.Fprintf(&b, "\n%s%s", folded("JSON: "+strings.TrimLeft(fields, " \n")), jsonRules)
+	}
+	fmt.Fprintf(&b, "\nExit codes: %s\n", c.Annotations[exitCodes])
+	b.WriteString("\n'jobctl help' has the flags of every command.\n")
+	return b.String()
+}
+
+func usageLine(c *cobra.Command) string {
+	line := "jobctl "
+	if c.Annotations[withoutFile] == "" {
+		line += "--db FILE "
+	}
+	_, args, _ := strings.Cut(c.Use, " ")
+	return strings.TrimSpace(line + wordsOf(c) + " " + args)
+}
+
+// flagLines are the flags of a command, one a line or more.
+func flagLines(flags *pflag.FlagSet) string {
+	var b strings.Builder
+	flags.SortFlags = false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		name, text := pflag.UnquoteUsage(f)
+		left := "      --" + f.Name
+		if f.Shorthand != "" {
+			left = "  -" + f.Shorthand + ", --" + f.Name
+		}
+		if f.NoOptDefVal == "" {
+			left += " " + name
+		}
+		indent := "\n" + strings.Repeat(" ", 23)
+		if left = fmt.Sprintf("%-22s ", left); len(left) > 23 {
+			left = strings.TrimRight(left, " ") + indent
+		}
+		b.WriteString(left + strings.ReplaceAll(wrapped(strings.Fields(text), 56), "\n", indent) + "\n")
+	})
+	return b.String()
+}
+
+// columns is how wide a help text is.
+const columns = 80
+
+// reflowed is a text whose paragraphs fill the lines.
+func reflowed(text string) string {
+	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
+	for i, p := range paragraphs {
+		paragraphs[i] = wrapped(strings.Fields(p), columns)
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// folded is a text whose long lines go on below, further in.
+func folded(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		if len(line) > columns {
+			line = indent + strings.ReplaceAll(wrapped(strings.Fields(line), columns-len(indent)-2), "\n", "\n  "+indent)
+		}
+		b.WriteString(line + "\n")
 	}
 	return b.String()
 }
 
-// summaries is one line for each command whose words begin with prefix.
-func summaries(prefix string) string {
+// wrapped is a text in lines of at most width characters.
+func wrapped(words []string, width int) string {
 	var b strings.Builder
-	for _, c := range commands() {
-		if strings.HasPrefix(c.words, prefix) {
-			fmt.Fprintf(&b, "  %-12s %s\n", c.words, c.short)
+	line := 0
+	for i, word := range words {
+		switch {
+		case i == 0:
+		case line+1+len(word) > width:
+			b.WriteString("\n")
+			line = 0
+		default:
+			b.WriteString(" ")
+			line++
 		}
+		b.WriteString(word)
+		line += len(word)
+	}
+	return b.String()
+}
+
+// summaries is one line for each command below c.
+func summaries(c *cobra.Command) string {
+	var b strings.Builder
+	for _, below := range c.Commands() {
+		if below.Annotations == nil && below.HasSubCommands() {
+			b.WriteString(summaries(below))
+			continue
+		}
+		fmt.Fprintf(&b, "  %-14s %s\n", wordsOf(below), below.Short)
 	}
 	return b.String()
 }

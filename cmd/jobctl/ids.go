@@ -7,16 +7,16 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// readIDs reads the IDs among the arguments, and those on standard input in the
-// place of a "-". One that is given twice counts once. All must be IDs before
+// readIDs reads the IDs among the arguments of a command, and those on standard input in
+// the place of a "-". One that is given twice counts once. All must be IDs before
 // anything is done to the first.
-func (a *app) readIDs(args []string) ([]pawl.ID, error) {
+func (a *app) readIDs(command string, args []string) ([]pawl.ID, error) {
 	var ids []pawl.ID
 	seen := make(map[pawl.ID]bool)
 	add := func(text string) error {
 		id, err := pawl.ParseID(text)
 		if err != nil {
-			return usage("dead retry", "%s", err)
+			return usage(command, "%s", err)
 		}
 		if !seen[id] {
 			seen[id] = true

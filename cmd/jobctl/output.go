@@ -20,20 +20,26 @@ func encode(v any) ([]byte, error) {
 	}
 	text := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 	safe := make([]byte, 0, len(text))
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		switch {
-		case harmless(r):
-			safe = append(safe, text[:size]...)
-		case r <= 0xffff:
-			safe = fmt.Appendf(safe, `\u%04x`, r)
-		default:
-			high, low := utf16.EncodeRune(r)
-			safe = fmt.Appendf(safe, `\u%04x\u%04x`, high, low)
-		}
-		text = text[size:]
+	for size := 0; len(text) > 0; text = text[size:] {
+		safe, size = appendHarmless(safe, text)
 	}
 	return safe, nil
+}
+
+// appendHarmless appends the first character of JSON, as a \u escape if a terminal would
+// obey it, and says how many bytes it had.
+func appendHarmless(safe, text []byte) (_ []byte, size int) {
+	r, size := utf8.DecodeRune(text)
+	switch {
+	case harmless(r):
+		safe = append(safe, text[:size]...)
+	case r <= 0xffff:
+		safe = fmt.Appendf(safe, `\u%04x`, r)
+	default:
+		high, low := utf16.EncodeRune(r)
+		safe = fmt.Appendf(safe, `\u%04x\u%04x`, high, low)
+	}
+	return safe, size
 }
 
 // print writes one object as JSON: indented, or on one line for jsonl.
@@ -61,18 +67,33 @@ type listing struct {
 	count int
 }
 
-func (a *app) listing(columns ...column) *listing {
-	return &listing{app: a, table: table{out: a.stdout, columns: columns}}
+// listing begins a list. Wide are the columns that -o wide has besides.
+func (a *app) listing(columns []column, wide ...column) *listing {
+	if a.wide() {
+		columns = append(columns, wide...)
+	}
+	return &listing{app: a, table: table{out: a.stdout, columns: columns, paint: a.colors()}}
 }
 
-// add writes an item: v for programs, cells for people.
-func (l *listing) add(v any, cells ...string) error {
+// item is one thing of a list.
+type item struct {
+	id    string   // for -o ids
+	json  any      // for programs
+	cells []string // for people: those of all columns, the wide ones too
+}
+
+func (l *listing) add(it item) error {
 	l.count++
-	if l.app.flags.output == "table" {
-		l.table.add(cells...)
+	out := l.app.stdout
+	switch l.app.flags.output {
+	case "table", "wide":
+		l.table.add(it.cells[:len(l.table.columns)]...)
+		return nil
+	case "ids":
+		out.WriteString(it.id + "\n")
 		return nil
 	}
-	text, err := encode(v)
+	text, err := encode(it.json)
 	if err != nil {
 		return err
 	}
@@ -81,11 +102,11 @@ func (l *listing) add(v any, cells ...string) error {
 		if l.count == 1 {
 			between = "[\n  "
 		}
-		l.app.stdout.WriteString(between)
-		l.app.stdout.Write(text)
+		out.WriteString(between)
+		out.Write(text)
 		return nil
 	}
-	l.app.stdout.Write(append(text, '\n'))
+	out.Write(append(text, '\n'))
 	return nil
 }
 
@@ -93,7 +114,7 @@ func (l *listing) add(v any, cells ...string) error {
 // it early.
 func (l *listing) close() {
 	switch {
-	case l.app.flags.output == "table":
+	case l.app.people():
 		l.table.flush()
 	case l.app.flags.output == "json" && l.count == 0:
 		l.app.stdout.WriteString("[]\n")

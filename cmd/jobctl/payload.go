@@ -2,34 +2,19 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
+
+	"github.com/gopawl/pawl/admin"
 )
 
 const (
 	shownPayload = 4 << 10 // bytes of a payload's text that job show prints
 	oneLine      = 76      // JSON up to here stays on one line
 )
-
-// viewOfPayload is a payload for programs: whole, in the form asked for.
-func viewOfPayload(payload []byte, form string) payloadView {
-	v := payloadView{SizeBytes: len(payload), Encoding: "unknown"}
-	value, _, err := messagePackJSON(payload, math.MaxInt)
-	if err == nil {
-		v.Encoding = "messagepack"
-	}
-	if err == nil && (form == "auto" || form == "json") {
-		v.Value = value
-	}
-	if form == "hex" || form == "auto" && err != nil {
-		text := hex.EncodeToString(payload)
-		v.Hex = &text
-	}
-	return v
-}
 
 // showPayload prints a payload for people: cut, below a line with its size.
 func (a *app) showPayload(payload []byte, form string) {
@@ -38,7 +23,12 @@ func (a *app) showPayload(payload []byte, form string) {
 		a.fact("payload", "%s", size)
 		return
 	}
-	value, whole, err := messagePackJSON(payload, 4*shownPayload)
+	if form == "base64" {
+		a.fact("payload", "%s", size)
+		a.showText(base64.StdEncoding.EncodeToString(payload[:min(len(payload), shownPayload)]))
+		return
+	}
+	value, whole, err := admin.DecodeJSON(payload, 4*shownPayload)
 	switch {
 	case form == "hex" || form == "auto" && err != nil:
 		a.fact("payload", "%s", size)
@@ -51,7 +41,8 @@ func (a *app) showPayload(payload []byte, form string) {
 	}
 }
 
-// showJSON prints compact JSON, which is not whole when its end is missing.
+// showJSON prints compact JSON, which is not whole when its end is missing. It has no
+// character that a terminal obeys: admin.DecodeJSON escapes them.
 func (a *app) showJSON(value []byte, whole bool) {
 	if whole && len(value) > oneLine {
 		var indented bytes.Buffer
@@ -62,6 +53,15 @@ func (a *app) showJSON(value []byte, whole bool) {
 	text, fits := clip(string(value), shownPayload)
 	fmt.Fprintf(a.stdout, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 	if !whole || !fits {
+		a.cutNote("at " + byteSize(shownPayload))
+	}
+}
+
+// showText prints a text on one line.
+func (a *app) showText(text string) {
+	text, fits := clip(text, shownPayload)
+	fmt.Fprintf(a.stdout, "  %s\n", escape(text))
+	if !fits {
 		a.cutNote("at " + byteSize(shownPayload))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 )
 
 // rare has what few jobs have: 1 is completed and retained, 2 leased and cancelled, 3
@@ -35,10 +36,10 @@ func rare(f *file) {
 func TestStatsOfPausedAndCompleted(t *testing.T) {
 	build(t, rare)
 	got := jobctl(t, "--db", "app.db", "stats")
-	require.Equal(t, `QUEUE  READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST
-email      0        0       0       1     0          1       -
-slow       1        0       0       0     1          0      1h  paused
-other      0        0       0       0     1          0       -
+	require.Equal(t, `QUEUE  READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST  STATE
+email      0        0       0       1     0          1       -  running
+slow       1        0       0       0     1          0      1h  PAUSED
+other      0        0       0       0     1          0       -  running
 `, got.stdout[strings.Index(got.stdout, "\n")+1:])
 
 	var v statsView
@@ -61,25 +62,25 @@ func TestJobListOfCompleted(t *testing.T) {
 // A program gets deadline, keys and the mark of a cancelled job; null where there is none.
 func TestRareFieldsAsJSON(t *testing.T) {
 	build(t, rare)
-	got := map[string]jobView{}
+	got := map[string]admin.Job{}
 	for line := range strings.Lines(jobctl(t, "--db", "app.db", "job", "list", "-o", "jsonl").stdout) {
-		var v jobView
+		var v admin.Job
 		require.NoError(t, json.Unmarshal([]byte(line), &v))
 		got[v.ID] = v
 	}
-	require.Equal(t, "2026-03-01T10:00:00.000000000Z", *got[id(1).String()].CompletedAt)
+	require.Equal(t, "2026-03-01T10:00:00.000000000Z", got[id(1).String()].CompletedAt.String())
 	require.Equal(t, "completed", got[id(1).String()].State)
 	require.True(t, got[id(2).String()].Cancelled)
 	require.Equal(t, "leased", got[id(2).String()].State)
 	four := got[id(4).String()]
-	require.Equal(t, "invoice 17", *four.UniqueKey)
-	require.Equal(t, "pay 17", *four.IdempotencyKey)
-	require.Equal(t, stamp(today.Add(2*time.Hour)), *four.Deadline)
+	require.Equal(t, admin.Text("invoice 17"), *four.UniqueKey)
+	require.Equal(t, admin.Text("pay 17"), *four.IdempotencyKey)
+	require.Equal(t, stamp(today.Add(2*time.Hour)), four.Deadline.String())
 	require.False(t, four.Cancelled)
-	require.Nil(t, four.CompletedAt)
+	require.True(t, four.CompletedAt.IsZero())
 	require.Nil(t, got[id(1).String()].UniqueKey)
 	require.Nil(t, got[id(1).String()].IdempotencyKey)
-	require.Nil(t, got[id(1).String()].Deadline)
+	require.True(t, got[id(1).String()].Deadline.IsZero())
 }
 
 // A person sees them too.

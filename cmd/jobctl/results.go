@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,17 +9,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// results is what became of the jobs of one `dead retry`, in the order given.
+// errNotTried is the result of a job that an error or an interruption came before.
+var errNotTried = errors.New("not tried")
+
+// results is what became of the jobs of one change, in the order given.
 type results []result
 
 type result struct {
 	id  pawl.ID
-	err error // nil: retried, or still to be retried
+	err error // nil: done, or still to be done
 }
 
 // possible are those with no reason against them yet.
-func (rs results) possible() []*result {
-	var todo []*result
+func (rs results) possible() (todo []*result) {
 	for i := range rs {
 		if rs[i].err == nil {
 			todo = append(todo, &rs[i])
@@ -27,20 +30,22 @@ func (rs results) possible() []*result {
 	return todo
 }
 
-// heldBack is the error of a dead letter that stays dead, although it can be retried by
-// its state: another job has its unique key, or its deadline has passed.
-type heldBack struct{ error }
-
-func (h heldBack) Unwrap() error { return h.error }
+func (rs results) untried() (left []pawl.ID) {
+	for _, r := range rs {
+		if r.err == errNotTried {
+			left = append(left, r.id)
+		}
+	}
+	return left
+}
 
 // failed are those to complain about. Among all that matched a job that changed in
 // the meantime is none: somebody else was faster.
-func (rs results) failed(all bool) []result {
-	var failed []result
-	for _, r := range rs {
-		word := outcome(r.err)
-		moved := word == "not_found" || word == "not_dead"
-		if r.err != nil && !(all && moved) {
+func (c *change) failed() (failed []result) {
+	for _, r := range c.results {
+		word := c.outcome(r.err)
+		moved := word == "not_found" || word == c.verb.miss
+		if r.err != nil && r.err != errNotTried && !(c.chosen && moved) {
 			failed = append(failed, r)
 		}
 	}
@@ -48,15 +53,19 @@ func (rs results) failed(all bool) []result {
 }
 
 // report prints what was done and returns what was not.
-func (rs results) report(a *app, all bool) error {
-	if err := rs.print(a); err != nil {
+func (c *change) report(ctx context.Context) error {
+	if err := c.print(); err != nil {
 		return err
 	}
-	failed := rs.failed(all)
-	if len(failed) == 0 {
+	untried, failed := len(c.results.untried()), c.failed()
+	switch {
+	case untried > 0 && ctx.Err() != nil:
+		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d jobs were %s", len(c.results.possible()), len(c.results), c.verb.did),
+			fmt.Sprintf("%s not tried; run the command again for the others.", plural(untried, "job"))}
+	case len(failed) == 0:
 		return nil
 	}
-	first := a.failure(failed[0].err)
+	first := c.explained(failed[0].err)
 	if len(failed) == 1 {
 		return first
 	}
@@ -68,24 +77,37 @@ func (rs results) report(a *app, all bool) error {
 		}
 		lines = append(lines, r.err.Error())
 	}
-	return &failure{first.code, fmt.Sprintf("%d of %d jobs could not be retried:", len(failed), len(rs)), strings.Join(lines, "\n")}
+	if untried > 0 {
+		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, "job")))
+	}
+	return &failure{first.code, fmt.Sprintf("%d of %d jobs could not be %s:", len(failed), len(c.results), c.verb.did), strings.Join(lines, "\n")}
 }
 
-func (rs results) print(a *app) error {
-	v := retryView{Jobs: []resultView{}}
-	for _, r := range rs {
-		job := resultView{ID: r.id.String(), Result: outcome(r.err)}
+// explained is the failure of one job, with what the verb says to it.
+func (c *change) explained(err error) *failure {
+	f := c.app.failure(err)
+	if f.code == exitConflict && !errors.As(err, new(heldBack)) {
+		f.next = c.verb.only + "; 'jobctl job show' has the details."
+	}
+	return f
+}
+
+func (c *change) print() error {
+	a := c.app
+	v := changeView{did: c.verb.did, DryRun: c.dry, Jobs: []resultView{}}
+	for _, r := range c.results {
+		job := resultView{ID: r.id.String(), Result: c.outcome(r.err)}
 		if r.err != nil {
 			v.Skipped++
 			text := r.err.Error()
 			job.Error = &text
 		} else {
-			v.Retried++
+			v.Done++
 		}
 		v.Jobs = append(v.Jobs, job)
 	}
 	switch {
-	case len(rs) == 0: // the file could not be opened
+	case len(c.results) == 0: // the queue could not be reached
 		return nil
 	case a.flags.output == "json":
 		return a.print(v)
@@ -95,23 +117,31 @@ func (rs results) print(a *app) error {
 				return err
 			}
 		}
-	case v.Retried > 0 || len(rs) > 1:
-		fmt.Fprintf(a.stdout, "retried %d, skipped %d\n", v.Retried, v.Skipped)
+	case a.flags.output == "ids":
+		for _, r := range c.results.possible() {
+			fmt.Fprintln(a.stdout, r.id)
+		}
+	case c.dry:
+		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", c.verb.did, v.Done, v.Skipped)
+	case v.Done > 0 || len(c.results) > 1 || c.chosen:
+		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", c.verb.did, v.Done, v.Skipped)
 	}
 	return nil
 }
 
 // outcome is the word of an error in JSON.
-func outcome(err error) string {
+func (c *change) outcome(err error) string {
 	switch {
 	case err == nil:
-		return "retried"
+		return fieldOf(c.verb.did)
+	case err == errNotTried:
+		return "not_tried"
 	case errors.Is(err, pawl.ErrNotFound):
 		return "not_found"
 	case errors.As(err, new(heldBack)):
 		return "conflict"
 	case errors.Is(err, pawl.ErrConflict):
-		return "not_dead"
+		return c.verb.miss
 	case errors.Is(err, pawl.ErrCorrupt):
 		return "damaged"
 	}

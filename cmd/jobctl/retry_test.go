@@ -97,6 +97,7 @@ func TestRetryAsJSON(t *testing.T) {
 	require.Equal(t, `{
   "retried": 1,
   "skipped": 1,
+  "dry_run": false,
   "jobs": [
     {
       "id": "019caa00-0000-7000-8000-000000000001",
@@ -144,7 +145,8 @@ func TestRetryReportsFailures(t *testing.T) {
 	}
 	var stdout bytes.Buffer
 	a := &app{stdout: bufio.NewWriter(&stdout), flags: shared{output: "jsonl"}}
-	err := rs.report(a, true)
+	c := &change{app: a, verb: verb{did: "retried", miss: "not_dead"}, chosen: true, results: rs}
+	err := c.report(t.Context())
 	require.Equal(t, exitError, a.failure(err).code)
 	require.EqualError(t, err, "12 of 14 jobs could not be retried:")
 	require.Equal(t, 10, strings.Count(a.failure(err).next, "outcome unknown"))
@@ -153,7 +155,8 @@ func TestRetryReportsFailures(t *testing.T) {
 	require.Equal(t, 12, strings.Count(stdout.String(), `"result":"failed"`))
 
 	a.flags.output = "table"
-	err = rs[:3].report(a, true)
+	c.results = rs[:3]
+	err = c.report(t.Context())
 	require.Contains(t, a.failure(err).next, "Check the disk")
 }
 

@@ -32,7 +32,7 @@ func TestSalvageOfASoundFile(t *testing.T) {
 	build(t, everyState)
 	before, err := os.ReadFile("app.db")
 	require.NoError(t, err)
-	require.Equal(t, outcomeOf{exitOK, "saved.db: 6 jobs\n       6 as they were\n", ""}, jobctl(t, "salvage", "app.db", "saved.db"))
+	require.Equal(t, outcomeOf{exitOK, "saved.db: 6 jobs\n       6 as they were\n", ""}, jobctl(t, "db", "salvage", "app.db", "saved.db"))
 	after, err := os.ReadFile("app.db")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
@@ -56,14 +56,14 @@ func TestSalvageOfADamagedFile(t *testing.T) {
 	clear(b[page*size:][:size])
 	require.NoError(t, os.WriteFile("bad.db", b, 0o600))
 
-	got := jobctl(t, "salvage", "bad.db", "saved.db")
+	got := jobctl(t, "db", "salvage", "bad.db", "saved.db")
 	require.Equal(t, exitDamaged, got.code, got.stderr)
 	require.Contains(t, got.stderr, "error: bad.db is damaged; what is sound is in saved.db\n  Keep the damaged file")
 	require.Contains(t, got.stdout, "found outside the tree, and vouched for by a row in it")
 	require.Regexp(t, `PAGE +BUCKET +DAMAGE\n +\d+ +pawl/jobs +damaged pages: page \d+: `, got.stdout)
 	checkFile(t, "saved.db")
 
-	got = jobctl(t, "salvage", "bad.db", "other.db", "-o", "json")
+	got = jobctl(t, "db", "salvage", "bad.db", "other.db", "-o", "json")
 	require.Equal(t, exitDamaged, got.code)
 	var v salvageView
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &v))
@@ -82,12 +82,12 @@ func TestSalvageRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile("text", bytes.Repeat([]byte("jobs: 1\n"), 999), 0o600))
 	require.NoError(t, os.WriteFile("exists", nil, 0o600))
 	for line, want := range map[string]outcomeOf{
-		"salvage app.db":             {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl salvage --help'.\n"},
-		"salvage app.db a b":         {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl salvage --help'.\n"},
-		"salvage app.db exists":      {exitError, "", "error: exists exists already\n  Name a new file: nothing is overwritten.\n"},
-		"salvage text saved.db":      {exitError, "", "error: salvage text: not a pawl queue: it is no bbolt file; was another path meant?\n  Check --db: it must lead to a file that pawl made.\n"},
-		"salvage nowhere saved.db":   {exitError, "", "error: salvage nowhere: stat nowhere: no such file or directory\n  Check both names; the folder of the new file must exist.\n"},
-		"salvage app.db no/saved.db": {exitError, "", "error: salvage app.db: create the file in folder no: no such file or directory; make the folder first\n  Check both names; the folder of the new file must exist.\n"},
+		"db salvage app.db":             {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
+		"db salvage app.db a b":         {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
+		"db salvage app.db exists":      {exitError, "", "error: exists exists already\n  Name a new file: nothing is overwritten.\n"},
+		"db salvage text saved.db":      {exitError, "", "error: salvage text: not a pawl queue: it is no bbolt file; was another path meant?\n  Check --db: it must lead to a file that pawl made.\n"},
+		"db salvage nowhere saved.db":   {exitError, "", "error: salvage nowhere: stat nowhere: no such file or directory\n  Check both names; the folder of the new file must exist.\n"},
+		"db salvage app.db no/saved.db": {exitError, "", "error: salvage app.db: create the file in folder no: no such file or directory; make the folder first\n  Check both names; the folder of the new file must exist.\n"},
 	} {
 		require.Equal(t, want, jobctl(t, words(line)...), line)
 		require.False(t, exists("saved.db"), line)
@@ -100,7 +100,7 @@ func TestSalvageOfALockedFile(t *testing.T) {
 	q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	defer q.Close()
-	got := jobctl(t, "salvage", "app.db", "saved.db")
+	got := jobctl(t, "db", "salvage", "app.db", "saved.db")
 	if runtime.GOOS == "linux" {
 		require.Equal(t, exitLocked, got.code)
 		require.Contains(t, got.stderr, "error: app.db is locked")
@@ -133,7 +133,7 @@ func TestSalvageEscapes(t *testing.T) {
 	require.NoError(t, err)
 	b[root] ^= 0xff
 	require.NoError(t, os.WriteFile("bad.db", b, 0o600))
-	for _, line := range []string{"salvage bad.db one.db", "salvage bad.db two.db -o json", "salvage bad.db three.db -o jsonl"} {
+	for _, line := range []string{"db salvage bad.db one.db", "db salvage bad.db two.db -o json", "db salvage bad.db three.db -o jsonl"} {
 		got := jobctl(t, words(line)...)
 		require.Equal(t, exitDamaged, got.code, got.stderr)
 		require.NotContains(t, got.stdout+got.stderr, "\x1b")

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 )
 
 // around is a byte in the middle of a text, as a terminal would meet it. No name has a NUL
@@ -104,18 +105,18 @@ func TestEveryByteSurvivesJSON(t *testing.T) {
 		got := jobctl(t, "--db", "app.db", "job", "show", "-o", "json", id(b+1).String())
 		require.Equal(t, exitOK, got.code)
 		var shown struct {
-			Kind, Queue    string
-			UniqueKey      string `json:"unique_key"`
-			IdempotencyKey string `json:"idempotency_key"`
-			Headers        map[string]string
+			Kind, Queue    admin.Text
+			UniqueKey      admin.Text `json:"unique_key"`
+			IdempotencyKey admin.Text `json:"idempotency_key"`
+			Headers        admin.Headers
 		}
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &shown))
-		name, text := strings.ToValidUTF8(nameAround(b), "\ufffd"), strings.ToValidUTF8(around(b), "\ufffd")
-		require.Equal(t, name, shown.Kind)
-		require.Equal(t, name, shown.Queue)
-		require.Equal(t, text, shown.UniqueKey)
-		require.Equal(t, text, shown.IdempotencyKey)
-		require.Equal(t, map[string]string{name: text}, shown.Headers)
+		name, text := nameAround(b), around(b)
+		require.EqualValues(t, name, shown.Kind)
+		require.EqualValues(t, name, shown.Queue)
+		require.EqualValues(t, text, shown.UniqueKey)
+		require.EqualValues(t, text, shown.IdempotencyKey)
+		require.Equal(t, admin.Headers{name: text}, shown.Headers)
 	}
 }
 

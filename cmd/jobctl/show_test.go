@@ -89,9 +89,11 @@ func TestJobShowAsJSON(t *testing.T) {
 		"created_at": "2026-03-01T09:00:00.000000000Z", "not_before": "2026-03-01T09:00:30.000000000Z",
 		"leased_at": null, "died_at": "2026-03-01T09:01:00.000000000Z", "completed_at": null,
 		"deadline": null, "cancelled": false, "unique_key": null, "idempotency_key": null,
+		"backoff_since": null, "unique_in": null, "idempotency_ttl": null, "retain": null, "key_id": null, "signature": null,
 		"timeout": "1m30s", "policy": "exponential 5s × 2, at most 45s, jitter 0.15",
+		"policy_data": {"form": "exponential", "base": "5s", "multiplier": 2, "cap": "45s", "jitter": 0.15, "full_jitter": false},
 		"headers": {"tenant": "acme", "trace-id": "4bf92f35"}, "last_error": "timeout\nafter 30s",
-		"payload": {"size_bytes": 20, "encoding": "messagepack", "value": {"to": "ada@example.com"}, "hex": null},
+		"payload": {"size_bytes": 20, "encoding": "messagepack", "value": {"to": "ada@example.com"}, "base64": null, "hex": null},
 		"history": [
 			{"attempt": 1, "at": "2026-03-01T09:00:30.000000000Z", "error": "dial tcp 192.0.2.7:25: connection refused"},
 			{"attempt": 2, "at": "2026-03-01T09:01:00.000000000Z", "error": "timeout\nafter 30s"}
@@ -138,10 +140,11 @@ func TestJobShowPayload(t *testing.T) {
 		form string
 		want string
 	}{
-		{2, "auto", `{"size_bytes":7,"encoding":"unknown","value":null,"hex":"00ff726177201b"}`},
-		{2, "json", `{"size_bytes":7,"encoding":"unknown","value":null,"hex":null}`},
-		{5, "hex", `{"size_bytes":18,"encoding":"messagepack","value":null,"hex":"81a46576696cab1b5d303b7807e280aec285"}`},
-		{5, "none", `{"size_bytes":18,"encoding":"messagepack","value":null,"hex":null}`},
+		{2, "auto", `{"size_bytes":7,"encoding":"unknown","value":null,"base64":null,"hex":"00ff726177201b"}`},
+		{2, "json", `{"size_bytes":7,"encoding":"unknown","value":null,"base64":null,"hex":null}`},
+		{5, "hex", `{"size_bytes":18,"encoding":"messagepack","value":null,"base64":null,"hex":"81a46576696cab1b5d303b7807e280aec285"}`},
+		{5, "none", `{"size_bytes":18,"encoding":"messagepack","value":null,"base64":null,"hex":null}`},
+		{2, "base64", `{"size_bytes":7,"encoding":"unknown","value":null,"base64":"AP9yYXcgGw==","hex":null}`},
 		{3, "auto", `"value":"` + strings.Repeat("é", 5000) + `"`},
 	} {
 		got := jobctl(t, "--db", "app.db", "job", "show", id(c.n).String(), "--payload", c.form, "-o", "jsonl")

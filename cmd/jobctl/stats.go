@@ -2,70 +2,151 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strconv"
+	"time"
 
-	"github.com/gopawl/pawl/bolt"
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 )
 
-func statsCommand() command {
-	return command{words: "stats", short: "how many jobs each queue has in each state", file: true,
-		text: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
+// queueFields is the part of --help that tells the fields of a queueView.
+const queueFields = `name, paused (true or false), ready, delayed, parked,
+    leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a duration),
+    succeeded, failed (how many runs ended so since the app began to serve;
+    null for a file at rest)
+`
+
+// statsFlags are those of `stats`.
+type statsFlags struct {
+	every  time.Duration
+	limits limits
+}
+
+func (a *app) statsCommand() *cobra.Command {
+	var f statsFlags
+	c := a.command(&spec{
+		use: "stats [--watch AGE] [--fail-if LIMITS]", short: "how many jobs each queue has in each state",
+		long: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
 waits longest is ready. Leased jobs in a file that no process has open were
 being run when their process ended; the next open makes them ready again.
 Completed ones have succeeded, and their record is kept for a while. A queue
-that is paused gives no job to a worker until the app resumes it.
+that is PAUSED gives no job to a worker until somebody resumes it.
 
-JSON: one object with
+--fail-if takes limits with commas between them: ready, delayed, parked, leased,
+dead, completed or oldest, then > or >=, then a number or for oldest a length of
+time. The numbers are sums over all queues, oldest is the longest. queue:NAME.
+before a word asks about one queue.`,
+		example: `  jobctl --db jobs.db stats
+  jobctl --db jobs.db stats --watch 2s
+  jobctl --db jobs.db stats --fail-if 'dead>0,oldest>5m,queue:email.ready>1000'`,
+		json: `one object with
   path, format, size_bytes, free_bytes (null where the file has no list of
-  its free pages, as one whose process was killed)
-  queues: a list of name, paused (true or false), ready, delayed, parked,
-          leased, dead, completed, oldest_ready_at (a time),
-          oldest_ready_age (a duration)
-`,
-		setup: func(*flag.FlagSet) action { return stats },
+    its free pages, as one whose process was killed)
+  process (null: no app has the file): pid, name, version, started_at
+  queues: a list of ` + queueFields,
+		exits: []int{exitLocked, exitDamaged, exitFormat},
+		run:   func(ctx context.Context, _ []string) error { return a.stats(ctx, &f) },
+	})
+	c.Flags().Var(ageFlag(&f.every), "watch", "again after every such `TIME`, until it is interrupted or a limit of --fail-if is passed")
+	c.Flags().Var(&f.limits, "fail-if", "exit code 5 when one of these `LIMITS` is passed")
+	_ = c.RegisterFlagCompletionFunc("watch", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("fail-if", cobra.NoFileCompletions)
+	return c
+}
+
+// stats prints once, or again and again. It opens anew each time, so it sees the app come
+// and go, and a stopped one can start.
+func (a *app) stats(ctx context.Context, f *statsFlags) error {
+	for {
+		if err := a.with(ctx, func(queue admin.Admin) error { return a.statsOnce(ctx, queue, f) }); err != nil || f.every == 0 {
+			return err
+		}
+		if err := a.stdout.Flush(); err != nil {
+			return fmt.Errorf("write the output: %w", err)
+		}
+		select {
+		case <-time.After(f.every):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
-func stats(a *app, _ []string) error {
-	r, err := bolt.OpenReader(a.flags.db)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	s, err := r.Stats(context.Background())
+func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) error {
+	s, err := queue.Stats(ctx)
 	if err != nil {
 		return err
 	}
 	now := a.now()
-	if a.flags.output != "table" {
-		return a.print(viewOfStats(s, now))
-	}
-	free := ""
-	if s.Free >= 0 {
-		free = fmt.Sprintf(", %s of it free", byteSize(s.Free))
-	}
-	fmt.Fprintf(a.stdout, "%s  format %d  %s%s\n", escape(s.Path), s.Format, byteSize(s.Size), free)
-	t := table{out: a.stdout, columns: []column{
-		{title: "QUEUE"}, {"READY", true}, {"DELAYED", true}, {"PARKED", true}, {"LEASED", true},
-		{"DEAD", true}, {"COMPLETED", true}, {"OLDEST", true}, {},
-	}}
-	for _, q := range s.Queues {
-		oldest := "-"
-		if !q.Oldest.IsZero() {
-			oldest = span(max(now.Sub(q.Oldest), 0))
+	if !a.people() {
+		if err := a.print(viewOfStats(&s, now)); err != nil {
+			return err
 		}
-		paused := ""
-		if q.Paused {
-			paused = "paused"
-		}
-		t.add(cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed), strconv.Itoa(q.Parked),
-			strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, paused)
+		return f.limits.check(&s, now)
 	}
-	t.flush()
+	if f.every > 0 && a.screen {
+		a.stdout.WriteString("\x1b[H\x1b[2J") // from the top of an empty screen
+	}
+	a.printStats(&s, now)
+	return f.limits.check(&s, now)
+}
+
+func (a *app) printStats(s *admin.Stats, now time.Time) {
+	who := "stopped"
+	if p := s.Process; p != nil {
+		who = fmt.Sprintf("live, pid %d (%s)", p.PID, cell(p.Name, nameWidth))
+	}
+	fmt.Fprintf(a.stdout, "%s  %s  format %d  %s%s\n", escape(s.Path), who, s.Format, byteSize(s.Size), free(s.Free))
+	out := a.queueTable()
+	for i := range s.Queues {
+		out.add(a.queueRow(s, &s.Queues[i], now)...)
+	}
+	out.flush()
 	if len(s.Queues) == 0 {
 		a.say("no job was ever enqueued")
 	}
-	return nil
+}
+
+// free says how much of a file is not used, where it is known.
+func free(bytes int64) string {
+	if bytes < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s free)", byteSize(bytes))
+}
+
+// queueTable is a table of queues; queueRow makes its rows.
+func (a *app) queueTable() *table {
+	t := &table{out: a.stdout, paint: a.colors(), columns: []column{
+		{title: "QUEUE"}, {title: "READY", right: true}, {title: "DELAYED", right: true}, {title: "PARKED", right: true},
+		{title: "LEASED", right: true}, {title: "DEAD", right: true, color: colorOfCount}, {title: "COMPLETED", right: true},
+		{title: "OLDEST", right: true}, {title: "STATE", color: colorOfState},
+	}}
+	if a.wide() {
+		t.columns = append(t.columns, column{title: "SUCCEEDED", right: true}, column{title: "FAILED", right: true}, column{title: "OLDEST SINCE"})
+	}
+	return t
+}
+
+func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []string {
+	oldest, since, state, succeeded, failed := "-", "-", "running", "-", "-"
+	if !q.Oldest.IsZero() {
+		oldest, since = span(max(now.Sub(q.Oldest), 0)), a.clock(q.Oldest)
+	}
+	if q.Paused {
+		state = "PAUSED"
+	}
+	if s.Process != nil {
+		done := s.Done[q.Name]
+		succeeded, failed = strconv.FormatInt(done.Succeeded, 10), strconv.FormatInt(done.Failed, 10)
+	}
+	row := []string{cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed), strconv.Itoa(q.Parked),
+		strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, state}
+	if a.wide() {
+		row = append(row, succeeded, failed, since)
+	}
+	return row
 }

@@ -19,10 +19,10 @@ func TestStats(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "stats")
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
-	require.Equal(t, outcomeOf{0, `app.db  format 2  SIZE, SIZE of it free
-QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST
-email        1        1       0       1     1          0     12s
-reports      0        0       1       0     1          0       -
+	require.Equal(t, outcomeOf{0, `app.db  stopped  format 2  SIZE (SIZE free)
+QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST  STATE
+email        1        1       0       1     1          0     12s  running
+reports      0        0       1       0     1          0       -  running
 `, ""}, got)
 }
 
@@ -33,6 +33,7 @@ func TestStatsAsJSON(t *testing.T) {
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
 	require.Equal(t, outcomeOf{0, `{
   "path": "app.db",
+  "process": null,
   "format": 2,
   SIZE,
   SIZE,
@@ -47,7 +48,9 @@ func TestStatsAsJSON(t *testing.T) {
       "dead": 1,
       "completed": 0,
       "oldest_ready_at": "2026-03-01T11:59:52.000000000Z",
-      "oldest_ready_age": "12s"
+      "oldest_ready_age": "12s",
+      "succeeded": null,
+      "failed": null
     },
     {
       "name": "reports",
@@ -59,7 +62,9 @@ func TestStatsAsJSON(t *testing.T) {
       "dead": 1,
       "completed": 0,
       "oldest_ready_at": null,
-      "oldest_ready_age": null
+      "oldest_ready_age": null,
+      "succeeded": null,
+      "failed": null
     }
   ]
 }
@@ -96,6 +101,6 @@ func TestStatsEscapeNames(t *testing.T) {
 	build(t, func(f *file) { f.add(pawl.Envelope{Queue: "q\x1b[2J\u202e\n\xff"}) })
 	got := jobctl(t, "--db", "app.db", "stats")
 	require.Contains(t, got.stdout, `q\x1b[2J\u202e\n\xff`)
-	got = jobctl(t, "--db", "app.db", "stats", "-o", "json")
-	require.Contains(t, got.stdout, `"q\u001b[2J\u202e\n\ufffd"`)
+	got = jobctl(t, "--db", "app.db", "stats", "-o", "jsonl")
+	require.Contains(t, got.stdout, `"name":{"base64":"cRtbMkrigK4K/w=="}`)
 }

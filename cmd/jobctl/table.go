@@ -9,7 +9,16 @@ import (
 // column is the head of one column of a table.
 type column struct {
 	title string
-	right bool // numbers and ages stand at the right; text/tabwriter cannot mix
+	right bool                     // numbers and ages stand at the right; text/tabwriter cannot mix
+	color func(cell string) string // of a cell; nil: none
+}
+
+// left makes columns of texts, without colours.
+func left(titles ...string) (columns []column) {
+	for _, title := range titles {
+		columns = append(columns, column{title: title})
+	}
+	return columns
 }
 
 // table aligns rows. It measures a portion of them at a time, so that a list of any
@@ -17,6 +26,7 @@ type column struct {
 type table struct {
 	out     *bufio.Writer
 	columns []column
+	paint   bool // with colours
 	widths  []int
 	rows    [][]string
 	begun   bool
@@ -36,39 +46,65 @@ func (t *table) flush() {
 	if len(t.rows) == 0 {
 		return
 	}
+	head := -1
 	if !t.begun {
 		t.begun = true
 		t.widths = make([]int, len(t.columns))
-		head := make([]string, len(t.columns))
+		titles := make([]string, len(t.columns))
 		for i, c := range t.columns {
-			head[i] = c.title
+			titles[i] = c.title
 		}
-		t.rows = append([][]string{head}, t.rows...)
+		t.rows = append([][]string{titles}, t.rows...)
+		head = 0
 	}
 	for _, row := range t.rows {
 		for i, text := range row {
 			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(text))
 		}
 	}
-	for _, row := range t.rows {
-		t.out.WriteString(strings.TrimRight(t.line(row), " "))
+	for n, row := range t.rows {
+		t.out.WriteString(t.line(row, n == head))
 		t.out.WriteByte('\n')
 	}
 	t.rows = t.rows[:0]
 }
 
-func (t *table) line(row []string) string {
+// line is a row without spaces at its end. Colours stand around the text of a cell, where
+// they do not count for its width.
+func (t *table) line(row []string, head bool) string {
+	for len(row) > 0 && row[len(row)-1] == "" {
+		row = row[:len(row)-1]
+	}
 	var b strings.Builder
 	for i, text := range row {
+		pad := strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(text))
+		if i == len(row)-1 && !t.columns[i].right {
+			pad = ""
+		}
+		if text = t.painted(i, text, head); t.columns[i].right {
+			text = pad + text
+		} else {
+			text += pad
+		}
 		if i > 0 {
 			b.WriteString("  ")
 		}
-		pad := strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(text))
-		if t.columns[i].right {
-			b.WriteString(pad + text)
-		} else {
-			b.WriteString(text + pad)
-		}
+		b.WriteString(text)
 	}
 	return b.String()
+}
+
+func (t *table) painted(i int, text string, head bool) string {
+	color := plain
+	switch {
+	case !t.paint || text == "":
+	case head:
+		color = bold
+	case t.columns[i].color != nil:
+		color = t.columns[i].color(text)
+	}
+	if color == plain {
+		return text
+	}
+	return color + text + reset
 }

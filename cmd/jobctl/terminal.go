@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -22,10 +23,23 @@ func isTerminal(stream any) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// confirm asks on standard error. Only y and yes are a yes.
-func (a *app) confirm(question string) bool {
+// confirm asks on standard error. Only y and yes are a yes. It ends with its context too:
+// a terminal gives no end of input when somebody interrupts.
+func (a *app) confirm(ctx context.Context, question string) bool {
 	fmt.Fprintf(a.stderr, "%s Type y: ", question)
-	answer, _ := bufio.NewReader(a.stdin).ReadString('\n') // at the end of input, what there is
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	answered := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(a.stdin).ReadString('\n') // at the end of input, what there is
+		answered <- answer
+	}()
+	select {
+	case answer := <-answered:
+		answer = strings.ToLower(strings.TrimSpace(answer))
+		return answer == "y" || answer == "yes"
+	case <-ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return false
+	}
 }
+
+func notConfirmed() error { return &failure{exitError, "not confirmed, nothing was changed", ""} }

@@ -89,7 +89,7 @@ func TestStamp(t *testing.T) {
 		require.Len(t, text, len("2026-03-01T08:00:00.000000001Z"))
 		_, err := time.Parse(time.RFC3339Nano, text)
 		require.NoError(t, err)
-		require.NotEmpty(t, moment(today, time.Unix(seconds, 0)))
+		require.NotEmpty(t, (&app{now: time.Now}).moment(time.Unix(seconds, 0)))
 	}
 }
 

@@ -1,10 +1,12 @@
 package main
 
 import (
-	"flag"
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
 
 type versionView struct {
@@ -13,22 +15,22 @@ type versionView struct {
 	Platform string `json:"platform"`
 }
 
-func versionCommand() command {
-	return command{words: "version", short: "which build this is",
-		text: `Prints the version of jobctl and the Go release it was built with.
-
-JSON: one object with version, go, platform
-`,
-		setup: func(*flag.FlagSet) action { return version },
-	}
+func (a *app) versionCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "version", short: "which build this is", nofile: true,
+		long:    "Prints the version of jobctl and the Go release it was built with.",
+		example: "  jobctl version -o json",
+		json:    "one object with version, go, platform\n",
+		run:     func(context.Context, []string) error { return a.version() },
+	})
 }
 
-func version(a *app, _ []string) error {
+func (a *app) version() error {
 	v := versionView{"(devel)", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		v.Version = info.Main.Version
 	}
-	if a.flags.output != "table" {
+	if !a.people() {
 		return a.print(v)
 	}
 	fmt.Fprintf(a.stdout, "jobctl %s %s %s\n", v.Version, v.Go, v.Platform)

@@ -2,172 +2,98 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/admin"
 )
 
-// The structs of this file are what programs read. Their field names are a promise,
-// and --help lists them: add fields, never rename one.
+// The structs of this file, and admin.Job, are what programs read. Their field names are a
+// promise, and --help lists them: add fields, never rename one.
 
 // statsView is the object of `stats`.
 type statsView struct {
-	Path      string      `json:"path"`
-	Format    int         `json:"format"`
-	SizeBytes int64       `json:"size_bytes"`
-	FreeBytes *int64      `json:"free_bytes"`
-	Queues    []queueView `json:"queues"`
+	Path      string       `json:"path"`
+	Process   *processView `json:"process"`
+	Format    int          `json:"format"`
+	SizeBytes int64        `json:"size_bytes"`
+	FreeBytes *int64       `json:"free_bytes"`
+	Queues    []queueView  `json:"queues"`
 }
 
+type processView struct {
+	PID       int    `json:"pid"`
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+	StartedAt string `json:"started_at"`
+}
+
+// queueView is an object of `queue list`, and one queue of `stats`.
 type queueView struct {
-	Name           string  `json:"name"`
-	Paused         bool    `json:"paused"`
-	Ready          int     `json:"ready"`
-	Delayed        int     `json:"delayed"`
-	Parked         int     `json:"parked"`
-	Leased         int     `json:"leased"`
-	Dead           int     `json:"dead"`
-	Completed      int     `json:"completed"`
-	OldestReadyAt  *string `json:"oldest_ready_at"`
-	OldestReadyAge *string `json:"oldest_ready_age"`
+	Name           admin.Text `json:"name"`
+	Paused         bool       `json:"paused"`
+	Ready          int        `json:"ready"`
+	Delayed        int        `json:"delayed"`
+	Parked         int        `json:"parked"`
+	Leased         int        `json:"leased"`
+	Dead           int        `json:"dead"`
+	Completed      int        `json:"completed"`
+	OldestReadyAt  *string    `json:"oldest_ready_at"`
+	OldestReadyAge *string    `json:"oldest_ready_age"`
+	Succeeded      *int64     `json:"succeeded"`
+	Failed         *int64     `json:"failed"`
 }
 
-// jobView is an object of `job list` and `dead list`.
-type jobView struct {
-	ID             string            `json:"id"`
-	Kind           string            `json:"kind"`
-	Queue          string            `json:"queue"`
-	Origin         string            `json:"origin"`
-	State          string            `json:"state"`
-	Reason         *string           `json:"reason"`
-	Priority       int               `json:"priority"`
-	Sequence       uint64            `json:"sequence"`
-	Attempts       int               `json:"attempts"`
-	MaxRetries     int               `json:"max_retries"`
-	Failures       int               `json:"failures"`
-	Crashes        int               `json:"crashes"`
-	CreatedAt      string            `json:"created_at"`
-	NotBefore      string            `json:"not_before"`
-	Deadline       *string           `json:"deadline"`
-	LeasedAt       *string           `json:"leased_at"`
-	DiedAt         *string           `json:"died_at"`
-	CompletedAt    *string           `json:"completed_at"`
-	Cancelled      bool              `json:"cancelled"`
-	UniqueKey      *string           `json:"unique_key"`
-	IdempotencyKey *string           `json:"idempotency_key"`
-	Timeout        *string           `json:"timeout"`
-	Policy         *string           `json:"policy"`
-	Headers        map[string]string `json:"headers"`
-	LastError      *string           `json:"last_error"`
-}
-
-// detailView is the object of `job show`.
-type detailView struct {
-	jobView
-	Payload        payloadView   `json:"payload"`
-	History        []failureView `json:"history"`
-	HistoryDropped int           `json:"history_dropped"`
-}
-
-type payloadView struct {
-	SizeBytes int             `json:"size_bytes"`
-	Encoding  string          `json:"encoding"` // messagepack or unknown
-	Value     json.RawMessage `json:"value"`
-	Hex       *string         `json:"hex"`
-}
-
-type failureView struct {
-	Attempt int    `json:"attempt"`
-	At      string `json:"at"`
-	Error   string `json:"error"`
-}
-
-// retryView is the object of `dead retry`.
-type retryView struct {
-	Retried int          `json:"retried"`
+// changeView is the object of a command that changes jobs. Its first field is what was
+// done to them: retried, cancelled, deleted and so on.
+type changeView struct {
+	did     string
+	Done    int          `json:"-"`
 	Skipped int          `json:"skipped"`
+	DryRun  bool         `json:"dry_run"`
 	Jobs    []resultView `json:"jobs"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v changeView) MarshalJSON() ([]byte, error) {
+	type fields changeView
+	rest, err := json.Marshal(fields(v))
+	return append(fmt.Appendf(nil, `{"%s":%d,`, fieldOf(v.did), v.Done), rest[min(1, len(rest)):]...), err
 }
 
 type resultView struct {
 	ID     string  `json:"id"`
-	Result string  `json:"result"` // retried, not_found, not_dead, conflict, damaged or failed
+	Result string  `json:"result"` // what was done, or not_found, conflict, damaged, failed, not_tried and so on
 	Error  *string `json:"error"`
 }
 
-func viewOfStats(s bolt.Stats, now time.Time) statsView {
+func viewOfStats(s *admin.Stats, now time.Time) statsView {
 	v := statsView{Path: s.Path, Format: s.Format, SizeBytes: s.Size, Queues: []queueView{}}
 	if s.Free >= 0 {
 		v.FreeBytes = &s.Free
 	}
-	for _, q := range s.Queues {
-		row := queueView{
-			Name: q.Name, Paused: q.Paused,
-			Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed,
-			OldestReadyAt: stampOrNull(q.Oldest),
-		}
-		if !q.Oldest.IsZero() {
-			age := now.Sub(q.Oldest).String()
-			row.OldestReadyAge = &age
-		}
-		v.Queues = append(v.Queues, row)
+	if p := s.Process; p != nil {
+		v.Process = &processView{p.PID, p.Name, p.Version, stamp(p.Started)}
+	}
+	for i := range s.Queues {
+		v.Queues = append(v.Queues, viewOfQueue(s, &s.Queues[i], now))
 	}
 	return v
 }
 
-func viewOf(e *pawl.Envelope) jobView {
-	v := jobView{
-		ID: e.ID.String(), Kind: e.Kind, Queue: e.Queue, Origin: e.Origin, State: string(e.State),
-		Priority: int(e.Priority), Sequence: e.Seq,
-		Attempts: e.Attempts, MaxRetries: e.MaxRetries, Failures: e.Failures, Crashes: e.Crashes,
-		CreatedAt: stamp(e.Created), NotBefore: stamp(e.NotBefore), Deadline: stampOrNull(e.Deadline),
-		LeasedAt: stampOrNull(e.LeasedSince), CompletedAt: stampOrNull(e.Completed), Cancelled: e.Cancelled,
-		UniqueKey: textOrNull(e.UniqueKey), IdempotencyKey: textOrNull(e.IdempotencyKey), Headers: e.Headers,
+func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {
+	v := queueView{
+		Name: admin.Text(q.Name), Paused: q.Paused,
+		Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed,
 	}
-	if v.Headers == nil {
-		v.Headers = map[string]string{}
+	if !q.Oldest.IsZero() {
+		at, age := stamp(q.Oldest), now.Sub(q.Oldest).String()
+		v.OldestReadyAt, v.OldestReadyAge = &at, &age
 	}
-	if e.Death != nil {
-		reason, at := string(e.Death.Reason), stamp(e.Death.At)
-		v.Reason, v.DiedAt = &reason, &at
-	}
-	if e.Timeout != 0 {
-		timeout := e.Timeout.String()
-		v.Timeout = &timeout
-	}
-	if e.Policy != nil {
-		policy := e.Policy.String()
-		v.Policy = &policy
-	}
-	if n := len(e.History); n > 0 {
-		v.LastError = &e.History[n-1].Error
+	if s.Process != nil {
+		done := s.Done[q.Name]
+		v.Succeeded, v.Failed = &done.Succeeded, &done.Failed
 	}
 	return v
-}
-
-func detailOf(e *pawl.Envelope, payload payloadView) detailView {
-	v := detailView{jobView: viewOf(e), Payload: payload, History: []failureView{}, HistoryDropped: dropped(e)}
-	for _, f := range e.History {
-		v.History = append(v.History, failureView{f.Attempt, stamp(f.At), f.Error})
-	}
-	return v
-}
-
-// dropped is how many failed runs the history no longer has.
-func dropped(e *pawl.Envelope) int { return max(e.Failures-len(e.History), 0) }
-
-func textOrNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func stampOrNull(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := stamp(t)
-	return &s
 }

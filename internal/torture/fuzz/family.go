@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ const module = "github.com/gopawl/pawl"
 var Fuzz = &harness.Family{
 	Name:   "fuzz",
 	Goals:  "R11",
-	Method: "every fuzz target of the module, by go test -fuzz: records, rows, keys and their order, payloads, pages, arguments of jobctl",
+	Method: "every fuzz target of library and command, by go test -fuzz: records, rows, keys and their order, payloads, pages, exports, arguments of jobctl",
 	Unit:   "executions",
 	PR:     500_000, Nightly: 100_000_000, Share: 90,
 	Parallel: 1, // a target has all processors, and all have had their share in one try
@@ -66,11 +67,11 @@ func prepare(env *harness.Env) (func(*harness.Try) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := targets(env.Ctx, dir, module+"/...")
+	all, err := everyTarget(env.Ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	b, err := build(env.Ctx, dir, env.Disk, all)
+	b, err := build(env.Ctx, env.Disk, all)
 	switch {
 	case env.Ctx.Err() != nil: // building for the first time takes a minute or more
 		return func(t *harness.Try) error { return t.Ctx.Err() }, nil
@@ -79,6 +80,16 @@ func prepare(env *harness.Env) (func(*harness.Try) error, error) {
 	}
 	f := &fuzzing{all: all, share: shareOf(env.Ctx, len(all)), fuzz: b.run}
 	return f.try, nil
+}
+
+// everyTarget finds those of the library and of the command, which is a module of its own.
+func everyTarget(ctx context.Context, dir string) ([]target, error) {
+	all, err := targets(ctx, dir, module+"/...")
+	if err != nil {
+		return nil, err
+	}
+	command, err := targets(ctx, filepath.Join(dir, "cmd", "jobctl"), module+"/cmd/jobctl/...")
+	return append(all, command...), err
 }
 
 // shareOf is how long each of n targets may take until ctx ends. A tenth is for them to

@@ -67,7 +67,7 @@ type binaries struct {
 	cache string            // where the go tool keeps what it found interesting
 }
 
-func build(ctx context.Context, dir, to string, all []target) (b binaries, err error) {
+func build(ctx context.Context, to string, all []target) (b binaries, err error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
 		return b, fmt.Errorf("find the go tool's cache: %w", err)
@@ -78,8 +78,8 @@ func build(ctx context.Context, dir, to string, all []target) (b binaries, err e
 			continue
 		}
 		binary := filepath.Join(to, fmt.Sprintf("fuzz-%d.test", len(b.of)))
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz", ".", "-o", binary, t.pkg)
-		cmd.Dir = dir
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz", ".", "-o", binary, ".")
+		cmd.Dir = t.dir // in its module
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return b, fmt.Errorf("build %s: %w: %s", t.pkg, err, out)
 		}

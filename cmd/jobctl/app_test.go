@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// greeting is what the app's handlers are given.
+type greeting struct {
+	Name string
+	Fail bool
+}
+
+var (
+	greet = pawl.Define[greeting]("greet")
+	block = pawl.Define[struct{}]("block")
+)
+
+// pawlapp is an app for scripts: it opens a file and serves it to operators until its
+// standard input ends. Words behind the file change that: "silent" serves nobody, and
+// "work" runs a worker. It says "ready" once it is.
+func pawlapp() {
+	if err := serveFile(os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "pawlapp:", err)
+		os.Exit(1)
+	}
+}
+
+func serveFile(path string, words []string) (err error) {
+	log := hclog.NewNullLogger()
+	q, err := bolt.Open(path, &bolt.Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	if !slices.Contains(words, "silent") {
+		server, err := admin.Serve(q, &admin.Options{Name: "billing-api", Logger: log})
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	if slices.Contains(words, "work") {
+		w := worker.New(q, &worker.Options{Queues: []string{"email", "default"}, Logger: log})
+		worker.Handle(w, greet, func(_ context.Context, job *pawl.Job[greeting]) error {
+			if job.Args.Fail {
+				return pawl.Permanent(fmt.Errorf("nobody is called %s", job.Args.Name))
+			}
+			return os.WriteFile("greeted-"+job.Args.Name, nil, 0o600)
+		})
+		worker.Handle(w, block, func(ctx context.Context, _ *pawl.Job[struct{}]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		go func() { ended <- w.Run(ctx) }()
+	} else {
+		ended <- nil
+	}
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	stop()
+	return <-ended
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// completionTime is how long a person waits behind a tab, and completionJobs how many jobs
+// are looked at meanwhile.
+const (
+	completionTime = time.Second
+	completionJobs = 200
+)
+
+// look asks the queue for the words that may follow. Whatever goes wrong, there are none:
+// a shell has no place for an error.
+func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []string) ([]string, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	if a.flags.db == "" && a.flags.addr == "" {
+		return nil, none
+	}
+	base := c.Context()
+	if base == nil {
+		base = context.Background()
+	}
+	ctx, stop := context.WithTimeout(base, completionTime)
+	defer stop()
+	queue, err := a.open(ctx)
+	if err != nil {
+		return nil, none
+	}
+	defer queue.Close()
+	var words []string
+	for _, word := range ask(ctx, queue) {
+		if word != "" && escape(word) == word && !strings.ContainsAny(word, " \t") { // others are for nobody to type
+			words = append(words, word)
+		}
+	}
+	return words, none | cobra.ShellCompDirectiveKeepOrder
+}
+
+func (a *app) completeQueues(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, func(ctx context.Context, queue admin.Admin) (names []string) {
+		s, err := queue.Stats(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, q := range s.Queues {
+			names = append(names, q.Name)
+		}
+		return names
+	})
+}
+
+// completeQueue is for the one argument that names a queue.
+func (a *app) completeQueue(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeQueues(c, args, typed)
+}
+
+// completeKinds finds those of the first jobs.
+func (a *app) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, func(ctx context.Context, queue admin.Admin) (kinds []string) {
+		seen := make(map[string]bool)
+		for _, e := range firstJobs(ctx, queue, "") {
+			if !seen[e.Kind] {
+				seen[e.Kind] = true
+				kinds = append(kinds, e.Kind)
+			}
+		}
+		return kinds
+	})
+}
+
+// completeIDs finds those of the first jobs in these states.
+func (a *app) completeIDs(states ...pawl.State) cobra.CompletionFunc {
+	if len(states) == len(pawl.States()) {
+		states = []pawl.State{""}
+	}
+	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return a.look(c, func(ctx context.Context, queue admin.Admin) (ids []string) {
+			for _, state := range states {
+				for _, e := range firstJobs(ctx, queue, state) {
+					ids = append(ids, e.ID.String())
+				}
+			}
+			return ids
+		})
+	}
+}
+
+func firstJobs(ctx context.Context, queue admin.Admin, state pawl.State) (jobs []*pawl.Envelope) {
+	q := admin.Query{Filter: admin.Filter{Filter: pawl.Filter{State: state}}, Detail: admin.IDs, Limit: completionJobs}
+	page, err := queue.List(ctx, q)
+	if err != nil {
+		return nil
+	}
+	for _, listed := range page.Jobs {
+		if listed.Err == nil {
+			jobs = append(jobs, listed.Job)
+		}
+	}
+	return jobs
+}

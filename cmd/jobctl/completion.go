@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+func (a *app) completionCommand() *cobra.Command {
+	s := &spec{
+		use: "completion bash|zsh|fish|powershell", short: "a script that completes command lines in a shell", nofile: true, args: -1,
+		long: `Prints a script that completes commands, flags, and out of the queue that --db or
+--addr names: queues, kinds and IDs of jobs.`,
+		example: `  source <(jobctl completion bash)
+  jobctl completion zsh > "${fpath[1]}/_jobctl"
+  jobctl completion fish > ~/.config/fish/completions/jobctl.fish
+  jobctl completion powershell | Out-String | Invoke-Expression`,
+		complete: cobra.FixedCompletions(shells, cobra.ShellCompDirectiveNoFileComp),
+	}
+	c := a.command(s)
+	s.run = func(_ context.Context, args []string) error {
+		switch {
+		case len(args) != 1 || !slices.Contains(shells, args[0]):
+			return usage("completion", "a shell must be named: %s", listed(shells))
+		case args[0] == "bash":
+			return c.Root().GenBashCompletionV2(a.stdout, true)
+		case args[0] == "zsh":
+			return c.Root().GenZshCompletion(a.stdout)
+		case args[0] == "fish":
+			return c.Root().GenFishCompletion(a.stdout, true)
+		}
+		return c.Root().GenPowerShellCompletionWithDesc(a.stdout)
+	}
+	return c
+}

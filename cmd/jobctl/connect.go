@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl/admin"
+)
+
+// open reaches the queue: the app at --addr, or the one that serves the file, or the file
+// itself. A file that is not there is never created.
+func (a *app) open(ctx context.Context) (admin.Admin, error) {
+	if a.flags.addr != "" {
+		return admin.Dial(ctx, a.flags.addr, &admin.DialOptions{Token: a.env("JOBCTL_TOKEN"), Timeout: a.flags.timeout})
+	}
+	return admin.Open(ctx, a.flags.db, a.fileOptions())
+}
+
+// fileOptions are how a file is opened that nobody serves.
+func (a *app) fileOptions() *admin.FileOptions {
+	return &admin.FileOptions{
+		Insecure: a.flags.insecure,
+		Logger:   a.logger(),
+		Notice:   a.note,
+		Now:      a.now,
+	}
+}
+
+// logger is silent: errors come back to us. With -v it tells what else there is.
+func (a *app) logger() hclog.Logger {
+	if !a.flags.verbose {
+		return hclog.NewNullLogger()
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: "jobctl", Level: hclog.Debug, Output: escaped{a}})
+}
+
+// escaped is standard error for what others write to it.
+type escaped struct{ app *app }
+
+func (e escaped) Write(b []byte) (int, error) {
+	e.app.say("%s", b)
+	return len(b), nil
+}
+
+// with opens the queue for as long as do takes.
+func (a *app) with(ctx context.Context, do func(admin.Admin) error) error {
+	queue, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(queue), queue.Close())
+}
+
+// live reports whether an app has the queue.
+func live(ctx context.Context, queue admin.Admin) (bool, error) {
+	s, err := queue.Stats(ctx)
+	return s.Process != nil, err
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// shownDamage is how many damaged records are named, the others are counted.
+const shownDamage = 10
+
+// damage gathers the records that could not be read.
+type damage struct {
+	count int
+	first []string
+}
+
+func (d *damage) add(err error) {
+	if d.count++; len(d.first) < shownDamage {
+		d.first = append(d.first, err.Error())
+	}
+}
+
+// err is nil when nothing was damaged.
+func (d *damage) err() error {
+	if d.count == 0 {
+		return nil
+	}
+	next := strings.Join(d.first, "\n")
+	if more := d.count - len(d.first); more > 0 {
+		next += fmt.Sprintf("\nand %d more", more)
+	}
+	return &failure{exitDamaged, fmt.Sprintf("%s could not be read and %s passed over:", plural(d.count, "damaged job"), wasWere(d.count)),
+		next + "\nNothing was changed in them. Keep a copy of the file, and restore them from a backup."}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func wasWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}

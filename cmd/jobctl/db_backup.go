@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
+	"github.com/gopawl/pawl/internal/whole"
+)
+
+// copyView is the object of `db backup` and `db compact`.
+type copyView struct {
+	From      string `json:"from"`
+	To        string `json:"to"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+func (a *app) dbBackupCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "backup OUT", short: "copy the file, while the app works on", args: -1, complete: newFileName,
+		long: `Copies the whole file to the new file OUT, as it is at one moment, while the queue
+works on: a running app sends it. The copy appears whole or not at all, and is a
+queue like any other. A plain copy of a file that is in use is broken more often
+than not.`,
+		example: "  jobctl --db jobs.db db backup jobs-2026-03-01.db",
+		json:    "one object with from, to, size_bytes\n",
+		exits:   []int{exitLocked, exitDamaged, exitFormat},
+		run: func(ctx context.Context, args []string) error {
+			out, err := newName("db backup", args)
+			if err != nil {
+				return err
+			}
+			if err := a.backup(ctx, out); err != nil {
+				return err
+			}
+			return a.copied("backed up", out)
+		},
+	})
+}
+
+func (a *app) backup(ctx context.Context, out string) error {
+	return a.with(ctx, func(queue admin.Admin) error {
+		ctx, bar := a.barFor(ctx, "backing up "+a.place(), progress.Bytes)
+		defer bar.Stop()
+		return newFile(out, whole.Create(out, func(f *os.File) error { return queue.Backup(ctx, f) }))
+	})
+}
+
+// newName is the one argument of a command that makes a file. One that exists is noticed
+// before the work.
+func newName(command string, args []string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return "", usage(command, "no new file was named")
+	case len(args) > 1:
+		return "", usage(command, "unexpected argument %q", args[1])
+	case args[0] == "":
+		return "", usage(command, "the name of the new file is empty")
+	}
+	if _, err := os.Lstat(args[0]); err == nil {
+		return "", newFile(args[0], fs.ErrExist)
+	}
+	return args[0], nil
+}
+
+// newFileName completes to files: people change the name of one.
+func newFileName(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// copied tells of a file that was made.
+func (a *app) copied(did, out string) error {
+	info, err := os.Stat(out)
+	if err != nil {
+		return err
+	}
+	if !a.people() {
+		return a.print(copyView{a.place(), out, info.Size()})
+	}
+	fmt.Fprintf(a.stdout, "%s %s to %s: %s\n", did, escape(a.place()), escape(out), byteSize(info.Size()))
+	return nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/internal/pages"
+)
+
+// infoView is the object of `db info`.
+type infoView struct {
+	Path      string       `json:"path"`
+	Format    int          `json:"format"`
+	Process   *processView `json:"process"`
+	FileBytes *int64       `json:"file_bytes"`
+	SizeBytes int64        `json:"size_bytes"`
+	FreeBytes *int64       `json:"free_bytes"`
+	PageBytes *int64       `json:"page_bytes"`
+	Pages     *int64       `json:"pages"`
+	Queues    int          `json:"queues"`
+	Jobs      int          `json:"jobs"`
+}
+
+func (a *app) dbInfoCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "info", short: "format, sizes and pages, and who has the file",
+		long: `Prints what the file is: the version of its format, how large it is, how much of
+it is free for reuse, its pages, how many jobs it has, and which process has it.`,
+		example: "  jobctl --db jobs.db db info",
+		json: `one object with path, format, process (null: no app has the file): pid, name,
+    version, started_at
+  file_bytes (on the disk), size_bytes (in use, or free for reuse), free_bytes
+    (of those; null where the file has no list of its free pages)
+  page_bytes, pages; null, as file_bytes is, for a file on another machine
+  queues, jobs (how many)
+`,
+		exits: []int{exitLocked, exitDamaged, exitFormat},
+		run:   func(ctx context.Context, _ []string) error { return a.info(ctx) },
+	})
+}
+
+func (a *app) info(ctx context.Context) error {
+	var s admin.Stats
+	err := a.with(ctx, func(queue admin.Admin) (err error) {
+		s, err = queue.Stats(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	all := viewOfStats(&s, a.now())
+	v := infoView{
+		Path: s.Path, Format: s.Format, Process: all.Process, SizeBytes: s.Size, FreeBytes: all.FreeBytes,
+		Queues: len(s.Queues), Jobs: jobsOf(&s),
+	}
+	if a.flags.addr == "" {
+		v.measure(a.flags.db)
+	}
+	if !a.people() {
+		return a.print(v)
+	}
+	a.printInfo(&v)
+	return nil
+}
+
+// measure looks at the file itself, by reads that harm nobody who has it open.
+func (v *infoView) measure(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return // what the app told stands by itself
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil {
+		size := info.Size()
+		v.FileBytes = &size
+	}
+	if meta, err := pages.Newest(f); err == nil {
+		size := int64(meta.PageSize)
+		count := v.SizeBytes / size
+		v.PageBytes, v.Pages = &size, &count
+	}
+}
+
+func (a *app) printInfo(v *infoView) {
+	a.fact("path", "%s", escape(v.Path))
+	if p := v.Process; p != nil {
+		a.fact("state", "live, pid %d (%s), pawl %s, since %s", p.PID, escape(p.Name), escape(p.Version), escape(p.StartedAt))
+	} else {
+		a.fact("state", "stopped: no app has it")
+	}
+	a.fact("format", "%d", v.Format)
+	if v.FileBytes != nil {
+		a.fact("file", "%s on the disk", byteSize(*v.FileBytes))
+	}
+	a.fact("in use", "%s%s", byteSize(v.SizeBytes), free(freeOf(v.FreeBytes)))
+	if v.Pages != nil {
+		a.fact("pages", "%d of %s", *v.Pages, byteSize(*v.PageBytes))
+	}
+	a.fact("jobs", "%s in %s", plural(v.Jobs, "job"), plural(v.Queues, "queue"))
+}
+
+func freeOf(bytes *int64) int64 {
+	if bytes == nil {
+		return -1
+	}
+	return *bytes
+}
+
+// jobsOf is how many jobs there are in all.
+func jobsOf(s *admin.Stats) (n int) {
+	var all pawl.Counts
+	for _, q := range s.Queues {
+		all.Add(q.Counts)
+	}
+	return all.Ready + all.Delayed + all.Parked + all.Leased + all.Dead + all.Completed
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+)
+
+// reapView is the object of `db reap`.
+type reapView struct {
+	Reaped int  `json:"reaped"`
+	DryRun bool `json:"dry_run"`
+}
+
+func (a *app) dbReapCommand() *cobra.Command {
+	dry := false
+	c := a.command(&spec{
+		use: "reap [--dry-run]", short: "take back the leases of processes that are gone",
+		long: `Takes back leases that have expired, as the app does by itself. In the file of a
+stopped app no process has any, so all of them are taken back: the jobs are ready
+again, with one crash counted for each, or dead if they were to end. The app does
+that too when it starts. --dry-run counts the leases that there are.`,
+		example: "  jobctl --db jobs.db db reap",
+		json:    "one object with reaped (with --dry-run: how many leases there are), dry_run\n",
+		exits:   []int{exitLocked, exitDamaged, exitFormat},
+		run:     func(ctx context.Context, _ []string) error { return a.reap(ctx, dry) },
+	})
+	c.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done, and change nothing")
+	return c
+}
+
+func (a *app) reap(ctx context.Context, dry bool) error {
+	a.note = func(string) {} // the answer says what the open has done
+	return a.with(ctx, func(queue admin.Admin) error {
+		s, err := queue.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, q := range s.Queues {
+			n += q.Leased
+		}
+		if !dry && n > 0 { // without a lease nothing is opened to write
+			if n, err = queue.Reap(ctx); err != nil {
+				return err
+			}
+		}
+		switch {
+		case !a.people():
+			return a.print(reapView{n, dry})
+		case dry:
+			fmt.Fprintf(a.stdout, "leases: %d; nothing was changed\n", n)
+		default:
+			fmt.Fprintf(a.stdout, "reaped %d\n", n)
+		}
+		return nil
+	})
+}

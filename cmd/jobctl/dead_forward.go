@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/dlq"
+)
+
+// forwarding is where `dead forward` moves dead letters to.
+type forwarding struct {
+	app   *app
+	queue string
+	db    string // "" is the file that they are in
+}
+
+func (a *app) deadForwardCommand() *cobra.Command {
+	f := &forwarding{app: a}
+	v := verb{
+		words: "dead forward", do: "forward", did: "forwarded", ask: "Forward %s?", states: []pawl.State{pawl.Dead},
+		only: "Only a dead job can be forwarded", miss: "not_dead",
+		list:  "'jobctl dead list' shows the dead letters of all queues.",
+		apply: f.apply,
+	}
+	c := a.changing(v, "forward", "move dead letters to another queue or file",
+		`Moves dead letters to another queue, where they are jobs that are ready: how each
+died is in its headers. With --to-db that queue is in another file, live or
+stopped, which must be there: each is stored there first and removed here then,
+so one that is interrupted is in one of them at least.`,
+		`  jobctl --db jobs.db dead forward --all --to-queue failed_jobs
+  jobctl --db jobs.db dead forward -q email --to-db failed.db --older-than 7d`,
+		func(c *cobra.Command) {
+			c.Flags().Var(nameFlag(&f.queue, pawl.ValidQueue), "to-queue", "to this `QUEUE` (default "+dlq.FailedJobs+")")
+			c.Flags().Var(textFlag(&f.db), "to-db", "to this `FILE`")
+			_ = c.RegisterFlagCompletionFunc("to-queue", a.completeQueues)
+		})
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		return run(c, args)
+	}
+	return c
+}
+
+// check refuses a file that is not there, or that the letters are in already.
+func (f *forwarding) check() error {
+	if f.db == "" {
+		return nil
+	}
+	to, err := os.Stat(f.db)
+	if err != nil {
+		return &failure{exitError, fmt.Sprintf("--to-db: %s", err), "Name the file of a queue that is there; nothing was forwarded."}
+	}
+	if from, err := os.Stat(f.app.flags.db); err == nil && os.SameFile(from, to) {
+		return usage("dead forward", "--to-db is the file that the letters are in; leave it out, and name a queue by --to-queue")
+	}
+	return nil
+}
+
+func (f *forwarding) apply(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
+	if f.db == "" {
+		return queue.Do(ctx, admin.Action{Verb: admin.Forward, Queue: f.queue}, ids...)
+	}
+	other := *f.app
+	other.flags.db, other.flags.addr = f.db, ""
+	target, err := other.open(ctx)
+	if err != nil {
+		return nil, other.asFailure(err)
+	}
+	results, err := f.over(ctx, queue, target, ids)
+	return results, errors.Join(err, target.Close())
+}
+
+// asFailure is an error about another file than that of the command line.
+func (a *app) asFailure(err error) error { return a.failure(err) }
+
+// over stores letters in the target and removes those here that are safe there.
+func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, ids []pawl.ID) ([]error, error) {
+	sink := dlq.ToQueue(target, f.queue)
+	results := make([]error, len(ids))
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(len(ids), 64) { // who store at the same time share a commit
+		all.Go(func() {
+			for i := range next {
+				results[i] = store(ctx, queue, sink, ids[i])
+			}
+		})
+	}
+	for i := range ids {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+
+	var safe []pawl.ID
+	var at []int
+	for i, err := range results {
+		if err == nil {
+			safe, at = append(safe, ids[i]), append(at, i)
+		}
+	}
+	if len(safe) == 0 {
+		return results, nil
+	}
+	errs, err := queue.Do(ctx, admin.Action{Verb: admin.Delete}, safe...)
+	for n, i := range at {
+		switch {
+		case err != nil:
+			results[i] = fmt.Errorf("job %s: it is stored in %s, and is perhaps still here: %w", ids[i], f.db, err)
+		case errors.Is(errs[n], pawl.ErrNotFound): // somebody else removed it
+		case errs[n] != nil:
+			results[i] = fmt.Errorf("job %s: it is stored in %s, and is still here: %w", ids[i], f.db, errs[n])
+		}
+	}
+	return results, nil
+}
+
+func store(ctx context.Context, queue admin.Admin, sink dlq.Sink, id pawl.ID) error {
+	letter, err := queue.Job(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case letter.State != pawl.Dead:
+		return fmt.Errorf("job %s: %w: it is %s, not dead", id, pawl.ErrConflict, letter.State)
+	}
+	return sink.Store(ctx, letter)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+)
+
+func (a *app) deadListCommand() *cobra.Command {
+	var l list
+	s := &spec{
+		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "dead letters with their last error", ids: true,
+		long: "Lists dead letters in the order in which they died, queue by queue.",
+		example: `  jobctl --db jobs.db dead list -q email -k mail.welcome
+  jobctl --db jobs.db dead list --error timeout --older-than 2h`,
+		json:  "a list of objects with\n" + jobFields,
+		exits: []int{exitLocked, exitDamaged, exitFormat},
+		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a, a.deadListing()) },
+	}
+	c := a.command(s)
+	l.register(a, c, pawl.Dead)
+	return c
+}
+
+// deadListing is a list of dead letters.
+func (a *app) deadListing() *jobListing {
+	columns := append(left("ID", "QUEUE", "KIND"), column{title: "REASON", color: func(string) string { return red }},
+		column{title: "RUNS", right: true}, column{title: "DIED"}, column{title: "LAST ERROR"})
+	now := a.now()
+	return &jobListing{
+		listing: a.listing(columns, column{title: "PRIORITY", right: true}, column{title: "CRASHES", right: true},
+			column{title: "CREATED"}, column{title: "DIED AT"}, column{title: "UNIQUE"}),
+		cells: func(e *pawl.Envelope) []string {
+			return []string{e.ID.String(), cell(e.Queue, nameWidth), cell(e.Kind, nameWidth),
+				cell(string(e.Death.Reason), nameWidth), runs(e), relative(now, e.Death.At), lastError(e),
+				fmt.Sprint(e.Priority), fmt.Sprint(e.Crashes), a.clock(e.Created), a.clock(e.Death.At), orDash(cell(e.UniqueKey, nameWidth))}
+		},
+	}
+}

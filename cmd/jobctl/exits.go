@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Exit codes, each for something that a script decides by.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitNoMatch     = 3
+	exitLocked      = 4
+	exitDamaged     = 5
+	exitConflict    = 6
+	exitFormat      = 7
+	exitInterrupted = 130 // as a shell has it
+)
+
+// exitMeans is what each exit code says, the short form and the whole one.
+var exitMeans = []struct {
+	code        int
+	short, long string
+}{
+	{exitOK, "done", "done; a list may be empty"},
+	{exitError, "an error", "an error; the message says what to do"},
+	{exitUsage, "usage", "the command line is wrong; nothing was looked at"},
+	{exitNoMatch, "no match", "no match: no such job or queue, or no job that the filters choose"},
+	{exitLocked, "locked or unreachable", "another process has the file open and does not serve it, or nobody\nanswers at the address, or the app does not run and the command needs it"},
+	{exitDamaged, "damage, or a check failed", "damaged data was met, and what could be read was printed; or a check\nfailed, or a threshold was passed"},
+	{exitConflict, "conflict", "the job is in another state than the command needs, or its deadline has\npassed, or another job has its ID or its unique key"},
+	{exitFormat, "other format", "the file has the format of another release; nothing was changed"},
+	{exitInterrupted, "interrupted", "interrupted; the message says how much was done"},
+}
+
+// exitTopic is the text of 'help exit-codes'.
+func exitTopic() string {
+	var b strings.Builder
+	b.WriteString("What a script decides by:\n\n")
+	for _, e := range exitMeans {
+		fmt.Fprintf(&b, "  %3d  %s\n", e.code, strings.ReplaceAll(e.long, "\n", "\n       "))
+	}
+	b.WriteString("\n" + wrapped(strings.Fields("A command that was given several jobs does those it can; its exit code is that of the first that it could not."), columns) + "\n")
+	return b.String()
+}
+
+// exitNames are the exit codes of a command in its help: those that all commands have and
+// its own.
+func exitNames(own []int) string {
+	has := map[int]bool{exitOK: true, exitError: true, exitUsage: true, exitInterrupted: true}
+	for _, code := range own {
+		has[code] = true
+	}
+	var names []string
+	for _, e := range exitMeans {
+		if has[e.code] {
+			names = append(names, fmt.Sprintf("%d %s,", e.code, e.short))
+		}
+	}
+	return strings.TrimSuffix(wrapped(names, 66), ",")
+}

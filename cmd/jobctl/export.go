@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/internal/whole"
+)
+
+// exportView is the object of `export --to`.
+type exportView struct {
+	To      string `json:"to"`
+	Queues  int64  `json:"queues"`
+	Jobs    int64  `json:"jobs"`
+	Effects int64  `json:"effects"`
+	Damaged int64  `json:"damaged"`
+}
+
+func (a *app) exportCommand() *cobra.Command {
+	var f filterFlags
+	to := ""
+	c := a.command(&spec{
+		use: "export [FILTER...] [--to FILE]", short: "jobs as JSON lines that 'import' stores again",
+		long: `Writes jobs with all that is needed to store them again as they stand, as JSON
+lines: one for the export, one for each queue, job and idempotency key that is
+done (an export without filters has those), and a last one that counts them, so
+that an export that was cut is noticed. Each job is as 'jobctl job show -o jsonl
+--payload base64' prints it. While the app runs it is no snapshot: export a backup
+where one moment of all matters.
+
+A job that cannot be read is named in the export; the exit code is 5 then.`,
+		example: `  jobctl --db jobs.db export > jobs.jsonl
+  jobctl --db jobs.db export -s dead --to dead.jsonl`,
+		json:  "with --to one object with to, queues, jobs, effects, damaged\n",
+		exits: []int{exitLocked, exitDamaged, exitFormat},
+		run:   func(ctx context.Context, _ []string) error { return a.export(ctx, &f, to) },
+	})
+	f.register(a, c)
+	c.Flags().Var(textFlag(&to), "to", "write to this new `FILE`, whole or not at all; else to standard output")
+	return c
+}
+
+func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
+	var done admin.Exported
+	err := a.with(ctx, func(queue admin.Admin) (err error) {
+		bar := a.bar("exporting "+a.place(), "jobs")
+		defer bar.Stop()
+		opts := &admin.ExportOptions{Filter: f.filters()[0], Progress: bar.Set}
+		write := func(w io.Writer) error {
+			done, err = admin.Export(ctx, queue, &harmlessJSON{to: w}, opts)
+			return err
+		}
+		if to == "" {
+			return write(a.stdout)
+		}
+		return newFile(to, whole.Create(to, func(f *os.File) error { return write(f) }))
+	})
+	switch {
+	case err != nil:
+		return err
+	case to != "" && !a.people():
+		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged})
+	case to != "":
+		fmt.Fprintf(a.stdout, "exported %s to %s\n", plural(int(done.Jobs), "job"), escape(to))
+	default:
+		a.say("exported %s", plural(int(done.Jobs), "job"))
+	}
+	if err != nil {
+		return err
+	}
+	damaged := damage{count: int(done.Damaged)}
+	for _, d := range done.Damage[:min(len(done.Damage), shownDamage)] {
+		damaged.first = append(damaged.first, d.Err.Error())
+	}
+	return damaged.err()
+}
+
+// newFile says what an error of making a new file means.
+func newFile(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &failure{exitError, fmt.Sprintf("%s exists already", path), "Name a new file: nothing is overwritten."}
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "The folder of the new file must exist."}
+	}
+	return err
+}
+
+// harmlessJSON writes JSON on with what a terminal obeys as \u escapes, which changes
+// nothing for a program.
+type harmlessJSON struct {
+	to   io.Writer
+	rest []byte // the beginning of a character
+}
+
+func (w *harmlessJSON) Write(b []byte) (int, error) {
+	text := append(w.rest, b...)
+	safe := make([]byte, 0, len(text)+64)
+	for len(text) > 0 && (utf8.FullRune(text) || len(text) >= utf8.UTFMax) {
+		size := 1
+		if text[0] == '\n' {
+			safe = append(safe, '\n')
+		} else {
+			safe, size = appendHarmless(safe, text)
+		}
+		text = text[size:]
+	}
+	w.rest = append([]byte(nil), text...)
+	if _, err := w.to.Write(safe); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// shared are the flags that every command takes.
+type shared struct {
+	db       string
+	addr     string
+	output   string // table, wide, json, jsonl or ids
+	color    string // auto, always or never
+	utc      bool
+	timeout  time.Duration
+	yes      bool
+	verbose  bool
+	insecure bool
+}
+
+func (a *app) register(flags *pflag.FlagSet) {
+	a.flags = shared{db: a.env("JOBCTL_DB"), output: "table", color: "auto", timeout: 3 * time.Second}
+	s := &a.flags
+	flags.StringVar(&s.db, "db", s.db, "the `FILE` of the queue; else the variable JOBCTL_DB names it")
+	flags.Lookup("db").DefValue = ""
+	flags.StringVar(&s.addr, "addr", "", "the `ADDRESS` where its app answers: unix:///PATH, http://HOST:PORT or https://HOST, with the token of the variable JOBCTL_TOKEN")
+	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object a line), or ids (of jobs, one a line)")
+	flags.Var(oneOf(&s.color, "auto", "always", "never"), "color", "colours `WHEN`: auto (default: on a terminal, unless NO_COLOR is set or TERM is dumb), always or never")
+	flags.BoolVar(&s.utc, "utc", false, "tables have times in UTC, not in the zone of this machine")
+	flags.Var(ageFlag(&s.timeout), "timeout", "the `TIME` to wait for an app's answer (default 3s)")
+	flags.BoolVarP(&s.yes, "yes", "y", false, "the answer to every question is yes")
+	flags.BoolVarP(&s.verbose, "verbose", "v", false, "tell more on standard error")
+	flags.BoolVar(&s.insecure, "insecure", false, "take a file that other users could have made or changed")
+}
+
+// people reports whether somebody reads the output, and not a program.
+func (a *app) people() bool { return a.flags.output == "table" || a.flags.output == "wide" }
+
+func (a *app) wide() bool { return a.flags.output == "wide" }
+
+// location is where people read times.
+func (a *app) location() *time.Location {
+	if a.flags.utc || a.zone == nil {
+		return time.UTC
+	}
+	return a.zone
+}
+
+// flagFunc is the value of a flag that a function takes.
+type flagFunc struct{ set func(string) error }
+
+func (f flagFunc) Set(text string) error { return f.set(text) }
+func (f flagFunc) Type() string          { return "text" }
+func (f flagFunc) String() string        { return "" } // help texts name the defaults in words
+
+// oneOf is a flag that takes one of several words.
+func oneOf(to *string, words ...string) pflag.Value {
+	return flagFunc{func(given string) error {
+		for _, word := range words {
+			if given == word {
+				*to = given
+				return nil
+			}
+		}
+		return fmt.Errorf("it must be one of %s", strings.Join(words, ", "))
+	}}
+}
+
+// nameFlag refuses an empty name above all: a script's -q "$Q" with nothing in Q
+// would choose every queue.
+func nameFlag(to *string, valid func(string) error) pflag.Value {
+	return flagFunc{func(name string) error {
+		*to = name
+		return valid(name)
+	}}
+}
+
+// textFlag refuses an empty text, for the same reason.
+func textFlag(to *string) pflag.Value {
+	return nameFlag(to, func(text string) error {
+		if text == "" {
+			return errors.New("it is empty")
+		}
+		return nil
+	})
+}
+
+// countFlag takes a number that is not negative.
+func countFlag(to *int) pflag.Value {
+	return flagFunc{func(text string) (err error) {
+		*to, err = parseCount(text)
+		return err
+	}}
+}
+
+// ageFlag takes a length of time.
+func ageFlag(to *time.Duration) pflag.Value {
+	return flagFunc{func(text string) (err error) {
+		*to, err = parseAge(text)
+		return err
+	}}
+}
+
+// momentFlag takes a time, or an age before now. It is read when the command runs, by the
+// clock of the app.
+func (a *app) momentFlag(to *time.Time) pflag.Value {
+	return flagFunc{func(text string) (err error) {
+		*to, err = parseMoment(text, a.now(), a.location())
+		return err
+	}}
+}
+
+// flagProblem says in our words what package pflag found wrong.
+func flagProblem(c *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		missing *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+	)
+	text := err.Error()
+	switch {
+	case errors.As(err, &unknown):
+		text = "unknown flag " + dashed(unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames() != "")
+	case errors.As(err, &missing):
+		text = "a value is missing behind " + dashed(missing.GetSpecifiedName(), missing.GetSpecifiedShortnames() != "")
+	case errors.As(err, &invalid):
+		name := "--" + invalid.GetFlag().Name
+		if short := invalid.GetFlag().Shorthand; short != "" {
+			name = "-" + short
+		}
+		text = fmt.Sprintf("invalid value %q for flag %s: %s", invalid.GetValue(), name, errors.Unwrap(invalid))
+	}
+	return usage(wordsOf(c), "%s", text)
+}
+
+func dashed(name string, short bool) string {
+	if short {
+		return "-" + name
+	}
+	return "--" + name
+}

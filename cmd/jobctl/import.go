@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
+)
+
+// importing is one `import`.
+type importing struct {
+	opts   admin.ImportOptions
+	create bool
+}
+
+// importView is the object of `import`.
+type importView struct {
+	Jobs    int64 `json:"jobs"`
+	Skipped int64 `json:"skipped"`
+	Effects int64 `json:"effects"`
+	Paused  int64 `json:"paused"`
+	Checked int64 `json:"checked"`
+	Damaged int64 `json:"damaged"`
+	DryRun  bool  `json:"dry_run"`
+}
+
+func (a *app) importCommand() *cobra.Command {
+	i := &importing{}
+	c := a.command(&spec{
+		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs of an export", args: -1,
+		long: `Stores the jobs of an export as they stood: dead letters stay dead, records of
+successes are kept until their time, what waited waits. A job that was leased is
+ready. The whole export is checked first, and nothing is stored when anything is
+wrong with it. Queues that were paused are paused before their first job comes.
+
+Jobs get new IDs unless --keep-ids is given; with that an ID that is taken ends
+the import, or with --skip-existing leaves the job out. An import that was
+interrupted goes on by the same command with both flags.`,
+		example: `  jobctl --db new.db import jobs.jsonl --create --keep-ids
+  jobctl --db jobs.db import --dry-run - < jobs.jsonl`,
+		json: `one object with jobs (stored), skipped, effects (idempotency keys that are
+  done), paused (queues), checked (sound jobs of the export), damaged (jobs of
+  which it has nothing but the ID), dry_run
+`,
+		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
+		complete: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		run: func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
+	})
+	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under the IDs that they have")
+	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "leave out jobs whose ID or unique key is taken")
+	c.Flags().BoolVar(&i.create, "create", false, "make the file of --db, which must not be there")
+	c.Flags().BoolVar(&i.opts.DryRun, "dry-run", false, "check the export, and store nothing")
+	return c
+}
+
+func (i *importing) run(ctx context.Context, a *app, args []string) error {
+	switch {
+	case len(args) != 1:
+		return usage("import", "one export must be named, or - for standard input")
+	case i.create && a.flags.addr != "":
+		return usage("import", "--create makes a file and needs --db, not --addr")
+	}
+	from, err := a.input(args[0])
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	remove, err := i.target(a)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	var done admin.Imported
+	err = a.with(ctx, func(queue admin.Admin) (err error) {
+		bar := a.bar("importing "+args[0], progress.Bytes)
+		defer bar.Stop()
+		i.opts.Progress = bar.Set
+		done, err = admin.Import(ctx, queue, from, &i.opts)
+		return err
+	})
+	if err != nil {
+		return i.explained(a, err, &done)
+	}
+	return i.print(a, &done)
+}
+
+// input is a file that can be read twice.
+func (a *app) input(name string) (io.ReadSeekCloser, error) {
+	if name == "-" {
+		return admin.Spool(a.stdin)
+	}
+	f, err := os.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &failure{exitError, fmt.Sprintf("%s: no such file", name), "Name an export that 'jobctl export' has made."}
+	case err != nil:
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return f, nil
+	}
+	defer f.Close()
+	return admin.Spool(f) // a pipe, as a shell makes for <(...)
+}
+
+// target makes the file of --create. A dry run makes one that is removed again.
+func (i *importing) target(a *app) (remove func(), err error) {
+	remove = func() {}
+	if !i.create {
+		return remove, nil
+	}
+	path := a.flags.db
+	if _, err := os.Lstat(path); err == nil {
+		return remove, newFile(path, fs.ErrExist)
+	}
+	if i.opts.DryRun {
+		folder, err := os.MkdirTemp("", "jobctl-import-*")
+		if err != nil {
+			return remove, err
+		}
+		remove = func() { _ = os.RemoveAll(folder) }
+		path = filepath.Join(folder, "dry-run.db")
+		a.flags.db = path
+	}
+	q, err := bolt.Open(path, &bolt.Options{Logger: a.logger(), Now: a.now, Insecure: a.flags.insecure})
+	if err != nil {
+		remove()
+		return func() {}, err
+	}
+	return remove, q.Close()
+}
+
+// explained says how much was stored before an error.
+func (i *importing) explained(a *app, err error, done *admin.Imported) error {
+	f := a.failure(err)
+	if f.code == exitConflict {
+		f.next = "--skip-existing leaves out what is there already; without --keep-ids jobs get new\nIDs."
+	}
+	if done.Jobs > 0 {
+		f.text += fmt.Sprintf("; %s stored before that", plural(int(done.Jobs), "job"))
+	}
+	return f
+}
+
+func (i *importing) print(a *app, done *admin.Imported) error {
+	if !a.people() {
+		return a.print(importView{done.Jobs, done.Skipped, done.Effects, done.Paused, done.Checked, done.Damaged, i.opts.DryRun})
+	}
+	if i.opts.DryRun {
+		fmt.Fprintf(a.stdout, "would be imported: %d, skipped: %d; nothing was changed\n", done.Jobs, done.Skipped)
+	} else {
+		fmt.Fprintf(a.stdout, "imported %d, skipped %d\n", done.Jobs, done.Skipped)
+	}
+	if done.Damaged > 0 {
+		a.say("note: %s could not be read when the export was made: it has nothing of them", plural(int(done.Damaged), "job"))
+	}
+	if done.Paused > 0 && !i.opts.DryRun {
+		a.say("note: %s paused, as in the export", plural(int(done.Paused), "queue"))
+	}
+	return nil
+}

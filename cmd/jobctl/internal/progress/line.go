@@ -1,0 +1,157 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// line is what a bar shows at one moment.
+type line struct {
+	title       string
+	unit        Unit
+	done, total int64
+	passed      time.Duration
+	frame       int
+	color       bool
+}
+
+// The bar itself has as many columns as there is room for, within these bounds.
+const (
+	shortestBar = 8
+	longestBar  = 40
+)
+
+const spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+// text is the line for a terminal of so many columns, and how many it takes: always fewer,
+// since a terminal that wraps at its last column would keep what was written there. Where
+// there is little room the time goes first, then the rate, the amount and the bar.
+func (l line) text(columns int) (string, int) {
+	room := columns - 1
+	title := ansi.Truncate(l.title, max(room-len("  100%"), 0), "…")
+	var parts []string // by how much they are worth
+	if l.total >= 0 {
+		parts = append(parts, fmt.Sprintf("%3d%%", l.percent()))
+	} else {
+		frames := []rune(spinner)
+		parts = append(parts, string(frames[l.frame%len(frames)]))
+	}
+	parts = append(parts, l.amount(), l.rate())
+	if left, ok := l.left(); ok {
+		parts = append(parts, left+" left")
+	}
+	all := func() string { return title + "  " + strings.Join(parts, "  ") }
+	for len(parts) > 1 && ansi.StringWidth(all()) > room {
+		parts = parts[:len(parts)-1]
+	}
+	bar := min(room-ansi.StringWidth(all())-2, longestBar)
+	if l.total < 0 || bar < shortestBar {
+		text := ansi.Truncate(all(), max(room, 0), "")
+		return text, ansi.StringWidth(text)
+	}
+	used := ansi.StringWidth(all()) + 2 + bar
+	return title + "  " + l.bar(bar) + "  " + strings.Join(parts, "  "), used
+}
+
+// bar is drawn in eighths of a column.
+func (l line) bar(columns int) string {
+	const eighths = "▏▎▍▌▋▊▉"
+	filled := int(l.share() * float64(columns*8))
+	full := strings.Repeat("█", filled/8)
+	if part := filled % 8; part > 0 {
+		full += string([]rune(eighths)[part-1])
+	}
+	rest := strings.Repeat("░", columns-(filled+7)/8)
+	if !l.color {
+		return full + rest
+	}
+	return "\x1b[36m" + full + "\x1b[0m" + "\x1b[2m" + rest + "\x1b[0m"
+}
+
+// share is how much is done, from 0 to 1. Of nothing everything is done.
+func (l line) share() float64 {
+	if l.total <= 0 {
+		return 1
+	}
+	return min(max(float64(l.done)/float64(l.total), 0), 1)
+}
+
+// percent is 100 only when everything is done.
+func (l line) percent() int { return int(l.share() * 100) }
+
+func (l line) amount() string {
+	switch {
+	case l.total < 0 && l.unit == Bytes:
+		return size(float64(l.done))
+	case l.total < 0:
+		return fmt.Sprintf("%s %s", grouped(l.done), l.unit)
+	case l.unit == Bytes:
+		return fmt.Sprintf("%s of %s", size(float64(l.done)), size(float64(l.total)))
+	}
+	return fmt.Sprintf("%s of %s %s", grouped(l.done), grouped(l.total), l.unit)
+}
+
+// rate is the mean since the beginning, which is what the time that is left follows from.
+func (l line) rate() string {
+	rate := float64(max(l.done, 0)) / max(l.passed.Seconds(), 0.001)
+	if l.unit == Bytes {
+		return size(rate) + "/s"
+	}
+	return grouped(int64(rate)) + "/s"
+}
+
+// left is how long it takes still; ok is false while nothing is known.
+func (l line) left() (string, bool) {
+	if l.total < 0 || l.done <= 0 || l.done >= l.total {
+		return "", false
+	}
+	left := l.passed.Seconds() * float64(l.total-l.done) / float64(l.done)
+	switch {
+	case left > 100*3600:
+		return "", false
+	case left >= 3600:
+		return fmt.Sprintf("%dh%02dm", int(left)/3600, int(left)%3600/60), true
+	case left >= 60:
+		return fmt.Sprintf("%dm%02ds", int(left)/60, int(left)%60), true
+	}
+	return fmt.Sprintf("%ds", int(left)+1), true
+}
+
+func size(n float64) string {
+	unit := "B"
+	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if n < 1024 {
+			break
+		}
+		n, unit = n/1024, next
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%.0f B", n)
+	}
+	return fmt.Sprintf("%.1f %s", n, unit)
+}
+
+// grouped writes a number with a space before each three digits: 1 234 567.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + " " + text[at:]
+	}
+	return text
+}
+
+// harmless replaces what a terminal would not show as one plain character: a title may have
+// the name of a file in it.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
+)
+
+// studio is where the pictures are made.
+type studio struct {
+	ctx         context.Context
+	folder, out string
+}
+
+// longest is how long anything on a screen is waited for.
+const longest = 90 * time.Second
+
+// terminal opens a terminal in the folder, where jobctl is a command.
+func (s *studio) terminal(columns, rows int) (*tmux.Terminal, error) {
+	t, err := tmux.Start(columns, rows, "PATH="+s.folder+":"+os.Getenv("PATH"))
+	if err != nil {
+		return nil, err
+	}
+	if err = t.Type("cd '" + s.folder + "'; clear\n"); err == nil {
+		err = s.wait(t, "an empty screen", func(screen string) bool { return strings.TrimSpace(screen) == "$" })
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (s *studio) wait(t *tmux.Terminal, what string, seen func(string) bool) error {
+	ctx, cancel := context.WithTimeout(s.ctx, longest)
+	defer cancel()
+	_, err := t.Wait(ctx, what, seen)
+	return err
+}
+
+// save draws what stands on the screen now.
+func (s *studio) save(t *tmux.Terminal, name, title string, columns int) error {
+	screen, err := t.Colored()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.out, name+".svg")
+	if err := os.WriteFile(path, picture(title, screen, columns), 0o644); err != nil {
+		return err
+	}
+	fmt.Println("made", path)
+	return nil
+}
+
+// live makes the pictures of an app at work: steer, with a queue that somebody paused and
+// jobs for later.
+func (s *studio) live() (err error) {
+	app := exec.Command(filepath.Join(s.folder, "steer"), "-db", "steer.db", "-rate", "40")
+	app.Dir = s.folder
+	if err := app.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = app.Process.Signal(os.Interrupt)
+		_ = app.Wait() // its exit code says that it was stopped
+	}()
+	const columns = 100
+	t, err := s.terminal(columns, 18)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+
+	// Fifteen values of the trend are fifteen seconds of work.
+	trend := regexp.MustCompile(`(?m)mail .*[▁▂▃▄▅▆▇█]{15}`)
+	empty := func(screen string) bool { return strings.TrimSpace(screen) == "$" }
+	steps := []struct {
+		typed string
+		what  string
+		seen  func(string) bool
+		save  string
+		title string
+	}{
+		{typed: "for n in 1 2 3 4 5; do jobctl --db steer.db job enqueue invoice.close '{}' -q invoices --delay 9h; done; jobctl --db steer.db -y queue pause invoices && echo a''ll\n",
+			what: "a queue that is paused", seen: func(screen string) bool { return strings.Contains(screen, "\nall\n") }},
+		{typed: "clear; jobctl --db steer.db top\n", what: "a trend", seen: trend.MatchString, save: "top", title: "jobctl top: the queues of an app at work"},
+		{typed: "4", what: "dead letters", seen: func(screen string) bool {
+			return strings.Contains(screen, "[4 dead") && strings.Contains(screen, "LAST ERROR") && strings.Contains(screen, "…")
+		},
+			save: "dead", title: "jobctl top: dead letters and what they failed with"},
+		{typed: "q", what: "the shell", seen: empty},
+		{typed: "jobctl --db steer.db stats\n", what: "statistics", seen: func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "\n$") },
+			save: "stats", title: "jobctl stats of a running app"},
+	}
+	for _, step := range steps {
+		if err := t.Type(step.typed); err != nil {
+			return err
+		}
+		if err := s.wait(t, step.what, step.seen); err != nil {
+			return err
+		}
+		if step.save != "" {
+			if err := s.save(t, step.save, step.title, columns); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// manyJobs take a few seconds to copy.
+const manyJobs = 600_000
+
+// progress makes the picture of a bar, half way through the compaction of a large file.
+func (s *studio) progress() (err error) {
+	if err := s.makeLarge(filepath.Join(s.folder, "large.db")); err != nil {
+		return err
+	}
+	const columns = 100
+	t, err := s.terminal(columns, 6)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if err := t.Type("jobctl --db large.db db compact small.db\n"); err != nil {
+		return err
+	}
+	half := regexp.MustCompile(` [4-8][0-9]% `)
+	if err := s.wait(t, "a bar half way", half.MatchString); err != nil {
+		return err
+	}
+	return s.save(t, "progress", "jobctl db compact: a progress bar", columns)
+}
+
+func (s *studio) makeLarge(path string) (err error) {
+	q, err := bolt.Open(path, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	for n := 0; n < manyJobs; n += pawl.MaxBatchJobs {
+		batch := make([]*pawl.Envelope, pawl.MaxBatchJobs)
+		for i := range batch {
+			batch[i] = &pawl.Envelope{Kind: "thumbnail", Payload: []byte{0x81, 0xa2, 'i', 'd', 0x07}}
+		}
+		if err := q.Enqueue(s.ctx, batch...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

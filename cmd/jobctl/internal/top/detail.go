@@ -1,0 +1,169 @@
+package top
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// detail is everything about one job, on a screen of its own.
+type detail struct {
+	pager
+	id  pawl.ID
+	job *pawl.Envelope // as it was read last; nil until then
+	err error          // why it could not be read, or that it is gone
+}
+
+// shownPayload bounds what is shown of a payload, in bytes of its JSON.
+const shownPayload = 16 << 10
+
+// largePayload is one that is not read again every second.
+const largePayload = 64 << 10
+
+// show sets the lines of what was read.
+func (d *detail) show(e *pawl.Envelope, at time.Time, utc bool) {
+	d.job = e
+	w := writer{at: at, utc: utc}
+	w.facts(e)
+	w.headers(e.Headers)
+	w.payload(e.Payload)
+	w.history(e)
+	d.lines = w.lines
+}
+
+// writer makes the lines of a detail. All that it is given is made safe.
+type writer struct {
+	lines []string
+	at    time.Time
+	utc   bool
+}
+
+func (w *writer) line(format string, args ...any) {
+	w.lines = append(w.lines, safe(fmt.Sprintf(format, args...)))
+}
+
+func (w *writer) fact(name, format string, args ...any) {
+	w.line("%-11s %s", name, fmt.Sprintf(format, args...))
+}
+
+// moment is a time with its distance from the time of the reading.
+func (w *writer) moment(t time.Time) string {
+	distance := span(w.at.Sub(t)) + " ago"
+	if t.After(w.at) {
+		distance = "in " + span(t.Sub(w.at)+time.Second-1)
+	}
+	return fmt.Sprintf("%s  (%s)", zone(t, w.utc).Format("2006-01-02 15:04:05 MST"), distance)
+}
+
+func zone(t time.Time, utc bool) time.Time {
+	if utc {
+		return t.UTC()
+	}
+	return t.Local()
+}
+
+func (w *writer) facts(e *pawl.Envelope) {
+	w.fact("id", "%s", e.ID)
+	w.fact("kind", "%s", e.Kind)
+	w.fact("queue", "%s", e.Queue)
+	if e.Origin != e.Queue {
+		w.fact("origin", "%s", e.Origin)
+	}
+	state := string(e.State)
+	if e.Cancelled {
+		state += ", cancelled"
+	}
+	w.fact("state", "%s", state)
+	if e.Death != nil {
+		w.fact("reason", "%s", e.Death.Reason)
+		w.fact("died", "%s", w.moment(e.Death.At))
+	}
+	if e.State == pawl.Dead || e.State == pawl.Completed {
+		w.fact("runs", "%d of %d", e.Attempts, e.MaxRetries+1)
+	} else {
+		w.fact("attempt", "%d of %d", e.Attempt(), e.MaxRetries+1)
+	}
+	if e.Crashes > 0 {
+		w.fact("crashes", "%d in a row", e.Crashes)
+	}
+	w.fact("priority", "%d", e.Priority)
+	w.fact("created", "%s", w.moment(e.Created))
+	for _, t := range []struct {
+		name string
+		at   time.Time
+	}{{"not before", e.NotBefore}, {"leased", e.LeasedSince}, {"deadline", e.Deadline}, {"completed", e.Completed}} {
+		if !t.at.IsZero() {
+			w.fact(t.name, "%s", w.moment(t.at))
+		}
+	}
+	if e.Timeout != 0 {
+		w.fact("timeout", "%v", e.Timeout)
+	}
+	if e.Policy != nil {
+		w.fact("policy", "%v", e.Policy)
+	}
+	if e.UniqueKey != "" {
+		w.fact("unique", "%s", e.UniqueKey)
+	}
+	if e.IdempotencyKey != "" {
+		w.fact("idempotency", "%s", e.IdempotencyKey)
+	}
+	if e.KeyID != "" {
+		w.fact("signed by", "key %s", e.KeyID)
+	}
+}
+
+func (w *writer) headers(headers map[string]string) {
+	if len(headers) == 0 {
+		return
+	}
+	w.line("headers")
+	for _, key := range slices.Sorted(maps.Keys(headers)) {
+		w.line("  %s: %s", key, headers[key])
+	}
+}
+
+// payload shows JSON where the payload is MessagePack, and bytes elsewhere.
+func (w *writer) payload(payload []byte) {
+	w.fact("payload", "%s", byteSize(int64(len(payload))))
+	if len(payload) == 0 {
+		return
+	}
+	text, whole, err := admin.DecodeJSON(payload, shownPayload)
+	if err != nil {
+		text, whole = []byte(hex.Dump(payload[:min(len(payload), shownPayload/4)])), len(payload) <= shownPayload/4
+	} else if indented := new(bytes.Buffer); whole && json.Indent(indented, text, "", "  ") == nil {
+		text = indented.Bytes()
+	}
+	for line := range strings.Lines(string(text)) {
+		w.line("  %s", strings.TrimSuffix(line, "\n"))
+	}
+	if !whole {
+		w.line("  … it goes on; jobctl job show has all of it")
+	}
+}
+
+func (w *writer) history(e *pawl.Envelope) {
+	if e.Failures == 0 {
+		w.fact("history", "no failed run")
+		return
+	}
+	w.fact("history", "failed runs: %d, the newest first", e.Failures)
+	for _, f := range slices.Backward(e.History) {
+		w.line("  attempt %d  %s", f.Attempt, w.moment(f.At))
+		for line := range strings.Lines(strings.TrimRight(f.Error, "\n")) {
+			w.line("    %s", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if dropped := e.Failures - len(e.History); dropped > 0 {
+		w.line("  %d older ones are no longer kept", dropped)
+	}
+}

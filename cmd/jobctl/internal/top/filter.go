@@ -1,0 +1,113 @@
+package top
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// filter is what the user typed behind the slash. Queue and kind are exact, and the queue
+// chooses by them; the words are looked for here.
+type filter struct {
+	queue, kind string
+	words       []string // in lower case; a job has all of them
+}
+
+func (f filter) empty() bool { return f.queue == "" && f.kind == "" && len(f.words) == 0 }
+
+// parseFilter reads queue=NAME, kind=NAME and words, in any order. What has spaces stands
+// in double quotes.
+func parseFilter(text string) (filter, error) {
+	var f filter
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		var field, value string
+		for _, name := range []string{"queue", "kind"} {
+			if rest, found := strings.CutPrefix(text, name+"="); found {
+				field, text = name, rest
+			}
+		}
+		if strings.HasPrefix(text, `"`) {
+			quoted, err := strconv.QuotedPrefix(text)
+			if err != nil {
+				return filter{}, errors.New(`a text that begins with " must end with one`)
+			}
+			value, _ = strconv.Unquote(quoted) // a quoted prefix can be unquoted
+			text = text[len(quoted):]
+		} else {
+			end := strings.IndexByte(text, ' ')
+			if end < 0 {
+				end = len(text)
+			}
+			value, text = text[:end], text[end:]
+		}
+		switch field {
+		case "queue":
+			f.queue = value
+		case "kind":
+			f.kind = value
+		default:
+			f.words = append(f.words, strings.ToLower(value))
+		}
+	}
+	return f, nil
+}
+
+// String is the filter as it is typed. It may have any bytes in it; see safe.
+func (f filter) String() string {
+	var parts []string
+	if f.queue != "" {
+		parts = append(parts, "queue="+quoted(f.queue))
+	}
+	if f.kind != "" {
+		parts = append(parts, "kind="+quoted(f.kind))
+	}
+	for _, word := range f.words {
+		parts = append(parts, quoted(word))
+	}
+	return strings.Join(parts, " ")
+}
+
+// quoted puts quotes around what would be read as something else without them.
+func quoted(s string) string {
+	if strings.ContainsAny(s, " \"=") || safe(s) != s {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// query is the part of the filter that the queue knows.
+func (f filter) query(state pawl.State) admin.Filter {
+	return admin.Filter{Filter: pawl.Filter{State: state, Queue: f.queue, Kind: f.kind}}
+}
+
+// matches reports whether a job has all the words. One that cannot be read is never hidden.
+func (f filter) matches(job bolt.Listed) bool {
+	if job.Err != nil {
+		return true
+	}
+	e := job.Job
+	text := []string{e.Queue, e.Kind, e.ID.String(), string(e.State), e.LastError()}
+	if e.Death != nil {
+		text = append(text, string(e.Death.Reason))
+	}
+	return f.hasWords(text...)
+}
+
+// matchesQueue reports whether a queue is shown.
+func (f filter) matchesQueue(name string) bool {
+	return (f.queue == "" || f.queue == name) && f.hasWords(name)
+}
+
+func (f filter) hasWords(texts ...string) bool {
+	all := strings.ToLower(strings.Join(texts, "\n"))
+	for _, word := range f.words {
+		if !strings.Contains(all, word) {
+			return false
+		}
+	}
+	return true
+}

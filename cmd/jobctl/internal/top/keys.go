@@ -1,0 +1,222 @@
+package top
+
+import (
+	"errors"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gopawl/pawl"
+)
+
+// press is one key.
+func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
+	name := key.String()
+	switch name {
+	case "ctrl+c":
+		return tea.Quit
+	case "ctrl+z":
+		return tea.Suspend
+	}
+	m.note, m.failed = "", nil
+	switch {
+	case m.asked != nil:
+		return m.answer(name)
+	case m.typing != nil:
+		return m.typed(key)
+	}
+	switch name {
+	case "q":
+		return tea.Quit
+	case "r":
+		return m.refresh()
+	case "esc", "backspace":
+		return m.back()
+	case "?":
+		if m.help == nil {
+			m.help = &pager{title: "help", lines: helpLines}
+		} else {
+			m.help = nil
+		}
+		return nil
+	}
+	switch {
+	case m.help != nil:
+		m.scroll(m.help, name)
+		return nil
+	case m.detail != nil:
+		m.scroll(&m.detail.pager, name)
+		if _, isVerb := verbs[name]; isVerb && m.detail.job != nil && m.detail.err == nil {
+			m.askVerb(name, m.detail.job, nil)
+		}
+		return nil
+	}
+	return m.browse(name)
+}
+
+// answer is the key behind a question. Only y is a yes.
+func (m *model) answer(key string) tea.Cmd {
+	q := m.asked
+	m.asked = nil
+	if key != "y" && key != "Y" {
+		m.note = "nothing was changed"
+		return nil
+	}
+	return m.act(q)
+}
+
+// back leaves what is in front: help, detail, filter.
+func (m *model) back() tea.Cmd {
+	switch {
+	case m.help != nil:
+		m.help = nil
+		return nil
+	case m.detail != nil:
+		m.detail = nil
+		return m.refresh()
+	case !m.filter.empty():
+		return m.setFilter(filter{})
+	}
+	return nil
+}
+
+// browse is a key in one of the panes.
+func (m *model) browse(key string) tea.Cmd {
+	switch key {
+	case "tab", "right", "l":
+		return m.goTo((m.pane + 1) % pane(len(panes)))
+	case "shift+tab", "left", "h":
+		return m.goTo((m.pane + pane(len(panes)) - 1) % pane(len(panes)))
+	case "1", "2", "3", "4":
+		return m.goTo(pane(key[0] - '1'))
+	case "/":
+		text := m.filter.String()
+		m.typing = &text
+		return nil
+	case "enter":
+		return m.enter()
+	case "P":
+		if queues := m.queues(); m.pane == queuesPane && len(queues) > 0 {
+			m.askPause(queues[m.queueRowAt(queues)])
+		} else {
+			m.say(errors.New("queues are paused in the first pane"))
+		}
+		return nil
+	}
+	if _, isVerb := verbs[key]; isVerb {
+		if job, ok := m.lists[m.pane].current(); m.pane != queuesPane && ok {
+			m.askVerb(key, job.Job, job.Err)
+		}
+		return nil
+	}
+	return m.move(key)
+}
+
+// goTo shows another pane, from its beginning when it was not shown before.
+func (m *model) goTo(p pane) tea.Cmd {
+	m.pane = p
+	return m.refresh()
+}
+
+// enter looks closer: at the jobs of a queue, at one job.
+func (m *model) enter() tea.Cmd {
+	if m.pane == queuesPane {
+		queues := m.queues()
+		if len(queues) == 0 {
+			return nil
+		}
+		m.pane = runningPane
+		return m.setFilter(filter{queue: queues[m.queueRowAt(queues)].Name})
+	}
+	job, ok := m.lists[m.pane].current()
+	if !ok {
+		return nil
+	}
+	m.detail = &detail{id: job.Job.ID, pager: pager{title: "job " + job.Job.ID.String()}}
+	return m.refresh()
+}
+
+// setFilter filters all panes anew.
+func (m *model) setFilter(f filter) tea.Cmd {
+	m.filter = f
+	m.lists = [len(panes)]list{}
+	return m.refresh()
+}
+
+// steps are how far a key goes: rows, or pages of them.
+func (m *model) step(key string, page int) (rows int, ok bool) {
+	page = max(page-1, 1) // one row of the page before stays in sight
+	switch key {
+	case "up", "k":
+		return -1, true
+	case "down", "j":
+		return 1, true
+	case "pgup", "b", "ctrl+b":
+		return -page, true
+	case "pgdown", "space", "ctrl+f":
+		return page, true
+	case "home", "g":
+		return -endOfPage, true
+	case "end", "G":
+		return endOfPage, true
+	}
+	return 0, false
+}
+
+func (m *model) scroll(p *pager, key string) {
+	if by, ok := m.step(key, m.bodyHeight()); ok {
+		p.scroll(by, m.width, m.bodyHeight())
+	}
+}
+
+// move goes up and down in a pane.
+func (m *model) move(key string) tea.Cmd {
+	by, ok := m.step(key, m.rows())
+	if !ok {
+		return nil
+	}
+	if m.pane == queuesPane {
+		if queues := m.queues(); len(queues) > 0 {
+			m.queue = queues[max(min(m.queueRowAt(queues)+by, len(queues)-1), 0)].Name
+		}
+		return nil
+	}
+	l := &m.lists[m.pane]
+	switch {
+	case by == -endOfPage && l.first(), by != -endOfPage && l.move(by):
+		return m.refresh()
+	}
+	return nil
+}
+
+// typed is a key of the filter's text.
+func (m *model) typed(key tea.KeyPressMsg) tea.Cmd {
+	text := *m.typing
+	switch key.String() {
+	case "esc":
+		m.typing = nil
+	case "enter":
+		f, err := parseFilter(text)
+		if err != nil {
+			m.say(err)
+			return nil
+		}
+		m.typing = nil
+		return m.setFilter(f)
+	case "backspace":
+		if runes := []rune(text); len(runes) > 0 {
+			text = string(runes[:len(runes)-1])
+		}
+		*m.typing = text
+	case "ctrl+u":
+		*m.typing = ""
+	case "ctrl+w":
+		text = strings.TrimRight(text, " ")
+		*m.typing = text[:strings.LastIndexByte(text, ' ')+1]
+	default:
+		if len(text) < 4*pawl.MaxNameBytes {
+			*m.typing += key.Text
+		}
+	}
+	return nil
+}

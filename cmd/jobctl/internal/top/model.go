@@ -1,0 +1,215 @@
+package top
+
+import (
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// model is what is shown and what the user is at. Its methods run one after the other, in
+// the goroutine of the program; see Elm, or bubbletea.
+type model struct {
+	ctx   context.Context
+	link  *link
+	opts  Options
+	after func(time.Duration, tea.Msg) tea.Cmd // tells a message later
+
+	width, height int // of the terminal
+
+	// What was read.
+	stats admin.Stats
+	at    time.Time // when; zero before the first reading
+	live  bool
+	rates rates
+	err   error // of the last reading
+	lists [len(panes)]list
+
+	// Where the user is.
+	pane   pane
+	queue  string // that is selected
+	filter filter
+	typing *string // the filter while it is typed
+	asked  *question
+	detail *detail
+	help   *pager
+
+	note    string // safe; what the last action did
+	failed  error  // or why it did not
+	reading bool   // one is under way
+	again   bool   // and another one is wanted behind it
+}
+
+// tick asks for the next reading.
+type tick struct{}
+
+// repaint draws all of the screen anew. The renderer forgets, when a terminal becomes wider,
+// what it drew behind the old width, and would leave it there for ever; the second drawing
+// of the new size is right.
+type repaint struct{}
+
+// settled is when the first drawing of a new size is certainly over: it is one of sixty a
+// second.
+const settled = 100 * time.Millisecond
+
+// stoppedRefresh is how often somebody looks whether the app of a snapshot is back.
+const stoppedRefresh = 2 * time.Second
+
+func newModel(ctx context.Context, l *link, opts Options) *model {
+	return &model{ctx: ctx, link: l, opts: opts, after: func(d time.Duration, msg tea.Msg) tea.Cmd {
+		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
+	}}
+}
+
+// Init begins the row of ticks. The first reading waits for the size of the terminal, which
+// says how many rows are visible.
+func (m *model) Init() tea.Cmd { return m.after(m.opts.Refresh, tick{}) }
+
+// Update takes one message.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		return m, tea.Batch(m.refresh(), m.after(settled, repaint{}))
+	case repaint:
+		return m, tea.ClearScreen
+	case tick:
+		return m, m.onTick()
+	case reading:
+		return m, m.take(msg)
+	case still:
+		m.err = nil
+		return m, m.finish()
+	case acted:
+		m.note, m.failed = msg.note, msg.err
+		m.add(m.link.told())
+		return m, m.refresh()
+	case tea.PasteMsg:
+		if m.typing != nil {
+			*m.typing += msg.Content
+		}
+	case tea.KeyPressMsg:
+		return m, m.press(msg)
+	}
+	return m, nil
+}
+
+// add puts a sentence behind what is noted.
+func (m *model) add(told string) {
+	if told = safe(told); told != "" && m.note != "" {
+		told = m.note + "; " + told
+	}
+	if told != "" {
+		m.note = told
+	}
+}
+
+// say shows an error of what the user did.
+func (m *model) say(err error) { m.note, m.failed = "", err }
+
+// fewestRows are read also for a terminal that shows fewer, so that what is selected does
+// not get lost while a window is dragged to another size.
+const fewestRows = 5
+
+// want is what the next reading looks at.
+func (m *model) want() want {
+	w := want{pane: m.pane, filter: m.filter, from: m.lists[m.pane].from(), rows: max(m.rows(), fewestRows)}
+	if m.detail != nil {
+		w.job = m.detail.id
+	}
+	return w
+}
+
+// refresh reads at once, or behind the reading that is under way.
+func (m *model) refresh() tea.Cmd {
+	if m.reading {
+		m.again = true
+		return nil
+	}
+	m.reading = true
+	return m.read()
+}
+
+// onTick reads a live app, and looks whether a stopped one is back.
+func (m *model) onTick() tea.Cmd {
+	wait := m.opts.Refresh
+	if !m.live {
+		wait = max(wait, stoppedRefresh)
+	}
+	next := m.after(wait, tick{})
+	switch {
+	case m.reading || m.width == 0:
+		return next
+	case !m.live && !m.at.IsZero():
+		m.reading = true
+		return tea.Batch(next, m.probe())
+	case m.detail != nil && m.detail.job != nil && len(m.detail.job.Payload) > largePayload:
+		return next
+	}
+	return tea.Batch(next, m.refresh())
+}
+
+// finish ends a reading, and begins the one that was asked for meanwhile.
+func (m *model) finish() tea.Cmd {
+	m.reading = false
+	if again := m.again; again {
+		m.again = false
+		return m.refresh()
+	}
+	return nil
+}
+
+// take shows what was read.
+func (m *model) take(r reading) tea.Cmd {
+	m.err = r.err
+	if r.err != nil {
+		m.live = false // what is shown is of an earlier moment
+		return m.finish()
+	}
+	m.stats, m.at, m.live = r.stats, r.at, r.live()
+	m.add(m.link.told())
+	m.rates.add(r.stats, r.at)
+	now := m.want()
+	switch {
+	case !r.want.job.IsZero():
+		if m.detail != nil && m.detail.id == r.want.job {
+			m.takeDetail(r)
+		}
+	case r.want.pane == now.pane && r.want.from == now.from && r.want.filter.String() == now.filter.String():
+		if m.pane != queuesPane && m.lists[m.pane].set(r.jobs, r.next) {
+			m.again = true
+		}
+	}
+	return m.finish()
+}
+
+func (m *model) takeDetail(r reading) {
+	if m.detail.err = r.jobErr; r.jobErr != nil {
+		return
+	}
+	m.detail.show(r.job, r.at, m.opts.UTC)
+}
+
+// queues are those that the filter lets through.
+func (m *model) queues() []pawl.QueueStats {
+	var shown []pawl.QueueStats
+	for _, q := range m.stats.Queues {
+		if m.filter.matchesQueue(q.Name) {
+			shown = append(shown, q)
+		}
+	}
+	return shown
+}
+
+// queueRowAt is the row of the queue that is selected, the first one when it is not there.
+func (m *model) queueRowAt(queues []pawl.QueueStats) int {
+	for i, q := range queues {
+		if q.Name == m.queue {
+			return i
+		}
+	}
+	return 0
+}

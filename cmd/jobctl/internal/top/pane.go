@@ -1,0 +1,36 @@
+package top
+
+import "github.com/gopawl/pawl"
+
+// pane is one of the lists.
+type pane int
+
+const (
+	queuesPane pane = iota
+	runningPane
+	waitingPane
+	deadPane
+)
+
+// panes say what each of them shows: the queues, or the jobs in these states, in this order.
+var panes = [...]struct {
+	title  string
+	states []pawl.State
+	empty  string
+}{
+	queuesPane:  {title: "queues", empty: "No job was ever enqueued."},
+	runningPane: {"running", []pawl.State{pawl.Leased}, "No job runs."},
+	waitingPane: {"waiting", []pawl.State{pawl.Parked, pawl.Delayed, pawl.Ready}, "No job waits."}, // what is stuck comes first
+	deadPane:    {"dead", []pawl.State{pawl.Dead}, "No dead letters."},
+}
+
+// count is how many jobs a pane has, of all queues.
+func (p pane) count(queues []pawl.QueueStats) int {
+	n := 0
+	for _, q := range queues {
+		for _, state := range panes[p].states {
+			n += *q.Counts.Of(state)
+		}
+	}
+	return n
+}

@@ -1,0 +1,130 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// want is what a reading looks at.
+type want struct {
+	pane   pane
+	filter filter
+	from   cursor  // where the page of jobs begins
+	rows   int     // how many jobs are visible
+	job    pawl.ID // the job whose detail is shown; zero for none
+}
+
+// cursor is a place in the lists of a pane, which are one for each of its states.
+type cursor struct {
+	state int    // which of the pane's states
+	after string // admin.Page.Next of the page before
+}
+
+// reading is what was found.
+type reading struct {
+	want   want
+	at     time.Time
+	stats  admin.Stats
+	jobs   []bolt.Listed
+	next   *cursor // where the next page begins; nil at the end
+	job    *pawl.Envelope
+	jobErr error // the job of the detail is not there any more, or cannot be read
+	err    error // nothing else is told then
+}
+
+// live reports whether an app answered, and not its file.
+func (r *reading) live() bool { return r.stats.Process != nil || r.stats.Done != nil }
+
+// still says that the app of a snapshot is still stopped.
+type still struct{}
+
+// read is the command that carries out a reading.
+func (m *model) read() tea.Cmd {
+	w := m.want()
+	return func() tea.Msg {
+		r := reading{want: w}
+		r.err = m.link.use(m.ctx, func(ctx context.Context, a admin.Admin) error { return r.fill(ctx, a) })
+		r.at = m.opts.Now()
+		return r
+	}
+}
+
+// probe is the command that looks whether the app of a snapshot is back, and reads then.
+func (m *model) probe() tea.Cmd {
+	read := m.read()
+	return func() tea.Msg {
+		served, err := m.link.back(m.ctx)
+		switch {
+		case err != nil:
+			return reading{at: m.opts.Now(), err: err}
+		case served:
+			return read()
+		}
+		return still{}
+	}
+}
+
+func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
+	*r = reading{want: r.want} // a second try, after the app went away, begins anew
+	if r.stats, err = a.Stats(ctx); err != nil {
+		return err
+	}
+	if !r.want.job.IsZero() {
+		r.job, err = a.Job(ctx, r.want.job)
+		if errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
+			r.jobErr, err = err, nil
+		}
+		return err
+	}
+	return r.list(ctx, a)
+}
+
+// scanned is how many jobs one reading looks through for the words of a filter. The app
+// reads them for us every second, so it is a bound on what top costs it.
+const scanned = 500
+
+// calls is how many pages one reading asks for.
+const calls = 8
+
+// list reads one page, state after state, until all visible rows are filled. What it asks
+// for is bounded, so it may end before that, with a place where the next page begins.
+func (r *reading) list(ctx context.Context, a admin.Admin) error {
+	states := panes[r.want.pane].states
+	at, left := r.want.from, r.want.rows
+	searching := len(r.want.filter.words) > 0
+	if searching {
+		left = scanned
+	}
+	for range calls {
+		if at.state >= len(states) {
+			return nil
+		}
+		if left <= 0 || len(r.jobs) >= r.want.rows {
+			break
+		}
+		page, err := a.List(ctx, admin.Query{Filter: r.want.filter.query(states[at.state]), After: at.after, Limit: left})
+		if err != nil {
+			return err
+		}
+		left -= len(page.Jobs)
+		for _, job := range page.Jobs {
+			if !searching || r.want.filter.matches(job) {
+				r.jobs = append(r.jobs, job)
+			}
+		}
+		if at.after = page.Next; page.Next == "" {
+			at = cursor{state: at.state + 1}
+		}
+	}
+	if at.state < len(states) {
+		r.next = &at
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package top
+
+import (
+	"slices"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// column is a column of a table that fits itself into the width there is.
+type column struct {
+	title string
+	right bool // numbers and ages stand at the right
+	least int  // columns of the terminal; narrower than that it is of no use
+	tail  bool // it is drawn from the right: of what is too long the end is shown
+	rank  int  // where there is no room the columns of the highest rank go first; 0 stays
+}
+
+// cell is a text of a table. The table makes it safe.
+type cell struct {
+	text  string
+	style lipgloss.Style
+}
+
+func text(s string) cell { return cell{s, plain} }
+
+const (
+	marker = "▸ " // of the selected row, which colours alone would not show everywhere
+	gap    = 2
+)
+
+// table lays out rows: the head, and a line for each row, none wider than width.
+func table(columns []column, rows [][]cell, selected, width int) (head string, lines []string) {
+	columns, rows = slices.Clone(columns), slices.Clone(rows)
+	for i, row := range rows {
+		rows[i] = slices.Clone(row)
+		for j := range row {
+			rows[i][j].text = safe(row[j].text)
+		}
+	}
+	for room(columns) > width {
+		last := 0
+		for i, c := range columns {
+			if c.rank >= columns[last].rank {
+				last = i
+			}
+		}
+		if columns[last].rank == 0 {
+			break // it is cut off at the right then
+		}
+		columns = slices.Delete(columns, last, last+1)
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], last, last+1)
+		}
+	}
+	widths := spread(columns, rows, width)
+	titles := make([]cell, len(columns))
+	for i, c := range columns {
+		titles[i] = cell{c.title, faint}
+	}
+	head = tableLine(columns, widths, titles, "  ", width)
+	for i, row := range rows {
+		if i != selected {
+			lines = append(lines, tableLine(columns, widths, row, "  ", width))
+			continue
+		}
+		for j := range row {
+			if !columns[j].tail { // what is drawn cannot be told from its ground the other way round
+				row[j].style = reverse
+			}
+		}
+		lines = append(lines, tableLine(columns, widths, row, marker, width))
+	}
+	return head, lines
+}
+
+// room is what columns need at the least.
+func room(columns []column) int {
+	n := len(marker) - len("▸") + 1 - gap
+	for _, c := range columns {
+		n += c.least + gap
+	}
+	return n
+}
+
+// spread gives each column what its widest text needs, and takes from the widest ones what
+// is too much.
+func spread(columns []column, rows [][]cell, width int) []int {
+	widths := make([]int, len(columns))
+	total := gap * len(columns) // one gap less than columns, and the marker
+	for i, c := range columns {
+		widths[i] = max(c.least, ansi.StringWidth(c.title))
+		for _, row := range rows {
+			widths[i] = max(widths[i], ansi.StringWidth(row[i].text))
+		}
+		total += widths[i]
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for i, c := range columns {
+			if widths[i] > c.least && (widest < 0 || widths[i] >= widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+func tableLine(columns []column, widths []int, row []cell, mark string, width int) string {
+	var b strings.Builder
+	ground := plain
+	if mark == marker {
+		ground = reverse
+	}
+	b.WriteString(ground.Render(mark))
+	for i, c := range columns {
+		if i > 0 {
+			b.WriteString(ground.Render(strings.Repeat(" ", gap)))
+		}
+		field := row[i].text
+		if c.tail {
+			field = ansi.TruncateLeft(field, max(ansi.StringWidth(field)-widths[i], 0), "")
+		}
+		if c.right {
+			field = fitRight(field, widths[i])
+		} else {
+			field = fit(field, widths[i])
+		}
+		b.WriteString(row[i].style.Render(field))
+	}
+	return cut(b.String(), width)
+}

@@ -1,0 +1,278 @@
+package top
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/gopawl/pawl"
+)
+
+// The screen from above: header, panes, the body, which begins with the head of its table,
+// status, keys.
+const (
+	linesAbove = 2
+	linesBelow = 2
+)
+
+func (m *model) bodyHeight() int { return max(m.height-linesAbove-linesBelow, 0) }
+
+// rows is how many rows of a table are visible.
+func (m *model) rows() int { return max(m.bodyHeight()-1, 0) }
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	v := tea.NewView(strings.Join(m.screen(), "\n"))
+	v.AltScreen = true
+	return v
+}
+
+// screen is exactly as many lines as the terminal has, none wider than it.
+func (m *model) screen() []string {
+	lines := append([]string{m.header(), m.tabs()}, m.body()...)
+	for len(lines) < m.height-linesBelow {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.status(), m.keys())
+	lines = lines[:min(len(lines), m.height)]
+	for i := range lines {
+		lines[i] = cut(lines[i], m.width)
+	}
+	return lines
+}
+
+// header says what is looked at, and how current it is: as much of it as there is room for.
+func (m *model) header() string {
+	path := m.stats.Path
+	if path == "" {
+		path = m.opts.Name
+	}
+	clock := zone(m.at, m.opts.UTC).Format("15:04:05")
+	state, more := green.Render("live"), []string{m.process(), clock, m.size()}
+	switch {
+	case m.at.IsZero():
+		state, more = faint.Render("reading …"), nil
+	case m.live:
+	case m.err != nil:
+		state, more = red.Render("NOT CURRENT")+" – as it was at "+clock, nil
+	default:
+		state, more = yellow.Render("STOPPED")+" – snapshot of "+clock, []string{"r reads again", m.size()}
+	}
+	line := bold.Render(safe(path)) + "  " + state
+	if ansi.StringWidth(line+strings.Join(more, "  "))+2*len(more) > m.width {
+		line = bold.Render(safe(filepath.Base(path))) + "  " + state
+	}
+	for _, part := range more {
+		if part != "" && ansi.StringWidth(line)+2+ansi.StringWidth(part) <= m.width {
+			line += "  " + part
+		}
+	}
+	return line
+}
+
+func (m *model) process() string {
+	if p := m.stats.Process; p != nil {
+		return fmt.Sprintf("%s (pid %d)", safe(p.Name), p.PID)
+	}
+	return ""
+}
+
+func (m *model) size() string {
+	if m.stats.Free < 0 {
+		return byteSize(m.stats.Size)
+	}
+	return fmt.Sprintf("%s (%s free)", byteSize(m.stats.Size), byteSize(m.stats.Free))
+}
+
+// tabs name the panes, with how many jobs each has, and the filter.
+func (m *model) tabs() string {
+	line := m.tabLine(true)
+	if ansi.StringWidth(line) > m.width {
+		line = m.tabLine(false)
+	}
+	if !m.filter.empty() {
+		line += "  " + yellow.Render("/"+safe(m.filter.String()))
+	}
+	return line
+}
+
+// tabLine has the keys of the panes where there is room for them.
+func (m *model) tabLine(keys bool) string {
+	var line strings.Builder
+	for i, p := range panes {
+		title := p.title
+		if keys {
+			title = fmt.Sprintf("%d %s", i+1, title)
+		}
+		if pane(i) != queuesPane {
+			title += fmt.Sprintf(" %d", pane(i).count(m.stats.Queues))
+		}
+		if pane(i) == m.pane {
+			line.WriteString(bold.Inherit(cyan).Render("[" + title + "]"))
+		} else {
+			line.WriteString(" " + title + " ")
+		}
+	}
+	return line.String()
+}
+
+// body is the help, the detail of a job, or the pane.
+func (m *model) body() []string {
+	height := m.bodyHeight()
+	switch {
+	case m.help != nil:
+		return m.help.view(m.width, height)
+	case m.detail != nil && m.detail.job == nil:
+		return nil
+	case m.detail != nil:
+		return m.detail.view(m.width, height)
+	case m.pane == queuesPane:
+		queues := m.queues()
+		return m.table(queueColumns, len(queues), m.queueRowAt(queues), func(i int) []cell { return m.queueRow(queues[i]) })
+	}
+	l := m.lists[m.pane]
+	return m.table(jobColumns[m.pane], len(l.jobs), l.at, func(i int) []cell { return m.jobRow(l.jobs[i]) })
+}
+
+// table draws the rows around the one that is selected.
+func (m *model) table(columns []column, n, selected int, row func(int) []cell) []string {
+	if n == 0 {
+		return []string{"", "  " + faint.Render(m.nothing())}
+	}
+	from := max(min(selected-m.rows()/2, n-m.rows()), 0)
+	if n <= m.rows() {
+		from = 0
+	}
+	var rows [][]cell
+	for i := from; i < min(from+m.rows(), n); i++ {
+		rows = append(rows, row(i))
+	}
+	head, lines := table(columns, rows, selected-from, m.width)
+	return append([]string{head}, lines...)
+}
+
+// nothing says why a pane is empty.
+func (m *model) nothing() string {
+	switch l := m.lists[m.pane]; {
+	case m.at.IsZero() || m.pane != queuesPane && !l.known:
+		return ""
+	case l.next != nil:
+		return "Nothing here so far; PgDn looks further."
+	case !m.filter.empty():
+		return "Nothing passes the filter; Esc takes it away."
+	}
+	return panes[m.pane].empty
+}
+
+// status is one line: a question, what is typed, an error, what an action did, where in the
+// list this is.
+func (m *model) status() string {
+	switch {
+	case m.asked != nil:
+		// The key that it waits for must be in sight, however long the names are.
+		const answer = " y/n "
+		return yellow.Render(cut(m.asked.text, m.width-len(answer)) + answer)
+	case m.failed != nil:
+		return red.Render(message(m.failed))
+	case m.typing != nil:
+		text := "/" + safe(*m.typing)
+		return ansi.TruncateLeft(text, max(ansi.StringWidth(text)-m.width+1, 0), "") + reverse.Render(" ")
+	case m.err != nil:
+		return red.Render(message(m.err))
+	case m.note != "":
+		return green.Render(m.note)
+	case m.help != nil:
+		return m.place(m.help)
+	case m.detail != nil && errors.Is(m.detail.err, pawl.ErrNotFound):
+		return yellow.Render("the job is done and gone, or deleted")
+	case m.detail != nil && m.detail.err != nil:
+		return red.Render(message(m.detail.err))
+	case m.detail != nil:
+		return m.place(&m.detail.pager)
+	}
+	return faint.Render(m.page())
+}
+
+// message is an error on one line.
+func message(err error) string {
+	return "error: " + safe(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+}
+
+// place says how much of a text is still below.
+func (m *model) place(p *pager) string {
+	below := len(p.wrapped(m.width)) - max(p.from, 0) - m.bodyHeight()
+	if below <= 0 {
+		return faint.Render(p.title)
+	}
+	return faint.Render(fmt.Sprintf("%d more below – %s", below, p.title))
+}
+
+// page says where in the list this page is.
+func (m *model) page() string {
+	l := m.lists[m.pane]
+	switch before := len(l.pages); {
+	case m.pane == queuesPane || before == 0 && l.next == nil:
+		return ""
+	case l.next == nil:
+		return fmt.Sprintf("page %d, the last", before+1)
+	default:
+		return fmt.Sprintf("page %d, more below", before+1)
+	}
+}
+
+// keys reminds of the keys, as many as there is room for.
+func (m *model) keys() string {
+	hints := []string{"q quit", "? help"}
+	switch {
+	case m.asked != nil:
+		hints = []string{"y yes", "any other key: no"}
+	case m.typing != nil:
+		hints = []string{"enter filter", "esc leave it"}
+	case m.help != nil:
+		hints = append(hints, "esc back")
+	case m.detail != nil:
+		hints = append(hints, append([]string{"esc back"}, m.verbHints(m.detailPane())...)...)
+	case m.pane == queuesPane:
+		hints = append(hints, "P pause/resume", "tab pane", "enter jobs", "/ filter")
+	default:
+		hints = append(append(hints, m.verbHints(m.pane)...), "tab pane", "enter detail", "/ filter")
+	}
+	line := ""
+	for _, hint := range hints {
+		if ansi.StringWidth(line)+len(hint)+2 > m.width && line != "" {
+			break
+		}
+		line += hint + "  "
+	}
+	return faint.Render(strings.TrimRight(line, " "))
+}
+
+func (m *model) verbHints(p pane) []string {
+	switch p {
+	case runningPane:
+		return []string{"C cancel"}
+	case waitingPane:
+		return []string{"C cancel", "N run now"}
+	case deadPane:
+		return []string{"R retry", "D delete"}
+	}
+	return nil
+}
+
+// detailPane is the pane that the job of the detail belongs to.
+func (m *model) detailPane() pane {
+	if m.detail.job != nil {
+		for p := range panes {
+			for _, state := range panes[p].states {
+				if state == m.detail.job.State {
+					return pane(p)
+				}
+			}
+		}
+	}
+	return queuesPane
+}

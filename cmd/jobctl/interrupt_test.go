@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// many fills a file with dead letters.
+func many(jobs int) func(*file) {
+	return func(f *file) {
+		for made := 0; made < jobs; {
+			batch := make([]*pawl.Envelope, min(1000, jobs-made))
+			for i := range batch {
+				f.made++
+				batch[i] = &pawl.Envelope{ID: id(f.made), Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent, At: start}}
+			}
+			require.NoError(f.t, f.q.Restore(context.Background(), batch, nil))
+			made += len(batch)
+		}
+	}
+}
+
+// Rule: an interruption comes between two portions, the message says how much was done, and
+// exactly that was done.
+func TestInterruptedChange(t *testing.T) {
+	build(t, many(2500))
+	ctx, interrupt := context.WithCancel(t.Context())
+	sizes := []int{}
+	got := applying(ctx, func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
+		sizes = append(sizes, len(ids))
+		if len(sizes) == 2 {
+			interrupt()
+		}
+		return queue.Do(ctx, admin.Action{Verb: admin.Retry}, ids...)
+	})
+	require.Equal(t, outcomeOf{exitInterrupted, "retried 2000, skipped 500\n",
+		"error: interrupted: 2000 of 2500 jobs were retried\n  500 jobs not tried; run the command again for the others.\n"}, got)
+	require.Equal(t, []int{1000, 1000}, sizes)
+	require.Equal(t, pawl.Ready, look(t, id(2000)).State)
+	require.Equal(t, pawl.Dead, look(t, id(2001)).State)
+}
+
+// Rule: somebody who interrupts the question has changed nothing.
+func TestInterruptedQuestion(t *testing.T) {
+	build(t, everyState)
+	ctx, interrupt := context.WithCancel(t.Context())
+	silent, never := io.Pipe()
+	defer never.Close()
+	got := asOfToday(ctx, interrupting{silent, interrupt}, true, nil, "--db", "app.db", "dead", "retry", "--all")
+	require.Equal(t, exitInterrupted, got.code)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "error: interrupted\n")
+	require.Equal(t, pawl.Dead, look(t, id(1)).State)
+}
+
+// interrupting is a terminal where somebody interrupts in place of an answer.
+type interrupting struct {
+	io.Reader
+	interrupt func()
+}
+
+func (i interrupting) Read(b []byte) (int, error) {
+	i.interrupt()
+	return i.Reader.Read(b)
+}
+
+// applying runs "dead retry --all" with another apply.
+func applying(ctx context.Context, apply apply) outcomeOf {
+	return asOfToday(ctx, nil, false, func(a *app) error {
+		c := &change{app: a, all: true, verb: verb{words: "dead retry", do: "retry", did: "retried", states: []pawl.State{pawl.Dead}, apply: apply}}
+		c.filter.states = c.verb.states
+		a.flags = shared{db: "app.db", output: "table", yes: true}
+		a.note = func(string) {}
+		return c.run(ctx, nil)
+	})
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// enqueuing is one `job enqueue`.
+type enqueuing struct {
+	line  jobLine // what the flags say
+	batch bool
+	dry   bool
+}
+
+// enqueuedView is the object of `job enqueue`.
+type enqueuedView struct {
+	ID       *string `json:"id"`
+	Existing bool    `json:"existing"`
+	DryRun   bool    `json:"dry_run"`
+}
+
+func (a *app) jobEnqueueCommand() *cobra.Command {
+	e := &enqueuing{line: jobLine{MaxRetries: pawl.DefaultMaxRetries}}
+	c := a.command(&spec{
+		use: "enqueue KIND [JSON|-|@FILE] | --batch [-|@FILE]", short: "add a job, or many", args: -1, ids: true,
+		long: `Adds a job of a kind. Its arguments are JSON: as given, from standard input for -,
+or from a file; none are null. A handler of a Go type decodes them as if a program
+had enqueued that: an object fits a struct by the names of its fields, a text in
+RFC 3339 fits a time. Bytes are written as {"$base64":"..."}.
+
+--batch reads many from JSON lines: objects with kind, and as far as needed args,
+queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,
+on_conflict, idempotency_key, idempotency_ttl, retain and headers. All lines are
+checked before the first is stored; then they are stored in portions, each whole
+or not at all. Flags are what a line does not say.
+
+It prints the IDs, one a line.`,
+		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"to":"ada@example.com"}'
+  jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
+  jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
+		json:  "one object, with --batch a list, with id (null for --dry-run), existing (nothing\n  was stored, it is the job that has the unique key), dry_run\n",
+		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
+		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
+	})
+	e.register(a, c)
+	return c
+}
+
+func (e *enqueuing) register(a *app, c *cobra.Command) {
+	flags, l := c.Flags(), &e.line
+	flags.VarP(nameFlag(&l.Queue, pawl.ValidQueue), "queue", "q", "on this `QUEUE` (default "+pawl.DefaultQueue+")")
+	flags.IntVar(&l.Priority, "priority", 0, "a `NUMBER` from -128 to 127; higher runs first")
+	flags.Var(ageFlag((*time.Duration)(&l.Delay)), "delay", "not before this `TIME` has passed")
+	flags.Var(a.futureFlag(&l.At.Time), "at", "not before that `TIME`")
+	flags.Var(a.futureFlag(&l.Deadline.Time), "deadline", "never from that `TIME` on: it dies then")
+	flags.Var(ageFlag((*time.Duration)(&l.RunTimeout)), "run-timeout", "how long one `TIME` of running may take (default: the worker's)")
+	flags.Var(countFlag(&l.MaxRetries), "max-retries", fmt.Sprintf("at most `COUNT` runs after the first (default %d)", pawl.DefaultMaxRetries))
+	flags.Var(textFlag(&l.Unique), "unique", "no other job of its queue and kind has this `KEY` meanwhile")
+	flags.StringSliceVar(&l.UniqueIn, "unique-in", nil, "meanwhile is in these `STATES` (default: until it has ended)")
+	flags.Var(oneOf(&l.OnConflict, "use_existing", "reject", "replace"), "on-conflict", "`WHAT` to do when the key is taken: use_existing (default), reject or replace")
+	flags.Var(textFlag(&l.IdempotencyKey), "idempotency-key", "jobs of its kind with this `KEY` succeed once")
+	flags.Var(ageFlag((*time.Duration)(&l.IdempotencyTTL)), "idempotency-ttl", "for this `TIME` (default 24h)")
+	flags.Var(ageFlag((*time.Duration)(&l.Retain)), "retain", "keep the record of its success for this `TIME`")
+	flags.Var(flagFunc{l.header}, "header", "a `KEY=VALUE` that travels beside the arguments; may be repeated")
+	flags.BoolVar(&e.batch, "batch", false, "many jobs, from JSON lines")
+	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
+	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
+	_ = c.RegisterFlagCompletionFunc("on-conflict", cobra.FixedCompletions([]string{"use_existing", "reject", "replace"}, cobra.ShellCompDirectiveNoFileComp))
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 || e.batch {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return a.completeKinds(c, args, typed)
+	}
+}
+
+func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
+	if e.batch {
+		return e.runBatch(ctx, a, args)
+	}
+	switch {
+	case len(args) == 0:
+		return usage("job enqueue", "no kind was named")
+	case len(args) > 2:
+		return usage("job enqueue", "unexpected argument %q; put the arguments of the job in one pair of quotes", args[2])
+	}
+	e.line.Kind = args[0]
+	text := "null"
+	if len(args) == 2 {
+		b, err := a.argument(args[1])
+		if err != nil {
+			return err
+		}
+		text = string(b)
+	}
+	e.line.Args = []byte(text)
+	job, err := e.line.envelope()
+	if err != nil {
+		return usage("job enqueue", "%s", err)
+	}
+	if !e.dry {
+		if err := a.with(ctx, func(queue admin.Admin) error { return queue.Enqueue(ctx, job) }); err != nil {
+			return e.explained(a, err)
+		}
+	}
+	v := e.view(job)
+	switch {
+	case !a.people() && a.flags.output != "ids":
+		return a.print(v)
+	case e.dry:
+		a.say("1 job would be added; nothing was changed")
+	default:
+		fmt.Fprintln(a.stdout, job.ID)
+		if job.Existing {
+			a.say("note: nothing was added: that job has the unique key")
+		}
+	}
+	return nil
+}
+
+func (e *enqueuing) view(job *pawl.Envelope) enqueuedView {
+	v := enqueuedView{Existing: job.Existing, DryRun: e.dry}
+	if !e.dry {
+		id := job.ID.String()
+		v.ID = &id
+	}
+	return v
+}
+
+func (e *enqueuing) explained(a *app, err error) *failure {
+	f := a.failure(err)
+	if f.code == exitConflict {
+		f.next = "--on-conflict says what to do when a unique key is taken."
+	}
+	return f
+}
+
+// maxArgument is the most bytes of JSON that are read for one job: as many as the largest
+// payload, and twice that for what JSON writes longer.
+const maxArgument = 3 * pawl.MaxBatchBytes
+
+// argument is what an argument leads to: itself, standard input for -, or a file behind @.
+func (a *app) argument(arg string) ([]byte, error) {
+	if arg == "-" {
+		return readAll(a.stdin, "standard input")
+	}
+	name, isFile := strings.CutPrefix(arg, "@")
+	if !isFile {
+		return []byte(arg), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, &failure{exitError, err.Error(), "Name a file with the JSON of the job's arguments behind the @."}
+	}
+	defer f.Close()
+	return readAll(f, name)
+}
+
+func readAll(from io.Reader, name string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, maxArgument+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(b) > maxArgument:
+		return nil, fmt.Errorf("%s has more than %s; enqueue a reference to the data instead", name, byteSize(maxArgument))
+	}
+	return b, nil
+}
+
+// futureFlag takes a time, or a length of time from now on.
+func (a *app) futureFlag(to *time.Time) flagFunc {
+	return flagFunc{func(text string) (err error) {
+		*to, err = parseFuture(text, a.now(), a.location())
+		return err
+	}}
+}

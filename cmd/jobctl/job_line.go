@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// jobLine is a job to enqueue: a line of `job enqueue --batch`, or what its flags say.
+type jobLine struct {
+	Kind           string            `json:"kind"`
+	Args           json.RawMessage   `json:"args"`
+	Queue          string            `json:"queue"`
+	Priority       int               `json:"priority"`
+	Delay          admin.Span        `json:"delay"`
+	At             admin.Stamp       `json:"at"`
+	Deadline       admin.Stamp       `json:"deadline"`
+	RunTimeout     admin.Span        `json:"run_timeout"`
+	MaxRetries     int               `json:"max_retries"`
+	Unique         string            `json:"unique"`
+	UniqueIn       []string          `json:"unique_in"`
+	OnConflict     string            `json:"on_conflict"`
+	IdempotencyKey string            `json:"idempotency_key"`
+	IdempotencyTTL admin.Span        `json:"idempotency_ttl"`
+	Retain         admin.Span        `json:"retain"`
+	Headers        map[string]string `json:"headers"`
+}
+
+// header takes one --header.
+func (l *jobLine) header(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return errors.New("it must be a key, =, and a value")
+	}
+	if l.Headers == nil {
+		l.Headers = make(map[string]string)
+	}
+	l.Headers[key] = value
+	return nil
+}
+
+// read puts what a line says over what is there. A field that nobody knows is an error.
+func (l jobLine) read(text []byte) (jobLine, error) {
+	l.Headers = maps.Clone(l.Headers) // the line adds to those of the flags
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return l, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return l, errors.New("something follows behind the object; a line has one job")
+	}
+	if l.Args == nil {
+		l.Args = json.RawMessage("null")
+	}
+	return l, nil
+}
+
+var conflicts = map[string]pawl.Conflict{"": pawl.UseExisting, "use_existing": pawl.UseExisting, "reject": pawl.Reject, "replace": pawl.Replace}
+
+// envelope is the job, checked as far as that can be without its queue.
+func (l *jobLine) envelope() (*pawl.Envelope, error) {
+	payload, err := admin.EncodeJSON(l.Args)
+	if err != nil {
+		return nil, err
+	}
+	conflict, ok := conflicts[l.OnConflict]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("on_conflict %q is none of use_existing, reject, replace", l.OnConflict)
+	case l.Priority < math.MinInt8 || l.Priority > math.MaxInt8:
+		return nil, fmt.Errorf("priority %d is not between %d and %d", l.Priority, math.MinInt8, math.MaxInt8)
+	case l.Delay != 0 && !l.At.IsZero():
+		return nil, errors.New("delay and at were given; say when in one way")
+	}
+	job := &pawl.Envelope{
+		Kind: l.Kind, Payload: payload, Queue: l.Queue, Priority: int8(l.Priority), Headers: l.Headers,
+		Delay: l.Delay.Duration(), NotBefore: l.At.Time, Deadline: l.Deadline.Time,
+		Timeout: l.RunTimeout.Duration(), MaxRetries: l.MaxRetries,
+		UniqueKey: l.Unique, OnConflict: conflict,
+		IdempotencyKey: l.IdempotencyKey, IdempotencyTTL: l.IdempotencyTTL.Duration(), Retain: l.Retain.Duration(),
+	}
+	for _, state := range l.UniqueIn {
+		job.UniqueIn = append(job.UniqueIn, pawl.State(state))
+	}
+	if err := job.Validate(); err != nil {
+		return nil, err
+	}
+	return job, nil
+}

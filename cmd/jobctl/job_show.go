@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// jobFields is the part of --help that tells the fields of an admin.Job.
+const jobFields = `  id, kind, queue, origin (the first queue), state, reason (of a dead job)
+  priority, sequence, attempts, max_retries, failures, crashes
+  created_at, not_before, deadline (times; deadline null: none)
+  leased_at, died_at, completed_at (times; null in other states)
+  backoff_since (a time: when the run failed whose retry it waits for)
+  cancelled (true for a leased job that was to end)
+  unique_key, unique_in (a list of states), idempotency_key (null: none)
+  idempotency_ttl, retain (durations; null: none)
+  timeout (a duration; null: the worker's)
+  policy (null: the kind's or the worker's), policy_data (the same as form,
+    base, multiplier, cap, jitter, full_jitter)
+  key_id, signature (base64; null: not signed)
+  headers (an object of texts), last_error
+  history: a list of attempt, at (a time), error; the oldest first. Commands
+    that list jobs give the newest alone
+  history_dropped: how many of the failures are not in it
+A text that is no UTF-8 is {"base64":"..."}.
+`
+
+func (a *app) jobShowCommand() *cobra.Command {
+	form := "auto"
+	s := &spec{
+		use: "show ID [--payload FORM]", short: "everything about one job", args: -1, ids: true,
+		long:    `Prints a job with its payload and every failed run that the file keeps.`,
+		example: "  jobctl --db jobs.db job show 01902a3b-7a40-7000-8000-0123456789ab",
+		json: "one object with\n" + jobFields + `  payload: size_bytes, encoding (messagepack or unknown), value (the payload as
+    JSON), base64, hex; --payload says which of those three are not null
+In a value MessagePack's bytes are base64 and its keys are texts; hex and base64
+are exact.
+`,
+		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		complete: a.completeIDs(pawl.States()...),
+		run:      func(ctx context.Context, args []string) error { return a.showJob(ctx, args, form) },
+	}
+	c := a.command(s)
+	forms := []string{"auto", "json", "hex", "base64", "none"}
+	c.Flags().Var(oneOf(&form, forms...), "payload", `the `+"`FORM`"+` of the payload: auto (default) is JSON when it is MessagePack, else hex;
+json: JSON or nothing; hex and base64: always that; none: its size alone. What is printed is cut at 4 KiB,
+-o json prints all of it`)
+	_ = c.RegisterFlagCompletionFunc("payload", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (a *app) showJob(ctx context.Context, args []string, form string) error {
+	switch {
+	case len(args) == 0:
+		return usage("job show", "no job was named; add its ID")
+	case len(args) > 1:
+		return usage("job show", "%d IDs were given, one is shown at a time", len(args))
+	}
+	id, err := pawl.ParseID(args[0])
+	if err != nil {
+		return usage("job show", "%s", err)
+	}
+	return a.with(ctx, func(queue admin.Admin) error {
+		e, err := queue.Job(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case a.flags.output == "ids":
+			fmt.Fprintln(a.stdout, e.ID)
+			return nil
+		case !a.people():
+			return a.print(admin.JobOf(e, payloadForms[form]))
+		}
+		atRest := true
+		if e.State == pawl.Leased {
+			isLive, err := live(ctx, queue)
+			if err != nil {
+				return err
+			}
+			atRest = !isLive
+		}
+		a.showFacts(e, atRest)
+		a.showHeaders(e.Headers)
+		a.showPayload(e.Payload, form)
+		a.showHistory(e)
+		return nil
+	})
+}
+
+var payloadForms = map[string]admin.PayloadForm{
+	"auto": admin.PayloadAuto, "json": admin.PayloadJSON, "hex": admin.PayloadHex,
+	"base64": admin.PayloadBase64, "none": admin.PayloadSize,
+}
+
+// jobOf is a job of a list, for programs.
+func jobOf(e *pawl.Envelope) admin.Job { return admin.JobOf(e, admin.PayloadNone) }
+
+// fact prints one line of what is known about a job.
+func (a *app) fact(name, format string, args ...any) {
+	fmt.Fprintf(a.stdout, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+func (a *app) showFacts(e *pawl.Envelope, atRest bool) {
+	a.fact("id", "%s", e.ID)
+	a.fact("kind", "%s", escape(e.Kind))
+	if a.fact("queue", "%s", escape(e.Queue)); e.Origin != e.Queue {
+		a.fact("origin", "%s", escape(e.Origin))
+	}
+	a.fact("state", "%s", stateOf(e, atRest))
+	if e.Death != nil {
+		a.fact("reason", "%s", escape(string(e.Death.Reason)))
+		a.fact("died", "%s", a.moment(e.Death.At))
+	}
+	a.fact("attempts", "%d of %d", e.Attempts, e.MaxRetries+1)
+	a.fact("failures", "%d", e.Failures)
+	a.fact("crashes", "%d", e.Crashes)
+	a.fact("priority", "%d", e.Priority)
+	a.fact("sequence", "%d", e.Seq)
+	a.fact("created", "%s", a.moment(e.Created))
+	a.fact("not before", "%s", a.moment(e.NotBefore))
+	if e.State == pawl.Leased {
+		a.fact("leased", "%s", a.moment(e.LeasedSince))
+	}
+	timeout, policy := "the worker's", "the kind's or the worker's"
+	if e.Timeout != 0 {
+		timeout = e.Timeout.String()
+	}
+	if e.Policy != nil {
+		policy = e.Policy.String()
+	}
+	a.fact("timeout", "%s", timeout)
+	a.fact("policy", "%s", escape(policy))
+	a.showRare(e)
+}
+
+// showRare prints what few jobs have.
+func (a *app) showRare(e *pawl.Envelope) {
+	if !e.Deadline.IsZero() {
+		a.fact("deadline", "%s", a.moment(e.Deadline))
+	}
+	if e.UniqueKey != "" {
+		a.fact("unique", "%s", escape(e.UniqueKey))
+	}
+	if e.IdempotencyKey != "" {
+		a.fact("idempotency", "%s", escape(e.IdempotencyKey))
+	}
+	if e.KeyID != "" {
+		a.fact("signed by", "key %s", escape(e.KeyID))
+	}
+	if !e.Completed.IsZero() {
+		a.fact("completed", "%s", a.moment(e.Completed))
+	}
+}
+
+// stateOf is the state with what it means, also for a job in a file at rest.
+func stateOf(e *pawl.Envelope, atRest bool) string {
+	switch {
+	case e.State == pawl.Leased && !atRest && e.Cancelled:
+		return "leased and cancelled; its run was asked to end"
+	case e.State == pawl.Leased && !atRest:
+		return "leased; it runs"
+	case e.State == pawl.Leased && e.Cancelled:
+		return "leased and cancelled; its process is gone, the next open makes it a dead letter"
+	case e.State == pawl.Leased:
+		return "leased; its process is gone, the next open makes it ready"
+	case e.State == pawl.Parked:
+		return "parked; it waits for a worker that handles its kind"
+	}
+	return string(e.State)
+}
+
+func (a *app) showHeaders(headers map[string]string) {
+	if len(headers) == 0 {
+		a.fact("headers", "none")
+		return
+	}
+	a.fact("headers", "%d", len(headers))
+	for _, key := range slices.Sorted(maps.Keys(headers)) {
+		fmt.Fprintf(a.stdout, "  %s: %s\n", escape(key), escape(headers[key]))
+	}
+}
+
+func (a *app) showHistory(e *pawl.Envelope) {
+	if e.Failures == 0 {
+		a.fact("history", "no failed run")
+		return
+	}
+	text := plural(e.Failures, "failed run")
+	if n := e.Failures - len(e.History); n > 0 {
+		text += fmt.Sprintf(", %d of them dropped from the file", n)
+	}
+	a.fact("history", "%s", text)
+	for _, f := range e.History {
+		fmt.Fprintf(a.stdout, "  attempt %d  %s\n", f.Attempt, a.moment(f.At))
+		message, whole := clip(f.Error, pawl.MaxErrorText)
+		if !whole {
+			message += fmt.Sprintf("\n(cut at %s of %s)", byteSize(pawl.MaxErrorText), byteSize(int64(len(f.Error))))
+		}
+		fmt.Fprintf(a.stdout, "    %s\n", escapeLines(message, "    "))
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// limits are what --fail-if was given.
+type limits []limit
+
+// limit is one of them: dead>0, queue:email.oldest>5m.
+type limit struct {
+	text      string
+	queue     string // "" is all queues
+	what      string // a state, or oldest
+	inclusive bool   // >= and not >
+	count     int
+	age       time.Duration
+}
+
+var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|parked|leased|dead|completed|oldest)(>=?)(.+)$`)
+
+// Set implements pflag.Value.
+func (ls *limits) Set(text string) error {
+	for _, one := range strings.Split(text, ",") {
+		one = strings.TrimSpace(one)
+		m := limitPattern.FindStringSubmatch(one)
+		if m == nil {
+			return fmt.Errorf("%q is no limit such as dead>0, oldest>5m or queue:email.ready>=1000", one)
+		}
+		l := limit{text: one, queue: m[1], what: m[2], inclusive: m[3] == ">="}
+		var err error
+		if l.what == "oldest" {
+			l.age, err = parseAge(m[4])
+		} else {
+			l.count, err = parseCount(m[4])
+		}
+		if err != nil {
+			return fmt.Errorf("%q in %q: %w", m[4], one, err)
+		}
+		*ls = append(*ls, l)
+	}
+	return nil
+}
+
+// Type implements pflag.Value.
+func (ls *limits) Type() string { return "limits" }
+
+// String implements pflag.Value.
+func (ls *limits) String() string { return "" }
+
+// check says which limits are passed.
+func (ls limits) check(s *admin.Stats, now time.Time) error {
+	var passed []string
+	for _, l := range ls {
+		if value, over := l.passed(s, now); over {
+			passed = append(passed, fmt.Sprintf("%s: it is %s", l.text, value))
+		}
+	}
+	if passed == nil {
+		return nil
+	}
+	return &failure{exitDamaged, fmt.Sprintf("%d of %s passed:", len(passed), plural(len(ls), "limit")), strings.Join(passed, "\n")}
+}
+
+// passed compares a limit with what there is. A queue that is not there has no jobs.
+func (l *limit) passed(s *admin.Stats, now time.Time) (value string, over bool) {
+	count, oldest := 0, time.Duration(-1)
+	for _, q := range s.Queues {
+		if l.queue != "" && l.queue != q.Name {
+			continue
+		}
+		if l.what == "oldest" {
+			if !q.Oldest.IsZero() {
+				oldest = max(oldest, now.Sub(q.Oldest), 0)
+			}
+			continue
+		}
+		count += *q.Counts.Of(pawl.State(l.what))
+	}
+	if l.what == "oldest" {
+		return span(oldest), oldest > l.age || l.inclusive && oldest == l.age
+	}
+	return strconv.Itoa(count), count > l.count || l.inclusive && count == l.count
+}

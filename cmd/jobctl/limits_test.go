@@ -1,0 +1,52 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// Rule: a limit is passed by more than it names, or with >= by as much; numbers are sums over
+// the queues, and a queue that is not there has no jobs.
+func TestLimits(t *testing.T) {
+	s := &admin.Stats{}
+	s.Queues = []pawl.QueueStats{
+		{Name: "email", Counts: pawl.Counts{Ready: 3, Dead: 1}, Oldest: today.Add(-10 * time.Minute)},
+		{Name: "a.b", Counts: pawl.Counts{Ready: 4}, Oldest: today.Add(-time.Minute)},
+		{Name: "idle"},
+	}
+	for text, passed := range map[string]bool{
+		"ready>6":              true,
+		"ready>7":              false,
+		"ready>=7":             true,
+		"ready>=8":             false,
+		"dead>0":               true,
+		"parked>=1":            false,
+		"oldest>9m":            true,
+		"oldest>10m":           false,
+		"oldest>=10m":          true,
+		"queue:email.ready>2":  true,
+		"queue:email.ready>3":  false,
+		"queue:a.b.ready>3":    true,
+		"queue:a.b.oldest>30s": true,
+		"queue:a.b.oldest>5m":  false,
+		"queue:idle.oldest>0s": false,
+		"queue:none.ready>=1":  false,
+		"dead>9, ready>1":      true,
+	} {
+		var ls limits
+		require.NoError(t, ls.Set(text), text)
+		err := ls.check(s, today)
+		require.Equal(t, passed, err != nil, "%s: %v", text, err)
+		if passed {
+			require.Equal(t, exitDamaged, err.(*failure).code)
+		}
+	}
+	for _, text := range []string{"", "dead", "dead>", "dead>x", "dead<3", "dead>-1", "oldest>5", "queue:.dead>1", "queue:email>1", "dead>1,", "ready>5m"} {
+		require.Error(t, new(limits).Set(text), text)
+	}
+}

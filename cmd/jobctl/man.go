@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) manCommand() *cobra.Command {
+	s := &spec{
+		use: "man FOLDER", short: "write manual pages", nofile: true, args: -1, complete: newFileName,
+		long: `Writes a manual page for jobctl and one for each command into a folder, which is
+made if it is not there: jobctl.1, jobctl-job-list.1 and so on. Pages that are
+there already are replaced.`,
+		example: "  jobctl man ~/.local/share/man/man1 && man jobctl-job-list",
+	}
+	c := a.command(s)
+	s.run = func(_ context.Context, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return usage("man", "one folder must be named")
+		}
+		return a.writePages(c.Root(), args[0])
+	}
+	return c
+}
+
+func (a *app) writePages(root *cobra.Command, folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	pages := map[string]string{"jobctl": overviewPage(root)}
+	for _, c := range leaves(root) {
+		pages["jobctl-"+strings.ReplaceAll(wordsOf(c), " ", "-")] = page(c)
+	}
+	for name, text := range pages {
+		if err := os.WriteFile(filepath.Join(folder, name+".1"), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(a.stdout, "wrote %s to %s\n", plural(len(pages), "page"), escape(folder))
+	return nil
+}
+
+// page is the manual page of a command. Its text is laid out for help already, so it stands
+// as it is.
+func page(c *cobra.Command) string {
+	name := "jobctl-" + strings.ReplaceAll(wordsOf(c), " ", "-")
+	usage, rest, _ := strings.Cut(help(c), "\n")
+	return pageHead(name, c.Short) + section("SYNOPSIS", strings.TrimPrefix(usage, "Usage: ")) +
+		section("DESCRIPTION", strings.TrimSpace(rest)) + section("SEE ALSO", "jobctl(1)")
+}
+
+func overviewPage(root *cobra.Command) string {
+	var see []string
+	for _, c := range leaves(root) {
+		see = append(see, "jobctl-"+strings.ReplaceAll(wordsOf(c), " ", "-")+"(1)")
+	}
+	return pageHead("jobctl", root.Short) + section("DESCRIPTION", strings.TrimSpace(help(root))) +
+		section("FILTERS", filterTopic) + section("EXIT STATUS", exitTopic()) + section("SEE ALSO", strings.ReplaceAll(wrapped(see, 70), " ", ", "))
+}
+
+func pageHead(name, short string) string {
+	return fmt.Sprintf(".TH %s 1 \"\" pawl\n.SH NAME\n%s \\- %s\n", roff(strings.ToUpper(name)), roff(name), roff(short))
+}
+
+func section(title, text string) string {
+	return ".SH " + title + "\n.nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi\n"
+}
+
+// roff is a text that a manual page shows as it is.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") {
+			lines[i] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
+)
+
+// bar shows how far long work is on a terminal, and nothing elsewhere. Stop it before
+// anything else is written.
+func (a *app) bar(title string, unit progress.Unit) *progress.Bar {
+	if !a.bars {
+		return nil
+	}
+	return progress.Start(a.stderr, title, unit)
+}
+
+// barFor is a bar for what tells its progress to a context.
+func (a *app) barFor(ctx context.Context, title string, unit progress.Unit) (context.Context, *progress.Bar) {
+	bar := a.bar(title, unit)
+	if bar == nil {
+		return ctx, nil
+	}
+	return bolt.WithProgress(ctx, bar.Set), bar
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// purgeable are the states in which a job can be purged. A leased one runs.
+var purgeable = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Dead, pawl.Completed}
+
+func (a *app) queuePurgeCommand() *cobra.Command {
+	ch := &change{app: a}
+	var state string
+	v := verb{
+		words: "queue purge", do: "purge", did: "purged", ask: "Delete %s for good?",
+		only: "Its state has changed meanwhile", miss: "wrong_state", list: "'jobctl queue list' shows what each queue has.",
+	}
+	s := &spec{
+		use: "purge QUEUE --state STATE", short: "remove all jobs of a queue in one state", args: -1, ids: true,
+		long: `Removes the jobs of a queue in one state for good, after a question that names the
+count. Those that wait are cancelled first and deleted then. Jobs that run are
+left alone: 'jobctl job cancel -s leased' asks them to end.`,
+		example: `  jobctl --db jobs.db queue purge email --state completed --older-than 7d
+  jobctl --db jobs.db queue purge email --state delayed --dry-run`,
+		json:  v.changeJSON(),
+		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat}, complete: a.completeQueue,
+	}
+	c := a.command(s)
+	s.run = func(ctx context.Context, args []string) (err error) {
+		switch {
+		case state == "":
+			return usage(v.words, "no state was named; add --state")
+		case state == string(pawl.Leased):
+			return usage(v.words, "leased jobs run and are not purged; 'jobctl job cancel -s leased' asks them to end")
+		}
+		if ch.filter.queue, err = oneQueue(v.words, args); err != nil {
+			return err
+		}
+		v.states, v.apply = []pawl.State{pawl.State(state)}, purge(pawl.State(state))
+		ch.verb, ch.filter.state = v, state
+		return ch.run(ctx, nil)
+	}
+	words := append(stateWords(purgeable), string(pawl.Leased))
+	c.Flags().VarP(oneOf(&state, words...), "state", "s", "in this `STATE`: "+listed(words[:len(purgeable)]))
+	c.Flags().Var(a.momentFlag(&ch.filter.before), "older-than", "in that state for this `AGE`")
+	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of them")
+	c.Flags().BoolVar(&ch.dry, "dry-run", false, "tell what would be done, and change nothing")
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// purge deletes jobs that were in a state when they were chosen.
+func purge(state pawl.State) apply {
+	return func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
+		results := make([]error, len(ids))
+		if state != pawl.Dead && state != pawl.Completed {
+			var err error
+			if results, err = queue.Do(ctx, admin.Action{Verb: admin.Cancel}, ids...); err != nil {
+				return nil, err
+			}
+		}
+		var dead []pawl.ID
+		var at []int
+		for i, err := range results {
+			if err == nil {
+				dead, at = append(dead, ids[i]), append(at, i)
+			}
+		}
+		if len(dead) == 0 {
+			return results, nil
+		}
+		deleted, err := queue.Do(ctx, admin.Action{Verb: admin.Delete}, dead...)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range at {
+			results[i] = deleted[n]
+		}
+		return results, nil
+	}
+}

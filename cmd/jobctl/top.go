@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/top"
+)
+
+func (a *app) topCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "top", short: "a screen of queues, running jobs and dead letters",
+		long: `Shows queues with their rates, running jobs and dead letters on the whole screen,
+once a second while the app runs. Of a stopped app it is a snapshot, and the file
+is let go of in between. ? lists the keys: those that change something are upper
+case and ask. Without a terminal it prints what 'jobctl stats' does, once.`,
+		example: "  jobctl --db jobs.db top",
+		exits:   []int{exitLocked, exitDamaged, exitFormat},
+		run:     func(ctx context.Context, _ []string) error { return a.top(ctx) },
+	})
+}
+
+func (a *app) top(ctx context.Context) error {
+	if !a.people() || !a.terminal || !a.screen {
+		return a.stats(ctx, &statsFlags{})
+	}
+	err := top.Run(ctx, top.Source{Open: a.openFor}, top.Options{
+		Name: a.place(), NoColor: !a.colors(), UTC: a.flags.utc, Patience: a.flags.timeout, Now: a.now,
+	})
+	if errors.Is(err, top.ErrNoTerminal) {
+		return a.stats(ctx, &statsFlags{})
+	}
+	return err
+}
+
+// openFor is open with notes that the screen shows.
+func (a *app) openFor(ctx context.Context, note func(string)) (admin.Admin, error) {
+	screen := *a
+	screen.note = note
+	return screen.open(ctx)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// eventTypes are the words that --events takes.
+var eventTypes = []pawl.EventType{
+	pawl.EventEnqueued, pawl.EventReplaced, pawl.EventFetched, pawl.EventSucceeded, pawl.EventSkipped, pawl.EventRetried,
+	pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed, pawl.EventParked, pawl.EventUnparked, pawl.EventHastened,
+	pawl.EventReaped, pawl.EventRecovered, pawl.EventCancelled, pawl.EventRevived, pawl.EventDeleted,
+}
+
+// eventShort are words for several of them.
+var eventShort = map[string][]pawl.EventType{
+	"failed": {pawl.EventRetried, pawl.EventDied},
+	"dead":   {pawl.EventDied},
+}
+
+// watching is one `watch`.
+type watching struct {
+	queue string
+	types []pawl.EventType // nil: all
+	limit int
+	seen  int
+}
+
+// eventView is a line of `watch`.
+type eventView struct {
+	At       admin.Stamp `json:"at"`
+	Event    string      `json:"event"`
+	ID       string      `json:"id"`
+	Kind     admin.Text  `json:"kind"`
+	Queue    admin.Text  `json:"queue"`
+	Attempts int         `json:"attempts"`
+	Took     admin.Span  `json:"took"`
+	TimedOut bool        `json:"timed_out"`
+	Delay    admin.Span  `json:"delay"`
+	Reason   *admin.Text `json:"reason"`
+	Error    *admin.Text `json:"error"`
+	Missed   int64       `json:"missed"`
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	w := &watching{}
+	c := a.command(&spec{
+		use: "watch [-q QUEUE] [--events EVENT,...] [-n COUNT]", short: "what happens to the jobs of a running app, as it does",
+		long: `Prints each thing that happens to a job, once it is durable, until it is
+interrupted: one line each, for a program one JSON object a line. It needs the
+app to run. What is not read in time is lost, and the next line says how many.`,
+		example: `  jobctl --db jobs.db watch -q email
+  jobctl --db jobs.db watch --events failed -o jsonl | jq -r .error`,
+		json: `with -o jsonl, or where standard output is no terminal, an object a line with
+  at, event, id, kind, queue, attempts (completed runs), took (a duration, of a
+  run that ended), timed_out, delay (until the retry), reason (of a death),
+  error, missed (how many events before this one were lost)
+`,
+		exits: []int{exitLocked},
+		run:   func(ctx context.Context, _ []string) error { return w.run(ctx, a) },
+	})
+	c.Flags().VarP(nameFlag(&w.queue, pawl.ValidQueue), "queue", "q", "of this `QUEUE`")
+	c.Flags().Var(flagFunc{w.events}, "events", "these `EVENTS`, with commas between them: "+strings.Join(eventWords(), ", "))
+	c.Flags().VarP(countFlag(&w.limit), "limit", "n", "end after `COUNT` of them")
+	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
+	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions(eventWords(), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func eventWords() []string {
+	words := []string{"failed", "dead"}
+	for _, t := range eventTypes {
+		words = append(words, string(t))
+	}
+	return words
+}
+
+// events reads the words of --events.
+func (w *watching) events(text string) error {
+	for _, word := range strings.Split(text, ",") {
+		switch several, ok := eventShort[word]; {
+		case ok:
+			w.types = append(w.types, several...)
+		case slices.Contains(eventTypes, pawl.EventType(word)):
+			w.types = append(w.types, pawl.EventType(word))
+		default:
+			return fmt.Errorf("%q is none of %s", word, strings.Join(eventWords(), ", "))
+		}
+	}
+	return nil
+}
+
+func (w *watching) run(ctx context.Context, a *app) error {
+	switch {
+	case a.flags.output == "json":
+		return usage("watch", "-o json is one document, and this has no end; use -o jsonl")
+	case a.people() && !a.screen:
+		a.flags.output = "jsonl"
+	}
+	return a.with(ctx, func(queue admin.Admin) error {
+		for e, err := range queue.Events(ctx) {
+			if err != nil {
+				return err
+			}
+			if err := w.tell(a, &e); err != nil {
+				return err
+			}
+			if w.limit > 0 && w.seen >= w.limit {
+				return nil
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// tell prints an event, if it is one that was asked for.
+func (w *watching) tell(a *app, e *admin.Event) error {
+	if e.Job == nil || w.queue != "" && e.Job.Queue != w.queue || w.types != nil && !slices.Contains(w.types, e.Type) {
+		return nil
+	}
+	w.seen++
+	if !a.people() {
+		if err := a.print(viewOfEvent(e)); err != nil {
+			return err
+		}
+	} else {
+		if e.Missed > 0 {
+			a.say("note: %s missed: more happens than is read", plural(int(e.Missed), "event"))
+		}
+		fmt.Fprintln(a.stdout, a.eventLine(e))
+	}
+	if err := a.stdout.Flush(); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// eventLine is an event for people. Lines come one by one, so columns have fixed widths.
+func (a *app) eventLine(e *admin.Event) string {
+	line := fmt.Sprintf("%s  %-9s  %s  %s  %s", e.At.In(a.location()).Format("15:04:05.000"), e.Type,
+		e.Job.ID, cell(e.Job.Queue, nameWidth), cell(e.Job.Kind, nameWidth))
+	if e.Took > 0 {
+		line += "  took " + e.Took.String()
+	}
+	if e.Type == pawl.EventRetried {
+		line += "  again in " + e.Delay.String()
+	}
+	if e.Type == pawl.EventDied && e.Job.Death != nil {
+		line += "  " + cell(string(e.Job.Death.Reason), nameWidth)
+	}
+	if e.Cause != "" {
+		line += "  " + firstLine(e.Cause, errorWidth)
+	}
+	return line
+}
+
+func viewOfEvent(e *admin.Event) eventView {
+	v := eventView{
+		At: admin.Stamp{Time: e.At}, Event: string(e.Type), ID: e.Job.ID.String(),
+		Kind: admin.Text(e.Job.Kind), Queue: admin.Text(e.Job.Queue), Attempts: e.Job.Attempts,
+		Took: admin.Span(e.Took), TimedOut: e.TimedOut, Delay: admin.Span(e.Delay), Missed: e.Missed,
+	}
+	if e.Type == pawl.EventDied && e.Job.Death != nil {
+		reason := admin.Text(e.Job.Death.Reason)
+		v.Reason = &reason
+	}
+	if e.Cause != "" {
+		cause := admin.Text(e.Cause)
+		v.Error = &cause
+	}
+	return v
+}
