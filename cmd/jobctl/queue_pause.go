@@ -66,6 +66,12 @@ func (a *app) pause(ctx context.Context, queue admin.Admin, name string, pause, 
 		if err := set(ctx, name); err != nil {
 			return err
 		}
+		if s, err = queue.Stats(ctx); err != nil { // opening a file to write has made jobs ready
+			return err
+		}
+		if q = queueOf(&s, name); q == nil {
+			return noQueue(name)
+		}
 	}
 	if !a.people() {
 		return a.print(v)

@@ -33,11 +33,11 @@ var (
 	errBusy      = errors.New("421 the server is busy, timeout")
 )
 
-// send has a fate for each mail: of 20 one has no mailbox, and of 7 one finds the server
-// busy at first. It takes 20 ms.
+// send has a fate for each mail: of 20 one has no mailbox until somebody has looked into
+// it and retries, and of 7 one finds the server busy at first. It takes 20 ms.
 func send(ctx context.Context, job *pawl.Job[Mail]) error {
 	switch {
-	case job.Args.Number%20 == 19:
+	case job.Args.Number%20 == 19 && job.Failures == 0:
 		return pawl.Permanent(errNoMailbox)
 	case job.Args.Number%7 == 6 && job.Attempt == 1:
 		return errBusy
@@ -60,8 +60,8 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// produce enqueues mails at a rate a second, and now and then a report, half of them for
-// later.
+// produce enqueues mails at a rate a second, and now and then a report, some of them for
+// tomorrow.
 func produce(ctx context.Context, q pawl.Enqueuer, rate int) error {
 	if rate == 0 {
 		<-ctx.Done()

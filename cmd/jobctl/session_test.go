@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
+)
+
+// Rule: the session of the README, typed into a terminal line by line, does what the README
+// shows: an app is steered while it runs, killed, its file is steered, and it goes on.
+func TestSessionOfReadme(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds two programs and takes seconds: not with -short")
+	}
+	bin := t.TempDir()
+	for name, source := range map[string]string{"jobctl": ".", "steer": "../.."} {
+		build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
+		if build.Dir = source; name == "steer" {
+			build.Dir = filepath.Join(source, "examples", "steer")
+		}
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	terminal, err := tmux.Start(140, 45)
+	if errors.Is(err, tmux.ErrMissing) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	folder := t.TempDir()
+	t.Cleanup(func() { require.NoError(t, terminal.Close()) })
+	s := session{t, terminal, filepath.Join(folder, "app.db")}
+	s.enter("cd "+folder, "")
+	for _, step := range steps(t) {
+		s.take(step)
+	}
+	s.enter("kill %1", "")
+}
+
+// step is a line that is typed, and what the README shows below it.
+type step struct {
+	typed string
+	shown []string
+}
+
+// steps reads the session out of the README.
+func steps(t *testing.T) (all []step) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, blocks, 1)
+	for line := range strings.Lines(blocks[0][1]) {
+		line = strings.TrimSuffix(line, "\n")
+		if typed, ok := strings.CutPrefix(line, "$ "); ok {
+			all = append(all, step{typed: typed})
+		} else {
+			all[len(all)-1].shown = append(all[len(all)-1].shown, line)
+		}
+	}
+	require.Greater(t, len(all), 10)
+	return all
+}
+
+// session is a terminal in which the steps are typed.
+type session struct {
+	t        *testing.T
+	terminal *tmux.Terminal
+	db       string
+}
+
+// take types a step and requires that what the README shows stands on the screen.
+func (s session) take(step step) {
+	s.t.Helper()
+	switch {
+	case strings.HasSuffix(step.typed, "&"):
+		s.enter(step.typed, "works on app.db")
+		s.deadLetter() // by then both queues have had jobs
+	case strings.HasSuffix(step.typed, " top"):
+		s.enter(step.typed, "q quit")
+		require.NoError(s.t, s.terminal.Press("q"))
+		s.wait("the end of top", prompted)
+	case strings.HasPrefix(step.typed, "kill"):
+		s.deadLetter() // so that there is something to retry in the file
+		s.enter(step.typed, "")
+	default:
+		asks := len(step.shown) > 1 && strings.HasSuffix(step.shown[1], "Type y: y")
+		if !asks {
+			s.enter(step.typed, "")
+			break
+		}
+		s.enter(step.typed, "Type y:")
+		s.enter("y", "retried")
+	}
+	screen, err := s.terminal.Screen()
+	require.NoError(s.t, err)
+	for _, line := range step.shown {
+		require.Contains(s.t, shape(screen), shape(line), "after %q", step.typed)
+	}
+	s.enter("clear", "")
+}
+
+// enter types a line, and waits for a text, or for the next prompt.
+func (s session) enter(line, text string) {
+	s.t.Helper()
+	require.NoError(s.t, s.terminal.Type(line))
+	require.NoError(s.t, s.terminal.Press("Enter"))
+	if text == "" {
+		s.wait("the end of "+line, prompted)
+		return
+	}
+	s.wait(text, func(screen string) bool { return strings.Contains(screen, text) })
+}
+
+func (s session) wait(what string, seen func(string) bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	_, err := s.terminal.Wait(ctx, what, seen)
+	require.NoError(s.t, err)
+}
+
+// prompted reports whether the shell waits for a line.
+func prompted(screen string) bool {
+	lines := strings.Split(strings.TrimRight(screen, "\n "), "\n")
+	return lines[len(lines)-1] == "$"
+}
+
+// deadLetter waits until the app has one.
+func (s session) deadLetter() {
+	s.t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(time.Minute); ; {
+		out, err := exec.Command("jobctl", "--db", s.db, "dead", "list", "-o", "json").Output()
+		require.NoError(s.t, err)
+		var dead []json.RawMessage
+		require.NoError(s.t, json.Unmarshal(out, &dead))
+		if len(dead) > 0 {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-end:
+			require.Fail(s.t, "no job died within a minute")
+		}
+	}
+}
+
+// shape is a text without what differs from run to run: numbers, ages, IDs and widths.
+func shape(text string) string {
+	for _, change := range []struct{ from, to string }{
+		{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "ID"},
+		{`\([0-9.]+ .?i?B free\)`, ""},
+		{`\b[0-9.]+(ms|s|m|h|d)?\b`, "N"},
+		{` - `, " N "},
+		{`\b[1N] jobs? match(es)?`, "N jobs match"},
+		{`\bleased\b|\bdelayed\b|\bready\b`, "STATE"},
+		{`Retry (it|them)`, "Retry them"},
+		{`N ago|in N`, "N"},
+		{` +`, " "},
+		{` +(\n|$)`, "$1"},
+	} {
+		text = regexp.MustCompile(change.from).ReplaceAllString(text, change.to)
+	}
+	return text
+}
