@@ -72,7 +72,7 @@ func init() { cobra.EnableCommandSorting = false } // the order of the tree is t
 func (a *app) commands() *cobra.Command {
 	root := a.noun("jobctl", "see and steer a queue, live or stopped")
 	root.AddCommand(
-		a.statsCommand(), a.topCommand(), a.watchCommand(),
+		a.statsCommand(), a.topCommand(), a.watchCommand(), a.workCommand(),
 		a.group("job", "jobs of every state",
 			a.jobListCommand(), a.jobShowCommand(), a.jobEnqueueCommand(), a.jobRetryCommand(),
 			a.jobCancelCommand(), a.jobDeleteCommand(), a.jobRunNowCommand()),

@@ -19,6 +19,7 @@ type enqueuing struct {
 	line  jobLine // what the flags say
 	batch bool
 	dry   bool
+	made  handlerJob // a command or a request
 }
 
 // enqueuedView is the object of `job enqueue`.
@@ -52,6 +53,7 @@ It prints the IDs, one a line.`,
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})
 	e.register(a, c)
+	e.made.register(c)
 	return c
 }
 
@@ -84,6 +86,9 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 }
 
 func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
+	if asked, err := e.made.run(ctx, a, e, args); asked {
+		return err
+	}
 	if e.batch {
 		return e.runBatch(ctx, a, args)
 	}
@@ -107,6 +112,11 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return usage("job enqueue", "%s", err)
 	}
+	return e.store(ctx, a, job)
+}
+
+// store adds a job that was checked, and prints its ID.
+func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error {
 	if !e.dry {
 		if err := a.with(ctx, func(queue admin.Admin) error { return queue.Enqueue(ctx, job) }); err != nil {
 			return e.explained(a, err)

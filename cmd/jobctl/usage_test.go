@@ -119,6 +119,7 @@ func TestHelpIsComplete(t *testing.T) {
 		"db reap":      {reapView{}},
 		"db migrate":   {migrateView{}},
 		"db salvage":   {salvageView{}, lostRowsView{}, damagedPageView{}},
+		"work":         {workView{}},
 		"version":      {versionView{}},
 	}
 	// What only an enqueue says is left out of every other object.

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/handlers"
+)
+
+// handlerJob is what the flags of `job enqueue` say of a command or a request: the jobs
+// that 'jobctl work' runs.
+type handlerJob struct {
+	flags *pflag.FlagSet // of the command, to see what was given
+
+	exec, http bool
+	data       string
+	ok         []int
+
+	dir              string
+	env              map[string]string
+	retry, permanent []int
+
+	method  string
+	headers map[string]string
+}
+
+// Flags that belong to one sort of job, or to both, and mean nothing to others.
+var (
+	eitherJobFlags = []string{"data", "ok"}
+	execJobFlags   = []string{"dir", "env", "retry", "permanent"}
+	httpJobFlags   = []string{"method", "request-header"}
+)
+
+func (h *handlerJob) register(c *cobra.Command) {
+	h.flags = c.Flags()
+	f := h.flags
+	f.BoolVar(&h.exec, "exec", false, "a command: what stands behind --")
+	f.BoolVar(&h.http, "http", false, "an HTTP request to a URL")
+	f.VarP(textFlag(&h.data), "data", "d", "the `BODY` of the request, or what the command reads from its standard input; - is standard input, @FILE a file")
+	f.IntSliceVar(&h.ok, "ok", nil, "these `CODES` are a success too: exit codes, or statuses of an answer")
+	f.Var(textFlag(&h.dir), "dir", "the command's working `FOLDER` (default: the current one)")
+	f.Var(flagFunc{h.addEnv}, "env", "a `NAME=VALUE` in the command's environment; may be repeated")
+	f.IntSliceVar(&h.retry, "retry", nil, "these exit `CODES` are worth a retry, whatever the worker takes them for")
+	f.IntSliceVar(&h.permanent, "permanent", nil, "no retry helps after these exit `CODES`")
+	f.VarP(textFlag(&h.method), "method", "X", "the `METHOD` of the request (default GET, with --data POST)")
+	f.VarP(flagFunc{h.addHeader}, "request-header", "H", "a `HEADER` of the request as 'Name: value'; may be repeated")
+	c.Use = "enqueue KIND [JSON] | --batch | --exec | --http"
+	c.Long += `
+
+--exec and --http add what 'jobctl work' runs: a command, which no shell looks at,
+or a request. A relative --dir is one of the folder in which jobctl was called;
+the program is looked up by the worker, which has to allow it, and the names of
+--env too. Arguments, bodies and headers lie in the file: no place for secrets.`
+	c.Example += `
+  jobctl --db jobs.db job enqueue --exec --run-timeout 5m -- make site
+  jobctl --db jobs.db job enqueue --http -d @order.json https://example.com/hook`
+	kinds := c.ValidArgsFunction
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case h.http:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		case h.exec:
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return kinds(c, args, typed)
+	}
+}
+
+// run adds a command or a request, if that is what was asked for.
+func (h *handlerJob) run(ctx context.Context, a *app, e *enqueuing, args []string) (asked bool, err error) {
+	if err := h.check(e, args); err != nil {
+		return true, err
+	}
+	var made *pawl.Envelope
+	switch {
+	case h.exec:
+		made, err = h.command(a, args)
+	case h.http:
+		made, err = h.request(a, args[0])
+	default:
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	if !h.flags.Changed("max-retries") {
+		e.line.MaxRetries = made.MaxRetries
+	}
+	e.line.Kind, e.line.Args = made.Kind, []byte("null")
+	job, err := e.line.envelope()
+	if err != nil {
+		return true, usage("job enqueue", "%s", err)
+	}
+	job.Payload, job.Policy = made.Payload, made.Policy
+	return true, e.store(ctx, a, job)
+}
+
+// check refuses flags that contradict one another, or the arguments.
+func (h *handlerJob) check(e *enqueuing, args []string) error {
+	refuse := func(format string, args ...any) error { return usage("job enqueue", format, args...) }
+	for _, sort := range []struct {
+		on    bool
+		needs string
+		flags []string
+	}{{h.exec || h.http, "--exec or --http", eitherJobFlags}, {h.exec, "--exec", execJobFlags}, {h.http, "--http", httpJobFlags}} {
+		for _, name := range sort.flags {
+			if !sort.on && h.flags.Changed(name) {
+				return refuse("--%s is for %s, which was not given", name, sort.needs)
+			}
+		}
+	}
+	switch {
+	case !h.exec && !h.http:
+		return nil
+	case h.exec && h.http, e.batch:
+		return refuse("--exec, --http and --batch exclude one another; choose one")
+	case h.flags.Changed("timeout") && !h.flags.Changed("run-timeout"):
+		return refuse("--timeout is how long to wait for an app's answer; --run-timeout is how long the job may run: give that, or both")
+	case h.exec && len(args) == 0:
+		return refuse("no program was named; add it and its arguments behind --")
+	case h.exec && h.flags.ArgsLenAtDash() != 0:
+		return refuse("the program has to stand behind --, so that its flags are not taken for those of jobctl: --exec -- %s", commandLine(args))
+	case h.http && len(args) != 1:
+		return refuse("%s given; a request has one URL", plural(len(args), "argument"))
+	}
+	return nil
+}
+
+// command is the job that runs a command.
+func (h *handlerJob) command(a *app, args []string) (*pawl.Envelope, error) {
+	dir, err := filepath.Abs(h.dir) // "" is the current folder
+	if err != nil {
+		return nil, fmt.Errorf("the current folder: %w", err)
+	}
+	input, err := h.body(a)
+	if err != nil {
+		return nil, err
+	}
+	return handlers.Exec.Envelope(handlers.Command{
+		Args: args, Dir: dir, Env: h.env, Stdin: input, OK: h.ok, Retry: h.retry, Permanent: h.permanent,
+	})
+}
+
+// request is the job that sends a request.
+func (h *handlerJob) request(a *app, to string) (*pawl.Envelope, error) {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usage("job enqueue", "%q is no URL of http or https", pawl.Clip(to, 200))
+	}
+	body, err := h.body(a)
+	if err != nil {
+		return nil, err
+	}
+	method := h.method
+	if method == "" && h.data != "" {
+		method = "POST"
+	}
+	return handlers.HTTP.Envelope(handlers.Request{Method: method, URL: to, Headers: h.headers, Body: body, OK: h.ok})
+}
+
+// body is what --data leads to.
+func (h *handlerJob) body(a *app) ([]byte, error) {
+	if h.data == "-" {
+		return readAll(a.stdin, "standard input")
+	}
+	name, isFile := strings.CutPrefix(h.data, "@")
+	if !isFile {
+		return []byte(h.data), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, &failure{exitError, err.Error(), "Name a file behind the @ of --data."}
+	}
+	defer f.Close()
+	return readAll(f, name)
+}
+
+// addEnv takes one --env.
+func (h *handlerJob) addEnv(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return errors.New("it must be a name, =, and a value")
+	}
+	return put(&h.env, name, value)
+}
+
+// addHeader takes one --request-header.
+func (h *handlerJob) addHeader(text string) error {
+	name, value, ok := strings.Cut(text, ":")
+	if name = strings.TrimSpace(name); !ok || name == "" {
+		return errors.New("it must be a name, a colon, and a value")
+	}
+	return put(&h.headers, name, strings.TrimSpace(value))
+}
+
+func put(to *map[string]string, name, value string) error {
+	if _, twice := (*to)[name]; twice {
+		return fmt.Errorf("%s was given twice", name)
+	}
+	if *to == nil {
+		*to = make(map[string]string)
+	}
+	(*to)[name] = value
+	return nil
+}

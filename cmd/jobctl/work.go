@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/handlers"
+)
+
+// working is one `work`: what its flags say.
+type working struct {
+	exec, http bool
+	queues     []string
+	slots      int
+	create     bool
+	drain      string // "", or what it waits for
+	once       bool
+	runTimeout time.Duration
+	finish     time.Duration
+	maxCrashes int
+
+	allow      []string
+	dirs       []string
+	env        []string
+	grace      time.Duration
+	outputDir  string
+	keepOutput int
+	keepRuns   int
+
+	hosts []string
+	nets  []netip.Prefix
+}
+
+// What --drain waits for.
+const (
+	drainReady = "ready"
+	drainAll   = "all"
+)
+
+// Flags that belong to one sort of job, and mean nothing to a worker without it.
+var (
+	execFlags = []string{"allow", "allow-dir", "env", "grace", "output-dir", "keep-output", "keep-runs"}
+	httpFlags = []string{"allow-host", "allow-net"}
+)
+
+func (a *app) workCommand() *cobra.Command {
+	w := &working{finish: 10 * time.Second, maxCrashes: 5, grace: handlers.DefaultGrace, keepOutput: handlers.DefaultOutput, keepRuns: 1000}
+	s := &spec{
+		use: "work --exec --allow PROGRAM... | --http", short: "run the commands and requests that are enqueued", args: 0,
+		long: `Runs the jobs that 'jobctl job enqueue --exec' and '--http' add: commands, HTTP
+requests, or both. It has the file until it is told to end, and answers for it
+meanwhile: every other command works beside it. Jobs of other kinds on its queues
+are parked, so give it queues of its own.
+
+A command is an argument list that no shell looks at. Only programs that --allow
+names run, compared by resolved path; one that runs others, as a shell or env
+does, allows everything. A run has a process group of its own, and nothing of it
+is alive when its job runs again, even when the worker was killed in between.
+Which runs there are is noted in the folder FILE.runs. Exit code 0 is a success;
+64, 65, 78, 126 and 127 send a job to the dead letters, others are retried.
+
+A request goes to public addresses alone, but for what --allow-net and
+--allow-host name. A status from 200 to 299 is a success; 408, 425, 429 and those
+from 500 on are retried, others send the job to the dead letters.
+
+SIGINT and SIGTERM end it: it takes no new job, lets running ones go on for
+--finish, then ends them and puts them back. A second signal ends it at once.
+
+It says a line on standard error for each run that ended, once that is durable.`,
+		example: `  jobctl --db jobs.db work --exec --allow pdftotext --allow /opt/app/report -j 4
+  jobctl --db jobs.db work --http --allow-net 10.1.2.0/24 -q hooks --create
+  jobctl --db jobs.db work --exec --allow make --drain=all -o jsonl | jq .result`,
+		json: `with -o jsonl, an object a line on standard output with at, result
+  (done, retry, dead, returned or parked), id, kind, queue, attempt, what (the
+  command, or the request without its query), exit_code (null without one, -1
+  for a signal), took (a duration), delay (until the retry), reason (of a
+  death), error, output_file, output_cut_bytes, missed (how many lines before
+  this one were lost to a slow reader)
+`,
+		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+	}
+	c := a.command(s)
+	s.run = func(ctx context.Context, _ []string) error {
+		if err := w.check(a, c.Flags()); err != nil {
+			return err
+		}
+		return w.run(ctx, a)
+	}
+	w.register(c.Flags())
+	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
+	return c
+}
+
+func (w *working) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&w.exec, "exec", false, "run commands")
+	flags.BoolVar(&w.http, "http", false, "send HTTP requests")
+	flags.VarP(eachFlag(&w.queues, pawl.ValidQueue), "queue", "q", "work on this `QUEUE` (default "+pawl.DefaultQueue+"); may be repeated")
+	flags.VarP(slotsFlag(&w.slots), "jobs", "j", "run at most `COUNT` jobs at once (default: one for each processor)")
+	flags.BoolVar(&w.create, "create", false, "make the file if it is not there")
+	flags.Var(oneOf(&w.drain, drainReady, drainAll), "drain", "end when no job is ready or runs; --drain=all waits for delayed ones too, and so for every retry. Jobs of a paused queue are waited for")
+	flags.Lookup("drain").NoOptDefVal = drainReady
+	flags.BoolVar(&w.once, "once", false, "run one job, if one is ready, and end; else exit code 3")
+	flags.Var(ageFlag(&w.runTimeout), "run-timeout", "how long one `TIME` of running may take of a job that does not say (default: no limit)")
+	flags.Var(ageFlag(&w.finish), "finish", "after a signal, running jobs go on for at most this `TIME` (default 10s)")
+	flags.Var(countFlag(&w.maxCrashes), "max-crashes", "a job whose worker dies `COUNT` times in a row while it runs is dead; 0 is never (default 5)")
+
+	flags.Var(eachFlag(&w.allow, notEmpty), "allow", "commands: this `PROGRAM` may run: an absolute path, or a name in PATH; may be repeated")
+	flags.Var(eachFlag(&w.dirs, notEmpty), "allow-dir", "commands: they work in this `FOLDER` or below (default: anywhere); the first is for jobs that name none; may be repeated")
+	flags.Var(eachFlag(&w.env, notEmpty), "env", "commands: jobs may set the variable `NAME`; may be repeated")
+	flags.Var(ageFlag(&w.grace), "grace", fmt.Sprintf("commands: a `TIME` from SIGTERM to SIGKILL (default %v)", handlers.DefaultGrace))
+	flags.Var(textFlag(&w.outputDir), "output-dir", "commands: keep what each run wrote as a file in this `FOLDER`")
+	flags.Var(sizeFlag(&w.keepOutput), "keep-output", "commands: a `SIZE` to keep of what a run writes, its first and last half (default 64KiB, at most 64MiB)")
+	flags.Var(slotsFlag(&w.keepRuns), "keep-runs", "commands: the last `COUNT` files that --output-dir keeps (default 1000)")
+
+	flags.Var(eachFlag(&w.hosts, notEmpty), "allow-host", "requests: may go to this `HOST`, whatever its address; may be repeated")
+	flags.Var(flagFunc{w.addNet}, "allow-net", "requests: may go to these `ADDRESSES`, such as 10.1.2.0/24; may be repeated")
+}
+
+// check refuses a command line that cannot be carried out.
+func (w *working) check(a *app, flags *pflag.FlagSet) error {
+	refuse := func(format string, args ...any) error { return usage("work", format, args...) }
+	switch {
+	case a.flags.addr != "":
+		return refuse("a worker has the file itself; name it by --db, not --addr")
+	case a.flags.output == "json":
+		return refuse("-o json is one document, and this has no end; use -o jsonl")
+	case flags.Changed("timeout"):
+		return refuse("there is no app to wait for; --run-timeout is how long a job may run")
+	case !w.exec && !w.http:
+		return refuse("nothing to work on was named; add --exec for commands, --http for requests, or both")
+	case w.exec && len(w.allow) == 0:
+		return refuse("no program may run; name those that may by --allow")
+	case w.drain != "" && w.once:
+		return refuse("--drain and --once were given; choose one")
+	case w.outputDir == "" && flags.Changed("keep-runs"):
+		return refuse("--keep-runs is for --output-dir")
+	}
+	for _, sort := range []struct {
+		on    bool
+		flag  string
+		needs []string
+	}{{w.exec, "--exec", execFlags}, {w.http, "--http", httpFlags}} {
+		for _, name := range sort.needs {
+			if !sort.on && flags.Changed(name) {
+				return refuse("--%s is for %s, which was not given", name, sort.flag)
+			}
+		}
+	}
+	return nil
+}
+
+// addNet takes one --allow-net: a range of addresses, or one address.
+func (w *working) addNet(text string) error {
+	if one, err := netip.ParseAddr(text); err == nil && one.Zone() == "" {
+		w.nets = append(w.nets, netip.PrefixFrom(one, one.BitLen()))
+		return nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return errors.New("it must be a range of addresses as 10.1.2.0/24, or an address")
+	}
+	w.nets = append(w.nets, prefix)
+	return nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// eachFlag collects the values of a flag that may be repeated.
+func eachFlag(to *[]string, valid func(string) error) pflag.Value {
+	return flagFunc{func(text string) error {
+		if err := valid(text); err != nil {
+			return err
+		}
+		*to = append(*to, text)
+		return nil
+	}}
+}
+
+func notEmpty(text string) error {
+	if text == "" {
+		return errors.New("it is empty")
+	}
+	return nil
+}
+
+// slotsFlag takes a number that is at least 1.
+func slotsFlag(to *int) pflag.Value {
+	return flagFunc{func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return errors.New("it must be a number, 1 or more")
+		}
+		*to = n
+		return nil
+	}}
+}
+
+// sizeFlag takes a number of bytes.
+func sizeFlag(to *int) pflag.Value {
+	return flagFunc{func(text string) (err error) {
+		*to, err = parseSize(text)
+		return err
+	}}
+}
+
+var errSize = errors.New("it must be a number of bytes, at least 1, as 65536, 64KiB or 2MiB")
+
+// parseSize reads a number of bytes as byteSize writes it, without a fraction.
+func parseSize(text string) (int, error) {
+	shift := 0
+	for unit, bits := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			text, shift = strings.TrimSpace(number), bits
+			break
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > math.MaxInt>>shift {
+		return 0, errSize
+	}
+	return n << shift, nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/handlers"
+	"github.com/gopawl/pawl/worker"
+)
+
+// runsSuffix is what the folder of the runs is called behind the name of the file.
+const runsSuffix = ".runs"
+
+// handle registers what runs jobs, and returns what ends it. Path is that of the file.
+func (w *working) handle(jobs *worker.Worker, path string, r *report) (end func() error, err error) {
+	var ends []func() error
+	end = func() error {
+		var all error
+		for _, one := range slices.Backward(ends) {
+			all = errors.Join(all, one())
+		}
+		return all
+	}
+	if w.exec {
+		runner, err := w.runner(path, r)
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, runner.Close)
+		worker.Handle(jobs, handlers.Exec, func(ctx context.Context, job *pawl.Job[handlers.Command]) error {
+			r.begin(job.Envelope, job.Attempt, commandLine(job.Args.Args))
+			return r.returned(job.ID, runner.Run(ctx, job))
+		})
+	}
+	if w.http {
+		sender, err := handlers.NewSender(&handlers.HTTPOptions{Allow: w.nets, AllowHosts: w.hosts})
+		if err != nil {
+			return nil, errors.Join(err, end())
+		}
+		ends = append(ends, sender.Close)
+		worker.Handle(jobs, handlers.HTTP, func(ctx context.Context, job *pawl.Job[handlers.Request]) error {
+			r.begin(job.Envelope, job.Attempt, requestLine(&job.Args))
+			return r.returned(job.ID, sender.Send(ctx, job))
+		})
+	}
+	return end, nil
+}
+
+// runner makes what runs commands, and tells of what a killed worker's have left.
+func (w *working) runner(path string, r *report) (*handlers.Runner, error) {
+	o := &handlers.ExecOptions{Roots: w.dirs, JobEnv: w.env, Grace: max(w.grace, 1), Output: w.keepOutput, OnRun: r.ran}
+	if len(w.dirs) > 0 {
+		o.Dir = w.dirs[0]
+	}
+	if w.outputDir != "" {
+		logs, err := handlers.NewLogs(w.outputDir, w.keepRuns)
+		if err != nil {
+			return nil, err
+		}
+		o.OnRun = func(run handlers.Run) {
+			logs.Keep(run)
+			r.ran(run)
+			if _, err := os.Stat(logs.Path(run)); err == nil { // a full disk keeps none
+				r.kept(run.Job.ID, logs.Path(run))
+			}
+		}
+	}
+	runner, err := handlers.NewRunner(path+runsSuffix, w.allow, o)
+	if err != nil {
+		return nil, &failure{exitError, err.Error(), "'jobctl work --help' has what --allow, --allow-dir and --env take."}
+	}
+	for _, o := range runner.Orphans() {
+		if o.Err != nil {
+			r.say("note: %s", o.Err)
+			continue
+		}
+		r.say("note: a worker was killed while it ran job %s; what it had left is ended: pid %s",
+			o.Job, strings.Trim(fmt.Sprint(o.PIDs), "[]"))
+	}
+	return runner, nil
+}
+
+// commandLine is a command for people: as it would be typed into a shell.
+func commandLine(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = arg
+		if arg == "" || strings.ContainsFunc(arg, func(c rune) bool { return strings.ContainsRune(" \t\n'\"\\$`*?[]{}()<>|&;#~!", c) }) {
+			words[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// requestLine is a request for people. Its query is left out: there may be secrets in it.
+func requestLine(r *handlers.Request) string {
+	method := r.Method
+	if method == "" {
+		method = "GET"
+	}
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return method
+	}
+	return method + " " + (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}

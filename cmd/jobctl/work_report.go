@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/handlers"
+)
+
+// maxLines is how many lines wait for a reader of the output before some are lost. Jobs do
+// not wait for it.
+const maxLines = 4096
+
+// report tells of the runs of a worker. What a run was comes from its handler, what became
+// of it from the event that says so once it is durable; both carry the ID of the job.
+type report struct {
+	app  *app
+	stop context.CancelFunc // ends the worker: nobody takes the output any more
+
+	mu     sync.Mutex
+	runs   map[pawl.ID]*ranJob // handled and not settled; guarded by mu
+	missed int64               // lines that were lost since the last one; guarded by mu
+	closed bool                // guarded by mu
+
+	recovered atomic.Int64 // jobs that were leased when their worker died
+
+	lines   chan workView
+	written chan struct{} // closed when all lines are written
+
+	streams sync.Mutex // held to write to the streams of the app
+	err     error      // of writing to standard output; guarded by streams
+	tally   struct{ done, retry, dead, returned int }
+}
+
+// ranJob is what the handler of a job knows of a run.
+type ranJob struct {
+	what    string
+	attempt int
+	code    *int
+	cut     int64
+	file    string
+	err     error
+}
+
+func newReport(a *app, stop context.CancelFunc) *report {
+	r := &report{
+		app: a, stop: stop, runs: make(map[pawl.ID]*ranJob),
+		lines: make(chan workView, maxLines), written: make(chan struct{}),
+	}
+	go r.write()
+	return r
+}
+
+// begin notes that a job runs.
+func (r *report) begin(job *pawl.Envelope, attempt int, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs[job.ID] = &ranJob{what: what, attempt: attempt}
+}
+
+// ran notes how a command ended.
+func (r *report) ran(run handlers.Run) {
+	r.note(run.Job.ID, func(j *ranJob) { j.code, j.cut = &run.Code, run.Cut })
+}
+
+// kept notes where the output of a command is.
+func (r *report) kept(id pawl.ID, file string) { r.note(id, func(j *ranJob) { j.file = file }) }
+
+// returned notes and returns the error of a handler.
+func (r *report) returned(id pawl.ID, err error) error {
+	r.note(id, func(j *ranJob) { j.err = err })
+	return err
+}
+
+func (r *report) note(id pawl.ID, change func(*ranJob)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.runs[id]; j != nil {
+		change(j)
+	}
+}
+
+// runResults are the events that end a run, and how a line calls them.
+var runResults = map[pawl.EventType]string{
+	pawl.EventSucceeded: "done", pawl.EventRetried: "retry", pawl.EventDied: "dead",
+	pawl.EventReleased: "returned", pawl.EventParked: "parked",
+}
+
+// hear is the OnEvent of the queue. It waits for nobody.
+func (r *report) hear(e pawl.Event) {
+	if e.Type == pawl.EventRecovered {
+		r.recovered.Add(1)
+	}
+	result, ok := runResults[e.Type]
+	if !ok || e.Job == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	ran := r.runs[e.Job.ID]
+	if ran == nil { // it did not come to run: nobody handles it, or it died before
+		ran = &ranJob{what: e.Job.Kind, attempt: e.Job.Attempts}
+	}
+	delete(r.runs, e.Job.ID)
+	line := viewOfRun(result, &e, ran)
+	line.Missed = r.missed
+	select {
+	case r.lines <- line:
+		r.missed = 0
+	default:
+		r.missed++
+	}
+}
+
+// write writes lines until there are no more.
+func (r *report) write() {
+	defer close(r.written)
+	for line := range r.lines {
+		r.streams.Lock()
+		r.count(line.Result)
+		r.line(&line)
+		r.streams.Unlock()
+	}
+}
+
+// line writes one line. The caller holds streams.
+func (r *report) line(line *workView) {
+	if r.app.people() {
+		if line.Missed > 0 {
+			r.app.say("note: %s missed: more happens than is read", plural(int(line.Missed), "line"))
+		}
+		r.app.say("%s", r.app.workLine(line))
+		return
+	}
+	err := r.app.print(line)
+	if err == nil {
+		err = r.app.stdout.Flush()
+	}
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("write the output: %w", err)
+		r.stop()
+	}
+}
+
+func (r *report) count(result string) {
+	switch t := &r.tally; result {
+	case "done":
+		t.done++
+	case "retry":
+		t.retry++
+	case "dead":
+		t.dead++
+	case "returned":
+		t.returned++
+	}
+}
+
+// say writes a message among the lines.
+func (r *report) say(format string, args ...any) {
+	r.streams.Lock()
+	defer r.streams.Unlock()
+	r.app.say(format, args...)
+}
+
+// failed reports whether nobody takes the output any more.
+func (r *report) failed() bool {
+	r.streams.Lock()
+	defer r.streams.Unlock()
+	return r.err != nil
+}
+
+// close writes what is left, and a sum for people. Nothing happens to jobs any more.
+func (r *report) close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	close(r.lines)
+	<-r.written
+	if t := r.tally; r.app.people() && t.done+t.retry+t.dead+t.returned > 0 {
+		r.say("%d done, %d to be tried again, %d dead, %d put back", t.done, t.retry, t.dead, t.returned)
+	}
+	return r.err
+}
+
+// Write lets a log be among the lines, which come from many goroutines.
+func (r *report) Write(b []byte) (int, error) {
+	r.say("%s", b)
+	return len(b), nil
+}
+
+// logger is silent: lines tell of failed runs, and other errors come back. With -v it tells
+// what else there is.
+func (r *report) logger() hclog.Logger {
+	if !r.app.flags.verbose {
+		return hclog.NewNullLogger()
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: "jobctl", Level: hclog.Debug, Output: r})
+}

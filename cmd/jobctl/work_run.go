@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// What the end of a command takes beyond its grace, with room to spare; and how long a
+// worker waits at least for a run that ignores the end of its time.
+const (
+	beyondGrace = 2 * time.Second
+	leastHung   = 30 * time.Second
+)
+
+// run works. The steps are in this order so that nothing is touched that another process
+// has, and nothing runs before what an earlier worker left is dead:
+//
+//  1. look whether the file is there, of this release, and nobody has it
+//  2. open the queue, which locks the file: what a killed worker ran is ready again
+//  3. take the folder of the runs, and end what that worker's commands have left
+//  4. serve operators
+//  5. run jobs
+//
+// They are undone in reverse.
+func (w *working) run(ctx context.Context, a *app) (err error) {
+	if err := w.look(ctx, a); err != nil {
+		return err
+	}
+	// A reader that goes away is an error of a write then, and does not end the process in
+	// the middle of its jobs. To ignore the signal would be passed on to commands.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	r := newReport(a, stop)
+	defer func() { err = errors.Join(err, r.close()) }()
+	q, err := bolt.Open(a.flags.db, &bolt.Options{
+		MaxCrashes: w.crashCap(), Insecure: a.flags.insecure, Logger: r.logger(), OnEvent: r.hear, Now: a.now,
+	})
+	if err != nil {
+		return a.taken(err)
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+
+	if n := r.recovered.Load(); n > 0 {
+		r.say("note: %s ran when a worker was killed; they are ready again, or dead by --max-crashes", plural(int(n), "job"))
+	}
+	jobs := worker.New(q, w.options(r))
+	closeHandlers, err := w.handle(jobs, q.Path(), r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeHandlers()) }()
+
+	server, err := admin.Serve(q, &admin.Options{Name: "jobctl work", Logger: r.logger()})
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		r.say("note: nobody can look into the queue while this runs: %s", err)
+	case err != nil:
+		return err
+	default:
+		defer func() { err = errors.Join(err, server.Close()) }()
+	}
+	return w.work(ctx, a, jobs, r)
+}
+
+// look refuses a file that this process cannot have.
+func (w *working) look(ctx context.Context, a *app) error {
+	if _, err := os.Stat(a.flags.db); errors.Is(err, fs.ErrNotExist) {
+		if w.create {
+			return nil
+		}
+		return &failure{exitError, a.flags.db + ": no such file", "Check --db; --create makes a new file."}
+	}
+	queue, err := a.open(ctx)
+	if err != nil {
+		return a.taken(err)
+	}
+	s, err := queue.Stats(ctx)
+	if err = errors.Join(err, queue.Close()); err != nil {
+		return a.taken(err)
+	}
+	if p := s.Process; p != nil {
+		return isTaken(fmt.Sprintf("%s is locked by pid %d (%s)", a.flags.db, p.PID, p.Name))
+	}
+	return nil
+}
+
+// taken is what an error of opening the file means to who wants to work on it.
+func (a *app) taken(err error) error {
+	if errors.Is(err, bolt.ErrLocked) {
+		return isTaken(fmt.Sprintf("%s is locked%s", a.flags.db, holder(err)))
+	}
+	return err
+}
+
+func isTaken(text string) error {
+	return &failure{exitLocked, text, "One process at a time works on a file. Stop that one, or use what it runs:\njobs are added and seen while it does."}
+}
+
+func (w *working) crashCap() int {
+	if w.maxCrashes == 0 {
+		return bolt.NoMaxCrashes
+	}
+	return w.maxCrashes
+}
+
+func (w *working) options(r *report) *worker.Options {
+	return &worker.Options{
+		Queues: w.queues, Concurrency: w.slots, Timeout: w.runTimeout,
+		Drain:     max(w.finish, 1),      // 0 would be its default
+		StopGrace: w.grace + beyondGrace, // until what runs is dead
+		HungGrace: max(w.grace+beyondGrace, leastHung),
+		Logger:    r.logger(),
+	}
+}
+
+// work runs jobs until ctx ends, or there are none where that was asked for.
+func (w *working) work(ctx context.Context, a *app, jobs *worker.Worker, r *report) (err error) {
+	queues := w.queues
+	if queues == nil {
+		queues = []string{pawl.DefaultQueue}
+	}
+	r.say("working on %s, %s", a.flags.db, strings.Join(queues, ", "))
+	hush := context.AfterFunc(ctx, func() {
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // as main does, but before we say so
+		r.say("stopping: running jobs have %v; a second signal ends them at once", w.finish)
+	})
+	switch {
+	case w.once:
+		err = jobs.ProcessOnce(ctx)
+	case w.drain == drainAll:
+		err = jobs.Drain(ctx, pawl.WaitFinished)
+	case w.drain != "":
+		err = jobs.Drain(ctx, pawl.WaitDrained)
+	default:
+		err = jobs.Run(ctx)
+	}
+	hush()
+	switch {
+	case errors.Is(err, pawl.ErrEmpty):
+		return &failure{exitNoMatch, "no job is ready", ""}
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if r.failed() { // which ended it, and is told when the report is closed
+			return nil
+		}
+		return &failure{exitInterrupted, "interrupted before the end; jobs that were not done are in the queue", ""}
+	}
+	return err
+}
