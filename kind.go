@@ -16,8 +16,9 @@ type Kind[T any] struct {
 }
 
 // Define makes the kind called name. Options given here are the defaults of its
-// jobs. Arguments travel as MessagePack: of a struct, the exported fields do. A bad
-// name or option is reported by the first use of the kind, as an
+// jobs. Arguments travel as MessagePack: of a struct, the exported fields do, each by
+// its exact name or that of a msgpack tag; what the handler's struct does not have is
+// passed over. A bad name or option is reported by the first use of the kind, as an
 // [*InvalidError].
 func Define[T any](name string, opts ...Option) *Kind[T] {
 	d := draft{env: Envelope{Kind: name, MaxRetries: DefaultMaxRetries}}

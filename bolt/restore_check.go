@@ -23,8 +23,11 @@ func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error
 	ids := make(map[pawl.ID]int, len(jobs))
 	given := make(map[*pawl.Envelope]int, len(jobs))
 	for i, e := range jobs {
-		if err := checkRestored(e, maxPayload); err != nil {
+		if err := CheckRestore(e); err != nil {
 			return fmt.Errorf("job %d: %w", i, err)
+		}
+		if len(e.Payload) > maxPayload {
+			return fmt.Errorf("job %d: %w: %d bytes, this queue takes %d; raise Options.MaxPayload", i, pawl.ErrPayloadTooLarge, len(e.Payload), maxPayload)
 		}
 		bytes += carried(e)
 		if other, twice := given[e]; twice {
@@ -39,15 +42,18 @@ func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error
 		return fmt.Errorf("%w: %d bytes of payloads, headers and histories, at most %d fit in one commit; split it", pawl.ErrBatchTooLarge, bytes, pawl.MaxBatchBytes)
 	}
 	for i, e := range effects {
-		if err := checkEffect(e); err != nil {
+		if err := e.Validate(); err != nil {
 			return fmt.Errorf("effect %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// checkRestored checks one job.
-func checkRestored(e *pawl.Envelope, maxPayload int) error {
+// CheckRestore is what [Queue.Restore] requires of one job, whatever the queue: for a program
+// that looks through all jobs before it restores the first. What a queue alone knows is
+// missing, which is its largest payload, and which IDs and keys are taken. Its errors match
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge] and those of [pawl.Envelope.Validate].
+func CheckRestore(e *pawl.Envelope) error {
 	if e == nil {
 		return (*pawl.Envelope)(nil).Validate()
 	}
@@ -57,8 +63,8 @@ func checkRestored(e *pawl.Envelope, maxPayload int) error {
 	if err := like.Validate(); err != nil {
 		return err
 	}
-	if len(e.Payload) > maxPayload {
-		return fmt.Errorf("%w: %d bytes, this queue takes %d; raise Options.MaxPayload", pawl.ErrPayloadTooLarge, len(e.Payload), maxPayload)
+	if len(e.Payload) > pawl.MaxBatchBytes {
+		return fmt.Errorf("%w: %d bytes, no queue takes more than %d", pawl.ErrPayloadTooLarge, len(e.Payload), pawl.MaxBatchBytes)
 	}
 	for _, count := range [...]struct {
 		field string
@@ -112,7 +118,9 @@ func checkState(e *pawl.Envelope) error {
 	return nil
 }
 
-func checkEffect(e Effect) error {
+// Validate reports whether a queue would take the effect: its kind and key are such. Its
+// errors match [pawl.ErrInvalid].
+func (e Effect) Validate() error {
 	if err := pawl.ValidKind(e.Kind); err != nil {
 		return err
 	}

@@ -157,7 +157,10 @@ func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 		return nil, err
 	}
 	if e.State == pawl.Leased {
-		row, _, err := s.lease(id[:])
+		row, ok, err := s.lease(id[:])
+		if err == nil && !ok {
+			err = fmt.Errorf("job %s: %w: its lease is found by one search and not by the next", id, pawl.ErrCorrupt)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -2,11 +2,12 @@ package handlers
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 )
 
 // special are the ranges of the IANA registries of special-purpose addresses that are not
-// simply somebody's host on the Internet. Of IPv6 only 2000::/3 is given to hosts so far:
+// simply somebody's host on the Internet, and what a cloud has besides. Of IPv6 only 2000::/3 is given to hosts so far:
 // what lies outside is refused without being listed, with link-local, unique local and
 // multicast addresses, IPv4-compatible ones and local NAT64 among it.
 var special = []struct {
@@ -17,6 +18,7 @@ var special = []struct {
 	{netip.MustParsePrefix("10.0.0.0/8"), "a private network"},
 	{netip.MustParsePrefix("100.64.0.0/10"), "a provider's shared network"},
 	{netip.MustParsePrefix("127.0.0.0/8"), "this machine"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "Azure's, which tells a machine its secrets"},
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local, where clouds keep credentials"},
 	{netip.MustParsePrefix("172.16.0.0/12"), "a private network"},
 	{netip.MustParsePrefix("192.0.0.0/24"), "for protocols"},
@@ -41,8 +43,8 @@ var (
 )
 
 // checkAddress says why an address may not be connected to, or nil. Allowed lists ranges that
-// may be, whatever they are.
-func checkAddress(a netip.Addr, allowed []netip.Prefix) error {
+// may be, whatever they are; own tells the addresses of this machine.
+func checkAddress(a netip.Addr, allowed []netip.Prefix, own func(netip.Addr) bool) error {
 	if a.Zone() != "" {
 		return fmt.Errorf("%s has a zone, so it is of a network that this machine is on", a)
 	}
@@ -54,7 +56,7 @@ func checkAddress(a netip.Addr, allowed []netip.Prefix) error {
 	}
 	if nat64.Contains(a) {
 		b := a.As16()
-		if err := checkAddress(netip.AddrFrom4([4]byte(b[12:])), allowed); err != nil {
+		if err := checkAddress(netip.AddrFrom4([4]byte(b[12:])), allowed, own); err != nil {
 			return fmt.Errorf("%s leads to an IPv4 address: %w", a, err)
 		}
 		return nil
@@ -67,5 +69,23 @@ func checkAddress(a netip.Addr, allowed []netip.Prefix) error {
 	if a.Is6() && !unicast.Contains(a) {
 		return fmt.Errorf("%s is not an address of a host on the Internet (%s)", a, unicast)
 	}
+	if own(a) {
+		return fmt.Errorf("%s is this machine", a)
+	}
 	return nil
+}
+
+// isOwn reports whether an address, be it a public one, is of this machine: packets to it
+// would then come from itself. What listens there often takes everything that comes from
+// within for harmless. Nothing is sent, since UDP has no connections, and unlike a list of the
+// interfaces this needs no right to ask the system for them.
+func isOwn(a netip.Addr) bool {
+	const discard = 9 // any port would do
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, discard)))
+	if err != nil {
+		return false // there is no way to it, for anybody
+	}
+	defer conn.Close()
+	from, ok := conn.LocalAddr().(*net.UDPAddr)
+	return ok && from.AddrPort().Addr().Unmap() == a
 }

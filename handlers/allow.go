@@ -99,16 +99,23 @@ func program(path string) (string, error) {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return "", errNoProgram
 	}
-	for at := resolved; ; at = filepath.Dir(at) {
+	return resolved, refuseOpen(resolved)
+}
+
+// refuseOpen refuses a resolved path that everybody could have lead to something else. In a
+// folder with the sticky bit, such as /tmp, nobody can replace what is another's.
+func refuseOpen(path string) error {
+	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
 		if err != nil {
-			return "", err
+			return err
 		}
-		if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
-			return "", fmt.Errorf("everybody may write to %s, so it could be any program; take that right away (chmod o-w)", at)
+		sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
+		if info.Mode().Perm()&0o002 != 0 && !sticky {
+			return fmt.Errorf("everybody may write to %s, and so decide what %s is; take that right away (chmod o-w)", at, path)
 		}
 		if at == filepath.Dir(at) {
-			return resolved, nil
+			return nil
 		}
 	}
 }

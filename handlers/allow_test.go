@@ -3,7 +3,6 @@ package handlers
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,6 +59,7 @@ func TestAllowList(t *testing.T) {
 		{rule: "a link to another program", name: "./trap", says: "not on the allow-list"},
 		{rule: "dots behind a link, as the system reads them", name: "bin/../good", says: "no such file"},
 		{rule: "an allowed path with something behind it", name: dir + "/bin/good/../evil", says: "not a directory"},
+		{rule: "an allowed path as if it were a folder", name: dir + "/bin/good/", says: "not a directory"},
 		{rule: "another case", name: "GOOD", says: "no program of that name"},
 		{rule: "a name with a space behind it", name: "good ", says: "no program of that name"},
 		{rule: "a folder", name: "..", says: "no program of that name"},
@@ -129,37 +129,36 @@ func TestAllowListMistakes(t *testing.T) {
 	require.NoError(t, os.Chmod(dir+"/open", 0o777))
 	require.NoError(t, os.WriteFile(dir+"/bin/open", nil, 0o700))
 	require.NoError(t, os.Chmod(dir+"/bin/open", 0o757))
+	require.NoError(t, os.WriteFile(dir+"/bin/sticky", nil, 0o700))
+	require.NoError(t, os.Chmod(dir+"/bin/sticky", 0o757|os.ModeSticky))
 	for _, c := range []struct {
 		rule  string
 		allow []string
 		says  string
 	}{
 		{"an empty list", nil, "is empty"},
-		{"an empty entry", []string{""}, "not a file that can be executed"},
+		{"an empty entry", []string{""}, "no program of that name"},
 		{"a name that is not in PATH", []string{"absent"}, "no program of that name"},
 		{"a relative path", []string{"./good"}, "is relative"},
 		{"a path that is not there", []string{dir + "/absent"}, "no such file"},
 		{"a file that is no program", []string{dir + "/bin/text"}, "not a file that can be executed"},
 		{"a folder", []string{dir + "/bin"}, "not a file that can be executed"},
 		{"a program that everybody may write to", []string{dir + "/bin/open"}, "everybody may write to " + dir + "/bin/open"},
+		{"one with the sticky bit, which means nothing on a file", []string{dir + "/bin/sticky"}, "everybody may write to"},
 		{"a folder that everybody may write to", []string{dir + "/open/x"}, "everybody may write to " + dir + "/open"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			_, err := newAllowList(c.allow, dir+"/bin")
-			require.Error(t, err)
-			if c.rule != "an empty entry" {
-				require.ErrorContains(t, err, c.says)
-			}
+			require.ErrorContains(t, err, c.says)
 		})
 	}
 }
 
-// Rule: the error of a refused program says what to do.
+// Rule: the error of a refused program says what to do, and not what the job could use.
 func TestRefusalSaysWhatToDo(t *testing.T) {
 	dir := tree(t)
 	a, err := newAllowList([]string{"good"}, dir+"/bin")
 	require.NoError(t, err)
 	_, err = a.resolve("evil", dir)
 	require.EqualError(t, err, `"evil" is `+dir+`/bin/evil, which is not on the allow-list of this worker; add it there, then retry the job`)
-	require.False(t, strings.Contains(err.Error(), "good"), "a job is not told what it could use")
 }

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -20,16 +19,24 @@ type dialer struct {
 	trusted map[string]bool // hosts whose addresses are not checked
 	only    map[string]bool // hosts that may be reached; nil means any
 	ports   map[int]bool    // that may be reached; nil means any
-	timeout time.Duration   // of one connection
+	timeout time.Duration   // of one connection, from the name on
 
-	// lookup resolves the name of a host; that of net.DefaultResolver but in tests.
-	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // lookupHost but in tests
+	own    func(netip.Addr) bool                                        // isOwn but in tests
 }
+
+const (
+	maxAddresses = 16              // of a host are tried
+	fairTry      = 2 * time.Second // for an address, even if that leaves none for the last ones
+)
 
 // dial is the DialContext of the transport. It resolves the name once, refuses the host if
 // any of its addresses is forbidden, and connects to those very addresses: an answer that
 // is different a moment later is never asked for. A host with one forbidden address among
 // good ones is mostly one that means harm.
+//
+// It has a deadline of its own: the transport lets it go on when the request is given up, so
+// that another may use the connection, and a name server can list thousands of addresses.
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -39,6 +46,9 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err := d.checkTarget(host, port); err != nil {
 		return nil, pawl.Permanent(err)
 	}
+	deadline := time.Now().Add(d.timeout)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
 	addresses, err := d.resolve(ctx, host)
 	if err != nil {
 		return nil, err
@@ -48,11 +58,11 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 			return nil, pawl.Permanent(err)
 		}
 	}
+	addresses = addresses[:min(len(addresses), maxAddresses)]
 	var failed error
-	for _, a := range addresses {
-		pinned := net.JoinHostPort(a.String(), port)
-		one := net.Dialer{Timeout: d.timeout, Control: d.control(host)}
-		conn, err := one.DialContext(ctx, network, pinned)
+	for i, a := range addresses {
+		one := net.Dialer{Timeout: share(time.Until(deadline), len(addresses)-i)}
+		conn, err := one.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
 		if err == nil {
 			return conn, nil
 		}
@@ -64,23 +74,17 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, failed
 }
 
-// control is the second line: the system is about to connect to an address, whoever found
-// it.
-func (d *dialer) control(host string) func(network, address string, c syscall.RawConn) error {
-	return func(_, address string, _ syscall.RawConn) error {
-		target, err := netip.ParseAddrPort(address)
-		if err == nil {
-			err = d.check(host, target.Addr())
-		}
-		return pawl.Permanent(err)
-	}
+// share is how long the next of n addresses may take, so that one which does not answer
+// leaves time for the others.
+func share(left time.Duration, n int) time.Duration {
+	return max(left/time.Duration(n), fairTry)
 }
 
 func (d *dialer) check(host string, a netip.Addr) error {
 	if d.trusted[host] {
 		return nil
 	}
-	if err := checkAddress(a, d.allowed); err != nil {
+	if err := checkAddress(a, d.allowed, d.own); err != nil {
 		return fmt.Errorf("%s must not be reached: %w; allow its range or the host in the worker if jobs may reach it", host, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,13 +120,67 @@ func TestNextAddress(t *testing.T) {
 	require.Equal(t, int32(1), connections.Load())
 }
 
-// Rule: right before the system connects the address is checked once more.
-func TestSecondLine(t *testing.T) {
-	control := newSender(t, &HTTPOptions{}).dialer.control("example.com")
-	require.NoError(t, control("tcp4", "1.1.1.1:80", nil))
-	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "example.com:80", ""} {
-		require.True(t, pawl.IsPermanent(control("tcp", address, nil)), address)
+// Rule: the machine's own public address is not connected to.
+func TestOwnAddressIsForbidden(t *testing.T) {
+	s := newSender(t, &HTTPOptions{})
+	s.dialer.own = func(a netip.Addr) bool { return a == netip.MustParseAddr("93.184.216.34") }
+	err := s.Send(t.Context(), jobOf(Request{URL: "http://93.184.216.34"}))
+	require.ErrorContains(t, err, "93.184.216.34 must not be reached: 93.184.216.34 is this machine")
+	require.True(t, pawl.IsPermanent(err))
+}
+
+// Rule: a connection has its deadline however long the name takes and however many addresses
+// it has, also when nobody waits for it any more.
+func TestConnectionHasADeadline(t *testing.T) {
+	s := newSender(t, &HTTPOptions{ConnectTimeout: time.Millisecond})
+	s.dialer.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.dialer.dial(context.WithoutCancel(t.Context()), "tcp", "example.com:80")
+		done <- err
+	}()
+	require.ErrorIs(t, wait(t, done), context.DeadlineExceeded)
+}
+
+// Rule: an address that does not answer leaves time for the next ones, and has 2 s at least.
+func TestShareOfAnAddress(t *testing.T) {
+	for _, c := range []struct {
+		left time.Duration
+		n    int
+		want time.Duration
+	}{
+		{10 * time.Second, 1, 10 * time.Second},
+		{10 * time.Second, 2, 5 * time.Second},
+		{10 * time.Second, 16, 2 * time.Second},
+		{-time.Second, 3, 2 * time.Second}, // the deadline of the whole is what ends it
+	} {
+		require.Equal(t, c.want, share(c.left, c.n), "%v for %d", c.left, c.n)
+	}
+}
+
+// Rule: of a host with very many addresses all are checked, and the first 16 are tried.
+func TestManyAddresses(t *testing.T) {
+	var addresses []netip.Addr
+	for i := range 4000 {
+		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}))
+	}
+	s := newSender(t, nil)
+	s.dialer.lookup = func(context.Context, string) ([]netip.Addr, error) { return addresses, nil }
+	closed, connections := counted(t, "127.0.0.2:0") // where there is that one, there are all of 127.0.0.0/8
+	to := Request{URL: "http://example.com:" + port(t, closed)}
+	closed.Close()
+	err := s.Send(t.Context(), jobOf(to))
+	require.ErrorContains(t, err, "127.1.0.15")
+	require.NotContains(t, err.Error(), "127.1.0.16")
+	require.Zero(t, connections.Load())
+
+	addresses[3999] = netip.MustParseAddr("10.0.0.1")
+	err = s.Send(t.Context(), jobOf(to))
+	require.ErrorContains(t, err, "10.0.0.1 is a private network")
+	require.True(t, pawl.IsPermanent(err))
 }
 
 // Rule: names and ports narrow what may be reached; a trusted name widens it.

@@ -72,28 +72,31 @@
 // earlier run cannot be ended fails, to be tried again, with an error that names the process.
 //
 //   - On Linux it finds the processes of a run by that descriptor, by PAWL_RUN in their
-//     environment, which names the run, and by the session and the group of one that it has found so. Not found
-//     is a process that has closed the descriptor and cleared its environment, and has
-//     nobody beside it who did not, as daemons do. A process that has the lock and cannot be
-//     found (another user's, say) is waited for.
+//     environment, which names the run, and by the session and the group of one that it has
+//     found so. It does not find a process that has closed the descriptor, cleared its
+//     environment and left the session, as daemons do. One that has the lock and cannot be
+//     ended (another user's, as by sudo) is waited for.
 //   - On macOS and the BSDs, where this is not tested, it knows the group of the run, and
 //     whether somebody has the lock. A process that has left the group and closed the
 //     descriptor is not noticed.
 //   - Orphans live until the next runner starts: let something restart the worker.
+//   - A state folder that is deleted takes the notes with it: keep it out of reach of what
+//     cleans up temporary files.
 //   - On other systems commands are not run: [NewRunner] says so.
 //
 // None of that is a wall around a program that wants to escape.
 //
 // # Requests: what may be reached
 //
-// Only http and https, and only public addresses: not the machine itself, its networks,
-// private ones, link-local ones (where clouds keep credentials), or any other special range,
-// also not written as IPv6 addresses that lead to them. A host is resolved once, refused if
-// one of its addresses is, and the connection goes to the address that was checked, so a
-// name server that changes its mind gains nothing. HTTPOptions.Allow, AllowHosts, Hosts
-// and Ports make exceptions and narrow it further. Proxies of the environment are not used:
-// they would connect to what nobody has checked. Where all traffic has to pass through one,
-// let that proxy decide, and use another handler.
+// Only http and https, and only public addresses: not the machine itself, its own public
+// addresses included, private networks, link-local addresses (where clouds keep credentials),
+// or any other special range, also not written as IPv6 addresses that lead to them. A public
+// address that leads back inside by a router (NAT) looks like any other. A host is resolved
+// once, refused if one of its addresses is, and the connection goes to the address that was
+// checked, so a name server that changes its mind gains nothing. HTTPOptions.Allow,
+// AllowHosts, Hosts and Ports make exceptions and narrow it further. Proxies of the
+// environment are not used: they would connect to what nobody has checked. Where all traffic
+// has to pass through one, let that proxy decide, and use another handler.
 //
 // Redirects are checked like the first address, at most [MaxRedirects], and never from https
 // to http. Another host is not told the headers of the job, nor its body; a method other than

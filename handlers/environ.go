@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 )
@@ -20,8 +21,7 @@ type environ struct {
 	jobs []string          // names that a job may set
 }
 
-// newEnviron takes what is to be inherited from lookup, which is os.LookupEnv but in tests.
-func newEnviron(o *ExecOptions, lookup func(string) (string, bool)) (*environ, error) {
+func newEnviron(o *ExecOptions) (*environ, error) {
 	e := &environ{base: make(map[string]string), jobs: slices.Clone(o.JobEnv)}
 	inherit := o.Inherit
 	if inherit == nil {
@@ -31,7 +31,7 @@ func newEnviron(o *ExecOptions, lookup func(string) (string, bool)) (*environ, e
 		if err := checkVariable(name, ""); err != nil {
 			return nil, fmt.Errorf("inherit: %w", err)
 		}
-		if value, ok := lookup(name); ok {
+		if value, ok := os.LookupEnv(name); ok {
 			e.base[name] = value
 		}
 	}
@@ -91,11 +91,10 @@ func checkVariable(name, value string) error {
 // (PYTHONPATH, NODE_OPTIONS, BASH_ENV, …), which nobody could list completely: that is why
 // jobs may set none but those which the operator names.
 func steersLoader(name string) bool {
-	for _, prefix := range []string{"LD_", "DYLD_", "_RLD"} {
+	for _, prefix := range []string{"LD_", "DYLD_", "_RLD", "GCONV_PATH", "LIBPATH", "SHLIB_PATH"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}
-	return slices.Contains([]string{"GCONV_PATH", "LOCPATH", "NLSPATH", "GETCONF_DIR", "HOSTALIASES",
-		"MALLOC_TRACE", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR", "GLIBC_TUNABLES", "LIBPATH", "SHLIB_PATH"}, name)
+	return false
 }

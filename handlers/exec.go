@@ -33,10 +33,6 @@ type Command struct {
 	// Stdin is what the program reads from its standard input, which is otherwise empty.
 	Stdin []byte `msgpack:"stdin,omitempty" json:"stdin,omitempty"`
 
-	// Output is how many bytes of the output are kept, where that is less than
-	// [ExecOptions].Output. 0 means as much as that.
-	Output int `msgpack:"output,omitempty" json:"output,omitempty"`
-
 	// OK, Retry and Permanent say what exit codes mean, in place of what they mean to the
 	// [Runner]: the job is done, is tried again, goes to the dead letters. A code stands
 	// in one of them at most. Code 0 is always a success.
@@ -54,9 +50,6 @@ func (c *Command) check() error {
 		if strings.ContainsRune(text, 0) {
 			return fmt.Errorf("%q has a NUL byte, which no program can be given", pawl.Clip(text, 100))
 		}
-	}
-	if c.Output < 0 {
-		return fmt.Errorf("output is %d bytes; leave it out for as much as the worker keeps", c.Output)
 	}
 	return c.checkCodes()
 }

@@ -31,7 +31,7 @@ type Request struct {
 	Body []byte `msgpack:"body,omitempty" json:"body,omitempty"`
 
 	// OK lists statuses that mean success besides those from 200 to 299, such as 404 for a
-	// DELETE.
+	// DELETE. A redirect that is among them is not followed.
 	OK []int `msgpack:"ok,omitempty" json:"ok,omitempty"`
 }
 

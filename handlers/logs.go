@@ -21,11 +21,14 @@ type Logs struct {
 	names []string // of the files there are, in the order of their jobs; guarded by mu
 }
 
-const logSuffix = ".log"
+const (
+	logSuffix  = ".log"
+	tempPrefix = ".output-" // of a file that is not whole yet
+)
 
-// NewLogs keeps output in a folder, which it makes if need be, and of most runs: those of
-// the jobs that were made first are deleted for those that come. Give [Logs.Keep] to
-// [ExecOptions].OnRun.
+// NewLogs keeps output in a folder of its own, which it makes if need be, and of most runs:
+// those of the jobs that were made first are deleted for those that come. Give [Logs.Keep]
+// to [ExecOptions].OnRun.
 func NewLogs(dir string, most int) (*Logs, error) {
 	if most < 1 {
 		return nil, fmt.Errorf("keep output: of %d runs; name 1 or more", most)
@@ -39,8 +42,12 @@ func NewLogs(dir string, most int) (*Logs, error) {
 	}
 	l := &Logs{dir: dir, most: most}
 	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), logSuffix) && entry.Type().IsRegular() {
+		switch {
+		case !entry.Type().IsRegular():
+		case strings.HasSuffix(entry.Name(), logSuffix):
 			l.names = append(l.names, entry.Name())
+		case strings.HasPrefix(entry.Name(), tempPrefix): // a crash has left it
+			_ = os.Remove(filepath.Join(dir, entry.Name()))
 		}
 	}
 	return l, nil
@@ -70,7 +77,7 @@ func logName(r Run) string { return fmt.Sprintf("%s.%d%s", r.Job.ID, r.Attempt, 
 
 // replaceFile writes a file whole or not at all, and through no link.
 func replaceFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".output-*")
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -42,17 +44,15 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) cut() int64 { return o.written - int64(len(o.head)+len(o.tail)) }
 
 // last is the second half, in order.
-func (o *output) last() []byte {
-	return append(append([]byte(nil), o.tail[o.next:]...), o.tail[:o.next]...)
-}
+func (o *output) last() []byte { return slices.Concat(o.tail[o.next:], o.tail[:o.next]) }
 
 // bytes is what was kept, with a line between the halves that says what was dropped.
 func (o *output) bytes() []byte {
-	kept := append([]byte(nil), o.head...)
+	var gap []byte
 	if cut := o.cut(); cut > 0 {
-		kept = fmt.Appendf(kept, "\n[... %d bytes cut ...]\n", cut)
+		gap = fmt.Appendf(nil, "\n[... %d bytes cut ...]\n", cut)
 	}
-	return append(kept, o.last()...)
+	return slices.Concat(o.head, gap, o.last())
 }
 
 // text is the end of what was kept, at most n bytes, as a text: it begins with a whole
@@ -60,9 +60,9 @@ func (o *output) bytes() []byte {
 func (o *output) text(n int) string {
 	all := o.last()
 	if o.cut() == 0 {
-		all = append(append([]byte(nil), o.head...), all...)
+		all = slices.Concat(o.head, all)
 	}
-	all = []byte(strings.TrimRight(string(all), " \r\n\t"))
+	all = bytes.TrimRight(all, " \r\n\t")
 	if len(all) > n {
 		all = all[len(all)-n:]
 		for i := 0; i < utf8.UTFMax && len(all) > 0 && !utf8.RuneStart(all[0]); i++ {

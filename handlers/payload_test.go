@@ -13,11 +13,11 @@ import (
 // Rule: a payload made of JSON, as maps, lists and texts, decodes to what the JSON says: bytes
 // may be given as a text.
 func TestPayloadsOfJSON(t *testing.T) {
-	e := envelopeOf(t, `{"args": ["a", "b"], "dir": "/d", "env": {"A": "1"}, "stdin": "in", "output": 5, "ok": [1], "retry": [2], "permanent": [3]}`)
+	e := envelopeOf(t, `{"args": ["a", "b"], "dir": "/d", "env": {"A": "1"}, "stdin": "in", "ok": [1], "retry": [2], "permanent": [3]}`)
 	command, err := Exec.Job(e)
 	require.NoError(t, err)
 	require.Equal(t, Command{Args: []string{"a", "b"}, Dir: "/d", Env: map[string]string{"A": "1"}, Stdin: []byte("in"),
-		Output: 5, OK: []int{1}, Retry: []int{2}, Permanent: []int{3}}, command.Args)
+		OK: []int{1}, Retry: []int{2}, Permanent: []int{3}}, command.Args)
 
 	e = envelopeOf(t, `{"method": "PUT", "url": "http://a", "headers": {"A": "1"}, "body": "text", "ok": [404]}`)
 	request, err := HTTP.Job(e)

@@ -97,6 +97,10 @@ func TestFollow(t *testing.T) {
 	require.ErrorContains(t, err, "169.254.169.254 is link-local")
 	require.True(t, pawl.IsPermanent(err))
 
+	got = nil
+	require.NoError(t, s.Send(t.Context(), jobOf(Request{URL: server.URL + "/1", OK: []int{307}})))
+	require.Equal(t, []string{"GET /1 "}, got, "a redirect that the job calls OK is not followed")
+
 	s = newSender(t, &HTTPOptions{Allow: loopback, FollowNoRedirects: true})
 	err = s.Send(t.Context(), jobOf(Request{URL: server.URL + "/1"}))
 	status := new(StatusError)

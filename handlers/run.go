@@ -46,7 +46,10 @@ func (r *Runner) Run(ctx context.Context, job *pawl.Job[Command]) error {
 	p, err := start(cmd, hold)
 	if err != nil {
 		_ = hold.end(cmd.Process != nil)
-		return cannotStart(job.Args.Args[0], err)
+		if cmd.Process == nil {
+			err = cannotStart(job.Args.Args[0], err)
+		}
+		return err
 	}
 	stopped := p.wait(ctx, r.grace)
 	took := time.Since(began)
@@ -99,11 +102,7 @@ func (r *Runner) prepare(job *pawl.Job[Command]) (*exec.Cmd, *output, error) {
 	if err != nil {
 		return nil, nil, pawl.Permanent(err)
 	}
-	limit := r.output
-	if c.Output > 0 {
-		limit = min(limit, c.Output)
-	}
-	out := newOutput(limit)
+	out := newOutput(r.output)
 	cmd := &exec.Cmd{Path: path, Args: c.Args, Dir: dir, Env: env, Stdout: out, Stderr: out, WaitDelay: pipeGrace}
 	if len(c.Stdin) > 0 {
 		cmd.Stdin = bytes.NewReader(c.Stdin)

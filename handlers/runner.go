@@ -137,7 +137,7 @@ func (r *Runner) settings(allow []string, o *ExecOptions) (err error) {
 	if r.folders, err = newFolders(o.Dir, o.Roots); err != nil {
 		return err
 	}
-	if r.environ, err = newEnviron(o, os.LookupEnv); err != nil {
+	if r.environ, err = newEnviron(o); err != nil {
 		return err
 	}
 	if o.Permanent == nil {

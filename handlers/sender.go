@@ -21,9 +21,12 @@ import (
 const (
 	DefaultConnectTimeout = 10 * time.Second // for a connection, and again for its TLS handshake
 	DefaultRequestTimeout = time.Minute      // for a whole request, with its redirects and the body of its answer
-	DefaultMaxBody        = 64 << 10         // bytes read of an answer's body
 	MaxRedirects          = 5                // followed at most
 )
+
+// maxRead is how many bytes of an answer's body are read. An answer that breaks off before
+// is no success; one that goes on behind is not waited for.
+const maxRead = 64 << 10
 
 // HTTPOptions are the settings of a [Sender]. A nil *HTTPOptions, and every zero field,
 // means the default.
@@ -43,16 +46,13 @@ type HTTPOptions struct {
 	// Ports lists the only ports that may be reached. The default is any.
 	Ports []int
 
-	// ConnectTimeout is for each connection and each TLS handshake. The default is
-	// DefaultConnectTimeout.
+	// ConnectTimeout is for each connection, from the name of the host on and whatever number
+	// of addresses that has, and for each TLS handshake. The default is DefaultConnectTimeout.
 	ConnectTimeout time.Duration
 
 	// RequestTimeout is for a whole request, where the job's own timeout is not shorter. The
 	// default is DefaultRequestTimeout.
 	RequestTimeout time.Duration
-
-	// MaxBody is how many bytes of an answer's body are read. The default is DefaultMaxBody.
-	MaxBody int
 
 	// FollowNoRedirects makes every redirect a failure.
 	FollowNoRedirects bool
@@ -60,8 +60,9 @@ type HTTPOptions struct {
 	// UserAgent is sent unless a job sets its own. The default is "pawl".
 	UserAgent string
 
-	// TLS has certificate authorities and client certificates. Certificates are always
-	// verified, and no version before 1.2 is spoken.
+	// TLS has certificate authorities and client certificates, which every server that a job
+	// can reach may ask for. Certificates are always verified, and no version before 1.2 is
+	// spoken.
 	TLS *tls.Config
 }
 
@@ -70,7 +71,6 @@ type Sender struct {
 	transport *http.Transport
 	dialer    *dialer
 	timeout   time.Duration
-	maxBody   int
 	follow    bool
 	agent     string
 	now       func() time.Time // for dates in Retry-After
@@ -85,9 +85,9 @@ func NewSender(opts *HTTPOptions) (*Sender, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("make a sender of requests: %w", err)
 	}
-	s := &Sender{timeout: o.RequestTimeout, maxBody: o.MaxBody, follow: !o.FollowNoRedirects, agent: o.UserAgent, now: time.Now}
+	s := &Sender{timeout: o.RequestTimeout, follow: !o.FollowNoRedirects, agent: o.UserAgent, now: time.Now}
 	s.dialer = &dialer{allowed: slices.Clone(o.Allow), trusted: hostSet(o.AllowHosts), only: hostSet(o.Hosts),
-		timeout: o.ConnectTimeout, lookup: lookupHost}
+		timeout: o.ConnectTimeout, lookup: lookupHost, own: isOwn}
 	if len(o.Ports) > 0 {
 		s.dialer.ports = make(map[int]bool)
 		for _, port := range o.Ports {
@@ -100,8 +100,8 @@ func NewSender(opts *HTTPOptions) (*Sender, error) {
 		TLSClientConfig:        o.TLS,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    o.ConnectTimeout,
-		ResponseHeaderTimeout:  o.RequestTimeout,
 		IdleConnTimeout:        time.Minute,
+		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    4,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true, // so that what is read is what was sent
@@ -116,9 +116,6 @@ func (o *HTTPOptions) complete() error {
 	}
 	if o.RequestTimeout == 0 {
 		o.RequestTimeout = DefaultRequestTimeout
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = DefaultMaxBody
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "pawl"
@@ -144,8 +141,8 @@ func (o *HTTPOptions) complete() error {
 		}
 	}
 	switch {
-	case o.ConnectTimeout < 0 || o.RequestTimeout < 0 || o.MaxBody < 0:
-		return errors.New("a timeout or a limit is negative; leave it out for its default")
+	case o.ConnectTimeout < 0 || o.RequestTimeout < 0:
+		return errors.New("a timeout is negative; leave it out for its default")
 	case o.TLS.InsecureSkipVerify:
 		return errors.New("certificates are always verified; give the authority of your own ones by TLS.RootCAs")
 	case strings.ContainsAny(o.UserAgent, "\r\n\x00"):
@@ -197,7 +194,7 @@ func (s *Sender) Send(ctx context.Context, job *pawl.Job[Request]) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errSlow)
 	defer cancel()
-	answer, err := s.exchange(ctx, &message{method, to, header, job.Args.Body})
+	answer, err := s.exchange(ctx, &message{method, to, header, job.Args.Body}, job.Args.OK)
 	if err != nil {
 		return err
 	}
@@ -218,11 +215,12 @@ type answer struct {
 	header http.Header
 }
 
-// exchange sends a message, and what redirects make of it, and returns the last answer.
-func (s *Sender) exchange(ctx context.Context, m *message) (*answer, error) {
+// exchange sends a message, and what redirects make of it, and returns the last answer. A
+// redirect whose status is among ok is a success, and not followed.
+func (s *Sender) exchange(ctx context.Context, m *message, ok []int) (*answer, error) {
 	for followed := 0; ; followed++ {
 		a, err := s.roundTrip(ctx, m)
-		if err != nil || !s.follow || !isRedirect(a.status.Status) || a.header.Get("Location") == "" {
+		if err != nil || !s.follow || !isRedirect(a.status.Status) || slices.Contains(ok, a.status.Status) || a.header.Get("Location") == "" {
 			return a, err
 		}
 		if followed == MaxRedirects {
@@ -250,7 +248,10 @@ func (s *Sender) roundTrip(ctx context.Context, m *message) (*answer, error) {
 		return nil, failed(ctx, m, err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, int64(s.maxBody)))
+	if response.StatusCode == http.StatusSwitchingProtocols { // nobody asked for that; its body does not end with ctx
+		return &answer{&StatusError{Status: response.StatusCode, Target: where(m.to)}, response.Header}, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRead))
 	if err != nil && response.StatusCode < 300 {
 		return nil, failed(ctx, m, fmt.Errorf("read the answer: %w", err)) // the status alone may be half of a success
 	}

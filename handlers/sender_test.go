@@ -240,23 +240,47 @@ func TestEndlessAnswer(t *testing.T) {
 	require.Less(t, len(err.Error()), pawl.MaxErrorText)
 }
 
+// Rule: a server that changes the protocol unasked, and then says nothing, does not keep the
+// handler.
+func TestUnaskedUpgrade(t *testing.T) {
+	gone := make(chan bool, 1)
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+		gone <- true
+	})
+	done := make(chan error, 1)
+	go func() { done <- newSender(t, nil).Send(t.Context(), jobOf(Request{URL: server.URL})) }()
+	err := wait(t, done)
+	require.ErrorContains(t, err, "answered 101 Switching Protocols")
+	require.True(t, pawl.IsPermanent(err))
+	<-gone
+}
+
 // Rule: a request that takes too long ends, and is worth a retry; one whose context ends
 // says why.
 func TestSlowServer(t *testing.T) {
-	reached := make(chan bool, 2)
+	reached := make(chan bool, 1)
 	server := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		reached <- true
+		if r.URL.Path == "/stop" {
+			reached <- true
+		}
 		<-r.Context().Done()
 	})
 	err := newSender(t, &HTTPOptions{Allow: loopback, RequestTimeout: 50 * time.Millisecond}).Send(t.Context(), jobOf(Request{URL: server.URL}))
-	require.Error(t, err)
+	require.ErrorIs(t, err, errSlow)
 	require.False(t, pawl.IsPermanent(err))
 
 	because := errors.New("the worker is stopping")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	<-reached
 	go func() { <-reached; cancel(because) }()
-	err = newSender(t, nil).Send(ctx, jobOf(Request{URL: server.URL}))
+	err = newSender(t, nil).Send(ctx, jobOf(Request{URL: server.URL + "/stop"}))
 	require.ErrorIs(t, err, because)
 	require.False(t, pawl.IsPermanent(err))
 }
@@ -298,7 +322,7 @@ func TestSenderMistakes(t *testing.T) {
 		{"a pattern", HTTPOptions{Hosts: []string{"*.a"}}, "not the name of a host"},
 		{"an empty host", HTTPOptions{Hosts: []string{""}}, "not the name of a host"},
 		{"a port that is none", HTTPOptions{Ports: []int{0}}, "port 0"},
-		{"a negative limit", HTTPOptions{MaxBody: -1}, "negative"},
+		{"a negative timeout", HTTPOptions{RequestTimeout: -1}, "negative"},
 		{"certificates that are not verified", HTTPOptions{TLS: &tls.Config{InsecureSkipVerify: true}}, "always verified"},
 		{"a line break in the agent", HTTPOptions{UserAgent: "a\r\nb"}, "line break"},
 	} {

@@ -13,7 +13,7 @@ import (
 // Rule: a job sets the variables that the operator names, and no others, however it spells
 // them.
 func TestVariablesOfJobs(t *testing.T) {
-	e, err := newEnviron(&ExecOptions{Inherit: []string{}, JobEnv: []string{"MODE"}}, os.LookupEnv)
+	e, err := newEnviron(&ExecOptions{Inherit: []string{}, JobEnv: []string{"MODE"}})
 	require.NoError(t, err)
 	env, err := e.of(map[string]string{"MODE": "a=b"}, nil)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestVariablesOfJobs(t *testing.T) {
 
 // Rule: what the runner says about a run comes before what anybody else says.
 func TestRunnerHasTheLastWord(t *testing.T) {
-	e, err := newEnviron(&ExecOptions{Inherit: []string{}, Env: map[string]string{"PWD": "env"}, JobEnv: []string{"PWD"}}, os.LookupEnv)
+	e, err := newEnviron(&ExecOptions{Inherit: []string{}, Env: map[string]string{"PWD": "env"}, JobEnv: []string{"PWD"}})
 	require.NoError(t, err)
 	env, err := e.of(map[string]string{"PWD": "job"}, map[string]string{"PWD": "run"})
 	require.NoError(t, err)
@@ -37,9 +37,15 @@ func TestRunnerHasTheLastWord(t *testing.T) {
 
 // Rule: nil inherits the default list, and of that what is there.
 func TestInheritByDefault(t *testing.T) {
-	e, err := newEnviron(&ExecOptions{}, func(name string) (string, bool) { return "of " + name, name == "HOME" || name == "SECRET" })
+	for _, name := range DefaultInherit() {
+		t.Setenv(name, "") // so that it is set back
+		require.NoError(t, os.Unsetenv(name))
+	}
+	t.Setenv("HOME", "of the worker")
+	t.Setenv("SECRET", "of the worker")
+	e, err := newEnviron(&ExecOptions{})
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"HOME": "of HOME"}, e.base)
+	require.Equal(t, map[string]string{"HOME": "of the worker"}, e.base)
 }
 
 // Rule: with roots, a job works in and below them, whatever its path looks like.
@@ -149,7 +155,7 @@ func TestOutputText(t *testing.T) {
 }
 
 // Rule: each run has a file of its own, for its owner alone; the oldest jobs' go first; those
-// that were there before count.
+// that were there before count, and what a crash has left of one is deleted.
 func TestLogs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "logs")
 	l, err := NewLogs(dir, 2)
@@ -164,6 +170,7 @@ func TestLogs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".output-123"), []byte("half"), 0o600)) // as a crash leaves it
 	l, err = NewLogs(dir, 2)
 	require.NoError(t, err)
 	l.Keep(Run{Job: third, Attempt: 1, Output: []byte("c")})

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,10 @@ func TestStateFolderOfOthers(t *testing.T) {
 		require.ErrorContains(t, err, "chmod 700")
 	}
 	require.NoError(t, os.Chmod(dir, 0o700))
+	open := t.TempDir()
+	require.NoError(t, os.Chmod(open, 0o777))
+	_, err = NewRunner(filepath.Join(open, "runs"), []string{program}, nil)
+	require.ErrorContains(t, err, "everybody may write to "+open)
 	if os.Geteuid() == 0 {
 		require.NoError(t, os.Chown(dir, 12345, -1))
 		_, err := NewRunner(dir, []string{program}, nil)
@@ -106,6 +111,57 @@ func TestLockIsKept(t *testing.T) {
 	require.ErrorIs(t, wait(t, done), context.Canceled, "a stop does not wait for it")
 	require.NoError(t, lock.Close())
 	require.NoError(t, r.Run(t.Context(), job))
+}
+
+// Rule: on a disk that takes no note a command does not run unnoted: its job fails, to be tried
+// again, nothing is left of it, and the next try is not in its way.
+func TestNoteFails(t *testing.T) {
+	const alone = "PAWL_TEST_ALONE"
+	if os.Getenv(alone) == "" { // the limit is one of the whole process, so it has one of its own
+		self, err := os.Executable()
+		require.NoError(t, err)
+		cmd := exec.Command(self, "-test.run=^TestNoteFails$")
+		cmd.Env = append(os.Environ(), alone+"=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return
+	}
+	program, phone := programs(t), listen(t)
+	for rule, room := range map[string]uint64{"none is taken": 0, "that of the process is not": 50} {
+		t.Run(rule, func(t *testing.T) {
+			r := newRunner(t, program, &ExecOptions{OnRun: func(Run) { t.Error("it ran") }})
+			job := jobOf(Command{Args: []string{program, "hang", phone.path, "child"}})
+			var limit syscall.Rlimit
+			require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
+			require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: limit.Max}))
+			err := r.Run(t.Context(), job)
+			require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+			require.ErrorContains(t, err, "note the run")
+			require.False(t, pawl.IsPermanent(err))
+			require.NoFileExists(t, r.state.file(job.ID))
+			hold, err := r.state.begin(t.Context(), job.ID)
+			require.NoError(t, err)
+			require.NoError(t, hold.end(false))
+		})
+	}
+}
+
+// Rule: when the state folder is deleted while a command runs, what a run that failed has left
+// is ended all the same; no other job runs, and its error says what to do.
+func TestStateIsDeleted(t *testing.T) {
+	program, phone := programs(t), listen(t)
+	r := newRunner(t, program, nil)
+	done := running(t.Context(), r, jobOf(Command{Args: []string{program, "family", phone.path, "unlocked", "wait1"}}))
+	calls := phone.accept(2)
+	require.NoError(t, os.RemoveAll(r.state.dir))
+	_, err := calls["child"].conn.Write([]byte("end\n"))
+	require.NoError(t, err)
+	require.ErrorContains(t, wait(t, done), "exit code 1")
+	require.True(t, calls["grandchild"].over(), "the grandchild is alive")
+
+	err = r.Run(t.Context(), jobOf(Command{Args: []string{program, "say", "0"}}))
+	require.ErrorContains(t, err, "start the worker anew")
+	require.False(t, pawl.IsPermanent(err))
 }
 
 // Rule: the name of a process does not shift the fields that are read behind it.

@@ -5,7 +5,6 @@ package handlers
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,8 +54,8 @@ type state struct {
 	running map[pawl.ID]bool // guarded by mu
 }
 
-// record is what the file of a run says: JSON, a line before the command is started and a
-// line after it. Nothing is ever overwritten, so a crash leaves what is known.
+// record is what the file of a run says: JSON, a line before the command is started and one
+// with its process after it. Nothing is ever overwritten, so a crash leaves what is known.
 type record struct {
 	Run   string `json:"run,omitempty"`   // tells the run from all others, anywhere
 	PID   int    `json:"pid,omitempty"`   // of the first process, and of its group and session
@@ -94,8 +93,8 @@ func openState(dir string) (*state, []Orphan, error) {
 	return s, orphans, nil
 }
 
-// private refuses a folder that others may write to: what it says decides whom the runner
-// kills.
+// private refuses a folder that others may write to, or could replace: what it says decides
+// whom the runner kills.
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -107,6 +106,9 @@ func private(dir string) error {
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("others may write to the state folder %s, and so say which processes are killed; chmod 700 it", dir)
+	}
+	if err := refuseOpen(dir); err != nil {
+		return fmt.Errorf("state folder: %w", err)
 	}
 	return nil
 }
@@ -134,103 +136,25 @@ func (s *state) endOrphans() (found []Orphan, err error) {
 	return found, nil
 }
 
-// hold is the right to run a job: nothing of an earlier run of it is alive.
-type hold struct {
-	state *state
-	id    pawl.ID
-	path  string
-	run   string   // see record
-	lock  *os.File // for the command; closed once that has it
-}
-
-// runVariable has, in the environment of a command, the name of its run.
-const runVariable = "PAWL_RUN"
-
-// mark is by what the command of the run is to be known: a variable of its environment.
-func (h *hold) mark() string { return runVariable + "=" + h.run }
-
-// begin ends what an earlier run of the job left, and notes the new one.
-func (s *state) begin(ctx context.Context, id pawl.ID) (*hold, error) {
-	s.mu.Lock()
-	busy := s.running[id]
-	s.running[id] = true
-	s.mu.Unlock()
-	if busy {
-		return nil, fmt.Errorf("job %s is running in this process already", id)
-	}
-	h := &hold{state: s, id: id, path: s.file(id)}
-	err := h.take(ctx)
-	if err != nil {
-		h.leave()
-		return nil, err
-	}
-	return h, nil
-}
-
-func (h *hold) take(ctx context.Context) (err error) {
-	if _, err = h.state.endRun(ctx, h.id, startPatience); err != nil {
-		return err
-	}
-	if h.lock, err = openLocked(ctx, h.path, startPatience); err != nil {
-		return fmt.Errorf("note the run: %w", err)
-	}
-	h.run = rand.Text()
-	return h.note(record{Run: h.run})
-}
-
-// started notes the first process of the run, and leaves the lock to it.
-func (h *hold) started(pid int) error {
-	defer h.lock.Close()
-	start, boot := identify(pid)
-	return h.note(record{PID: pid, Start: start, Boot: boot})
-}
-
-func (h *hold) note(rec record) error {
-	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0)
-	if err == nil {
-		err = json.NewEncoder(f).Encode(rec)
-		if closing := f.Close(); err == nil {
-			err = closing
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("note the run: %w", err)
-	}
-	return nil
-}
-
-// end forgets the run, once nothing of it is alive. What is left of one that will run again
-// is looked for and ended; of another, only what keeps its lock.
-func (h *hold) end(again bool) error {
-	defer h.leave()
-	h.lock.Close() // again, or for a command that never started
-	if !again && !locked(h.path) {
-		return os.Remove(h.path)
-	}
-	_, err := h.state.endRun(context.Background(), h.id, h.state.patience)
-	return err
-}
-
-func (h *hold) leave() {
-	h.state.mu.Lock()
-	defer h.state.mu.Unlock()
-	delete(h.state.running, h.id)
-}
-
 func (s *state) file(id pawl.ID) string { return filepath.Join(s.dir, id.String()+runSuffix) }
 
-// endRun kills what is left of a run until nothing is, removes its file, and returns whom
-// it killed. A file that is not there is no run.
+// endRun ends what is left of the run that a file names, and returns whom it killed. A file
+// that is not there is no run.
 func (s *state) endRun(ctx context.Context, id pawl.ID, patience time.Duration) (killed []int, err error) {
-	path := s.file(id)
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(s.file(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what runs: %w", err)
 	}
-	rec := parseRecord(text)
+	return s.endAll(ctx, id, parseRecord(text), patience)
+}
+
+// endAll kills what is left of a run until nothing is, removes its file, and returns whom it
+// killed.
+func (s *state) endAll(ctx context.Context, id pawl.ID, rec record, patience time.Duration) (killed []int, err error) {
+	path := s.file(id)
 	giveUp := time.NewTimer(patience)
 	defer giveUp.Stop()
 	tick := time.NewTicker(pollEvery)
@@ -251,7 +175,7 @@ func (s *state) endRun(ctx context.Context, id pawl.ID, patience time.Duration) 
 			}
 		}
 		if len(left) == 0 && !locked(path) {
-			if err := os.Remove(path); err != nil {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return killed, fmt.Errorf("forget a run: %w", err)
 			}
 			return killed, nil

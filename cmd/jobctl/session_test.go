@@ -101,7 +101,7 @@ func (s session) take(step step) {
 			break
 		}
 		s.enter(step.typed, "Type y:")
-		s.enter("y", "retried")
+		s.enter("y", "")
 	}
 	screen, err := s.terminal.Screen()
 	require.NoError(s.t, err)
@@ -111,10 +111,12 @@ func (s session) take(step step) {
 	s.enter("clear", "")
 }
 
-// enter types a line, and waits for a text, or for the next prompt.
+// enter types a line, and waits for a text, or for the next prompt. It sees the line on the
+// screen before it ends it, so that the prompt in front of it is not taken for the next.
 func (s session) enter(line, text string) {
 	s.t.Helper()
 	require.NoError(s.t, s.terminal.Type(line))
+	s.wait("the echo of "+line, func(screen string) bool { return strings.HasSuffix(strings.TrimRight(screen, "\n "), line) })
 	require.NoError(s.t, s.terminal.Press("Enter"))
 	if text == "" {
 		s.wait("the end of "+line, prompted)
@@ -168,6 +170,7 @@ func shape(text string) string {
 		{`\b[1N] jobs? match(es)?`, "N jobs match"},
 		{`\bleased\b|\bdelayed\b|\bready\b`, "STATE"},
 		{`Retry (it|them)`, "Retry them"},
+		{`jobs? whose`, "jobs whose"},
 		{`N ago|in N`, "N"},
 		{` +`, " "},
 		{` +(\n|$)`, "$1"},

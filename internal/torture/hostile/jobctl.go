@@ -109,6 +109,8 @@ func lines(commands []string, id pawl.ID) (all []line) {
 			db(false, "db", "migrate", "-y")
 		case "db salvage":
 			all = append(all, line{[]string{"db", "salvage", "case.db", copiedName}, true})
+		case "work":
+			db(false, "work", "--http", "--once")
 		case "version", "help", "completion", "man": // which take no file
 		case "watch", "import", "top": // need an app, an export, and a terminal
 		default:
@@ -185,8 +187,8 @@ func (c *ctl) try(t *harness.Try) error {
 			}
 		}
 		commands := lines(d.commands, h.anyID())
-		if h.rand.IntN(4) > 0 { // a quarter of them takes every command
-			commands = slices.DeleteFunc(commands, func(line) bool { return h.rand.IntN(4) > 0 })
+		if h.rand.IntN(16) > 0 { // one of sixteen takes every command, the others one of eight
+			commands = slices.DeleteFunc(commands, func(line) bool { return h.rand.IntN(8) > 0 })
 		}
 		for _, l := range commands {
 			ended, err := c.carryOut(t, d, h, l)

@@ -74,7 +74,7 @@ func (s *studio) live() (err error) {
 		_ = app.Wait() // its exit code says that it was stopped
 	}()
 	const columns = 100
-	t, err := s.terminal(columns, 18)
+	t, err := s.terminal(columns, 20)
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,8 @@ func (s *studio) live() (err error) {
 
 	// Fifteen values of the trend are fifteen seconds of work.
 	trend := regexp.MustCompile(`(?m)mail .*[▁▂▃▄▅▆▇█]{15}`)
+	jobs := regexp.MustCompile(`── running 2 .*\n.* ATTEMPT .*\n.* 1 of .*\n.* [12] of (?s:.*)── dead .*\n.* REASON .*\n.* permanent `)
+	overview := func(screen string) bool { return trend.MatchString(screen) && jobs.MatchString(screen) }
 	empty := func(screen string) bool { return strings.TrimSpace(screen) == "$" }
 	steps := []struct {
 		typed string
@@ -92,7 +94,7 @@ func (s *studio) live() (err error) {
 	}{
 		{typed: "for n in 1 2 3 4 5; do jobctl --db steer.db job enqueue invoice.close '{}' -q invoices --delay 9h; done; jobctl --db steer.db -y queue pause invoices && echo a''ll\n",
 			what: "a queue that is paused", seen: func(screen string) bool { return strings.Contains(screen, "\nall\n") }},
-		{typed: "clear; jobctl --db steer.db top\n", what: "a trend", seen: trend.MatchString, save: "top", title: "jobctl top: the queues of an app at work"},
+		{typed: "clear; jobctl --db steer.db top\n", what: "a trend, running jobs and dead letters", seen: overview, save: "top", title: "jobctl top: queues, running jobs and dead letters of an app at work"},
 		{typed: "4", what: "dead letters", seen: func(screen string) bool {
 			return strings.Contains(screen, "[4 dead") && strings.Contains(screen, "LAST ERROR") && strings.Contains(screen, "…")
 		},

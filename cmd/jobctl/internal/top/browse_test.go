@@ -62,6 +62,7 @@ func TestMoving(t *testing.T) {
 // next one; all jobs are met once on the way down, and again on the way up.
 func TestPaging(t *testing.T) {
 	s := newScreen(t, crowd(100, pawl.Dead), 100, 20)
+	s.queue.listed = 0
 	s.press("4")
 	rows := s.m.rows()
 	require.Equal(t, 15, rows)

@@ -97,9 +97,14 @@ func (f filter) matches(job bolt.Listed) bool {
 	return f.hasWords(text...)
 }
 
-// matchesQueue reports whether a queue is shown.
-func (f filter) matchesQueue(name string) bool {
-	return (f.queue == "" || f.queue == name) && f.hasWords(name)
+// queues are those of all that are shown.
+func (f filter) queues(all []pawl.QueueStats) (shown []pawl.QueueStats) {
+	for _, q := range all {
+		if (f.queue == "" || f.queue == q.Name) && f.hasWords(q.Name) {
+			shown = append(shown, q)
+		}
+	}
+	return shown
 }
 
 func (f filter) hasWords(texts ...string) bool {

@@ -139,7 +139,7 @@ func (m *model) enter() tea.Cmd {
 // setFilter filters all panes anew.
 func (m *model) setFilter(f filter) tea.Cmd {
 	m.filter = f
-	m.lists = [len(panes)]list{}
+	m.lists, m.glimpses = [len(panes)]list{}, [len(panes)]list{}
 	return m.refresh()
 }
 

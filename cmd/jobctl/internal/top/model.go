@@ -27,6 +27,8 @@ type model struct {
 	rates rates
 	err   error // of the last reading
 	lists [len(panes)]list
+	// What the first pane shows of the others: never more than the beginning of a list.
+	glimpses [len(panes)]list
 
 	// Where the user is.
 	pane   pane
@@ -179,8 +181,12 @@ func (m *model) take(r reading) tea.Cmd {
 			m.takeDetail(r)
 		}
 	case r.want.pane == now.pane && r.want.from == now.from && r.want.filter.String() == now.filter.String():
-		if m.pane != queuesPane && m.lists[m.pane].set(r.jobs, r.next) {
-			m.again = true
+		for p, page := range r.pages {
+			if m.pane == queuesPane {
+				m.glimpses[p].set(page.jobs, page.next)
+			} else if m.lists[p].set(page.jobs, page.next) {
+				m.again = true
+			}
 		}
 	}
 	return m.finish()
@@ -194,15 +200,7 @@ func (m *model) takeDetail(r reading) {
 }
 
 // queues are those that the filter lets through.
-func (m *model) queues() []pawl.QueueStats {
-	var shown []pawl.QueueStats
-	for _, q := range m.stats.Queues {
-		if m.filter.matchesQueue(q.Name) {
-			shown = append(shown, q)
-		}
-	}
-	return shown
-}
+func (m *model) queues() []pawl.QueueStats { return m.filter.queues(m.stats.Queues) }
 
 // queueRowAt is the row of the queue that is selected, the first one when it is not there.
 func (m *model) queueRowAt(queues []pawl.QueueStats) int {

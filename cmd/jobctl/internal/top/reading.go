@@ -17,7 +17,7 @@ type want struct {
 	pane   pane
 	filter filter
 	from   cursor  // where the page of jobs begins
-	rows   int     // how many jobs are visible
+	rows   int     // how many rows are visible
 	job    pawl.ID // the job whose detail is shown; zero for none
 }
 
@@ -32,11 +32,16 @@ type reading struct {
 	want   want
 	at     time.Time
 	stats  admin.Stats
-	jobs   []bolt.Listed
-	next   *cursor // where the next page begins; nil at the end
+	pages  map[pane]page // of the pane, or of those that the first one shows something of
 	job    *pawl.Envelope
 	jobErr error // the job of the detail is not there any more, or cannot be read
 	err    error // nothing else is told then
+}
+
+// page is a part of the list of a pane.
+type page struct {
+	jobs []bolt.Listed
+	next *cursor // where the next page begins; nil at the end
 }
 
 // live reports whether an app answered, and not its file.
@@ -83,48 +88,63 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 		}
 		return err
 	}
-	return r.list(ctx, a)
+	r.pages = map[pane]page{}
+	if r.want.pane != queuesPane {
+		r.pages[r.want.pane], err = r.want.page(ctx, a)
+		return err
+	}
+	height := sectionHeight(r.want.rows+1, len(r.want.filter.queues(r.stats.Queues)))
+	if height == 0 {
+		return nil
+	}
+	for _, p := range glimpses {
+		w := want{pane: p, filter: r.want.filter, rows: sectionRows(height)}
+		if r.pages[p], err = w.page(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// scanned is how many jobs one reading looks through for the words of a filter. The app
-// reads them for us every second, so it is a bound on what top costs it.
+// scanned is how many jobs one page looks through for the words of a filter. The app reads
+// them for us every second, so it is a bound on what top costs it.
 const scanned = 500
 
-// calls is how many pages one reading asks for.
+// calls is how many pages of the app make one of ours at the most.
 const calls = 8
 
-// list reads one page, state after state, until all visible rows are filled. What it asks
+// page reads one page, state after state, until all visible rows are filled. What it asks
 // for is bounded, so it may end before that, with a place where the next page begins.
-func (r *reading) list(ctx context.Context, a admin.Admin) error {
-	states := panes[r.want.pane].states
-	at, left := r.want.from, r.want.rows
-	searching := len(r.want.filter.words) > 0
+func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
+	states := panes[w.pane].states
+	at, left := w.from, w.rows
+	searching := len(w.filter.words) > 0
 	if searching {
 		left = scanned
 	}
 	for range calls {
 		if at.state >= len(states) {
-			return nil
+			return p, nil
 		}
-		if left <= 0 || len(r.jobs) >= r.want.rows {
+		if left <= 0 || len(p.jobs) >= w.rows {
 			break
 		}
-		page, err := a.List(ctx, admin.Query{Filter: r.want.filter.query(states[at.state]), After: at.after, Limit: left})
+		listed, err := a.List(ctx, admin.Query{Filter: w.filter.query(states[at.state]), After: at.after, Limit: left})
 		if err != nil {
-			return err
+			return p, err
 		}
-		left -= len(page.Jobs)
-		for _, job := range page.Jobs {
-			if !searching || r.want.filter.matches(job) {
-				r.jobs = append(r.jobs, job)
+		left -= len(listed.Jobs)
+		for _, job := range listed.Jobs {
+			if !searching || w.filter.matches(job) {
+				p.jobs = append(p.jobs, job)
 			}
 		}
-		if at.after = page.Next; page.Next == "" {
+		if at.after = listed.Next; listed.Next == "" {
 			at = cursor{state: at.state + 1}
 		}
 	}
 	if at.state < len(states) {
-		r.next = &at
+		p.next = &at
 	}
-	return nil
+	return p, nil
 }

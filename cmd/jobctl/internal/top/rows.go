@@ -86,18 +86,18 @@ var jobColumns = [...][]column{
 	},
 }
 
-// jobRow is a job as the columns of its pane want it.
-func (m *model) jobRow(job bolt.Listed) []cell {
+// jobRow is a job as the columns of a pane want it.
+func (m *model) jobRow(p pane, job bolt.Listed) []cell {
 	e := job.Job
 	id := text(shortened(e.ID))
 	if job.Err != nil {
-		row := make([]cell, len(jobColumns[m.pane]))
+		row := make([]cell, len(jobColumns[p]))
 		row[0], row[2], row[len(row)-1] = id, cell{"damaged", red}, cell{firstLine(job.Err.Error()), red}
 		return row
 	}
 	failed := cell{firstLine(e.LastError()), faint}
 	attempt := text(fmt.Sprintf("%d of %d", e.Attempt(), e.MaxRetries+1))
-	switch m.pane {
+	switch p {
 	case runningPane:
 		cancelled := text("")
 		if e.Cancelled {

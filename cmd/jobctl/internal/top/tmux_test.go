@@ -189,6 +189,7 @@ func (term *terminal) restored() {
 func TestTerminal(t *testing.T) {
 	term := startTop(t, "app")
 	term.wait("live", "test-app (pid", "▸ email", "default", "running", "!stood here")
+	term.wait("── running 0 – key 2 shows all ──", "No job runs.", "── dead 0 – key 4 shows all ──", "No dead letters.")
 	term.press("j").wait("▸ default")
 	term.press("Up").wait("▸ email")
 	term.press("Tab", "Tab").wait("[3 waiting 4]", "mail.send", "delayed", "ready")
@@ -209,6 +210,8 @@ func TestTerminal(t *testing.T) {
 	term.press("y").wait("is ready")
 	require.NoError(t, term.Resize(40, 10))
 	term.wait(" queues  running 0 [waiting 4] dead 0", "!1 queues")
+	term.press("1").wait("[queues]", "▸ email", "!shows all")
+	term.press("3").wait("[waiting 4]")
 	require.NoError(t, term.Resize(120, 30))
 	term.wait("[3 waiting 4]")
 	term.press("?").wait("Each of these asks first", "waiting, dead\n", "retry a dead letter\n")

@@ -131,41 +131,53 @@ func (m *model) body() []string {
 	case m.detail != nil:
 		return m.detail.view(m.width, height)
 	case m.pane == queuesPane:
-		queues := m.queues()
-		return m.table(queueColumns, len(queues), m.queueRowAt(queues), func(i int) []cell { return m.queueRow(queues[i]) })
+		return append(m.queueTable(), m.sections(len(m.queues()))...)
 	}
 	l := m.lists[m.pane]
-	return m.table(jobColumns[m.pane], len(l.jobs), l.at, func(i int) []cell { return m.jobRow(l.jobs[i]) })
+	return m.jobTable(m.pane, l, l.at, m.rows())
 }
 
-// table draws the rows around the one that is selected.
-func (m *model) table(columns []column, n, selected int, row func(int) []cell) []string {
-	if n == 0 {
-		return []string{"", "  " + faint.Render(m.nothing())}
+func (m *model) queueTable() []string {
+	queues := m.queues()
+	if len(queues) == 0 {
+		return m.nothing(queuesPane, list{known: true})
 	}
-	from := max(min(selected-m.rows()/2, n-m.rows()), 0)
-	if n <= m.rows() {
-		from = 0
+	return m.table(queueColumns, len(queues), m.queueRowAt(queues), m.rows(), func(i int) []cell { return m.queueRow(queues[i]) })
+}
+
+// jobTable has so many rows of a list of a pane.
+func (m *model) jobTable(p pane, l list, selected, rows int) []string {
+	if len(l.jobs) == 0 {
+		return m.nothing(p, l)
 	}
+	return m.table(jobColumns[p], len(l.jobs), selected, rows, func(i int) []cell { return m.jobRow(p, l.jobs[i]) })
+}
+
+// table draws so many of the n rows, around the one that is selected; -1 is none.
+func (m *model) table(columns []column, n, selected, visible int, row func(int) []cell) []string {
+	from := max(min(selected-visible/2, n-visible), 0)
 	var rows [][]cell
-	for i := from; i < min(from+m.rows(), n); i++ {
+	for i := from; i < min(from+visible, n); i++ {
 		rows = append(rows, row(i))
 	}
 	head, lines := table(columns, rows, selected-from, m.width)
 	return append([]string{head}, lines...)
 }
 
-// nothing says why a pane is empty.
-func (m *model) nothing() string {
-	switch l := m.lists[m.pane]; {
-	case m.at.IsZero() || m.pane != queuesPane && !l.known:
-		return ""
+// nothing says why there is no row.
+func (m *model) nothing(p pane, l list) []string {
+	why := panes[p].empty
+	switch {
+	case m.at.IsZero() || !l.known:
+		why = ""
+	case l.next != nil && p != m.pane:
+		why = fmt.Sprintf("Nothing here so far; key %d looks further.", p+1)
 	case l.next != nil:
-		return "Nothing here so far; PgDn looks further."
+		why = "Nothing here so far; PgDn looks further."
 	case !m.filter.empty():
-		return "Nothing passes the filter; Esc takes it away."
+		why = "Nothing passes the filter; Esc takes it away."
 	}
-	return panes[m.pane].empty
+	return []string{"", "  " + faint.Render(why)}
 }
 
 // status is one line: a question, what is typed, an error, what an action did, where in the

@@ -1,0 +1,140 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// row is the line of the screen that has a text, -1 when there is none.
+func (s *screen) row(text string) int {
+	before, _, found := strings.Cut(s.text(), text)
+	if !found {
+		return -1
+	}
+	return strings.Count(before, "\n")
+}
+
+// The queues come first; the sections share what is left of the screen, if both of them have
+// room for two jobs.
+func TestSectionHeight(t *testing.T) {
+	cases := []struct {
+		rule         string
+		body, queues int
+		height       int
+	}{
+		{"three queues need a terminal of sixteen rows", 12, 3, 4},
+		{"with one row less they are alone", 11, 3, 0},
+		{"more rows are shared", 20, 3, 8},
+		{"what cannot be shared stays empty", 21, 3, 8},
+		{"many queues take all of it", 20, 15, 0},
+		{"without a queue there is a line that says so", 9, 0, 0},
+		{"there may be no room at all", 0, 3, 0},
+	}
+	for _, c := range cases {
+		require.Equal(t, c.height, sectionHeight(c.body, c.queues), c.rule)
+	}
+}
+
+// The first pane reads the beginnings of two lists, as many jobs as there are rows for, also
+// when the panes themselves are on a later page; and none where it shows none.
+func TestOverviewReadsVisibleRows(t *testing.T) {
+	f := crowd(200, pawl.Dead)
+	for _, e := range f.jobs[:100] {
+		e.State, e.Death = pawl.Leased, nil
+	}
+	s := newScreen(t, f, 100, 20)
+	s.has("── running 100 – key 2 shows all ──", "── dead 100 – key 4 shows all ──", "…00000000", "…00000064")
+	rows := strings.Count(s.text(), "  …000000")
+	require.Equal(t, 10, rows)
+	require.Equal(t, rows, f.listed)
+
+	s.press("4", "pgdown", "pgdown", "pgdown").lacks("…00000064").press("1").has("…00000000", "…00000064")
+	f.listed = 0
+	s.tick()
+	require.Equal(t, rows, f.listed)
+
+	f.calls = nil
+	s.tell(tea.WindowSizeMsg{Width: 100, Height: 12})
+	s.tick().lacks("shows all", "…000000")
+	require.Equal(t, []string{"stats", "stats"}, f.calls)
+	s.m.height = 20
+	s.has("…00000064") // until they are read again, those that were there
+}
+
+// What comes and goes in one section does not move the other one.
+func TestOverviewStandsStill(t *testing.T) {
+	s := newScreen(t, sampleQueue(), 100, 24)
+	at := s.row("── dead 4")
+	require.Equal(t, 14, at)
+	for _, e := range s.queue.jobs {
+		if e.State == pawl.Leased {
+			e.State = pawl.Ready
+		}
+	}
+	s.tick().has("── running 0 – key 2 shows all ──", "No job runs.")
+	require.Equal(t, at, s.row("── dead 4"))
+}
+
+// Keys move among the queues alone; no key does anything to a job that the first pane shows.
+func TestOverviewSelectsQueues(t *testing.T) {
+	s := newScreen(t, sampleQueue(), 100, 24)
+	for _, want := range []string{"email", "reports", "reports"} {
+		s.press("j").has("…00000004", "…0000000c")
+		require.Equal(t, want, s.selected())
+		require.Equal(t, 1, strings.Count(s.text(), "▸"))
+	}
+	for _, key := range []string{"R", "D", "C", "N"} {
+		s.press(key).lacks("y/n")
+	}
+	s.press("k", "enter").has("[2 running 2]", "/queue=email")
+	require.Empty(t, s.queue.changes())
+}
+
+// The filter holds for the sections too; a title says that it counts all jobs.
+func TestOverviewFilter(t *testing.T) {
+	s := newScreen(t, sampleQueue(), 100, 24)
+	s.press("/").write("queue=email").press("enter")
+	s.has("── running 2 before the filter – key 2", "…00000005", "…0000000c").lacks("…00000004")
+	s.press("/", "ctrl+u").write("mx2").press("enter").has("…0000000b").lacks("…0000000a")
+	require.Equal(t, 2, strings.Count(s.text(), "Nothing passes the filter"), "no queue, no job that runs")
+	s.press("esc").has("…00000004", "…0000000a").lacks("filter –")
+
+	s.m.setFilter(filter{queue: "email"}) // is not read yet
+	s.has("/queue=email").lacks("…000000", "Nothing passes")
+
+	f := crowd(2*scanned, pawl.Dead)
+	s = newScreen(t, f, 100, 24)
+	f.listed = 0
+	s.press("/").write("needle").press("enter").has("Nothing here so far; key 4 looks further.").lacks("PgDn")
+	require.Equal(t, scanned, f.listed)
+}
+
+// Before the first reading nothing is said about jobs; a damaged one is shown as in its pane.
+func TestOverviewTellsWhatIsKnown(t *testing.T) {
+	f := sampleQueue()
+	f.err = pawl.ErrClosed
+	s := newScreen(t, f, 100, 24)
+	s.has("reading …").lacks("shows all", "No job")
+	f.err = nil
+	f.damaged = map[pawl.ID]error{testID(9): fmt.Errorf("record: %w", pawl.ErrCorrupt)}
+	s.tick().has("damaged", "record: ")
+}
+
+// What a reading found for the first pane is not shown in another one, nor the other way round.
+func TestOverviewLateReading(t *testing.T) {
+	s := newScreen(t, crowd(100, pawl.Dead), 100, 24)
+	late := s.m.read() // of the first pane: fewer rows than the pane of the dead has
+	s.press("4")
+	s.tell(late())
+	require.Len(t, s.m.lists[deadPane].jobs, s.m.rows())
+	late = s.m.read()
+	s.press("1")
+	s.tell(late())
+	require.Len(t, s.m.glimpses[deadPane].jobs, sectionRows(sectionHeight(s.m.bodyHeight(), 1)))
+}
