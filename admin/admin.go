@@ -85,8 +85,8 @@ type Stats struct {
 	bolt.Stats
 	Process *Process // that has the file open; nil for the file of a stopped app
 
-	// Done is how many runs of each queue have ended since the process began to serve; nil
-	// for a file.
+	// Done is how many runs of each queue have ended since a [Server] began to serve; nil
+	// without one.
 	Done map[string]Done
 }
 

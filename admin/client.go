@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +23,9 @@ type DialOptions struct {
 	// or over https; anywhere else somebody could read it on its way.
 	Token string
 
-	// Timeout is how long one call may take. Check, Backup and Events take as long as they
-	// do, and fail when nothing comes for a minute. The default is 30 s.
+	// Timeout is how long one call may take; one that changes something has 30 s at least,
+	// since giving it up leaves its outcome unknown. Check, Backup and Events take as long as
+	// they do, and fail when nothing comes for a minute. The default is 30 s.
 	Timeout time.Duration
 }
 
@@ -74,76 +74,6 @@ type client struct {
 	closed  atomic.Bool
 }
 
-// newClient makes a client that has not asked anything yet. Trusted decides about the user
-// whose process has the socket; nil trusts any.
-func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*client, error) {
-	c := &client{addr: addr, timeout: defaultTimeout}
-	if opts != nil {
-		c.token = opts.Token
-		if opts.Timeout > 0 {
-			c.timeout = opts.Timeout
-		}
-	}
-	u, err := url.Parse(addr)
-	if err != nil {
-		return nil, invalid("address", "%q: %v", clip(addr), err)
-	}
-	transport := &http.Transport{
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: 64 << 10,
-		IdleConnTimeout:        5 * time.Second, // before the app ends it, so that no request is lost to that
-		ExpectContinueTimeout:  patience + 5*time.Second,
-		TLSHandshakeTimeout:    10 * time.Second,
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-	}
-	switch {
-	case u.Scheme == "unix" && u.Host == "" && u.Path != "":
-		c.base = "http://localhost"
-		transport.DisableKeepAlives = true // connecting is cheap, and a seat is for those who ask
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialSocket(ctx, u.Path, trusted)
-		}
-	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "":
-		c.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
-		if c.token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
-			return nil, invalid("address", "%q would send the token for everybody on the way to read; use https, or a tunnel to this machine", clip(addr))
-		}
-	default:
-		return nil, invalid("address", "%q is none of unix:///folder/socket, http://host:port, https://host", clip(addr))
-	}
-	c.http = &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return c, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// dialSocket connects to a socket. It comes again while the backlog of the app is full.
-func dialSocket(ctx context.Context, path string, trusted func(uid int) bool) (net.Conn, error) {
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-		if err == nil && trusted != nil {
-			if uid, known := peerUser(conn); known && !trusted(uid) {
-				_ = conn.Close()
-				return nil, fmt.Errorf("the socket %s is served by user %d, who has no right to the queue's file", path, uid)
-			}
-		}
-		if err == nil || !again(err) {
-			return conn, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // call is one request and its answer.
 type call struct {
 	method, path string
@@ -151,6 +81,14 @@ type call struct {
 	body         any  // nil for none
 	change       bool // it may have happened when no answer comes
 	into         any  // what to read the answer into, or nil
+}
+
+// timeoutOf is how long a call may take.
+func (c *client) timeoutOf(change bool) time.Duration {
+	if change {
+		return max(c.timeout, defaultTimeout)
+	}
+	return c.timeout
 }
 
 // ask carries out a call.
@@ -161,11 +99,11 @@ func (c *client) ask(ctx context.Context, what call) error {
 	var body []byte
 	if what.body != nil {
 		var err error
-		if body, err = json.Marshal(what.body); err != nil {
+		if body, err = marshal(what.body); err != nil {
 			return fmt.Errorf("write the request: %w", err)
 		}
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.timeout)
+	bounded, cancel := context.WithTimeout(ctx, c.timeoutOf(what.change))
 	defer cancel()
 	response, err := c.patiently(bounded, what, body)
 	if err != nil {
@@ -177,7 +115,7 @@ func (c *client) ask(ctx context.Context, what call) error {
 		return c.explain(ctx, err, what.change)
 	}
 	if what.into == nil {
-		return nil
+		what.into = &nothing{} // an answer that is none is not taken for done
 	}
 	if err := json.Unmarshal(answer, what.into); err != nil {
 		return c.explain(ctx, fmt.Errorf("%w: %w", errGarbled, err), what.change)
@@ -282,16 +220,20 @@ func (c *client) explain(ctx context.Context, err error, change bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	within := c.timeoutOf(change)
 	var asked *url.Error // which repeats method and address
 	if errors.As(err, &asked) {
 		err = asked.Err
 	}
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, errDistrusted) {
 		change = false // it was never sent
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("it ended, or closed the connection")
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%w at %s: no answer within %v", ErrUnreachable, c.addr, c.timeout)
+		err = fmt.Errorf("%w at %s: no answer within %v", ErrUnreachable, c.addr, within)
 	case refusedByMode(err):
 		err = fmt.Errorf("%w: %s: %w", ErrDenied, c.addr, err)
 	case !errors.Is(err, ErrUnreachable):

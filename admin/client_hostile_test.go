@@ -60,6 +60,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"a newer version", with("2", 200, "{}"), ErrUnreachable, `version "2"`},
 		{"a newer version that refuses", with("2", 404, "{}"), ErrUnreachable, "use the version of the app"},
 		{"no JSON", with("1", 200, "<html>"), ErrUnreachable, "invalid character"},
+		{"an empty one", with("1", 200, ""), ErrUnreachable, "unexpected end"},
 		{"half of it", with("1", 200, `{"jobs":[`), ErrUnreachable, "unexpected end"},
 		{"another shape", with("1", 200, `[1,2]`), ErrUnreachable, "cannot unmarshal"},
 		{"nesting without end", with("1", 200, strings.Repeat("[", 100_000)), ErrUnreachable, ""},
@@ -77,7 +78,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 				w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 100))
 			}
 		}, ErrUnreachable, ""},
-		{"nothing", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ErrUnreachable, "EOF"},
+		{"nothing", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ErrUnreachable, "it ended, or closed the connection"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			ctx := context.Background()
@@ -91,7 +92,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			errs = append(errs, err)
 			_, err = c.Do(ctx, Action{Verb: Retry}, id)
 			errs = append(errs, err)
-			errs = append(errs, c.Enqueue(ctx, &pawl.Envelope{Kind: "k"}), c.Check(ctx), c.Backup(ctx, io.Discard))
+			errs = append(errs, c.Enqueue(ctx, &pawl.Envelope{Kind: "k"}), c.Check(ctx), c.Backup(ctx, io.Discard), c.Pause(ctx, "a"))
 			for _, err := range c.Events(ctx) {
 				errs = append(errs, err)
 			}

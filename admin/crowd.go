@@ -2,10 +2,10 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -107,7 +107,7 @@ func (c *crowd) trySit(conn net.Conn) (*seat, time.Duration) {
 		slow := c.seats[i]
 		c.remove(slow)
 		c.mu.Unlock()
-		slow.sendAway()
+		slow.sendAway(crowded)
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
@@ -142,24 +142,34 @@ func (c *crowd) Close() error {
 	}
 	c.mu.Unlock()
 	for _, s := range slow {
-		s.sendAway()
+		s.sendAway(stopping)
 	}
 	return err
 }
 
-const crowded = `{"error":{"code":"busy","message":"too many connections at a time; ask again later"}}` + "\n"
+// What somebody is told who loses the seat. The request has not begun, so asking again does
+// nothing twice.
+var (
+	errCrowded  = fmt.Errorf("%w: too many connections at a time; ask again later", ErrBusy)
+	errStopping = fmt.Errorf("%w: it stops serving operators", ErrUnreachable)
 
-// sentAway is the whole answer to somebody who loses the seat. Its request has not begun, so
-// asking again does nothing twice.
-var sentAway = []byte("HTTP/1.1 503 Service Unavailable\r\n" + versionHeader + ": " + apiVersion + "\r\n" +
-	"Content-Type: application/json\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(crowded)) + "\r\n\r\n" + crowded)
+	crowded, stopping = lastAnswer(errCrowded), lastAnswer(errStopping)
+)
+
+// lastAnswer is the whole of an answer that no handler gives.
+func lastAnswer(err error) []byte {
+	p, status := problemOf(err)
+	body, _ := marshal(failure{p}) // of texts alone
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\n%s: %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		status, http.StatusText(status), versionHeader, apiVersion, len(body), body)
+}
 
 // sendAway closes a connection whose request has not begun. One that had an answer before
 // expects none now.
-func (s *seat) sendAway() {
+func (s *seat) sendAway(answer []byte) {
 	if !s.served {
 		_ = s.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = s.Conn.Write(sentAway)
+		_, _ = s.Conn.Write(answer)
 	}
 	_ = s.Conn.Close()
 }

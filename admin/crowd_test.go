@@ -114,7 +114,8 @@ func TestRequestOfOneSentAwayDoesNothing(t *testing.T) {
 		r := httptest.NewRequest("GET", pathStats, nil).WithContext(ctx)
 		r.Host = "localhost"
 		h.ServeHTTP(w, r)
-		require.Zero(t, w.Body.Len())
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, "this may be all that its client hears")
+		require.Contains(t, w.Body.String(), `"busy"`)
 	})
 }
 

@@ -1,11 +1,9 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -18,15 +16,15 @@ func (h *handler) table() map[string]map[string]route {
 	return map[string]map[string]route{
 		pathStats: {get: {answer: h.stats}},
 		pathJobs: {
-			get:  {answer: h.list, gate: h.lists, large: largePage},
+			get:  {answer: h.list, gate: h.lists, large: largePage, params: true},
 			post: {answer: h.enqueue, change: true},
 		},
-		pathJobs + "/{id}": {get: {answer: h.job, gate: h.lists}},
+		pathJobs + "/{id}": {get: {answer: h.job, gate: h.lists, params: true}},
 		pathDo:             {post: {answer: h.do, change: true}},
 		pathPause:          {post: {answer: h.pause, change: true}},
 		pathResume:         {post: {answer: h.resume, change: true}},
 		pathReap:           {post: {answer: h.reap, change: true}},
-		pathEffects:        {get: {answer: h.effects, gate: h.lists}},
+		pathEffects:        {get: {answer: h.effects, gate: h.lists, params: true}},
 		pathRestore:        {post: {answer: h.restore, change: true}},
 		pathCheck:          {post: {stream: h.check, gate: h.checks}},
 		pathBackup:         {get: {stream: h.backup, gate: h.backups}},
@@ -34,22 +32,15 @@ func (h *handler) table() map[string]map[string]route {
 	}
 }
 
-// decode reads a body, which has no field that this version does not know: what is left out
-// could be what somebody meant.
+// decode reads a body, which has no field that this version does not know, and none twice:
+// what is left out could be what somebody meant. How long its lists may be, their types say.
 func decode(body []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
+	err := strictJSON(body, math.MaxInt)
 	if err == nil {
-		if _, more := dec.Token(); more != io.EOF {
-			err = errors.New("something follows behind the object")
-		}
+		err = strict(body, v)
 	}
-	switch {
-	case err == nil, errors.Is(err, pawl.ErrInvalid), errors.Is(err, pawl.ErrBatchTooLarge):
+	if err == nil || errors.Is(err, pawl.ErrInvalid) || errors.Is(err, pawl.ErrBatchTooLarge) {
 		return err
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return invalid("body", "it ends too early")
 	}
 	return invalid("body", "%v", err)
 }
@@ -74,16 +65,7 @@ func largePage(r *http.Request) bool {
 	return v.Get(paramDetail) == detailNames[Whole] || limit > DefaultLimit
 }
 
-// noParams refuses parameters where there are none.
-func noParams(r *http.Request) error {
-	p := params{values: r.URL.Query()}
-	return p.end()
-}
-
 func (h *handler) stats(r *http.Request, _ []byte) (any, error) {
-	if err := noParams(r); err != nil {
-		return nil, err
-	}
 	s, err := h.admin.Stats(r.Context())
 	if err != nil {
 		return nil, err
@@ -169,6 +151,14 @@ func (h *handler) do(r *http.Request, body []byte) (any, error) {
 // nothing is the answer where there is nothing to say.
 type nothing struct{}
 
+// empty requires a body that asks for nothing: none, or {}.
+func empty(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	return decode(body, &nothing{})
+}
+
 func (h *handler) pause(r *http.Request, body []byte) (any, error) {
 	var b queueName
 	if err := decode(body, &b); err != nil {
@@ -186,10 +176,8 @@ func (h *handler) resume(r *http.Request, body []byte) (any, error) {
 }
 
 func (h *handler) reap(r *http.Request, body []byte) (any, error) {
-	if len(body) > 0 {
-		if err := decode(body, &nothing{}); err != nil {
-			return nil, err
-		}
+	if err := empty(body); err != nil {
+		return nil, err
 	}
 	n, err := h.admin.Reap(r.Context())
 	return reapBody{n}, err

@@ -23,6 +23,10 @@ type FileOptions struct {
 	// bolt.ErrOlderFormat; looks always do.
 	Upgrade bool
 
+	// Timeout is how long [Open] lets the app that has the file take to answer a call, as
+	// in [DialOptions]. The file itself does not use it.
+	Timeout time.Duration
+
 	// Logger gets what the queue logs while it is open to be changed. The default is
 	// nobody: errors come back to the caller.
 	Logger hclog.Logger

@@ -53,6 +53,11 @@ const (
 // is its client. Timeouts for headers and idle connections are those of the app's server,
 // which should have both.
 //
+//	mux.Handle("/ops/", http.StripPrefix("/ops", admin.Handler(admin.Of(q),
+//		&admin.HandlerOptions{Token: token, Hosts: []string{"app.example.com"}})))
+//
+// is reached by jobctl --addr https://app.example.com/ops with JOBCTL_TOKEN set.
+//
 // It takes no more of the process than a bounded share, whatever the number of clients: a
 // list or a large answer waits for others, one check and one backup run at a time, and a
 // client that reads nothing for 10 s is dropped, as is a backup that gets on with less than
@@ -80,6 +85,7 @@ type handler struct {
 type route struct {
 	gate   *gate // or nil
 	change bool
+	params bool                       // it may have a query
 	large  func(r *http.Request) bool // whether the answer will be large; nil says no
 	answer func(r *http.Request, body []byte) (any, error)
 	stream func(out *sink, r *http.Request)
@@ -153,6 +159,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(out, fmt.Errorf("%w: it serves operators who look, and takes no changes", ErrDenied))
 		return
 	}
+	if err := checkParams(r.URL.RawQuery, to.params); err != nil {
+		h.refuse(out, err)
+		return
+	}
 	h.serve(out, r, to)
 }
 
@@ -164,10 +174,19 @@ func (h *handler) serve(out *sink, r *http.Request, to route) {
 		h.refuse(out, err)
 		return
 	}
-	if !begins(r.Context()) {
-		return // its connection was given to somebody else, and told so
+	if !begins(r.Context()) { // its connection is being closed, where this may come first
+		err := errCrowded
+		if h.closing.Err() != nil {
+			err = errStopping
+		}
+		h.refuse(out, err)
+		return
 	}
 	if to.stream != nil {
+		if err := empty(body); err != nil {
+			h.refuse(out, err)
+			return
+		}
 		leave, err := to.gate.enter(r.Context())
 		if err != nil {
 			h.refuse(out, h.explain(err))
@@ -218,7 +237,7 @@ func (h *handler) work(r *http.Request, to route, body []byte) (any, error) {
 // explain says why a request ended that was ended from here.
 func (h *handler) explain(err error) error {
 	if h.closing.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return fmt.Errorf("%w: it stops serving operators: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", errStopping, err)
 	}
 	return err
 }

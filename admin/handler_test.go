@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -116,6 +117,18 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 	s, err := q.Stats(context.Background())
 	require.NoError(t, err)
 	require.Empty(t, s.Queues)
+}
+
+// A body of unknown length is bounded like any other.
+func TestHugeBodyOfUnknownLengthIsRefused(t *testing.T) {
+	h := Handler(Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger(), MaxBody: 100_000})
+	r := httptest.NewRequest("POST", pathJobs, io.MultiReader(strings.NewReader(`{"jobs":[`+strings.Repeat(" ", 100_000)+`]}`)))
+	require.Negative(t, r.ContentLength)
+	r.Host = "localhost"
+	r.Header.Set("Content-Type", jsonType)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code, w.Body)
 }
 
 // A handler with a token answers nobody else, and says no word before.

@@ -68,7 +68,7 @@ func (c *checking) line(text []byte, offset int64) error {
 	if c.ended {
 		return errors.New("it stands behind the last line {\"end\": …}; import one export at a time")
 	}
-	if err := strictJSON(text); err != nil {
+	if err := strictJSON(text, lineElements); err != nil {
 		return err
 	}
 	if offset == 0 {
@@ -92,7 +92,8 @@ func (c *checking) line(text []byte, offset int64) error {
 	case l.Effect != nil:
 		c.seen.Effects++
 		c.effects = append(c.effects, offset)
-		return checkEffect(*l.Effect)
+		_, err = effectToRestore(l.Effect)
+		return err
 	case *l.End != c.seen:
 		return fmt.Errorf("it counts %d queues, %d jobs, %d effects and %d damaged jobs, but there are %d, %d, %d and %d: lines were lost or added",
 			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged)

@@ -32,10 +32,13 @@ func (m *importer) rereadEffect(offset int64) (e bolt.Effect, size int, err erro
 	if err != nil {
 		return e, 0, err
 	}
-	if l.Effect == nil || checkEffect(*l.Effect) != nil {
+	if l.Effect == nil {
 		return e, 0, m.unread(offset, errChanged)
 	}
-	return bolt.Effect{Kind: string(l.Effect.Kind), Key: string(l.Effect.Key), Until: l.Effect.Until.Time}, size, nil
+	if e, err = effectToRestore(l.Effect); err != nil {
+		return e, 0, m.unread(offset, errChanged)
+	}
+	return e, size, nil
 }
 
 func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err error) {

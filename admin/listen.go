@@ -58,15 +58,15 @@ func newRing() *ring { return &ring{bell: make(chan struct{}, 1)} }
 
 // put is called by the queue between two commits, so it never waits.
 func (r *ring) put(e pawl.Event) {
-	if e.Job != nil {
-		own := *e.Job // which may be the caller's of Enqueue, to change as he likes
-		e.Job = &own
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.events) == ringSize {
 		r.missed++
 		return
+	}
+	if e.Job != nil {
+		own := *e.Job // which may be the caller's of Enqueue, to change as he likes
+		e.Job = &own
 	}
 	r.events = append(r.events, Event{Event: e, Missed: r.missed})
 	r.missed = 0

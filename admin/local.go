@@ -4,6 +4,9 @@ import (
 	"context"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -18,7 +21,22 @@ type local struct{ q *bolt.Queue }
 
 func (l local) Stats(ctx context.Context) (Stats, error) {
 	s, err := l.q.Stats(ctx)
-	return Stats{Stats: s}, err
+	if err != nil {
+		return Stats{}, err
+	}
+	process := thisProcess(programName(), programStart)
+	return Stats{Stats: s, Process: &process}, nil
+}
+
+// programStart is when the program began, or so.
+var programStart = time.Now()
+
+// programName is that of the program's file.
+func programName() string { return filepath.Base(os.Args[0]) }
+
+// thisProcess is the app that runs this.
+func thisProcess(name string, started time.Time) Process {
+	return Process{PID: os.Getpid(), Name: name, Version: libraryVersion(), Started: started}
 }
 
 func (l local) List(ctx context.Context, q Query) (Page, error) { return listPage(ctx, l.q, q) }

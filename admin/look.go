@@ -51,6 +51,9 @@ func listPage(ctx context.Context, from looker, q Query) (page Page, err error) 
 			return Page{}, err
 		}
 		for _, listed := range part.Jobs {
+			if err := ctx.Err(); err != nil {
+				return Page{}, err // to match a large payload takes its time
+			}
 			bytes += len(listed.Job.Payload)
 			if listed.Err == nil && (!m.simple() && !m.matches(listed.Job)) {
 				continue

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
 )
 
 // impostor is a queue whose file nobody has open, with a whole and honest note beside it that
@@ -18,7 +20,7 @@ import (
 func impostor(t *testing.T) place {
 	t.Helper()
 	s := serveTest(t, openLive(t))
-	folder, err := os.MkdirTemp("/tmp", "pawl") // so that every socket of the tests has a path that is short enough
+	folder, err := os.MkdirTemp("", "pawl") // so that every socket of the tests has a path that is short enough
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	q := openLiveAt(t, filepath.Join(folder, "jobs.db"))
@@ -138,6 +140,9 @@ func TestSocketOfStrangerIsNotAsked(t *testing.T) {
 	}
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorContains(t, err, "has no right")
+	err = c.Pause(context.Background(), "a")
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "nothing was sent")
 }
 
 func peerOf(t *testing.T, s *Server) (uid int, known bool) {

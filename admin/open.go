@@ -41,16 +41,23 @@ func open(ctx context.Context, path string, opts *FileOptions, patience time.Dur
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	if app, _ := at.app(ctx, patience); app != nil {
+	dial := new(DialOptions)
+	if opts != nil {
+		dial.Timeout = opts.Timeout
+		patience = max(patience, opts.Timeout)
+	}
+	app, noted := at.app(ctx, patience, dial)
+	if app != nil {
 		return app, nil
 	}
 	if !locked(at.file) {
 		return File(path, opts), nil
 	}
-	wait() // an app that starts has the lock first, and then leaves the note
-	app, noted := at.app(ctx, patience)
-	if app != nil {
-		return app, nil
+	if !errors.Is(noted, errStuck) {
+		wait() // an app that starts has the lock first, and then leaves the note
+		if app, noted = at.app(ctx, patience, dial); app != nil {
+			return app, nil
+		}
 	}
 	f := File(path, opts)
 	if _, err = f.Stats(ctx); err == nil {
@@ -63,8 +70,12 @@ func open(ctx context.Context, path string, opts *FileOptions, patience time.Dur
 	return nil, err
 }
 
-// app asks the app that the note names. Without one both results are nil.
-func (p place) app(ctx context.Context, patience time.Duration) (Admin, error) {
+// errStuck says that an app takes connections and answers none.
+var errStuck = fmt.Errorf("%w: it may be stopped, or stuck", ErrUnreachable)
+
+// app asks the app that the note names, with patience at first. Without one both results are
+// nil.
+func (p place) app(whole context.Context, patience time.Duration, dial *DialOptions) (Admin, error) {
 	n, err := p.readNote()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -72,14 +83,17 @@ func (p place) app(ctx context.Context, patience time.Duration) (Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClient(n.Address, nil, p.trusts)
+	c, err := newClient(n.Address, dial, p.trusts)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(whole, patience)
 	defer cancel()
 	if _, err := c.Stats(ctx); err != nil {
 		_ = c.Close()
+		if errors.Is(err, context.DeadlineExceeded) && whole.Err() == nil {
+			err = fmt.Errorf("%w: no answer within %v", errStuck, patience)
+		}
 		return nil, fmt.Errorf("%s (pid %d): %w", clip(n.Name), n.PID, err)
 	}
 	return c, nil

@@ -33,7 +33,13 @@ type term struct {
 	quoted   bool     // the value is a text
 }
 
+// maxTerms is how many terms one filter has: each walks over every payload.
+const maxTerms = 32
+
 func parseTerms(texts []string) (terms []term, err error) {
+	if len(texts) > maxTerms {
+		return nil, invalid("payload", "%d terms, a filter has at most %d", len(texts), maxTerms)
+	}
 	for _, text := range texts {
 		t, err := parseTerm(text)
 		if err != nil {

@@ -17,6 +17,8 @@ func ownerOf(os.FileInfo) int { return -2 }
 
 func again(error) bool { return false }
 
+func openable() uint64 { return 0 }
+
 func refusedByMode(error) bool { return false }
 
 func (p *place) listen() (net.Listener, os.FileInfo, error) {

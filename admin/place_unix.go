@@ -28,6 +28,15 @@ func ownerOf(info os.FileInfo) int {
 // again reports that the backlog of the app's socket is full.
 func again(err error) bool { return errors.Is(err, syscall.EAGAIN) }
 
+// openable is how many files this process may have open.
+func openable() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return uint64(limit.Cur)
+}
+
 // refusedByMode reports that the system does not let this user to the socket.
 func refusedByMode(err error) bool { return errors.Is(err, fs.ErrPermission) }
 

@@ -87,6 +87,19 @@ func queryOf(v url.Values) (q Query, form PayloadForm, err error) {
 	return q, form, p.end()
 }
 
+// checkParams refuses a query where there is none, and one that cannot be read, of which
+// net/http would silently drop a part: without a condition more jobs would be chosen than were
+// meant.
+func checkParams(raw string, may bool) error {
+	if raw != "" && !may {
+		return invalid("parameter", "%q: this path has none", clip(raw))
+	}
+	if _, err := url.ParseQuery(raw); err != nil {
+		return invalid("parameter", "%q: %v", clip(raw), err)
+	}
+	return nil
+}
+
 // params reads parameters, each once, and keeps the first error.
 type params struct {
 	values url.Values

@@ -7,12 +7,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 )
 
@@ -28,15 +28,20 @@ type Options struct {
 }
 
 // Limits of a [Server]. A client that connects and asks nothing gives its seat to the next
-// one, as soon as there are none left.
+// one, as soon as there are none left. A process that may have few files open has fewer seats.
 const (
 	maxSeats      = 256
+	minSeats      = 8
 	seatGrace     = 100 * time.Millisecond
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 30 * time.Second
 	maxHeader     = 64 << 10
 	closeGrace    = 2 * time.Second // in which requests come to their end when the server closes
 )
+
+// largestRest is how much a job has besides its payload, at most: a whole history of the longest
+// errors, each byte of which JSON may write as six, and some fields.
+const largestRest = 6*(pawl.HistoryKeepHead+pawl.HistoryKeepTail)*pawl.MaxErrorText + 1<<20
 
 // Server serves a queue to operators of this machine; see [Serve].
 type Server struct {
@@ -86,7 +91,7 @@ func serve(q *bolt.Queue, opts *Options) (_ *Server, err error) {
 		o = *opts
 	}
 	if o.Name == "" {
-		o.Name = filepath.Base(os.Args[0])
+		o.Name = programName()
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.Default()
@@ -107,10 +112,12 @@ func serve(q *bolt.Queue, opts *Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	process := Process{PID: os.Getpid(), Name: o.Name, Version: libraryVersion(), Started: time.Now()}
+	process := thisProcess(o.Name, time.Now())
 	note, err := at.writeNote(process)
 	if err != nil {
-		return nil, errors.Join(err, listener.Close(), os.Remove(at.socket))
+		err = errors.Join(err, listener.Close(), os.Remove(at.socket))
+		_ = os.Remove(at.folder) // unless somebody has put something there
+		return nil, err
 	}
 	s := &Server{place: at, socket: socket, note: note, served: make(chan struct{})}
 	s.start(q, process, listener, o.Logger)
@@ -123,15 +130,15 @@ func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, lo
 	streams, end := context.WithCancel(context.Background())
 	s.end, s.hurry = end, hurry
 	s.tally = newTally(q)
-	s.crowd = newCrowd(listener, maxSeats, seatGrace, func(conn net.Conn) bool { return s.welcome(conn, log) })
+	s.crowd = newCrowd(listener, seatsOf(openable()), seatGrace, func(conn net.Conn) bool { return s.welcome(conn, log) })
 	handler := newHandler(&serving{Of(q), process, s.tally}, &HandlerOptions{
-		MaxBody: defaultMaxBody + 2*int64(q.MaxPayload()), // a payload of that size in base64, and the rest of its job
+		MaxBody: largestRest + 2*int64(q.MaxPayload()), // a payload of that size in base64, and the rest of its job
 		Logger:  log,
 	}, streams)
 	s.http = newServer(handler, s.crowd, all, log)
 	go func() {
 		defer close(s.served)
-		if err := s.http.Serve(s.crowd); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(s.crowd); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			log.Error("operators are not served any more", "error", err)
 		}
 	}()
@@ -206,11 +213,18 @@ func ignoreClosed(err error) error {
 	return err
 }
 
+// seatsOf is how many connections a server has in a process that may have so many files open:
+// three quarters of them are the app's.
+func seatsOf(files uint64) int {
+	return int(max(minSeats, min(maxSeats, files/4)))
+}
+
 // removeSame removes a file if it is the one that this server made: an app that opened
-// another file of the same name may serve that by now.
+// another file of the same name may serve that by now. A system may give the number of a file
+// that is gone to the next one, which then is younger.
 func removeSame(path string, made os.FileInfo) error {
 	now, err := os.Lstat(path)
-	if err != nil || !os.SameFile(now, made) {
+	if err != nil || !os.SameFile(now, made) || !now.ModTime().Equal(made.ModTime()) {
 		return nil
 	}
 	return os.Remove(path)

@@ -88,8 +88,11 @@ func marshal(v any) (made, error) {
 	if b, ok := v.(made); ok {
 		return b, nil
 	}
-	b, err := json.Marshal(v)
-	return append(b, '\n'), err
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // which makes six bytes of one
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }
 
 // made is an answer that is JSON already.
@@ -112,7 +115,7 @@ func (h *handler) refuse(out *sink, err error) {
 		status = http.StatusUnauthorized
 	}
 	out.w.Header().Set("Connection", "close") // a body that was not read stays where it is
-	h.reply(out, status, failure{p})
+	h.send(out, status, failure{p})           // which is bounded, and says what became of a change
 }
 
 // reply answers with JSON. A large answer waits for a place, so that slow readers cannot keep

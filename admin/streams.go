@@ -119,7 +119,7 @@ func (h *handler) events(out *sink, r *http.Request) {
 			return nil
 		})
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: it stops serving operators", ErrUnreachable)
+			err = errStopping
 		}
 		if err != nil {
 			p, _ := problemOf(err)

@@ -9,19 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a line, so that a small line cannot ask for much memory. An export needs 5
+// Bounds of a text, so that a small one cannot ask for much memory. A line of an export needs 5
 // levels and 200 elements, the failures of a history; values of payloads are bounded where
 // they are read.
 const (
-	maxNesting  = 64
-	maxElements = 4096 // in objects and lists of the levels that are fields of an export
-	fieldLevels = 3
+	maxNesting   = 64
+	lineElements = 4096 // in objects and lists of the levels that are fields of an export
+	fieldLevels  = 3
+	maxNames     = 4096 // of one object, that are compared with one another
 )
 
 // strictJSON refuses a text that is not one JSON value, and what encoding/json lets pass
 // although it means nothing or two things: bytes that are no UTF-8, and a name that is
-// twice in an object.
-func strictJSON(text []byte) error {
+// twice in an object. Of the levels that are fields, no object or list has more than so many
+// elements.
+func strictJSON(text []byte, maxElements int) error {
 	if !utf8.Valid(text) {
 		return errors.New("it has bytes that are not UTF-8")
 	}
@@ -100,7 +102,7 @@ func (c *container) named(quoted []byte) error {
 	case c.many == nil:
 		c.many = make(map[string]bool)
 		fallthrough
-	case len(c.many) < maxElements:
+	case len(c.many) < maxNames:
 		c.many[string(name)] = true
 	}
 	return nil

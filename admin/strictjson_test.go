@@ -40,14 +40,14 @@ func TestStrictJSON(t *testing.T) {
 		{"nesting too deep", nested(maxNesting + 1), "more than 64 deep"},
 		{"nesting of a bomb", strings.Repeat(`[`, 1<<20), "not JSON"},
 		{"nesting of a bomb that is closed", nested(1 << 20), "exceeded max depth"},
-		{"a list as long as may be", elements(maxElements), ""},
-		{"a list that is too long", elements(maxElements + 1), "more than 4096 elements"},
-		{"a list that is too long, as a field of a field", `{"job":{"history":` + elements(maxElements+1) + `}}`, "more than 4096 elements"},
-		{"an object that is too large", names(maxElements), "more than 4096 elements"},
-		{"values of payloads are bounded elsewhere", `{"job":{"payload":{"value":` + elements(maxElements+1) + `}}}`, ""},
+		{"a list as long as may be", elements(lineElements), ""},
+		{"a list that is too long", elements(lineElements + 1), "more than 4096 elements"},
+		{"a list that is too long, as a field of a field", `{"job":{"history":` + elements(lineElements+1) + `}}`, "more than 4096 elements"},
+		{"an object that is too large", names(lineElements), "more than 4096 elements"},
+		{"values of payloads are bounded elsewhere", `{"job":{"payload":{"value":` + elements(lineElements+1) + `}}}`, ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
-			err := strictJSON([]byte(test.text))
+			err := strictJSON([]byte(test.text), lineElements)
 			if test.refused == "" {
 				require.NoError(t, err)
 				return

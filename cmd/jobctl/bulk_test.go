@@ -1,10 +1,16 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 )
 
 // Rule: the question repeats every filter, in words.
@@ -40,4 +46,71 @@ func TestChangeInPortions(t *testing.T) {
 	require.Contains(t, got.stdout, "\"retried\": 1500,\n  \"skipped\": 0,\n  \"dry_run\": false,")
 	require.Equal(t, outcomeOf{0, "deleted 600, skipped 0\n", ""}, jobctl(t, words("--db app.db dead delete --all -y")...))
 	require.Contains(t, jobctl(t, words("--db app.db stats -o jsonl")...).stdout, `"ready":1500,"delayed":0,"parked":0,"leased":0,"dead":0`)
+}
+
+// Rule: an error that is not about one job ends a change; each job of the portion has it where
+// something may have been done nevertheless, and none where nothing was.
+func TestChangeThatDidNotComeThrough(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		stdout string
+	}{
+		{pawl.ErrUnknownOutcome, "retried 0, skipped 2\n"},
+		{admin.ErrUnreachable, "retried 0, skipped 2\n"},
+		{pawl.ErrClosed, ""},
+	} {
+		build(t, everyState)
+		got := applying(t.Context(), func(context.Context, admin.Admin, []pawl.ID) ([]error, error) { return nil, c.err })
+		require.NotEqual(t, exitOK, got.code)
+		require.Equal(t, c.stdout, got.stdout, c.err)
+		require.Contains(t, got.stderr, c.err.Error())
+	}
+}
+
+// Rule: each filter by itself chooses jobs, so that none has to be given with --all.
+func TestEachFilterChooses(t *testing.T) {
+	build(t, everyState)
+	for _, flags := range []string{
+		"-q email", "-k mail.send", "--error timeout", "--payload to~ada", "--reason exhausted", "--since 1d", "--until 1h", "--older-than 1h",
+	} {
+		got := jobctl(t, append(words("--db app.db dead retry --dry-run"), words(flags)...)...)
+		require.Equal(t, exitOK, got.code, "%s: %s", flags, got.stderr)
+		require.Contains(t, got.stdout, "would be retried: ", flags)
+	}
+}
+
+// Rule: a purge removes the jobs of its state, whichever that is, and no others.
+func TestPurgeOfEachState(t *testing.T) {
+	for _, state := range purgeable {
+		build(t, func(f *file) {
+			everyState(f)
+			f.add(pawl.Envelope{Queue: "email", Retain: 24 * time.Hour, Priority: 9})
+			require.NoError(f.t, f.q.Ack(context.Background(), f.fetch("email")))
+		})
+		queue := "email"
+		if state == pawl.Parked {
+			queue = "reports"
+		}
+		var before, after queueView
+		look := words("--db app.db queue show -o json " + queue)
+		require.NoError(t, json.Unmarshal([]byte(jobctl(t, look...).stdout), &before))
+		require.Equal(t, exitOK, jobctl(t, words("--db app.db queue purge -y --state "+string(state)+" "+queue)...).code, state)
+		require.NoError(t, json.Unmarshal([]byte(jobctl(t, look...).stdout), &after))
+		ready := before.Ready + before.Leased // the open has taken the lease back
+		want := queueView{Ready: ready, Delayed: before.Delayed, Parked: before.Parked, Dead: before.Dead, Completed: before.Completed}
+		switch state {
+		case pawl.Ready:
+			want.Ready = before.Leased // which was not ready when it was chosen
+		case pawl.Delayed:
+			want.Delayed = 0
+		case pawl.Parked:
+			want.Parked = 0
+		case pawl.Dead:
+			want.Dead = 0
+		case pawl.Completed:
+			want.Completed = 0
+		}
+		got := queueView{Ready: after.Ready, Delayed: after.Delayed, Parked: after.Parked, Dead: after.Dead, Completed: after.Completed}
+		require.Equal(t, want, got, state)
+	}
 }

@@ -58,19 +58,22 @@ func (c *change) run(ctx context.Context, args []string) error {
 
 // check refuses flags that do not go together, before anything is looked at.
 func (c *change) check(args []string) error {
-	words, a := c.verb.words, c.app
-	asks := c.chosen && !a.flags.yes && !c.dry
+	words := c.verb.words
 	switch {
 	case c.all && len(args) > 0:
 		return usage(words, "--all and an ID were given; name jobs in one way")
 	case c.chosen && len(args) > 0:
 		return usage(words, "an ID and a filter were given; name jobs in one way")
-	case asks && !a.people():
-		return usage(words, "-o %s does not ask; add -y to %s all that match", a.flags.output, c.verb.do)
-	case asks && !a.terminal:
-		return usage(words, "there is no terminal to ask on; add -y to %s all that match", c.verb.do)
 	case !c.chosen && len(args) == 0:
 		return usage(words, "no job was named; add IDs, - to read them, filters, or --all")
+	}
+	if c.chosen && !c.dry {
+		if err := c.app.askable(words, c.verb.do+" all that match"); err != nil {
+			return err
+		}
+	}
+	if c.verb.ready != nil {
+		return c.verb.ready()
 	}
 	return nil
 }

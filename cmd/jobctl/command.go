@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -113,7 +114,7 @@ func (a *app) noun(word, short string) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			words := wordsOf(c)
 			if len(args) > 0 {
-				return usage(words, "unknown command %q", strings.TrimSpace(words+" "+args[0]))
+				return unknownCommand(c, args[0])
 			}
 			if words == "" {
 				return usage("", "no command was named")
@@ -126,6 +127,17 @@ func (a *app) noun(word, short string) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+}
+
+// unknownCommand names what stands below c and is spelled nearly as what was typed.
+func unknownCommand(c *cobra.Command, typed string) error {
+	words := wordsOf(c)
+	text := fmt.Sprintf("unknown command %q", strings.TrimSpace(words+" "+typed))
+	c.SuggestionsMinimumDistance = 2 // letters
+	if near := c.SuggestionsFor(typed); len(near) > 0 {
+		text += "; was it " + listed(near) + "?"
+	}
+	return usage(words, "%s", text)
 }
 
 // wordsOf is a command as it is typed behind jobctl: "job list".
@@ -143,14 +155,4 @@ func leaves(c *cobra.Command) (all []*cobra.Command) {
 		all = append(all, leaves(below)...)
 	}
 	return slices.Clip(all)
-}
-
-// commandWords names every command, "job list" among them. The torture command drives
-// jobctl by it.
-func commandWords() (words []string) {
-	a := &app{env: func(string) string { return "" }}
-	for _, c := range leaves(a.commands()) {
-		words = append(words, wordsOf(c))
-	}
-	return words
 }

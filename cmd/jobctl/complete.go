@@ -45,6 +45,12 @@ func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []st
 	return words, none | cobra.ShellCompDirectiveKeepOrder
 }
 
+// files is for an argument that names a file. A new one is often named after one that is
+// there.
+func files(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
 func (a *app) completeQueues(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.look(c, func(ctx context.Context, queue admin.Admin) (names []string) {
 		s, err := queue.Stats(ctx)

@@ -11,7 +11,7 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func (a *app) completionCommand() *cobra.Command {
 	s := &spec{
-		use: "completion bash|zsh|fish|powershell", short: "a script that completes command lines in a shell", nofile: true, args: -1,
+		use: "completion bash|zsh|fish|powershell", short: "a script that completes command lines in a shell", nofile: true, args: 1,
 		long: `Prints a script that completes commands, flags, and out of the queue that --db or
 --addr names: queues, kinds and IDs of jobs.`,
 		example: `  source <(jobctl completion bash)
@@ -23,10 +23,12 @@ func (a *app) completionCommand() *cobra.Command {
 	c := a.command(s)
 	s.run = func(_ context.Context, args []string) error {
 		switch {
-		case len(args) != 1 || !slices.Contains(shells, args[0]):
+		case len(args) == 0 || !slices.Contains(shells, args[0]):
 			return usage("completion", "a shell must be named: %s", listed(shells))
 		case args[0] == "bash":
-			return c.Root().GenBashCompletionV2(a.stdout, true)
+			err := c.Root().GenBashCompletionV2(a.stdout, true)
+			a.stdout.WriteString(plainBash)
+			return err
 		case args[0] == "zsh":
 			return c.Root().GenZshCompletion(a.stdout)
 		case args[0] == "fish":

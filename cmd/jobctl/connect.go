@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 )
 
@@ -13,7 +14,11 @@ import (
 // itself. A file that is not there is never created.
 func (a *app) open(ctx context.Context) (admin.Admin, error) {
 	if a.flags.addr != "" {
-		return admin.Dial(ctx, a.flags.addr, &admin.DialOptions{Token: a.env("JOBCTL_TOKEN"), Timeout: a.flags.timeout})
+		queue, err := admin.Dial(ctx, a.flags.addr, &admin.DialOptions{Token: a.env("JOBCTL_TOKEN"), Timeout: a.flags.timeout})
+		if errors.Is(err, pawl.ErrInvalid) {
+			return nil, usage("", "--addr: %s", err)
+		}
+		return queue, err
 	}
 	return admin.Open(ctx, a.flags.db, a.fileOptions())
 }
@@ -22,6 +27,7 @@ func (a *app) open(ctx context.Context) (admin.Admin, error) {
 func (a *app) fileOptions() *admin.FileOptions {
 	return &admin.FileOptions{
 		Insecure: a.flags.insecure,
+		Timeout:  a.flags.timeout,
 		Logger:   a.logger(),
 		Notice:   a.note,
 		Now:      a.now,

@@ -32,17 +32,3 @@ func (d *damage) err() error {
 	return &failure{exitDamaged, fmt.Sprintf("%s could not be read and %s passed over:", plural(d.count, "damaged job"), wasWere(d.count)),
 		next + "\nNothing was changed in them. Keep a copy of the file, and restore them from a backup."}
 }
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func wasWere(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
-}

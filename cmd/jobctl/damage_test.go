@@ -34,8 +34,9 @@ func TestRetryingInDamagedFileNeverCrashes(t *testing.T) {
 // runDamages runs commands over damaged files in processes of their own: some faults
 // cannot be caught.
 func runDamages(t *testing.T, commands string) {
+	t.Parallel()
 	const processes = 2
-	damages := race.Fewer(300)
+	damages := race.Fewer(150)
 	if testing.Short() {
 		damages = 60
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,7 @@ type copyView struct {
 
 func (a *app) dbBackupCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "backup OUT", short: "copy the file, while the app works on", args: -1, complete: newFileName,
+		use: "backup OUT", short: "copy the file, while the app works on", args: 1, complete: files,
 		long: `Copies the whole file to the new file OUT, as it is at one moment, while the queue
 works on: a running app sends it. The copy appears whole or not at all, and is a
 queue like any other. A plain copy of a file that is in use is broken more often
@@ -49,28 +48,6 @@ func (a *app) backup(ctx context.Context, out string) error {
 		defer bar.Stop()
 		return newFile(out, whole.Create(out, func(f *os.File) error { return queue.Backup(ctx, f) }))
 	})
-}
-
-// newName is the one argument of a command that makes a file. One that exists is noticed
-// before the work.
-func newName(command string, args []string) (string, error) {
-	switch {
-	case len(args) == 0:
-		return "", usage(command, "no new file was named")
-	case len(args) > 1:
-		return "", usage(command, "unexpected argument %q", args[1])
-	case args[0] == "":
-		return "", usage(command, "the name of the new file is empty")
-	}
-	if _, err := os.Lstat(args[0]); err == nil {
-		return "", newFile(args[0], fs.ErrExist)
-	}
-	return args[0], nil
-}
-
-// newFileName completes to files: people change the name of one.
-func newFileName(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // copied tells of a file that was made.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -15,7 +16,7 @@ import (
 
 func (a *app) dbCompactCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "compact OUT", short: "copy the file without its free pages", args: -1, complete: newFileName,
+		use: "compact OUT", short: "copy the file without its free pages", args: 1, complete: files,
 		long: `Writes the whole content of the file to the new file OUT, without the free pages:
 the file of a queue grows and never shrinks. To use it, stop the app and put OUT
 in the place of its file; what an app that runs has done meanwhile is not in it.
@@ -50,7 +51,7 @@ func (a *app) compact(ctx context.Context, out string) error {
 	}
 	folder, err := os.MkdirTemp(filepath.Dir(out), ".jobctl-compact-*") // for us alone
 	if err != nil {
-		return newFile(out, err)
+		return newFile(out, fmt.Errorf("create the file in folder %s: %w", filepath.Dir(out), err))
 	}
 	copied := filepath.Join(folder, "copy.db")
 	err = a.backup(ctx, copied)

@@ -63,7 +63,7 @@ func (a *app) info(ctx context.Context) error {
 	if !a.people() {
 		return a.print(v)
 	}
-	a.printInfo(&v)
+	a.printInfo(&v, &s)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (v *infoView) measure(path string) {
 	}
 }
 
-func (a *app) printInfo(v *infoView) {
+func (a *app) printInfo(v *infoView, s *admin.Stats) {
 	a.fact("path", "%s", escape(v.Path))
 	if p := v.Process; p != nil {
 		a.fact("state", "live, pid %d (%s), pawl %s, since %s", p.PID, escape(p.Name), escape(p.Version), escape(p.StartedAt))
@@ -96,18 +96,11 @@ func (a *app) printInfo(v *infoView) {
 	if v.FileBytes != nil {
 		a.fact("file", "%s on the disk", byteSize(*v.FileBytes))
 	}
-	a.fact("in use", "%s%s", byteSize(v.SizeBytes), free(freeOf(v.FreeBytes)))
+	a.fact("in use", "%s%s", byteSize(s.Size), free(s.Free))
 	if v.Pages != nil {
 		a.fact("pages", "%d of %s", *v.Pages, byteSize(*v.PageBytes))
 	}
 	a.fact("jobs", "%s in %s", plural(v.Jobs, "job"), plural(v.Queues, "queue"))
-}
-
-func freeOf(bytes *int64) int64 {
-	if bytes == nil {
-		return -1
-	}
-	return *bytes
 }
 
 // jobsOf is how many jobs there are in all.
@@ -116,5 +109,13 @@ func jobsOf(s *admin.Stats) (n int) {
 	for _, q := range s.Queues {
 		all.Add(q.Counts)
 	}
-	return all.Ready + all.Delayed + all.Parked + all.Leased + all.Dead + all.Completed
+	return sum(&all)
+}
+
+// sum is how many jobs there are in all states.
+func sum(c *pawl.Counts) (n int) {
+	for _, state := range pawl.States() {
+		n += *c.Of(state)
+	}
+	return n
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ it starts. Make a copy of the file before.`,
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.migrate(ctx, dry) },
 	})
-	c.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done, and change nothing")
+	dryRunFlag(c, &dry)
 	return c
 }
 
@@ -70,20 +69,14 @@ func (a *app) migrate(ctx context.Context, dry bool) error {
 
 // convert asks and converts.
 func (a *app) convert(ctx context.Context) error {
-	switch {
-	case a.flags.yes:
-	case !a.people():
-		return usage("db migrate", "-o %s does not ask; add -y to convert the file", a.flags.output)
-	case !a.terminal:
-		return usage("db migrate", "there is no terminal to ask on; add -y to convert the file")
-	default:
+	if err := a.askable("db migrate", "convert the file"); err != nil {
+		return err
+	}
+	if !a.flags.yes {
 		a.say("%s has the format of an older release. That release cannot open it once it\nis converted.", a.flags.db)
 		if !a.confirm(ctx, "Convert it?") {
 			return notConfirmed()
 		}
-	}
-	if _, err := os.Stat(a.flags.db); err != nil {
-		return err
 	}
 	opts := a.fileOptions()
 	opts.Upgrade = true

@@ -28,7 +28,7 @@ that too when it starts. --dry-run counts the leases that there are.`,
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.reap(ctx, dry) },
 	})
-	c.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done, and change nothing")
+	dryRunFlag(c, &dry)
 	return c
 }
 

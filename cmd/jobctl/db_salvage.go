@@ -18,7 +18,7 @@ import (
 
 func (a *app) dbSalvageCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "salvage FROM TO", short: "save what is sound in a damaged file into a new one", nofile: true, args: -1, complete: newFileName,
+		use: "salvage FROM TO", short: "save what is sound in a damaged file into a new one", nofile: true, args: -1, complete: files,
 		long: `Reads the damaged file FROM, which stays as it is, and writes what is sound in it
 to the new file TO. Use it when there is no backup, or to find out what a backup
 lacks. TO must not exist.
@@ -64,8 +64,10 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 	result, err := bolt.Salvage(ctx, from, to)
 	bar.Stop()
 	switch {
-	case errors.Is(err, fs.ErrExist):
-		return &failure{exitError, fmt.Sprintf("%s exists already", to), "Name a new file: nothing is overwritten."}
+	case errors.Is(err, bolt.ErrLocked): // by an app that serves it, or not: it is not asked
+		return &failure{exitLocked, from + " is locked" + holder(err), "Stop the app: no file is salvaged while somebody writes to it."}
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrPermission):
+		return newFile(to, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return &failure{exitError, err.Error(), "Check both names; the folder of the new file must exist."}
 	case errors.Is(err, pawl.ErrCorrupt):
@@ -87,8 +89,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 
 // printSalvaged prints what was saved for people: one line for each thing that happened.
 func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
-	c := s.Counts
-	fmt.Fprintf(a.stdout, "%s: %s\n", escape(to), plural(c.Ready+c.Delayed+c.Parked+c.Leased+c.Dead+c.Completed, "job"))
+	fmt.Fprintf(a.stdout, "%s: %s\n", escape(to), plural(sum(&s.Counts), "job"))
 	for _, line := range []struct {
 		n    int
 		what string

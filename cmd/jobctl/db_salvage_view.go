@@ -50,7 +50,7 @@ func viewOfSalvaged(from, to string, s *bolt.Salvaged) salvageView {
 	c := s.Counts
 	v := salvageView{
 		From: from, To: to,
-		Jobs:  c.Ready + c.Delayed + c.Parked + c.Leased + c.Dead + c.Completed,
+		Jobs:  sum(&c),
 		Ready: c.Ready, Delayed: c.Delayed, Parked: c.Parked, Leased: c.Leased, Dead: c.Dead, Completed: c.Completed,
 		Kept: s.Kept, Placed: s.Placed, Reattached: s.Reattached, Stray: s.Stray, NoRecord: s.NoRecord, NoPayload: s.NoPayload,
 		HistoryLost: s.History, RowsLost: []lostRowsView{}, AppRows: s.AppRows, AppLost: s.AppLost,

@@ -27,9 +27,9 @@ func (a *app) deadForwardCommand() *cobra.Command {
 		words: "dead forward", do: "forward", did: "forwarded", ask: "Forward %s?", states: []pawl.State{pawl.Dead},
 		only: "Only a dead job can be forwarded", miss: "not_dead",
 		list:  "'jobctl dead list' shows the dead letters of all queues.",
-		apply: f.apply,
+		ready: f.ready, apply: f.apply,
 	}
-	c := a.changing(v, "forward", "move dead letters to another queue or file",
+	return a.changing(v, "forward", "move dead letters to another queue or file",
 		`Moves dead letters to another queue, where they are jobs that are ready: how each
 died is in its headers. With --to-db that queue is in another file, live or
 stopped, which must be there: each is stored there first and removed here then,
@@ -41,18 +41,10 @@ so one that is interrupted is in one of them at least.`,
 			c.Flags().Var(textFlag(&f.db), "to-db", "to this `FILE`")
 			_ = c.RegisterFlagCompletionFunc("to-queue", a.completeQueues)
 		})
-	run := c.RunE
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := f.check(); err != nil {
-			return err
-		}
-		return run(c, args)
-	}
-	return c
 }
 
-// check refuses a file that is not there, or that the letters are in already.
-func (f *forwarding) check() error {
+// ready refuses a file that is not there, or that the letters are in already.
+func (f *forwarding) ready() error {
 	if f.db == "" {
 		return nil
 	}
@@ -70,18 +62,15 @@ func (f *forwarding) apply(ctx context.Context, queue admin.Admin, ids []pawl.ID
 	if f.db == "" {
 		return queue.Do(ctx, admin.Action{Verb: admin.Forward, Queue: f.queue}, ids...)
 	}
-	other := *f.app
+	other := *f.app // its messages name the other file
 	other.flags.db, other.flags.addr = f.db, ""
 	target, err := other.open(ctx)
 	if err != nil {
-		return nil, other.asFailure(err)
+		return nil, other.failure(err)
 	}
 	results, err := f.over(ctx, queue, target, ids)
 	return results, errors.Join(err, target.Close())
 }
-
-// asFailure is an error about another file than that of the command line.
-func (a *app) asFailure(err error) error { return a.failure(err) }
 
 // over stores letters in the target and removes those here that are safe there.
 func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, ids []pawl.ID) ([]error, error) {

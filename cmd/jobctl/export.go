@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +46,9 @@ A job that cannot be read is named in the export; the exit code is 5 then.`,
 }
 
 func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
+	if to == "-" {
+		return usage("export", "--to names a file; without it the export goes to standard output")
+	}
 	var done admin.Exported
 	err := a.with(ctx, func(queue admin.Admin) (err error) {
 		bar := a.bar("exporting "+a.place(), "jobs")
@@ -81,41 +81,4 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 		damaged.first = append(damaged.first, d.Err.Error())
 	}
 	return damaged.err()
-}
-
-// newFile says what an error of making a new file means.
-func newFile(path string, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return &failure{exitError, fmt.Sprintf("%s exists already", path), "Name a new file: nothing is overwritten."}
-	case errors.Is(err, fs.ErrNotExist):
-		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "The folder of the new file must exist."}
-	}
-	return err
-}
-
-// harmlessJSON writes JSON on with what a terminal obeys as \u escapes, which changes
-// nothing for a program.
-type harmlessJSON struct {
-	to   io.Writer
-	rest []byte // the beginning of a character
-}
-
-func (w *harmlessJSON) Write(b []byte) (int, error) {
-	text := append(w.rest, b...)
-	safe := make([]byte, 0, len(text)+64)
-	for len(text) > 0 && (utf8.FullRune(text) || len(text) >= utf8.UTFMax) {
-		size := 1
-		if text[0] == '\n' {
-			safe = append(safe, '\n')
-		} else {
-			safe, size = appendHarmless(safe, text)
-		}
-		text = text[size:]
-	}
-	w.rest = append([]byte(nil), text...)
-	if _, err := w.to.Write(safe); err != nil {
-		return 0, err
-	}
-	return len(b), nil
 }

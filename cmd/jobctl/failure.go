@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
@@ -26,6 +27,11 @@ func (f *failure) Error() string { return f.text }
 func usage(words, format string, args ...any) error {
 	help := strings.TrimSpace("jobctl " + words)
 	return &failure{exitUsage, fmt.Sprintf(format, args...), fmt.Sprintf("See '%s --help'.", help)}
+}
+
+// endless is the error of a command that prints on and on as one document.
+func endless(words string) error {
+	return usage(words, "-o json is one document, and this has no end; use -o jsonl")
 }
 
 // explain prints err with what to do next, and returns the exit code.
@@ -69,13 +75,7 @@ func (a *app) failure(err error) *failure {
 	f = &failure{code: exitError, text: err.Error()}
 	switch {
 	case errors.Is(err, bolt.ErrLocked):
-		f.code = exitLocked
-		f.text = fmt.Sprintf("%s is locked%s and has no admin endpoint", a.flags.db, holder(err))
-		f.next = "Enable one (package admin), stop the app, or read a backup made by the app."
-		if _, why, asked := strings.Cut(err.Error(), "its app could not be asked: "); asked {
-			f.text = fmt.Sprintf("%s is locked%s, and its app could not be asked: %s", a.flags.db, holder(err), why)
-			f.next = "Check whether the app is well; only its user and the superuser may ask it."
-		}
+		return a.locked(err)
 	case errors.Is(err, admin.ErrUnreachable):
 		f.code = exitLocked
 		f.next = "Check that the app runs and serves package admin there; --timeout waits longer."
@@ -88,7 +88,7 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, fs.ErrNotExist):
 		f.text = fmt.Sprintf("%s: no such file", a.flags.db)
 		f.next = "Check --db; jobctl never creates a file."
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission) && a.place() != "":
 		f.next = "Run jobctl as the user of the app."
 	case errors.Is(err, pawl.ErrNotFound):
 		f.code = exitNoMatch
@@ -106,6 +106,8 @@ func (a *app) failure(err error) *failure {
 		f.next = "Run jobctl as the owner of the file, and change what the error names; or take\nit as it is by --insecure."
 	case errors.Is(err, pawl.ErrUnknownOutcome), errors.Is(err, pawl.ErrPoisoned):
 		f.next = "Check the disk; 'jobctl job list' shows how the jobs are."
+	case errors.Is(err, syscall.ENOSPC):
+		f.next = "Make room on the disk, and run the command again."
 	case errors.Is(err, bolt.ErrNotQueue):
 		f.next = "Check --db: it must lead to a file that pawl made."
 	case errors.Is(err, bolt.ErrNewerFormat):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,24 +39,37 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	flags.Var(textFlag(&f.lastError), "error", "whose last error has this `TEXT` in it")
 	flags.Var(flagFunc{f.term}, "payload", "whose payload fits this `TERM`, such as user.id=42; see 'jobctl help filters'")
 	if len(states) == 0 || slices.Contains(states, pawl.Dead) {
-		flags.Var(textFlag(&f.reason), "reason", "dead for this `REASON`")
+		flags.Var(oneOf(&f.reason, reasonWords...), "reason", "dead for this `REASON`: "+listed(reasonWords))
 	}
 	flags.Var(a.momentFlag(&f.since), "since", "made at that time or later: an age or a `TIME`")
 	flags.Var(a.momentFlag(&f.until), "until", "made before that `TIME`")
 	flags.Var(a.momentFlag(&f.before), "older-than", "in their state for that `AGE`")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("kind", a.completeKinds)
-	for _, name := range []string{"error", "payload", "reason", "since", "until", "older-than"} {
+	if flags.Lookup("reason") != nil {
+		_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonWords, cobra.ShellCompDirectiveNoFileComp))
+	}
+	for _, name := range []string{"error", "payload", "since", "until", "older-than"} {
 		if flags.Lookup(name) != nil {
 			_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 		}
 	}
 }
 
+// reasonWords are the reasons of a death, as --reason takes them. A misspelt one would match
+// nothing, and look like good news.
+var reasonWords = []string{
+	string(pawl.ReasonExhausted), string(pawl.ReasonPermanent), string(pawl.ReasonPoison), string(pawl.ReasonDeadline),
+	string(pawl.ReasonCancelled), string(pawl.ReasonSignature), string(pawl.ReasonCorrupt),
+}
+
 // term adds a term about payloads. A wrong one is noticed before anything is looked at.
 func (f *filterFlags) term(text string) error {
 	if err := admin.ParsePayload([]string{text}); err != nil {
 		return err
+	}
+	if path, _, _ := strings.Cut(text, "="); strings.ContainsAny(path, "<>") && !strings.ContainsAny(path, "~\"") {
+		return errors.New("a term knows =, != and ~, and no < or >") // it would be part of a name that no payload has
 	}
 	f.payload = append(f.payload, text)
 	return nil
@@ -131,13 +145,4 @@ func stateWords(states []pawl.State) (words []string) {
 		words = append(words, string(state))
 	}
 	return words
-}
-
-// listed is a list of words in a sentence.
-func listed(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

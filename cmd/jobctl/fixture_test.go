@@ -187,6 +187,11 @@ func asOfToday(ctx context.Context, stdin io.Reader, terminal bool, run func(*ap
 	return outcomeOf{code, stdout.String(), stderr.String()}
 }
 
+// run carries out a command line as main does, with streams of the test.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runIn(context.Background(), args, stdin, stdout, stderr)
+}
+
 // words splits a command line at its spaces.
 func words(line string) []string { return strings.Fields(line) }
 

@@ -115,6 +115,11 @@ func (a *app) momentFlag(to *time.Time) pflag.Value {
 	}}
 }
 
+// dryRunFlag adds the flag of a command that changes something.
+func dryRunFlag(c *cobra.Command, to *bool) {
+	c.Flags().BoolVar(to, "dry-run", false, "tell what would be done, and change nothing")
+}
+
 // flagProblem says in our words what package pflag found wrong.
 func flagProblem(c *cobra.Command, err error) error {
 	var (

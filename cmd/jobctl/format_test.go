@@ -78,3 +78,15 @@ func TestMigrateConverts(t *testing.T) {
 	require.Equal(t, outcomeOf{0, "app.db has the format of this release already\n", ""}, jobctl(t, words("--db app.db db migrate -y")...))
 	checkFile(t, "app.db")
 }
+
+// Rule: a file that went away while somebody thought about the question is not created.
+func TestMigrateCreatesNoFile(t *testing.T) {
+	older(t)
+	got := asked(t, thinking(func() string {
+		require.NoError(t, os.Remove("app.db"))
+		return "y\n"
+	}), words("--db app.db db migrate")...)
+	require.Equal(t, exitError, got.code)
+	require.Contains(t, got.stderr, "error: app.db: no such file\n")
+	require.False(t, exists("app.db"))
+}

@@ -12,7 +12,8 @@ import (
 // documented, or prints what a terminal obeys. Its words are the lines of a text; there is
 // no file that they could change.
 func FuzzArguments(f *testing.F) {
-	for _, words := range commandWords() {
+	for _, c := range leaves(tree()) {
+		words := wordsOf(c)
 		f.Add(strings.ReplaceAll(words, " ", "\n"))
 		f.Add("--db\nnone.db\n" + strings.ReplaceAll(words, " ", "\n"))
 		f.Add("help\n" + words)

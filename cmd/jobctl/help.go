@@ -36,7 +36,8 @@ const filterTopic = `Commands that list or change jobs choose them by filters, w
                        number, true, false or null), user.name~ada (a text in
                        it), or user.id (the field is there). A number in the
                        path is a place in a list. Several terms hold together
-      --reason REASON  dead for this reason
+      --reason REASON  dead for this reason: exhausted, permanent, poison,
+                       deadline, cancelled, signature or corrupt
       --since WHEN     made at that time or later
       --until WHEN     made before that time
       --older-than AGE in their state for that long

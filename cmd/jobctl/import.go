@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
@@ -36,7 +37,7 @@ type importView struct {
 func (a *app) importCommand() *cobra.Command {
 	i := &importing{}
 	c := a.command(&spec{
-		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs of an export", args: -1,
+		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs of an export", args: 1, complete: files,
 		long: `Stores the jobs of an export as they stood: dead letters stay dead, records of
 successes are kept until their time, what waited waits. A job that was leased is
 ready. The whole export is checked first, and nothing is stored when anything is
@@ -52,10 +53,7 @@ interrupted goes on by the same command with both flags.`,
   which it has nothing but the ID), dry_run
 `,
 		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
-		complete: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		},
-		run: func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
+		run:   func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
 	})
 	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under the IDs that they have")
 	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "leave out jobs whose ID or unique key is taken")
@@ -66,7 +64,7 @@ interrupted goes on by the same command with both flags.`,
 
 func (i *importing) run(ctx context.Context, a *app, args []string) error {
 	switch {
-	case len(args) != 1:
+	case len(args) == 0:
 		return usage("import", "one export must be named, or - for standard input")
 	case i.create && a.flags.addr != "":
 		return usage("import", "--create makes a file and needs --db, not --addr")
@@ -76,23 +74,49 @@ func (i *importing) run(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	defer from.Close()
+	if i.create && !i.opts.DryRun {
+		if err := i.rehearse(ctx, a, args[0], from); err != nil {
+			return err
+		}
+	}
+	done, err := i.store(ctx, a, args[0], from)
+	if err != nil {
+		return i.explained(a, err, &done)
+	}
+	return i.print(a, &done)
+}
+
+// rehearse checks an export before the file of --create is made: one that is cut would leave
+// an empty file, which keeps the next try from making its own.
+func (i *importing) rehearse(ctx context.Context, a *app, name string, from io.ReadSeeker) error {
+	dry, other := *i, *a
+	dry.opts.DryRun = true
+	done, err := dry.store(ctx, &other, name, from)
+	if err != nil {
+		return dry.explained(&other, err, &done)
+	}
+	return nil
+}
+
+// store stores what an export has in the queue, whose file it makes if that is asked for.
+func (i *importing) store(ctx context.Context, a *app, name string, from io.ReadSeeker) (done admin.Imported, err error) {
 	remove, err := i.target(a)
 	if err != nil {
-		return err
+		return done, err
 	}
 	defer remove()
-	var done admin.Imported
 	err = a.with(ctx, func(queue admin.Admin) (err error) {
-		bar := a.bar("importing "+args[0], progress.Bytes)
+		verb := "importing "
+		if i.opts.DryRun {
+			verb = "checking "
+		}
+		bar := a.bar(verb+name, progress.Bytes)
 		defer bar.Stop()
 		i.opts.Progress = bar.Set
 		done, err = admin.Import(ctx, queue, from, &i.opts)
 		return err
 	})
-	if err != nil {
-		return i.explained(a, err, &done)
-	}
-	return i.print(a, &done)
+	return done, err
 }
 
 // input is a file that can be read twice.
@@ -107,10 +131,14 @@ func (a *app) input(name string) (io.ReadSeekCloser, error) {
 	case err != nil:
 		return nil, err
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
 		return f, nil
 	}
 	defer f.Close()
+	if err == nil && info.IsDir() {
+		return nil, &failure{exitError, fmt.Sprintf("%s is a folder", name), "Name an export that 'jobctl export' has made."}
+	}
 	return admin.Spool(f) // a pipe, as a shell makes for <(...)
 }
 
@@ -144,6 +172,14 @@ func (i *importing) target(a *app) (remove func(), err error) {
 // explained says how much was stored before an error.
 func (i *importing) explained(a *app, err error, done *admin.Imported) error {
 	f := a.failure(err)
+	switch {
+	case errors.Is(err, pawl.ErrInvalid) && f.next == "":
+		f.next = "It must be whole, and as 'jobctl export' wrote it."
+	case errors.Is(err, fs.ErrNotExist) && i.create:
+		f.text, f.next = fmt.Sprintf("%s: its folder is not there", a.flags.db), "The folder of the new file must exist."
+	case errors.Is(err, fs.ErrNotExist):
+		f.next = "Check --db; --create makes a new file."
+	}
 	if f.code == exitConflict {
 		f.next = "--skip-existing leaves out what is there already; without --keep-ids jobs get new\nIDs."
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
@@ -26,12 +27,11 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 	}
 	name := "-"
 	if len(args) == 1 {
-		name = args[0]
-		if cut, ok := bytes.CutPrefix([]byte(name), []byte("@")); ok {
-			name = string(cut)
-		} else if name != "-" {
-			return usage("job enqueue", "%q is no source of lines; --batch takes - or @FILE", name)
+		file, isFile := strings.CutPrefix(args[0], "@")
+		if !isFile && file != "-" {
+			return usage("job enqueue", "%q is no source of lines; --batch takes - or @FILE", file)
 		}
+		name = file
 	}
 	from, err := a.input(name)
 	if err != nil {
@@ -46,16 +46,28 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 		return &failure{exitNoMatch, "there is no line to enqueue", ""}
 	}
 	if e.dry {
-		if a.people() || a.flags.output == "ids" {
-			a.say("%s would be added; nothing was changed", plural(count, "job"))
-			return nil
-		}
-		return a.print(map[string]any{"jobs": count, "dry_run": true})
+		return e.tellAll(a, count)
 	}
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	return e.storeAll(ctx, a, from, count)
+}
+
+// tellAll says what a dry run would store: nothing has an ID yet.
+func (e *enqueuing) tellAll(a *app, count int) error {
+	if a.people() || a.flags.output == "ids" {
+		a.say("%s would be added; nothing was changed", plural(count, "job"))
+		return nil
+	}
+	out := &listing{app: a}
+	for range count {
+		if err := out.add(item{json: e.view(&pawl.Envelope{})}); err != nil {
+			return err
+		}
+	}
+	out.close()
+	return nil
 }
 
 // storeAll stores the lines in portions, and prints the IDs of each.
@@ -65,15 +77,13 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 		a.flags.output = "ids"
 	}
 	bar := a.bar("enqueuing", progress.Unit("jobs"))
-	var portion []*pawl.Envelope
-	size, existing := 0, 0
+	last, existing := 0, 0 // how many the last portion has, and how many were there already
 	err := a.with(ctx, func(queue admin.Admin) error {
 		defer bar.Stop()
-		flush := func() error {
-			if len(portion) == 0 {
-				return nil
-			}
-			if err := queue.Enqueue(ctx, portion...); err != nil {
+		return e.inPortions(ctx, from, func(portion []*pawl.Envelope) error {
+			last = len(portion)
+			// Whether a portion was stored is to be known, so an interruption waits for it.
+			if err := queue.Enqueue(context.WithoutCancel(ctx), portion...); err != nil {
 				return err
 			}
 			for _, job := range portion {
@@ -85,33 +95,46 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 				}
 			}
 			bar.Set(int64(out.count), int64(count))
-			portion, size = portion[:0], 0
 			return nil
-		}
-		err := e.eachLine(from, func(job *pawl.Envelope) error {
-			if len(portion) == portionJobs || len(portion) > 0 && size+len(job.Payload) > portionBytes {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-			portion, size = append(portion, job), size+len(job.Payload)
-			return ctx.Err()
 		})
-		if err == nil {
-			err = flush()
-		}
-		return err
 	})
-	out.close()
+	if err == nil || out.count > 0 { // a queue that cannot be reached stored no empty list
+		out.close()
+	}
 	if err != nil {
 		f := e.explained(a, err)
-		f.text += fmt.Sprintf("; the first %d of %d jobs are stored, the others are not", out.count, count)
+		perhaps := ""
+		if ctx.Err() == nil && uncertain(err) {
+			perhaps = fmt.Sprintf("perhaps the next %d too, ", last)
+		}
+		f.text += fmt.Sprintf("; the first %d of %d jobs are stored, %sthe others are not", out.count, count, perhaps)
 		return f
 	}
 	if existing > 0 {
-		a.say("note: %d of them were not added: another job has the unique key", existing)
+		a.say("note: %d of them %s not added: another job has the unique key", existing, wasWere(existing))
 	}
 	return nil
+}
+
+// inPortions hands the jobs of all lines to store. Between two portions it looks whether
+// somebody interrupts.
+func (e *enqueuing) inPortions(ctx context.Context, from io.Reader, store func([]*pawl.Envelope) error) error {
+	var portion []*pawl.Envelope
+	size := 0
+	err := e.eachLine(from, func(job *pawl.Envelope) error {
+		if len(portion) == portionJobs || len(portion) > 0 && size+len(job.Payload) > portionBytes {
+			if err := store(portion); err != nil {
+				return err
+			}
+			portion, size = portion[:0], 0
+		}
+		portion, size = append(portion, job), size+len(job.Payload)
+		return ctx.Err()
+	})
+	if err == nil && len(portion) > 0 {
+		err = store(portion)
+	}
+	return err
 }
 
 // eachLine makes a job of every line that is not empty.

@@ -13,7 +13,7 @@ func (a *app) jobCancelCommand() *cobra.Command {
 		states: []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased},
 		only:   "Only a job that waits or runs can be cancelled", miss: "wrong_state",
 		list:  "'jobctl job list' shows the jobs of all queues.",
-		apply: act(admin.Action{Verb: admin.Cancel}),
+		apply: act(&admin.Action{Verb: admin.Cancel}),
 	}
 	return a.changing(v, "cancel", "end jobs that wait or run",
 		`Ends jobs: one that waits becomes a dead letter of reason "cancelled" at once, one

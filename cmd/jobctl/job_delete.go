@@ -28,6 +28,6 @@ func deleting(words, list string, states ...pawl.State) verb {
 	return verb{
 		words: words, do: "delete", did: "deleted", ask: "Delete %s for good?", states: states,
 		only: "Only a dead or completed job can be deleted", miss: "wrong_state", list: list,
-		apply: act(admin.Action{Verb: admin.Delete}),
+		apply: act(&admin.Action{Verb: admin.Delete}),
 	}
 }

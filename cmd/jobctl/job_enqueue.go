@@ -35,8 +35,11 @@ func (a *app) jobEnqueueCommand() *cobra.Command {
 		use: "enqueue KIND [JSON|-|@FILE] | --batch [-|@FILE]", short: "add a job, or many", args: -1, ids: true,
 		long: `Adds a job of a kind. Its arguments are JSON: as given, from standard input for -,
 or from a file; none are null. A handler of a Go type decodes them as if a program
-had enqueued that: an object fits a struct by the names of its fields, a text in
-RFC 3339 fits a time. Bytes are written as {"$base64":"..."}.
+had enqueued that: an object fits a struct by the exact names of its fields (To, not
+to) or of their msgpack tags, and names that the struct does not have are dropped. A
+time is {"$time":"2026-03-01T12:00:00Z"}, bytes are {"$base64":"AP8="}, and a
+time.Duration is a number of nanoseconds. What the program gives its kind besides
+(queue, retries, deadline) is not known here: give it by flags.
 
 --batch reads many from JSON lines: objects with kind, and as far as needed args,
 queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,
@@ -45,10 +48,10 @@ checked before the first is stored; then they are stored in portions, each whole
 or not at all. Flags are what a line does not say.
 
 It prints the IDs, one a line.`,
-		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"to":"ada@example.com"}'
+		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"To":"ada@example.com"}'
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
-		json:  "one object, with --batch a list, with id (null for --dry-run), existing (nothing\n  was stored, it is the job that has the unique key), dry_run\n",
+		json:  "one object, with --batch a list, with id (null for --dry-run), existing (nothing was\n  stored, it is the job that has the unique key), dry_run\n",
 		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl"
@@ -15,14 +13,12 @@ func (a *app) deadRetryCommand() *cobra.Command { return a.retryCommand("dead re
 
 // retryCommand is the one verb that has two places: people look for it in both.
 func (a *app) retryCommand(words string) *cobra.Command {
-	action := admin.Action{Verb: admin.Retry}
+	action := &admin.Action{Verb: admin.Retry}
 	v := verb{
 		words: words, do: "retry", did: "retried", ask: "Retry %s?", states: []pawl.State{pawl.Dead},
 		only: "Only a dead job can be retried", miss: "not_dead", held: true,
-		list: "'jobctl dead list' shows the dead letters of all queues.",
-		apply: func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
-			return queue.Do(ctx, action, ids...)
-		},
+		list:  "'jobctl dead list' shows the dead letters of all queues.",
+		apply: act(action),
 	}
 	return a.changing(v, "retry", "make dead letters ready again",
 		`Makes dead letters ready again. Their history stays and their attempts begin

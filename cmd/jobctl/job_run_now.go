@@ -12,7 +12,7 @@ func (a *app) jobRunNowCommand() *cobra.Command {
 		words: "job run-now", do: "run", did: "made ready", ask: "Run %s now?", states: []pawl.State{pawl.Delayed, pawl.Parked},
 		only: "Only a delayed or parked job can be run now", miss: "wrong_state",
 		list:  "'jobctl job list -s delayed' shows what waits for its time.",
-		apply: act(admin.Action{Verb: admin.RunNow}),
+		apply: act(&admin.Action{Verb: admin.RunNow}),
 	}
 	return a.changing(v, "run-now", "make delayed or parked jobs ready at once",
 		`Makes jobs ready at once that wait for a time, for a retry, or for a worker that

@@ -36,11 +36,6 @@ func main() {
 	os.Exit(runIn(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run carries out one command line that nobody interrupts.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return runIn(context.Background(), args, stdin, stdout, stderr)
-}
-
 // runIn carries out one command line and returns the exit code.
 func runIn(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{

@@ -12,7 +12,7 @@ import (
 
 func (a *app) manCommand() *cobra.Command {
 	s := &spec{
-		use: "man FOLDER", short: "write manual pages", nofile: true, args: -1, complete: newFileName,
+		use: "man FOLDER", short: "write manual pages", nofile: true, args: 1, complete: files,
 		long: `Writes a manual page for jobctl and one for each command into a folder, which is
 made if it is not there: jobctl.1, jobctl-job-list.1 and so on. Pages that are
 there already are replaced.`,
@@ -20,7 +20,7 @@ there already are replaced.`,
 	}
 	c := a.command(s)
 	s.run = func(_ context.Context, args []string) error {
-		if len(args) != 1 || args[0] == "" {
+		if len(args) == 0 || args[0] == "" {
 			return usage("man", "one folder must be named")
 		}
 		return a.writePages(c.Root(), args[0])
@@ -34,7 +34,7 @@ func (a *app) writePages(root *cobra.Command, folder string) error {
 	}
 	pages := map[string]string{"jobctl": overviewPage(root)}
 	for _, c := range leaves(root) {
-		pages["jobctl-"+strings.ReplaceAll(wordsOf(c), " ", "-")] = page(c)
+		pages[pageName(c)] = page(c)
 	}
 	for name, text := range pages {
 		if err := os.WriteFile(filepath.Join(folder, name+".1"), []byte(text), 0o644); err != nil {
@@ -45,19 +45,20 @@ func (a *app) writePages(root *cobra.Command, folder string) error {
 	return nil
 }
 
+func pageName(c *cobra.Command) string { return "jobctl-" + strings.ReplaceAll(wordsOf(c), " ", "-") }
+
 // page is the manual page of a command. Its text is laid out for help already, so it stands
 // as it is.
 func page(c *cobra.Command) string {
-	name := "jobctl-" + strings.ReplaceAll(wordsOf(c), " ", "-")
 	usage, rest, _ := strings.Cut(help(c), "\n")
-	return pageHead(name, c.Short) + section("SYNOPSIS", strings.TrimPrefix(usage, "Usage: ")) +
+	return pageHead(pageName(c), c.Short) + section("SYNOPSIS", strings.TrimPrefix(usage, "Usage: ")) +
 		section("DESCRIPTION", strings.TrimSpace(rest)) + section("SEE ALSO", "jobctl(1)")
 }
 
 func overviewPage(root *cobra.Command) string {
 	var see []string
 	for _, c := range leaves(root) {
-		see = append(see, "jobctl-"+strings.ReplaceAll(wordsOf(c), " ", "-")+"(1)")
+		see = append(see, pageName(c)+"(1)")
 	}
 	return pageHead("jobctl", root.Short) + section("DESCRIPTION", strings.TrimSpace(help(root))) +
 		section("FILTERS", filterTopic) + section("EXIT STATUS", exitTopic()) + section("SEE ALSO", strings.ReplaceAll(wrapped(see, 70), " ", ", "))

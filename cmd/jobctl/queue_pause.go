@@ -31,7 +31,7 @@ type pausedView struct {
 func (a *app) pausing(pause bool, word, short, long string) *cobra.Command {
 	dry := false
 	c := a.command(&spec{
-		use: word + " QUEUE", short: short, args: -1, complete: a.completeQueue,
+		use: word + " QUEUE", short: short, args: 1, complete: a.completeQueue,
 		long:    long + " A queue that is so already stays so: that\nis no error.",
 		example: "  jobctl --db jobs.db queue " + word + " email",
 		json:    "one object with queue, paused, changed (false: it was so already), dry_run\n",
@@ -44,18 +44,14 @@ func (a *app) pausing(pause bool, word, short, long string) *cobra.Command {
 			return a.with(ctx, func(queue admin.Admin) error { return a.pause(ctx, queue, name, pause, dry) })
 		},
 	})
-	c.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done, and change nothing")
+	dryRunFlag(c, &dry)
 	return c
 }
 
 func (a *app) pause(ctx context.Context, queue admin.Admin, name string, pause, dry bool) error {
-	s, err := queue.Stats(ctx)
+	_, q, err := statsOf(ctx, queue, name)
 	if err != nil {
 		return err
-	}
-	q := queueOf(&s, name)
-	if q == nil {
-		return noQueue(name)
 	}
 	v := pausedView{Queue: admin.Text(name), Paused: pause, Changed: q.Paused != pause, DryRun: dry}
 	if v.Changed && !dry {
@@ -66,11 +62,8 @@ func (a *app) pause(ctx context.Context, queue admin.Admin, name string, pause, 
 		if err := set(ctx, name); err != nil {
 			return err
 		}
-		if s, err = queue.Stats(ctx); err != nil { // opening a file to write has made jobs ready
+		if _, q, err = statsOf(ctx, queue, name); err != nil { // opening a file to write has made jobs ready
 			return err
-		}
-		if q = queueOf(&s, name); q == nil {
-			return noQueue(name)
 		}
 	}
 	if !a.people() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ func (a *app) queuePurgeCommand() *cobra.Command {
 		only: "Its state has changed meanwhile", miss: "wrong_state", list: "'jobctl queue list' shows what each queue has.",
 	}
 	s := &spec{
-		use: "purge QUEUE --state STATE", short: "remove all jobs of a queue in one state", args: -1, ids: true,
+		use: "purge QUEUE --state STATE", short: "remove all jobs of a queue in one state", args: 1, ids: true,
 		long: `Removes the jobs of a queue in one state for good, after a question that names the
 count. Those that wait are cancelled first and deleted then. Jobs that run are
 left alone: 'jobctl job cancel -s leased' asks them to end.`,
@@ -48,7 +49,7 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 	c.Flags().VarP(oneOf(&state, words...), "state", "s", "in this `STATE`: "+listed(words[:len(purgeable)]))
 	c.Flags().Var(a.momentFlag(&ch.filter.before), "older-than", "in that state for this `AGE`")
 	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of them")
-	c.Flags().BoolVar(&ch.dry, "dry-run", false, "tell what would be done, and change nothing")
+	dryRunFlag(c, &ch.dry)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -75,7 +76,7 @@ func purge(state pawl.State) apply {
 		}
 		deleted, err := queue.Do(ctx, admin.Action{Verb: admin.Delete}, dead...)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("some are dead letters now and perhaps not deleted: %w", err)
 		}
 		for n, i := range at {
 			results[i] = deleted[n]

@@ -12,7 +12,7 @@ import (
 
 func (a *app) queueShowCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "show QUEUE", short: "one queue", args: -1, complete: a.completeQueue,
+		use: "show QUEUE", short: "one queue", args: 1, complete: a.completeQueue,
 		long:    "Prints one queue: how many jobs it has in each state, and whether it is paused.",
 		example: "  jobctl --db jobs.db queue show email",
 		json:    "one object with\n  " + queueFields,
@@ -27,20 +27,16 @@ func (a *app) showQueue(ctx context.Context, args []string) error {
 		return err
 	}
 	return a.with(ctx, func(queue admin.Admin) error {
-		s, err := queue.Stats(ctx)
+		s, q, err := statsOf(ctx, queue, name)
 		if err != nil {
 			return err
 		}
-		q := queueOf(&s, name)
-		if q == nil {
-			return noQueue(name)
-		}
 		now := a.now()
 		if !a.people() {
-			return a.print(viewOfQueue(&s, q, now))
+			return a.print(viewOfQueue(s, q, now))
 		}
 		t := a.queueTable()
-		t.add(a.queueRow(&s, q, now)...)
+		t.add(a.queueRow(s, q, now)...)
 		t.flush()
 		return nil
 	})
@@ -48,11 +44,8 @@ func (a *app) showQueue(ctx context.Context, args []string) error {
 
 // oneQueue is the argument of a command that is about one queue.
 func oneQueue(command string, args []string) (string, error) {
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return "", usage(command, "no queue was named")
-	case len(args) > 1:
-		return "", usage(command, "unexpected argument %q", args[1])
 	}
 	if err := pawl.ValidQueue(args[0]); err != nil {
 		return "", usage(command, "%s", err)
@@ -60,15 +53,16 @@ func oneQueue(command string, args []string) (string, error) {
 	return args[0], nil
 }
 
-func queueOf(s *admin.Stats, name string) *pawl.QueueStats {
+// statsOf counts the jobs of one queue, which must be there. Stats are those of all.
+func statsOf(ctx context.Context, queue admin.Admin, name string) (stats *admin.Stats, q *pawl.QueueStats, err error) {
+	s, err := queue.Stats(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	for i := range s.Queues {
 		if s.Queues[i].Name == name {
-			return &s.Queues[i]
+			return &s, &s.Queues[i], nil
 		}
 	}
-	return nil
-}
-
-func noQueue(name string) error {
-	return &failure{exitNoMatch, fmt.Sprintf("there is no queue %q", name), "'jobctl queue list' shows those that there are."}
+	return nil, nil, &failure{exitNoMatch, fmt.Sprintf("there is no queue %q", name), "'jobctl queue list' shows those that there are."}
 }

@@ -69,18 +69,51 @@ func (c *change) report(ctx context.Context) error {
 	if len(failed) == 1 {
 		return first
 	}
-	var lines []string
-	for i, r := range failed {
-		if i == shownDamage {
-			lines = append(lines, fmt.Sprintf("and %d more", len(failed)-i))
-			break
-		}
-		lines = append(lines, r.err.Error())
-	}
+	lines := reasons(failed)
+	alike := len(lines) == 1
 	if untried > 0 {
 		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, "job")))
 	}
+	if alike && first.next != "" { // one cause has one remedy
+		lines = append(lines, first.next)
+	}
+	if untried > 0 || first.code == exitLocked {
+		lines = append(lines, c.again())
+	}
 	return &failure{first.code, fmt.Sprintf("%d of %d jobs could not be %s:", len(failed), len(c.results), c.verb.did), strings.Join(lines, "\n")}
+}
+
+// reasons are the first errors, one a line. What one error says of many jobs, as that of an
+// app that went away says it of a whole portion, is said once.
+func reasons(failed []result) (lines []string) {
+	jobs, named := make(map[string]int), []string{}
+	for _, r := range failed {
+		text := r.err.Error()
+		if jobs[text]++; jobs[text] == 1 {
+			named = append(named, text)
+		}
+	}
+	more := len(failed)
+	for _, text := range named[:min(len(named), shownDamage)] {
+		more -= jobs[text]
+		if n := jobs[text]; n > 1 {
+			text += fmt.Sprintf(" (%s)", plural(n, "job"))
+		}
+		lines = append(lines, text)
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}
+
+// again is what to do about jobs of which some were done and others not. Whatever happened
+// to them, those that were done are no longer what the filters choose.
+func (c *change) again() string {
+	if c.chosen {
+		return "Then run the command again: it finds those that are left."
+	}
+	return "Then 'jobctl job show' has how each of them is."
 }
 
 // explained is the failure of one job, with what the verb says to it.

@@ -21,7 +21,10 @@ func TestRetryAllAsks(t *testing.T) {
 		t.Run(fmt.Sprintf("%q", answer), func(t *testing.T) {
 			build(t, everyState)
 			got := asked(t, strings.NewReader(answer), "--db", "app.db", "dead", "retry", "--all")
-			const question = "2 jobs match (state=dead).\nRetry them? Type y: "
+			question := "2 jobs match (state=dead).\nRetry them? Type y: "
+			if !strings.HasSuffix(answer, "\n") {
+				question += "\n" // which nobody typed
+			}
 			if yes {
 				require.Equal(t, outcomeOf{0, "retried 2, skipped 0\n", question + orphanNote}, got)
 				require.Equal(t, pawl.Ready, look(t, id(1)).State)

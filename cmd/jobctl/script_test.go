@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 // Rule: every command does what it says and ends with the exit codes that its help names,
 // over the file of a stopped app and beside one that runs.
 func TestScripts(t *testing.T) {
+	t.Parallel() // beside the other tests that mostly wait
 	older, err := filepath.Abs(filepath.Join("..", "..", "bolt", "testdata", "format1.db.gz"))
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
@@ -47,7 +49,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": code, "seed": seed, "app": steer, "spoil": spoilJob, "older": olderFile, "newer": newerFile, "watched": watched, "cut": cutFile, "capture": capture, "within": within,
+			"code": code, "seed": seed, "app": steer, "spoil": spoilJob, "older": olderFile, "newer": newerFile, "watched": watched, "cut": cutFile, "capture": capture, "within": within, "together": together,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -80,6 +82,39 @@ func within(ts *testscript.TestScript, neg bool, args []string) {
 	code(ts, neg, args[1:])
 	if took := time.Since(began); took > limit {
 		ts.Fatalf("it took %v", took)
+	}
+}
+
+// together runs the lines of a file, each as code does it, at the same time: together commands.
+// It is for commands that wait for the same thing. None may print data.
+func together(ts *testscript.TestScript, _ bool, args []string) {
+	path, err := lookPath(ts.Getenv("PATH"), "jobctl")
+	ts.Check(err)
+	lines := strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n")
+	problems := make([]string, len(lines))
+	var all sync.WaitGroup
+	for i, line := range lines {
+		all.Go(func() {
+			m := scriptLine.FindStringSubmatch(line)
+			if m == nil {
+				problems[i] = "it is no line such as: code 4 jobctl stats"
+				return
+			}
+			var stdout, stderr bytes.Buffer
+			cmd := exec.Command(path, strings.Fields(os.Expand(m[2], ts.Getenv))...)
+			cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), &stdout, &stderr
+			cmd.Env = append(os.Environ(), "JOBCTL_DB="+ts.Getenv("JOBCTL_DB"))
+			_ = cmd.Run() // its exit code is what is asked for
+			if strconv.Itoa(cmd.ProcessState.ExitCode()) != m[1] || stdout.Len() > 0 {
+				problems[i] = fmt.Sprintf("%v: %s%s", cmd.ProcessState, &stdout, &stderr)
+			}
+		})
+	}
+	all.Wait()
+	for i, problem := range problems {
+		if problem != "" {
+			ts.Fatalf("%s: %s", lines[i], problem)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ func TestSessionOfReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds two programs and takes seconds: not with -short")
 	}
+	t.Parallel() // it mostly waits
 	bin := t.TempDir()
 	for name, source := range map[string]string{"jobctl": ".", "steer": "../.."} {
 		build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
@@ -32,7 +33,6 @@ func TestSessionOfReadme(t *testing.T) {
 		out, err := build.CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
-	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	terminal, err := tmux.Start(140, 45)
 	if errors.Is(err, tmux.ErrMissing) {
 		t.Skip(err)
@@ -40,7 +40,8 @@ func TestSessionOfReadme(t *testing.T) {
 	require.NoError(t, err)
 	folder := t.TempDir()
 	t.Cleanup(func() { require.NoError(t, terminal.Close()) })
-	s := session{t, terminal, filepath.Join(folder, "app.db")}
+	s := session{t, terminal, filepath.Join(bin, "jobctl"), filepath.Join(folder, "app.db")}
+	s.enter("PATH="+bin+":$PATH", "")
 	s.enter("cd "+folder, "")
 	for _, step := range steps(t) {
 		s.take(step)
@@ -77,6 +78,7 @@ func steps(t *testing.T) (all []step) {
 type session struct {
 	t        *testing.T
 	terminal *tmux.Terminal
+	jobctl   string // the program
 	db       string
 }
 
@@ -145,7 +147,7 @@ func (s session) deadLetter() {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for end := time.After(time.Minute); ; {
-		out, err := exec.Command("jobctl", "--db", s.db, "dead", "list", "-o", "json").Output()
+		out, err := exec.Command(s.jobctl, "--db", s.db, "dead", "list", "-o", "json").Output()
 		require.NoError(s.t, err)
 		var dead []json.RawMessage
 		require.NoError(s.t, json.Unmarshal(out, &dead))

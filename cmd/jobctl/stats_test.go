@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,4 +104,19 @@ func TestStatsEscapeNames(t *testing.T) {
 	require.Contains(t, got.stdout, `q\x1b[2J\u202e\n\xff`)
 	got = jobctl(t, "--db", "app.db", "stats", "-o", "jsonl")
 	require.Contains(t, got.stdout, `"name":{"base64":"cRtbMkrigK4K/w=="}`)
+}
+
+// Rule: stats --watch clears a screen alone, and one document has no end.
+func TestStatsAgain(t *testing.T) {
+	build(t, everyState)
+	got := jobctl(t, words("--db app.db stats --watch 1ms --fail-if dead>0")...)
+	require.Equal(t, exitDamaged, got.code)
+	require.NotContains(t, got.stdout, "\x1b")
+	got = asOfToday(t.Context(), nil, false, func(a *app) error {
+		a.screen, a.flags = true, shared{db: "app.db", output: "table", color: "never"}
+		return a.stats(t.Context(), &statsFlags{every: 1, limits: limits{{what: "dead"}}})
+	})
+	require.True(t, strings.HasPrefix(got.stdout, "\x1b[H\x1b[2Japp.db"), got.stdout)
+	require.Equal(t, outcomeOf{exitUsage, "", "error: -o json is one document, and this has no end; use -o jsonl\n  See 'jobctl stats --help'.\n"},
+		jobctl(t, words("--db app.db stats --watch 1s -o json")...))
 }

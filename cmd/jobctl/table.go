@@ -3,7 +3,8 @@ package main
 import (
 	"bufio"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // column is the head of one column of a table.
@@ -59,7 +60,7 @@ func (t *table) flush() {
 	}
 	for _, row := range t.rows {
 		for i, text := range row {
-			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(text))
+			t.widths[i] = max(t.widths[i], ansi.StringWidth(text)) // a character may be two columns wide
 		}
 	}
 	for n, row := range t.rows {
@@ -77,7 +78,7 @@ func (t *table) line(row []string, head bool) string {
 	}
 	var b strings.Builder
 	for i, text := range row {
-		pad := strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(text))
+		pad := strings.Repeat(" ", t.widths[i]-ansi.StringWidth(text))
 		if i == len(row)-1 && !t.columns[i].right {
 			pad = ""
 		}

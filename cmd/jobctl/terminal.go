@@ -23,6 +23,18 @@ func isTerminal(stream any) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
+// askable refuses to ask where nobody answers. -y is the answer there.
+func (a *app) askable(words, do string) error {
+	switch {
+	case a.flags.yes:
+	case !a.people():
+		return usage(words, "-o %s does not ask; add -y to %s", a.flags.output, do)
+	case !a.terminal:
+		return usage(words, "there is no terminal to ask on; add -y to %s", do)
+	}
+	return nil
+}
+
 // confirm asks on standard error. Only y and yes are a yes. It ends with its context too:
 // a terminal gives no end of input when somebody interrupts.
 func (a *app) confirm(ctx context.Context, question string) bool {
@@ -34,6 +46,9 @@ func (a *app) confirm(ctx context.Context, question string) bool {
 	}()
 	select {
 	case answer := <-answered:
+		if !strings.HasSuffix(answer, "\n") {
+			fmt.Fprintln(a.stderr) // the end of input leaves the question's line open
+		}
 		answer = strings.ToLower(strings.TrimSpace(answer))
 		return answer == "y" || answer == "yes"
 	case <-ctx.Done():

@@ -117,3 +117,8 @@ func TestEncode(t *testing.T) {
 	b, _ := encode("<&>")
 	require.Equal(t, `"<&>"`, string(b))
 }
+
+// A manual page shows a line as it is that roff would take for a request.
+func TestRoff(t *testing.T) {
+	require.Equal(t, `a\-b \e`+"\n"+`\&.TH x`, roff("a-b \\\n.TH x"))
+}

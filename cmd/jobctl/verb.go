@@ -22,16 +22,17 @@ type verb struct {
 	miss   string       // the result of a job in another state: "not_dead"
 	list   string       // the command that shows what there is to choose among
 	held   bool         // a job in the right state may be refused nevertheless
+	ready  func() error // refuses flags of the verb before anything is looked at; nil: it has none
 	apply  apply
 }
 
 // apply carries out the verb on up to admin.MaxIDs jobs; it is admin.Admin.Do for most.
 type apply func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error)
 
-// act is the apply of an action.
-func act(action admin.Action) apply {
+// act is the apply of an action, which flags may complete.
+func act(action *admin.Action) apply {
 	return func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
-		return queue.Do(ctx, action, ids...)
+		return queue.Do(ctx, *action, ids...)
 	}
 }
 
@@ -66,7 +67,7 @@ first, names the count and asks; -o json, jsonl and ids do not ask and need -y.`
 	c.Flags().BoolVar(&ch.all, "all", false, "all that there are, after a question")
 	ch.filter.register(a, c, v.states...)
 	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of those that the filters choose")
-	c.Flags().BoolVar(&ch.dry, "dry-run", false, "tell what would be done, and change nothing")
+	dryRunFlag(c, &ch.dry)
 	if flags != nil {
 		flags(c)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,7 @@ type watching struct {
 	queue string
 	types []pawl.EventType // nil: all
 	limit int
+	lines bool // for people, also into a pipe
 	seen  int
 }
 
@@ -51,7 +53,8 @@ type eventView struct {
 
 func (a *app) watchCommand() *cobra.Command {
 	w := &watching{}
-	c := a.command(&spec{
+	var c *cobra.Command
+	c = a.command(&spec{
 		use: "watch [-q QUEUE] [--events EVENT,...] [-n COUNT]", short: "what happens to the jobs of a running app, as it does",
 		long: `Prints each thing that happens to a job, once it is durable, until it is
 interrupted: one line each, for a program one JSON object a line. It needs the
@@ -64,7 +67,10 @@ app to run. What is not read in time is lost, and the next line says how many.`,
   error, missed (how many events before this one were lost)
 `,
 		exits: []int{exitLocked},
-		run:   func(ctx context.Context, _ []string) error { return w.run(ctx, a) },
+		run: func(ctx context.Context, _ []string) error {
+			w.lines = c.Flags().Changed("output")
+			return w.run(ctx, a)
+		},
 	})
 	c.Flags().VarP(nameFlag(&w.queue, pawl.ValidQueue), "queue", "q", "of this `QUEUE`")
 	c.Flags().Var(flagFunc{w.events}, "events", "these `EVENTS`, with commas between them: "+strings.Join(eventWords(), ", "))
@@ -100,8 +106,8 @@ func (w *watching) events(text string) error {
 func (w *watching) run(ctx context.Context, a *app) error {
 	switch {
 	case a.flags.output == "json":
-		return usage("watch", "-o json is one document, and this has no end; use -o jsonl")
-	case a.people() && !a.screen:
+		return endless("watch")
+	case a.people() && !a.screen && !w.lines:
 		a.flags.output = "jsonl"
 	}
 	return a.with(ctx, func(queue admin.Admin) error {
@@ -147,10 +153,10 @@ func (a *app) eventLine(e *admin.Event) string {
 	line := fmt.Sprintf("%s  %-9s  %s  %s  %s", e.At.In(a.location()).Format("15:04:05.000"), e.Type,
 		e.Job.ID, cell(e.Job.Queue, nameWidth), cell(e.Job.Kind, nameWidth))
 	if e.Took > 0 {
-		line += "  took " + e.Took.String()
+		line += "  took " + roughly(e.Took)
 	}
 	if e.Type == pawl.EventRetried {
-		line += "  again in " + e.Delay.String()
+		line += "  again in " + roughly(e.Delay)
 	}
 	if e.Type == pawl.EventDied && e.Job.Death != nil {
 		line += "  " + cell(string(e.Job.Death.Reason), nameWidth)
@@ -159,6 +165,16 @@ func (a *app) eventLine(e *admin.Event) string {
 		line += "  " + firstLine(e.Cause, errorWidth)
 	}
 	return line
+}
+
+// roughly is a length of time with three digits or so; JSON has all of them.
+func roughly(d time.Duration) string {
+	for unit := time.Second; unit > 1; unit /= 1000 {
+		if d >= unit {
+			return d.Round(unit / 100).String()
+		}
+	}
+	return d.String()
 }
 
 func viewOfEvent(e *admin.Event) eventView {

@@ -9,6 +9,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -34,7 +35,7 @@ func init() {
 		return
 	}
 	out := json.NewEncoder(os.Stdout)
-	_ = out.Encode(commandWords())
+	_ = out.Encode(drivenWords())
 	for in := bufio.NewReader(os.Stdin); ; {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -49,6 +50,15 @@ func init() {
 	}
 }
 
+// drivenWords names every command, "job list" among them.
+func drivenWords() (words []string) {
+	a := &app{env: func(string) string { return "" }}
+	for _, c := range leaves(a.commands()) {
+		words = append(words, wordsOf(c))
+	}
+	return words
+}
+
 func driven(args []string) (a drivenAnswer) {
 	var stdout, stderr bytes.Buffer
 	began, before := time.Now(), drivenBytes()
@@ -59,7 +69,7 @@ func driven(args []string) (a drivenAnswer) {
 			a.Panic = fmt.Sprintf("%v\n%s", p, debug.Stack())
 		}
 	}()
-	a.Code = run(args, strings.NewReader(""), &stdout, &stderr)
+	a.Code = runIn(context.Background(), args, strings.NewReader(""), &stdout, &stderr)
 	return a
 }
 

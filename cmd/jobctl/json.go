@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -59,66 +60,28 @@ func (a *app) print(v any) error {
 	return nil
 }
 
-// listing writes the items of a list as they come, in the form that -o names. A
-// write error is kept by the app's buffer and shows at its last flush.
-type listing struct {
-	app   *app
-	table table
-	count int
+// harmlessJSON writes JSON on with what a terminal obeys as \u escapes, which changes
+// nothing for a program.
+type harmlessJSON struct {
+	to   io.Writer
+	rest []byte // the beginning of a character
 }
 
-// listing begins a list. Wide are the columns that -o wide has besides.
-func (a *app) listing(columns []column, wide ...column) *listing {
-	if a.wide() {
-		columns = append(columns, wide...)
-	}
-	return &listing{app: a, table: table{out: a.stdout, columns: columns, paint: a.colors()}}
-}
-
-// item is one thing of a list.
-type item struct {
-	id    string   // for -o ids
-	json  any      // for programs
-	cells []string // for people: those of all columns, the wide ones too
-}
-
-func (l *listing) add(it item) error {
-	l.count++
-	out := l.app.stdout
-	switch l.app.flags.output {
-	case "table", "wide":
-		l.table.add(it.cells[:len(l.table.columns)]...)
-		return nil
-	case "ids":
-		out.WriteString(it.id + "\n")
-		return nil
-	}
-	text, err := encode(it.json)
-	if err != nil {
-		return err
-	}
-	if l.app.flags.output == "json" {
-		between := ",\n  "
-		if l.count == 1 {
-			between = "[\n  "
+func (w *harmlessJSON) Write(b []byte) (int, error) {
+	text := append(w.rest, b...)
+	safe := make([]byte, 0, len(text)+64)
+	for len(text) > 0 && (utf8.FullRune(text) || len(text) >= utf8.UTFMax) {
+		size := 1
+		if text[0] == '\n' {
+			safe = append(safe, '\n')
+		} else {
+			safe, size = appendHarmless(safe, text)
 		}
-		out.WriteString(between)
-		out.Write(text)
-		return nil
+		text = text[size:]
 	}
-	out.Write(append(text, '\n'))
-	return nil
-}
-
-// close ends the list, so that what was printed is whole even when an error ended
-// it early.
-func (l *listing) close() {
-	switch {
-	case l.app.people():
-		l.table.flush()
-	case l.app.flags.output == "json" && l.count == 0:
-		l.app.stdout.WriteString("[]\n")
-	case l.app.flags.output == "json":
-		l.app.stdout.WriteString("\n]\n")
+	w.rest = append([]byte(nil), text...)
+	if _, err := w.to.Write(safe); err != nil {
+		return 0, err
 	}
+	return len(b), nil
 }

@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// newClient makes a client that has not asked anything yet. Trusted decides about the user
+// whose process has the socket; nil trusts any.
+func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*client, error) {
+	c := &client{addr: addr, timeout: defaultTimeout}
+	if opts != nil {
+		c.token = opts.Token
+		if opts.Timeout > 0 {
+			c.timeout = opts.Timeout
+		}
+	}
+	u, err := url.Parse(addr)
+	if err != nil {
+		return nil, invalid("address", "%q: %v", clip(addr), err)
+	}
+	transport := &http.Transport{
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 64 << 10,
+		IdleConnTimeout:        5 * time.Second, // before the app ends it, so that no request is lost to that
+		ExpectContinueTimeout:  patience + 5*time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+	}
+	switch {
+	case u.Scheme == "unix" && u.Host == "" && u.Path != "":
+		c.base = "http://localhost"
+		transport.DisableKeepAlives = true // connecting is cheap, and a seat is for those who ask
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialSocket(ctx, u.Path, trusted)
+		}
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "":
+		c.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
+		if c.token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
+			return nil, invalid("address", "%q would send the token for everybody on the way to read; use https, or a tunnel to this machine", clip(addr))
+		}
+	default:
+		return nil, invalid("address", "%q is none of unix:///folder/socket, http://host:port, https://host", clip(addr))
+	}
+	c.http = &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// dialSocket connects to a socket. It comes again while the backlog of the app is full.
+func dialSocket(ctx context.Context, path string, trusted func(uid int) bool) (net.Conn, error) {
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+		if err == nil && trusted != nil {
+			if uid, known := peerUser(conn); known && !trusted(uid) {
+				_ = conn.Close()
+				return nil, fmt.Errorf("%w: the socket %s is served by user %d, who has no right to the queue's file", errDistrusted, path, uid)
+			}
+		}
+		if err == nil || !again(err) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

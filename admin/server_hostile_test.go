@@ -1,0 +1,161 @@
+//go:build unix
+
+package admin
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// What could mean two things, or something that would be left out, is refused: a filter that
+// loses a condition chooses more jobs than were meant.
+func TestRequestsThatMeanTwoThingsAreRefused(t *testing.T) {
+	q := openLive(t)
+	h := Handler(Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
+	for _, test := range []requestTest{
+		{rule: "conditions behind a semicolon", method: "GET", path: pathJobs + "?state=dead;queue=a"},
+		{rule: "a condition that is no text", method: "GET", path: pathJobs + "?state=dead&kind=%zz"},
+		{rule: "a parameter of a change", method: "POST", path: pathReap + "?queue=a", kind: jsonType},
+		{rule: "a parameter of a check", method: "POST", path: pathCheck + "?queue=a", kind: jsonType},
+		{rule: "a parameter of a backup", method: "GET", path: pathBackup + "?queue=a"},
+		{rule: "a parameter of events", method: "GET", path: pathEvents + "?queue=a"},
+		{rule: "a check of something", method: "POST", path: pathCheck, kind: jsonType, body: `{"queue":"a"}`},
+		{rule: "a check with a body that is no JSON", method: "POST", path: pathCheck, kind: jsonType, body: `queue`},
+		{rule: "two queues", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"a","queue":"b"}`},
+		{rule: "two verbs", method: "POST", path: pathDo, kind: jsonType, body: `{"verb":"retry","ids":[],"verb":"delete"}`},
+		{rule: "two kinds of a job", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"a","kind":"b"}]}`},
+		{rule: "two values of a header", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"a","headers":{"a":"1","a":"2"}}]}`},
+		{rule: "bytes that are no UTF-8", method: "POST", path: pathDo, kind: jsonType, body: "{\"verb\":\"retry\xff\",\"ids\":[]}"},
+	} {
+		test.status, test.code = 400, "invalid"
+		test.run(t, h)
+	}
+	s, err := q.Stats(context.Background())
+	require.NoError(t, err)
+	require.Empty(t, s.Queues)
+}
+
+// The job that has most to say besides its payload goes to a running app as it does to a file.
+func TestLongestHistoryIsImportedLive(t *testing.T) {
+	from := openLive(t)
+	e := &pawl.Envelope{
+		Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonExhausted, At: time.Unix(1, 0)},
+		Failures: pawl.HistoryKeepHead + pawl.HistoryKeepTail, Payload: make([]byte, pawl.DefaultMaxPayload),
+	}
+	for i := range e.Failures {
+		text := []string{"<", "\x00"}[i%2] // each of which JSON may write as six bytes
+		e.History = append(e.History, pawl.Failure{Attempt: i + 1, At: time.Unix(1, 0), Error: strings.Repeat(text, pawl.MaxErrorText)})
+	}
+	require.NoError(t, from.Restore(context.Background(), []*pawl.Envelope{e}, nil))
+	to := openLive(t)
+	c, err := Dial(context.Background(), serveTest(t, to).Addr(), nil)
+	require.NoError(t, err)
+	defer c.Close()
+	done, err := Import(context.Background(), c, strings.NewReader(exportOf(t, Of(from))), &ImportOptions{KeepIDs: true})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, done.Jobs)
+	requireSameJobs(t, from, to)
+}
+
+// What the client sends is no longer than JSON needs it to be: a text with what is special in
+// HTML fits where its bytes do.
+func TestRequestIsNoLongerThanNeedBe(t *testing.T) {
+	b, err := marshal(JobOf(&pawl.Envelope{History: []pawl.Failure{{Error: strings.Repeat("<&>", 1000)}}}, PayloadNone))
+	require.NoError(t, err)
+	require.Contains(t, string(b), "<&><&>")
+}
+
+// One filter cannot keep the processor for minutes: its terms are counted, and the search ends
+// when its caller goes.
+func TestSearchIsBounded(t *testing.T) {
+	terms := strings.Split(strings.Repeat("a,", maxTerms), ",")
+	require.NoError(t, ParsePayload(terms[:maxTerms]))
+	require.ErrorIs(t, ParsePayload(append(terms[:maxTerms], "a")), pawl.ErrInvalid)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	jobs := make([]bolt.Listed, 50)
+	for i := range jobs {
+		jobs[i].Job = &pawl.Envelope{Payload: []byte("\xc0")}
+	}
+	cancel() // while the file was read
+	_, err := listPage(ctx, fullPage{jobs: jobs}, Query{Filter: Filter{Payload: []string{"."}}})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// fullPage is a file that has read its jobs whatever became of who asked.
+type fullPage struct {
+	looker
+	jobs []bolt.Listed
+}
+
+func (f fullPage) List(context.Context, pawl.Filter, string, int) (bolt.Listing, error) {
+	return bolt.Listing{Jobs: f.jobs}, nil
+}
+
+// An answer that says what became of a change waits for nobody, however long it is.
+func TestErrorOfAChangeWaitsForNobody(t *testing.T) {
+	long := strings.Repeat("\x01", maxMessage) // six bytes each in JSON
+	h := newHandler(&scripted{enqueue: func(context.Context, []*pawl.Envelope) error {
+		return errors.Join(errors.New(long), pawl.ErrUnknownOutcome)
+	}}, &HandlerOptions{Logger: hclog.NewNullLogger()}, t.Context())
+	for range largeBodies {
+		leave, err := h.large.enter(t.Context())
+		require.NoError(t, err)
+		defer leave()
+	}
+	h.large.queue = 0 // who waits is refused at once
+	requestTest{
+		rule: "a long error", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"k"}]}`,
+		status: 500, code: "unknown_outcome",
+	}.run(t, h)
+}
+
+// A note that is younger than this server's is another server's, also where the system has
+// given it the same number.
+func TestCloseLeavesAYoungerNote(t *testing.T) {
+	s := serveTest(t, openLive(t))
+	younger := s.note.ModTime().Add(time.Second)
+	require.NoError(t, os.Chtimes(s.place.note, younger, younger))
+	require.NoError(t, s.Close())
+	require.FileExists(t, s.place.note)
+}
+
+// Three quarters of the files that a process may have open are the app's, and the socket has
+// some seats always.
+func TestSeatsAreAPartOfTheFiles(t *testing.T) {
+	for files, seats := range map[uint64]int{0: minSeats, 31: minSeats, 64: 16, 1023: 255, 1024: maxSeats, 1 << 63: maxSeats} {
+		require.Equal(t, seats, seatsOf(files), files)
+	}
+	require.Positive(t, openable())
+}
+
+// An app that is stopped is asked once, and told with the reason: nothing waits for it as for
+// one that starts.
+func TestStoppedAppIsAskedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	app := startApp(t, "serve", path)
+	a, err := openTest(path)
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	require.NoError(t, app.cmd.Process.Signal(syscall.SIGSTOP))
+	var state syscall.WaitStatus
+	_, err = syscall.Wait4(app.cmd.Process.Pid, &state, syscall.WUNTRACED, nil)
+	require.NoError(t, err)
+	require.True(t, state.Stopped())
+	_, err = open(context.Background(), path, nil, 10*time.Millisecond, func() { t.Error("it waits") })
+	require.ErrorIs(t, err, bolt.ErrLocked)
+	require.ErrorIs(t, err, errStuck)
+	require.ErrorContains(t, err, "it may be stopped, or stuck")
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: of many lines none is forgotten, and an ID is printed for each.
+func TestBatchInPortions(t *testing.T) {
+	build(t, nil)
+	got := piped(t, strings.Repeat(`{"kind":"k"}`+"\n", 2*portionJobs+1), words("--db app.db job enqueue --batch")...)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Equal(t, 2*portionJobs+1, strings.Count(got.stdout, "\n"))
+}
+
+// Rule: a portion has no more jobs, and no more bytes unless it is one job, than it may have.
+func TestPortionsAreBounded(t *testing.T) {
+	line := func(bytes int) string { return fmt.Sprintf(`{"kind":"k","args":%q}`+"\n", strings.Repeat("x", bytes)) }
+	lines := line(portionBytes/2-10) + line(portionBytes/2-10) + line(2*portionBytes) + strings.Repeat(line(1), portionJobs+1)
+	var sizes []int
+	require.NoError(t, (&enqueuing{}).inPortions(t.Context(), strings.NewReader(lines), func(portion []*pawl.Envelope) error {
+		sizes = append(sizes, len(portion))
+		return nil
+	}))
+	require.Equal(t, []int{2, 1, portionJobs, 1}, sizes)
+}
+
+// Rule: when a portion is refused, the message says how many jobs are stored, and exactly
+// those are.
+func TestBatchThatFailsInTheMiddle(t *testing.T) {
+	build(t, nil)
+	lines := `{"kind":"k","unique":"one"}` + "\n" + strings.Repeat(`{"kind":"k"}`+"\n", portionJobs) + `{"kind":"k","unique":"one","on_conflict":"reject"}`
+	got := piped(t, lines, words("--db app.db job enqueue --batch -o jsonl")...)
+	require.Equal(t, exitConflict, got.code)
+	require.Equal(t, portionJobs, strings.Count(got.stdout, "\n"))
+	require.Contains(t, got.stderr, "; the first 1000 of 1002 jobs are stored, the others are not\n")
+	require.Contains(t, got.stderr, "--on-conflict says what to do")
+	require.Contains(t, jobctl(t, words("--db app.db queue show default -o jsonl")...).stdout, `"ready":1000,`)
+}
+
+// Rule: a line whose unique key is taken adds nothing, which is told.
+func TestBatchTellsWhatWasThere(t *testing.T) {
+	build(t, nil)
+	got := piped(t, strings.Repeat(`{"kind":"k","unique":"one"}`+"\n", 3), words("--db app.db job enqueue --batch")...)
+	require.Equal(t, exitOK, got.code)
+	require.Equal(t, "note: 2 of them were not added: another job has the unique key\n", got.stderr)
+}
+
+// Rule: flags are what a line does not say, and no line says anything for another one.
+func TestBatchLinesKeepToThemselves(t *testing.T) {
+	build(t, nil)
+	lines := `{"kind":"k","headers":{"of":"line 1"},"priority":3}` + "\n" + `{"kind":"k"}`
+	got := piped(t, lines, "--db", "app.db", "job", "enqueue", "--batch", "--header", "of=flags", "--header", "all=yes", "--priority", "7")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	first, second := look(t, idOf(t, got.stdout, 0)), look(t, idOf(t, got.stdout, 1))
+	require.Equal(t, map[string]string{"of": "line 1", "all": "yes"}, first.Headers)
+	require.Equal(t, map[string]string{"of": "flags", "all": "yes"}, second.Headers)
+	require.EqualValues(t, 3, first.Priority)
+	require.EqualValues(t, 7, second.Priority)
+}
+
+// idOf is the n-th of the IDs that were printed.
+func idOf(t *testing.T, printed string, n int) pawl.ID {
+	t.Helper()
+	id, err := pawl.ParseID(words(printed)[n])
+	require.NoError(t, err)
+	return id
+}
+
+// Rule: all lines are checked before the first is stored; the message has the number of the
+// wrong one.
+func TestBatchChecksAllLinesFirst(t *testing.T) {
+	build(t, nil)
+	for line, why := range map[string]string{
+		`{"kind":"k"} {"kind":"l"}`:                             "a line has one job",
+		`{"kin":"k"}`:                                           `unknown field "kin"`,
+		`{"kind":"k","priority":200}`:                           "priority 200 is not between",
+		`{"kind":"k","on_conflict":"x"}`:                        `on_conflict "x" is none of`,
+		`{"kind":"k","delay":"1h","at":"2030-01-01T00:00:00Z"}`: "say when in one way",
+		`{"kind":""}`:                                           "kind",
+		`[`:                                                     "unexpected",
+	} {
+		got := piped(t, `{"kind":"k"}`+"\n\n"+line, words("--db app.db job enqueue --batch")...)
+		require.Equal(t, exitError, got.code, line)
+		require.Empty(t, got.stdout)
+		require.Contains(t, got.stderr, "error: line 3: ", line)
+		require.Contains(t, got.stderr, why)
+		require.Contains(t, got.stderr, "Nothing was stored.")
+	}
+	require.Contains(t, jobctl(t, words("--db app.db stats -o json")...).stdout, `"queues": []`)
+}
+
+// Rule: a dry run prints for each line what it would print without an ID.
+func TestBatchDryRunAsJSON(t *testing.T) {
+	build(t, nil)
+	got := piped(t, `{"kind":"k"}`+"\n"+`{"kind":"k"}`, words("--db app.db job enqueue --batch --dry-run -o jsonl")...)
+	require.Equal(t, outcomeOf{exitOK, strings.Repeat(`{"id":null,"existing":false,"dry_run":true}`+"\n", 2), ""}, got)
+}
+
+// Rule: an interruption waits for the portion that is on its way, and the message says how
+// much is stored.
+func TestInterruptedBatch(t *testing.T) {
+	build(t, nil)
+	ctx, interrupt := context.WithCancel(t.Context())
+	line := `{"kind":"k"}` + "\n"
+	lines := io.MultiReader(strings.NewReader(strings.Repeat(line, portionJobs)), interrupting{strings.NewReader(line), interrupt})
+	got := asOfToday(ctx, nil, false, func(a *app) error {
+		a.flags = shared{db: "app.db", output: "ids"}
+		a.note = func(string) {}
+		return (&enqueuing{}).storeAll(ctx, a, lines, portionJobs+1)
+	})
+	require.Equal(t, exitInterrupted, got.code)
+	require.Equal(t, portionJobs, strings.Count(got.stdout, "\n"))
+	require.Equal(t, "error: interrupted; the first 1000 of 1001 jobs are stored, the others are not\n", got.stderr)
+}

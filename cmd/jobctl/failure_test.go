@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Rule: each error that a script or a person decides by has its exit code, and says what to
+// do next.
+func TestWhatErrorsMean(t *testing.T) {
+	a := &app{flags: shared{db: "x"}}
+	for _, c := range []struct {
+		err  error
+		code int
+		next string
+	}{
+		{bolt.ErrLocked, exitLocked, "stop the app"},
+		{admin.ErrUnreachable, exitLocked, "Check that the app runs"},
+		{context.DeadlineExceeded, exitLocked, "--timeout waits longer"},
+		{admin.ErrNotLive, exitLocked, "Start the app"},
+		{admin.ErrDenied, exitError, "JOBCTL_TOKEN"},
+		{bolt.ErrNotQueue, exitError, "Check --db"},
+		{fs.ErrNotExist, exitError, "Check --db"},
+		{fs.ErrPermission, exitError, "as the user of the app"},
+		{bolt.ErrInsecure, exitError, "--insecure"},
+		{bolt.ErrNewerFormat, exitFormat, "release that wrote the file"},
+		{bolt.ErrOlderFormat, exitFormat, "db migrate"},
+		{pawl.ErrUnknownOutcome, exitError, "job list"},
+		{pawl.ErrPoisoned, exitError, "Check the disk"},
+		{pawl.ErrNotFound, exitNoMatch, "job list"},
+		{pawl.ErrConflict, exitConflict, "job show"},
+		{heldBack{pawl.ErrConflict}, exitConflict, "It stays dead"},
+		{pawl.ErrCorrupt, exitDamaged, "db salvage"},
+		{context.Canceled, exitInterrupted, ""},
+	} {
+		f := a.failure(fmt.Errorf("look: %w", c.err))
+		require.Equal(t, c.code, f.code, c.err)
+		require.Contains(t, f.next, c.next, c.err)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// fake is a queue that does what a file on this machine does too rarely for a test. What it
+// is not told to do panics.
+type fake struct {
+	admin.Admin
+	pages   []admin.Page
+	job     func(pawl.ID) (*pawl.Envelope, error)
+	deleted error
+	stored  int
+}
+
+func (f *fake) Stats(context.Context) (admin.Stats, error) { return admin.Stats{}, nil }
+
+func (f *fake) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) { return f.job(id) }
+
+func (f *fake) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
+	f.stored += len(jobs)
+	return nil
+}
+
+func (f *fake) List(context.Context, admin.Query) (admin.Page, error) {
+	page := f.pages[0]
+	f.pages = f.pages[1:]
+	return page, nil
+}
+
+func (f *fake) Do(_ context.Context, _ admin.Action, ids ...pawl.ID) ([]error, error) {
+	results := make([]error, len(ids))
+	for i := range results {
+		results[i] = f.deleted
+	}
+	return results, nil
+}
+
+// Rule: behind the last job that was asked for a list says whether there are more, or that
+// there may be where looking further would take long.
+func TestListTellsOfMore(t *testing.T) {
+	job := bolt.Listed{Job: &pawl.Envelope{}}
+	for rest, behind := range map[string]admin.Page{
+		"":       {},
+		"are":    {Jobs: []bolt.Listed{job}},
+		"may be": {Next: "further"},
+	} {
+		asOfToday(t.Context(), nil, false, func(a *app) error {
+			l, queue := list{limit: 1}, &fake{pages: []admin.Page{{Jobs: []bolt.Listed{job}, Next: "cursor"}, behind}}
+			require.NoError(t, l.fill(t.Context(), queue, a.jobListing(), new(damage)))
+			require.Equal(t, rest, l.rest)
+			require.Equal(t, "cursor", l.next)
+			return nil
+		})
+	}
+}
+
+// Rule: an error about the whole queue ends a change before anything is done; one about a job
+// is that job's.
+func TestChooseTellsJobsFromTheQueue(t *testing.T) {
+	disk := errors.New("input/output error")
+	for _, err := range []error{disk, pawl.ErrNotFound, pawl.ErrCorrupt} {
+		c := &change{app: &app{}, verb: verb{states: []pawl.State{pawl.Dead}}}
+		queue := &fake{job: func(pawl.ID) (*pawl.Envelope, error) { return nil, err }}
+		got := c.choose(t.Context(), queue, []pawl.ID{id(1)})
+		if err == disk {
+			require.ErrorIs(t, got, disk)
+			continue
+		}
+		require.NoError(t, got)
+		require.ErrorIs(t, c.results[0].err, err)
+	}
+}
+
+// Rule: a letter that is stored elsewhere and that somebody else has removed here meanwhile is
+// forwarded; one that is still here is told.
+func TestForwardOfWhatIsGone(t *testing.T) {
+	letter := func(id pawl.ID) (*pawl.Envelope, error) {
+		return &pawl.Envelope{ID: id, Kind: "k", Queue: "q", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent}}, nil
+	}
+	for _, c := range []struct{ deleted, want error }{{nil, nil}, {pawl.ErrNotFound, nil}, {pawl.ErrConflict, pawl.ErrConflict}} {
+		to := &fake{}
+		results, err := new(forwarding).over(t.Context(), &fake{job: letter, deleted: c.deleted}, to, []pawl.ID{id(1), id(2)})
+		require.NoError(t, err)
+		require.Equal(t, 2, to.stored)
+		for _, result := range results {
+			require.ErrorIs(t, result, c.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// jobListing is a listing whose items are jobs.
+type jobListing struct {
+	*listing
+	cells func(*pawl.Envelope) []string
+}
+
+// list is one page of a list of jobs, read in portions, so that nothing is held however
+// long it is.
+type list struct {
+	filter filterFlags
+	limit  int
+	after  string
+
+	rest string // "are" or "may be": whether there are jobs behind the last; "": there are none
+	next string
+}
+
+func (l *list) register(a *app, c *cobra.Command, states ...pawl.State) {
+	l.limit = admin.DefaultLimit
+	l.filter.register(a, c, states...)
+	c.Flags().VarP(countFlag(&l.limit), "limit", "n", "at most `COUNT` jobs, 0 for all (default 50)")
+	c.Flags().Var(textFlag(&l.after), "after", "go on behind this `CURSOR`, which the page before told")
+	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
+}
+
+func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
+	var damaged damage
+	err := a.with(ctx, func(queue admin.Admin) error { return l.fill(ctx, queue, out, &damaged) })
+	if err == nil || out.count > 0 { // a queue that cannot be reached is no empty list
+		out.close()
+	}
+	switch {
+	case err != nil:
+		return err
+	case l.rest != "":
+		a.say("the first %d are shown, there %s more; -n 0 shows all, and --after %s those behind them", out.count, l.rest, l.next)
+	case out.count == 0 && damaged.count == 0:
+		a.say("no jobs match")
+	}
+	return damaged.err()
+}
+
+// fill lists up to the limit, and looks whether there is more.
+func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, damaged *damage) error {
+	q := admin.Query{Filter: l.filter.filters()[0], After: l.after}
+	for {
+		q.Limit = admin.MaxLimit
+		if l.limit > 0 {
+			q.Limit = min(q.Limit, l.limit-out.count)
+		}
+		page, err := queue.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, listed := range page.Jobs {
+			if listed.Err != nil {
+				damaged.add(listed.Err)
+				continue
+			}
+			if err := out.add(item{listed.Job.ID.String(), jobOf(listed.Job), out.cells(listed.Job)}); err != nil {
+				return err
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			return nil
+		}
+		if l.limit > 0 && out.count >= l.limit {
+			l.next = q.After
+			q.Limit, q.Detail = 1, admin.IDs
+			page, err := queue.List(ctx, q)
+			switch {
+			case len(page.Jobs) > 0:
+				l.rest = "are"
+			case page.Next != "": // to look further would take long
+				l.rest = "may be"
+			}
+			return err
+		}
+	}
+}

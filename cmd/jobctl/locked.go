@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/gopawl/pawl/admin"
+)
+
+// locked says who has the file, and why its app could not be asked: an app that hangs needs
+// another remedy than one that serves nobody, or that serves another user.
+func (a *app) locked(err error) *failure {
+	f := &failure{
+		code: exitLocked,
+		text: fmt.Sprintf("%s is locked%s", a.flags.db, holder(err)),
+	}
+	_, why, asked := strings.Cut(err.Error(), "its app could not be asked: ")
+	switch {
+	case strings.HasSuffix(f.text, "(jobctl)"):
+		f.next = "Another jobctl works on the file: try again when it has ended."
+	case !asked:
+		f.text += " and has no admin endpoint"
+		f.next = "Enable one (package admin), stop the app, or read a backup made by the app."
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(why, "no answer within"):
+		f.text += ", which does not answer"
+		f.next = "It hangs, it was stopped, or the machine is very busy: try again, and look at\n" +
+			"the process. When it has ended, jobctl works on the file; nothing that was\n" +
+			"acknowledged is lost by that."
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, admin.ErrDenied):
+		f.text += ", and this user may not ask its app: " + why
+		f.next = "Run jobctl as the user of the app, or as the superuser."
+	default:
+		f.text += ", and its app could not be asked: " + why
+		f.next = "Check whether the app is well; only its user and the superuser may ask it."
+	}
+	return f
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// newName is the one argument of a command that makes a file. One that exists is noticed
+// before the work.
+func newName(command string, args []string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return "", usage(command, "no new file was named")
+	case args[0] == "":
+		return "", usage(command, "the name of the new file is empty")
+	case args[0] == "-":
+		return "", usage(command, "- is no name of a file: what is made appears whole or not at all, which standard output cannot; ./- is a file of that name")
+	}
+	if _, err := os.Lstat(args[0]); err == nil {
+		return "", newFile(args[0], fs.ErrExist)
+	}
+	return args[0], nil
+}
+
+// newFile says what an error of making a new file means.
+func newFile(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &failure{exitError, fmt.Sprintf("%s exists already", path), "Name a new file: nothing is overwritten."}
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "The folder of the new file must exist."}
+	case errors.Is(err, syscall.ENOSPC):
+		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Make room on that disk, or name a file on another one; no part of it is left."}
+	case errors.Is(err, fs.ErrPermission) && strings.Contains(err.Error(), "create the file in folder"): // and not what is read
+		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Name a file in a folder that this user may write to."}
+	}
+	return err
+}

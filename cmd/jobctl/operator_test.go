@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Rule: columns stand below one another whatever is in them: a character may be two columns
+// wide, or none.
+func TestTableOfWideCharacters(t *testing.T) {
+	var b bytes.Buffer
+	tab := table{out: bufio.NewWriter(&b), columns: []column{{title: "QUEUE"}, {title: "DEAD", right: true}, {title: "STATE"}}}
+	tab.add("mail", "3", "running")
+	tab.add("日本語", "12", "running")
+	tab.add("🎉é", "1", "PAUSED")
+	tab.flush()
+	require.NoError(t, tab.out.Flush())
+	require.Equal(t, strings.Join([]string{
+		"QUEUE   DEAD  STATE",
+		"mail       3  running",
+		"日本語    12  running",
+		"🎉é        1  PAUSED",
+		"",
+	}, "\n"), b.String())
+}
+
+// Rule: a failure that many jobs share is told once with their number, and an app that went
+// away with what to do then.
+func TestReasonsAreFolded(t *testing.T) {
+	gone := fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, admin.ErrUnreachable)
+	rs := results{{id: id(1)}, {id(2), gone}, {id(3), gone}, {id(4), errNotTried}}
+	a := &app{stdout: bufio.NewWriter(&bytes.Buffer{}), flags: shared{output: "table"}}
+	c := &change{app: a, verb: verb{did: "retried", miss: "not_dead"}, chosen: true, results: rs}
+	f := a.failure(c.report(t.Context()))
+	require.Equal(t, exitLocked, f.code)
+	require.Equal(t, []string{
+		gone.Error() + " (2 jobs)",
+		"and 1 job not tried after that",
+		"Check that the app runs and serves package admin there; --timeout waits longer.",
+		"Then run the command again: it finds those that are left.",
+	}, strings.Split(f.next, "\n"))
+
+	c.chosen = false
+	require.Contains(t, a.failure(c.report(t.Context())).next, "'jobctl job show' has how each of them is")
+}
+
+// Rule: who may not make a file is told to name another folder; who may not read the queue,
+// to be another user.
+func TestPermissionOfWhat(t *testing.T) {
+	a := &app{flags: shared{db: "app.db"}}
+	out := fmt.Errorf("create the file in folder out: %w", fs.ErrPermission)
+	require.Equal(t, "Name a file in a folder that this user may write to.", a.failure(newFile("out/b.db", out)).next)
+	full := fmt.Errorf("write: %w", syscall.ENOSPC)
+	require.Contains(t, a.failure(newFile("out/b.db", full)).text, "out/b.db: write: ")
+	require.Contains(t, a.failure(newFile("out/b.db", full)).next, "Make room on that disk")
+	require.Contains(t, a.failure(full).next, "Make room on the disk")
+	in := fmt.Errorf("open queue app.db to read: %w", fs.ErrPermission)
+	require.Equal(t, "Run jobctl as the user of the app.", a.failure(newFile("out/b.db", in)).next)
+}
+
+// Rule: a file that another jobctl has is waited for; an app is not looked for then.
+func TestLockedByJobctl(t *testing.T) {
+	a := &app{flags: shared{db: "app.db"}}
+	f := a.failure(fmt.Errorf("open queue app.db: %w (pid 4121, jobctl); stop it, or open another file", bolt.ErrLocked))
+	require.Equal(t, exitLocked, f.code)
+	require.Equal(t, "app.db is locked by pid 4121 (jobctl)", f.text)
+	require.Contains(t, f.next, "Another jobctl works on the file")
+}
+
+// Rule: lengths of time in lines for people have few digits.
+func TestRoughly(t *testing.T) {
+	for given, want := range map[time.Duration]string{
+		0: "0s", 7: "7ns", 283853: "283.85µs", 20529385: "20.53ms", 1234567890: "1.23s", 90*time.Second + 1: "1m30s",
+	} {
+		require.Equal(t, want, roughly(given))
+	}
+}

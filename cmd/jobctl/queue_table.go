@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// queueFields is the part of --help that tells the fields of a queueView.
+const queueFields = `name, paused (true or false), ready, delayed, parked,
+    leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a duration),
+    succeeded, failed (how many runs ended so since the app began to serve;
+    null for a file at rest)
+`
+
+// queueTable is a table of queues; queueRow makes its rows.
+func (a *app) queueTable() *table {
+	t := &table{out: a.stdout, paint: a.colors(), columns: []column{
+		{title: "QUEUE"}, {title: "READY", right: true}, {title: "DELAYED", right: true}, {title: "PARKED", right: true},
+		{title: "LEASED", right: true}, {title: "DEAD", right: true, color: colorOfCount}, {title: "COMPLETED", right: true},
+		{title: "OLDEST", right: true}, {title: "STATE", color: colorOfState},
+	}}
+	if a.wide() {
+		t.columns = append(t.columns, column{title: "SUCCEEDED", right: true}, column{title: "FAILED", right: true}, column{title: "OLDEST SINCE"})
+	}
+	return t
+}
+
+func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []string {
+	oldest, since, state, succeeded, failed := "-", "-", "running", "-", "-"
+	if !q.Oldest.IsZero() {
+		oldest, since = span(max(now.Sub(q.Oldest), 0)), a.clock(q.Oldest)
+	}
+	if q.Paused {
+		state = "PAUSED"
+	}
+	if s.Process != nil {
+		done := s.Done[q.Name]
+		succeeded, failed = strconv.FormatInt(done.Succeeded, 10), strconv.FormatInt(done.Failed, 10)
+	}
+	row := []string{cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed), strconv.Itoa(q.Parked),
+		strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, state}
+	if a.wide() {
+		row = append(row, succeeded, failed, since)
+	}
+	return row
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: the token of an address is that of JOBCTL_TOKEN, and an app that refuses it is told
+// apart from one that does not answer.
+func TestTokenOfAnAddress(t *testing.T) {
+	sent := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent <- r.Header.Get("Authorization")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	t.Setenv("JOBCTL_TOKEN", "s3cret")
+	var stdout, stderr strings.Builder
+	code := run(words("--addr "+server.URL+" stats"), strings.NewReader(""), &stdout, &stderr)
+	require.Equal(t, "Bearer s3cret", <-sent)
+	require.Equal(t, exitError, code, stderr.String())
+	require.Contains(t, stderr.String(), "JOBCTL_TOKEN")
+}
+
+// Rule: --timeout is how long an app may take for an answer.
+func TestTimeoutOfAnAddress(t *testing.T) {
+	end := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+	defer server.Close()
+	defer close(end)
+	got := jobctl(t, "--addr", server.URL, "--timeout", "50ms", "stats")
+	require.Equal(t, exitLocked, got.code)
+	require.Contains(t, got.stderr, "50ms")
+	require.Contains(t, got.stderr, "--timeout waits longer")
+}
+
+// Rule: a shell completes IDs in the order in which jobs were made, each once, and queues and
+// kinds but for those that nobody could type.
+func TestCompletionOutOfTheQueue(t *testing.T) {
+	build(t, func(f *file) {
+		everyState(f)
+		f.add(pawl.Envelope{Queue: "re\x1b[31md", Kind: "two words"})
+	})
+	for line, want := range map[string][]string{
+		"job show ":       {id(1).String(), id(2).String(), id(3).String(), id(4).String(), id(5).String(), id(6).String(), id(7).String()},
+		"dead retry ":     {id(1).String(), id(2).String()},
+		"queue pause ":    {"email", "reports"},
+		"job list -k ":    {"mail.send", "report.build", "report.old"},
+		"db backup ":      nil,
+		"queue pause a b": nil,
+	} {
+		args := append([]string{"__complete", "--db", "app.db"}, strings.Split(line, " ")...)
+		lines := strings.Split(strings.TrimSpace(jobctl(t, args...).stdout), "\n")
+		require.Equal(t, strings.Join(want, "\n"), strings.Join(lines[:len(lines)-1], "\n"), line) // behind them is what the shell is to do
+	}
+}
