@@ -3,12 +3,12 @@ package main
 // The colours of a table, by what its words mean. Everything else is as the terminal has
 // it.
 const (
-	plain  = ""
-	red    = "\x1b[31m"
-	yellow = "\x1b[33m"
-	green  = "\x1b[32m"
-	bold   = "\x1b[1m"
-	reset  = "\x1b[0m"
+	uncolored = ""
+	red       = "\x1b[31m"
+	yellow    = "\x1b[33m"
+	green     = "\x1b[32m"
+	bold      = "\x1b[1m"
+	reset     = "\x1b[0m"
 )
 
 // colors reports whether standard output is coloured.
@@ -32,13 +32,13 @@ func colorOfState(word string) string {
 	case "delayed", "parked":
 		return yellow
 	}
-	return plain
+	return uncolored
 }
 
 // colorOfCount marks a number of things that need somebody.
 func colorOfCount(text string) string {
 	if text == "0" {
-		return plain
+		return uncolored
 	}
 	return red
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // completionTime is how long a person waits behind a tab, and completionJobs how many jobs
@@ -38,7 +39,7 @@ func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []st
 	defer queue.Close()
 	var words []string
 	for _, word := range ask(ctx, queue) {
-		if word != "" && escape(word) == word && !strings.ContainsAny(word, " \t") { // others are for nobody to type
+		if word != "" && plain.Text(word) == word && !strings.ContainsAny(word, " \t") { // others are for nobody to type
 			words = append(words, word)
 		}
 	}

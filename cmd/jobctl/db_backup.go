@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 	"github.com/gopawl/pawl/internal/whole"
 )
@@ -59,6 +60,6 @@ func (a *app) copied(did, out string) error {
 	if !a.people() {
 		return a.print(copyView{a.place(), out, info.Size()})
 	}
-	fmt.Fprintf(a.stdout, "%s %s to %s: %s\n", did, escape(a.place()), escape(out), byteSize(info.Size()))
+	fmt.Fprintf(a.stdout, "%s %s to %s: %s\n", did, plain.Text(a.place()), plain.Text(out), plain.Size(info.Size()))
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 	"github.com/gopawl/pawl/internal/pages"
 )
@@ -75,7 +76,7 @@ func (a *app) check(ctx context.Context) error {
 		if v.PagesChecked {
 			also = " and its pages"
 		}
-		fmt.Fprintf(a.stdout, "%s is sound: %s%s\n", escape(v.Path), plural(*v.Jobs, "job"), also)
+		fmt.Fprintf(a.stdout, "%s is sound: %s%s\n", plain.Text(v.Path), plural(*v.Jobs, "job"), also)
 	}
 	return found
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -86,19 +87,19 @@ func (v *infoView) measure(path string) {
 }
 
 func (a *app) printInfo(v *infoView, s *admin.Stats) {
-	a.fact("path", "%s", escape(v.Path))
+	a.fact("path", "%s", plain.Text(v.Path))
 	if p := v.Process; p != nil {
-		a.fact("state", "live, pid %d (%s), pawl %s, since %s", p.PID, escape(p.Name), escape(p.Version), escape(p.StartedAt))
+		a.fact("state", "live, pid %d (%s), pawl %s, since %s", p.PID, plain.Text(p.Name), plain.Text(p.Version), plain.Text(p.StartedAt))
 	} else {
 		a.fact("state", "stopped: no app has it")
 	}
 	a.fact("format", "%d", v.Format)
 	if v.FileBytes != nil {
-		a.fact("file", "%s on the disk", byteSize(*v.FileBytes))
+		a.fact("file", "%s on the disk", plain.Size(*v.FileBytes))
 	}
-	a.fact("in use", "%s%s", byteSize(s.Size), free(s.Free))
+	a.fact("in use", "%s%s", plain.Size(s.Size), free(s.Free))
 	if v.Pages != nil {
-		a.fact("pages", "%d of %s", *v.Pages, byteSize(*v.PageBytes))
+		a.fact("pages", "%d of %s", *v.Pages, plain.Size(*v.PageBytes))
 	}
 	a.fact("jobs", "%s in %s", plural(v.Jobs, "job"), plural(v.Queues, "queue"))
 }

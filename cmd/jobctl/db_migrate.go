@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // migrateView is the object of `db migrate`.
@@ -58,11 +59,11 @@ func (a *app) migrate(ctx context.Context, dry bool) error {
 	case !a.people():
 		return a.print(v)
 	case v.Migrated:
-		fmt.Fprintf(a.stdout, "%s was converted to the format of this release\n", escape(v.Path))
+		fmt.Fprintf(a.stdout, "%s was converted to the format of this release\n", plain.Text(v.Path))
 	case v.Older:
-		fmt.Fprintf(a.stdout, "%s has the format of an older release and would be converted; nothing was changed\n", escape(v.Path))
+		fmt.Fprintf(a.stdout, "%s has the format of an older release and would be converted; nothing was changed\n", plain.Text(v.Path))
 	default:
-		fmt.Fprintf(a.stdout, "%s has the format of this release already\n", escape(v.Path))
+		fmt.Fprintf(a.stdout, "%s has the format of this release already\n", plain.Text(v.Path))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
@@ -89,7 +90,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 
 // printSalvaged prints what was saved for people: one line for each thing that happened.
 func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
-	fmt.Fprintf(a.stdout, "%s: %s\n", escape(to), plural(sum(&s.Counts), "job"))
+	fmt.Fprintf(a.stdout, "%s: %s\n", plain.Text(to), plural(sum(&s.Counts), "job"))
 	for _, line := range []struct {
 		n    int
 		what string
@@ -109,7 +110,7 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 		}
 	}
 	for _, bucket := range slices.Sorted(maps.Keys(s.Lost)) {
-		fmt.Fprintf(a.stdout, "%8d rows of bucket %s were damaged or contradict others\n", s.Lost[bucket], escape(bucket))
+		fmt.Fprintf(a.stdout, "%8d rows of bucket %s were damaged or contradict others\n", s.Lost[bucket], plain.Text(bucket))
 	}
 	if s.Meta < 0 {
 		a.say("note: no meta page is sound; all pages were searched")
@@ -125,7 +126,7 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 	}
 	t := table{out: a.stdout, paint: a.colors(), columns: []column{{title: "PAGE", right: true}, {title: "BUCKET"}, {title: "DAMAGE"}}}
 	for _, p := range s.Damaged {
-		t.add(strconv.FormatUint(p.Page, 10), cell(p.Bucket, nameWidth), escape(p.Err.Error()))
+		t.add(strconv.FormatUint(p.Page, 10), cell(p.Bucket, nameWidth), plain.Text(p.Err.Error()))
 	}
 	t.flush()
 	if more := s.Pages - len(s.Damaged); more > 0 {

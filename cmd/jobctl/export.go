@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/internal/whole"
 )
 
@@ -69,7 +70,7 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	case to != "" && !a.people():
 		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged})
 	case to != "":
-		fmt.Fprintf(a.stdout, "exported %s to %s\n", plural(int(done.Jobs), "job"), escape(to))
+		fmt.Fprintf(a.stdout, "exported %s to %s\n", plural(int(done.Jobs), "job"), plain.Text(to))
 	default:
 		a.say("exported %s", plural(int(done.Jobs), "job"))
 	}

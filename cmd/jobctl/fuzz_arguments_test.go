@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // FuzzArguments looks for a command line that panics, ends with an exit code that is not
@@ -50,12 +52,12 @@ func FuzzEscape(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, width int) {
 		width = 3 + width&0xff
-		for _, text := range []string{escape(s), cell(s, width), firstLine(s, width)} {
+		for _, text := range []string{plain.Text(s), cell(s, width), firstLine(s, width)} {
 			requireHarmless(t, "escape", text)
 			require.NotContains(t, text, "\n")
 		}
 		require.LessOrEqual(t, len([]rune(cell(s, width))), width)
-		require.Equal(t, escape(s), escape(escape(s)), "what is harmless stays as it is")
+		require.Equal(t, plain.Text(s), plain.Text(plain.Text(s)), "what is harmless stays as it is")
 		requireHarmless(t, "escapeLines", escapeLines(s, "  "))
 	})
 }

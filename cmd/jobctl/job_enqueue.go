@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // enqueuing is one `job enqueue`.
@@ -184,7 +185,7 @@ func readAll(from io.Reader, name string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(b) > maxArgument:
-		return nil, fmt.Errorf("%s has more than %s; enqueue a reference to the data instead", name, byteSize(maxArgument))
+		return nil, fmt.Errorf("%s has more than %s; enqueue a reference to the data instead", name, plain.Size(maxArgument))
 	}
 	return b, nil
 }

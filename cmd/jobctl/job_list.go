@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // Widths of cells in characters. Names are cut late: people copy them.
@@ -47,7 +48,7 @@ func (a *app) jobListing() *jobListing {
 		listing: a.listing(columns, append([]column{{title: "PRIORITY", right: true}, {title: "CRASHES", right: true}}, left("CREATED", "UNIQUE", "LAST ERROR")...)...),
 		cells: func(e *pawl.Envelope) []string {
 			return []string{e.ID.String(), string(e.State), cell(e.Queue, nameWidth), cell(e.Kind, nameWidth),
-				runs(e), span(max(now.Sub(e.Created), 0)), when(e, now),
+				runs(e), plain.Span(max(now.Sub(e.Created), 0)), when(e, now),
 				fmt.Sprint(e.Priority), fmt.Sprint(e.Crashes), a.clock(e.Created), orDash(cell(e.UniqueKey, nameWidth)), lastError(e)}
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // jobFields is the part of --help that tells the fields of an admin.Job.
@@ -109,13 +110,13 @@ func (a *app) fact(name, format string, args ...any) {
 
 func (a *app) showFacts(e *pawl.Envelope, atRest bool) {
 	a.fact("id", "%s", e.ID)
-	a.fact("kind", "%s", escape(e.Kind))
-	if a.fact("queue", "%s", escape(e.Queue)); e.Origin != e.Queue {
-		a.fact("origin", "%s", escape(e.Origin))
+	a.fact("kind", "%s", plain.Text(e.Kind))
+	if a.fact("queue", "%s", plain.Text(e.Queue)); e.Origin != e.Queue {
+		a.fact("origin", "%s", plain.Text(e.Origin))
 	}
 	a.fact("state", "%s", stateOf(e, atRest))
 	if e.Death != nil {
-		a.fact("reason", "%s", escape(string(e.Death.Reason)))
+		a.fact("reason", "%s", plain.Text(string(e.Death.Reason)))
 		a.fact("died", "%s", a.moment(e.Death.At))
 	}
 	a.fact("attempts", "%d of %d", e.Attempts, e.MaxRetries+1)
@@ -136,7 +137,7 @@ func (a *app) showFacts(e *pawl.Envelope, atRest bool) {
 		policy = e.Policy.String()
 	}
 	a.fact("timeout", "%s", timeout)
-	a.fact("policy", "%s", escape(policy))
+	a.fact("policy", "%s", plain.Text(policy))
 	a.showRare(e)
 }
 
@@ -146,13 +147,13 @@ func (a *app) showRare(e *pawl.Envelope) {
 		a.fact("deadline", "%s", a.moment(e.Deadline))
 	}
 	if e.UniqueKey != "" {
-		a.fact("unique", "%s", escape(e.UniqueKey))
+		a.fact("unique", "%s", plain.Text(e.UniqueKey))
 	}
 	if e.IdempotencyKey != "" {
-		a.fact("idempotency", "%s", escape(e.IdempotencyKey))
+		a.fact("idempotency", "%s", plain.Text(e.IdempotencyKey))
 	}
 	if e.KeyID != "" {
-		a.fact("signed by", "key %s", escape(e.KeyID))
+		a.fact("signed by", "key %s", plain.Text(e.KeyID))
 	}
 	if !e.Completed.IsZero() {
 		a.fact("completed", "%s", a.moment(e.Completed))
@@ -183,7 +184,7 @@ func (a *app) showHeaders(headers map[string]string) {
 	}
 	a.fact("headers", "%d", len(headers))
 	for _, key := range slices.Sorted(maps.Keys(headers)) {
-		fmt.Fprintf(a.stdout, "  %s: %s\n", escape(key), escape(headers[key]))
+		fmt.Fprintf(a.stdout, "  %s: %s\n", plain.Text(key), plain.Text(headers[key]))
 	}
 }
 
@@ -201,7 +202,7 @@ func (a *app) showHistory(e *pawl.Envelope) {
 		fmt.Fprintf(a.stdout, "  attempt %d  %s\n", f.Attempt, a.moment(f.At))
 		message, whole := clip(f.Error, pawl.MaxErrorText)
 		if !whole {
-			message += fmt.Sprintf("\n(cut at %s of %s)", byteSize(pawl.MaxErrorText), byteSize(int64(len(f.Error))))
+			message += fmt.Sprintf("\n(cut at %s of %s)", plain.Size(pawl.MaxErrorText), plain.Size(int64(len(f.Error))))
 		}
 		fmt.Fprintf(a.stdout, "    %s\n", escapeLines(message, "    "))
 	}

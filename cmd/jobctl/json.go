@@ -7,6 +7,8 @@ import (
 	"io"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // encode writes v as JSON on one line. Characters that could harm a terminal are
@@ -32,7 +34,7 @@ func encode(v any) ([]byte, error) {
 func appendHarmless(safe, text []byte) (_ []byte, size int) {
 	r, size := utf8.DecodeRune(text)
 	switch {
-	case harmless(r):
+	case plain.Harmless(r):
 		safe = append(safe, text[:size]...)
 	case r <= 0xffff:
 		safe = fmt.Appendf(safe, `\u%04x`, r)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // limits are what --fail-if was given.
@@ -85,7 +86,7 @@ func (l *limit) passed(s *admin.Stats, now time.Time) (value string, over bool) 
 		count += *q.Counts.Of(pawl.State(l.what))
 	}
 	if l.what == "oldest" {
-		return span(oldest), oldest > l.age || l.inclusive && oldest == l.age
+		return plain.Span(oldest), oldest > l.age || l.inclusive && oldest == l.age
 	}
 	return strconv.Itoa(count), count > l.count || l.inclusive && count == l.count
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 func (a *app) manCommand() *cobra.Command {
@@ -41,7 +43,7 @@ func (a *app) writePages(root *cobra.Command, folder string) error {
 			return err
 		}
 	}
-	fmt.Fprintf(a.stdout, "wrote %s to %s\n", plural(len(pages), "page"), escape(folder))
+	fmt.Fprintf(a.stdout, "wrote %s to %s\n", plural(len(pages), "page"), plain.Text(folder))
 	return nil
 }
 

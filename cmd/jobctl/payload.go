@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 const (
@@ -34,7 +35,7 @@ func (a *app) showPayload(payload []byte, form string) {
 		a.fact("payload", "%s", size)
 		a.showHex(payload)
 	case err != nil:
-		a.fact("payload", "%s, not MessagePack: %s", size, escape(err.Error()))
+		a.fact("payload", "%s, not MessagePack: %s", size, plain.Text(err.Error()))
 	default:
 		a.fact("payload", "%s of MessagePack", size)
 		a.showJSON(value, whole)
@@ -53,16 +54,16 @@ func (a *app) showJSON(value []byte, whole bool) {
 	text, fits := clip(string(value), shownPayload)
 	fmt.Fprintf(a.stdout, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 	if !whole || !fits {
-		a.cutNote("at " + byteSize(shownPayload))
+		a.cutNote("at " + plain.Size(shownPayload))
 	}
 }
 
 // showText prints a text on one line.
 func (a *app) showText(text string) {
 	text, fits := clip(text, shownPayload)
-	fmt.Fprintf(a.stdout, "  %s\n", escape(text))
+	fmt.Fprintf(a.stdout, "  %s\n", plain.Text(text))
 	if !fits {
-		a.cutNote("at " + byteSize(shownPayload))
+		a.cutNote("at " + plain.Size(shownPayload))
 	}
 }
 

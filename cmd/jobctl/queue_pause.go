@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 func (a *app) queuePauseCommand() *cobra.Command {
@@ -80,10 +81,10 @@ func (a *app) printPaused(v pausedView, q *pawl.QueueStats) {
 	}
 	switch {
 	case !v.Changed:
-		fmt.Fprintf(a.stdout, "%s is %s already\n", escape(string(v.Queue)), state)
+		fmt.Fprintf(a.stdout, "%s is %s already\n", plain.Text(string(v.Queue)), state)
 	case v.DryRun:
-		fmt.Fprintf(a.stdout, "%s would be %s; nothing was changed\n", escape(string(v.Queue)), did)
+		fmt.Fprintf(a.stdout, "%s would be %s; nothing was changed\n", plain.Text(string(v.Queue)), did)
 	default:
-		fmt.Fprintf(a.stdout, "%s: %s, %d ready\n", did, escape(string(v.Queue)), q.Ready)
+		fmt.Fprintf(a.stdout, "%s: %s, %d ready\n", did, plain.Text(string(v.Queue)), q.Ready)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // queueFields is the part of --help that tells the fields of a queueView.
@@ -31,7 +32,7 @@ func (a *app) queueTable() *table {
 func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []string {
 	oldest, since, state, succeeded, failed := "-", "-", "running", "-", "-"
 	if !q.Oldest.IsZero() {
-		oldest, since = span(max(now.Sub(q.Oldest), 0)), a.clock(q.Oldest)
+		oldest, since = plain.Span(max(now.Sub(q.Oldest), 0)), a.clock(q.Oldest)
 	}
 	if q.Paused {
 		state = "PAUSED"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // around is a byte in the middle of a text, as a terminal would meet it. No name has a NUL
@@ -68,7 +69,7 @@ func requireHarmless(t *testing.T, what, text string) {
 		t.Fatalf("%s printed what is no UTF-8: %q", what, text)
 	}
 	for _, r := range text {
-		if r != '\n' && !harmless(r) {
+		if r != '\n' && !plain.Harmless(r) {
 			t.Fatalf("%s printed %U: %q", what, r, text)
 		}
 	}
@@ -128,7 +129,7 @@ func TestNoControlByteIsPrintedInMessages(t *testing.T) {
 	})
 	for b := range 256 {
 		if b > ' ' && b < 0x7f {
-			continue // what stands on a key is harmless, and the others take long enough
+			continue // what stands on a key is plain.Harmless, and the others take long enough
 		}
 		text := around(b)
 		for _, args := range [][]string{

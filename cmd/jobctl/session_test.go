@@ -39,7 +39,10 @@ func TestSessionOfReadme(t *testing.T) {
 	}
 	require.NoError(t, err)
 	folder := t.TempDir()
-	t.Cleanup(func() { require.NoError(t, terminal.Close()) })
+	t.Cleanup(func() {
+		require.NoError(t, terminal.Close())
+		killServing(filepath.Join(folder, "app.db")) // which goes on in the background when a step fails
+	})
 	s := session{t, terminal, filepath.Join(bin, "jobctl"), filepath.Join(folder, "app.db")}
 	s.enter("PATH="+bin+":$PATH", "")
 	s.enter("cd "+folder, "")
@@ -47,6 +50,21 @@ func TestSessionOfReadme(t *testing.T) {
 		s.take(step)
 	}
 	s.enter("kill %1", "")
+}
+
+// killServing kills the app that serves a file, if there is one.
+func killServing(path string) {
+	note, err := os.ReadFile(filepath.Join(path+".admin", "server.json"))
+	if err != nil {
+		return
+	}
+	var app struct{ PID int }
+	if json.Unmarshal(note, &app) != nil {
+		return
+	}
+	if process, err := os.FindProcess(app.PID); err == nil {
+		_ = process.Kill()
+	}
 }
 
 // step is a line that is typed, and what the README shows below it.

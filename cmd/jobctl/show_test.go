@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // Everything that the file knows about a job is printed.
@@ -175,7 +176,7 @@ func TestJobShowEscapes(t *testing.T) {
 	for _, line := range []string{"stats", "job list", "dead list", "job list -o json", "job show -o json " + id(1).String()} {
 		got := jobctl(t, append([]string{"--db", "app.db"}, words(line)...)...)
 		for _, r := range got.stdout {
-			require.True(t, r == '\n' || harmless(r), "%s prints %q", line, r)
+			require.True(t, r == '\n' || plain.Harmless(r), "%s prints %q", line, r)
 		}
 		require.NotContains(t, got.stdout, "\xff", line)
 	}

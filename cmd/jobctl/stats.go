@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // statsFlags are those of `stats`.
@@ -93,7 +94,7 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 	if p := s.Process; p != nil {
 		who = fmt.Sprintf("live, pid %d (%s)", p.PID, cell(p.Name, nameWidth))
 	}
-	fmt.Fprintf(a.stdout, "%s  %s  format %d  %s%s\n", escape(s.Path), who, s.Format, byteSize(s.Size), free(s.Free))
+	fmt.Fprintf(a.stdout, "%s  %s  format %d  %s%s\n", plain.Text(s.Path), who, s.Format, plain.Size(s.Size), free(s.Free))
 	out := a.queueTable()
 	for i := range s.Queues {
 		out.add(a.queueRow(s, &s.Queues[i], now)...)
@@ -109,5 +110,5 @@ func free(bytes int64) string {
 	if bytes < 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s free)", byteSize(bytes))
+	return fmt.Sprintf(" (%s free)", plain.Size(bytes))
 }

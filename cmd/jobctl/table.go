@@ -96,7 +96,7 @@ func (t *table) line(row []string, head bool) string {
 }
 
 func (t *table) painted(i int, text string, head bool) string {
-	color := plain
+	color := uncolored
 	switch {
 	case !t.paint || text == "":
 	case head:
@@ -104,7 +104,7 @@ func (t *table) painted(i int, text string, head bool) string {
 	case t.columns[i].color != nil:
 		color = t.columns[i].color(text)
 	}
-	if color == plain {
+	if color == uncolored {
 		return text
 	}
 	return color + text + reset

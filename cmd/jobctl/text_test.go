@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // Nothing that moves, hides or reorders text passes; what people write does.
@@ -27,11 +29,11 @@ func TestEscape(t *testing.T) {
 		"\ufffd":                    "\ufffd",
 		"\xed\xa0\x80":              `\xed\xa0\x80`, // half a surrogate
 	} {
-		require.Equal(t, want, escape(given))
+		require.Equal(t, want, plain.Text(given))
 	}
 	for b := range 256 {
-		for _, r := range escape(string([]byte{byte(b)})) {
-			require.True(t, harmless(r) && r != utf8.RuneError, "byte %#x", b)
+		for _, r := range plain.Text(string([]byte{byte(b)})) {
+			require.True(t, plain.Harmless(r) && r != utf8.RuneError, "byte %#x", b)
 		}
 	}
 	require.Equal(t, "one\n  two\\x1b\n  three", escapeLines("one\ntwo\x1b\nthree\n", "  "))
@@ -74,7 +76,7 @@ func TestSpan(t *testing.T) {
 		time.Duration(math.MaxInt64):   "106751d",
 		400*24*time.Hour + time.Second: "400d",
 	} {
-		require.Equal(t, want, span(d))
+		require.Equal(t, want, plain.Span(d))
 	}
 	require.Equal(t, "12s ago", relative(today, today.Add(-12*time.Second)))
 	require.Equal(t, "in 12s", relative(today, today.Add(12*time.Second)))
@@ -98,7 +100,7 @@ func TestByteSize(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 13002342: "12.4 MiB", 5 << 30: "5.0 GiB", math.MaxInt64: "8388608.0 TiB",
 	} {
-		require.Equal(t, want, byteSize(n))
+		require.Equal(t, want, plain.Size(n))
 	}
 }
 
@@ -111,7 +113,7 @@ func TestEncode(t *testing.T) {
 		require.NoError(t, json.Unmarshal(b, &back))
 		require.Equal(t, text, back)
 		for _, r := range string(b) {
-			require.True(t, harmless(r))
+			require.True(t, plain.Harmless(r))
 		}
 	}
 	b, _ := encode("<&>")

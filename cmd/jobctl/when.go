@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 var (
@@ -100,25 +102,11 @@ func bounded(t time.Time) time.Time {
 	return t
 }
 
-// span writes a length of time in at most two units: 12s, 4m02s, 3h, 2d.
-func span(d time.Duration) string {
-	d = d.Abs()
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
-}
-
 // relative says how far t is from now: "3h ago", "in 12s".
 func relative(now, t time.Time) string {
 	d := now.Sub(t)
 	if d < 0 {
-		return "in " + span(d)
+		return "in " + plain.Span(d)
 	}
-	return span(d) + " ago"
+	return plain.Span(d) + " ago"
 }

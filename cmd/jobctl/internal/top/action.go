@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // question is a dangerous action that waits for its confirmation.
@@ -56,7 +57,7 @@ func (m *model) askVerb(key string, e *pawl.Envelope, damaged error) {
 	}
 	name := "job " + shortened(e.ID)
 	if damaged == nil {
-		name += fmt.Sprintf(" (%s, queue %s)", safe(e.Kind), safe(e.Queue))
+		name += fmt.Sprintf(" (%s, queue %s)", plain.Text(e.Kind), plain.Text(e.Queue))
 	}
 	id := e.ID
 	m.asked = &question{
@@ -71,7 +72,7 @@ func (m *model) askVerb(key string, e *pawl.Envelope, damaged error) {
 
 // askPause asks whether to pause a queue, or to resume it.
 func (m *model) askPause(q pawl.QueueStats) {
-	name := safe(q.Name)
+	name := plain.Text(q.Name)
 	m.asked = &question{
 		text: fmt.Sprintf("Pause queue %s? Its workers get no job until it is resumed.", name),
 		done: fmt.Sprintf("queue %s is paused", name),

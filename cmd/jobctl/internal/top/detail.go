@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // detail is everything about one job, on a screen of its own.
@@ -47,7 +48,7 @@ type writer struct {
 }
 
 func (w *writer) line(format string, args ...any) {
-	w.lines = append(w.lines, safe(fmt.Sprintf(format, args...)))
+	w.lines = append(w.lines, plain.Text(fmt.Sprintf(format, args...)))
 }
 
 func (w *writer) fact(name, format string, args ...any) {
@@ -56,9 +57,9 @@ func (w *writer) fact(name, format string, args ...any) {
 
 // moment is a time with its distance from the time of the reading.
 func (w *writer) moment(t time.Time) string {
-	distance := span(w.at.Sub(t)) + " ago"
+	distance := plain.Span(w.at.Sub(t)) + " ago"
 	if t.After(w.at) {
-		distance = "in " + span(t.Sub(w.at)+time.Second-1)
+		distance = "in " + plain.Span(t.Sub(w.at)+time.Second-1)
 	}
 	return fmt.Sprintf("%s  (%s)", zone(t, w.utc).Format("2006-01-02 15:04:05 MST"), distance)
 }
@@ -133,7 +134,7 @@ func (w *writer) headers(headers map[string]string) {
 
 // payload shows JSON where the payload is MessagePack, and bytes elsewhere.
 func (w *writer) payload(payload []byte) {
-	w.fact("payload", "%s", byteSize(int64(len(payload))))
+	w.fact("payload", "%s", plain.Size(int64(len(payload))))
 	if len(payload) == 0 {
 		return
 	}

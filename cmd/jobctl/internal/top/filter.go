@@ -8,6 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // filter is what the user typed behind the slash. Queue and kind are exact, and the queue
@@ -73,7 +74,7 @@ func (f filter) String() string {
 
 // quoted puts quotes around what would be read as something else without them.
 func quoted(s string) string {
-	if strings.ContainsAny(s, " \"=") || safe(s) != s {
+	if strings.ContainsAny(s, " \"=") || plain.Text(s) != s {
 		return strconv.Quote(s)
 	}
 	return s

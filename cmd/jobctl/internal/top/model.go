@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // model is what is shown and what the user is at. Its methods run one after the other, in
@@ -101,7 +102,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // add puts a sentence behind what is noted.
 func (m *model) add(told string) {
-	if told = safe(told); told != "" && m.note != "" {
+	if told = plain.Text(told); told != "" && m.note != "" {
 		told = m.note + "; " + told
 	}
 	if told != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // screen is a model with somebody before it: keys and ticks go in, and everything that they
@@ -131,7 +132,7 @@ func requireOnlyColors(t *testing.T, line string) {
 			continue
 		}
 		r := []rune(rest)[0]
-		require.False(t, unsafe(r), "%q has %U", line, r)
+		require.False(t, !plain.Harmless(r), "%q has %U", line, r)
 		rest = rest[len(string(r)):]
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // sparkWidth is how many readings the trend shows, where there is room.
@@ -36,7 +37,7 @@ func (m *model) queueRow(q pawl.QueueStats) []cell {
 		state = cell{"stopped", faint}
 	}
 	if !q.Oldest.IsZero() {
-		oldest = text(span(m.at.Sub(q.Oldest)))
+		oldest = text(plain.Span(m.at.Sub(q.Oldest)))
 	}
 	runs, failing := text("-"), text("-")
 	if mean, ok := m.rates.mean(q.Name); ok {
@@ -103,13 +104,13 @@ func (m *model) jobRow(p pane, job bolt.Listed) []cell {
 		if e.Cancelled {
 			cancelled = cell{"cancelled", yellow}
 		}
-		return []cell{id, text(e.Queue), text(e.Kind), attempt, text(span(m.at.Sub(e.LeasedSince))), cancelled, failed}
+		return []cell{id, text(e.Queue), text(e.Kind), attempt, text(plain.Span(m.at.Sub(e.LeasedSince))), cancelled, failed}
 	case waitingPane:
 		return []cell{id, text(e.Queue), text(e.Kind), text(string(e.State)), text(m.waits(e)), attempt, failed}
 	}
 	reason, died := cell{"unknown", red}, "-"
 	if e.Death != nil {
-		reason.text, died = string(e.Death.Reason), span(m.at.Sub(e.Death.At))
+		reason.text, died = string(e.Death.Reason), plain.Span(m.at.Sub(e.Death.At))
 	}
 	return []cell{id, text(e.Queue), text(e.Kind), text(died), text(strconv.Itoa(e.Attempts)), reason, failed}
 }
@@ -122,9 +123,9 @@ func (m *model) waits(e *pawl.Envelope) string {
 		since = e.Created
 	}
 	if d := since.Sub(m.at); d > 0 {
-		return "in " + span(d+time.Second-1) // never "in 0s"
+		return "in " + plain.Span(d+time.Second-1) // never "in 0s"
 	}
-	return span(m.at.Sub(since))
+	return plain.Span(m.at.Sub(since))
 }
 
 // shortID is how much of an ID a table shows: its end, which is chance. The beginning is a

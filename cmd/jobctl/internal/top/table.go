@@ -6,6 +6,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // column is a column of a table that fits itself into the width there is.
@@ -23,7 +25,7 @@ type cell struct {
 	style lipgloss.Style
 }
 
-func text(s string) cell { return cell{s, plain} }
+func text(s string) cell { return cell{s, unstyled} }
 
 const (
 	marker = "▸ " // of the selected row, which colours alone would not show everywhere
@@ -36,7 +38,7 @@ func table(columns []column, rows [][]cell, selected, width int) (head string, l
 	for i, row := range rows {
 		rows[i] = slices.Clone(row)
 		for j := range row {
-			rows[i][j].text = safe(row[j].text)
+			rows[i][j].text = plain.Text(row[j].text)
 		}
 	}
 	for room(columns) > width {
@@ -113,7 +115,7 @@ func spread(columns []column, rows [][]cell, width int) []int {
 
 func tableLine(columns []column, widths []int, row []cell, mark string, width int) string {
 	var b strings.Builder
-	ground := plain
+	ground := unstyled
 	if mark == marker {
 		ground = reverse
 	}

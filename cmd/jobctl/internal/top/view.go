@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // The screen from above: header, panes, the body, which begins with the head of its table,
@@ -62,9 +63,9 @@ func (m *model) header() string {
 	default:
 		state, more = yellow.Render("STOPPED")+" – snapshot of "+clock, []string{"r reads again", m.size()}
 	}
-	line := bold.Render(safe(path)) + "  " + state
+	line := bold.Render(plain.Text(path)) + "  " + state
 	if ansi.StringWidth(line+strings.Join(more, "  "))+2*len(more) > m.width {
-		line = bold.Render(safe(filepath.Base(path))) + "  " + state
+		line = bold.Render(plain.Text(filepath.Base(path))) + "  " + state
 	}
 	for _, part := range more {
 		if part != "" && ansi.StringWidth(line)+2+ansi.StringWidth(part) <= m.width {
@@ -76,16 +77,16 @@ func (m *model) header() string {
 
 func (m *model) process() string {
 	if p := m.stats.Process; p != nil {
-		return fmt.Sprintf("%s (pid %d)", safe(p.Name), p.PID)
+		return fmt.Sprintf("%s (pid %d)", plain.Text(p.Name), p.PID)
 	}
 	return ""
 }
 
 func (m *model) size() string {
 	if m.stats.Free < 0 {
-		return byteSize(m.stats.Size)
+		return plain.Size(m.stats.Size)
 	}
-	return fmt.Sprintf("%s (%s free)", byteSize(m.stats.Size), byteSize(m.stats.Free))
+	return fmt.Sprintf("%s (%s free)", plain.Size(m.stats.Size), plain.Size(m.stats.Free))
 }
 
 // tabs name the panes, with how many jobs each has, and the filter.
@@ -95,7 +96,7 @@ func (m *model) tabs() string {
 		line = m.tabLine(false)
 	}
 	if !m.filter.empty() {
-		line += "  " + yellow.Render("/"+safe(m.filter.String()))
+		line += "  " + yellow.Render("/"+plain.Text(m.filter.String()))
 	}
 	return line
 }
@@ -191,7 +192,7 @@ func (m *model) status() string {
 	case m.failed != nil:
 		return red.Render(message(m.failed))
 	case m.typing != nil:
-		text := "/" + safe(*m.typing)
+		text := "/" + plain.Text(*m.typing)
 		return ansi.TruncateLeft(text, max(ansi.StringWidth(text)-m.width+1, 0), "") + reverse.Render(" ")
 	case m.err != nil:
 		return red.Render(message(m.err))
@@ -211,7 +212,7 @@ func (m *model) status() string {
 
 // message is an error on one line.
 func message(err error) string {
-	return "error: " + safe(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+	return "error: " + plain.Text(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }
 
 // place says how much of a text is still below.
