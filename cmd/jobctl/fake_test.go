@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,9 @@ type fake struct {
 	pages   []admin.Page
 	job     func(pawl.ID) (*pawl.Envelope, error)
 	deleted error
-	stored  int
+
+	mu     sync.Mutex
+	stored int // guarded by mu
 }
 
 func (f *fake) Stats(context.Context) (admin.Stats, error) { return admin.Stats{}, nil }
@@ -27,6 +30,8 @@ func (f *fake) Stats(context.Context) (admin.Stats, error) { return admin.Stats{
 func (f *fake) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) { return f.job(id) }
 
 func (f *fake) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.stored += len(jobs)
 	return nil
 }
