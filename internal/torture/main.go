@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&s.budget, "budget", 0, "how long all of it may take (default 10m, with -night 3h)")
+	flags.DurationVar(&s.budget, "budget", 0, "how long all of it may take (default 13m, with -night 3h)")
 	flags.BoolVar(&s.night, "night", false, "try as much as at night")
 	names := flags.String("family", "", "the families to try, with commas between (default all)")
 	flags.Uint64Var(&s.seed, "seed", 0, "repeat the try of this seed, of one family")
@@ -104,7 +104,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 		s.seed = rand.Uint64N(1 << 40)
 	}
 	if s.budget == 0 {
-		if s.budget = 10 * time.Minute; s.night {
+		if s.budget = 13 * time.Minute; s.night {
 			s.budget = 3 * time.Hour
 		}
 	}
