@@ -54,7 +54,7 @@ func TestBackupForSlowClientIsGivenUp(t *testing.T) {
 							if _, err := io.ReadFull(conn, block); err != nil {
 								return
 							}
-							time.Sleep(test.every)
+							<-time.After(test.every)
 						}
 					}()
 				}

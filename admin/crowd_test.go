@@ -75,7 +75,7 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 func TestRequestsAtWorkKeepTheirSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPiped(t, &scripted{stats: func(ctx context.Context) (Stats, error) {
-			time.Sleep(20 * time.Second)
+			<-time.After(20 * time.Second)
 			return Stats{}, ctx.Err()
 		}}, 2)
 		results := make(chan error)
@@ -148,7 +148,7 @@ func TestClientsThatDripAreDropped(t *testing.T) {
 							if _, err := io.WriteString(conn, " "); err != nil {
 								return
 							}
-							time.Sleep(time.Second)
+							<-time.After(time.Second)
 						}
 					})
 				}
@@ -211,7 +211,7 @@ func TestGateRestsWhileOthersWait(t *testing.T) {
 			go func() {
 				leave, err := g.enter(context.Background())
 				require.NoError(t, err)
-				time.Sleep(10 * time.Millisecond)
+				<-time.After(10 * time.Millisecond)
 				leave()
 				done <- struct{}{}
 			}()

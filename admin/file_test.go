@@ -200,7 +200,7 @@ func TestFileOfAnOlderFormat(t *testing.T) {
 // A file whose last sync failed is mended by the first change, which says so.
 func TestFileTellsOfAMendedFile(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "solaris" {
-		t.Skip("files are not mended where they cannot be locked beforehand")
+		t.Skip("needs flock: without it a file is not mended")
 	}
 	f := stoppedApp(t, everyState)
 	mark := f.path + "-failed-sync"
@@ -219,7 +219,7 @@ func TestFileTellsOfAMendedFile(t *testing.T) {
 // matter.
 func TestFileOfOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there are no modes")
+		t.Skip("needs modes of files, which this system does not have")
 	}
 	f := stoppedApp(t, everyState)
 	require.NoError(t, os.Chmod(f.path, 0o666))

@@ -226,7 +226,7 @@ func TestFolderHasToBeOurs(t *testing.T) {
 // A folder that this user cannot write to is told, with what to do.
 func TestFolderThatCannotBeMade(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("the superuser can write to any folder")
+		t.Skip("needs a user who is not the superuser, who can write to any folder")
 	}
 	q := openLive(t)
 	require.NoError(t, os.Chmod(filepath.Dir(q.Path()), 0o500))

@@ -45,16 +45,17 @@ func slowRole(socket string) error {
 	for i := range slowClients {
 		go func() {
 			first := sync.OnceFunc(begun.Done)
+			again, drop := time.NewTicker(10*time.Millisecond), time.NewTicker(10*time.Second)
 			for {
 				conn, err := (&net.Dialer{}).Dial("unix", socket)
 				if err != nil {
-					time.Sleep(10 * time.Millisecond)
+					<-again.C
 					continue
 				}
 				_, err = io.WriteString(conn, slowRequests[i%len(slowRequests)])
 				first()
 				for err == nil {
-					time.Sleep(10 * time.Second)
+					<-drop.C
 					_, err = io.WriteString(conn, "a")
 				}
 				_ = conn.Close()

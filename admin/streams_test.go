@@ -66,7 +66,7 @@ func TestEventsArriveAsTheyWere(t *testing.T) {
 		}}
 		c := newPiped(t, a, 4).client()
 		go func() {
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			late <- Event{Event: pawl.Event{Type: pawl.EventDeleted, At: at, Job: job}}
 		}()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestEventsEndWithTheReason(t *testing.T) {
 
 		p := newPiped(t, &scripted{events: quiet()}, 4)
 		go func() {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			p.end()
 		}()
 		for _, err := range p.client().Events(t.Context()) {
@@ -178,11 +178,11 @@ func TestCheckTellsHowItEnded(t *testing.T) {
 			{"a panic", func() error { panic("row") }, nil, "panicked"},
 		} {
 			p := newPiped(t, &scripted{check: func(ctx context.Context) error {
-				time.Sleep(time.Hour) // heartbeats keep the stream alive
+				<-time.After(time.Hour) // heartbeats keep the stream alive
 				return test.check()
 			}}, 4)
 			go func() {
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				require.ErrorIs(t, p.client().Check(t.Context()), ErrBusy, test.rule)
 			}()
 			err := p.client().Check(t.Context())

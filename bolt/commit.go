@@ -61,6 +61,7 @@ func (s *scheduler) passApart(group []*call, refused undone, before bool) error 
 	err := s.commit(nil, true)
 	if errors.As(err, &refused) {
 		s.troubled, s.backlog = true, false
+		s.failHasty(refused.error)
 		if !before {
 			s.log.Error("cannot promote or lease jobs; trying again", "error", refused.error)
 		}

@@ -248,6 +248,34 @@ func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 	})
 }
 
+// While what is due cannot be moved, nobody knows whether there is a job: a fetch that does
+// not wait for one is told why, and one that waits goes on waiting.
+func TestHastyFetchIsToldWhatKeepsTheQueue(t *testing.T) {
+	for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished, pawl.WaitForJob} {
+		t.Run(fmt.Sprintf("wait %d", wait), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				batch := newBatch(2 * promotePortion)
+				for _, e := range batch {
+					e.Queue, e.Delay = "busy", time.Second
+				}
+				require.NoError(t, q.Enqueue(t.Context(), batch...))
+				replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
+				pass(time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				_, err := q.Fetch(ctx, pawl.Request{Max: 1, Queues: []string{"quiet"}, Wait: wait})
+				if wait == pawl.WaitForJob {
+					require.ErrorIs(t, err, pawl.ErrNotAccepted)
+				} else {
+					require.ErrorIs(t, err, ErrDisk)
+				}
+				replaceCommit(t, q, (*bbolt.Tx).Commit)
+			})
+		})
+	}
+}
+
 // While the disk is full the queue tries again once a second what is due, and goes
 // on by itself when there is room.
 func TestFullDiskIsTriedAgainInPeace(t *testing.T) {

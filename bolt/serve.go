@@ -82,8 +82,18 @@ func (s *scheduler) answerFetches() {
 
 // failFetches answers the fetches that a failed transaction had accepted.
 func (s *scheduler) failFetches(err error) {
+	s.answerWith(err, func(f *fetchCall) bool { return f.stage.Load() == accepted })
+}
+
+// failHasty answers the fetches that do not wait for a job however long it takes. What is
+// due cannot be moved, so nobody knows whether the queues are empty for them.
+func (s *scheduler) failHasty(err error) {
+	s.answerWith(err, func(f *fetchCall) bool { return f.request.Wait != pawl.WaitForJob && f.accept() })
+}
+
+func (s *scheduler) answerWith(err error, concerned func(*fetchCall) bool) {
 	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
-		if f.stage.Load() != accepted {
+		if !concerned(f) {
 			return false
 		}
 		f.answer(err)

@@ -81,18 +81,23 @@ func (a *allowList) locate(name, dir string) (string, error) {
 	return "", fmt.Errorf("no program of that name is in %s", strings.Join(a.folders, string(filepath.ListSeparator)))
 }
 
+// resolve is where a path leads to, without links, and what is there.
+func resolve(path string) (resolved string, info os.FileInfo, err error) {
+	if resolved, err = filepath.EvalSymlinks(path); err != nil {
+		return "", nil, err
+	}
+	if resolved, err = filepath.Abs(resolved); err != nil {
+		return "", nil, err
+	}
+	info, err = os.Stat(resolved)
+	return resolved, info, err
+}
+
 var errNoProgram = errors.New("it is not a file that can be executed")
 
 // program resolves a path and refuses what is no program, or what everybody could replace.
 func program(path string) (string, error) {
-	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	if resolved, err = filepath.Abs(resolved); err != nil {
-		return "", err
-	}
-	info, err := os.Stat(resolved)
+	resolved, info, err := resolve(path)
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ import (
 func tree(t *testing.T) string {
 	t.Helper()
 	if os.PathSeparator != '/' {
-		t.Skip("for systems on which commands run")
+		t.Skip("needs process groups of Unix: elsewhere no commands run")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

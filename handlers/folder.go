@@ -81,14 +81,7 @@ func (f *folders) within(resolved string) bool {
 
 // folder resolves a path that must lead to a folder.
 func folder(path string) (string, error) {
-	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	if resolved, err = filepath.Abs(resolved); err != nil {
-		return "", err
-	}
-	info, err := os.Stat(resolved)
+	resolved, info, err := resolve(path)
 	if err != nil {
 		return "", err
 	}
