@@ -9,6 +9,15 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
+// EncodePayload writes a value in the form in which jobs carry their arguments, for what is
+// stored beside them; see [Define] for what of it travels. What cannot be written gives
+// [ErrPayloadEncoding].
+func EncodePayload(v any) ([]byte, error) { return encodePayload(v) }
+
+// DecodePayload reads what [EncodePayload] wrote into the value that v points to. The bytes
+// may come from anywhere; those that do not fit give [ErrPayloadEncoding].
+func DecodePayload(b []byte, v any) error { return decodePayload(b, v) }
+
 // encodePayload turns arguments into MessagePack. What is larger than any queue
 // takes is refused on the way; a queue refuses what is larger than its own limit.
 func encodePayload(args any) ([]byte, error) {

@@ -152,3 +152,33 @@ func TestInternedStrings(t *testing.T) {
 	_, err = k.Envelope(tags(0xdf))
 	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
 }
+
+// What is stored beside jobs has the form of their arguments: a kind reads what EncodePayload
+// wrote, and the other way round, with the same limits and the same error for what does not
+// fit.
+func TestPayloadsBesideJobs(t *testing.T) {
+	args := mail{To: "somebody@example.org"}
+	b, err := pawl.EncodePayload(args)
+	require.NoError(t, err)
+	e, err := pawl.Define[mail]("k").Envelope(args)
+	require.NoError(t, err)
+	require.Equal(t, e.Payload, b)
+	var back mail
+	require.NoError(t, pawl.DecodePayload(b, &back))
+	require.Equal(t, args, back)
+
+	_, err = pawl.EncodePayload(func() {})
+	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
+	_, err = pawl.EncodePayload(lists(33, 1))
+	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
+	_, err = pawl.EncodePayload(make([]byte, pawl.MaxBatchBytes))
+	require.ErrorIs(t, err, pawl.ErrPayloadTooLarge)
+	for name, foreign := range map[string][]byte{
+		"none": nil, "cut off": b[:len(b)-1], "trailing": append(b, 0xc0), "a bomb": {0xdd, 0xff, 0xff, 0xff, 0xff},
+	} {
+		require.ErrorIs(t, pawl.DecodePayload(foreign, new(mail)), pawl.ErrPayloadEncoding, name)
+	}
+	b, err = pawl.EncodePayload(struct{ At *time.Time }{})
+	require.NoError(t, err)
+	require.ErrorIs(t, pawl.DecodePayload(b, new(struct{ At time.Time })), pawl.ErrPayloadEncoding, "what a decoder panics over")
+}

@@ -73,6 +73,9 @@ type Admin interface {
 	// [ErrNotLive].
 	Events(ctx context.Context) iter.Seq2[Event, error]
 
+	// Workflows is what there is to do with runs of workflows. It is of use until Close.
+	Workflows() Workflows
+
 	// Close lets go of the connection or of the file. The queue of [Of] stays open.
 	Close() error
 }

@@ -19,6 +19,15 @@ import "time"
 //	GET  /v1/backup          the bytes of the file, and a trailer that says how many
 //	GET  /v1/events          lines of events
 //
+//	GET  /v1/workflows            a page of runs; see workflow_wire.go
+//	GET  /v1/workflows/find       the run of flow= and id=
+//	GET  /v1/workflows/show       a run with its journal; id= and depth=info, journal or values
+//	POST /v1/workflows/signal     {"run":…,"name":…,"payload":…,"dedup":…}
+//	POST /v1/workflows/cancel     {"run":…,"reason":…}; terminate too
+//	POST /v1/workflows/pause      {"run":…}; resume and verify too
+//	POST /v1/workflows/fork       {"run":…,"from":…,"new_id":…}
+//	POST /v1/workflows/prune      {"before":…}: for some seconds, until there is no more
+//
 // Whoever changes what a field means, or drops one, raises the version and the paths.
 const (
 	apiVersion    = "1"
@@ -35,6 +44,18 @@ const (
 	pathCheck   = "/v1/check"
 	pathBackup  = "/v1/backup"
 	pathEvents  = "/v1/events"
+
+	pathWorkflows         = "/v1/workflows"
+	pathWorkflowFind      = "/v1/workflows/find"
+	pathWorkflowShow      = "/v1/workflows/show"
+	pathWorkflowSignal    = "/v1/workflows/signal"
+	pathWorkflowCancel    = "/v1/workflows/cancel"
+	pathWorkflowTerminate = "/v1/workflows/terminate"
+	pathWorkflowPause     = "/v1/workflows/pause"
+	pathWorkflowResume    = "/v1/workflows/resume"
+	pathWorkflowFork      = "/v1/workflows/fork"
+	pathWorkflowVerify    = "/v1/workflows/verify"
+	pathWorkflowPrune     = "/v1/workflows/prune"
 )
 
 // Of a backup: how large the file is about when it begins, for a progress bar, and the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // ErrBusy says that the app does as much for operators as it takes at a time: one check, one
@@ -47,6 +48,12 @@ var codes = []code{
 	{"newer_format", http.StatusInternalServerError, bolt.ErrNewerFormat},
 	{"older_format", http.StatusInternalServerError, bolt.ErrOlderFormat},
 	{"unsupported", http.StatusNotImplemented, errors.ErrUnsupported},
+	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
+	{"run_conflict", http.StatusConflict, workflow.ErrConflict},
+	{"run_ended", http.StatusConflict, workflow.ErrNotRunning},
+	{"no_flow", http.StatusConflict, workflow.ErrNoFlow},
+	{"too_many", http.StatusConflict, workflow.ErrTooMany},
+	{"too_large", http.StatusRequestEntityTooLarge, workflow.ErrTooLarge},
 }
 
 // maxMessage bounds the text of one error.
@@ -58,6 +65,7 @@ const (
 	codePath     = "no_such_path"
 	codeMethod   = "wrong_method"
 	codeType     = "wrong_type"
+	codeMismatch = "does_not_fit" // a workflow.DeterminismError
 )
 
 // problem is an error in JSON.
@@ -69,6 +77,9 @@ type problem struct {
 	// What a [pawl.InvalidError] is about.
 	Field  string `json:"field,omitempty"`
 	Reason string `json:"reason,omitempty"`
+
+	// What a [workflow.DeterminismError] says.
+	Mismatch *mismatch `json:"mismatch,omitempty"`
 }
 
 // problemOf is the JSON form of an error, and the status that goes with it.
@@ -89,11 +100,16 @@ func problemOf(err error) (*problem, int) {
 	if invalid := (*pawl.InvalidError)(nil); errors.As(err, &invalid) {
 		p.Field, p.Reason = pawl.Clip(invalid.Field, maxMessage), pawl.Clip(invalid.Reason, maxMessage)
 	}
+	if differs := (*workflow.DeterminismError)(nil); errors.As(err, &differs) {
+		if p.Mismatch = mismatchOf(differs); p.Code == codeInternal {
+			p.Code, status = codeMismatch, http.StatusConflict
+		}
+	}
 	return p, status
 }
 
 // err is the error that p was made of, as far as it can be told: its text, what it matches,
-// and the field of an invalid value.
+// the field of an invalid value, and where a workflow does not fit its journal.
 func (p *problem) err() error {
 	if p == nil {
 		return nil
@@ -113,6 +129,9 @@ func (p *problem) err() error {
 	}
 	if p.Field != "" {
 		e.matches = append(e.matches, &pawl.InvalidError{Field: p.Field, Reason: p.Reason})
+	}
+	if p.Mismatch != nil {
+		e.matches = append(e.matches, p.Mismatch.err())
 	}
 	return e
 }

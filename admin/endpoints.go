@@ -13,7 +13,7 @@ import (
 // table is every endpoint.
 func (h *handler) table() map[string]map[string]route {
 	get, post := http.MethodGet, http.MethodPost
-	return map[string]map[string]route{
+	table := map[string]map[string]route{
 		pathStats: {get: {answer: h.stats}},
 		pathJobs: {
 			get:  {answer: h.list, gate: h.lists, large: largePage, params: true},
@@ -30,6 +30,8 @@ func (h *handler) table() map[string]map[string]route {
 		pathBackup:         {get: {stream: h.backup, gate: h.backups}},
 		pathEvents:         {get: {stream: h.events, gate: h.streams}},
 	}
+	h.workflowRoutes(table)
+	return table
 }
 
 // decode reads a body, which has no field that this version does not know, and none twice:

@@ -111,7 +111,7 @@ func (f *file) change(fn func(local) error) error {
 		f.mu.RLock()
 	}
 	defer f.mu.RUnlock()
-	err := fn(local{f.queue})
+	err := fn(local{q: f.queue})
 	if errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome) {
 		f.poisoned.Do(func() {
 			f.opts.Notice("the disk failed while the file was changed, so nothing more is changed by this run: check the disk, and look again at what was to be done; the next open makes a sound copy of the file first")

@@ -14,10 +14,13 @@ import (
 
 // Of is the [Admin] in the process that has the queue. Its Stats names no Process: that is
 // whoever serves. Close does nothing, and events are of that process.
-func Of(q *bolt.Queue) Admin { return local{q} }
+func Of(q *bolt.Queue) Admin { return local{q, &audience{q: q}} }
 
 // local is what Of returns.
-type local struct{ q *bolt.Queue }
+type local struct {
+	q        *bolt.Queue
+	audience *audience
+}
 
 func (l local) Stats(ctx context.Context) (Stats, error) {
 	s, err := l.q.Stats(ctx)
@@ -69,6 +72,6 @@ func (l local) Check(ctx context.Context) error { return l.q.Check(ctx) }
 
 func (l local) Backup(ctx context.Context, w io.Writer) error { return backup(ctx, l.q, w) }
 
-func (l local) Events(ctx context.Context) iter.Seq2[Event, error] { return listen(ctx, l.q) }
+func (l local) Events(ctx context.Context) iter.Seq2[Event, error] { return l.audience.listen(ctx) }
 
 func (l local) Close() error { return nil }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 )
@@ -13,6 +15,7 @@ type looker interface {
 	Stats(ctx context.Context) (bolt.Stats, error)
 	List(ctx context.Context, f pawl.Filter, after string, max int) (bolt.Listing, error)
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+	View(ctx context.Context, fn func(*bbolt.Tx) error) error
 	Effects(ctx context.Context, after string, max int) ([]bolt.Effect, string, error)
 	Check(ctx context.Context) error
 	WriteBackup(ctx context.Context, w io.Writer) (int64, error)

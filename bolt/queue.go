@@ -198,6 +198,9 @@ func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
 // Path is the path of the queue's file, as it was given to open it.
 func (r *reader) Path() string { return r.path }
 
+// Now is the time by the queue's clock.
+func (q *Queue) Now() time.Time { return q.opts.Now() }
+
 // MaxPayload is the most bytes that the payload of a job may have, as the options say.
 func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 

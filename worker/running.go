@@ -11,23 +11,32 @@ import (
 // work, lost its lease, or was left behind by a stop. The zero value is empty.
 type running struct {
 	mu    sync.Mutex
-	jobs  map[pawl.ID]struct{}
+	jobs  map[pawl.ID]*attempt
 	stuck int // of those, the ones whose job was settled without them
 }
 
 // add notes that a handler starts. It answers false when one of the same job has not
 // returned.
-func (r *running) add(id pawl.ID) bool {
+func (r *running) add(a *attempt) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, again := r.jobs[id]; again {
+	if _, again := r.jobs[a.ID]; again {
 		return false
 	}
 	if r.jobs == nil {
-		r.jobs = make(map[pawl.ID]struct{})
+		r.jobs = make(map[pawl.ID]*attempt)
 	}
-	r.jobs[id] = struct{}{}
+	r.jobs[a.ID] = a
 	return true
+}
+
+// returning reports whether the last handler of a job has settled it by itself and is about
+// to return: it is waited for.
+func (r *running) returning(id pawl.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.jobs[id]
+	return last != nil && last.Settled()
 }
 
 // giveUp claims an attempt in place of its handler, which is stuck from then on, and

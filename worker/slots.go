@@ -77,9 +77,17 @@ func (s *session) startWaiting() {
 // next takes a slot for the first attempt that waits and may start; nil when there is
 // none, or no slot. The caller holds mu.
 func (s *session) next() *attempt {
-	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
-		a := s.waiting[0]
-		s.waiting[0], s.waiting = nil, s.waiting[1:]
+	for i := 0; i < len(s.waiting) && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil; {
+		a := s.waiting[i]
+		if s.w.running.returning(a.ID) {
+			i++
+			continue
+		}
+		if i == 0 {
+			s.waiting[0], s.waiting = nil, s.waiting[1:]
+		} else {
+			s.waiting = slices.Delete(s.waiting, i, i+1)
+		}
 		s.aheadBytes -= len(a.Payload)
 		if !s.w.refused(a) {
 			s.taken++
@@ -98,7 +106,7 @@ func (s *session) next() *attempt {
 // refused reports whether a job that has a slot must not start: it was cancelled, its
 // deadline has passed, or its last handler here has not returned. Otherwise it is among
 // the running from then on.
-func (w *Worker) refused(a *attempt) bool { return a.ended() || !w.running.add(a.ID) }
+func (w *Worker) refused(a *attempt) bool { return a.ended() || !w.running.add(a) }
 
 // slot is the goroutine of a slot while attempts wait for it. One that a handler ends by
 // runtime.Goexit leaves the others to a new goroutine.

@@ -81,6 +81,7 @@ func (a *app) commands() *cobra.Command {
 			a.deadListCommand(), a.deadRetryCommand(), a.deadForwardCommand(), a.deadDeleteCommand()),
 		a.group("queue", "queues",
 			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),
+		a.wfCommand(),
 		a.exportCommand(), a.importCommand(),
 		a.group("db", "the file",
 			a.dbInfoCommand(), a.dbCheckCommand(), a.dbBackupCommand(), a.dbCompactCommand(),

@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// takeAll is all that waits for a listener.
+func (r *ring) takeAll() (all []Event) {
+	taken := make([]Event, handful)
+	for n := r.take(taken); n > 0; n = r.take(taken) {
+		all = append(all, taken[:n]...)
+	}
+	return all
+}
+
+// putMany tells of so many events.
+func (a *audience) putMany(n int, e pawl.Event) {
+	for range n {
+		a.put(e)
+	}
+}
+
+// missed is how many events each of these says were lost before it.
+func missed(events []Event) (all []int64) {
+	for _, e := range events {
+		all = append(all, e.Missed)
+	}
+	return all
+}
+
+// A listener that is slow keeps the oldest events that fit, and learns with the next one how
+// many it missed. One that is not misses nothing.
+func TestRingCountsWhatIsMissed(t *testing.T) {
+	a := &audience{q: openLive(t)}
+	r, other := a.join(), a.join()
+	defer r.leave()
+	defer other.leave()
+	job := &pawl.Envelope{Kind: "a"}
+	for i := range ringSize + 7 {
+		if i == ringSize/2 {
+			require.Len(t, other.takeAll(), ringSize/2)
+		}
+		a.put(pawl.Event{Type: pawl.EventEnqueued, Job: job})
+	}
+	job.Kind = "changed by whoever enqueued it"
+	events := r.takeAll()
+	require.Len(t, events, ringSize)
+	for _, e := range events {
+		require.Zero(t, e.Missed)
+		require.Equal(t, "a", e.Job.Kind)
+	}
+	require.Empty(t, r.takeAll())
+	a.putMany(2, pawl.Event{Type: pawl.EventDied, Job: job})
+	require.Equal(t, []int64{7, 0}, missed(r.takeAll()))
+	require.Len(t, r.bell, 1, "one sign is enough for whoever takes all")
+	rest := other.takeAll()
+	require.Len(t, rest, ringSize/2+7+2)
+	for _, e := range rest {
+		require.Zero(t, e.Missed)
+	}
+}
+
+// A full ring has room again as soon as its listener has taken some; what came meanwhile is
+// counted before what comes next.
+func TestRingHasRoomWhereSomeWereTaken(t *testing.T) {
+	a := &audience{q: openLive(t)}
+	r := a.join()
+	defer r.leave()
+	a.putMany(ringSize+5, pawl.Event{Type: pawl.EventReaped})
+	require.Equal(t, handful, r.take(make([]Event, handful)))
+	a.putMany(handful+3, pawl.Event{Type: pawl.EventReaped})
+	events := r.takeAll()
+	require.Len(t, events, ringSize)
+	for i, e := range events {
+		want := int64(0)
+		if i == ringSize-handful {
+			want = 5
+		}
+		require.Equal(t, want, e.Missed)
+	}
+	a.put(pawl.Event{Type: pawl.EventReaped})
+	require.Equal(t, []int64{3}, missed(r.takeAll()))
+}
+
+// A listener that has stalled costs the queue neither memory nor a call: a full ring of which
+// nobody takes for a second lets go of what it holds, and is told of nothing. It counts all
+// that as missed.
+func TestStalledListenerHoldsNothing(t *testing.T) {
+	q := openLive(t)
+	synctest.Test(t, func(t *testing.T) {
+		a := &audience{q: q}
+		r := a.join()
+		defer r.leave()
+		e := pawl.Event{Type: pawl.EventReaped}
+
+		a.putMany(ringSize-1, e)
+		<-time.After(2 * hold)
+		synctest.Wait()
+		require.Len(t, a.open, 1, "it has room")
+		require.Len(t, r.events, ringSize-1)
+
+		a.putMany(3, e)
+		require.Empty(t, a.open)
+		<-time.After(hold - 1)
+		synctest.Wait()
+		require.Len(t, r.events, ringSize, "it may only have been slow")
+		<-time.After(1)
+		synctest.Wait()
+		require.Nil(t, r.events)
+
+		a.putMany(10, e)
+		require.Empty(t, r.takeAll())
+		a.put(e)
+		require.Equal(t, []int64{ringSize + 2 + 10}, missed(r.takeAll()))
+
+		a.putMany(ringSize, e)
+		<-time.After(hold / 2)
+		require.Len(t, r.takeAll(), ringSize)
+		a.putMany(ringSize, e)
+		<-time.After(hold - 1)
+		synctest.Wait()
+		require.Len(t, r.takeAll(), ringSize, "its second began when it became full again")
+
+		a.putMany(ringSize+5, e)
+		r.take(make([]Event, handful))
+		a.putMany(handful, e) // the first of which knows of the five
+		<-time.After(hold)
+		synctest.Wait()
+		require.Nil(t, r.events)
+		a.put(e)
+		require.Equal(t, []int64{5 + ringSize}, missed(r.takeAll()))
+	})
+}
+
+// However many listen, each is told of everything once from when it came until it goes; whoever
+// comes and goes meanwhile takes nothing from the others.
+func TestAudienceComesAndGoes(t *testing.T) {
+	q := openLive(t)
+	a := &audience{q: q}
+	end := make(chan struct{})
+	var others, listeners sync.WaitGroup
+	for range 3 {
+		others.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+					a.join().leave()
+				}
+			}
+		})
+	}
+	for i := range 4 {
+		listeners.Go(func() {
+			for round := range 20 {
+				r, kind := a.join(), fmt.Sprint(i, " ", round)
+				for range 3 {
+					if err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: kind}); err != nil {
+						t.Error(err)
+					}
+				}
+				heard := 0
+				for _, e := range r.takeAll() { // it was told before Enqueue returned
+					if e.Job.Kind == kind {
+						heard++
+					}
+				}
+				r.leave()
+				if heard != 3 {
+					t.Errorf("3 jobs were enqueued, and %d heard of", heard)
+				}
+			}
+		})
+	}
+	listeners.Wait()
+	close(end)
+	others.Wait()
+	require.Empty(t, a.open)
+	require.Zero(t, a.size)
+	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
+	told := a.told
+	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
+	require.Equal(t, told, a.told, "the queue tells nobody when nobody listens")
+}

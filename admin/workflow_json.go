@@ -1,0 +1,237 @@
+package admin
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Workflow is one run of a workflow in JSON. Its field names are a promise: fields may be
+// added and none is renamed. What does not apply to a run is null. Texts, times and durations
+// are as in [Job]. [WorkflowOf] makes one, and [Workflow.Info] takes it back without a loss.
+type Workflow struct {
+	Run           string  `json:"run"` // the ID of its job
+	Flow          Text    `json:"flow"`
+	ID            Text    `json:"id"` // that its starter gave it
+	Status        string  `json:"status"`
+	Queue         Text    `json:"queue"`
+	Build         *Text   `json:"build"` // that ran it last
+	CreatedAt     Stamp   `json:"created_at"`
+	EndedAt       Stamp   `json:"ended_at"`
+	Retain        Span    `json:"retain"` // null: for ever
+	Cancelling    *Text   `json:"cancelling"`
+	DueAt         Stamp   `json:"due_at"` // when it goes on by itself
+	WaitsFor      []Text  `json:"waits_for"`
+	UnreadSignals int     `json:"unread_signals"`
+	Steps         int     `json:"steps"`
+	ValueBytes    int64   `json:"value_bytes"`
+	Restarts      int     `json:"restarts"`
+	Error         *Text   `json:"error"`
+	Parent        *string `json:"parent"`
+	ForkedFrom    *string `json:"forked_from"`
+}
+
+// WorkflowOf is what is known of a run in JSON.
+func WorkflowOf(i workflow.Info) Workflow {
+	w := Workflow{
+		Run: i.Run.String(), Flow: Text(i.Flow), ID: Text(i.ID), Status: string(i.Status), Queue: Text(i.Queue),
+		Build: textOrNull(i.Build), CreatedAt: Stamp{i.Created}, EndedAt: Stamp{i.Ended}, Retain: Span(i.Retain),
+		Cancelling: textOrNull(i.Cancelling), DueAt: Stamp{i.Due}, WaitsFor: []Text{}, UnreadSignals: i.Unread,
+		Steps: i.Steps, ValueBytes: i.Bytes, Restarts: i.Restarts, Error: textOrNull(i.Error),
+		Parent: idOrNull(i.Parent), ForkedFrom: idOrNull(i.Forked),
+	}
+	for _, name := range i.Waits {
+		w.WaitsFor = append(w.WaitsFor, Text(name))
+	}
+	return w
+}
+
+// Info is the run as package workflow has it. It refuses an ID that is none, by a
+// *pawl.InvalidError.
+func (w *Workflow) Info() (i workflow.Info, err error) {
+	i = workflow.Info{
+		Flow: string(w.Flow), ID: string(w.ID), Status: workflow.Status(w.Status), Queue: string(w.Queue),
+		Build: textOf(w.Build), Created: w.CreatedAt.Time, Ended: w.EndedAt.Time, Retain: w.Retain.Duration(),
+		Cancelling: textOf(w.Cancelling), Due: w.DueAt.Time, Unread: w.UnreadSignals,
+		Steps: w.Steps, Bytes: w.ValueBytes, Restarts: w.Restarts, Error: textOf(w.Error),
+	}
+	for _, name := range w.WaitsFor {
+		i.Waits = append(i.Waits, string(name))
+	}
+	if i.Run, err = pawl.ParseID(w.Run); err != nil {
+		return i, err
+	}
+	if i.Parent, err = idOf(w.Parent); err != nil {
+		return i, err
+	}
+	i.Forked, err = idOf(w.ForkedFrom)
+	return i, err
+}
+
+func idOrNull(id pawl.ID) *string {
+	if id.IsZero() {
+		return nil
+	}
+	text := id.String()
+	return &text
+}
+
+func idOf(text *string) (pawl.ID, error) {
+	if text == nil {
+		return pawl.ID{}, nil
+	}
+	return pawl.ParseID(*text)
+}
+
+// WorkflowStep is one entry of the journal of a run in JSON, as [Workflow] is a run.
+type WorkflowStep struct {
+	Seq        uint32  `json:"seq"`
+	Step       Text    `json:"step"` // scope, name and occurrence, as a fork takes it
+	Scope      Text    `json:"scope"`
+	Name       Text    `json:"name"`
+	Occurrence int     `json:"occurrence"`
+	Kind       string  `json:"kind"`
+	State      string  `json:"state"`
+	Attempts   int     `json:"attempts"`
+	StartedAt  Stamp   `json:"started_at"`
+	FinishedAt Stamp   `json:"finished_at"`
+	Took       Span    `json:"took"`   // null while it is pending
+	DueAt      Stamp   `json:"due_at"` // when it goes on by itself, while it is pending
+	Error      *Text   `json:"error"`  // of the last attempt that failed
+	Bytes      int     `json:"bytes"`  // of its result
+	Build      *Text   `json:"build"`  // that wrote the entry
+	Child      *string `json:"child"`  // the run that it waits for or waited for
+
+	// Result is null where there is none, and where it was not asked for.
+	Result *Payload `json:"result"`
+}
+
+// WorkflowStepOf is an entry of a journal in JSON.
+func WorkflowStepOf(e *workflow.Entry, form PayloadForm) WorkflowStep {
+	s := WorkflowStep{
+		Seq: e.Seq, Step: Text(e.Step()), Scope: Text(e.Scope), Name: Text(e.Name), Occurrence: e.Occurrence,
+		Kind: string(e.Kind), State: string(e.State), Attempts: e.Attempts,
+		StartedAt: Stamp{e.Started}, FinishedAt: Stamp{e.Finished}, DueAt: Stamp{e.Due},
+		Error: textOrNull(e.Error), Bytes: e.Bytes, Build: textOrNull(e.Build), Child: idOrNull(e.Child),
+		Result: valueOf(e.Result, form),
+	}
+	if !e.Started.IsZero() && !e.Finished.IsZero() {
+		s.Took = Span(e.Finished.Sub(e.Started))
+	}
+	return s
+}
+
+// Entry is the entry as package workflow has it.
+func (s *WorkflowStep) Entry() (e workflow.Entry, err error) {
+	e = workflow.Entry{
+		Seq: s.Seq, Scope: string(s.Scope), Name: string(s.Name), Occurrence: s.Occurrence,
+		Kind: workflow.EntryKind(s.Kind), State: workflow.EntryState(s.State), Attempts: s.Attempts,
+		Started: s.StartedAt.Time, Finished: s.FinishedAt.Time, Due: s.DueAt.Time,
+		Error: textOf(s.Error), Bytes: s.Bytes, Build: textOf(s.Build),
+	}
+	if e.Child, err = idOf(s.Child); err != nil {
+		return e, err
+	}
+	e.Result, err = s.Result.bytes()
+	return e, err
+}
+
+// WorkflowValue is a value with its name: a signal, or what a run has published. Of many large
+// signals the later ones have their size alone.
+type WorkflowValue struct {
+	Name   Text   `json:"name"`
+	Number uint64 `json:"number"` // of a signal: the order in which they came
+	Payload
+}
+
+// WorkflowDetail is a run with its journal in JSON. The last four fields are null where they
+// were not asked for.
+type WorkflowDetail struct {
+	Workflow
+	Input     *Payload        `json:"input"`
+	Output    *Payload        `json:"output"`
+	Journal   []WorkflowStep  `json:"journal"`
+	Signals   []WorkflowValue `json:"signals"`
+	Published []WorkflowValue `json:"published"`
+}
+
+// WorkflowDetailOf is a run with what it has in JSON.
+func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
+	d := WorkflowDetail{Workflow: WorkflowOf(w.Info), Input: valueOf(w.Input, form), Output: valueOf(w.Output, form)}
+	d.Journal = make([]WorkflowStep, len(w.Journal))
+	for i := range w.Journal {
+		d.Journal[i] = WorkflowStepOf(&w.Journal[i], form)
+	}
+	if w.Input == nil {
+		return d
+	}
+	d.Signals, d.Published = []WorkflowValue{}, []WorkflowValue{}
+	for _, s := range w.Signals {
+		d.Signals = append(d.Signals, WorkflowValue{Text(s.Name), s.N, signalOf(&s, form)})
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.Published)) {
+		d.Published = append(d.Published, WorkflowValue{Name: Text(key), Payload: *payloadOf(w.Published[key], form)})
+	}
+	return d
+}
+
+// WorkflowRun is the run as [Workflows.Show] returns it.
+func (d *WorkflowDetail) WorkflowRun() (*WorkflowRun, error) {
+	info, err := d.Info()
+	if err != nil {
+		return nil, err
+	}
+	w := &WorkflowRun{Info: info}
+	for i := range d.Journal {
+		e, err := d.Journal[i].Entry()
+		if err != nil {
+			return nil, err
+		}
+		w.Journal = append(w.Journal, e)
+	}
+	if w.Input, err = d.Input.bytes(); err != nil {
+		return nil, err
+	}
+	if w.Output, err = d.Output.bytes(); err != nil {
+		return nil, err
+	}
+	for i := range d.Signals {
+		s := &d.Signals[i]
+		p := workflow.Pending{Name: string(s.Name), N: s.Number, Bytes: s.Size}
+		if s.Base64 != nil || s.Hex != nil || len(s.Value) > 0 && string(s.Value) != "null" {
+			if p.Payload, err = s.bytes(); err != nil {
+				return nil, err
+			}
+		}
+		w.Signals = append(w.Signals, p)
+	}
+	for i := range d.Published {
+		b, err := d.Published[i].bytes()
+		if err != nil {
+			return nil, err
+		}
+		if w.Published == nil {
+			w.Published = make(map[string][]byte)
+		}
+		w.Published[string(d.Published[i].Name)] = b
+	}
+	return w, nil
+}
+
+// signalOf is the payload of a signal, of which there may be the size alone.
+func signalOf(s *workflow.Pending, form PayloadForm) Payload {
+	if s.Payload == nil {
+		return Payload{Size: s.Bytes, Encoding: "unknown"}
+	}
+	return *payloadOf(s.Payload, form)
+}
+
+// valueOf is a value that may be missing.
+func valueOf(b []byte, form PayloadForm) *Payload {
+	if b == nil {
+		return nil
+	}
+	return payloadOf(b, form)
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// trial is one turn of one engine, in a process and a folder of its own.
+type trial struct {
+	Engine  string
+	Callers int
+
+	// The window is open for a time, or where that is 0, until so many workflows counted.
+	Window time.Duration
+	Count  int
+
+	Profile string // a file for a CPU profile, or empty
+}
+
+// figures are what a trial measured.
+type figures struct {
+	Workflows int           // in the window
+	All       int           // since the store was opened
+	Took      time.Duration // the window
+	CPU       time.Duration // of the process in the window
+	P50, P99  time.Duration // from the start of a workflow to its result
+	Memory    int64         // of the process at most, in bytes
+}
+
+// measure runs a trial in an empty folder.
+func (t trial) measure(ctx context.Context, dir string) (f figures, err error) {
+	i := slices.IndexFunc(engines(), func(e engine) bool { return e.name == t.Engine })
+	if i < 0 {
+		return f, fmt.Errorf("no engine %q", t.Engine)
+	}
+	s, err := engines()[i].open(ctx, dir, t.Callers)
+	if err != nil {
+		return f, err
+	}
+	l := newLoad(s, t)
+	err = l.run(ctx)
+	if err = errors.Join(err, s.close()); err != nil {
+		return f, err
+	}
+	f = l.figures()
+	f.Memory, err = peakMemory()
+	return f, err
+}
+
+// load is a number of callers, each of which starts a workflow, waits for its result and
+// starts the next. When each has had one result a window opens, and what has its result
+// inside the window counts.
+type load struct {
+	trial
+	store store
+
+	mu      sync.Mutex
+	started int
+	results int
+	warm    int // callers that had a result
+	times   []time.Duration
+	opened  time.Time
+	closed  time.Time
+	cpu     time.Duration // at the opening, then in the window
+	profile *os.File
+}
+
+func newLoad(s store, t trial) *load {
+	return &load{trial: t, store: s}
+}
+
+// run returns when the window has closed and no workflow is running.
+func (l *load) run(ctx context.Context) error {
+	callers, ctx := errgroup.WithContext(ctx)
+	for range l.Callers {
+		callers.Go(func() error { return l.caller(ctx) })
+	}
+	return callers.Wait()
+}
+
+// caller is one that starts workflows until the window has closed.
+func (l *load) caller(ctx context.Context) error {
+	for first := true; ; first = false {
+		n, ok := l.next()
+		if !ok {
+			return nil
+		}
+		began := time.Now()
+		out, err := l.store.run(ctx, fmt.Sprintf("order-%d", n), n)
+		switch {
+		case err != nil:
+			return fmt.Errorf("workflow %d: %w", n, err)
+		case out != n+steps:
+			return fmt.Errorf("workflow %d: its result is %d, not %d", n, out, n+steps)
+		}
+		if err := l.result(first, time.Since(began)); err != nil {
+			return err
+		}
+	}
+}
+
+// next is the number of the next workflow, if there is to be one more.
+func (l *load) next() (int, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed.IsZero() {
+		return 0, false
+	}
+	l.started++
+	return l.started, true
+}
+
+// result takes note of a workflow that is done.
+func (l *load) result(first bool, took time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.results++
+	if !l.opened.IsZero() && l.closed.IsZero() {
+		l.times = append(l.times, took)
+		if l.Window > 0 && time.Since(l.opened) >= l.Window || l.Window == 0 && len(l.times) >= l.Count {
+			return l.shut()
+		}
+	}
+	if first {
+		l.warm++
+		if l.warm == l.Callers {
+			return l.open()
+		}
+	}
+	return nil
+}
+
+// open opens the window.
+func (l *load) open() (err error) {
+	if l.Profile != "" {
+		if l.profile, err = os.Create(filepath.Clean(l.Profile)); err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(l.profile); err != nil {
+			return err
+		}
+	}
+	l.cpu, err = processorTime()
+	mark()
+	l.opened = time.Now()
+	return err
+}
+
+// shut closes the window.
+func (l *load) shut() error {
+	l.closed = time.Now()
+	mark()
+	cpu, err := processorTime()
+	l.cpu = cpu - l.cpu
+	if l.profile != nil {
+		pprof.StopCPUProfile()
+		err = errors.Join(err, l.profile.Close())
+	}
+	return err
+}
+
+func (l *load) figures() figures {
+	slices.Sort(l.times)
+	return figures{
+		Workflows: len(l.times), All: l.results, Took: l.closed.Sub(l.opened), CPU: l.cpu,
+		P50: percentile(l.times, 50), P99: percentile(l.times, 99),
+	}
+}
+
+// percentile is the smallest of the sorted values that so many percent do not exceed.
+func percentile(sorted []time.Duration, percent float64) time.Duration {
+	i := int(math.Ceil(float64(len(sorted))*percent/100)) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// size is how much there is to measure.
+type size struct {
+	rounds  int
+	callers []int         // at a time
+	window  time.Duration // of a trial by time
+	count   int           // of workflows in a trial by number
+}
+
+var (
+	fullSize  = size{rounds: 5, callers: []int{1, 16, 64}, window: 3 * time.Second, count: 500}
+	quickSize = size{rounds: 1, callers: []int{1, 16, 64}, window: 300 * time.Millisecond, count: 30}
+)
+
+// Metrics.
+const (
+	throughput = "throughput"
+	p50        = "p50"
+	p99        = "p99"
+	processor  = "processor"
+	syncs      = "syncs"
+	file       = "file"
+	memory     = "memory"
+)
+
+// units are those of the metrics, in the order in which they are shown.
+var units = []struct{ metric, unit string }{
+	{throughput, "workflows/s"},
+	{p50, "ms"},
+	{p99, "ms"},
+	{processor, "ms/workflow"},
+	{syncs, "syncs/workflow"},
+	{file, "KiB/workflow"},
+	{memory, "MiB"},
+}
+
+// result is one figure of one engine, with the values of all rounds.
+type result struct {
+	engine  string
+	callers int
+	metric  string
+	values  []float64
+}
+
+// runner takes every chosen engine through every number of callers.
+type runner struct {
+	size
+	disk     string
+	profiles string // a folder, or empty
+
+	engines  []engine
+	results  []*result
+	failed   []failure
+	untraced error // why no syncs were counted
+}
+
+// failure is why an engine has no figures with so many callers.
+type failure struct {
+	engine  string
+	callers int
+	err     error
+}
+
+func (f failure) String() string {
+	return fmt.Sprintf("%s with %d at a time: %v", f.engine, f.callers, f.err)
+}
+
+// choose takes the engines whose names match; an empty pattern matches all, and where
+// a number is 0 it is that of the size.
+func (r *runner) choose(only string, callers, rounds int) error {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	for _, e := range engines() {
+		if match.MatchString(e.name) {
+			r.engines = append(r.engines, e)
+		}
+	}
+	if len(r.engines) == 0 {
+		return fmt.Errorf("-only %q matches no engine", only)
+	}
+	r.rounds = cmp.Or(rounds, r.size.rounds)
+	if callers > 0 {
+		r.callers = []int{callers}
+	}
+	return nil
+}
+
+// run measures. An engine that fails is told of and left out of what is left of its case;
+// the others go on.
+//
+// The trials by time come first and in rounds. One by number follows, under a tracer and
+// with as many workflows for each engine: it tells what does not hang on the speed of the
+// machine, and what grows with the number.
+func (r *runner) run(ctx context.Context) error {
+	dir, err := os.MkdirTemp(r.disk, "pawl-workflows-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := tracer(""); err != nil {
+		r.untraced = err
+	}
+	for round := range r.rounds {
+		r.each(ctx, func(e engine, callers int) error {
+			return r.byTime(ctx, dir, e, callers, round)
+		})
+	}
+	r.each(ctx, func(e engine, callers int) error { return r.byNumber(ctx, dir, e, callers) })
+	if ctx.Err() != nil {
+		return errors.New("interrupted; nothing was written")
+	}
+	return nil
+}
+
+// each lets every engine take its turn with every number of callers.
+func (r *runner) each(ctx context.Context, turn func(e engine, callers int) error) {
+	for _, callers := range r.callers {
+		for _, e := range r.engines {
+			if ctx.Err() != nil || r.has(e, callers) {
+				continue
+			}
+			if err := turn(e, callers); err != nil && ctx.Err() == nil {
+				f := failure{e.name, callers, err}
+				r.failed = append(r.failed, f)
+				fmt.Fprintln(os.Stderr, "bench:", f)
+			}
+		}
+	}
+}
+
+// has says whether an engine has failed with so many callers.
+func (r *runner) has(e engine, callers int) bool {
+	return slices.ContainsFunc(r.failed, func(f failure) bool { return f.engine == e.name && f.callers == callers })
+}
+
+func (r *runner) byTime(ctx context.Context, dir string, e engine, callers, round int) error {
+	t := trial{Engine: e.name, Callers: callers, Window: r.window}
+	if r.profiles != "" {
+		if err := os.MkdirAll(r.profiles, 0o755); err != nil {
+			return err
+		}
+		t.Profile = filepath.Join(r.profiles, fmt.Sprintf("%s-%d-%d.pprof", e.name, callers, round+1))
+	}
+	return within(dir, func(dir string) error {
+		f, err := t.start(ctx, dir)
+		if err != nil {
+			return err
+		}
+		n := float64(f.Workflows)
+		r.add(e, callers, throughput, n/f.Took.Seconds())
+		r.add(e, callers, p50, milli(f.P50))
+		r.add(e, callers, p99, milli(f.P99))
+		r.add(e, callers, processor, milli(f.CPU)/n)
+		return nil
+	})
+}
+
+func (r *runner) byNumber(ctx context.Context, dir string, e engine, callers int) error {
+	t := trial{Engine: e.name, Callers: callers, Count: r.count}
+	return within(dir, func(dir string) (err error) {
+		var f figures
+		var counted int
+		if r.untraced != nil {
+			f, err = t.start(ctx, dir)
+		} else if f, counted, err = t.startTraced(ctx, dir); err == nil {
+			r.add(e, callers, syncs, float64(counted)/float64(f.Workflows))
+		}
+		if err != nil {
+			return err
+		}
+		size, err := folderSize(dir)
+		if err != nil {
+			return err
+		}
+		r.add(e, callers, file, float64(size)/1024/float64(f.All))
+		r.add(e, callers, memory, float64(f.Memory)/(1<<20))
+		return nil
+	})
+}
+
+// within gives a function an empty folder.
+func within(dir string, do func(dir string) error) error {
+	own, err := os.MkdirTemp(dir, "trial-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(own)
+	return do(own)
+}
+
+func (r *runner) add(e engine, callers int, metric string, value float64) {
+	i := slices.IndexFunc(r.results, func(have *result) bool {
+		return have.engine == e.name && have.callers == callers && have.metric == metric
+	})
+	if i < 0 {
+		i = len(r.results)
+		r.results = append(r.results, &result{engine: e.name, callers: callers, metric: metric})
+	}
+	r.results[i].values = append(r.results[i].values, value)
+}
+
+// folderSize is that of the files in a folder and below, in bytes.
+func folderSize(dir string) (size int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	return size, err
+}
+
+func (r *result) median() float64 { return median(r.values) }
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

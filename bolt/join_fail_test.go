@@ -1,0 +1,160 @@
+package bolt
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: a rider is withdrawn by its context until it is taken, and then never runs. One that
+// was taken is carried out whatever its context does.
+func TestJoinIsWithdrawnBeforeItIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		g := gateCommits(q)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		never := riding("never", nil)
+		release := g.occupy(q)
+		waiting := started(func() error { return q.Join(ctx, never, 0) })
+		synctest.Wait()
+		cancel(errBoom)
+		for _, err := range []error{<-waiting, q.Join(ctx, never, 0)} {
+			require.ErrorIs(t, err, pawl.ErrNotAccepted)
+			require.ErrorIs(t, err, errBoom)
+		}
+		release()
+		synctest.Wait()
+		require.Equal(t, int32(1), g.commits.Load())
+		require.Zero(t, never.checks)
+
+		ctx, cancel = context.WithCancelCause(t.Context())
+		reached, leave := g.hold()
+		joined := started(func() error { return q.Join(ctx, riding("row", nil), 0) })
+		reached()
+		cancel(nil)
+		synctest.Wait()
+		require.Empty(t, joined, "it waits for the commit")
+		leave()
+		require.NoError(t, <-joined)
+		require.Equal(t, []string{"row"}, appRows(t, q.db))
+	})
+}
+
+// Rule: Close waits for the riders that were taken, and the others never run.
+func TestCloseWaitsForRiders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		q := openAt(t, path, nil)
+		g := gateCommits(q)
+		reached, leave := g.hold()
+		taken := started(func() error {
+			return q.Join(t.Context(), riding("taken", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), 0)
+		})
+		reached()
+		never := riding("never", nil)
+		late := started(func() error { return q.Join(t.Context(), never, 0) })
+		synctest.Wait()
+		closed := started(q.Close)
+		synctest.Wait()
+		require.Empty(t, closed)
+		leave()
+		require.NoError(t, <-taken)
+		require.ErrorIs(t, <-late, pawl.ErrClosed)
+		require.NoError(t, <-closed)
+		require.ErrorIs(t, q.Join(t.Context(), never, 0), pawl.ErrClosed)
+		require.Zero(t, never.checks)
+
+		q = openAt(t, path, nil)
+		require.Equal(t, []string{"taken"}, appRows(t, q.db))
+		require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+	})
+}
+
+// Rule: a sync that fails leaves unknown what became of the riders in that commit, their rows
+// and their verbs alike, and the queue takes no other. Opened again it has neither.
+func TestFailedSyncOfRiders(t *testing.T) {
+	for _, test := range failedSyncs {
+		t.Run(test.rule, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "jobs.db")
+			synctest.Test(t, func(t *testing.T) {
+				q, err := Open(path, quiet())
+				require.NoError(t, err)
+				s := newStand(t, q)
+				g := gateCommits(q)
+				release := g.occupy(q)
+				failing := started(func() error {
+					return q.do(context.Background(), visit(func() { q.scheduler.commitTx = test.commit }))
+				})
+				synctest.Wait()
+				answers := joinInOrder(t, q,
+					riding("one", func(p *Plan) error { return p.Ack(s.lease) }),
+					riding("two", func(p *Plan) error { return p.Retry(s.dead) }))
+				release()
+				for _, answer := range append(answers, failing) {
+					err := <-answer
+					require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+					require.ErrorIs(t, err, pawl.ErrPoisoned)
+					require.ErrorContains(t, err, "input/output error", "the cause is named")
+				}
+				never := riding("never", nil)
+				err = q.Join(t.Context(), never, 0)
+				require.ErrorIs(t, err, pawl.ErrPoisoned)
+				require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
+				require.Zero(t, never.checks)
+				require.NoError(t, q.Close())
+			})
+
+			q := openAt(t, path, nil)
+			require.Empty(t, appRows(t, q.db))
+			require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+		})
+	}
+}
+
+// Rule: the mistakes of a rider are its own. The queue goes on after every one.
+func TestMistakesOfARider(t *testing.T) {
+	q := openTest(t, nil)
+	s := newStand(t, q)
+	before := digest(t, q)
+	for name, r := range map[string]Rider{
+		"none":             nil,
+		"no lease":         riding("row", func(p *Plan) error { return p.Ack(nil) }),
+		"an empty lease":   riding("row", func(p *Plan) error { return p.Hold(new(pawl.Lease)) }),
+		"no envelope":      riding("row", func(p *Plan) error { return p.Enqueue(nil) }),
+		"a missing bucket": riding("row", func(p *Plan) error { p.Tx().Bucket(appBucket).Get(nil); return nil }),
+		"behind a look at a job": riding("row", func(p *Plan) error {
+			_, err := p.State(s.dead)
+			panic(err)
+		}),
+		"an error of its own": riding("row", func(p *Plan) error {
+			panic(pawl.ErrLeaseLost) // it must not pass for one of the queue's
+		}),
+	} {
+		err := q.Join(t.Context(), r, 0)
+		require.Error(t, err, name)
+		for _, other := range []error{pawl.ErrCorrupt, pawl.ErrPoisoned, pawl.ErrLeaseLost} {
+			require.NotErrorIs(t, err, other, name)
+		}
+		require.Equal(t, before, digest(t, q), name)
+		require.Empty(t, appRows(t, q.db), name)
+	}
+	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Ack(s.lease) }), 0))
+}
+
+// Rule: what panics while the queue's own rows are looked at is no mistake of the rider that
+// asked: the pages are damaged, and nobody writes to the file any more.
+func TestDamageThatAPlanMeets(t *testing.T) {
+	q := openTest(t, nil)
+	err := q.Join(t.Context(), riding("row", func(p *Plan) error {
+		return p.look(visit(func() { panic("page 7 is no page") }))
+	}), 0)
+	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.ErrorContains(t, err, "page 7 is no page")
+	require.ErrorIs(t, q.Join(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
+}

@@ -1,0 +1,213 @@
+package bolt
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// leaseVerbs are the verbs of a plan that need a lease.
+var leaseVerbs = []struct {
+	name string
+	plan func(*Plan, *pawl.Lease) error
+	ends bool
+}{
+	{"hold", (*Plan).Hold, false},
+	{"ack", (*Plan).Ack, true},
+	{"snooze", func(p *Plan, l *pawl.Lease) error { return p.Snooze(l, p.Now().Add(time.Hour)) }, true},
+}
+
+// Rule: whoever has lost the lease of a job writes nothing with it.
+func TestPlanWithALostLease(t *testing.T) {
+	for rule, lose := range map[string]func(t *testing.T, q *Queue, l *pawl.Lease){
+		"expired":           func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) },
+		"expired and given": func(t *testing.T, q *Queue, _ *pawl.Lease) { expire(q); leaseOne(t, q) },
+		"of another token":  func(_ *testing.T, _ *Queue, l *pawl.Lease) { l.Token++ },
+		"acked":             func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Ack(t.Context(), l)) },
+		"snoozed by a rider": func(t *testing.T, q *Queue, l *pawl.Lease) {
+			own := *l
+			require.NoError(t, q.Join(t.Context(), &ride{check: func(p *Plan) error { return p.Snooze(&own, p.Now()) }}, 0))
+		},
+	} {
+		for _, verb := range leaseVerbs {
+			t.Run(verb.name+", "+rule, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					q := openTest(t, nil)
+					add(t, q, nil)
+					l := leaseOne(t, q)
+					lose(t, q, l)
+					before := digest(t, q)
+					plan := func(p *Plan) error { return verb.plan(p, l) }
+					require.ErrorIs(t, q.Join(t.Context(), riding("row", plan), 0), pawl.ErrLeaseLost)
+					inTx(t, q, nil, func(tx *bbolt.Tx) {
+						require.ErrorIs(t, q.JoinTx(tx, riding("row", plan)), pawl.ErrLeaseLost)
+					})
+					require.Equal(t, before, digest(t, q))
+					require.Empty(t, appRows(t, q.db))
+					require.False(t, l.Settled())
+				})
+			})
+		}
+	}
+}
+
+// Rule: a hold extends the lease from its commit on, as a heartbeat does, and a plan that
+// comes to nothing does not.
+func TestHoldExtendsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const length = 10 * time.Second
+		q := openTest(t, &Options{Lease: length})
+		id := add(t, q, nil).ID
+		l := leaseOne(t, q)
+		hold := func(p *Plan) error { return p.Hold(l) }
+		for range 5 {
+			pass(length - 1)
+			require.NoError(t, q.Join(t.Context(), riding("row", hold), 0))
+		}
+		pass(length - 1)
+		synctest.Wait()
+		require.Equal(t, pawl.Leased, find(t, q, id).State)
+		for _, half := range []string{"Check", "Apply"} {
+			require.ErrorIs(t, q.Join(t.Context(), refusing(half, riding("row", hold), errBoom), 0), errBoom)
+		}
+		pass(1)
+		synctest.Wait()
+		require.Equal(t, pawl.Ready, find(t, q, id).State)
+		require.Equal(t, 1, find(t, q, id).Crashes)
+	})
+}
+
+// Rule: what a job did until a hold is progress, so crashes behind it count anew: a job that
+// crashes after each is never taken for poison. A plan that comes to nothing is none.
+func TestHoldForgetsCrashes(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		hold    func(t *testing.T, q *Queue, l *pawl.Lease)
+		forgets bool
+	}{
+		{"by Join", func(t *testing.T, q *Queue, l *pawl.Lease) {
+			require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Hold(l) }), 0))
+		}, true},
+		{"by JoinTx", func(t *testing.T, q *Queue, l *pawl.Lease) {
+			inTx(t, q, nil, func(tx *bbolt.Tx) {
+				require.NoError(t, q.JoinTx(tx, riding("row", func(p *Plan) error { return p.Hold(l) })))
+			})
+		}, true},
+		{"not when Check refuses", func(t *testing.T, q *Queue, l *pawl.Lease) {
+			r := refusing("Check", riding("row", func(p *Plan) error { return p.Hold(l) }), errBoom)
+			require.ErrorIs(t, q.Join(t.Context(), r, 0), errBoom)
+		}, false},
+		{"not when Apply refuses", func(t *testing.T, q *Queue, l *pawl.Lease) {
+			r := refusing("Apply", riding("row", func(p *Plan) error { return p.Hold(l) }), errBoom)
+			require.ErrorIs(t, q.Join(t.Context(), r, 0), errBoom)
+		}, false},
+		{"not by a heartbeat", func(t *testing.T, q *Queue, l *pawl.Lease) {
+			lost, err := q.Extend(t.Context(), l)
+			require.NoError(t, err)
+			require.Empty(t, lost)
+		}, false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				id := add(t, q, nil).ID
+				crash := func() {
+					expire(q)
+					e := find(t, q, id)
+					require.NotEqual(t, pawl.Leased, e.State)
+				}
+				for n := range 4 {
+					l := leaseOne(t, q)
+					require.Equal(t, n, l.Crashes)
+					crash()
+				}
+				c.hold(t, q, leaseOne(t, q))
+				crash()
+				if !c.forgets {
+					require.Equal(t, pawl.ReasonPoison, find(t, q, id).Death.Reason)
+					return
+				}
+				for range 10 {
+					l := leaseOne(t, q)
+					require.Equal(t, 1, l.Crashes)
+					c.hold(t, q, l)
+					c.hold(t, q, l) // there is nothing to forget any more
+					require.Zero(t, find(t, q, id).Crashes)
+					crash()
+				}
+				for range 4 {
+					leaseOne(t, q)
+					crash()
+				}
+				require.Equal(t, pawl.ReasonPoison, find(t, q, id).Death.Reason)
+			})
+		})
+	}
+}
+
+// Rule: a verb that ends a lease tells its holder once that is durable, and not when it
+// never will be: the worker then settles as if nothing had been.
+func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
+	for _, verb := range leaseVerbs {
+		t.Run(verb.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := openTest(t, nil)
+				g := gateCommits(q)
+				add(t, q, nil)
+				l := leaseOne(t, q)
+				join := func(t *testing.T) error {
+					return q.Join(t.Context(), riding("row", func(p *Plan) error { return verb.plan(p, l) }), 0)
+				}
+				commit := q.scheduler.commitTx
+				replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
+				require.ErrorIs(t, join(t), ErrDisk)
+				require.False(t, l.Settled())
+				replaceCommit(t, q, commit)
+
+				reached, leave := g.hold()
+				joined := started(func() error { return join(t) })
+				reached()
+				synctest.Wait()
+				require.False(t, l.Settled(), "it is not durable")
+				leave()
+				require.NoError(t, <-joined)
+				require.Equal(t, verb.ends, l.Settled())
+				lost, err := q.Extend(t.Context(), l)
+				require.NoError(t, err)
+				require.Equal(t, verb.ends, len(lost) == 1)
+				if !verb.ends {
+					require.NoError(t, q.Ack(t.Context(), l))
+				}
+				for _, late := range settling {
+					require.ErrorIs(t, late.end(t.Context(), q, l), pawl.ErrLeaseLost, late.name)
+				}
+				require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byID) })))
+			})
+		})
+	}
+}
+
+// Rule: an ack of a plan finishes the effect of an idempotency key, and refuses one that has
+// taken place.
+func TestPlanAcksAnEffect(t *testing.T) {
+	q := openTest(t, nil)
+	keyed := func(e *pawl.Envelope) { e.IdempotencyKey = "key" }
+	e := add(t, q, keyed)
+	l := leaseOne(t, q)
+	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Ack(l) }), 0))
+	add(t, q, keyed)
+	require.Empty(t, fetch(t, q, 1), "its effect is done")
+
+	other := add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "other" })
+	l = leaseOne(t, q)
+	e.ID, e.IdempotencyKey = other.ID, "other"
+	require.NoError(t, q.do(t.Context(), finish{e}))
+	require.ErrorIs(t, q.Join(t.Context(), riding("late", func(p *Plan) error { return p.Ack(l) }), 0), pawl.ErrConflict)
+	require.Equal(t, []string{"row"}, appRows(t, q.db))
+	require.NoError(t, q.Ack(t.Context(), l))
+}

@@ -1,0 +1,294 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// planVerbs is every verb of a plan, on the jobs of a stand.
+var planVerbs = []struct {
+	name    string
+	plan    func(*Plan, stand) error
+	want    pawl.Counts
+	settled bool
+	events  []string
+}{
+	{"none", func(*Plan, stand) error { return nil }, atFirst, false, nil},
+	{"enqueue", func(p *Plan, _ stand) error {
+		return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, 2*largePayload)}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
+	}, pawl.Counts{Ready: 1, Delayed: 2, Parked: 1, Leased: 1, Dead: 1}, false, []string{"enqueued", "enqueued"}},
+	{"enqueue of none", func(p *Plan, _ stand) error { return p.Enqueue() }, atFirst, false, nil},
+	{"hold", func(p *Plan, s stand) error { return p.Hold(s.lease) }, atFirst, false, nil},
+	{"ack", func(p *Plan, s stand) error { return p.Ack(s.lease) },
+		pawl.Counts{Delayed: 1, Parked: 1, Dead: 1}, true, []string{"succeeded"}},
+	{"snooze", func(p *Plan, s stand) error { return p.Snooze(s.lease, p.Now().Add(time.Hour)) },
+		pawl.Counts{Delayed: 2, Parked: 1, Dead: 1}, true, []string{"snoozed"}},
+	{"snooze until a time that has passed", func(p *Plan, s stand) error { return p.Snooze(s.lease, time.Time{}) },
+		pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Dead: 1}, true, []string{"snoozed"}},
+	{"run a delayed job now", func(p *Plan, s stand) error { return p.RunNow(s.delayed) },
+		pawl.Counts{Ready: 1, Parked: 1, Leased: 1, Dead: 1}, false, []string{"hastened"}},
+	{"run a parked job now", func(p *Plan, s stand) error { return p.RunNow(s.parked) },
+		pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, false, []string{"unparked"}},
+	{"retry", func(p *Plan, s stand) error { return p.Retry(s.dead) },
+		pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1}, false, []string{"revived"}},
+	{"all at once, in the order of the plan", func(p *Plan, s stand) error {
+		return errors.Join(
+			p.Retry(s.dead), p.Enqueue(&pawl.Envelope{Kind: "k"}), p.RunNow(s.parked), p.Ack(s.lease), p.RunNow(s.delayed),
+			p.Enqueue(&pawl.Envelope{Kind: "k"}))
+	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "unparked", "succeeded", "hastened", "enqueued"}},
+}
+
+// Rule: a verb and the rider's own rows are both in the file, when it is opened again as
+// well, or neither is: after an error of Check or of Apply everything is as it was. Events
+// are told of what is durable.
+func TestPlanAndRowsAreOne(t *testing.T) {
+	for _, c := range planVerbs {
+		for _, half := range []string{"Check", "Apply", ""} {
+			t.Run(fmt.Sprint(c.name, ", refused by ", half), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					path := filepath.Join(t.TempDir(), "jobs.db")
+					q := openAt(t, path, nil)
+					g := gateCommits(q)
+					s := newStand(t, q)
+					var events told
+					defer q.Listen(events.event)()
+					before, commits := digest(t, q), g.commits.Load()
+					g.look = func(*bbolt.Tx) {
+						require.Empty(t, events.take(), "nothing is committed yet")
+						require.Equal(t, before, digest(t, q), "nor to be seen")
+					}
+					r := riding("row", func(p *Plan) error { return c.plan(p, s) })
+					if half != "" {
+						err := q.Join(t.Context(), refusing(half, r, errRolledBack), 0)
+						require.True(t, err == errRolledBack, "the answer is the error as it is: %v", err)
+						synctest.Wait()
+						require.Equal(t, commits, g.commits.Load(), "nothing is written")
+						require.Equal(t, before, digest(t, q))
+						require.Empty(t, appRows(t, q.db))
+						require.Empty(t, events.take())
+						require.False(t, s.lease.Settled())
+						require.NoError(t, q.Ack(t.Context(), s.lease))
+						return
+					}
+					require.NoError(t, q.Join(t.Context(), r, 0))
+					require.Equal(t, commits+1, g.commits.Load())
+					require.Equal(t, c.events, events.take())
+					require.Equal(t, c.settled, s.lease.Settled())
+					checkNow(t, q)
+					for want := range []int{0, 1} {
+						counts := c.want
+						if want == 1 { // whoever held the lease is gone
+							require.NoError(t, q.Close())
+							q = openAt(t, path, nil)
+							counts.Ready, counts.Leased = counts.Ready+counts.Leased, 0
+						}
+						require.Equal(t, []string{"row"}, appRows(t, q.db))
+						require.Equal(t, counts, countsOf(t, q, pawl.DefaultQueue))
+					}
+				})
+			})
+		}
+	}
+}
+
+// Rule: a verb that a job's state does not allow is refused as that of the queue is. A rider
+// may go on without it.
+func TestPlanRefusesWhatTheQueueRefuses(t *testing.T) {
+	q := openTest(t, nil)
+	s := newStand(t, q)
+	unknown := pawl.NewID(time.Now())
+	before := digest(t, q)
+	for _, c := range []struct {
+		name string
+		plan func(*Plan) error
+		want error
+	}{
+		{"run now of one that is leased", func(p *Plan) error { return p.RunNow(s.lease.ID) }, pawl.ErrConflict},
+		{"run now of a dead letter", func(p *Plan) error { return p.RunNow(s.dead) }, pawl.ErrConflict},
+		{"run now of none", func(p *Plan) error { return p.RunNow(unknown) }, pawl.ErrNotFound},
+		{"retry of one that waits", func(p *Plan) error { return p.Retry(s.delayed) }, pawl.ErrConflict},
+		{"retry of none", func(p *Plan) error { return p.Retry(unknown) }, pawl.ErrNotFound},
+		{"enqueue of an ID that is taken", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{ID: s.parked, Kind: "k"}) }, pawl.ErrConflict},
+		{"enqueue without a kind", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{}) }, pawl.ErrInvalid},
+		{"enqueue of too much", func(p *Plan) error {
+			return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, q.MaxPayload()+1)})
+		}, pawl.ErrPayloadTooLarge},
+	} {
+		require.ErrorIs(t, q.Join(t.Context(), riding("row", c.plan), 0), c.want, c.name)
+		require.Equal(t, before, digest(t, q), c.name)
+		require.Empty(t, appRows(t, q.db), c.name)
+		require.NoError(t, q.Join(t.Context(), riding(c.name, func(p *Plan) error {
+			require.ErrorIs(t, c.plan(p), c.want)
+			return nil
+		}), 0), c.name)
+		require.Equal(t, before, digest(t, q), c.name)
+		require.Contains(t, appRows(t, q.db), c.name)
+		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error { return tx.DeleteBucket(appBucket) }))
+	}
+}
+
+// Rule: of a plan no verb sees what one before it will do, so each job, and each unique key
+// that is taken, is named once. A second one refuses the plan, whatever the two are.
+func TestPlanNamesAJobOnce(t *testing.T) {
+	q := openTest(t, nil)
+	unique := func(e *pawl.Envelope) { e.Kind, e.UniqueKey = "u", "key" }
+	var dead []pawl.ID
+	for range 2 {
+		dead = append(dead, add(t, q, unique).ID)
+		require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
+	}
+	add(t, q, func(e *pawl.Envelope) { e.Kind, e.UniqueKey = "u", "held" })
+	held := leaseOne(t, q)
+	s := stand{lease: held, dead: dead[0], delayed: add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }).ID}
+	id := pawl.NewID(time.Now())
+	envelope := func(key string) *pawl.Envelope {
+		return &pawl.Envelope{Kind: "u", UniqueKey: key, OnConflict: pawl.UseExisting}
+	}
+	before := digest(t, q)
+	for name, plan := range map[string]func(*Plan) []error{
+		"ack and snooze": func(p *Plan) []error { return []error{p.Ack(s.lease), p.Snooze(s.lease, p.Now())} },
+		"hold and ack":   func(p *Plan) []error { return []error{p.Hold(s.lease), p.Ack(s.lease)} },
+		"hold twice":     func(p *Plan) []error { return []error{p.Hold(s.lease), p.Hold(s.lease)} },
+		"run now twice":  func(p *Plan) []error { return []error{p.RunNow(s.delayed), p.RunNow(s.delayed)} },
+		"retry twice":    func(p *Plan) []error { return []error{p.Retry(s.dead), p.Retry(s.dead)} },
+		"enqueue twice": func(p *Plan) []error {
+			return []error{p.Enqueue(&pawl.Envelope{ID: id, Kind: "k"}), p.Enqueue(&pawl.Envelope{ID: id, Kind: "k"})}
+		},
+		"ack of the job that an enqueue is told of": func(p *Plan) []error {
+			return []error{p.Ack(s.lease), p.Enqueue(envelope("held"))}
+		},
+		"enqueue under one key twice": func(p *Plan) []error {
+			return []error{p.Enqueue(envelope("new")), p.Enqueue(envelope("new"))}
+		},
+		"enqueue and retry under one key": func(p *Plan) []error {
+			return []error{p.Enqueue(envelope("key")), p.Retry(s.dead)}
+		},
+		"retry of two under one key": func(p *Plan) []error { return []error{p.Retry(dead[0]), p.Retry(dead[1])} },
+	} {
+		require.ErrorIs(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
+			errs := plan(p)
+			require.NoError(t, errs[0], name)
+			return errs[1]
+		}), 0), pawl.ErrInvalid, name)
+		require.Equal(t, before, digest(t, q), name)
+		require.Empty(t, appRows(t, q.db), name)
+	}
+
+	// The jobs of one enqueue see one another, as everywhere.
+	first, second := envelope("batch"), envelope("batch")
+	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Enqueue(first, second) }), 0))
+	require.False(t, first.Existing)
+	require.True(t, second.Existing)
+	require.Equal(t, first.ID, second.ID)
+}
+
+// Rule: an envelope is completed once its job is durable, and is not touched before or
+// without that.
+func TestPlanCompletesEnvelopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		g := gateCommits(q)
+		given := pawl.NewID(time.Now())
+		one, two := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{ID: given, Kind: "k"}
+		was := []pawl.Envelope{*one, *two}
+		plan := func(p *Plan) error { return p.Enqueue(one, two) }
+		for _, half := range []string{"Check", "Apply"} {
+			require.ErrorIs(t, q.Join(t.Context(), refusing(half, riding("row", plan), errBoom), 0), errBoom)
+			require.Equal(t, was, []pawl.Envelope{*one, *two})
+		}
+		reached, leave := g.hold()
+		joined := started(func() error { return q.Join(t.Context(), riding("row", plan), 0) })
+		reached()
+		synctest.Wait()
+		require.Equal(t, was, []pawl.Envelope{*one, *two})
+		leave()
+		require.NoError(t, <-joined)
+		require.Equal(t, given, two.ID)
+		for _, e := range []*pawl.Envelope{one, two} {
+			require.NotZero(t, e.Seq)
+			require.Equal(t, pawl.Ready, find(t, q, e.ID).State)
+		}
+	})
+}
+
+// Rule: a plan tells where jobs stand, and what time it is by the queue's clock.
+func TestPlanLooks(t *testing.T) {
+	clock := new(stepClock)
+	clock.step(1000 * time.Hour)
+	q := openTest(t, &Options{Now: clock.now})
+	s := newStand(t, q)
+	want := map[pawl.ID]pawl.State{
+		s.lease.ID: pawl.Leased, s.delayed: pawl.Delayed, s.parked: pawl.Parked, s.dead: pawl.Dead,
+		add(t, q, nil).ID: pawl.Ready, pawl.NewID(time.Now()): "",
+	}
+	got := make(map[pawl.ID]pawl.State)
+	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
+		require.Nil(t, p.Tx().Bucket(appBucket))
+		require.WithinDuration(t, clock.now(), p.Now(), time.Hour)
+		for id := range want {
+			state, err := p.State(id)
+			if err != nil {
+				return err
+			}
+			got[id] = state
+		}
+		return nil
+	}), 0))
+	require.Equal(t, want, got)
+
+	// What a job is that cannot be read nobody can tell.
+	swap := func(to []byte) (was []byte) {
+		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+			b := tx.Bucket(bucketRoot).Bucket(bucketJobs)
+			was = bytes.Clone(b.Get(s.dead[:]))
+			return b.Put(s.dead[:], to)
+		}))
+		return was
+	}
+	sound := swap([]byte("no record"))
+	require.ErrorIs(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
+		_, err := p.State(s.dead)
+		return err
+	}), 0), pawl.ErrCorrupt)
+	swap(sound)
+}
+
+// Rule: how far ahead a job is snoozed is no matter, and RunNow brings it back at any time.
+func TestPlanSnoozesForACentury(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q := openAt(t, path, nil)
+	id := add(t, q, nil).ID
+	l := leaseOne(t, q)
+	until := time.Now().AddDate(100, 0, 0)
+	require.NoError(t, q.Join(t.Context(), riding("snoozed", func(p *Plan) error { return p.Snooze(l, until) }), 0))
+	require.NoError(t, q.Close())
+	q = openAt(t, path, nil)
+	require.Empty(t, fetch(t, q, 1))
+	require.Equal(t, pawl.Delayed, find(t, q, id).State)
+	require.WithinDuration(t, until, find(t, q, id).NotBefore, time.Minute)
+	require.NoError(t, q.Join(t.Context(), riding("woken", func(p *Plan) error { return p.RunNow(id) }), 0))
+	require.Equal(t, id, leaseOne(t, q).ID)
+	require.Equal(t, []string{"snoozed", "woken"}, appRows(t, q.db))
+}
+
+// Rule: a job that was cancelled while it was leased does not come back from a snooze.
+func TestPlanSnoozesACancelledJob(t *testing.T) {
+	q := openTest(t, nil)
+	id := add(t, q, nil).ID
+	l := leaseOne(t, q)
+	require.NoError(t, q.Cancel(context.Background(), id))
+	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Snooze(l, p.Now().Add(1)) }), 0))
+	require.Equal(t, pawl.ReasonCancelled, find(t, q, id).Death.Reason)
+	require.Equal(t, []string{"row"}, appRows(t, q.db))
+}

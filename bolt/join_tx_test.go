@@ -1,0 +1,162 @@
+package bolt
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: within a function of Update, and within any transaction of an app that has the queue
+// in its own database, a rider lands or is undone together with what else is done there. Its
+// events and the end of its lease are told after the commit.
+func TestJoinTxIsPartOfTheTransaction(t *testing.T) {
+	type place struct {
+		name string
+		open func(t *testing.T, opts *Options) *Queue
+		in   func(t *testing.T, q *Queue, end error, fn func(*bbolt.Tx))
+	}
+	for _, where := range []place{
+		{"Update", openTest, inTx},
+		{"a transaction of the app's", func(t *testing.T, opts *Options) *Queue { return openOver(t, openApp(t), opts) },
+			func(t *testing.T, q *Queue, end error, fn func(*bbolt.Tx)) { updateApp(t, q.db, end, fn) }},
+	} {
+		for _, c := range planVerbs {
+			for _, end := range []error{nil, errRolledBack} {
+				t.Run(fmt.Sprint(where.name, ", ", c.name, ", ", end), func(t *testing.T) {
+					q := where.open(t, nil)
+					s := newStand(t, q)
+					var events told
+					defer q.Listen(events.event)()
+					before := digest(t, q)
+					where.in(t, q, end, func(tx *bbolt.Tx) {
+						require.NoError(t, appPut(tx, "app"))
+						r := riding("rider", func(p *Plan) error { return c.plan(p, s) })
+						require.NoError(t, q.JoinTx(tx, r))
+						require.NotNil(t, tx.Bucket(appBucket).Get([]byte("rider")))
+						require.Empty(t, events.take(), "nothing is committed yet")
+						require.False(t, s.lease.Settled())
+						require.Equal(t, before, digest(t, q), "nor to be seen")
+					})
+					settled(t, q)
+					if end != nil {
+						require.Equal(t, before, digest(t, q))
+						require.Empty(t, appRows(t, q.db))
+						require.Empty(t, events.take())
+						require.False(t, s.lease.Settled())
+						require.NoError(t, q.Ack(t.Context(), s.lease))
+						return
+					}
+					require.Equal(t, []string{"app", "rider"}, appRows(t, q.db))
+					require.Equal(t, c.want, countsOf(t, q, pawl.DefaultQueue))
+					require.Equal(t, c.events, events.take())
+					require.Equal(t, c.settled, s.lease.Settled())
+					require.NoError(t, q.do(t.Context(), visit(func() {
+						require.Equal(t, !c.settled, q.scheduler.leases.byID[s.lease.ID] != nil, "the queue knows which leases ended")
+					})))
+					checkNow(t, q)
+				})
+			}
+		}
+	}
+}
+
+// Rule: after an error of Check the transaction goes on as it was, also with another rider;
+// an error of Apply comes back as it is, for the function to give up with.
+func TestJoinTxRefused(t *testing.T) {
+	q := openTest(t, nil)
+	s := newStand(t, q)
+	plan := func(p *Plan) error { return p.Ack(s.lease) }
+	inTx(t, q, nil, func(tx *bbolt.Tx) {
+		require.True(t, q.JoinTx(tx, refusing("Check", riding("refused", plan), errBoom)) == errBoom)
+		require.NoError(t, q.JoinTx(tx, riding("one", plan)))
+		require.NoError(t, q.JoinTx(tx, riding("two", func(p *Plan) error {
+			if p.Tx().Bucket(appBucket).Get([]byte("one")) == nil {
+				return errBoom
+			}
+			return p.RunNow(s.delayed)
+		})))
+	})
+	require.Equal(t, []string{"one", "two"}, appRows(t, q.db))
+	require.Equal(t, pawl.Counts{Ready: 1, Parked: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+	require.True(t, s.lease.Settled())
+
+	before := digest(t, q)
+	require.True(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		return q.JoinTx(tx, refusing("Apply", riding("three", func(p *Plan) error { return p.Retry(s.dead) }), errBoom))
+	}) == errBoom)
+	require.Equal(t, before, digest(t, q))
+	require.Equal(t, []string{"one", "two"}, appRows(t, q.db))
+}
+
+// Rule: in the app's transaction a rider runs on the app's goroutine, so a panic surfaces
+// there, undoes the transaction, and does no harm to the queue.
+func TestJoinTxOfARiderThatPanics(t *testing.T) {
+	q := openTest(t, nil)
+	s := newStand(t, q)
+	before := digest(t, q)
+	for _, r := range []*ride{
+		{check: func(*Plan) error { panic("boom") }},
+		{check: func(p *Plan) error { return p.Ack(s.lease) }, apply: func(tx *bbolt.Tx) error {
+			require.NoError(t, appPut(tx, "row"))
+			panic("boom")
+		}},
+	} {
+		require.PanicsWithValue(t, "boom", func() {
+			_ = q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.JoinTx(tx, r) })
+		})
+		require.Equal(t, before, digest(t, q))
+		require.Empty(t, appRows(t, q.db))
+		require.False(t, s.lease.Settled())
+	}
+	require.NoError(t, q.Ack(t.Context(), s.lease))
+}
+
+// Rule: a rider cannot ride where there is no transaction to write in, and is not asked.
+func TestJoinTxOfTheWrongSort(t *testing.T) {
+	q, other := openTest(t, nil), openTest(t, nil)
+	never := &ride{}
+	var over *bbolt.Tx
+	inTx(t, q, nil, func(tx *bbolt.Tx) { over = tx })
+	reading, err := q.db.Begin(false)
+	require.NoError(t, err)
+	defer func() { _ = reading.Rollback() }()
+	inTx(t, other, nil, func(foreign *bbolt.Tx) {
+		for _, tx := range []*bbolt.Tx{over, reading, foreign} {
+			require.ErrorIs(t, q.JoinTx(tx, never), pawl.ErrInvalid)
+		}
+	})
+	require.Zero(t, never.checks)
+}
+
+// Rule: a queue that is closed takes no rider, neither of its own nor in a transaction of the
+// app's whose database goes on. One in a function of Update that has begun lands.
+func TestJoinTxAndClose(t *testing.T) {
+	db := openApp(t)
+	q := openOver(t, db, nil)
+	require.NoError(t, q.Close())
+	never := &ride{}
+	updateApp(t, db, nil, func(tx *bbolt.Tx) { require.ErrorIs(t, q.JoinTx(tx, never), pawl.ErrClosed) })
+	require.ErrorIs(t, q.Join(t.Context(), never, 0), pawl.ErrClosed)
+	require.Zero(t, never.checks)
+
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir() + "/jobs.db"
+		q := openAt(t, path, nil)
+		var closed <-chan error
+		inTx(t, q, nil, func(tx *bbolt.Tx) {
+			closed = started(q.Close)
+			synctest.Wait()
+			require.ErrorIs(t, q.Join(t.Context(), never, 0), pawl.ErrClosed)
+			require.NoError(t, q.JoinTx(tx, riding("row", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) })))
+		})
+		require.NoError(t, <-closed)
+		q = openAt(t, path, nil)
+		require.Equal(t, []string{"row"}, appRows(t, q.db))
+		require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+	})
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// wfCommand is the noun of runs of workflows.
+func (a *app) wfCommand() *cobra.Command {
+	return a.group("wf", "runs of workflows",
+		a.wfListCommand(), a.wfShowCommand(), a.wfSignalCommand(), a.wfCancelCommand(), a.wfTerminateCommand(),
+		a.wfPauseCommand(), a.wfResumeCommand(), a.wfForkCommand(), a.wfVerifyCommand(), a.wfPruneCommand())
+}
+
+// refText is what help texts say of the REF of a command.
+const refText = `A REF is the ID of a run, or its flow, a colon, and the ID that its starter gave
+it: order:2026/1042.`
+
+// oneRef is the REF of a command that takes one, behind which more may stand.
+func oneRef(words string, args []string) (ref, error) {
+	if len(args) == 0 {
+		return ref{}, usage(words, "no run was named; add its ID, or FLOW:ID")
+	}
+	return parseRef(words, args[0])
+}
+
+// ref names a run, as a person does.
+type ref struct {
+	text string
+	run  pawl.ID // zero for one of FLOW:ID
+}
+
+func parseRef(words, text string) (ref, error) {
+	run, err := pawl.ParseID(text)
+	if err == nil {
+		return ref{text, run}, nil
+	}
+	if flow, id, ok := strings.Cut(text, ":"); !ok || flow == "" || id == "" {
+		return ref{}, usage(words, "%q is no run: name one by its ID, or by FLOW:ID", text)
+	}
+	return ref{text: text}, nil
+}
+
+// find looks up which run is meant. A flow may have a colon in its name too, so each may be
+// the one between flow and ID.
+func (r ref) find(ctx context.Context, w admin.Workflows) (pawl.ID, error) {
+	if !r.run.IsZero() {
+		return r.run, nil
+	}
+	for at, c := range r.text {
+		if c != ':' || at == 0 || at == len(r.text)-1 {
+			continue
+		}
+		run, err := w.Find(ctx, r.text[:at], r.text[at+1:])
+		if !errors.Is(err, workflow.ErrNotFound) && !errors.Is(err, pawl.ErrInvalid) {
+			return run, err
+		}
+	}
+	return pawl.ID{}, fmt.Errorf("run %s: %w", r.text, workflow.ErrNotFound)
+}
+
+// readRefs reads the REFs among arguments, and in the place of a "-" those on standard input,
+// one a line. One that is given twice counts once.
+func (a *app) readRefs(words string, args []string) (refs []ref, err error) {
+	seen := make(map[string]bool)
+	add := func(text string) error {
+		r, err := parseRef(words, text)
+		if err == nil && !seen[text] {
+			seen[text] = true
+			refs = append(refs, r)
+		}
+		return err
+	}
+	for _, arg := range args {
+		if arg != "-" {
+			if err := add(arg); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		lines := bufio.NewScanner(a.stdin)
+		for lines.Scan() {
+			if text := strings.TrimSpace(lines.Text()); text != "" {
+				if err := add(text); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("read runs from standard input: %w", err)
+		}
+	}
+	if len(refs) == 0 && len(args) > 0 {
+		return nil, &failure{exitNoMatch, "there is no run on standard input", ""}
+	}
+	return refs, nil
+}
+
+// withWorkflows opens the queue for as long as do takes. What goes wrong with a run it says
+// as failures do.
+func (a *app) withWorkflows(ctx context.Context, do func(admin.Workflows) error) error {
+	return a.runFailure(a.with(ctx, func(queue admin.Admin) error { return do(queue.Workflows()) }))
+}
+
+// runFailure says what an error means that is about a run. Others stay as they are.
+func (a *app) runFailure(err error) error {
+	switch {
+	case err == nil, errors.As(err, new(*failure)):
+		return err
+	case errors.Is(err, workflow.ErrNotFound):
+		return &failure{exitNoMatch, err.Error(), "It was removed after its retention, or it was never in this file;\n'jobctl wf list' shows what is."}
+	case errors.Is(err, workflow.ErrNotRunning):
+		return &failure{exitConflict, err.Error(), "'jobctl wf show' has how it ended."}
+	case errors.Is(err, workflow.ErrConflict):
+		return &failure{exitConflict, err.Error(), "Name the new run by another ID."}
+	case errors.As(err, new(*workflow.DeterminismError)):
+		return &failure{exitDamaged, err.Error(), "Run the build that wrote the journal, or give the code its old steps back, by\nworkflow.Version where a new one is wanted besides; 'jobctl wf show' has the journal."}
+	case errors.Is(err, workflow.ErrNoFlow):
+		return &failure{exitDamaged, err.Error(), "This build of the app has no such flow: hand it to Engine.Handle."}
+	}
+	return err
+}
+
+// ofOneRun reports whether an error is about one run, and not about the whole queue.
+func ofOneRun(err error) bool {
+	return errors.Is(err, workflow.ErrNotFound) || errors.Is(err, workflow.ErrNotRunning) || errors.Is(err, pawl.ErrCorrupt)
+}
+
+// damagedRun is the error of a run whose row cannot be read, nil for one that can be.
+func damagedRun(run *workflow.Info) error {
+	if run.Status != "" {
+		return nil
+	}
+	return fmt.Errorf("run %s: %w: %s", run.Run, pawl.ErrCorrupt, run.Error)
+}
+
+// damagedRuns is what damage has to say of runs.
+func damagedRuns(d *damage) error { return damagedThings(d, "run") }
+
+// damagedThings is what damage has to say of things that are no jobs.
+func damagedThings(d *damage, noun string) error {
+	f := new(failure)
+	if err := d.err(); !errors.As(err, &f) {
+		return err
+	}
+	f.text = fmt.Sprintf("%s could not be read and %s passed over:", plural(d.count, "damaged "+noun), wasWere(d.count))
+	return f
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// The commands that ask something of runs. What they ask takes effect when the app runs.
+
+func (a *app) wfCancelCommand() *cobra.Command {
+	reason := ""
+	return a.changingRuns(runVerb{
+		word: "cancel", did: "cancelled", ask: "Cancel %s?", statuses: openStatuses,
+		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Cancel(ctx, run, reason) },
+	}, "ask runs to end, with what they undo",
+		`Asks runs to end: the step under way gets an error, what was done is undone as the
+flow says, and then the run is cancelled. Over the file of a stopped app that comes when the
+app runs again.`,
+		`  jobctl --db jobs.db wf cancel order:1042 --reason "the customer called"
+  jobctl --db jobs.db wf cancel --flow order -s waiting`, reasonFlag(&reason))
+}
+
+func (a *app) wfTerminateCommand() *cobra.Command {
+	reason := ""
+	return a.changingRuns(runVerb{
+		word: "terminate", did: "terminated", ask: "Terminate %s, with nothing undone?", statuses: openStatuses,
+		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Terminate(ctx, run, reason) },
+	}, "end runs at once, with nothing undone",
+		`Ends runs without a step more: nothing is undone. 'jobctl wf cancel' lets them undo
+what they did. Over the file of a stopped app that comes when the app runs again.`,
+		`  jobctl --db jobs.db wf terminate order:1042 --reason "refunded by hand"
+  jobctl --db jobs.db wf terminate --flow import -s blocked`, reasonFlag(&reason))
+}
+
+func reasonFlag(to *string) func(*cobra.Command) {
+	return func(c *cobra.Command) {
+		c.Flags().Var(textFlag(to), "reason", "`WHY`, for whoever looks at the run")
+		_ = c.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
+	}
+}
+
+func (a *app) wfPauseCommand() *cobra.Command {
+	return a.changingRuns(runVerb{
+		word: "pause", did: "paused", ask: "Pause %s?",
+		statuses: []workflow.Status{workflow.Running, workflow.Sleeping, workflow.Waiting, workflow.Blocked, workflow.Dead},
+		apply:    func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Pause(ctx, run) },
+	}, "have runs take no further step",
+		`Stops runs before their next step until 'jobctl wf resume', also over a restart of the
+app. The step under way is completed; times and signals that they wait for come meanwhile.
+One that is paused stays so, which is no error.`,
+		`  jobctl --db jobs.db wf pause order:1042
+  jobctl --db jobs.db wf pause --flow order`, nil)
+}
+
+func (a *app) wfResumeCommand() *cobra.Command {
+	return a.changingRuns(runVerb{
+		word: "resume", did: "resumed", ask: "Resume %s?",
+		statuses: []workflow.Status{workflow.Paused, workflow.Blocked, workflow.Dead},
+		apply:    func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Resume(ctx, run) },
+	}, "have runs go on that are paused, blocked or dead",
+		`Ends what 'jobctl wf pause' began, tries runs again that are blocked since their code
+did not fit their journal, and brings back those whose job is a dead letter.`,
+		`  jobctl --db jobs.db wf resume order:1042
+  jobctl --db jobs.db wf resume --flow order -s dead`, nil)
+}

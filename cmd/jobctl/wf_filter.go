@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// runFilter chooses runs.
+type runFilter struct {
+	flow, status, prefix string
+
+	statuses []workflow.Status // that a command is for; nil: all
+}
+
+func (f *runFilter) register(a *app, c *cobra.Command, statuses ...workflow.Status) {
+	f.statuses = statuses
+	words := statusWords(statuses)
+	flags := c.Flags()
+	flags.Var(textFlag(&f.flow), "flow", "of this `FLOW`")
+	flags.VarP(oneOf(&f.status, words...), "status", "s", "in this `STATUS`: "+listed(words))
+	flags.Var(textFlag(&f.prefix), "id-prefix", "whose ID, as their starter gave it, begins with this `TEXT`")
+	_ = c.RegisterFlagCompletionFunc("flow", a.completeFlows)
+	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("id-prefix", cobra.NoFileCompletions)
+}
+
+// statusWords are statuses as flags take them; all of them when there are none.
+func statusWords(statuses []workflow.Status) (words []string) {
+	if len(statuses) == 0 {
+		statuses = admin.WorkflowStatuses()
+	}
+	for _, s := range statuses {
+		words = append(words, string(s))
+	}
+	return words
+}
+
+func (f *runFilter) query() admin.WorkflowQuery {
+	return admin.WorkflowQuery{Filter: workflow.Filter{Flow: f.flow, Status: workflow.Status(f.status), Prefix: f.prefix}}
+}
+
+// fits reports whether the command is for a run.
+func (f *runFilter) fits(run *workflow.Info) bool {
+	return f.statuses == nil || slices.Contains(f.statuses, run.Status)
+}
+
+func (f *runFilter) given() bool { return f.flow != "" || f.status != "" || f.prefix != "" }
+
+// String repeats the filter: flow=order status=waiting.
+func (f *runFilter) String() string {
+	var parts []string
+	if f.flow != "" {
+		parts = append(parts, "flow="+f.flow)
+	}
+	switch {
+	case f.status != "":
+		parts = append(parts, "status="+f.status)
+	case f.statuses != nil:
+		parts = append(parts, "status="+strings.Join(statusWords(f.statuses), "|"))
+	}
+	if f.prefix != "" {
+		parts = append(parts, fmt.Sprintf("id~%q", f.prefix))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Completions.
+
+func (a *app) firstRuns(ctx context.Context, queue admin.Admin) []workflow.Info {
+	page, err := queue.Workflows().List(ctx, admin.WorkflowQuery{Limit: completionJobs})
+	if err != nil {
+		return nil
+	}
+	return page.Runs
+}
+
+// completeFlows finds those of the first runs.
+func (a *app) completeFlows(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, func(ctx context.Context, queue admin.Admin) (flows []string) {
+		for _, run := range a.firstRuns(ctx, queue) {
+			if !slices.Contains(flows, run.Flow) {
+				flows = append(flows, run.Flow)
+			}
+		}
+		return flows
+	})
+}
+
+// completeRefs finds the first runs in these statuses, or in any, for a command that takes so
+// many of them; a negative number is any.
+func (a *app) completeRefs(most int, statuses ...workflow.Status) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if most >= 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.look(c, func(ctx context.Context, queue admin.Admin) (refs []string) {
+			for _, run := range a.firstRuns(ctx, queue) {
+				if run.Status != "" && (len(statuses) == 0 || slices.Contains(statuses, run.Status)) {
+					refs = append(refs, run.Flow+":"+run.ID)
+				}
+			}
+			return refs
+		})
+	}
+}
+
+// completeSteps finds the steps of the run that was named.
+func (a *app) completeSteps(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, func(ctx context.Context, queue admin.Admin) (steps []string) {
+		r, err := oneRef("", args)
+		if err != nil {
+			return nil
+		}
+		run, err := r.find(ctx, queue.Workflows())
+		if err != nil {
+			return nil
+		}
+		w, err := queue.Workflows().Show(ctx, run, admin.RunJournal)
+		if err != nil {
+			return nil
+		}
+		for i := range w.Journal {
+			steps = append(steps, w.Journal[i].Step())
+		}
+		return steps
+	})
+}

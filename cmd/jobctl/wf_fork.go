@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// forkView is the object of `wf fork`.
+type forkView struct {
+	Run        *string    `json:"run"`
+	ID         admin.Text `json:"id"`
+	ForkedFrom string     `json:"forked_from"`
+	Step       admin.Text `json:"step"`
+	DryRun     bool       `json:"dry_run"`
+}
+
+func (a *app) wfForkCommand() *cobra.Command {
+	from, id, dry := "", "", false
+	c := a.command(&spec{
+		use: "fork REF --from STEP --id NEW", short: "start a run anew from one of its steps", args: 1, ids: true,
+		long: refText + `
+
+Starts a run of its own, with the input of another and the results of the steps before
+--from, which is the first that the new one takes itself. The other stays as it is, ended
+or not, and its signals stay with it. A STEP is written as 'jobctl wf show' has it. It
+prints the ID of the new run.`,
+		example:  "  jobctl --db jobs.db wf fork order:1042 --from charge --id 1042-again",
+		json:     "one object with run (the new one; null for --dry-run), id, forked_from (the run),\n  step, dry_run\n",
+		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		complete: a.completeRefs(1),
+		run: func(ctx context.Context, args []string) error {
+			r, err := oneRef("wf fork", args)
+			switch {
+			case err != nil:
+				return err
+			case from == "":
+				return usage("wf fork", "no step was named; add --from")
+			case id == "":
+				return usage("wf fork", "the new run has no ID; add --id")
+			}
+			return a.fork(ctx, r, from, id, dry)
+		},
+	})
+	c.Flags().Var(textFlag(&from), "from", "the first `STEP` that the new run takes itself")
+	c.Flags().Var(textFlag(&id), "id", "the `ID` of the new run among those of its flow")
+	dryRunFlag(c, &dry)
+	_ = c.RegisterFlagCompletionFunc("from", a.completeSteps)
+	_ = c.RegisterFlagCompletionFunc("id", cobra.NoFileCompletions)
+	return c
+}
+
+func (a *app) fork(ctx context.Context, r ref, from, id string, dry bool) error {
+	v := forkView{ID: admin.Text(id), Step: admin.Text(from), DryRun: dry}
+	err := a.withWorkflows(ctx, func(w admin.Workflows) error {
+		run, err := r.find(ctx, w)
+		if err != nil {
+			return err
+		}
+		v.ForkedFrom = run.String()
+		if err := hasStep(ctx, w, run, from); err != nil || dry {
+			return err
+		}
+		made, err := w.Fork(ctx, run, from, id)
+		if err == nil {
+			text := made.String()
+			v.Run = &text
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !a.people() && a.flags.output != "ids":
+		return a.print(v)
+	case dry:
+		a.say("1 run would be started; nothing was changed")
+	default:
+		fmt.Fprintln(a.stdout, *v.Run)
+	}
+	return nil
+}
+
+// hasStep refuses a step that a run has not taken, before anything is opened to write.
+func hasStep(ctx context.Context, w admin.Workflows, run pawl.ID, step string) error {
+	all, err := w.Show(ctx, run, admin.RunJournal)
+	if err != nil {
+		return err
+	}
+	for i := range all.Journal {
+		if all.Journal[i].Step() == step {
+			return nil
+		}
+	}
+	return &failure{exitNoMatch, fmt.Sprintf("run %s has taken no step %q", run, step), "'jobctl wf show' has its steps."}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// runFields is the part of --help that tells the fields of an admin.Workflow.
+const runFields = `  run (the ID of the run, and of its job), flow, id (that its starter gave it)
+  status (running, sleeping, waiting, paused, blocked or dead; done, failed,
+    cancelled or terminated), queue
+  build (that ran it last), created_at, ended_at (times)
+  retain (a duration: how long it is kept once it has ended; null: for ever)
+  cancelling (null: nobody asked it to end; else why)
+  due_at (a time: when it goes on by itself), waits_for (a list of signals)
+  unread_signals, steps, value_bytes, restarts (how many)
+  error, parent (the run that started it), forked_from (the run)
+`
+
+// runList is one page of a list of runs.
+type runList struct {
+	filter runFilter
+	limit  int
+	after  string
+
+	more bool
+	next string
+}
+
+func (a *app) wfListCommand() *cobra.Command {
+	l := &runList{limit: admin.DefaultLimit}
+	c := a.command(&spec{
+		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "runs, by flow, status and ID", ids: true,
+		long: `Lists runs of workflows in the order in which they were started. WHEN tells since
+when a run has ended, and when one that waits goes on by itself.`,
+		example: `  jobctl --db jobs.db wf list -s blocked
+  jobctl --db jobs.db wf list --flow order --id-prefix 2026/
+  jobctl --db jobs.db wf list -s dead -n 0 -o ids | jobctl --db jobs.db wf resume -`,
+		json:  "a list of objects with\n" + runFields,
+		exits: []int{exitLocked, exitDamaged, exitFormat},
+		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a) },
+	})
+	l.filter.register(a, c)
+	c.Flags().VarP(countFlag(&l.limit), "limit", "n", "at most `COUNT` runs, 0 for all (default 50)")
+	c.Flags().Var(textFlag(&l.after), "after", "go on behind this `CURSOR`, which the page before told")
+	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
+	return c
+}
+
+func (l *runList) run(ctx context.Context, a *app) error {
+	out, damaged := a.runListing(), new(damage)
+	err := a.withWorkflows(ctx, func(w admin.Workflows) error { return l.fill(ctx, a, w, out, damaged) })
+	if err == nil || out.count > 0 { // a queue that cannot be reached is no empty list
+		out.close()
+	}
+	switch {
+	case err != nil:
+		return err
+	case l.more:
+		a.say("the first %d are shown, there may be more; -n 0 shows all, and --after %s those behind them", out.count, l.next)
+	case out.count == 0 && damaged.count == 0:
+		a.say("no runs match")
+	}
+	return damagedRuns(damaged)
+}
+
+// fill lists up to the limit, and looks whether there is more.
+func (l *runList) fill(ctx context.Context, a *app, w admin.Workflows, out *listing, damaged *damage) error {
+	q, now := l.filter.query(), a.now()
+	for q.After = l.after; ; {
+		q.Limit = admin.MaxLimit
+		if l.limit > 0 {
+			q.Limit = min(q.Limit, l.limit-out.count)
+		}
+		page, err := w.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Runs {
+			run := &page.Runs[i]
+			if err := damagedRun(run); err != nil {
+				damaged.add(err)
+				continue
+			}
+			if err := out.add(item{run.Run.String(), admin.WorkflowOf(*run), a.runRow(run, now)}); err != nil {
+				return err
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			return nil
+		}
+		if l.limit > 0 && out.count >= l.limit {
+			l.next, q.Limit = q.After, 1
+			page, err := w.List(ctx, q)
+			l.more = len(page.Runs) > 0 || page.Next != ""
+			return err
+		}
+	}
+}
+
+// runListing is a list of runs.
+func (a *app) runListing() *listing {
+	columns := append(left("RUN", "FLOW", "ID"), column{title: "STATUS", color: colorOfStatus})
+	columns = append(columns, column{title: "STEPS", right: true}, column{title: "AGE", right: true}, column{title: "WHEN"})
+	wide := append(left("WAITS FOR", "QUEUE", "BUILD"), column{title: "SIGNALS", right: true}, column{title: "BYTES", right: true})
+	return a.listing(columns, append(wide, left("CREATED", "LAST ERROR")...)...)
+}
+
+func (a *app) runRow(run *workflow.Info, now time.Time) []string {
+	waits := ""
+	for _, name := range run.Waits {
+		waits += " " + name
+	}
+	return []string{
+		run.Run.String(), cell(run.Flow, nameWidth), cell(run.ID, nameWidth), statusOf(run), fmt.Sprint(run.Steps),
+		plain.Span(max(now.Sub(run.Created), 0)), runWhen(run, now),
+		orDash(cell(waits, nameWidth)), cell(run.Queue, nameWidth), orDash(cell(run.Build, nameWidth)),
+		fmt.Sprint(run.Unread), fmt.Sprint(run.Bytes), a.clock(run.Created), orDash(firstLine(run.Error, errorWidth)),
+	}
+}
+
+// statusOf is the status, with what was asked of the run.
+func statusOf(run *workflow.Info) string {
+	if run.Cancelling != "" {
+		return string(run.Status) + ", to end"
+	}
+	return string(run.Status)
+}
+
+// runWhen is the time that matters in a run's status.
+func runWhen(run *workflow.Info, now time.Time) string {
+	switch {
+	case run.Status.Ended():
+		return relative(now, run.Ended)
+	case run.Due.IsZero():
+		return "-"
+	}
+	return relative(now, run.Due)
+}
+
+// colorOfStatus is that of a run.
+func colorOfStatus(word string) string {
+	switch workflow.Status(word) {
+	case workflow.Blocked, workflow.Dead, workflow.Failed:
+		return red
+	case workflow.Running:
+		return green
+	case workflow.Sleeping, workflow.Waiting, workflow.Paused:
+		return yellow
+	}
+	return uncolored
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// pruneView is the object of `wf prune`.
+type pruneView struct {
+	Removed int         `json:"removed"`
+	Before  admin.Stamp `json:"before"`
+	DryRun  bool        `json:"dry_run"`
+}
+
+func (a *app) wfPruneCommand() *cobra.Command {
+	var before time.Time
+	dry := false
+	c := a.command(&spec{
+		use: "prune [--before TIME]", short: "remove runs that have ended",
+		long: `Removes runs that ended before a time, or all that have ended, with their journals
+and results, for good, whether their retention is over or not; after a question that
+names the count. The ID of a run that is removed can be started again. The file does
+not become smaller: what is freed is used again.`,
+		example: `  jobctl --db jobs.db wf prune --before 30d
+  jobctl --db jobs.db wf prune --before 2026-03-01 --dry-run`,
+		json:  "one object with removed (with --dry-run: how many would be), before (a time), dry_run\n",
+		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		run:   func(ctx context.Context, _ []string) error { return a.prune(ctx, before, dry) },
+	})
+	c.Flags().Var(a.momentFlag(&before), "before", "that ended before this `TIME`, or longer ago than that (default now)")
+	_ = c.RegisterFlagCompletionFunc("before", cobra.NoFileCompletions)
+	dryRunFlag(c, &dry)
+	return c
+}
+
+func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
+	now := a.now()
+	if before.IsZero() {
+		before = now
+	}
+	if before.After(now) { // runs that end meanwhile would be removed, which nobody has counted
+		return usage("wf prune", "the time of --before is to come")
+	}
+	if !dry {
+		if err := a.askable("wf prune", "remove all that match"); err != nil {
+			return err
+		}
+	}
+	v := pruneView{Before: admin.Stamp{Time: before}, DryRun: dry}
+	var damaged damage
+	err := a.withWorkflows(ctx, func(w admin.Workflows) (err error) {
+		v.Removed, err = countEnded(ctx, w, before, &damaged)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case v.Removed == 0 && damaged.count > 0:
+		return damagedRuns(&damaged)
+	case v.Removed == 0:
+		return &failure{exitNoMatch, "no run ended before " + a.clock(before), "'jobctl wf list' shows when runs have ended."}
+	}
+	if !dry && !a.flags.yes {
+		have, them := "1 run ended", "it"
+		if v.Removed > 1 {
+			have, them = fmt.Sprintf("%d runs ended", v.Removed), "them"
+		}
+		a.say("%s before %s.", have, a.clock(before))
+		if !a.confirm(ctx, fmt.Sprintf("Remove %s for good?", them)) {
+			return notConfirmed()
+		}
+	}
+	if !dry {
+		if err := a.removeEnded(ctx, &v); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !a.people():
+		err = a.print(v)
+	case dry:
+		fmt.Fprintf(a.stdout, "would be removed: %d; nothing was changed\n", v.Removed)
+	default:
+		fmt.Fprintf(a.stdout, "removed %d\n", v.Removed)
+	}
+	if err == nil {
+		err = damagedRuns(&damaged)
+	}
+	return err
+}
+
+// countEnded is how many runs ended before a time.
+func countEnded(ctx context.Context, w admin.Workflows, before time.Time, damaged *damage) (n int, err error) {
+	for run, err := range admin.WorkflowRuns(ctx, w, admin.WorkflowQuery{}) {
+		if err != nil {
+			return n, err
+		}
+		if err := damagedRun(&run); err != nil {
+			damaged.add(err)
+		} else if run.Status.Ended() && run.Ended.Before(before) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// removeEnded removes what was counted, and notes how many those were in the end.
+func (a *app) removeEnded(ctx context.Context, v *pruneView) error {
+	total := int64(v.Removed)
+	queue, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	bar := a.bar("wf prune", "runs")
+	telling := bolt.WithProgress(ctx, func(done, _ int64) { bar.Set(done, max(done, total)) })
+	v.Removed, err = queue.Workflows().Prune(telling, v.Before.Time)
+	bar.Stop()
+	err = errors.Join(err, queue.Close())
+	if err != nil && ctx.Err() != nil {
+		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d runs were removed", v.Removed, total), "Run the command again for the others."}
+	}
+	return a.runFailure(err)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// runResult is what became of one run of a change.
+type runResult struct {
+	name string // as it was given
+	run  pawl.ID
+	err  error // nil: done, or still to be done
+}
+
+// runChangeView is the object of a command that changes runs. Its first field is what was
+// done to them, as in a [changeView].
+type runChangeView struct {
+	did     string
+	Done    int             `json:"-"`
+	Skipped int             `json:"skipped"`
+	DryRun  bool            `json:"dry_run"`
+	Runs    []runResultView `json:"runs"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v runChangeView) MarshalJSON() ([]byte, error) {
+	type fields runChangeView
+	rest, err := encode(fields(v))
+	return append(fmt.Appendf(nil, `{"%s":%d,`, v.did, v.Done), rest[min(1, len(rest)):]...), err
+}
+
+type runResultView struct {
+	Run    string  `json:"run"`
+	Result string  `json:"result"` // what was done, or not_found, ended, conflict, damaged, failed, not_tried
+	Error  *string `json:"error"`
+}
+
+// outcome is the word of an error in JSON.
+func (c *runChange) outcome(err error) string {
+	switch {
+	case err == nil:
+		return c.verb.did
+	case err == errNotTried:
+		return "not_tried"
+	case errors.Is(err, workflow.ErrNotFound):
+		return "not_found"
+	case errors.Is(err, workflow.ErrNotRunning):
+		return "ended"
+	case errors.Is(err, pawl.ErrConflict):
+		return "conflict"
+	case errors.Is(err, pawl.ErrCorrupt):
+		return "damaged"
+	}
+	return "failed"
+}
+
+// report prints what was done and returns what was not.
+func (c *runChange) report(ctx context.Context) error {
+	if err := c.print(); err != nil {
+		return err
+	}
+	var failed []runResult
+	done, untried := 0, 0
+	for _, r := range c.results {
+		switch word := c.outcome(r.err); {
+		case r.err == nil:
+			done++
+		case r.err == errNotTried:
+			untried++
+		case c.chosen && (word == "not_found" || word == "ended"): // somebody else was faster
+		default:
+			failed = append(failed, r)
+		}
+	}
+	switch {
+	case untried > 0 && ctx.Err() != nil:
+		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d runs were %s", done, len(c.results), c.verb.did),
+			fmt.Sprintf("%s not tried; run the command again for the others.", plural(untried, "run"))}
+	case len(failed) == 0:
+		return nil
+	}
+	first := c.app.failure(c.app.runFailure(failed[0].err))
+	if len(failed) == 1 && untried == 0 {
+		return first
+	}
+	lines := runReasons(failed)
+	if untried > 0 {
+		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, "run")))
+	}
+	return &failure{first.code, fmt.Sprintf("%d of %d runs could not be %s:", len(failed), len(c.results), c.verb.did), strings.Join(lines, "\n")}
+}
+
+// runReasons are the first errors, one a line.
+func runReasons(failed []runResult) (lines []string) {
+	for _, r := range failed[:min(len(failed), shownDamage)] {
+		lines = append(lines, r.err.Error())
+	}
+	if more := len(failed) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}
+
+func (c *runChange) print() error {
+	a := c.app
+	v := runChangeView{did: c.verb.did, DryRun: c.dry, Runs: []runResultView{}}
+	for _, r := range c.results {
+		one := runResultView{Run: r.name, Result: c.outcome(r.err)}
+		if !r.run.IsZero() {
+			one.Run = r.run.String()
+		}
+		if r.err != nil {
+			v.Skipped++
+			text := r.err.Error()
+			one.Error = &text
+		} else {
+			v.Done++
+		}
+		v.Runs = append(v.Runs, one)
+	}
+	switch {
+	case len(c.results) == 0: // the queue could not be reached
+		return nil
+	case a.flags.output == "json":
+		return a.print(v)
+	case a.flags.output == "jsonl":
+		for _, one := range v.Runs {
+			if err := a.print(one); err != nil {
+				return err
+			}
+		}
+	case a.flags.output == "ids":
+		for _, r := range c.results {
+			if r.err == nil {
+				fmt.Fprintln(a.stdout, r.run)
+			}
+		}
+	case c.dry:
+		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", c.verb.did, v.Done, v.Skipped)
+	case v.Done > 0 || len(c.results) > 1 || c.chosen:
+		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", c.verb.did, v.Done, v.Skipped)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
+)
+
+func (a *app) wfShowCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "show REF [-v]", short: "everything about one run", args: 1, ids: true,
+		long: refText + `
+
+Prints a run, its journal, which has what it did step by step, and what it waits for.
+With -v it prints the values too: its input and output, the result of each step, the
+signals that it has not read, and what it has published. -o json has them always.
+'jobctl job show' has the job of a run.`,
+		example: `  jobctl --db jobs.db wf show order:1042
+  jobctl --db jobs.db wf show 01902a3b-7a40-7000-8000-0123456789ab -v`,
+		json: "one object with\n" + runFields + `  journal: a list of seq, step (as --from of a fork takes it), scope, name,
+    occurrence, kind (step, step-tx, sleep, wait, child, race, version or undo),
+    state (pending, done or failed), attempts, started_at, finished_at (times), took
+    (a duration), due_at (a time: when it goes on by itself), error, bytes (of the
+    result), build, child (a run), result (a value)
+  input, output (values)
+  signals: a list of name, number, and the fields of a value
+  published: a list of the same, with 0 as number
+A value is an object with size_bytes, encoding (messagepack or unknown), value (as
+JSON, as in 'jobctl job show'), base64, hex.
+`,
+		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		complete: a.completeRefs(1),
+		run:      func(ctx context.Context, args []string) error { return a.showRun(ctx, args) },
+	})
+}
+
+func (a *app) showRun(ctx context.Context, args []string) error {
+	r, err := oneRef("wf show", args)
+	if err != nil {
+		return err
+	}
+	depth := admin.RunJournal
+	switch {
+	case a.flags.output == "ids":
+		depth = admin.RunInfo
+	case a.flags.verbose || !a.people():
+		depth = admin.RunValues
+	}
+	var w *admin.WorkflowRun
+	err = a.withWorkflows(ctx, func(all admin.Workflows) error {
+		run, err := r.find(ctx, all)
+		if err == nil {
+			w, err = all.Show(ctx, run, depth)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.flags.output == "ids":
+		fmt.Fprintln(a.stdout, w.Run)
+		return nil
+	case !a.people():
+		err = a.print(admin.WorkflowDetailOf(w, admin.PayloadAuto))
+	default:
+		a.showRunFacts(&w.Info)
+		a.showJournal(w.Journal)
+		a.showPending(w)
+		if depth == admin.RunValues {
+			a.showValues(w)
+		}
+	}
+	if err == nil {
+		err = damagedEntries(w)
+	}
+	return err
+}
+
+func (a *app) showRunFacts(run *workflow.Info) {
+	a.fact("run", "%s", run.Run)
+	a.fact("flow", "%s", plain.Text(run.Flow))
+	a.fact("id", "%s", plain.Text(run.ID))
+	a.fact("status", "%s", statusOf(run))
+	if run.Cancelling != "" {
+		a.fact("to end", "%s", plain.Text(run.Cancelling))
+	}
+	if run.Error != "" {
+		a.fact("error", "%s", escapeLines(run.Error, strings.Repeat(" ", 12)))
+	}
+	a.fact("queue", "%s", plain.Text(run.Queue))
+	a.fact("build", "%s", orDash(plain.Text(run.Build)))
+	a.fact("created", "%s", a.moment(run.Created))
+	kept := "for ever"
+	if run.Retain > 0 {
+		kept = "for " + run.Retain.String()
+	}
+	if run.Status.Ended() {
+		a.fact("ended", "%s", a.moment(run.Ended))
+	} else {
+		kept += " once it has ended"
+	}
+	a.fact("kept", "%s", kept)
+	if run.Restarts > 0 {
+		a.fact("restarts", "%d", run.Restarts)
+	}
+	if !run.Parent.IsZero() {
+		a.fact("parent", "%s", run.Parent)
+	}
+	if !run.Forked.IsZero() {
+		a.fact("forked from", "%s", run.Forked)
+	}
+	a.fact("signals", "%d unread", run.Unread)
+}
+
+// showJournal prints the timeline.
+func (a *app) showJournal(journal []workflow.Entry) {
+	if len(journal) == 0 {
+		a.fact("journal", "no step yet")
+		return
+	}
+	a.fact("journal", "%s", plural(len(journal), "step"))
+	columns := []column{
+		{title: "SEQ", right: true}, {title: "STEP"}, {title: "KIND"}, {title: "ATTEMPTS", right: true}, {title: "STARTED"},
+		{title: "TOOK", right: true}, {title: "BYTES", right: true}, {title: "STATE", color: colorOfEntry}, {title: "LAST ERROR"},
+	}
+	if a.wide() {
+		columns = append(columns, left("BUILD", "CHILD")...)
+	}
+	t := table{out: a.stdout, columns: columns, paint: a.colors()}
+	for i := range journal {
+		e := &journal[i]
+		if e.State == "" { // it cannot be read
+			t.add(fmt.Sprint(e.Seq), "-", "-", "-", "-", "-", "-", "damaged", firstLine(e.Error, errorWidth))
+			continue
+		}
+		started, took, failed := "-", "-", ""
+		if !e.Started.IsZero() {
+			if started = a.clock(e.Started); !e.Finished.IsZero() {
+				took = e.Finished.Sub(e.Started).String()
+			}
+		}
+		if e.Error != "" {
+			failed = firstLine(e.Error, errorWidth)
+		}
+		row := []string{fmt.Sprint(e.Seq), cell(e.Step(), nameWidth), string(e.Kind), fmt.Sprint(e.Attempts), started, took, fmt.Sprint(e.Bytes), string(e.State), failed}
+		if a.wide() {
+			child := "-"
+			if !e.Child.IsZero() {
+				child = e.Child.String()
+			}
+			row = append(row, orDash(cell(e.Build, nameWidth)), child)
+		}
+		t.add(row...)
+	}
+	t.flush()
+}
+
+// showPending prints what the run waits for, and until when.
+func (a *app) showPending(w *admin.WorkflowRun) {
+	waits := false
+	for i := range w.Journal {
+		e := &w.Journal[i]
+		if e.State != workflow.EntryPending || w.Status.Ended() {
+			continue
+		}
+		if !waits {
+			waits = true
+			fmt.Fprintln(a.stdout, "waits for")
+		}
+		until := ""
+		if !e.Due.IsZero() {
+			until = " until " + a.moment(e.Due)
+		}
+		name := plain.Text(e.Step())
+		switch e.Kind {
+		case workflow.KindSleep:
+			fmt.Fprintf(a.stdout, "  %s%s\n", name, until)
+		case workflow.KindWait:
+			fmt.Fprintf(a.stdout, "  signal %s%s\n", name, until)
+		case workflow.KindChild:
+			fmt.Fprintf(a.stdout, "  %s, run %s\n", name, e.Child)
+		default:
+			fmt.Fprintf(a.stdout, "  attempt %d of %s%s\n", e.Attempts+1, name, strings.Replace(until, " until ", " at ", 1))
+		}
+	}
+}
+
+// showValues prints all values of a run.
+func (a *app) showValues(w *admin.WorkflowRun) {
+	a.showValue("input", w.Input)
+	for i := range w.Journal {
+		if e := &w.Journal[i]; e.Result != nil {
+			a.showValue("result of "+plain.Text(e.Step()), e.Result)
+		}
+	}
+	for _, s := range w.Signals {
+		name := fmt.Sprintf("signal %s, number %d", plain.Text(s.Name), s.N)
+		if s.Payload == nil {
+			fmt.Fprintf(a.stdout, "%s, %s, not read\n", name, plural(s.Bytes, "byte"))
+			continue
+		}
+		a.showValue(name, s.Payload)
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.Published)) {
+		a.showValue("published "+plain.Text(key), w.Published[key])
+	}
+	if w.Output != nil {
+		a.showValue("output", w.Output)
+	}
+}
+
+// showValue prints one value below a line with its name.
+func (a *app) showValue(name string, value []byte) {
+	fmt.Fprintf(a.stdout, "%s, %s\n", name, plural(len(value), "byte"))
+	text, whole, err := admin.DecodeJSON(value, 4*shownPayload)
+	if err != nil {
+		a.showHex(value)
+		return
+	}
+	a.showJSON(text, whole)
+}
+
+// damagedEntries is the error of a run whose journal cannot be read in full.
+func damagedEntries(w *admin.WorkflowRun) error {
+	var d damage
+	for i := range w.Journal {
+		if err := damagedEntry(w.Run, &w.Journal[i]); err != nil {
+			d.add(err)
+		}
+	}
+	return damagedThings(&d, "step")
+}
+
+// damagedEntry is the error of an entry that cannot be read, nil for one that can be.
+func damagedEntry(run pawl.ID, e *workflow.Entry) error {
+	if e.State == "" || e.State == workflow.EntryDone && e.Error != "" { // its result is damaged
+		return fmt.Errorf("run %s, entry %d: %w: %s", run, e.Seq, pawl.ErrCorrupt, e.Error)
+	}
+	return nil
+}
+
+// colorOfEntry is that of an entry of a journal.
+func colorOfEntry(word string) string {
+	switch word {
+	case string(workflow.EntryFailed), "damaged":
+		return red
+	case string(workflow.EntryPending):
+		return yellow
+	}
+	return uncolored
+}

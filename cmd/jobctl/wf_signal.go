@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+)
+
+// signalView is the object of `wf signal`.
+type signalView struct {
+	Run    string     `json:"run"`
+	Signal admin.Text `json:"signal"`
+	DryRun bool       `json:"dry_run"`
+}
+
+func (a *app) wfSignalCommand() *cobra.Command {
+	dedup, dry := "", false
+	c := a.command(&spec{
+		use: "signal REF NAME [JSON|-|@FILE] [--dedup KEY]", short: "send a signal to a run", args: -1, ids: true,
+		long: refText + `
+
+Sends a signal: a run that waits for one of that name goes on with it, and for one
+that does not wait yet it is kept. Its value is JSON, as given, from standard input for
+-, or from a file; none is null. It is read as 'jobctl job enqueue' reads arguments.
+A run that has ended takes none: exit code 6.`,
+		example: `  jobctl --db jobs.db wf signal order:1042 approved '{"By":"ada"}'
+  jobctl --db jobs.db wf signal order:1042 approved @approval.json --dedup mail-77`,
+		json:     "one object with run, signal (its name), dry_run\n",
+		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		complete: a.completeRefs(1, openStatuses...),
+		run: func(ctx context.Context, args []string) error {
+			return a.signal(ctx, args, dedup, dry)
+		},
+	})
+	c.Flags().Var(textFlag(&dedup), "dedup", "of signals with this `KEY` the run gets the first")
+	dryRunFlag(c, &dry)
+	_ = c.RegisterFlagCompletionFunc("dedup", cobra.NoFileCompletions)
+	return c
+}
+
+func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool) error {
+	const words = "wf signal"
+	r, err := oneRef(words, args)
+	switch {
+	case err != nil:
+		return err
+	case len(args) < 2:
+		return usage(words, "no signal was named")
+	case len(args) > 3:
+		return usage(words, "unexpected argument %q; put the value of the signal in one pair of quotes", args[3])
+	}
+	text := []byte("null")
+	if len(args) == 3 {
+		if text, err = a.argument(args[2]); err != nil {
+			return err
+		}
+	}
+	payload, err := admin.EncodeJSON(text)
+	if err != nil {
+		return usage(words, "%s", err)
+	}
+	var run pawl.ID
+	err = a.withWorkflows(ctx, func(w admin.Workflows) (err error) {
+		if run, err = r.find(ctx, w); err != nil {
+			return err
+		}
+		if dry {
+			return lookAtOpen(ctx, w, run)
+		}
+		return w.Signal(ctx, run, args[1], payload, dedup)
+	})
+	switch v := (signalView{run.String(), admin.Text(args[1]), dry}); {
+	case err != nil:
+		return err
+	case a.flags.output == "ids":
+		fmt.Fprintln(a.stdout, run)
+	case !a.people():
+		return a.print(v)
+	case dry:
+		fmt.Fprintf(a.stdout, "%s would be sent to run %s; nothing was changed\n", plain.Text(args[1]), run)
+	default:
+		fmt.Fprintf(a.stdout, "sent %s to run %s\n", plain.Text(args[1]), run)
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// verifyView is the object of `wf verify`.
+type verifyView struct {
+	Compared bool           `json:"compared"`
+	Fit      int            `json:"fit"`
+	Unfit    int            `json:"unfit"`
+	Runs     []verifiedView `json:"runs"`
+}
+
+type verifiedView struct {
+	Run    string      `json:"run"`
+	Result string      `json:"result"` // fits, readable, differs, no_flow, damaged, ended, not_found or failed
+	Error  *string     `json:"error"`
+	Want   *admin.Text `json:"want"`
+	Got    *admin.Text `json:"got"`
+	Seq    *uint32     `json:"seq"`
+	Build  *admin.Text `json:"build"`
+	Wrote  *admin.Text `json:"wrote"`
+
+	err error
+}
+
+func (a *app) wfVerifyCommand() *cobra.Command {
+	v := &verification{app: a}
+	c := a.command(&spec{
+		use: "verify [REF... | - | FILTER...]", short: "compare runs with the code of the app", args: -1, ids: true,
+		long: `Has the app compare the journal of each open run, or of those that are named or
+chosen, with its code, and tells which do not fit: these would be blocked when they go on.
+No step runs and nothing changes. To try a new build before it is deployed, run it over
+a backup of the file. The exit code is 5 when a run does not fit.
+
+Without an app there is no code to compare with. Then all that the runs have is read,
+and the exit code is 4 when that can be read, and 5 when it is damaged.
+
+` + refText,
+		example: `  jobctl --db jobs.db wf verify
+  jobctl --db jobs.db wf verify order:1042
+  jobctl --db jobs.db wf verify --flow order -o jsonl`,
+		json: `one object with compared (false: no app runs, so the runs were only read), fit
+  (how many), unfit, and
+  runs: a list of run, error, and result: fits, readable (no app runs), differs,
+    no_flow (the app does not have it), damaged, ended, not_found, or failed (its
+    code panicked); of one that differs want (what the journal has), got (what the
+    code did), seq (of the entry, 0: there is none), build, wrote (the build that
+    wrote the entry)
+With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of those
+that do not fit.
+`,
+		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		complete: a.completeRefs(-1, openStatuses...),
+		run:      v.run,
+	})
+	v.filter.register(a, c, openStatuses...)
+	return c
+}
+
+// verification is one `wf verify`.
+type verification struct {
+	app    *app
+	filter runFilter
+
+	view    verifyView
+	damaged damage
+}
+
+func (v *verification) run(ctx context.Context, args []string) error {
+	if len(args) > 0 && v.filter.given() {
+		return usage("wf verify", "a run and a filter were given; name runs in one way")
+	}
+	refs, err := v.app.readRefs("wf verify", args)
+	if err != nil {
+		return err
+	}
+	v.view.Runs = []verifiedView{}
+	err = v.app.with(ctx, func(queue admin.Admin) error {
+		isLive, err := live(ctx, queue)
+		if err != nil {
+			return err
+		}
+		v.view.Compared = isLive
+		return v.all(ctx, queue.Workflows(), refs)
+	})
+	if err != nil && len(v.view.Runs) == 0 {
+		return v.app.runFailure(err)
+	}
+	if printErr := v.print(); printErr != nil {
+		return printErr
+	}
+	if err != nil {
+		return v.app.runFailure(err)
+	}
+	return v.verdict(len(refs) > 0)
+}
+
+// all verifies the runs that were named, or those that the filter chooses.
+func (v *verification) all(ctx context.Context, w admin.Workflows, refs []ref) error {
+	runs := make([]pawl.ID, 0, len(refs))
+	for _, r := range refs {
+		run, err := r.find(ctx, w)
+		switch {
+		case err == nil:
+			runs = append(runs, run)
+		case ofOneRun(err):
+			v.add(r.text, err)
+		default:
+			return err
+		}
+	}
+	if len(refs) == 0 {
+		for run, err := range admin.WorkflowRuns(ctx, w, v.filter.query()) {
+			if err != nil {
+				return err
+			}
+			if err := damagedRun(&run); err != nil {
+				v.add(run.Run.String(), err)
+			} else if v.filter.fits(&run) {
+				runs = append(runs, run.Run)
+			}
+		}
+	}
+	bar := v.app.bar("wf verify", "runs")
+	defer bar.Stop()
+	for i, run := range runs {
+		err := w.Verify(ctx, run)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case ofTheQueue(err):
+			return err
+		case len(refs) == 0 && (errors.Is(err, workflow.ErrNotRunning) || errors.Is(err, workflow.ErrNotFound)): // it has ended meanwhile
+		default:
+			v.add(run.String(), err)
+		}
+		bar.Set(int64(i+1), int64(len(runs)))
+	}
+	return nil
+}
+
+// ofTheQueue reports whether an error would be that of any run.
+func ofTheQueue(err error) bool {
+	return slices.ContainsFunc([]error{admin.ErrUnreachable, admin.ErrDenied, admin.ErrBusy, pawl.ErrClosed, pawl.ErrPoisoned, context.DeadlineExceeded},
+		func(target error) bool { return errors.Is(err, target) })
+}
+
+// add notes what came of one run.
+func (v *verification) add(run string, err error) {
+	one := verifiedView{Run: run, err: err}
+	var differs *workflow.DeterminismError
+	switch {
+	case err == nil:
+		one.Result = "fits"
+	case errors.Is(err, admin.ErrNotLive):
+		one.Result = "readable"
+	case errors.As(err, &differs):
+		one.Result = "differs"
+		one.Want, one.Got, one.Seq = (*admin.Text)(&differs.Want), (*admin.Text)(&differs.Got), &differs.Seq
+		one.Build, one.Wrote = (*admin.Text)(&differs.Build), (*admin.Text)(&differs.Wrote)
+	case errors.Is(err, workflow.ErrNoFlow):
+		one.Result = "no_flow"
+	case errors.Is(err, pawl.ErrCorrupt):
+		one.Result = "damaged"
+	case errors.Is(err, workflow.ErrNotRunning):
+		one.Result = "ended"
+	case errors.Is(err, workflow.ErrNotFound):
+		one.Result = "not_found"
+	default:
+		one.Result = "failed"
+	}
+	switch {
+	case one.Result == "fits" || one.Result == "readable":
+		v.view.Fit++
+	default:
+		v.view.Unfit++
+		text := err.Error()
+		one.Error = &text
+	}
+	v.view.Runs = append(v.view.Runs, one)
+}
+
+func (v *verification) print() error {
+	a := v.app
+	switch a.flags.output {
+	case "json":
+		return a.print(v.view)
+	case "jsonl":
+		for _, one := range v.view.Runs {
+			if err := a.print(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, one := range v.view.Runs {
+		switch {
+		case one.Error == nil:
+		case a.people():
+			fmt.Fprintf(a.stdout, "%s  %s\n  %s\n", plain.Text(one.Run), one.Result, escapeLines(*one.Error, "  "))
+		default:
+			fmt.Fprintln(a.stdout, plain.Text(one.Run))
+		}
+	}
+	if a.people() {
+		verb := "verified"
+		if !v.view.Compared {
+			verb = "read"
+		}
+		fmt.Fprintf(a.stdout, "%s %s: %d fit, %d do not\n", verb, plural(len(v.view.Runs), "run"), v.view.Fit, v.view.Unfit)
+	}
+	return nil
+}
+
+// verdict is the exit code. Of runs that were named it is that of the first that was not
+// verified; a run that does not fit comes before these.
+func (v *verification) verdict(named bool) error {
+	for _, one := range v.view.Runs {
+		switch one.Result {
+		case "differs", "no_flow", "failed", "damaged":
+			return &failure{exitDamaged, plural(v.view.Unfit, "run") + " did not pass", "'jobctl wf show' has the journal of one."}
+		}
+	}
+	for _, one := range v.view.Runs {
+		if named && one.Error != nil {
+			return v.app.runFailure(one.err)
+		}
+	}
+	if !v.view.Compared {
+		return &failure{exitLocked, "no app runs, so the runs were read and not compared with code", "Start the app, with package admin in it, to compare them with its code."}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+// Order takes orders through a shop: it reserves the goods, charges the customer, waits up
+// to three days for somebody to approve, and ships. An order that is refused, or that nobody
+// approves in time, gets its money and its goods back. It is a workflow: kill the program at
+// any moment and start it again, and every order goes on where it was.
+//
+//	order place ID CENTS    takes an order, until it waits for approval
+//	order approve ID        has it shipped
+//	order refuse ID         has it undone
+//	order work              goes on with what is due, such as orders that waited too long
+//	order list              shows the orders
+//
+// Try it:
+//
+//		go run ./examples/order -state /tmp/shop place 1042 12900
+//		go run ./examples/order -state /tmp/shop list
+//		go run ./examples/order -state /tmp/shop approve 1042
+//
+//	  - flow.go: the workflow, an ordinary function
+//	  - world.go: the stock, the bank and the courier, which take a key with every call, and
+//	    know a call that they have had
+//
+// Nothing runs while all orders wait: there is no daemon, and the time of an approval is in
+// the file. The state folder has the orders in orders.db, and all that was ever done in the
+// world in effects.log. Orders that have ended are listed for a week.
+//
+// Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(new(program).main(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// program is one run of order. A test sets what its user does not.
+type program struct {
+	now    func() time.Time      // nil for time.Now
+	around []workflow.Middleware // around every step
+	rests  func()                // called when every order waits or has ended
+
+	state string
+	out   io.Writer
+	shop  *shop
+	e     *workflow.Engine
+}
+
+// usageError is a mistake in the command line.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	p.out = stdout
+	flags := flag.NewFlagSet("order", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&p.state, "state", "shop", "`folder` of the orders")
+	flags.Usage = func() {
+		fmt.Fprint(stderr, "usage: order [-state FOLDER] place ID CENTS | approve ID | refuse ID | work | list\n")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	err := p.run(ctx, flags.Args())
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintln(stderr, "error:", err)
+		flags.Usage()
+		return 2
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "interrupted; order work goes on")
+		return 130
+	}
+	fmt.Fprintln(stderr, "error:", err)
+	return 1
+}
+
+func (p *program) run(ctx context.Context, args []string) (err error) {
+	command, err := p.parse(args)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.state, 0o700); err != nil {
+		return err
+	}
+	world, err := openWorld(filepath.Join(p.state, "effects.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, world.Close()) }()
+	q, err := bolt.Open(filepath.Join(p.state, "orders.db"), &bolt.Options{
+		MaxCrashes: bolt.NoMaxCrashes, // being killed is this program's daily life, not the fault of an order
+		Logger:     hclog.NewNullLogger(),
+		Now:        p.now,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+
+	p.shop = newShop(world)
+	p.e = workflow.Open(q, &workflow.Options{Around: p.around, Logger: hclog.NewNullLogger()})
+	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: hclog.NewNullLogger()})
+	if err := p.e.Handle(ctx, w, p.shop.order); err != nil {
+		return err
+	}
+	return command(ctx, w)
+}
+
+// parse returns what is to be done once all is open.
+func (p *program) parse(args []string) (func(context.Context, *worker.Worker) error, error) {
+	name, operands := "", 0
+	if len(args) > 0 {
+		name = args[0]
+	}
+	switch name {
+	case "place":
+		operands = 2
+	case "approve", "refuse":
+		operands = 1
+	case "work", "list":
+	default:
+		return nil, usageError{fmt.Sprintf("no command %q", name)}
+	}
+	if len(args) != 1+operands {
+		return nil, usageError{fmt.Sprintf("%s takes %d arguments", name, operands)}
+	}
+	act := func(context.Context) error { return nil }
+	switch name {
+	case "place":
+		cents, err := strconv.ParseInt(args[2], 10, 64)
+		if err != nil || cents <= 0 {
+			return nil, usageError{fmt.Sprintf("%q is no number of cents", args[2])}
+		}
+		act = func(ctx context.Context) error {
+			_, err := p.shop.order.Start(ctx, p.e, args[1], Order{ID: args[1], Cents: cents})
+			return err // nil: it is on the disk, and will be processed whatever happens
+		}
+	case "approve", "refuse":
+		act = func(ctx context.Context) error { return p.answer(ctx, args[1], name == "approve") }
+	case "list":
+		return func(ctx context.Context, _ *worker.Worker) error { return p.list(ctx) }, nil
+	}
+	return func(ctx context.Context, w *worker.Worker) error {
+		if err := act(ctx); err != nil {
+			return err
+		}
+		if err := w.Drain(ctx, pawl.WaitDrained); err != nil {
+			return err
+		}
+		if p.rests != nil {
+			p.rests()
+		}
+		return p.list(ctx)
+	}, nil
+}
+
+// answer tells an order whether it is approved.
+func (p *program) answer(ctx context.Context, id string, yes bool) error {
+	h, err := p.shop.order.Handle(ctx, p.e, id)
+	if err != nil {
+		return err
+	}
+	return approval.Send(ctx, p.e, h.Run(), Approval{Yes: yes}, "")
+}
+
+// list shows all orders, the oldest first.
+func (p *program) list(ctx context.Context) error {
+	for after := ""; ; {
+		page, err := p.e.List(ctx, workflow.Filter{Flow: p.shop.order.Name()}, after, 100)
+		if err != nil {
+			return err
+		}
+		for _, order := range page.Runs {
+			line := fmt.Sprintf("%-10s %s", order.ID, order.Status)
+			switch {
+			case order.Status == workflow.Waiting:
+				line += " for approval, until " + order.Due.Local().Format("Mon 15:04")
+			case order.Status == workflow.Sleeping:
+				line += " until " + order.Due.Local().Format("Mon 15:04")
+			case order.Error != "":
+				line += ": " + order.Error
+			}
+			fmt.Fprintln(p.out, line)
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Branch is a part of a run that goes on beside the rest of it.
+type Branch[T any] struct {
+	*branch
+	out T
+}
+
+// branch is what there is of a Branch whatever its type. Its fields are guarded by the
+// execution's lock.
+type branch struct {
+	x        *execution
+	scope    *scope // nil when it could not begin
+	finished bool
+	err      error
+}
+
+// Go begins a branch: fn runs in a goroutine of its own, with a Run of its own, and the
+// order of its calls is checked by itself. The name tells it apart from others; where it was
+// used before in the same Run, #2 and so on follow it.
+//
+// A run ends when its branches have. A wait in one of them does not hold up the others, and
+// when all wait, the run is suspended.
+func Go[T any](r *Run, name string, fn func(*Run) (T, error)) *Branch[T] {
+	b := &Branch[T]{}
+	b.branch = r.s.fork(name, func(branch *Run) (err error) {
+		b.out, err = fn(branch)
+		return err
+	})
+	return b
+}
+
+// Wait waits for the end of the branch, and returns what its function did.
+func (b *Branch[T]) Wait(r *Run) (out T, err error) {
+	if err := r.s.join(b.ended); err != nil {
+		return out, err
+	}
+	return b.out, b.err
+}
+
+// All waits for the end of all branches. The results are in their order, the zero value for
+// one that failed; the errors are joined, each with the name of its branch.
+func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
+	out := make([]T, len(branches))
+	var errs []error
+	for i, b := range branches {
+		if err := r.s.join(b.ended); err != nil {
+			return nil, err
+		}
+		if b.err != nil {
+			errs = append(errs, fmt.Errorf("branch %q: %w", b.name(), b.err))
+		} else {
+			out[i] = b.out
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// raceResult is what a journal has of a race.
+type raceResult struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Winner int
+	Losers []string // their scopes
+}
+
+// Race waits for the first branch to end, with a result or an error, and returns its index
+// and what its function did. Which it was is remembered. The others are abandoned: the step
+// that one is in is interrupted, and its calls return [ErrAbandoned].
+func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
+	if len(branches) == 0 {
+		return 0, out, fmt.Errorf("race %q: there is no branch", name)
+	}
+	all := make([]*branch, len(branches))
+	for i, b := range branches {
+		all[i] = b.branch
+	}
+	if winner, err = r.s.race(name, all); err != nil {
+		return winner, out, err
+	}
+	return winner, branches[winner].out, branches[winner].err
+}
+
+// Each runs fn for every item, in branches called name-0, name-1 and so on, at most limit of
+// them at a time. The results are in the order of the items; errors are as those of [All].
+func Each[Item, T any](r *Run, name string, items []Item, limit int, fn func(*Run, Item) (T, error)) ([]T, error) {
+	limit = min(max(limit, 1), MaxBranches)
+	branches := make([]*Branch[T], 0, len(items))
+	for i, item := range items {
+		err := r.s.join(func() bool {
+			open := 0
+			for _, b := range branches {
+				if !b.finished {
+					open++
+				}
+			}
+			return open < limit
+		})
+		if err != nil {
+			return nil, err
+		}
+		branches = append(branches, Go(r, fmt.Sprintf("%s-%d", name, i), func(r *Run) (T, error) { return fn(r, item) }))
+	}
+	return All(r, branches...)
+}
+
+// ended reports whether the branch has. The caller holds the lock.
+func (b *branch) ended() bool { return b.finished }
+
+func (b *branch) name() string {
+	if b.scope == nil {
+		return ""
+	}
+	return b.scope.name
+}
+
+// fork begins a branch.
+func (s *scope) fork(name string, fn func(*Run) error) *branch {
+	x := s.x
+	b := &branch{x: x, finished: true}
+	if b.err = validName("branch", name); b.err != nil {
+		return b
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if b.err = s.mayCall(); b.err != nil {
+		return b
+	}
+	if x.branches == MaxBranches {
+		b.err = fmt.Errorf("branch %q: %d are under way: %w", name, x.branches, ErrTooMany)
+		return b
+	}
+	s.branches[name]++
+	b.scope = x.newScope(stepName(s.name, name, s.branches[name]), s)
+	b.finished = false
+	x.branches++
+	x.open.Go(func() { b.run(fn) })
+	return b
+}
+
+// run calls the function of a branch, and tells those who wait for its end.
+func (b *branch) run(fn func(*Run) error) {
+	x := b.x
+	err := x.protect(func() error { return fn(&Run{x, b.scope}) })
+	if mismatch := b.scope.leftover(); mismatch != nil {
+		err = mismatch
+	}
+	x.mu.Lock()
+	b.err, b.finished = err, true
+	x.branches--
+	x.wakeLocked(func(s *scope) bool { return s.waits.branches })
+	x.active--
+	x.mu.Unlock()
+	x.rest()
+}
+
+// join waits until ready says so, which is asked whenever a branch has ended.
+func (s *scope) join(ready func() bool) error {
+	s.x.mu.Lock()
+	err := s.mayCall()
+	s.x.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.await(ready)
+}
+
+func (s *scope) await(ready func() bool) error {
+	x := s.x
+	for {
+		x.mu.Lock()
+		over, err := ready(), x.stopped
+		x.mu.Unlock()
+		if over || err != nil {
+			return err
+		}
+		if _, err := s.idle(idleness{branches: true}, ready); err != nil {
+			return err
+		}
+	}
+}
+
+// race finds the branch that ended first, by the journal or now.
+func (s *scope) race(name string, all []*branch) (winner int, err error) {
+	c, err := s.begin(KindRace, name, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	x := s.x
+	var won raceResult
+	if c.known {
+		if err := c.outcome(decodeInto(&won)); err != nil {
+			return 0, err
+		}
+		if won.Winner < 0 || won.Winner >= len(all) {
+			return 0, x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s won by branch %d", c.e, won.Winner),
+				Got: fmt.Sprintf("%s of %d branches", c.e, len(all)), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep the branches of a race"})
+		}
+		return won.Winner, s.await(all[won.Winner].ended)
+	}
+	won.Winner = -1
+	err = s.await(func() bool {
+		for i, b := range all {
+			if won.Winner < 0 && b.finished {
+				won.Winner = i
+			}
+		}
+		return won.Winner >= 0
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i, b := range all {
+		if i != won.Winner && b.scope != nil {
+			won.Losers = append(won.Losers, b.scope.name)
+		}
+	}
+	x.abandon(won.Losers)
+	result, err := encode("the result of a race", won)
+	if err != nil {
+		return 0, err
+	}
+	c.e.finish(result, x.engine.now())
+	return won.Winner, x.save(c.e)
+}
+
+// abandon has branches, and those that they have begun, make no more calls.
+func (x *execution) abandon(losers []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	lost := func(s *scope) bool {
+		for _, name := range losers {
+			if s.name == name || strings.HasPrefix(s.name, name+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	for _, s := range x.scopes {
+		if lost(s) {
+			s.abandoned = true
+			s.cancel(ErrAbandoned)
+		}
+	}
+	x.wakeLocked(func(s *scope) bool { return lost(s) && !s.waits.branches })
+}

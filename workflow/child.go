@@ -1,0 +1,161 @@
+package workflow
+
+import (
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Call starts a run of another flow and waits for its end: a child, with a journal, retries
+// and an end of its own. Its ID is that of the parent, a slash, and the step. When the
+// parent is cancelled or ends before it, the child is cancelled. Branches call several at a
+// time.
+func Call[In, Out any](r *Run, name string, f *Flow[In, Out], in In) (Out, error) {
+	var out Out
+	err := r.s.call(name, decodeInto(&out), func(step string) (*start, error) {
+		id := r.x.row.ID + "/" + step
+		if n := r.x.row.Restarts; n > 0 {
+			id = fmt.Sprintf("%s@%d", id, n)
+		}
+		return f.prepare(r.x.engine, id, in)
+	})
+	if err != nil {
+		var zero Out
+		return zero, err
+	}
+	return out, nil
+}
+
+func (s *scope) call(name string, decode func([]byte) error, prepare func(step string) (*start, error)) error {
+	c, err := s.begin(KindChild, name, nil)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x := s.x
+	if !c.known && c.e.Child == (pawl.ID{}) {
+		child, err := prepare(stepName(c.name, c.e.Name, c.e.Occurrence))
+		if err != nil {
+			c.e.fail(err, x.engine.now())
+			if err := x.save(c.e); err != nil {
+				return err
+			}
+			return c.e.err()
+		}
+		if err := c.startChild(child); err != nil {
+			return err
+		}
+	}
+	for !c.known {
+		ready := x.lookAgain()
+		if err := c.look(); err != nil {
+			return err
+		}
+		if c.known {
+			break
+		}
+		if _, err := c.idle(idleness{child: c.e}, ready); err != nil {
+			return err
+		}
+		if err := c.refused(); err != nil {
+			return err
+		}
+	}
+	return c.outcome(decode)
+}
+
+// startChild writes the entry and starts the child in one commit.
+func (c *call) startChild(s *start) error {
+	x := c.x
+	s.row.Parent, s.row.ParentSeq = x.run, c.e.seq
+	x.mu.Lock()
+	r := &startChild{start: s, checkpoint: checkpoint{x.lease, x.take()}, x: x, e: c.e}
+	x.mu.Unlock()
+	if err := x.engine.queue.Join(x.writing(), r, r.journal.bytes+len(s.input)); err != nil {
+		return x.stop(err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	*c.e = r.begun
+	x.calls = append(x.calls, c.e)
+	c.known = c.e.State != EntryPending
+	return nil
+}
+
+// startChild is the rider of a parent that starts a child.
+type startChild struct {
+	*start
+	checkpoint
+	x *execution
+	e *entry
+
+	begun entry
+}
+
+// Check requires the lease, and that the ID is free.
+func (s *startChild) Check(p *bolt.Plan) error {
+	s.begun = *s.e
+	err := s.start.Check(p)
+	if err == nil && !s.start.new {
+		err = ErrConflict // somebody else has started it
+	}
+	if err != nil {
+		if err != ErrConflict {
+			return err
+		}
+		s.start.new = false
+		s.begun.fail(fmt.Errorf("workflow %s %q: %w", s.row.Flow, s.row.ID, err), p.Now())
+	} else {
+		s.begun.Child = s.start.run
+	}
+	return s.checkpoint.Check(p)
+}
+
+// Apply writes the rows of the child, and the entry.
+func (s *startChild) Apply(tx *bbolt.Tx) error {
+	if err := s.start.Apply(tx); err != nil {
+		return err
+	}
+	var own journal
+	own.add(s.x.run, &s.begun)
+	if err := own.apply(rowsOf(tx)); err != nil {
+		return err
+	}
+	return s.checkpoint.Apply(tx)
+}
+
+// look reads whether the child has ended: it writes that into the entry.
+func (c *call) look() error {
+	x := c.x
+	var now *entry
+	err := x.engine.source.View(x.ctx, func(tx *bbolt.Tx) (err error) {
+		now, err = rowsOf(tx).entry(x.run, c.e.seq)
+		return err
+	})
+	if err == nil && now == nil {
+		err = fmt.Errorf("%w: entry %d of run %s is missing", pawl.ErrCorrupt, c.e.seq, x.run)
+	}
+	if err != nil {
+		return x.stop(err)
+	}
+	if now.State != EntryPending {
+		x.mu.Lock()
+		*c.e = *now
+		x.mu.Unlock()
+		c.known = true
+	}
+	return nil
+}
+
+// childEnded wakes the scope that waits for an entry.
+func (h *hub) childEnded(parent pawl.ID, seq uint32) {
+	h.mu.Lock()
+	x := h.running[parent]
+	h.mu.Unlock()
+	if x != nil {
+		x.tell(func(s *scope) bool { return s.waits.child != nil && s.waits.child.seq == seq })
+	}
+}

@@ -1,0 +1,271 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// What operators ask of a run is written into its row, and its job is made ready, so that
+// the run takes notice: at once when a worker has it, and otherwise when one does, also
+// after the file was closed and opened again.
+//
+// The verbs return when what they ask is durable, not when it has happened. Their errors are
+// [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of [bolt.Queue.Join].
+
+// noReason is why a run is cancelled or terminated of which nobody said why.
+const noReason = "no reason was given"
+
+// Cancel asks a run to end: the call that is under way or comes next gives [ErrCancelled],
+// what the run has done is undone as its function says, and it ends as [Cancelled]. A run
+// that waits, is paused, blocked or dead is made ready for it; one that is parked is
+// cancelled when a worker has its flow. When it was cancelled before, the first reason stays.
+func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string) error {
+	return e.ask(ctx, "cancel", run, func(row *runRow) (urge, error) {
+		if row.Cancel != "" || row.Terminate != "" {
+			return revive, nil
+		}
+		row.Cancel, row.Paused = reasonOf(reason), false
+		return hasten | revive, nil
+	})
+}
+
+// Terminate ends a run at once, as [Terminated]: nothing is undone, and what is under way is
+// not waited for. It wins over Cancel; otherwise it is like that.
+func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string) error {
+	return e.ask(ctx, "terminate", run, func(row *runRow) (urge, error) {
+		if row.Terminate != "" {
+			return revive, nil
+		}
+		row.Terminate, row.Paused = reasonOf(reason), false
+		return hasten | revive, nil
+	})
+}
+
+// Pause has a run stop before its next call, until Resume; the call under way is completed.
+// What it waits for comes meanwhile, and is seen then. A run that is paused stays so; one
+// that is to be cancelled or terminated gives [pawl.ErrConflict].
+func (e *Engine) Pause(ctx context.Context, run pawl.ID) error {
+	return e.ask(ctx, "pause", run, func(row *runRow) (urge, error) {
+		if row.Cancel != "" || row.Terminate != "" {
+			return 0, fmt.Errorf("run %s: %w: it is being cancelled or terminated", run, pawl.ErrConflict)
+		}
+		row.Paused = true
+		return 0, nil
+	})
+}
+
+// Resume has a run go on that is paused. One that is blocked is tried again, one that is
+// dead comes back, also when its job is gone. Any other looks again at what it waits for.
+func (e *Engine) Resume(ctx context.Context, run pawl.ID) error {
+	return e.ask(ctx, "resume", run, func(row *runRow) (urge, error) {
+		row.Paused = false
+		return hasten | revive, nil
+	})
+}
+
+func reasonOf(reason string) string {
+	if reason == "" {
+		return noReason
+	}
+	return pawl.Clip(reason, maxErrorText)
+}
+
+// urge is what becomes of the job, so that the run takes notice.
+type urge int
+
+const (
+	hasten urge = 1 << iota // when it is delayed it is made ready
+	revive                  // when it is dead or gone it comes back
+)
+
+// ask changes the row of a run that has not ended.
+func (e *Engine) ask(ctx context.Context, verb string, run pawl.ID, change func(row *runRow) (urge, error)) error {
+	if err := e.queue.Join(ctx, &request{engine: e, run: run, change: change}, requestBytes); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	e.hub.poke(run)
+	return nil
+}
+
+// requestBytes is about what a request writes.
+const requestBytes = 1 << 10
+
+// request is the rider of ask.
+type request struct {
+	engine *Engine
+	run    pawl.ID
+	change func(row *runRow) (urge, error)
+
+	row  *runRow
+	free bool // it is not blocked any more
+}
+
+// Check reads the row, changes it in memory, and has the job take part.
+func (q *request) Check(p *bolt.Plan) (err error) {
+	if q.row, err = rowsOf(p.Tx()).mustRun(q.run); err != nil {
+		return err
+	}
+	if !q.row.open() {
+		return fmt.Errorf("run %s: %w", q.run, ErrNotRunning)
+	}
+	wanted, err := q.change(q.row)
+	if err != nil {
+		return err
+	}
+	moved, err := q.engine.nudge(p, q.run, q.row, wanted)
+	if q.free = moved && q.row.Status == Blocked; q.free {
+		q.row.unblock()
+	}
+	return err
+}
+
+// nudge makes the job of a run ready, as far as it is urged, and says whether it did.
+func (e *Engine) nudge(p *bolt.Plan, run pawl.ID, row *runRow, u urge) (moved bool, err error) {
+	if u == 0 {
+		return false, nil
+	}
+	state, err := p.State(run)
+	switch {
+	case err != nil:
+		return false, err
+	case u&hasten != 0 && state == pawl.Delayed:
+		return true, p.RunNow(run)
+	case u&revive != 0 && state == pawl.Dead:
+		return true, p.Retry(run)
+	case u&revive != 0 && state == "":
+		job, err := e.anew(run, row)
+		if err != nil {
+			return false, err
+		}
+		return true, p.Enqueue(job)
+	}
+	return false, nil
+}
+
+// Apply writes the row.
+func (q *request) Apply(tx *bbolt.Tx) error {
+	r := rowsOf(tx)
+	if q.free {
+		if err := r.delete(bucketBlocked, q.run[:]); err != nil {
+			return err
+		}
+	}
+	return r.putRun(q.run, q.row)
+}
+
+// unblock has a blocked run tried again.
+func (row *runRow) unblock() { row.Status, row.Error = Running, "" }
+
+// portion is how many runs one rider changes at most, when there are many.
+const portion = 100
+
+// unblock has the runs of flows tried again that another build has blocked. Those that are
+// paused wait for [Engine.Resume], as do dead ones. A run that cannot be read is passed over.
+func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
+	names := make(map[string]bool)
+	for _, f := range flows {
+		names[f.Name()] = true
+	}
+	for w := (walk{bucket: bucketBlocked}); !w.end; {
+		u := &unblock{build: e.opts.Build, flows: names}
+		_, err := w.step(ctx, e.source, func(_ rows, key, _ []byte, _ error) bool {
+			if len(key) == len(pawl.ID{}) {
+				u.runs = append(u.runs, pawl.ID(key))
+			}
+			return len(u.runs) < portion
+		})
+		if err != nil {
+			return err
+		}
+		if len(u.runs) == 0 {
+			continue
+		}
+		if err := e.queue.Join(ctx, u, len(u.runs)*requestBytes); err != nil {
+			return err
+		}
+		for _, err := range u.passed {
+			e.opts.Logger.Warn("a blocked run is passed over", "error", err)
+		}
+	}
+	return nil
+}
+
+// unblock is the rider that makes blocked runs ready.
+type unblock struct {
+	build string
+	flows map[string]bool
+	runs  []pawl.ID // that have a row in bucket blocked
+
+	rows   map[pawl.ID]*runRow // of those to try again
+	stale  []pawl.ID           // that have ended, or are removed
+	passed []error
+}
+
+// Check chooses the runs and has their jobs made ready.
+func (u *unblock) Check(p *bolt.Plan) error {
+	u.rows, u.stale, u.passed = make(map[pawl.ID]*runRow), nil, nil
+	r := rowsOf(p.Tx())
+	for _, run := range u.runs {
+		if err := u.choose(p, r, run); err != nil {
+			u.passed = append(u.passed, fmt.Errorf("run %s: %w", run, err))
+		}
+	}
+	return nil
+}
+
+func (u *unblock) choose(p *bolt.Plan, r rows, run pawl.ID) error {
+	build, err := r.get(bucketBlocked, run[:])
+	if err == nil && (build == nil || string(build) == u.build) {
+		return nil // where the row is damaged it is tried: the worst is that it is blocked again
+	}
+	row, err := r.run(run)
+	switch {
+	case err != nil:
+		return err
+	case row == nil || !row.open():
+		u.stale = append(u.stale, run)
+		return nil
+	case !u.flows[row.Flow] || row.Paused:
+		return nil
+	}
+	state, err := p.State(run)
+	switch {
+	case err != nil:
+		return err
+	case state == "" || state == pawl.Dead:
+		return nil
+	case state == pawl.Delayed:
+		if err := p.RunNow(run); err != nil {
+			return err
+		}
+	}
+	if row.Status == Blocked {
+		row.unblock()
+	}
+	u.rows[run] = row
+	return nil
+}
+
+// Apply writes the rows.
+func (u *unblock) Apply(tx *bbolt.Tx) error {
+	r := rowsOf(tx)
+	for run, row := range u.rows {
+		if err := r.putRun(run, row); err != nil {
+			return err
+		}
+		if err := r.delete(bucketBlocked, run[:]); err != nil {
+			return err
+		}
+	}
+	for _, run := range u.stale {
+		if err := r.delete(bucketBlocked, run[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

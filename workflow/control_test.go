@@ -1,0 +1,246 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/worker"
+)
+
+// verbs are those of an operator, that need no argument of their own.
+var verbs = map[string]func(*Engine, context.Context, pawl.ID) error{
+	"cancel":    func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Cancel(ctx, run, "why") },
+	"terminate": func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Terminate(ctx, run, "why") },
+	"pause":     (*Engine).Pause,
+	"resume":    (*Engine).Resume,
+}
+
+// A request makes the job ready that waits or died, makes one anew that is gone, and leaves
+// alone what is under way, and what no build here can run. Pause leaves all alone.
+func TestRequestsMakeTheJobReady(t *testing.T) {
+	after := map[pawl.State]pawl.State{
+		pawl.Ready: pawl.Ready, pawl.Leased: pawl.Leased, pawl.Parked: pawl.Parked,
+		pawl.Delayed: pawl.Ready, pawl.Dead: pawl.Ready, "": pawl.Ready,
+	}
+	for verb, do := range verbs {
+		for before, bring := range jobIn {
+			t.Run(fmt.Sprintf("%s/%s", verb, before), func(t *testing.T) {
+				d := newDesk(t)
+				run := d.start("a")
+				bring(d, run)
+				require.Equal(t, before, d.jobState(run))
+				require.NoError(t, do(d.Engine, t.Context(), run))
+				if verb == "pause" {
+					require.Equal(t, before, d.jobState(run))
+				} else {
+					require.Equal(t, after[before], d.jobState(run))
+				}
+			})
+		}
+	}
+}
+
+// The job that is made for a run which has lost its own is as the first was, whether this
+// process has the flow or not.
+func TestTheJobMadeAnewIsAsTheFirst(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		t.Run(fmt.Sprintf("known=%v", known), func(t *testing.T) {
+			keys, err := pawl.NewKeyring("k", map[string][]byte{"k": []byte(strings.Repeat("s", pawl.MinSecretBytes))})
+			require.NoError(t, err)
+			d := newDesk(t)
+			d.Engine.opts.Sign = keys
+			if known {
+				d.hub.flows.Store(note.Name(), note)
+			}
+			run := d.start("a")
+			first, err := d.queue.Job(t.Context(), run)
+			require.NoError(t, err)
+			jobIn[""](d, run)
+
+			require.NoError(t, d.Resume(t.Context(), run))
+			again, err := d.queue.Job(t.Context(), run)
+			require.NoError(t, err)
+			require.Equal(t, first.ID, again.ID)
+			require.Equal(t, "paper", again.Queue)
+			require.Equal(t, first.Kind, again.Kind)
+			require.Equal(t, first.Payload, again.Payload)
+			require.Equal(t, first.MaxRetries, again.MaxRetries)
+			require.NoError(t, keys.Verify(again))
+			if known {
+				require.Equal(t, first.Priority, again.Priority)
+			}
+		})
+	}
+}
+
+// No verb does anything to a run that has ended, or that there is not: neither to its row nor
+// to its job.
+func TestRequestsToWhatHasEndedAreRefused(t *testing.T) {
+	for _, status := range []Status{Done, Failed, Cancelled, Terminated} {
+		d := newDesk(t)
+		run := d.start("a")
+		jobIn[pawl.Delayed](d, run)
+		d.end(run, status)
+		before := d.read(run)
+		for verb, do := range verbs {
+			require.ErrorIs(t, do(d.Engine, t.Context(), run), ErrNotRunning, "%s %s", verb, status)
+			require.ErrorIs(t, do(d.Engine, t.Context(), pawl.NewID(d.now())), ErrNotFound, verb)
+		}
+		require.Equal(t, before, d.read(run))
+		require.Equal(t, pawl.Delayed, d.jobState(run))
+	}
+	empty := newDesk(t)
+	for verb, do := range verbs { // there are no buckets either
+		require.ErrorIs(t, do(empty.Engine, t.Context(), pawl.NewID(empty.now())), ErrNotFound, verb)
+	}
+}
+
+// Of several who cancel a run the first says why, and the others are no error.
+func TestTheFirstReasonStays(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	require.NoError(t, d.Cancel(t.Context(), run, "first"))
+	require.NoError(t, d.Cancel(t.Context(), run, "second"))
+	require.Equal(t, "first", d.read(run).Cancel)
+
+	require.NoError(t, d.Terminate(t.Context(), run, "third"))
+	require.NoError(t, d.Terminate(t.Context(), run, "fourth"))
+	require.NoError(t, d.Cancel(t.Context(), run, "fifth"))
+	row := d.read(run)
+	require.Equal(t, "third", row.Terminate)
+	require.Equal(t, "first", row.Cancel)
+	info, err := d.Info(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, "third", info.Cancelling, "terminate wins")
+}
+
+// To cancel again does not hurry what waits between two attempts to undo, but brings back a
+// run that died over it.
+func TestCancelAgain(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	require.NoError(t, d.Cancel(t.Context(), run, "why"))
+	d.suspend(run, Sleeping, nil)
+	require.NoError(t, d.Cancel(t.Context(), run, "why"))
+	require.Equal(t, pawl.Delayed, d.jobState(run))
+
+	require.NoError(t, d.queue.Cancel(t.Context(), run))
+	require.Equal(t, pawl.Dead, d.jobState(run))
+	require.NoError(t, d.Cancel(t.Context(), run, "why"))
+	require.Equal(t, pawl.Ready, d.jobState(run))
+}
+
+// A reason is always there, since it is what says that the run is to end, and never long.
+func TestReasons(t *testing.T) {
+	d := newDesk(t)
+	a, b := d.start("a"), d.start("b")
+	require.NoError(t, d.Cancel(t.Context(), a, ""))
+	require.Equal(t, noReason, d.read(a).Cancel)
+	require.NoError(t, d.Terminate(t.Context(), b, strings.Repeat("x", 2*maxErrorText)))
+	require.Len(t, d.read(b).Terminate, maxErrorText)
+}
+
+// To cancel or terminate a run ends its pause, and one that is to end is not paused.
+func TestToEndWinsOverPause(t *testing.T) {
+	for _, verb := range []string{"cancel", "terminate"} {
+		d := newDesk(t)
+		run := d.start("a")
+		jobIn[pawl.Delayed](d, run)
+		require.NoError(t, d.Pause(t.Context(), run))
+		require.True(t, d.read(run).Paused)
+		require.NoError(t, verbs[verb](d.Engine, t.Context(), run))
+		require.False(t, d.read(run).Paused)
+		require.Equal(t, pawl.Ready, d.jobState(run))
+		require.ErrorIs(t, d.Pause(t.Context(), run), pawl.ErrConflict)
+		require.False(t, d.read(run).Paused)
+	}
+}
+
+// Pause and Resume may be asked twice, and change nothing but the flag of a run that waits.
+func TestPauseAndResume(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	d.suspend(run, Waiting, func(row *runRow) { row.Waits, row.Due = []string{"approved"}, 7 })
+	for range 2 {
+		require.NoError(t, d.Pause(t.Context(), run))
+		row := d.read(run)
+		require.True(t, row.Paused)
+		require.Equal(t, Waiting, row.Status)
+		require.Equal(t, []string{"approved"}, row.Waits)
+	}
+	for range 2 {
+		require.NoError(t, d.Resume(t.Context(), run))
+		require.False(t, d.read(run).Paused)
+		require.Equal(t, pawl.Ready, d.jobState(run))
+	}
+}
+
+// Whoever makes a blocked run ready has it tried again: it is not blocked any more.
+func TestRequestsUnblock(t *testing.T) {
+	for _, verb := range []string{"cancel", "terminate", "resume"} {
+		d := newDesk(t)
+		run := d.start("a")
+		d.block(run, deskBuild)
+		require.NoError(t, verbs[verb](d.Engine, t.Context(), run), verb)
+		row := d.read(run)
+		require.Equal(t, Running, row.Status, verb)
+		require.Empty(t, row.Error, verb)
+		require.Empty(t, d.blocked(run), verb)
+		require.Equal(t, pawl.Ready, d.jobState(run), verb)
+	}
+	d := newDesk(t)
+	run := d.start("a")
+	d.block(run, deskBuild)
+	require.NoError(t, d.Pause(t.Context(), run))
+	require.Equal(t, Blocked, d.read(run).Status)
+	require.Equal(t, deskBuild, d.blocked(run))
+}
+
+// A request is durable: it is found in the file by whoever opens it next.
+func TestRequestsOutliveTheProcess(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	jobIn[pawl.Delayed](d, run)
+	require.NoError(t, d.Cancel(t.Context(), run, "why"))
+	require.NoError(t, d.queue.Close())
+	d.open()
+	require.Equal(t, "why", d.read(run).Cancel)
+	require.Equal(t, pawl.Ready, d.jobState(run))
+}
+
+// A run that a worker has is told at once: the context of the step under way ends.
+func TestRequestsReachAStepUnderWay(t *testing.T) {
+	for verb, status := range map[string]Status{"cancel": Cancelled, "terminate": Terminated} {
+		t.Run(verb, func(t *testing.T) {
+			d := newDesk(t)
+			begun := make(chan struct{})
+			endless := Define("endless", func(r *Run, _ int) (int, error) {
+				return Step(r, "wait", func(ctx context.Context) (int, error) {
+					close(begun)
+					<-ctx.Done()
+					return 0, ctx.Err()
+				})
+			})
+			w := worker.New(d.queue, nil)
+			require.NoError(t, d.Handle(t.Context(), w, endless))
+			ctx, stop := context.WithCancel(t.Context())
+			stopped := make(chan error)
+			go func() { stopped <- w.Run(ctx) }()
+			h, err := endless.Start(t.Context(), d.Engine, "a", 1)
+			require.NoError(t, err)
+			<-begun
+			require.NoError(t, verbs[verb](d.Engine, t.Context(), h.Run()))
+			_, err = h.Result(t.Context())
+			var ended *RunError
+			require.ErrorAs(t, err, &ended)
+			require.Equal(t, status, ended.Status)
+			stop()
+			<-stopped
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+)
+
+// Options are the settings of an engine. A nil *Options, and every zero field, means the
+// default.
+type Options struct {
+	// Build names the code that runs, as a commit or a version. Journals say which build
+	// wrote what, and runs that one build has blocked are tried again by another. The default
+	// is the beginning of the SHA-256 of the executable.
+	Build string
+
+	// Around wraps every attempt of every step, the first outermost: for tracing, for logs,
+	// for limits, and for tests.
+	Around []Middleware
+
+	// Sign, when set, signs the jobs of runs, for workers that verify.
+	Sign *pawl.Keyring
+
+	// Logger gets a line for each run that is blocked or fails. The default is
+	// hclog.Default().
+	Logger hclog.Logger
+}
+
+// Engine runs flows over a queue, and is what operators change runs by. Its methods may be
+// called from any goroutine. It holds nothing that is to be closed; the queue is its owner's.
+type Engine struct {
+	*Reader
+	queue *bolt.Queue
+	hub   *hub
+	opts  Options
+}
+
+// Open returns an engine over a queue. There may be several over one; what one does the
+// others know at once.
+func Open(q *bolt.Queue, opts *Options) *Engine {
+	e := &Engine{Reader: Read(q), queue: q, hub: hubOf(q)}
+	if opts != nil {
+		e.opts = *opts
+	}
+	if e.opts.Build == "" {
+		e.opts.Build = executable()
+	}
+	if e.opts.Logger == nil {
+		e.opts.Logger = hclog.Default()
+	}
+	return e
+}
+
+// Definition is a [Flow] of any types.
+type Definition interface {
+	// Name is the name of the flow.
+	Name() string
+
+	problem() error
+	kind() *pawl.Kind[struct{}]
+	start(r *Run, input []byte) (output []byte, err error)
+	decodes(input []byte) error
+}
+
+// Handle has a worker run flows, and makes the runs of them ready that another build has
+// blocked. Like [worker.Handle] it is called before the worker starts; mistakes in the
+// definitions are reported then. The error is that of the queue.
+func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definition) error {
+	for _, f := range flows {
+		e.hub.flows.Store(f.Name(), f)
+		if err := f.problem(); err != nil {
+			return fmt.Errorf("flow %q: %w", f.Name(), err)
+		}
+		worker.Handle(w, f.kind(), func(ctx context.Context, job *pawl.Job[struct{}]) error {
+			return e.attempt(ctx, f, job.Lease)
+		})
+	}
+	if err := e.unblock(ctx, flows); err != nil {
+		return fmt.Errorf("make blocked runs ready: %w", err)
+	}
+	return nil
+}
+
+// Now is the time by the queue's clock.
+func (e *Engine) now() time.Time { return e.queue.Now() }
+
+// executable is the default name of the build.
+var executable = sync.OnceValue(func() string {
+	const unknown = "unknown"
+	path, err := os.Executable()
+	if err != nil {
+		return unknown
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return unknown
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return unknown
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+})

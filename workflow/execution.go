@@ -1,0 +1,225 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// errFrontier ends a dry run where the journal does.
+var errFrontier = errors.New("the journal ends here")
+
+// execution is one lease of a run: the function is called, and makes its calls, until it
+// has returned, or the run waits, or something stops it.
+type execution struct {
+	engine *Engine
+	flow   Definition
+	lease  *pawl.Lease     // nil in a dry run
+	ctx    context.Context // of the handler
+	run    pawl.ID
+	row    *runRow // as it was when the execution began
+	dry    bool    // only compares the code with the journal
+
+	abandoned map[string]bool // scopes that had lost a race
+
+	mu       sync.Mutex
+	journal  map[string][]*entry // what was loaded, by scope
+	calls    []*entry            // that wait for children
+	branches int                 // under way
+	scopes   []*scope
+	last     uint32 // seq of the last entry
+	made     int    // entries
+	bytes    int64  // of their results
+	unsaved  []*entry
+	active   int           // scopes that work
+	idle     []*scope      // those that wait
+	resting  bool          // a suspension is being tried
+	news     int           // how often others have told that something has come
+	late     []*scope      // were woken meanwhile
+	paused   bool          // calls that are new wait
+	cancel   string        // why new calls are refused
+	stopped  error         // why all calls are
+	done     chan struct{} // closed with stopped
+	undos    []undo
+	open     sync.WaitGroup // branches
+}
+
+func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *pawl.Lease) *execution {
+	return &execution{engine: e, flow: f, lease: l, ctx: ctx, run: run, dry: l == nil,
+		abandoned: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
+}
+
+// load reads the run: its row, its input and its journal. The row is nil when there is no
+// such run.
+func (x *execution) load(ctx context.Context) (input []byte, err error) {
+	err = x.engine.source.View(ctx, func(tx *bbolt.Tx) error {
+		r := rowsOf(tx)
+		if x.row, err = r.run(x.run); x.row == nil || err != nil {
+			return err
+		}
+		if input, err = r.blob(x.run, inputSeq); err != nil {
+			return err
+		}
+		entries, err := r.entries(x.run)
+		if err != nil {
+			return err
+		}
+		return x.index(entries)
+	})
+	return input, err
+}
+
+// index sorts the entries by scope.
+func (x *execution) index(entries []*entry) error {
+	for _, e := range entries {
+		x.last = max(x.last, e.seq)
+		x.made++
+		x.bytes += int64(len(e.Result))
+		x.journal[e.Scope] = append(x.journal[e.Scope], e)
+		if e.Kind == KindChild {
+			x.calls = append(x.calls, e)
+		}
+		if e.Kind == KindRace && e.State == EntryDone {
+			var won raceResult
+			if err := pawl.DecodePayload(e.Result, &won); err != nil {
+				return err
+			}
+			for _, name := range won.Losers {
+				x.abandoned[name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// newScope is the root, or a branch of parent, with what the journal has of it. The caller
+// holds the lock, but for the root.
+func (x *execution) newScope(name string, parent *scope) *scope {
+	s := &scope{x: x, name: name, counts: make(map[string]int), branches: make(map[string]int), versions: make(map[string]*entry)}
+	ctx := x.ctx
+	if parent != nil {
+		ctx, s.abandoned = parent.ctx, parent.abandoned
+	}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	for _, e := range x.journal[name] {
+		if e.Kind == KindVersion {
+			s.versions[e.Name] = e
+		} else {
+			s.entries = append(s.entries, e)
+		}
+	}
+	// They were written in the order in which they ended; places say how the calls came.
+	slices.SortStableFunc(s.entries, func(a, b *entry) int { return a.At - b.At })
+	s.abandoned = s.abandoned || x.abandoned[name]
+	x.scopes = append(x.scopes, s)
+	x.active++
+	return s
+}
+
+// stop ends all calls of the run for a reason, the first of which counts, and returns that.
+func (x *execution) stop(reason error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.stopLocked(reason)
+}
+
+func (x *execution) stopLocked(reason error) error {
+	if x.stopped == nil {
+		x.stopped = reason
+		close(x.done)
+		for _, s := range x.scopes {
+			s.cancel(reason)
+		}
+	}
+	return x.stopped
+}
+
+// poke looks at what others have asked of the run, once that is durable.
+func (x *execution) poke() {
+	if x.dry {
+		return
+	}
+	var row *runRow
+	err := x.engine.source.View(context.Background(), func(tx *bbolt.Tx) (err error) {
+		row, err = rowsOf(tx).run(x.run)
+		return err
+	})
+	if row == nil || err != nil {
+		return // whoever writes next is told
+	}
+	x.heed(row)
+	x.tell(func(s *scope) bool { return s.waits.signal != "" })
+}
+
+// tell wakes scopes for which something has come. One that is about to wait looks again; see
+// lookAgain.
+func (x *execution) tell(concerned func(*scope) bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.news++
+	x.wakeLocked(concerned)
+}
+
+// lookAgain is for a scope that looks for what may come, and waits when it is not there: the
+// wait is over at once when something came between.
+func (x *execution) lookAgain() (ready func() bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	seen := x.news
+	return func() bool { return x.news != seen }
+}
+
+// heed does what the row of the run asks for.
+func (x *execution) heed(row *runRow) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case row.Terminate != "":
+		_ = x.stopLocked(ErrTerminated)
+	case row.Cancel != "" && x.cancel == "":
+		x.cancel = row.Cancel
+		for _, s := range x.scopes {
+			if s.name != undoScope {
+				s.cancel(ErrCancelled)
+			}
+		}
+		x.wakeLocked(func(s *scope) bool { return s.name != undoScope && !s.waits.branches })
+	}
+	x.paused = row.Paused && x.cancel == ""
+	if !x.paused {
+		x.wakeLocked(func(s *scope) bool { return s.waits.paused })
+	}
+}
+
+// value is the result of an entry, which may lie apart.
+func (x *execution) value(e *entry) (b []byte, err error) {
+	if !e.Apart {
+		return e.Result, nil
+	}
+	err = x.engine.source.View(x.ctx, func(tx *bbolt.Tx) error {
+		b, err = rowsOf(tx).value(x.run, e)
+		return err
+	})
+	return b, err
+}
+
+// after is the time in d, or 0 for no time.
+func (x *execution) after(d time.Duration) int64 {
+	if d >= Forever {
+		return 0
+	}
+	return x.engine.now().Add(max(d, 0)).UnixNano()
+}
+
+// reason is why all calls are refused, nil when they are not.
+func (x *execution) reason() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.stopped
+}

@@ -1,0 +1,149 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// kindPrefix begins the kind of the jobs that runs are.
+const kindPrefix = "workflow/"
+
+// Flow is a durable function from In to Out. Make one with [Define], once, usually as a
+// package variable.
+type Flow[In, Out any] struct {
+	name  string
+	fn    func(*Run, In) (Out, error)
+	job   *pawl.Kind[struct{}]
+	draft flowDraft
+	err   error
+}
+
+type flowDraft struct {
+	queue    string
+	priority int8
+	retain   time.Duration
+}
+
+// Option sets one property of a flow.
+type Option func(*flowDraft)
+
+// OnQueue puts the runs of the flow on a named queue in place of [pawl.DefaultQueue].
+func OnQueue(name string) Option { return func(d *flowDraft) { d.queue = name } }
+
+// Priority sets the rank of the runs in their queue, as [pawl.Priority] does.
+func Priority(p int8) Option { return func(d *flowDraft) { d.priority = p } }
+
+// Retain keeps a run for a time after its end, for its result and for whoever starts it
+// again: [DefaultRetention] unless it is given. 0 or less keeps it for ever.
+func Retain(d time.Duration) Option {
+	return func(draft *flowDraft) { draft.retain = max(d, 0) }
+}
+
+// Define makes the flow called name. A bad name or option is reported by the first use of
+// the flow, as a [*pawl.InvalidError].
+func Define[In, Out any](name string, fn func(*Run, In) (Out, error), opts ...Option) *Flow[In, Out] {
+	f := &Flow[In, Out]{name: name, fn: fn, draft: flowDraft{queue: pawl.DefaultQueue, retain: DefaultRetention}}
+	for _, opt := range opts {
+		opt(&f.draft)
+	}
+	f.err = validName("flow", name)
+	if f.err == nil && fn == nil {
+		f.err = &pawl.InvalidError{Field: "flow", Reason: "its function is nil"}
+	}
+	if f.err == nil {
+		f.err = pawl.ValidQueue(f.draft.queue)
+	}
+	f.job = pawl.Define[struct{}](kindPrefix+name, pawl.OnQueue(f.draft.queue), pawl.Priority(f.draft.priority),
+		pawl.MaxRetries(pawl.MaxMaxRetries))
+	return f
+}
+
+// Name is the name of the flow.
+func (f *Flow[In, Out]) Name() string { return f.name }
+
+func (f *Flow[In, Out]) problem() error             { return f.err }
+func (f *Flow[In, Out]) kind() *pawl.Kind[struct{}] { return f.job }
+
+func (f *Flow[In, Out]) decodes(input []byte) error {
+	var in In
+	return pawl.DecodePayload(input, &in)
+}
+
+// start calls the function.
+func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
+	var in In
+	if err := pawl.DecodePayload(input, &in); err != nil {
+		return nil, r.x.mismatch(&DeterminismError{Want: "an input that fits", Got: fmt.Sprintf("the type %T", in), Reason: err.Error()})
+	}
+	out, err := f.fn(r, in)
+	if err != nil {
+		return nil, err
+	}
+	return encode("the result", out)
+}
+
+// Start starts a run and returns when it is durable. The ID is the caller's, and names the
+// run among those of the flow: where there is one of that ID and the same input, ended or
+// not, that one is returned and nothing started. With another input the error is
+// [ErrConflict].
+func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) (*Handle[Out], error) {
+	s, err := f.prepare(e, id, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.queue.Join(ctx, s, len(s.input)); err != nil {
+		return nil, fmt.Errorf("start workflow %s %q: %w", f.name, id, err)
+	}
+	return &Handle[Out]{e, s.run, f.name, id}, nil
+}
+
+// StartTx starts a run as part of a transaction of the app's; see [bolt.Queue.Update]. After
+// an error other than [ErrConflict], and those of a bad argument, the transaction must be rolled back.
+func (f *Flow[In, Out]) StartTx(tx *bbolt.Tx, e *Engine, id string, in In) (*Handle[Out], error) {
+	s, err := f.prepare(e, id, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.queue.JoinTx(tx, s); err != nil {
+		return nil, fmt.Errorf("start workflow %s %q: %w", f.name, id, err)
+	}
+	return &Handle[Out]{e, s.run, f.name, id}, nil
+}
+
+// prepare is what needs no transaction.
+func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
+	if f.err != nil {
+		return nil, fmt.Errorf("flow %q: %w", f.name, f.err)
+	}
+	if err := validID(id); err != nil {
+		return nil, err
+	}
+	input, err := encode("the input", in)
+	if err != nil {
+		return nil, err
+	}
+	job, err := e.envelope(f.job, pawl.NewID(e.now()))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(input)
+	return &start{job: job, input: input, row: runRow{
+		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
+		Input: sum[:16], OutputBytes: -1,
+	}}, nil
+}
+
+// Handle returns the run of an ID; [ErrNotFound] when there is none, or none any more.
+func (f *Flow[In, Out]) Handle(ctx context.Context, e *Engine, id string) (*Handle[Out], error) {
+	run, err := e.Find(ctx, f.name, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Handle[Out]{e, run, f.name, id}, nil
+}

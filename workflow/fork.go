@@ -1,0 +1,168 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Fork starts a new run of the same flow and input that goes on from a step of another: it
+// has the results of all calls that began before that step and have ended, so they do not
+// run again, and makes that one itself. From is the step as [Entry.Step] writes it, and ""
+// begins at the top. The other run, ended or not, stays as it is.
+//
+// Signals, what was published, and steps that undo are not taken over; children that have
+// ended are, by their results. The new run is durable when Fork returns.
+//
+// Errors: [ErrNotFound], [ErrConflict] when newID is taken, [pawl.ErrInvalid] for a bad ID and
+// for a step that the journal does not have, and those of [bolt.Queue.Join].
+func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
+	if err := validID(newID); err != nil {
+		return pawl.ID{}, err
+	}
+	f := &fork{id: pawl.NewID(e.now())}
+	if err := e.source.View(ctx, func(tx *bbolt.Tx) error { return f.copy(rowsOf(tx), run, from) }); err != nil {
+		return pawl.ID{}, fmt.Errorf("fork: %w", err)
+	}
+	f.row.ID = newID
+	var err error
+	if f.job, err = e.anew(f.id, &f.row); err != nil {
+		return pawl.ID{}, fmt.Errorf("fork: %w", err)
+	}
+	if err := e.queue.Join(ctx, f, f.journal.bytes+requestBytes); err != nil {
+		return pawl.ID{}, fmt.Errorf("fork: %w", err)
+	}
+	return f.id, nil
+}
+
+// fork is the rider that starts a run with the beginning of another's journal.
+type fork struct {
+	id      pawl.ID
+	row     runRow
+	job     *pawl.Envelope
+	journal journal // and the input
+}
+
+// copy reads what the new run is to have. What ended does not change any more, so it need
+// not be read in the transaction that writes it.
+func (f *fork) copy(r rows, run pawl.ID, from string) error {
+	old, err := r.mustRun(run)
+	if err != nil {
+		return err
+	}
+	input, err := r.blob(run, inputSeq)
+	if err != nil {
+		return err
+	}
+	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input,
+		OutputBytes: -1, Forked: run}
+	f.journal.put(bucketBlobs, seqKey(f.id, inputSeq), input)
+	if from == "" {
+		return nil
+	}
+	all, err := r.entries(run)
+	if err != nil {
+		return err
+	}
+	kept, err := before(all, from)
+	if err != nil {
+		return err
+	}
+	for _, e := range kept {
+		if e.Result, err = r.value(run, e); err != nil {
+			return err
+		}
+		f.journal.add(f.id, e)
+		f.row.Bytes += int64(len(e.Result))
+	}
+	f.row.Steps = len(kept)
+	return f.journal.err
+}
+
+// before are those entries of a journal that began before a step and have ended. The entries
+// of a scope stay without a gap: what came behind one that is left out is left out too.
+func before(all []*entry, from string) (kept []*entry, err error) {
+	var at *entry
+	for _, e := range all {
+		if e.Kind != KindUndo && stepName(e.Scope, e.Name, e.Occurrence) == from {
+			at = e
+			break
+		}
+	}
+	if at == nil {
+		return nil, &pawl.InvalidError{Field: "step", Reason: noStep(all, from)}
+	}
+	next := make(map[string]int) // place, by scope
+	for _, e := range all {
+		switch {
+		case e.seq >= at.seq || e.State == EntryPending || e.Kind == KindUndo:
+			continue
+		case e.Kind == KindVersion: // which has no place
+		case e.At != next[e.Scope]:
+			continue
+		default:
+			next[e.Scope]++
+		}
+		kept = append(kept, e)
+	}
+	return kept, nil
+}
+
+// maxSteps is how many steps an error lists.
+const maxSteps = 50
+
+func noStep(all []*entry, from string) string {
+	var names []string
+	more := 0
+	for _, e := range all {
+		switch {
+		case e.Kind == KindUndo:
+		case len(names) == maxSteps:
+			more++
+		default:
+			names = append(names, stepName(e.Scope, e.Name, e.Occurrence))
+		}
+	}
+	s := fmt.Sprintf("the journal has no %q, but ", pawl.Clip(from, MaxID))
+	if len(names) == 0 {
+		return s + "nothing"
+	}
+	s += strings.Join(names, ", ")
+	if more > 0 {
+		s += fmt.Sprintf(", and %d more", more)
+	}
+	return s
+}
+
+// Check requires that the ID is free.
+func (f *fork) Check(p *bolt.Plan) error {
+	known, err := rowsOf(p.Tx()).find(f.row.Flow, f.row.ID)
+	if err != nil {
+		return err
+	}
+	if !known.IsZero() {
+		return fmt.Errorf("workflow %s %q, which is run %s: %w", f.row.Flow, f.row.ID, known, ErrConflict)
+	}
+	f.row.Created = p.Now().UnixNano()
+	return p.Enqueue(f.job)
+}
+
+// Apply writes the rows of the new run.
+func (f *fork) Apply(tx *bbolt.Tx) error {
+	r, err := makeRows(tx)
+	if err != nil {
+		return err
+	}
+	if err := r.put(bucketIDs, idKey(f.row.Flow, f.row.ID), f.id[:]); err != nil {
+		return err
+	}
+	if err := f.journal.apply(r); err != nil {
+		return err
+	}
+	return r.putRun(f.id, &f.row)
+}

@@ -1,0 +1,186 @@
+package workflow
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// bigResult does not fit into its entry.
+var bigResult = bytes.Repeat([]byte("r"), 3*maxInline)
+
+// forked is a journal with two branches, of which one waits, and a step that undoes.
+func forked() []*entry {
+	return []*entry{
+		{Name: "reserve", At: 0, Kind: KindStep, State: EntryDone, Result: []byte("1")},
+		{Name: "tax", At: -1, Kind: KindVersion, State: EntryDone, Result: []byte("2")},
+		{Scope: "eu", Name: "fetch", At: 0, Kind: KindStep, State: EntryDone, Result: bigResult},
+		{Scope: "us", Name: "fetch", At: 0, Kind: KindStep, State: EntryPending},
+		{Scope: "us", Name: "fetch", At: 1, Kind: KindStep, State: EntryDone, Occurrence: 2}, // behind one that waits
+		{Scope: "eu", Name: "fetch", At: 1, Kind: KindStep, State: EntryFailed, Occurrence: 2, Error: "no route", Attempts: 3,
+			Chain: []errorText{{Type: "*errors.errorString", Text: "no route"}}},
+		{Name: "ledger", At: 1, Kind: KindStepTx, State: EntryDone, Result: []byte("7")},
+		{Scope: undoScope, Name: "release", At: 0, Kind: KindUndo, State: EntryDone},
+		{Name: "ship", At: 2, Kind: KindStep, State: EntryPending},
+	}
+}
+
+func (d *desk) steps(run pawl.ID) (steps []string) {
+	d.t.Helper()
+	journal, err := d.Journal(d.t.Context(), run, false)
+	require.NoError(d.t, err)
+	for _, e := range journal {
+		steps = append(steps, e.Step())
+	}
+	return steps
+}
+
+// A fork has what began before the step and has ended, as it was, and nothing of what came
+// behind: neither the step itself, nor what undoes, nor a call behind one that waits.
+func TestForkTakesOverWhatWasBefore(t *testing.T) {
+	cases := map[string][]string{
+		"":           nil,
+		"reserve":    nil,
+		"tax":        {"reserve"},
+		"eu/fetch":   {"reserve", "tax"},
+		"us/fetch":   {"reserve", "tax", "eu/fetch"},
+		"eu/fetch#2": {"reserve", "tax", "eu/fetch"},
+		"ledger":     {"reserve", "tax", "eu/fetch", "eu/fetch#2"},
+		"ship":       {"reserve", "tax", "eu/fetch", "eu/fetch#2", "ledger"},
+	}
+	d := newDesk(t)
+	old := d.start("a")
+	d.journal(old, forked()...)
+	require.NoError(t, d.Send(t.Context(), old, "news", []byte("x"), ""))
+	d.write(func(r rows) error { return r.put(bucketPublished, runAnd(old, "percent"), []byte("40")) })
+	before := d.read(old)
+	for from, want := range cases {
+		t.Run("from "+from, func(t *testing.T) {
+			run, err := d.Fork(t.Context(), old, from, "fork of "+from)
+			require.NoError(t, err)
+			require.Equal(t, want, d.steps(run))
+			row := d.read(run)
+			require.Equal(t, len(want), row.Steps)
+			require.Zero(t, row.Unread)
+			signals, err := d.Signals(t.Context(), run)
+			require.NoError(t, err)
+			require.Empty(t, signals)
+			published, err := d.Published(t.Context(), run)
+			require.NoError(t, err)
+			require.Empty(t, published)
+		})
+	}
+	require.Equal(t, before, d.read(old))
+	require.Len(t, d.steps(old), len(forked()))
+}
+
+// The entries of a fork are those of the other run, with their results and errors, also where
+// a result lies apart.
+func TestForkCopiesResults(t *testing.T) {
+	d := newDesk(t)
+	old := d.start("a")
+	d.journal(old, forked()...)
+	run, err := d.Fork(t.Context(), old, "ship", "b")
+	require.NoError(t, err)
+	read := func(run pawl.ID) (all []*entry) {
+		require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) (err error) {
+			if all, err = rowsOf(tx).entries(run); err != nil {
+				return err
+			}
+			for _, e := range all {
+				if e.Result, err = rowsOf(tx).value(run, e); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		return all
+	}
+	was := read(old)
+	require.Equal(t, []*entry{was[0], was[1], was[2], was[5], was[6]}, read(run))
+	require.EqualValues(t, 3+len(bigResult), d.read(run).Bytes)
+}
+
+// A fork is a run like one that was just started, and says where it comes from.
+func TestForkStartsARun(t *testing.T) {
+	for _, status := range []Status{Running, Done} {
+		d := newDesk(t)
+		old := d.start("a")
+		d.edit(old, func(row *runRow) {
+			row.Parent, row.ParentSeq, row.Restarts, row.Cancel = pawl.NewID(d.now()), 3, 2, "why"
+		})
+		if status.Ended() {
+			d.end(old, status)
+		}
+		d.pass(1)
+		run, err := d.Fork(t.Context(), old, "", "b")
+		require.NoError(t, err)
+
+		started := d.read(d.start("c"))
+		started.ID, started.Forked, started.Input = "b", old, d.read(old).Input
+		require.Equal(t, started, d.read(run))
+		found, err := d.Find(t.Context(), "note", "b")
+		require.NoError(t, err)
+		require.Equal(t, run, found)
+		require.Equal(t, pawl.Ready, d.jobState(run))
+		mine, err := d.Input(t.Context(), run)
+		require.NoError(t, err)
+		his, err := d.Input(t.Context(), old)
+		require.NoError(t, err)
+		require.Equal(t, his, mine)
+		info, err := d.Info(t.Context(), run)
+		require.NoError(t, err)
+		require.Equal(t, old, info.Forked)
+	}
+}
+
+// A fork that is refused leaves nothing: neither rows nor a job.
+func TestForksThatAreRefused(t *testing.T) {
+	d := newDesk(t)
+	old := d.start("a")
+	d.journal(old, forked()...)
+
+	_, err := d.Fork(t.Context(), old, "ledgre", "b")
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	require.ErrorContains(t, err, "reserve, tax, eu/fetch, us/fetch, us/fetch#2, eu/fetch#2, ledger, ship")
+	require.NotContains(t, err.Error(), "release")
+	_, err = d.Fork(t.Context(), old, undoScope+"/release", "b")
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	_, err = d.Fork(t.Context(), old, "", "a")
+	require.ErrorIs(t, err, ErrConflict)
+	_, err = d.Fork(t.Context(), old, "", "")
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	_, err = d.Fork(t.Context(), pawl.NewID(d.now()), "", "b")
+	require.ErrorIs(t, err, ErrNotFound)
+
+	d.spoil(bucketBlobs, seqKey(old, 3))
+	_, err = d.Fork(t.Context(), old, "ship", "b")
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+
+	stats, err := d.queue.Stats(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, stats.Queues[0].Ready)
+	listing, err := d.List(t.Context(), Filter{}, "", 10)
+	require.NoError(t, err)
+	require.Len(t, listing.Runs, 1)
+}
+
+// The error over an unknown step is not as long as the journal.
+func TestForkListsSomeSteps(t *testing.T) {
+	d := newDesk(t)
+	old := d.start("a")
+	var all []*entry
+	for i := range maxSteps + 7 {
+		all = append(all, &entry{Name: fmt.Sprintf("s%d", i), At: i, Kind: KindStep, State: EntryDone})
+	}
+	d.journal(old, all...)
+	_, err := d.Fork(t.Context(), old, strings.Repeat("s", 1<<10), "b")
+	require.ErrorContains(t, err, ", s49, and 7 more")
+	require.Less(t, len(err.Error()), 1<<10)
+}

@@ -1,0 +1,83 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Handle refers to one run.
+type Handle[Out any] struct {
+	engine *Engine
+	run    pawl.ID
+	flow   string
+	id     string
+}
+
+// Run is the run, which is the ID of its job too. All that an operator does to a run takes
+// it: see [Engine].
+func (h *Handle[Out]) Run() pawl.ID { return h.run }
+
+// ID is the ID that its starter gave it.
+func (h *Handle[Out]) ID() string { return h.id }
+
+// Info reads what is known of the run.
+func (h *Handle[Out]) Info(ctx context.Context) (Info, error) { return h.engine.Info(ctx, h.run) }
+
+// Result waits for the end of the run and returns what its function did. It waits while
+// nobody works on the queue, and while the run is blocked, paused or dead, so ctx should
+// end.
+//
+// Errors: a [*RunError] when the run failed, was cancelled or terminated; [ErrNotFound] when
+// its retention is over; that of ctx; and [pawl.ErrClosed].
+func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
+	for {
+		ended, leave := h.engine.hub.await(h.run)
+		row, output, err := h.read(ctx)
+		switch {
+		case err != nil:
+			leave()
+			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, err)
+		case row.Status == Done:
+			leave()
+			if err := pawl.DecodePayload(output, &out); err != nil {
+				return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, err)
+			}
+			return out, nil
+		case !row.open():
+			leave()
+			return out, &RunError{Flow: h.flow, ID: h.id, Run: h.run, Status: row.Status, Text: row.Error, chain: row.Chain}
+		}
+		select {
+		case <-ended:
+		case <-h.engine.queue.Done():
+			leave()
+			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, pawl.ErrClosed)
+		case <-ctx.Done():
+			leave()
+			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, context.Cause(ctx))
+		}
+	}
+}
+
+func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err error) {
+	err = h.engine.source.View(ctx, func(tx *bbolt.Tx) error {
+		r := rowsOf(tx)
+		if row, err = r.mustRun(h.run); err != nil {
+			return err
+		}
+		if row.Status == Done {
+			output, err = r.blob(h.run, outputSeq)
+		}
+		return err
+	})
+	return row, output, err
+}
+
+// Cancel asks the run to end; see [Engine.Cancel].
+func (h *Handle[Out]) Cancel(ctx context.Context, reason string) error {
+	return h.engine.Cancel(ctx, h.run, reason)
+}

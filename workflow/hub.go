@@ -1,0 +1,105 @@
+package workflow
+
+import (
+	"sync"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// hub tells those in this process who care what has become durable: the runs that are under
+// way, and who waits for a result. There is one for each open queue, and since one process
+// has the file, nobody else needs to be told.
+type hub struct {
+	flows sync.Map // of this build: name to Definition
+
+	mu      sync.Mutex
+	running map[pawl.ID]*execution
+	waiting map[pawl.ID][]chan struct{} // for the end of a run
+}
+
+var hubs struct {
+	sync.Mutex
+	of map[*bolt.Queue]*hub
+}
+
+// hubOf is the hub of a queue, until that is closed.
+func hubOf(q *bolt.Queue) *hub {
+	hubs.Lock()
+	defer hubs.Unlock()
+	if h := hubs.of[q]; h != nil {
+		return h
+	}
+	if hubs.of == nil {
+		hubs.of = make(map[*bolt.Queue]*hub)
+	}
+	h := &hub{running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{})}
+	hubs.of[q] = h
+	go func() {
+		<-q.Done()
+		hubs.Lock()
+		delete(hubs.of, q)
+		hubs.Unlock()
+	}()
+	return h
+}
+
+// poke has a run that is under way look again: at what is asked of it, for signals, and
+// whether its children have ended. It is called when that is durable.
+func (h *hub) poke(run pawl.ID) {
+	h.mu.Lock()
+	x := h.running[run]
+	h.mu.Unlock()
+	if x != nil {
+		x.poke()
+	}
+}
+
+// ended wakes those who wait for the end of a run.
+func (h *hub) ended(run pawl.ID) {
+	h.mu.Lock()
+	waiting := h.waiting[run]
+	delete(h.waiting, run)
+	h.mu.Unlock()
+	for _, ch := range waiting {
+		close(ch)
+	}
+}
+
+// await returns a channel that is closed at the end of a run. Whoever stops to wait before
+// calls leave.
+func (h *hub) await(run pawl.ID) (ended <-chan struct{}, leave func()) {
+	ch := make(chan struct{})
+	h.mu.Lock()
+	h.waiting[run] = append(h.waiting[run], ch)
+	h.mu.Unlock()
+	return ch, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		all := h.waiting[run]
+		for i, each := range all {
+			if each == ch {
+				all[i] = all[len(all)-1]
+				h.waiting[run] = all[:len(all)-1]
+				break
+			}
+		}
+		if len(h.waiting[run]) == 0 {
+			delete(h.waiting, run)
+		}
+	}
+}
+
+func (h *hub) enter(run pawl.ID, x *execution) {
+	h.mu.Lock()
+	h.running[run] = x
+	h.mu.Unlock()
+}
+
+func (h *hub) leave(run pawl.ID, x *execution) {
+	h.mu.Lock()
+	if h.running[run] == x {
+		delete(h.running, run)
+	}
+	h.mu.Unlock()
+}

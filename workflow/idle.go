@@ -1,0 +1,135 @@
+package workflow
+
+import (
+	"errors"
+	"time"
+)
+
+// idleness is what a scope waits for.
+type idleness struct {
+	due      time.Time // zero for no time
+	signal   string    // its name
+	child    *entry
+	branches bool
+	paused   bool
+
+	passed bool          // its time is over, as far as the process waited for it
+	woken  chan struct{} // closed when the scope works again
+}
+
+// idle has a scope wait until its time, or until somebody wakes it; the caller looks then
+// whether it is what it waited for. Unless ready says, when it is asked, that there is
+// nothing to wait for. An error says that the run does not go on, mostly [ErrSuspended].
+func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
+	x := s.x
+	x.mu.Lock()
+	if x.stopped != nil || ready != nil && ready() {
+		defer x.mu.Unlock()
+		return false, x.stopped
+	}
+	w.woken = make(chan struct{})
+	s.waits = &w
+	x.idle = append(x.idle, s)
+	x.active--
+	x.mu.Unlock()
+
+	x.rest()
+	var timer <-chan time.Time
+	if !w.due.IsZero() {
+		t := time.NewTimer(max(0, w.due.Sub(x.engine.now())))
+		defer t.Stop()
+		timer = t.C
+	}
+	for {
+		select {
+		case <-w.woken:
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return w.passed, x.stopped
+		case <-timer:
+			x.mu.Lock()
+			w.passed = true
+			x.wakeLocked(func(other *scope) bool { return other == s })
+			x.mu.Unlock()
+		case <-x.done:
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return false, x.stopped
+		}
+	}
+}
+
+// wakeLocked has those idle scopes work again of which concerned says so. The caller holds
+// the lock.
+//
+// While a suspension is being tried they are woken only after it has failed: one that
+// succeeds has looked for what would have woken them.
+func (x *execution) wakeLocked(concerned func(*scope) bool) {
+	kept := x.idle[:0]
+	for _, s := range x.idle {
+		switch {
+		case !concerned(s):
+		case x.resting:
+			x.late = append(x.late, s)
+		default:
+			close(s.waits.woken)
+			s.waits = nil
+			x.active++
+			continue
+		}
+		kept = append(kept, s)
+	}
+	clear(x.idle[len(kept):])
+	x.idle = kept
+}
+
+// rest suspends the run when all of its scopes wait, and for long enough.
+func (x *execution) rest() {
+	x.mu.Lock()
+	if x.active > 0 || x.resting || x.stopped != nil || len(x.idle) == 0 {
+		x.mu.Unlock()
+		return
+	}
+	if x.dry {
+		_ = x.stopLocked(errFrontier)
+		x.mu.Unlock()
+		return
+	}
+	s := &suspend{x: x, cancelled: x.cancel != "", made: x.made, bytes: x.bytes}
+	for _, each := range x.idle {
+		s.waits = append(s.waits, each.waits)
+	}
+	if due := s.due(); !due.IsZero() && due.Sub(x.engine.now()) < leastSuspension {
+		x.mu.Unlock()
+		return // a timer wakes the scope
+	}
+	x.resting = true
+	s.journal = x.take()
+	x.mu.Unlock()
+
+	err := x.engine.queue.Join(x.writing(), s, s.journal.bytes)
+	if errors.Is(err, errWoken) {
+		x.heed(&s.row)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.resting = false
+	late := x.late
+	x.late = nil
+	switch {
+	case err == nil:
+		_ = x.stopLocked(ErrSuspended)
+	case errors.Is(err, errWoken):
+		x.unsaved = append(s.journal.entries, x.unsaved...)
+		x.wakeLocked(func(each *scope) bool {
+			for _, l := range late {
+				if l == each {
+					return true
+				}
+			}
+			return s.woke(each.waits)
+		})
+	default:
+		_ = x.stopLocked(err)
+	}
+}

@@ -1,0 +1,28 @@
+package workflow
+
+import "github.com/gopawl/pawl"
+
+// envelope is the job of a run, signed where jobs are.
+func (e *Engine) envelope(kind *pawl.Kind[struct{}], run pawl.ID, opts ...pawl.Option) (*pawl.Envelope, error) {
+	job, err := kind.Envelope(struct{}{}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	job.ID = run
+	if e.opts.Sign != nil {
+		if err := e.opts.Sign.Sign(job); err != nil {
+			return nil, err
+		}
+	}
+	return job, nil
+}
+
+// anew is the job of a run of which the row alone is known: this process may not have the
+// flow.
+func (e *Engine) anew(run pawl.ID, row *runRow) (*pawl.Envelope, error) {
+	kind := pawl.Define[struct{}](kindPrefix+row.Flow, pawl.MaxRetries(pawl.MaxMaxRetries))
+	if f, ok := e.hub.flows.Load(row.Flow); ok {
+		kind = f.(Definition).kind()
+	}
+	return e.envelope(kind, run, pawl.OnQueue(row.Queue))
+}

@@ -1,0 +1,79 @@
+package workflow
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Limits of what a run may be.
+const (
+	MaxName     = 128      // bytes of the name of a flow, a step, a signal, a branch
+	MaxID       = 255      // bytes of an ID
+	MaxValue    = 1 << 20  // bytes of an input, a result, the payload of a signal, encoded
+	MaxJournal  = 64 << 20 // bytes of all values of one run
+	MaxEntries  = 10_000   // calls of one run; a Restart begins anew
+	MaxBranches = 1_000    // that are under way at a time
+	MaxSignals  = 10_000   // of one run that were not consumed
+
+	DefaultRetention = 7 * 24 * time.Hour // of a run that has ended
+)
+
+const (
+	maxErrorText = 4 << 10
+	maxChain     = 16
+	maxInline    = 4 << 10 // bytes of a result that lies in its entry
+
+	// leastSuspension is the wait for which a run gives up its slot.
+	leastSuspension = 100 * time.Millisecond
+
+	// forever is until when a job is delayed that waits for no time.
+	forever = 100 * 365 * 24 * time.Hour
+)
+
+// validName checks the name of a flow, a step, a signal or a branch.
+func validName(what, name string) error {
+	reason := ""
+	switch {
+	case name == "":
+		reason = "is empty"
+	case len(name) > MaxName:
+		reason = fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), MaxName)
+	case strings.HasPrefix(name, "_"):
+		reason = fmt.Sprintf("%q begins with _, which is kept for the package", name)
+	case strings.ContainsAny(name, "\x00/#"):
+		reason = fmt.Sprintf("%q has a NUL, / or #, which separate names", name)
+	default:
+		return nil
+	}
+	return &pawl.InvalidError{Field: what, Reason: reason}
+}
+
+func validID(id string) error {
+	reason := ""
+	switch {
+	case id == "":
+		reason = "is empty"
+	case len(id) > MaxID:
+		reason = fmt.Sprintf("has %d bytes, at most %d are allowed", len(id), MaxID)
+	case strings.ContainsRune(id, 0):
+		reason = "has a NUL"
+	default:
+		return nil
+	}
+	return &pawl.InvalidError{Field: "workflow ID", Reason: reason}
+}
+
+// encode writes a value that is to be stored.
+func encode(what string, v any) ([]byte, error) {
+	b, err := pawl.EncodePayload(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if len(b) > MaxValue {
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are stored: %w; store it elsewhere and pass a reference", what, len(b), MaxValue, ErrTooLarge)
+	}
+	return b, nil
+}

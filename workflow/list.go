@@ -1,0 +1,218 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Filter chooses runs. The zero value chooses all.
+type Filter struct {
+	Flow   string // "" means any
+	Status Status // "" means any
+	Prefix string // of the ID
+}
+
+// Listing is a part of a list of runs.
+type Listing struct {
+	// Runs are in the order in which they were started. One whose row cannot be read is in
+	// every list, whatever the filter: it has its Run, and what is wrong as its Error.
+	Runs []Info
+
+	// Next is where the next List goes on, "" at the end. It is opaque, of letters, digits,
+	// - and _, and does not begin with -, so that it is safe in a URL and in a shell.
+	Next string
+}
+
+// How much is read: of one list, and in one transaction.
+const (
+	listRows = 16 << 10
+	walkRows = 1024
+)
+
+// List reads a part of the runs that f chooses, oldest first, from behind the place that
+// after names: "" for the beginning, or the Next of an earlier List of the same filter. It
+// returns at most max runs, 1 to [bolt.MaxListed], and looks at some 16 000 at most, so there
+// may be fewer, even none, with more to come: the end is where Next is "".
+//
+// It reads in short transactions, so it holds back no writer. A run that changes meanwhile is
+// seen before or after. A status that is none, a max out of bounds, and an after that is not
+// from a List of f give [pawl.ErrInvalid].
+func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l Listing, err error) {
+	if err := f.check(); err != nil {
+		return l, err
+	}
+	if max < 1 || max > bolt.MaxListed {
+		return l, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, bolt.MaxListed)}
+	}
+	w := walk{bucket: bucketRuns}
+	if w.last, err = parseBookmark(after, f); err != nil {
+		return l, err
+	}
+	for looked := 0; !w.end && len(l.Runs) < max && looked < listRows; {
+		runs, n, err := r.listed(ctx, f, &w, min(walkRows, max-len(l.Runs)))
+		if err != nil {
+			return Listing{}, fmt.Errorf("list runs: %w", err)
+		}
+		l.Runs = append(l.Runs, runs...)
+		looked += n
+	}
+	if !w.end {
+		l.Next = formatBookmark(w.last, f)
+	}
+	return l, nil
+}
+
+func (f Filter) check() error {
+	switch f.Status {
+	case "", Running, Sleeping, Waiting, Paused, Blocked, Dead, Done, Failed, Cancelled, Terminated:
+		return nil
+	}
+	return &pawl.InvalidError{Field: "status", Reason: fmt.Sprintf("%q is none of a run", f.Status)}
+}
+
+// mayChoose is what the row says, before the job is looked at.
+func (f Filter) mayChoose(row *runRow) bool {
+	switch {
+	case f.Flow != "" && f.Flow != row.Flow, !strings.HasPrefix(row.ID, f.Prefix):
+		return false
+	case f.Status == "":
+		return true
+	case f.Status.Ended():
+		return f.Status == row.Status
+	case f.Status == Paused:
+		return row.open() && row.Paused
+	case f.Status == Running, f.Status == Dead:
+		return row.open()
+	}
+	return f.Status == row.Status
+}
+
+// listed reads the runs of one step of a walk, max at most, and says at how many it looked.
+func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs []Info, looked int, err error) {
+	type found struct {
+		run pawl.ID
+		row *runRow
+		err error
+	}
+	var all []found
+	looked, err = w.step(ctx, r.source, func(rs rows, key, _ []byte, damage error) bool {
+		var one found
+		if len(key) == len(one.run) {
+			one.run = pawl.ID(key)
+		} else if damage == nil {
+			damage = fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketRuns)
+		}
+		if one.err = damage; damage == nil {
+			one.row, one.err = rs.run(one.run)
+		}
+		if one.err != nil || f.mayChoose(one.row) {
+			all = append(all, one)
+		}
+		return len(all) < max
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, one := range all {
+		if one.err != nil {
+			runs = append(runs, Info{Run: one.run, Error: textOf(one.err)})
+			continue
+		}
+		info, err := r.look(ctx, one.run, one.row)
+		switch {
+		case errors.Is(err, ErrNotFound): // it was removed meanwhile
+		case errors.Is(err, pawl.ErrCorrupt):
+			runs = append(runs, Info{Run: one.run, Error: textOf(err)})
+		case err != nil:
+			return nil, 0, err
+		case f.Status == "" || f.Status == info.Status:
+			runs = append(runs, info)
+		}
+	}
+	return runs, looked, nil
+}
+
+// walk goes through a bucket in short transactions.
+type walk struct {
+	bucket []byte
+	last   []byte // the key of the last row that was looked at
+	end    bool
+}
+
+// step has fn look at the rows behind the last, until it answers false, or at [walkRows] of
+// them, and says at how many it was.
+func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content []byte, damage error) (more bool)) (looked int, err error) {
+	err = s.View(ctx, func(tx *bbolt.Tx) error {
+		r := rowsOf(tx)
+		b := r.bucket(w.bucket)
+		if b == nil {
+			w.end = true
+			return nil
+		}
+		c := b.Cursor()
+		k, v := c.Seek(w.last)
+		if w.last != nil && bytes.Equal(k, w.last) {
+			k, v = c.Next()
+		}
+		for ; k != nil && looked < walkRows; k, v = c.Next() {
+			if w.last != nil && bytes.Compare(k, w.last) <= 0 {
+				return fmt.Errorf("%w: the keys of bucket %s are out of order", pawl.ErrCorrupt, w.bucket)
+			}
+			looked++
+			w.last = append(w.last[:0], k...)
+			content, err := unseal(k, v)
+			if err != nil {
+				err = fmt.Errorf("bucket %s, key %x: %w", w.bucket, k, err)
+			}
+			if !fn(r, k, content, err) {
+				return nil
+			}
+		}
+		w.end = k == nil
+		return nil
+	})
+	return looked, err
+}
+
+// A bookmark says where a list goes on: the version of its form, a checksum of the rest and
+// of what is listed, and the key of the last row that was looked at, which may be gone.
+const (
+	bookmarkVersion = 1
+	bookmarkHeader  = 1 + 4
+)
+
+var bookmarkText = base64.RawURLEncoding.Strict()
+
+func formatBookmark(last []byte, f Filter) string {
+	b := append(make([]byte, 0, bookmarkHeader+len(last)), bookmarkVersion)
+	b = binary.BigEndian.AppendUint32(b, bookmarkSum(last, f))
+	return bookmarkText.EncodeToString(append(b, last...))
+}
+
+func parseBookmark(text string, f Filter) (last []byte, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	b, err := bookmarkText.DecodeString(text)
+	if err != nil || len(b) <= bookmarkHeader || b[0] != bookmarkVersion ||
+		binary.BigEndian.Uint32(b[1:]) != bookmarkSum(b[bookmarkHeader:], f) {
+		return nil, &pawl.InvalidError{Field: "after", Reason: "it does not come from an earlier part of this list; begin without it"}
+	}
+	return b[bookmarkHeader:], nil
+}
+
+func bookmarkSum(last []byte, f Filter) uint32 {
+	scope := fmt.Sprintf("runs %q %q %q", f.Flow, f.Status, f.Prefix)
+	return crc32.Update(crc32.Checksum([]byte(scope), castagnoli), castagnoli, last)
+}

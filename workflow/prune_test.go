@@ -1,0 +1,298 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// fill gives a run rows in every bucket that has some of runs, n of each, and returns how many
+// there are in all.
+func (d *desk) fill(run pawl.ID, n int) int {
+	d.t.Helper()
+	row := d.read(run)
+	d.write(func(r rows) error {
+		for i := range uint32(n) {
+			for _, err := range []error{
+				r.put(bucketSteps, seqKey(run, i+1), []byte("e")),
+				r.put(bucketBlobs, seqKey(run, i+1), []byte("b")),
+				r.put(bucketSignals, signalKey(run, "s", uint64(i)), []byte("p")),
+				r.put(bucketSeen, runAnd(run, fmt.Sprint(i)), []byte("1")),
+				r.put(bucketPublished, runAnd(run, fmt.Sprint(i)), []byte("v")),
+			} {
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return r.put(bucketBlocked, run[:], []byte("1"))
+	})
+	require.Equal(d.t, 5*n+4, d.rowsOf(run, row))
+	return 5*n + 4
+}
+
+// rowsOf is how many rows a run has that was described by row; but for that in ended.
+func (d *desk) rowsOf(run pawl.ID, row *runRow) (n int) {
+	d.t.Helper()
+	require.NoError(d.t, d.queue.View(d.t.Context(), func(tx *bbolt.Tx) error {
+		r := rowsOf(tx)
+		for _, name := range buckets {
+			prefix := run[:]
+			switch {
+			case bytes.Equal(name, bucketIDs):
+				prefix = idKey(row.Flow, row.ID)
+			case bytes.Equal(name, bucketEnded):
+				continue
+			}
+			r.each(name, prefix, func([]byte, []byte, error) bool { n++; return true })
+		}
+		return nil
+	}))
+	return n
+}
+
+// kept is how many rows there are in bucket ended.
+func (d *desk) kept() (n int) {
+	d.t.Helper()
+	require.NoError(d.t, d.queue.View(d.t.Context(), func(tx *bbolt.Tx) error {
+		rowsOf(tx).each(bucketEnded, nil, func([]byte, []byte, error) bool { n++; return true })
+		return nil
+	}))
+	return n
+}
+
+// sweep is removeEnded, in a commit of its own.
+func (d *desk) sweep(most int) (removed int) {
+	d.t.Helper()
+	d.write(func(r rows) (err error) {
+		removed, err = r.removeEnded(d.now(), most)
+		return err
+	})
+	return removed
+}
+
+// A run is removed when its retention is over, not before, from every bucket, and no other
+// run with it.
+func TestRetention(t *testing.T) {
+	d := newDesk(t)
+	run, open, forever := d.start("a"), d.start("b"), d.start("c")
+	rowsOfRun, rowsOfOpen := d.read(run), d.read(open)
+	d.edit(forever, func(row *runRow) { row.Retain = 0 })
+	n := d.fill(run, 2)
+	m := d.fill(open, 2)
+	d.end(run, Done)
+	d.end(forever, Done)
+
+	d.pass(DefaultRetention - 1)
+	require.Zero(t, d.sweep(1000))
+	require.Equal(t, n, d.rowsOf(run, rowsOfRun))
+	d.pass(1)
+	require.NotZero(t, d.sweep(1000))
+	require.Zero(t, d.rowsOf(run, rowsOfRun))
+	require.Zero(t, d.kept())
+	require.Equal(t, m, d.rowsOf(open, rowsOfOpen))
+	_, err := d.Info(t.Context(), forever)
+	require.NoError(t, err)
+	_, err = d.Info(t.Context(), run)
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Zero(t, d.sweep(1000))
+}
+
+// A large run goes in portions, none of them larger than allowed. From the first on it is not
+// found, so nobody meets half of it, and its ID is free.
+func TestALargeRunGoesInPortions(t *testing.T) {
+	for _, most := range []int{headRows, headRows + 1, 10, 50} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			d := newDesk(t)
+			var runs []pawl.ID
+			var was []*runRow
+			for i := range 3 {
+				run := d.start(fmt.Sprint(i))
+				runs, was = append(runs, run), append(was, d.read(run))
+				d.fill(run, 7)
+				d.end(run, Done)
+			}
+			left := func() (n int) {
+				for i, run := range runs {
+					n += d.rowsOf(run, was[i])
+				}
+				return n + d.kept()
+			}
+			d.pass(DefaultRetention)
+			for before := left(); before > 0; {
+				removed := d.sweep(most)
+				require.LessOrEqual(t, removed, most)
+				now := left()
+				require.Less(t, now, before, "each portion gets on")
+				before = now
+				for i, run := range runs {
+					_, err := d.Info(t.Context(), run)
+					if d.rowsOf(run, was[i]) < 5*7+4 {
+						require.ErrorIs(t, err, ErrNotFound)
+						_, err = d.Find(t.Context(), "note", was[i].ID)
+						require.ErrorIs(t, err, ErrNotFound)
+					} else {
+						require.NoError(t, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Starts remove what is over, each some of it, and may take the ID while rows of the run that
+// had it are left. The new run loses none of its own.
+func TestStartsRemoveWhatIsOver(t *testing.T) {
+	d := newDesk(t)
+	old := d.start("a")
+	was := d.read(old)
+	d.fill(old, 40)
+	d.end(old, Done)
+	d.pass(DefaultRetention)
+	require.Equal(t, old, d.start("a"), "its retention is over, but it is there")
+	d.start("b")
+	run := d.start("a")
+	require.NotEqual(t, old, run)
+	for i := 0; d.rowsOf(old, was) > 3 && i < 10; i++ { // the ID, which is another's
+		d.start(fmt.Sprint(i))
+	}
+	require.Equal(t, 1, d.rowsOf(old, was))
+	require.Zero(t, d.kept())
+	found, err := d.Find(t.Context(), "note", "a")
+	require.NoError(t, err)
+	require.Equal(t, run, found)
+}
+
+// A row in ended alone costs nobody a run: one that is open stays, and so does one whose row
+// cannot be read, which is looked at again. Rows that are no such keys are removed.
+func TestRetentionSparesWhatItDoesNotKnow(t *testing.T) {
+	d := newDesk(t)
+	open, spoilt := d.start("a"), d.start("b")
+	rowsOfOpen, rowsOfSpoilt := d.read(open), d.read(spoilt)
+	n, m := d.fill(open, 1), d.fill(spoilt, 1)
+	d.spoil(bucketRuns, spoilt[:])
+	d.write(func(r rows) error {
+		return firstError(
+			r.put(bucketEnded, endedKey(d.now(), open), nil),
+			r.put(bucketEnded, endedKey(d.now(), spoilt), nil),
+			r.put(bucketEnded, []byte{1}, nil),
+		)
+	})
+	require.NotZero(t, d.sweep(1000))
+	require.Equal(t, n, d.rowsOf(open, rowsOfOpen))
+	require.Equal(t, m, d.rowsOf(spoilt, rowsOfSpoilt))
+	require.Equal(t, 1, d.kept())
+	require.Zero(t, d.sweep(1000))
+
+	d.spoil(bucketRuns, spoilt[:]) // it is as it was
+	d.end(spoilt, Done)
+	d.pass(DefaultRetention)
+	d.sweep(1000)
+	require.Zero(t, d.rowsOf(spoilt, rowsOfSpoilt))
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A retention that ends later than time can be written never ends.
+func TestRetentionForEver(t *testing.T) {
+	row := runRow{Ended: time.Now().UnixNano(), Retain: math.MaxInt64}
+	require.Zero(t, row.keptUntil())
+	row.Retain = math.MaxInt64 - row.Ended
+	require.Equal(t, time.Unix(0, math.MaxInt64), row.keptUntil())
+}
+
+// Prune removes those that ended before a time, whatever their retention, from every bucket,
+// and no others.
+func TestPrune(t *testing.T) {
+	d := newDesk(t)
+	gone := []pawl.ID{d.start("kept"), d.start("for ever")}
+	stays := []pawl.ID{d.start("open"), d.start("late"), d.start("spoilt")}
+	d.edit(gone[1], func(row *runRow) { row.Retain = 0 })
+	var was []*runRow
+	for _, run := range gone {
+		was = append(was, d.read(run))
+		d.fill(run, 3)
+		d.end(run, Failed)
+	}
+	d.end(stays[2], Done)
+	d.spoil(bucketRuns, stays[2][:])
+	d.pass(time.Hour)
+	before := d.now()
+	d.end(stays[1], Done)
+
+	done, err := d.Prune(t.Context(), before, nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, done)
+	for i, run := range gone {
+		require.Zero(t, d.rowsOf(run, was[i]))
+	}
+	for _, run := range stays[:2] {
+		_, err := d.Info(t.Context(), run)
+		require.NoError(t, err)
+	}
+	_, err = d.Info(t.Context(), stays[2])
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.Equal(t, 2, d.kept())
+
+	done, err = d.Prune(t.Context(), before, nil)
+	require.NoError(t, err)
+	require.Zero(t, done)
+}
+
+// Prune works in portions and tells how many are gone after each that has finished some. What
+// it leaves when it is stopped goes later.
+func TestPruneInPortions(t *testing.T) {
+	d := newDesk(t)
+	const n = 2*portion + 10
+	for i := range n {
+		run := d.start(fmt.Sprint(i))
+		d.fill(run, 2)
+		d.end(run, Done)
+	}
+	d.pass(1)
+	ctx, stop := context.WithCancel(t.Context())
+	var told []int
+	done, err := d.Prune(ctx, d.now(), func(done int) {
+		told = append(told, done)
+		if len(told) == 2 {
+			stop()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, told, 2)
+	require.Equal(t, told[1], done)
+	require.Less(t, told[0], told[1])
+	require.Less(t, done, n/2)
+
+	rest, err := d.Prune(t.Context(), d.now(), func(done int) { told = append(told, done) })
+	require.NoError(t, err)
+	require.Equal(t, n, done+rest)
+	require.Greater(t, len(told), 4)
+	require.Equal(t, rest, told[len(told)-1])
+	require.Zero(t, d.kept())
+	listing, err := d.List(t.Context(), Filter{}, "", n)
+	require.NoError(t, err)
+	require.Empty(t, listing.Runs)
+}
+
+// Where there never was a workflow there is nothing to prune.
+func TestPruneNothing(t *testing.T) {
+	done, err := newDesk(t).Prune(t.Context(), time.Now(), nil)
+	require.NoError(t, err)
+	require.Zero(t, done)
+}

@@ -1,0 +1,109 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Info reads what is known of a run. [ErrNotFound] says that there is no such run.
+func (r *Reader) Info(ctx context.Context, run pawl.ID) (Info, error) {
+	row, err := r.row(ctx, run)
+	if err != nil {
+		return Info{}, err
+	}
+	return r.look(ctx, run, row)
+}
+
+func (r *Reader) row(ctx context.Context, run pawl.ID) (row *runRow, err error) {
+	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
+		row, err = rowsOf(tx).mustRun(run)
+		return err
+	})
+	return row, err
+}
+
+// look tells where a run stands, of which the row was read. The row does not say whether the
+// job is under way or dead, so that is read too, in a transaction of its own: a second one
+// inside the first could wait for a writer that waits for the first.
+func (r *Reader) look(ctx context.Context, run pawl.ID, row *runRow) (Info, error) {
+	if !row.open() {
+		return row.info(run), nil
+	}
+	job, err := r.source.Job(ctx, run)
+	lost := ""
+	switch {
+	case errors.Is(err, pawl.ErrNotFound):
+		lost = "its job is gone; Resume makes it anew"
+	case errors.Is(err, pawl.ErrCorrupt):
+		lost = fmt.Sprintf("its job cannot be read: %v; delete the job, then Resume makes it anew", err)
+	case err != nil:
+		return Info{}, err
+	case job.State == pawl.Dead:
+		lost = deathOf(job)
+	case job.State == pawl.Completed:
+		lost = "its job is completed and the run is not; delete the job, then Resume makes it anew"
+	}
+	if lost == "" {
+		return row.openInfo(run, job), nil
+	}
+	// Without its job the run may have ended since the row was read.
+	if row, err = r.row(ctx, run); err != nil {
+		return Info{}, err
+	}
+	info := row.info(run)
+	if row.open() {
+		info.Status, info.Error = Dead, lost
+	}
+	return info, nil
+}
+
+func deathOf(job *pawl.Envelope) string {
+	reason, cause := pawl.Reason("unknown"), job.LastError()
+	if job.Death != nil {
+		reason = job.Death.Reason
+	}
+	if cause != "" {
+		cause = ": " + cause
+	}
+	return fmt.Sprintf("its job is a dead letter (%s)%s; Resume brings it back", reason, cause)
+}
+
+// info is what the row alone says.
+func (row *runRow) info(run pawl.ID) Info {
+	i := Info{
+		Run: run, Flow: row.Flow, ID: row.ID, Status: row.Status, Queue: row.Queue, Build: row.Build,
+		Created: timeOf(row.Created), Ended: timeOf(row.Ended), Retain: time.Duration(row.Retain),
+		Unread: row.Unread, Steps: row.Steps, Bytes: row.Bytes, Restarts: row.Restarts, Error: row.Error,
+		Parent: row.Parent, Forked: row.Forked,
+	}
+	if row.open() {
+		if i.Cancelling = row.Terminate; i.Cancelling == "" {
+			i.Cancelling = row.Cancel
+		}
+	}
+	return i
+}
+
+// openInfo is info of a run that has not ended and whose job is alive.
+func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
+	i := row.info(run)
+	switch {
+	case row.Paused:
+		i.Status = Paused
+	case job.State == pawl.Ready, job.State == pawl.Leased:
+		i.Status = Running
+	case job.State == pawl.Parked:
+		i.Status, i.Error = Running, fmt.Sprintf("no worker has the flow %q, so its job is parked", row.Flow)
+	}
+	switch i.Status {
+	case Sleeping, Waiting, Paused:
+		i.Due, i.Waits = timeOf(row.Due), row.Waits
+	}
+	return i
+}

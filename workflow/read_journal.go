@@ -1,0 +1,57 @@
+package workflow
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/gopawl/pawl"
+)
+
+// Journal returns the calls that a run has made, in the order in which they began. Values
+// says whether their results come too: all together they have [MaxJournal] bytes at most.
+// [ErrNotFound] says that there is no such run.
+//
+// Damage hides nothing: an entry that cannot be read has its Seq, and what is wrong as its
+// Error; one whose result cannot be read, that as its Error.
+func (r *Reader) Journal(ctx context.Context, run pawl.ID, values bool) (journal []Entry, err error) {
+	err = r.view(ctx, run, func(rs rows) error {
+		journal = nil
+		rs.each(bucketSteps, run[:], func(key, content []byte, damage error) bool {
+			journal = append(journal, rs.public(run, key, content, damage, values))
+			return true
+		})
+		return nil
+	})
+	return journal, err
+}
+
+// public is an entry as others may see it, read from its row.
+func (r rows) public(run pawl.ID, key, content []byte, damage error, values bool) Entry {
+	e := new(entry)
+	if damage == nil {
+		e, damage = parseEntry(key, content)
+	}
+	if damage != nil {
+		shown := Entry{Error: textOf(damage)}
+		if len(key) == len(run)+4 {
+			shown.Seq = binary.BigEndian.Uint32(key[len(run):])
+		}
+		return shown
+	}
+	shown := e.public()
+	if e.Apart {
+		if b := r.bucket(bucketBlobs); b != nil {
+			shown.Bytes = max(0, len(b.Get(key))-sealBytes)
+		}
+	}
+	shown.Result = nil
+	if values && e.State == EntryDone {
+		if shown.Result, damage = r.value(run, e); damage != nil {
+			shown.Error = textOf(damage)
+		}
+	}
+	return shown
+}
+
+// sealBytes is what [seal] adds to a content.
+const sealBytes = 1 + 4

@@ -1,0 +1,235 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// desk is an engine over a queue of the test whose clock the test sets. It has no worker: what
+// one would leave behind is written by hand.
+type desk struct {
+	*Engine
+	t     *testing.T
+	path  string
+	clock *atomic.Int64
+}
+
+// deskBuild is the build of a desk's engine.
+const deskBuild = "2"
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, path: filepath.Join(t.TempDir(), "jobs.db"), clock: new(atomic.Int64)}
+	d.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	d.open()
+	return d
+}
+
+// open opens the file, and at the end of the test checks and closes it.
+func (d *desk) open() {
+	d.t.Helper()
+	q, err := bolt.Open(d.path, &bolt.Options{Now: d.now, Logger: hclog.NewNullLogger()})
+	require.NoError(d.t, err)
+	d.t.Cleanup(func() { d.close(q) })
+	d.Engine = Open(q, &Options{Build: deskBuild, Logger: hclog.NewNullLogger()})
+}
+
+func (d *desk) close(q *bolt.Queue) {
+	if err := q.Check(context.Background()); err != nil {
+		require.ErrorIs(d.t, err, pawl.ErrClosed)
+	}
+	require.NoError(d.t, q.Close())
+}
+
+func (d *desk) now() time.Time { return time.Unix(0, d.clock.Load()) }
+
+// pass lets time go by.
+func (d *desk) pass(by time.Duration) { d.clock.Add(int64(by)) }
+
+// note is the flow of a desk's runs. Nothing runs it.
+var note = Define("note", func(*Run, string) (string, error) { return "", nil }, OnQueue("paper"), Priority(3))
+
+// start starts a run of note.
+func (d *desk) start(id string) pawl.ID {
+	d.t.Helper()
+	h, err := note.Start(d.t.Context(), d.Engine, id, "input of "+id)
+	require.NoError(d.t, err)
+	return h.Run()
+}
+
+// byHand is a rider of a test.
+type byHand struct {
+	check func(*bolt.Plan) error
+	apply func(rows) error
+}
+
+func (h byHand) Check(p *bolt.Plan) error {
+	if h.check == nil {
+		return nil
+	}
+	return h.check(p)
+}
+
+func (h byHand) Apply(tx *bbolt.Tx) error {
+	r, err := makeRows(tx)
+	if err != nil || h.apply == nil {
+		return err
+	}
+	return h.apply(r)
+}
+
+// write changes rows.
+func (d *desk) write(fn func(rows) error) {
+	d.t.Helper()
+	require.NoError(d.t, d.queue.Join(d.t.Context(), byHand{apply: fn}, 0))
+}
+
+// edit changes the row of a run.
+func (d *desk) edit(run pawl.ID, change func(*runRow)) {
+	d.t.Helper()
+	d.write(func(r rows) error {
+		row, err := r.mustRun(run)
+		if err != nil {
+			return err
+		}
+		change(row)
+		return r.putRun(run, row)
+	})
+}
+
+// lease leases the job of a run, which is the only one that is ready.
+func (d *desk) lease(run pawl.ID) *pawl.Lease {
+	d.t.Helper()
+	leases, err := d.queue.Fetch(d.t.Context(), pawl.Request{Queues: []string{"paper"}, Max: 1, Wait: pawl.WaitNot})
+	require.NoError(d.t, err)
+	require.Len(d.t, leases, 1)
+	require.Equal(d.t, run, leases[0].ID)
+	return leases[0]
+}
+
+// suspend has a run wait that is ready, as status says, and gives it more in its row.
+func (d *desk) suspend(run pawl.ID, status Status, change func(*runRow)) {
+	d.t.Helper()
+	l := d.lease(run)
+	require.NoError(d.t, d.queue.Join(d.t.Context(), byHand{
+		check: func(p *bolt.Plan) error { return p.Snooze(l, p.Now().Add(forever)) },
+		apply: func(r rows) error {
+			row, err := r.mustRun(run)
+			if err != nil {
+				return err
+			}
+			row.Status = status
+			if change != nil {
+				change(row)
+			}
+			return r.putRun(run, row)
+		},
+	}, 0))
+}
+
+// block has a run wait that is ready, as a build does that blocks it.
+func (d *desk) block(run pawl.ID, build string) {
+	d.t.Helper()
+	d.suspend(run, Blocked, func(row *runRow) { row.Error = "does not fit" })
+	d.write(func(r rows) error { return r.put(bucketBlocked, run[:], []byte(build)) })
+}
+
+// end ends a run, whatever its job does, and has it be kept for the retention in its row.
+func (d *desk) end(run pawl.ID, status Status) {
+	d.t.Helper()
+	d.write(func(r rows) error {
+		row, err := r.mustRun(run)
+		if err != nil {
+			return err
+		}
+		row.Status, row.Ended = status, d.clock.Load()
+		if until := row.keptUntil(); !until.IsZero() {
+			if err := r.put(bucketEnded, endedKey(until, run), nil); err != nil {
+				return err
+			}
+		}
+		return r.putRun(run, row)
+	})
+}
+
+// journal writes the entries of a run's journal, numbered from 1.
+func (d *desk) journal(run pawl.ID, entries ...*entry) {
+	d.t.Helper()
+	d.write(func(r rows) error {
+		for i, e := range entries {
+			if e.seq = uint32(i + 1); e.Occurrence == 0 {
+				e.Occurrence = 1
+			}
+			if err := r.putEntry(run, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// jobState is where the job of a run stands, "" when it is gone.
+func (d *desk) jobState(run pawl.ID) (state pawl.State) {
+	d.t.Helper()
+	require.NoError(d.t, d.queue.Join(d.t.Context(), byHand{check: func(p *bolt.Plan) (err error) {
+		state, err = p.State(run)
+		return err
+	}}, 0))
+	return state
+}
+
+// read is the row of a run, which is there.
+func (d *desk) read(run pawl.ID) *runRow {
+	d.t.Helper()
+	row, err := d.row(d.t.Context(), run)
+	require.NoError(d.t, err)
+	return row
+}
+
+// blocked says which build has blocked a run, "" for none.
+func (d *desk) blocked(run pawl.ID) (build string) {
+	d.t.Helper()
+	require.NoError(d.t, d.queue.View(d.t.Context(), func(tx *bbolt.Tx) error {
+		content, err := rowsOf(tx).get(bucketBlocked, run[:])
+		build = string(content)
+		return err
+	}))
+	return build
+}
+
+// spoil makes a row unreadable.
+func (d *desk) spoil(bucket, key []byte) {
+	d.t.Helper()
+	d.write(func(r rows) error {
+		b := r.bucket(bucket)
+		value := append([]byte(nil), b.Get(key)...)
+		if len(value) == 0 {
+			return fmt.Errorf("no row %x", key)
+		}
+		value[len(value)-1] ^= 1
+		return b.Put(key, value)
+	})
+}
+
+// jobIn brings the job of a run, which is ready, into a state; "" is gone.
+var jobIn = map[pawl.State]func(*desk, pawl.ID){
+	pawl.Ready:   func(*desk, pawl.ID) {},
+	pawl.Leased:  func(d *desk, run pawl.ID) { d.lease(run) },
+	pawl.Delayed: func(d *desk, run pawl.ID) { d.suspend(run, Sleeping, nil) },
+	pawl.Parked:  func(d *desk, run pawl.ID) { require.NoError(d.t, d.queue.Park(d.t.Context(), d.lease(run))) },
+	pawl.Dead: func(d *desk, run pawl.ID) {
+		require.NoError(d.t, d.queue.Abandon(d.t.Context(), d.lease(run), pawl.ReasonPermanent, fmt.Errorf("disk on fire")))
+	},
+	"": func(d *desk, run pawl.ID) { require.NoError(d.t, d.queue.Ack(d.t.Context(), d.lease(run))) },
+}

@@ -1,0 +1,149 @@
+package workflow
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Source is what a [Reader] reads: a *bolt.Queue, or a *bolt.Reader for the file of an app
+// that is stopped.
+type Source interface {
+	View(ctx context.Context, fn func(*bbolt.Tx) error) error
+	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+}
+
+// Reader looks at runs. It changes nothing, and its methods may be called from any
+// goroutine. Besides the errors that a method names they have those of the source: that of
+// the context, and [pawl.ErrClosed]. What cannot be read gives [pawl.ErrCorrupt].
+type Reader struct {
+	source Source
+}
+
+// Read returns a reader over a source.
+func Read(s Source) *Reader { return &Reader{s} }
+
+// Find returns the run of a flow that has an ID. [ErrNotFound] says that there is none, or
+// none any more.
+func (r *Reader) Find(ctx context.Context, flow, id string) (run pawl.ID, err error) {
+	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
+		run, err = rowsOf(tx).find(flow, id)
+		return err
+	})
+	if err == nil && run.IsZero() {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return pawl.ID{}, fmt.Errorf("find workflow %s %q: %w", flow, id, err)
+	}
+	return run, nil
+}
+
+// view reads rows of a run, which must be there, though its own row need not be legible.
+func (r *Reader) view(ctx context.Context, run pawl.ID, fn func(rows) error) error {
+	return r.source.View(ctx, func(tx *bbolt.Tx) error {
+		rs := rowsOf(tx)
+		if row, err := rs.get(bucketRuns, run[:]); row == nil && err == nil {
+			return fmt.Errorf("run %s: %w", run, ErrNotFound)
+		}
+		return fn(rs)
+	})
+}
+
+// Input returns what the run was started with, or restarted: MessagePack, see
+// [pawl.DecodePayload]. [ErrNotFound] says that there is no such run.
+func (r *Reader) Input(ctx context.Context, run pawl.ID) (input []byte, err error) {
+	err = r.view(ctx, run, func(rs rows) error {
+		input, err = rs.blob(run, inputSeq)
+		return err
+	})
+	return input, err
+}
+
+// Output returns what the function of a run that is done has returned, as MessagePack. It is
+// nil for a run that is not. [ErrNotFound] says that there is no such run.
+func (r *Reader) Output(ctx context.Context, run pawl.ID) (output []byte, err error) {
+	err = r.view(ctx, run, func(rs rows) error {
+		row, err := rs.run(run)
+		if err != nil || row.Status != Done {
+			return err
+		}
+		output, err = rs.blob(run, outputSeq)
+		return err
+	})
+	return output, err
+}
+
+// Published returns what the run has published, by key: values as MessagePack. [ErrNotFound]
+// says that there is no such run.
+func (r *Reader) Published(ctx context.Context, run pawl.ID) (values map[string][]byte, err error) {
+	err = r.view(ctx, run, func(rs rows) error {
+		values = make(map[string][]byte)
+		rs.each(bucketPublished, run[:], func(key, content []byte, damage error) bool {
+			if err = damage; err == nil {
+				values[string(key[len(run):])] = append([]byte{}, content...)
+			}
+			return err == nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// Pending is a signal that came and was not consumed.
+type Pending struct {
+	Name  string
+	N     uint64 // numbers the signals of the run as they came
+	Bytes int    // of the payload
+
+	// Payload is MessagePack, see [pawl.DecodePayload]. It is nil when the payloads of those
+	// before have [MaxJournal] bytes already.
+	Payload []byte
+}
+
+// Signals returns the signals that the run has not consumed: by name, those of one name as
+// they are going to be. [ErrNotFound] says that there is no such run.
+func (r *Reader) Signals(ctx context.Context, run pawl.ID) (signals []Pending, err error) {
+	err = r.view(ctx, run, func(rs rows) error {
+		bytes := 0
+		signals = nil
+		rs.each(bucketSignals, run[:], func(key, content []byte, damage error) bool {
+			var p Pending
+			if err = damage; err == nil {
+				p, err = parseSignalKey(key)
+			}
+			if err != nil {
+				return false
+			}
+			p.Bytes = len(content)
+			if bytes < MaxJournal {
+				bytes += len(content)
+				p.Payload = append([]byte{}, content...)
+			}
+			signals = append(signals, p)
+			return true
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return signals, nil
+}
+
+// parseSignalKey reads what [signalKey] wrote.
+func parseSignalKey(key []byte) (p Pending, err error) {
+	const before, behind = len(pawl.ID{}), 1 + 8
+	n := len(key) - behind
+	if n < before || key[n] != 0 {
+		return p, fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketSignals)
+	}
+	return Pending{Name: string(key[before:n]), N: binary.BigEndian.Uint64(key[n+1:])}, nil
+}

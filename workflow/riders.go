@@ -1,0 +1,222 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// put is one row to write, encoded outside the transaction.
+type put struct{ bucket, key, value []byte }
+
+// journal is entries to write.
+type journal struct {
+	entries []*entry
+	puts    []put
+	bytes   int
+	err     error
+}
+
+// take is what is to be written of the journal: the entries given, and those that were left
+// for later. The caller holds the lock.
+func (x *execution) take(entries ...*entry) (j journal) {
+	j.entries = append(x.unsaved, entries...)
+	x.unsaved = nil
+	for _, e := range j.entries {
+		j.add(x.run, e)
+	}
+	return j
+}
+
+func (j *journal) add(run pawl.ID, e *entry) {
+	row := *e
+	key := seqKey(run, e.seq)
+	if row.Apart = e.Apart || len(e.Result) > maxInline; row.Apart {
+		if e.Result != nil {
+			j.put(bucketBlobs, key, e.Result)
+		}
+		row.Result = nil
+	}
+	content, err := pawl.EncodePayload(&row)
+	if err != nil {
+		j.err = err
+		return
+	}
+	j.put(bucketSteps, key, content)
+}
+
+func (j *journal) put(bucket, key, content []byte) {
+	j.puts = append(j.puts, put{bucket, key, seal(key, content)})
+	j.bytes += len(key) + len(content)
+}
+
+func (j *journal) apply(r rows) error {
+	if j.err != nil {
+		return j.err
+	}
+	for _, p := range j.puts {
+		b := r.bucket(p.bucket)
+		if b == nil {
+			return errNoBucket
+		}
+		if err := b.Put(p.key, p.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writing is the context of what is written for the run: what a step has done is written
+// although the worker stops.
+func (x *execution) writing() context.Context { return context.WithoutCancel(x.ctx) }
+
+// checkpoint is the rider that writes entries while the run goes on.
+type checkpoint struct {
+	lease   *pawl.Lease
+	journal journal
+}
+
+// Check requires the lease.
+func (c *checkpoint) Check(p *bolt.Plan) error { return p.Hold(c.lease) }
+
+// Apply writes the entries.
+func (c *checkpoint) Apply(tx *bbolt.Tx) error { return c.journal.apply(rowsOf(tx)) }
+
+// save writes entries. After an error nobody knows what the file has, so the run stops.
+func (x *execution) save(entries ...*entry) error {
+	x.mu.Lock()
+	c := &checkpoint{x.lease, x.take(entries...)}
+	x.mu.Unlock()
+	err := c.journal.err
+	if err == nil {
+		err = x.engine.queue.Join(x.writing(), c, c.journal.bytes)
+	}
+	if err != nil {
+		return x.stop(err)
+	}
+	return nil
+}
+
+// later leaves an entry for the next rider, as it can be told again after a crash.
+func (x *execution) later(e *entry) {
+	x.mu.Lock()
+	if !slices.Contains(x.unsaved, e) {
+		x.unsaved = append(x.unsaved, e)
+	}
+	x.mu.Unlock()
+}
+
+// errWoken refuses a suspension: what a scope waits for has come.
+var errWoken = errors.New("what the run waits for has come")
+
+// suspend is the rider that has a run wait.
+type suspend struct {
+	x         *execution
+	waits     []*idleness
+	journal   journal
+	cancelled bool // the run knows that it is to be cancelled
+	made      int
+	bytes     int64
+
+	row runRow // of the run, as the rider found it and leaves it
+	now time.Time
+	has []*idleness // those whose wait is over
+}
+
+// due is the earliest time that any scope waits for, zero for none.
+func (s *suspend) due() (due time.Time) {
+	for _, w := range s.waits {
+		if !w.due.IsZero() && (due.IsZero() || w.due.Before(due)) {
+			due = w.due
+		}
+	}
+	return due
+}
+
+// Check looks whether there is still something to wait for.
+func (s *suspend) Check(p *bolt.Plan) error {
+	r := rowsOf(p.Tx())
+	row, err := r.mustRun(s.x.run)
+	if err != nil {
+		return err
+	}
+	s.row, s.now, s.has = *row, p.Now(), nil
+	if s.row.Terminate != "" || s.row.Cancel != "" && !s.cancelled {
+		return errWoken
+	}
+	if s.row.Paused && s.row.Cancel == "" {
+		s.settle(time.Time{})
+		return p.Snooze(s.x.lease, s.now.Add(forever))
+	}
+	for _, w := range s.waits {
+		over, err := s.over(r, w)
+		if err != nil {
+			return err
+		}
+		if over {
+			s.has = append(s.has, w)
+		}
+	}
+	if len(s.has) > 0 {
+		return errWoken
+	}
+	due := s.due()
+	s.settle(due)
+	if due.IsZero() {
+		due = s.now.Add(forever)
+	}
+	return p.Snooze(s.x.lease, due)
+}
+
+// over reports whether what w waits for has come.
+func (s *suspend) over(r rows, w *idleness) (over bool, err error) {
+	switch {
+	case w.paused:
+		return true, nil // it is not, any more
+	case !w.due.IsZero() && !w.due.After(s.now):
+		return true, nil
+	case w.signal != "":
+		r.each(bucketSignals, signalsOf(s.x.run, w.signal), func(_, _ []byte, damage error) bool {
+			over, err = true, damage
+			return false
+		})
+	case w.child != nil:
+		e, err := r.entry(s.x.run, w.child.seq)
+		return e != nil && e.State != EntryPending, err
+	}
+	return over, err
+}
+
+func (s *suspend) woke(w *idleness) bool { return w.paused || slices.Contains(s.has, w) }
+
+// settle says in the row what the run waits for.
+func (s *suspend) settle(due time.Time) {
+	s.row.Status, s.row.Due, s.row.Waits, s.row.Error = Sleeping, unixNano(due), nil, ""
+	for _, w := range s.waits {
+		if w.signal != "" && !slices.Contains(s.row.Waits, w.signal) {
+			s.row.Waits = append(s.row.Waits, w.signal)
+		}
+		if w.signal != "" || w.child != nil {
+			s.row.Status = Waiting
+		}
+	}
+	s.row.Build, s.row.Steps, s.row.Bytes = s.x.engine.opts.Build, s.made, s.bytes
+}
+
+// Apply writes what is pending, and the row.
+func (s *suspend) Apply(tx *bbolt.Tx) error {
+	r := rowsOf(tx)
+	if err := s.journal.apply(r); err != nil {
+		return err
+	}
+	if err := r.delete(bucketBlocked, s.x.run[:]); err != nil {
+		return err
+	}
+	return r.putRun(s.x.run, &s.row)
+}

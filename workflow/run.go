@@ -1,0 +1,238 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Run is what the function of a flow, and of each branch, makes its calls by. Calls of one
+// Run are made one after another; what is to happen beside one another is done in
+// branches, see [Go].
+//
+// The function runs again from the top whenever the run goes on. So between calls it only
+// computes: what reads a clock, draws at random, or touches the world outside is done in a
+// step.
+type Run struct {
+	x *execution
+	s *scope
+}
+
+// Run is the run, which is the ID of its job too.
+func (r *Run) Run() pawl.ID { return r.x.run }
+
+// ID is the ID that its starter gave it.
+func (r *Run) ID() string { return r.x.row.ID }
+
+// Key names the effect of the step under way, for the world outside: it is the same at
+// every attempt, after every crash, and for no other step of any run. Outside a step it is
+// that of the run.
+func (r *Run) Key() string {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	if e := r.s.current; e != nil {
+		return r.x.keyOf(e)
+	}
+	return r.x.run.String()
+}
+
+func (x *execution) keyOf(e *entry) string {
+	key := x.run.String()
+	if x.row.Restarts > 0 {
+		key = fmt.Sprintf("%s@%d", key, x.row.Restarts)
+	}
+	return key + "/" + stepName(e.Scope, e.Name, e.Occurrence)
+}
+
+// scope is the function of a run, or a branch: a sequence of calls. What changes is
+// guarded by the execution's lock.
+type scope struct {
+	x      *execution
+	name   string
+	ctx    context.Context // of its steps
+	cancel context.CancelCauseFunc
+
+	entries  []*entry // that the journal had of it when the run began, in their order
+	versions map[string]*entry
+	at       int            // how many calls were made
+	counts   map[string]int // of each name
+	branches map[string]int // of each name
+	current  *entry         // the call under way
+	undone   int            // undo steps that it has named
+	last     uint32         // seq of its last call
+
+	cancelled bool // it was told so
+	abandoned bool // another won the race
+
+	waits *idleness // nil while it works
+}
+
+// call is one call under way. Whoever makes it ends it.
+type call struct {
+	*scope
+	e     *entry
+	known bool // it has ended, in the journal
+}
+
+// begin makes a call: it finds its entry in the journal, or makes a new one at the end of
+// what the journal has of the scope.
+func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
+	if err := validName(string(kind), name); err != nil {
+		return nil, err
+	}
+	x := s.x
+	if err := s.awaitResume(kind); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := s.mayCall(); err != nil {
+		return nil, err
+	}
+	s.counts[name]++
+	got := &entry{Scope: s.name, At: s.at, Name: name, Occurrence: s.counts[name], Kind: kind, State: EntryPending, Key: key}
+	if s.at < len(s.entries) {
+		e := s.entries[s.at]
+		if err := x.compare(e, got); err != nil {
+			return nil, x.stopLocked(err)
+		}
+		if e.State == EntryPending {
+			if err := x.mayGoOn(s, kind); err != nil {
+				return nil, err
+			}
+		}
+		s.at++
+		s.current, s.last = e, e.seq
+		return &call{s, e, e.State != EntryPending}, nil
+	}
+	if err := x.mayGoOn(s, kind); err != nil {
+		return nil, err
+	}
+	if x.made >= MaxEntries {
+		return nil, fmt.Errorf("step %q: the journal has %d entries: %w; Restart begins a new one", got.Name, x.made, ErrTooMany)
+	}
+	x.made++
+	if x.made == MaxEntries/2 {
+		x.engine.opts.Logger.Warn("the journal of a run is half full; Restart begins a new one", "flow", x.row.Flow, "id", x.row.ID, "entries", x.made)
+	}
+	s.at++
+	x.last++
+	got.seq, got.Build, got.Started = x.last, x.engine.opts.Build, x.engine.now().UnixNano()
+	s.current, s.last = got, got.seq
+	return &call{s, got, false}, nil
+}
+
+// awaitResume waits while the run is paused, before a call that has not ended.
+func (s *scope) awaitResume(kind EntryKind) error {
+	x := s.x
+	paused := func() bool {
+		return x.paused && kind != KindUndo && !s.abandoned && s.current == nil &&
+			(s.at >= len(s.entries) || s.entries[s.at].State == EntryPending)
+	}
+	for {
+		x.mu.Lock()
+		wait := x.stopped == nil && !x.dry && paused()
+		x.mu.Unlock()
+		if !wait {
+			return nil
+		}
+		if _, err := s.idle(idleness{paused: true}, func() bool { return !paused() }); err != nil {
+			return err
+		}
+	}
+}
+
+// mayCall refuses a call that cannot be one at all. The caller holds the lock.
+func (s *scope) mayCall() error {
+	switch {
+	case s.x.stopped != nil:
+		return s.x.stopped
+	case s.current != nil:
+		return fmt.Errorf("%w: %s is under way; branches are for what happens at a time", ErrNested, s.current)
+	}
+	return nil
+}
+
+// mayGoOn refuses a call that has not ended in the journal. The caller holds the lock.
+func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
+	switch {
+	case x.dry:
+		return x.stopLocked(errFrontier)
+	case kind == KindUndo:
+		return nil
+	case s.abandoned:
+		return ErrAbandoned
+	case x.cancel != "":
+		s.cancelled = true
+		return ErrCancelled
+	}
+	return nil
+}
+
+// compare requires that a call is the one that the journal has. The caller holds the lock.
+func (x *execution) compare(want, got *entry) error {
+	err := &DeterminismError{Want: want.String(), Got: got.String(), Seq: want.seq, Wrote: want.Build}
+	switch {
+	case !want.same(got):
+		err.Reason = "keep the calls before as they were, in their order; Version tells runs that are older apart"
+	case string(want.Key) != string(got.Key):
+		err.Got += " with another fingerprint"
+		err.Reason = "the step was made with other input than now"
+	default:
+		return nil
+	}
+	return x.complete(err)
+}
+
+// complete fills in whose mismatch it is.
+func (x *execution) complete(err *DeterminismError) error {
+	err.Flow, err.ID, err.Build = x.row.Flow, x.row.ID, x.engine.opts.Build
+	return err
+}
+
+// mismatch stops the run.
+func (x *execution) mismatch(err *DeterminismError) error { return x.stop(x.complete(err)) }
+
+// end is the end of the call.
+func (c *call) end() {
+	c.x.mu.Lock()
+	c.current = nil
+	c.x.mu.Unlock()
+}
+
+// outcome is what the call ended with.
+func (c *call) outcome(decode func([]byte) error) error {
+	if c.e.State == EntryFailed {
+		return c.e.err()
+	}
+	b, err := c.x.value(c.e)
+	if err != nil {
+		return c.x.stop(err)
+	}
+	if err := decode(b); err != nil {
+		return c.x.mismatch(&DeterminismError{Want: c.e.String(), Got: c.e.String() + " of another type", Seq: c.e.seq,
+			Wrote: c.e.Build, Reason: "its result cannot be read: " + err.Error()})
+	}
+	return nil
+}
+
+// leftover is the mismatch of a scope that has returned before it made the calls of the
+// journal.
+func (s *scope) leftover() error {
+	x := s.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopped != nil || s.abandoned || s.cancelled || s.at >= len(s.entries) {
+		return nil
+	}
+	e := s.entries[s.at]
+	return x.stopLocked(x.complete(&DeterminismError{Want: e.String(), Seq: e.seq, Wrote: e.Build,
+		Reason: "the function returned before it; keep the calls that were made"}))
+}
+
+func decodeInto(v any) func([]byte) error {
+	return func(b []byte) error { return pawl.DecodePayload(b, v) }
+}
+
+func decodeNothing([]byte) error { return nil }

@@ -1,0 +1,102 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Send sends a signal to a run, and returns when it is durable. Whether the run waits for it
+// by then does not matter: signals of one name are consumed in the order in which they came.
+// The payload is MessagePack, see [pawl.EncodePayload]; [Signal.Send] sends a typed value.
+//
+// Dedup names the signal among those to this run, for a sender who may send again: a second
+// one of the same name, whatever is in it, is not stored, and no error, also when the run
+// has ended since. "" names none.
+//
+// Errors: [ErrNotFound], [ErrNotRunning] for a run that has ended, [ErrTooLarge] for more than
+// [MaxValue] bytes, [ErrTooMany] when the run has [MaxSignals] that it has not consumed, and
+// those of [bolt.Queue.Join].
+func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
+	if err := validName("signal", name); err != nil {
+		return err
+	}
+	if len(dedup) > MaxID {
+		return &pawl.InvalidError{Field: "deduplication ID", Reason: fmt.Sprintf("has %d bytes, at most %d are allowed", len(dedup), MaxID)}
+	}
+	if len(payload) > MaxValue {
+		return fmt.Errorf("signal %q: the payload has %d bytes, at most %d are stored: %w", name, len(payload), MaxValue, ErrTooLarge)
+	}
+	s := &send{run: run, name: name, payload: payload, dedup: dedup}
+	if err := e.queue.Join(ctx, s, len(payload)+requestBytes); err != nil {
+		return fmt.Errorf("send signal %q: %w", name, err)
+	}
+	e.hub.poke(run)
+	return nil
+}
+
+// send is the rider that stores a signal.
+type send struct {
+	run     pawl.ID
+	name    string
+	payload []byte
+	dedup   string
+
+	row *runRow // nil when the signal came before
+}
+
+// Check looks whether the signal is new, and wakes a run that waits for it.
+func (s *send) Check(p *bolt.Plan) error {
+	r := rowsOf(p.Tx())
+	row, err := r.mustRun(s.run)
+	if err != nil {
+		return err
+	}
+	s.row = nil
+	if s.dedup != "" {
+		if known, err := r.get(bucketSeen, runAnd(s.run, s.dedup)); known != nil || err != nil {
+			return err
+		}
+	}
+	switch {
+	case !row.open():
+		return fmt.Errorf("run %s: %w", s.run, ErrNotRunning)
+	case row.Unread >= MaxSignals:
+		return fmt.Errorf("run %s has %d signals that it has not consumed: %w", s.run, row.Unread, ErrTooMany)
+	}
+	row.Signals++
+	row.Unread++
+	s.row = row
+	// A blocked run would only be blocked again.
+	if row.Paused || row.Status == Blocked || !slices.Contains(row.Waits, s.name) {
+		return nil
+	}
+	state, err := p.State(s.run)
+	if err == nil && state == pawl.Delayed {
+		err = p.RunNow(s.run)
+	}
+	return err
+}
+
+// Apply stores the signal.
+func (s *send) Apply(tx *bbolt.Tx) error {
+	if s.row == nil {
+		return nil
+	}
+	r := rowsOf(tx)
+	n := s.row.Signals
+	if err := r.put(bucketSignals, signalKey(s.run, s.name, n), s.payload); err != nil {
+		return err
+	}
+	if s.dedup != "" {
+		if err := r.put(bucketSeen, runAnd(s.run, s.dedup), fmt.Appendf(nil, "%d", n)); err != nil {
+			return err
+		}
+	}
+	return r.putRun(s.run, s.row)
+}

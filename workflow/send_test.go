@@ -1,0 +1,157 @@
+package workflow
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// payloads are those of the signals of a name that a run has not consumed, in their order.
+func (d *desk) payloads(run pawl.ID, name string) (payloads []string) {
+	d.t.Helper()
+	signals, err := d.Signals(d.t.Context(), run)
+	require.NoError(d.t, err)
+	for _, s := range signals {
+		if s.Name == name {
+			require.Equal(d.t, len(s.Payload), s.Bytes)
+			payloads = append(payloads, string(s.Payload))
+		}
+	}
+	return payloads
+}
+
+// Signals of one name stay in the order in which they came, beside those of others, and their
+// bytes are what was sent, whatever that is.
+func TestSignalsStayInTheirOrder(t *testing.T) {
+	d := newDesk(t)
+	run, other := d.start("a"), d.start("b")
+	want := []string{"first", "\x00\xff", "", strings.Repeat("x", MaxValue), "last"}
+	for _, p := range want {
+		require.NoError(t, d.Send(t.Context(), run, "news", []byte(p), ""))
+		require.NoError(t, d.Send(t.Context(), run, "newsletter", []byte("of "+p[:min(len(p), 9)]), ""))
+	}
+	require.NoError(t, d.Send(t.Context(), other, "news", nil, ""))
+	require.Equal(t, want, d.payloads(run, "news"))
+	require.Len(t, d.payloads(run, "newsletter"), len(want))
+	require.Equal(t, []string{""}, d.payloads(other, "news"))
+
+	row := d.read(run)
+	require.EqualValues(t, 2*len(want), row.Signals)
+	require.Equal(t, 2*len(want), row.Unread)
+	info, err := d.Info(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, 2*len(want), info.Unread)
+}
+
+// The number of a signal is never given twice, also when those before were consumed.
+func TestSignalsAreNumberedOnce(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	require.NoError(t, d.Send(t.Context(), run, "news", []byte("1"), ""))
+	d.write(func(r rows) error { return r.delete(bucketSignals, signalKey(run, "news", 1)) })
+	d.edit(run, func(row *runRow) { row.Unread = 0 })
+	require.NoError(t, d.Send(t.Context(), run, "news", []byte("2"), ""))
+	signals, err := d.Signals(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, []Pending{{Name: "news", N: 2, Bytes: 1, Payload: []byte("2")}}, signals)
+}
+
+// A signal wakes a run that waits for it, and no other; a run that is paused or blocked sees it
+// when it goes on.
+func TestASignalWakesWhoWaitsForIt(t *testing.T) {
+	cases := map[string]struct {
+		status Status
+		change func(*runRow)
+		after  pawl.State
+	}{
+		"waits":            {Waiting, func(row *runRow) { row.Waits = []string{"else", "news"} }, pawl.Ready},
+		"sleeps and waits": {Sleeping, func(row *runRow) { row.Waits = []string{"news"} }, pawl.Ready},
+		"waits for others": {Waiting, func(row *runRow) { row.Waits = []string{"new", "newsletter"} }, pawl.Delayed},
+		"sleeps":           {Sleeping, nil, pawl.Delayed},
+		"is paused":        {Waiting, func(row *runRow) { row.Waits, row.Paused = []string{"news"}, true }, pawl.Delayed},
+		"is blocked":       {Blocked, func(row *runRow) { row.Waits = []string{"news"} }, pawl.Delayed},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			run := d.start("a")
+			d.suspend(run, c.status, c.change)
+			require.NoError(t, d.Send(t.Context(), run, "news", []byte("x"), ""))
+			require.Equal(t, c.after, d.jobState(run))
+			require.Equal(t, []string{"x"}, d.payloads(run, "news"))
+			require.Equal(t, c.status, d.read(run).Status)
+		})
+	}
+}
+
+// A signal is stored whatever the job does, and moves none but one that is delayed.
+func TestASignalToAnyJob(t *testing.T) {
+	for state, bring := range jobIn {
+		if state == pawl.Delayed {
+			continue
+		}
+		d := newDesk(t)
+		run := d.start("a")
+		bring(d, run)
+		d.edit(run, func(row *runRow) { row.Waits = []string{"news"} })
+		require.NoError(t, d.Send(t.Context(), run, "news", []byte("x"), ""))
+		require.Equal(t, state, d.jobState(run))
+		require.Equal(t, []string{"x"}, d.payloads(run, "news"))
+	}
+}
+
+// Of signals with one deduplication ID a run gets the first, also from many senders at once,
+// when that was consumed, and when the run has ended. Runs do not share the IDs.
+func TestSignalsAreSentOnce(t *testing.T) {
+	d := newDesk(t)
+	run, other := d.start("a"), d.start("b")
+	var all sync.WaitGroup
+	errs := make(chan error, 50)
+	for range cap(errs) {
+		all.Go(func() { errs <- d.Send(t.Context(), run, "news", []byte("x"), "order/1") })
+	}
+	all.Wait()
+	for range cap(errs) {
+		require.NoError(t, <-errs)
+	}
+	require.NoError(t, d.Send(t.Context(), run, "news", []byte("y"), "order/2"))
+	require.NoError(t, d.Send(t.Context(), other, "news", []byte("z"), "order/1"))
+	require.Equal(t, []string{"x", "y"}, d.payloads(run, "news"))
+	require.Equal(t, []string{"z"}, d.payloads(other, "news"))
+	require.Equal(t, 2, d.read(run).Unread)
+
+	d.write(func(r rows) error { return r.delete(bucketSignals, signalKey(run, "news", 1)) })
+	require.NoError(t, d.Send(t.Context(), run, "news", []byte("x"), "order/1"))
+	require.Equal(t, []string{"y"}, d.payloads(run, "news"))
+
+	d.end(run, Done)
+	require.NoError(t, d.Send(t.Context(), run, "news", []byte("x"), "order/1"))
+	require.ErrorIs(t, d.Send(t.Context(), run, "news", []byte("x"), "order/3"), ErrNotRunning)
+	require.ErrorIs(t, d.Send(t.Context(), run, "news", []byte("x"), ""), ErrNotRunning)
+	require.Equal(t, []string{"y"}, d.payloads(run, "news"))
+}
+
+// What is refused is not stored, and wakes nobody.
+func TestSignalsThatAreRefused(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	d.suspend(run, Waiting, func(row *runRow) { row.Waits = []string{"news"} })
+	for _, name := range []string{"", "_news", "a/b", "a#2", "a\x00", strings.Repeat("n", MaxName+1)} {
+		require.ErrorIs(t, d.Send(t.Context(), run, name, nil, ""), pawl.ErrInvalid)
+	}
+	require.ErrorIs(t, d.Send(t.Context(), run, "news", nil, strings.Repeat("d", MaxID+1)), pawl.ErrInvalid)
+	require.ErrorIs(t, d.Send(t.Context(), run, "news", make([]byte, MaxValue+1), ""), ErrTooLarge)
+	require.ErrorIs(t, d.Send(t.Context(), pawl.NewID(d.now()), "news", nil, ""), ErrNotFound)
+	d.edit(run, func(row *runRow) { row.Unread = MaxSignals })
+	require.ErrorIs(t, d.Send(t.Context(), run, "news", nil, "order/1"), ErrTooMany)
+	require.Empty(t, d.payloads(run, "news"))
+	require.Equal(t, pawl.Delayed, d.jobState(run))
+
+	d.edit(run, func(row *runRow) { row.Unread = MaxSignals - 1 })
+	require.NoError(t, d.Send(t.Context(), run, "news", nil, "order/1"), "what was refused may be sent again")
+	require.Equal(t, pawl.Ready, d.jobState(run))
+}

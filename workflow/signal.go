@@ -1,0 +1,189 @@
+package workflow
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Signal ties the name of a signal to the type of what it carries. Make one with
+// [DefineSignal], once, usually as a package variable.
+type Signal[T any] struct {
+	name string
+	err  error
+}
+
+// DefineSignal makes the signal called name. A bad name is reported by its first use.
+func DefineSignal[T any](name string) *Signal[T] {
+	return &Signal[T]{name, validName("signal", name)}
+}
+
+// Name is the name of the signal.
+func (s *Signal[T]) Name() string { return s.name }
+
+// Send sends the signal to a run, which gets each once, in their order, whether it waits
+// already or not. Of those with the same key, unless it is "", the run gets the first alone.
+// For errors see [Engine.Send].
+func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, key string) error {
+	if s.err != nil {
+		return s.err
+	}
+	payload, err := encode("the signal", value)
+	if err != nil {
+		return err
+	}
+	return e.Send(ctx, run, s.name, payload, key)
+}
+
+// Wait waits for the next signal that no Wait has got yet, for the time given at most, and
+// [Forever] for any time. It holds neither a goroutine nor a slot: the run is suspended. After
+// the time the error is [ErrTimeout]; a signal that was durable before that counts. With 0
+// or less it takes what is there.
+func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {
+	var out T
+	if s.err != nil {
+		return out, s.err
+	}
+	if err := r.s.awaitSignal(s.name, timeout, decodeInto(&out)); err != nil {
+		var zero T
+		return zero, err
+	}
+	return out, nil
+}
+
+func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]byte) error) error {
+	c, err := s.begin(KindWait, name, nil)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x, e := s.x, c.e
+	if c.known {
+		return c.outcome(decode)
+	}
+	fresh := e.Due == 0
+	if fresh {
+		e.Due = x.after(timeout)
+	}
+	for passed := false; ; {
+		ready := x.lookAgain()
+		taken, err := c.takeSignal(passed || timeout <= 0 && fresh)
+		if err != nil {
+			return err
+		}
+		if taken {
+			return c.outcome(decode)
+		}
+		if fresh {
+			fresh = false
+			if err := c.pending(min(timeout, forever)); err != nil {
+				return err
+			}
+		}
+		if passed, err = c.idle(idleness{due: timeOf(e.Due), signal: name}, ready); err != nil {
+			return err
+		}
+		if err := c.refused(); err != nil {
+			return err
+		}
+	}
+}
+
+// takeSignal ends the call with the next signal, or with ErrTimeout when its time is over;
+// it does nothing when neither is so.
+func (c *call) takeSignal(over bool) (taken bool, err error) {
+	x := c.x
+	over = over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
+	if !over {
+		has := false
+		err := x.engine.source.View(x.ctx, func(tx *bbolt.Tx) error {
+			rowsOf(tx).each(bucketSignals, signalsOf(x.run, c.e.Name), func(_, _ []byte, damage error) bool {
+				has = true
+				return false
+			})
+			return nil
+		})
+		if err != nil {
+			return false, x.stop(err)
+		}
+		if !has {
+			return false, nil
+		}
+	}
+	x.mu.Lock()
+	t := &takeSignal{x: x, e: c.e, journal: x.take()}
+	x.mu.Unlock()
+	if err := x.engine.queue.Join(x.writing(), t, t.journal.bytes+maxInline); err != nil {
+		return false, x.stop(err)
+	}
+	*c.e = t.ended
+	return true, nil
+}
+
+// takeSignal is the rider that gives a signal to the call that waits for it, or the timeout.
+type takeSignal struct {
+	x       *execution
+	e       *entry
+	journal journal
+
+	row   *runRow
+	key   []byte // of the signal, nil when there is none
+	ended entry
+}
+
+// Check finds the first signal.
+func (t *takeSignal) Check(p *bolt.Plan) (err error) {
+	r := rowsOf(p.Tx())
+	if t.row, err = r.mustRun(t.x.run); err != nil {
+		return err
+	}
+	t.key, t.ended = nil, *t.e
+	r.each(bucketSignals, signalsOf(t.x.run, t.e.Name), func(key, content []byte, damage error) bool {
+		if err = damage; err == nil {
+			t.key = append([]byte(nil), key...)
+			t.ended.finish(append([]byte{}, content...), p.Now())
+		}
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	if t.key == nil {
+		t.ended.fail(ErrTimeout, p.Now())
+	}
+	return p.Hold(t.x.lease)
+}
+
+// Apply consumes the signal.
+func (t *takeSignal) Apply(tx *bbolt.Tx) error {
+	r := rowsOf(tx)
+	if err := t.journal.apply(r); err != nil {
+		return err
+	}
+	var own journal
+	own.add(t.x.run, &t.ended)
+	if err := own.apply(r); err != nil {
+		return err
+	}
+	if t.key == nil {
+		return nil
+	}
+	if err := r.delete(bucketSignals, t.key); err != nil {
+		return err
+	}
+	t.row.Unread--
+	return r.putRun(t.x.run, t.row)
+}
+
+// number is that of a signal's key.
+func number(key []byte) uint64 {
+	if len(key) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(key[len(key)-8:])
+}

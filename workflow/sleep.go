@@ -1,0 +1,48 @@
+package workflow
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Forever is a wait that no time ends.
+const Forever = time.Duration(math.MaxInt64)
+
+// Sleep waits for d. It survives everything, and holds neither a goroutine nor a slot of a
+// worker: the run is suspended, and its job delayed. What of it passed while no process had
+// the file counts.
+func Sleep(r *Run, name string, d time.Duration) error {
+	return r.s.sleep(name, func() int64 { return r.x.after(d) }, d)
+}
+
+// SleepUntil waits until a time by the queue's clock. One in the past is over.
+func SleepUntil(r *Run, name string, t time.Time) error {
+	return r.s.sleep(name, func() int64 { return max(1, t.UnixNano()) }, max(0, t.Sub(r.x.engine.now())))
+}
+
+func (s *scope) sleep(name string, due func() int64, d time.Duration) error {
+	c, err := s.begin(KindSleep, name, nil)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if c.known {
+		return nil
+	}
+	if c.e.Due == 0 {
+		if d >= Forever {
+			return fmt.Errorf("sleep %q: it would never end", name)
+		}
+		c.e.Due = due()
+		if err := c.pending(d); err != nil {
+			return err
+		}
+	}
+	if err := c.awaitDue(); err != nil {
+		return err
+	}
+	c.e.finish(nil, s.x.engine.now())
+	s.x.later(c.e) // after a crash its time is over still
+	return nil
+}

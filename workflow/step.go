@@ -1,0 +1,329 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/worker"
+)
+
+// StepOption sets one property of a step.
+type StepOption func(*stepOptions)
+
+type stepOptions struct {
+	retries int
+	policy  pawl.Policy
+	timeout time.Duration
+	once    bool
+	key     []byte
+	err     error
+}
+
+// MaxRetries sets how often a step that failed is tried again: [pawl.DefaultMaxRetries]
+// unless it is given.
+func MaxRetries(n int) StepOption {
+	return func(o *stepOptions) {
+		if o.retries = n; n < 0 || n > pawl.MaxMaxRetries {
+			o.err = &pawl.InvalidError{Field: "max retries", Reason: fmt.Sprintf("%d is not between 0 and %d", n, pawl.MaxMaxRetries)}
+		}
+	}
+}
+
+// Backoff sets how long a step that failed waits: [pawl.DefaultStrategy] unless it is given.
+// The waits are durable, and hold no worker.
+func Backoff(p pawl.Policy) StepOption {
+	return func(o *stepOptions) {
+		policy, err := pawl.CheckPolicy(p)
+		if err != nil {
+			o.err = err
+		} else if policy != nil {
+			o.policy = policy
+		}
+	}
+}
+
+// Timeout bounds each attempt of a step; its context ends then.
+func Timeout(d time.Duration) StepOption { return func(o *stepOptions) { o.timeout = d } }
+
+// AtMostOnce has a step begin once at most, whatever happens: that it begins is made durable
+// first. One that was interrupted by a crash fails with [ErrInterrupted], and one that fails
+// is not tried again.
+func AtMostOnce() StepOption { return func(o *stepOptions) { o.once = true } }
+
+// Fingerprint has the journal remember what a step was called with, and blocks the run when
+// the code calls it with something else later.
+func Fingerprint(x any) StepOption {
+	return func(o *stepOptions) {
+		b, err := pawl.EncodePayload(x)
+		if err != nil {
+			o.err = err
+			return
+		}
+		sum := sha256.Sum256(b)
+		o.key = sum[:16]
+	}
+}
+
+func optionsOf(opts []StepOption) (o stepOptions, err error) {
+	o = stepOptions{retries: pawl.DefaultMaxRetries, policy: pawl.DefaultStrategy()}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.once {
+		o.retries = 0
+	}
+	return o, o.err
+}
+
+// StepInfo says which attempt of which step runs.
+type StepInfo struct {
+	Run     pawl.ID
+	Flow    string
+	ID      string // that the run was given
+	Step    string // scope, name, and occurrence
+	Kind    EntryKind
+	Attempt int    // 1-based
+	Key     string // of the effect; see [Run.Key]
+}
+
+// StepFunc runs one attempt of a step, and returns its result.
+type StepFunc func(ctx context.Context, s StepInfo) (any, error)
+
+// Middleware makes a StepFunc of another, to do something before or after it or in its
+// place. A result must be one that the step's type can be decoded from.
+type Middleware func(next StepFunc) StepFunc
+
+// Step runs fn, once it has succeeded never again, and returns its result. Until the result
+// is durable a crash has fn run again: what it does outside happens at least once, and
+// [Run.Key] names it for those who can tell a repetition.
+//
+// A result is decoded from what is stored, on the first run too. An error is retried as the
+// options say; [pawl.Permanent] and [pawl.RetryAfter] mean what they mean in a handler. What
+// it failed with in the end comes as a [*StepError]. All other errors say that the run does
+// not go on now: return them.
+//
+// The context ends when the run is cancelled, when the worker stops, and at the timeout. A
+// step that was interrupted so is not remembered.
+func Step[T any](r *Run, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
+	var out T
+	err := r.s.step(KindStep, name, opts, decodeInto(&out), func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
+		return c.x.invoke(ctx, info, func(ctx context.Context, _ StepInfo) (any, error) { return fn(ctx) })
+	})
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return out, nil
+}
+
+// attemptFunc runs one attempt and returns its encoded result. One that has written the end
+// of the entry itself returns errSaved.
+type attemptFunc func(ctx context.Context, c *call, info StepInfo) ([]byte, error)
+
+// errSaved says that the entry is durable already.
+var errSaved = errors.New("saved")
+
+// step is a call that runs something, with retries.
+func (s *scope) step(kind EntryKind, name string, opts []StepOption, decode func([]byte) error, attempt attemptFunc) error {
+	o, err := optionsOf(opts)
+	if err != nil {
+		return fmt.Errorf("step %q: %w", name, err)
+	}
+	c, err := s.begin(kind, name, o.key)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if c.known {
+		return c.outcome(decode)
+	}
+	if err := c.try(&o, decode, attempt); err != nil {
+		return err
+	}
+	if c.e.State == EntryFailed {
+		return c.e.err()
+	}
+	return nil // decode has had the result
+}
+
+// try runs attempts until the entry has ended; decode has read a result that was stored.
+func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFunc) error {
+	x, e := c.x, c.e
+	for {
+		if err := c.awaitDue(); err != nil {
+			return err
+		}
+		if o.once {
+			if e.Begun != 0 {
+				e.Attempts++
+				e.fail(ErrInterrupted, x.engine.now())
+				return x.save(e)
+			}
+			e.Begun = x.engine.now().UnixNano()
+			if err := x.save(e); err != nil {
+				return err
+			}
+		}
+		result, err := c.attempt(o, attempt)
+		if errors.Is(err, errSaved) {
+			return nil
+		}
+		if err != nil {
+			if err := c.interrupted(); err != nil {
+				return err
+			}
+		}
+		e.Attempts++
+		if err == nil {
+			if err = c.fits(result, decode); err == nil {
+				e.finish(result, x.engine.now())
+				return x.save(e)
+			}
+			err = pawl.Permanent(err) // the effect took place
+		}
+		delay, again := o.retry(e.Attempts, err)
+		if !again {
+			e.fail(err, x.engine.now())
+			return x.save(e)
+		}
+		e.Error, e.Chain, e.Due = textOf(err), nil, x.after(delay)
+		if err := c.pending(delay); err != nil {
+			return err
+		}
+	}
+}
+
+// pending leaves the entry to be written with the suspension, or writes it now when there
+// may be none.
+func (c *call) pending(wait time.Duration) error {
+	x := c.x
+	x.mu.Lock()
+	alone := x.active == 1 && wait >= 2*leastSuspension
+	x.mu.Unlock()
+	if alone {
+		x.later(c.e)
+		return nil
+	}
+	return x.save(c.e)
+}
+
+// awaitDue waits until an entry that is pending may go on.
+func (c *call) awaitDue() error {
+	for c.e.Due != 0 {
+		due := time.Unix(0, c.e.Due)
+		if !due.After(c.x.engine.now()) {
+			break
+		}
+		passed, err := c.idle(idleness{due: due}, nil)
+		if err != nil {
+			return err
+		}
+		if err := c.refused(); err != nil {
+			return err
+		}
+		if passed {
+			break
+		}
+	}
+	c.e.Due = 0
+	return nil
+}
+
+// refused says why a call under way does not go on, nil when it does.
+func (c *call) refused() error {
+	c.x.mu.Lock()
+	defer c.x.mu.Unlock()
+	if c.x.stopped != nil {
+		return c.x.stopped
+	}
+	return c.x.mayGoOn(c.scope, c.e.Kind)
+}
+
+// interrupted says that an attempt failed because the run does not go on.
+func (c *call) interrupted() error {
+	if c.ctx.Err() == nil && c.x.ctx.Err() == nil {
+		return nil
+	}
+	if cause := context.Cause(c.x.ctx); cause != nil {
+		return c.x.stop(cause)
+	}
+	return c.refused()
+}
+
+// fits requires that a result can be stored and read back.
+func (c *call) fits(result []byte, decode func([]byte) error) error {
+	x := c.x
+	if len(result) > MaxValue {
+		return fmt.Errorf("the result has %d bytes, at most %d are stored: %w; store it elsewhere and return a reference", len(result), MaxValue, ErrTooLarge)
+	}
+	x.mu.Lock()
+	x.bytes += int64(len(result))
+	full := x.bytes > MaxJournal
+	if full {
+		x.bytes -= int64(len(result))
+	}
+	x.mu.Unlock()
+	if full {
+		return fmt.Errorf("the journal has more than %d bytes of results: %w; store them elsewhere, or begin anew with Restart", MaxJournal, ErrTooLarge)
+	}
+	if err := decode(result); err != nil {
+		return fmt.Errorf("the result cannot be read back: %w", err)
+	}
+	return nil
+}
+
+// retry says whether and when a step that failed is tried again.
+func (o *stepOptions) retry(attempts int, err error) (delay time.Duration, again bool) {
+	if pawl.IsPermanent(err) || attempts > o.retries {
+		return 0, false
+	}
+	if delay, ok := pawl.RetryDelay(err); ok {
+		return delay, true
+	}
+	return o.policy.Delay(pawl.Retry{Completed: attempts, Attempt: attempts + 1, Err: err, Random: rand.Float64()})
+}
+
+// attempt runs one attempt. A panic is an error of it.
+func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error) {
+	ctx := c.ctx
+	if c.e.Kind == KindUndo {
+		ctx = c.x.ctx
+	}
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, worker.ErrTimeout)
+		defer cancel()
+	}
+	x := c.x
+	info := StepInfo{Run: x.run, Flow: x.row.Flow, ID: x.row.ID, Step: stepName(c.name, c.e.Name, c.e.Occurrence),
+		Kind: c.e.Kind, Attempt: c.e.Attempts + 1, Key: x.keyOf(c.e)}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &worker.PanicError{Value: p, Stack: string(debug.Stack())}
+		}
+	}()
+	return fn(ctx, c, info)
+}
+
+// invoke calls the function of a step with what is around it.
+func (x *execution) invoke(ctx context.Context, info StepInfo, fn StepFunc) ([]byte, error) {
+	around := x.engine.opts.Around
+	for i := len(around) - 1; i >= 0; i-- {
+		fn = around[i](fn)
+	}
+	v, err := fn(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	b, err := pawl.EncodePayload(v)
+	if err != nil {
+		return nil, pawl.Permanent(fmt.Errorf("the result cannot be stored: %w", err))
+	}
+	return b, nil
+}

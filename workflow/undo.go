@@ -1,0 +1,82 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gopawl/pawl"
+)
+
+// undoScope is the scope of the steps that undo others. No branch can have the name.
+const undoScope = "_undo"
+
+// undo is a step that is to undo what was done.
+type undo struct {
+	after uint32 // seq of the call before it was named
+	scope string
+	index int // among those of its scope
+	name  string
+	fn    func(context.Context) error
+	opts  []StepOption
+}
+
+// Undo names what is to be done when the run fails or is cancelled: mostly what takes back
+// the step before. When the function has returned an error, all that were named run in the
+// reverse order, each as a step: once it has succeeded never again, with retries. One that
+// fails for good does not keep the others from running, and is told in the run's error.
+//
+// A function that handles an error and returns nil has nothing undone.
+func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...StepOption) {
+	x := r.x
+	if err := validName("undo step", name); err != nil {
+		_ = x.stop(pawl.Permanent(err))
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopped != nil {
+		return
+	}
+	r.s.undone++
+	x.undos = append(x.undos, undo{r.s.last, r.s.name, r.s.undone, name, fn, opts})
+}
+
+// undo runs the steps that undo. An error without a StepError in it says that the run does
+// not go on now.
+func (x *execution) undo() (failed error, stopped error) {
+	x.mu.Lock()
+	undos := x.undos
+	if x.stopped != nil || len(undos) == 0 {
+		defer x.mu.Unlock()
+		return nil, x.stopped
+	}
+	// The order in which branches named theirs is chance; that of the calls before is in the
+	// journal.
+	slices.SortFunc(undos, func(a, b undo) int {
+		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.scope, b.scope), cmp.Compare(a.index, b.index))
+	})
+	s := x.newScope(undoScope, nil)
+	x.mu.Unlock()
+
+	var errs []error
+	for _, u := range undos {
+		err := s.step(KindUndo, u.name, u.opts, decodeNothing, func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
+			return x.invoke(ctx, info, func(ctx context.Context, _ StepInfo) (any, error) { return nil, u.fn(ctx) })
+		})
+		if err := x.reason(); err != nil {
+			return nil, err
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := s.leftover(); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	x.active--
+	x.mu.Unlock()
+	return errors.Join(errs...), nil
+}

@@ -1,0 +1,141 @@
+package workflow
+
+import (
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Version says which version of a piece of code a run is to execute, from min to max, so
+// that code can change while runs are under way. It is remembered by its name: for a run
+// that comes to it for the first time it is max; for one that has gone further already, when
+// the code did not have the marker yet, it is min; and it stays so.
+//
+//	switch v, err := workflow.Version(r, "tax", 1, 2); {
+//	case err != nil:
+//		return out, err
+//	case v == 1: … // as it was
+//	default: …
+//	}
+//
+// A run whose version is not between min and max any more is blocked.
+func Version(r *Run, name string, min, max int) (int, error) {
+	s, x := r.s, r.x
+	if err := validName("version", name); err != nil {
+		return 0, err
+	}
+	if min > max {
+		return 0, &pawl.InvalidError{Field: "version", Reason: fmt.Sprintf("%d is above %d", min, max)}
+	}
+	if err := s.awaitResume(KindVersion); err != nil {
+		return 0, err
+	}
+	x.mu.Lock()
+	if err := s.mayCall(); err != nil {
+		x.mu.Unlock()
+		return 0, err
+	}
+	if e := s.versions[name]; e != nil {
+		defer x.mu.Unlock()
+		var v int
+		if err := pawl.DecodePayload(e.Result, &v); err != nil {
+			return 0, x.stopLocked(err)
+		}
+		if v < min || v > max {
+			return 0, x.stopLocked(x.complete(&DeterminismError{Want: fmt.Sprintf("version %d of %q", v, name),
+				Got: fmt.Sprintf("versions %d to %d", min, max), Seq: e.seq, Wrote: e.Build,
+				Reason: "keep the code of a version until no run has it"}))
+		}
+		return v, nil
+	}
+	v := max
+	if s.at < len(s.entries) {
+		v = min
+	}
+	if x.dry {
+		x.mu.Unlock()
+		return v, nil
+	}
+	if v == max {
+		if err := x.mayGoOn(s, KindVersion); err != nil {
+			x.mu.Unlock()
+			return 0, err
+		}
+	}
+	result, err := pawl.EncodePayload(v)
+	if err != nil {
+		x.mu.Unlock()
+		return 0, err
+	}
+	x.last++
+	x.made++
+	e := &entry{Scope: s.name, At: -1, Name: name, Occurrence: 1, Kind: KindVersion, Build: x.engine.opts.Build, seq: x.last}
+	now := x.engine.now()
+	e.Started = now.UnixNano()
+	e.finish(result, now)
+	s.versions[name] = e
+	x.mu.Unlock()
+	if err := x.save(e); err != nil {
+		return 0, err
+	}
+	return v, nil
+}
+
+// Publish stores a value under a name, for whoever looks at the run while it goes on: see
+// [Reader.Published]. It replaces what was published under the name before. What a run
+// publishes again on its way back to where it was is not written.
+func Publish(r *Run, name string, value any) error {
+	s, x := r.s, r.x
+	if err := validName("published name", name); err != nil {
+		return err
+	}
+	content, err := encode("the published value", value)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	err = s.mayCall()
+	again := x.dry || s.at < len(s.entries) || s.abandoned
+	x.mu.Unlock()
+	if err != nil || again {
+		return err
+	}
+	if err := x.engine.queue.Join(x.writing(), &publish{x.lease, x.run, name, content}, len(content)); err != nil {
+		return x.stop(err)
+	}
+	return nil
+}
+
+// publish is the rider that publishes a value.
+type publish struct {
+	lease   *pawl.Lease
+	run     pawl.ID
+	name    string
+	content []byte
+}
+
+// Check requires the lease.
+func (w *publish) Check(p *bolt.Plan) error { return p.Hold(w.lease) }
+
+// Apply stores the value.
+func (w *publish) Apply(tx *bbolt.Tx) error {
+	return rowsOf(tx).put(bucketPublished, runAnd(w.run, w.name), w.content)
+}
+
+// Restart is what a function returns as its error to begin anew with another input and an
+// empty journal, for loops without an end. ID and unread signals stay. What it had to undo is
+// forgotten, and children that are under way are cancelled.
+func Restart[In any](r *Run, in In) error {
+	input, err := encode("the input", in)
+	if err != nil {
+		return err
+	}
+	return &restartError{input}
+}
+
+type restartError struct{ input []byte }
+
+func (*restartError) Error() string { return "the run begins anew; return this from its function" }

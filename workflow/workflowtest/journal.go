@@ -1,0 +1,118 @@
+package workflowtest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Journal is the calls that a run has made.
+type Journal []workflow.Entry
+
+// Journal is the calls that the run has made: those of its function first, then those of its
+// branches, by name; within each in their order. Results are filled in.
+func (r *Run[Out]) Journal() Journal {
+	r.k.t.Helper()
+	entries, err := r.k.engine.Journal(r.k.t.Context(), r.run, true)
+	if err != nil {
+		r.k.t.Fatalf("workflowtest: %v", err)
+	}
+	slices.SortStableFunc(entries, func(a, b workflow.Entry) int { return compareScopes(a.Scope, b.Scope) })
+	return entries
+}
+
+// compareScopes has branches that are numbered in the order of their numbers.
+func compareScopes(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "/"), strings.Split(b, "/"), func(a, b string) int {
+		if i, j := strings.LastIndexByte(a, '-'), strings.LastIndexByte(b, '-'); i >= 0 && j >= 0 && a[:i] == b[:j] {
+			a, b = a[i:], b[j:]
+			if len(a) != len(b) {
+				return cmp.Compare(len(a), len(b))
+			}
+		}
+		return cmp.Compare(a, b)
+	})
+}
+
+// Steps are the names of the calls, in their order.
+func (j Journal) Steps() (steps []string) {
+	for i := range j {
+		steps = append(steps, j[i].Step())
+	}
+	return steps
+}
+
+// String is a line for each call: its kind, its name, how long it took where that is not
+// nothing, and how it ended. It has no absolute time and no ID, so it can be compared with
+// one that was written down:
+//
+//	step reserve: "stock/1042"
+//	step charge, 2 attempts: "bank/1042"
+//	wait approval, 71h0m0s: {"Yes":true}
+//	sleep cooldown, until 24h0m0s: pending
+func (j Journal) String() string {
+	var b strings.Builder
+	for i := range j {
+		fmt.Fprintln(&b, line(&j[i]))
+	}
+	return b.String()
+}
+
+func line(e *workflow.Entry) string {
+	text := fmt.Sprintf("%s %s", e.Kind, e.Step())
+	if e.Attempts > 1 {
+		text += fmt.Sprintf(", %d attempts", e.Attempts)
+	}
+	switch took := e.Finished.Sub(e.Started); {
+	case e.Finished.IsZero() && !e.Due.IsZero():
+		text += fmt.Sprintf(", until %v", e.Due.Sub(e.Started))
+	case e.Finished.IsZero():
+	case took > 0:
+		text += fmt.Sprintf(", %v", took.Round(time.Microsecond))
+	}
+	switch e.State {
+	case workflow.EntryPending:
+		text += ": pending"
+		if e.Error != "" {
+			text += " after " + firstLine(e.Error)
+		}
+	case workflow.EntryFailed:
+		text += ": failed: " + firstLine(e.Error)
+	default:
+		if value := valueOf(e.Result); value != "" {
+			text += ": " + value
+		}
+	}
+	return text
+}
+
+// firstLine is the first line of a text.
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}
+
+// valueOf is a result as JSON, "" for nothing.
+func valueOf(result []byte) string {
+	if len(result) == 0 {
+		return ""
+	}
+	var v any
+	if err := pawl.DecodePayload(result, &v); err != nil {
+		return fmt.Sprintf("(%d bytes)", len(result))
+	}
+	if v == nil {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}

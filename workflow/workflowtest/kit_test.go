@@ -1,0 +1,315 @@
+package workflowtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+	"github.com/gopawl/pawl/workflow/workflowtest"
+)
+
+// trip is a flow with a step, a wait, and a sleep.
+var (
+	trip = workflow.Define("trip", func(r *workflow.Run, to string) (string, error) {
+		seat, err := workflow.Step(r, "book", func(context.Context) (string, error) { return "seat in " + to, nil })
+		if err != nil {
+			return "", err
+		}
+		gate, err := called.Wait(r, 2*time.Hour)
+		if errors.Is(err, workflow.ErrTimeout) {
+			gate = "no gate"
+		} else if err != nil {
+			return "", err
+		}
+		if err := workflow.Sleep(r, "flight", 90*time.Minute); err != nil {
+			return "", err
+		}
+		return seat + ", " + gate, nil
+	})
+	called = workflow.DefineSignal[string]("called")
+)
+
+// tripJournal is what the journal of a trip is.
+const tripJournal = `step book: "seat in Rome"
+wait called, 2h0m0s: failed: no signal came in time
+sleep flight, 1h30m0s
+`
+
+// trial is a test that a test makes fail.
+type trial struct {
+	testing.TB
+	mu     sync.Mutex
+	failed string
+}
+
+// Errorf implements testing.TB.
+func (t *trial) Errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed += fmt.Sprintf(format, args...)
+}
+
+// Fatalf implements testing.TB.
+func (t *trial) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Failed implements testing.TB.
+func (t *trial) Failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failed != ""
+}
+
+// failure runs a test with its cleanups and returns how it failed.
+func failure(t *testing.T, test func(t testing.TB)) string {
+	try := new(trial)
+	t.Run("fails", func(t *testing.T) {
+		try.TB = t
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			test(try)
+		}()
+		<-done
+	})
+	return try.failed
+}
+
+// Rule: a run stops where it waits, the clock moves to the deadline exactly and only when it
+// is told to, and the result comes without waiting.
+func TestSkip(t *testing.T) {
+	k := workflowtest.New(t, nil, trip)
+	run := workflowtest.Start(k, trip, "1", "Rome")
+	require.Equal(t, workflow.Waiting, run.Info().Status)
+	require.Equal(t, workflowtest.Epoch, k.Now())
+	require.Equal(t, 2*time.Hour, k.Skip())
+	require.Equal(t, workflow.Sleeping, run.Info().Status)
+	require.Equal(t, 90*time.Minute, k.Skip())
+	require.Equal(t, workflow.Done, run.Info().Status)
+	out, err := run.Result()
+	require.NoError(t, err)
+	require.Equal(t, "seat in Rome, no gate", out)
+	require.Equal(t, workflowtest.Epoch.Add(210*time.Minute), k.Now())
+	require.Equal(t, tripJournal, run.Journal().String())
+	require.Equal(t, []string{"book", "called", "flight"}, run.Journal().Steps())
+}
+
+// Rule: a signal is sent to a run, which goes on by it; and an error is returned as it is.
+func TestSend(t *testing.T) {
+	k := workflowtest.New(t, nil, trip)
+	run := workflowtest.Start(k, trip, "1", "Oslo")
+	k.Advance(time.Hour)
+	workflowtest.Send(run, called, "gate 4")
+	out, err := run.Result()
+	require.NoError(t, err)
+	require.Equal(t, "seat in Oslo, gate 4", out)
+	require.Equal(t, workflowtest.Epoch.Add(150*time.Minute), k.Now())
+
+	run = workflowtest.Start(k, trip, "2", "Oslo")
+	require.NoError(t, k.Engine().Cancel(t.Context(), run.Run(), "strike"))
+	_, err = run.Result()
+	require.ErrorIs(t, err, workflow.ErrCancelled)
+}
+
+// Rule: Advance stops at each deadline on the way, so that what follows from one is at its
+// time; and goes no further than it was told.
+func TestAdvance(t *testing.T) {
+	k := workflowtest.New(t, nil, trip)
+	first := workflowtest.Start(k, trip, "1", "Rome")
+	k.Advance(time.Hour)
+	second := workflowtest.Start(k, trip, "2", "Rome")
+	k.Advance(150*time.Minute - 1)
+	require.Equal(t, workflow.Sleeping, first.Info().Status)
+	require.Equal(t, workflow.Sleeping, second.Info().Status)
+	k.Advance(1)
+	require.Equal(t, workflow.Done, first.Info().Status)
+	require.Equal(t, tripJournal, first.Journal().String())
+	k.Advance(time.Hour)
+	require.Equal(t, tripJournal, second.Journal().String())
+}
+
+// Rule: the kit does in a bubble what it does outside; there a step's time.Sleep passes, and
+// does not move the clock of the queue.
+func TestBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := workflowtest.New(t, nil, trip)
+		k.Stub("book", func(context.Context) (any, error) {
+			time.Sleep(time.Hour)
+			return "seat in Rome", nil
+		})
+		k.CrashAfter("book")
+		run := workflowtest.Start(k, trip, "1", "Rome")
+		k.Crash()
+		out, err := run.Result()
+		require.NoError(t, err)
+		require.Equal(t, "seat in Rome, no gate", out)
+		require.Equal(t, tripJournal, run.Journal().String())
+		require.Equal(t, 2, k.Attempts("book"))
+	})
+}
+
+// Rule: with the clock of a bubble time.Sleep moves the queue's too.
+func TestBubbleClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := workflowtest.New(t, &workflowtest.Options{Now: time.Now}, trip)
+		run := workflowtest.Start(k, trip, "1", "Rome")
+		time.Sleep(2 * time.Hour)
+		k.Settle()
+		require.Equal(t, workflow.Sleeping, run.Info().Status)
+		require.Equal(t, 90*time.Minute, k.Skip())
+		require.Equal(t, workflow.Done, run.Info().Status)
+	})
+}
+
+// Rule: a run that does not end by itself fails the test, which says what it waits for, as
+// does a Skip without a deadline.
+func TestNoEnd(t *testing.T) {
+	forever := workflow.Define("forever", func(r *workflow.Run, _ int) (string, error) {
+		return called.Wait(r, workflow.Forever)
+	})
+	for _, end := range []func(*workflowtest.Kit, *workflowtest.Run[string]){
+		func(_ *workflowtest.Kit, run *workflowtest.Run[string]) { _, _ = run.Result() },
+		func(k *workflowtest.Kit, _ *workflowtest.Run[string]) { k.Skip() },
+	} {
+		require.Contains(t, failure(t, func(t testing.TB) {
+			k := workflowtest.New(t, nil, forever)
+			end(k, workflowtest.Start(k, forever, "x", 0))
+		}), `workflow forever "x": waiting for called`)
+	}
+}
+
+// Rule: a flow on a queue that is not named fails the test, and runs where it is named.
+func TestQueues(t *testing.T) {
+	side := workflow.Define("side", func(*workflow.Run, int) (int, error) { return 7, nil }, workflow.OnQueue("side"))
+	require.Contains(t, failure(t, func(t testing.TB) {
+		k := workflowtest.New(t, nil, side)
+		workflowtest.Start(k, side, "x", 0)
+	}), `workflow side "x": running is on queue "side"`)
+	k := workflowtest.New(t, &workflowtest.Options{Queues: []string{"side"}}, side)
+	out, err := workflowtest.Start(k, side, "x", 0).Result()
+	require.NoError(t, err)
+	require.Equal(t, 7, out)
+}
+
+// Rule: jobs of other kinds are handled as Handle says, also after a crash, and Skip goes to
+// those that are delayed.
+func TestHandle(t *testing.T) {
+	mail := pawl.Define[string]("mail")
+	f := workflow.Define("mails", func(r *workflow.Run, to string) (int, error) {
+		return workflow.StepTx(r, "enqueue", func(tx *workflow.Tx) (int, error) {
+			_, err := mail.Enqueue(context.Background(), tx, to, pawl.Delay(time.Hour))
+			return 1, err
+		})
+	})
+	var sent []string
+	k := workflowtest.New(t, &workflowtest.Options{Handle: func(w *worker.Worker) {
+		worker.Handle(w, mail, func(_ context.Context, job *pawl.Job[string]) error {
+			sent = append(sent, job.Args)
+			return nil
+		})
+	}}, f)
+	workflowtest.Start(k, f, "1", "ada")
+	k.Crash()
+	require.Empty(t, sent)
+	require.Equal(t, time.Hour, k.Skip())
+	require.Equal(t, []string{"ada"}, sent)
+}
+
+// Rule: a build whose code does not fit the journal blocks the run, one that fits heals it,
+// and between them Verify tells.
+func TestDeploy(t *testing.T) {
+	k := workflowtest.New(t, nil, trip)
+	run := workflowtest.Start(k, trip, "1", "Rome")
+	renamed := workflow.Define("trip", func(r *workflow.Run, to string) (string, error) {
+		return workflow.Step(r, "reserve", func(context.Context) (string, error) { return to, nil })
+	})
+	k.Deploy("2", renamed)
+	var mismatch *workflow.DeterminismError
+	require.ErrorAs(t, k.Engine().Verify(t.Context(), run.Run()), &mismatch)
+	k.Advance(2 * time.Hour)
+	require.Equal(t, workflow.Blocked, run.Info().Status)
+	require.Contains(t, failure(t, func(t testing.TB) {
+		k := workflowtest.New(t, nil, trip)
+		run := workflowtest.Start(k, trip, "1", "Rome")
+		k.Deploy("2", renamed)
+		_, _ = run.Result()
+	}), `the journal has step "book"`)
+
+	k.Deploy("3", trip)
+	k.Settle()
+	require.Equal(t, workflow.Sleeping, run.Info().Status)
+	out, err := run.Result()
+	require.NoError(t, err)
+	require.Equal(t, "seat in Rome, no gate", out)
+	require.Equal(t, "3", run.Info().Build)
+}
+
+// Rule: what was started by others is found, and what is not there fails the test.
+func TestOf(t *testing.T) {
+	k := workflowtest.New(t, nil, trip)
+	h, err := trip.Start(t.Context(), k.Engine(), "1", "Rome")
+	require.NoError(t, err)
+	run := workflowtest.Of(k, trip, "1")
+	require.Equal(t, h.Run(), run.Run())
+	require.Equal(t, "1", run.ID())
+	_, err = run.Result()
+	require.NoError(t, err)
+	require.Contains(t, failure(t, func(t testing.TB) {
+		workflowtest.Of(workflowtest.New(t, nil, trip), trip, "2")
+	}), "no such run")
+}
+
+// Rule: the order of branches in a journal is that of their numbers and names, whoever came
+// first; failures, children and versions are told.
+func TestJournal(t *testing.T) {
+	child := workflow.Define("child", func(r *workflow.Run, n int) (int, error) {
+		return n + 1, workflow.Sleep(r, "nap", time.Minute)
+	})
+	f := workflow.Define("all", func(r *workflow.Run, _ int) (int, error) {
+		if _, err := workflow.Version(r, "tax", 1, 2); err != nil {
+			return 0, err
+		}
+		b := workflow.Go(r, "side", func(r *workflow.Run) (int, error) { return workflow.Call(r, "call", child, 1) })
+		if _, err := workflow.Each(r, "page", make([]int, 11), 3, func(r *workflow.Run, _ int) (int, error) {
+			return workflow.Step(r, "read", func(context.Context) (int, error) { return 1, nil })
+		}); err != nil {
+			return 0, err
+		}
+		if _, err := b.Wait(r); err != nil {
+			return 0, err
+		}
+		for range 2 {
+			_, err := workflow.Step(r, "fail", func(context.Context) (int, error) { return 0, pawl.Permanent(errors.New("no\nway")) })
+			if err == nil {
+				return 0, errors.New("it did not fail")
+			}
+		}
+		return 0, nil
+	})
+	k := workflowtest.New(t, nil, f, child)
+	run := workflowtest.Start(k, f, "1", 0)
+	require.Contains(t, run.Journal().String(), "\nchild side/call: pending\n")
+	_, err := run.Result()
+	require.NoError(t, err)
+	want := "version tax: 2\nstep fail: failed: no\nstep fail#2: failed: no\n"
+	for i := range 11 {
+		want += fmt.Sprintf("step page-%d/read: 1\n", i)
+	}
+	want += "child side/call, 1m0s: 2\n"
+	require.Equal(t, want, run.Journal().String())
+	require.Equal(t, "sleep nap, 1m0s\n", workflowtest.Of(k, child, "1/call").Journal().String())
+	require.Len(t, strings.Split(strings.TrimSpace(want), "\n"), len(run.Journal()))
+}
