@@ -19,7 +19,7 @@ func TestReadmeSnippetsCompile(t *testing.T) {
 	require.NotEmpty(t, snippets)
 
 	var compiled []string
-	for _, pattern := range []string{"*_test.go", "examples/*/*.go"} {
+	for _, pattern := range []string{"*_test.go", "workflow/*_test.go", "examples/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

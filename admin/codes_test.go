@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // overWire is an error as it arrives at the client.
@@ -33,6 +34,7 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 		pawl.ErrSignature, pawl.ErrCorrupt,
 		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, bolt.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk,
 		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, errors.ErrUnsupported,
+		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,
 	}
 	require.Len(t, codes, len(all), "a code that this test does not know")
 	for i, one := range all {

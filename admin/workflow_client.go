@@ -41,10 +41,7 @@ func (w clientWorkflows) List(ctx context.Context, q WorkflowQuery) (workflow.Li
 func (w clientWorkflows) Find(ctx context.Context, flow, id string) (pawl.ID, error) {
 	var b runName
 	err := w.get(ctx, pathWorkflowFind, url.Values{paramFlow: {flow}, paramID: {id}}, &b)
-	if err == nil && b.Run.IsZero() {
-		err = fmt.Errorf("%w: it names no run", errGarbled)
-	}
-	return b.Run, err
+	return b.named(err)
 }
 
 func (w clientWorkflows) Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error) {
@@ -88,6 +85,14 @@ func (w clientWorkflows) Resume(ctx context.Context, run pawl.ID) error {
 func (w clientWorkflows) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
 	var b runName
 	err := w.c.post(ctx, pathWorkflowFork, forkBody{run, Text(from), Text(newID)}, &b)
+	return b.named(err)
+}
+
+// named is the run of an answer, which must name one.
+func (b *runName) named(err error) (pawl.ID, error) {
+	if err == nil && b.Run.IsZero() {
+		err = fmt.Errorf("%w: it names no run", errGarbled)
+	}
 	return b.Run, err
 }
 

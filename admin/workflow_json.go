@@ -14,8 +14,8 @@ import (
 type Workflow struct {
 	Run           string  `json:"run"` // the ID of its job
 	Flow          Text    `json:"flow"`
-	ID            Text    `json:"id"` // that its starter gave it
-	Status        string  `json:"status"`
+	ID            Text    `json:"id"`     // that its starter gave it
+	Status        string  `json:"status"` // "" for a run that cannot be read: error says why
 	Queue         Text    `json:"queue"`
 	Build         *Text   `json:"build"` // that ran it last
 	CreatedAt     Stamp   `json:"created_at"`
@@ -48,9 +48,12 @@ func WorkflowOf(i workflow.Info) Workflow {
 	return w
 }
 
-// Info is the run as package workflow has it. It refuses an ID that is none, by a
-// *pawl.InvalidError.
+// Info is the run as package workflow has it. It refuses an ID and a status that are none, by
+// a *pawl.InvalidError.
 func (w *Workflow) Info() (i workflow.Info, err error) {
+	if w.Status != "" && !slices.Contains(runStatuses, workflow.Status(w.Status)) {
+		return i, invalid("status", "%q is none of %v", clip(w.Status), runStatuses)
+	}
 	i = workflow.Info{
 		Flow: string(w.Flow), ID: string(w.ID), Status: workflow.Status(w.Status), Queue: string(w.Queue),
 		Build: textOf(w.Build), Created: w.CreatedAt.Time, Ended: w.EndedAt.Time, Retain: w.Retain.Duration(),

@@ -102,6 +102,7 @@ func TestBlockedRowsWithoutARunGo(t *testing.T) {
 	require.Empty(t, d.blocked(ended))
 	require.Empty(t, d.blocked(nobody))
 	require.Equal(t, Failed, d.read(ended).Status)
+	require.Equal(t, pawl.Delayed, d.jobState(ended))
 }
 
 // Where there never was a workflow there is nothing to do.

@@ -80,7 +80,7 @@ func (x *execution) index(entries []*entry) error {
 	for _, e := range entries {
 		x.last = max(x.last, e.seq)
 		x.made++
-		x.bytes += int64(len(e.Result))
+		x.bytes += int64(e.Size)
 		x.journal[e.Scope] = append(x.journal[e.Scope], e)
 		if e.Kind == KindChild {
 			x.calls = append(x.calls, e)

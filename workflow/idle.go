@@ -23,7 +23,7 @@ type idleness struct {
 func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
 	x := s.x
 	x.mu.Lock()
-	if x.stopped != nil || ready != nil && ready() {
+	if x.stopped != nil || s.barred(w) || ready != nil && ready() {
 		defer x.mu.Unlock()
 		return false, x.stopped
 	}
@@ -57,6 +57,12 @@ func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
 			return false, x.stopped
 		}
 	}
+}
+
+// barred reports whether the call that is to wait does not go on: who said so woke those that
+// waited already. The caller holds the lock.
+func (s *scope) barred(w idleness) bool {
+	return !w.branches && !w.paused && (s.abandoned || s.x.cancel != "" && s.name != undoScope)
 }
 
 // wakeLocked has those idle scopes work again of which concerned says so. The caller holds
@@ -100,7 +106,11 @@ func (x *execution) rest() {
 		s.waits = append(s.waits, each.waits)
 	}
 	if due := s.due(); !due.IsZero() && due.Sub(x.engine.now()) < leastSuspension {
+		unsaved := len(x.unsaved) > 0
 		x.mu.Unlock()
+		if unsaved { // among it deadlines of the others, for whom it may take longer
+			_ = x.save()
+		}
 		return // a timer wakes the scope
 	}
 	x.resting = true
@@ -112,7 +122,6 @@ func (x *execution) rest() {
 		x.heed(&s.row)
 	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.resting = false
 	late := x.late
 	x.late = nil
@@ -131,5 +140,10 @@ func (x *execution) rest() {
 		})
 	default:
 		_ = x.stopLocked(err)
+	}
+	again := x.active == 0 && x.stopped == nil
+	x.mu.Unlock()
+	if again { // what came concerns none of them, so they wait on
+		x.rest()
 	}
 }

@@ -51,6 +51,7 @@ type entry struct {
 	Chain      []errorText
 	Result     []byte // what the function got, encoded; where it is large it lies apart
 	Apart      bool
+	Size       int    // bytes of the result
 	Key        []byte // fingerprint that the author gave
 	Build      string
 	Child      pawl.ID
@@ -105,7 +106,7 @@ func (e *entry) public() Entry {
 	return Entry{
 		Seq: e.seq, Scope: e.Scope, Name: e.Name, Occurrence: e.Occurrence, Kind: e.Kind, State: e.State,
 		Attempts: e.Attempts, Started: timeOf(e.Started), Finished: timeOf(e.Finished), Due: timeOf(e.Due),
-		Error: e.Error, Result: e.Result, Bytes: len(e.Result), Build: e.Build, Child: e.Child,
+		Error: e.Error, Result: e.Result, Bytes: e.Size, Build: e.Build, Child: e.Child,
 	}
 }
 
@@ -118,7 +119,7 @@ func (e *entry) fail(err error, now time.Time) {
 // finish ends an entry with a result.
 func (e *entry) finish(result []byte, now time.Time) {
 	e.State, e.Finished, e.Due = EntryDone, now.UnixNano(), 0
-	e.Result, e.Error, e.Chain = result, "", nil
+	e.Result, e.Size, e.Error, e.Chain = result, len(result), "", nil
 }
 
 // err is what the function gets of an entry that failed.

@@ -128,8 +128,8 @@ func (r rows) removeHead(run pawl.ID, row *runRow) error {
 func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done int)) (done int, err error) {
 	for w := (walk{bucket: bucketRuns}); !w.end; {
 		p := &prune{before: before}
-		_, err := w.step(ctx, e.source, func(r rows, key, _ []byte, damage error) bool {
-			if damage == nil && len(key) == len(pawl.ID{}) {
+		_, err := w.step(ctx, e.source, func(r rows, key, _ []byte, _ error) bool {
+			if len(key) == len(pawl.ID{}) {
 				if row, err := r.run(pawl.ID(key)); err == nil && p.chooses(row) {
 					p.runs = append(p.runs, pawl.ID(key))
 				}

@@ -290,6 +290,52 @@ func TestPruneInPortions(t *testing.T) {
 	require.Empty(t, listing.Runs)
 }
 
+// What is left of a run whose removal was interrupted goes with the next Prune, also when that
+// finds no other.
+func TestPruneGoesOn(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	was := d.read(run)
+	d.fill(run, 10)
+	d.end(run, Done)
+	until := d.read(run).keptUntil()
+	d.write(func(r rows) error {
+		return firstError(
+			r.delete(bucketEnded, endedKey(until, run)),
+			r.put(bucketEnded, endedKey(atOnce, run), nil),
+			(&sweep{rows: r, most: 10}).until(atOnce),
+		)
+	})
+	require.NotZero(t, d.rowsOf(run, was))
+	done, err := d.Prune(t.Context(), d.now(), nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, done)
+	require.Zero(t, d.rowsOf(run, was))
+	require.Zero(t, d.kept())
+}
+
+// The ID goes with its run, though not when another has it; a row of it that cannot be read
+// would keep everybody from using it.
+func TestRemovalFreesTheID(t *testing.T) {
+	for _, c := range []struct {
+		content func(other pawl.ID) []byte
+		want    error
+	}{
+		{func(other pawl.ID) []byte { return other[:] }, nil},
+		{func(pawl.ID) []byte { return []byte("short") }, ErrNotFound},
+	} {
+		d := newDesk(t)
+		run, other := d.start("a"), d.start("b")
+		d.edit(run, func(row *runRow) { row.Retain = 1 })
+		d.end(run, Done)
+		d.write(func(r rows) error { return r.put(bucketIDs, idKey("note", "a"), c.content(other)) })
+		d.pass(1)
+		require.NotZero(t, d.sweep(1000))
+		_, err := d.Find(t.Context(), "note", "a")
+		require.ErrorIs(t, err, c.want)
+	}
+}
+
 // Where there never was a workflow there is nothing to prune.
 func TestPruneNothing(t *testing.T) {
 	done, err := newDesk(t).Prune(t.Context(), time.Now(), nil)

@@ -39,11 +39,6 @@ func (r rows) public(run pawl.ID, key, content []byte, damage error, values bool
 		return shown
 	}
 	shown := e.public()
-	if e.Apart {
-		if b := r.bucket(bucketBlobs); b != nil {
-			shown.Bytes = max(0, len(b.Get(key))-sealBytes)
-		}
-	}
 	shown.Result = nil
 	if values && e.State == EntryDone {
 		if shown.Result, damage = r.value(run, e); damage != nil {
@@ -52,6 +47,3 @@ func (r rows) public(run pawl.ID, key, content []byte, damage error, values bool
 	}
 	return shown
 }
-
-// sealBytes is what [seal] adds to a content.
-const sealBytes = 1 + 4

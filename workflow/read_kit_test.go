@@ -167,15 +167,15 @@ func (d *desk) end(run pawl.ID, status Status) {
 func (d *desk) journal(run pawl.ID, entries ...*entry) {
 	d.t.Helper()
 	d.write(func(r rows) error {
+		var j journal
 		for i, e := range entries {
 			if e.seq = uint32(i + 1); e.Occurrence == 0 {
 				e.Occurrence = 1
 			}
-			if err := r.putEntry(run, e); err != nil {
-				return err
-			}
+			e.Size = len(e.Result)
+			j.add(run, e)
 		}
-		return nil
+		return j.apply(r)
 	})
 }
 

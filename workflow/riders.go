@@ -105,11 +105,14 @@ func (x *execution) save(entries ...*entry) error {
 
 // later leaves an entry for the next rider, as it can be told again after a crash.
 func (x *execution) later(e *entry) {
+	row := *e // the entry goes on, and whoever writes next writes this
 	x.mu.Lock()
-	if !slices.Contains(x.unsaved, e) {
-		x.unsaved = append(x.unsaved, e)
+	defer x.mu.Unlock()
+	if i := slices.IndexFunc(x.unsaved, func(u *entry) bool { return u.seq == e.seq }); i >= 0 {
+		x.unsaved[i] = &row
+		return
 	}
-	x.mu.Unlock()
+	x.unsaved = append(x.unsaved, &row)
 }
 
 // errWoken refuses a suspension: what a scope waits for has come.

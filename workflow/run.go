@@ -31,8 +31,10 @@ func (r *Run) ID() string { return r.x.row.ID }
 func (r *Run) Key() string {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	if e := r.s.current; e != nil {
-		return r.x.keyOf(e)
+	for _, e := range [...]*entry{r.s.current, r.s.undoing} {
+		if e != nil {
+			return r.x.keyOf(e)
+		}
 	}
 	return r.x.run.String()
 }
@@ -60,7 +62,8 @@ type scope struct {
 	branches map[string]int // of each name
 	current  *entry         // the call under way
 	undone   int            // undo steps that it has named
-	last     uint32         // seq of its last call
+	undoing  *entry         // of those, the one that runs
+	last     uint32         // seq of its last call that has ended
 
 	cancelled bool // it was told so
 	abandoned bool // another won the race
@@ -71,8 +74,9 @@ type scope struct {
 // call is one call under way. Whoever makes it ends it.
 type call struct {
 	*scope
-	e     *entry
-	known bool // it has ended, in the journal
+	e        *entry
+	recorded bool // the journal has it
+	known    bool // it has ended, in the journal
 }
 
 // begin makes a call: it finds its entry in the journal, or makes a new one at the end of
@@ -97,14 +101,14 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 		if err := x.compare(e, got); err != nil {
 			return nil, x.stopLocked(err)
 		}
+		s.at++ // also when it is refused, as what comes then is
 		if e.State == EntryPending {
 			if err := x.mayGoOn(s, kind); err != nil {
 				return nil, err
 			}
 		}
-		s.at++
-		s.current, s.last = e, e.seq
-		return &call{s, e, e.State != EntryPending}, nil
+		s.current = e
+		return &call{s, e, true, e.State != EntryPending}, nil
 	}
 	if err := x.mayGoOn(s, kind); err != nil {
 		return nil, err
@@ -119,8 +123,8 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 	s.at++
 	x.last++
 	got.seq, got.Build, got.Started = x.last, x.engine.opts.Build, x.engine.now().UnixNano()
-	s.current, s.last = got, got.seq
-	return &call{s, got, false}, nil
+	s.current = got
+	return &call{s, got, false, false}, nil
 }
 
 // awaitResume waits while the run is paused, before a call that has not ended.
@@ -197,8 +201,10 @@ func (x *execution) mismatch(err *DeterminismError) error { return x.stop(x.comp
 // end is the end of the call.
 func (c *call) end() {
 	c.x.mu.Lock()
-	c.current = nil
-	c.x.mu.Unlock()
+	defer c.x.mu.Unlock()
+	if c.current = nil; c.e.State != EntryPending {
+		c.last = c.e.seq
+	}
 }
 
 // outcome is what the call ended with.

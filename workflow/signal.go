@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -66,7 +67,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 	if c.known {
 		return c.outcome(decode)
 	}
-	fresh := e.Due == 0
+	fresh := !c.recorded
 	if fresh {
 		e.Due = x.after(timeout)
 	}
@@ -116,19 +117,29 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 		}
 	}
 	x.mu.Lock()
-	t := &takeSignal{x: x, e: c.e, journal: x.take()}
+	t := &takeSignal{x: x, e: c.e, over: over, journal: x.take()}
 	x.mu.Unlock()
-	if err := x.engine.queue.Join(x.writing(), t, t.journal.bytes+maxInline); err != nil {
+	err = x.engine.queue.Join(x.writing(), t, t.journal.bytes+maxInline)
+	switch {
+	case err == errNoSignal: // another branch was faster
+		x.mu.Lock()
+		x.unsaved = append(t.journal.entries, x.unsaved...)
+		x.mu.Unlock()
+		return false, nil
+	case err != nil:
 		return false, x.stop(err)
 	}
 	*c.e = t.ended
 	return true, nil
 }
 
+var errNoSignal = errors.New("no signal is there")
+
 // takeSignal is the rider that gives a signal to the call that waits for it, or the timeout.
 type takeSignal struct {
 	x       *execution
 	e       *entry
+	over    bool // the time is, so that no signal is a timeout
 	journal journal
 
 	row   *runRow
@@ -152,6 +163,9 @@ func (t *takeSignal) Check(p *bolt.Plan) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if t.key == nil && !t.over {
+		return errNoSignal
 	}
 	if t.key == nil {
 		t.ended.fail(ErrTimeout, p.Now())

@@ -292,9 +292,6 @@ func (o *stepOptions) retry(attempts int, err error) (delay time.Duration, again
 // attempt runs one attempt. A panic is an error of it.
 func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error) {
 	ctx := c.ctx
-	if c.e.Kind == KindUndo {
-		ctx = c.x.ctx
-	}
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, worker.ErrTimeout)

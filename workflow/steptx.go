@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"errors"
 
 	"go.etcd.io/bbolt"
 
@@ -69,6 +70,8 @@ func (c *call) inTransaction(ctx context.Context, info StepInfo, decode func([]b
 	switch {
 	case refused != nil:
 		return refused
+	case errors.Is(err, pawl.ErrNotAccepted):
+		return err // the context has ended, and nothing has begun
 	case err != nil:
 		return x.stop(err)
 	}

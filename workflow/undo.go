@@ -15,7 +15,7 @@ const undoScope = "_undo"
 // undo is a step that is to undo what was done.
 type undo struct {
 	after uint32 // seq of the call before it was named
-	scope string
+	scope *scope
 	index int // among those of its scope
 	name  string
 	fn    func(context.Context) error
@@ -40,7 +40,7 @@ func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...Step
 		return
 	}
 	r.s.undone++
-	x.undos = append(x.undos, undo{r.s.last, r.s.name, r.s.undone, name, fn, opts})
+	x.undos = append(x.undos, undo{r.s.last, r.s, r.s.undone, name, fn, opts})
 }
 
 // undo runs the steps that undo. An error without a StepError in it says that the run does
@@ -55,7 +55,7 @@ func (x *execution) undo() (failed error, stopped error) {
 	// The order in which branches named theirs is chance; that of the calls before is in the
 	// journal.
 	slices.SortFunc(undos, func(a, b undo) int {
-		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.scope, b.scope), cmp.Compare(a.index, b.index))
+		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.scope.name, b.scope.name), cmp.Compare(a.index, b.index))
 	})
 	s := x.newScope(undoScope, nil)
 	x.mu.Unlock()
@@ -63,6 +63,9 @@ func (x *execution) undo() (failed error, stopped error) {
 	var errs []error
 	for _, u := range undos {
 		err := s.step(KindUndo, u.name, u.opts, decodeNothing, func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
+			x.mu.Lock()
+			u.scope.undoing = c.e
+			x.mu.Unlock()
 			return x.invoke(ctx, info, func(ctx context.Context, _ StepInfo) (any, error) { return nil, u.fn(ctx) })
 		})
 		if err := x.reason(); err != nil {

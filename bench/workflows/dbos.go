@@ -20,10 +20,9 @@ const dbosConnections = 8
 
 // dbosEngines are DBOS as its documentation sets it up, and with every commit synced.
 //
-// A database URL that asks for synchronous(FULL) does not bring that about: DBOS adds no
-// pragma that is there, but then sets synchronous=NORMAL on the first connection of its
-// pool, which is the one that a lone caller uses. So the handle is made here, with the same
-// pool.
+// A database URL that asks for synchronous(FULL) does not bring that about. DBOS opens its
+// pool with it, but then sets synchronous=NORMAL on the first connection, which is the one
+// that a lone caller uses. So the handle is made here, with a pool of the same size.
 func dbosEngines() []engine {
 	modules := []string{"github.com/dbos-inc/dbos-transact-golang", sqliteModule}
 	return []engine{

@@ -7,6 +7,7 @@ require (
 	github.com/dbos-inc/dbos-transact-golang v1.2.0
 	github.com/gopawl/pawl v0.0.0
 	github.com/hashicorp/go-hclog v1.6.3
+	github.com/stretchr/testify v1.12.1
 	golang.org/x/sync v0.22.0
 	modernc.org/sqlite v1.54.0
 )
@@ -37,7 +38,6 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect

@@ -23,7 +23,7 @@ type size struct {
 
 var (
 	fullSize  = size{rounds: 5, callers: []int{1, 16, 64}, window: 3 * time.Second, count: 500}
-	quickSize = size{rounds: 1, callers: []int{1, 16, 64}, window: 300 * time.Millisecond, count: 30}
+	quickSize = size{rounds: 1, callers: []int{1, 16}, window: 200 * time.Millisecond, count: 20}
 )
 
 // Metrics.

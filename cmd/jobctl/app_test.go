@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // greeting is what the app's handlers are given.
@@ -28,8 +29,9 @@ var (
 )
 
 // pawlapp is an app for scripts: it opens a file and serves it to operators until its
-// standard input ends. Words behind the file change that: "silent" serves nobody, and
-// "work" runs a worker. It says "ready" once it is.
+// standard input ends. Words behind the file change that: "silent" serves nobody,
+// "work" runs a worker, "flows" has that run workflows too, and "changed" with other code. It
+// says "ready" once it is.
 func pawlapp() {
 	if err := serveFile(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "pawlapp:", err)
@@ -66,6 +68,12 @@ func serveFile(path string, words []string) (err error) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
+		if slices.Contains(words, "flows") {
+			build, all := flows(slices.Contains(words, "changed"))
+			if err := workflow.Open(q, &workflow.Options{Build: build, Logger: log}).Handle(ctx, w, all...); err != nil {
+				return err
+			}
+		}
 		go func() { ended <- w.Run(ctx) }()
 	} else {
 		ended <- nil

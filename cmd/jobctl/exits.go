@@ -26,10 +26,10 @@ var exitMeans = []struct {
 	{exitOK, "done", "done; a list may be empty"},
 	{exitError, "an error", "an error; the message says what to do"},
 	{exitUsage, "usage", "the command line is wrong; nothing was looked at"},
-	{exitNoMatch, "no match", "no match: no such job or queue, or no job that the filters choose"},
+	{exitNoMatch, "no match", "no match: no such job, queue or run, or none that the filters choose"},
 	{exitLocked, "locked or unreachable", "another process has the file open and does not serve it, or nobody\nanswers at the address, or the app does not run and the command needs it"},
-	{exitDamaged, "damage, or a check failed", "damaged data was met, and what could be read was printed; or a check\nfailed, or a threshold was passed"},
-	{exitConflict, "conflict", "the job is in another state than the command needs, or its deadline has\npassed, or another job has its ID or its unique key"},
+	{exitDamaged, "damage, or a check failed", "damaged data was met, and what could be read was printed; or a check\nfailed, a threshold was passed, or code does not fit the journal of a run"},
+	{exitConflict, "conflict", "the job is in another state than the command needs, or its deadline has\npassed, or another job has its ID or its unique key; the run has ended,\nor another has its ID"},
 	{exitFormat, "other format", "the file has the format of another release; nothing was changed"},
 	{exitInterrupted, "interrupted", "interrupted; the message says how much was done"},
 }

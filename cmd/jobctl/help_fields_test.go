@@ -87,6 +87,12 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 		}
 		stop()
 	}
+	buildAt(t, "runs.db", workflows)
+	for _, line := range printingRuns {
+		got := jobctl(t, append(words(line), "--db", "runs.db", "-o", "json")...)
+		require.NotEmpty(t, got.stdout, "%s: %s", line, got.stderr)
+		add(commandOf(t, line), []byte(got.stdout))
+	}
 	// These two print what happens, until they are told to end.
 	event := viewOfEvent(&admin.Event{Event: pawl.Event{Job: &pawl.Envelope{}}})
 	for words, v := range map[string]any{"watch": event, "work": workView{}} {

@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "seed": seed, "app": steer, "spoil": spoilJob, "older": olderFile, "newer": newerFile, "watched": watched, "cut": cutFile, "capture": capture, "within": within, "together": together,
+			"until": until, "spoilrun": spoilRun,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -134,7 +135,7 @@ func together(ts *testscript.TestScript, _ bool, args []string) {
 
 // seed makes a file: seed everyState app.db.
 func seed(ts *testscript.TestScript, _ bool, args []string) {
-	fill, ok := map[string]func(*file){"empty": nil, "everyState": everyState, "rare": rare, "large": large}[args[0]]
+	fill, ok := map[string]func(*file){"empty": nil, "everyState": everyState, "rare": rare, "large": large, "workflows": workflows}[args[0]]
 	if !ok {
 		ts.Fatalf("there is no file %q", args[0])
 	}

@@ -151,10 +151,18 @@ func (c *runChange) choose(ctx context.Context, w admin.Workflows, refs []ref) e
 // looking.
 func lookAtOpen(ctx context.Context, w admin.Workflows, run pawl.ID) error {
 	all, err := w.Show(ctx, run, admin.RunInfo)
-	if err == nil && all.Status.Ended() {
-		err = fmt.Errorf("run %s: %w", run, workflow.ErrNotRunning)
+	if err != nil {
+		return err
 	}
-	return err
+	return openRun(all)
+}
+
+// openRun refuses a run that has ended.
+func openRun(run *admin.WorkflowRun) error {
+	if run.Status.Ended() {
+		return fmt.Errorf("run %s: %w", run.Run, workflow.ErrNotRunning)
+	}
+	return nil
 }
 
 // match lists what the filters choose.

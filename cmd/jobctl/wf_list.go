@@ -42,7 +42,7 @@ func (a *app) wfListCommand() *cobra.Command {
 when a run has ended, and when one that waits goes on by itself.`,
 		example: `  jobctl --db jobs.db wf list -s blocked
   jobctl --db jobs.db wf list --flow order --id-prefix 2026/
-  jobctl --db jobs.db wf list -s dead -n 0 -o ids | jobctl --db jobs.db wf resume -`,
+  jobctl --db jobs.db wf list -s dead -n 0 -o ids | jobctl wf resume -`,
 		json:  "a list of objects with\n" + runFields,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a) },

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +101,11 @@ func (a *app) showRunFacts(run *workflow.Info) {
 	a.fact("build", "%s", orDash(plain.Text(run.Build)))
 	a.fact("created", "%s", a.moment(run.Created))
 	kept := "for ever"
-	if run.Retain > 0 {
+	switch days := run.Retain / (24 * time.Hour); {
+	case run.Retain <= 0:
+	case run.Retain == days*24*time.Hour:
+		kept = fmt.Sprintf("for %dd", days)
+	default:
 		kept = "for " + run.Retain.String()
 	}
 	if run.Status.Ended() {
@@ -145,7 +150,7 @@ func (a *app) showJournal(journal []workflow.Entry) {
 		started, took, failed := "-", "-", ""
 		if !e.Started.IsZero() {
 			if started = a.clock(e.Started); !e.Finished.IsZero() {
-				took = e.Finished.Sub(e.Started).String()
+				took = short(e.Finished.Sub(e.Started))
 			}
 		}
 		if e.Error != "" {
@@ -164,18 +169,41 @@ func (a *app) showJournal(journal []workflow.Entry) {
 	t.flush()
 }
 
+// short is a length of time in few digits.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}
+
 // showPending prints what the run waits for, and until when.
 func (a *app) showPending(w *admin.WorkflowRun) {
 	waits := false
-	for i := range w.Journal {
-		e := &w.Journal[i]
-		if e.State != workflow.EntryPending || w.Status.Ended() {
-			continue
-		}
+	head := func() {
 		if !waits {
 			waits = true
 			fmt.Fprintln(a.stdout, "waits for")
 		}
+	}
+	switch w.Status {
+	case workflow.Blocked:
+		head()
+		fmt.Fprintln(a.stdout, "  another build of the app, or 'jobctl wf resume'")
+		return
+	case workflow.Dead, workflow.Paused:
+		head()
+		fmt.Fprintln(a.stdout, "  'jobctl wf resume'")
+	}
+	for i := range w.Journal {
+		e := &w.Journal[i]
+		if e.State != workflow.EntryPending || w.Status.Ended() || w.Status == workflow.Dead {
+			continue
+		}
+		head()
 		until := ""
 		if !e.Due.IsZero() {
 			until = " until " + a.moment(e.Due)

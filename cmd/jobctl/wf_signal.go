@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ that does not wait yet it is kept. Its value is JSON, as given, from standard in
 -, or from a file; none is null. It is read as 'jobctl job enqueue' reads arguments.
 A run that has ended takes none: exit code 6.`,
 		example: `  jobctl --db jobs.db wf signal order:1042 approved '{"By":"ada"}'
-  jobctl --db jobs.db wf signal order:1042 approved @approval.json --dedup mail-77`,
+  jobctl --db jobs.db wf signal order:1042 approved @by.json --dedup mail-77`,
 		json:     "one object with run, signal (its name), dry_run\n",
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
 		complete: a.completeRefs(1, openStatuses...),
@@ -65,12 +66,16 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 		return usage(words, "%s", err)
 	}
 	var run pawl.ID
+	var before *admin.WorkflowRun
 	err = a.withWorkflows(ctx, func(w admin.Workflows) (err error) {
 		if run, err = r.find(ctx, w); err != nil {
 			return err
 		}
+		if before, err = w.Show(ctx, run, admin.RunInfo); err != nil {
+			return err
+		}
 		if dry {
-			return lookAtOpen(ctx, w, run)
+			return openRun(before)
 		}
 		return w.Signal(ctx, run, args[1], payload, dedup)
 	})
@@ -85,6 +90,9 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 		fmt.Fprintf(a.stdout, "%s would be sent to run %s; nothing was changed\n", plain.Text(args[1]), run)
 	default:
 		fmt.Fprintf(a.stdout, "sent %s to run %s\n", plain.Text(args[1]), run)
+	}
+	if len(before.Waits) > 0 && !slices.Contains(before.Waits, args[1]) { // which may be a slip
+		a.say("note: it waits for %s; %s is kept until it asks for that", listed(before.Waits), args[1])
 	}
 	return nil
 }

@@ -53,11 +53,11 @@ and the exit code is 4 when that can be read, and 5 when it is damaged.
   jobctl --db jobs.db wf verify --flow order -o jsonl`,
 		json: `one object with compared (false: no app runs, so the runs were only read), fit
   (how many), unfit, and
-  runs: a list of run, error, and result: fits, readable (no app runs), differs,
-    no_flow (the app does not have it), damaged, ended, not_found, or failed (its
-    code panicked); of one that differs want (what the journal has), got (what the
-    code did), seq (of the entry, 0: there is none), build, wrote (the build that
-    wrote the entry)
+  runs: a list of run, error,
+        result (fits, readable (no app runs), differs, no_flow (the app does not
+                have it), damaged, ended, not_found, or failed (its code panicked)),
+        of one that differs want (what the journal has), got (what the code did),
+        seq (of the entry; 0: there is none), build, wrote (the build that wrote it)
 With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of those
 that do not fit.
 `,
@@ -215,11 +215,11 @@ func (v *verification) print() error {
 		}
 	}
 	if a.people() {
-		verb := "verified"
+		text := "verified %s: %d fit, %d do not\n"
 		if !v.view.Compared {
-			verb = "read"
+			text = "read %s: %d can be read, %d cannot\n"
 		}
-		fmt.Fprintf(a.stdout, "%s %s: %d fit, %d do not\n", verb, plural(len(v.view.Runs), "run"), v.view.Fit, v.view.Unfit)
+		fmt.Fprintf(a.stdout, text, plural(len(v.view.Runs), "run"), v.view.Fit, v.view.Unfit)
 	}
 	return nil
 }

@@ -227,7 +227,7 @@ func first(code int, _, _ string) int { return code }
 // comes after it is whole.
 func TestTornEffect(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "effects.log")
-	require.NoError(t, os.WriteFile(path, []byte("k1 reserve 1\nk2 char"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("k1 reserve 1\nk2 "+strings.Repeat("x", 99)), 0o600))
 	w, err := openWorld(path)
 	require.NoError(t, err)
 	for range 2 {

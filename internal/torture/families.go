@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/gopawl/pawl/internal/torture/crash"
 	"github.com/gopawl/pawl/internal/torture/faults"
+	"github.com/gopawl/pawl/internal/torture/flows"
 	"github.com/gopawl/pawl/internal/torture/fuzz"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/hostile"
@@ -32,6 +33,7 @@ var families = []*harness.Family{
 	sim.Random,
 	sim.Clock,
 	soak.Soak,
+	flows.Workflow,
 }
 
 // The last one plants faults under all others.

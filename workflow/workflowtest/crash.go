@@ -15,8 +15,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// errCrashed is what a step gets in a process that has crashed. It is permanent, so that
-// nobody waits for another attempt there.
+// errCrashed is what a step ends with that a crash came before. Nobody writes it down.
 var errCrashed = pawl.Permanent(errors.New("workflowtest: the process has crashed"))
 
 // Point is where a crash comes.
@@ -73,9 +72,9 @@ func (p *Point) meets(when when, s workflow.StepInfo) bool {
 func (k *Kit) CrashBefore(step string) { k.place(&Point{when: before, step: step}) }
 
 // CrashAfter places a crash after the next attempt of a step, before anybody has written
-// down that it took place: what it did outside is done, and it runs again. For a
-// [workflow.StepTx], which does nothing outside, its transaction does not take place. The
-// test fails at its end when there was no such step.
+// down that it took place: what it did outside is done, and it runs again. A
+// [workflow.StepTx] has committed then, with its end, and does not run again. The test fails
+// at its end when there was no such step.
 func (k *Kit) CrashAfter(step string) { k.place(&Point{when: after, step: step}) }
 
 func (k *Kit) place(p *Point) {
@@ -127,23 +126,21 @@ func (k *Kit) record(points ...*Point) {
 	}
 }
 
-// watch is the outermost middleware, of the engine over q. Once that has crashed no step is
-// run by it any more.
+// watch is the outermost middleware, of the engine over q.
 func (k *Kit) watch(q *bolt.Queue, dead *atomic.Bool) workflow.Middleware {
 	return func(next workflow.StepFunc) workflow.StepFunc {
 		return func(ctx context.Context, s workflow.StepInfo) (any, error) {
 			k.record(&Point{when: before, of: attemptOf(s)})
-			if dead.Load() || k.comes(before, s) {
+			if k.comes(before, s) {
 				crash(q, dead)
 				return nil, errCrashed
 			}
 			v, err := next(ctx, s)
 			k.record(&Point{when: after, of: attemptOf(s)})
-			if dead.Load() || k.comes(after, s) {
+			if k.comes(after, s) {
 				crash(q, dead)
-				return nil, errCrashed
 			}
-			return v, err
+			return v, err // which the queue does not take any more
 		}
 	}
 }

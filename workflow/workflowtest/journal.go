@@ -16,7 +16,7 @@ import (
 type Journal []workflow.Entry
 
 // Journal is the calls that the run has made: those of its function first, then those of its
-// branches, by name; within each in their order. Results are filled in.
+// branches, by name, then those that undo; within each in their order. Results are filled in.
 func (r *Run[Out]) Journal() Journal {
 	r.k.t.Helper()
 	entries, err := r.k.engine.Journal(r.k.t.Context(), r.run, true)
@@ -29,6 +29,12 @@ func (r *Run[Out]) Journal() Journal {
 
 // compareScopes has branches that are numbered in the order of their numbers.
 func compareScopes(a, b string) int {
+	if undoA, undoB := strings.HasPrefix(a, "_"), strings.HasPrefix(b, "_"); undoA != undoB {
+		if undoA {
+			return 1
+		}
+		return -1
+	}
 	return slices.CompareFunc(strings.Split(a, "/"), strings.Split(b, "/"), func(a, b string) int {
 		if i, j := strings.LastIndexByte(a, '-'), strings.LastIndexByte(b, '-'); i >= 0 && j >= 0 && a[:i] == b[:j] {
 			a, b = a[i:], b[j:]

@@ -72,7 +72,8 @@ type Kit struct {
 	points   []*Point       // where crashes are still to come
 }
 
-// New opens a queue in a temporary folder, with a worker for these flows.
+// New opens a queue in a temporary folder, with a worker for these flows. At the end of the
+// test it is checked and closed.
 func New(t testing.TB, opts *Options, flows ...workflow.Definition) *Kit {
 	t.Helper()
 	k := &Kit{t: t, flows: flows, path: filepath.Join(t.TempDir(), "workflows.db"),
@@ -90,13 +91,20 @@ func New(t testing.TB, opts *Options, flows ...workflow.Definition) *Kit {
 		k.points = append(k.points, at)
 	}
 	k.open()
-	t.Cleanup(func() {
-		if err := k.queue.Close(); err != nil {
-			t.Errorf("workflowtest: close the queue: %v", err)
-		}
-		k.missed()
-	})
+	t.Cleanup(k.close)
 	return k
+}
+
+// close ends the test: the file is sound, and all crashes have come.
+func (k *Kit) close() {
+	k.t.Helper()
+	if err := k.queue.Check(context.Background()); err != nil && !errors.Is(err, pawl.ErrClosed) {
+		k.t.Errorf("workflowtest: %v", err)
+	}
+	if err := k.queue.Close(); err != nil {
+		k.t.Errorf("workflowtest: close the queue: %v", err)
+	}
+	k.missed()
 }
 
 // open opens the file, as a process that starts does.
@@ -173,13 +181,24 @@ func (k *Kit) Settle() {
 	}
 	open := k.openRuns()
 	for _, run := range open {
-		if run.Status == workflow.Running {
+		if run.Status == workflow.Running && k.ready(run.Run) {
 			k.t.Fatalf("workflowtest: %s is on queue %q, on which the worker does not work; see Options.Queues", describe(run), run.Queue)
 		}
 	}
 	if len(open) > 0 {
 		k.rested()
 	}
+}
+
+// ready reports whether the job of a run is left for a worker. One that is parked is not: its
+// flow is not here.
+func (k *Kit) ready(run pawl.ID) bool {
+	k.t.Helper()
+	job, err := k.queue.Job(k.t.Context(), run)
+	if err != nil {
+		k.t.Fatalf("workflowtest: %v", err)
+	}
+	return job.State == pawl.Ready
 }
 
 // Skip moves the clock to the next deadline: the earliest time for which a run or a delayed
@@ -282,7 +301,7 @@ func describe(run workflow.Info) string {
 		text += fmt.Sprintf(" until %v", run.Due.UTC())
 	}
 	if run.Error != "" {
-		text += ": " + run.Error
+		text += ": " + firstLine(run.Error)
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/worker"
@@ -229,7 +230,7 @@ func TestHandle(t *testing.T) {
 }
 
 // Rule: a build whose code does not fit the journal blocks the run, one that fits heals it,
-// and between them Verify tells.
+// and between them Verify tells. One that does not have the flow leaves it as it is.
 func TestDeploy(t *testing.T) {
 	k := workflowtest.New(t, nil, trip)
 	run := workflowtest.Start(k, trip, "1", "Rome")
@@ -248,13 +249,34 @@ func TestDeploy(t *testing.T) {
 		_, _ = run.Result()
 	}), `the journal has step "book"`)
 
-	k.Deploy("3", trip)
+	other := workflow.Define("other", func(*workflow.Run, int) (int, error) { return 0, nil })
+	k.Deploy("without", other)
 	k.Settle()
-	require.Equal(t, workflow.Sleeping, run.Info().Status)
+	require.Equal(t, workflow.Blocked, run.Info().Status)
+
+	k.Deploy("3", trip)
+	parked := workflowtest.Start(k, trip, "2", "Bern")
+	k.Deploy("without", other)
+	k.Advance(24 * time.Hour)
+	require.Equal(t, workflow.Running, parked.Info().Status)
+	k.Deploy("3", trip)
+	_, err := parked.Result()
+	require.NoError(t, err)
 	out, err := run.Result()
 	require.NoError(t, err)
 	require.Equal(t, "seat in Rome, no gate", out)
 	require.Equal(t, "3", run.Info().Build)
+}
+
+// Rule: a test that leaves a file which is not sound fails.
+func TestSoundness(t *testing.T) {
+	require.Contains(t, failure(t, func(t testing.TB) {
+		k := workflowtest.New(t, nil, trip)
+		workflowtest.Start(k, trip, "1", "Rome")
+		require.NoError(t, k.Queue().Update(t.Context(), func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("pawl")).DeleteBucket([]byte("history"))
+		}))
+	}), "workflowtest: ")
 }
 
 // Rule: what was started by others is found, and what is not there fails the test.
@@ -273,7 +295,7 @@ func TestOf(t *testing.T) {
 }
 
 // Rule: the order of branches in a journal is that of their numbers and names, whoever came
-// first; failures, children and versions are told.
+// first; failures, children, versions and what was undone are told.
 func TestJournal(t *testing.T) {
 	child := workflow.Define("child", func(r *workflow.Run, n int) (int, error) {
 		return n + 1, workflow.Sleep(r, "nap", time.Minute)
@@ -297,19 +319,20 @@ func TestJournal(t *testing.T) {
 				return 0, errors.New("it did not fail")
 			}
 		}
-		return 0, nil
+		r.Undo("back", func(context.Context) error { return nil })
+		return 0, errors.New("the end")
 	})
 	k := workflowtest.New(t, nil, f, child)
 	run := workflowtest.Start(k, f, "1", 0)
 	require.Contains(t, run.Journal().String(), "\nchild side/call: pending\n")
 	_, err := run.Result()
-	require.NoError(t, err)
+	require.ErrorContains(t, err, "the end")
 	want := "version tax: 2\nstep fail: failed: no\nstep fail#2: failed: no\n"
 	for i := range 11 {
 		want += fmt.Sprintf("step page-%d/read: 1\n", i)
 	}
-	want += "child side/call, 1m0s: 2\n"
+	want += "child side/call, 1m0s: 2\nundo _undo/back\n"
 	require.Equal(t, want, run.Journal().String())
-	require.Equal(t, "sleep nap, 1m0s\n", workflowtest.Of(k, child, "1/call").Journal().String())
+	require.Equal(t, "sleep nap, 1m0s\n", workflowtest.Of(k, child, "1/side/call").Journal().String())
 	require.Len(t, strings.Split(strings.TrimSpace(want), "\n"), len(run.Journal()))
 }

@@ -13,13 +13,12 @@ import (
 //
 // Here, and in all of this package, a step is named in full, as [workflow.Entry.Step] does:
 // "charge", "eu/fetch#2". Or by its own name alone, "fetch", which stands for every step of
-// that name, in all branches, runs and flows. Undo steps are steps too.
+// that name, in all branches, runs and flows; where there is a stub for the full name too,
+// that counts. Undo steps are steps too.
 func (k *Kit) Stub(step string, fn func(ctx context.Context) (any, error)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.stubs[step] = fn; fn == nil {
-		delete(k.stubs, step)
-	}
+	k.stubs[step] = fn
 }
 
 // Attempts is how often the function of a step, or its stub, was called.

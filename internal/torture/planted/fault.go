@@ -34,7 +34,7 @@ type Hunt struct {
 
 // faults are all there are.
 func faults() (all []Fault) {
-	for _, some := range [][]Fault{durability, states, keys, times, crashes, files, workers, answers, leftovers} {
+	for _, some := range [][]Fault{durability, states, keys, times, crashes, files, workers, answers, leftovers, workflows} {
 		all = append(all, some...)
 	}
 	return all

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Rule: what is no request about workflows is refused, with a reason, and changes nothing.
+func TestHostileRequestsAboutWorkflows(t *testing.T) {
+	run := `"run":"01234567-89ab-7cde-8f01-23456789abcd"`
+	h := Handler(Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger()})
+	for _, test := range []requestTest{
+		{rule: "a change by GET", method: "GET", path: pathWorkflowPrune, status: 405, code: codeMethod},
+		{rule: "a path below a path", method: "GET", path: pathWorkflows + "/show/x", status: 404, code: codePath},
+		{rule: "a status that is none", method: "GET", path: pathWorkflows + "?status=lost", status: 400, code: "invalid"},
+		{rule: "an unknown parameter", method: "GET", path: pathWorkflows + "?id=1", status: 400, code: "invalid"},
+		{rule: "a negative limit", method: "GET", path: pathWorkflows + "?limit=-1", status: 400, code: "invalid"},
+		{rule: "a cursor that is none", method: "GET", path: pathWorkflows + "?after=x", status: 400, code: "invalid"},
+		{rule: "an ID that is none", method: "GET", path: pathWorkflowShow + "?id=7", status: 400, code: "invalid"},
+		{rule: "no ID", method: "GET", path: pathWorkflowShow, status: 400, code: "invalid"},
+		{rule: "a depth that is none", method: "GET", path: pathWorkflowShow + "?id=01234567-89ab-7cde-8f01-23456789abcd&depth=all", status: 400, code: "invalid"},
+		{rule: "a run that is not there", method: "GET", path: pathWorkflowShow + "?id=01234567-89ab-7cde-8f01-23456789abcd", status: 404, code: "no_run"},
+		{rule: "an ID that names no run", method: "GET", path: pathWorkflowFind + "?flow=a&id=b", status: 404, code: "no_run"},
+		{rule: "a form", method: "POST", path: pathWorkflowCancel, kind: "text/plain", body: "{" + run + "}", status: 415, code: codeType},
+		{rule: "no body", method: "POST", path: pathWorkflowCancel, kind: jsonType, status: 400, code: "invalid"},
+		{rule: "an unknown field", method: "POST", path: pathWorkflowCancel, kind: jsonType, body: `{` + run + `,"at":1}`, status: 400, code: "invalid"},
+		{rule: "a reason to pause", method: "POST", path: pathWorkflowPause, kind: jsonType, body: `{` + run + `,"reason":"x"}`, status: 400, code: "invalid"},
+		{rule: "a signal without a name", method: "POST", path: pathWorkflowSignal, kind: jsonType, body: `{` + run + `}`, status: 400, code: "invalid"},
+		{rule: "a value that is not whole", method: "POST", path: pathWorkflowSignal, kind: jsonType, body: `{` + run + `,"name":"a","payload":{"size_bytes":9}}`, status: 400, code: "invalid"},
+		{rule: "a value as JSON", method: "POST", path: pathWorkflowSignal, kind: jsonType, body: `{` + run + `,"name":"a","payload":{"value":{"a":1}}}`, status: 404, code: "no_run"},
+		{rule: "a fork without an ID", method: "POST", path: pathWorkflowFork, kind: jsonType, body: `{` + run + `,"from":"a","new_id":""}`, status: 400, code: "invalid"},
+		{rule: "a fork of nothing", method: "POST", path: pathWorkflowFork, kind: jsonType, body: `{` + run + `,"from":"a","new_id":"b"}`, status: 404, code: "no_run"},
+		{rule: "to remove without a time", method: "POST", path: pathWorkflowPrune, kind: jsonType, body: `{}`, status: 400, code: "invalid"},
+	} {
+		test.run(t, h)
+	}
+}
+
+// Rule: who only looks may verify, and change nothing.
+func TestReadOnlyTakesNoChangesOfWorkflows(t *testing.T) {
+	run := `{"run":"01234567-89ab-7cde-8f01-23456789abcd"}`
+	h := Handler(Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
+	for _, path := range []string{pathWorkflowSignal, pathWorkflowCancel, pathWorkflowTerminate, pathWorkflowPause, pathWorkflowResume, pathWorkflowFork, pathWorkflowPrune} {
+		requestTest{rule: path, method: "POST", path: path, kind: jsonType, body: run, status: 403, code: "denied"}.run(t, h)
+	}
+	requestTest{rule: "verify", method: "POST", path: pathWorkflowVerify, kind: jsonType, body: run, status: 404, code: "no_run"}.run(t, h)
+	requestTest{rule: "list", method: "GET", path: pathWorkflows, status: 200}.run(t, h)
+}
+
+// pruning is an Admin whose Prune is what a test says.
+type pruning struct {
+	scripted
+	prune func(context.Context) (int, error)
+}
+
+func (p *pruning) Workflows() Workflows { return pruned{prune: p.prune} }
+
+type pruned struct {
+	Workflows
+	prune func(context.Context) (int, error)
+}
+
+func (p pruned) Prune(ctx context.Context, _ time.Time) (int, error) { return p.prune(ctx) }
+
+// Rule: one request removes runs for some seconds, at least some, and says that there are more;
+// the client asks until there are none, and adds up.
+func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := 10
+		a := &pruning{prune: func(ctx context.Context) (n int, err error) {
+			for ; left > 0 && ctx.Err() == nil; n++ {
+				time.Sleep(pruneTime / 2)
+				left--
+				bolt.ProgressOf(ctx)(int64(n+1), -1)
+			}
+			return n, ctx.Err()
+		}}
+		h := Handler(a, &HandlerOptions{Logger: hclog.NewNullLogger()})
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "http://localhost"+pathWorkflowPrune, strings.NewReader(`{"before":"2026-03-01T00:00:00Z"}`))
+		r.Header.Set("Content-Type", jsonType)
+		h.ServeHTTP(w, r)
+		require.JSONEq(t, `{"removed":3,"more":true}`, w.Body.String())
+		require.Equal(t, 7, left)
+
+		c := newPiped(t, a, 4).client()
+		defer c.Close()
+		var told []int64
+		n, err := c.Workflows().Prune(bolt.WithProgress(t.Context(), func(done, total int64) {
+			require.EqualValues(t, -1, total)
+			told = append(told, done)
+		}), noon)
+		require.NoError(t, err)
+		require.Equal(t, 7, n)
+		require.Equal(t, []int64{3, 6, 7}, told)
+	})
+}
+
+// Rule: what ends a removal is told, with what was removed before.
+func TestPruneThatFails(t *testing.T) {
+	calls := 0
+	a := &pruning{prune: func(context.Context) (int, error) { calls++; return 5, pawl.ErrPoisoned }}
+	s := httptest.NewServer(Handler(a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
+	defer s.Close()
+	c, err := newClient(s.URL, nil, nil)
+	require.NoError(t, err)
+	_, err = c.Workflows().Prune(t.Context(), noon)
+	require.ErrorIs(t, err, pawl.ErrPoisoned)
+	require.Equal(t, 1, calls)
+}
+
+// Rule: an answer that lies about runs is none.
+func TestAnswersThatLieAboutRuns(t *testing.T) {
+	ctx, id := t.Context(), pawl.NewID(noon)
+	ask := func(answer string) Workflows { return hostile(t, with("1", http.StatusOK, answer)).Workflows() }
+	for _, answer := range []string{"", "[]", `{"runs":[{"run":"x"}]}`, `{"runs":[{"run":"` + id.String() + `","status":"undead"}]}`, `{"runs":[{"run":"` + id.String() + `","parent":"x"}]}`} {
+		_, err := ask(answer).List(ctx, WorkflowQuery{})
+		require.ErrorIs(t, err, ErrUnreachable, answer)
+	}
+	for _, answer := range []string{"", `{"run":"x"}`, `{"run":"` + id.String() + `","journal":[{"child":"x"}]}`, `{"run":"` + id.String() + `","input":{"base64":"!"}}`, `{"run":"` + id.String() + `","published":[{"name":"a","size_bytes":7,"base64":""}]}`} {
+		_, err := ask(answer).Show(ctx, id, RunValues)
+		require.ErrorIs(t, err, ErrUnreachable, answer)
+	}
+	for _, answer := range []string{"", "{}", `{"run":7}`} {
+		_, err := ask(answer).Find(ctx, "a", "b")
+		require.ErrorIs(t, err, ErrUnreachable, answer)
+		_, err = ask(answer).Fork(ctx, id, "a", "b")
+		require.ErrorIs(t, err, ErrUnreachable, answer)
+	}
+	require.ErrorIs(t, ask("").Cancel(ctx, id, "x"), pawl.ErrUnknownOutcome)
+	err := ask("").Verify(ctx, id)
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.False(t, errors.Is(err, pawl.ErrUnknownOutcome), "nothing was to be changed")
+}
+
+// Rule: an iteration over runs ends with the first error, and where its caller stops.
+func TestWorkflowRunsEnds(t *testing.T) {
+	for _, err := range WorkflowRuns(t.Context(), hostile(t, with("1", http.StatusOK, "")).Workflows(), WorkflowQuery{}) {
+		require.ErrorIs(t, err, ErrUnreachable)
+	}
+	f := newFixture(t, someRuns)
+	n := 0
+	for range WorkflowRuns(t.Context(), Of(f.q).Workflows(), WorkflowQuery{Filter: workflow.Filter{Flow: "order"}, Limit: 1}) {
+		n++
+		break
+	}
+	require.Equal(t, 1, n)
+}

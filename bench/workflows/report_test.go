@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sampleReport is a run of two rounds in which pawl is as many times as fast as its peers.
+func sampleReport(atOne, at16, at64 float64) report {
+	r := report{size: size{rounds: 2, callers: []int{1, 16, 64}, window: time.Second, count: 10}}
+	for _, name := range []string{pawlName, dbosFull, "other"} {
+		r.engines = append(r.engines, engine{name: name, durability: synced, settings: "a | b"})
+	}
+	r.engines = append(r.engines, engine{name: "quick", durability: normal})
+	add := func(name string, callers int, metric string, values ...float64) {
+		r.results = append(r.results, &result{name, callers, metric, values})
+	}
+	for _, one := range []struct {
+		callers int
+		times   float64
+	}{{1, atOne}, {16, at16}, {64, at64}} {
+		add(pawlName, one.callers, throughput, 100*one.times, 300*one.times)
+		add(dbosFull, one.callers, throughput, 100, 300)
+		add("other", one.callers, throughput, 50, 150)
+		add("quick", one.callers, throughput, 9000, 9000)
+		add(pawlName, one.callers, syncs, 14)
+	}
+	return r
+}
+
+// A target holds pawl against the best peer of the same promise, round by round.
+func TestTargets(t *testing.T) {
+	verdicts := func(r report) (all []string) {
+		for _, t := range targets {
+			verdict, text := t.check(r)
+			all = append(all, strings.TrimSpace(verdict+" "+text))
+		}
+		return all
+	}
+	require.Equal(t, []string{"yes 0.600 times dbos-full", "yes 5.00 times dbos-full", "yes 5.50 times dbos-full"},
+		verdicts(sampleReport(0.6, 5, 5.5)))
+	require.Equal(t, []string{"no 0.590 times dbos-full", "no 4.90 times dbos-full", "no 1.00 times dbos-full"},
+		verdicts(sampleReport(0.59, 4.9, 1)))
+	require.Equal(t, []string{"not measured", "not measured", "not measured"}, verdicts(report{}))
+}
+
+// What is shown of a run has every figure, says who promises less, and what failed.
+func TestTableAndMarkdown(t *testing.T) {
+	r := sampleReport(1, 6, 7)
+	r.untraced = errors.New("no tracer")
+	r.failed = []failure{{"other", 64, errors.New("it broke\n(badly)")}}
+	var table, page bytes.Buffer
+	r.table(&table)
+	r.markdown(&page, machine{processor: "abacus"}, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	for _, shown := range []string{table.String(), page.String()} {
+		for _, want := range []string{"64 at a time", "200", "6.00x", "weaker", normal, "no tracer",
+			"other with 64 at a time: it broke (badly)", "6.00 times dbos-full"} {
+			require.Contains(t, shown, want)
+		}
+	}
+	for _, want := range []string{"2 January 2026", "abacus", `a \| b`} {
+		require.Contains(t, page.String(), want)
+	}
+	for i, line := range strings.Split(page.String(), "\n") {
+		require.Equal(t, strings.TrimRight(line, " "), line, "line %d", i+1)
+	}
+}
+
+// Each line of -json is one figure with its unit and bounds.
+func TestJSON(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, sampleReport(1, 6, 7).json(&out))
+	var first line
+	require.NoError(t, json.NewDecoder(&out).Decode(&first))
+	require.Equal(t, line{pawlName, 1, throughput, 200, "workflows/s", synced, 100, 300, 2}, first)
+}
+
+// A run fails when pawl did, and not when a peer did.
+func TestOwnFailureFailsTheRun(t *testing.T) {
+	require.NoError(t, report{failed: []failure{{"other", 1, errors.New("x")}}}.own())
+	require.ErrorContains(t, report{failed: []failure{{pawlName, 1, errors.New("broken")}}}.own(), "broken")
+}
+
+// A number has three digits, or all of a greater one.
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.01234: "0.0123", 0.5: "0.500", 9.994: "9.99", 14: "14.0",
+		99.96: "100", 4780: "4780", 12345: "12\u00a0345"} {
+		require.Equal(t, want, number(v))
+	}
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Rule: a change by filters, and a removal, names the count and does nothing without a yes.
+func TestChangesOfRunsAsk(t *testing.T) {
+	for line, c := range map[string]struct{ question, done string }{
+		"wf cancel --flow order":                   {"2 runs match (flow=order status=running|sleeping|waiting|paused|blocked|dead).\nCancel them? Type y: ", "cancelled 2, skipped 0\n"},
+		"wf resume -s dead":                        {"1 run matches (status=dead).\nResume it? Type y: ", "resumed 1, skipped 0\n"},
+		"wf pause --all -n 3":                      {"3 runs match (status=running|sleeping|waiting|blocked|dead).\nPause them? Type y: ", "paused 3, skipped 0\n"},
+		"wf terminate --id-prefix dead":            {"1 run matches (status=running|sleeping|waiting|paused|blocked|dead id~\"dead\").\nTerminate it, with nothing undone? Type y: ", "terminated 1, skipped 0\n"},
+		"wf prune --utc --before 2026-03-01T09:10": {"4 runs ended before 2026-03-01T09:10:00.000Z.\nRemove them for good? Type y: ", "removed 4\n"},
+	} {
+		t.Run(line, func(t *testing.T) {
+			build(t, workflows)
+			before, err := os.ReadFile("app.db")
+			require.NoError(t, err)
+			got := asked(t, strings.NewReader("n\n"), append(words("--db app.db"), words(line)...)...)
+			require.Equal(t, outcomeOf{exitError, "", c.question + "error: not confirmed, nothing was changed\n"}, got)
+			after, err := os.ReadFile("app.db")
+			require.NoError(t, err)
+			require.True(t, slices.Equal(before, after), "the file was written to")
+			got = asked(t, strings.NewReader("y\n"), append(words("--db app.db"), words(line)...)...)
+			require.Equal(t, outcomeOf{exitOK, c.done, c.question}, got)
+		})
+	}
+}
+
+// Rule: what asks does not ask programs.
+func TestChangesOfRunsDoNotAskPrograms(t *testing.T) {
+	build(t, workflows)
+	for _, line := range []string{"wf cancel --all", "wf prune"} {
+		for _, format := range []string{"json", "jsonl"} {
+			got := asked(t, strings.NewReader("y\n"), append(words("--db app.db -o "+format), words(line)...)...)
+			require.Equal(t, exitUsage, got.code)
+			require.Contains(t, got.stderr, "-o "+format+" does not ask; add -y to ")
+		}
+	}
+}
+
+// Rule: a name that may be split in several ways is that of the run which there is.
+func TestRefsWithColons(t *testing.T) {
+	var want pawl.ID
+	build(t, func(f *file) {
+		e := workflow.Open(f.q, &workflow.Options{Logger: hclog.NewNullLogger()})
+		flow := workflow.Define("a:b", func(*workflow.Run, int) (int, error) { return 0, nil })
+		h, err := flow.Start(context.Background(), e, "c::d ", 1)
+		require.NoError(t, err)
+		want = h.Run()
+	})
+	got := jobctl(t, "--db", "app.db", "wf", "show", "a:b:c::d ", "-o", "ids")
+	require.Equal(t, outcomeOf{exitOK, want.String() + "\n", ""}, got)
+	for _, ref := range []string{"a:b:c::d", "a:b:c", "::", ":a:", "a"} {
+		require.NotZero(t, jobctl(t, "--db", "app.db", "wf", "show", ref).code, ref)
+	}
+}
+
+// fakeRuns are workflows that do what a file does too rarely for a test.
+type fakeRuns struct {
+	admin.Workflows
+	verify func(pawl.ID) error
+}
+
+func (f fakeRuns) Verify(_ context.Context, run pawl.ID) error { return f.verify(run) }
+
+func (f fakeRuns) List(context.Context, admin.WorkflowQuery) (l workflow.Listing, err error) {
+	for n := range 3 {
+		l.Runs = append(l.Runs, workflow.Info{Run: id(n), Status: workflow.Waiting})
+	}
+	return l, nil
+}
+
+// Rule: an error about the whole queue ends a verification; one about a run is that run's, and
+// the exit code is 5, also for code that panics.
+func TestVerifyTellsRunsFromTheQueue(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		result string
+		code   int
+	}{
+		{errors.New("the code panicked"), "failed", exitDamaged},
+		{workflow.ErrNoFlow, "no_flow", exitDamaged},
+		{pawl.ErrCorrupt, "damaged", exitDamaged},
+		{&workflow.DeterminismError{}, "differs", exitDamaged},
+		{workflow.ErrNotRunning, "", exitOK},
+		{admin.ErrUnreachable, "", exitLocked},
+	} {
+		got := asOfToday(t.Context(), nil, false, func(a *app) error {
+			v := &verification{app: a}
+			v.view.Compared, v.filter.statuses = true, openStatuses
+			err := v.all(t.Context(), fakeRuns{verify: func(run pawl.ID) error {
+				if run == id(1) {
+					return c.err
+				}
+				return nil
+			}}, nil)
+			if err != nil {
+				require.Len(t, v.view.Runs, 1)
+				return a.runFailure(err)
+			}
+			if c.result != "" {
+				require.Equal(t, c.result, v.view.Runs[1].Result)
+				require.Equal(t, 1, v.view.Unfit)
+			}
+			require.Equal(t, 2, v.view.Fit)
+			return v.verdict(false)
+		})
+		require.Equal(t, c.code, got.code, "%v: %s", c.err, got.stderr)
+	}
+}
+
+// changeOf is a change of so many runs, of which each has an error of its own.
+func changeOf(t *testing.T, ctx context.Context, format string, n int, apply func(pawl.ID) error) outcomeOf {
+	t.Helper()
+	return asOfToday(t.Context(), nil, false, func(a *app) error {
+		a.flags.output = format
+		c := &runChange{app: a, verb: runVerb{word: "cancel", did: "cancelled", apply: func(_ context.Context, _ admin.Workflows, run pawl.ID) error { return apply(run) }}}
+		var todo []*runResult
+		for i := range n {
+			c.results = append(c.results, runResult{id(i).String(), id(i), errNotTried})
+		}
+		for i := range c.results {
+			todo = append(todo, &c.results[i])
+		}
+		err := c.portions(ctx, nil, todo, func(int64, int64) {})
+		if reportErr := c.report(ctx); err == nil {
+			err = reportErr
+		}
+		return err
+	})
+}
+
+// Rule: an interruption comes between two portions, and what was not tried says so.
+func TestChangeOfRunsIsInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	got := changeOf(t, ctx, "table", runsAtOnce+3, func(pawl.ID) error { stop(); return nil })
+	require.Equal(t, outcomeOf{exitInterrupted, "cancelled 16, skipped 3\n", "error: interrupted: 16 of 19 runs were cancelled\n  3 runs not tried; run the command again for the others.\n"}, got)
+}
+
+// Rule: what ends the queue ends the change: before anything was done that is all, and later
+// each run has its error, the others are not tried.
+func TestChangeOfRunsMeetsTheQueuesEnd(t *testing.T) {
+	got := changeOf(t, t.Context(), "table", 40, func(pawl.ID) error { return pawl.ErrClosed })
+	require.Equal(t, outcomeOf{exitError, "", "error: " + pawl.ErrClosed.Error() + "\n"}, got)
+
+	got = changeOf(t, t.Context(), "table", runsAtOnce+3, func(run pawl.ID) error {
+		if run == id(runsAtOnce+1) {
+			return admin.ErrUnreachable
+		}
+		return nil
+	})
+	require.Equal(t, exitLocked, got.code)
+	require.Equal(t, "cancelled 18, skipped 1\n", got.stdout)
+
+	got = changeOf(t, t.Context(), "ids", 2*runsAtOnce+1, func(run pawl.ID) error {
+		switch run {
+		case id(1), id(2):
+			return workflow.ErrNotFound
+		case id(3):
+			return pawl.ErrUnknownOutcome
+		}
+		return nil
+	})
+	require.Equal(t, exitNoMatch, got.code, "that of the first")
+	require.Len(t, strings.Fields(got.stdout), runsAtOnce-3)
+	require.Equal(t, "error: 3 of 33 runs could not be cancelled:\n  "+workflow.ErrNotFound.Error()+"\n  "+workflow.ErrNotFound.Error()+"\n  "+
+		pawl.ErrUnknownOutcome.Error()+"\n  and 17 runs not tried after that\n", got.stderr)
+}
+
+// Rule: what is in a file cannot harm a terminal.
+func TestRunsAreEscaped(t *testing.T) {
+	const evil = "\x1b[31m\u202e\n"
+	build(t, func(f *file) {
+		e := workflow.Open(f.q, &workflow.Options{Build: evil, Logger: hclog.NewNullLogger()})
+		flow := workflow.Define("flow"+evil, func(r *workflow.Run, in string) (string, error) {
+			if _, err := workflow.Step(r, "ok"+evil, func(context.Context) (string, error) { return in, nil }); err != nil {
+				return "", err
+			}
+			if err := workflow.Publish(r, "key"+evil, in); err != nil {
+				return "", err
+			}
+			return workflow.Step(r, "bad"+evil, func(context.Context) (string, error) { return "", pawl.Permanent(errors.New("no " + evil + evil)) })
+		})
+		f.settle(e, []workflow.Definition{flow}, 1, func() {
+			h, err := flow.Start(context.Background(), e, "id"+evil, evil)
+			require.NoError(t, err)
+			require.NoError(t, e.Send(context.Background(), h.Run(), "signal"+evil, pack(t, evil), ""))
+		})
+	})
+	ref := "flow" + evil + ":id" + evil
+	for _, format := range []string{"table", "wide", "json", "jsonl", "ids"} {
+		for _, args := range [][]string{{"list"}, {"show", ref}, {"show", ref, "-v"}, {"verify", ref}, {"cancel", ref}, {"fork", ref, "--from", "x" + evil, "--id", evil}} {
+			got := jobctl(t, append([]string{"--db", "app.db", "-o", format, "wf"}, args...)...)
+			require.NotContains(t, got.stdout+got.stderr, "\x1b", "%s %v", format, args)
+			require.NotContains(t, got.stdout+got.stderr, "\u202e", "%s %v", format, args)
+		}
+	}
+}
+
+// Rule: a list has no end but its limit, and says when there may be more.
+func TestRunsListTellsOfMore(t *testing.T) {
+	build(t, workflows)
+	for limit, more := range map[string]bool{"9": true, "10": false, "11": false, "0": false} {
+		got := jobctl(t, words("--db app.db wf list -o ids -n "+limit)...)
+		require.Equal(t, exitOK, got.code)
+		require.Equal(t, more, strings.Contains(got.stderr, "there may be more"), limit)
+	}
+}

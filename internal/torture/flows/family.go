@@ -1,0 +1,87 @@
+package flows
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Workflow kills a process that runs workflows, again and again on the same file.
+var Workflow = &harness.Family{
+	Name:   "workflow",
+	Goals:  "W1",
+	Method: "SIGKILL of a process that runs random workflows (steps, retries, transactions, sleeps, signals, children, branches, races, undo, restarts) while others steer them; then every invariant, and each journal against what the process told; in the end every run ends",
+	Unit:   "kills",
+	PR:     200, Nightly: 10_000, Share: 40,
+	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
+}
+
+func init() { harness.Role("workflow-work", work) }
+
+// kills is how often one file is used.
+const kills = 6
+
+// kill has a file worked on by a few processes after each other, each of which is killed but
+// for the last.
+func kill(t *harness.Try) error {
+	path := filepath.Join(t.Dir, "jobs.db")
+	s := newStory()
+	for range kills {
+		c, err := harness.Start(t.Ctx, nil, "workflow-work", path, strconv.FormatUint(t.Rand.Uint64(), 10), "")
+		if err != nil {
+			return err
+		}
+		if t.Rand.IntN(5) > 0 { // otherwise it may die while it opens the file
+			if _, err := c.Line(); err != nil {
+				return err
+			}
+		}
+		timer := time.AfterFunc(time.Duration(t.Rand.Int64N(int64(250*time.Millisecond))), c.Kill)
+		lines := c.Rest()
+		timer.Stop()
+		if text := c.Stderr(); text != "" {
+			return errors.New(text)
+		}
+		if err := s.after(t.Ctx, path, lines); err != nil {
+			return err
+		}
+		t.Count(1)
+	}
+	c, err := harness.Start(t.Ctx, nil, "workflow-work", path, strconv.FormatUint(t.Rand.Uint64(), 10), toTheEnd)
+	if err != nil {
+		return err
+	}
+	lines := c.Rest()
+	switch {
+	case t.Ctx.Err() != nil:
+		return t.Ctx.Err()
+	case c.Stderr() != "":
+		return errors.New(c.Stderr())
+	}
+	if err := s.after(t.Ctx, path, lines); err != nil {
+		return err
+	}
+	return s.allEnded()
+}
+
+// options are those of the queue, in the process that works and in the one that looks.
+func options() *bolt.Options {
+	return &bolt.Options{Logger: quiet(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour}
+}
+
+// up is what a process says first, once the file is open.
+const up = "up"
+
+// toTheEnd has a process let all runs go on until they have ended.
+const toTheEnd = "to-the-end"
+
+var errTold = errors.New("what the process told and what the file has differ")
+
+func differ(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errTold, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,194 @@
+package flows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+func quiet() hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: io.Discard}) }
+
+// work is the role of a process that runs workflows until it is killed, or until all have
+// ended.
+func work(args []string) error {
+	seed, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	q, err := bolt.Open(args[0], options())
+	if err != nil {
+		return err
+	}
+	harness.Tell(up)
+	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: quiet(), Around: []workflow.Middleware{counting}})
+	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: quiet()})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	if err := e.Handle(ctx, w, program); err != nil {
+		return err
+	}
+	var working sync.WaitGroup
+	working.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			harness.Tell("wrong", "worker:", err)
+		}
+	})
+	p := &process{engine: e, seed: seed}
+	if args[2] == toTheEnd {
+		err = p.end(ctx)
+	} else {
+		err = p.use(ctx)
+	}
+	stop()
+	working.Wait()
+	return errors.Join(err, q.Close())
+}
+
+// process is what a process does beside its worker.
+type process struct {
+	engine *workflow.Engine
+	seed   uint64
+	sent   atomic.Uint64
+}
+
+// use starts runs and steers them, without end.
+func (p *process) use(ctx context.Context) error {
+	var all sync.WaitGroup
+	errs := make(chan error, 4)
+	for i := range 2 {
+		all.Go(func() { errs <- p.start(ctx, rand.New(rand.NewPCG(p.seed, uint64(i)))) })
+	}
+	for i := range 2 {
+		all.Go(func() { errs <- p.steer(ctx, rand.New(rand.NewPCG(p.seed, uint64(10+i)))) })
+	}
+	all.Wait()
+	close(errs)
+	var joined error
+	for err := range errs {
+		joined = errors.Join(joined, err)
+	}
+	return joined
+}
+
+// names is how many IDs there are, so that some are started twice.
+const names = 40
+
+func (p *process) start(ctx context.Context, r *rand.Rand) error {
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		n := r.Uint64N(names)
+		h, err := program.Start(ctx, p.engine, fmt.Sprint(n), Plan{Seed: n * 7919, Depth: 2})
+		if err != nil {
+			return fmt.Errorf("start %d: %w", n, err)
+		}
+		harness.Tell("started", h.Run(), n)
+		go func() {
+			v, err := h.Result(ctx)
+			var failed *workflow.RunError
+			switch {
+			case err == nil:
+				harness.Tell("result", h.Run(), workflow.Done, v)
+			case errors.As(err, &failed):
+				harness.Tell("result", h.Run(), failed.Status, 0)
+			}
+		}()
+	}
+}
+
+// steer does to runs what operators do.
+func (p *process) steer(ctx context.Context, r *rand.Rand) error {
+	for tick := time.NewTicker(7 * time.Millisecond); ; <-tick.C {
+		list, err := p.engine.List(ctx, workflow.Filter{}, "", 500)
+		if err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		if len(list.Runs) == 0 {
+			continue
+		}
+		i := list.Runs[r.IntN(len(list.Runs))]
+		switch r.IntN(12) {
+		case 0:
+			err = p.engine.Cancel(ctx, i.Run, "for the test")
+		case 1:
+			err = p.engine.Terminate(ctx, i.Run, "for the test")
+		case 2:
+			err = p.engine.Pause(ctx, i.Run)
+		case 3, 4, 5:
+			err = p.engine.Resume(ctx, i.Run)
+		case 6:
+			_, err = p.engine.Fork(ctx, i.Run, "", fmt.Sprintf("%s+%d", i.ID, r.IntN(3)))
+		default:
+			err = p.send(ctx, i.Run)
+		}
+		if err != nil && !allowed(err) {
+			return fmt.Errorf("steer run %s: %w", i.Run, err)
+		}
+	}
+}
+
+// allowed are the errors that a run may give to an operator who does not look.
+func allowed(err error) bool {
+	for _, ok := range []error{workflow.ErrNotRunning, workflow.ErrNotFound, workflow.ErrConflict, pawl.ErrConflict, pawl.ErrInvalid} {
+		if errors.Is(err, ok) {
+			return true
+		}
+	}
+	return false
+}
+
+// send sends a signal of which there is only one.
+func (p *process) send(ctx context.Context, run pawl.ID) error {
+	text := fmt.Sprintf("%x-%d", p.seed, p.sent.Add(1))
+	err := goOn.Send(ctx, p.engine, run, text, text)
+	if err == nil {
+		harness.Tell("sent", run, text)
+	}
+	return err
+}
+
+// end lets all runs go on until they have ended.
+func (p *process) end(ctx context.Context) error {
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		open := 0
+		for after := ""; ; {
+			list, err := p.engine.List(ctx, workflow.Filter{}, after, 500)
+			if err != nil {
+				return err
+			}
+			for _, i := range list.Runs {
+				if i.Status.Ended() {
+					continue
+				}
+				open++
+				if i.Status != workflow.Paused && i.Status != workflow.Blocked && i.Status != workflow.Dead {
+					continue
+				}
+				if i.Status != workflow.Paused {
+					harness.Tell("wrong", i.Flow, i.ID, i.Run, "is", i.Status, i.Error)
+				}
+				if err := p.engine.Resume(ctx, i.Run); err != nil && !allowed(err) {
+					return err
+				}
+			}
+			if after = list.Next; after == "" {
+				break
+			}
+		}
+		if open == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package workflow
+
+import (
+	"errors"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// block is the rider that has a run wait for another build.
+type block struct {
+	x       *execution
+	why     error
+	journal journal
+	row     *runRow
+}
+
+// block has the run wait for another build, or for whoever resumes it.
+func (x *execution) block(why error) error {
+	x.mu.Lock()
+	b := &block{x: x, why: why, journal: x.take()}
+	x.mu.Unlock()
+	if err := x.engine.queue.Join(x.writing(), b, b.journal.bytes); err != nil {
+		return err
+	}
+	x.engine.opts.Logger.Error("a run is blocked until another build opens the file, or it is resumed",
+		"flow", x.row.Flow, "id", x.row.ID, "run", x.run, "error", why)
+	return nil
+}
+
+// Check ends the lease.
+func (b *block) Check(p *bolt.Plan) (err error) {
+	if b.row, err = rowsOf(p.Tx()).mustRun(b.x.run); err != nil {
+		return err
+	}
+	b.row.Status, b.row.Error, b.row.Build = Blocked, textOf(b.why), b.x.engine.opts.Build
+	b.row.Due, b.row.Waits = 0, nil
+	if b.row.Terminate != "" {
+		return p.Snooze(b.x.lease, p.Now()) // to be ended
+	}
+	return p.Snooze(b.x.lease, p.Now().Add(forever))
+}
+
+// Apply says so in the rows.
+func (b *block) Apply(tx *bbolt.Tx) error {
+	r := rowsOf(tx)
+	if err := b.journal.apply(r); err != nil {
+		return err
+	}
+	if err := r.put(bucketBlocked, b.x.run[:], []byte(b.row.Build)); err != nil {
+		return err
+	}
+	return r.putRun(b.x.run, b.row)
+}
+
+// park has a paused run wait.
+func (x *execution) park() error {
+	s := &suspend{x: x, waits: []*idleness{{paused: true}}, made: x.made, bytes: x.bytes}
+	err := x.engine.queue.Join(x.writing(), s, 0)
+	if errors.Is(err, errWoken) {
+		return pawl.Snooze(0) // it was resumed or cancelled meanwhile
+	}
+	return err
+}

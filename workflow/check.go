@@ -1,0 +1,256 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Check compares every row of workflows with every other, as bolt's Check does for jobs. It
+// reads the whole in one transaction, so that pages which become free meanwhile are not used
+// again. Its error joins what is wrong, up to a hundred of them, each matching
+// [pawl.ErrCorrupt]; nil when nothing is.
+func (rd *Reader) Check(ctx context.Context) error {
+	var found []error
+	err := rd.source.View(ctx, func(tx *bbolt.Tx) error {
+		c := check{rows: rowsOf(tx), ctx: ctx}
+		err := c.all()
+		found = c.found
+		return err
+	})
+	return errors.Join(append(found, err)...)
+}
+
+// maxFound bounds what a check tells.
+const maxFound = 100
+
+var errEnough = errors.New("there is more")
+
+// check is one look at all rows.
+type check struct {
+	rows
+	ctx   context.Context
+	found []error
+}
+
+// wrong notes what is wrong with a run, or with a row.
+func (c *check) wrong(format string, args ...any) {
+	c.found = append(c.found, fmt.Errorf("%w: "+format, append([]any{pawl.ErrCorrupt}, args...)...))
+}
+
+func (c *check) all() error {
+	if c.root == nil {
+		return nil
+	}
+	removed := make(map[pawl.ID]bool) // runs that are about to be gone: some of their rows may be
+	steps := []func(){
+		func() { c.ended(removed) },
+		func() { c.runs() },
+		func() { c.ids() },
+		func() { c.belong(removed) },
+	}
+	for _, step := range steps {
+		step()
+		switch {
+		case c.ctx.Err() != nil:
+			return context.Cause(c.ctx)
+		case len(c.found) >= maxFound:
+			return errEnough
+		}
+	}
+	return nil
+}
+
+// every calls fn for each sound row of a bucket.
+func (c *check) every(bucket []byte, fn func(key, content []byte)) {
+	c.each(bucket, nil, func(key, content []byte, damage error) bool {
+		if damage != nil {
+			c.found = append(c.found, damage)
+		} else {
+			fn(key, content)
+		}
+		return c.ctx.Err() == nil && len(c.found) < maxFound
+	})
+}
+
+// ended compares the times at which runs are to be removed with the runs.
+func (c *check) ended(removed map[pawl.ID]bool) {
+	c.every(bucketEnded, func(key, _ []byte) {
+		until, run, err := parseEndedKey(key)
+		if err != nil {
+			c.found = append(c.found, err)
+			return
+		}
+		row, err := c.run(run)
+		switch {
+		case err != nil: // told by runs
+		case row == nil:
+			removed[run] = true
+		case row.open():
+			c.wrong("run %s is open, and is to be removed at %v", run, until)
+		}
+	})
+}
+
+// runs looks at each run with its journal and its values.
+func (c *check) runs() {
+	c.every(bucketRuns, func(key, _ []byte) {
+		if len(key) != len(pawl.ID{}) {
+			c.wrong("key %x of bucket %s", key, bucketRuns)
+			return
+		}
+		id := pawl.ID(key)
+		row, err := c.run(id)
+		if err != nil {
+			c.found = append(c.found, err)
+			return
+		}
+		if known, err := c.find(row.Flow, row.ID); err != nil || known != id {
+			c.wrong("run %s is not the one that workflow %s %q names", id, row.Flow, row.ID)
+		}
+		if blocked, _ := c.get(bucketBlocked, key); (row.Status == Blocked) != (blocked != nil) {
+			c.wrong("run %s is %s, and bucket %s says otherwise", id, row.Status, bucketBlocked)
+		}
+		c.journal(id)
+		c.values(id, row)
+		c.signals(id, row)
+	})
+}
+
+// journal looks at the entries of a run: in each scope they follow one another, and the last
+// alone may be pending.
+func (c *check) journal(id pawl.ID) {
+	journal, err := c.entries(id)
+	if err != nil {
+		c.found = append(c.found, err)
+		return
+	}
+	scopes := make(map[string]map[int]*entry)
+	for _, e := range journal {
+		if e.Kind == KindVersion {
+			continue
+		}
+		if scopes[e.Scope] == nil {
+			scopes[e.Scope] = make(map[int]*entry)
+		}
+		if other := scopes[e.Scope][e.At]; other != nil {
+			c.wrong("run %s: entries %d and %d are both call %d of scope %q", id, other.seq, e.seq, e.At, e.Scope)
+		}
+		scopes[e.Scope][e.At] = e
+	}
+	for name, calls := range scopes {
+		for at := range len(calls) {
+			switch e := calls[at]; {
+			case e == nil:
+				c.wrong("run %s: call %d of scope %q is missing", id, at, name)
+			case e.State == EntryPending && at < len(calls)-1:
+				c.wrong("run %s: %s is pending, and others follow it", id, e)
+			}
+		}
+	}
+}
+
+// values looks for the values that lie apart: those that a run has, and no others.
+func (c *check) values(id pawl.ID, row *runRow) {
+	c.each(bucketBlobs, id[:], func(key, content []byte, damage error) bool {
+		if damage != nil {
+			return true // told by belong
+		}
+		switch seq := uint32(number32(key)); seq {
+		case inputSeq:
+		case outputSeq:
+			if row.Status != Done {
+				c.wrong("run %s is %s, and has an output", id, row.Status)
+			}
+		default:
+			if e, err := c.entry(id, seq); err == nil && (e == nil || !e.Apart) {
+				c.wrong("run %s: value %d belongs to no entry", id, seq)
+			}
+		}
+		return true
+	})
+	for _, seq := range []uint32{inputSeq, outputSeq} {
+		if seq == outputSeq && row.Status != Done {
+			continue
+		}
+		if _, err := c.blob(id, seq); err != nil {
+			c.found = append(c.found, err)
+		}
+	}
+	c.each(bucketSteps, id[:], func(key, content []byte, damage error) bool {
+		if damage != nil {
+			return true
+		}
+		if e, err := parseEntry(key, content); err == nil && e.Apart {
+			if b, err := c.blob(id, e.seq); err != nil {
+				c.found = append(c.found, err)
+			} else if len(b) != e.Size {
+				c.wrong("run %s: the value of %s has %d bytes, its entry says %d", id, e, len(b), e.Size)
+			}
+		}
+		return true
+	})
+}
+
+// signals counts those that a run has not consumed.
+func (c *check) signals(id pawl.ID, row *runRow) {
+	unread := 0
+	c.each(bucketSignals, id[:], func(key, _ []byte, damage error) bool {
+		if unread++; number(key) > row.Signals {
+			c.wrong("run %s: signal %d came, and %d are counted", id, number(key), row.Signals)
+		}
+		return true
+	})
+	if unread != row.Unread {
+		c.wrong("run %s: %d signals are unread, and %d are counted", id, unread, row.Unread)
+	}
+}
+
+// ids looks whether each name leads to a run of that name.
+func (c *check) ids() {
+	c.every(bucketIDs, func(key, content []byte) {
+		flow, id, _ := bytes.Cut(key, []byte{0})
+		if len(content) != len(pawl.ID{}) {
+			c.wrong("the row of workflow %s %q", flow, id)
+			return
+		}
+		row, err := c.run(pawl.ID(content))
+		if err == nil && (row == nil || row.Flow != string(flow) || row.ID != string(id)) {
+			c.wrong("workflow %s %q leads to run %x, which is another", flow, id, content)
+		}
+	})
+}
+
+// belong looks whether each row is of a run that is there.
+func (c *check) belong(removed map[pawl.ID]bool) {
+	for _, bucket := range [...][]byte{bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished, bucketBlocked} {
+		var last pawl.ID
+		known := false
+		c.every(bucket, func(key, _ []byte) {
+			if len(key) < len(last) {
+				c.wrong("key %x of bucket %s", key, bucket)
+				return
+			}
+			if id := pawl.ID(key[:len(last)]); !known || id != last {
+				row, err := c.run(id)
+				last, known = id, true
+				if err == nil && row == nil && !removed[id] {
+					c.wrong("bucket %s has rows of run %s, which is not there", bucket, id)
+				}
+			}
+		})
+	}
+}
+
+// number32 is the seq at the end of a key.
+func number32(key []byte) (n uint32) {
+	for _, b := range key[len(key)-4:] {
+		n = n<<8 | uint32(b)
+	}
+	return n
+}

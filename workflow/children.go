@@ -1,0 +1,77 @@
+package workflow
+
+import (
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// cancelChildren is the rider that asks the children of a run to end that is about to undo
+// what it did.
+type cancelChildren struct {
+	lease    *pawl.Lease
+	open     []pawl.ID
+	children map[pawl.ID]*runRow
+}
+
+func (x *execution) cancelChildren() error {
+	x.mu.Lock()
+	c := &cancelChildren{lease: x.lease, open: x.openChildren()}
+	x.mu.Unlock()
+	if len(c.open) == 0 {
+		return nil
+	}
+	if err := x.engine.queue.Join(x.writing(), c, 0); err != nil {
+		return err
+	}
+	for child := range c.children {
+		x.engine.hub.poke(child)
+	}
+	return nil
+}
+
+// Check requires the lease, and makes the children ready.
+func (c *cancelChildren) Check(p *bolt.Plan) (err error) {
+	if c.children, err = cancelAll(p, rowsOf(p.Tx()), c.open, "the run that started it did not succeed"); err != nil {
+		return err
+	}
+	return p.Hold(c.lease)
+}
+
+// Apply writes what is asked of them.
+func (c *cancelChildren) Apply(tx *bbolt.Tx) error { return rowsOf(tx).putAll(c.children) }
+
+// cancelAll asks runs to end, and makes those ready that wait. It returns their rows, to be
+// written.
+func cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {
+	asked := make(map[pawl.ID]*runRow)
+	for _, id := range runs {
+		row, err := r.run(id)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil || !row.open() || row.Cancel != "" {
+			continue
+		}
+		row.Cancel = reason
+		asked[id] = row
+		state, err := p.State(id)
+		if err == nil && state == pawl.Delayed {
+			err = p.RunNow(id)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return asked, nil
+}
+
+func (r rows) putAll(runs map[pawl.ID]*runRow) error {
+	for id, row := range runs {
+		if err := r.putRun(id, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

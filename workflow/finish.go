@@ -1,0 +1,154 @@
+package workflow
+
+import (
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// finish is the rider that ends a run.
+type finish struct {
+	status Status
+	output []byte
+	err    error
+
+	x       *execution
+	journal journal
+	open    []pawl.ID // children that have not ended
+
+	row      *runRow
+	now      time.Time
+	parent   *entry // that waits for it, nil when none does
+	children map[pawl.ID]*runRow
+}
+
+// finish ends the run, and tells who waits for it.
+func (x *execution) finish(f *finish) error {
+	x.mu.Lock()
+	f.x, f.journal, f.open = x, x.take(), x.openChildren()
+	x.mu.Unlock()
+	if f.journal.err != nil {
+		return f.journal.err
+	}
+	if err := x.engine.queue.Join(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
+		return err
+	}
+	if f.row.Status != Done {
+		x.engine.opts.Logger.Warn("a run did not succeed", "flow", f.row.Flow, "id", f.row.ID, "run", x.run, "status", f.row.Status, "error", f.row.Error)
+	}
+	h := x.engine.hub
+	h.ended(x.run)
+	if f.parent != nil {
+		h.childEnded(f.row.Parent, f.row.ParentSeq)
+	}
+	for child := range f.children {
+		h.poke(child)
+	}
+	return nil
+}
+
+// openChildren is the children for which the run waits still. The caller holds the lock.
+func (x *execution) openChildren() (open []pawl.ID) {
+	seen := make(map[pawl.ID]bool)
+	for _, e := range x.calls {
+		if e.Child != (pawl.ID{}) && e.State == EntryPending && !seen[e.Child] {
+			seen[e.Child] = true
+			open = append(open, e.Child)
+		}
+	}
+	return open
+}
+
+// Check acks the job, and looks who waits.
+func (f *finish) Check(p *bolt.Plan) (err error) {
+	r := rowsOf(p.Tx())
+	if f.row, err = r.mustRun(f.x.run); err != nil {
+		return err
+	}
+	f.now, f.parent = p.Now(), nil
+	f.row.Status, f.row.Ended, f.row.Error, f.row.Chain = f.status, f.now.UnixNano(), "", nil
+	if f.row.Terminate != "" {
+		f.row.Status = Terminated
+	}
+	switch {
+	case f.row.Status == Terminated:
+		f.row.Error = f.row.Terminate
+	case f.err != nil:
+		f.row.Error, f.row.Chain = textOf(f.err), chainOf(f.err)
+	default:
+		f.row.OutputBytes = len(f.output)
+	}
+	f.row.Due, f.row.Waits = 0, nil
+	f.row.Build, f.row.Steps, f.row.Bytes = f.x.engine.opts.Build, f.x.made, f.x.bytes
+	if err := f.tellParent(p, r); err != nil {
+		return err
+	}
+	if f.children, err = cancelAll(p, r, f.open, "the run that started it has ended"); err != nil {
+		return err
+	}
+	return p.Ack(f.x.lease)
+}
+
+// tellParent finds the entry that waits for this run, and wakes the parent.
+func (f *finish) tellParent(p *bolt.Plan, r rows) error {
+	if f.row.Parent == (pawl.ID{}) {
+		return nil
+	}
+	parent, err := r.run(f.row.Parent)
+	if err != nil || parent == nil || !parent.open() {
+		return err
+	}
+	e, err := r.entry(f.row.Parent, f.row.ParentSeq)
+	if err != nil || e == nil || e.State != EntryPending || e.Child != f.x.run {
+		return err
+	}
+	f.parent = e
+	e.Attempts = 1
+	if f.row.Status == Done {
+		e.finish(f.output, f.now)
+	} else {
+		err := &RunError{Flow: f.row.Flow, ID: f.row.ID, Run: f.x.run, Status: f.row.Status, Text: f.row.Error, chain: f.row.Chain}
+		e.fail(err, f.now)
+		e.Chain = append(e.Chain, f.row.Chain[:min(len(f.row.Chain), maxChain-len(e.Chain))]...)
+	}
+	state, err := p.State(f.row.Parent)
+	if err == nil && state == pawl.Delayed && !parent.Paused && parent.Status != Blocked {
+		err = p.RunNow(f.row.Parent)
+	}
+	return err
+}
+
+// Apply writes the end.
+func (f *finish) Apply(tx *bbolt.Tx) error {
+	r := rowsOf(tx)
+	if err := f.journal.apply(r); err != nil {
+		return err
+	}
+	if f.row.Status == Done {
+		if err := r.put(bucketBlobs, seqKey(f.x.run, outputSeq), f.output); err != nil {
+			return err
+		}
+	}
+	if f.row.Retain > 0 {
+		if err := r.put(bucketEnded, endedKey(f.now.Add(time.Duration(f.row.Retain)), f.x.run), nil); err != nil {
+			return err
+		}
+	}
+	if f.parent != nil {
+		var own journal
+		own.add(f.row.Parent, f.parent)
+		if err := own.apply(r); err != nil {
+			return err
+		}
+	}
+	if err := r.putAll(f.children); err != nil {
+		return err
+	}
+	if err := r.delete(bucketBlocked, f.x.run[:]); err != nil {
+		return err
+	}
+	return r.putRun(f.x.run, f.row)
+}

@@ -1,0 +1,306 @@
+package workflow_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// story is a scenario of two lives: first opens the file and ends in a death, and then opens
+// what that has left. They share the file and the effects, and nothing else.
+type story struct{ first, then func(k *kit) }
+
+// lifeVariable has the file of a test that is started again in a process of its own, for the
+// first life of a story.
+const lifeVariable = "PAWL_TEST_LIFE"
+
+// lastWords is what a process says when it is about to kill itself.
+const lastWords = "now I die"
+
+// downtime is how long the program is down between two lives.
+const downtime = time.Minute
+
+// run runs a story twice: in the first the queue refuses everything from the death on; in the
+// second a process of its own is killed.
+func (s story) run(t *testing.T) {
+	t.Helper()
+	if os.Getenv(lifeVariable) == "" {
+		t.Run("crash", func(t *testing.T) {
+			bubble(t, func(_ *testing.T, k *kit) {
+				s.first(k)
+				k.over()
+				s.then(k.reborn())
+			})
+		})
+	}
+	t.Run("kill", func(t *testing.T) {
+		if path := os.Getenv(lifeVariable); path != "" {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKit(t, path)
+				k.mortal = true
+				s.first(k)
+				t.Fatal("nobody has died")
+			})
+			return
+		}
+		path := filepath.Join(memoryFolder(t), "jobs.db")
+		require.Equal(t, lastWords, life(t, path))
+		synctest.Test(t, func(t *testing.T) {
+			s.then(newKit(t, path).reborn())
+		})
+	})
+}
+
+// reborn is the kit of the next life, in which nothing of this one is left but the file, the
+// effects, and the time.
+func (k *kit) reborn() *kit {
+	k.t.Helper()
+	died, err := os.ReadFile(k.path + ".died")
+	require.NoError(k.t, err)
+	next := newKit(k.t, k.path)
+	var at time.Time
+	require.NoError(k.t, at.UnmarshalText(died))
+	next.offset.Store(int64(at.Sub(time.Now()) + downtime))
+	return next
+}
+
+// life runs this test in a process of its own, and returns its last line.
+func life(t *testing.T, path string) string {
+	t.Helper()
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	var pattern []string
+	for _, name := range strings.Split(t.Name(), "/") {
+		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run="+strings.Join(pattern, "/"), "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), lifeVariable+"="+path,
+		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // or the race detector waits a second at every exit
+	out, err := cmd.CombinedOutput()
+	lines := strings.Split(string(bytes.TrimSpace(out)), "\n")
+	if last := lines[len(lines)-1]; last == lastWords || err == nil {
+		return last
+	}
+	t.Fatalf("the first life: %v\n%s", err, out)
+	return ""
+}
+
+// errDead is what a step returns in whose life it is over; nobody writes it down.
+var errDead = errors.New("the process is dead")
+
+// die ends this life, in a step or between calls. What goes on behind it is what no process
+// would have done, so it is to return the error.
+func (k *kit) die() error {
+	k.kill()
+	k.refuse()
+	return errDead
+}
+
+// kill writes down the time of death, and ends the process if it is one of the kit's own.
+func (k *kit) kill() {
+	k.dead.Store(true)
+	text, err := k.now().MarshalText()
+	if err == nil {
+		err = os.WriteFile(k.path+".died", text, 0o600)
+	}
+	if err != nil {
+		panic(err)
+	}
+	if !k.mortal {
+		return
+	}
+	_, _ = os.Stdout.WriteString(lastWords + "\n")
+	p, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
+	select {}
+}
+
+// refuse has the queue refuse whatever comes. It may be called inside a transaction, for whose
+// end the queue waits.
+func (k *kit) refuse() {
+	k.dead.Store(true)
+	q := k.q
+	go func() { _ = q.Close() }() // over closes it too, and tells the error
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		_, err := q.Extend(ctx)
+		cancel()
+		if err != nil && !errors.Is(err, pawl.ErrNotAccepted) {
+			return
+		}
+	}
+}
+
+// fault is a panic that the queue takes for a fault of memory: it stops at once, and tells
+// nobody what became of the commit.
+type fault struct{}
+
+func (fault) Error() string { return "a fault of the test" }
+func (fault) Addr() uintptr { return 0 }
+
+// end ends this life inside a commit of the queue.
+func (k *kit) end() {
+	k.kill()
+	panic(fault{})
+}
+
+// awaitDeath waits for the end of this life, which comes within a month.
+func (k *kit) awaitDeath() {
+	k.t.Helper()
+	select {
+	case <-k.q.Done():
+	case <-time.After(30 * 24 * time.Hour):
+	}
+	if !k.dead.Load() {
+		k.t.Fatal("nobody has died")
+	}
+}
+
+// over waits until nothing of this life goes on.
+func (k *kit) over() {
+	k.t.Helper()
+	k.awaitDeath()
+	k.stop()
+	<-k.gone
+	require.NoError(k.t, k.q.Close())
+}
+
+// group is what is to be one commit of the queue.
+type group struct {
+	k       *kit
+	before  [sha256.Size]byte // what the file has of workflows
+	release chan struct{}
+}
+
+// ride is a rider of a test.
+type ride struct{ apply func(tx *bbolt.Tx) error }
+
+func (r ride) Check(*bolt.Plan) error   { return nil }
+func (r ride) Apply(tx *bbolt.Tx) error { return r.apply(tx) }
+
+// hold holds up the queue, once all is settled: what is asked of it until commit, undone or
+// die makes one commit.
+func (k *kit) hold() *group {
+	k.t.Helper()
+	k.settle()
+	g := &group{k: k, release: make(chan struct{})}
+	require.NoError(k.t, k.q.View(k.t.Context(), func(tx *bbolt.Tx) error {
+		g.before = digest(tx)
+		return nil
+	}))
+	entered := make(chan struct{})
+	go func() {
+		_ = k.q.Join(context.Background(), ride{func(*bbolt.Tx) error {
+			close(entered)
+			<-g.release
+			return nil
+		}}, 0)
+	}()
+	<-entered
+	return g
+}
+
+// digest is of what a transaction shows of workflows.
+func digest(tx *bbolt.Tx) [sha256.Size]byte {
+	h := sha256.New()
+	var add func(b *bbolt.Bucket)
+	add = func(b *bbolt.Bucket) {
+		_ = b.ForEach(func(key, value []byte) error {
+			fmt.Fprintf(h, "%x %x ", key, value)
+			if value == nil {
+				add(b.Bucket(key))
+			}
+			return nil
+		})
+	}
+	if b := tx.Bucket([]byte("pawl.workflow")); b != nil {
+		add(b)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// commit has the queue go on.
+func (g *group) commit() {
+	close(g.release)
+	g.k.settle()
+}
+
+// last has fn be called when the rows of the group are written, and not committed.
+func (g *group) last(fn func(tx *bbolt.Tx) error) (answer chan error) {
+	g.k.settle() // those of the group are there
+	answer = make(chan error, 1)
+	go func() {
+		answer <- g.k.q.Join(context.Background(), ride{func(tx *bbolt.Tx) error {
+			if digest(tx) == g.before {
+				panic("nothing of a workflow is in this commit")
+			}
+			return fn(tx)
+		}}, 0)
+	}()
+	g.k.settle()
+	return answer
+}
+
+// undone has the commit fail, for all that is in it. Each is tried again then, alone.
+func (g *group) undone() {
+	g.k.t.Helper()
+	refused := errors.New("refused")
+	answer := g.last(func(*bbolt.Tx) error { return refused })
+	g.commit()
+	require.Equal(g.k.t, refused, <-answer)
+}
+
+// death is where in a commit a process dies: its rows are written, and nothing of them is in
+// the file; or they are in the file, and nobody was told.
+type death string
+
+const (
+	before death = "before"
+	after  death = "after"
+)
+
+// eachDeath runs a story with a death at each place of a commit.
+func eachDeath(t *testing.T, s func(at death) story) {
+	t.Helper()
+	for _, at := range []death{before, after} {
+		t.Run(string(at), func(t *testing.T) { s(at).run(t) })
+	}
+}
+
+// die ends this life in the commit.
+func (g *group) die(at death) {
+	g.k.t.Helper()
+	answer := g.last(func(tx *bbolt.Tx) error {
+		if at == after {
+			tx.OnCommit(g.k.end)
+			return nil
+		}
+		g.k.end()
+		return nil
+	})
+	close(g.release)
+	if err := <-answer; !g.k.dead.Load() {
+		g.k.t.Fatalf("nobody has died: %v", err)
+	}
+}

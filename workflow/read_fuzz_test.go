@@ -1,0 +1,148 @@
+package workflow
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// inTx is a source that reads one transaction, in which every job waits.
+type inTx struct{ tx *bbolt.Tx }
+
+func (s inTx) View(_ context.Context, fn func(*bbolt.Tx) error) error { return fn(s.tx) }
+
+func (s inTx) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) {
+	return &pawl.Envelope{ID: id, State: pawl.Delayed}, nil
+}
+
+// FuzzRows looks for a row that panics whoever reads it, or that means something else once it
+// was written again. The bytes are tried as they are, and under a right checksum, which no
+// fuzzer finds. Behind is what comes in the key behind the run.
+func FuzzRows(f *testing.F) {
+	run, now := pawl.ID{1, 2, 3}, time.Unix(1_900_000_000, 7)
+	sound := &runRow{Flow: "note", ID: "a", Status: Waiting, Build: "1", Queue: "paper", Created: 1, Retain: 2,
+		Input: []byte{1}, Due: 3, Waits: []string{"news"}, Steps: 4, Signals: 5, Unread: 6, Cancel: "why",
+		Chain: []errorText{{Type: "*t", Text: "x"}}, Parent: pawl.ID{4}, OutputBytes: -1}
+	number := map[string]uint8{}
+	for i, name := range buckets {
+		number[string(name)] = uint8(i)
+	}
+	add := func(bucket, behind []byte, v any) {
+		content, ok := v.([]byte)
+		if !ok {
+			var err error
+			content, err = pawl.EncodePayload(v)
+			require.NoError(f, err)
+		}
+		f.Add(number[string(bucket)], behind, content, true)
+		f.Add(number[string(bucket)], behind, seal(append(run[:], behind...), content), false)
+	}
+	add(bucketRuns, nil, sound)
+	ended := *sound
+	ended.Status, ended.Ended, ended.Retain = Done, 1, 1
+	add(bucketRuns, nil, &ended)
+	for i, e := range forked() {
+		if len(e.Result) > maxInline {
+			e.Result, e.Apart = nil, true
+		}
+		add(bucketSteps, seqKey(run, uint32(i))[16:], e)
+	}
+	add(bucketBlobs, seqKey(run, inputSeq)[16:], []byte{0xc0})
+	add(bucketSignals, signalKey(run, "news", 1)[16:], []byte{0xc0})
+	add(bucketSeen, []byte("order/1"), []byte("1"))
+	add(bucketPublished, []byte("percent"), []byte{40})
+	add(bucketBlocked, nil, []byte("1"))
+	add(bucketIDs, []byte("a"), run[:])
+	add(bucketEnded, endedKey(now, run)[8:], []byte{})
+
+	db, err := bbolt.Open(filepath.Join(f.TempDir(), "rows.db"), 0o600, &bbolt.Options{NoSync: true})
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, db.Close()) })
+	f.Fuzz(func(t *testing.T, bucket uint8, behind, content []byte, sealed bool) {
+		tx, err := db.Begin(true)
+		require.NoError(t, err)
+		defer tx.Rollback()
+		r, err := makeRows(tx)
+		require.NoError(t, err)
+		require.NoError(t, r.putRun(run, sound))
+		require.NoError(t, r.put(bucketIDs, idKey("note", "a"), run[:]))
+		require.NoError(t, r.put(bucketBlobs, seqKey(run, inputSeq), []byte{1}))
+
+		name := buckets[int(bucket)%len(buckets)]
+		key := append(run[:], behind[:min(len(behind), 1<<10)]...)
+		if sealed {
+			require.NoError(t, r.put(name, key, content))
+		} else {
+			require.NoError(t, r.bucket(name).Put(key, content))
+		}
+		readAll(t, Read(inTx{tx}), run)
+		writtenAgain(t, r, run)
+
+		all, err := r.entries(run)
+		if err == nil {
+			_, _ = before(all, "ship")
+			_ = new(fork).copy(r, run, "ship")
+		}
+		for range 3 {
+			_, _ = r.removeEnded(now, removePortion)
+		}
+		readAll(t, Read(inTx{tx}), run)
+	})
+}
+
+// readAll reads what there is to read of a run. Errors are welcome.
+func readAll(t *testing.T, r *Reader, run pawl.ID) {
+	ctx := t.Context()
+	_, _ = r.Find(ctx, "note", "a")
+	_, _ = r.Info(ctx, run)
+	_, _ = r.Journal(ctx, run, true)
+	_, _ = r.Input(ctx, run)
+	_, _ = r.Output(ctx, run)
+	_, _ = r.Signals(ctx, run)
+	_, _ = r.Published(ctx, run)
+	for after, parts := "", 0; ; parts++ {
+		l, err := r.List(ctx, Filter{}, after, 1)
+		require.NoError(t, err, "damage is listed")
+		require.Less(t, parts, 5, "a list ends")
+		if after = l.Next; after == "" {
+			break
+		}
+	}
+}
+
+// writtenAgain requires that the rows which can be read are the same when they are written
+// and read again.
+func writtenAgain(t *testing.T, r rows, run pawl.ID) {
+	if row, err := r.run(run); err == nil && row != nil {
+		require.NoError(t, r.putRun(run, row))
+		again, err := r.run(run)
+		require.NoError(t, err)
+		require.Equal(t, row, again)
+	}
+	all, err := r.entries(run)
+	if err != nil {
+		return
+	}
+	for _, e := range all {
+		result, err := r.value(run, e)
+		if err != nil {
+			continue
+		}
+		var j journal
+		j.add(run, e)
+		require.NoError(t, j.apply(r))
+		again, err := r.entry(run, e.seq)
+		require.NoError(t, err)
+		b, err := r.value(run, again)
+		require.NoError(t, err)
+		require.Equal(t, result, b)
+		again.Result, again.Apart = e.Result, e.Apart // which may move apart
+		require.Equal(t, e, again)
+	}
+}

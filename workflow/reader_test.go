@@ -1,0 +1,172 @@
+package workflow
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Whatever is asked about a run that there is not, with or without others, says so.
+func TestARunThatThereIsNot(t *testing.T) {
+	d := newDesk(t)
+	for range 2 {
+		ctx, nobody := t.Context(), pawl.NewID(d.now())
+		_, err := d.Find(ctx, "note", "nobody")
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = d.Info(ctx, nobody)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = d.Journal(ctx, nobody, true)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = d.Input(ctx, nobody)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = d.Output(ctx, nobody)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = d.Signals(ctx, nobody)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = d.Published(ctx, nobody)
+		require.ErrorIs(t, err, ErrNotFound)
+		d.start("a")
+	}
+}
+
+// Input and output are what was stored; of a run that is not done there is no output.
+func TestInputAndOutput(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	input, err := d.Input(t.Context(), run)
+	require.NoError(t, err)
+	var text string
+	require.NoError(t, pawl.DecodePayload(input, &text))
+	require.Equal(t, "input of a", text)
+
+	output, err := d.Output(t.Context(), run)
+	require.NoError(t, err)
+	require.Nil(t, output)
+	d.end(run, Failed)
+	output, err = d.Output(t.Context(), run)
+	require.NoError(t, err)
+	require.Nil(t, output)
+
+	d.end(run, Done)
+	_, err = d.Output(t.Context(), run)
+	require.ErrorIs(t, err, pawl.ErrCorrupt, "it should be there")
+	d.write(func(r rows) error { return r.put(bucketBlobs, seqKey(run, outputSeq), []byte("out")) })
+	output, err = d.Output(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, []byte("out"), output)
+}
+
+// A journal is in the order in which the calls began, with sizes in any case and with results
+// on demand, also where they lie apart.
+func TestJournal(t *testing.T) {
+	d := newDesk(t)
+	run, other := d.start("a"), d.start("b")
+	d.journal(run, forked()...)
+	d.journal(other, forked()[:1]...)
+	for _, values := range []bool{false, true} {
+		journal, err := d.Journal(t.Context(), run, values)
+		require.NoError(t, err)
+		require.Len(t, journal, len(forked()))
+		for i, want := range forked() {
+			got := journal[i]
+			require.EqualValues(t, i+1, got.Seq)
+			require.Equal(t, stepName(want.Scope, want.Name, max(1, want.Occurrence)), got.Step())
+			require.Equal(t, want.Kind, got.Kind)
+			require.Equal(t, want.State, got.State)
+			require.Equal(t, want.Error, got.Error)
+			require.Equal(t, len(want.Result), got.Bytes)
+			if values && want.State == EntryDone {
+				require.Equal(t, want.Result, got.Result)
+			} else {
+				require.Nil(t, got.Result)
+			}
+		}
+	}
+	d.start("c")
+	none, err := d.Find(t.Context(), "note", "c")
+	require.NoError(t, err)
+	journal, err := d.Journal(t.Context(), none, true)
+	require.NoError(t, err)
+	require.Empty(t, journal)
+}
+
+// Damage of one row hides no other: an entry that cannot be read is listed, and the journal of
+// a run whose own row is damaged can be read.
+func TestJournalWithDamage(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	d.journal(run, forked()...)
+	d.spoil(bucketSteps, seqKey(run, 2))
+	d.spoil(bucketBlobs, seqKey(run, 3))
+	d.spoil(bucketRuns, run[:])
+	d.write(func(r rows) error {
+		return r.put(bucketSteps, append(seqKey(run, 99), 0), []byte("stray"))
+	})
+	journal, err := d.Journal(t.Context(), run, true)
+	require.NoError(t, err)
+	require.Len(t, journal, len(forked())+1)
+	require.Equal(t, "reserve", journal[0].Step())
+	require.EqualValues(t, 2, journal[1].Seq)
+	require.Contains(t, journal[1].Error, "checksum")
+	require.Empty(t, journal[1].State)
+	require.Equal(t, "eu/fetch", journal[2].Step())
+	require.Equal(t, EntryDone, journal[2].State)
+	require.Contains(t, journal[2].Error, "checksum")
+	require.Equal(t, "ship", journal[8].Step())
+	require.Contains(t, journal[9].Error, "corrupt")
+
+	journal, err = d.Journal(t.Context(), run, false)
+	require.NoError(t, err)
+	require.Empty(t, journal[2].Error, "nobody asked for the result")
+
+	input, err := d.Input(t.Context(), run)
+	require.NoError(t, err)
+	require.NotEmpty(t, input)
+}
+
+// What a run has published is its own, by key.
+func TestPublished(t *testing.T) {
+	d := newDesk(t)
+	run, other := d.start("a"), d.start("b")
+	d.write(func(r rows) error {
+		return firstError(
+			r.put(bucketPublished, runAnd(run, "percent"), []byte("40")),
+			r.put(bucketPublished, runAnd(run, "stage"), []byte{}),
+			r.put(bucketPublished, runAnd(other, "percent"), []byte("80")),
+		)
+	})
+	published, err := d.Published(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]byte{"percent": []byte("40"), "stage": {}}, published)
+	d.spoil(bucketPublished, runAnd(run, "stage"))
+	_, err = d.Published(t.Context(), run)
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+}
+
+// However many signals wait, no more of their payloads are read than memory is promised for;
+// the others are told by their sizes.
+func TestSignalsAreReadWithinBounds(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	const each = MaxJournal / 4
+	d.write(func(r rows) error {
+		for i := range uint64(6) {
+			if err := r.put(bucketSignals, signalKey(run, "s", i), make([]byte, each)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	signals, err := d.Signals(t.Context(), run)
+	require.NoError(t, err)
+	require.Len(t, signals, 6)
+	for i, s := range signals {
+		require.Equal(t, each, s.Bytes)
+		require.Equal(t, i < 4, s.Payload != nil)
+	}
+	d.spoil(bucketSignals, signalKey(run, "s", 5))
+	_, err = d.Signals(t.Context(), run)
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+}

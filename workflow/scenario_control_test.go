@@ -1,0 +1,430 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// errand is a flow that books, does what it is to do, and takes the booking back when that
+// fails. Whatever happens it makes one call more in the end, which a run that is cancelled is
+// not given.
+func errand(k *kit, do func(r *workflow.Run) error) *workflow.Flow[int, string] {
+	return workflow.Define("errand", func(r *workflow.Run, _ int) (string, error) {
+		step := func(name string) error {
+			_, err := workflow.Step(r, name, func(context.Context) (int, error) {
+				k.effect(r)
+				return 1, nil
+			})
+			return err
+		}
+		if err := step("book"); err != nil {
+			return "", err
+		}
+		r.Undo("unbook", func(context.Context) error {
+			k.at("unbook")
+			k.effect(r)
+			return nil
+		})
+		if err := errors.Join(do(r), step("tell")); err != nil {
+			return "", err
+		}
+		return "booked", nil
+	})
+}
+
+// places are what a run may be at when an operator wants something of it.
+func places(k *kit) map[string]func(r *workflow.Run) error {
+	child := childOf(k)
+	return map[string]func(r *workflow.Run) error{
+		"step": func(r *workflow.Run) error {
+			_, err := workflow.Step(r, "s", func(ctx context.Context) (int, error) {
+				k.at("step")
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			return err
+		},
+		"backoff": func(r *workflow.Run) error {
+			_, err := workflow.Step(r, "s", func(context.Context) (int, error) { return 0, pawl.RetryAfter(time.Hour, errors.New("not yet")) })
+			return err
+		},
+		"between attempt and backoff": func(r *workflow.Run) error {
+			_, err := workflow.Step(r, "s", func(context.Context) (int, error) { return 0, errors.New("not yet") },
+				workflow.Backoff(hourAt{k, "backoff"}))
+			return err
+		},
+		"sleep": func(r *workflow.Run) error { return workflow.Sleep(r, "s", time.Hour) },
+		"wait": func(r *workflow.Run) error {
+			_, err := word.Wait(r, workflow.Forever)
+			return err
+		},
+		"child": func(r *workflow.Run) error {
+			_, err := workflow.Call(r, "c", child, 0)
+			return err
+		},
+		"branches": func(r *workflow.Run) error {
+			_, err := workflow.Each(r, "b", []int{1, 2, 3}, 2, func(r *workflow.Run, n int) (int, error) {
+				if n == 1 {
+					return 0, workflow.Sleep(r, "s", time.Hour)
+				}
+				return word2(r)
+			})
+			return err
+		},
+	}
+}
+
+func word2(r *workflow.Run) (int, error) {
+	_, err := word.Wait(r, workflow.Forever)
+	return 0, err
+}
+
+func childOf(k *kit) *workflow.Flow[int, string] {
+	return workflow.Define("child", func(r *workflow.Run, _ int) (string, error) {
+		r.Undo("child's", func(context.Context) error {
+			k.effect(r)
+			return nil
+		})
+		return word.Wait(r, workflow.Forever)
+	})
+}
+
+// Rule: a run that is cancelled, wherever it is, and once or twice, goes on at once: the call
+// that it is in and all others are refused, what it did is undone once, and it ends as
+// cancelled, with the first reason. A crash on the way changes nothing.
+func TestScenario37Cancel(t *testing.T) {
+	for name := range places(nil) {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/crash=%v", name, crash), func(t *testing.T) {
+				bubble(t, func(t *testing.T, k *kit) {
+					f := errand(k, places(k)[name])
+					step, backoff, unbook := k.gate("step"), k.gate("backoff"), k.gate("unbook")
+					close(step.open)
+					k.open(f, childOf(k))
+					h := start(k, f, "1", 0)
+					k.settle()
+					for _, reason := range []string{"first", "second"} {
+						require.NoError(t, h.Cancel(t.Context(), reason))
+					}
+					close(backoff.open)
+					<-unbook.reached
+					if crash {
+						k.crash()
+					} else {
+						close(unbook.open)
+					}
+					k.settle()
+					info := k.info(h.Run())
+					require.Equal(t, workflow.Cancelled, info.Status)
+					require.Equal(t, "first", info.Error)
+					_, err := outcome(k, find(k, f, "1"))
+					require.ErrorIs(t, err, workflow.ErrCancelled)
+					want := []string{"book", "_undo/unbook"}
+					if name == "child" {
+						want = append(want, "_undo/child's")
+						require.Equal(t, workflow.Cancelled, k.info(find(k, childOf(k), "1/c").Run()).Status)
+					}
+					if crash {
+						require.Subset(t, want, k.effects()) // the undo step's may come twice
+					} else {
+						require.ElementsMatch(t, want, k.effects())
+					}
+					require.ErrorIs(t, k.e.Cancel(t.Context(), h.Run(), "third"), workflow.ErrNotRunning)
+				})
+			})
+		}
+	}
+}
+
+// Rule: a run that is cancelled before anybody has begun it makes no call at all.
+func TestScenario37CancelBeforeTheFirstClaim(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := errand(k, places(k)["sleep"])
+		k.slots = -1
+		k.open(f)
+		h := start(k, f, "1", 0)
+		require.NoError(t, h.Cancel(t.Context(), "changed my mind"))
+		require.Equal(t, "changed my mind", k.info(h.Run()).Cancelling)
+		k.restartWithSlots(1)
+		_, err := outcome(k, find(k, f, "1"))
+		require.ErrorIs(t, err, workflow.ErrCancelled)
+		require.ErrorContains(t, err, "changed my mind")
+		require.Empty(t, k.effects())
+		require.Empty(t, k.journal(h.Run()))
+	})
+}
+
+// Rule: to cancel a run that has failed and undoes what it did changes nothing: it goes on
+// undoing, and gives up its slot while that waits.
+func TestScenario37CancelWhileUndoing(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		broken := errors.New("broken")
+		f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
+			r.Undo("undo", func(context.Context) error {
+				k.effect(r)
+				if k.called("undo") == 1 {
+					return errors.New("not yet")
+				}
+				return nil
+			}, workflow.Backoff(hourAt{k, "backoff"}))
+			return 0, broken
+		})
+		backoff := k.gate("backoff")
+		k.open(f)
+		h := start(k, f, "1", 0)
+		<-backoff.reached
+		g := k.hold()
+		cancelled := make(chan error)
+		go func() { cancelled <- h.Cancel(context.Background(), "too late") }()
+		k.settle()
+		close(backoff.open)
+		k.settle()
+		g.commit()
+		require.NoError(t, <-cancelled)
+		require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
+		_, err := outcome(k, h)
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, []string{"_undo/undo", "_undo/undo"}, k.effects())
+		require.Equal(t, workflow.Failed, k.info(h.Run()).Status)
+	})
+}
+
+// Rule: what was named to be undone is undone in one order, before and after a crash: by the
+// calls that have ended before, and not by one that was refused.
+func TestScenario37UndoInOneOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
+			undo := func(r *workflow.Run, name string) {
+				r.Undo(name, func(context.Context) error {
+					k.effect(r)
+					k.at(name)
+					return nil
+				})
+			}
+			a := workflow.Go(r, "a", func(r *workflow.Run) (int, error) {
+				k.at("a")
+				_, err := workflow.Step(r, "s", func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					return 0, ctx.Err()
+				})
+				undo(r, "undo a")
+				return 0, err
+			})
+			_, err := workflow.Step(r, "s", func(context.Context) (int, error) {
+				k.at("b")
+				return 1, nil
+			})
+			undo(r, "undo b")
+			_, refused := a.Wait(r)
+			return 0, errors.Join(err, refused)
+		})
+		a, b, undo := k.gate("a"), k.gate("b"), k.gate("undo a")
+		k.open(f)
+		h := start(k, f, "1", 0)
+		<-b.reached
+		close(a.open) // so that its step is the second
+		k.settle()
+		close(b.open)
+		k.settle()
+		require.NoError(t, h.Cancel(t.Context(), "enough"))
+		<-undo.reached
+		k.crash()
+		_, err := outcome(k, find(k, f, "1"))
+		require.ErrorIs(t, err, workflow.ErrCancelled)
+		require.Equal(t, []string{"_undo/undo b", "_undo/undo a", "_undo/undo a"}, k.effects())
+	})
+}
+
+// Rule: to terminate ends a run at once, whatever it is in, with nothing undone: also while
+// it undoes, and when its journal cannot be read.
+func TestScenario37Terminate(t *testing.T) {
+	for name := range places(nil) {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				f := errand(k, places(k)[name])
+				backoff := k.gate("backoff")
+				k.open(f, childOf(k))
+				step := k.gate("step")
+				close(step.open)
+				h := start(k, f, "1", 0)
+				k.settle()
+				require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
+				close(backoff.open)
+				k.settle()
+				require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
+				_, err := outcome(k, h)
+				require.ErrorIs(t, err, workflow.ErrTerminated)
+				require.NotContains(t, k.effects(), "_undo/unbook")
+			})
+		})
+	}
+	t.Run("undo", func(t *testing.T) {
+		bubble(t, func(t *testing.T, k *kit) {
+			f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
+				r.Undo("undo", func(ctx context.Context) error {
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				return 0, errors.New("broken")
+			})
+			k.open(f)
+			h := start(k, f, "1", 0)
+			k.settle()
+			require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
+			k.settle()
+			require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
+		})
+	})
+	t.Run("damaged", func(t *testing.T) {
+		bubble(t, func(t *testing.T, k *kit) {
+			f := errand(k, places(k)["sleep"])
+			k.open(f)
+			h := start(k, f, "1", 0)
+			k.settle()
+			require.NoError(t, k.q.Update(t.Context(), func(tx *bbolt.Tx) error {
+				steps := tx.Bucket([]byte("pawl.workflow")).Bucket([]byte("steps"))
+				key, _ := steps.Cursor().First()
+				return steps.Put(key, []byte("this is no entry"))
+			}))
+			k.pass(time.Hour)
+			require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+			require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
+			k.settle()
+			require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
+		})
+	})
+}
+
+// Rule: a paused run makes no call although its time has come; resumed it goes on at once,
+// and what came meanwhile counts. Neither a restart nor a crash ends a pause.
+func TestScenario38PauseOverATimer(t *testing.T) {
+	for _, name := range []string{"sleep", "backoff", "wait"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				attempts := 0
+				f := errand(k, func(r *workflow.Run) error {
+					switch name {
+					case "sleep":
+						return workflow.Sleep(r, "s", time.Hour)
+					case "wait":
+						_, err := word.Wait(r, 2*time.Hour)
+						return err
+					}
+					_, err := workflow.Step(r, "s", func(context.Context) (int, error) {
+						if attempts++; attempts == 1 {
+							return 0, pawl.RetryAfter(time.Hour, errors.New("not yet"))
+						}
+						return 1, nil
+					})
+					return err
+				})
+				k.open(f)
+				h := start(k, f, "1", 0)
+				k.pass(time.Minute)
+				require.NoError(t, k.e.Pause(t.Context(), h.Run()))
+				require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
+				k.pass(30 * time.Minute)
+				k.restart("1")
+				k.pass(time.Hour)
+				k.crash()
+				if name == "wait" {
+					say(k, h.Run(), "hello", "")
+				}
+				k.pass(10 * time.Hour)
+				require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
+				require.Equal(t, []string{"book"}, k.effects())
+				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+				k.settle()
+				require.Equal(t, workflow.Done, k.info(h.Run()).Status)
+				require.Equal(t, []string{"book", "tell"}, k.effects())
+			})
+		})
+	}
+}
+
+// Rule: a step that is under way when its run is paused is completed, the next one waits, and
+// a pause that is over in the meantime was none.
+func TestScenario38PauseInAStep(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		bubble(t, func(t *testing.T, k *kit) {
+			f := trip(k)
+			k.open(f)
+			in := k.gate("in a")
+			h := start(k, f, "1", 0)
+			<-in.reached
+			require.NoError(t, k.e.Pause(t.Context(), h.Run()))
+			if resumed {
+				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+			}
+			close(in.open)
+			k.settle()
+			if !resumed {
+				require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
+				require.Equal(t, []string{"a"}, k.effects())
+				require.Equal(t, 1, k.calls("trip"))
+				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+				k.settle()
+			}
+			require.Equal(t, []string{"a", "b"}, k.effects())
+			require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
+		})
+	}
+}
+
+// late is a queue whose worker gets a lease some time after it was given.
+type late struct {
+	*bolt.Queue
+	k *kit
+}
+
+// Fetch implements pawl.Queue.
+func (q late) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	leases, err := q.Queue.Fetch(ctx, r)
+	if len(leases) > 0 {
+		q.k.at("fetched")
+	}
+	return leases, err
+}
+
+// Rule: a run that is resumed while it is about to lie down for its pause does not lie down.
+func TestScenario38ResumeWhileItParks(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := errand(k, func(r *workflow.Run) error { return workflow.Sleep(r, "s", time.Hour) })
+		k.slots = -1
+		k.open(f)
+		ctx, stop := context.WithCancel(t.Context())
+		w := worker.New(late{k.q, k}, &worker.Options{Concurrency: 1, Drain: 1, Logger: hclog.NewNullLogger()})
+		require.NoError(t, k.e.Handle(ctx, w, f))
+		gone := make(chan error)
+		go func() { gone <- w.Run(ctx) }()
+		h := start(k, f, "1", 0)
+		k.settle()
+		require.NoError(t, k.e.Pause(ctx, h.Run()))
+		fetched := k.gate("fetched")
+		k.pass(time.Hour)
+		<-fetched.reached
+		g := k.hold()
+		resumed := make(chan error)
+		go func() { resumed <- k.e.Resume(context.Background(), h.Run()) }()
+		k.settle()
+		close(fetched.open)
+		k.settle() // it has seen the pause
+		g.commit()
+		require.NoError(t, <-resumed)
+		require.Equal(t, workflow.Done, k.info(h.Run()).Status)
+		stop()
+		<-gone
+	})
+}

@@ -1,0 +1,81 @@
+package workflow_test
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Rule: on a full disk a start is refused with the error of the disk, and a step whose result
+// does not fit has not ended: the run is tried again, its job says why, and once there is
+// room the step runs again under its key, and what was written before does not.
+//
+// The limit is one of the process, so this one has a process of its own.
+func TestScenario12DiskFull(t *testing.T) {
+	path := os.Getenv(lifeVariable)
+	if path == "" {
+		require.Equal(t, "PASS", life(t, filepath.Join(memoryFolder(t), "jobs.db")))
+		return
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, path)
+		large := make([]byte, 900_000)
+		f := workflow.Define("large", func(r *workflow.Run, in []byte) (int, error) {
+			for _, name := range []string{"a", "b"} {
+				got, err := workflow.Step(r, name, func(context.Context) ([]byte, error) {
+					k.effect(r)
+					k.at("end of " + name)
+					return large, nil
+				})
+				if err != nil {
+					return 0, err
+				}
+				require.Equal(t, large, got)
+			}
+			return 1, nil
+		})
+		end := k.gate("end of b")
+		k.open(f)
+		h := start(k, f, "1", nil)
+		<-end.reached
+		k.settle()
+		require.Equal(t, []string{"a", "b"}, k.effects())
+
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		var all syscall.Rlimit
+		require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &all))
+		little := all
+		little.Cur = uint64(info.Size())
+		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &little))
+		_, err = f.Start(t.Context(), k.e, "2", large)
+		require.ErrorIs(t, err, bolt.ErrDisk)
+		close(end.open)
+		k.settle()
+		job, err := k.q.Job(t.Context(), h.Run())
+		require.NoError(t, err)
+		require.Contains(t, job.History[len(job.History)-1].Error, bolt.ErrDisk.Error())
+		require.False(t, k.info(h.Run()).Status.Ended())
+		require.Len(t, k.entries(h.Run()), 1)
+
+		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &all))
+		out, err := outcome(k, h)
+		require.NoError(t, err)
+		require.Equal(t, 1, out)
+		k.sameKeys("a", 1)
+		require.Equal(t, []string{"a", "b"}, slices.Compact(k.effects()))
+		require.Greater(t, len(k.effects()), 2, "b ran again")
+		require.Len(t, slices.Compact(k.keys()), 2)
+	})
+}

@@ -1,0 +1,38 @@
+package workflow_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/pages"
+)
+
+// Rule: where the last page that was written is torn, the journal is as it was before that
+// commit, and whole: the step of which the end is lost runs again under its key.
+func TestScenario12TornLastPage(t *testing.T) {
+	story{first: tripDiesIn("end of b", after), then: func(k *kit) {
+		f, err := os.OpenFile(k.path, os.O_RDWR, 0)
+		require.NoError(k.t, err)
+		metas, err := pages.Metas(f)
+		require.NoError(k.t, err)
+		require.Len(k.t, metas, 2)
+		last := metas[0]
+		if metas[1].TxID > last.TxID {
+			last = metas[1]
+		}
+		// One half of it is written, the other is not.
+		_, err = f.WriteAt(make([]byte, 24), int64(last.Page)*int64(last.PageSize)+56)
+		require.NoError(k.t, err)
+		require.NoError(k.t, f.Close())
+
+		k.slots = -1
+		k.open(trip(k))
+		require.Equal(k.t, []string{"step a done: 1"}, k.journal(find(k, trip(k), "1").Run()))
+		k.close()
+		k.slots = 1
+		require.Equal(k.t, []string{"a", "b", "b", "c"}, tripEnds(k))
+		k.sameKeys("b", 2)
+	}}.run(t)
+}
