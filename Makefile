@@ -3,7 +3,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger
+.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger order onboarding crawl
 
 # The command jobctl is a module of its own, so that who uses the library has none of what
 # a terminal needs. IN_BOTH runs a command of the go tool in both.
@@ -62,7 +62,7 @@ torture: ## every family of faults, as much as for every change; TORTURE=-night 
 jobctl: ## the command, built as bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .
 
-examples: quickstart checksum webhook ledger
+examples: quickstart checksum webhook ledger order onboarding crawl
 
 quickstart:
 	go run ./examples/quickstart
@@ -79,3 +79,16 @@ webhook: ## an endpoint with every fault, and what becomes of the deliveries
 ledger: ## transfers between accounts; it checks its books itself
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/ledger -state "$$state/ledger.db"
+
+order: ## an order that waits for its approval, and is approved
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+	go run ./examples/order -state "$$state" place 1042 12900 && \
+	go run ./examples/order -state "$$state" approve 1042
+
+onboarding: ## a week of mails, in days of 200 ms
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+	go run ./examples/onboarding -db "$$state/onboarding.db" -day 200ms ada@example.com
+
+crawl: ## the documents of the library
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+	go run ./examples/crawl -db "$$state/crawl.db"

@@ -15,6 +15,7 @@
 //   - Admin is what an operator does: look, list, retry, cancel, pause, check, back up.
 //     [Of] does it in the process that has the queue, [File] to the file of a stopped
 //     app, [Dial] by asking a running one. [Open] finds out which of the two it is.
+//   - Workflows is the same for the runs of workflows.
 //   - Server is a socket beside the file that only its owner can reach, with a note that
 //     says who serves.
 //   - [Handler] is what it answers with: HTTP and JSON. An app may mount it elsewhere,

@@ -130,7 +130,7 @@ func (h *handler) pruneWorkflows(r *http.Request, body []byte) (any, error) {
 	if err := decode(body, &b); err != nil {
 		return nil, err
 	}
-	if false {
+	if b.Before.IsZero() {
 		return nil, invalid("before", "it has no time")
 	}
 	ctx, cancel := context.WithCancel(r.Context())

@@ -66,6 +66,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Transfer": func() error {
 			return q.Transfer(t.Context(), &pawl.Envelope{ID: l.ID, Kind: "k"})
 		},
+		"Join":    func() error { return q.Join(t.Context(), &ride{}, 0) },
 		"RunNow":  func() error { return q.RunNow(t.Context(), l.ID) },
 		"List":    func() error { _, err := q.List(t.Context(), pawl.Filter{}, "", 1); return err },
 		"Effects": func() error { _, _, err := q.Effects(t.Context(), "", 1); return err },
@@ -94,7 +95,7 @@ func TestUseAfterClose(t *testing.T) {
 		name := methods.Method(i).Name
 		switch {
 		case strings.HasSuffix(name, "Tx") || name == "In": // of a transaction
-		case name == "Close" || name == "Path" || name == "MaxPayload" || name == "Listen" || name == "Done": // cannot fail
+		case name == "Close" || name == "Path" || name == "MaxPayload" || name == "Listen" || name == "Done" || name == "Now": // cannot fail
 		default:
 			require.Contains(t, calls, name, "a method that this test does not know")
 		}

@@ -44,14 +44,15 @@ func (s *scheduler) pass(group []*call) error {
 // row. Before says whether the trouble is an old one.
 func (s *scheduler) passApart(group []*call, refused undone, before bool) error {
 	refusals, tooLarge := 0, math.MaxInt // tooLarge is the size of the smallest that was refused
+	var full error                       // what the disk said of it
 	for _, c := range group {
 		if refusals >= maxRefusals && c.bytes >= tooLarge {
-			c.answer(refused.error)
+			c.answer(full)
 			continue
 		}
 		if err := s.commit([]*call{c}, false); errors.As(err, &refused) {
 			if c.bytes > 0 && errors.Is(err, ErrDisk) {
-				refusals, tooLarge = refusals+1, min(tooLarge, c.bytes)
+				refusals, tooLarge, full = refusals+1, min(tooLarge, c.bytes), refused.error
 			}
 			c.answer(refused.error)
 		} else if err != nil {
@@ -83,7 +84,7 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 				c.op.apply(t)
 			}
 		}
-		if chores {
+		if chores && t.err == nil { // what is undone serves nobody
 			s.chores(t)
 		}
 		return nil

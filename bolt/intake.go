@@ -235,6 +235,7 @@ func (in *intake) waiting() (n int) {
 // note is what a transaction of the app's did to leases.
 type note struct {
 	ended, cancelled []holding
+	renewed          map[pawl.ID]bool
 }
 
 // note leaves a note for the scheduler.

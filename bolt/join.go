@@ -51,7 +51,7 @@ func (q *Queue) Join(ctx context.Context, r Rider, bytes int) error {
 
 // JoinTx carries out a rider as part of a transaction of the app's, on the goroutine of the
 // app, where a panic surfaces. An error of Check leaves the transaction as it was; after any
-// other it must be rolled back. [Plan.Hold] requires the lease, and does not extend it here.
+// other it must be rolled back.
 func (q *Queue) JoinTx(tx *bbolt.Tx, r Rider) error {
 	return asItIs(q.within(tx, &join{queue: q, rider: r}, nil))
 }

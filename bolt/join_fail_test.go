@@ -159,3 +159,22 @@ func TestDamageThatAPlanMeets(t *testing.T) {
 	require.ErrorContains(t, err, "page 7 is no page")
 	require.ErrorIs(t, q.Join(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
 }
+
+// What is undone serves nobody: a fetch that would have got the job of a rider whose Apply
+// fails goes on waiting.
+func TestFailedApplyServesNoFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		fetching := started(func() error {
+			_, err := q.Fetch(ctx, pawl.Request{Max: 1})
+			return err
+		})
+		synctest.Wait()
+		r := refusing("Apply", riding("row", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), errBoom)
+		require.ErrorIs(t, q.Join(t.Context(), r, 0), errBoom)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-fetching, pawl.ErrNotAccepted)
+	})
+}

@@ -129,7 +129,9 @@ func TestPlanRefusesWhatTheQueueRefuses(t *testing.T) {
 		require.Equal(t, before, digest(t, q), c.name)
 		require.Empty(t, appRows(t, q.db), c.name)
 		require.NoError(t, q.Join(t.Context(), riding(c.name, func(p *Plan) error {
-			require.ErrorIs(t, c.plan(p), c.want)
+			if err := c.plan(p); !errors.Is(err, c.want) {
+				return fmt.Errorf("it was not refused: %w", err)
+			}
 			return nil
 		}), 0), c.name)
 		require.Equal(t, before, digest(t, q), c.name)
@@ -178,7 +180,9 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 	} {
 		require.ErrorIs(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
 			errs := plan(p)
-			require.NoError(t, errs[0], name)
+			if errs[0] != nil {
+				return errors.New("the first verb was refused")
+			}
 			return errs[1]
 		}), 0), pawl.ErrInvalid, name)
 		require.Equal(t, before, digest(t, q), name)
@@ -234,8 +238,9 @@ func TestPlanLooks(t *testing.T) {
 	}
 	got := make(map[pawl.ID]pawl.State)
 	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
-		require.Nil(t, p.Tx().Bucket(appBucket))
-		require.WithinDuration(t, clock.now(), p.Now(), time.Hour)
+		if p.Tx().Bucket(bucketRoot) == nil || p.Now().Sub(clock.now()).Abs() > time.Hour {
+			return errBoom
+		}
 		for id := range want {
 			state, err := p.State(id)
 			if err != nil {

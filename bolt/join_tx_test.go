@@ -160,3 +160,19 @@ func TestJoinTxAndClose(t *testing.T) {
 		require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 	})
 }
+
+// Hold extends a lease in a transaction of the app's too.
+func TestHoldInATransactionExtends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		id := add(t, q, nil).ID
+		l := leaseOne(t, q)
+		pass(q.opts.Lease - 1)
+		inTx(t, q, nil, func(tx *bbolt.Tx) {
+			require.NoError(t, q.JoinTx(tx, riding("row", func(p *Plan) error { return p.Hold(l) })))
+		})
+		pass(2)
+		synctest.Wait()
+		require.Equal(t, pawl.Leased, find(t, q, id).State)
+	})
+}

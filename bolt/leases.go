@@ -45,13 +45,7 @@ func newLeaseTable(length time.Duration) *leaseTable {
 // update takes over what a committed transaction did to the leases. Within one
 // transaction leases are given last.
 func (lt *leaseTable) update(t *txn, now time.Time) {
-	for id := range t.renewed {
-		if g := lt.byID[id]; g != nil {
-			lt.unlink(g)
-			lt.append(g, now)
-		}
-	}
-	lt.takeNote(note{t.ended, t.cancelled})
+	lt.takeNote(note{t.ended, t.cancelled, t.renewed}, now)
 	for _, g := range t.granted {
 		if old := lt.byID[g.id]; old != nil { // an app's transaction ended it, and the note is on its way
 			lt.end(holding{old.id, old.token})
@@ -65,7 +59,13 @@ func (lt *leaseTable) update(t *txn, now time.Time) {
 }
 
 // takeNote takes over what a transaction did to leases that were given before it.
-func (lt *leaseTable) takeNote(n note) {
+func (lt *leaseTable) takeNote(n note, now time.Time) {
+	for id := range n.renewed {
+		if g := lt.byID[id]; g != nil {
+			lt.unlink(g)
+			lt.append(g, now)
+		}
+	}
 	for _, h := range n.ended {
 		lt.end(h)
 	}

@@ -95,7 +95,7 @@ func (s *scheduler) run() {
 		s.leases.heard = time.Now()
 		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
 		for _, n := range s.intake.takeNotes() {
-			s.leases.takeNote(n)
+			s.leases.takeNote(n, s.leases.heard)
 		}
 		if err := s.turn(group); err != nil {
 			s.poison(group, err)

@@ -10,6 +10,7 @@ import (
 // cancelChildren is the rider that asks the children of a run to end that is about to undo
 // what it did.
 type cancelChildren struct {
+	engine   *Engine
 	lease    *pawl.Lease
 	open     []pawl.ID
 	children map[pawl.ID]*runRow
@@ -17,7 +18,7 @@ type cancelChildren struct {
 
 func (x *execution) cancelChildren() error {
 	x.mu.Lock()
-	c := &cancelChildren{lease: x.lease, open: x.openChildren()}
+	c := &cancelChildren{engine: x.engine, lease: x.lease, open: x.openChildren()}
 	x.mu.Unlock()
 	if len(c.open) == 0 {
 		return nil
@@ -33,7 +34,7 @@ func (x *execution) cancelChildren() error {
 
 // Check requires the lease, and makes the children ready.
 func (c *cancelChildren) Check(p *bolt.Plan) (err error) {
-	if c.children, err = cancelAll(p, rowsOf(p.Tx()), c.open, "the run that started it did not succeed"); err != nil {
+	if c.children, err = c.engine.cancelAll(p, rowsOf(p.Tx()), c.open, "the run that started it did not succeed"); err != nil {
 		return err
 	}
 	return p.Hold(c.lease)
@@ -42,9 +43,8 @@ func (c *cancelChildren) Check(p *bolt.Plan) (err error) {
 // Apply writes what is asked of them.
 func (c *cancelChildren) Apply(tx *bbolt.Tx) error { return rowsOf(tx).putAll(c.children) }
 
-// cancelAll asks runs to end, and makes those ready that wait. It returns their rows, to be
-// written.
-func cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {
+// cancelAll asks runs to end, as [Engine.Cancel] does. It returns their rows, to be written.
+func (e *Engine) cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {
 	asked := make(map[pawl.ID]*runRow)
 	for _, id := range runs {
 		row, err := r.run(id)
@@ -54,13 +54,9 @@ func cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) (map[pawl.ID
 		if row == nil || !row.open() || row.Cancel != "" {
 			continue
 		}
-		row.Cancel = reason
+		row.Cancel, row.Paused = reason, false
 		asked[id] = row
-		state, err := p.State(id)
-		if err == nil && state == pawl.Delayed {
-			err = p.RunNow(id)
-		}
-		if err != nil {
+		if _, err := e.nudge(p, id, row, hasten|revive); err != nil {
 			return nil, err
 		}
 	}

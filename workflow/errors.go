@@ -39,8 +39,8 @@ var (
 	// ErrNotFound says that there is no such run.
 	ErrNotFound = errors.New("no such run")
 
-	// ErrConflict says that the ID is taken by a run with another input.
-	ErrConflict = errors.New("the ID is taken by a run with another input")
+	// ErrConflict says that the ID is taken: by a run with another input, for who starts one.
+	ErrConflict = errors.New("the ID is taken by another run")
 
 	// ErrNotRunning says that the run has ended, so what was asked for comes too late.
 	ErrNotRunning = errors.New("the run has ended")

@@ -86,7 +86,7 @@ func (f *finish) Check(p *bolt.Plan) (err error) {
 	if err := f.tellParent(p, r); err != nil {
 		return err
 	}
-	if f.children, err = cancelAll(p, r, f.open, "the run that started it has ended"); err != nil {
+	if f.children, err = f.x.engine.cancelAll(p, r, f.open, "the run that started it has ended"); err != nil {
 		return err
 	}
 	return p.Ack(f.x.lease)
@@ -132,8 +132,8 @@ func (f *finish) Apply(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	if f.row.Retain > 0 {
-		if err := r.put(bucketEnded, endedKey(f.now.Add(time.Duration(f.row.Retain)), f.x.run), nil); err != nil {
+	if until := f.row.keptUntil(); !until.IsZero() {
+		if err := r.put(bucketEnded, endedKey(until, f.x.run), nil); err != nil {
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func (k *kit) die() error {
 
 // kill writes down the time of death, and ends the process if it is one of the kit's own.
 func (k *kit) kill() {
-	k.dead.Store(true)
+	k.doomed.Store(true)
 	text, err := k.now().MarshalText()
 	if err == nil {
 		err = os.WriteFile(k.path+".died", text, 0o600)
@@ -139,7 +139,7 @@ func (k *kit) kill() {
 // refuse has the queue refuse whatever comes. It may be called inside a transaction, for whose
 // end the queue waits.
 func (k *kit) refuse() {
-	k.dead.Store(true)
+	k.doomed.Store(true)
 	q := k.q
 	go func() { _ = q.Close() }() // over closes it too, and tells the error
 	for {
@@ -147,6 +147,7 @@ func (k *kit) refuse() {
 		_, err := q.Extend(ctx)
 		cancel()
 		if err != nil && !errors.Is(err, pawl.ErrNotAccepted) {
+			k.dead.Store(true)
 			return
 		}
 	}
@@ -162,6 +163,7 @@ func (fault) Addr() uintptr { return 0 }
 // end ends this life inside a commit of the queue.
 func (k *kit) end() {
 	k.kill()
+	k.dead.Store(true)
 	panic(fault{})
 }
 
@@ -172,7 +174,7 @@ func (k *kit) awaitDeath() {
 	case <-k.q.Done():
 	case <-time.After(30 * 24 * time.Hour):
 	}
-	if !k.dead.Load() {
+	if !k.doomed.Load() {
 		k.t.Fatal("nobody has died")
 	}
 }
@@ -300,7 +302,7 @@ func (g *group) die(at death) {
 		return nil
 	})
 	close(g.release)
-	if err := <-answer; !g.k.dead.Load() {
+	if err := <-answer; !g.k.doomed.Load() {
 		g.k.t.Fatalf("nobody has died: %v", err)
 	}
 }

@@ -46,7 +46,8 @@ type kit struct {
 
 	offset atomic.Int64 // of the queue's clock
 	mortal bool         // the kit has a process of its own, which dies with it
-	dead   atomic.Bool  // this life has ended, or is about to
+	doomed atomic.Bool  // this life is about to end
+	dead   atomic.Bool  // and nothing of it is written any more
 	looks  atomic.Int64 // at the clock, until it dies; negative for never
 
 	mu    sync.Mutex
@@ -73,7 +74,13 @@ func memoryFolder(t *testing.T) string {
 	return folder
 }
 
+// longest is how long a scenario takes by the clock of its bubble. One that takes longer waits
+// for what does not come.
+const longest = 100 * 24 * time.Hour
+
 func newKit(t *testing.T, path string) *kit {
+	watch := time.AfterFunc(longest, func() { panic("the scenario waits for what does not come") })
+	t.Cleanup(func() { watch.Stop() })
 	return &kit{t: t, path: path, build: "1", slots: 8, gates: make(map[string]*gate)}
 }
 
@@ -83,6 +90,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	q, err := bolt.Open(k.path, &bolt.Options{Now: k.now, MaxCrashes: k.maxCrashes, Logger: hclog.NewNullLogger()})
 	require.NoError(k.t, err)
 	k.q, k.flows = q, flows
+	k.doomed.Store(false)
 	k.dead.Store(false)
 	k.mu.Lock()
 	k.count = make(map[string]int)

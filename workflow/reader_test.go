@@ -102,7 +102,7 @@ func TestJournalWithDamage(t *testing.T) {
 	d.spoil(bucketBlobs, seqKey(run, 3))
 	d.spoil(bucketRuns, run[:])
 	d.write(func(r rows) error {
-		return r.put(bucketSteps, append(seqKey(run, 99), 0), []byte("stray"))
+		return r.put(bucketSteps, append(run[:], 1), []byte("stray"))
 	})
 	journal, err := d.Journal(t.Context(), run, true)
 	require.NoError(t, err)

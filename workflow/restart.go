@@ -54,7 +54,7 @@ func (w *restart) Check(p *bolt.Plan) (err error) {
 	w.row.Restarts++
 	w.row.Status, w.row.Build, w.row.Steps, w.row.Bytes = Running, w.x.engine.opts.Build, 0, 0
 	w.row.Due, w.row.Waits, w.row.Error = 0, nil, ""
-	if w.children, err = cancelAll(p, r, w.open, "the run that started it began anew"); err != nil {
+	if w.children, err = w.x.engine.cancelAll(p, r, w.open, "the run that started it began anew"); err != nil {
 		return err
 	}
 	return p.Snooze(w.x.lease, p.Now())

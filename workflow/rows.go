@@ -3,7 +3,6 @@ package workflow
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -309,22 +308,6 @@ func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 	return r.blob(run, e.seq)
 }
 
-// putEntry writes an entry, with its value apart when it is large.
-func (r rows) putEntry(run pawl.ID, e *entry) error {
-	row := *e
-	if row.Apart = len(e.Result) > maxInline; row.Apart {
-		if err := r.put(bucketBlobs, seqKey(run, e.seq), e.Result); err != nil {
-			return err
-		}
-		row.Result = nil
-	}
-	content, err := pawl.EncodePayload(&row)
-	if err != nil {
-		return err
-	}
-	return r.put(bucketSteps, seqKey(run, e.seq), content)
-}
-
 // parseEntry copies what it returns out of the transaction.
 func parseEntry(key, content []byte) (*entry, error) {
 	if len(key) != 20 {
@@ -333,6 +316,9 @@ func parseEntry(key, content []byte) (*entry, error) {
 	e := &entry{seq: binary.BigEndian.Uint32(key[16:])}
 	if err := pawl.DecodePayload(content, e); err != nil {
 		return nil, fmt.Errorf("entry %d of run %x: %w: %w", e.seq, key[:16], pawl.ErrCorrupt, err)
+	}
+	if e.Size < 0 {
+		return nil, fmt.Errorf("entry %d of run %x: %w: it has a size of %d", e.seq, key[:16], pawl.ErrCorrupt, e.Size)
 	}
 	return e, nil
 }
@@ -355,8 +341,6 @@ func (r rows) remove(run pawl.ID, most int, from ...[]byte) (n int, err error) {
 	}
 	return n, nil
 }
-
-func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
 func unixNano(t time.Time) int64 {
 	if t.IsZero() {

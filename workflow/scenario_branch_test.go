@@ -83,9 +83,9 @@ func TestScenario33BranchesInAnyOrder(t *testing.T) {
 	}
 }
 
-// race is a flow in which a and b race, and the winner gets a prize. It returns who won, and
+// contest is a flow in which a and b race, and the winner gets a prize. It returns who won, and
 // what became of b.
-func race(k *kit) *workflow.Flow[int, []string] {
+func contest(k *kit) *workflow.Flow[int, []string] {
 	return workflow.Define("race", func(r *workflow.Run, _ int) ([]string, error) {
 		var runners []*workflow.Branch[string]
 		for _, name := range []string{"a", "b"} {
@@ -128,9 +128,9 @@ func TestScenario34LoserEndsLater(t *testing.T) {
 		t.Run(fmt.Sprintf("ends=%v", ends), func(t *testing.T) {
 			story{
 				first: func(k *kit) {
-					k.open(race(k))
+					k.open(contest(k))
 					a, b, prize := k.gate("a runs"), k.gate("b runs"), k.gate("prize")
-					start(k, race(k), "1", 0)
+					start(k, contest(k), "1", 0)
 					<-b.reached
 					close(a.open)
 					<-prize.reached
@@ -142,8 +142,8 @@ func TestScenario34LoserEndsLater(t *testing.T) {
 				},
 				then: func(k *kit) {
 					a := k.gate("a ends")
-					k.open(race(k))
-					h := find(k, race(k), "1")
+					k.open(contest(k))
+					h := find(k, contest(k), "1")
 					<-a.reached
 					k.settle()
 					close(a.open)

@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/workflow"
 )
 
 // Rule: runs that sleep hold neither slots nor goroutines, and all of them wake.
 func TestScenario30Sleepers(t *testing.T) {
-	const sleepers, starters = 10_000, 50
+	sleepers, starters := race.Fewer(10_000), 50
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("sleeper", func(r *workflow.Run, n int) (int, error) {
 			return n, workflow.Sleep(r, "night", time.Hour)

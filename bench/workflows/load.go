@@ -20,7 +20,7 @@ type trial struct {
 	Engine  string
 	Callers int
 
-	// The window is open for a time, or where that is 0, until so many workflows counted.
+	// The window is open for a time, and until so many workflows counted.
 	Window time.Duration
 	Count  int
 
@@ -127,7 +127,7 @@ func (l *load) result(first bool, took time.Duration) error {
 	l.results++
 	if !l.opened.IsZero() && l.closed.IsZero() {
 		l.times = append(l.times, took)
-		if l.Window > 0 && time.Since(l.opened) >= l.Window || l.Window == 0 && len(l.times) >= l.Count {
+		if time.Since(l.opened) >= l.Window && len(l.times) >= l.Count {
 			return l.shut()
 		}
 	}

@@ -43,6 +43,17 @@ func TestWindowCountsResults(t *testing.T) {
 	})
 }
 
+// The window of a slow engine stays open until enough counted.
+func TestWindowWaitsForEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoad(&fakeStore{takes: second}, trial{Callers: 2, Window: time.Second, Count: 12})
+		require.NoError(t, l.run(t.Context()))
+		f := l.figures()
+		require.Equal(t, 6*time.Second, f.Took)
+		require.Equal(t, 12, f.Workflows)
+	})
+}
+
 // The window opens when the slowest caller has had its first result, so that nothing of the
 // start counts.
 func TestWindowOpensWhenAllAreWarm(t *testing.T) {
@@ -76,7 +87,7 @@ func TestTrialByNumber(t *testing.T) {
 // A workflow with another result than its steps give is no figure but an error.
 func TestWrongResultFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLoad(&fakeStore{takes: second, wrong: -1}, trial{Callers: 2, Count: 1})
+		l := newLoad(&fakeStore{takes: second, wrong: -1}, trial{Callers: 1, Count: 1})
 		require.ErrorContains(t, l.run(t.Context()), "its result is 5, not 6")
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // machine is where a run took place, as far as it matters to the figures.
 type machine struct {
-	processor, memory, kernel, fileSystem string
+	processor, memory, kernel, load, fileSystem string
 
 	sync time.Duration // of 4 KiB
 }
@@ -53,6 +53,7 @@ func (m machine) markdown(w io.Writer) {
 		{"memory", orUnknown(m.memory)},
 		{"system", strings.TrimSpace(runtime.GOOS + " " + m.kernel)},
 		{"Go", strings.TrimPrefix(runtime.Version(), "go")},
+		{"load before the run", orUnknown(m.load)},
 		{"file system", orUnknown(m.fileSystem)},
 		{"sync of 4 KiB", number(float64(m.sync)/float64(time.Microsecond)) + " µs, the median of 100 at the end of the run"},
 	})
@@ -100,6 +101,12 @@ func field(path, name string) string {
 		}
 	}
 	return ""
+}
+
+// loadAverage is how many processes ran or waited for a disk in the last minute, in the mean.
+func loadAverage() string {
+	first, _, _ := strings.Cut(content("/proc/loadavg"), " ")
+	return first
 }
 
 // content is empty where there is no such file, as there is none outside Linux.

@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 	if err := r.run(ctx); err != nil {
 		return err
 	}
-	rep := report{results: r.results, engines: r.engines, size: r.size, failed: r.failed, untraced: r.untraced}
+	rep := report{results: r.results, engines: r.engines, size: r.size, failed: r.failed, untraced: r.untraced, load: r.load}
 	if *asJSON {
 		err := rep.json(os.Stdout)
 		return errors.Join(err, rep.own())

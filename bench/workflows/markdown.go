@@ -22,6 +22,7 @@ func (r report) write(path, disk string) error {
 	if err != nil {
 		return err
 	}
+	m.load = r.load
 	var text bytes.Buffer
 	r.markdown(&text, m, time.Now())
 	return os.WriteFile(path, text.Bytes(), 0o644)
@@ -34,7 +35,7 @@ How many durable workflows a second pawl runs, beside other libraries that keep 
 file. A workflow has %d steps that do nothing. So many callers at a time start a workflow
 each, wait for its result and start the next. All engines were measured in one run on one
 machine, each trial in a process and a file of its own, and took turns in each of the %d
-rounds of %v, so that they share what the machine did meanwhile. The ratios between them are
+rounds of %v or more, so that they share what the machine did meanwhile. The ratios between them are
 what to take from here; the figures themselves are this machine's, on %s.
 
 `, steps, r.size.rounds, r.size.window, now.Format("2 January 2006"))

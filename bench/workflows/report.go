@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,6 +19,7 @@ type report struct {
 	size     size
 	failed   []failure
 	untraced error
+	load     string // of the machine before the run
 }
 
 // own is the failure of this library, if it failed; peers may.
@@ -116,6 +118,7 @@ func (r report) table(w io.Writer) {
 			fmt.Fprintf(w, "%s promises less: %s\n", e.name, e.durability)
 		}
 	}
+	fmt.Fprintf(w, "the load of the machine before the run: %s, on %d cores\n", r.load, runtime.NumCPU())
 	if r.untraced != nil {
 		fmt.Fprintf(w, "syncs were not counted: %v\n", r.untraced)
 	}

@@ -26,6 +26,10 @@ var (
 	quickSize = size{rounds: 1, callers: []int{1, 16}, window: 200 * time.Millisecond, count: 20}
 )
 
+// perCaller is how many workflows each caller has had in a trial by time at least, in the
+// mean. A slow engine has a longer window for it.
+const perCaller = 3
+
 // Metrics.
 const (
 	throughput = "throughput"
@@ -65,7 +69,8 @@ type runner struct {
 	engines  []engine
 	results  []*result
 	failed   []failure
-	untraced error // why no syncs were counted
+	untraced error  // why no syncs were counted
+	load     string // of the machine before the run
 }
 
 // failure is why an engine has no figures with so many callers.
@@ -113,6 +118,7 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	r.load = loadAverage()
 	if _, err := tracer(""); err != nil {
 		r.untraced = err
 	}
@@ -150,7 +156,8 @@ func (r *runner) has(e engine, callers int) bool {
 }
 
 func (r *runner) byTime(ctx context.Context, dir string, e engine, callers, round int) error {
-	t := trial{Engine: e.name, Callers: callers, Window: r.window}
+	// What is under way at the borders of the window must be little of what is done in it.
+	t := trial{Engine: e.name, Callers: callers, Window: r.window, Count: perCaller * callers}
 	if r.profiles != "" {
 		if err := os.MkdirAll(r.profiles, 0o755); err != nil {
 			return err

@@ -73,9 +73,7 @@ that do not fit.
 type verification struct {
 	app    *app
 	filter runFilter
-
-	view    verifyView
-	damaged damage
+	view   verifyView
 }
 
 func (v *verification) run(ctx context.Context, args []string) error {

@@ -276,7 +276,7 @@ func TestSoundness(t *testing.T) {
 		require.NoError(t, k.Queue().Update(t.Context(), func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("pawl")).DeleteBucket([]byte("history"))
 		}))
-	}), "workflowtest: ")
+	}), `bucket "history" is missing`)
 }
 
 // Rule: what was started by others is found, and what is not there fails the test.

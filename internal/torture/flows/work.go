@@ -49,7 +49,7 @@ func work(args []string) error {
 	})
 	p := &process{engine: e, seed: seed}
 	if args[2] == toTheEnd {
-		err = p.end(ctx)
+		err = p.end(ctx, q)
 	} else {
 		err = p.use(ctx)
 	}
@@ -159,9 +159,21 @@ func (p *process) send(ctx context.Context, run pawl.ID) error {
 	return err
 }
 
+// stall is how long nothing may happen while runs are open. None waits for longer than half
+// a second.
+const stall = 10 * time.Second
+
 // end lets all runs go on until they have ended.
-func (p *process) end(ctx context.Context) error {
+func (p *process) end(ctx context.Context, q *bolt.Queue) error {
+	var events atomic.Int64
+	defer q.Listen(func(pawl.Event) { events.Add(1) })()
+	seen, moved := int64(0), time.Now()
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		if now := events.Load(); now != seen {
+			seen, moved = now, time.Now()
+		} else if time.Since(moved) > stall {
+			return errors.New("runs are open, and nothing happens")
+		}
 		open := 0
 		for after := ""; ; {
 			list, err := p.engine.List(ctx, workflow.Filter{}, after, 500)

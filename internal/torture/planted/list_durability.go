@@ -10,12 +10,12 @@ var durability = []Fault{
 	{
 		Name: "acknowledges before the commit", Breaks: "an answer follows the commit",
 		Edits: []Edit{
-			{"bolt/commit.go", "		if chores {\n			s.chores(t)\n		}\n		return nil\n", `		if PLANTED {
+			{"bolt/commit.go", "		if chores && t.err == nil { // what is undone serves nobody\n			s.chores(t)\n		}\n		return nil\n", `		if PLANTED {
 			for _, c := range group {
 				c.answer(c.err)
 			}
 		}
-		if chores {
+		if chores && t.err == nil {
 			s.chores(t)
 		}
 		return nil

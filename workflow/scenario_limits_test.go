@@ -1,0 +1,246 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// sized is a string that is encoded in n bytes.
+func sized(t *testing.T, n int) string {
+	t.Helper()
+	s := strings.Repeat("x", n)
+	for range 2 {
+		b, err := pawl.EncodePayload(s)
+		require.NoError(t, err)
+		s = s[:len(s)-(len(b)-n)]
+	}
+	b, err := pawl.EncodePayload(s)
+	require.NoError(t, err)
+	require.Len(t, b, n)
+	return s
+}
+
+// Rule: names and IDs are as long as is said, and not one byte longer.
+func TestScenario41Names(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		calls := workflow.Define("calls", func(r *workflow.Run, name string) (string, error) {
+			var errs []error
+			check := func(err error) { errs = append(errs, err) }
+			_, err := workflow.Step(r, name, func(context.Context) (int, error) { return 1, nil })
+			check(err)
+			_, err = workflow.StepTx(r, name, func(*workflow.Tx) (int, error) { return 1, nil })
+			check(err)
+			check(workflow.Sleep(r, name, 0))
+			_, err = workflow.DefineSignal[int](name).Wait(r, 0)
+			if errors.Is(err, workflow.ErrTimeout) {
+				err = nil
+			}
+			check(err)
+			_, err = workflow.Go(r, name, func(*workflow.Run) (int, error) { return 1, nil }).Wait(r)
+			check(err)
+			_, err = workflow.Version(r, name, 1, 1)
+			check(err)
+			check(workflow.Publish(r, name, 1))
+			refused := 0
+			for _, err := range errs {
+				if errors.Is(err, pawl.ErrInvalid) {
+					refused++
+				} else if err != nil {
+					return "", err
+				}
+			}
+			return fmt.Sprint(refused, " of ", len(errs)), nil
+		})
+		k.open(calls)
+		for name, refused := range map[string]int{
+			strings.Repeat("n", workflow.MaxName):   0,
+			strings.Repeat("n", workflow.MaxName+1): 7,
+			"": 7, "a/b": 7, "a#b": 7, "a\x00b": 7, "_a": 7,
+		} {
+			out, err := outcome(k, start(k, calls, fmt.Sprintf("%q", name), name))
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(refused, " of 7"), out, "%q", name)
+
+			flow := workflow.Define(name, func(*workflow.Run, int) (int, error) { return 1, nil })
+			_, err = flow.Start(t.Context(), k.e, "1", 1)
+			require.Equal(t, refused > 0, errors.Is(err, pawl.ErrInvalid), "%q: %v", name, err)
+		}
+		for id, ok := range map[string]bool{
+			strings.Repeat("i", workflow.MaxID): true, strings.Repeat("i", workflow.MaxID+1): false, "": false, "a\x00b": false, "a/b#c": true,
+		} {
+			_, err := calls.Start(t.Context(), k.e, id, "s")
+			require.Equal(t, ok, err == nil, "%q", id)
+		}
+	})
+}
+
+// Rule: a value is as large as is said, and not one byte larger. A result that is too large
+// fails its step at once, as what it did outside has happened.
+func TestScenario41Values(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		echo := workflow.Define("echo", func(r *workflow.Run, in string) (string, error) {
+			w, err := word.Wait(r, workflow.Forever)
+			return w[:min(len(w), len(in))], err
+		})
+		make := workflow.Define("make", func(r *workflow.Run, n int) (string, error) {
+			s, err := workflow.Step(r, "make", func(context.Context) (string, error) {
+				k.effect(r)
+				return sized(t, n), nil
+			})
+			if err != nil {
+				return "", err
+			}
+			if r.ID() == "output" {
+				s += "x"
+			}
+			return s, nil
+		})
+		k.open(echo, make)
+		fits, large := sized(t, workflow.MaxValue), sized(t, workflow.MaxValue+1)
+		_, err := echo.Start(t.Context(), k.e, "large", large)
+		require.ErrorIs(t, err, workflow.ErrTooLarge)
+		h := start(k, echo, "fits", fits)
+		require.ErrorIs(t, word.Send(t.Context(), k.e, h.Run(), large, ""), workflow.ErrTooLarge)
+		say(k, h.Run(), fits, "")
+		out, err := outcome(k, h)
+		require.NoError(t, err)
+		require.Equal(t, fits, out)
+
+		out, err = outcome(k, start(k, make, "fits", workflow.MaxValue))
+		require.NoError(t, err)
+		require.Equal(t, fits, out)
+		for id, n := range map[string]int{"output": workflow.MaxValue, "result": workflow.MaxValue + 1} {
+			_, err = outcome(k, start(k, make, id, n))
+			require.ErrorIs(t, err, workflow.ErrTooLarge, id)
+		}
+		require.Equal(t, []string{"make", "make", "make"}, k.effects())
+	})
+}
+
+// Rule: a journal has as many entries and bytes as is said; the call that is one too many is
+// refused, with an error that a function may handle.
+func TestScenario41Journal(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		many := workflow.Define("many", func(r *workflow.Run, n int) (int, error) {
+			const branches = 100
+			_, err := workflow.Each(r, "b", make([]int, branches), branches, func(r *workflow.Run, _ int) (int, error) {
+				for range (workflow.MaxEntries + n) / branches {
+					if err := workflow.Sleep(r, "s", -1); err != nil {
+						return 0, err
+					}
+				}
+				return 0, nil
+			})
+			if err != nil {
+				return 0, err
+			}
+			for range n % branches {
+				if err := workflow.Sleep(r, "s", -1); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		})
+		bytes := workflow.Define("bytes", func(r *workflow.Run, n int) (int, error) {
+			for range workflow.MaxJournal / workflow.MaxValue {
+				if _, err := workflow.Step(r, "large", func(context.Context) (string, error) { return sized(t, workflow.MaxValue), nil }); err != nil {
+					return 0, err
+				}
+			}
+			if err := workflow.Sleep(r, "night", time.Hour); err != nil { // so that it is counted anew
+				return 0, err
+			}
+			for range n {
+				if _, err := workflow.Step(r, "small", func(context.Context) (int, error) { return 1, nil }); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		})
+		k.open(many, bytes)
+		h := start(k, many, "fits", 0)
+		_, err := outcome(k, h)
+		require.NoError(t, err)
+		require.Equal(t, workflow.MaxEntries, k.info(h.Run()).Steps)
+		_, err = outcome(k, start(k, many, "one more", 1))
+		require.ErrorIs(t, err, workflow.ErrTooMany)
+
+		_, err = outcome(k, start(k, bytes, "fit", 0))
+		require.NoError(t, err)
+		_, err = outcome(k, start(k, bytes, "one more", 1))
+		require.ErrorIs(t, err, workflow.ErrTooLarge)
+	})
+}
+
+// Rule: as many branches are under way at a time as is said, and as many signals are not got;
+// the next is refused, until one has ended, or was got.
+func TestScenario41BranchesAndSignals(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := workflow.Define("branches", func(r *workflow.Run, _ int) (string, error) {
+			branch := func() *workflow.Branch[string] {
+				return workflow.Go(r, "b", func(r *workflow.Run) (string, error) {
+					k.at("branch")
+					return "", nil
+				})
+			}
+			first := branch() // which waits at the gate
+			held := make(chan struct{})
+			var all []*workflow.Branch[string]
+			for range workflow.MaxBranches - 1 {
+				all = append(all, workflow.Go(r, "h", func(*workflow.Run) (string, error) {
+					<-held
+					return "", nil
+				}))
+			}
+			_, err := branch().Wait(r)
+			if !errors.Is(err, workflow.ErrTooMany) {
+				return "", fmt.Errorf("one more: %w", err)
+			}
+			k.at("full")
+			if _, err := first.Wait(r); err != nil {
+				return "", err
+			}
+			_, err = branch().Wait(r)
+			close(held)
+			if err != nil {
+				return "", err
+			}
+			if _, err := workflow.All(r, all...); err != nil {
+				return "", err
+			}
+			return word.Wait(r, workflow.Forever)
+		})
+		branch := k.gate("branch")
+		full := k.gate("full")
+		k.open(f)
+		h := start(k, f, "1", 0)
+		<-full.reached
+		close(branch.open)
+		close(full.open)
+		k.settle()
+		require.Equal(t, workflow.Waiting, k.info(h.Run()).Status)
+
+		var senders sync.WaitGroup
+		for range 50 {
+			senders.Go(func() {
+				for range workflow.MaxSignals / 50 {
+					require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "", ""))
+				}
+			})
+		}
+		senders.Wait()
+		require.Equal(t, workflow.MaxSignals, k.info(h.Run()).Unread)
+		require.ErrorIs(t, last.Send(t.Context(), k.e, h.Run(), "", ""), workflow.ErrTooMany)
+		require.ErrorIs(t, word.Send(t.Context(), k.e, h.Run(), "", ""), workflow.ErrTooMany)
+	})
+}

@@ -1,0 +1,48 @@
+package workflow_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// scenarioName is the name of a test of a scenario, with its number.
+var scenarioName = regexp.MustCompile(`^TestScenario(\d\d)[A-Z]`)
+
+// Rule: what workflows promise is a list of 45 scenarios, each of which has a test, or
+// several, that says what rule it guards.
+func TestEveryScenarioHasATest(t *testing.T) {
+	const scenarios = 45
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	found := make(map[int]bool)
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		require.NoError(t, err)
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(fn.Name.Name, "TestScenario") {
+				continue
+			}
+			name := scenarioName.FindStringSubmatch(fn.Name.Name)
+			require.NotNil(t, name, "%s: %s has no number of a scenario", file, fn.Name.Name)
+			number, err := strconv.Atoi(name[1])
+			require.NoError(t, err)
+			require.True(t, 1 <= number && number <= scenarios, "%s: there is no scenario %d", file, number)
+			require.True(t, strings.HasPrefix(fn.Doc.Text(), "Rule: "), "%s: %s does not say its rule", file, fn.Name.Name)
+			found[number] = true
+		}
+	}
+	for number := 1; number <= scenarios; number++ {
+		if !found[number] {
+			t.Errorf("scenario %d has no test", number)
+		}
+	}
+}
