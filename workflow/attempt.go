@@ -27,8 +27,10 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 		return pawl.Permanent(err)
 	case err != nil:
 		return err
-	case x.row == nil || !x.row.open():
-		return nil // it was removed, or has ended
+	case x.row == nil: // the job alone was imported, or saved from a damaged file
+		return pawl.Permanent(fmt.Errorf("run %s: %w: the job is here, and the rows of the run are not; start it anew under its ID", l.ID, ErrNotFound))
+	case !x.row.open():
+		return nil
 	}
 	x.heed(x.row)
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {

@@ -68,6 +68,10 @@ type raceResult struct {
 
 	Winner int
 	Losers []string // their scopes
+
+	// Unheard are the entries of losers that waited for a child. It may end yet, and write that
+	// into them, but they were told otherwise.
+	Unheard []uint32
 }
 
 // Race waits for the first branch to end, with a result or an error, and returns its index
@@ -222,7 +226,9 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 			won.Losers = append(won.Losers, b.scope.name)
 		}
 	}
-	x.abandon(won.Losers)
+	if won.Unheard, err = x.abandon(s, won.Losers); err != nil {
+		return 0, err
+	}
 	result, err := encode("the result of a race", won)
 	if err != nil {
 		return 0, err
@@ -231,10 +237,14 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	return won.Winner, x.save(c.e)
 }
 
-// abandon has branches, and those that they have begun, make no more calls.
-func (x *execution) abandon(losers []string) {
+// abandon has branches, and those that they have begun, make no more calls. A race is not
+// won any more once the run is cancelled: a loser may have been told that.
+func (x *execution) abandon(by *scope, losers []string) (unheard []uint32, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if err := x.mayGoOn(by, KindRace); err != nil {
+		return nil, err
+	}
 	lost := func(s *scope) bool {
 		for _, name := range losers {
 			if s.name == name || strings.HasPrefix(s.name, name+"/") {
@@ -247,7 +257,11 @@ func (x *execution) abandon(losers []string) {
 		if lost(s) {
 			s.abandoned = true
 			s.cancel(ErrAbandoned)
+			if e := s.current; e != nil && e.Kind == KindChild && e.State == EntryPending {
+				unheard = append(unheard, e.seq)
+			}
 		}
 	}
 	x.wakeLocked(func(s *scope) bool { return lost(s) && !s.waits.branches })
+	return unheard, nil
 }

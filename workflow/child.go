@@ -54,13 +54,13 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(step s
 		if err := c.look(); err != nil {
 			return err
 		}
-		if c.known {
+		if c.known { // which counts, as it is found again after a crash
 			break
 		}
-		if _, err := c.idle(idleness{child: c.e}, ready); err != nil {
+		if err := c.refused(); err != nil {
 			return err
 		}
-		if err := c.refused(); err != nil {
+		if _, err := c.idle(idleness{child: c.e}, ready); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (s *startChild) Apply(tx *bbolt.Tx) error {
 	return s.checkpoint.Apply(tx)
 }
 
-// look reads whether the child has ended: it writes that into the entry.
+// look reads whether the child has ended, which has written that into the entry.
 func (c *call) look() error {
 	x := c.x
 	var now *entry
@@ -141,10 +141,10 @@ func (c *call) look() error {
 	if err != nil {
 		return x.stop(err)
 	}
-	if now.State != EntryPending {
-		x.mu.Lock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if now.State != EntryPending && !c.abandoned { // see raceResult
 		*c.e = *now
-		x.mu.Unlock()
 		c.known = true
 	}
 	return nil

@@ -47,9 +47,13 @@ type Engine struct {
 }
 
 // Open returns an engine over a queue. There may be several over one; what one does the
-// others know at once.
+// others know at once. Without options it has those of the engine that runs flows over the
+// queue, if there is one.
 func Open(q *bolt.Queue, opts *Options) *Engine {
 	e := &Engine{Reader: Read(q), queue: q, hub: hubOf(q)}
+	if opts == nil {
+		opts = e.hub.options.Load()
+	}
 	if opts != nil {
 		e.opts = *opts
 	}
@@ -70,13 +74,13 @@ type Definition interface {
 	problem() error
 	kind() *pawl.Kind[struct{}]
 	start(r *Run, input []byte) (output []byte, err error)
-	decodes(input []byte) error
 }
 
 // Handle has a worker run flows, and makes the runs of them ready that another build has
 // blocked. Like [worker.Handle] it is called before the worker starts; mistakes in the
 // definitions are reported then. The error is that of the queue.
 func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definition) error {
+	e.hub.options.Store(&e.opts)
 	for _, f := range flows {
 		e.hub.flows.Store(f.Name(), f)
 		if err := f.problem(); err != nil {

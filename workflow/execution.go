@@ -77,6 +77,7 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 
 // index sorts the entries by scope.
 func (x *execution) index(entries []*entry) error {
+	var unheard []uint32
 	for _, e := range entries {
 		x.last = max(x.last, e.seq)
 		x.made++
@@ -93,6 +94,12 @@ func (x *execution) index(entries []*entry) error {
 			for _, name := range won.Losers {
 				x.abandoned[name] = true
 			}
+			unheard = append(unheard, won.Unheard...)
+		}
+	}
+	for _, e := range entries {
+		if slices.Contains(unheard, e.seq) {
+			e.State = EntryPending
 		}
 	}
 	return nil

@@ -98,8 +98,8 @@ func (f *finish) tellParent(p *bolt.Plan, r rows) error {
 		return nil
 	}
 	parent, err := r.run(f.row.Parent)
-	if err != nil || parent == nil || !parent.open() {
-		return err
+	if err != nil || parent == nil || !parent.open() || parent.Cancel != "" {
+		return err // one that is cancelled may have been told so already, in place of this
 	}
 	e, err := r.entry(f.row.Parent, f.row.ParentSeq)
 	if err != nil || e == nil || e.State != EntryPending || e.Child != f.x.run {

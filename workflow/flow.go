@@ -70,11 +70,6 @@ func (f *Flow[In, Out]) Name() string { return f.name }
 func (f *Flow[In, Out]) problem() error             { return f.err }
 func (f *Flow[In, Out]) kind() *pawl.Kind[struct{}] { return f.job }
 
-func (f *Flow[In, Out]) decodes(input []byte) error {
-	var in In
-	return pawl.DecodePayload(input, &in)
-}
-
 // start calls the function.
 func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 	var in In

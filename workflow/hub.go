@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -11,7 +12,8 @@ import (
 // way, and who waits for a result. There is one for each open queue, and since one process
 // has the file, nobody else needs to be told.
 type hub struct {
-	flows sync.Map // of this build: name to Definition
+	flows   sync.Map                // of this build: name to Definition
+	options atomic.Pointer[Options] // of the engine that runs them
 
 	mu      sync.Mutex
 	running map[pawl.ID]*execution

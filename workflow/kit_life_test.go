@@ -76,7 +76,7 @@ func (k *kit) reborn() *kit {
 	next := newKit(k.t, k.path)
 	var at time.Time
 	require.NoError(k.t, at.UnmarshalText(died))
-	next.offset.Store(int64(at.Sub(time.Now()) + downtime))
+	next.offset.Store(int64(time.Until(at) + downtime))
 	return next
 }
 
@@ -147,7 +147,7 @@ func (k *kit) refuse() {
 		_, err := q.Extend(ctx)
 		cancel()
 		if err != nil && !errors.Is(err, pawl.ErrNotAccepted) {
-			k.dead.Store(true)
+			k.ended()
 			return
 		}
 	}
@@ -163,8 +163,19 @@ func (fault) Addr() uintptr { return 0 }
 // end ends this life inside a commit of the queue.
 func (k *kit) end() {
 	k.kill()
-	k.dead.Store(true)
+	k.ended()
 	panic(fault{})
+}
+
+// ended says that nothing of this life is written any more.
+func (k *kit) ended() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-k.dead:
+	default:
+		close(k.dead)
+	}
 }
 
 // awaitDeath waits for the end of this life, which comes within a month.

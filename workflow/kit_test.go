@@ -46,9 +46,10 @@ type kit struct {
 
 	offset atomic.Int64 // of the queue's clock
 	mortal bool         // the kit has a process of its own, which dies with it
-	doomed atomic.Bool  // this life is about to end
-	dead   atomic.Bool  // and nothing of it is written any more
 	looks  atomic.Int64 // at the clock, until it dies; negative for never
+
+	doomed atomic.Bool   // this life is about to end
+	dead   chan struct{} // closed when nothing of it is written any more
 
 	mu    sync.Mutex
 	gates map[string]*gate
@@ -91,7 +92,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	require.NoError(k.t, err)
 	k.q, k.flows = q, flows
 	k.doomed.Store(false)
-	k.dead.Store(false)
+	k.dead = make(chan struct{})
 	k.mu.Lock()
 	k.count = make(map[string]int)
 	k.mu.Unlock()
@@ -243,8 +244,10 @@ func outcome[Out any](k *kit, h *workflow.Handle[Out]) (Out, error) {
 // effect is what a step does to the world outside: its key is written down there, in this
 // life.
 func (k *kit) effect(r *workflow.Run) {
-	if k.dead.Load() {
+	select {
+	case <-k.dead:
 		return
+	default:
 	}
 	f, err := os.OpenFile(k.path+".effects", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -329,5 +332,8 @@ func (k *kit) at(name string) {
 	select {
 	case <-g.open:
 	case <-k.q.Done():
+		if k.doomed.Load() {
+			<-k.dead
+		}
 	}
 }

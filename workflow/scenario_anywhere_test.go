@@ -73,7 +73,7 @@ func journeyEnds(k *kit) {
 }
 
 // Rule: wherever a process is killed, the run ends in the next life as it would have: each
-// step takes effect, one of them at most twice and then under one key, and what was in a
+// step takes effect, those under way twice and then under one key, and what was in a
 // transaction exactly once. A start and a signal that are repeated are there once.
 func TestScenario05KilledAnywhere(t *testing.T) {
 	const most, every = 400, 7 // looks at the clock

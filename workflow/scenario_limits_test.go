@@ -65,7 +65,7 @@ func TestScenario41Names(t *testing.T) {
 		for name, refused := range map[string]int{
 			strings.Repeat("n", workflow.MaxName):   0,
 			strings.Repeat("n", workflow.MaxName+1): 7,
-			"": 7, "a/b": 7, "a#b": 7, "a\x00b": 7, "_a": 7,
+			"":                                      7, "a/b": 7, "a#b": 7, "a\x00b": 7, "_a": 7,
 		} {
 			out, err := outcome(k, start(k, calls, fmt.Sprintf("%q", name), name))
 			require.NoError(t, err)

@@ -58,7 +58,13 @@ func (x *execution) undo() (failed error, stopped error) {
 		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.scope.name, b.scope.name), cmp.Compare(a.index, b.index))
 	})
 	s := x.newScope(undoScope, nil)
+	unsaved := len(x.unsaved) > 0
 	x.mu.Unlock()
+	if unsaved { // by which the undo steps are named again after a crash
+		if err := x.save(); err != nil {
+			return nil, err
+		}
+	}
 
 	var errs []error
 	for _, u := range undos {

@@ -103,6 +103,16 @@ func lines(commands []string, id pawl.ID) (all []line) {
 			}
 		case "db backup", "db compact":
 			db(true, append(strings.Fields(c), copiedName)...)
+		case "wf list", "wf verify":
+			db(true, strings.Fields(c)...)
+		case "wf show":
+			db(true, "wf", "show", "-v", id.String())
+		case "wf signal":
+			db(false, "wf", "signal", id.String(), "go")
+		case "wf fork":
+			db(false, "wf", "fork", id.String(), "--from", "step", "--id", "another")
+		case "wf prune":
+			db(false, "wf", "prune", "-y")
 		case "db reap":
 			db(false, "db", "reap")
 		case "db migrate":

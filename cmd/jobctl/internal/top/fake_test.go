@@ -39,6 +39,8 @@ func (f *fake) open(context.Context, func(string)) (admin.Admin, error) {
 	return f, nil
 }
 
+func (f *fake) Workflows() admin.Workflows { return nil }
+
 func (f *fake) called(name string) error {
 	f.calls = append(f.calls, name)
 	return f.err

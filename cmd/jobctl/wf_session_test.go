@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Rule: the session of the README about workflows, line by line in a shell, shows what the
+// README shows.
+func TestWorkflowSessionOfReadme(t *testing.T) {
+	switch {
+	case testing.Short():
+		t.Skip("it builds two programs and takes seconds: not with -short")
+	case runtime.GOOS == "windows":
+		t.Skip("it is typed into a shell")
+	}
+	t.Parallel() // it mostly waits
+	bin, folder := t.TempDir(), t.TempDir()
+	for name, source := range map[string]string{"jobctl": ".", "order": filepath.Join("..", "..", "examples", "order")} {
+		build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
+		build.Dir = source
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	for _, step := range steps(t, 1) {
+		typed := exec.Command("sh", "-c", step.typed)
+		typed.Dir, typed.Env = folder, append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := typed.CombinedOutput()
+		require.NoError(t, err, "%s: %s", step.typed, out)
+		require.Equal(t, shapeOfRuns(strings.Join(step.shown, "\n")), shapeOfRuns(strings.TrimRight(string(out), "\n")), step.typed)
+	}
+}
+
+// shapeOfRuns is a text without what differs from run to run: IDs, times, lengths of time,
+// builds and widths.
+func shapeOfRuns(text string) string {
+	for _, change := range []struct{ from, to string }{
+		{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "ID"},
+		{`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`, "TIME"},
+		{`until \w{3} \d\d:\d\d`, "until DAY"},
+		{`\b[0-9.]+(µs|ms|s) `, "TOOK "},
+		{`\([0-9]+s ago\)`, "(AGE)"},
+		{`(?m)^build +[0-9a-f]{12}$`, "build BUILD"},
+		{` +`, " "},
+	} {
+		text = regexp.MustCompile(change.from).ReplaceAllString(text, change.to)
+	}
+	return text
+}

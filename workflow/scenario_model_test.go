@@ -1,0 +1,413 @@
+package workflow_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/workflow"
+)
+
+var (
+	modelSeeds = flag.Int("model.seeds", 60, "how many random histories the model is tried with")
+	modelFirst = flag.Uint64("model.first", 1, "the first of them")
+)
+
+// identity is one call, as its author knows it.
+type identity struct {
+	run   string
+	round int
+	step  string
+}
+
+func (id identity) String() string { return fmt.Sprintf("%s@%d: %s", id.run, id.round, id.step) }
+
+// outcomeOf is what a function got of a call.
+type outcomeOf struct {
+	v   int
+	err string
+}
+
+// oracle knows what may be: it hears what every function gets of each of its calls, and what
+// is done to the world outside, over all lives of the program.
+type oracle struct {
+	k       *kit
+	program *workflow.Flow[program, int]
+
+	mu       sync.Mutex
+	wrong    []string
+	start    map[identity]time.Time // of the first call
+	known    map[identity]outcomeOf // of those that have ended
+	attempts map[identity]int
+	last     map[string]*execution // of each run's function, the last that began
+	undone   map[string][]identity // of each run, as they were first attempted
+
+	sent       map[string][]int // to each run, by name: in their order
+	cancelled  map[string]bool
+	terminated map[string]bool
+}
+
+func newOracle(k *kit) *oracle {
+	o := &oracle{k: k, start: make(map[identity]time.Time), known: make(map[identity]outcomeOf), attempts: make(map[identity]int),
+		last: make(map[string]*execution), undone: make(map[string][]identity),
+		sent: make(map[string][]int), cancelled: make(map[string]bool), terminated: make(map[string]bool)}
+	o.program = o.flow()
+	return o
+}
+
+func (o *oracle) complain(format string, args ...any) {
+	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
+}
+
+// execution is what one call of a function did. One of an earlier life may go on for a while.
+type execution struct {
+	undos    []identity // that it named
+	returned outcomeOf
+}
+
+// began hears that a function is called.
+func (o *oracle) began(run string) *execution {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	x := new(execution)
+	o.last[run] = x
+	return x
+}
+
+// calls hears that a function makes a call, and says when it first did.
+func (o *oracle) calls(id identity) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, ok := o.start[id]; !ok {
+		o.start[id] = o.k.now()
+	}
+	return o.start[id]
+}
+
+// waited hears that time is over.
+func (o *oracle) waited(id identity, begun time.Time, d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := o.k.now(); now.Before(begun.Add(d)) {
+		o.complain("%s is over after %v of %v", id, now.Sub(begun), d)
+	}
+}
+
+// heard hears what a function got of a call: what has ended is the same for ever.
+func (o *oracle) heard(id identity, v int, err error) {
+	if err != nil && !own(err) {
+		return // it has not ended
+	}
+	got := outcomeOf{v: v}
+	if err != nil {
+		got.err = err.Error()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if before, ok := o.known[id]; ok && before != got {
+		o.complain("%s gave %v, and then %v", id, before, got)
+	}
+	o.known[id] = got
+}
+
+// attempted hears that something is done outside, and says how often it was.
+func (o *oracle) attempted(id identity, n node) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.attempts[id]++
+	if known, ok := o.known[id]; ok {
+		o.complain("%s runs again, and has given %v", id, known)
+	}
+	if n.Once && o.attempts[id] > 1 {
+		o.complain("%s runs again, and was to run at most once", id)
+	}
+	if n.Kind == "undo" && o.attempts[id] == 1 {
+		o.undone[id.run] = append(o.undone[id.run], id)
+	}
+	return o.attempts[id]
+}
+
+// named hears of a step that undoes.
+func (o *oracle) named(x *execution, id identity) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	x.undos = append(x.undos, id)
+}
+
+// ended hears what a function returned.
+func (o *oracle) ended(x *execution, v int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if x.returned.v = v; err != nil {
+		x.returned.err = err.Error()
+	}
+}
+
+// Rule: whatever random functions do, and whatever is done to their runs, through crashes and
+// restarts: what has ended gives the same for ever and does not run again, no signal is lost
+// or got twice, no run is stuck, and every run ends as what was asked of it allows.
+func TestScenario45Model(t *testing.T) {
+	for seed := range uint64(race.Fewer(*modelSeeds)) {
+		t.Run(fmt.Sprint("seed ", *modelFirst+seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				t.Cleanup(func() { k.pass(24 * time.Hour) }) // steps that do not look at their contexts end
+				random := rand.New(rand.NewPCG(*modelFirst+seed, 45))
+				o := newOracle(k)
+				k.maxCrashes = -1 // they say nothing of the runs
+				k.slots = 1 + random.IntN(6)
+				k.open(o.program)
+				for i := range 3 {
+					a := author{Rand: random}
+					start(k, o.program, fmt.Sprint(i), a.program(0))
+				}
+				for range 30 {
+					o.happen(random)
+					o.sound()
+				}
+				o.endAll()
+				o.judge()
+			})
+		})
+	}
+}
+
+// sound requires that nothing went wrong so far.
+func (o *oracle) sound() {
+	o.k.t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	require.Empty(o.k.t, o.wrong)
+}
+
+// happen is one thing that happens to the program or to a run.
+func (o *oracle) happen(random *rand.Rand) {
+	k, t := o.k, o.k.t
+	t.Helper()
+	runs := o.runs()
+	run := runs[random.IntN(len(runs))]
+	ctx := t.Context()
+	allow := func(err error, allowed ...error) {
+		t.Helper()
+		for _, a := range append(allowed, workflow.ErrNotRunning) {
+			if errors.Is(err, a) {
+				return
+			}
+		}
+		require.NoError(t, err)
+	}
+	switch random.IntN(20) {
+	case 0, 1:
+		k.crash()
+	case 2, 3:
+		require.NoError(t, k.e.Check(ctx))
+		k.restart(k.build)
+	case 4:
+		allow(k.e.Pause(ctx, run.Run), pawl.ErrConflict)
+	case 5, 6:
+		allow(k.e.Resume(ctx, run.Run))
+	case 7:
+		o.cancelled[run.ID] = true
+		allow(k.e.Cancel(ctx, run.Run, "so it was asked"))
+	case 8:
+		if random.IntN(3) == 0 {
+			err := k.e.Terminate(ctx, run.Run, "so it was asked")
+			o.terminated[run.ID] = o.terminated[run.ID] || err == nil
+			allow(err)
+		}
+	case 9, 10, 11, 12, 13:
+		o.send(run, [...]string{word.Name(), last.Name()}[random.IntN(2)])
+	case 14, 15, 16:
+		k.pass([...]time.Duration{0, time.Millisecond, time.Second, time.Minute, time.Hour}[random.IntN(5)])
+	case 17:
+		k.jump(time.Duration(random.IntN(3600)) * time.Second)
+	default:
+		k.settle()
+	}
+}
+
+func (o *oracle) send(run workflow.Info, name string) {
+	o.k.t.Helper()
+	key := run.ID + " " + name
+	n := len(o.sent[key]) + 1
+	err := workflow.DefineSignal[int](name).Send(o.k.t.Context(), o.k.e, run.Run, n, "")
+	if !errors.Is(err, workflow.ErrNotRunning) {
+		require.NoError(o.k.t, err)
+		o.sent[key] = append(o.sent[key], n)
+	}
+}
+
+// runs are all runs that there are, which are never blocked or dead.
+func (o *oracle) runs() []workflow.Info {
+	o.k.t.Helper()
+	list, err := o.k.e.List(o.k.t.Context(), workflow.Filter{}, "", 1000)
+	require.NoError(o.k.t, err)
+	require.Empty(o.k.t, list.Next)
+	for _, run := range list.Runs {
+		require.NotContains(o.k.t, []workflow.Status{workflow.Blocked, workflow.Dead}, run.Status, "%+v", run)
+	}
+	return list.Runs
+}
+
+// endAll has every run end: none is paused any more, all signals come, and all time passes.
+func (o *oracle) endAll() {
+	k, t := o.k, o.k.t
+	t.Helper()
+	for range 200 {
+		k.settle()
+		open := 0
+		for _, run := range o.runs() {
+			if run.Status.Ended() {
+				continue
+			}
+			open++
+			if run.Status == workflow.Paused {
+				require.NoError(t, k.e.Resume(t.Context(), run.Run))
+			}
+			for _, name := range []string{word.Name(), last.Name()} {
+				o.send(run, name)
+			}
+		}
+		if open == 0 {
+			return
+		}
+		k.pass(3 * time.Hour)
+	}
+	for _, run := range o.runs() {
+		if !run.Status.Ended() {
+			t.Errorf("a run is stuck: %+v\n%s", run, strings.Join(k.journal(run.Run), "\n"))
+		}
+	}
+	t.FailNow()
+}
+
+// judge compares what the file has in the end with what the oracle knows.
+func (o *oracle) judge() {
+	k, t := o.k, o.k.t
+	t.Helper()
+	o.sound()
+	require.NoError(t, k.e.Check(t.Context()))
+	for _, run := range o.runs() {
+		o.judgeEnd(run)
+		o.judgeUndone(run)
+		o.judgeJournal(run)
+	}
+	var ledger map[string]int
+	require.NoError(t, k.q.View(t.Context(), func(tx *bbolt.Tx) error {
+		ledger = entriesOf(tx)
+		return nil
+	}))
+	for id, n := range ledger {
+		require.Equal(t, 1, n, "transactions of %s", id)
+	}
+}
+
+func (o *oracle) judgeEnd(run workflow.Info) {
+	k, t := o.k, o.k.t
+	t.Helper()
+	parents := strings.Contains(run.ID, "/")
+	returned := outcomeOf{} // of one that ended before it began
+	if x := o.last[run.ID]; x != nil {
+		returned = x.returned
+	}
+	h, err := o.program.Handle(t.Context(), k.e, run.ID)
+	require.NoError(t, err)
+	out, err := h.Result(t.Context())
+	require.Equal(t, run.Status == workflow.Done, err == nil)
+	require.Equal(t, o.terminated[run.ID], run.Status == workflow.Terminated, "%+v", run)
+	switch run.Status {
+	case workflow.Done:
+		require.Equal(t, outcomeOf{v: out}, returned, run.ID)
+	case workflow.Failed:
+		require.True(t, strings.HasPrefix(run.Error, returned.err), "%s: %s, and the function returned %s", run.ID, run.Error, returned.err)
+	case workflow.Cancelled:
+		require.True(t, o.cancelled[run.ID] || parents, "nobody has asked for it: %+v", run)
+	}
+}
+
+// judgeUndone looks at what was undone: all that was named, the last of each scope first, or
+// nothing.
+func (o *oracle) judgeUndone(run workflow.Info) {
+	t := o.k.t
+	t.Helper()
+	done := o.undone[run.ID]
+	var undos []identity
+	if x := o.last[run.ID]; x != nil {
+		undos = x.undos
+	}
+	switch run.Status {
+	case workflow.Done:
+		require.Empty(t, done, "%+v", run)
+	case workflow.Failed, workflow.Cancelled:
+		require.ElementsMatch(t, undos, done, "%+v", run)
+		root := func(all []identity) []identity {
+			return slices.DeleteFunc(slices.Clone(all), func(id identity) bool { return strings.Contains(id.step, "/") })
+		}
+		named := root(undos)
+		slices.Reverse(named)
+		require.Equal(t, len(named), len(root(done)))
+		for i, id := range root(done) {
+			require.Equal(t, named[i], id, "%+v", run)
+		}
+	}
+}
+
+// judgeJournal compares the journal of the last round, and the signals.
+func (o *oracle) judgeJournal(run workflow.Info) {
+	k, t := o.k, o.k.t
+	t.Helper()
+	got := make(map[string]map[int]bool) // signals, by name
+	for id, known := range o.known {
+		for _, name := range []string{word.Name(), last.Name()} {
+			if own, _, _ := strings.Cut(id.step[strings.LastIndexByte(id.step, '/')+1:], "#"); id.run == run.ID && own == name && known.err == "" {
+				if got[name] == nil {
+					got[name] = make(map[int]bool)
+				}
+				require.False(t, got[name][known.v], "%s got signal %d twice", id, known.v)
+				got[name][known.v] = true
+			}
+		}
+	}
+	for _, e := range k.entries(run.Run) {
+		if e.Kind == workflow.KindUndo || e.Kind == workflow.KindRace || e.Kind == workflow.KindSleep || e.State == workflow.EntryPending {
+			continue
+		}
+		var v int
+		if e.State == workflow.EntryDone {
+			require.NoError(t, pawl.DecodePayload(e.Result, &v))
+		}
+		if e.Kind == workflow.KindWait && e.State == workflow.EntryDone {
+			if got[e.Name] == nil {
+				got[e.Name] = make(map[int]bool)
+			}
+			got[e.Name][v] = true
+		}
+		if known, ok := o.known[identity{run.ID, run.Restarts, e.Step()}]; ok {
+			require.Equal(t, known.v, v, e.Step())
+			require.Equal(t, known.err == "", e.State == workflow.EntryDone, e.Step())
+		}
+	}
+	unread, err := k.e.Signals(t.Context(), run.Run)
+	require.NoError(t, err)
+	left := make(map[string]int)
+	for _, s := range unread {
+		left[s.Name]++
+	}
+	for _, name := range []string{word.Name(), last.Name()} {
+		sent := o.sent[run.ID+" "+name]
+		require.Equal(t, len(sent), len(got[name])+left[name], "%s: %d of %q were sent, %d got, %d not", run.ID, len(sent), name, len(got[name]), left[name])
+		for v := range got[name] {
+			require.LessOrEqual(t, v, len(got[name]), "the first were got first")
+		}
+	}
+}
