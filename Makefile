@@ -53,8 +53,9 @@ allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stor
 	@found=$$(go test -count=1 -v -run '^TestAllocations$$' . ./bolt ./worker $(ARGS)); failed=$$?; \
 	echo "$$found" | grep -v '^=== '; test $$failed = 0 && ! echo "$$found" | grep -q -e '--- SKIP'
 
-compare: ## the module that compares queues: checked, and run on small cases
+compare: ## the modules that compare queues and workflows: checked, and run on small cases
 	cd bench && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
+	cd bench/workflows && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 
 torture: ## every family of faults, as much as for every change; TORTURE=-night for the night
 	go run ./internal/torture $(TORTURE)

@@ -43,7 +43,9 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 
 // call calls the function, and returns when nothing of it runs any more.
 func (x *execution) call(input []byte) (output []byte, err error) {
+	x.mu.Lock() // others may know of it by now
 	root := x.newScope("", nil)
+	x.mu.Unlock()
 	err = x.protect(func() error {
 		output, err = x.flow.start(&Run{x, root}, input)
 		return err

@@ -39,7 +39,9 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(step s
 	if !c.known && c.e.Child == (pawl.ID{}) {
 		child, err := prepare(stepName(c.name, c.e.Name, c.e.Occurrence))
 		if err != nil {
-			c.e.fail(err, x.engine.now())
+			failed := *c.e
+			failed.fail(err, x.engine.now())
+			c.become(&failed)
 			if err := x.save(c.e); err != nil {
 				return err
 			}

@@ -106,7 +106,7 @@ func (x *execution) index(entries []*entry) error {
 }
 
 // newScope is the root, or a branch of parent, with what the journal has of it. The caller
-// holds the lock, but for the root.
+// holds the lock.
 func (x *execution) newScope(name string, parent *scope) *scope {
 	s := &scope{x: x, name: name, counts: make(map[string]int), branches: make(map[string]int), versions: make(map[string]*entry)}
 	ctx := x.ctx

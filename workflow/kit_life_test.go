@@ -253,8 +253,9 @@ func digest(tx *bbolt.Tx) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// commit has the queue go on.
+// commit has the queue go on, once all have asked for what they will.
 func (g *group) commit() {
+	g.k.settle()
 	close(g.release)
 	g.k.settle()
 }

@@ -207,6 +207,13 @@ func (c *call) end() {
 	}
 }
 
+// become has the entry of the call be another, which is what the file has now.
+func (c *call) become(e *entry) {
+	c.x.mu.Lock()
+	defer c.x.mu.Unlock()
+	*c.e = *e
+}
+
 // outcome is what the call ended with.
 func (c *call) outcome(decode func([]byte) error) error {
 	if c.e.State == EntryFailed {

@@ -272,7 +272,9 @@ func (o *oracle) endAll() {
 			}
 			open++
 			if run.Status == workflow.Paused {
-				require.NoError(t, k.e.Resume(t.Context(), run.Run))
+				if err := k.e.Resume(t.Context(), run.Run); !errors.Is(err, workflow.ErrNotRunning) {
+					require.NoError(t, err)
+				}
 			}
 			for _, name := range []string{word.Name(), last.Name()} {
 				o.send(run, name)

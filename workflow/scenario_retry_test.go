@@ -148,9 +148,12 @@ func deadly(k *kit, kills int) *workflow.Flow[int, int] {
 // this one, and then fn.
 func lives(t *testing.T, n, kills, steps int, fn func(k *kit)) {
 	live := func(k *kit) {
+		first := len(k.keys()) == 0
 		k.maxCrashes = 3
 		k.open(deadly(k, kills))
-		start(k, deadly(k, kills), "1", steps)
+		if first {
+			start(k, deadly(k, kills), "1", steps)
+		}
 		k.awaitDeath()
 	}
 	if os.Getenv(lifeVariable) == "" {

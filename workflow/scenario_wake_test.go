@@ -231,8 +231,7 @@ func (f fan) legsEnd(k *kit) (h *workflow.Handle[int], commit *group) {
 	return h, commit
 }
 
-// Rule: a parent whose children end at the same time is woken exactly once, also when that
-// commit fails at first and each ends alone.
+// Rule: a parent whose children end in one commit is woken exactly once.
 func TestScenario10FanInWakesOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := newFan(k)
@@ -242,6 +241,19 @@ func TestScenario10FanInWakesOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 60, out)
 		require.Equal(t, 2, k.calls("parent"))
+		require.Equal(t, []string{"walk", "walk", "walk", "sum"}, k.effects())
+	})
+}
+
+// Rule: where the commit in which children end fails, so that each ends alone, the parent goes
+// on when the last has, and once.
+func TestScenario10FanInUndone(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		h, commit := newFan(k).legsEnd(k)
+		commit.undone()
+		out, err := outcome(k, h)
+		require.NoError(t, err)
+		require.Equal(t, 60, out)
 		require.Equal(t, []string{"walk", "walk", "walk", "sum"}, k.effects())
 	})
 }

@@ -129,7 +129,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	case err != nil:
 		return false, x.stop(err)
 	}
-	*c.e = t.ended
+	c.become(&t.ended)
 	return true, nil
 }
 

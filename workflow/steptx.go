@@ -75,6 +75,6 @@ func (c *call) inTransaction(ctx context.Context, info StepInfo, decode func([]b
 	case err != nil:
 		return x.stop(err)
 	}
-	*c.e = ended
+	c.become(&ended)
 	return errSaved
 }

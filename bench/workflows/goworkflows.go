@@ -22,10 +22,11 @@ func goWorkflows() []engine {
 		name    string
 		journal journal
 	}{{"go-workflows", fullSync}, {"go-workflows-normal", normalSync}} {
-		settings := one.journal.settings() + ", 1 connection, monoprocess backend, default worker, GetWorkflowResult"
+		settings := one.journal.settings()
 		if one.journal == fullSync {
 			settings += " (the default)"
 		}
+		settings += ", 1 connection, monoprocess backend, default worker, GetWorkflowResult"
 		all = append(all, engine{
 			name: one.name, durability: one.journal.durability(), settings: settings,
 			modules: []string{"github.com/cschleiden/go-workflows", sqliteModule},

@@ -2,6 +2,8 @@ package hostile
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 
 	"github.com/gopawl/pawl"
 )
@@ -180,7 +182,7 @@ func (h *hostile) tear() {
 	h.say("from byte %d on a file of %d pages", at, other.pages)
 }
 
-// adopt has the jobs of another file be known as sound ones.
+// adopt has the jobs and runs of another file be known as sound ones.
 func (h *hostile) adopt(other *base) {
 	h.sources = append(h.sources, other.layout)
 	joined := *h.base
@@ -191,6 +193,9 @@ func (h *hostile) adopt(other *base) {
 	for id, e := range other.jobs {
 		joined.jobs[id] = e
 	}
+	joined.stories = maps.Clone(h.stories)
+	maps.Copy(joined.stories, other.stories)
+	joined.runs = slices.Concat(h.runs, other.runs)
 	h.base = &joined
 }
 

@@ -25,6 +25,9 @@ type base struct {
 	*layout
 	jobs map[pawl.ID]*pawl.Envelope // as they are read from the sound file
 	ids  []pawl.ID                  // of all jobs, in their order
+
+	stories map[pawl.ID]*storyOf // of the runs of workflows, where it has some
+	runs    []pawl.ID            // which they are, in their order
 }
 
 // began is when the stories of all bases take place: the same seed gives the same bytes.
@@ -42,6 +45,9 @@ func options() *bolt.Options {
 // ones have branch pages.
 var baseSizes = []int{4, 24, 24, 60, 110}
 
+// withRuns is which of them have runs of workflows too.
+const withRuns = 2
+
 // makeBases writes the sound files into a folder, each twice: as after a clean close, with a
 // list of free pages, and as after a crash, without.
 func makeBases(ctx context.Context, dir string) error {
@@ -50,9 +56,13 @@ func makeBases(ctx context.Context, dir string) error {
 		if err := work(ctx, worked, uint64(n), jobs); err != nil {
 			return fmt.Errorf("make a sound file: %w", err)
 		}
+		ids, err := steadyOf(ctx, worked, uint64(n))
+		if err != nil {
+			return fmt.Errorf("make a sound file: %w", err)
+		}
 		for _, crashed := range []bool{false, true} {
 			path := filepath.Join(dir, fmt.Sprintf("base-%d-%t", n, crashed))
-			if err := inOrder(worked, path, crashed); err != nil {
+			if err := inOrder(worked, path, crashed, ids); err != nil {
 				return fmt.Errorf("make a sound file: %w", err)
 			}
 		}
@@ -82,7 +92,7 @@ func loadBases(ctx context.Context, dir string) (bases []*base, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if e.IdempotencyKey != sharedKey {
+			if e.IdempotencyKey != sharedKey && !isRun(e) {
 				if err := oracle.SameJob(e); err != nil {
 					return nil, err
 				}
@@ -90,7 +100,8 @@ func loadBases(ctx context.Context, dir string) (bases []*base, err error) {
 			b.jobs[e.ID] = e
 			b.ids = append(b.ids, e.ID)
 		}
-		if err := errors.Join(r.Check(ctx), r.Close()); err != nil {
+		b.stories, b.runs, err = storiesOf(ctx, r)
+		if err := errors.Join(err, r.Check(ctx), r.Close()); err != nil {
 			return nil, fmt.Errorf("a sound file is not sound: %w", err)
 		}
 		bases = append(bases, b)
@@ -144,6 +155,15 @@ func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
 	if err := q.Pause(ctx, oracle.Queues[1]); err != nil {
 		return err
 	}
+	if seed == withRuns {
+		c, err := newCrew(ctx, q, "step")
+		if err != nil {
+			return err
+		}
+		if err := c.tell(); err != nil {
+			return fmt.Errorf("make runs: %w", err)
+		}
+	}
 	return q.Backup(ctx, path)
 }
 
@@ -171,8 +191,8 @@ func settle(ctx context.Context, q *bolt.Queue, l *pawl.Lease, n int) error {
 
 // inOrder copies a queue's file bucket by bucket, so that the same content gives the same
 // pages: bbolt writes the buckets of one transaction in any order. Tokens of leases, which
-// are drawn by chance, become the same ones.
-func inOrder(from, to string, crashed bool) (err error) {
+// are drawn by chance, become the same ones, as do the IDs of runs.
+func inOrder(from, to string, crashed bool, ids steady) (err error) {
 	src, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return err
@@ -184,9 +204,17 @@ func inOrder(from, to string, crashed bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
 	return src.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(rootName).ForEachBucket(func(name []byte) error {
-			return dst.Update(func(into *bbolt.Tx) error { return copyBucket(tx.Bucket(rootName).Bucket(name), into, name) })
-		})
+		for _, root := range rootsOf(tx) {
+			err := tx.Bucket(root).ForEachBucket(func(name []byte) error {
+				return dst.Update(func(into *bbolt.Tx) error {
+					return copyBucket(tx.Bucket(root).Bucket(name), into, root, name, ids)
+				})
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -198,12 +226,12 @@ var (
 // leaseWidth is how many bytes the row of a lease has.
 const leaseWidth = 29
 
-func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, name []byte) error {
-	root, err := into.CreateBucketIfNotExists(rootName)
+func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, root, name []byte, ids steady) error {
+	above, err := into.CreateBucketIfNotExists(root)
 	if err != nil {
 		return err
 	}
-	b, err := root.CreateBucket(name)
+	b, err := above.CreateBucket(name)
 	if err != nil {
 		return err
 	}
@@ -220,6 +248,7 @@ func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, name []byte) error {
 			binary.BigEndian.PutUint64(v, 7)
 			seal(k, v)
 		}
+		k, v = ids.row(string(name), k, v)
 		return b.Put(k, v)
 	})
 }

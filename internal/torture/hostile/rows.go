@@ -25,7 +25,11 @@ func (h *hostile) row() {
 		return
 	}
 	h.scribble(h.file[e.value : e.end-4])
-	seal(h.file[e.key:e.value], h.file[e.value:e.end])
+	if ofFlows(e.bucket) {
+		sealFlow(h.file[e.key:e.value], h.file[e.value:e.end])
+	} else {
+		seal(h.file[e.key:e.value], h.file[e.value:e.end])
+	}
 	h.forged = true
 	h.say("of %s", e.bucket)
 }
@@ -121,7 +125,7 @@ func (h *hostile) store() error {
 	}
 	again := path + ".again"
 	defer os.Remove(again)
-	if err := inOrder(path, again, h.freelist == 0); err != nil {
+	if err := inOrder(path, again, h.freelist == 0, steady{}); err != nil {
 		return err
 	}
 	l, layoutErr := layoutOf(again)

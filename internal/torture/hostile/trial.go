@@ -107,6 +107,7 @@ func (t *trial) read(path string) {
 		return
 	}
 	t.look(r, t.asStored)
+	t.lookAtRuns(r, true)
 	if t.rand.IntN(4) == 0 {
 		t.copies(r)
 	}

@@ -56,7 +56,7 @@ var durability = []Fault{
 	},
 	{
 		Name: "a refused call is answered as done", Breaks: "an error says that nothing was stored",
-		Edits: []Edit{{"bolt/commit.go", "				refusals, tooLarge = refusals+1, min(tooLarge, c.bytes)\n			}\n			c.answer(refused.error)\n", `				refusals, tooLarge = refusals+1, min(tooLarge, c.bytes)
+		Edits: []Edit{{"bolt/commit.go", "				refusals, tooLarge, full = refusals+1, min(tooLarge, c.bytes), refused.error\n			}\n			c.answer(refused.error)\n", `				refusals, tooLarge, full = refusals+1, min(tooLarge, c.bytes), refused.error
 			}
 			if PLANTED {
 				c.answer(nil)

@@ -1,0 +1,175 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// runsQueue is that of all runs.
+const runsQueue = "runs"
+
+// story is the flow of the runs, as one build has it and as another one has: what a run is
+// told is how it ends up.
+func story(first string) *workflow.Flow[string, string] {
+	var f *workflow.Flow[string, string]
+	f = workflow.Define("story", func(r *workflow.Run, what string) (string, error) {
+		if _, err := workflow.Step(r, first, func(context.Context) (string, error) { return "a", nil }); err != nil {
+			return "", err
+		}
+		if err := workflow.Publish(r, "percent", 40); err != nil {
+			return "", err
+		}
+		switch what {
+		case "sleeps":
+			return "", workflow.Sleep(r, "nap", 1000*time.Hour)
+		case "waits":
+			_, err := workflow.Step(r, "large", func(context.Context) (string, error) { return strings.Repeat("l", 5000), nil })
+			if err != nil {
+				return "", err
+			}
+			return goOn.Wait(r, 500*time.Hour)
+		case "calls":
+			return workflow.Call(r, "child", f, "waits")
+		case "branches":
+			return branches(r)
+		case "retries":
+			return workflow.Step(r, "hard", fails, workflow.Backoff(pawl.Fixed(time.Hour)))
+		case "fails":
+			r.Undo("undo", func(context.Context) error { return nil })
+			return workflow.Step(r, "hard", fails, workflow.MaxRetries(0))
+		}
+		if _, err := workflow.Version(r, "tax", 1, 2); err != nil {
+			return "", err
+		}
+		return workflow.StepTx(r, "tx", func(*workflow.Tx) (string, error) { return strings.Repeat("o", 300), nil })
+	}, workflow.OnQueue(runsQueue))
+	return f
+}
+
+var goOn = workflow.DefineSignal[string]("go")
+
+func fails(context.Context) (string, error) { return "", errors.New("boom") }
+
+// branches makes calls in branches, one after another all the same: the journal has them in
+// the order in which they came.
+func branches(r *workflow.Run) (string, error) {
+	step := func(r *workflow.Run) (string, error) {
+		return workflow.Step(r, "step", func(context.Context) (string, error) { return "b", nil })
+	}
+	raced := make(chan struct{})
+	_, _, err := workflow.Race(r, "race", workflow.Go(r, "fast", step), workflow.Go(r, "slow", func(r *workflow.Run) (string, error) {
+		<-raced
+		return step(r)
+	}))
+	close(raced)
+	if err != nil {
+		return "", err
+	}
+	ended := make(chan struct{})
+	_, err = workflow.All(r, workflow.Go(r, "one", func(r *workflow.Run) (string, error) {
+		defer close(ended)
+		return step(r)
+	}), workflow.Go(r, "two", func(r *workflow.Run) (string, error) {
+		<-ended
+		return goOn.Wait(r, workflow.Forever)
+	}))
+	return "", err
+}
+
+// crew runs a story, job by job.
+type crew struct {
+	*workflow.Engine
+	ctx    context.Context
+	queue  *bolt.Queue
+	worker *worker.Worker
+	flow   *workflow.Flow[string, string]
+}
+
+// newCrew is a build of its own: its first step is called so.
+func newCrew(ctx context.Context, q *bolt.Queue, first string) (*crew, error) {
+	c := &crew{ctx: ctx, queue: q, flow: story(first)}
+	c.Engine = workflow.Open(q, &workflow.Options{Build: first, Logger: hclog.NewNullLogger()})
+	c.worker = worker.New(q, &worker.Options{Queues: []string{runsQueue}, Concurrency: 1, Logger: hclog.NewNullLogger()})
+	return c, c.Handle(ctx, c.worker, c.flow)
+}
+
+// works runs what is ready, up to most jobs.
+func (c *crew) works(most int) error {
+	for range most {
+		if err := c.worker.ProcessOnce(c.ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all runs what is ready.
+func (c *crew) all() error {
+	err := c.works(1000)
+	if errors.Is(err, pawl.ErrEmpty) {
+		return nil
+	}
+	return errors.Join(err, errors.New("the runs go on without end"))
+}
+
+// tell makes runs in every state, with journals, signals, and values that lie apart.
+func (c *crew) tell() error {
+	var err error
+	run := make(map[string]pawl.ID)
+	start := func(id, what string) {
+		h, startErr := c.flow.Start(c.ctx, c.Engine, id, what)
+		if err = errors.Join(err, startErr); h != nil {
+			run[id] = h.Run()
+		}
+	}
+	do := func(e error) { err = errors.Join(err, e) }
+	for _, what := range []string{"sleeps", "waits", "calls", "branches", "retries", "fails", "ends"} {
+		start(what, what)
+	}
+	start("cancelled", "sleeps")
+	start("terminated", "waits")
+	start("paused", "sleeps")
+	start("blocked", "sleeps")
+	if do(c.all()); err != nil {
+		return err
+	}
+	do(c.Cancel(c.ctx, run["cancelled"], "why"))
+	do(c.Terminate(c.ctx, run["terminated"], "why"))
+	do(c.Resume(c.ctx, run["blocked"]))
+	other, handleErr := newCrew(c.ctx, c.queue, "other")
+	if handleErr != nil {
+		return errors.Join(err, handleErr)
+	}
+	do(other.all())
+	do(c.Pause(c.ctx, run["paused"]))
+	_, forkErr := c.Fork(c.ctx, run["waits"], "large", "forked")
+	do(forkErr)
+	for n := range 3 {
+		do(goOn.Send(c.ctx, c.Engine, run["sleeps"], fmt.Sprint("signal ", n), fmt.Sprint("order/", n)))
+	}
+	start("leased", "ends")
+	start("dead", "ends")
+	start("parked", "ends")
+	leases, fetchErr := c.queue.Fetch(c.ctx, pawl.Request{Queues: []string{runsQueue}, Max: 10, Wait: pawl.WaitNot})
+	do(fetchErr)
+	for _, l := range leases {
+		switch l.ID {
+		case run["dead"]:
+			do(c.queue.Abandon(c.ctx, l, pawl.ReasonPermanent, errors.New("disk on fire")))
+		case run["parked"]:
+			do(c.queue.Park(c.ctx, l))
+		}
+	}
+	start("ready", "ends")
+	return err
+}

@@ -1,0 +1,131 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"slices"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// flowsName is the bucket of workflows.
+var flowsName = []byte("pawl.workflow")
+
+// flowBuckets are those in it. No bucket of the queue is called as one of them.
+var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "ended"}
+
+func ofFlows(bucket string) bool { return slices.Contains(flowBuckets, bucket) }
+
+// sealFlow makes the checksum right that a row of workflows ends with: over the key and the
+// value, as with the rows of the queue, and with its highest byte first.
+func sealFlow(key, sealed []byte) {
+	if n := len(sealed) - 4; n >= 0 {
+		binary.BigEndian.PutUint32(sealed[n:], crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, sealed[:n]))
+	}
+}
+
+// steady has IDs that are drawn by chance become the same ones in every run.
+type steady struct{ pairs [][2][]byte }
+
+// steadyOf gives the runs of a file their IDs, in the order of their names.
+func steadyOf(ctx context.Context, path string, seed uint64) (s steady, err error) {
+	r, err := bolt.OpenReader(path)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	list, err := workflow.Read(r).List(ctx, workflow.Filter{}, "", bolt.MaxListed)
+	if err != nil {
+		return s, err
+	}
+	slices.SortFunc(list.Runs, func(a, b workflow.Info) int { return strings.Compare(a.ID, b.ID) })
+	const behindJobs = 200
+	for n, info := range list.Runs {
+		id := jobID(seed, behindJobs+n)
+		s.pairs = append(s.pairs, [2][]byte{bytes.Clone(info.Run[:]), id[:]}, [2][]byte{[]byte(info.Run.String()), []byte(id.String())})
+	}
+	return s, nil
+}
+
+// isRun reports whether a job is the run of a workflow.
+func isRun(e *pawl.Envelope) bool { return strings.HasPrefix(e.Kind, "workflow/") }
+
+// replace writes the IDs of this run over the others.
+func (s steady) replace(b []byte) (changed []byte) {
+	for _, p := range s.pairs {
+		b = bytes.ReplaceAll(b, p[0], p[1])
+	}
+	return b
+}
+
+// row does so with a row, and seals it again where it changed.
+func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
+	key, value = s.replace(k), s.replace(v)
+	if bytes.Equal(key, k) && bytes.Equal(value, v) {
+		return k, v
+	}
+	switch {
+	case bucket == "jobs":
+		sealRecord(value)
+	case ofFlows(bucket):
+		sealFlow(key, value)
+	default:
+		seal(key, value)
+	}
+	return key, value
+}
+
+// storyOf is what a sound file says of a run.
+type storyOf struct {
+	info      workflow.Info
+	journal   map[uint32]workflow.Entry
+	signals   []workflow.Pending
+	published map[string][]byte
+}
+
+// storiesOf reads the runs of a sound file.
+func storiesOf(ctx context.Context, r *bolt.Reader) (all map[pawl.ID]*storyOf, ids []pawl.ID, err error) {
+	rd := workflow.Read(r)
+	list, err := rd.List(ctx, workflow.Filter{}, "", bolt.MaxListed)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = make(map[pawl.ID]*storyOf)
+	for _, info := range list.Runs {
+		s := &storyOf{info: info, journal: make(map[uint32]workflow.Entry)}
+		journal, err := rd.Journal(ctx, info.Run, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, e := range journal {
+			s.journal[e.Seq] = e
+		}
+		if s.signals, err = rd.Signals(ctx, info.Run); err != nil {
+			return nil, nil, err
+		}
+		if s.published, err = rd.Published(ctx, info.Run); err != nil {
+			return nil, nil, err
+		}
+		all[info.Run] = s
+		ids = append(ids, info.Run)
+	}
+	return all, ids, rd.Check(ctx)
+}
+
+// rootsOf are the buckets at the top of a file that are copied.
+func rootsOf(tx *bbolt.Tx) (names [][]byte) {
+	for _, name := range [][]byte{rootName, flowsName} {
+		if tx.Bucket(name) != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,264 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// The errors that package workflow has besides those of the queue.
+var flowAnswers = []error{
+	workflow.ErrNotFound, workflow.ErrNotRunning, workflow.ErrConflict, workflow.ErrTooMany, workflow.ErrTooLarge, workflow.ErrNoFlow,
+}
+
+// toldBy requires that an error is one that a caller can match.
+func toldBy(err error) error {
+	if errors.As(err, new(*workflow.DeterminismError)) {
+		return nil
+	}
+	return matched(err, refusals, answers, flowAnswers)
+}
+
+// anyRun draws a run of the file, or none.
+func (h *hostile) anyRun() pawl.ID {
+	if len(h.runs) == 0 || h.rand.IntN(16) == 0 {
+		return h.anyID()
+	}
+	return h.runs[h.rand.IntN(len(h.runs))]
+}
+
+// someRuns are those of a file that is small anyway.
+func (h *hostile) someRuns() (runs []pawl.ID) {
+	for range 4 {
+		runs = append(runs, h.anyRun())
+	}
+	return runs
+}
+
+// lookAtRuns reads all that is told of runs. While nobody has worked on the file, each is as
+// it was in the sound one, or what is wrong is said.
+func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
+	if len(t.runs) == 0 {
+		return
+	}
+	asStored = asStored && !t.forged
+	rd := workflow.Read(s)
+	t.do("List of runs", func() error { return t.listRuns(rd, asStored) })
+	for _, run := range t.someRuns() {
+		known := t.stories[run]
+		if !asStored {
+			known = nil
+		}
+		t.do("Info of a run", func() error {
+			info, err := rd.Info(t.ctx, run)
+			if err != nil {
+				return toldBy(err)
+			}
+			return sameInfo(info, known)
+		})
+		t.do("Journal of a run", func() error {
+			journal, err := rd.Journal(t.ctx, run, t.rand.IntN(4) > 0)
+			if err != nil {
+				return toldBy(err)
+			}
+			for _, e := range journal {
+				if err := sameEntry(e, known); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		t.do("Signals of a run", func() error {
+			signals, err := rd.Signals(t.ctx, run)
+			if err != nil {
+				return toldBy(err)
+			}
+			return sameSignals(signals, known)
+		})
+		t.do("Published by a run", func() error {
+			values, err := rd.Published(t.ctx, run)
+			if err != nil {
+				return toldBy(err)
+			}
+			return samePublished(values, known)
+		})
+		t.do("Input and output of a run", func() error {
+			_, err := rd.Input(t.ctx, run)
+			_, outputErr := rd.Output(t.ctx, run)
+			return errors.Join(toldBy(err), toldBy(outputErr))
+		})
+	}
+	t.do("Check of runs", func() error { return toldBy(rd.Check(t.ctx)) })
+}
+
+// listRuns reads a list to its end, in parts.
+func (t *trial) listRuns(rd *workflow.Reader, asStored bool) error {
+	filters := []workflow.Filter{{}, {}, {Flow: "story"}, {Status: workflow.Waiting}, {Status: workflow.Dead}, {Prefix: "w"}}
+	filter, part := filters[t.rand.IntN(len(filters))], 1+t.rand.IntN(30)
+	n := 0
+	for after := ""; ; {
+		l, err := rd.List(t.ctx, filter, after, part)
+		if err != nil {
+			return toldBy(err)
+		}
+		for _, info := range l.Runs {
+			known := t.stories[info.Run]
+			if asStored && known == nil && info.Error == "" {
+				return fmt.Errorf("silently wrong: there never was a run %s", info.Run)
+			}
+			if !asStored {
+				known = nil
+			}
+			if err := sameInfo(info, known); err != nil {
+				return err
+			}
+		}
+		if n += len(l.Runs); n > mostListed {
+			return fmt.Errorf("it has no end: %d runs so far", n)
+		}
+		if after = l.Next; after == "" {
+			return nil
+		}
+	}
+}
+
+// sameInfo requires that what a run's row says is what it said, if it is known what that was.
+// The job of the run may be lost, and with it the status.
+func sameInfo(is workflow.Info, known *storyOf) error {
+	if known == nil || is.Flow == "" && is.Error != "" {
+		return nil
+	}
+	was := known.info
+	if is.Error != was.Error { // its job cannot be read, or is gone
+		is.Status, is.Error, is.Due, is.Waits = was.Status, was.Error, was.Due, was.Waits
+	}
+	if is.Status != was.Status { // its job is lost in one state, and found in another
+		is.Status, is.Due, is.Waits = was.Status, was.Due, was.Waits
+	}
+	if !reflect.DeepEqual(is, was) {
+		return fmt.Errorf("silently wrong: run %s is %+v, it was %+v", is.Run, is, was)
+	}
+	return nil
+}
+
+func sameEntry(is workflow.Entry, known *storyOf) error {
+	if known == nil || is.Name == "" && is.Error != "" {
+		return nil
+	}
+	was := known.journal[is.Seq]
+	if is.Result == nil { // it was not asked for, or is lost
+		is.Result = was.Result
+	}
+	if is.Error != "" && was.Error == "" { // the value cannot be read
+		is.Error = ""
+	}
+	if !reflect.DeepEqual(is, was) {
+		return fmt.Errorf("silently wrong: the entry %+v was %+v", is, was)
+	}
+	return nil
+}
+
+func sameSignals(are []workflow.Pending, known *storyOf) error {
+	if known == nil {
+		return nil
+	}
+	for _, is := range are {
+		found := false
+		for _, was := range known.signals {
+			found = found || reflect.DeepEqual(is, was)
+		}
+		if !found {
+			return fmt.Errorf("silently wrong: there never was the signal %+v", is)
+		}
+	}
+	return nil
+}
+
+func samePublished(are map[string][]byte, known *storyOf) error {
+	if known == nil {
+		return nil
+	}
+	for key, value := range are {
+		if was, ok := known.published[key]; !ok || !bytes.Equal(value, was) {
+			return fmt.Errorf("silently wrong: %q is published as %x, it was %x", key, value, was)
+		}
+	}
+	return nil
+}
+
+// mostWork is how long some jobs of runs may take that hold no wait of their own.
+const mostWork = 5 * time.Second
+
+// steer does to runs what operators do, and lets a worker take a few of them.
+func (t *trial) steer(q *bolt.Queue) {
+	if len(t.runs) == 0 || t.rand.IntN(2) == 0 {
+		return
+	}
+	e := workflow.Open(q, &workflow.Options{Build: "3", Logger: hclog.NewNullLogger()})
+	for name, run := range map[string]func(pawl.ID) error{
+		"Cancel of a run":         func(run pawl.ID) error { return e.Cancel(t.ctx, run, "why") },
+		"Terminate of a run":      func(run pawl.ID) error { return e.Terminate(t.ctx, run, "") },
+		"Pause of a run":          func(run pawl.ID) error { return e.Pause(t.ctx, run) },
+		"Resume of a run":         func(run pawl.ID) error { return e.Resume(t.ctx, run) },
+		"Send":                    func(run pawl.ID) error { return e.Send(t.ctx, run, "go", []byte{0xa0}, "order/1") },
+		"Send again":              func(run pawl.ID) error { return e.Send(t.ctx, run, "go", []byte{0xa0}, "") },
+		"Verify without the flow": func(run pawl.ID) error { return e.Verify(t.ctx, run) },
+		"Fork": func(run pawl.ID) error {
+			_, err := e.Fork(t.ctx, run, []string{"", "step", "large", "fast/step", "none"}[t.rand.IntN(5)], "forked again")
+			return err
+		},
+		"Start": func(pawl.ID) error {
+			_, err := story("step").Start(t.ctx, e, []string{"waits", "calls/child", "new"}[t.rand.IntN(3)], "waits")
+			return err
+		},
+	} {
+		if t.rand.IntN(2) == 0 {
+			id := t.anyRun()
+			t.do(name, func() error { return toldBy(run(id)) })
+		}
+	}
+	if t.rand.IntN(2) == 0 {
+		t.do("Prune", func() error {
+			_, err := e.Prune(t.ctx, []time.Time{began, began.Add(1), {}}[t.rand.IntN(3)], nil)
+			return toldBy(err)
+		})
+	}
+	if t.rand.IntN(2) == 0 {
+		t.crew(q)
+	}
+	t.do("Check of runs that were steered", func() error { return toldBy(e.Check(t.ctx)) })
+}
+
+// crew has a build go on with runs: the one that wrote them, or one that does not fit.
+func (t *trial) crew(q *bolt.Queue) {
+	ctx, stop := context.WithTimeout(t.ctx, mostWork)
+	defer stop()
+	var c *crew
+	t.do("Handle", func() (err error) {
+		c, err = newCrew(ctx, q, []string{"step", "step", "step", "other"}[t.rand.IntN(4)])
+		return toldBy(err)
+	})
+	t.do("Verify", func() error {
+		for _, run := range t.someRuns() {
+			if err := toldBy(c.Verify(ctx, run)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	t.do("a worker with runs", func() error {
+		if err := toldBy(c.works(8)); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
+}
