@@ -32,7 +32,10 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	case !x.row.open():
 		return nil
 	}
-	x.heed(x.row)
+	x.heed(x.row, x.loaded)
+	if x.row.Terminate != "" { // its function may hang
+		return x.stoppedBy(ErrTerminated)
+	}
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
 		return x.park()
 	}
@@ -50,6 +53,7 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 		output, err = x.flow.start(&Run{x, root}, input)
 		return err
 	})
+	root.leave()
 	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil {
 		_ = root.leftover()
 	}
@@ -128,11 +132,11 @@ func (x *execution) stoppedBy(reason error) error {
 	var mismatch *DeterminismError
 	var panicked *panicError
 	switch {
-	case errors.Is(reason, ErrSuspended):
+	case errors.Is(reason, ErrSuspended), x.lease.Settled(): // which another reason may have come before
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})
-	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt):
+	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt), errors.Is(reason, errCircle):
 		return x.block(reason)
 	}
 	return reason

@@ -41,6 +41,7 @@ func (b *Branch[T]) Wait(r *Run) (out T, err error) {
 	if err := r.s.join(b.ended); err != nil {
 		return out, err
 	}
+	r.s.follow(b.branch)
 	return b.out, b.err
 }
 
@@ -53,6 +54,7 @@ func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 		if err := r.s.join(b.ended); err != nil {
 			return nil, err
 		}
+		r.s.follow(b.branch)
 		if b.err != nil {
 			errs = append(errs, fmt.Errorf("branch %q: %w", b.name(), b.err))
 		} else {
@@ -88,6 +90,7 @@ func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T
 	if winner, err = r.s.race(name, all); err != nil {
 		return winner, out, err
 	}
+	r.s.follow(all[winner])
 	return winner, branches[winner].out, branches[winner].err
 }
 
@@ -137,7 +140,7 @@ func (s *scope) fork(name string, fn func(*Run) error) *branch {
 		return b
 	}
 	if x.branches == MaxBranches {
-		b.err = fmt.Errorf("branch %q: %d are under way: %w", name, x.branches, ErrTooMany)
+		b.err = fmt.Errorf("branch %q: %d are under way: %w; Each has a few at a time", name, x.branches, ErrTooMany)
 		return b
 	}
 	s.branches[name]++
@@ -156,12 +159,22 @@ func (b *branch) run(fn func(*Run) error) {
 		err = mismatch
 	}
 	x.mu.Lock()
+	b.scope.ended = true
 	b.err, b.finished = err, true
 	x.branches--
 	x.wakeLocked(func(s *scope) bool { return s.waits.branches })
 	x.active--
 	x.mu.Unlock()
 	x.rest()
+}
+
+// follow says that what the scope does from now on comes behind a branch that it waited for.
+func (s *scope) follow(b *branch) {
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	if b.scope != nil {
+		s.last, s.undone = max(s.last, b.scope.last), max(s.undone, b.scope.undone)
+	}
 }
 
 // join waits until ready says so, which is asked whenever a branch has ended.

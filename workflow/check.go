@@ -14,7 +14,8 @@ import (
 // Check compares every row of workflows with every other, as bolt's Check does for jobs. It
 // reads the whole in one transaction, so that pages which become free meanwhile are not used
 // again. Its error joins what is wrong, up to a hundred of them, each matching
-// [pawl.ErrCorrupt]; nil when nothing is.
+// [pawl.ErrCorrupt], or [bolt.ErrNewerFormat] for a row that a newer build wrote; nil when
+// nothing is.
 func (rd *Reader) Check(ctx context.Context) error {
 	var found []error
 	err := rd.source.View(ctx, func(tx *bbolt.Tx) error {

@@ -146,6 +146,7 @@ func (c *call) look() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if now.State != EntryPending && !c.abandoned { // see raceResult
+		x.bytes += int64(now.Size)
 		*c.e = *now
 		c.known = true
 	}

@@ -1,6 +1,8 @@
 package workflow
 
 import (
+	"errors"
+
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
@@ -48,6 +50,10 @@ func (e *Engine) cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) 
 	asked := make(map[pawl.ID]*runRow)
 	for _, id := range runs {
 		row, err := r.run(id)
+		if errors.Is(err, pawl.ErrCorrupt) { // which is no reason to keep its parent from ending
+			e.opts.Logger.Warn("a child is not cancelled", "run", id, "error", err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -34,8 +34,9 @@ func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string) error {
 	})
 }
 
-// Terminate ends a run at once, as [Terminated]: nothing is undone, and what is under way is
-// not waited for. It wins over Cancel; otherwise it is like that.
+// Terminate ends a run at once, as [Terminated]: nothing is undone. The context of a step that
+// is under way ends, and a run whose function does not return then is terminated when it is
+// leased anew. It wins over Cancel; otherwise it is like that.
 func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string) error {
 	return e.ask(ctx, "terminate", run, func(row *runRow) (urge, error) {
 		if row.Terminate != "" {

@@ -26,7 +26,8 @@ type Options struct {
 	Build string
 
 	// Around wraps every attempt of every step, the first outermost: for tracing, for logs,
-	// for limits, and for tests.
+	// for limits, and for tests. Around that of a [StepTx] it is within the transaction, for
+	// which everybody waits.
 	Around []Middleware
 
 	// Sign, when set, signs the jobs of runs, for workers that verify.
@@ -77,8 +78,8 @@ type Definition interface {
 }
 
 // Handle has a worker run flows, and makes the runs of them ready that another build has
-// blocked. Like [worker.Handle] it is called before the worker starts; mistakes in the
-// definitions are reported then. The error is that of the queue.
+// blocked. Like [worker.Handle] it is called before the worker starts. The error is that of a
+// definition, or of the queue; two flows of one name are an error of [worker.Worker.Run].
 func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definition) error {
 	e.hub.options.Store(&e.opts)
 	for _, f := range flows {
@@ -96,7 +97,7 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 	return nil
 }
 
-// Now is the time by the queue's clock.
+// now is the time by the queue's clock.
 func (e *Engine) now() time.Time { return e.queue.Now() }
 
 // executable is the default name of the build.

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type execution struct {
 	ctx    context.Context // of the handler
 	run    pawl.ID
 	row    *runRow // as it was when the execution began
+	loaded int     // the transaction that had it
 	dry    bool    // only compares the code with the journal
 
 	abandoned map[string]bool // scopes that had lost a race
@@ -42,6 +44,7 @@ type execution struct {
 	resting  bool          // a suspension is being tried
 	news     int           // how often others have told that something has come
 	late     []*scope      // were woken meanwhile
+	heeded   int           // the transaction whose row was heeded last
 	paused   bool          // calls that are new wait
 	cancel   string        // why new calls are refused
 	stopped  error         // why all calls are
@@ -60,6 +63,7 @@ func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *
 func (x *execution) load(ctx context.Context) (input []byte, err error) {
 	err = x.engine.source.View(ctx, func(tx *bbolt.Tx) error {
 		r := rowsOf(tx)
+		x.loaded = tx.ID()
 		if x.row, err = r.run(x.run); x.row == nil || err != nil {
 			return err
 		}
@@ -70,13 +74,13 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 		if err != nil {
 			return err
 		}
-		return x.index(entries)
+		return x.index(r, entries)
 	})
 	return input, err
 }
 
 // index sorts the entries by scope.
-func (x *execution) index(entries []*entry) error {
+func (x *execution) index(r rows, entries []*entry) error {
 	var unheard []uint32
 	for _, e := range entries {
 		x.last = max(x.last, e.seq)
@@ -88,8 +92,12 @@ func (x *execution) index(entries []*entry) error {
 		}
 		if e.Kind == KindRace && e.State == EntryDone {
 			var won raceResult
-			if err := pawl.DecodePayload(e.Result, &won); err != nil {
-				return err
+			result, err := r.value(x.run, e)
+			if err == nil {
+				err = pawl.DecodePayload(result, &won)
+			}
+			if err != nil {
+				return fmt.Errorf("%w: %s: %w", pawl.ErrCorrupt, e, err)
 			}
 			for _, name := range won.Losers {
 				x.abandoned[name] = true
@@ -112,6 +120,7 @@ func (x *execution) newScope(name string, parent *scope) *scope {
 	ctx := x.ctx
 	if parent != nil {
 		ctx, s.abandoned = parent.ctx, parent.abandoned
+		s.last, s.undone = parent.last, parent.undone
 	}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	for _, e := range x.journal[name] {
@@ -153,14 +162,16 @@ func (x *execution) poke() {
 		return
 	}
 	var row *runRow
+	at := 0
 	err := x.engine.source.View(context.Background(), func(tx *bbolt.Tx) (err error) {
+		at = tx.ID()
 		row, err = rowsOf(tx).run(x.run)
 		return err
 	})
 	if row == nil || err != nil {
 		return // whoever writes next is told
 	}
-	x.heed(row)
+	x.heed(row, at)
 	x.tell(func(s *scope) bool { return s.waits.signal != "" })
 }
 
@@ -182,10 +193,15 @@ func (x *execution) lookAgain() (ready func() bool) {
 	return func() bool { return x.news != seen }
 }
 
-// heed does what the row of the run asks for.
-func (x *execution) heed(row *runRow) {
+// heed does what the row of the run asks for, as a transaction has it: what an older one had
+// is not heeded any more, since whoever reads it may be slow.
+func (x *execution) heed(row *runRow, at int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if at < x.heeded {
+		return
+	}
+	x.heeded = at
 	switch {
 	case row.Terminate != "":
 		_ = x.stopLocked(ErrTerminated)
@@ -216,13 +232,8 @@ func (x *execution) value(e *entry) (b []byte, err error) {
 	return b, err
 }
 
-// after is the time in d, or 0 for no time.
-func (x *execution) after(d time.Duration) int64 {
-	if d >= Forever {
-		return 0
-	}
-	return x.engine.now().Add(max(d, 0)).UnixNano()
-}
+// after is the time in d.
+func (x *execution) after(d time.Duration) int64 { return unixNano(x.engine.now().Add(max(d, 0))) }
 
 // reason is why all calls are refused, nil when they are not.
 func (x *execution) reason() error {

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"errors"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -98,6 +99,9 @@ func (f *finish) tellParent(p *bolt.Plan, r rows) error {
 		return nil
 	}
 	parent, err := r.run(f.row.Parent)
+	if errors.Is(err, pawl.ErrCorrupt) { // it cannot go on whatever it is told
+		return nil
+	}
 	if err != nil || parent == nil || !parent.open() || parent.Cancel != "" {
 		return err // one that is cancelled may have been told so already, in place of this
 	}

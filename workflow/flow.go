@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -74,7 +73,8 @@ func (f *Flow[In, Out]) kind() *pawl.Kind[struct{}] { return f.job }
 func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 	var in In
 	if err := pawl.DecodePayload(input, &in); err != nil {
-		return nil, r.x.mismatch(&DeterminismError{Want: "an input that fits", Got: fmt.Sprintf("the type %T", in), Reason: err.Error()})
+		return nil, r.x.mismatch(&DeterminismError{Want: "an input of another type", Got: fmt.Sprintf("the type %T", in),
+			Reason: err.Error() + "; read the old type too; Restart has to be called with the type of the flow"})
 	}
 	out, err := f.fn(r, in)
 	if err != nil {
@@ -127,10 +127,9 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(input)
 	return &start{job: job, input: input, row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
-		Input: sum[:16], OutputBytes: -1,
+		Input: fingerprint(input), OutputBytes: -1,
 	}}, nil
 }
 

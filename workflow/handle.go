@@ -58,7 +58,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, pawl.ErrClosed)
 		case <-ctx.Done():
 			leave()
-			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, context.Cause(ctx))
+			return out, fmt.Errorf("result of workflow %s %q: it has not ended, and its Info says why: %w", h.flow, h.id, context.Cause(ctx))
 		}
 	}
 }

@@ -2,8 +2,12 @@ package workflow
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
+
+// errCircle stops a run whose branches wait for one another alone.
+var errCircle = errors.New("its branches wait for one another, and for nothing else")
 
 // idleness is what a scope waits for.
 type idleness struct {
@@ -23,6 +27,10 @@ type idleness struct {
 func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
 	x := s.x
 	x.mu.Lock()
+	if s.waits != nil && x.stopped == nil {
+		defer x.mu.Unlock()
+		return false, s.mayCall() // another goroutine uses the Run
+	}
 	if x.stopped != nil || s.barred(w) || ready != nil && ready() {
 		defer x.mu.Unlock()
 		return false, x.stopped
@@ -101,6 +109,11 @@ func (x *execution) rest() {
 		x.mu.Unlock()
 		return
 	}
+	if !slices.ContainsFunc(x.idle, func(each *scope) bool { return !each.waits.branches }) {
+		_ = x.stopLocked(errCircle)
+		x.mu.Unlock()
+		return
+	}
 	s := &suspend{x: x, cancelled: x.cancel != "", made: x.made, bytes: x.bytes}
 	for _, each := range x.idle {
 		s.waits = append(s.waits, each.waits)
@@ -119,7 +132,7 @@ func (x *execution) rest() {
 
 	err := x.engine.queue.Join(x.writing(), s, s.journal.bytes)
 	if errors.Is(err, errWoken) {
-		x.heed(&s.row)
+		x.heed(&s.row, s.at)
 	}
 	x.mu.Lock()
 	x.resting = false
@@ -142,8 +155,12 @@ func (x *execution) rest() {
 		_ = x.stopLocked(err)
 	}
 	again := x.active == 0 && x.stopped == nil
+	unsaved := len(x.unsaved) > 0 && x.stopped == nil
 	x.mu.Unlock()
-	if again { // what came concerns none of them, so they wait on
+	switch {
+	case again: // what came concerns none of them, so they wait on
 		x.rest()
+	case unsaved: // among it deadlines of those that wait on
+		_ = x.save()
 	}
 }

@@ -38,9 +38,9 @@ func validName(what, name string) error {
 	reason := ""
 	switch {
 	case name == "":
-		reason = "is empty"
+		reason = "its name is empty"
 	case len(name) > MaxName:
-		reason = fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), MaxName)
+		reason = fmt.Sprintf("its name has %d bytes, at most %d are allowed", len(name), MaxName)
 	case strings.HasPrefix(name, "_"):
 		reason = fmt.Sprintf("%q begins with _, which is kept for the package", name)
 	case strings.ContainsAny(name, "\x00/#"):

@@ -3,6 +3,7 @@ package workflow
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -60,8 +61,19 @@ func (s *sweep) until(now time.Time) error {
 		return nil
 	}
 	c := ended.Cursor()
-	for k, _ := c.First(); k != nil && s.removed < s.most; k, _ = c.First() {
+	var passed []byte // a bucket in the place of a row, which stays
+	for k, v := c.First(); k != nil && s.removed < s.most; k, v = c.Seek(passed) {
+		if bytes.Equal(k, passed) {
+			if k, v = c.Next(); k == nil {
+				return nil
+			}
+		}
 		key := bytes.Clone(k)
+		if v == nil {
+			passed = key
+			s.removed++ // as much work
+			continue
+		}
 		until, run, err := parseEndedKey(key)
 		if err == nil {
 			if until.After(now) {
@@ -71,7 +83,7 @@ func (s *sweep) until(now time.Time) error {
 				return err
 			}
 		}
-		if err := ended.Delete(key); err != nil {
+		if err := s.delete(bucketEnded, key); err != nil {
 			return err
 		}
 		s.removed++
@@ -81,30 +93,47 @@ func (s *sweep) until(now time.Time) error {
 
 // removeRun removes a run but for its row in ended. Over says that this can go too, and
 // otherwise the sweep is at its end. A row in ended is not enough to lose a run: one that
-// has not ended stays, and one that cannot be read is looked at again later.
+// has not ended stays, and one that cannot be read, or not be removed because the file is
+// damaged, is looked at again later: nobody else is to wait for it, nor fail.
 func (s *sweep) removeRun(now time.Time, run pawl.ID) (over bool, err error) {
 	row, err := s.run(run)
 	switch {
 	case err != nil:
-		s.removed++ // as much work
-		return true, s.put(bucketEnded, endedKey(now.Add(DefaultRetention), run), nil)
+		return true, s.later(now, run)
 	case row != nil && row.open():
 		return true, nil
 	case row != nil && s.most-s.removed < headRows:
 		return false, nil
 	case row != nil:
 		if err := s.removeHead(run, row); err != nil {
-			return false, err
+			return s.orLater(now, run, err)
 		}
 		s.removed += headRows
 	}
 	n, err := s.rows.remove(run, s.most-s.removed, bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished)
 	s.removed += n
-	if err != nil || s.removed >= s.most {
-		return false, err
+	switch {
+	case err != nil:
+		return s.orLater(now, run, err)
+	case s.removed >= s.most:
+		return false, nil
 	}
 	s.runs++
 	return true, nil
+}
+
+// orLater deals with an error: damage is passed over.
+func (s *sweep) orLater(now time.Time, run pawl.ID, err error) (over bool, _ error) {
+	if !errors.Is(err, pawl.ErrCorrupt) {
+		return false, err
+	}
+	return true, s.later(now, run)
+}
+
+// later has a run be looked at again.
+func (s *sweep) later(now time.Time, run pawl.ID) error {
+	s.removed++ // as much work
+	return s.put(bucketEnded, endedKey(now.Add(DefaultRetention), run), nil)
 }
 
 // removeHead removes the rows by which a run is found.

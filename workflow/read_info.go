@@ -105,5 +105,9 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 	case Sleeping, Waiting, Paused:
 		i.Due, i.Waits = timeOf(row.Due), row.Waits
 	}
+	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // what it did could not be written, or the worker gave it up
+		i.Status, i.Due, i.Waits = Sleeping, job.NotBefore, nil
+		i.Error = "its job is tried again: " + job.LastError()
+	}
 	return i
 }

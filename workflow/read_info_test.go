@@ -190,3 +190,18 @@ func TestReadingAStoppedFile(t *testing.T) {
 	require.Equal(t, []byte("out"), live[5])
 	require.Len(t, live[3], len(forked()))
 }
+
+// A run whose job is tried again, since what it did could not be written, says why it waits.
+func TestInfoTellsWhyTheJobIsTriedAgain(t *testing.T) {
+	since, until := time.Unix(100, 0), time.Unix(200, 0)
+	row := &runRow{Flow: "f", ID: "a", Status: Running}
+	job := &pawl.Envelope{State: pawl.Delayed, BackoffSince: since, NotBefore: until,
+		History: []pawl.Failure{pawl.NewFailure(1, since, "disk refused a write")}}
+	i := row.openInfo(pawl.ID{1}, job)
+	require.Equal(t, Sleeping, i.Status)
+	require.Equal(t, until, i.Due)
+	require.Contains(t, i.Error, "disk refused a write")
+
+	row.Paused = true
+	require.Equal(t, Paused, row.openInfo(pawl.ID{1}, job).Status)
+}

@@ -19,7 +19,8 @@ type Source interface {
 
 // Reader looks at runs. It changes nothing, and its methods may be called from any
 // goroutine. Besides the errors that a method names they have those of the source: that of
-// the context, and [pawl.ErrClosed]. What cannot be read gives [pawl.ErrCorrupt].
+// the context, and [pawl.ErrClosed]. What cannot be read gives [pawl.ErrCorrupt], and what a
+// newer build wrote [bolt.ErrNewerFormat].
 type Reader struct {
 	source Source
 }

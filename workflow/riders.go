@@ -13,7 +13,10 @@ import (
 )
 
 // put is one row to write, encoded outside the transaction.
-type put struct{ bucket, key, value []byte }
+type put struct {
+	bucket, key, value []byte
+	of                 *entry // that was left for whoever writes next, nil for any other row
+}
 
 // journal is entries to write.
 type journal struct {
@@ -26,10 +29,13 @@ type journal struct {
 // take is what is to be written of the journal: the entries given, and those that were left
 // for later. The caller holds the lock.
 func (x *execution) take(entries ...*entry) (j journal) {
+	left := len(x.unsaved)
 	j.entries = append(x.unsaved, entries...)
 	x.unsaved = nil
-	for _, e := range j.entries {
-		j.add(x.run, e)
+	for i, e := range j.entries {
+		if j.add(x.run, e); i < left && j.err == nil {
+			j.puts[len(j.puts)-1].of = e
+		}
 	}
 	return j
 }
@@ -52,7 +58,7 @@ func (j *journal) add(run pawl.ID, e *entry) {
 }
 
 func (j *journal) put(bucket, key, content []byte) {
-	j.puts = append(j.puts, put{bucket, key, seal(key, content)})
+	j.puts = append(j.puts, put{bucket: bucket, key: key, value: seal(key, content)})
 	j.bytes += len(key) + len(content)
 }
 
@@ -65,11 +71,25 @@ func (j *journal) apply(r rows) error {
 		if b == nil {
 			return errNoBucket
 		}
-		if err := b.Put(p.key, p.value); err != nil {
+		if p.of != nil && r.further(p.key, p.of) {
+			continue
+		}
+		if err := writable(b.Put(p.key, p.value)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// further reports whether the journal has a later state of an entry. Who takes along what
+// another scope left may come to write after that one, which went on meanwhile.
+func (r rows) further(key []byte, e *entry) bool {
+	content, err := r.get(bucketSteps, key)
+	if content == nil || err != nil {
+		return false
+	}
+	known, err := parseEntry(key, content)
+	return err == nil && e.State == EntryPending && (known.State != EntryPending || known.Attempts > e.Attempts)
 }
 
 // writing is the context of what is written for the run: what a step has done is written
@@ -128,6 +148,7 @@ type suspend struct {
 	bytes     int64
 
 	row runRow // of the run, as the rider found it and leaves it
+	at  int    // the transaction before its own, to which others may add behind it
 	now time.Time
 	has []*idleness // those whose wait is over
 }
@@ -149,7 +170,7 @@ func (s *suspend) Check(p *bolt.Plan) error {
 	if err != nil {
 		return err
 	}
-	s.row, s.now, s.has = *row, p.Now(), nil
+	s.row, s.at, s.now, s.has = *row, p.Tx().ID()-1, p.Now(), nil
 	if s.row.Terminate != "" || s.row.Cancel != "" && !s.cancelled {
 		return errWoken
 	}

@@ -3,14 +3,17 @@ package workflow
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 )
 
 // The buckets of docs/design.md, below one at the top of the file.
@@ -57,8 +60,10 @@ func unseal(key, value []byte) ([]byte, error) {
 	switch n := len(value) - 4; {
 	case n < 1 || binary.BigEndian.Uint32(value[n:]) != checksum(key, value[:n]):
 		return nil, fmt.Errorf("%w: the checksum of a row of a workflow is wrong", pawl.ErrCorrupt)
-	case value[0] != rowVersion:
-		return nil, fmt.Errorf("a row of a workflow has form %d, and this build reads %d: use a newer one", value[0], rowVersion)
+	case value[0] > rowVersion:
+		return nil, fmt.Errorf("%w: a row of a workflow has form %d, this build reads up to %d", bolt.ErrNewerFormat, value[0], rowVersion)
+	case value[0] < rowVersion:
+		return nil, fmt.Errorf("%w: a row of a workflow has form %d, which there never was", pawl.ErrCorrupt, value[0])
 	default:
 		return value[1:n], nil
 	}
@@ -120,7 +125,7 @@ func (r rows) put(bucket, key, content []byte) error {
 	if b == nil {
 		return errNoBucket
 	}
-	return b.Put(key, seal(key, content))
+	return writable(b.Put(key, seal(key, content)))
 }
 
 func (r rows) delete(bucket, key []byte) error {
@@ -128,7 +133,16 @@ func (r rows) delete(bucket, key []byte) error {
 	if b == nil {
 		return errNoBucket
 	}
-	return b.Delete(key)
+	return writable(b.Delete(key))
+}
+
+// writable says of an error of bbolt's that the file is damaged: a bucket lies in the place of
+// a row, or a row has led to a key that none can have.
+func writable(err error) error {
+	if errors.Is(err, berrors.ErrIncompatibleValue) || errors.Is(err, berrors.ErrKeyTooLarge) {
+		return fmt.Errorf("%w: a row of a workflow cannot be written: %w", pawl.ErrCorrupt, err)
+	}
+	return err
 }
 
 // each calls fn for the rows whose keys begin with prefix, in order, until it answers false.
@@ -333,7 +347,7 @@ func (r rows) remove(run pawl.ID, most int, from ...[]byte) (n int, err error) {
 		}
 		c := b.Cursor()
 		for k, _ := c.Seek(run[:]); k != nil && bytes.HasPrefix(k, run[:]) && n < most; k, _ = c.Seek(run[:]) {
-			if err := c.Delete(); err != nil {
+			if err := writable(c.Delete()); err != nil {
 				return n, err
 			}
 			n++
@@ -342,9 +356,15 @@ func (r rows) remove(run pawl.ID, most int, from ...[]byte) (n int, err error) {
 	return n, nil
 }
 
+// unixNano is a time as rows have it, the first or the last that they can have for one beyond.
 func unixNano(t time.Time) int64 {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return 0
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
 	}
 	return t.UnixNano()
 }

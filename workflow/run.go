@@ -61,14 +61,15 @@ type scope struct {
 	counts   map[string]int // of each name
 	branches map[string]int // of each name
 	current  *entry         // the call under way
-	undone   int            // undo steps that it has named
+	undone   int            // undo steps that were named up to now, with those of branches that it waited for
 	undoing  *entry         // of those, the one that runs
-	last     uint32         // seq of its last call that has ended
+	last     uint32         // seq of the last call that had ended up to now, likewise
 
 	cancelled bool // it was told so
 	abandoned bool // another won the race
 
 	waits *idleness // nil while it works
+	ended bool      // its function has returned
 }
 
 // call is one call under way. Whoever makes it ends it.
@@ -85,10 +86,19 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 	if err := validName(string(kind), name); err != nil {
 		return nil, err
 	}
-	x := s.x
 	if err := s.awaitResume(kind); err != nil {
 		return nil, err
 	}
+	c, err := s.find(kind, name, key)
+	if err == errFrontier { // the other scopes are compared up to theirs
+		_, _ = s.idle(idleness{paused: true}, nil)
+	}
+	return c, err
+}
+
+// find is the locked part of begin.
+func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
+	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := s.mayCall(); err != nil {
@@ -113,18 +123,27 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 	if err := x.mayGoOn(s, kind); err != nil {
 		return nil, err
 	}
-	if x.made >= MaxEntries {
-		return nil, fmt.Errorf("step %q: the journal has %d entries: %w; Restart begins a new one", got.Name, x.made, ErrTooMany)
+	if err := x.number(got); err != nil {
+		return nil, err
+	}
+	s.at++
+	s.current = got
+	return &call{s, got, false, false}, nil
+}
+
+// number gives a new entry its place in the journal, where there is room: for what undoes
+// others always. The caller holds the lock.
+func (x *execution) number(e *entry) error {
+	if x.made >= MaxEntries && e.Kind != KindUndo {
+		return fmt.Errorf("%s: the journal has %d entries: %w; Restart begins a new one", e, x.made, ErrTooMany)
 	}
 	x.made++
 	if x.made == MaxEntries/2 {
 		x.engine.opts.Logger.Warn("the journal of a run is half full; Restart begins a new one", "flow", x.row.Flow, "id", x.row.ID, "entries", x.made)
 	}
-	s.at++
 	x.last++
-	got.seq, got.Build, got.Started = x.last, x.engine.opts.Build, x.engine.now().UnixNano()
-	s.current = got
-	return &call{s, got, false, false}, nil
+	e.seq, e.Build, e.Started = x.last, x.engine.opts.Build, x.engine.now().UnixNano()
+	return nil
 }
 
 // awaitResume waits while the run is paused, before a call that has not ended.
@@ -153,20 +172,31 @@ func (s *scope) mayCall() error {
 	case s.x.stopped != nil:
 		return s.x.stopped
 	case s.current != nil:
-		return fmt.Errorf("%w: %s is under way; branches are for what happens at a time", ErrNested, s.current)
+		return fmt.Errorf("%w: %s is under way; make calls one after another, outside of steps, or in branches with a Run of their own", ErrNested, s.current)
+	case s.waits != nil:
+		return fmt.Errorf("%w: the function of this Run waits; a branch makes its calls by its own", ErrNested)
+	case s.ended:
+		return fmt.Errorf("%w: the function of this Run has returned", ErrNested)
 	}
 	return nil
+}
+
+// leave says that the function has returned.
+func (s *scope) leave() {
+	s.x.mu.Lock()
+	s.ended = true
+	s.x.mu.Unlock()
 }
 
 // mayGoOn refuses a call that has not ended in the journal. The caller holds the lock.
 func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 	switch {
-	case x.dry:
-		return x.stopLocked(errFrontier)
 	case kind == KindUndo:
 		return nil
 	case s.abandoned:
 		return ErrAbandoned
+	case x.dry:
+		return errFrontier
 	case x.cancel != "":
 		s.cancelled = true
 		return ErrCancelled
@@ -178,11 +208,14 @@ func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 func (x *execution) compare(want, got *entry) error {
 	err := &DeterminismError{Want: want.String(), Got: got.String(), Seq: want.seq, Wrote: want.Build}
 	switch {
+	case !want.same(got) && want.Build == x.engine.opts.Build:
+		err.Reason = "the build has the same name, so what is between calls was not the same again, as a clock, " +
+			"chance, the order of a map, a goroutine: do that in a step; or the code was changed under that name"
 	case !want.same(got):
-		err.Reason = "keep the calls before as they were, in their order; Version tells runs that are older apart"
+		err.Reason = "keep the calls before as they were, in their order, or tell older runs apart by Version"
 	case string(want.Key) != string(got.Key):
 		err.Got += " with another fingerprint"
-		err.Reason = "the step was made with other input than now"
+		err.Reason = "the step was made with other input than now, which has to come from the input of the run and from steps"
 	default:
 		return nil
 	}
@@ -203,7 +236,7 @@ func (c *call) end() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
 	if c.current = nil; c.e.State != EntryPending {
-		c.last = c.e.seq
+		c.last = max(c.last, c.e.seq)
 	}
 }
 
@@ -212,6 +245,15 @@ func (c *call) become(e *entry) {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
 	*c.e = *e
+}
+
+// remedy says what to do about a result that cannot be read.
+func remedy(kind EntryKind) string {
+	if kind == KindWait {
+		return "; unless the code has another type than before, the signal was sent with a wrong one: " +
+			"fork the run from this wait, and terminate it"
+	}
+	return "; read the old type too, or call it by another name behind a Version"
 }
 
 // outcome is what the call ended with.
@@ -225,7 +267,7 @@ func (c *call) outcome(decode func([]byte) error) error {
 	}
 	if err := decode(b); err != nil {
 		return c.x.mismatch(&DeterminismError{Want: c.e.String(), Got: c.e.String() + " of another type", Seq: c.e.seq,
-			Wrote: c.e.Build, Reason: "its result cannot be read: " + err.Error()})
+			Wrote: c.e.Build, Reason: "its result cannot be read: " + err.Error() + remedy(c.e.Kind)})
 	}
 	return nil
 }

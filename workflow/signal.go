@@ -68,7 +68,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 		return c.outcome(decode)
 	}
 	fresh := !c.recorded
-	if fresh {
+	if fresh && timeout < Forever {
 		e.Due = x.after(timeout)
 	}
 	for passed := false; ; {
@@ -130,6 +130,9 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 		return false, x.stop(err)
 	}
 	c.become(&t.ended)
+	x.mu.Lock()
+	x.bytes += int64(t.ended.Size)
+	x.mu.Unlock()
 	return true, nil
 }
 

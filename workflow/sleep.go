@@ -13,12 +13,15 @@ const Forever = time.Duration(math.MaxInt64)
 // worker: the run is suspended, and its job delayed. What of it passed while no process had
 // the file counts.
 func Sleep(r *Run, name string, d time.Duration) error {
+	if d >= Forever {
+		return fmt.Errorf("sleep %q: it would never end; wait for a signal with Forever", name)
+	}
 	return r.s.sleep(name, func() int64 { return r.x.after(d) }, d)
 }
 
 // SleepUntil waits until a time by the queue's clock. One in the past is over.
 func SleepUntil(r *Run, name string, t time.Time) error {
-	return r.s.sleep(name, func() int64 { return max(1, t.UnixNano()) }, max(0, t.Sub(r.x.engine.now())))
+	return r.s.sleep(name, func() int64 { return max(1, unixNano(t)) }, max(0, t.Sub(r.x.engine.now())))
 }
 
 func (s *scope) sleep(name string, due func() int64, d time.Duration) error {
@@ -31,9 +34,6 @@ func (s *scope) sleep(name string, due func() int64, d time.Duration) error {
 		return nil
 	}
 	if c.e.Due == 0 {
-		if d >= Forever {
-			return fmt.Errorf("sleep %q: it would never end", name)
-		}
 		c.e.Due = due()
 		if err := c.pending(d); err != nil {
 			return err

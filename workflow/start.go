@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"bytes"
+	"fmt"
 
 	"go.etcd.io/bbolt"
 
@@ -40,7 +41,7 @@ func (s *start) Check(p *bolt.Plan) error {
 		return err
 	}
 	if !bytes.Equal(row.Input, s.row.Input) {
-		return ErrConflict
+		return fmt.Errorf("%w, with another input; take another ID, or the same input", ErrConflict)
 	}
 	s.run = known
 	return nil

@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -65,8 +64,7 @@ func Fingerprint(x any) StepOption {
 			o.err = err
 			return
 		}
-		sum := sha256.Sum256(b)
-		o.key = sum[:16]
+		o.key = fingerprint(b)
 	}
 }
 
@@ -107,6 +105,9 @@ type Middleware func(next StepFunc) StepFunc
 // options say; [pawl.Permanent] and [pawl.RetryAfter] mean what they mean in a handler. What
 // it failed with in the end comes as a [*StepError]. All other errors say that the run does
 // not go on now: return them.
+//
+// A result travels as the arguments of a job do; see [pawl.Define]. So a field that the code
+// renames later is one that the results in journals do not have.
 //
 // The context ends when the run is cancelled, when the worker stops, and at the timeout. A
 // step that was interrupted so is not remembered.
@@ -262,6 +263,9 @@ func (c *call) fits(result []byte, decode func([]byte) error) error {
 	if len(result) > MaxValue {
 		return fmt.Errorf("the result has %d bytes, at most %d are stored: %w; store it elsewhere and return a reference", len(result), MaxValue, ErrTooLarge)
 	}
+	if err := decode(result); err != nil {
+		return fmt.Errorf("the result cannot be read back: %w", err)
+	}
 	x.mu.Lock()
 	x.bytes += int64(len(result))
 	full := x.bytes > MaxJournal
@@ -271,9 +275,6 @@ func (c *call) fits(result []byte, decode func([]byte) error) error {
 	x.mu.Unlock()
 	if full {
 		return fmt.Errorf("the journal has more than %d bytes of results: %w; store them elsewhere, or begin anew with Restart", MaxJournal, ErrTooLarge)
-	}
-	if err := decode(result); err != nil {
-		return fmt.Errorf("the result cannot be read back: %w", err)
 	}
 	return nil
 }
@@ -320,7 +321,7 @@ func (x *execution) invoke(ctx context.Context, info StepInfo, fn StepFunc) ([]b
 	}
 	b, err := pawl.EncodePayload(v)
 	if err != nil {
-		return nil, pawl.Permanent(fmt.Errorf("the result cannot be stored: %w", err))
+		return nil, pawl.Permanent(fmt.Errorf("the result cannot be stored: %w; return plain data", err))
 	}
 	return b, nil
 }

@@ -16,7 +16,7 @@ const undoScope = "_undo"
 type undo struct {
 	after uint32 // seq of the call before it was named
 	scope *scope
-	index int // among those of its scope
+	index int // how many were named before, as far as its scope waited for them
 	name  string
 	fn    func(context.Context) error
 	opts  []StepOption
@@ -55,7 +55,7 @@ func (x *execution) undo() (failed error, stopped error) {
 	// The order in which branches named theirs is chance; that of the calls before is in the
 	// journal.
 	slices.SortFunc(undos, func(a, b undo) int {
-		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.scope.name, b.scope.name), cmp.Compare(a.index, b.index))
+		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.index, b.index), cmp.Compare(a.scope.name, b.scope.name))
 	})
 	s := x.newScope(undoScope, nil)
 	unsaved := len(x.unsaved) > 0

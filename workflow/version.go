@@ -18,7 +18,9 @@ import (
 //	default: …
 //	}
 //
-// A run whose version is not between min and max any more is blocked.
+// A run whose version is not between min and max any more is blocked. Keep min at what ran
+// before the marker until no run is left that is older than it: such a run has no version in
+// its journal, so nothing but its calls tells which code it ran.
 func Version(r *Run, name string, min, max int) (int, error) {
 	s, x := r.s, r.x
 	if err := validName("version", name); err != nil {
@@ -48,15 +50,15 @@ func Version(r *Run, name string, min, max int) (int, error) {
 		}
 		return v, nil
 	}
-	v := max
-	if s.at < len(s.entries) {
+	v, frontier := max, s.at >= len(s.entries)
+	if !frontier {
 		v = min
 	}
 	if x.dry {
 		x.mu.Unlock()
 		return v, nil
 	}
-	if v == max {
+	if frontier {
 		if err := x.mayGoOn(s, KindVersion); err != nil {
 			x.mu.Unlock()
 			return 0, err
@@ -67,12 +69,12 @@ func Version(r *Run, name string, min, max int) (int, error) {
 		x.mu.Unlock()
 		return 0, err
 	}
-	x.last++
-	x.made++
-	e := &entry{Scope: s.name, At: -1, Name: name, Occurrence: 1, Kind: KindVersion, Build: x.engine.opts.Build, seq: x.last}
-	now := x.engine.now()
-	e.Started = now.UnixNano()
-	e.finish(result, now)
+	e := &entry{Scope: s.name, At: -1, Name: name, Occurrence: 1, Kind: KindVersion}
+	if err := x.number(e); err != nil {
+		x.mu.Unlock()
+		return 0, err
+	}
+	e.finish(result, x.engine.now())
 	s.versions[name] = e
 	x.mu.Unlock()
 	if err := x.save(e); err != nil {

@@ -122,6 +122,8 @@ func (a *app) runFailure(err error) error {
 		return &failure{exitConflict, err.Error(), "'jobctl wf show' has how it ended."}
 	case errors.Is(err, workflow.ErrConflict):
 		return &failure{exitConflict, err.Error(), "Name the new run by another ID."}
+	case errors.Is(err, pawl.ErrConflict):
+		return &failure{exitConflict, err.Error(), "'jobctl wf show' has the details."}
 	case errors.As(err, new(*workflow.DeterminismError)):
 		return &failure{exitDamaged, err.Error(), "Run the build that wrote the journal, or give the code its old steps back, by\nworkflow.Version where a new one is wanted besides; 'jobctl wf show' has the journal."}
 	case errors.Is(err, workflow.ErrNoFlow):

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -127,8 +128,11 @@ func (a *app) runRow(run *workflow.Info, now time.Time) []string {
 	}
 }
 
-// statusOf is the status, with what was asked of the run.
+// statusOf is the status, with what was asked of the run, and that no worker has its flow.
 func statusOf(run *workflow.Info) string {
+	if run.Status == workflow.Running && run.Error != "" { // which a run has that is parked
+		run = &workflow.Info{Status: "running, parked", Cancelling: run.Cancelling}
+	}
 	if run.Cancelling != "" {
 		return string(run.Status) + ", to end"
 	}
@@ -148,7 +152,8 @@ func runWhen(run *workflow.Info, now time.Time) string {
 
 // colorOfStatus is that of a run.
 func colorOfStatus(word string) string {
-	switch workflow.Status(word) {
+	status, _, _ := strings.Cut(word, ",")
+	switch workflow.Status(status) {
 	case workflow.Blocked, workflow.Dead, workflow.Failed:
 		return red
 	case workflow.Running:

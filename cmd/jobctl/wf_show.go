@@ -57,13 +57,18 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 		depth = admin.RunValues
 	}
 	var w *admin.WorkflowRun
-	err = a.withWorkflows(ctx, func(all admin.Workflows) error {
+	var job jobOfRun
+	err = a.runFailure(a.with(ctx, func(queue admin.Admin) error {
+		all := queue.Workflows()
 		run, err := r.find(ctx, all)
 		if err == nil {
 			w, err = all.Show(ctx, run, depth)
 		}
+		if err == nil && a.people() {
+			job, err = lookAtJob(ctx, queue, &w.Info)
+		}
 		return err
-	})
+	}))
 	switch {
 	case err != nil:
 		return err
@@ -73,9 +78,9 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 	case !a.people():
 		err = a.print(admin.WorkflowDetailOf(w, admin.PayloadAuto))
 	default:
-		a.showRunFacts(&w.Info)
+		a.showRunFacts(&w.Info, job)
 		a.showJournal(w.Journal)
-		a.showPending(w)
+		a.showPending(w, job)
 		if depth == admin.RunValues {
 			a.showValues(w)
 		}
@@ -86,7 +91,7 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 	return err
 }
 
-func (a *app) showRunFacts(run *workflow.Info) {
+func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
 	a.fact("run", "%s", run.Run)
 	a.fact("flow", "%s", plain.Text(run.Flow))
 	a.fact("id", "%s", plain.Text(run.ID))
@@ -97,6 +102,7 @@ func (a *app) showRunFacts(run *workflow.Info) {
 	if run.Error != "" {
 		a.fact("error", "%s", escapeLines(run.Error, strings.Repeat(" ", 12)))
 	}
+	a.showJobOfRun(run, job)
 	a.fact("queue", "%s", plain.Text(run.Queue))
 	a.fact("build", "%s", orDash(plain.Text(run.Build)))
 	a.fact("created", "%s", a.moment(run.Created))
@@ -123,7 +129,11 @@ func (a *app) showRunFacts(run *workflow.Info) {
 	if !run.Forked.IsZero() {
 		a.fact("forked from", "%s", run.Forked)
 	}
-	a.fact("signals", "%d unread", run.Unread)
+	unread := fmt.Sprintf("%d unread", run.Unread)
+	if run.Unread > 0 && !a.flags.verbose { // one of another name than it waits for may be a slip
+		unread += "; -v has their names"
+	}
+	a.fact("signals", "%s", unread)
 }
 
 // showJournal prints the timeline.
@@ -181,7 +191,7 @@ func short(d time.Duration) string {
 }
 
 // showPending prints what the run waits for, and until when.
-func (a *app) showPending(w *admin.WorkflowRun) {
+func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 	waits := false
 	head := func() {
 		if !waits {
@@ -197,6 +207,11 @@ func (a *app) showPending(w *admin.WorkflowRun) {
 	case workflow.Dead, workflow.Paused:
 		head()
 		fmt.Fprintln(a.stdout, "  'jobctl wf resume'")
+	}
+	if what := job.waitsFor(&w.Info); what != "" {
+		head()
+		fmt.Fprintf(a.stdout, "  %s\n", what)
+		return // what its journal waits for may have come by now
 	}
 	for i := range w.Journal {
 		e := &w.Journal[i]

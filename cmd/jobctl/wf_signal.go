@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // signalView is the object of `wf signal`.
@@ -90,6 +91,10 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 		fmt.Fprintf(a.stdout, "%s would be sent to run %s; nothing was changed\n", plain.Text(args[1]), run)
 	default:
 		fmt.Fprintf(a.stdout, "sent %s to run %s\n", plain.Text(args[1]), run)
+	}
+	switch before.Status {
+	case workflow.Paused, workflow.Blocked, workflow.Dead: // it would be waited for in vain
+		a.say("note: it is %s, and goes on after 'jobctl wf resume'", before.Status)
 	}
 	if len(before.Waits) > 0 && !slices.Contains(before.Waits, args[1]) { // which may be a slip
 		a.say("note: it waits for %s; %s is kept until it asks for that", listed(before.Waits), args[1])

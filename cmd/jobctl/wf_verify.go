@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -207,7 +208,13 @@ func (v *verification) print() error {
 		switch {
 		case one.Error == nil:
 		case a.people():
-			fmt.Fprintf(a.stdout, "%s  %s\n  %s\n", plain.Text(one.Run), one.Result, escapeLines(*one.Error, "  "))
+			text, _, stack := strings.Cut(*one.Error, "\n\ngoroutine ")
+			if stack && !a.flags.verbose {
+				text += "\n-v has the stack"
+			} else {
+				text = *one.Error
+			}
+			fmt.Fprintf(a.stdout, "%s  %s\n  %s\n", plain.Text(one.Run), one.Result, escapeLines(text, "  "))
 		default:
 			fmt.Fprintln(a.stdout, plain.Text(one.Run))
 		}

@@ -119,7 +119,12 @@ func (h *hostile) store() error {
 		return err
 	}
 	// An error leaves what was put before it, or nothing: both is a file to try.
-	err = db.Update(func(tx *bbolt.Tx) error { return h.putSome(tx.Bucket(rootName)) })
+	err = db.Update(func(tx *bbolt.Tx) error {
+		if flows := tx.Bucket(flowsName); flows != nil && h.rand.IntN(2) == 0 {
+			return h.putSome(flows, flowForgeries)
+		}
+		return h.putSome(tx.Bucket(rootName), forgeries)
+	})
 	if closeErr := db.Close(); closeErr != nil {
 		return closeErr
 	}
@@ -138,9 +143,9 @@ func (h *hostile) store() error {
 	return err
 }
 
-func (h *hostile) putSome(root *bbolt.Bucket) error {
+func (h *hostile) putSome(root *bbolt.Bucket, from []forgery) error {
 	for range 1 + h.rand.IntN(2) {
-		forgery := forgeries[h.rand.IntN(len(forgeries))]
+		forgery := from[h.rand.IntN(len(from))]
 		h.say("%s", forgery.name)
 		if err := forgery.put(h, root); err != nil {
 			return err

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// jobOfRun is what the status of an open run does not tell: whether its job is under way or
+// only could be, since when, and what it failed with by itself.
+type jobOfRun struct {
+	job    *pawl.Envelope // nil: the run has ended, or its error says what is wrong with it
+	live   bool           // an app has the file
+	paused bool           // the queue is
+}
+
+// lookAtJob reads it. The job of a run may go at any time, as the run ends.
+func lookAtJob(ctx context.Context, queue admin.Admin, run *workflow.Info) (j jobOfRun, err error) {
+	if run.Status.Ended() {
+		return j, nil
+	}
+	j.job, err = queue.Job(ctx, run.Run)
+	if errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
+		return jobOfRun{}, nil
+	}
+	if err != nil {
+		return j, err
+	}
+	s, err := queue.Stats(ctx)
+	j.live = s.Process != nil
+	for _, q := range s.Queues {
+		if q.Name == j.job.Queue {
+			j.paused = q.Paused
+		}
+	}
+	return j, err
+}
+
+// showJobOfRun prints the state of the job, since when it has it, and what it failed with last.
+func (a *app) showJobOfRun(run *workflow.Info, j jobOfRun) {
+	e := j.job
+	if e == nil {
+		return
+	}
+	switch {
+	case e.State == pawl.Delayed && e.BackoffSince.IsZero(): // what the run waits for says it all
+	case e.State == pawl.Delayed:
+		a.fact("job", "failed, runs again at %s", a.moment(e.NotBefore))
+	case e.State == pawl.Leased && !j.live:
+		a.fact("job", "%s", stateOf(e, true))
+	default:
+		a.fact("job", "%s since %s", e.State, a.moment(admin.StateSince(e)))
+	}
+	if e.Crashes > 0 && e.State != pawl.Dead {
+		a.fact("crashes", "%d in a row", e.Crashes)
+	}
+	if n := len(e.History); n > 0 && !strings.Contains(run.Error, e.History[n-1].Error) {
+		a.fact("failed", "%s: %s", relative(a.now(), e.History[n-1].At), escapeLines(e.History[n-1].Error, "            "))
+	}
+}
+
+// waitsFor is what a run waits for that could run at once; "" for another.
+func (j jobOfRun) waitsFor(run *workflow.Info) string {
+	switch {
+	case j.job == nil || run.Status != workflow.Running:
+	case j.job.State == pawl.Parked:
+		return fmt.Sprintf("an app that has the flow %s", plain.Text(run.Flow))
+	case j.job.State == pawl.Delayed || j.job.State == pawl.Leased && j.live:
+	case j.paused && !j.live:
+		return "the app, which does not run, and its queue, which is paused"
+	case j.paused:
+		return "its queue, which is paused: 'jobctl queue resume'"
+	case !j.live:
+		return "the app, which does not run"
+	case j.job.State == pawl.Ready:
+		return "a worker that is free"
+	}
+	return ""
+}

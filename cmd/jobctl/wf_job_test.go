@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Rule: an open run tells the state of its job, since when it has it, what it failed with by
+// itself, and what keeps it where it could run at once.
+func TestShowTellsOfTheJobOfARun(t *testing.T) {
+	ago := today.Add(-time.Minute)
+	failed := []pawl.Failure{{Attempt: 1, At: ago, Error: "disk\nfull"}}
+	for name, c := range map[string]struct {
+		run          workflow.Info
+		job          jobOfRun
+		shown, waits string
+	}{
+		"that has ended": {run: workflow.Info{Status: workflow.Done}},
+		"that runs": {
+			run:   workflow.Info{Status: workflow.Running},
+			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago, Crashes: 2}, live: true, paused: true},
+			shown: "job         leased since 2026-03-01T11:59:04.000Z  (1m00s ago)\ncrashes     2 in a row\n",
+		},
+		"whose process is gone": {
+			run:   workflow.Info{Status: workflow.Running},
+			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago}},
+			shown: "job         leased; its process is gone, the next open makes it ready\n",
+			waits: "the app, which does not run",
+		},
+		"that fails by itself": {
+			run:   workflow.Info{Status: workflow.Running},
+			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Delayed, BackoffSince: ago, NotBefore: today.Add(time.Minute), History: failed}, live: true},
+			shown: "job         failed, runs again at 2026-03-01T12:01:04.000Z  (in 1m00s)\nfailed      1m00s ago: disk\n            full\n",
+		},
+		"whose error has the failure": {
+			run:   workflow.Info{Status: workflow.Dead, Error: "its job is a dead letter: disk\nfull"},
+			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Dead, Death: &pawl.Death{At: ago}, Crashes: 5, History: failed}},
+			shown: "job         dead since 2026-03-01T11:59:04.000Z  (1m00s ago)\n",
+		},
+		"that sleeps": {
+			run: workflow.Info{Status: workflow.Sleeping},
+			job: jobOfRun{job: &pawl.Envelope{State: pawl.Delayed}, live: true, paused: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := asOfToday(t.Context(), nil, false, func(a *app) error {
+				a.showJobOfRun(&c.run, c.job)
+				return nil
+			})
+			require.Equal(t, outcomeOf{exitOK, c.shown, ""}, got)
+			require.Equal(t, c.waits, c.job.waitsFor(&c.run))
+		})
+	}
+}
+
+// Rule: of code that panics a verification tells the panic; the stack is behind -v and in JSON.
+func TestVerifyFoldsStacks(t *testing.T) {
+	const text = "panic: no map\n\ngoroutine 7 [running]:\nmain.main()\n"
+	for _, c := range []struct {
+		verbose bool
+		format  string
+		stack   bool
+	}{{false, "table", false}, {true, "table", true}, {false, "jsonl", true}} {
+		got := asOfToday(t.Context(), nil, false, func(a *app) error {
+			a.flags.output, a.flags.verbose = c.format, c.verbose
+			v := &verification{app: a}
+			v.add(id(1).String(), errText(text))
+			return v.print()
+		})
+		require.Contains(t, got.stdout, "panic: no map")
+		require.Equal(t, c.stack, strings.Contains(got.stdout, "main.main()"))
+		require.Equal(t, !c.stack, strings.Contains(got.stdout, "-v has the stack"))
+	}
+}
+
+// errText is an error of that text.
+type errText string
+
+func (e errText) Error() string { return string(e) }

@@ -1,0 +1,177 @@
+package hostile
+
+import (
+	"encoding/binary"
+	"math"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// flowForgeries store something among the rows of workflows, beneath their root bucket.
+var flowForgeries = []forgery{
+	{"a run with absurd fields", (*hostile).putRun},
+	{"a run with absurd fields", (*hostile).putRun},
+	{"an entry with absurd fields", (*hostile).putEntry},
+	{"an entry with absurd fields", (*hostile).putEntry},
+	{"an entry twice", (*hostile).putEntryTwice},
+	{"a value that lies apart", (*hostile).putBlob},
+	{"a name that leads elsewhere", (*hostile).putName},
+	{"a signal", (*hostile).putSignal},
+	{"a time at which to remove a run", (*hostile).putEnded},
+	{"a run that is blocked", (*hostile).putBlocked},
+	{"a row of workflows of any bytes", (*hostile).putFlowNoise},
+	{"no row", (*hostile).deleteRow},
+	{"no bucket", (*hostile).deleteBucket},
+	{"a bucket in place of a row", (*hostile).nestBucket},
+}
+
+// rowForm is the first byte of a value.
+const rowForm = 1
+
+// putFlowRow stores a row under a right checksum.
+func putFlowRow(b *bbolt.Bucket, key, content []byte) error {
+	sealed := append([]byte{rowForm}, content...)
+	sealed = append(sealed, 0, 0, 0, 0)
+	sealFlow(key, sealed)
+	return b.Put(key, sealed)
+}
+
+// absurd changes some of the fields of a row that is a list, and writes it again.
+func (h *hostile) absurd(content []byte) []byte {
+	var fields []any
+	if err := pawl.DecodePayload(content, &fields); err != nil || len(fields) == 0 || h.rand.IntN(8) == 0 {
+		return []byte(bombs[h.rand.IntN(len(bombs))])
+	}
+	for range 1 + h.rand.IntN(3) {
+		at := h.rand.IntN(len(fields))
+		fields[at] = h.like(fields[at])
+	}
+	b, err := pawl.EncodePayload(fields)
+	if err != nil {
+		return content
+	}
+	if h.rand.IntN(16) == 0 {
+		b = append(b[:h.rand.IntN(len(b))], bombs[h.rand.IntN(len(bombs))]...)
+	}
+	return b
+}
+
+// like draws a value of the type of another, or now and then of any.
+func (h *hostile) like(v any) any {
+	if h.rand.IntN(8) == 0 {
+		return []any{nil, -1, math.NaN(), true, "", []any{}, map[string]any{"a": 1}, []byte{}}[h.rand.IntN(8)]
+	}
+	states := []string{"running", "sleeping", "waiting", "blocked", "done", "failed", "cancelled", "terminated", "paused", "dead", "pending"}
+	kinds := []string{"step", "step-tx", "sleep", "wait", "child", "race", "version", "undo"}
+	switch v := v.(type) {
+	case string:
+		if h.rand.IntN(2) == 0 {
+			return append(states, kinds...)[h.rand.IntN(len(states)+len(kinds))]
+		}
+		return h.text()
+	case []byte:
+		if id := h.anyRun(); len(v) == len(id) && h.rand.IntN(2) == 0 {
+			return id[:]
+		}
+		return h.bytes(6000)
+	case bool:
+		return !v
+	case []any:
+		return []any{h.text(), h.text(), []any{h.text(), h.text()}}[:h.rand.IntN(4)]
+	case nil:
+		return []any{[]byte{1}, []any{"go"}, []any{[]any{"*t", "x"}}}[h.rand.IntN(3)]
+	}
+	if h.rand.IntN(2) == 0 {
+		return h.rand.IntN(12) - 2
+	}
+	return int64(h.number())
+}
+
+// rowOf draws a row of a bucket, of one run where it has any.
+func (h *hostile) rowOf(b *bbolt.Bucket) (key, content []byte) {
+	run := h.anyRun()
+	c := b.Cursor()
+	k, v := c.Seek(run[:])
+	for range h.rand.IntN(6) {
+		if next, value := c.Next(); next != nil {
+			k, v = next, value
+		}
+	}
+	if len(v) < 5 {
+		return nil, nil
+	}
+	return append([]byte(nil), k...), append([]byte(nil), v[1:len(v)-4]...)
+}
+
+func (h *hostile) putRun(root *bbolt.Bucket) error {
+	b := in(root, "runs")
+	key, content := h.rowOf(b)
+	if key == nil {
+		return nil
+	}
+	return putFlowRow(b, key, h.absurd(content))
+}
+
+func (h *hostile) putEntry(root *bbolt.Bucket) error {
+	b := in(root, "steps")
+	key, content := h.rowOf(b)
+	if key == nil {
+		return nil
+	}
+	return putFlowRow(b, key, h.absurd(content))
+}
+
+func (h *hostile) putEntryTwice(root *bbolt.Bucket) error {
+	b := in(root, "steps")
+	key, content := h.rowOf(b)
+	if len(key) != 20 {
+		return nil
+	}
+	binary.BigEndian.PutUint32(key[16:], []uint32{0, 1, 2, 1000, math.MaxUint32, uint32(h.number())}[h.rand.IntN(6)])
+	return putFlowRow(b, key, content)
+}
+
+func (h *hostile) putBlob(root *bbolt.Bucket) error {
+	run := h.anyRun()
+	key := binary.BigEndian.AppendUint32(run[:], []uint32{0, 1, 2, 3, math.MaxUint32, uint32(h.number())}[h.rand.IntN(6)])
+	return putFlowRow(in(root, "blobs"), key, [][]byte{nil, {0xc0}, []byte(bombs[h.rand.IntN(len(bombs))]), h.bytes(9000)}[h.rand.IntN(4)])
+}
+
+func (h *hostile) putName(root *bbolt.Bucket) error {
+	b := in(root, "ids")
+	run, name := h.anyRun(), []string{"waits", "calls/child", h.text()}[h.rand.IntN(3)]
+	return putFlowRow(b, []byte("story\x00"+name), run[:h.rand.IntN(2)*16])
+}
+
+func (h *hostile) putSignal(root *bbolt.Bucket) error {
+	run := h.anyRun()
+	key := append(run[:], []string{"go\x00", "go", "", h.text() + "\x00"}[h.rand.IntN(4)]...)
+	if key = binary.BigEndian.AppendUint64(key, h.number()); len(key) > 30_000 {
+		return nil // longer than bbolt's keys are
+	}
+	return putFlowRow(in(root, "signals"), key, []byte(append([]string{"\xa1a", "\xa2ab"}, bombs...)[h.rand.IntN(2+len(bombs))]))
+}
+
+func (h *hostile) putEnded(root *bbolt.Bucket) error {
+	run := h.anyRun()
+	at := uint64(h.time().UnixNano()) ^ 1<<63
+	key := append(binary.BigEndian.AppendUint64(nil, at), run[:]...)
+	return putFlowRow(in(root, "ended"), key[:len(key)-h.rand.IntN(2)*h.rand.IntN(20)], nil)
+}
+
+func (h *hostile) putBlocked(root *bbolt.Bucket) error {
+	run := h.anyRun()
+	return putFlowRow(in(root, "blocked"), run[:16-h.rand.IntN(2)*h.rand.IntN(16)], []byte("1"))
+}
+
+func (h *hostile) putFlowNoise(root *bbolt.Bucket) error {
+	_, b := h.bucket(root)
+	run := h.anyRun()
+	key := append(run[:h.rand.IntN(17)], h.bytes(40)...)
+	if len(key) == 0 {
+		key = []byte{0}
+	}
+	return putFlowRow(b, key, h.bytes(300))
+}

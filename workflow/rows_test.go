@@ -1,0 +1,73 @@
+package workflow
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Rule: a row that a newer build wrote is not taken for damage, and one of a form that there
+// never was is; both say so by an error that a caller can match.
+func TestFormOfARow(t *testing.T) {
+	key := []byte("key")
+	inForm := func(form byte) []byte {
+		value := append([]byte{form}, "content"...)
+		return binary.BigEndian.AppendUint32(value, checksum(key, value))
+	}
+	content, err := unseal(key, inForm(rowVersion))
+	require.NoError(t, err)
+	require.Equal(t, "content", string(content))
+
+	_, err = unseal(key, inForm(rowVersion+1))
+	require.ErrorIs(t, err, bolt.ErrNewerFormat)
+	require.NotErrorIs(t, err, pawl.ErrCorrupt)
+
+	_, err = unseal(key, inForm(0))
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.NotErrorIs(t, err, bolt.ErrNewerFormat)
+}
+
+// Rule: what cannot be removed because the file is damaged keeps nobody from starting a run,
+// nor what is behind it from being removed; who asks for the removal of that run is told.
+func TestDamageInTheWayOfARemoval(t *testing.T) {
+	d := newDesk(t)
+	spoilt, sound := d.start("a"), d.start("b")
+	d.end(spoilt, Done)
+	d.pass(1)
+	d.end(sound, Done)
+	d.write(func(r rows) error { // bits of a page that say that a bucket follows
+		_, err := r.bucket(bucketSteps).CreateBucket(seqKey(spoilt, 1))
+		if err == nil {
+			_, err = r.bucket(bucketEnded).CreateBucket([]byte{0})
+		}
+		return err
+	})
+	d.pass(DefaultRetention)
+	d.start("c")
+	_, err := d.Info(t.Context(), sound)
+	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, d.Check(t.Context()), pawl.ErrCorrupt)
+	require.Equal(t, 2, d.kept())
+	require.NotZero(t, d.sweep(1000))
+}
+
+// Rule: a row that a bucket is in the place of cannot be written, and that is damage.
+func TestABucketInThePlaceOfARow(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	d.write(func(r rows) error {
+		_, err := r.bucket(bucketSignals).CreateBucket(signalKey(run, "news", 1))
+		return err
+	})
+	require.ErrorIs(t, d.Send(t.Context(), run, "news", nil, ""), pawl.ErrCorrupt)
+	d.write(func(r rows) error {
+		require.ErrorIs(t, r.delete(bucketSignals, signalKey(run, "news", 1)), pawl.ErrCorrupt)
+		_, err := r.remove(run, 10, bucketSignals)
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		return nil
+	})
+}

@@ -1,0 +1,101 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/workflow"
+)
+
+// What a function was told of a call is told again after a crash, although what it waited for
+// has come in the meantime. Otherwise it would go another way, and a run that has undone half
+// of what it did would end as if nothing were.
+
+// Rule: a run that was told that it is cancelled stays so, also when the child for which it
+// waited has ended since, or a branch that does not let itself be interrupted, which then
+// would have won a race.
+func TestScenario37CancelIsNotTakenBack(t *testing.T) {
+	for name, do := range map[string]func(k *kit, r *workflow.Run){
+		"child": func(k *kit, r *workflow.Run) { _, _ = workflow.Call(r, "c", childOf(k), 0) },
+		"race": func(k *kit, r *workflow.Run) {
+			deaf := workflow.Go(r, "deaf", func(r *workflow.Run) (string, error) {
+				return workflow.Step(r, "s", func(context.Context) (string, error) {
+					k.at("deaf")
+					return "", nil
+				})
+			})
+			waits := workflow.Go(r, "waits", func(r *workflow.Run) (string, error) { return word.Wait(r, workflow.Forever) })
+			_, _, _ = workflow.Race(r, "first", deaf, waits)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				f := workflow.Define("undoing", func(r *workflow.Run, _ int) (string, error) {
+					r.Undo("undo", func(context.Context) error {
+						k.effect(r)
+						k.at("undo")
+						return nil
+					})
+					do(k, r)
+					return "done", nil
+				})
+				deaf, undo := k.gate("deaf"), k.gate("undo")
+				k.open(f, childOf(k))
+				h := start(k, f, "1", 0)
+				k.settle()
+				require.NoError(t, h.Cancel(t.Context(), "enough"))
+				k.settle()
+				close(deaf.open)
+				<-undo.reached
+				k.settle() // the child has ended too
+				k.crash()
+				_, err := outcome(k, find(k, f, "1"))
+				require.ErrorIs(t, err, workflow.ErrCancelled)
+				require.Contains(t, k.effects(), "_undo/undo")
+			})
+		})
+	}
+}
+
+// Rule: a loser of a race that waited for a child has lost, although the child ends later,
+// with a result.
+func TestScenario34LosersChildEndsLater(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		bubble(t, func(t *testing.T, k *kit) {
+			f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
+				loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) { return workflow.Call(r, "c", childOf(k), 0) })
+				winner := workflow.Go(r, "winner", func(r *workflow.Run) (string, error) { return last.Wait(r, workflow.Forever) })
+				if _, _, err := workflow.Race(r, "first", winner, loser); err != nil {
+					return "", err
+				}
+				_, before := loser.Wait(r)
+				if err := workflow.Sleep(r, "night", time.Hour); err != nil {
+					return "", err
+				}
+				_, after := loser.Wait(r)
+				if !errors.Is(before, workflow.ErrAbandoned) || !errors.Is(after, workflow.ErrAbandoned) {
+					return "", fmt.Errorf("the loser: %w, %w", before, after)
+				}
+				return "won", nil
+			})
+			k.open(f, childOf(k))
+			h := start(k, f, "1", 0)
+			k.settle()
+			require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "me", ""))
+			k.settle()
+			say(k, find(k, childOf(k), "1/loser/c").Run(), "late", "")
+			k.settle()
+			if crash {
+				k.crash()
+			}
+			out, err := outcome(k, find(k, f, "1"))
+			require.NoError(t, err)
+			require.Equal(t, "won", out)
+		})
+	}
+}
