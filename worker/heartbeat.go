@@ -62,10 +62,11 @@ func (s *session) lost(a *attempt) {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		s.aheadBytes -= len(a.Payload)
 	}
+	waited := s.leaveBehind(a) || i >= 0
 	cancel := a.cancel
 	s.mu.Unlock()
 	switch {
-	case i >= 0:
+	case waited:
 		if a.claim() {
 			s.forget(a)
 		}

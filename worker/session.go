@@ -18,6 +18,10 @@ const maxUnsettled = 2 * maxAhead
 // is told; it waits only where the queue's clock lags behind ours.
 const putOff = 10 * time.Second
 
+// returnGrace is how long a job that comes waits for the last handler of it to return, where
+// that has settled it by itself.
+const returnGrace = time.Second
+
 // session is one run of a worker, from its start to its return.
 type session struct {
 	w *Worker
@@ -36,6 +40,7 @@ type session struct {
 	length     time.Duration         // of the leases, once there was one
 	held       map[*attempt]struct{} // all that are not settled
 	waiting    []*attempt            // fetched ahead, in the order in which they start
+	behind     []*attempt            // of these, those that wait for the last handler of their job to return
 	aheadBytes int                   // of their payloads
 	finished   []*attempt            // succeeded, to be acked with the next ones
 	acking     bool                  // somebody acks what is finished

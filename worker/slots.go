@@ -77,16 +77,12 @@ func (s *session) startWaiting() {
 // next takes a slot for the first attempt that waits and may start; nil when there is
 // none, or no slot. The caller holds mu.
 func (s *session) next() *attempt {
-	for i := 0; i < len(s.waiting) && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil; {
-		a := s.waiting[i]
+	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
+		a := s.waiting[0]
+		s.waiting[0], s.waiting = nil, s.waiting[1:]
 		if s.w.running.returning(a.ID) {
-			i++
+			s.awaitReturn(a)
 			continue
-		}
-		if i == 0 {
-			s.waiting[0], s.waiting = nil, s.waiting[1:]
-		} else {
-			s.waiting = slices.Delete(s.waiting, i, i+1)
 		}
 		s.aheadBytes -= len(a.Payload)
 		if !s.w.refused(a) {
@@ -101,6 +97,30 @@ func (s *session) next() *attempt {
 		}
 	}
 	return nil
+}
+
+// awaitReturn puts an attempt behind the last handler of its job, which has settled it by itself
+// and is about to return. One that does not is not waited for. The caller holds mu.
+func (s *session) awaitReturn(a *attempt) {
+	s.behind = append(s.behind, a)
+	time.AfterFunc(returnGrace, func() {
+		s.mu.Lock()
+		found := s.leaveBehind(a)
+		s.mu.Unlock()
+		if found && a.claim() {
+			s.conclude(a, decision{verb: snooze, delay: putOff})
+		}
+	})
+}
+
+// leaveBehind takes an attempt out of those that wait for a return. The caller holds mu.
+func (s *session) leaveBehind(a *attempt) (found bool) {
+	i := slices.Index(s.behind, a)
+	if i >= 0 {
+		s.behind = slices.Delete(s.behind, i, i+1)
+		s.aheadBytes -= len(a.Payload)
+	}
+	return i >= 0
 }
 
 // refused reports whether a job that has a slot must not start: it was cancelled, its
@@ -152,6 +172,10 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	mine := a.claim()
 	s.w.running.remove(a.ID, !mine)
 	s.mu.Lock()
+	if i := slices.IndexFunc(s.behind, func(next *attempt) bool { return next.ID == a.ID }); i >= 0 {
+		s.waiting = slices.Insert(s.waiting, 0, s.behind[i])
+		s.behind = slices.Delete(s.behind, i, i+1)
+	}
 	s.taken--
 	if mine {
 		s.unsettled++
@@ -204,8 +228,8 @@ func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
 // releaseWaiting gives back what was fetched ahead and did not start.
 func (s *session) releaseWaiting() {
 	s.mu.Lock()
-	waiting := s.waiting
-	s.waiting, s.aheadBytes = nil, 0
+	waiting := append(s.waiting, s.behind...)
+	s.waiting, s.behind, s.aheadBytes = nil, nil, 0
 	s.mu.Unlock()
 	for _, a := range waiting {
 		if a.claim() {

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -10,18 +11,13 @@ import (
 )
 
 // Call starts a run of another flow and waits for its end: a child, with a journal, retries
-// and an end of its own. Its ID is that of the parent, a slash, and the step. When the
+// and an end of its own. Its ID is that of the parent, a slash, and the step; where another run
+// has that, the run of the parent, as [Run.Run] has it, is in place of its ID. When the
 // parent is cancelled or ends before it, the child is cancelled. Branches call several at a
 // time.
 func Call[In, Out any](r *Run, name string, f *Flow[In, Out], in In) (Out, error) {
 	var out Out
-	err := r.s.call(name, decodeInto(&out), func(step string) (*start, error) {
-		id := r.x.row.ID + "/" + step
-		if n := r.x.row.Restarts; n > 0 {
-			id = fmt.Sprintf("%s@%d", id, n)
-		}
-		return f.prepare(r.x.engine, id, in)
-	})
+	err := r.s.call(name, decodeInto(&out), func(id string) (*start, error) { return f.prepare(r.x.engine, id, in) })
 	if err != nil {
 		var zero Out
 		return zero, err
@@ -29,7 +25,7 @@ func Call[In, Out any](r *Run, name string, f *Flow[In, Out], in In) (Out, error
 	return out, nil
 }
 
-func (s *scope) call(name string, decode func([]byte) error, prepare func(step string) (*start, error)) error {
+func (s *scope) call(name string, decode func([]byte) error, prepare func(id string) (*start, error)) error {
 	c, err := s.begin(KindChild, name, nil)
 	if err != nil {
 		return err
@@ -37,7 +33,11 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(step s
 	defer c.end()
 	x := s.x
 	if !c.known && c.e.Child == (pawl.ID{}) {
-		child, err := prepare(stepName(c.name, c.e.Name, c.e.Occurrence))
+		step := stepName(c.name, c.e.Name, c.e.Occurrence)
+		if n := x.row.Restarts; n > 0 {
+			step = fmt.Sprintf("%s@%d", step, n)
+		}
+		child, err := prepare(x.row.ID + "/" + step)
 		if err != nil {
 			failed := *c.e
 			failed.fail(err, x.engine.now())
@@ -47,7 +47,7 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(step s
 			}
 			return c.e.err()
 		}
-		if err := c.startChild(child); err != nil {
+		if err := c.startChild(child, x.run.String()+"/"+step); err != nil {
 			return err
 		}
 	}
@@ -70,11 +70,11 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(step s
 }
 
 // startChild writes the entry and starts the child in one commit.
-func (c *call) startChild(s *start) error {
+func (c *call) startChild(s *start, other string) error {
 	x := c.x
 	s.row.Parent, s.row.ParentSeq = x.run, c.e.seq
 	x.mu.Lock()
-	r := &startChild{start: s, checkpoint: checkpoint{x.lease, x.take()}, x: x, e: c.e}
+	r := &startChild{start: s, ids: [...]string{s.row.ID, other}, checkpoint: checkpoint{x.lease, x.take()}, x: x, e: c.e}
 	x.mu.Unlock()
 	if err := x.engine.queue.Join(x.writing(), r, r.journal.bytes+len(s.input)); err != nil {
 		return x.stop(err)
@@ -91,28 +91,28 @@ func (c *call) startChild(s *start) error {
 type startChild struct {
 	*start
 	checkpoint
-	x *execution
-	e *entry
+	x   *execution
+	e   *entry
+	ids [2]string // the first that is free is the child's
 
 	begun entry
 }
 
-// Check requires the lease, and that the ID is free.
+// Check requires the lease, and looks which ID is free.
 func (s *startChild) Check(p *bolt.Plan) error {
 	s.begun = *s.e
-	err := s.start.Check(p)
-	if err == nil && !s.start.new {
-		err = ErrConflict // somebody else has started it
-	}
-	if err != nil {
-		if err != ErrConflict {
+	for _, s.row.ID = range s.ids {
+		err := s.start.Check(p)
+		if err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}
-		s.start.new = false
-		s.begun.fail(fmt.Errorf("workflow %s %q: %w", s.row.Flow, s.row.ID, err), p.Now())
-	} else {
-		s.begun.Child = s.start.run
+		if err == nil && s.start.new {
+			s.begun.Child = s.start.run
+			return s.checkpoint.Check(p)
+		}
 	}
+	s.start.new = false
+	s.begun.fail(fmt.Errorf("workflow %s %q: %w", s.row.Flow, s.row.ID, ErrConflict), p.Now())
 	return s.checkpoint.Check(p)
 }
 

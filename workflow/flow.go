@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -93,7 +94,7 @@ func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) 
 		return nil, err
 	}
 	if err := e.queue.Join(ctx, s, len(s.input)); err != nil {
-		return nil, fmt.Errorf("start workflow %s %q: %w", f.name, id, err)
+		return nil, f.refused(id, err)
 	}
 	return &Handle[Out]{e, s.run, f.name, id}, nil
 }
@@ -106,9 +107,17 @@ func (f *Flow[In, Out]) StartTx(tx *bbolt.Tx, e *Engine, id string, in In) (*Han
 		return nil, err
 	}
 	if err := e.queue.JoinTx(tx, s); err != nil {
-		return nil, fmt.Errorf("start workflow %s %q: %w", f.name, id, err)
+		return nil, f.refused(id, err)
 	}
 	return &Handle[Out]{e, s.run, f.name, id}, nil
+}
+
+// refused tells why a run was not started.
+func (f *Flow[In, Out]) refused(id string, err error) error {
+	if errors.Is(err, ErrConflict) {
+		err = fmt.Errorf("%w, which has another input", err)
+	}
+	return fmt.Errorf("start workflow %s %q: %w", f.name, id, err)
 }
 
 // prepare is what needs no transaction.

@@ -65,6 +65,39 @@ func TestReviewDamagedRelative(t *testing.T) {
 	})
 }
 
+// Rule: a child whose ID another run has gets one of the run of its parent, whatever input the
+// other has; where that is taken too it is an error of the call.
+func TestReviewChildIDTaken(t *testing.T) {
+	for name, input := range map[string]int{"the same input": 0, "another": 9} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				p, c := family()
+				k.open(p, c)
+				start(k, c, "1/c", input)
+				h := start(k, p, "1", 0)
+				k.settle()
+				_, err := outcome(k, h)
+				require.NoError(t, err)
+				require.Equal(t, h.Run(), k.info(find(k, c, h.Run().String()+"/c").Run()).Parent)
+
+				gate := workflow.Define("late", func(r *workflow.Run, _ int) (int, error) {
+					if err := workflow.Sleep(r, "first", time.Hour); err != nil {
+						return 0, err
+					}
+					return workflow.Call(r, "c", c, 0)
+				})
+				k.restart("2", p, c, gate)
+				late := start(k, gate, "1", 0)
+				k.settle()
+				start(k, c, late.Run().String()+"/c", input)
+				_, err = outcome(k, late)
+				require.ErrorIs(t, err, workflow.ErrConflict)
+				require.Equal(t, workflow.Failed, k.info(late.Run()).Status)
+			})
+		})
+	}
+}
+
 // Rule: a child that is dead or paused is cancelled with its parent, as Cancel itself does it.
 func TestReviewDeadChildIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
@@ -175,5 +208,50 @@ func TestReviewBytesOfSignals(t *testing.T) {
 		close(g.open)
 		k.settle()
 		require.Greater(t, k.info(h.Run()).Bytes, int64(1000))
+	})
+}
+
+// A handler that hangs after its run was suspended keeps its own slot, and no other: what
+// comes for the run meanwhile is put off.
+func TestHungSuspensionKeepsOneSlot(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		k.slots = 2
+		hang := make(chan struct{})
+		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+			_, err := word.Wait(r, workflow.Forever)
+			if err != nil && k.called("f") == 1 {
+				<-hang
+			}
+			return 0, err
+		})
+		g := workflow.Define("g", func(r *workflow.Run, _ int) (int, error) { return 1, one(r, "s") })
+		k.open(f, g)
+		h := start(k, f, "1", 0)
+		k.settle()
+		require.NoError(t, word.Send(t.Context(), k.e, h.Run(), "x", ""))
+		k.settle()
+		other := start(k, g, "1", 0)
+		k.pass(time.Minute)
+		status := k.info(other.Run()).Status
+		close(hang)
+		k.pass(time.Minute)
+		require.Equal(t, workflow.Done, status)
+		require.Equal(t, workflow.Done, k.info(h.Run()).Status)
+	})
+}
+
+// Two runs of the same ID may call the same child flow by the same step.
+func TestChildrenOfNamesakes(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		child := workflow.Define("child", func(*workflow.Run, int) (int, error) { return 3, nil })
+		parent := func(name string) *workflow.Flow[int, int] {
+			return workflow.Define(name, func(r *workflow.Run, _ int) (int, error) { return workflow.Call(r, "invoice", child, 0) })
+		}
+		p1, p2 := parent("p1"), parent("p2")
+		k.open(p1, p2, child)
+		for _, p := range []*workflow.Flow[int, int]{p1, p2} {
+			_, err := outcome(k, start(k, p, "1042", 0))
+			require.NoError(t, err)
+		}
 	})
 }

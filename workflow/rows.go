@@ -319,7 +319,11 @@ func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 	if !e.Apart {
 		return e.Result, nil
 	}
-	return r.blob(run, e.seq)
+	b, err := r.blob(run, e.seq)
+	if err == nil && len(b) != e.Size { // the checksum does not say of which bucket a row is
+		return nil, fmt.Errorf("%w: value %d of run %s has %d bytes, its entry says %d", pawl.ErrCorrupt, e.seq, run, len(b), e.Size)
+	}
+	return b, err
 }
 
 // parseEntry copies what it returns out of the transaction.

@@ -29,7 +29,11 @@ func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 					return "", nil
 				})
 			})
-			waits := workflow.Go(r, "waits", func(r *workflow.Run) (string, error) { return word.Wait(r, workflow.Forever) })
+			waits := workflow.Go(r, "waits", func(r *workflow.Run) (string, error) {
+				v, err := word.Wait(r, workflow.Forever)
+				k.at("told")
+				return v, err
+			})
 			_, _, _ = workflow.Race(r, "first", deaf, waits)
 		},
 	} {
@@ -44,13 +48,15 @@ func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 					do(k, r)
 					return "done", nil
 				})
-				deaf, undo := k.gate("deaf"), k.gate("undo")
+				deaf, told, undo := k.gate("deaf"), k.gate("told"), k.gate("undo")
 				k.open(f, childOf(k))
 				h := start(k, f, "1", 0)
 				k.settle()
 				require.NoError(t, h.Cancel(t.Context(), "enough"))
 				k.settle()
 				close(deaf.open)
+				k.settle() // it ends before the other does
+				close(told.open)
 				<-undo.reached
 				k.settle() // the child has ended too
 				k.crash()

@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"bytes"
-	"fmt"
 
 	"go.etcd.io/bbolt"
 
@@ -41,7 +40,7 @@ func (s *start) Check(p *bolt.Plan) error {
 		return err
 	}
 	if !bytes.Equal(row.Input, s.row.Input) {
-		return fmt.Errorf("%w, with another input; take another ID, or the same input", ErrConflict)
+		return ErrConflict
 	}
 	s.run = known
 	return nil

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // forkView is the object of `wf fork`.
@@ -62,8 +64,12 @@ func (a *app) fork(ctx context.Context, r ref, from, id string, dry bool) error 
 			return err
 		}
 		v.ForkedFrom = run.String()
-		if err := hasStep(ctx, w, run, from); err != nil || dry {
+		flow, err := flowWithStep(ctx, w, run, from)
+		if err != nil {
 			return err
+		}
+		if dry {
+			return isFree(ctx, w, flow, id)
 		}
 		made, err := w.Fork(ctx, run, from, id)
 		if err == nil {
@@ -85,16 +91,28 @@ func (a *app) fork(ctx context.Context, r ref, from, id string, dry bool) error 
 	return nil
 }
 
-// hasStep refuses a step that a run has not taken, before anything is opened to write.
-func hasStep(ctx context.Context, w admin.Workflows, run pawl.ID, step string) error {
+// flowWithStep is the flow of a run. It refuses a step that the run has not taken, before
+// anything is opened to write.
+func flowWithStep(ctx context.Context, w admin.Workflows, run pawl.ID, step string) (flow string, err error) {
 	all, err := w.Show(ctx, run, admin.RunJournal)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for i := range all.Journal {
 		if all.Journal[i].Step() == step {
-			return nil
+			return all.Flow, nil
 		}
 	}
-	return &failure{exitNoMatch, fmt.Sprintf("run %s has taken no step %q", run, step), "'jobctl wf show' has its steps."}
+	return "", &failure{exitNoMatch, fmt.Sprintf("run %s has taken no step %q", run, step), "'jobctl wf show' has its steps."}
+}
+
+// isFree refuses an ID that a run of the flow has.
+func isFree(ctx context.Context, w admin.Workflows, flow, id string) error {
+	switch taken, err := w.Find(ctx, flow, id); {
+	case err == nil:
+		return fmt.Errorf("fork: workflow %s %q, which is run %s: %w", flow, id, taken, workflow.ErrConflict)
+	case !errors.Is(err, workflow.ErrNotFound):
+		return err
+	}
+	return nil
 }

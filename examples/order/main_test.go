@@ -193,7 +193,7 @@ func TestTwice(t *testing.T) {
 
 	code, _, errs := d.here("place", "7", "101")
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, "the ID is taken by a run with another input")
+	require.Contains(t, errs, "which has another input")
 	code, _, errs = d.here("refuse", "7")
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "the run has ended")

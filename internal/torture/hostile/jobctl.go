@@ -59,9 +59,9 @@ type line struct {
 	reads bool // it leaves the file as it is
 }
 
-// lines are the command lines for a file: of every command one that has to do with it.
-// Commands that are new are given an ID, and mostly refuse it.
-func lines(commands []string, id pawl.ID) (all []line) {
+// lines are the command lines for a file, a job and a run of it: of every command one that has
+// to do with it. Commands that are new are given an ID, and mostly refuse it.
+func lines(commands []string, id, run pawl.ID) (all []line) {
 	db := func(reads bool, words ...string) {
 		all = append(all, line{append([]string{"--db", "case.db"}, words...), reads})
 	}
@@ -103,14 +103,22 @@ func lines(commands []string, id pawl.ID) (all []line) {
 			}
 		case "db backup", "db compact":
 			db(true, append(strings.Fields(c), copiedName)...)
-		case "wf list", "wf verify":
-			db(true, strings.Fields(c)...)
+		case "wf list":
+			db(true, "wf", "list", "-n", "0")
+			db(true, "wf", "list", "-n", "0", "-o", "jsonl")
+		case "wf verify":
+			db(true, "wf", "verify")
 		case "wf show":
-			db(true, "wf", "show", "-v", id.String())
+			db(true, "wf", "show", "-v", run.String())
+			db(true, "wf", "show", "-o", "jsonl", run.String())
+			db(true, "wf", "show", "story:waits")
 		case "wf signal":
-			db(false, "wf", "signal", id.String(), "go")
+			db(false, "wf", "signal", run.String(), "go", `"a"`)
 		case "wf fork":
-			db(false, "wf", "fork", id.String(), "--from", "step", "--id", "another")
+			db(false, "wf", "fork", run.String(), "--from", "step", "--id", "another")
+		case "wf cancel", "wf terminate", "wf pause", "wf resume":
+			db(false, append(strings.Fields(c), run.String())...)
+			db(false, append(strings.Fields(c), "--all", "-y")...)
 		case "wf prune":
 			db(false, "wf", "prune", "-y")
 		case "db reap":
@@ -153,8 +161,8 @@ func (c *ctl) soundAnswers(env *harness.Env) error {
 		}
 		known := make(map[string]bool)
 		for _, id := range b.ids {
-			for _, l := range lines(d.commands, id) {
-				if !l.reads || !isJSON(l) {
+			for _, l := range lines(d.commands, id, id) {
+				if !l.reads || !isJSON(l) || l.ofRuns() {
 					continue
 				}
 				a, err := d.run(l.words)
@@ -170,6 +178,9 @@ func (c *ctl) soundAnswers(env *harness.Env) error {
 	}
 	return nil
 }
+
+// ofRuns reports whether a command line is about runs of workflows.
+func (l line) ofRuns() bool { return slices.Contains(l.words, "wf") }
 
 // isJSON reports whether a command line asks for jobs as JSON, one a line.
 func isJSON(l line) bool {
@@ -196,7 +207,7 @@ func (c *ctl) try(t *harness.Try) error {
 				return err
 			}
 		}
-		commands := lines(d.commands, h.anyID())
+		commands := lines(d.commands, h.anyID(), h.anyRun())
 		if h.rand.IntN(16) > 0 { // one of sixteen takes every command, the others one of eight
 			commands = slices.DeleteFunc(commands, func(line) bool { return h.rand.IntN(8) > 0 })
 		}
@@ -264,12 +275,27 @@ var exits = []int{0, 1, 3, 5, 7}
 
 const exitConflict = 6
 
+// exitNoApp is that of a command that compares runs with the code of an app, which none has
+// here.
+const exitNoApp = 4
+
+// may reports whether a command line may end with a code.
+func (l line) may(code int) bool {
+	switch {
+	case slices.Contains(exits, code):
+		return true
+	case code == exitConflict:
+		return !l.reads
+	}
+	return code == exitNoApp && slices.Contains(l.words, "verify")
+}
+
 // judge looks at what a command said.
 func (c *ctl) judge(h *hostile, l line, a answer) error {
 	switch {
 	case a.Panic != "":
 		return fmt.Errorf("panic: %s", a.Panic)
-	case !slices.Contains(exits, a.Code) && (l.reads || a.Code != exitConflict):
+	case !l.may(a.Code):
 		return fmt.Errorf("exit code %d: %s", a.Code, a.Stderr)
 	case a.Code != 0 && len(a.Stderr) == 0:
 		return fmt.Errorf("exit code %d without a word", a.Code)
@@ -289,19 +315,20 @@ func (c *ctl) judge(h *hostile, l line, a answer) error {
 		}
 	}
 	if isJSON(l) {
-		return c.sameLines(h, a)
+		return c.sameLines(h, l, a)
 	}
 	return nil
 }
 
 // sameLines requires that each line of JSON is one that the sound file gave, unless
-// checksums were forged.
-func (c *ctl) sameLines(h *hostile, a answer) error {
+// checksums were forged. What is said of a run depends on what became of its job, so there
+// it only has to be JSON.
+func (c *ctl) sameLines(h *hostile, l line, a answer) error {
 	for text := range strings.Lines(string(a.Stdout)) {
 		if !json.Valid([]byte(text)) {
 			return fmt.Errorf("it printed what is no JSON: %q", text)
 		}
-		if h.forged {
+		if h.forged || l.ofRuns() {
 			continue
 		}
 		known := slices.ContainsFunc(h.sources, func(l *layout) bool { return c.sound[l][text] })

@@ -166,6 +166,7 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 	c := &ctl{sound: map[*layout]map[string]bool{sound: {"{}\n": true}}}
 	h := &hostile{sources: []*layout{sound}}
 	list := line{[]string{"--db", "case.db", "job", "list", "-o", "jsonl"}, true}
+	verify := line{[]string{"--db", "case.db", "wf", "verify"}, true}
 	retry := line{[]string{"--db", "case.db", "dead", "retry"}, false}
 	for _, test := range []struct {
 		rule string
@@ -177,6 +178,8 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 		{"damaged, and says so", list, answer{Code: 5, Stdout: []byte("{}\n"), Stderr: []byte("error: it is\n")}, ""},
 		{"in the way of a retry", retry, answer{Code: 6, Stderr: []byte("error: alive\n")}, ""},
 		{"but not of a list", list, answer{Code: 6, Stderr: []byte("error: alive\n")}, "exit code 6"},
+		{"no app to compare with", verify, answer{Code: 4, Stderr: []byte("error: no app runs\n")}, ""},
+		{"nothing is in the way of it", verify, answer{Code: 6, Stderr: []byte("x")}, "exit code 6"},
 		{"panics", list, answer{Panic: "nil"}, "panic: nil"},
 		{"the line is wrong", list, answer{Code: 2, Stderr: []byte("x")}, "exit code 2"},
 		{"locked", list, answer{Code: 4, Stderr: []byte("x")}, "exit code 4"},
@@ -201,7 +204,7 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 
 // Rule: every command of jobctl that takes a file is tried, new ones too.
 func TestEveryCommandIsTried(t *testing.T) {
-	all := lines([]string{"stats", "brand new", "version"}, pawl.ID{})
+	all := lines([]string{"stats", "brand new", "version"}, pawl.ID{}, pawl.ID{})
 	require.Len(t, all, 3)
 	require.Equal(t, []string{"--db", "case.db", "brand", "new", pawl.ID{}.String()}, all[2].words)
 }

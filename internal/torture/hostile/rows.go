@@ -98,9 +98,17 @@ func (h *hostile) otherRow() {
 		return
 	}
 	h.forged = true
-	if err := h.store(); err != nil {
+	if err := h.store(h.putAny); err != nil {
 		h.say("refused: %v", err)
 	}
+}
+
+// putAny stores among the rows of the queue, or of workflows where there are some.
+func (h *hostile) putAny(tx *bbolt.Tx) error {
+	if flows := tx.Bucket(flowsName); flows != nil && h.rand.IntN(2) == 0 {
+		return h.putSome(flows, flowForgeries)
+	}
+	return h.putSome(tx.Bucket(rootName), forgeries)
 }
 
 // changed reports whether something was done to the base already.
@@ -108,7 +116,7 @@ func (h *hostile) changed() bool { return h.size != 0 || string(h.file) != strin
 
 // store runs a transaction on the file. bbolt writes several buckets in any order, so the
 // result is written once more, in one.
-func (h *hostile) store() error {
+func (h *hostile) store(put func(*bbolt.Tx) error) error {
 	path := h.scratch
 	if err := os.WriteFile(path, h.file, 0o600); err != nil {
 		return err
@@ -119,12 +127,7 @@ func (h *hostile) store() error {
 		return err
 	}
 	// An error leaves what was put before it, or nothing: both is a file to try.
-	err = db.Update(func(tx *bbolt.Tx) error {
-		if flows := tx.Bucket(flowsName); flows != nil && h.rand.IntN(2) == 0 {
-			return h.putSome(flows, flowForgeries)
-		}
-		return h.putSome(tx.Bucket(rootName), forgeries)
-	})
+	err = db.Update(put)
 	if closeErr := db.Close(); closeErr != nil {
 		return closeErr
 	}

@@ -145,6 +145,7 @@ func (c *crew) tell() error {
 	}
 	do(c.Cancel(c.ctx, run["cancelled"], "why"))
 	do(c.Terminate(c.ctx, run["terminated"], "why"))
+	do(c.all())
 	do(c.Resume(c.ctx, run["blocked"]))
 	other, handleErr := newCrew(c.ctx, c.queue, "other")
 	if handleErr != nil {

@@ -35,7 +35,10 @@ func (t *trial) save(path string) error {
 	}
 	t.do("Check of what was salvaged", func() error { return q.Check(t.ctx) })
 	t.do("Jobs that were salvaged", func() error { return t.list(q, pawl.Filter{}, t.asGiven) })
+	t.salvaged = true
+	t.lookAtRuns(q, true)
 	t.do("Fetch of what was salvaged", func() error { return t.work(q) })
+	t.steer(q)
 	t.do("Check of what was salvaged and worked on", func() error { return q.Check(t.ctx) })
 	t.do("Close of what was salvaged", q.Close)
 	return t.err

@@ -89,6 +89,9 @@ func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 			if err != nil {
 				return toldBy(err)
 			}
+			if t.salvaged {
+				return nil
+			}
 			return samePublished(values, known)
 		})
 		t.do("Input and output of a run", func() error {

@@ -21,6 +21,11 @@ type trial struct {
 	dir   string
 	watch *watch
 	err   error
+
+	// salvaged says that the file was. A bucket may have got the page of another then, and the
+	// checksum of a row of workflows does not say of which bucket it is: what a run is
+	// said to have published may be its signals.
+	salvaged bool
 }
 
 // do takes a step, unless one before it showed a violation.

@@ -1,0 +1,140 @@
+package hostile
+
+import (
+	"maps"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// withStories is a sound file that has runs.
+func withStories(t *testing.T) *base {
+	t.Helper()
+	all, _ := bases(t)
+	for _, b := range all {
+		if len(b.runs) > 0 {
+			return b
+		}
+	}
+	require.Fail(t, "no sound file has runs")
+	return nil
+}
+
+// Rule: some of the sound files have runs in every state, with rows in every bucket of
+// workflows, and calls of every kind; most have none.
+func TestSoundFilesWithRuns(t *testing.T) {
+	all, _ := bases(t)
+	with := 0
+	for _, b := range all {
+		if len(b.runs) == 0 {
+			continue
+		}
+		with++
+		states, kinds, buckets := make(map[workflow.Status]bool), make(map[workflow.EntryKind]bool), make(map[string]bool)
+		for _, s := range b.stories {
+			states[s.info.Status] = true
+			for _, e := range s.journal {
+				kinds[e.Kind] = true
+			}
+		}
+		for _, r := range b.rows {
+			buckets[r.bucket] = true
+		}
+		require.Len(t, states, 10)
+		require.Len(t, kinds, 8)
+		for _, name := range flowBuckets {
+			require.Contains(t, buckets, name)
+		}
+	}
+	require.Equal(t, 2, with)
+}
+
+// Rule: every way to forge a row of workflows makes a file that is another.
+func TestEveryFlowForgeryDamages(t *testing.T) {
+	b := withStories(t)
+	for _, f := range flowForgeries {
+		changed := 0
+		for seed := range uint64(20) {
+			h := blank([]*base{b}, seed, filepath.Join(t.TempDir(), "scratch"))
+			_ = h.store(func(tx *bbolt.Tx) error { return f.put(h, tx.Bucket(flowsName)) }) // some are refused
+			if h.changed() {
+				changed++
+			}
+		}
+		require.Greater(t, changed, 3, f.name)
+	}
+}
+
+// Rule: what is read of a run that is not as it was is a violation.
+func TestWrongDataOfARunIsSeen(t *testing.T) {
+	b := withStories(t)
+	var known *storyOf
+	for _, s := range b.stories {
+		if s.info.ID == "sleeps" {
+			known = s
+		}
+	}
+	require.NoError(t, sameInfo(known.info, known))
+	info := known.info
+	info.Status, info.Error = workflow.Dead, "its job is gone"
+	require.NoError(t, sameInfo(info, known), "its job may be lost")
+	info.Steps++
+	require.ErrorContains(t, sameInfo(info, known), "silently wrong")
+
+	for _, e := range known.journal {
+		require.NoError(t, sameEntry(e, known))
+		e.Name += "x"
+		require.ErrorContains(t, sameEntry(e, known), "silently wrong")
+	}
+	require.Len(t, known.signals, 3)
+	require.NoError(t, sameSignals(known.signals, known))
+	other := []workflow.Pending{known.signals[0]}
+	other[0].N = 99
+	require.ErrorContains(t, sameSignals(other, known), "silently wrong")
+
+	require.NotEmpty(t, known.published)
+	require.NoError(t, samePublished(known.published, known))
+	published := maps.Clone(known.published)
+	published["percent"] = []byte{41}
+	require.ErrorContains(t, samePublished(published, known), "silently wrong")
+}
+
+// Rule: over a sound file what is done to runs is done, not refused: the families try more
+// than errors.
+func TestRunsOfASoundFileGoOn(t *testing.T) {
+	b := withStories(t)
+	path := filepath.Join(t.TempDir(), "sound.db")
+	h := &hostile{base: b, file: b.whole}
+	require.NoError(t, h.write(path))
+	q, err := bolt.Open(path, options())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close()) }()
+	c, err := newCrew(t.Context(), q, "step")
+	require.NoError(t, err)
+	id := make(map[string]pawl.ID)
+	for run, s := range b.stories {
+		if id[s.info.ID] = run; !s.info.Parent.IsZero() {
+			id["a child"] = run
+		}
+	}
+	require.NoError(t, c.Verify(t.Context(), id["waits"]))
+	require.NoError(t, goOn.Send(t.Context(), c.Engine, id["waits"], "on", ""))
+	require.NoError(t, c.Cancel(t.Context(), id["calls"], "why"))
+	require.NoError(t, c.all())
+	for name, want := range map[string]workflow.Status{
+		"waits": workflow.Done, "calls": workflow.Cancelled, "a child": workflow.Cancelled, "ready": workflow.Done,
+		"blocked": workflow.Sleeping, "sleeps": workflow.Sleeping, "paused": workflow.Paused, "dead": workflow.Dead,
+	} {
+		info, err := c.Info(t.Context(), id[name])
+		require.NoError(t, err)
+		require.Equal(t, want, info.Status, name)
+	}
+	require.NoError(t, c.Check(t.Context()))
+	require.NoError(t, q.Check(t.Context()))
+}
