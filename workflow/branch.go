@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -66,6 +67,7 @@ func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 
 // raceResult is what a journal has of a race.
 type raceResult struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Winner int
@@ -258,16 +260,11 @@ func (x *execution) abandon(by *scope, losers []string) (unheard []uint32, err e
 	if err := x.mayGoOn(by, KindRace); err != nil {
 		return nil, err
 	}
-	lost := func(s *scope) bool {
-		for _, name := range losers {
-			if s.name == name || strings.HasPrefix(s.name, name+"/") {
-				return true
-			}
-		}
-		return false
+	lost := func(scope string) bool {
+		return slices.ContainsFunc(losers, func(name string) bool { return scope == name || strings.HasPrefix(scope, name+"/") })
 	}
 	for _, s := range x.scopes {
-		if lost(s) {
+		if lost(s.name) {
 			s.abandoned = true
 			s.cancel(ErrAbandoned)
 			if e := s.current; e != nil && e.Kind == KindChild && e.State == EntryPending {
@@ -275,6 +272,11 @@ func (x *execution) abandon(by *scope, losers []string) (unheard []uint32, err e
 			}
 		}
 	}
-	x.wakeLocked(func(s *scope) bool { return lost(s) && !s.waits.branches })
+	for _, e := range x.calls { // also those to which their branches have not come yet
+		if lost(e.Scope) && e.State == EntryPending && !slices.Contains(unheard, e.seq) {
+			unheard = append(unheard, e.seq)
+		}
+	}
+	x.wakeLocked(func(s *scope) bool { return lost(s.name) && !s.waits.branches })
 	return unheard, nil
 }

@@ -54,6 +54,7 @@ var (
 
 // errorText is an error of a chain, as far as it is remembered.
 type errorText struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Type string

@@ -39,6 +39,7 @@ type execution struct {
 	made     int    // entries
 	bytes    int64  // of their results
 	unsaved  []*entry
+	slept    bool          // of these one is a sleep that has ended
 	active   int           // scopes that work
 	idle     []*scope      // those that wait
 	resting  bool          // a suspension is being tried

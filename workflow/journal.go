@@ -34,6 +34,7 @@ const (
 
 // entry is a row of a journal: one call.
 type entry struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Scope      string

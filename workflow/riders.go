@@ -31,7 +31,7 @@ type journal struct {
 func (x *execution) take(entries ...*entry) (j journal) {
 	left := len(x.unsaved)
 	j.entries = append(x.unsaved, entries...)
-	x.unsaved = nil
+	x.unsaved, x.slept = nil, false
 	for i, e := range j.entries {
 		if j.add(x.run, e); i < left && j.err == nil {
 			j.puts[len(j.puts)-1].of = e

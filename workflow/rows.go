@@ -203,6 +203,7 @@ func parseEndedKey(key []byte) (until time.Time, run pawl.ID, err error) {
 
 // runRow is the row of one run.
 type runRow struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Flow   string

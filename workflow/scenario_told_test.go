@@ -71,10 +71,14 @@ func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 // Rule: a loser of a race that waited for a child has lost, although the child ends later,
 // with a result.
 func TestScenario34LosersChildEndsLater(t *testing.T) {
-	for _, crash := range []bool{false, true} {
+	for n := range 4 {
+		crash, slow := n%2 == 0, n/2 == 0 // it comes to its call when the race is over
 		bubble(t, func(t *testing.T, k *kit) {
 			f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
-				loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) { return workflow.Call(r, "c", childOf(k), 0) })
+				loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) {
+					k.at("loser")
+					return workflow.Call(r, "c", childOf(k), 0)
+				})
 				winner := workflow.Go(r, "winner", func(r *workflow.Run) (string, error) { return last.Wait(r, workflow.Forever) })
 				if _, _, err := workflow.Race(r, "first", winner, loser); err != nil {
 					return "", err
@@ -92,8 +96,17 @@ func TestScenario34LosersChildEndsLater(t *testing.T) {
 			k.open(f, childOf(k))
 			h := start(k, f, "1", 0)
 			k.settle()
+			loser := k.gate("loser")
+			if !slow {
+				close(loser.open)
+			}
 			require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "me", ""))
+			<-loser.reached
 			k.settle()
+			if slow {
+				close(loser.open)
+				k.settle()
+			}
 			say(k, find(k, childOf(k), "1/loser/c").Run(), "late", "")
 			k.settle()
 			if crash {
@@ -104,4 +117,32 @@ func TestScenario34LosersChildEndsLater(t *testing.T) {
 			require.Equal(t, "won", out)
 		})
 	}
+}
+
+// Rule: what was named to be undone since a sleep is undone, also when the run is cancelled in
+// the step that follows and the process dies there.
+func TestScenario37CancelAfterASleep(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+			if err := workflow.Sleep(r, "nap", time.Hour); err != nil {
+				return 0, err
+			}
+			r.Undo("unbook", func(context.Context) error { k.effect(r); return nil })
+			return workflow.Step(r, "book", func(ctx context.Context) (int, error) {
+				k.at("book")
+				return 1, ctx.Err()
+			})
+		})
+		k.open(f)
+		g := k.gate("book")
+		h := start(k, f, "1", 0)
+		k.settle()
+		k.pass(time.Hour)
+		<-g.reached
+		require.NoError(t, k.e.Cancel(t.Context(), h.Run(), "enough"))
+		k.crash()
+		k.settle()
+		require.Equal(t, workflow.Cancelled, k.info(h.Run()).Status)
+		require.Equal(t, []string{"_undo/unbook"}, k.effects())
+	})
 }

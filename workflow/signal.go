@@ -124,6 +124,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	case err == errNoSignal: // another branch was faster
 		x.mu.Lock()
 		x.unsaved = append(t.journal.entries, x.unsaved...)
+		x.slept = true // one of them may be
 		x.mu.Unlock()
 		return false, nil
 	case err != nil:

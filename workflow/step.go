@@ -160,6 +160,9 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 		if err := c.awaitDue(); err != nil {
 			return err
 		}
+		if err := x.saveSleep(); err != nil {
+			return err
+		}
 		if o.once {
 			if e.Begun != 0 {
 				e.Attempts++
@@ -198,6 +201,18 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 			return err
 		}
 	}
+}
+
+// saveSleep writes the end of a sleep before something happens in the world: a run that is
+// cancelled then has been past the sleep, after a crash too, and undoes what it named since.
+func (x *execution) saveSleep() error {
+	x.mu.Lock()
+	slept := x.slept
+	x.mu.Unlock()
+	if !slept {
+		return nil
+	}
+	return x.save()
 }
 
 // pending leaves the entry to be written with the suspension, or writes it now when there

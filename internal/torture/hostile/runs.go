@@ -18,8 +18,8 @@ import (
 // runsQueue is that of all runs.
 const runsQueue = "runs"
 
-// story is the flow of the runs, as one build has it and as another one has: what a run is
-// told is how it ends up.
+// story is the flow of the runs: the input says what becomes of one. Builds that call the first
+// step otherwise do not fit the journals of each other.
 func story(first string) *workflow.Flow[string, string] {
 	var f *workflow.Flow[string, string]
 	f = workflow.Define("story", func(r *workflow.Run, what string) (string, error) {

@@ -36,7 +36,7 @@ func (h *hostile) anyRun() pawl.ID {
 	return h.runs[h.rand.IntN(len(h.runs))]
 }
 
-// someRuns are those of a file that is small anyway.
+// someRuns draws a few.
 func (h *hostile) someRuns() (runs []pawl.ID) {
 	for range 4 {
 		runs = append(runs, h.anyRun())
@@ -198,7 +198,7 @@ func samePublished(are map[string][]byte, known *storyOf) error {
 	return nil
 }
 
-// mostWork is how long some jobs of runs may take that hold no wait of their own.
+// mostWork is how long a few jobs of runs may take: what they wait for suspends them.
 const mostWork = 5 * time.Second
 
 // steer does to runs what operators do, and lets a worker take a few of them.
