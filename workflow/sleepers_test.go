@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -18,11 +19,15 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// BenchmarkSleepers has 100 000 runs sleep until times of one minute, and tells what that
+var sleepersFlag = flag.Int("sleepers", 2_000, "runs of BenchmarkSleepers, of which 100 000 wake in a minute")
+
+// BenchmarkSleepers has runs sleep until times that lie close together, and tells what that
 // holds: goroutines and heap beyond those of the empty queue, events in a second of theirs,
 // and how long after the last time all had ended.
 func BenchmarkSleepers(b *testing.B) {
-	const sleepers, slots, starters = 100_000, 64, 64
+	const slots, starters = 64, 64
+	sleepers := *sleepersFlag
+	within := time.Duration(sleepers) * time.Minute / 100_000
 	for b.Loop() {
 		q, err := bolt.Open(filepath.Join(b.TempDir(), "sleepers.db"), nil)
 		require.NoError(b, err)
@@ -31,7 +36,7 @@ func BenchmarkSleepers(b *testing.B) {
 		var due atomic.Pointer[time.Time]
 		flow := workflow.Define("sleeper", func(r *workflow.Run, n int) (int, error) {
 			at, err := workflow.Step(r, "choose", func(context.Context) (time.Time, error) {
-				return due.Load().Add(time.Duration(n) * time.Minute / sleepers), nil
+				return due.Load().Add(time.Duration(n) * within / time.Duration(sleepers)), nil
 			})
 			if err != nil {
 				return 0, err
@@ -48,11 +53,11 @@ func BenchmarkSleepers(b *testing.B) {
 			events.Add(1)
 			switch e.Type {
 			case pawl.EventSnoozed:
-				if asleep.Add(1) == sleepers {
+				if asleep.Add(1) == int64(sleepers) {
 					close(all)
 				}
 			case pawl.EventFetched:
-				if asleep.Load() == sleepers {
+				if asleep.Load() == int64(sleepers) {
 					woken.Add(1)
 				}
 			case pawl.EventSucceeded:
@@ -65,7 +70,7 @@ func BenchmarkSleepers(b *testing.B) {
 		working.Go(func() { require.NoError(b, w.Run(ctx)) })
 
 		began := time.Now()
-		first := began.Add(2 * time.Minute)
+		first := began.Add(3*time.Second + 2*within)
 		due.Store(&first)
 		var starting sync.WaitGroup
 		for s := range starters {
@@ -87,8 +92,8 @@ func BenchmarkSleepers(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-heap")
 		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines), "goroutines")
 
-		last := first.Add(time.Minute)
-		for ended.Load() < sleepers {
+		last := first.Add(within)
+		for ended.Load() < int64(sleepers) {
 			<-time.After(10 * time.Millisecond)
 			require.Less(b, time.Since(last), 5*time.Minute)
 		}
