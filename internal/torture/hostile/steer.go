@@ -247,12 +247,12 @@ func (t *trial) crew(q *bolt.Queue) {
 	defer stop()
 	var c *crew
 	t.do("Handle", func() (err error) {
-		c, err = newCrew(ctx, q, []string{"step", "step", "step", "other"}[t.rand.IntN(4)])
+		c, err = newCrew(t.ctx, q, []string{"step", "step", "step", "other"}[t.rand.IntN(4)])
 		return toldBy(err)
 	})
 	t.do("Verify", func() error {
 		for _, run := range t.someRuns() {
-			if err := toldBy(c.Verify(ctx, run)); err != nil {
+			if err := toldBy(c.Verify(t.ctx, run)); err != nil {
 				return err
 			}
 		}
