@@ -82,7 +82,7 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 		left := 10
 		a := &pruning{prune: func(ctx context.Context) (n int, err error) {
 			for ; left > 0 && ctx.Err() == nil; n++ {
-				time.Sleep(pruneTime / 2)
+				<-time.After(pruneTime / 2)
 				left--
 				bolt.ProgressOf(ctx)(int64(n+1), -1)
 			}

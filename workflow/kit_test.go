@@ -175,7 +175,7 @@ func (k *kit) settle() { synctest.Wait() }
 
 // pass lets time pass, and settles.
 func (k *kit) pass(d time.Duration) {
-	time.Sleep(d) // in the bubble it takes no time
+	<-time.After(d) // in the bubble it takes no time
 	synctest.Wait()
 }
 

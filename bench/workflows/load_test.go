@@ -20,7 +20,7 @@ type fakeStore struct {
 }
 
 func (s *fakeStore) run(_ context.Context, _ string, input int) (int, error) {
-	time.Sleep(s.takes(s.calls.Add(1)))
+	<-time.After(s.takes(s.calls.Add(1)))
 	return input + steps + s.wrong, s.err
 }
 

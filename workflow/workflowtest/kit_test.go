@@ -142,13 +142,13 @@ func TestAdvance(t *testing.T) {
 	require.Equal(t, tripJournal, second.Journal().String())
 }
 
-// Rule: the kit does in a bubble what it does outside; there a step's time.Sleep passes, and
+// Rule: the kit does in a bubble what it does outside; there a step that waits takes no time, and
 // does not move the clock of the queue.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := workflowtest.New(t, nil, trip)
 		k.Stub("book", func(context.Context) (any, error) {
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			return "seat in Rome", nil
 		})
 		k.CrashAfter("book")
@@ -162,12 +162,12 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// Rule: with the clock of a bubble time.Sleep moves the queue's too.
+// Rule: with the clock of a bubble a wait moves the queue's too.
 func TestBubbleClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := workflowtest.New(t, &workflowtest.Options{Now: time.Now}, trip)
 		run := workflowtest.Start(k, trip, "1", "Rome")
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		k.Settle()
 		require.Equal(t, workflow.Sleeping, run.Info().Status)
 		require.Equal(t, 90*time.Minute, k.Skip())

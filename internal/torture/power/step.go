@@ -85,8 +85,11 @@ func (s *sequence) settle() error {
 	case 1:
 		return s.step("nack later", func() error { return s.q.Nack(s.ctx, l, later, errBoom) })
 	case 2:
-		s.dead = append(s.dead, l.ID)
-		return s.step("abandon", func() error { return s.q.Abandon(s.ctx, l, pawl.ReasonPermanent, errBoom) })
+		err := s.step("abandon", func() error { return s.q.Abandon(s.ctx, l, pawl.ReasonPermanent, errBoom) })
+		if err == nil { // otherwise the job may run again, and be dead or gone by another step
+			s.dead = append(s.dead, l.ID)
+		}
+		return err
 	case 3:
 		return s.step("release", func() error { return s.q.Release(s.ctx, l) })
 	case 4:

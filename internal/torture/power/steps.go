@@ -138,7 +138,7 @@ func (s *sequence) step(what string, do func() error) error {
 	harness.Tell("begin", s.n, what)
 	if err := do(); err != nil {
 		if !byDisk(err) {
-			return err
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		harness.Tell("failed", s.n)
 		return failedStep{err}
