@@ -74,11 +74,14 @@ func timeFor(size int64) time.Duration {
 	return stall + time.Duration(size)*time.Second/slowest
 }
 
+// firstBody is how much memory a body gets before any of it is there.
+const firstBody = 4 << 10
+
 // readAll reads a body of a length that was promised, or -1. Memory grows with what comes,
 // not with what was promised.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
-	b.Grow(int(min(max(length, 0), smallBody)) + bytes.MinRead)
+	b.Grow(int(min(max(length, 0), firstBody)) + bytes.MinRead)
 	_, err := b.ReadFrom(r)
 	return b.Bytes(), err
 }

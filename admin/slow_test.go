@@ -154,9 +154,23 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 // slow clients hang on: "ratio" is to be 0.9 or more. The two are measured in turns, so that
 // what else the machine does meets both; where it does much, "cpu-ratio", of the processor
 // time that the process took for its jobs, says more.
+//
+// What the clients cost is the collector's work, once for each of its turns. A process that
+// has nothing in memory but the queue has them hundreds of times a second; one with 32 MiB of
+// its own, as most apps have at least, a few times.
 func BenchmarkSlowClients(b *testing.B) {
+	b.Run("app=0", func(b *testing.B) { benchmarkSlowClients(b, 0) })
+	b.Run("app=32MiB", func(b *testing.B) { benchmarkSlowClients(b, 32<<20) })
+}
+
+func benchmarkSlowClients(b *testing.B, app int) {
 	q := openLive(b)
 	s := serveTest(b, q)
+	own := make([]*[128]byte, app/128) // what the app has in memory
+	for i := range own {
+		own[i] = new([128]byte)
+	}
+	defer runtime.KeepAlive(own)
 	const jobs, window = 5_000, 11 * time.Second // in which each slow client was dropped once
 	var aloneJobs, besideJobs int
 	var alone, beside, aloneCPU, besideCPU time.Duration

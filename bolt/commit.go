@@ -148,6 +148,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	if t, err = begin(tx, s.now(), s.settings()); err != nil {
 		return nil, undone{err}
 	}
+	t.events = s.told
 	if err := fn(t); err != nil {
 		return nil, undone{err}
 	}

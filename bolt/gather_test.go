@@ -73,6 +73,20 @@ func TestGatherIsLeftWhereItTakesLong(t *testing.T) {
 	require.True(t, s.shunned.IsZero(), "it gave way, and that was short")
 }
 
+// Rule: where others compute all the time giving way costs a hundredth of the time, and where
+// it took long once it is tried again soon.
+func TestGatherIsLeftForLongerEachTime(t *testing.T) {
+	s := &scheduler{intake: newIntake(), lasted: -1}
+	for _, times := range []time.Duration{leastShun, 2 * leastShun, 4 * leastShun, 8 * leastShun, 16 * leastShun, mostShun, mostShun} {
+		s.shunned, s.lately = time.Time{}, 5
+		s.gather()
+		require.Equal(t, times, s.shun)
+	}
+	s.shunned, s.lately, s.lasted = time.Time{}, 5, time.Hour
+	s.gather()
+	require.Zero(t, s.shun)
+}
+
 // Rule: a caller that is alone is served at once, and so is the Close behind it, on a
 // single processor too. In virtual time nothing waits for a clock.
 func TestLoneCallersAreNotDelayed(t *testing.T) {

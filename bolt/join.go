@@ -192,13 +192,13 @@ func (p *Plan) Hold(l *pawl.Lease) error {
 
 // Ack ends a lease whose job is done; see [Queue.AckTx].
 func (p *Plan) Ack(l *pawl.Lease) error {
-	return p.end(l, &ackOnce{settle{finished: p.finished(l), how: ack}})
+	return p.end(l, &ackOnce{settle{finished: doneBy(l, p.queue.scheduler.observer.listening()), how: ack}})
 }
 
 // Snooze ends a lease, and the job comes back at a time, or at once when that has passed. A
 // job that was cancelled meanwhile is a dead letter instead.
 func (p *Plan) Snooze(l *pawl.Lease, until time.Time) error {
-	return p.end(l, &settle{finished: p.finished(l), how: snooze(until.Sub(p.t.now))})
+	return p.end(l, &settle{finished: finishedBy(l), how: snooze(until.Sub(p.t.now))})
 }
 
 // RunNow has a job that is delayed or parked wait no longer; see [Queue.RunNow].
@@ -216,10 +216,6 @@ func (p *Plan) Retry(id pawl.ID) error {
 	}
 	p.parts = append(p.parts, op)
 	return nil
-}
-
-func (p *Plan) finished(l *pawl.Lease) finished {
-	return finishedBy(l, p.queue.scheduler.observer.listening())
 }
 
 // end is a verb that settles: once that is durable the holder of the lease neither settles

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -23,18 +22,4 @@ func TestEndedLeaseKeepsNoOther(t *testing.T) {
 	require.NoError(t, q.do(t.Context(), visit(func() { before, behind = kept.prev, kept.next })))
 	require.Nil(t, before)
 	require.Nil(t, behind)
-}
-
-// Rule: where giving way took longer than a transaction does, the scheduler leaves it for a
-// hundred times as long.
-func TestGatherLeavesOffWhereOthersCompute(t *testing.T) {
-	s := &scheduler{intake: newIntake(), lately: 1, lasted: -1} // any time is too long
-	before := time.Now()
-	s.gather()
-	first := s.shunned
-	require.True(t, first.After(before))
-	s.shunned, s.lately = time.Now().Add(time.Hour), 1
-	left := s.shunned
-	s.gather()
-	require.Equal(t, left, s.shunned, "it did not give way meanwhile")
 }

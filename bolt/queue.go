@@ -213,7 +213,7 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 }
 
 func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	return q.do(ctx, &settle{finished: finishedBy(l, q.scheduler.observer.listening()), how: how})
+	return q.do(ctx, &settle{finished: finishedBy(l), how: how})
 }
 
 // Ack implements [pawl.Queue].

@@ -36,13 +36,19 @@ const shortestSleep = time.Millisecond
 const troubledSleep = time.Second
 
 // idleYields is how often the scheduler gives way in a row without a call that comes. When
-// that took too long it does not for shunYields times as long, so that it costs a hundredth
-// of the time, and for maxShun at most.
+// that took too long, it does not for leastShun times as long; twice as many times with each
+// try in a row that takes too long, up to mostShun. So where others compute all the time it
+// costs a hundredth of it, and one turn of the garbage collector does not cost the groups of
+// the next hundred commits. It is left for maxShun at most.
 const (
 	idleYields = 8
-	shunYields = 100
+	leastShun  = 4
+	mostShun   = 100
 	maxShun    = 10 * time.Second
 )
+
+// maxTold bounds the room that is kept for events.
+const maxTold = 1024
 
 // maxSeen bounds the damaged rows that are logged.
 const maxSeen = 1000
@@ -70,6 +76,7 @@ type scheduler struct {
 	lately   int64           // how many of them since the group before
 	lasted   time.Duration   // how long the last transaction took
 	shunned  time.Time       // until when the scheduler does not give way
+	shun     time.Duration   // for how many times as long as it took last; 0 when that was short
 	fetches  []*fetchCall    // wait for jobs, in the order of their coming
 	durable  time.Time       // when the last transaction was, on monotonic time
 	due      time.Time       // when the next delayed job is due, or something expires; zero for never
@@ -78,6 +85,7 @@ type scheduler struct {
 	strays   []byte          // from where on jobs are aside that nothing else may bring back; nil for none
 	turns    turns           // of the queues
 	seen     map[string]bool // damage that was logged already
+	told     []pawl.Event    // room for the events of the next transaction
 }
 
 // run carries out what callers left, until the queue closes or a commit fails for
@@ -118,9 +126,11 @@ func (s *scheduler) gather() {
 	for idle := 0; idle < idleYields && came < enough && began.After(s.shunned); idle++ {
 		runtime.Gosched()
 		if took := time.Since(began); took > s.lasted {
-			s.shunned = began.Add(min(shunYields*took, maxShun))
+			s.shun = min(max(leastShun, 2*s.shun), mostShun)
+			s.shunned = began.Add(min(s.shun*took, maxShun))
 			break
 		}
+		s.shun = 0
 		if now := s.intake.came.Load(); now > came {
 			came, idle = now, 0
 		}
@@ -220,6 +230,10 @@ func (s *scheduler) settings() settings {
 // report tells what a durable transaction did.
 func (s *scheduler) report(t *txn) {
 	s.observer.tell(t.events)
+	clear(t.events)
+	if s.told = t.events[:0]; cap(s.told) > maxTold {
+		s.told = nil
+	}
 	for _, err := range t.damage {
 		if len(s.seen) < maxSeen && !s.seen[err.Error()] {
 			s.seen[err.Error()] = true

@@ -17,7 +17,7 @@ type settle struct {
 // finished is a lease whose run has ended, as its holder has it.
 type finished struct {
 	holding
-	job      *pawl.Envelope // for events; nil when nobody listens
+	job      *pawl.Envelope // as events have it once it is done; nil when nobody listens
 	took     time.Duration  // of the run
 	timedOut bool
 }
@@ -26,11 +26,18 @@ type finished struct {
 // ended.
 type verb func(t *txn, op *settle)
 
-func finishedBy(l *pawl.Lease, listening bool) finished {
-	e := finished{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut}
+func finishedBy(l *pawl.Lease) finished {
+	return finished{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut}
+}
+
+// doneBy is finishedBy for a run that succeeded.
+func doneBy(l *pawl.Lease, listening bool) finished {
+	e := finishedBy(l)
 	if listening {
-		job := *l.Envelope
-		e.job = &job
+		done := *l.Envelope
+		done.Payload, done.Attempts = nil, pawl.NextAttempt(done.Attempts)
+		done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
+		e.job = &done
 	}
 	return e
 }
@@ -54,7 +61,7 @@ type acks struct {
 func newAcks(leases []*pawl.Lease, listening bool) *acks {
 	op := &acks{each: make([]finished, len(leases))}
 	for i, l := range leases {
-		op.each[i] = finishedBy(l, listening)
+		op.each[i] = doneBy(l, listening)
 	}
 	return op
 }
@@ -116,13 +123,11 @@ func ack(t *txn, op *settle) {
 	if op.job == nil {
 		return
 	}
-	done := *op.job
-	done.Queue, done.Attempts = t.row(op.row.queue).name, pawl.NextAttempt(done.Attempts)
-	done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
-	if done.Retain > 0 {
-		done.Completed = t.now
+	op.job.Queue = t.row(op.row.queue).name
+	if op.job.Retain > 0 {
+		op.job.Completed = t.now
 	}
-	t.tell(op.event(pawl.EventSucceeded, &done))
+	t.tellOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
 // condemn is for a job that turned out to be unreadable.

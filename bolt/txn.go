@@ -162,11 +162,16 @@ func (t *txn) counts(n queueNumber) *pawl.Counts { return &t.row(n).counts }
 // they are logged.
 func (t *txn) tell(e pawl.Event) {
 	if t.listening || e.Type == pawl.EventDied {
-		e.At = t.now
 		job := *e.Job // as it is now; and the payload may be a page of the file
 		job.Payload, e.Job = nil, &job
-		t.events = append(t.events, e)
+		t.tellOwn(e)
 	}
+}
+
+// tellOwn is tell for who listens, of a job that is the event's alone, without its payload.
+func (t *txn) tellOwn(e pawl.Event) {
+	e.At = t.now
+	t.events = append(t.events, e)
 }
 
 // damagedRow notes a row that is passed over.

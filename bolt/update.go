@@ -174,7 +174,7 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 	if l == nil || l.Envelope == nil {
 		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
 	}
-	op := &ackOnce{settle{finished: finishedBy(l, q.scheduler.observer.listening()), how: ack}}
+	op := &ackOnce{settle{finished: doneBy(l, q.scheduler.observer.listening()), how: ack}}
 	if err := q.within(tx, op, l.MarkSettled); err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}
