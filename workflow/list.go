@@ -171,10 +171,7 @@ func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content 
 			}
 			looked++
 			w.last = append(w.last[:0], k...)
-			content, err := unseal(k, v)
-			if err != nil {
-				err = fmt.Errorf("bucket %s, key %x: %w", w.bucket, k, err)
-			}
+			content, err := unseal(w.bucket, k, v)
 			if !fn(r, k, content, err) {
 				return nil
 			}

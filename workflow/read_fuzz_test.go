@@ -41,7 +41,7 @@ func FuzzRows(f *testing.F) {
 			require.NoError(f, err)
 		}
 		f.Add(number[string(bucket)], behind, content, true)
-		f.Add(number[string(bucket)], behind, seal(append(run[:], behind...), content), false)
+		f.Add(number[string(bucket)], behind, seal(bucket, append(run[:], behind...), content), false)
 	}
 	add(bucketRuns, nil, sound)
 	ended := *sound

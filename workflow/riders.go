@@ -58,7 +58,7 @@ func (j *journal) add(run pawl.ID, e *entry) {
 }
 
 func (j *journal) put(bucket, key, content []byte) {
-	j.puts = append(j.puts, put{bucket: bucket, key: key, value: seal(key, content)})
+	j.puts = append(j.puts, put{bucket: bucket, key: key, value: seal(bucket, key, content)})
 	j.bytes += len(key) + len(content)
 }
 

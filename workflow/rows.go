@@ -45,28 +45,33 @@ const rowVersion = 1
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // seal makes a row's value of its content.
-func seal(key, content []byte) []byte {
+func seal(bucket, key, content []byte) []byte {
 	value := append(make([]byte, 0, 1+len(content)+4), rowVersion)
 	value = append(value, content...)
-	return binary.BigEndian.AppendUint32(value, checksum(key, value))
+	return binary.BigEndian.AppendUint32(value, checksum(bucket, key, value))
 }
 
-func checksum(key, value []byte) uint32 {
-	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+// checksum is over all that a row is, and where: pages that were mixed up have rows of one
+// bucket in another whose keys look alike.
+func checksum(bucket, key, value []byte) uint32 {
+	sum := crc32.Checksum(bucket, castagnoli)
+	sum = crc32.Update(sum, castagnoli, key)
+	return crc32.Update(sum, castagnoli, value)
 }
 
 // unseal returns the content of a row's value, which is a part of it.
-func unseal(key, value []byte) ([]byte, error) {
+func unseal(bucket, key, value []byte) (content []byte, err error) {
 	switch n := len(value) - 4; {
-	case n < 1 || binary.BigEndian.Uint32(value[n:]) != checksum(key, value[:n]):
-		return nil, fmt.Errorf("%w: the checksum of a row of a workflow is wrong", pawl.ErrCorrupt)
+	case n < 1 || binary.BigEndian.Uint32(value[n:]) != checksum(bucket, key, value[:n]):
+		err = fmt.Errorf("%w: the checksum of a row of a workflow is wrong", pawl.ErrCorrupt)
 	case value[0] > rowVersion:
-		return nil, fmt.Errorf("%w: a row of a workflow has form %d, this build reads up to %d", bolt.ErrNewerFormat, value[0], rowVersion)
+		err = fmt.Errorf("%w: a row of a workflow has form %d, this build reads up to %d", bolt.ErrNewerFormat, value[0], rowVersion)
 	case value[0] < rowVersion:
-		return nil, fmt.Errorf("%w: a row of a workflow has form %d, which there never was", pawl.ErrCorrupt, value[0])
+		err = fmt.Errorf("%w: a row of a workflow has form %d, which there never was", pawl.ErrCorrupt, value[0])
 	default:
 		return value[1:n], nil
 	}
+	return nil, fmt.Errorf("bucket %s, key %x: %w", bucket, key, err)
 }
 
 // rows are the buckets of workflows in one transaction. Where there never was a workflow
@@ -111,11 +116,7 @@ func (r rows) get(bucket, key []byte) ([]byte, error) {
 	if value == nil {
 		return nil, nil
 	}
-	content, err := unseal(key, value)
-	if err != nil {
-		return nil, fmt.Errorf("bucket %s, key %x: %w", bucket, key, err)
-	}
-	return content, nil
+	return unseal(bucket, key, value)
 }
 
 var errNoBucket = fmt.Errorf("%w: a bucket of workflows is missing", pawl.ErrCorrupt)
@@ -125,7 +126,7 @@ func (r rows) put(bucket, key, content []byte) error {
 	if b == nil {
 		return errNoBucket
 	}
-	return writable(b.Put(key, seal(key, content)))
+	return writable(b.Put(key, seal(bucket, key, content)))
 }
 
 func (r rows) delete(bucket, key []byte) error {
@@ -154,10 +155,7 @@ func (r rows) each(bucket, prefix []byte, fn func(key, content []byte, err error
 	}
 	c := b.Cursor()
 	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		content, err := unseal(k, v)
-		if err != nil {
-			err = fmt.Errorf("bucket %s, key %x: %w", bucket, k, err)
-		}
+		content, err := unseal(bucket, k, v)
 		if !fn(k, content, err) {
 			return
 		}
@@ -321,7 +319,7 @@ func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 		return e.Result, nil
 	}
 	b, err := r.blob(run, e.seq)
-	if err == nil && len(b) != e.Size { // the checksum does not say of which bucket a row is
+	if err == nil && len(b) != e.Size {
 		return nil, fmt.Errorf("%w: value %d of run %s has %d bytes, its entry says %d", pawl.ErrCorrupt, e.seq, run, len(b), e.Size)
 	}
 	return b, err

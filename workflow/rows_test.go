@@ -13,22 +13,31 @@ import (
 // Rule: a row that a newer build wrote is not taken for damage, and one of a form that there
 // never was is; both say so by an error that a caller can match.
 func TestFormOfARow(t *testing.T) {
-	key := []byte("key")
+	bucket, key := bucketSteps, []byte("key")
 	inForm := func(form byte) []byte {
 		value := append([]byte{form}, "content"...)
-		return binary.BigEndian.AppendUint32(value, checksum(key, value))
+		return binary.BigEndian.AppendUint32(value, checksum(bucket, key, value))
 	}
-	content, err := unseal(key, inForm(rowVersion))
+	content, err := unseal(bucket, key, inForm(rowVersion))
 	require.NoError(t, err)
 	require.Equal(t, "content", string(content))
 
-	_, err = unseal(key, inForm(rowVersion+1))
+	_, err = unseal(bucket, key, inForm(rowVersion+1))
 	require.ErrorIs(t, err, bolt.ErrNewerFormat)
 	require.NotErrorIs(t, err, pawl.ErrCorrupt)
 
-	_, err = unseal(key, inForm(0))
+	_, err = unseal(bucket, key, inForm(0))
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 	require.NotErrorIs(t, err, bolt.ErrNewerFormat)
+}
+
+// Rule: a row in the place of another is damage: under another key, and in another bucket.
+func TestARowBelongsToItsPlace(t *testing.T) {
+	sealed := seal(bucketSteps, []byte("key"), []byte("content"))
+	_, err := unseal(bucketSteps, []byte("kez"), sealed)
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	_, err = unseal(bucketBlobs, []byte("key"), sealed)
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
 
 // Rule: what cannot be removed because the file is damaged keeps nobody from starting a run,

@@ -30,12 +30,12 @@ var flowForgeries = []forgery{
 // rowForm is the first byte of a value.
 const rowForm = 1
 
-// putFlowRow stores a row under a right checksum.
-func putFlowRow(b *bbolt.Bucket, key, content []byte) error {
+// putFlowRow stores a row in the bucket of a name under a right checksum.
+func putFlowRow(root *bbolt.Bucket, bucket string, key, content []byte) error {
 	sealed := append([]byte{rowForm}, content...)
 	sealed = append(sealed, 0, 0, 0, 0)
-	sealFlow(key, sealed)
-	return b.Put(key, sealed)
+	sealFlow(bucket, key, sealed)
+	return in(root, bucket).Put(key, sealed)
 }
 
 // absurd changes some of the fields of a row that is a list, and writes it again.
@@ -106,43 +106,39 @@ func (h *hostile) rowOf(b *bbolt.Bucket) (key, content []byte) {
 }
 
 func (h *hostile) putRun(root *bbolt.Bucket) error {
-	b := in(root, "runs")
-	key, content := h.rowOf(b)
+	key, content := h.rowOf(in(root, "runs"))
 	if key == nil {
 		return nil
 	}
-	return putFlowRow(b, key, h.absurd(content))
+	return putFlowRow(root, "runs", key, h.absurd(content))
 }
 
 func (h *hostile) putEntry(root *bbolt.Bucket) error {
-	b := in(root, "steps")
-	key, content := h.rowOf(b)
+	key, content := h.rowOf(in(root, "steps"))
 	if key == nil {
 		return nil
 	}
-	return putFlowRow(b, key, h.absurd(content))
+	return putFlowRow(root, "steps", key, h.absurd(content))
 }
 
 func (h *hostile) putEntryTwice(root *bbolt.Bucket) error {
-	b := in(root, "steps")
-	key, content := h.rowOf(b)
+	key, content := h.rowOf(in(root, "steps"))
 	if len(key) != 20 {
 		return nil
 	}
 	binary.BigEndian.PutUint32(key[16:], []uint32{0, 1, 2, 1000, math.MaxUint32, uint32(h.number())}[h.rand.IntN(6)])
-	return putFlowRow(b, key, content)
+	return putFlowRow(root, "steps", key, content)
 }
 
 func (h *hostile) putBlob(root *bbolt.Bucket) error {
 	run := h.anyRun()
 	key := binary.BigEndian.AppendUint32(run[:], []uint32{0, 1, 2, 3, math.MaxUint32, uint32(h.number())}[h.rand.IntN(6)])
-	return putFlowRow(in(root, "blobs"), key, [][]byte{nil, {0xc0}, []byte(bombs[h.rand.IntN(len(bombs))]), h.bytes(9000)}[h.rand.IntN(4)])
+	return putFlowRow(root, "blobs", key, [][]byte{nil, {0xc0}, []byte(bombs[h.rand.IntN(len(bombs))]), h.bytes(9000)}[h.rand.IntN(4)])
 }
 
 func (h *hostile) putName(root *bbolt.Bucket) error {
-	b := in(root, "ids")
 	run, name := h.anyRun(), []string{"waits", "calls/child", h.text()}[h.rand.IntN(3)]
-	return putFlowRow(b, []byte("story\x00"+name), run[:h.rand.IntN(2)*16])
+	return putFlowRow(root, "ids", []byte("story\x00"+name), run[:h.rand.IntN(2)*16])
 }
 
 func (h *hostile) putSignal(root *bbolt.Bucket) error {
@@ -151,27 +147,27 @@ func (h *hostile) putSignal(root *bbolt.Bucket) error {
 	if key = binary.BigEndian.AppendUint64(key, h.number()); len(key) > 30_000 {
 		return nil // longer than bbolt's keys are
 	}
-	return putFlowRow(in(root, "signals"), key, []byte(append([]string{"\xa1a", "\xa2ab"}, bombs...)[h.rand.IntN(2+len(bombs))]))
+	return putFlowRow(root, "signals", key, []byte(append([]string{"\xa1a", "\xa2ab"}, bombs...)[h.rand.IntN(2+len(bombs))]))
 }
 
 func (h *hostile) putEnded(root *bbolt.Bucket) error {
 	run := h.anyRun()
 	at := uint64(h.time().UnixNano()) ^ 1<<63
 	key := append(binary.BigEndian.AppendUint64(nil, at), run[:]...)
-	return putFlowRow(in(root, "ended"), key[:len(key)-h.rand.IntN(2)*h.rand.IntN(20)], nil)
+	return putFlowRow(root, "ended", key[:len(key)-h.rand.IntN(2)*h.rand.IntN(20)], nil)
 }
 
 func (h *hostile) putBlocked(root *bbolt.Bucket) error {
 	run := h.anyRun()
-	return putFlowRow(in(root, "blocked"), run[:16-h.rand.IntN(2)*h.rand.IntN(16)], []byte("1"))
+	return putFlowRow(root, "blocked", run[:16-h.rand.IntN(2)*h.rand.IntN(16)], []byte("1"))
 }
 
 func (h *hostile) putFlowNoise(root *bbolt.Bucket) error {
-	_, b := h.bucket(root)
+	bucket, _ := h.bucket(root)
 	run := h.anyRun()
 	key := append(run[:h.rand.IntN(17)], h.bytes(40)...)
 	if len(key) == 0 {
 		key = []byte{0}
 	}
-	return putFlowRow(b, key, h.bytes(300))
+	return putFlowRow(root, string(bucket), key, h.bytes(300))
 }

@@ -26,7 +26,7 @@ func (h *hostile) row() {
 	}
 	h.scribble(h.file[e.value : e.end-4])
 	if ofFlows(e.bucket) {
-		sealFlow(h.file[e.key:e.value], h.file[e.value:e.end])
+		sealFlow(e.bucket, h.file[e.key:e.value], h.file[e.value:e.end])
 	} else {
 		seal(h.file[e.key:e.value], h.file[e.value:e.end])
 	}

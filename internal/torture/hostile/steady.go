@@ -24,11 +24,12 @@ var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "
 
 func ofFlows(bucket string) bool { return slices.Contains(flowBuckets, bucket) }
 
-// sealFlow makes the checksum right that a row of workflows ends with: over the key and the
-// value, as with the rows of the queue, and with its highest byte first.
-func sealFlow(key, sealed []byte) {
+// sealFlow makes the checksum right that a row of workflows ends with: over the name of its
+// bucket, the key and the value, with its highest byte first.
+func sealFlow(bucket string, key, sealed []byte) {
 	if n := len(sealed) - 4; n >= 0 {
-		binary.BigEndian.PutUint32(sealed[n:], crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, sealed[:n]))
+		sum := crc32.Update(crc32.Checksum([]byte(bucket), castagnoli), castagnoli, key)
+		binary.BigEndian.PutUint32(sealed[n:], crc32.Update(sum, castagnoli, sealed[:n]))
 	}
 }
 
@@ -76,7 +77,7 @@ func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 	case bucket == "jobs":
 		sealRecord(value)
 	case ofFlows(bucket):
-		sealFlow(key, value)
+		sealFlow(bucket, key, value)
 	default:
 		seal(key, value)
 	}
