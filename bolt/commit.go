@@ -149,7 +149,8 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		return nil, undone{err}
 	}
 	t.events = s.told
-	if err := fn(t); err != nil {
+	err = errGoexit // which stays if fn does not return
+	if err = fn(t); err != nil {
 		return nil, undone{err}
 	}
 	if err := t.finish(); err != nil {

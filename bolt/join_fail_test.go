@@ -3,10 +3,12 @@ package bolt
 import (
 	"context"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 )
@@ -177,4 +179,28 @@ func TestFailedApplyServesNoFetch(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-fetching, pawl.ErrNotAccepted)
 	})
+}
+
+// Rule: a rider that ends the goroutine in place of returning, as a failing test does, writes
+// nothing and stops the queue with an error that says so; nobody waits for ever.
+func TestRiderThatEndsItsGoroutine(t *testing.T) {
+	for _, half := range []string{"Check", "Apply"} {
+		t.Run(half, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "jobs.db")
+			q := openAt(t, path, nil)
+			r := riding("never", nil)
+			if half == "Check" {
+				r.check = func(*Plan) error { runtime.Goexit(); return nil }
+			} else {
+				r.apply = func(*bbolt.Tx) error { runtime.Goexit(); return nil }
+			}
+			err := q.Join(t.Context(), r, 0)
+			require.ErrorIs(t, err, pawl.ErrPoisoned)
+			require.ErrorContains(t, err, "runtime.Goexit")
+			require.ErrorIs(t, q.Join(t.Context(), riding("later", nil), 0), pawl.ErrPoisoned)
+			_ = q.Close()
+			q = openAt(t, path, nil)
+			require.Empty(t, appRows(t, q.db))
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -88,6 +89,10 @@ type scheduler struct {
 	told     []pawl.Event    // room for the events of the next transaction
 }
 
+// errGoexit is the end of a queue whose goroutine a function of the app's has ended, as a
+// failing test does that runs in it.
+var errGoexit = errors.New("a rider has called runtime.Goexit; have it return an error")
+
 // run carries out what callers left, until the queue closes or a commit fails for
 // good. Then everybody who still waits is told why.
 func (s *scheduler) run() {
@@ -95,6 +100,13 @@ func (s *scheduler) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var group []*call
+	ended := false
+	defer func() {
+		if !ended {
+			s.poison(group, errGoexit)
+			s.dismiss()
+		}
+	}()
 	for more := true; more || s.backlog || s.sleep(timer); {
 		if s.closing() {
 			break
@@ -112,6 +124,7 @@ func (s *scheduler) run() {
 		clear(group)
 	}
 	s.dismiss()
+	ended = true
 }
 
 // gather lets those who were answered come with their next calls, which is what makes
@@ -246,7 +259,7 @@ func (s *scheduler) report(t *txn) {
 // and what memory shows of the file may differ from what the disk has.
 func (s *scheduler) poison(group []*call, err error) {
 	s.fatal = err
-	s.log.Error("the queue stops: a commit failed and going on could damage the file", "error", err)
+	s.log.Error("the queue stops: going on could damage the file", "error", err)
 	s.intake.refuse(fmt.Errorf("%w: %w", pawl.ErrPoisoned, err))
 	unknown := fmt.Errorf("%w: %w: %w", pawl.ErrUnknownOutcome, pawl.ErrPoisoned, err)
 	for _, c := range group {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
@@ -82,7 +83,10 @@ type Definition interface {
 // definition, or of the queue; two flows of one name are an error of [worker.Worker.Run].
 func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definition) error {
 	e.hub.options.Store(&e.opts)
-	for _, f := range flows {
+	for i, f := range flows {
+		if v := reflect.ValueOf(f); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return &pawl.InvalidError{Field: "flow", Reason: fmt.Sprintf("number %d is nil; make it with Define before", i+1)}
+		}
 		e.hub.flows.Store(f.Name(), f)
 		if err := f.problem(); err != nil {
 			return fmt.Errorf("flow %q: %w", f.Name(), err)

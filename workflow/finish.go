@@ -53,10 +53,8 @@ func (x *execution) finish(f *finish) error {
 
 // openChildren is the children for which the run waits still. The caller holds the lock.
 func (x *execution) openChildren() (open []pawl.ID) {
-	seen := make(map[pawl.ID]bool)
 	for _, e := range x.calls {
-		if e.Child != (pawl.ID{}) && e.State == EntryPending && !seen[e.Child] {
-			seen[e.Child] = true
+		if e.Child != (pawl.ID{}) && e.State == EntryPending {
 			open = append(open, e.Child)
 		}
 	}
@@ -116,6 +114,11 @@ func (f *finish) tellParent(p *bolt.Plan, r rows) error {
 	} else {
 		err := &RunError{Flow: f.row.Flow, ID: f.row.ID, Run: f.x.run, Status: f.row.Status, Text: f.row.Error, chain: f.row.Chain}
 		e.fail(err, f.now)
+		for _, how := range [...]error{ErrCancelled, ErrTerminated} { // as the error itself tells them
+			if err.Is(how) {
+				e.Chain = append(e.Chain, chainOf(how)...)
+			}
+		}
 		e.Chain = append(e.Chain, f.row.Chain[:min(len(f.row.Chain), maxChain-len(e.Chain))]...)
 	}
 	state, err := p.State(f.row.Parent)

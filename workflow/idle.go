@@ -16,6 +16,7 @@ type idleness struct {
 	child    *entry
 	branches bool
 	paused   bool
+	trouble  string // with which the step failed that is to be tried again
 
 	passed bool          // its time is over, as far as the process waited for it
 	woken  chan struct{} // closed when the scope works again

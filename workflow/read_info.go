@@ -97,7 +97,7 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 	case row.Paused:
 		i.Status = Paused
 	case job.State == pawl.Ready, job.State == pawl.Leased:
-		i.Status = Running
+		i.Status, i.Error = Running, ""
 	case job.State == pawl.Parked:
 		i.Status, i.Error = Running, fmt.Sprintf("no worker has the flow %q, so its job is parked", row.Flow)
 	}

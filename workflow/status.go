@@ -55,7 +55,7 @@ type Info struct {
 	Steps    int       // entries in its journal, when it was last suspended or has ended
 	Bytes    int64     // of its values, then
 	Restarts int
-	Error    string  // of a run that failed, is blocked or dead
+	Error    string  // of a run that failed, is blocked or dead, and of the step that is to be tried again
 	Parent   pawl.ID // the run that started it, zero for none
 	Forked   pawl.ID // the run that it was forked from, zero for none
 }

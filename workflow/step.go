@@ -236,7 +236,7 @@ func (c *call) awaitDue() error {
 		if !due.After(c.x.engine.now()) {
 			break
 		}
-		passed, err := c.idle(idleness{due: due}, nil)
+		passed, err := c.idle(idleness{due: due, trouble: c.trouble()}, nil)
 		if err != nil {
 			return err
 		}
@@ -249,6 +249,14 @@ func (c *call) awaitDue() error {
 	}
 	c.e.Due = 0
 	return nil
+}
+
+// trouble says with what a step failed that is to be tried again.
+func (c *call) trouble() string {
+	if c.e.Error == "" {
+		return ""
+	}
+	return c.e.err().Error()
 }
 
 // refused says why a call under way does not go on, nil when it does.

@@ -82,7 +82,11 @@ const mostKills = 3
 func (s soak) run() error {
 	o := orders{path: filepath.Join(s.folder, "jobs.db"), ledger: filepath.Join(s.Dir, "ledger"), size: s.size}
 	for o.round < s.rounds && !s.Enough() {
-		if err := s.process(&o); err != nil {
+		killed, err := s.process(&o)
+		if err == nil && killed {
+			err = s.tidy()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -93,10 +97,10 @@ func (s soak) run() error {
 }
 
 // process has one process at work until it is killed or it is enough.
-func (s soak) process(o *orders) error {
+func (s soak) process(o *orders) (killed bool, err error) {
 	c, err := harness.Start(s.Ctx, nil, roleName, o.args()...)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() {
 		c.Kill()
@@ -107,39 +111,39 @@ func (s soak) process(o *orders) error {
 	for {
 		line, err := c.Line()
 		if s.Ctx.Err() != nil {
-			return nil
+			return false, nil
 		}
 		if err != nil {
-			return fmt.Errorf("round %d: %w", o.round, err)
+			return false, fmt.Errorf("round %d: %w", o.round, err)
 		}
 		switch word, rest, _ := strings.Cut(line, " "); word {
 		case at:
 			if dies--; dies == 0 {
 				o.kills++
-				return flat(samples)
+				return true, flat(samples)
 			}
 		case wrong:
 			if text, err := strconv.Unquote(rest); err == nil {
 				rest = text
 			}
-			return fmt.Errorf("%s", rest)
+			return false, fmt.Errorf("%s", rest)
 		case ended:
 			one, err := parseSample(rest)
 			if err != nil {
-				return err
+				return false, err
 			}
 			samples = append(samples, one)
 			s.Count(s.size)
 			o.round, o.kills = o.round+1, 0
 			dies = s.lines(*o)
 			if o.round >= s.rounds || s.Enough() {
-				return s.stop(c, samples)
+				return false, s.stop(c, samples)
 			}
 			if _, err := fmt.Fprintln(c.In, goOn); err != nil {
-				return fmt.Errorf("round %d: %w", o.round, err)
+				return false, fmt.Errorf("round %d: %w", o.round, err)
 			}
 		default:
-			return fmt.Errorf("round %d: the process says %q", o.round, line)
+			return false, fmt.Errorf("round %d: the process says %q", o.round, line)
 		}
 	}
 }
@@ -163,6 +167,26 @@ func (s soak) stop(c *harness.Child, samples []sample) error {
 		return fmt.Errorf("at its end the process says %q", text)
 	}
 	return flat(samples)
+}
+
+// tidy removes what a process leaves that is killed while it makes a copy: the copy, and the
+// temporary file that it is made in, which nobody opens.
+func (s soak) tidy() error {
+	for _, name := range []string{"jobs.db.backup", "jobs.db.compact", ".pawl-new-*"} {
+		left, err := filepath.Glob(filepath.Join(s.folder, name))
+		if err != nil {
+			return err
+		}
+		if len(left) > 1 {
+			return fmt.Errorf("a process that was killed has left %v", left)
+		}
+		for _, path := range left {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // leftOver requires that nothing is left in the folder but the file.

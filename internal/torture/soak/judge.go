@@ -94,19 +94,20 @@ func unless(ok bool, text string) error {
 // killed: it was stored with all of its batch, or none was. The caller holds mu.
 func (l *life) wasStored(n int) (bool, error) {
 	from, to := batchOf(l.round, n)
-	stored, not := 0, 0
+	stored, not, one := 0, 0, 0
 	for n := from; n < to; n++ {
 		c := l.cells[n]
 		switch {
 		case existing(n):
 		case c.starts > 0 || c.has(done|skipped|died|deleted):
 			stored++
+		case classOf(n) == onePair && l.cells[n^1].returned > 0: // the kill came before it was told that it is skipped
 		default:
-			not++
+			not, one = not+1, n
 		}
 	}
 	if stored > 0 && not > 0 {
-		return false, fmt.Errorf("of its batch %d were stored and %d were not", stored, not)
+		return false, fmt.Errorf("of its batch %d were stored and %d were not, as job %d, of class %d: %+v", stored, not, one, classOf(one), l.cells[one])
 	}
 	return stored > 0, nil
 }

@@ -1,0 +1,82 @@
+package workflow_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Rule: a run that waits for the next attempt of a step says with what the step failed, and no
+// longer once the attempt has begun.
+func TestInfoTellsOfTheStepThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := stubborn(k)
+		second := k.gate("attempt 2")
+		k.open(f)
+		h := start(k, f, "1", 0)
+		k.settle()
+		info := k.info(h.Run())
+		require.Equal(t, workflow.Sleeping, info.Status)
+		require.Equal(t, `step "try": not today`, info.Error)
+		require.False(t, info.Due.IsZero())
+		k.pass(time.Hour)
+		<-second.reached
+		info = k.info(h.Run())
+		require.Equal(t, workflow.Running, info.Status)
+		require.Empty(t, info.Error)
+		close(second.open)
+		k.settle()
+		require.Equal(t, `step "try" failed 2 times: not today`, k.info(h.Run()).Error)
+	})
+}
+
+// Rule: a parent whose child was cancelled or terminated finds that in the error, whatever the
+// child's function returned.
+func TestParentIsToldHowTheChildEnded(t *testing.T) {
+	for _, how := range []error{workflow.ErrCancelled, workflow.ErrTerminated} {
+		t.Run(how.Error(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				child := workflow.Define("child", func(r *workflow.Run, _ int) (int, error) {
+					return 0, workflow.Sleep(r, "nap", time.Hour)
+				})
+				var told error
+				parent := workflow.Define("parent", func(r *workflow.Run, _ int) (int, error) {
+					_, err := workflow.Call(r, "c", child, 0)
+					told = err
+					return 1, nil
+				})
+				k.open(parent, child)
+				h := start(k, parent, "1", 0)
+				k.settle()
+				run := find(k, child, "1/c").Run()
+				if how == workflow.ErrTerminated {
+					require.NoError(t, k.e.Terminate(t.Context(), run, "enough"))
+				} else {
+					require.NoError(t, k.e.Cancel(t.Context(), run, "enough"))
+				}
+				_, err := outcome(k, h)
+				require.NoError(t, err)
+				require.ErrorIs(t, told, how)
+			})
+		})
+	}
+}
+
+// Rule: a flow that is nil is an error, not a panic.
+func TestHandleOfNoFlow(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		k.open()
+		var none *workflow.Flow[int, int]
+		for _, flow := range []workflow.Definition{nil, none} {
+			var invalid *pawl.InvalidError
+			err := k.e.Handle(context.Background(), worker.New(k.q, nil), flow)
+			require.ErrorAs(t, err, &invalid)
+		}
+	})
+}
