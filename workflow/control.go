@@ -61,12 +61,32 @@ func (e *Engine) Pause(ctx context.Context, run pawl.ID) error {
 }
 
 // Resume has a run go on that is paused. One that is blocked is tried again, one that is
-// dead comes back, also when its job is gone. Any other looks again at what it waits for.
+// dead comes back, also when its job is gone. Steps that failed are tried at once, where the
+// run is suspended until then. Any other looks again at what it waits for.
 func (e *Engine) Resume(ctx context.Context, run pawl.ID) error {
-	return e.ask(ctx, "resume", run, func(row *runRow) (urge, error) {
+	failed, err := e.failedSteps(ctx, run)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	return e.join(ctx, "resume", &request{engine: e, run: run, failed: failed, change: func(row *runRow) (urge, error) {
 		row.Paused = false
 		return hasten | revive, nil
+	}})
+}
+
+// failedSteps are the entries of a run whose steps failed and are to be tried again. Where the
+// journal cannot be read the run will say so.
+func (e *Engine) failedSteps(ctx context.Context, run pawl.ID) (seqs []uint32, err error) {
+	err = e.source.View(ctx, func(tx *bbolt.Tx) error {
+		entries, _ := rowsOf(tx).entries(run)
+		for _, each := range entries {
+			if each.toRetry() {
+				seqs = append(seqs, each.seq)
+			}
+		}
+		return nil
 	})
+	return seqs, err
 }
 
 func reasonOf(reason string) string {
@@ -86,10 +106,14 @@ const (
 
 // ask changes the row of a run that has not ended.
 func (e *Engine) ask(ctx context.Context, verb string, run pawl.ID, change func(row *runRow) (urge, error)) error {
-	if err := e.queue.Join(ctx, &request{engine: e, run: run, change: change}, requestBytes); err != nil {
+	return e.join(ctx, verb, &request{engine: e, run: run, change: change})
+}
+
+func (e *Engine) join(ctx context.Context, verb string, q *request) error {
+	if err := e.queue.Join(ctx, q, requestBytes); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
-	e.hub.poke(run)
+	e.hub.poke(q.run)
 	return nil
 }
 
@@ -101,9 +125,11 @@ type request struct {
 	engine *Engine
 	run    pawl.ID
 	change func(row *runRow) (urge, error)
+	failed []uint32 // entries of steps to try now, if the run is suspended
 
-	row  *runRow
-	free bool // it is not blocked any more
+	row     *runRow
+	free    bool // it is not blocked any more
+	journal journal
 }
 
 // Check reads the row, changes it in memory, and has the job take part.
@@ -122,7 +148,26 @@ func (q *request) Check(p *bolt.Plan) (err error) {
 	if q.free = moved && q.row.Status == Blocked; q.free {
 		q.row.unblock()
 	}
+	if err == nil && moved {
+		err = q.tryNow(rowsOf(p.Tx()))
+	}
 	return err
+}
+
+// tryNow ends the waits of the steps that failed.
+func (q *request) tryNow(r rows) error {
+	q.journal = journal{}
+	for _, seq := range q.failed {
+		e, err := r.entry(q.run, seq)
+		if err != nil {
+			return err
+		}
+		if e != nil && e.toRetry() {
+			e.Due = 0
+			q.journal.add(q.run, e)
+		}
+	}
+	return nil
 }
 
 // nudge makes the job of a run ready, as far as it is urged, and says whether it did.
@@ -155,6 +200,9 @@ func (q *request) Apply(tx *bbolt.Tx) error {
 		if err := r.delete(bucketBlocked, q.run[:]); err != nil {
 			return err
 		}
+	}
+	if err := q.journal.apply(r); err != nil {
+		return err
 	}
 	return r.putRun(q.run, q.row)
 }

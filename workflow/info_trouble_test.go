@@ -80,3 +80,22 @@ func TestHandleOfNoFlow(t *testing.T) {
 		}
 	})
 }
+
+// Rule: Resume has a step tried at once that waits for its next attempt, and no attempt is lost
+// or won by it.
+func TestResumeTriesAFailedStepNow(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := stubborn(k)
+		k.open(f)
+		h := start(k, f, "1", 0)
+		k.settle()
+		for attempts := 1; attempts < 4; attempts++ {
+			require.Len(t, k.keys(), attempts)
+			require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+			k.settle()
+		}
+		_, err := outcome(k, h)
+		require.ErrorContains(t, err, `step "try" failed 4 times: not today`)
+		require.Len(t, k.keys(), 4)
+	})
+}

@@ -1,129 +1,134 @@
 package workflow
 
 import (
-	"fmt"
-	"time"
+	"context"
+	"slices"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 )
 
-// EntryKind is what sort of call an entry of a journal remembers.
-type EntryKind string
-
-// The kinds of entries.
-const (
-	KindStep    EntryKind = "step"
-	KindStepTx  EntryKind = "step-tx"
-	KindSleep   EntryKind = "sleep"
-	KindWait    EntryKind = "wait"    // for a signal
-	KindChild   EntryKind = "child"   // another run
-	KindRace    EntryKind = "race"    // which of several branches was first
-	KindVersion EntryKind = "version" // which version of the code runs
-	KindUndo    EntryKind = "undo"    // a step that undoes another
-)
-
-// EntryState is how far the call of an entry is.
-type EntryState string
-
-// The states of entries.
-const (
-	EntryPending EntryState = "pending" // it waits: for its time, a signal, a child, or its next attempt
-	EntryDone    EntryState = "done"
-	EntryFailed  EntryState = "failed" // it ended with an error, which the function got
-)
-
-// entry is a row of a journal: one call.
-type entry struct {
-	//lint:ignore U1000 msgpack reads its tag
-	_msgpack struct{} `msgpack:",as_array"`
-
-	Scope      string
-	At         int // its place among the entries of the scope, from 0; -1 for a version
-	Name       string
-	Occurrence int // how many calls of that kind of name came in the scope, with this one
-	Kind       EntryKind
-	State      EntryState
-	Attempts   int   // that have ended
-	Begun      int64 // a step that runs at most once has begun
-	Started    int64
-	Finished   int64
-	Due        int64 // while it is pending: when to go on, 0 for no time
-	Error      string
-	Chain      []errorText
-	Result     []byte // what the function got, encoded; where it is large it lies apart
-	Apart      bool
-	Size       int    // bytes of the result
-	Key        []byte // fingerprint that the author gave
-	Build      string
-	Child      pawl.ID
-
-	seq uint32 // its key
+// put is one row to write, encoded outside the transaction.
+type put struct {
+	bucket, key, value []byte
+	of                 *entry // that was left for whoever writes next, nil for any other row
 }
 
-// Entry is one call that a run has made, as its journal has it. It is to read.
-type Entry struct {
-	Seq        uint32 // the order in which the calls were first written
-	Scope      string // "" for the function itself, or the names of branches, joined by /
-	Name       string
-	Occurrence int // 1 for the first call of that name in its scope
-	Kind       EntryKind
-	State      EntryState
-	Attempts   int       // that have ended
-	Started    time.Time // of the first attempt, or when it began to wait
-	Finished   time.Time // zero while it is pending
-	Due        time.Time // while it is pending: when it goes on, zero for no time
-	Error      string    // of the last attempt that failed
-	Result     []byte    // MessagePack; see pawl.DecodePayload. Nil when it failed, is pending, or was not asked for
-	Bytes      int       // of the result
-	Build      string    // that wrote it
-	Child      pawl.ID   // the run that it waits for or waited for
+// journal is entries to write.
+type journal struct {
+	entries []*entry
+	puts    []put
+	bytes   int
+	err     error
 }
 
-// Step is the identity of the call: its scope, its name, and its occurrence where that is
-// not the first.
-func (e *Entry) Step() string { return stepName(e.Scope, e.Name, e.Occurrence) }
-
-func stepName(scope, name string, occurrence int) string {
-	if scope != "" {
-		name = scope + "/" + name
+// take is what is to be written of the journal: the entries given, and those that were left
+// for later. The caller holds the lock.
+func (x *execution) take(entries ...*entry) (j journal) {
+	left := len(x.unsaved)
+	j.entries = append(x.unsaved, entries...)
+	x.unsaved, x.slept = nil, false
+	for i, e := range j.entries {
+		if j.add(x.run, e); i < left && j.err == nil {
+			j.puts[len(j.puts)-1].of = e
+		}
 	}
-	if occurrence > 1 {
-		name = fmt.Sprintf("%s#%d", name, occurrence)
+	return j
+}
+
+func (j *journal) add(run pawl.ID, e *entry) {
+	row := *e
+	key := seqKey(run, e.seq)
+	if row.Apart = e.Apart || len(e.Result) > maxInline; row.Apart {
+		if e.Result != nil {
+			j.put(bucketBlobs, key, e.Result)
+		}
+		row.Result = nil
 	}
-	return name
-}
-
-func (e *entry) String() string {
-	return fmt.Sprintf("%s %q", e.Kind, stepName(e.Scope, e.Name, e.Occurrence))
-}
-
-// same reports whether two entries are the same call.
-func (e *entry) same(other *entry) bool {
-	return e.Kind == other.Kind && e.Scope == other.Scope && e.Name == other.Name && e.Occurrence == other.Occurrence
-}
-
-// public is the entry as others may see it.
-func (e *entry) public() Entry {
-	return Entry{
-		Seq: e.seq, Scope: e.Scope, Name: e.Name, Occurrence: e.Occurrence, Kind: e.Kind, State: e.State,
-		Attempts: e.Attempts, Started: timeOf(e.Started), Finished: timeOf(e.Finished), Due: timeOf(e.Due),
-		Error: e.Error, Result: e.Result, Bytes: e.Size, Build: e.Build, Child: e.Child,
+	content, err := pawl.EncodePayload(&row)
+	if err != nil {
+		j.err = err
+		return
 	}
+	j.put(bucketSteps, key, content)
 }
 
-// fail ends an entry with an error.
-func (e *entry) fail(err error, now time.Time) {
-	e.State, e.Finished, e.Due = EntryFailed, now.UnixNano(), 0
-	e.Error, e.Chain, e.Result = textOf(err), chainOf(err), nil
+func (j *journal) put(bucket, key, content []byte) {
+	j.puts = append(j.puts, put{bucket: bucket, key: key, value: seal(bucket, key, content)})
+	j.bytes += len(key) + len(content)
 }
 
-// finish ends an entry with a result.
-func (e *entry) finish(result []byte, now time.Time) {
-	e.State, e.Finished, e.Due = EntryDone, now.UnixNano(), 0
-	e.Result, e.Size, e.Error, e.Chain = result, len(result), "", nil
+func (j *journal) apply(r rows) error {
+	if j.err != nil {
+		return j.err
+	}
+	for _, p := range j.puts {
+		b := r.bucket(p.bucket)
+		if b == nil {
+			return errNoBucket
+		}
+		if p.of != nil && r.further(p.key, p.of) {
+			continue
+		}
+		if err := writable(b.Put(p.key, p.value)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// err is what the function gets of an entry that failed.
-func (e *entry) err() error {
-	return &StepError{Step: stepName(e.Scope, e.Name, e.Occurrence), Text: e.Error, Attempts: e.Attempts, chain: e.Chain}
+// further reports whether the journal has a later state of an entry. Who takes along what
+// another scope left may come to write after that one, which went on meanwhile.
+func (r rows) further(key []byte, e *entry) bool {
+	content, err := r.get(bucketSteps, key)
+	if content == nil || err != nil {
+		return false
+	}
+	known, err := parseEntry(key, content)
+	return err == nil && e.State == EntryPending && (known.State != EntryPending || known.Attempts > e.Attempts)
+}
+
+// writing is the context of what is written for the run: what a step has done is written
+// although the worker stops.
+func (x *execution) writing() context.Context { return context.WithoutCancel(x.ctx) }
+
+// checkpoint is the rider that writes entries while the run goes on.
+type checkpoint struct {
+	lease   *pawl.Lease
+	journal journal
+}
+
+// Check requires the lease.
+func (c *checkpoint) Check(p *bolt.Plan) error { return p.Hold(c.lease) }
+
+// Apply writes the entries.
+func (c *checkpoint) Apply(tx *bbolt.Tx) error { return c.journal.apply(rowsOf(tx)) }
+
+// save writes entries. After an error nobody knows what the file has, so the run stops.
+func (x *execution) save(entries ...*entry) error {
+	x.mu.Lock()
+	c := &checkpoint{x.lease, x.take(entries...)}
+	x.mu.Unlock()
+	err := c.journal.err
+	if err == nil {
+		err = x.engine.queue.Join(x.writing(), c, c.journal.bytes)
+	}
+	if err != nil {
+		return x.stop(err)
+	}
+	return nil
+}
+
+// later leaves an entry for the next rider, as it can be told again after a crash.
+func (x *execution) later(e *entry) {
+	row := *e // the entry goes on, and whoever writes next writes this
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if i := slices.IndexFunc(x.unsaved, func(u *entry) bool { return u.seq == e.seq }); i >= 0 {
+		x.unsaved[i] = &row
+		return
+	}
+	x.unsaved = append(x.unsaved, &row)
 }

@@ -69,7 +69,11 @@ func (c *change) report(ctx context.Context) error {
 	if len(failed) == 1 {
 		return first
 	}
-	lines := reasons(failed)
+	errs := make([]error, len(failed))
+	for i, r := range failed {
+		errs[i] = r.err
+	}
+	lines := reasons(errs, "job")
 	alike := len(lines) == 1
 	if untried > 0 {
 		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, "job")))
@@ -83,21 +87,21 @@ func (c *change) report(ctx context.Context) error {
 	return &failure{first.code, fmt.Sprintf("%d of %d jobs could not be %s:", len(failed), len(c.results), c.verb.did), strings.Join(lines, "\n")}
 }
 
-// reasons are the first errors, one a line. What one error says of many jobs, as that of an
-// app that went away says it of a whole portion, is said once.
-func reasons(failed []result) (lines []string) {
-	jobs, named := make(map[string]int), []string{}
-	for _, r := range failed {
-		text := r.err.Error()
-		if jobs[text]++; jobs[text] == 1 {
+// reasons are the first errors of so many jobs or runs, one a line. What one error says of many
+// of them, as that of an app that went away says it of a whole portion, is said once.
+func reasons(errs []error, of string) (lines []string) {
+	times, named := make(map[string]int), []string{}
+	for _, err := range errs {
+		text := err.Error()
+		if times[text]++; times[text] == 1 {
 			named = append(named, text)
 		}
 	}
-	more := len(failed)
+	more := len(errs)
 	for _, text := range named[:min(len(named), shownDamage)] {
-		more -= jobs[text]
-		if n := jobs[text]; n > 1 {
-			text += fmt.Sprintf(" (%s)", plural(n, "job"))
+		more -= times[text]
+		if n := times[text]; n > 1 {
+			text += fmt.Sprintf(" (%s)", plural(n, of))
 		}
 		lines = append(lines, text)
 	}
@@ -126,7 +130,6 @@ func (c *change) explained(err error) *failure {
 }
 
 func (c *change) print() error {
-	a := c.app
 	v := changeView{did: c.verb.did, DryRun: c.dry, Jobs: []resultView{}}
 	for _, r := range c.results {
 		job := resultView{ID: r.id.String(), Result: c.outcome(r.err)}
@@ -139,25 +142,44 @@ func (c *change) print() error {
 		}
 		v.Jobs = append(v.Jobs, job)
 	}
+	var done []pawl.ID
+	for _, r := range c.results.possible() {
+		done = append(done, r.id)
+	}
+	return printChange(c.app, outcomes[resultView]{v, v.Jobs, done, c.verb.did, v.Skipped, c.dry, c.chosen})
+}
+
+// outcomes is what is printed of a change of jobs or of runs.
+type outcomes[each any] struct {
+	whole   any // as one object
+	parts   []each
+	done    []pawl.ID
+	did     string
+	skipped int
+	dry     bool
+	chosen  bool // by filters, which may match none
+}
+
+func printChange[each any](a *app, o outcomes[each]) error {
 	switch {
-	case len(c.results) == 0: // the queue could not be reached
+	case len(o.parts) == 0: // the queue could not be reached
 		return nil
 	case a.flags.output == "json":
-		return a.print(v)
+		return a.print(o.whole)
 	case a.flags.output == "jsonl":
-		for _, job := range v.Jobs {
-			if err := a.print(job); err != nil {
+		for _, one := range o.parts {
+			if err := a.print(one); err != nil {
 				return err
 			}
 		}
 	case a.flags.output == "ids":
-		for _, r := range c.results.possible() {
-			fmt.Fprintln(a.stdout, r.id)
+		for _, id := range o.done {
+			fmt.Fprintln(a.stdout, id)
 		}
-	case c.dry:
-		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", c.verb.did, v.Done, v.Skipped)
-	case v.Done > 0 || len(c.results) > 1 || c.chosen:
-		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", c.verb.did, v.Done, v.Skipped)
+	case o.dry:
+		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", o.did, len(o.done), o.skipped)
+	case len(o.done) > 0 || len(o.parts) > 1 || o.chosen:
+		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", o.did, len(o.done), o.skipped)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (a *app) wfResumeCommand() *cobra.Command {
 	}, "have runs go on that are paused, blocked or dead",
 		`Ends what 'jobctl wf pause' began, tries runs again that are blocked since their code
 did not fit their journal, and brings back those whose job is a dead letter. Any other that
-is named looks again at what it waits for; a step that is to be tried later stays so.`,
+is named looks again at what it waits for, and tries a step at once that failed.`,
 		`  jobctl --db jobs.db wf resume order:1042
   jobctl --db jobs.db wf resume --flow order -s dead`, nil)
 }

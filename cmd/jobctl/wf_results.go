@@ -88,26 +88,19 @@ func (c *runChange) report(ctx context.Context) error {
 	if len(failed) == 1 && untried == 0 {
 		return first
 	}
-	lines := runReasons(failed)
+	errs := make([]error, len(failed))
+	for i, r := range failed {
+		errs[i] = r.err
+	}
+	lines := reasons(errs, "run")
 	if untried > 0 {
 		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, "run")))
 	}
 	return &failure{first.code, fmt.Sprintf("%d of %d runs could not be %s:", len(failed), len(c.results), c.verb.did), strings.Join(lines, "\n")}
 }
 
-// runReasons are the first errors, one a line.
-func runReasons(failed []runResult) (lines []string) {
-	for _, r := range failed[:min(len(failed), shownDamage)] {
-		lines = append(lines, r.err.Error())
-	}
-	if more := len(failed) - len(lines); more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
-	return lines
-}
-
 func (c *runChange) print() error {
-	a := c.app
+	var done []pawl.ID
 	v := runChangeView{did: c.verb.did, DryRun: c.dry, Runs: []runResultView{}}
 	for _, r := range c.results {
 		one := runResultView{Run: r.name, Result: c.outcome(r.err)}
@@ -120,30 +113,9 @@ func (c *runChange) print() error {
 			one.Error = &text
 		} else {
 			v.Done++
+			done = append(done, r.run)
 		}
 		v.Runs = append(v.Runs, one)
 	}
-	switch {
-	case len(c.results) == 0: // the queue could not be reached
-		return nil
-	case a.flags.output == "json":
-		return a.print(v)
-	case a.flags.output == "jsonl":
-		for _, one := range v.Runs {
-			if err := a.print(one); err != nil {
-				return err
-			}
-		}
-	case a.flags.output == "ids":
-		for _, r := range c.results {
-			if r.err == nil {
-				fmt.Fprintln(a.stdout, r.run)
-			}
-		}
-	case c.dry:
-		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", c.verb.did, v.Done, v.Skipped)
-	case v.Done > 0 || len(c.results) > 1 || c.chosen:
-		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", c.verb.did, v.Done, v.Skipped)
-	}
-	return nil
+	return printChange(c.app, outcomes[runResultView]{v, v.Runs, done, c.verb.did, v.Skipped, c.dry, c.chosen})
 }

@@ -177,7 +177,7 @@ func TestChangeOfRunsMeetsTheQueuesEnd(t *testing.T) {
 	})
 	require.Equal(t, exitNoMatch, got.code, "that of the first")
 	require.Len(t, strings.Fields(got.stdout), runsAtOnce-3)
-	require.Equal(t, "error: 3 of 33 runs could not be cancelled:\n  "+workflow.ErrNotFound.Error()+"\n  "+workflow.ErrNotFound.Error()+"\n  "+
+	require.Equal(t, "error: 3 of 33 runs could not be cancelled:\n  "+workflow.ErrNotFound.Error()+" (2 runs)\n  "+
 		pawl.ErrUnknownOutcome.Error()+"\n  and 17 runs not tried after that\n", got.stderr)
 }
 

@@ -105,7 +105,6 @@ func startTop(t *testing.T, mode string, env ...string) *terminal {
 		_ = raw.Close() // it has ended already where the test ended it
 		term.gone()
 	})
-	term.prompt()
 	require.NoError(t, raw.Type("echo 'stood' 'here'; '"+self+"'\n"))
 	return term
 }

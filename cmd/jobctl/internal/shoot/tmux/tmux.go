@@ -24,8 +24,12 @@ type Terminal struct {
 // ErrMissing says that tmux is not installed.
 var ErrMissing = errors.New("tmux is missing; install the package of that name")
 
+// firstPrompt is how long a shell may take to begin.
+const firstPrompt = time.Minute
+
 // Start opens a terminal of so many columns and rows, for a shell with these variables
-// besides the usual ones, each "NAME=value". [Terminal.Close] ends all that runs in it.
+// besides the usual ones, each "NAME=value", and returns when the shell waits for a line.
+// [Terminal.Close] ends all that runs in it.
 func Start(columns, rows int, env ...string) (*Terminal, error) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return nil, ErrMissing
@@ -40,7 +44,13 @@ func Start(columns, rows int, env ...string) (*Terminal, error) {
 	shell = append(append(shell, env...), "sh", "-i")
 	args := append([]string{"-u", "new-session", "-d", "-x", strconv.Itoa(columns), "-y", strconv.Itoa(rows), "--"}, shell...)
 	args = append(args, ";", "set", "-g", "status", "off")
-	if _, err := t.run(args...); err != nil {
+	_, err = t.run(args...)
+	if err == nil { // what is typed before stands in front of the prompt
+		ctx, cancel := context.WithTimeout(context.Background(), firstPrompt)
+		defer cancel()
+		_, err = t.Wait(ctx, "the first prompt", func(screen string) bool { return strings.TrimSpace(screen) == "$" })
+	}
+	if err != nil {
 		t.Close()
 		return nil, err
 	}

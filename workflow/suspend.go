@@ -1,0 +1,124 @@
+package workflow
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl/bolt"
+)
+
+// errWoken refuses a suspension: what a scope waits for has come.
+var errWoken = errors.New("what the run waits for has come")
+
+// suspend is the rider that has a run wait.
+type suspend struct {
+	x         *execution
+	waits     []*idleness
+	journal   journal
+	cancelled bool // the run knows that it is to be cancelled
+	made      int
+	bytes     int64
+
+	row runRow // of the run, as the rider found it and leaves it
+	at  int    // the transaction before its own, to which others may add behind it
+	now time.Time
+	has []*idleness // those whose wait is over
+}
+
+// due is the earliest time that any scope waits for, zero for none.
+func (s *suspend) due() (due time.Time) {
+	for _, w := range s.waits {
+		if !w.due.IsZero() && (due.IsZero() || w.due.Before(due)) {
+			due = w.due
+		}
+	}
+	return due
+}
+
+// Check looks whether there is still something to wait for.
+func (s *suspend) Check(p *bolt.Plan) error {
+	r := rowsOf(p.Tx())
+	row, err := r.mustRun(s.x.run)
+	if err != nil {
+		return err
+	}
+	s.row, s.at, s.now, s.has = *row, p.Tx().ID()-1, p.Now(), nil
+	if s.row.Terminate != "" || s.row.Cancel != "" && !s.cancelled {
+		return errWoken
+	}
+	if s.row.Paused && s.row.Cancel == "" {
+		s.settle(time.Time{})
+		return p.Snooze(s.x.lease, s.now.Add(forever))
+	}
+	for _, w := range s.waits {
+		over, err := s.over(r, w)
+		if err != nil {
+			return err
+		}
+		if over {
+			s.has = append(s.has, w)
+		}
+	}
+	if len(s.has) > 0 {
+		return errWoken
+	}
+	due := s.due()
+	s.settle(due)
+	if due.IsZero() {
+		due = s.now.Add(forever)
+	}
+	return p.Snooze(s.x.lease, due)
+}
+
+// over reports whether what w waits for has come.
+func (s *suspend) over(r rows, w *idleness) (over bool, err error) {
+	switch {
+	case w.paused:
+		return true, nil // it is not, any more
+	case !w.due.IsZero() && !w.due.After(s.now):
+		return true, nil
+	case w.signal != "":
+		r.each(bucketSignals, signalsOf(s.x.run, w.signal), func(_, _ []byte, damage error) bool {
+			over, err = true, damage
+			return false
+		})
+	case w.child != nil:
+		e, err := r.entry(s.x.run, w.child.seq)
+		return e != nil && e.State != EntryPending, err
+	}
+	return over, err
+}
+
+func (s *suspend) woke(w *idleness) bool { return w.paused || slices.Contains(s.has, w) }
+
+// settle says in the row what the run waits for.
+func (s *suspend) settle(due time.Time) {
+	s.row.Status, s.row.Due, s.row.Waits, s.row.Error = Sleeping, unixNano(due), nil, ""
+	for _, w := range s.waits {
+		if s.row.Error == "" {
+			s.row.Error = w.trouble
+		}
+		if w.signal != "" && !slices.Contains(s.row.Waits, w.signal) {
+			s.row.Waits = append(s.row.Waits, w.signal)
+		}
+		if w.signal != "" || w.child != nil {
+			s.row.Status = Waiting
+		}
+	}
+	s.row.Build, s.row.Steps, s.row.Bytes = s.x.engine.opts.Build, s.made, s.bytes
+}
+
+// Apply writes what is pending, and the row.
+func (s *suspend) Apply(tx *bbolt.Tx) error {
+	r := rowsOf(tx)
+	if err := s.journal.apply(r); err != nil {
+		return err
+	}
+	if err := r.delete(bucketBlocked, s.x.run[:]); err != nil {
+		return err
+	}
+	return r.putRun(s.x.run, &s.row)
+}
