@@ -20,6 +20,7 @@ import "time"
 //	GET  /v1/events          lines of events
 //
 //	GET  /v1/workflows            a page of runs; see workflow_wire.go
+//	GET  /v1/workflows/count      how many runs have which status
 //	GET  /v1/workflows/find       the run of flow= and id=
 //	GET  /v1/workflows/show       a run with its journal; id= and depth=info, journal or values
 //	POST /v1/workflows/signal     {"run":…,"name":…,"payload":…,"dedup":…}
@@ -27,6 +28,8 @@ import "time"
 //	POST /v1/workflows/pause      {"run":…}; resume and verify too
 //	POST /v1/workflows/fork       {"run":…,"from":…,"new_id":…}
 //	POST /v1/workflows/prune      {"before":…}: for some seconds, until there is no more
+//	GET  /v1/workflows/rows       a part of what is stored of a run; id= and after=
+//	POST /v1/workflows/restore    {"parts":[…]}: such parts
 //
 // Whoever changes what a field means, or drops one, raises the version and the paths.
 const (
@@ -46,6 +49,7 @@ const (
 	pathEvents  = "/v1/events"
 
 	pathWorkflows         = "/v1/workflows"
+	pathWorkflowCount     = "/v1/workflows/count"
 	pathWorkflowFind      = "/v1/workflows/find"
 	pathWorkflowShow      = "/v1/workflows/show"
 	pathWorkflowSignal    = "/v1/workflows/signal"
@@ -56,6 +60,8 @@ const (
 	pathWorkflowFork      = "/v1/workflows/fork"
 	pathWorkflowVerify    = "/v1/workflows/verify"
 	pathWorkflowPrune     = "/v1/workflows/prune"
+	pathWorkflowRows      = "/v1/workflows/rows"
+	pathWorkflowRestore   = "/v1/workflows/restore"
 )
 
 // Of a backup: how large the file is about when it begins, for a progress bar, and the

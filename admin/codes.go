@@ -127,6 +127,9 @@ func (p *problem) err() error {
 			}
 		}
 	}
+	if p.Code == codePath { // of an app of an older release
+		e.matches = append(e.matches, errors.ErrUnsupported)
+	}
 	if p.Field != "" {
 		e.matches = append(e.matches, &pawl.InvalidError{Field: p.Field, Reason: p.Reason})
 	}

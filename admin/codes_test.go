@@ -53,6 +53,12 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 	require.NotErrorIs(t, unknown, fs.ErrExist)
 }
 
+// Rule: what an app of an older release does not know is no error of the caller's.
+func TestUnknownPathIsUnsupported(t *testing.T) {
+	require.ErrorIs(t, (&problem{Code: codePath}).err(), errors.ErrUnsupported)
+	require.NotErrorIs(t, (&problem{Code: codeMethod}).err(), errors.ErrUnsupported)
+}
+
 // An invalid value keeps its field and its reason.
 func TestInvalidErrorKeepsItsField(t *testing.T) {
 	back := overWire(t, fmt.Errorf("job 3: %w", &pawl.InvalidError{Field: "kind", Reason: "it is empty"}))

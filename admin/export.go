@@ -7,19 +7,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
 )
 
 // ExportVersion is the version of exports that [Export] writes. It rises when a line has
-// more to say than an older [Import] knows of.
-const ExportVersion = 1
+// more to say than an older [Import] knows of: 2 has runs of workflows. An older one takes an
+// export of this version that has none, and refuses one that has some.
+const ExportVersion = 2
 
 // ExportOptions are the settings of an export; nil and the zero value are the defaults.
 type ExportOptions struct {
 	// Filter chooses the jobs. Only an export of all jobs has the idempotency keys that
 	// count as done, and the queues without a job that are paused.
+	//
+	// A run of a workflow goes with its job, and with it the runs that it waits for. Runs
+	// without a job, which most that have ended are, go when the filter is empty, or asks for
+	// a queue or a kind alone and they are of that; anything else it asks of jobs.
 	Filter Filter
 
 	// Progress is told how many jobs were written, and how many there are; -1 when that is
@@ -32,16 +38,17 @@ type ExportOptions struct {
 // Exported is what an export has.
 type Exported struct {
 	Queues, Jobs, Effects int64
+	Runs                  int64 // of workflows; the jobs of open ones count among Jobs too
 
-	// Damaged is how many jobs and idempotency keys could not be read, so that the export
+	// Damaged is how many jobs, runs and idempotency keys could not be read, so that the export
 	// only names them, and Damage is what is wrong with the first [MaxDamage] of them.
 	Damaged int64
 	Damage  []Damage
 }
 
-// Damage is a job or an idempotency key that could not be read.
+// Damage is a job, a run or an idempotency key that could not be read.
 type Damage struct {
-	ID  pawl.ID // zero for a key, and where not even that could be read
+	ID  pawl.ID // of the job or the run; zero for a key, and where not even that could be read
 	Err error
 }
 
@@ -51,16 +58,22 @@ const MaxDamage = 100
 // Export writes jobs to w, with all that is needed to store them again as they stand, as
 // JSON lines for [Import] and for other programs:
 //
-//	{"pawl_export":1,"at":"2026-01-02T15:04:05.000000000Z","path":"jobs.db","library":"v1.2.0"}
+//	{"pawl_export":2,"at":"2026-01-02T15:04:05.000000000Z","path":"jobs.db","library":"v1.2.0"}
 //	{"queue":{"name":"email","paused":true}}
 //	{"job":{"id":"0190163d-8694-739b-aea5-966c26f8ad91","kind":"send", …}}
+//	{"run":{"run":"0190163d-8694-739b-aea5-966c26f8ad91","form":1,"part":1,"last":true, …}}
 //	{"damaged":{"id":"0190163d-8694-739b-aea5-966c26f8ad92","error":"corrupt data: …"}}
 //	{"effect":{"kind":"send","key":"order 7","until":"2026-01-03T15:04:05.000000000Z"}}
-//	{"end":{"queues":1,"jobs":1,"effects":1,"damaged":1}}
+//	{"end":{"queues":1,"jobs":1,"effects":1,"damaged":1,"runs":1}}
 //
 // A job is a [Job] with its payload in base64 and its whole history. The last line counts
 // the others, so a file that was cut is noticed. A nil error means that w got all of it.
 // A job that cannot be read is named in the export and in the result, and is no error.
+//
+// A run of a workflow has one line or several, one behind the other, with all its rows; its
+// job stands before them. Both are of one moment. The rows are in base64: "Runs in an export"
+// in docs/design.md says what is in them. A run of which a row is damaged is named only, with
+// its job. Memory is bounded by what is stored of the largest run.
 //
 // While the app runs, an export of jobs in any state has each job once that is there from
 // its beginning to its end, as it stood at some moment in between; one that comes or goes
@@ -74,7 +87,7 @@ func Export(ctx context.Context, a Admin, w io.Writer, opts *ExportOptions) (Exp
 		opts = new(ExportOptions)
 	}
 	buffered := bufio.NewWriterSize(w, 64<<10)
-	x := exporter{from: a, to: json.NewEncoder(buffered), opts: opts, paused: make(map[string]bool), told: make(map[string]bool)}
+	x := exporter{from: a, to: json.NewEncoder(buffered), opts: opts, paused: make(map[string]bool), told: make(map[string]bool), carried: make(map[pawl.ID]bool)}
 	x.to.SetEscapeHTML(false)
 	err := x.all(ctx)
 	if err == nil {
@@ -89,13 +102,14 @@ func Export(ctx context.Context, a Admin, w io.Writer, opts *ExportOptions) (Exp
 
 // exporter is an export under way.
 type exporter struct {
-	from   Admin
-	to     *json.Encoder
-	opts   *ExportOptions
-	done   Exported
-	total  int64           // jobs that there were at the beginning, -1 if not known
-	paused map[string]bool // the queues of the file
-	told   map[string]bool // the queues that have their line
+	from    Admin
+	to      *json.Encoder
+	opts    *ExportOptions
+	done    Exported
+	total   int64            // jobs that there were at the beginning, -1 if not known
+	paused  map[string]bool  // the queues of the file
+	told    map[string]bool  // the queues that have their line
+	carried map[pawl.ID]bool // the runs that were written, or named as damaged
 }
 
 func (x *exporter) all(ctx context.Context) error {
@@ -118,13 +132,16 @@ func (x *exporter) all(ctx context.Context) error {
 	if err := x.jobs(ctx, !whole); err != nil {
 		return err
 	}
+	if err := x.runs(ctx); err != nil {
+		return err
+	}
 	if whole {
 		if err := x.effects(ctx); err != nil {
 			return err
 		}
 	}
 	d := x.done
-	return x.to.Encode(exportLine{End: &exportEnd{d.Queues, d.Jobs, d.Effects, d.Damaged}})
+	return x.to.Encode(exportLine{End: &exportEnd{d.Queues, d.Jobs, d.Effects, d.Damaged, d.Runs}})
 }
 
 // queue writes the line of a queue, once. In an export of some jobs it comes before the
@@ -156,7 +173,7 @@ func (x *exporter) jobs(ctx context.Context, remember bool) error {
 				}
 				seen[listed.Job.ID] = struct{}{}
 			}
-			if err := x.job(listed.Job, listed.Err); err != nil {
+			if err := x.jobOrRun(ctx, listed.Job, listed.Err); err != nil {
 				return err
 			}
 		}
@@ -165,6 +182,22 @@ func (x *exporter) jobs(ctx context.Context, remember bool) error {
 			return nil
 		}
 	}
+}
+
+// jobOrRun writes a job, with its run where it is that of one.
+func (x *exporter) jobOrRun(ctx context.Context, e *pawl.Envelope, damage error) error {
+	if x.carried[e.ID] { // by a run that waits for it
+		return nil
+	}
+	// A damaged job has no kind to tell it by, and its run is looked for all the same.
+	if damage == nil && !strings.HasPrefix(e.Kind, runKind) || e.ID.IsZero() {
+		return x.job(e, damage)
+	}
+	known, err := x.family(ctx, e.ID)
+	if known || err != nil {
+		return err
+	}
+	return x.job(e, damage)
 }
 
 func (x *exporter) job(e *pawl.Envelope, damage error) error {

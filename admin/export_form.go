@@ -21,6 +21,7 @@ type exportHeader struct {
 type exportLine struct {
 	Queue   *exportQueue  `json:"queue,omitempty"`
 	Job     *Job          `json:"job,omitempty"`
+	Run     *exportRun    `json:"run,omitempty"`
 	Damaged *exportDamage `json:"damaged,omitempty"`
 	Effect  *exportEffect `json:"effect,omitempty"`
 	End     *exportEnd    `json:"end,omitempty"`
@@ -48,6 +49,7 @@ type exportEnd struct {
 	Jobs    int64 `json:"jobs"`
 	Effects int64 `json:"effects"`
 	Damaged int64 `json:"damaged"`
+	Runs    int64 `json:"runs"` // of each its last line; before version 2 there were none
 }
 
 // readHeader reads the first line of an export.
@@ -74,13 +76,13 @@ func readLine(text []byte, newer bool) (l exportLine, err error) {
 		return l, err
 	}
 	sorts := 0
-	for _, there := range [...]bool{l.Queue != nil, l.Job != nil, l.Damaged != nil, l.Effect != nil, l.End != nil} {
+	for _, there := range [...]bool{l.Queue != nil, l.Job != nil, l.Run != nil, l.Damaged != nil, l.Effect != nil, l.End != nil} {
 		if there {
 			sorts++
 		}
 	}
 	if sorts != 1 {
-		return l, fmt.Errorf("it has %d of queue, job, damaged, effect and end; exactly one is needed", sorts)
+		return l, fmt.Errorf("it has %d of queue, job, run, damaged, effect and end; exactly one is needed", sorts)
 	}
 	return l, nil
 }

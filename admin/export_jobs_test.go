@@ -34,7 +34,7 @@ func TestExportForm(t *testing.T) {
 	h, err := readHeader([]byte(lines[0]))
 	require.NoError(t, err)
 	require.WithinRange(t, h.At.Time, before.Truncate(0), time.Now())
-	require.Equal(t, exportHeader{1, h.At, Text(q.Path()), libraryVersion()}, h)
+	require.Equal(t, exportHeader{ExportVersion, h.At, Text(q.Path()), libraryVersion()}, h)
 	require.Equal(t, []string{
 		`{"queue":{"name":"default","paused":false}}`,
 		`{"queue":{"name":"later","paused":true}}`,
@@ -46,7 +46,7 @@ func TestExportForm(t *testing.T) {
 			`"policy_data":null,"key_id":null,"signature":null,"headers":{"x":"y"},"last_error":null,` +
 			`"payload":{"size_bytes":1,"encoding":"messagepack","value":null,"base64":"wA==","hex":null},"history":[],"history_dropped":0}}`,
 		`{"effect":{"kind":"k","key":{"base64":"/w=="},"until":"2999-01-01T00:00:00.000000005Z"}}`,
-		`{"end":{"queues":2,"jobs":1,"effects":1,"damaged":0}}`,
+		`{"end":{"queues":2,"jobs":1,"effects":1,"damaged":0,"runs":0}}`,
 		``,
 	}, lines[1:])
 }
@@ -205,7 +205,7 @@ func TestExportOfADamagedFile(t *testing.T) {
 
 	imported, err := Import(t.Context(), Of(transferQueue(t)), bytes.NewReader(b.Bytes()), &ImportOptions{KeepIDs: true})
 	require.NoError(t, err)
-	require.Equal(t, Imported{Version: 1, Checked: 298, Damaged: 4, Jobs: 298, Effects: 298}, imported)
+	require.Equal(t, Imported{Version: ExportVersion, Checked: 298, Damaged: 4, Jobs: 298, Effects: 298}, imported)
 }
 
 // Rule: only so many damages are kept in the result, however many there are.

@@ -11,16 +11,19 @@ import (
 type ImportOptions struct {
 	// KeepIDs stores the jobs under the IDs that they have. Otherwise they get new ones, so
 	// that an export can be imported beside its jobs, or twice; their unique and their
-	// idempotency keys stay. A signature names the ID of its job, so signed jobs are refused
+	// idempotency keys stay. So do the IDs that users gave to runs of workflows; those of
+	// their jobs are new, and what names a run in the rows of others is changed. A signature names the ID of its job, so signed jobs are refused
 	// without KeepIDs.
 	KeepIDs bool
 
 	// SkipExisting leaves out jobs whose ID the target has, and those whose unique key
-	// another job of it holds. Otherwise they are a conflict, which ends the import.
+	// another job of it holds, and runs of workflows whose flow has a run of their ID, with
+	// their jobs and the runs that wait for them. Otherwise they are a conflict, which ends
+	// the import.
 	SkipExisting bool
 
-	// DryRun stores nothing: it checks the export, and with KeepIDs looks which of the IDs
-	// the target has.
+	// DryRun stores nothing: it checks the export, and looks which runs, and with KeepIDs
+	// which of the IDs of jobs, the target has.
 	DryRun bool
 
 	// Progress is told how much was done, in bytes: each job is read once to check it and
@@ -33,12 +36,16 @@ type ImportOptions struct {
 type Imported struct {
 	Version int   // of the export; what a version above [ExportVersion] says besides was left out
 	Checked int64 // jobs of the export that are sound
-	Damaged int64 // jobs that could not be read when it was made; it has nothing of them but their IDs
+	Damaged int64 // jobs and runs that could not be read when it was made; it has nothing of them but their IDs
 
 	Jobs    int64 // jobs that were stored; those that would be in a dry run
 	Skipped int64 // jobs that were left out, by SkipExisting
 	Effects int64 // idempotency keys that now count as done
-	Paused  int64 // queues that were paused
+
+	Runs        int64 // of workflows that were stored; those that would be in a dry run
+	RunsSkipped int64 // that were left out, by SkipExisting; their jobs count among Skipped
+
+	Paused int64 // queues that were paused
 }
 
 // Import stores the jobs of an export, as they stood: dead letters stay dead, completed
@@ -48,10 +55,15 @@ type Imported struct {
 // paused before their first job comes; none is resumed. Keys that count as done do so
 // before any job comes.
 //
+// Runs of workflows come with all that they had before any job comes, so that none goes on
+// without its rows. A large one comes in several commits, and is a run with the last of them.
+// Where it waited for a run that has ended by now it goes on.
+//
 // The whole input is checked first, and when anything is wrong with it nothing is stored:
 // the error matches [pawl.ErrInvalid] and names the line. So it is read twice, from its
 // beginning, and must not change meanwhile; [Spool] makes that possible for a pipe. Memory is bounded
-// by the longest line, of at most 96 MiB, and by 48 bytes for each job.
+// by the longest line, of at most 96 MiB, and by 48 bytes for each job and some hundred, with
+// its names, for each run.
 //
 // Jobs are stored in portions, each whole or not at all. When the import ends early,
 // those before the one that the error names are stored, as the result says, and the
@@ -82,6 +94,7 @@ type importer struct {
 	paused  []string // queues
 	effects []int64  // offsets of their lines
 	jobs    []storedLine
+	runs    []storedRun // in the order of their IDs
 
 	size int64 // bytes of the input
 	read int64 // bytes checked and stored
@@ -95,13 +108,16 @@ func (m *importer) all(ctx context.Context) error {
 	if err := m.check(ctx); err != nil {
 		return err
 	}
+	if err := m.leaveOutRuns(ctx); err != nil {
+		return err
+	}
 	if m.opts.KeepIDs {
 		if err := m.leaveOutExisting(ctx); err != nil {
 			return err
 		}
 	}
 	if m.opts.DryRun {
-		m.done.Jobs = int64(len(m.jobs))
+		m.done.Jobs, m.done.Runs = int64(len(m.jobs)), int64(len(m.runs))-m.done.RunsSkipped
 		m.progress(2 * m.size)
 		return nil
 	}
@@ -112,6 +128,9 @@ func (m *importer) all(ctx context.Context) error {
 		m.done.Paused++
 	}
 	if err := m.storeEffects(ctx); err != nil {
+		return err
+	}
+	if err := m.storeRuns(ctx); err != nil {
 		return err
 	}
 	if err := m.storeJobs(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // check reads the whole export, and finds out where what is to be stored stands. It
@@ -50,7 +51,9 @@ type checking struct {
 	*importer
 	queues map[Text]bool // that have a line
 	seen   exportEnd     // lines so far
-	ended  bool          // the last line was there
+	rows   workflow.RowsCheck
+	runAt  int64 // where the run begins whose lines come
+	ended  bool  // the last line was there
 }
 
 // end checks what only the whole export shows.
@@ -60,6 +63,9 @@ func (c *checking) end() error {
 	}
 	c.progress(c.size)
 	c.done.Checked, c.done.Damaged = c.seen.Jobs, c.seen.Damaged
+	if err := c.refuseTwinRuns(); err != nil {
+		return err
+	}
 	return c.refuseTwins()
 }
 
@@ -80,6 +86,9 @@ func (c *checking) line(text []byte, offset int64) error {
 	if err != nil {
 		return err
 	}
+	if l.Run == nil && c.rows.Within() {
+		return errApart
+	}
 	switch {
 	case l.Queue != nil:
 		c.seen.Queues++
@@ -87,6 +96,8 @@ func (c *checking) line(text []byte, offset int64) error {
 	case l.Job != nil:
 		c.seen.Jobs++
 		return c.job(l.Job, offset)
+	case l.Run != nil:
+		return c.run(l.Run, offset)
 	case l.Damaged != nil:
 		c.seen.Damaged++
 	case l.Effect != nil:
@@ -95,8 +106,8 @@ func (c *checking) line(text []byte, offset int64) error {
 		_, err = effectToRestore(l.Effect)
 		return err
 	case *l.End != c.seen:
-		return fmt.Errorf("it counts %d queues, %d jobs, %d effects and %d damaged jobs, but there are %d, %d, %d and %d: lines were lost or added",
-			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged)
+		return fmt.Errorf("it counts %d queues, %d jobs, %d effects, %d damaged jobs and %d runs, but there are %d, %d, %d, %d and %d: lines were lost or added",
+			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, l.End.Runs, c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged, c.seen.Runs)
 	default:
 		c.ended = true
 	}

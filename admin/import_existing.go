@@ -28,13 +28,12 @@ func (m *importer) leaveOutExisting(ctx context.Context) error {
 			left = append(left, job)
 		}
 	}
-	m.done.Skipped = int64(len(m.jobs) - len(left))
+	n := int64(len(m.jobs) - len(left))
 	if !m.opts.SkipExisting {
-		n := m.done.Skipped
-		m.done.Skipped = 0
 		return fmt.Errorf("line %d: job %s: %w: the target has it already, as it has %d of %d jobs of the export; nothing was stored; SkipExisting leaves them out",
 			m.in.number(conflict.offset), conflict.id, pawl.ErrConflict, n, len(m.jobs))
 	}
+	m.done.Skipped += n
 	m.jobs = left
 	return nil
 }

@@ -73,13 +73,13 @@ func TestImportOfExistingJobs(t *testing.T) {
 				require.ErrorContains(t, err, "line 6: job 01000000-0000-7000-8000-000000000004: conflict")
 				require.ErrorContains(t, err, fmt.Sprintf("2 of %d jobs", n))
 				require.ErrorContains(t, err, "nothing was stored")
-				require.Equal(t, Imported{Version: 1, Checked: int64(n)}, imported)
+				require.Equal(t, Imported{Version: ExportVersion, Checked: int64(n)}, imported)
 			}
 			require.Empty(t, w.changes)
 
 			imported, err := Import(t.Context(), w, strings.NewReader(export), &ImportOptions{KeepIDs: true, SkipExisting: true})
 			require.NoError(t, err)
-			require.Equal(t, Imported{Version: 1, Checked: int64(n), Jobs: int64(n - 2), Skipped: 2}, imported)
+			require.Equal(t, Imported{Version: ExportVersion, Checked: int64(n), Jobs: int64(n - 2), Skipped: 2}, imported)
 			require.Len(t, jobsIn(t, to), n+1)
 		})
 	}
@@ -89,7 +89,7 @@ func TestImportOfExistingJobs(t *testing.T) {
 // happened.
 func TestImportIsResumed(t *testing.T) {
 	from := simpleQueue(t, 3000, func(i int, e *pawl.Envelope) {
-		if e.Payload = make([]byte, 500); i%2 == 0 {
+		if e.Payload = make([]byte, 50); i%2 == 0 {
 			e.State = pawl.Parked
 		}
 	})
@@ -162,7 +162,7 @@ func TestImportOfAGroupThatIsRefused(t *testing.T) {
 	require.EqualValues(t, 1, imported.Jobs)
 	imported, err = Import(t.Context(), Of(to), strings.NewReader(export), &ImportOptions{KeepIDs: true, SkipExisting: true})
 	require.NoError(t, err)
-	require.Equal(t, Imported{Version: 1, Checked: 9, Jobs: 5, Skipped: 4}, imported)
+	require.Equal(t, Imported{Version: ExportVersion, Checked: 9, Jobs: 5, Skipped: 4}, imported)
 }
 
 // Rule: a payload that only this target does not take ends the import at its job.

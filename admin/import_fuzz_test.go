@@ -20,6 +20,12 @@ func FuzzImport(f *testing.F) {
 		`{"job":{"kind":"k","state":"completed","completed_at":"2999-01-01T00:00:00Z","retain":"1h","policy":"fixed 1s","unique_key":"u"}}`,
 		`{"job":{"kind":"k","state":"leased","unique_key":"u","deadline":"2026-01-01T00:00:00Z","cancelled":true,"payload":{"value":{"a":[1,null]}}}}`,
 	)), true)
+	f.Add([]byte(exportLines( // a run that sleeps, of flow nap
+		`{"run":{"run":"019ca8a0-4a38-7000-ae50-3ed72d44dada","form":1,"part":1,"last":true,"all_rows":3,"flow":"nap","id":"1","status":"sleeping","rows":[`+
+			`{"in":"blobs","key":"AAAAAA==","value":"0w0hJr9ZGgAA"},`+
+			`{"in":"steps","key":"AAAAAQ==","value":"3AAToACjYmVkAaVzbGVlcKdwZW5kaW5nANMAAAAAAAAAANMYmKwI/oLwANMAAAAAAAAAANMludLIV5zwAKDAwMIAwKExxCQwMDAwMDAwMC0wMDAwLTAwMDAtMDAwMC0wMDAwMDAwMDAwMDA="},`+
+			`{"in":"runs","value":"3AAZo25hcKExqHNsZWVwaW5noTGnZGVmYXVsdNMYmKwH1Hz+ANMAAAAAAAAAANMAAiYP+SkAAMQQIpQfKak3/zpWaXBXnQmB+dMludLIV5zwAMAB0wAAAAAAAAAAzwAAAAAAAAAAAACgoMKgwMQkMDAwMDAwMDAtMDAwMC0wMDAwLTAwMDAtMDAwMDAwMDAwMDAwzgAAAAD/xCQwMDAwMDAwMC0wMDAwLTAwMDAtMDAwMC0wMDAwMDAwMDAwMDA="}]}}`,
+	)), true)
 	to := transferQueue(f)
 	f.Fuzz(func(t *testing.T, export []byte, keep bool) {
 		w := &watched{Admin: Of(to)}

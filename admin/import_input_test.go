@@ -100,11 +100,11 @@ func (failing) Read([]byte) (int, error) { return 0, errWatched }
 func TestImportOfANewerVersion(t *testing.T) {
 	job := strings.Replace(jobLine(simpleJob(1, nil)), `{"job":{`, `{"job":{"shade":"blue",`, 1)
 	export := exportLines(job)
-	newer := strings.Replace(export, `"pawl_export":1,`, `"pawl_export":2,"lamp":"on",`, 1)
+	newer := strings.Replace(export, `"pawl_export":1,`, `"pawl_export":3,"lamp":"on",`, 1)
 	to := transferQueue(t)
 	imported, err := Import(t.Context(), Of(to), strings.NewReader(newer), nil)
 	require.NoError(t, err)
-	require.Equal(t, 2, imported.Version)
+	require.Equal(t, 3, imported.Version)
 	require.Len(t, jobsIn(t, to), 1)
 
 	_, err = Import(t.Context(), Of(to), strings.NewReader(export), nil)

@@ -52,7 +52,14 @@ func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err er
 	if e, err = envelopeToRestore(l.Job); err != nil || e.ID != job.id {
 		return nil, 0, m.unread(job.offset, errChanged)
 	}
-	if !m.opts.KeepIDs {
+	run := m.runOf(job.id)
+	switch {
+	case run != nil:
+		e.ID = m.newID(job.id)
+		if run.wake && e.State == pawl.Delayed {
+			e.State = pawl.Ready
+		}
+	case !m.opts.KeepIDs:
 		e.ID = pawl.ID{}
 	}
 	return e, size, nil

@@ -24,7 +24,7 @@ func TestRoundTripOverHTTP(t *testing.T) {
 	}
 	for rule, from := range map[string]func(*testing.T) Admin{
 		"jobs with all fields":  func(t *testing.T) Admin { return Of(fullQueue(t, fullKeys(t))) },
-		"as many as a body has": func(t *testing.T) Admin { return Of(simpleQueue(t, 2100, nil)) },
+		"as many as a body has": func(t *testing.T) Admin { return Of(simpleQueue(t, MaxLimit+100, nil)) },
 		"as large as a body is": func(t *testing.T) Admin {
 			return Of(simpleQueue(t, 150, func(i int, e *pawl.Envelope) { e.Payload = make([]byte, i*50) }))
 		},

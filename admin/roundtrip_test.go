@@ -144,7 +144,7 @@ func TestRoundTripLosesNothing(t *testing.T) {
 	imported, err := Import(ctx, Of(to), strings.NewReader(export), &ImportOptions{KeepIDs: true})
 	require.NoError(t, err)
 	n := int64(len(jobsIn(t, from)))
-	require.Equal(t, Imported{Version: 1, Checked: n, Jobs: n, Effects: 2, Paused: 2}, imported)
+	require.Equal(t, Imported{Version: ExportVersion, Checked: n, Jobs: n, Effects: 2, Paused: 2}, imported)
 	requireSameJobs(t, from, to)
 	for _, e := range jobsIn(t, to) {
 		if len(e.Signature) > 0 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 const slowClients = 1000
@@ -121,7 +122,7 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 	worked := make(chan struct{})
 	go func() {
 		defer close(worked)
-		work(t, q, 8000)
+		work(t, q, race.Fewer(8000))
 	}()
 	for i := range 100 {
 		a, err := openTest(q.Path())

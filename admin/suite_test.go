@@ -93,7 +93,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, fill func(*fixture)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "app.db"), ids: make(map[string]pawl.ID)}
+	f := &fixture{t: t, path: filepath.Join(memoryFolder(t), "app.db"), ids: make(map[string]pawl.ID)}
 	f.open()
 	if fill != nil {
 		fill(f)

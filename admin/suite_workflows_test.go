@@ -162,6 +162,11 @@ var workflowCases = []suiteCase{
 			require.Equal(t, want, strings.Join(names(t, s.Workflows(), WorkflowQuery{Filter: f, Limit: 1}), " "))
 		}
 	}},
+	{"runs are counted by what their rows say", someRuns, nil, func(t *testing.T, s *suiteTest) {
+		c, err := s.Workflows().Count(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, workflow.Counts{Active: 3, Paused: 1, Done: 1}, c)
+	}},
 	{"what is no query of runs is refused", someRuns, nil, func(t *testing.T, s *suiteTest) {
 		for _, q := range []WorkflowQuery{
 			{Limit: -1}, {Filter: workflow.Filter{Status: "lost"}}, {After: "nonsense"}, {After: strings.Repeat("A", 10_000)},
@@ -173,7 +178,10 @@ var workflowCases = []suiteCase{
 	{"a file without workflows has no run", nil, nil, func(t *testing.T, s *suiteTest) {
 		w := s.Workflows()
 		require.Empty(t, names(t, w, WorkflowQuery{}))
-		_, err := w.Find(t.Context(), "order", "1")
+		c, err := w.Count(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, c)
+		_, err = w.Find(t.Context(), "order", "1")
 		require.ErrorIs(t, err, workflow.ErrNotFound)
 		n, err := w.Prune(t.Context(), s.now())
 		require.NoError(t, err)

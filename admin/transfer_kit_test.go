@@ -23,7 +23,7 @@ import (
 // transferQueue opens a queue in a folder of the test. At the end it is checked and closed.
 func transferQueue(t testing.TB) *bolt.Queue {
 	t.Helper()
-	q, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), MaxPayload: pawl.MaxBatchBytes})
+	q, err := bolt.Open(filepath.Join(memoryFolder(t), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), MaxPayload: pawl.MaxBatchBytes})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, q.Check(context.Background()))
@@ -134,6 +134,8 @@ func exportLines(lines ...string) string {
 			end.Queues++
 		case strings.HasPrefix(line, `{"job"`):
 			end.Jobs++
+		case strings.HasPrefix(line, `{"run"`) && strings.Contains(line, `"last":true`):
+			end.Runs++
 		case strings.HasPrefix(line, `{"effect"`):
 			end.Effects++
 		case strings.HasPrefix(line, `{"damaged"`):

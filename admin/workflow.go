@@ -22,6 +22,9 @@ type Workflows interface {
 	// look at. [WorkflowRuns] iterates over all pages.
 	List(ctx context.Context, q WorkflowQuery) (workflow.Listing, error)
 
+	// Count counts the runs by status, for a glance: see [workflow.Counts].
+	Count(ctx context.Context) (workflow.Counts, error)
+
 	// Find is the run that the ID of a starter names among those of a flow.
 	Find(ctx context.Context, flow, id string) (pawl.ID, error)
 
@@ -61,6 +64,14 @@ type Workflows interface {
 	// how many. It works in portions, and tells its progress to [bolt.WithProgress], with -1
 	// as the total: after an error, that of ctx too, some have been removed.
 	Prune(ctx context.Context, before time.Time) (int, error)
+
+	// Rows reads a part of all that is stored of a run, and its job: for an [Export]. See
+	// [workflow.Reader.Rows].
+	Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error)
+
+	// RestoreRows stores parts of runs, all or none: for an [Import]. See
+	// [workflow.Engine.RestoreRows].
+	RestoreRows(ctx context.Context, parts ...*workflow.Rows) error
 }
 
 // WorkflowQuery is one page of a list of runs.

@@ -38,6 +38,14 @@ func (w clientWorkflows) List(ctx context.Context, q WorkflowQuery) (workflow.Li
 	return l, nil
 }
 
+func (w clientWorkflows) Count(ctx context.Context) (workflow.Counts, error) {
+	var c WorkflowCounts
+	if err := w.get(ctx, pathWorkflowCount, nil, &c); err != nil {
+		return workflow.Counts{}, err
+	}
+	return workflow.Counts(c), nil
+}
+
 func (w clientWorkflows) Find(ctx context.Context, flow, id string) (pawl.ID, error) {
 	var b runName
 	err := w.get(ctx, pathWorkflowFind, url.Values{paramFlow: {flow}, paramID: {id}}, &b)

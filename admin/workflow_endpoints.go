@@ -18,6 +18,7 @@ func (h *handler) workflowRoutes(table map[string]map[string]route) {
 	get, post := http.MethodGet, http.MethodPost
 	for path, methods := range map[string]map[string]route{
 		pathWorkflows:         {get: {answer: h.workflows, gate: h.lists, large: largePage, params: true}},
+		pathWorkflowCount:     {get: {answer: h.countWorkflows, gate: h.lists}},
 		pathWorkflowFind:      {get: {answer: h.findWorkflow, params: true}},
 		pathWorkflowShow:      {get: {answer: h.showWorkflow, gate: h.lists, large: largeRun, params: true}},
 		pathWorkflowSignal:    {post: {answer: h.signalWorkflow, change: true}},
@@ -28,6 +29,8 @@ func (h *handler) workflowRoutes(table map[string]map[string]route) {
 		pathWorkflowFork:      {post: {answer: h.forkWorkflow, change: true}},
 		pathWorkflowVerify:    {post: {answer: h.ask(withoutReason(Workflows.Verify)), gate: h.lists}},
 		pathWorkflowPrune:     {post: {answer: h.pruneWorkflows, change: true}},
+		pathWorkflowRows:      {get: {answer: h.workflowRows, gate: h.lists, large: always, params: true}},
+		pathWorkflowRestore:   {post: {answer: h.restoreWorkflows, change: true}},
 	} {
 		table[path] = methods
 	}
@@ -46,6 +49,14 @@ func (h *handler) workflows(r *http.Request, _ []byte) (any, error) {
 		return nil, err
 	}
 	return workflowPageOf(page), nil
+}
+
+func (h *handler) countWorkflows(r *http.Request, _ []byte) (any, error) {
+	c, err := h.admin.Workflows().Count(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return WorkflowCounts(c), nil
 }
 
 func (h *handler) findWorkflow(r *http.Request, _ []byte) (any, error) {

@@ -41,6 +41,14 @@ func (w fileWorkflows) List(ctx context.Context, q WorkflowQuery) (page workflow
 	return page, err
 }
 
+func (w fileWorkflows) Count(ctx context.Context) (c workflow.Counts, err error) {
+	err = w.look(func(r runReader) error {
+		c, err = r.Count(ctx)
+		return err
+	})
+	return c, err
+}
+
 func (w fileWorkflows) Find(ctx context.Context, flow, id string) (run pawl.ID, err error) {
 	err = w.look(func(r runReader) error {
 		run, err = r.Find(ctx, flow, id)

@@ -73,6 +73,19 @@ func (w *Workflow) Info() (i workflow.Info, err error) {
 	return i, err
 }
 
+// WorkflowCounts is a [workflow.Counts] in JSON, as [Workflow] is a run.
+type WorkflowCounts struct {
+	Active     int  `json:"active"` // neither paused, nor blocked, nor ended
+	Paused     int  `json:"paused"`
+	Blocked    int  `json:"blocked"`
+	Done       int  `json:"done"`
+	Failed     int  `json:"failed"`
+	Cancelled  int  `json:"cancelled"`
+	Terminated int  `json:"terminated"`
+	Damaged    int  `json:"damaged"`
+	More       bool `json:"more"` // the others were not counted
+}
+
 func idOrNull(id pawl.ID) *string {
 	if id.IsZero() {
 		return nil

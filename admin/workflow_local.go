@@ -64,6 +64,8 @@ func (r runReader) List(ctx context.Context, q WorkflowQuery) (workflow.Listing,
 	return r.r.List(ctx, q.Filter, q.After, limit)
 }
 
+func (r runReader) Count(ctx context.Context) (workflow.Counts, error) { return r.r.Count(ctx) }
+
 func (r runReader) Find(ctx context.Context, flow, id string) (pawl.ID, error) {
 	return r.r.Find(ctx, flow, id)
 }

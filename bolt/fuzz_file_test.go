@@ -14,12 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
 	"github.com/gopawl/pawl/internal/race"
 )
 
 // FuzzFile looks for a damage to a queue's file at which a reader panics, does not end, or
 // gives an error that nobody can match. The bytes are changes to a sound file, each of an
-// offset (3) and what is put there (3).
+// offset (3) among the pages in use and what is put there (3).
 func FuzzFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "sound.db")
 	q, err := Open(path, &Options{Logger: hclog.NewNullLogger()})
@@ -37,22 +38,36 @@ func FuzzFile(f *testing.F) {
 	sound, err := os.ReadFile(path)
 	require.NoError(f, err)
 
+	meta, err := pages.Newest(bytes.NewReader(sound))
+	require.NoError(f, err)
+	used := int(meta.Pages) * os.Getpagesize() // what is behind them nobody reads
+
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 24, 0, 0, 0})
 	f.Add([]byte{0, 0x30, 10, 0xff, 0xff, 0xff, 0, 0x20, 8, 2, 0, 0})
-	for page := range race.Fewer(len(sound) / os.Getpagesize()) { // the first are those in use
+	for page := range race.Fewer(int(meta.Pages)) {
 		at := page * os.Getpagesize()
 		f.Add([]byte{byte(at >> 16), byte(at >> 8), 12, 1, 2, 3})
 	}
 
+	// Reading changes nothing, so each file is the one before with its changes undone.
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, file.Close()) })
 	f.Fuzz(func(t *testing.T, changes []byte) {
-		file := bytes.Clone(sound)
+		var places []int
+		defer func() {
+			for _, at := range places {
+				_, err := file.WriteAt(sound[at:at+3], int64(at))
+				require.NoError(t, err)
+			}
+		}()
 		for ; len(changes) >= 6; changes = changes[6:] {
-			at := int(binary.BigEndian.Uint32(append([]byte{0}, changes[:3]...))) % (len(file) - 3)
-			copy(file[at:], changes[3:6])
+			at := int(binary.BigEndian.Uint32(append([]byte{0}, changes[:3]...))) % (used - 3)
+			_, err := file.WriteAt(changes[3:6], int64(at))
+			require.NoError(t, err)
+			places = append(places, at)
 		}
-		path := filepath.Join(t.TempDir(), "jobs.db")
-		require.NoError(t, os.WriteFile(path, file, 0o600))
 		readAll(t, path)
 	})
 }

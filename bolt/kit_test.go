@@ -21,7 +21,7 @@ import (
 // is closed and its file checked, so no test leaves a broken one unnoticed.
 func openTest(t *testing.T, opts *Options) *Queue {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "jobs.db"), opts)
+	return openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), opts)
 }
 
 // openAt is openTest for a file that an earlier queue of the test may have left.

@@ -41,8 +41,8 @@ func TestListIsTheIterationInParts(t *testing.T) {
 // the next one goes on.
 func TestListIsBounded(t *testing.T) {
 	q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
-	for range 3 {
-		require.NoError(t, q.Enqueue(t.Context(), newBatch(listRows/2)...))
+	for _, n := range []int{listRows / 2, listRows / 2, 10} {
+		require.NoError(t, q.Enqueue(t.Context(), newBatch(n)...))
 	}
 	last := add(t, q, func(e *pawl.Envelope) { e.Kind = "rare" })
 	for _, f := range []pawl.Filter{{Kind: "rare"}, {Kind: "rare", State: pawl.Ready}} {

@@ -261,8 +261,8 @@ func TestHastyFetchIsToldWhatKeepsTheQueue(t *testing.T) {
 				}
 				require.NoError(t, q.Enqueue(t.Context(), batch...))
 				replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
-				pass(time.Minute)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				pass(2 * time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it is tried again once a second
 				defer cancel()
 				_, err := q.Fetch(ctx, pawl.Request{Max: 1, Queues: []string{"quiet"}, Wait: wait})
 				if wait == pawl.WaitForJob {

@@ -23,7 +23,10 @@ func TestConformance(t *testing.T) {
 			Logger: hclog.NewNullLogger(),
 		})
 	}
-	queuetest.Run(t, open, &queuetest.Config{Walks: 20, CounterSteps: race.Fewer(100_000), Counts: counts, Events: true})
+	queuetest.Run(t, open, &queuetest.Config{
+		Walks: race.Fewer(20), CounterSteps: race.Fewer(race.Fewer(100_000)), // one goroutine walks
+		Counts: counts, Events: true,
+	})
 }
 
 func counts(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"sync"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/worker"
@@ -36,6 +36,9 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	if x.row.Terminate != "" { // its function may hang
 		return x.stoppedBy(ErrTerminated)
 	}
+	if why := x.blockedEarlier(); why != nil {
+		return x.block(why)
+	}
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
 		return x.park()
 	}
@@ -49,10 +52,14 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 	x.mu.Lock() // others may know of it by now
 	root := x.newScope("", nil)
 	x.mu.Unlock()
-	err = x.protect(func() error {
-		output, err = x.flow.start(&Run{x, root}, input)
-		return err
+	var function sync.WaitGroup // in a goroutine of its own, which may be ended
+	function.Go(func() {
+		err = x.protect(func() error {
+			output, err = x.flow.start(&Run{x, root}, input)
+			return err
+		})
 	})
+	function.Wait()
 	root.leave()
 	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil {
 		_ = root.leftover()
@@ -74,7 +81,7 @@ func (x *execution) protect(fn func() error) (err error) {
 		if returned {
 			return
 		}
-		p := &panicError{worker.PanicError{Value: recover(), Stack: string(debug.Stack())}}
+		p := &panicError{panicked(recover())}
 		if p.Value == nil {
 			p.Value = "runtime.Goexit was called"
 		}
@@ -132,11 +139,14 @@ func (x *execution) stoppedBy(reason error) error {
 	var mismatch *DeterminismError
 	var panicked *panicError
 	switch {
+	case errors.Is(reason, ErrSuspended) && x.spun():
+		return x.blockLate()
 	case errors.Is(reason, ErrSuspended), x.lease.Settled(): // which another reason may have come before
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})
-	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt), errors.Is(reason, errCircle):
+	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt),
+		errors.Is(reason, errCircle), errors.Is(reason, errSpins):
 		return x.block(reason)
 	}
 	return reason

@@ -3,8 +3,6 @@ package workflow
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 )
 
 // Branch is a part of a run that goes on beside the rest of it.
@@ -65,37 +63,6 @@ func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 	return out, errors.Join(errs...)
 }
 
-// raceResult is what a journal has of a race.
-type raceResult struct {
-	//lint:ignore U1000 msgpack reads its tag
-	_msgpack struct{} `msgpack:",as_array"`
-
-	Winner int
-	Losers []string // their scopes
-
-	// Unheard are the entries of losers that waited for a child. It may end yet, and write that
-	// into them, but they were told otherwise.
-	Unheard []uint32
-}
-
-// Race waits for the first branch to end, with a result or an error, and returns its index
-// and what its function did. Which it was is remembered. The others are abandoned: the step
-// that one is in is interrupted, and its calls return [ErrAbandoned].
-func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
-	if len(branches) == 0 {
-		return 0, out, fmt.Errorf("race %q: there is no branch", name)
-	}
-	all := make([]*branch, len(branches))
-	for i, b := range branches {
-		all[i] = b.branch
-	}
-	if winner, err = r.s.race(name, all); err != nil {
-		return winner, out, err
-	}
-	r.s.follow(all[winner])
-	return winner, branches[winner].out, branches[winner].err
-}
-
 // Each runs fn for every item, in branches called name-0, name-1 and so on, at most limit of
 // them at a time. The results are in the order of the items; errors are as those of [All].
 func Each[Item, T any](r *Run, name string, items []Item, limit int, fn func(*Run, Item) (T, error)) ([]T, error) {
@@ -136,6 +103,7 @@ func (s *scope) fork(name string, fn func(*Run) error) *branch {
 	if b.err = validName("branch", name); b.err != nil {
 		return b
 	}
+	s.spin()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if b.err = s.mayCall(); b.err != nil {
@@ -181,6 +149,7 @@ func (s *scope) follow(b *branch) {
 
 // join waits until ready says so, which is asked whenever a branch has ended.
 func (s *scope) join(ready func() bool) error {
+	s.spin()
 	s.x.mu.Lock()
 	err := s.mayCall()
 	s.x.mu.Unlock()
@@ -203,80 +172,4 @@ func (s *scope) await(ready func() bool) error {
 			return err
 		}
 	}
-}
-
-// race finds the branch that ended first, by the journal or now.
-func (s *scope) race(name string, all []*branch) (winner int, err error) {
-	c, err := s.begin(KindRace, name, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	x := s.x
-	var won raceResult
-	if c.known {
-		if err := c.outcome(decodeInto(&won)); err != nil {
-			return 0, err
-		}
-		if won.Winner < 0 || won.Winner >= len(all) {
-			return 0, x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s won by branch %d", c.e, won.Winner),
-				Got: fmt.Sprintf("%s of %d branches", c.e, len(all)), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep the branches of a race"})
-		}
-		return won.Winner, s.await(all[won.Winner].ended)
-	}
-	won.Winner = -1
-	err = s.await(func() bool {
-		for i, b := range all {
-			if won.Winner < 0 && b.finished {
-				won.Winner = i
-			}
-		}
-		return won.Winner >= 0
-	})
-	if err != nil {
-		return 0, err
-	}
-	for i, b := range all {
-		if i != won.Winner && b.scope != nil {
-			won.Losers = append(won.Losers, b.scope.name)
-		}
-	}
-	if won.Unheard, err = x.abandon(s, won.Losers); err != nil {
-		return 0, err
-	}
-	result, err := encode("the result of a race", won)
-	if err != nil {
-		return 0, err
-	}
-	c.e.finish(result, x.engine.now())
-	return won.Winner, x.save(c.e)
-}
-
-// abandon has branches, and those that they have begun, make no more calls. A race is not
-// won any more once the run is cancelled: a loser may have been told that.
-func (x *execution) abandon(by *scope, losers []string) (unheard []uint32, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.mayGoOn(by, KindRace); err != nil {
-		return nil, err
-	}
-	lost := func(scope string) bool {
-		return slices.ContainsFunc(losers, func(name string) bool { return scope == name || strings.HasPrefix(scope, name+"/") })
-	}
-	for _, s := range x.scopes {
-		if lost(s.name) {
-			s.abandoned = true
-			s.cancel(ErrAbandoned)
-			if e := s.current; e != nil && e.Kind == KindChild && e.State == EntryPending {
-				unheard = append(unheard, e.seq)
-			}
-		}
-	}
-	for _, e := range x.calls { // also those to which their branches have not come yet
-		if lost(e.Scope) && e.State == EntryPending && !slices.Contains(unheard, e.seq) {
-			unheard = append(unheard, e.seq)
-		}
-	}
-	x.wakeLocked(func(s *scope) bool { return lost(s.name) && !s.waits.branches })
-	return unheard, nil
 }

@@ -40,7 +40,7 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(id str
 		child, err := prepare(x.row.ID + "/" + step)
 		if err != nil {
 			failed := *c.e
-			failed.fail(err, x.engine.now())
+			x.fail(&failed, err)
 			c.become(&failed)
 			if err := x.save(c.e); err != nil {
 				return err
@@ -74,15 +74,21 @@ func (c *call) startChild(s *start, other string) error {
 	x := c.x
 	s.row.Parent, s.row.ParentSeq = x.run, c.e.seq
 	x.mu.Lock()
-	r := &startChild{start: s, ids: [...]string{s.row.ID, other}, checkpoint: checkpoint{x.lease, x.take()}, x: x, e: c.e}
+	r := &startChild{start: s, ids: [...]string{s.row.ID, other}, checkpoint: checkpoint{x.lease, x.take()}, c: c}
 	x.mu.Unlock()
-	if err := x.engine.queue.Join(x.writing(), r, r.journal.bytes+len(s.input)); err != nil {
-		return x.stop(err)
-	}
+	err := x.engine.queue.Join(x.writing(), r, r.journal.bytes+len(s.input))
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	switch {
+	case err == ErrAbandoned:
+		x.putBack(r.journal)
+		return err
+	case err != nil:
+		return x.stopLocked(err)
+	}
 	*c.e = r.begun
 	x.calls = append(x.calls, c.e)
+	x.bytes += c.e.weight()
 	c.known = c.e.State != EntryPending
 	return nil
 }
@@ -91,16 +97,19 @@ func (c *call) startChild(s *start, other string) error {
 type startChild struct {
 	*start
 	checkpoint
-	x   *execution
-	e   *entry
+	c   *call
 	ids [2]string // the first that is free is the child's
 
 	begun entry
 }
 
-// Check requires the lease, and looks which ID is free.
+// Check requires the lease, and looks which ID is free. A branch that has lost a race starts
+// nothing any more: who wrote that has looked for its child already.
 func (s *startChild) Check(p *bolt.Plan) error {
-	s.begun = *s.e
+	if s.abandoned() {
+		return ErrAbandoned
+	}
+	s.begun = *s.c.e
 	for _, s.row.ID = range s.ids {
 		err := s.start.Check(p)
 		if err != nil && !errors.Is(err, ErrConflict) {
@@ -116,13 +125,19 @@ func (s *startChild) Check(p *bolt.Plan) error {
 	return s.checkpoint.Check(p)
 }
 
+func (s *startChild) abandoned() bool {
+	s.c.x.mu.Lock()
+	defer s.c.x.mu.Unlock()
+	return s.c.abandoned
+}
+
 // Apply writes the rows of the child, and the entry.
 func (s *startChild) Apply(tx *bbolt.Tx) error {
 	if err := s.start.Apply(tx); err != nil {
 		return err
 	}
 	var own journal
-	own.add(s.x.run, &s.begun)
+	own.add(s.c.x.run, &s.begun)
 	if err := own.apply(rowsOf(tx)); err != nil {
 		return err
 	}
@@ -146,7 +161,7 @@ func (c *call) look() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if now.State != EntryPending && !c.abandoned { // see raceResult
-		x.bytes += int64(now.Size)
+		x.bytes += now.weight()
 		*c.e = *now
 		c.known = true
 	}

@@ -75,22 +75,30 @@ type Definition interface {
 
 	problem() error
 	kind() *pawl.Kind[struct{}]
+	input() reflect.Type
 	start(r *Run, input []byte) (output []byte, err error)
 }
 
 // Handle has a worker run flows, and makes the runs of them ready that another build has
 // blocked. Like [worker.Handle] it is called before the worker starts. The error is that of a
-// definition, or of the queue; two flows of one name are an error of [worker.Worker.Run].
+// definition, or of the queue, or [worker.ErrHandlerExists] for a flow of a name that this worker
+// was given already, and then nothing was changed. A handler of jobs that has the kind of a flow
+// is an error of [worker.Worker.Run].
 func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definition) error {
-	e.hub.options.Store(&e.opts)
 	for i, f := range flows {
 		if v := reflect.ValueOf(f); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			return &pawl.InvalidError{Field: "flow", Reason: fmt.Sprintf("number %d is nil; make it with Define before", i+1)}
 		}
-		e.hub.flows.Store(f.Name(), f)
 		if err := f.problem(); err != nil {
 			return fmt.Errorf("flow %q: %w", f.Name(), err)
 		}
+	}
+	if err := e.hub.give(w, flows); err != nil {
+		return err
+	}
+	e.hub.options.Store(&e.opts)
+	for _, f := range flows {
+		e.hub.flows.Store(f.Name(), f)
 		worker.Handle(w, f.kind(), func(ctx context.Context, job *pawl.Job[struct{}]) error {
 			return e.attempt(ctx, f, job.Lease)
 		})

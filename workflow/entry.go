@@ -114,6 +114,18 @@ func (e *entry) public() Entry {
 	}
 }
 
+// weight is what a call that has ended adds to the bytes of its journal: its result, or its error.
+func (e *entry) weight() int64 {
+	if e.State == EntryPending {
+		return 0
+	}
+	n := e.Size + len(e.Error)
+	for _, t := range e.Chain {
+		n += len(t.Type) + len(t.Text)
+	}
+	return int64(n)
+}
+
 // fail ends an entry with an error.
 func (e *entry) fail(err error, now time.Time) {
 	e.State, e.Finished, e.Due = EntryFailed, now.UnixNano(), 0

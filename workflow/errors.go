@@ -6,13 +6,16 @@ import (
 	"reflect"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/worker"
 )
 
 // One sentinel for each decision that a caller makes; match with errors.Is.
 var (
 	// ErrSuspended is what every call of a run returns once the run waits. The function
 	// returns it, or anything: what it returns then is not looked at. Deferred functions run
-	// now, and again at each wake; in them too every call returns ErrSuspended.
+	// now, and again at each wake; in them too every call returns ErrSuspended. A function that
+	// does not return, but makes more than [MaxEntries] calls that are refused so, is ended, and
+	// the run blocked.
 	ErrSuspended = errors.New("the run waits; return from its function")
 
 	// ErrCancelled is what calls return once the run is to be cancelled: the one that is under
@@ -112,7 +115,11 @@ func chainOf(err error) (chain []errorText) {
 		if s, ok := err.(*StepError); ok {
 			known = s
 		}
-		chain = append(chain, errorText{Type: typeOf(err), Text: textOf(err)})
+		text := textOf(err)
+		if p, ok := err.(*worker.PanicError); ok { // its stack is in the text of the whole
+			text = pawl.Clip(fmt.Sprintf("panic: %v", p.Value), maxErrorText)
+		}
+		chain = append(chain, errorText{Type: typeOf(err), Text: text})
 		if known != nil { // what it wraps is known by its texts
 			chain = append(chain, known.chain[:min(len(known.chain), maxChain-len(chain))]...)
 			return

@@ -37,7 +37,7 @@ type execution struct {
 	scopes   []*scope
 	last     uint32 // seq of the last entry
 	made     int    // entries
-	bytes    int64  // of their results
+	bytes    int64  // of their results and errors
 	unsaved  []*entry
 	slept    bool          // of these one is a sleep that has ended
 	active   int           // scopes that work
@@ -49,6 +49,7 @@ type execution struct {
 	paused   bool          // calls that are new wait
 	cancel   string        // why new calls are refused
 	stopped  error         // why all calls are
+	spins    bool          // a function went on all the same, without end
 	done     chan struct{} // closed with stopped
 	undos    []undo
 	open     sync.WaitGroup // branches
@@ -82,11 +83,11 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 
 // index sorts the entries by scope.
 func (x *execution) index(r rows, entries []*entry) error {
-	var unheard []uint32
+	var races []raceResult
 	for _, e := range entries {
 		x.last = max(x.last, e.seq)
 		x.made++
-		x.bytes += int64(e.Size)
+		x.bytes += e.weight()
 		x.journal[e.Scope] = append(x.journal[e.Scope], e)
 		if e.Kind == KindChild {
 			x.calls = append(x.calls, e)
@@ -103,11 +104,11 @@ func (x *execution) index(r rows, entries []*entry) error {
 			for _, name := range won.Losers {
 				x.abandoned[name] = true
 			}
-			unheard = append(unheard, won.Unheard...)
+			races = append(races, won)
 		}
 	}
 	for _, e := range entries {
-		if slices.Contains(unheard, e.seq) {
+		if slices.ContainsFunc(races, func(won raceResult) bool { return won.unheard(e) }) {
 			e.State = EntryPending
 		}
 	}

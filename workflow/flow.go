@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -69,6 +70,7 @@ func (f *Flow[In, Out]) Name() string { return f.name }
 
 func (f *Flow[In, Out]) problem() error             { return f.err }
 func (f *Flow[In, Out]) kind() *pawl.Kind[struct{}] { return f.job }
+func (f *Flow[In, Out]) input() reflect.Type        { return reflect.TypeFor[In]() }
 
 // start calls the function.
 func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {

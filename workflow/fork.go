@@ -78,7 +78,7 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 			return err
 		}
 		f.journal.add(f.id, e)
-		f.row.Bytes += int64(e.Size)
+		f.row.Bytes += e.weight()
 	}
 	f.row.Steps = len(kept)
 	return f.journal.err

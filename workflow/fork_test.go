@@ -104,7 +104,8 @@ func TestForkCopiesResults(t *testing.T) {
 	}
 	was := read(old)
 	require.Equal(t, []*entry{was[0], was[1], was[2], was[5], was[6]}, read(run))
-	require.EqualValues(t, 3+len(bigResult), d.read(run).Bytes)
+	failed := len("no route") + len("*errors.errorString") + len("no route")
+	require.EqualValues(t, 3+len(bigResult)+failed, d.read(run).Bytes)
 }
 
 // A fork is a run like one that was just started, and says where it comes from.

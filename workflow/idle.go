@@ -143,8 +143,7 @@ func (x *execution) rest() {
 	case err == nil:
 		_ = x.stopLocked(ErrSuspended)
 	case errors.Is(err, errWoken):
-		x.unsaved = append(s.journal.entries, x.unsaved...)
-		x.slept = true // one of them may be
+		x.putBack(s.journal)
 		x.wakeLocked(func(each *scope) bool {
 			for _, l := range late {
 				if l == each {

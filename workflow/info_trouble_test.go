@@ -81,6 +81,29 @@ func TestHandleOfNoFlow(t *testing.T) {
 	})
 }
 
+// Rule: two flows of one name are told when the second is given, in one call or in two, also by
+// another engine; a call that is refused gives the worker nothing. Another worker may have them.
+func TestHandleOfTwoFlowsOfOneName(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		k.open()
+		one := workflow.Define("f", func(*workflow.Run, int) (int, error) { return 1, nil })
+		two := workflow.Define("f", func(*workflow.Run, string) (int, error) { return 2, nil })
+		other := workflow.Define("other", func(*workflow.Run, int) (int, error) { return 3, nil })
+		w := worker.New(k.q, nil)
+		require.ErrorIs(t, k.e.Handle(t.Context(), w, other, one, two), worker.ErrHandlerExists)
+		require.NoError(t, k.e.Handle(t.Context(), w, one, other))
+		for _, e := range []*workflow.Engine{k.e, workflow.Open(k.q, nil)} {
+			err := e.Handle(t.Context(), w, two)
+			require.ErrorIs(t, err, worker.ErrHandlerExists)
+			require.ErrorContains(t, err, `flow "f"`)
+			require.NoError(t, e.Handle(t.Context(), worker.New(k.q, nil), two))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, w.Run(ctx), "nothing of what was refused is left in it")
+	})
+}
+
 // Rule: Resume has a step tried at once that waits for its next attempt, and no attempt is lost
 // or won by it.
 func TestResumeTriesAFailedStepNow(t *testing.T) {

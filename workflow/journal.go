@@ -38,6 +38,12 @@ func (x *execution) take(entries ...*entry) (j journal) {
 	return j
 }
 
+// putBack leaves to who writes next what was not written. The caller holds the lock.
+func (x *execution) putBack(j journal) {
+	x.unsaved = append(j.entries, x.unsaved...)
+	x.slept = true // one of them may be
+}
+
 func (j *journal) add(run pawl.ID, e *entry) {
 	row := *e
 	key := seqKey(run, e.seq)

@@ -13,18 +13,25 @@ const (
 	MaxName     = 128      // bytes of the name of a flow, a step, a signal, a branch
 	MaxID       = 255      // bytes of an ID
 	MaxValue    = 1 << 20  // bytes of an input, a result, the payload of a signal, encoded
-	MaxJournal  = 64 << 20 // bytes of all values of one run
+	MaxJournal  = 64 << 20 // bytes of all results and errors of one run, and of all that it has published
 	MaxEntries  = 10_000   // calls of one run; a Restart begins anew
 	MaxBranches = 1_000    // that are under way at a time
 	MaxSignals  = 10_000   // of one run that were not consumed
+	MaxSeen     = 10_000   // signals to one run whose deduplication IDs are known, the last ones
+	MaxPublish  = 1_000    // names that one run has published values under
 
 	DefaultRetention = 7 * 24 * time.Hour // of a run that has ended
 )
 
 const (
 	maxErrorText = 4 << 10
-	maxChain     = 16
-	maxInline    = 4 << 10 // bytes of a result that lies in its entry
+
+	// leastErrorText is what of an error is kept in a journal that is full.
+	leastErrorText = 256
+
+	maxChain  = 16
+	maxStack  = 2 << 10 // bytes of the stack of a panic
+	maxInline = 4 << 10 // bytes of a result that lies in its entry
 
 	// leastSuspension is the wait for which a run gives up its slot.
 	leastSuspension = 100 * time.Millisecond

@@ -1,6 +1,10 @@
 package workflow
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
@@ -10,6 +14,10 @@ import (
 // Publish stores a value under a name, for whoever looks at the run while it goes on: see
 // [Reader.Published]. It replaces what was published under the name before. What a run
 // publishes again on its way back to where it was is not written.
+//
+// Errors: [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for a value of more than [MaxValue]
+// bytes, or for more than [MaxJournal] bytes under all names, and [ErrTooMany] for more than
+// [MaxPublish] names. They are not in the journal, so return them.
 func Publish(r *Run, name string, value any) error {
 	s, x := r.s, r.x
 	if err := validName("published name", name); err != nil {
@@ -19,6 +27,7 @@ func Publish(r *Run, name string, value any) error {
 	if err != nil {
 		return err
 	}
+	s.spin()
 	x.mu.Lock()
 	err = s.mayCall()
 	again := x.dry || s.at < len(s.entries) || s.abandoned
@@ -26,7 +35,11 @@ func Publish(r *Run, name string, value any) error {
 	if err != nil || again {
 		return err
 	}
-	if err := x.engine.queue.Join(x.writing(), &publish{x.lease, x.run, name, content}, len(content)); err != nil {
+	err = x.engine.queue.Join(x.writing(), &publish{x.lease, x.run, name, content}, len(content))
+	switch {
+	case errors.Is(err, ErrTooMany), errors.Is(err, ErrTooLarge):
+		return fmt.Errorf("published name %q: %w", name, err)
+	case err != nil:
 		return x.stop(err)
 	}
 	return nil
@@ -40,8 +53,37 @@ type publish struct {
 	content []byte
 }
 
-// Check requires the lease.
-func (w *publish) Check(p *bolt.Plan) error { return p.Hold(w.lease) }
+// Check requires the lease, and that there is room.
+func (w *publish) Check(p *bolt.Plan) error {
+	if err := w.room(rowsOf(p.Tx())); err != nil {
+		return err
+	}
+	return p.Hold(w.lease)
+}
+
+// room looks what the run has published under other names. It reads no value.
+func (w *publish) room(r rows) error {
+	b := r.bucket(bucketPublished)
+	if b == nil {
+		return nil
+	}
+	own := runAnd(w.run, w.name)
+	names, size := 1, len(w.content)
+	c := b.Cursor()
+	for k, v := c.Seek(w.run[:]); bytes.HasPrefix(k, w.run[:]); k, v = c.Next() {
+		if !bytes.Equal(k, own) {
+			names++
+			size += len(v)
+		}
+		switch {
+		case names > MaxPublish:
+			return fmt.Errorf("there are %d others: %w", MaxPublish, ErrTooMany)
+		case size > MaxJournal:
+			return fmt.Errorf("all values have more than %d bytes: %w", MaxJournal, ErrTooLarge)
+		}
+	}
+	return nil
+}
 
 // Apply stores the value.
 func (w *publish) Apply(tx *bbolt.Tx) error {

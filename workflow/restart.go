@@ -1,6 +1,9 @@
 package workflow
 
 import (
+	"fmt"
+	"reflect"
+
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
@@ -9,13 +12,29 @@ import (
 
 // Restart is what a function returns as its error to begin anew with another input and an
 // empty journal, for loops without an end. ID and unread signals stay. What it had to undo is
-// forgotten, and children that are under way are cancelled.
+// forgotten, and children that are under way are cancelled. The input is of the flow's type:
+// another blocks the run, whose journal stays as it is.
 func Restart[In any](r *Run, in In) error {
+	if want, got := r.x.flow.input(), reflect.TypeOf(in); got != nil && !got.AssignableTo(want) && !equalBelow(got, want) {
+		return r.x.mismatch(&DeterminismError{Want: fmt.Sprintf("an input of the type %v", want), Got: fmt.Sprintf("Restart with the type %v", got),
+			Reason: "Restart has to be called with the type of the flow"})
+	}
 	input, err := encode("the input", in)
 	if err != nil {
 		return err
 	}
 	return &restartError{input}
+}
+
+// equalBelow reports whether two types are the same but for pointers, which are not stored.
+func equalBelow(a, b reflect.Type) bool {
+	for a.Kind() == reflect.Pointer {
+		a = a.Elem()
+	}
+	for b.Kind() == reflect.Pointer {
+		b = b.Elem()
+	}
+	return a == b
 }
 
 type restartError struct{ input []byte }

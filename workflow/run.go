@@ -65,6 +65,7 @@ type scope struct {
 	undoing  *entry         // of those, the one that runs
 	last     uint32         // seq of the last call that had ended up to now, likewise
 
+	refusals  int  // calls that were not made since the run, or the scope, does not go on
 	cancelled bool // it was told so
 	abandoned bool // another won the race
 
@@ -86,6 +87,7 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 	if err := validName(string(kind), name); err != nil {
 		return nil, err
 	}
+	s.spin()
 	if err := s.awaitResume(kind); err != nil {
 		return nil, err
 	}
@@ -170,7 +172,7 @@ func (s *scope) awaitResume(kind EntryKind) error {
 func (s *scope) mayCall() error {
 	switch {
 	case s.x.stopped != nil:
-		return s.x.stopped
+		return s.refuse(s.x.stopped)
 	case s.current != nil:
 		return fmt.Errorf("%w: %s is under way; make calls one after another, outside of steps, or in branches with a Run of their own", ErrNested, s.current)
 	case s.waits != nil:
@@ -194,12 +196,12 @@ func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 	case kind == KindUndo:
 		return nil
 	case s.abandoned:
-		return ErrAbandoned
+		return s.refuse(ErrAbandoned)
 	case x.dry:
 		return errFrontier
 	case x.cancel != "":
 		s.cancelled = true
-		return ErrCancelled
+		return s.refuse(ErrCancelled)
 	}
 	return nil
 }

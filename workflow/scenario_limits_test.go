@@ -162,6 +162,12 @@ func TestScenario41Journal(t *testing.T) {
 			if !errors.Is(err, workflow.ErrTooLarge) {
 				return 0, fmt.Errorf("one more: %w", err)
 			}
+			_, err = workflow.Step(r, "fails", func(context.Context) (int, error) {
+				return 0, errors.New("broken" + strings.Repeat(".", 1000))
+			}, workflow.MaxRetries(0))
+			if text := err.Error(); !errors.Is(err, workflow.ErrTooLarge) || !strings.Contains(text, "broken") || len(text) > 500 {
+				return 0, fmt.Errorf("one that fails: %w", err)
+			}
 			return 1, nil
 		})
 		k.open(many, bytes)
@@ -171,6 +177,79 @@ func TestScenario41Journal(t *testing.T) {
 		require.Equal(t, workflow.MaxEntries, k.info(h.Run()).Steps)
 		_, err = outcome(k, start(k, bytes, "1", 0))
 		require.NoError(t, err)
+	})
+}
+
+// Rule: the errors in a journal count, as results do, whatever failed: all that is kept of them,
+// when they are written and when they are read.
+func TestScenario41Errors(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		const size = 3000
+		broken := errors.New(strings.Repeat("x", size))
+		child := workflow.Define("child", func(*workflow.Run, int) (int, error) { return 0, broken })
+		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+			_, err := workflow.Step(r, "s", func(context.Context) (int, error) { return 0, fmt.Errorf("wrapped: %w", broken) }, workflow.MaxRetries(1))
+			if !errors.Is(err, broken) {
+				return 0, err
+			}
+			if _, err := workflow.Call(r, "c", child, 0); !errors.Is(err, broken) {
+				return 0, err
+			}
+			return 0, workflow.Sleep(r, "night", time.Hour)
+		})
+		k.open(f, child)
+		h := start(k, f, "1", 0)
+		k.settle()
+		for range 2 {
+			k.settle()
+			k.pass(10 * time.Minute) // for the second attempt
+			bytes := k.info(h.Run()).Bytes
+			require.Greater(t, bytes, int64(6*size), "of each its text, and those that it wraps")
+			require.Less(t, bytes, int64(6*size+1000))
+			k.crash()
+			require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+		}
+	})
+}
+
+// Rule: a run publishes under as many names, and as many bytes, as is said. What is refused is an
+// error that a function may handle; what is there is replaced still.
+func TestScenario41Published(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		names := workflow.Define("names", func(r *workflow.Run, _ int) (int, error) {
+			for n := range workflow.MaxPublish {
+				if err := workflow.Publish(r, fmt.Sprint(n), n); err != nil {
+					return 0, err
+				}
+			}
+			if err := workflow.Publish(r, "one more", 1); !errors.Is(err, workflow.ErrTooMany) {
+				return 0, fmt.Errorf("one more: %w", err)
+			}
+			return 0, workflow.Publish(r, "0", "again")
+		})
+		bytes := workflow.Define("bytes", func(r *workflow.Run, _ int) (int, error) {
+			fits := workflow.MaxJournal/workflow.MaxValue - 1 // there is a checksum to each
+			for n := range fits {
+				if err := workflow.Publish(r, fmt.Sprint(n), sized(t, workflow.MaxValue)); err != nil {
+					return 0, err
+				}
+			}
+			if err := workflow.Publish(r, "one more", sized(t, workflow.MaxValue)); !errors.Is(err, workflow.ErrTooLarge) {
+				return 0, fmt.Errorf("one more: %w", err)
+			}
+			return 0, workflow.Publish(r, "0", sized(t, workflow.MaxValue))
+		})
+		k.open(names, bytes)
+		h := start(k, names, "1", 0)
+		_, err := outcome(k, h)
+		require.NoError(t, err)
+		published, err := k.e.Published(t.Context(), h.Run())
+		require.NoError(t, err)
+		require.Len(t, published, workflow.MaxPublish)
+		_, err = outcome(k, start(k, bytes, "1", 0))
+		require.NoError(t, err)
+		_, err = outcome(k, start(k, names, "2", 0))
+		require.NoError(t, err, "each run has its own")
 	})
 }
 

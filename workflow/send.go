@@ -1,9 +1,11 @@
 package workflow
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"go.etcd.io/bbolt"
 
@@ -17,7 +19,7 @@ import (
 //
 // Dedup names the signal among those to this run, for a sender who may send again: a second
 // one of the same name, whatever is in it, is not stored, and no error, also when the run
-// has ended since. "" names none.
+// has ended since. "" names none. The names of the last [MaxSeen] signals to the run are known.
 //
 // Errors: [ErrNotFound], [ErrNotRunning] for a run that has ended, [ErrTooLarge] for more than
 // [MaxValue] bytes, [ErrTooMany] when the run has [MaxSignals] that it has not consumed, and
@@ -98,5 +100,31 @@ func (s *send) Apply(tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	if n%seenPortion == 0 && n > MaxSeen {
+		if err := r.forget(s.run, n-MaxSeen); err != nil {
+			return err
+		}
+	}
 	return r.putRun(s.run, s.row)
+}
+
+// seenPortion is how many signals come between two looks for deduplication IDs to forget.
+const seenPortion = 1_000
+
+// forget removes the deduplication IDs of a run's signals up to one, some of them where an older
+// build has left many.
+func (r rows) forget(run pawl.ID, upTo uint64) error {
+	var old [][]byte
+	r.each(bucketSeen, run[:], func(key, content []byte, damage error) bool {
+		if n, err := strconv.ParseUint(string(content), 10, 64); damage == nil && err == nil && n <= upTo {
+			old = append(old, bytes.Clone(key))
+		}
+		return len(old) < 2*seenPortion
+	})
+	for _, key := range old {
+		if err := r.delete(bucketSeen, key); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,11 +1,13 @@
 package workflow
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 )
@@ -154,4 +156,51 @@ func TestSignalsThatAreRefused(t *testing.T) {
 	d.edit(run, func(row *runRow) { row.Unread = MaxSignals - 1 })
 	require.NoError(t, d.Send(t.Context(), run, "news", nil, "order/1"), "what was refused may be sent again")
 	require.Equal(t, pawl.Ready, d.jobState(run))
+}
+
+// Deduplication IDs are known of as many signals as is said, and forgotten some time after: a
+// signal that has a forgotten one is another, and where older builds have left many, a send
+// removes but some.
+func TestDeduplicationIsForgotten(t *testing.T) {
+	d := newDesk(t)
+	run, other := d.start("a"), d.start("b")
+	d.write(func(r rows) error {
+		for n := range 2 * seenPortion {
+			if err := r.put(bucketSeen, runAnd(run, fmt.Sprint("old ", n)), []byte("1")); err != nil {
+				return err
+			}
+		}
+		return r.put(bucketSeen, runAnd(other, "old"), []byte("1"))
+	})
+	known := func() (n int) {
+		require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) error {
+			rowsOf(tx).each(bucketSeen, run[:], func(_, _ []byte, damage error) bool {
+				require.NoError(t, damage)
+				n++
+				return true
+			})
+			return nil
+		}))
+		return n
+	}
+	send := func(at uint64, dedup string) {
+		d.edit(run, func(row *runRow) { row.Signals = at - 1 })
+		require.NoError(t, d.Send(t.Context(), run, "news", []byte(dedup), dedup))
+	}
+	send(2, "second")
+	send(2*seenPortion+1, "kept")
+	send(seenPortion, "early") // nothing is forgotten before there are MaxSeen
+	require.Equal(t, 2*seenPortion+3, known())
+	send(MaxSeen+seenPortion, "last")
+	require.Equal(t, 4, known(), "the old ones are gone: as many as a portion removes")
+	send(MaxSeen+2*seenPortion, "next")
+	require.Equal(t, 3, known(), "and what is further back than MaxSeen")
+	d.edit(run, func(row *runRow) { row.Unread = 0 })
+
+	send(MaxSeen+2*seenPortion+1, "kept")
+	require.EqualValues(t, 0, d.read(run).Unread, "it is known")
+	send(MaxSeen+2*seenPortion+1, "second")
+	require.EqualValues(t, 1, d.read(run).Unread)
+	require.NoError(t, d.Send(t.Context(), other, "news", nil, "old"))
+	require.Zero(t, d.read(other).Unread)
 }

@@ -28,7 +28,8 @@ func DefineSignal[T any](name string) *Signal[T] {
 func (s *Signal[T]) Name() string { return s.name }
 
 // Send sends the signal to a run, which gets each once, in their order, whether it waits
-// already or not. Of those with the same key, unless it is "", the run gets the first alone.
+// already or not. Of those with the same key, unless it is "", the run gets the first alone,
+// as long as it is among the last [MaxSeen].
 // For errors see [Engine.Send].
 func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, key string) error {
 	if s.err != nil {
@@ -123,8 +124,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	switch {
 	case err == errNoSignal: // another branch was faster
 		x.mu.Lock()
-		x.unsaved = append(t.journal.entries, x.unsaved...)
-		x.slept = true // one of them may be
+		x.putBack(t.journal)
 		x.mu.Unlock()
 		return false, nil
 	case err != nil:
@@ -132,7 +132,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	}
 	c.become(&t.ended)
 	x.mu.Lock()
-	x.bytes += int64(t.ended.Size)
+	x.bytes += t.ended.weight()
 	x.mu.Unlock()
 	return true, nil
 }

@@ -53,7 +53,7 @@ type Info struct {
 	Waits    []string  // names of the signals that it waits for
 	Unread   int       // signals that came and were not consumed
 	Steps    int       // entries in its journal, when it was last suspended or has ended
-	Bytes    int64     // of its values, then
+	Bytes    int64     // of their results and errors, then
 	Restarts int
 	Error    string  // of a run that failed, is blocked or dead, and of the step that is to be tried again
 	Parent   pawl.ID // the run that started it, zero for none

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -166,7 +165,7 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 		if o.once {
 			if e.Begun != 0 {
 				e.Attempts++
-				e.fail(ErrInterrupted, x.engine.now())
+				x.fail(e, ErrInterrupted)
 				return x.save(e)
 			}
 			e.Begun = x.engine.now().UnixNano()
@@ -193,7 +192,7 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 		}
 		delay, again := o.retry(e.Attempts, err)
 		if !again {
-			e.fail(err, x.engine.now())
+			x.fail(e, err)
 			return x.save(e)
 		}
 		e.Error, e.Chain, e.Due = textOf(err), nil, x.after(delay)
@@ -297,9 +296,22 @@ func (c *call) fits(result []byte, decode func([]byte) error) error {
 	}
 	x.mu.Unlock()
 	if full {
-		return fmt.Errorf("the journal has more than %d bytes of results: %w; store them elsewhere, or begin anew with Restart", MaxJournal, ErrTooLarge)
+		return fmt.Errorf("the journal has more than %d bytes of results and errors: %w; store them elsewhere, or begin anew with Restart", MaxJournal, ErrTooLarge)
 	}
 	return nil
+}
+
+// fail ends an entry with an error, which has ended all the same where the journal is full: that
+// has the beginning of it then.
+func (x *execution) fail(e *entry, err error) {
+	e.fail(err, x.engine.now())
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.bytes+e.weight() > MaxJournal {
+		e.fail(fmt.Errorf("the journal has more than %d bytes of results and errors: %w; begin anew with Restart; what failed: %s",
+			MaxJournal, ErrTooLarge, pawl.Clip(err.Error(), leastErrorText)), x.engine.now())
+	}
+	x.bytes += e.weight()
 }
 
 // retry says whether and when a step that failed is tried again.
@@ -326,7 +338,8 @@ func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error
 		Kind: c.e.Kind, Attempt: c.e.Attempts + 1, Key: x.keyOf(c.e)}
 	defer func() {
 		if p := recover(); p != nil {
-			err = &worker.PanicError{Value: p, Stack: string(debug.Stack())}
+			failed := panicked(p)
+			err = &failed
 		}
 	}()
 	return fn(ctx, c, info)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
 // change is one command that changes jobs. It looks first and lets go of the file: so
@@ -42,7 +43,7 @@ func (c *change) run(ctx context.Context, args []string) error {
 		return c.nothing()
 	}
 	if c.chosen && !c.dry && !c.app.flags.yes {
-		if err := c.ask(ctx); err != nil {
+		if err := c.app.askAbout(ctx, len(c.results), "job", c.filter.String(), c.verb.ask); err != nil {
 			return err
 		}
 	}
@@ -58,22 +59,29 @@ func (c *change) run(ctx context.Context, args []string) error {
 
 // check refuses flags that do not go together, before anything is looked at.
 func (c *change) check(args []string) error {
-	words := c.verb.words
-	switch {
-	case c.all && len(args) > 0:
-		return usage(words, "--all and an ID were given; name jobs in one way")
-	case c.chosen && len(args) > 0:
-		return usage(words, "an ID and a filter were given; name jobs in one way")
-	case !c.chosen && len(args) == 0:
-		return usage(words, "no job was named; add IDs, - to read them, filters, or --all")
+	if err := namedOnce(c.verb.words, "job", "an ID", "IDs", args, c.all, c.chosen); err != nil {
+		return err
 	}
 	if c.chosen && !c.dry {
-		if err := c.app.askable(words, c.verb.do+" all that match"); err != nil {
+		if err := c.app.askable(c.verb.words, c.verb.do+" all that match"); err != nil {
 			return err
 		}
 	}
 	if c.verb.ready != nil {
 		return c.verb.ready()
+	}
+	return nil
+}
+
+// namedOnce refuses a change of nothing, and one of things that were named in two ways.
+func namedOnce(words, noun, one, some string, args []string, all, chosen bool) error {
+	switch {
+	case all && len(args) > 0:
+		return misused(words, "--all and %s were given; name %ss in one way", one, noun)
+	case chosen && len(args) > 0:
+		return misused(words, "%s and a filter were given; name %ss in one way", one, noun)
+	case !chosen && len(args) == 0:
+		return misused(words, "no %s was named; add %s, - to read them, filters, or --all", noun, some)
 	}
 	return nil
 }
@@ -133,14 +141,15 @@ func (c *change) match(ctx context.Context, queue admin.Admin) error {
 	return nil
 }
 
-// ask names the count and waits for a yes.
-func (c *change) ask(ctx context.Context) error {
-	matches, them := "1 job matches", "it"
-	if n := len(c.results); n > 1 {
-		matches, them = fmt.Sprintf("%d jobs match", n), "them"
+// askAbout names how many things match and waits for a yes to a question such as "Retry %s?",
+// for "it" or "them".
+func (a *app) askAbout(ctx context.Context, n int, noun, filter, question string) error {
+	matches, them := "1 "+noun+" matches", "it"
+	if n > 1 {
+		matches, them = fmt.Sprintf("%d %ss match", n, noun), "them"
 	}
-	c.app.say("%s (%s).", matches, c.filter.String())
-	if !c.app.confirm(ctx, fmt.Sprintf(c.verb.ask, them)) {
+	a.say("%s (%s).", matches, filter)
+	if !a.confirm(ctx, fmt.Sprintf(question, them)) {
 		return notConfirmed()
 	}
 	return nil
@@ -164,21 +173,34 @@ func (c *change) write(ctx context.Context) error {
 	for _, r := range todo {
 		r.err = errNotTried
 	}
-	queue, err := c.app.open(ctx)
-	if err != nil {
+	opened, err := c.app.changeBehindBar(ctx, c.verb.words, "jobs", func(queue admin.Admin, tell tell) error {
+		return c.portions(ctx, queue, todo, tell)
+	})
+	if !opened {
 		c.results = nil
-		return err
 	}
-	bar := c.app.bar(c.verb.words, "jobs")
-	err = c.portions(ctx, queue, todo, bar.Set)
+	return err
+}
+
+// tell is told how much of a change is done.
+type tell func(done, total int64)
+
+// changeBehindBar opens the queue for a change that shows how far it is.
+func (a *app) changeBehindBar(ctx context.Context, words string, things progress.Unit, change func(admin.Admin, tell) error) (opened bool, err error) {
+	queue, err := a.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	bar := a.bar(words, things)
+	err = change(queue, bar.Set)
 	bar.Stop()
-	return errors.Join(err, queue.Close())
+	return true, errors.Join(err, queue.Close())
 }
 
 // atOnce is how many jobs are changed between two looks at the context.
 const atOnce = admin.MaxIDs
 
-func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result, tell func(done, total int64)) error {
+func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result, tell tell) error {
 	done, total := int64(0), int64(len(todo))
 	for portion := range slices.Chunk(todo, atOnce) {
 		if ctx.Err() != nil {

@@ -62,7 +62,7 @@ func (a *app) command(s *spec) *cobra.Command {
 		case a.flags.output == "ids" && !s.ids:
 			return usage(wordsOf(c), "-o ids is for commands that list or change jobs")
 		}
-		return s.run(c.Context(), args)
+		return exampled(wordsOf(c), s.example, s.run(c.Context(), args))
 	}
 	return c
 }
@@ -134,7 +134,7 @@ func (a *app) noun(word, short string) *cobra.Command {
 func unknownCommand(c *cobra.Command, typed string) error {
 	words := wordsOf(c)
 	text := fmt.Sprintf("unknown command %q", strings.TrimSpace(words+" "+typed))
-	c.SuggestionsMinimumDistance = 2 // letters
+	c.SuggestionsMinimumDistance = max(min(2, len(typed)/2), 1) // letters
 	if near := c.SuggestionsFor(typed); len(near) > 0 {
 		text += "; was it " + listed(near) + "?"
 	}

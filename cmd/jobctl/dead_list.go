@@ -27,8 +27,11 @@ func (a *app) deadListCommand() *cobra.Command {
 
 // deadListing is a list of dead letters.
 func (a *app) deadListing() *jobListing {
-	columns := append(left("ID", "QUEUE", "KIND"), column{title: "REASON", color: func(string) string { return red }},
-		column{title: "RUNS", right: true}, column{title: "DIED"}, column{title: "LAST ERROR"})
+	columns := []column{
+		{title: "ID"}, {title: "QUEUE", cut: middle}, {title: "KIND", cut: middle},
+		{title: "REASON", color: func(string) string { return red }, spare: 2}, {title: "RUNS", right: true, spare: 1},
+		{title: "DIED"}, {title: "LAST ERROR", cut: end},
+	}
 	now := a.now()
 	return &jobListing{
 		listing: a.listing(columns, column{title: "PRIORITY", right: true}, column{title: "CRASHES", right: true},

@@ -20,6 +20,7 @@ type exportView struct {
 	Jobs    int64  `json:"jobs"`
 	Effects int64  `json:"effects"`
 	Damaged int64  `json:"damaged"`
+	Runs    int64  `json:"runs"`
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -34,10 +35,15 @@ that an export that was cut is noticed. Each job is as 'jobctl job show -o jsonl
 --payload base64' prints it. While the app runs it is no snapshot: export a backup
 where one moment of all matters.
 
-A job that cannot be read is named in the export; the exit code is 5 then.`,
+Runs of workflows have lines of their own, with all that the file has of them.
+With filters a run goes with its job, and the runs that it waits for with it; runs
+without a job, as those that have ended, go where no filter but a queue, or the
+kind workflow/FLOW, leaves them out.
+
+A job or a run that cannot be read is named in the export; the exit code is 5 then.`,
 		example: `  jobctl --db jobs.db export > jobs.jsonl
   jobctl --db jobs.db export -s dead --to dead.jsonl`,
-		json:  "with --to one object with to, queues, jobs, effects, damaged\n",
+		json:  "with --to one object with to, queues, jobs, effects, damaged, runs\n",
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return a.export(ctx, &f, to) },
 	})
@@ -68,11 +74,11 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	case err != nil:
 		return err
 	case to != "" && !a.people():
-		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged})
+		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged, done.Runs})
 	case to != "":
-		fmt.Fprintf(a.stdout, "exported %s to %s\n", plural(int(done.Jobs), "job"), plain.Text(to))
+		fmt.Fprintf(a.stdout, "exported %s to %s\n", jobsAndRuns(done.Jobs, done.Runs), plain.Text(to))
 	default:
-		a.say("exported %s", plural(int(done.Jobs), "job"))
+		a.say("exported %s", jobsAndRuns(done.Jobs, done.Runs))
 	}
 	if err != nil {
 		return err
@@ -82,4 +88,13 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 		damaged.first = append(damaged.first, d.Err.Error())
 	}
 	return damaged.err()
+}
+
+// jobsAndRuns counts what travelled. Most files have no workflows, and say nothing of runs.
+func jobsAndRuns(jobs, runs int64) string {
+	text := plural(int(jobs), "job")
+	if runs > 0 {
+		text += " and " + plural(int(runs), "workflow run")
+	}
+	return text
 }

@@ -29,6 +29,31 @@ func usage(words, format string, args ...any) error {
 	return &failure{exitUsage, fmt.Sprintf(format, args...), fmt.Sprintf("See '%s --help'.", help)}
 }
 
+// unclear is a usage error of arguments, with which an example of the command helps.
+type unclear struct{ error }
+
+func (u unclear) Unwrap() error { return u.error }
+
+// misused is usage with an example.
+func misused(words, format string, args ...any) error {
+	return unclear{usage(words, format, args...)}
+}
+
+// exampled adds the example to an error of a command whose arguments are unclear, or were
+// refused by the queue.
+func exampled(words, examples string, err error) error {
+	f := new(failure)
+	switch known := errors.As(err, &f); {
+	case errors.As(err, new(unclear)):
+	case !known && errors.As(err, new(*pawl.InvalidError)) && strings.HasPrefix(words, "wf "):
+		errors.As(usage(words, "%s", err), &f)
+	default:
+		return err
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(examples), "\n")
+	return &failure{f.code, f.text, "For example: " + first + "\n" + f.next}
+}
+
 // endless is the error of a command that prints on and on as one document.
 func endless(words string) error {
 	return usage(words, "-o json is one document, and this has no end; use -o jsonl")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +28,7 @@ func FuzzArguments(f *testing.F) {
 	} {
 		f.Add(text)
 	}
+	folder := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		args := strings.Split(text, "\n")
 		if slices.ContainsFunc(args, func(arg string) bool { return strings.ContainsAny(arg, "/\\") }) {
@@ -34,7 +37,8 @@ func FuzzArguments(f *testing.F) {
 		if slices.Contains(args, "--create") {
 			t.Skip("it may begin to work, and work goes on until it is told to end")
 		}
-		t.Chdir(t.TempDir())
+		t.Chdir(folder)
+		defer empty(t, folder)
 		got := jobctl(t, args...)
 		require.GreaterOrEqual(t, got.code, exitOK)
 		require.LessOrEqual(t, got.code, exitFormat)
@@ -42,6 +46,15 @@ func FuzzArguments(f *testing.F) {
 		requireHarmless(t, text, got.stdout)
 		requireHarmless(t, text, got.stderr)
 	})
+}
+
+// empty removes what a command line has left in its folder, which the next one uses.
+func empty(t *testing.T, folder string) {
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for _, entry := range left {
+		require.NoError(t, os.RemoveAll(filepath.Join(folder, entry.Name())))
+	}
 }
 
 // FuzzEscape looks for a text that a terminal would obey after it was escaped, or a cell

@@ -32,6 +32,9 @@ type importView struct {
 	Checked int64 `json:"checked"`
 	Damaged int64 `json:"damaged"`
 	DryRun  bool  `json:"dry_run"`
+
+	Runs        int64 `json:"runs"`
+	RunsSkipped int64 `json:"runs_skipped"`
 }
 
 func (a *app) importCommand() *cobra.Command {
@@ -43,20 +46,24 @@ successes are kept until their time, what waited waits. A job that was leased is
 ready. The whole export is checked first, and nothing is stored when anything is
 wrong with it. Queues that were paused are paused before their first job comes.
 
+Runs of workflows come with all that they have, before any job, and go on where
+they were. They keep the IDs that their starters gave them.
+
 Jobs get new IDs unless --keep-ids is given; with that an ID that is taken ends
-the import, or with --skip-existing leaves the job out. An import that was
-interrupted goes on by the same command with both flags.`,
+the import, or with --skip-existing leaves the job out. So does the ID of a run
+that its flow has already. An import that was interrupted goes on by the same
+command with both flags.`,
 		example: `  jobctl --db new.db import jobs.jsonl --create --keep-ids
   jobctl --db jobs.db import --dry-run - < jobs.jsonl`,
 		json: `one object with jobs (stored), skipped, effects (idempotency keys that are
-  done), paused (queues), checked (sound jobs of the export), damaged (jobs of
-  which it has nothing but the ID), dry_run
+  done), paused (queues), checked (sound jobs of the export), damaged (jobs and
+  runs of which it has nothing but the ID), dry_run, runs (stored), runs_skipped
 `,
 		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
 		run:   func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
 	})
 	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under the IDs that they have")
-	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "leave out jobs whose ID or unique key is taken")
+	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "leave out jobs whose ID or unique key, and runs whose ID, is taken")
 	c.Flags().BoolVar(&i.create, "create", false, "make the file of --db, which must not be there")
 	c.Flags().BoolVar(&i.opts.DryRun, "dry-run", false, "check the export, and store nothing")
 	return c
@@ -181,25 +188,35 @@ func (i *importing) explained(a *app, err error, done *admin.Imported) error {
 		f.next = "Check --db; --create makes a new file."
 	}
 	if f.code == exitConflict {
-		f.next = "--skip-existing leaves out what is there already; without --keep-ids jobs get new\nIDs."
+		f.next = "--skip-existing leaves out what is there already."
+		if i.opts.KeepIDs {
+			f.next = "--skip-existing leaves out what is there already; without --keep-ids jobs get new\nIDs."
+		}
 	}
-	if done.Jobs > 0 {
-		f.text += fmt.Sprintf("; %s stored before that", plural(int(done.Jobs), "job"))
+	if done.Jobs > 0 || done.Runs > 0 {
+		f.text += fmt.Sprintf("; %s stored before that", jobsAndRuns(done.Jobs, done.Runs))
 	}
 	return f
 }
 
 func (i *importing) print(a *app, done *admin.Imported) error {
 	if !a.people() {
-		return a.print(importView{done.Jobs, done.Skipped, done.Effects, done.Paused, done.Checked, done.Damaged, i.opts.DryRun})
+		return a.print(importView{done.Jobs, done.Skipped, done.Effects, done.Paused, done.Checked, done.Damaged, i.opts.DryRun, done.Runs, done.RunsSkipped})
 	}
 	if i.opts.DryRun {
 		fmt.Fprintf(a.stdout, "would be imported: %d, skipped: %d; nothing was changed\n", done.Jobs, done.Skipped)
 	} else {
 		fmt.Fprintf(a.stdout, "imported %d, skipped %d\n", done.Jobs, done.Skipped)
 	}
+	switch {
+	case done.Runs+done.RunsSkipped == 0:
+	case i.opts.DryRun:
+		fmt.Fprintf(a.stdout, "workflow runs that would be imported: %d, skipped: %d\n", done.Runs, done.RunsSkipped)
+	default:
+		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Runs), "workflow run"), done.RunsSkipped)
+	}
 	if done.Damaged > 0 {
-		a.say("note: %s could not be read when the export was made: it has nothing of them", plural(int(done.Damaged), "job"))
+		a.say("note: %s could not be read when the export was made: it has nothing of them", plural(int(done.Damaged), "record"))
 	}
 	if done.Paused > 0 && !i.opts.DryRun {
 		a.say("note: %s paused, as in the export", plural(int(done.Paused), "queue"))

@@ -40,9 +40,10 @@ completed ones as their records go), else in the order in which they were made.`
 
 // jobListing is a list of jobs of any state.
 func (a *app) jobListing() *jobListing {
-	columns := append(left("ID"), column{title: "STATE", color: colorOfState})
-	columns = append(columns, left("QUEUE", "KIND")...)
-	columns = append(columns, column{title: "RUNS", right: true}, column{title: "AGE", right: true}, column{title: "WHEN"})
+	columns := []column{
+		{title: "ID"}, {title: "STATE", color: colorOfState}, {title: "QUEUE", cut: middle}, {title: "KIND", cut: middle},
+		{title: "RUNS", right: true}, {title: "AGE", right: true, spare: 1}, {title: "WHEN"},
+	}
 	now := a.now()
 	return &jobListing{
 		listing: a.listing(columns, append([]column{{title: "PRIORITY", right: true}, {title: "CRASHES", right: true}}, left("CREATED", "UNIQUE", "LAST ERROR")...)...),

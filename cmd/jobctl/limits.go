@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // limits are what --fail-if was given.
@@ -19,13 +20,13 @@ type limits []limit
 type limit struct {
 	text      string
 	queue     string // "" is all queues
-	what      string // a state, or oldest
+	what      string // a state, oldest, or blocked
 	inclusive bool   // >= and not >
 	count     int
 	age       time.Duration
 }
 
-var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|parked|leased|dead|completed|oldest)(>=?)(.+)$`)
+var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|parked|leased|dead|completed|oldest|blocked)(>=?)(.+)$`)
 
 // Set implements pflag.Value.
 func (ls *limits) Set(text string) error {
@@ -34,6 +35,9 @@ func (ls *limits) Set(text string) error {
 		m := limitPattern.FindStringSubmatch(one)
 		if m == nil {
 			return fmt.Errorf("%q is no limit such as dead>0, oldest>5m or queue:email.ready>=1000", one)
+		}
+		if m[1] != "" && m[2] == "blocked" {
+			return fmt.Errorf("%q: blocked is of the runs of all queues, not of queue %s", one, m[1])
 		}
 		l := limit{text: one, queue: m[1], what: m[2], inclusive: m[3] == ">="}
 		var err error
@@ -57,10 +61,10 @@ func (ls *limits) Type() string { return "limits" }
 func (ls *limits) String() string { return "" }
 
 // check says which limits are passed.
-func (ls limits) check(s *admin.Stats, now time.Time) error {
+func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) error {
 	var passed []string
 	for _, l := range ls {
-		if value, over := l.passed(s, now); over {
+		if value, over := l.passed(s, runs, now); over {
 			passed = append(passed, fmt.Sprintf("%s: it is %s", l.text, value))
 		}
 	}
@@ -71,10 +75,10 @@ func (ls limits) check(s *admin.Stats, now time.Time) error {
 }
 
 // passed compares a limit with what there is. A queue that is not there has no jobs.
-func (l *limit) passed(s *admin.Stats, now time.Time) (value string, over bool) {
+func (l *limit) passed(s *admin.Stats, runs workflow.Counts, now time.Time) (value string, over bool) {
 	count, oldest := 0, time.Duration(-1)
 	for _, q := range s.Queues {
-		if l.queue != "" && l.queue != q.Name {
+		if l.what == "blocked" || l.queue != "" && l.queue != q.Name {
 			continue
 		}
 		if l.what == "oldest" {
@@ -84,6 +88,9 @@ func (l *limit) passed(s *admin.Stats, now time.Time) (value string, over bool) 
 			continue
 		}
 		count += *q.Counts.Of(pawl.State(l.what))
+	}
+	if l.what == "blocked" {
+		count = runs.Blocked
 	}
 	if l.what == "oldest" {
 		return plain.Span(oldest), oldest > l.age || l.inclusive && oldest == l.age

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // Rule: a limit is passed by more than it names, or with >= by as much; numbers are sums over
@@ -37,16 +38,18 @@ func TestLimits(t *testing.T) {
 		"queue:idle.oldest>0s": false,
 		"queue:none.ready>=1":  false,
 		"dead>9, ready>1":      true,
+		"blocked>1":            true,
+		"blocked>=3":           false,
 	} {
 		var ls limits
 		require.NoError(t, ls.Set(text), text)
-		err := ls.check(s, today)
+		err := ls.check(s, workflow.Counts{Blocked: 2, Failed: 9}, today)
 		require.Equal(t, passed, err != nil, "%s: %v", text, err)
 		if passed {
 			require.Equal(t, exitDamaged, err.(*failure).code)
 		}
 	}
-	for _, text := range []string{"", "dead", "dead>", "dead>x", "dead<3", "dead>-1", "oldest>5", "queue:.dead>1", "queue:email>1", "dead>1,", "ready>5m"} {
+	for _, text := range []string{"", "dead", "dead>", "dead>x", "dead<3", "dead>-1", "oldest>5", "queue:.dead>1", "queue:email>1", "dead>1,", "ready>5m", "queue:email.blocked>1"} {
 		require.Error(t, new(limits).Set(text), text)
 	}
 }

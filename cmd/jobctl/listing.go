@@ -13,7 +13,7 @@ func (a *app) listing(columns []column, wide ...column) *listing {
 	if a.wide() {
 		columns = append(columns, wide...)
 	}
-	return &listing{app: a, table: table{out: a.stdout, columns: columns, paint: a.colors()}}
+	return &listing{app: a, table: a.table(columns...)}
 }
 
 // item is one thing of a list.

@@ -47,6 +47,7 @@ func runIn(ctx context.Context, args []string, stdin io.Reader, stdout, stderr i
 		env:      os.Getenv,
 		terminal: isTerminal(stdin) && isTerminal(stderr),
 		screen:   isTerminal(stdout),
+		width:    columnsOf(stdout),
 		bars:     isTerminal(stderr),
 	}
 	return a.run(ctx, args)
@@ -62,6 +63,7 @@ type app struct {
 	env      func(name string) string
 	terminal bool         // there is somebody to ask
 	screen   bool         // standard output is a terminal
+	width    int          // of so many columns; 0 where that is not known
 	bars     bool         // standard error is one
 	note     func(string) // is told what an open has changed besides what was asked for
 	flags    shared

@@ -18,15 +18,15 @@ const queueFields = `name, paused (true or false), ready, delayed, parked,
 
 // queueTable is a table of queues; queueRow makes its rows.
 func (a *app) queueTable() *table {
-	t := &table{out: a.stdout, paint: a.colors(), columns: []column{
-		{title: "QUEUE"}, {title: "READY", right: true}, {title: "DELAYED", right: true}, {title: "PARKED", right: true},
-		{title: "LEASED", right: true}, {title: "DEAD", right: true, color: colorOfCount}, {title: "COMPLETED", right: true},
+	t := a.table([]column{
+		{title: "QUEUE", cut: middle}, {title: "READY", right: true}, {title: "DELAYED", right: true}, {title: "PARKED", right: true},
+		{title: "LEASED", right: true}, {title: "DEAD", right: true, color: colorOfCount}, {title: "COMPLETED", right: true, spare: 1},
 		{title: "OLDEST", right: true}, {title: "STATE", color: colorOfState},
-	}}
+	}...)
 	if a.wide() {
 		t.columns = append(t.columns, column{title: "SUCCEEDED", right: true}, column{title: "FAILED", right: true}, column{title: "OLDEST SINCE"})
 	}
-	return t
+	return &t
 }
 
 func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []string {

@@ -57,34 +57,46 @@ func (c *change) report(ctx context.Context) error {
 	if err := c.print(); err != nil {
 		return err
 	}
-	untried, failed := len(c.results.untried()), c.failed()
+	v := verdict{noun: "job", did: c.verb.did, all: len(c.results), done: len(c.results.possible()), untried: len(c.results.untried()), again: againOf(c.chosen, "job show")}
+	for _, r := range c.failed() {
+		v.failed = append(v.failed, r.err)
+	}
+	return v.err(ctx, c.explained)
+}
+
+// verdict is what is to say of things that were to be changed.
+type verdict struct {
+	noun, did          string
+	all, done, untried int
+	failed             []error
+	again              string // what to do when only some were done
+}
+
+// err is nil when there is nothing to complain about. Its code is that of the first that failed.
+func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
 	switch {
-	case untried > 0 && ctx.Err() != nil:
-		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d jobs were %s", len(c.results.possible()), len(c.results), c.verb.did),
-			fmt.Sprintf("%s not tried; run the command again for the others.", plural(untried, "job"))}
-	case len(failed) == 0:
+	case v.untried > 0 && ctx.Err() != nil:
+		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d %ss were %s", v.done, v.all, v.noun, v.did),
+			fmt.Sprintf("%s not tried; run the command again for the others.", plural(v.untried, v.noun))}
+	case len(v.failed) == 0:
 		return nil
 	}
-	first := c.explained(failed[0].err)
-	if len(failed) == 1 {
+	first := explain(v.failed[0])
+	if len(v.failed) == 1 && v.untried == 0 {
 		return first
 	}
-	errs := make([]error, len(failed))
-	for i, r := range failed {
-		errs[i] = r.err
-	}
-	lines := reasons(errs, "job")
+	lines := reasons(v.failed, v.noun)
 	alike := len(lines) == 1
-	if untried > 0 {
-		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, "job")))
+	if v.untried > 0 {
+		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(v.untried, v.noun)))
 	}
 	if alike && first.next != "" { // one cause has one remedy
 		lines = append(lines, first.next)
 	}
-	if untried > 0 || first.code == exitLocked {
-		lines = append(lines, c.again())
+	if v.untried > 0 || first.code == exitLocked {
+		lines = append(lines, v.again)
 	}
-	return &failure{first.code, fmt.Sprintf("%d of %d jobs could not be %s:", len(failed), len(c.results), c.verb.did), strings.Join(lines, "\n")}
+	return &failure{first.code, fmt.Sprintf("%d of %d %ss could not be %s:", len(v.failed), v.all, v.noun, v.did), strings.Join(lines, "\n")}
 }
 
 // reasons are the first errors of so many jobs or runs, one a line. What one error says of many
@@ -111,13 +123,13 @@ func reasons(errs []error, of string) (lines []string) {
 	return lines
 }
 
-// again is what to do about jobs of which some were done and others not. Whatever happened
-// to them, those that were done are no longer what the filters choose.
-func (c *change) again() string {
-	if c.chosen {
+// againOf is what to do about things of which some were done and others not. Whatever happened
+// to them, those that were done are no longer what filters choose.
+func againOf(chosen bool, show string) string {
+	if chosen {
 		return "Then run the command again: it finds those that are left."
 	}
-	return "Then 'jobctl job show' has how each of them is."
+	return fmt.Sprintf("Then 'jobctl %s' has how each of them is.", show)
 }
 
 // explained is the failure of one job, with what the verb says to it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // statsFlags are those of `stats`.
@@ -20,25 +22,32 @@ type statsFlags struct {
 func (a *app) statsCommand() *cobra.Command {
 	var f statsFlags
 	c := a.command(&spec{
-		use: "stats [--watch AGE] [--fail-if LIMITS]", short: "how many jobs each queue has in each state",
+		use: "stats [--watch AGE] [--fail-if LIMITS]", short: "jobs of each queue by state, and runs of workflows by status",
 		long: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
 waits longest is ready. Leased jobs in a file that no process has open were
 being run when their process ended; the next open makes them ready again.
 Completed ones have succeeded, and their record is kept for a while. A queue
 that is PAUSED gives no job to a worker until somebody resumes it.
 
+A line tells of the runs of workflows, where there are any. Active ones run, sleep
+or wait. A run whose job is a dead letter is among them too; its job is among the
+DEAD of its queue. Of very many runs it counts the newest 16384.
+
 --fail-if takes limits with commas between them: ready, delayed, parked, leased,
-dead, completed or oldest, then > or >=, then a number or for oldest a length of
-time. The numbers are sums over all queues, oldest is the longest. queue:NAME.
-before a word asks about one queue.`,
+dead, completed, oldest or blocked, then > or >=, then a number or for oldest a
+length of time. The numbers are sums over all queues, oldest is the longest;
+blocked is of runs. queue:NAME. before a word asks about one queue.`,
 		example: `  jobctl --db jobs.db stats
   jobctl --db jobs.db stats --watch 2s
-  jobctl --db jobs.db stats --fail-if 'dead>0,oldest>5m,queue:email.ready>1000'`,
+  jobctl --db jobs.db stats --fail-if 'dead>0,oldest>5m,blocked>0'
+  jobctl --db jobs.db stats --fail-if 'queue:email.ready>1000'`,
 		json: `one object with
   path, format, size_bytes, free_bytes (null where the file has no list of
     its free pages, as one whose process was killed)
   process (null: no app has the file): pid, name, version, started_at
-  queues: a list of ` + queueFields,
+  queues: a list of ` + queueFields + `  runs (null: there is none): active, paused, blocked, done, failed,
+    cancelled, terminated, damaged, more (true: older ones were not counted)
+`,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return a.stats(ctx, &f) },
 	})
@@ -75,18 +84,43 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 	if err != nil {
 		return err
 	}
+	runs, runsErr := queue.Workflows().Count(ctx) // the queues are told of in any case
 	now := a.now()
-	if !a.people() {
-		if err := a.print(viewOfStats(&s, now)); err != nil {
-			return err
+	switch {
+	case a.people():
+		if f.every > 0 && a.screen {
+			a.stdout.WriteString("\x1b[H\x1b[2J") // from the top of an empty screen
 		}
-		return f.limits.check(&s, now)
+		a.printStats(&s, now)
+		a.printRuns(runs)
+		if runs.Blocked > 0 && f.every == 0 {
+			a.say("'jobctl wf list -s blocked' has the blocked runs, and 'jobctl wf show' why each is")
+		}
+	default:
+		v := viewOfStats(&s, now)
+		v.Runs = viewOfRuns(runs)
+		err = a.print(v)
 	}
-	if f.every > 0 && a.screen {
-		a.stdout.WriteString("\x1b[H\x1b[2J") // from the top of an empty screen
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(runsErr, errors.ErrUnsupported):
+		a.say("note: the app has an older release of the library, which does not count runs; 'jobctl wf list' shows them")
+	case runsErr != nil:
+		return runsErr
 	}
-	a.printStats(&s, now)
-	return f.limits.check(&s, now)
+	return f.limits.check(&s, runs, now)
+}
+
+// printRuns prints a line of runs where there are any.
+func (a *app) printRuns(c workflow.Counts) {
+	trouble, others := plain.Runs(c)
+	if trouble != "" && a.colors() {
+		trouble = red + trouble + reset
+	}
+	if text := trouble + others; text != "" {
+		fmt.Fprintf(a.stdout, "runs: %s\n", text)
+	}
 }
 
 func (a *app) printStats(s *admin.Stats, now time.Time) {

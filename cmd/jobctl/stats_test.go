@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -9,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // size stands for the size of the file and of what is free in it, which depend on the
@@ -67,12 +71,32 @@ func TestStatsAsJSON(t *testing.T) {
       "succeeded": null,
       "failed": null
     }
-  ]
+  ],
+  "runs": null
 }
 `, ""}, got)
 
 	got = jobctl(t, "-o", "jsonl", "--db", "app.db", "stats")
 	require.Regexp(t, `^\{"path":"app.db",.*\}\n$`, got.stdout)
+}
+
+// Rule: stats tells of runs where there are any, live and stopped, those first that need
+// somebody; a blocked one passes its limit.
+func TestStatsOfRuns(t *testing.T) {
+	build(t, workflows)
+	look := func() {
+		t.Helper()
+		got := jobctl(t, "--db", "app.db", "stats")
+		require.True(t, strings.HasSuffix(got.stdout, "\nruns: 1 blocked, 1 failed, 1 paused, 4 active, 1 done, 1 cancelled, 1 terminated\n"), got.stdout)
+		require.Equal(t, "'jobctl wf list -s blocked' has the blocked runs, and 'jobctl wf show' why each is\n", got.stderr)
+		require.Contains(t, jobctl(t, words("--db app.db stats --color always")...).stdout, "runs: \x1b[31m1 blocked, 1 failed, 1 paused\x1b[0m, 4 active")
+		got = jobctl(t, words("--db app.db stats -o jsonl --fail-if blocked>0")...)
+		require.Equal(t, exitDamaged, got.code)
+		require.Contains(t, got.stdout, `"runs":{"active":4,"paused":1,"blocked":1,"done":1,"failed":1,"cancelled":1,"terminated":1,"damaged":0,"more":false}`)
+	}
+	look()
+	defer serve(t, "app.db")()
+	look()
 }
 
 // A queue that never had a job is no error.
@@ -119,4 +143,32 @@ func TestStatsAgain(t *testing.T) {
 	require.True(t, strings.HasPrefix(got.stdout, "\x1b[H\x1b[2Japp.db"), got.stdout)
 	require.Equal(t, outcomeOf{exitUsage, "", "error: -o json is one document, and this has no end; use -o jsonl\n  See 'jobctl stats --help'.\n"},
 		jobctl(t, words("--db app.db stats --watch 1s -o json")...))
+}
+
+// uncounted is a queue whose runs cannot be counted.
+type uncounted struct {
+	fake
+	why error
+}
+
+func (u *uncounted) Workflows() admin.Workflows { return countless{why: u.why} }
+
+type countless struct {
+	admin.Workflows
+	why error
+}
+
+func (c countless) Count(context.Context) (workflow.Counts, error) { return workflow.Counts{}, c.why }
+
+// Rule: queues are told of also where runs cannot be counted; that the app is older than this is
+// no error, and damage is one.
+func TestStatsWithoutCounts(t *testing.T) {
+	for why, want := range map[error]int{errors.ErrUnsupported: exitOK, pawl.ErrCorrupt: exitDamaged} {
+		got := asOfToday(t.Context(), nil, false, func(a *app) error {
+			a.flags.output = "table"
+			return a.statsOnce(t.Context(), &uncounted{why: why}, new(statsFlags))
+		})
+		require.Equal(t, want, got.code, got.stderr)
+		require.Contains(t, got.stdout, "format 0")
+	}
 }

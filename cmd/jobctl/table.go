@@ -12,7 +12,23 @@ type column struct {
 	title string
 	right bool                     // numbers and ages stand at the right; text/tabwriter cannot mix
 	color func(cell string) string // of a cell; nil: none
+
+	// What becomes of it on a screen that is too narrow.
+	spare int  // it is left out, 1 before 2; 0: it stays
+	cut   cuts // how its cells are shortened then
 }
+
+// cuts is how a text is shortened.
+type cuts int
+
+const (
+	uncut  cuts = iota
+	middle      // a name: what stands at its end tells it from others, too
+	end         // a sentence
+)
+
+// leastCut is how short a column may become. Sentences are cut before names.
+var leastCut = map[cuts]int{end: 12, middle: 8}
 
 // left makes columns of texts, without colours.
 func left(titles ...string) (columns []column) {
@@ -23,14 +39,27 @@ func left(titles ...string) (columns []column) {
 }
 
 // table aligns rows. It measures a portion of them at a time, so that a list of any
-// length takes little memory; later portions may be wider.
+// length takes little memory; later portions may be wider. On a screen it fits the table into
+// its columns as well as it can.
 type table struct {
 	out     *bufio.Writer
 	columns []column
 	paint   bool // with colours
+	fit     int  // columns of the screen; 0: no matter
 	widths  []int
+	hidden  []bool // columns that are left out
+	limits  []int  // how wide they may be, 0 for any width
 	rows    [][]string
 	begun   bool
+}
+
+// table makes one that fits on the screen, unless -o wide asks for everything.
+func (a *app) table(columns ...column) table {
+	t := table{out: a.stdout, columns: columns, paint: a.colors()}
+	if !a.wide() {
+		t.fit = a.width
+	}
+	return t
 }
 
 const tablePortion = 500
@@ -50,7 +79,7 @@ func (t *table) flush() {
 	head := -1
 	if !t.begun {
 		t.begun = true
-		t.widths = make([]int, len(t.columns))
+		t.widths, t.limits, t.hidden = make([]int, len(t.columns)), make([]int, len(t.columns)), make([]bool, len(t.columns))
 		titles := make([]string, len(t.columns))
 		for i, c := range t.columns {
 			titles[i] = c.title
@@ -61,13 +90,80 @@ func (t *table) flush() {
 	for _, row := range t.rows {
 		for i, text := range row {
 			t.widths[i] = max(t.widths[i], ansi.StringWidth(text)) // a character may be two columns wide
+			if t.limits[i] > 0 {
+				t.widths[i] = t.limits[i]
+			}
 		}
+	}
+	if head == 0 && t.fit > 0 {
+		t.squeeze()
 	}
 	for n, row := range t.rows {
 		t.out.WriteString(t.line(row, n == head))
 		t.out.WriteByte('\n')
 	}
 	t.rows = t.rows[:0]
+}
+
+// squeeze leaves out columns and shortens others until the widths fit, or there is nothing
+// left to take away.
+func (t *table) squeeze() {
+	over := -2 - t.fit
+	for _, width := range t.widths {
+		over += width + 2
+	}
+	for order := 0; order <= len(t.columns) && over > 0; order++ {
+		for i, c := range t.columns {
+			if order == 0 && t.empty(i) || order > 0 && c.spare == order && !t.hidden[i] {
+				t.hidden[i] = true
+				over -= t.widths[i] + 2
+			}
+		}
+	}
+	for _, how := range [...]cuts{end, middle} {
+		for ; over > 0; over-- {
+			widest := t.widest(how)
+			if widest < 0 {
+				break
+			}
+			t.widths[widest]--
+			t.limits[widest] = t.widths[widest]
+		}
+	}
+}
+
+// empty reports whether a column says nothing, below its head.
+func (t *table) empty(column int) bool {
+	for _, row := range t.rows[1:] {
+		if row[column] != "" && row[column] != "-" {
+			return false
+		}
+	}
+	return true
+}
+
+// widest is the widest column that can be shortened so, -1 when there is none.
+func (t *table) widest(how cuts) int {
+	widest := -1
+	for i, c := range t.columns {
+		if !t.hidden[i] && c.cut == how && t.widths[i] > max(leastCut[how], len(c.title)) && (widest < 0 || t.widths[i] > t.widths[widest]) {
+			widest = i
+		}
+	}
+	return widest
+}
+
+// shortened is a text of at most so many columns.
+func shortened(text string, width int, how cuts) string {
+	n := ansi.StringWidth(text)
+	if n <= width {
+		return text
+	}
+	if how == end {
+		return ansi.Truncate(text, width, "…")
+	}
+	behind := (width - 1) / 2
+	return ansi.Truncate(text, width-behind-1, "") + ansi.TruncateLeft(text, n-behind, "…")
 }
 
 // line is a row without spaces at its end. Colours stand around the text of a cell, where
@@ -78,7 +174,13 @@ func (t *table) line(row []string, head bool) string {
 	}
 	var b strings.Builder
 	for i, text := range row {
-		pad := strings.Repeat(" ", t.widths[i]-ansi.StringWidth(text))
+		if t.hidden[i] {
+			continue
+		}
+		if limit := t.limits[i]; limit > 0 {
+			text = shortened(text, limit, t.columns[i].cut)
+		}
+		pad := strings.Repeat(" ", max(t.widths[i]-ansi.StringWidth(text), 0))
 		if i == len(row)-1 && !t.columns[i].right {
 			pad = ""
 		}
@@ -87,10 +189,13 @@ func (t *table) line(row []string, head bool) string {
 		} else {
 			text += pad
 		}
-		if i > 0 {
+		if b.Len() > 0 {
 			b.WriteString("  ")
 		}
 		b.WriteString(text)
+	}
+	if t.fit > 0 { // the last column may be one that is left out
+		return strings.TrimRight(b.String(), " ")
 	}
 	return b.String()
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"golang.org/x/term"
 )
 
 // isTerminal reports whether a stream is one where somebody reads and types. The
@@ -21,6 +23,19 @@ func isTerminal(stream any) bool {
 	}
 	null, err := os.Stat(os.DevNull)
 	return err != nil || !os.SameFile(info, null)
+}
+
+// columnsOf is how many columns a terminal has, 0 for what is none.
+func columnsOf(stream any) int {
+	f, ok := stream.(*os.File)
+	if !ok || !isTerminal(stream) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // askable refuses to ask where nobody answers. -y is the answer there.

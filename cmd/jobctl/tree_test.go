@@ -45,7 +45,7 @@ var scriptLine = regexp.MustCompile(`(?m)^(?:(?:within \S+|code) (\d+) jobctl|ex
 func TestEveryCommandHasScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	require.NoError(t, err)
-	met := make(map[string]map[int]bool)
+	met, commands := make(map[string]map[int]bool), leaves(tree())
 	for _, path := range scripts {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestEveryCommandHasScripts(t *testing.T) {
 			if strings.HasPrefix(m[0], "watched ") {
 				m[2] = "watch " + m[2]
 			}
-			for _, c := range leaves(tree()) {
+			for _, c := range commands {
 				if words := wordsOf(c); strings.HasPrefix(m[2]+" ", words+" ") {
 					if met[words] == nil {
 						met[words] = make(map[int]bool)
@@ -64,7 +64,7 @@ func TestEveryCommandHasScripts(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range leaves(tree()) {
+	for _, c := range commands {
 		words := wordsOf(c)
 		require.FileExists(t, filepath.Join("testdata", "script", strings.ReplaceAll(words, " ", "_")+".txtar"))
 		for _, m := range regexp.MustCompile(`\b(\d+) [a-z]`).FindAllStringSubmatch(c.Annotations[exitCodes], -1) {

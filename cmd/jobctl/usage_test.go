@@ -19,8 +19,14 @@ import (
 )
 
 // A command line that cannot be carried out says what is wrong and where help is,
-// on standard error, with exit code 2.
+// on standard error, with exit code 2; where arguments are missing, by an example too.
 func TestUsageErrors(t *testing.T) {
+	const (
+		example = "\n  For example: jobctl --db jobs.db "
+		retry   = example + "dead retry 01902a3b-7a40-7000-8000-0123456789ab"
+		signal  = example + `wf signal order:1042 approved '{"By":"ada"}'`
+		cancel  = example + `wf cancel order:1042 --reason "the customer called"`
+	)
 	cases := []struct{ line, message, help string }{
 		{"", "no command was named", "jobctl"},
 		{"--db x", "no command was named", "jobctl"},
@@ -57,9 +63,18 @@ func TestUsageErrors(t *testing.T) {
 		{"--db x job show -- A -o", "2 IDs were given, one is shown at a time", "jobctl job show"},
 		{"--db x job show A --payload raw", `invalid value "raw" for flag --payload: it must be one of auto, json, hex, base64, none`, "jobctl job show"},
 		{"--db x dead list -s ready", "unknown flag -s", "jobctl dead list"},
-		{"--db x dead retry", "no job was named; add IDs, - to read them, filters, or --all", "jobctl dead retry"},
-		{"--db x dead retry --all A -y", "--all and an ID were given; name jobs in one way", "jobctl dead retry"},
-		{"--db x dead retry A -q email", "an ID and a filter were given; name jobs in one way", "jobctl dead retry"},
+		{"--db x dead retry", "no job was named; add IDs, - to read them, filters, or --all" + retry, "jobctl dead retry"},
+		{"--db x dead retry --all A -y", "--all and an ID were given; name jobs in one way" + retry, "jobctl dead retry"},
+		{"--db x dead retry A -q email", "an ID and a filter were given; name jobs in one way" + retry, "jobctl dead retry"},
+		{"--db x wf show", "no run was named; add its ID, or FLOW:ID" + example + "wf show order:1042", "jobctl wf show"},
+		{"--db x wf show order", `"order" is no run: name one by its ID, or by FLOW:ID` + example + "wf show order:1042", "jobctl wf show"},
+		{"--db x wf signal order:1", "no signal was named; add its name behind the run" + signal, "jobctl wf signal"},
+		{"--db x wf signal order:1 approved {", "the value of the signal: invalid JSON: line 1, column 2: it ends too early" + signal, "jobctl wf signal"},
+		{"--db x wf cancel", "no run was named; add IDs or FLOW:ID, - to read them, filters, or --all" + cancel, "jobctl wf cancel"},
+		{"--db x wf cancel order:1 --flow order", "a run and a filter were given; name runs in one way" + cancel, "jobctl wf cancel"},
+		{"--db x wf fork order:1 --id 2", "no step was named; add --from" + example + "wf fork order:1042 --from charge --id 1042-again", "jobctl wf fork"},
+		{"--db x wf verify order:1 -s waiting", "a run and a filter were given; name runs in one way" + example + "wf verify", "jobctl wf verify"},
+		{"--db x wf list -s lost", `invalid value "lost" for flag -s: it must be one of running, sleeping, waiting, paused, blocked, dead, done, failed, cancelled, terminated`, "jobctl wf list"},
 		{"version now", `unexpected argument "now"`, "jobctl version"},
 	}
 	for _, c := range cases {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // The structs of this file, and admin.Job, are what programs read. Their field names are a
@@ -14,12 +15,13 @@ import (
 
 // statsView is the object of `stats`.
 type statsView struct {
-	Path      string       `json:"path"`
-	Process   *processView `json:"process"`
-	Format    int          `json:"format"`
-	SizeBytes int64        `json:"size_bytes"`
-	FreeBytes *int64       `json:"free_bytes"`
-	Queues    []queueView  `json:"queues"`
+	Path      string                `json:"path"`
+	Process   *processView          `json:"process"`
+	Format    int                   `json:"format"`
+	SizeBytes int64                 `json:"size_bytes"`
+	FreeBytes *int64                `json:"free_bytes"`
+	Queues    []queueView           `json:"queues"`
+	Runs      *admin.WorkflowCounts `json:"runs"` // null: there is none
 }
 
 type processView struct {
@@ -80,6 +82,15 @@ func viewOfStats(s *admin.Stats, now time.Time) statsView {
 		v.Queues = append(v.Queues, viewOfQueue(s, &s.Queues[i], now))
 	}
 	return v
+}
+
+// viewOfRuns is null where there is no run.
+func viewOfRuns(c workflow.Counts) *admin.WorkflowCounts {
+	if c == (workflow.Counts{}) {
+		return nil
+	}
+	v := admin.WorkflowCounts(c)
+	return &v
 }
 
 func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {

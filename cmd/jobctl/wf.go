@@ -28,7 +28,7 @@ it: order:2026/1042.`
 // oneRef is the REF of a command that takes one, behind which more may stand.
 func oneRef(words string, args []string) (ref, error) {
 	if len(args) == 0 {
-		return ref{}, usage(words, "no run was named; add its ID, or FLOW:ID")
+		return ref{}, misused(words, "no run was named; add its ID, or FLOW:ID")
 	}
 	return parseRef(words, args[0])
 }
@@ -45,7 +45,7 @@ func parseRef(words, text string) (ref, error) {
 		return ref{text, run}, nil
 	}
 	if flow, id, ok := strings.Cut(text, ":"); !ok || flow == "" || id == "" {
-		return ref{}, usage(words, "%q is no run: name one by its ID, or by FLOW:ID", text)
+		return ref{}, misused(words, "%q is no run: name one by its ID, or by FLOW:ID", text)
 	}
 	return ref{text: text}, nil
 }

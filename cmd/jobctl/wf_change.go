@@ -25,6 +25,7 @@ type runVerb struct {
 	did      string            // "cancelled"
 	ask      string            // "Cancel %s?", for "it" or "them"
 	statuses []workflow.Status // that filters choose among
+	later    bool              // it comes when the app runs
 	apply    func(ctx context.Context, w admin.Workflows, run pawl.ID) error
 }
 
@@ -41,6 +42,7 @@ type runChange struct {
 	dry    bool
 
 	chosen  bool // by filters or --all
+	stopped bool // no app has the file
 	results []runResult
 	damaged damage // runs that the filters met and that cannot be read
 }
@@ -87,7 +89,15 @@ func (c *runChange) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.app.withWorkflows(ctx, func(w admin.Workflows) error { return c.choose(ctx, w, refs) }); err != nil {
+	err = c.app.runFailure(c.app.with(ctx, func(queue admin.Admin) error {
+		isLive, err := live(ctx, queue)
+		if err != nil {
+			return err
+		}
+		c.stopped = !isLive
+		return c.choose(ctx, queue.Workflows(), refs)
+	}))
+	if err != nil {
 		return err
 	}
 	if c.chosen && len(c.results) == 0 {
@@ -97,7 +107,7 @@ func (c *runChange) run(ctx context.Context, args []string) error {
 		return &failure{exitNoMatch, "no run matches (" + c.filter.String() + ")", "'jobctl wf list' shows the runs of all flows."}
 	}
 	if c.chosen && !c.dry && !c.app.flags.yes {
-		if err := c.ask(ctx); err != nil {
+		if err := c.app.askAbout(ctx, len(c.results), "run", c.filter.String(), c.verb.ask); err != nil {
 			return err
 		}
 	}
@@ -108,20 +118,19 @@ func (c *runChange) run(ctx context.Context, args []string) error {
 	if err == nil {
 		err = damagedRuns(&c.damaged)
 	}
+	if c.verb.later && c.stopped && !c.dry && c.app.people() && slices.ContainsFunc(c.results, func(r runResult) bool { return r.err == nil }) {
+		c.app.say("note: no app runs; what was asked of runs takes effect when it does")
+	}
 	return err
 }
 
 // check refuses flags that do not go together, before anything is looked at.
 func (c *runChange) check(args []string) error {
 	words := c.verb.words()
-	switch {
-	case c.all && len(args) > 0:
-		return usage(words, "--all and a run were given; name runs in one way")
-	case c.chosen && len(args) > 0:
-		return usage(words, "a run and a filter were given; name runs in one way")
-	case !c.chosen && len(args) == 0:
-		return usage(words, "no run was named; add IDs or FLOW:ID, - to read them, filters, or --all")
-	case c.chosen && !c.dry:
+	if err := namedOnce(words, "run", "a run", "IDs or FLOW:ID", args, c.all, c.chosen); err != nil {
+		return err
+	}
+	if c.chosen && !c.dry {
 		return c.app.askable(words, c.verb.word+" all that match")
 	}
 	return nil
@@ -183,19 +192,6 @@ func (c *runChange) match(ctx context.Context, w admin.Workflows) error {
 	return nil
 }
 
-// ask names the count and waits for a yes.
-func (c *runChange) ask(ctx context.Context) error {
-	matches, them := "1 run matches", "it"
-	if n := len(c.results); n > 1 {
-		matches, them = fmt.Sprintf("%d runs match", n), "them"
-	}
-	c.app.say("%s (%s).", matches, c.filter.String())
-	if !c.app.confirm(ctx, fmt.Sprintf(c.verb.ask, them)) {
-		return notConfirmed()
-	}
-	return nil
-}
-
 // runsAtOnce is how many runs are changed at a time. They share commits.
 const runsAtOnce = 16
 
@@ -211,18 +207,16 @@ func (c *runChange) write(ctx context.Context) error {
 	if len(todo) == 0 {
 		return nil
 	}
-	queue, err := c.app.open(ctx)
-	if err != nil {
+	opened, err := c.app.changeBehindBar(ctx, c.verb.words(), "runs", func(queue admin.Admin, tell tell) error {
+		return c.portions(ctx, queue.Workflows(), todo, tell)
+	})
+	if !opened {
 		c.results = nil
-		return err
 	}
-	bar := c.app.bar(c.verb.words(), "runs")
-	err = c.portions(ctx, queue.Workflows(), todo, bar.Set)
-	bar.Stop()
-	return errors.Join(err, queue.Close())
+	return err
 }
 
-func (c *runChange) portions(ctx context.Context, w admin.Workflows, todo []*runResult, tell func(done, total int64)) error {
+func (c *runChange) portions(ctx context.Context, w admin.Workflows, todo []*runResult, tell tell) error {
 	done, total := 0, len(todo)
 	for portion := range slices.Chunk(todo, runsAtOnce) {
 		if ctx.Err() != nil {

@@ -15,7 +15,7 @@ import (
 func (a *app) wfCancelCommand() *cobra.Command {
 	reason := ""
 	return a.changingRuns(runVerb{
-		word: "cancel", did: "cancelled", ask: "Cancel %s?", statuses: openStatuses,
+		word: "cancel", did: "cancelled", ask: "Cancel %s?", statuses: openStatuses, later: true,
 		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Cancel(ctx, run, reason) },
 	}, "ask runs to end, with what they undo",
 		`Asks runs to end: the step under way gets an error, what was done is undone as the
@@ -28,7 +28,7 @@ app runs again.`,
 func (a *app) wfTerminateCommand() *cobra.Command {
 	reason := ""
 	return a.changingRuns(runVerb{
-		word: "terminate", did: "terminated", ask: "Terminate %s, with nothing undone?", statuses: openStatuses,
+		word: "terminate", did: "terminated", ask: "Terminate %s, with nothing undone?", statuses: openStatuses, later: true,
 		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Terminate(ctx, run, reason) },
 	}, "end runs at once, with nothing undone",
 		`Ends runs without a step more: nothing is undone. 'jobctl wf cancel' lets them undo

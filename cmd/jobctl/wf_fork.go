@@ -41,9 +41,9 @@ prints the ID of the new run.`,
 			case err != nil:
 				return err
 			case from == "":
-				return usage("wf fork", "no step was named; add --from")
+				return misused("wf fork", "no step was named; add --from")
 			case id == "":
-				return usage("wf fork", "the new run has no ID; add --id")
+				return misused("wf fork", "the new run has no ID; add --id")
 			}
 			return a.fork(ctx, r, from, id, dry)
 		},

@@ -128,7 +128,7 @@ func workflows(f *file) {
 // printingRuns are command lines that print every field there is, over the file of workflows.
 // They run in this order.
 var printingRuns = []string{
-	"wf list", "wf show order:paused", "wf signal order:1 approved", "wf signal order:1 approved --dry-run",
+	"stats", "wf list", "wf show order:paused", "wf signal order:1 approved", "wf signal order:1 approved --dry-run",
 	"wf cancel order:1 order:off", "wf terminate --flow nap -y", "wf pause --all -y --dry-run", "wf resume shift:2",
 	"wf fork hello:ada --from greet --id again", "wf verify", "wf prune -y",
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/workflow"
@@ -40,10 +42,14 @@ func (a *app) wfListCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "runs, by flow, status and ID", ids: true,
 		long: `Lists runs of workflows in the order in which they were started. WHEN tells since
-when a run has ended, and when one that waits goes on by itself.`,
+when a run has ended, and when one that waits goes on by itself. A running one that
+is "ready" waits for a worker, or for the app.
+
+On a screen that is too narrow RUN is left out, since FLOW:ID names a run too, and
+long names are shortened in the middle; -o wide has everything.`,
 		example: `  jobctl --db jobs.db wf list -s blocked
   jobctl --db jobs.db wf list --flow order --id-prefix 2026/
-  jobctl --db jobs.db wf list -s dead -n 0 -o ids | jobctl wf resume -`,
+  jobctl --db jobs.db wf list -s dead -o ids | jobctl --db jobs.db wf resume -`,
 		json:  "a list of objects with\n" + runFields,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a) },
@@ -58,7 +64,7 @@ when a run has ended, and when one that waits goes on by itself.`,
 
 func (l *runList) run(ctx context.Context, a *app) error {
 	out, damaged := a.runListing(), new(damage)
-	err := a.withWorkflows(ctx, func(w admin.Workflows) error { return l.fill(ctx, a, w, out, damaged) })
+	err := a.runFailure(a.with(ctx, func(queue admin.Admin) error { return l.fill(ctx, a, queue, out, damaged) }))
 	if err == nil || out.count > 0 { // a queue that cannot be reached is no empty list
 		out.close()
 	}
@@ -67,15 +73,19 @@ func (l *runList) run(ctx context.Context, a *app) error {
 		return err
 	case l.more:
 		a.say("the first %d are shown, there may be more; -n 0 shows all, and --after %s those behind them", out.count, l.next)
-	case out.count == 0 && damaged.count == 0:
-		a.say("no runs match")
+	case out.count > 0 || damaged.count > 0:
+	case l.filter.given() || l.after != "":
+		a.say("no runs match; 'jobctl wf list' without a filter shows all")
+	default:
+		a.say("there is no run of a workflow")
 	}
 	return damagedRuns(damaged)
 }
 
 // fill lists up to the limit, and looks whether there is more.
-func (l *runList) fill(ctx context.Context, a *app, w admin.Workflows, out *listing, damaged *damage) error {
-	q, now := l.filter.query(), a.now()
+func (l *runList) fill(ctx context.Context, a *app, queue admin.Admin, out *listing, damaged *damage) error {
+	w, q, now := queue.Workflows(), l.filter.query(), a.now()
+	var held map[pawl.ID]bool
 	for q.After = l.after; ; {
 		q.Limit = admin.MaxLimit
 		if l.limit > 0 {
@@ -85,13 +95,18 @@ func (l *runList) fill(ctx context.Context, a *app, w admin.Workflows, out *list
 		if err != nil {
 			return err
 		}
+		if a.people() && held == nil && slices.ContainsFunc(page.Runs, isRunning) {
+			if held, err = leased(ctx, queue); err != nil {
+				return err
+			}
+		}
 		for i := range page.Runs {
 			run := &page.Runs[i]
 			if err := damagedRun(run); err != nil {
 				damaged.add(err)
 				continue
 			}
-			if err := out.add(item{run.Run.String(), admin.WorkflowOf(*run), a.runRow(run, now)}); err != nil {
+			if err := out.add(item{run.Run.String(), admin.WorkflowOf(*run), a.runRow(run, held, now)}); err != nil {
 				return err
 			}
 		}
@@ -107,21 +122,44 @@ func (l *runList) fill(ctx context.Context, a *app, w admin.Workflows, out *list
 	}
 }
 
+// isRunning reports whether a run is under way, or could be.
+func isRunning(run workflow.Info) bool { return run.Status == workflow.Running && run.Error == "" }
+
+// leased are the jobs that a worker has, or had when its process ended; nil when there are more
+// than one look finds.
+func leased(ctx context.Context, queue admin.Admin) (map[pawl.ID]bool, error) {
+	page, err := queue.List(ctx, admin.Query{Filter: admin.Filter{Filter: pawl.Filter{State: pawl.Leased}}, Detail: admin.IDs, Limit: admin.MaxLimit})
+	if err != nil || page.Next != "" {
+		return nil, err
+	}
+	held := make(map[pawl.ID]bool)
+	for _, listed := range page.Jobs {
+		held[listed.Job.ID] = true
+	}
+	return held, nil
+}
+
 // runListing is a list of runs.
 func (a *app) runListing() *listing {
-	columns := append(left("RUN", "FLOW", "ID"), column{title: "STATUS", color: colorOfStatus})
-	columns = append(columns, column{title: "STEPS", right: true}, column{title: "AGE", right: true}, column{title: "WHEN"})
+	columns := []column{
+		{title: "RUN", spare: 1}, {title: "FLOW", cut: middle}, {title: "ID", cut: middle}, {title: "STATUS", color: colorOfStatus},
+		{title: "STEPS", right: true, spare: 3}, {title: "AGE", right: true, spare: 2}, {title: "WHEN"},
+	}
 	wide := append(left("WAITS FOR", "QUEUE", "BUILD"), column{title: "SIGNALS", right: true}, column{title: "BYTES", right: true})
 	return a.listing(columns, append(wide, left("CREATED", "LAST ERROR")...)...)
 }
 
-func (a *app) runRow(run *workflow.Info, now time.Time) []string {
+func (a *app) runRow(run *workflow.Info, held map[pawl.ID]bool, now time.Time) []string {
+	status := statusOf(run)
+	if status == string(workflow.Running) && held != nil && !held[run.Run] {
+		status += ", ready"
+	}
 	waits := ""
 	for _, name := range run.Waits {
 		waits += " " + name
 	}
 	return []string{
-		run.Run.String(), cell(run.Flow, nameWidth), cell(run.ID, nameWidth), statusOf(run), fmt.Sprint(run.Steps),
+		run.Run.String(), cell(run.Flow, nameWidth), cell(run.ID, nameWidth), status, fmt.Sprint(run.Steps),
 		plain.Span(max(now.Sub(run.Created), 0)), runWhen(run, now),
 		orDash(cell(waits, nameWidth)), cell(run.Queue, nameWidth), orDash(cell(run.Build, nameWidth)),
 		fmt.Sprint(run.Unread), fmt.Sprint(run.Bytes), a.clock(run.Created), orDash(firstLine(run.Error, errorWidth)),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -46,7 +45,7 @@ func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
 		before = now
 	}
 	if before.After(now) { // runs that end meanwhile would be removed, which nobody has counted
-		return usage("wf prune", "the time of --before is to come")
+		return misused("wf prune", "the time of --before is to come")
 	}
 	if !dry {
 		if err := a.askable("wf prune", "remove all that match"); err != nil {
@@ -114,16 +113,12 @@ func countEnded(ctx context.Context, w admin.Workflows, before time.Time, damage
 // removeEnded removes what was counted, and notes how many those were in the end.
 func (a *app) removeEnded(ctx context.Context, v *pruneView) error {
 	total := int64(v.Removed)
-	queue, err := a.open(ctx)
-	if err != nil {
+	opened, err := a.changeBehindBar(ctx, "wf prune", "runs", func(queue admin.Admin, tell tell) (err error) {
+		telling := bolt.WithProgress(ctx, func(done, _ int64) { tell(done, max(done, total)) })
+		v.Removed, err = queue.Workflows().Prune(telling, v.Before.Time)
 		return err
-	}
-	bar := a.bar("wf prune", "runs")
-	telling := bolt.WithProgress(ctx, func(done, _ int64) { bar.Set(done, max(done, total)) })
-	v.Removed, err = queue.Workflows().Prune(telling, v.Before.Time)
-	bar.Stop()
-	err = errors.Join(err, queue.Close())
-	if err != nil && ctx.Err() != nil {
+	})
+	if err != nil && opened && ctx.Err() != nil {
 		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d runs were removed", v.Removed, total), "Run the command again for the others."}
 	}
 	return a.runFailure(err)

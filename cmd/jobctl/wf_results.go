@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
@@ -64,39 +63,19 @@ func (c *runChange) report(ctx context.Context) error {
 	if err := c.print(); err != nil {
 		return err
 	}
-	var failed []runResult
-	done, untried := 0, 0
+	v := verdict{noun: "run", did: c.verb.did, all: len(c.results), again: againOf(c.chosen, "wf show")}
 	for _, r := range c.results {
 		switch word := c.outcome(r.err); {
 		case r.err == nil:
-			done++
+			v.done++
 		case r.err == errNotTried:
-			untried++
+			v.untried++
 		case c.chosen && (word == "not_found" || word == "ended"): // somebody else was faster
 		default:
-			failed = append(failed, r)
+			v.failed = append(v.failed, r.err)
 		}
 	}
-	switch {
-	case untried > 0 && ctx.Err() != nil:
-		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d runs were %s", done, len(c.results), c.verb.did),
-			fmt.Sprintf("%s not tried; run the command again for the others.", plural(untried, "run"))}
-	case len(failed) == 0:
-		return nil
-	}
-	first := c.app.failure(c.app.runFailure(failed[0].err))
-	if len(failed) == 1 && untried == 0 {
-		return first
-	}
-	errs := make([]error, len(failed))
-	for i, r := range failed {
-		errs[i] = r.err
-	}
-	lines := reasons(errs, "run")
-	if untried > 0 {
-		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, "run")))
-	}
-	return &failure{first.code, fmt.Sprintf("%d of %d runs could not be %s:", len(failed), len(c.results), c.verb.did), strings.Join(lines, "\n")}
+	return v.err(ctx, func(err error) *failure { return c.app.failure(c.app.runFailure(err)) })
 }
 
 func (c *runChange) print() error {

@@ -144,13 +144,14 @@ func (a *app) showJournal(journal []workflow.Entry) {
 	}
 	a.fact("journal", "%s", plural(len(journal), "step"))
 	columns := []column{
-		{title: "SEQ", right: true}, {title: "STEP"}, {title: "KIND"}, {title: "ATTEMPTS", right: true}, {title: "STARTED"},
-		{title: "TOOK", right: true}, {title: "BYTES", right: true}, {title: "STATE", color: colorOfEntry}, {title: "LAST ERROR"},
+		{title: "SEQ", right: true}, {title: "STEP", cut: middle}, {title: "KIND"}, {title: "ATTEMPTS", right: true},
+		{title: "STARTED", spare: 2}, {title: "TOOK", right: true}, {title: "BYTES", right: true, spare: 1},
+		{title: "STATE", color: colorOfEntry}, {title: "LAST ERROR", cut: end},
 	}
 	if a.wide() {
 		columns = append(columns, left("BUILD", "CHILD")...)
 	}
-	t := table{out: a.stdout, columns: columns, paint: a.colors()}
+	t := a.table(columns...)
 	for i := range journal {
 		e := &journal[i]
 		if e.State == "" { // it cannot be read
@@ -202,7 +203,7 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 	switch w.Status {
 	case workflow.Blocked:
 		head()
-		fmt.Fprintln(a.stdout, "  another build of the app, or 'jobctl wf resume'")
+		fmt.Fprintln(a.stdout, "  a build of the app that fits; 'jobctl wf resume' tries the same one again")
 		return
 	case workflow.Dead, workflow.Paused:
 		head()

@@ -52,9 +52,9 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	case err != nil:
 		return err
 	case len(args) < 2:
-		return usage(words, "no signal was named")
+		return misused(words, "no signal was named; add its name behind the run")
 	case len(args) > 3:
-		return usage(words, "unexpected argument %q; put the value of the signal in one pair of quotes", args[3])
+		return misused(words, "unexpected argument %q; put the value of the signal in one pair of quotes", args[3])
 	}
 	text := []byte("null")
 	if len(args) == 3 {
@@ -64,7 +64,7 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	}
 	payload, err := admin.EncodeJSON(text)
 	if err != nil {
-		return usage(words, "%s", err)
+		return misused(words, "the value of the signal: %s", err)
 	}
 	var run pawl.ID
 	var before *admin.WorkflowRun

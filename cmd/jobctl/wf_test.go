@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -35,6 +36,9 @@ func TestChangesOfRunsAsk(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, slices.Equal(before, after), "the file was written to")
 			got = asked(t, strings.NewReader("y\n"), append(words("--db app.db"), words(line)...)...)
+			if strings.HasPrefix(line, "wf cancel") || strings.HasPrefix(line, "wf terminate") {
+				c.question += "note: no app runs; what was asked of runs takes effect when it does\n"
+			}
 			require.Equal(t, outcomeOf{exitOK, c.done, c.question}, got)
 		})
 	}
@@ -178,7 +182,7 @@ func TestChangeOfRunsMeetsTheQueuesEnd(t *testing.T) {
 	require.Equal(t, exitNoMatch, got.code, "that of the first")
 	require.Len(t, strings.Fields(got.stdout), runsAtOnce-3)
 	require.Equal(t, "error: 3 of 33 runs could not be cancelled:\n  "+workflow.ErrNotFound.Error()+" (2 runs)\n  "+
-		pawl.ErrUnknownOutcome.Error()+"\n  and 17 runs not tried after that\n", got.stderr)
+		pawl.ErrUnknownOutcome.Error()+"\n  and 17 runs not tried after that\n  Then 'jobctl wf show' has how each of them is.\n", got.stderr)
 }
 
 // Rule: what is in a file cannot harm a terminal.
@@ -219,4 +223,20 @@ func TestRunsListTellsOfMore(t *testing.T) {
 		require.Equal(t, exitOK, got.code)
 		require.Equal(t, more, strings.Contains(got.stderr, "there may be more"), limit)
 	}
+}
+
+// Rule: a run whose job no worker has is ready, where one look tells all jobs that a worker has.
+func TestRunningIsToldFromReady(t *testing.T) {
+	run := &workflow.Info{Run: id(1), Status: workflow.Running}
+	page := admin.Page{Jobs: []bolt.Listed{{Job: &pawl.Envelope{ID: id(1)}}}}
+	status := func(page admin.Page, run *workflow.Info) string {
+		held, err := leased(t.Context(), &fake{pages: []admin.Page{page}})
+		require.NoError(t, err)
+		return new(app).runRow(run, held, today)[3]
+	}
+	require.Equal(t, "running", status(page, run))
+	require.Equal(t, "running, ready", status(admin.Page{}, run))
+	require.Equal(t, "running", status(admin.Page{Next: "more"}, run))
+	require.Equal(t, "running, to end", status(admin.Page{}, &workflow.Info{Run: id(1), Status: workflow.Running, Cancelling: "why"}))
+	require.Equal(t, "waiting", status(admin.Page{}, &workflow.Info{Run: id(1), Status: workflow.Waiting}))
 }

@@ -79,7 +79,7 @@ type verification struct {
 
 func (v *verification) run(ctx context.Context, args []string) error {
 	if len(args) > 0 && v.filter.given() {
-		return usage("wf verify", "a run and a filter were given; name runs in one way")
+		return misused("wf verify", "a run and a filter were given; name runs in one way")
 	}
 	refs, err := v.app.readRefs("wf verify", args)
 	if err != nil {

@@ -72,8 +72,9 @@ func walkAll(t testing.TB, file []byte) (all []walked) {
 			Element: func(path [][]byte, e pages.Element) error {
 				one.elements++
 				value, err := e.Value()
-				require.NoError(t, err)
-				require.EqualValues(t, e.Size, len(value))
+				if err != nil || e.Size != int64(len(value)) { // plainly: fuzzing calls it for each row of each file
+					t.Fatalf("a row of %d bytes has %d: %v", e.Size, len(value), err)
+				}
 				one.rows["/"+string(bytes.Join(path, []byte("/")))+"/"+string(e.Key)] = string(value)
 				return nil
 			},
@@ -91,9 +92,8 @@ func straysOf(t testing.TB, w *pages.Walked) map[string]string {
 	found := make(map[string]string)
 	require.NoError(t, w.Strays(func(e pages.Element) error {
 		value, err := e.Value()
-		require.NoError(t, err)
 		found[string(e.Key)] = string(value)
-		return nil
+		return err
 	}))
 	return found
 }

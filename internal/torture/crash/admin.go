@@ -18,7 +18,7 @@ var Admin = &harness.Family{
 	Goals:  "R2",
 	Method: "SIGKILL amid creation, upgrade, recovery, backup, compaction with its rename, and close; then every file that has its name is whole",
 	Unit:   "kills",
-	PR:     300, Nightly: 10_000, Share: 20,
+	PR:     300, Nightly: 10_000, Share: 10,
 	Prepare: prepareAdmin,
 }
 

@@ -20,7 +20,7 @@ var Kill = &harness.Family{
 	Goals:  "R2",
 	Method: "SIGKILL of a process at work, from its first instruction on; then every invariant and the state of every job",
 	Unit:   "cycles",
-	PR:     500, Nightly: 20_000, Share: 20,
+	PR:     500, Nightly: 20_000, Share: 15,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
 }
 

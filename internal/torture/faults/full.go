@@ -18,7 +18,7 @@ var Full = &harness.Family{
 	Goals:  "R5",
 	Method: "a limit of the file's size (RLIMIT_FSIZE) at any byte, at the end of what is in use or at its size; an enqueue must say so, settles work, and all when there is room again",
 	Unit:   "full disks",
-	PR:     500, Nightly: 20_000, Share: 20,
+	PR:     500, Nightly: 20_000, Share: 12,
 	Missing: missingLimit,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return full, nil },
 }

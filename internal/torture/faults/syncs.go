@@ -18,7 +18,7 @@ var Syncs = &harness.Family{
 	Method: "every sync of a run fails, alone or with all until the next open, or is followed by a fault of a call of that open; " +
 		"nothing is acknowledged after it, nothing built on what it left, and the next open finds the way back",
 	Unit: "failed syncs",
-	PR:   syncsOfScript, Nightly: syncsOfScript, Share: 50, Parallel: 4,
+	PR:   syncsOfScript, Nightly: syncsOfScript, Share: 40, Parallel: 4,
 	Missing: missingSupervision,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		every, err := everyFault(env.Ctx, fixedScript)

@@ -21,7 +21,7 @@ var Syscalls = &harness.Family{
 	Method: "every system call on the queue's files in a run of 50 commits fails (EIO, ENOSPC and the like), does half of its write, " +
 		"half of it and then ENOSPC, or is the last one before SIGKILL",
 	Unit: "runs with a fault",
-	PR:   faultsOfScript, Nightly: faultsOfScript, Share: 90, Parallel: 4,
+	PR:   faultsOfScript, Nightly: faultsOfScript, Share: 65, Parallel: 4,
 	Missing: missingSupervision,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		all, err := everyFault(env.Ctx, fixedScript)
@@ -45,7 +45,7 @@ var RandomSyscalls = &harness.Family{
 	Goals:  "R3 R2",
 	Method: "as syscalls, of which a random one fails in one of 64 runs that differ",
 	Unit:   "runs with a fault",
-	PR:     100, Nightly: 20_000, Share: 10, Parallel: 4,
+	PR:     100, Nightly: 20_000, Share: 6, Parallel: 4,
 	Missing: missingSupervision,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		const scripts = 64

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -17,8 +18,9 @@ var Workflow = &harness.Family{
 	Goals:  "W1",
 	Method: "SIGKILL of a process that runs random workflows (steps, retries, transactions, sleeps, signals, children, branches, races, undo, restarts) while others steer them; then every invariant, and each journal against what the process told; in the end every run ends",
 	Unit:   "kills",
-	PR:     200, Nightly: 10_000, Share: 40,
-	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
+	PR:     200, Nightly: 10_000, Share: 20,
+	Parallel: 4 * runtime.GOMAXPROCS(0), // runs mostly wait: for retries, for one another, for the kill
+	Prepare:  func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
 }
 
 func init() { harness.Role("workflow-work", work) }

@@ -170,6 +170,9 @@ func (f *file) run(ctx context.Context, i workflow.Info) error {
 	if err := f.steps(i, journal); err != nil {
 		return err
 	}
+	if err := f.losers(ctx, journal); err != nil {
+		return err
+	}
 	return f.signals(ctx, i, journal)
 }
 

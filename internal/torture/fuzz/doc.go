@@ -1,3 +1,3 @@
 // Package fuzz has the family that runs the fuzz targets of the module, each for its share
-// of the time.
+// of the executions.
 package fuzz

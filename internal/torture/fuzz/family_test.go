@@ -3,10 +3,14 @@ package fuzz
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,10 +38,12 @@ const (
 // run has a family of two targets say what the go tool would.
 func run(t *testing.T, says map[string]string) harness.Result {
 	t.Helper()
-	f := &fuzzing{all: []target{{"p", "", "FuzzA"}, {"p", "", "FuzzB"}}, share: time.Second}
-	f.fuzz = func(_ context.Context, next target, share time.Duration) (out []byte, err error) {
-		require.Equal(t, time.Second, share)
+	f := &fuzzing{all: []target{{"p", "", "FuzzA"}, {"p", "", "FuzzB"}}, each: []int{7, 8}}
+	f.fuzz = func(_ context.Context, next target, executions int, _ *rand.Rand) (out []byte, err error) {
 		out = []byte(says[next.name])
+		if executions != map[string]int{"FuzzA": 7, "FuzzB": 8}[next.name] {
+			return out, fmt.Errorf("%s is asked for %d executions", next, executions)
+		}
 		if says[next.name] != works {
 			err = errors.New("exit status 1")
 		}
@@ -78,16 +84,22 @@ func TestFindingIsSeen(t *testing.T) {
 	require.Equal(t, 99+12345, result.Tried)
 }
 
-// Rule: a target that was never executed is not a target that was fuzzed.
+// Rule: a target that was never executed is not a target that was fuzzed, nor is one whose
+// branches nobody sees.
 func TestIdleTargetIsSeen(t *testing.T) {
-	f := &fuzzing{all: []target{{"p", "", "FuzzA"}}, fuzz: func(context.Context, target, time.Duration) ([]byte, error) {
-		return []byte("testing: warning: no fuzz tests to fuzz\nPASS\n"), nil
-	}}
-	family := &harness.Family{Parallel: 1, Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return f.try, nil }}
-	result := family.Run(t.Context(), harness.Plan{Goal: 1, Until: time.Now().Add(time.Minute), Once: true})
-	require.Equal(t, 1, result.Violations)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(filepath.Dir(result.First[0].Dir))) })
-	require.ErrorContains(t, result.First[0].Err, "never executed")
+	for says, want := range map[string]string{
+		"testing: warning: no fuzz tests to fuzz\nPASS\n": "never executed",
+		"warning: the test binary was not built with coverage instrumentation, so fuzzing will run without coverage guidance\n" + works: "without knowing",
+	} {
+		f := &fuzzing{all: []target{{"p", "", "FuzzA"}}, each: []int{1}, fuzz: func(context.Context, target, int, *rand.Rand) ([]byte, error) {
+			return []byte(says), nil
+		}}
+		family := &harness.Family{Parallel: 1, Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return f.try, nil }}
+		result := family.Run(t.Context(), harness.Plan{Goal: 1, Until: time.Now().Add(time.Minute), Once: true})
+		require.Equal(t, 1, result.Violations)
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(filepath.Dir(result.First[0].Dir))) })
+		require.ErrorContains(t, result.First[0].Err, want)
+	}
 }
 
 // Rule: what is tried again of earlier runs counts too, and is no idle target.
@@ -105,22 +117,74 @@ func TestTargetsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	all, err := everyTarget(t.Context(), dir)
 	require.NoError(t, err)
-	for _, known := range []target{
-		{pkg: module, name: "FuzzGuard"}, {pkg: module, name: "FuzzParseRecord"},
-		{pkg: module + "/bolt", name: "FuzzTimeKey"}, {pkg: module + "/cmd/jobctl", name: "FuzzArguments"},
-		{pkg: module + "/admin", name: "FuzzImport"},
-	} {
-		found := slices.ContainsFunc(all, func(t target) bool { return t.pkg == known.pkg && t.name == known.name })
-		require.True(t, found, "%s is not among %s", known, all)
+	for _, known := range append([]string{
+		module + " FuzzGuard", module + " FuzzParseRecord", module + "/bolt FuzzTimeKey", module + "/admin FuzzImport",
+	}, costly...) {
+		require.True(t, slices.ContainsFunc(all, func(t target) bool { return t.String() == known }), "%s is not among %s", known, all)
 	}
 	_, err = targets(t.Context(), dir, module+"/internal/torture/harness")
 	require.ErrorContains(t, err, "no package")
 }
 
-// Rule: time is shared evenly, and a target has a second at least.
-func TestShare(t *testing.T) {
+// Rule: a target that had not the time for its executions makes up for them, and no other one
+// goes on meanwhile.
+func TestRestIsMadeUpFor(t *testing.T) {
+	f := &fuzzing{all: []target{{"p", "", "FuzzA"}, {"p", "", "FuzzB"}}, each: []int{12345, 12345 + 10}}
+	var mu sync.Mutex
+	var asked []string
+	f.fuzz = func(_ context.Context, next target, executions int, _ *rand.Rand) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, fmt.Sprint(next.name, executions))
+		return []byte(works), nil
+	}
+	family := &harness.Family{Parallel: 1, Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return f.try, nil }}
+	result := family.Run(t.Context(), harness.Plan{Goal: 12345*2 + 10, Until: time.Now().Add(time.Minute)})
+	require.Zero(t, result.Violations)
+	slices.Sort(asked)
+	require.Equal(t, []string{"FuzzA12345", "FuzzB10", "FuzzB12355"}, asked)
+}
+
+// Rule: a target of which an execution costs much begins first and has a fifth of what
+// another one has, and all together have what is asked for.
+func TestShares(t *testing.T) {
+	cheap, dear := target{"p", "", "FuzzA"}, target{module + "/bolt", "", "FuzzFile"}
+	all, each := shares([]target{cheap, dear, cheap}, 1100)
+	require.Equal(t, []target{dear, cheap, cheap}, all)
+	require.Equal(t, []int{100, 500, 500}, each)
+	_, each = shares([]target{cheap, cheap, cheap}, 100)
+	require.Equal(t, []int{34, 34, 34}, each, "not one less")
+}
+
+// Rule: targets that have not begun share the time that is left on all processors, and a
+// target has a second at least.
+func TestTimes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	require.InDelta(t, (54 * time.Minute / 9).Seconds(), shareOf(ctx, 9).Seconds(), 60)
-	require.Equal(t, time.Second, shareOf(ctx, 1_000_000))
+	require.InDelta(t, (54*time.Minute/9).Seconds()*float64(min(9, runtime.GOMAXPROCS(0))), timeOf(ctx, 9).Seconds(), 60)
+	require.InDelta(t, (54 * time.Minute).Seconds(), timeOf(ctx, 1).Seconds(), 60, "the last one may use one processor only")
+	require.Equal(t, time.Second, timeOf(ctx, 1_000_000))
+}
+
+// Rule: a run begins with some of what earlier ones found, drawn by its seed, and keeps what
+// it finds beside that.
+func TestInterestingIsKept(t *testing.T) {
+	kept, own := t.TempDir(), filepath.Join(t.TempDir(), "own")
+	for i := range 100 {
+		require.NoError(t, os.WriteFile(filepath.Join(kept, fmt.Sprint(i)), []byte("go test fuzz v1\n"), 0o600))
+	}
+	require.NoError(t, copySome(kept, own, 10, rand.New(rand.NewPCG(1, 2))))
+	files, err := os.ReadDir(own)
+	require.NoError(t, err)
+	require.Len(t, files, 10)
+
+	require.NoError(t, os.WriteFile(filepath.Join(own, "new"), []byte("found"), 0o600))
+	require.NoError(t, copySome(own, kept, -1, nil))
+	found, err := os.ReadFile(filepath.Join(kept, "new"))
+	require.NoError(t, err)
+	require.Equal(t, "found", string(found))
+	files, err = os.ReadDir(kept)
+	require.NoError(t, err)
+	require.Len(t, files, 101)
+	require.NoError(t, copySome(filepath.Join(kept, "none"), own, 10, nil), "nothing was found before")
 }

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // target is a fuzz target.
@@ -60,40 +59,3 @@ func targets(ctx context.Context, dir, pattern string) (all []target, err error)
 }
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
-
-// binaries are the test binaries of packages that have targets, made for fuzzing.
-type binaries struct {
-	of    map[string]string // by package
-	cache string            // where the go tool keeps what it found interesting
-}
-
-func build(ctx context.Context, to string, all []target) (b binaries, err error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
-	if err != nil {
-		return b, fmt.Errorf("find the go tool's cache: %w", err)
-	}
-	b = binaries{make(map[string]string), filepath.Join(strings.TrimSpace(string(out)), "fuzz")}
-	for _, t := range all {
-		if b.of[t.pkg] != "" {
-			continue
-		}
-		binary := filepath.Join(to, fmt.Sprintf("fuzz-%d.test", len(b.of)))
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz", ".", "-o", binary, ".")
-		cmd.Dir = t.dir // in its module
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return b, fmt.Errorf("build %s: %w: %s", t.pkg, err, out)
-		}
-		b.of[t.pkg] = binary
-	}
-	return b, nil
-}
-
-// run fuzzes a target as go test -fuzz does.
-func (b binaries) run(ctx context.Context, t target, share time.Duration) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, b.of[t.pkg], "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+share.String(),
-		"-test.fuzzminimizetime=10x", "-test.fuzzcachedir="+filepath.Join(b.cache, filepath.FromSlash(t.pkg)))
-	cmd.Dir = t.dir // where its testdata is
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	return cmd.CombinedOutput()
-}

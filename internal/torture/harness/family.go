@@ -27,7 +27,8 @@ type Family struct {
 	// How many units to try for every change, and at night.
 	PR, Nightly int
 
-	// Share is the part of the budget that the family gets, against the shares of the others.
+	// Share is the part of the budget that the family gets, against the shares of the others:
+	// about the seconds that it takes for PR on two processors, and some more.
 	Share int
 
 	// Parallel is how many tries run at a time, GOMAXPROCS when it is 0.
@@ -48,6 +49,7 @@ type Env struct {
 	Ctx  context.Context // ends when time is up or the user interrupts
 	Dir  string          // in memory where the system has that, and empty
 	Disk string          // on a disk, and empty
+	Goal int             // how many units were asked for
 
 	cleanups []func()
 }
@@ -109,6 +111,7 @@ type Plan struct {
 	Seed   uint64    // of the first try
 	Step   uint64    // from one seed to the next; 0 means 1
 	Once   bool      // only that try
+	First  bool      // only until a promise is violated, amid a try as well
 	Folder string    // for Env.Disk; the system's folder for temporary files when it is ""
 	Heard  func(tried, violations int)
 }
@@ -121,6 +124,7 @@ const maxFirst = 5
 type run struct {
 	plan     Plan
 	ctx      context.Context
+	stop     context.CancelFunc
 	dir      string
 	next     atomic.Uint64
 	tried    atomic.Int64
@@ -136,6 +140,9 @@ func (r *run) violate(seed uint64, dir string, err error) {
 	defer r.mu.Unlock()
 	if r.failures++; len(r.first) < maxFirst {
 		r.first = append(r.first, Violation{seed, dir, err})
+	}
+	if r.plan.First {
+		r.stop()
 	}
 }
 
@@ -157,8 +164,8 @@ func (f *Family) Run(ctx context.Context, plan Plan) (result Result) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, plan.Until)
 	defer cancel()
-	r := &run{plan: plan, ctx: ctx}
-	if err := r.all(f); err != nil {
+	r := &run{plan: plan, ctx: ctx, stop: cancel}
+	if err := r.all(f); err != nil && ctx.Err() == nil { // what is cut short fails for that alone
 		r.violate(plan.Seed, "", fmt.Errorf("%w: %w", ErrUntried, err))
 	}
 	result.Goal = r.plan.Goal
@@ -167,7 +174,7 @@ func (f *Family) Run(ctx context.Context, plan Plan) (result Result) {
 }
 
 func (r *run) all(f *Family) (err error) {
-	env := &Env{Ctx: r.ctx}
+	env := &Env{Ctx: r.ctx, Goal: r.plan.Goal}
 	if env.Dir, err = MemoryFolder(); err != nil {
 		return err
 	}

@@ -120,6 +120,37 @@ func TestTimeIsUp(t *testing.T) {
 	require.False(t, r.Failed())
 }
 
+// Rule: who asks for the first violation alone has the family end with it, amid a try.
+func TestFirst(t *testing.T) {
+	f := family(func(t *Try) error {
+		t.Violate(errBroken)
+		if !t.Enough() {
+			return errors.New("the try goes on")
+		}
+		return nil
+	})
+	f.Parallel = 1
+	p := plan(10)
+	p.First = true
+	r := f.Run(t.Context(), p)
+	require.Equal(t, 1, r.Violations)
+	require.ErrorIs(t, r.First[0].Err, errBroken)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(filepath.Dir(r.First[0].Dir))) })
+}
+
+// Rule: time that is up while a family prepares itself is no violation; nothing was tried.
+func TestTimeIsUpBeforehand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := family(nil)
+	f.Prepare = func(*Env) (func(*Try) error, error) {
+		cancel()
+		return nil, errBroken
+	}
+	r := f.Run(ctx, plan(10))
+	require.False(t, r.Failed())
+	require.Zero(t, r.Tried)
+}
+
 // Rule: what a family prepared is cleaned up, the last first.
 func TestCleanup(t *testing.T) {
 	var order []int

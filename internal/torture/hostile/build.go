@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
 //go:embed driver/driver.go
@@ -93,7 +95,7 @@ type driven struct {
 func startDriven(ctx context.Context, binary, dir string) (*driven, error) {
 	ctx, kill := context.WithCancel(ctx)
 	d := &driven{kill: kill, cmd: exec.CommandContext(ctx, binary)}
-	d.cmd.Dir, d.cmd.Env, d.cmd.Stderr = dir, append(os.Environ(), drivenVariable+"=1"), &d.err
+	d.cmd.Dir, d.cmd.Env, d.cmd.Stderr = dir, append(os.Environ(), drivenVariable+"=1", harness.Collecting()), &d.err
 	err := d.start()
 	if err != nil {
 		kill()

@@ -19,7 +19,7 @@ var Library = &harness.Family{
 	Goals:  "R7",
 	Method: "damaged and hostile files, 29 classes, through Open, OpenReader and all that they offer: no panic, fault, hang, 256 MiB or wrong data",
 	Unit:   "files",
-	PR:     50_000, Nightly: 2_000_000, Share: 80,
+	PR:     50_000, Nightly: 2_000_000, Share: 60,
 	Prepare: prepare("hostile-files"),
 }
 
@@ -29,7 +29,7 @@ var Salvage = &harness.Family{
 	Goals:  "R7",
 	Method: "the same files through Salvage: what it makes can be opened, keeps every invariant and holds no wrong data",
 	Unit:   "files",
-	PR:     5_000, Nightly: 400_000, Share: 20,
+	PR:     5_000, Nightly: 400_000, Share: 14,
 	Prepare: prepare("hostile-salvage"),
 }
 

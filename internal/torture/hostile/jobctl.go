@@ -24,7 +24,7 @@ var Jobctl = &harness.Family{
 	Goals:  "R7, S6",
 	Method: "the same files through every command of jobctl: exit code, 2 s, 256 MiB, no control byte printed, no wrong data, nothing changed by reading",
 	Unit:   "files",
-	PR:     5_000, Nightly: 400_000, Share: 70,
+	PR:     5_000, Nightly: 400_000, Share: 60,
 	Missing: missing,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		if err := makeBases(env.Ctx, env.Dir); err != nil {

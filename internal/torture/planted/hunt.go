@@ -54,13 +54,7 @@ func hunt(families map[string]*harness.Family, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, enough := context.WithCancel(ctx)
-	defer enough()
-	result := f.Run(ctx, harness.Plan{Goal: units, Until: time.Now().Add(huntLimit), Seed: seed, Step: step, Heard: func(_, violations int) {
-		if violations > 0 {
-			enough()
-		}
-	}})
+	result := f.Run(ctx, harness.Plan{Goal: units, Until: time.Now().Add(huntLimit), Seed: seed, Step: step, First: true})
 	harness.Tell(verdict(&result))
 	return nil
 }

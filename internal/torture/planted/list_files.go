@@ -25,7 +25,7 @@ var files = []Fault{
 	{
 		Name: "half a meta page counts as refused", Breaks: "an error that says that nothing was stored is true",
 		Edits: []Edit{{"bolt/mark.go", "	case shows(db, transaction):\n", "	case !PLANTED && shows(db, transaction):\n"}},
-		By:    []Hunt{{Family: "syscalls-random", Units: 100}},
+		By:    []Hunt{{Family: "syscalls-random", Units: 300}},
 	},
 	{
 		Name: "a mark is removed and no copy made", Breaks: "after a failed sync nothing builds on what it wrote",

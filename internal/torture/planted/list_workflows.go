@@ -28,6 +28,11 @@ var workflows = []Fault{
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 	{
+		Name: "a loser keeps its child", Breaks: "a decided race leaves no child of a loser",
+		Edits: []Edit{{"workflow/race.go", "	return rowsOf(tx).putAll(d.children)\n", "	if PLANTED {\n		return nil\n	}\n	return rowsOf(tx).putAll(d.children)\n"}},
+		By:    []Hunt{{Family: "workflow", Units: 200}},
+	},
+	{
 		Name: "an ID starts two runs", Breaks: "a run is started once",
 		Edits: []Edit{{"workflow/start.go", "	s.new = known == pawl.ID{}\n", "	s.new = known == pawl.ID{} || PLANTED\n"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},

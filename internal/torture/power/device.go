@@ -19,7 +19,7 @@ var Device = &harness.Family{
 	Goals:  "R6",
 	Method: "a file system on a loop device, copied while the process that works on it is stopped; the copy mounted, its journal replayed; then every invariant and the state of every job",
 	Unit:   "copies",
-	PR:     50, Nightly: 2_000, Share: 10,
+	PR:     50, Nightly: 2_000, Share: 6,
 	Missing: deviceMissing,
 	Prepare: prepareDevice,
 }

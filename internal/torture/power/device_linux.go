@@ -48,6 +48,7 @@ type device struct {
 	below  *mounted
 	worker *exec.Cmd
 	said   string // the file to which the process tells its story
+	copies int    // so far
 	story  deviceStory
 }
 
@@ -108,7 +109,10 @@ func (d *device) cut() error {
 	if err := d.stop(); err != nil {
 		return err
 	}
-	image := filepath.Join(d.t.Dir, "copy")
+	d.copies++
+	// Each copy is a file of its own: a device of the one before may be let go of late, and would
+	// show what it remembers of it.
+	image := filepath.Join(d.t.Dir, fmt.Sprint("copy-", d.copies))
 	err := d.copyAtRest(image)
 	told, readErr := os.ReadFile(d.said)
 	goOn := d.worker.Process.Signal(syscall.SIGCONT)
@@ -122,7 +126,11 @@ func (d *device) cut() error {
 	if err != nil {
 		return fmt.Errorf("the copy cannot be mounted: %w", err)
 	}
-	return errors.Join(d.story.judgeCopy(d.t.Ctx, m.folder), m.unmount())
+	err = errors.Join(d.story.judgeCopy(d.t.Ctx, m.folder), m.unmount())
+	if err == nil {
+		err = os.Remove(image)
+	}
+	return err
 }
 
 // stop stops all threads of the process.
@@ -158,11 +166,11 @@ func (d *device) copyAtRest(image string) error {
 		if err := copyFile(d.file, image); err != nil {
 			return err
 		}
-		after, _, err := d.below.written()
+		after, still, err := d.below.written()
 		if err != nil {
 			return err
 		}
-		if before == after && underWay == "0" {
+		if before == after && underWay == "0" && still == "0" {
 			return nil
 		}
 	}

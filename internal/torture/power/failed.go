@@ -19,7 +19,7 @@ var FailedSync = &harness.Family{
 	Goals:  "R4",
 	Method: "a sync fails by strace; nothing is acknowledged after it, and in images of power cuts from then on, where what it was to sync may be lost for good, is all that was acknowledged before",
 	Unit:   "images",
-	PR:     5_000, Nightly: 100_000, Share: 15,
+	PR:     5_000, Nightly: 100_000, Share: 10,
 	Missing: trace.MissingInjection,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
 		return func(t *harness.Try) error { return watched(t, "failed-sync-try", patience) }, nil

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // fileSystem is a sort of file system, and how it is mounted.
@@ -103,7 +104,16 @@ func (fs fileSystem) mount(file, folder string) (*mounted, error) {
 	return m, nil
 }
 
-func (m *mounted) unmount() error { return command("umount", m.folder) }
+// unmount waits for whoever looks at the file system in passing, such as a service of the machine.
+func (m *mounted) unmount() (err error) {
+	for range 50 {
+		if err = command("umount", m.folder); err == nil || !strings.Contains(err.Error(), "busy") {
+			return err
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	return err
+}
 
 // written returns how many writes the device has had, and how many are under way.
 func (m *mounted) written() (writes, underWay string, err error) {

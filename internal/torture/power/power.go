@@ -19,7 +19,7 @@ var Power = &harness.Family{
 	Goals:  "R1",
 	Method: "power cuts on paper: images from a log of all writes, syncs and names; of what is not synced all, nothing, pages, sectors or a torn write is spared; against the exact state of all rows",
 	Unit:   "images",
-	PR:     25_000, Nightly: 1_000_000, Share: 60,
+	PR:     25_000, Nightly: 1_000_000, Share: 30,
 	Missing: trace.Missing,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
 		return func(t *harness.Try) error { return watched(t, "power-try", patience) }, nil

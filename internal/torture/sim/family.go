@@ -21,7 +21,7 @@ var Random = &harness.Family{
 	Goals:  "R8",
 	Method: "random calls, crashes, stalls and several workers in virtual time; each job against a model, then a drain and all that happened explained",
 	Unit:   "seeds",
-	PR:     5000, Nightly: 200_000, Share: 120,
+	PR:     5000, Nightly: 200_000, Share: 125,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "simulate"), nil },
 }
 
@@ -31,7 +31,7 @@ var Clock = &harness.Family{
 	Goals:  "R9",
 	Method: "steps of the wall clock by 1 s to 100 years in both directions, and clocks that stand, amid such a simulation",
 	Unit:   "schedules",
-	PR:     1000, Nightly: 50_000, Share: 40,
+	PR:     1000, Nightly: 50_000, Share: 14,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "clock"), nil },
 }
 

@@ -36,7 +36,7 @@ var Soak = &harness.Family{
 	Goals:  "R10",
 	Method: "jobs of seventeen sorts, workers, kills, restarts, backups; each job's end, all counts, memory, goroutines, files",
 	Unit:   "jobs",
-	PR:     1_000_000, Nightly: 50_000_000, Share: 60,
+	PR:     1_000_000, Nightly: 50_000_000, Share: 50,
 	Parallel: 1,
 	Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, roundSize), nil },
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // fake is a queue of a test. It keeps its jobs in a list, and every call in calls.
@@ -20,6 +21,7 @@ type fake struct {
 	process *admin.Process // nil for a stopped app
 	done    map[string]admin.Done
 	jobs    []*pawl.Envelope
+	runs    workflow.Counts
 	damaged map[pawl.ID]error
 	paused  map[string]bool
 	err     error // of every call
@@ -39,7 +41,15 @@ func (f *fake) open(context.Context, func(string)) (admin.Admin, error) {
 	return f, nil
 }
 
-func (f *fake) Workflows() admin.Workflows { return nil }
+// fakeRuns are counted, and nothing else.
+type fakeRuns struct {
+	admin.Workflows
+	counts workflow.Counts
+}
+
+func (f fakeRuns) Count(context.Context) (workflow.Counts, error) { return f.counts, nil }
+
+func (f *fake) Workflows() admin.Workflows { return fakeRuns{counts: f.runs} }
 
 func (f *fake) called(name string) error {
 	f.calls = append(f.calls, name)

@@ -9,6 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // model is what is shown and what the user is at. Its methods run one after the other, in
@@ -23,6 +24,7 @@ type model struct {
 
 	// What was read.
 	stats admin.Stats
+	runs  workflow.Counts
 	at    time.Time // when; zero before the first reading
 	live  bool
 	rates rates
@@ -182,6 +184,7 @@ func (m *model) take(r reading) tea.Cmd {
 			m.takeDetail(r)
 		}
 	case r.want.pane == now.pane && r.want.from == now.from && r.want.filter.String() == now.filter.String():
+		m.runs = r.runs
 		for p, page := range r.pages {
 			if m.pane == queuesPane {
 				m.glimpses[p].set(page.jobs, page.next)

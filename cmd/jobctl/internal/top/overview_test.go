@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // row is the line of the screen that has a text, -1 when there is none.
@@ -137,4 +138,14 @@ func TestOverviewLateReading(t *testing.T) {
 	s.press("1")
 	s.tell(late())
 	require.Len(t, s.m.glimpses[deadPane].jobs, sectionRows(sectionHeight(s.m.bodyHeight(), 1)))
+}
+
+// Rule: below the queues stands how many runs there are, where there are any, and on no other
+// pane.
+func TestOverviewCountsRuns(t *testing.T) {
+	f := crowd(3, pawl.Ready)
+	s := newScreen(t, f, 80, 24).lacks("runs:")
+	f.runs = workflow.Counts{Active: 118, Blocked: 12, Done: 7}
+	s.tick()
+	s.has("runs: 12 blocked, 118 active, 7 done").press("4").lacks("runs:").press("1").has("runs: 12 blocked")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // want is what a reading looks at.
@@ -32,7 +33,8 @@ type reading struct {
 	want   want
 	at     time.Time
 	stats  admin.Stats
-	pages  map[pane]page // of the pane, or of those that the first one shows something of
+	runs   workflow.Counts // of the first pane; zero where they cannot be counted, which a list of them tells
+	pages  map[pane]page   // of the pane, or of those that the first one shows something of
 	job    *pawl.Envelope
 	jobErr error // the job of the detail is not there any more, or cannot be read
 	err    error // nothing else is told then
@@ -93,6 +95,7 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 		r.pages[r.want.pane], err = r.want.page(ctx, a)
 		return err
 	}
+	r.runs, _ = a.Workflows().Count(ctx)
 	height := sectionHeight(r.want.rows+1, len(r.want.filter.queues(r.stats.Queues)))
 	if height == 0 {
 		return nil

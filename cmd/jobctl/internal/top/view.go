@@ -182,7 +182,7 @@ func (m *model) nothing(p pane, l list) []string {
 }
 
 // status is one line: a question, what is typed, an error, what an action did, where in the
-// list this is.
+// list this is, and below the queues how many runs there are.
 func (m *model) status() string {
 	switch {
 	case m.asked != nil:
@@ -206,6 +206,8 @@ func (m *model) status() string {
 		return red.Render(message(m.detail.err))
 	case m.detail != nil:
 		return m.place(&m.detail.pager)
+	case m.pane == queuesPane:
+		return m.runLine()
 	}
 	return faint.Render(m.page())
 }
@@ -224,11 +226,23 @@ func (m *model) place(p *pager) string {
 	return faint.Render(fmt.Sprintf("%d more below – %s", below, p.title))
 }
 
+// runLine says how many runs of workflows there are, if there are any.
+func (m *model) runLine() string {
+	trouble, others := plain.Runs(m.runs)
+	if trouble+others == "" {
+		return ""
+	}
+	if trouble != "" {
+		trouble = red.Render(trouble)
+	}
+	return "runs: " + trouble + others
+}
+
 // page says where in the list this page is.
 func (m *model) page() string {
 	l := m.lists[m.pane]
 	switch before := len(l.pages); {
-	case m.pane == queuesPane || before == 0 && l.next == nil:
+	case before == 0 && l.next == nil:
 		return ""
 	case l.next == nil:
 		return fmt.Sprintf("page %d, the last", before+1)

@@ -1,0 +1,148 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// runKind begins the kinds of the jobs that runs are.
+const runKind = "workflow/"
+
+// runsOfFilter is which runs without a job a filter chooses, those that have ended mostly: by
+// queue and flow. A filter that asks for more asks it of jobs.
+func runsOfFilter(f Filter) (flow string, some bool) {
+	flow, isRun := strings.CutPrefix(f.Kind, runKind)
+	jobs := f
+	jobs.Queue, jobs.Kind = "", ""
+	return flow, jobs.isZero() && (f.Kind == "" || isRun && flow != "")
+}
+
+// runs writes the runs that have no job, or got theirs while the jobs were read.
+func (x *exporter) runs(ctx context.Context) error {
+	flow, some := runsOfFilter(x.opts.Filter)
+	if !some {
+		return nil
+	}
+	query := WorkflowQuery{Filter: workflow.Filter{Flow: flow}}
+	for run, err := range WorkflowRuns(ctx, x.from.Workflows(), query) {
+		switch {
+		case err != nil:
+			return err
+		case x.carried[run.Run] || run.Status != "" && x.opts.Filter.Queue != "" && run.Queue != x.opts.Filter.Queue:
+			continue
+		case run.Run.IsZero():
+			err = x.damage(pawl.ID{}, fmt.Errorf("%w: a run: %s", pawl.ErrCorrupt, run.Error))
+		default:
+			_, err = x.family(ctx, run.Run)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// family writes a run, and the runs that it waits for: it could not go on without them. It
+// reports whether there is such a run.
+func (x *exporter) family(ctx context.Context, run pawl.ID) (known bool, err error) {
+	for wanted := []pawl.ID{run}; len(wanted) > 0; {
+		id := wanted[0]
+		if wanted = wanted[1:]; x.carried[id] {
+			known = known || id == run
+			continue
+		}
+		children, err := x.run(ctx, id)
+		switch {
+		case err == nil:
+			known = known || id == run
+		case !errors.Is(err, workflow.ErrNotFound):
+			return known, err
+		case id != run:
+			err = x.damage(id, fmt.Errorf("%w: a run waits for run %s, which is not there", pawl.ErrCorrupt, id))
+			if err != nil {
+				return known, err
+			}
+		}
+		wanted = append(wanted, children...)
+	}
+	return known, nil
+}
+
+// run writes the job of a run and the run, as both stood at one moment, and returns the runs
+// that it waits for.
+func (x *exporter) run(ctx context.Context, id pawl.ID) (children []pawl.ID, err error) {
+	parts, err := x.parts(ctx, id)
+	if err != nil && unreadable(err) {
+		x.carried[id] = true
+		return nil, x.damage(id, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var check workflow.RowsCheck
+	var run *workflow.Carried
+	for i := range parts {
+		if run, err = check.Add(&parts[i]); err != nil { // no import would take it
+			x.carried[id] = true
+			return nil, x.damage(id, fmt.Errorf("%w: %w", pawl.ErrCorrupt, err))
+		}
+	}
+	x.carried[id] = true
+	if first := parts[0]; first.JobErr != nil {
+		if err := x.damage(id, first.JobErr); err != nil {
+			return nil, err
+		}
+	} else if first.Job != nil {
+		if err := x.job(first.Job, nil); err != nil {
+			return nil, err
+		}
+	}
+	for i := range parts {
+		line := exportRunOf(&parts[i])
+		if line.Last {
+			line.tell(run)
+		}
+		if err := x.to.Encode(exportLine{Run: &line}); err != nil {
+			return nil, err
+		}
+	}
+	x.done.Runs++
+	return run.Children, nil
+}
+
+// unreadable reports whether it is the run for which it could not be read, and not its file.
+func unreadable(err error) bool {
+	return errors.Is(err, pawl.ErrCorrupt) || errors.Is(err, workflow.ErrTooMany) || errors.Is(err, errRestless)
+}
+
+var errRestless = errors.New("the run changes all the while; pause it, or export a backup")
+
+// attempts is how often a run is read that changes between its parts.
+const attempts = 20
+
+// parts reads all parts of a run, at one moment.
+func (x *exporter) parts(ctx context.Context, id pawl.ID) (parts []workflow.Rows, err error) {
+	w := x.from.Workflows()
+	for range attempts {
+		parts = parts[:0]
+		for after := ""; ; {
+			p, err := w.Rows(ctx, id, after)
+			if err != nil {
+				return nil, err
+			}
+			if len(parts) > 0 && (p.Mark != parts[0].Mark || p.Part != len(parts)+1) {
+				break
+			}
+			parts = append(parts, p)
+			if after = p.Next; after == "" {
+				return parts, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("run %s: %w", id, errRestless)
+}

@@ -1,0 +1,282 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Runs are stored before any job, so that a job of a run never comes without its rows: an
+// import that ends early leaves runs whose jobs are not there, and which do nothing, and the
+// next one goes on with them. Nor does a run go on before those that it waits for are there.
+
+// storedRun is a run that is to be stored, and where in the export it stands.
+type storedRun struct {
+	id       pawl.ID // in the export
+	flow     string
+	name     string // that its starter gave it
+	offset   int64  // of its first line
+	open     bool
+	blocked  bool
+	children []pawl.ID // that it waits for
+
+	there bool // the target has it
+	ended bool // it has ended, here or there
+	left  bool // it is left out, since another run has its name, or that of one it waits for
+	wake  bool // a run that it waits for has ended
+}
+
+// errApart is about the lines of a run, which stand one behind the other.
+var errApart = errors.New("it stands between the lines of a run, of which the last is missing")
+
+// run checks a line of a run.
+func (c *checking) run(x *exportRun, offset int64) error {
+	if !c.rows.Within() {
+		c.runAt = offset
+	}
+	run, err := c.rows.Add(x.part())
+	if err != nil || run == nil {
+		return err
+	}
+	if !x.fits(run) {
+		return invalid("run", "it says that it is %s of flow %q, and its row says another one", x.Run, textOf(x.Flow))
+	}
+	c.seen.Runs++
+	c.runs = append(c.runs, storedRun{
+		id: run.Run, flow: run.Flow, name: run.ID, offset: c.runAt, open: !run.Status.Ended(),
+		blocked: run.Status == workflow.Blocked, children: run.Children, ended: run.Status.Ended(),
+	})
+	return nil
+}
+
+// refuseTwinRuns looks for runs that are twice in the export, and leaves them in the order of
+// their IDs.
+func (m *importer) refuseTwinRuns() error {
+	twins := func(first, second *storedRun, what string) error {
+		return fmt.Errorf("%w export: line %d: %s is in line %d already; nothing was stored",
+			pawl.ErrInvalid, m.in.number(second.offset), what, m.in.number(first.offset))
+	}
+	byName := func(a, b storedRun) int {
+		return cmp.Or(strings.Compare(a.flow, b.flow), strings.Compare(a.name, b.name))
+	}
+	slices.SortStableFunc(m.runs, byName)
+	for i := 1; i < len(m.runs); i++ {
+		if a, b := &m.runs[i-1], &m.runs[i]; byName(*a, *b) == 0 {
+			return twins(a, b, fmt.Sprintf("workflow %s %q", b.flow, clip(b.name)))
+		}
+	}
+	slices.SortFunc(m.runs, func(a, b storedRun) int {
+		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.offset, b.offset))
+	})
+	for i := 1; i < len(m.runs); i++ {
+		if a, b := &m.runs[i-1], &m.runs[i]; a.id == b.id {
+			return twins(a, b, fmt.Sprintf("run %s", b.id))
+		}
+	}
+	return nil
+}
+
+// runOf is the run of an ID in the export, nil when it has none.
+func (m *importer) runOf(id pawl.ID) *storedRun {
+	i, found := slices.BinarySearchFunc(m.runs, id, func(run storedRun, id pawl.ID) int { return bytes.Compare(run.id[:], id[:]) })
+	if !found {
+		return nil
+	}
+	return &m.runs[i]
+}
+
+// newID is the ID that a run gets in the target. It follows from the one that it has, so that
+// an import which is repeated gives the same, and rows that name a run can be stored before it.
+func (m *importer) newID(id pawl.ID) pawl.ID {
+	if m.opts.KeepIDs || m.runOf(id) == nil {
+		return id
+	}
+	sum := sha256.Sum256(append([]byte("pawl import "), id[:]...))
+	n := id // the time stays
+	copy(n[6:], sum[:])
+	n[6], n[8] = n[6]&0x0f|0x70, n[8]&0x3f|0x80
+	return n
+}
+
+// leaveOutRuns looks which runs the target has, by the names that users gave them.
+func (m *importer) leaveOutRuns(ctx context.Context) error {
+	if len(m.runs) == 0 {
+		return nil
+	}
+	first, taken := -1, 0
+	for i := range m.runs {
+		run := &m.runs[i]
+		if err := m.lookForRun(ctx, run); err != nil {
+			return fmt.Errorf("look which runs are there already: %w; nothing was stored", err)
+		}
+		if run.there || run.left {
+			if taken++; first < 0 {
+				first = i
+			}
+		}
+	}
+	if taken > 0 && !m.opts.SkipExisting {
+		run := m.runs[first]
+		return fmt.Errorf("line %d: workflow %s %q: %w: the target has a run of that ID, as of %d of %d runs of the export; nothing was stored; SkipExisting leaves them out",
+			m.in.number(run.offset), run.flow, clip(run.name), pawl.ErrConflict, taken, len(m.runs))
+	}
+	m.leaveOutWaiting()
+	return m.leaveOutRunJobs(ctx)
+}
+
+// lookForRun looks whether the target has a run, or another of its name.
+func (m *importer) lookForRun(ctx context.Context, run *storedRun) error {
+	w := m.to.Workflows()
+	own := m.newID(run.id)
+	known, err := w.Find(ctx, run.flow, run.name)
+	switch {
+	case errors.Is(err, pawl.ErrCorrupt), err == nil && known != own:
+		run.left = true
+		return nil
+	case err != nil && !errors.Is(err, workflow.ErrNotFound):
+		return err
+	}
+	there, err := w.Show(ctx, own, RunInfo)
+	switch {
+	case errors.Is(err, workflow.ErrNotFound):
+		return nil
+	case errors.Is(err, pawl.ErrCorrupt), err == nil && known != own:
+		run.left = true
+		return nil
+	case err != nil:
+		return err
+	}
+	run.there, run.ended = true, run.ended || there.Status.Ended()
+	return nil
+}
+
+// leaveOutWaiting leaves out the runs too that wait for one which is left out: they would wait
+// for ever. Of the others it finds those that wait for one which has ended meanwhile.
+func (m *importer) leaveOutWaiting() {
+	for more := true; more; {
+		more = false
+		for i := range m.runs {
+			run := &m.runs[i]
+			for _, id := range run.children {
+				child := m.runOf(id)
+				if child == nil {
+					continue
+				}
+				if child.left && !run.left && !run.there {
+					run.left, more = true, true
+				}
+				run.wake = run.wake || child.ended && !run.blocked
+			}
+		}
+	}
+	for i := range m.runs {
+		if m.runs[i].left || m.runs[i].there {
+			m.done.RunsSkipped++
+		}
+	}
+}
+
+// leaveOutRunJobs leaves out the jobs of runs that are left out, and of those that have gone on
+// in the target: where the job is there, or the run has ended.
+func (m *importer) leaveOutRunJobs(ctx context.Context) error {
+	left := m.jobs[:0]
+	for _, job := range m.jobs {
+		run := m.runOf(job.id)
+		out := run != nil && run.left
+		if run != nil && run.there && !m.opts.KeepIDs { // otherwise it is looked for with the others
+			_, err := m.to.Job(ctx, m.newID(job.id))
+			if err != nil && !errors.Is(err, pawl.ErrNotFound) && !errors.Is(err, pawl.ErrCorrupt) {
+				return fmt.Errorf("look which jobs are there already: %w; nothing was stored", err)
+			}
+			out = out || !errors.Is(err, pawl.ErrNotFound)
+		}
+		if out || run != nil && run.there && run.ended {
+			m.done.Skipped++
+			continue
+		}
+		left = append(left, job)
+	}
+	m.jobs = left
+	return nil
+}
+
+// storeRuns stores the runs that are not there, portion by portion.
+func (m *importer) storeRuns(ctx context.Context) error {
+	slices.SortFunc(m.runs, func(a, b storedRun) int { return cmp.Compare(a.offset, b.offset) })
+	order := make([]pawl.ID, 0, len(m.runs))
+	for _, run := range m.runs {
+		if !run.left && !run.there {
+			order = append(order, run.id)
+		}
+	}
+	slices.SortFunc(m.runs, func(a, b storedRun) int { return bytes.Compare(a.id[:], b.id[:]) })
+	var p runPortion
+	for _, id := range order {
+		run := m.runOf(id)
+		for offset, last := run.offset, false; !last; offset = m.in.next {
+			part, n, err := m.rereadRun(run, offset)
+			if err != nil {
+				return err
+			}
+			if len(p.parts) > 0 && p.size+n+lineExtra > portionBytes {
+				if err := m.storeSomeRuns(ctx, &p); err != nil {
+					return err
+				}
+			}
+			p.parts, p.size = append(p.parts, part), p.size+n+lineExtra
+			m.read += int64(n)
+			last = part.Last()
+		}
+	}
+	return m.storeSomeRuns(ctx, &p)
+}
+
+// runPortion is what is stored at once.
+type runPortion struct {
+	parts []*workflow.Rows
+	size  int
+}
+
+func (m *importer) storeSomeRuns(ctx context.Context, p *runPortion) error {
+	if len(p.parts) == 0 {
+		return nil
+	}
+	if err := m.to.Workflows().RestoreRows(ctx, p.parts...); err != nil {
+		return fmt.Errorf("run %s and those stored with it: perhaps not stored: %w; %d runs and no jobs were stored before: "+
+			"importing again with SkipExisting goes on behind them", p.parts[0].Run, err, m.done.Runs)
+	}
+	for _, part := range p.parts {
+		if part.Last() {
+			m.done.Runs++
+		}
+	}
+	*p = runPortion{}
+	m.progress(m.read)
+	return nil
+}
+
+// rereadRun reads a line of a run again, and gives it the ID that it has in the target.
+func (m *importer) rereadRun(run *storedRun, offset int64) (*workflow.Rows, int, error) {
+	l, size, err := m.reread(offset)
+	if err != nil {
+		return nil, 0, err
+	}
+	if l.Run == nil || l.Run.Run != run.id {
+		return nil, 0, m.unread(offset, errChanged)
+	}
+	part := l.Run.part()
+	if !m.opts.KeepIDs {
+		if err := part.Rename(m.newID); err != nil {
+			return nil, 0, m.unread(offset, errChanged)
+		}
+	}
+	return part, size, nil
+}

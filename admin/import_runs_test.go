@@ -1,0 +1,336 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// dying is an admin whose process dies at a change: before it, or behind it.
+type dying struct {
+	Admin
+	left   int // changes that come before
+	behind bool
+}
+
+func (d *dying) change(do func() error) error {
+	if d.left--; d.left >= 0 {
+		return do()
+	}
+	if d.left == -1 && d.behind {
+		_ = do()
+	}
+	return errWatched
+}
+
+func (d *dying) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+	return d.change(func() error { return d.Admin.Restore(ctx, jobs, effects) })
+}
+
+func (d *dying) Workflows() Workflows { return dyingRuns{d.Admin.Workflows(), d} }
+
+type dyingRuns struct {
+	Workflows
+	d *dying
+}
+
+func (w dyingRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
+	return w.d.change(func() error { return w.Workflows.RestoreRows(ctx, parts...) })
+}
+
+// exportOfRuns is an export of every run, whose app is closed behind it.
+func exportOfRuns(t *testing.T, opts *ExportOptions) (string, Exported) {
+	t.Helper()
+	from := everyRun(t)
+	var b bytes.Buffer
+	exported, err := Export(context.Background(), Of(from.q), &b, opts)
+	require.NoError(t, err)
+	from.release()
+	synctest.Wait()
+	from.close()
+	return b.String(), exported
+}
+
+// Rule: wherever an import of runs is cut off, the file is sound, and no job is there whose
+// run is not; the same import again goes on, with and without kept IDs, and in the end every
+// run goes on to its right end.
+func TestImportOfRunsCutOff(t *testing.T) {
+	var export string
+	synctest.Test(t, func(t *testing.T) { export, _ = exportOfRuns(t, nil) })
+	cuts := 0
+	for _, keep := range []bool{true, false} {
+		for _, behind := range []bool{true, false} {
+			for n, through := 0, false; !through; n++ {
+				synctest.Test(t, func(t *testing.T) { through = cutOff(t, export, keep, behind, n) })
+				cuts++
+			}
+		}
+	}
+	require.GreaterOrEqual(t, cuts, 4*5, "the large run comes in several changes")
+}
+
+// cutOff cuts an import off at a change, and imports again; through says that there were not as
+// many.
+func cutOff(t *testing.T, export string, keep, behind bool, n int) (through bool) {
+	to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+	to.open("")
+	opts := &ImportOptions{KeepIDs: keep, SkipExisting: true}
+	_, err := Import(context.Background(), &dying{Admin: Of(to.q), left: n, behind: behind}, strings.NewReader(export), opts)
+	if err == nil {
+		to.close()
+		return true
+	}
+	require.ErrorIs(t, err, errWatched)
+	to.close() // which requires that it is sound
+	to.open("")
+	for _, e := range jobsIn(t, to.q) {
+		_, err := workflow.Read(to.q).Info(context.Background(), e.ID)
+		require.NoError(t, err, "the run of a job")
+	}
+	_, err = Import(context.Background(), Of(to.q), strings.NewReader(export), opts)
+	require.NoError(t, err)
+	to.close()
+	to.toTheEnd()
+	return false
+}
+
+// Rule: what an import that was cut off has stored of a run is gone some days later, when the
+// rest of it does not come.
+func TestImportOfRunsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		export, _ := exportOfRuns(t, nil)
+		to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+		to.open("1")
+		var parts []*workflow.Rows
+		for _, line := range runLines(export) {
+			l, err := readLine([]byte(line), false)
+			require.NoError(t, err)
+			if !l.Run.Last {
+				parts = append(parts, l.Run.part())
+			}
+		}
+		require.NotEmpty(t, parts)
+		w := Of(to.q).Workflows()
+		require.NoError(t, w.RestoreRows(context.Background(), parts[0]))
+		require.Empty(t, to.statuses(), "it is no run")
+		require.ErrorIs(t, w.RestoreRows(context.Background(), parts[2], lastOf(t, export)), workflow.ErrConflict, "one between them is missing")
+		<-time.After(5 * 24 * time.Hour)
+		flow := to.flows()[0].(*workflow.Flow[string, string])
+		for i := range 5 { // who starts runs removes what is over
+			_, err := flow.Start(context.Background(), to.e, fmt.Sprint(i), "")
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), &ImportOptions{KeepIDs: true})
+		require.NoError(t, err)
+		to.close()
+	})
+}
+
+// Rule: what another import has left of a run, cut off and of another moment, is not mixed with
+// what is stored now.
+func TestImportOfRunsBegunByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		export, _ := exportOfRuns(t, nil)
+		to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+		to.open("")
+		var other *workflow.Rows
+		for _, line := range runLines(export) {
+			l, err := readLine([]byte(line), false)
+			require.NoError(t, err)
+			if !l.Run.Last && l.Run.Part == 1 {
+				other = l.Run.part()
+			}
+		}
+		for i := range 1500 { // more than is removed at once
+			other.Rows = append(other.Rows, workflow.Row{In: "seen", Key: fmt.Appendf(nil, "%04d", i), Value: []byte("1")})
+		}
+		require.NoError(t, Of(to.q).Workflows().RestoreRows(context.Background(), other))
+		to.close()
+		to.open("")
+		_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), &ImportOptions{KeepIDs: true})
+		require.NoError(t, err)
+		require.ElementsMatch(t, runLines(export), runLines(exportOf(t, Of(to.q))))
+		to.close()
+	})
+}
+
+// Rule: a run that had ended is kept in the target as long as it was to be, and no longer.
+func TestImportOfRunsThatAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		export, _ := exportOfRuns(t, nil)
+		to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+		to.open("")
+		_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), nil)
+		require.NoError(t, err)
+		to.e = workflow.Open(to.q, nil)
+		begin := func(id string) {
+			for _, f := range to.flows()[:2] {
+				for i := range 5 { // who starts runs removes what is over
+					_, err := f.(*workflow.Flow[string, string]).Start(context.Background(), to.e, fmt.Sprint(id, i), "")
+					require.NoError(t, err)
+				}
+			}
+		}
+		<-time.After(6 * 24 * time.Hour)
+		begin("six")
+		require.Contains(t, to.statuses(), "fail:1")
+		<-time.After(2 * 24 * time.Hour)
+		begin("eight")
+		require.NotContains(t, to.statuses(), "fail:1")
+		require.Contains(t, to.statuses(), "wait:1")
+		to.close()
+	})
+}
+
+// lastOf is the last part of the largest run of an export.
+func lastOf(t *testing.T, export string) *workflow.Rows {
+	t.Helper()
+	for _, line := range runLines(export) {
+		l, err := readLine([]byte(line), false)
+		require.NoError(t, err)
+		if l.Run.Last && l.Run.Part > 1 {
+			return l.Run.part()
+		}
+	}
+	t.Fatal("no run has several lines")
+	return nil
+}
+
+// Rule: a run whose name is taken is a conflict, and nothing is stored; or it is left out with
+// its job, as is a parent that waits for such a one. The others are stored, and it is told how
+// many there were of each.
+func TestImportOfRunsThatAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		export, _ := exportOfRuns(t, nil)
+		for _, keep := range []bool{true, false} {
+			to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+			to.open("1")
+			for _, f := range to.flows() {
+				if id, taken := map[string]string{"wait": "1", "child": "1/slow"}[f.Name()]; taken {
+					_, err := f.(*workflow.Flow[string, string]).Start(context.Background(), to.e, id, "own")
+					require.NoError(t, err)
+				}
+			}
+			synctest.Wait()
+			opts := &ImportOptions{KeepIDs: keep}
+			imported, err := Import(context.Background(), Of(to.q), strings.NewReader(export), opts)
+			require.ErrorIs(t, err, pawl.ErrConflict)
+			require.ErrorContains(t, err, "2 of 18 runs")
+			require.Regexp(t, `line \d+: workflow (wait "1"|child "1/slow")`, err.Error())
+			require.Equal(t, Imported{Version: ExportVersion, Checked: 12}, imported)
+			require.Len(t, to.statuses(), 2)
+			for _, dry := range []bool{true, false} {
+				opts := &ImportOptions{KeepIDs: keep, SkipExisting: true, DryRun: dry}
+				imported, err = Import(context.Background(), Of(to.q), strings.NewReader(export), opts)
+				require.NoError(t, err)
+				require.Equal(t, Imported{Version: ExportVersion, Checked: 12, Jobs: 9, Skipped: 3, Runs: 15, RunsSkipped: 3}, imported)
+			}
+			require.Len(t, to.statuses(), 17)
+			require.NotContains(t, to.statuses(), "parent:1")
+			imported, err = Import(context.Background(), Of(to.q), strings.NewReader(export), &ImportOptions{KeepIDs: keep, SkipExisting: true})
+			require.NoError(t, err)
+			require.EqualValues(t, 18, imported.RunsSkipped, "again there is nothing to store")
+			require.Zero(t, imported.Runs+imported.Jobs)
+			to.release()
+			to.close()
+		}
+	})
+}
+
+// Rule: a job of a run that has ended in the target does not come again.
+func TestImportOfRunsThatHaveEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		export, _ := exportOfRuns(t, nil)
+		for _, keep := range []bool{true, false} {
+			to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+			to.release()
+			to.open("1")
+			_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), &ImportOptions{KeepIDs: keep})
+			require.NoError(t, err)
+			synctest.Wait()
+			require.Equal(t, workflow.Done, to.statuses()["long:2"])
+			imported, err := Import(context.Background(), Of(to.q), strings.NewReader(export), &ImportOptions{KeepIDs: keep, SkipExisting: true})
+			require.NoError(t, err)
+			require.Zero(t, imported.Jobs)
+			require.EqualValues(t, 12, imported.Skipped)
+			to.close()
+		}
+	})
+}
+
+// Rule: while an app runs, a parent may be exported as it waits for a child that has ended when
+// it is exported itself. Then the parent goes on in the target, whichever of them comes first,
+// and with what the child returned or failed with.
+func TestImportOfRunsOfSeveralMoments(t *testing.T) {
+	for _, parentFirst := range []bool{true, false} {
+		for _, cancelled := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				from := newRunsApp(t, filepath.Join(t.TempDir(), "from.db"))
+				from.open("1")
+				parent := from.flows()[len(from.flows())-1].(*workflow.Flow[string, string])
+				_, err := parent.Start(context.Background(), from.e, "1", "p")
+				require.NoError(t, err)
+				synctest.Wait()
+				before := familyLines(t, exportOf(t, Of(from.q)))
+				if cancelled {
+					require.NoError(t, from.e.Cancel(context.Background(), from.run("child:1/slow"), "too slow"))
+				} else {
+					require.NoError(t, runsGo.Send(context.Background(), from.e, from.run("child:1/slow"), "now", ""))
+				}
+				synctest.Wait()
+				after := familyLines(t, exportOf(t, Of(from.q)))
+				from.close()
+
+				lines := append(append([]string(nil), before["parent"]...), append(after["child"], after["quick"]...)...)
+				if !parentFirst {
+					lines = append(append(append([]string(nil), after["child"]...), after["quick"]...), before["parent"]...)
+				}
+				to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+				to.open("1")
+				_, err = Import(context.Background(), Of(to.q), strings.NewReader(exportLines(lines...)), nil)
+				require.NoError(t, err)
+				synctest.Wait()
+				info, err := to.e.Info(context.Background(), to.run("parent:1"))
+				require.NoError(t, err)
+				if cancelled {
+					require.Equal(t, workflow.Failed, info.Status)
+					require.Contains(t, info.Error, "cancelled: too slow")
+				} else {
+					require.Equal(t, workflow.Done, info.Status)
+				}
+				to.close()
+			})
+		}
+	}
+}
+
+// familyLines are the lines of each flow, each with those of its jobs.
+func familyLines(t *testing.T, export string) map[string][]string {
+	t.Helper()
+	all := make(map[string][]string)
+	for line := range strings.Lines(export) {
+		l, err := readLine([]byte(line), true)
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case err != nil || l.Run == nil && l.Job == nil:
+		case l.Run != nil:
+			all[textOf(l.Run.Flow)] = append(all[textOf(l.Run.Flow)], line)
+		default:
+			flow := strings.TrimPrefix(string(l.Job.Kind), runKind)
+			all[flow] = append(all[flow], line)
+		}
+	}
+	return all
+}

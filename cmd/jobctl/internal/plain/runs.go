@@ -1,0 +1,36 @@
+package plain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Runs says how many runs have which status, in the order in which somebody is needed: first
+// those that one must look at, then all others. Both are "" where there is no run.
+func Runs(c workflow.Counts) (trouble, others string) {
+	type part struct {
+		n    int
+		word string
+	}
+	join := func(before bool, parts ...part) string {
+		var texts []string
+		for _, p := range parts {
+			if p.n > 0 {
+				texts = append(texts, fmt.Sprintf("%d %s", p.n, p.word))
+			}
+		}
+		text := strings.Join(texts, ", ")
+		if before && text != "" {
+			text = ", " + text
+		}
+		return text
+	}
+	trouble = join(false, part{c.Blocked, "blocked"}, part{c.Damaged, "damaged"}, part{c.Failed, "failed"}, part{c.Paused, "paused"})
+	others = join(trouble != "", part{c.Active, "active"}, part{c.Done, "done"}, part{c.Cancelled, "cancelled"}, part{c.Terminated, "terminated"})
+	if c.More {
+		others += ", and older ones"
+	}
+	return trouble, others
+}

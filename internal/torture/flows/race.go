@@ -1,0 +1,56 @@
+package flows
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// decided is what a journal has of a race, as far as it is looked at here.
+type decided struct {
+	//lint:ignore U1000 msgpack reads its tag
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Winner  int
+	Losers  []string
+	Unheard []uint32
+}
+
+// losers requires that each child of a branch that has lost a race has ended, or is asked to.
+func (f *file) losers(ctx context.Context, journal []workflow.Entry) error {
+	var lost []string
+	for _, e := range journal {
+		if e.Kind == workflow.KindRace && e.State == workflow.EntryDone {
+			var race decided
+			if err := pawl.DecodePayload(e.Result, &race); err != nil {
+				return differ("%s has a result that cannot be read: %v", e.Step(), err)
+			}
+			lost = append(lost, race.Losers...)
+		}
+	}
+	for _, e := range journal {
+		if e.Kind != workflow.KindChild || e.Child.IsZero() || !below(e.Scope, lost) {
+			continue
+		}
+		child, err := f.r.Info(ctx, e.Child)
+		if err != nil {
+			return err
+		}
+		if !child.Status.Ended() && child.Cancelling == "" {
+			return differ("%s has lost a race, and its child %s is %s", e.Step(), child.Run, child.Status)
+		}
+	}
+	return nil
+}
+
+// below reports whether a scope is one of these, or of a branch that one has begun.
+func below(scope string, these []string) bool {
+	for _, name := range these {
+		if scope == name || strings.HasPrefix(scope, name+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,20 @@
+package workflow
+
+import (
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/worker"
+)
+
+// Rule: the stack of a panic is kept once, in the text of the error: what it is compared by has the
+// message alone.
+func TestChainOfAPanic(t *testing.T) {
+	err := fmt.Errorf("tried: %w", &worker.PanicError{Value: io.EOF, Stack: "goroutine 7"})
+	chain := chainOf(err)
+	require.Equal(t, []errorText{{Type: "*fmt.wrapError", Text: textOf(err)},
+		{Type: "*worker.PanicError", Text: "panic: EOF"}, {Type: "*errors.errorString", Text: "EOF"}}, chain)
+}

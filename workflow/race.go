@@ -1,0 +1,185 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// raceResult is what a journal has of a race.
+type raceResult struct {
+	//lint:ignore U1000 msgpack reads its tag
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Winner int
+	Losers []string // their scopes
+
+	// Unheard are the entries of losers that waited for a child, or were about to. It may end
+	// yet, and write that into them, but they were told otherwise.
+	Unheard []uint32
+}
+
+// lost reports whether a scope is that of a loser, or of a branch that one has begun.
+func (w *raceResult) lost(scope string) bool {
+	return slices.ContainsFunc(w.Losers, func(name string) bool { return scope == name || strings.HasPrefix(scope, name+"/") })
+}
+
+// unheard reports whether an entry is one of those. A number of which nothing was written may
+// have become that of another call.
+func (w *raceResult) unheard(e *entry) bool {
+	return e.Kind == KindChild && w.lost(e.Scope) && slices.Contains(w.Unheard, e.seq)
+}
+
+// Race waits for the first branch to end, with a result or an error, and returns its index
+// and what its function did. Which it was is remembered. The others are abandoned: the step
+// that one is in is interrupted, its calls return [ErrAbandoned], and a child that it waits for
+// is cancelled.
+func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
+	if len(branches) == 0 {
+		return 0, out, fmt.Errorf("race %q: there is no branch", name)
+	}
+	all := make([]*branch, len(branches))
+	for i, b := range branches {
+		all[i] = b.branch
+	}
+	if winner, err = r.s.race(name, all); err != nil {
+		return winner, out, err
+	}
+	r.s.follow(all[winner])
+	return winner, branches[winner].out, branches[winner].err
+}
+
+// race finds the branch that ended first, by the journal or now.
+func (s *scope) race(name string, all []*branch) (winner int, err error) {
+	c, err := s.begin(KindRace, name, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	x := s.x
+	var won raceResult
+	if c.known {
+		if err := c.outcome(decodeInto(&won)); err != nil {
+			return 0, err
+		}
+		if won.Winner < 0 || won.Winner >= len(all) {
+			return 0, x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s won by branch %d", c.e, won.Winner),
+				Got: fmt.Sprintf("%s of %d branches", c.e, len(all)), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep the branches of a race"})
+		}
+		return won.Winner, s.await(all[won.Winner].ended)
+	}
+	won.Winner = -1
+	err = s.await(func() bool {
+		for i, b := range all {
+			if won.Winner < 0 && b.finished {
+				won.Winner = i
+			}
+		}
+		return won.Winner >= 0
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i, b := range all {
+		if i != won.Winner && b.scope != nil {
+			won.Losers = append(won.Losers, b.scope.name)
+		}
+	}
+	if err := x.abandon(s, &won); err != nil {
+		return 0, err
+	}
+	result, err := encode("the result of a race", won)
+	if err != nil {
+		return 0, err
+	}
+	c.e.finish(result, x.engine.now())
+	return won.Winner, x.decide(c.e, won.Unheard)
+}
+
+// abandon has the losers, and the branches that they have begun, make no more calls, and finds
+// those that wait for a child. A race is not won any more once the run is cancelled: a loser
+// may have been told that.
+func (x *execution) abandon(by *scope, won *raceResult) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.mayGoOn(by, KindRace); err != nil {
+		return err
+	}
+	for _, s := range x.scopes {
+		if won.lost(s.name) {
+			s.abandoned = true
+			s.cancel(ErrAbandoned)
+			if e := s.current; e != nil && e.Kind == KindChild && e.State == EntryPending {
+				won.Unheard = append(won.Unheard, e.seq)
+			}
+		}
+	}
+	for _, e := range x.calls { // also those to which their branches have not come yet
+		if won.lost(e.Scope) && e.State == EntryPending && !slices.Contains(won.Unheard, e.seq) {
+			won.Unheard = append(won.Unheard, e.seq)
+		}
+	}
+	x.wakeLocked(func(s *scope) bool { return won.lost(s.name) && !s.waits.branches })
+	return nil
+}
+
+// decide is the rider that remembers who has won, and asks the children of the losers to end.
+// One that a loser is about to start is here already, or its own rider comes later and is
+// refused; see startChild.
+type decide struct {
+	checkpoint
+	x       *execution
+	unheard []uint32 // entries
+
+	children map[pawl.ID]*runRow
+}
+
+func (x *execution) decide(race *entry, unheard []uint32) error {
+	x.mu.Lock()
+	d := &decide{checkpoint: checkpoint{x.lease, x.take(race)}, x: x, unheard: unheard}
+	x.mu.Unlock()
+	err := d.journal.err
+	if err == nil {
+		err = x.engine.queue.Join(x.writing(), d, d.journal.bytes+len(unheard)*requestBytes)
+	}
+	if err != nil {
+		return x.stop(err)
+	}
+	for child := range d.children {
+		x.engine.hub.poke(child)
+	}
+	return nil
+}
+
+// Check requires the lease, and makes the children ready.
+func (d *decide) Check(p *bolt.Plan) error {
+	r := rowsOf(p.Tx())
+	var open []pawl.ID
+	for _, seq := range d.unheard {
+		e, err := r.entry(d.x.run, seq)
+		if err != nil {
+			return err
+		}
+		if e != nil && e.State == EntryPending {
+			open = append(open, e.Child)
+		}
+	}
+	var err error
+	if d.children, err = d.x.engine.cancelAll(p, r, open, "the branch that started it has lost a race"); err != nil {
+		return err
+	}
+	return d.checkpoint.Check(p)
+}
+
+// Apply writes the winner, and what is asked of the children.
+func (d *decide) Apply(tx *bbolt.Tx) error {
+	if err := d.checkpoint.Apply(tx); err != nil {
+		return err
+	}
+	return rowsOf(tx).putAll(d.children)
+}

@@ -1,0 +1,195 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl/workflow"
+)
+
+// match is a flow in which a branch that calls a child races with one that waits for nothing,
+// and which goes on when the race is decided. The child does so until it is told.
+func match(k *kit) (parent *workflow.Flow[int, string], child *workflow.Flow[int, int]) {
+	child = workflow.Define("child", func(r *workflow.Run, _ int) (int, error) {
+		return workflow.Step(r, "long", func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+	})
+	parent = workflow.Define("match", func(r *workflow.Run, _ int) (string, error) {
+		loser := workflow.Go(r, "loser", func(r *workflow.Run) (int, error) {
+			k.at("loser")
+			return workflow.Call(r, "c", child, 0)
+		})
+		winner := workflow.Go(r, "winner", func(*workflow.Run) (int, error) {
+			k.at("winner")
+			return 1, nil
+		})
+		if _, _, err := workflow.Race(r, "first", winner, loser); err != nil {
+			return "", err
+		}
+		heard, err := word.Wait(r, workflow.Forever)
+		if err != nil {
+			return "", err
+		}
+		if _, err := loser.Wait(r); !errors.Is(err, workflow.ErrAbandoned) {
+			return "", fmt.Errorf("the loser: %w", err)
+		}
+		return heard, workflow.Sleep(r, "night", time.Hour) // so that the journal is read anew
+	})
+	return parent, child
+}
+
+// goesOn requires that the run of a match is open after its race, and ends as it is to.
+func goesOn(k *kit, h *workflow.Handle[string]) {
+	k.t.Helper()
+	k.settle()
+	require.Contains(k.t, k.journal(h.Run()), "wait word pending")
+	require.Equal(k.t, workflow.Waiting, k.info(h.Run()).Status)
+	say(k, h.Run(), "over", "")
+	out, err := outcome(k, h)
+	require.NoError(k.t, err)
+	require.Equal(k.t, "over", out)
+	require.NoError(k.t, k.e.Check(k.t.Context()))
+}
+
+// Rule: the child of a branch that has lost is asked to end by the commit that decides the race,
+// with it or not at all, and has ended before its parent.
+func TestScenario34ChildOfALoserIsCancelled(t *testing.T) {
+	eachDeath(t, func(at death) story {
+		return story{
+			first: func(k *kit) {
+				f, child := match(k)
+				winner := k.gate("winner")
+				k.open(f, child)
+				start(k, f, "1", 0)
+				g := k.hold() // the child is under way
+				close(winner.open)
+				k.settle()
+				g.die(at)
+			},
+			then: func(k *kit) {
+				f, child := match(k)
+				k.slots = -1
+				k.open(f, child)
+				h, c := find(k, f, "1"), find(k, child, "1/loser/c")
+				decided := at == after
+				require.Equal(k.t, decided, len(k.journal(h.Run())) == 2, "%v", k.journal(h.Run()))
+				require.Equal(k.t, decided, k.info(c.Run()).Cancelling != "")
+				if !decided {
+					require.NoError(k.t, k.e.Terminate(k.t.Context(), c.Run(), "the loser is not to win now"))
+					return
+				}
+				k.restartWithSlots(8)
+				k.settle()
+				require.Equal(k.t, workflow.Cancelled, k.info(c.Run()).Status)
+				goesOn(k, find(k, f, "1"))
+			},
+		}
+	})
+}
+
+// Rule: it is cancelled also when nothing dies, at once, and while it is under way.
+func TestScenario34ChildOfALoserEndsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f, child := match(k)
+		winner := k.gate("winner")
+		k.open(f, child)
+		h := start(k, f, "1", 0)
+		k.settle()
+		close(winner.open)
+		k.settle()
+		info := k.info(find(k, child, "1/loser/c").Run())
+		require.Equal(t, workflow.Cancelled, info.Status)
+		require.Equal(t, "the branch that started it has lost a race", info.Error)
+		goesOn(k, h)
+	})
+}
+
+// Rule: a loser that is about to start a child starts none any more, also where its commit fails
+// and each that was in it is tried again.
+func TestScenario34LoserBeforeItsChild(t *testing.T) {
+	for name, commit := range map[string]func(*group){"commit": (*group).commit, "undone": (*group).undone} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				f, child := match(k)
+				loser, winner := k.gate("loser"), k.gate("winner")
+				k.open(f, child)
+				start(k, f, "1", 0)
+				<-loser.reached
+				<-winner.reached
+				g := k.hold()
+				close(loser.open)
+				k.settle() // it waits for the queue
+				close(winner.open)
+				k.settle()
+				commit(g)
+				_, err := child.Handle(t.Context(), k.e, "1/loser/c")
+				require.ErrorIs(t, err, workflow.ErrNotFound)
+				k.crash()
+				goesOn(k, find(k, f, "1"))
+			})
+		})
+	}
+}
+
+// Rule: the number of an entry that was never written, as its branch had lost, is that of another
+// call after a crash, which keeps its result.
+func TestScenario34NumberOfAChildThatNeverWas(t *testing.T) {
+	story{
+		first: func(k *kit) {
+			f, child := match(k)
+			loser, winner := k.gate("loser"), k.gate("winner")
+			k.open(f, child)
+			start(k, f, "1", 0)
+			<-loser.reached
+			<-winner.reached
+			g := k.hold()
+			close(loser.open)
+			k.settle()
+			close(winner.open)
+			k.settle()
+			g.die(after)
+		},
+		then: func(k *kit) {
+			f, child := match(k)
+			k.open(f, child)
+			goesOn(k, find(k, f, "1"))
+		},
+	}.run(t)
+}
+
+// Rule: a child is cancelled as well that is in the file when the race is decided, while the loser
+// that starts it has not heard so.
+func TestScenario34LoserWhileItStartsItsChild(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f, child := match(k)
+		loser, winner := k.gate("loser"), k.gate("winner")
+		k.open(f, child)
+		h := start(k, f, "1", 0)
+		<-loser.reached
+		<-winner.reached
+		g := k.hold()
+		close(loser.open)
+		k.settle()
+		rest := make(chan struct{})
+		answer := g.last(func(*bbolt.Tx) error { // the rows of the child are written
+			<-rest
+			return nil
+		})
+		g.commit()
+		close(winner.open)
+		k.settle() // the decision waits for the queue
+		close(rest)
+		require.NoError(t, <-answer)
+		k.settle()
+		require.Equal(t, workflow.Cancelled, k.info(find(k, child, "1/loser/c").Run()).Status)
+		goesOn(k, h)
+	})
+}

@@ -1,0 +1,251 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc64"
+	"slices"
+
+	"github.com/gopawl/pawl"
+)
+
+// RowsForm is the form of the rows that [Reader.Rows] returns. It is that of the values in the
+// file, and rises with it.
+const RowsForm = rowVersion
+
+// Row is one row of a run: the bucket it lies in, its key behind the run, and its content.
+type Row struct {
+	In    string
+	Key   []byte
+	Value []byte
+}
+
+// Rows is all that is stored of a run, or a part of it that fits into a request: for who
+// carries runs from one file to another. The parts of a run come in an order, and the last
+// has the row of the run itself, so that nothing is a run before it is whole.
+type Rows struct {
+	Run  pawl.ID
+	Form int // of the content: [RowsForm]
+	Part int // from 1
+	Rows []Row
+	All  int    // how many rows the run has, in all its parts
+	Next string // where the next part begins, "" behind the last
+	Mark uint64 // stands for all rows of the run: parts of which it differs are of two moments
+
+	// Job is the job of the run as it stood beside the rows; nil when it has none. It is there
+	// in the first part, and JobErr in its place when it cannot be read.
+	Job    *pawl.Envelope
+	JobErr error
+}
+
+// Last reports whether no part comes behind this one.
+func (p *Rows) Last() bool { return p.Next == "" }
+
+// transferred are the buckets that have rows of a run, in the order in which they travel. What
+// is in the others follows from the row of the run.
+var transferred = [...][]byte{bucketBlobs, bucketSteps, bucketSignals, bucketSeen, bucketPublished, bucketBlocked, bucketRuns}
+
+// How much a part has, at most, unless one row alone is larger; and from which bucket on rows
+// stand in the last part, since they are of no use without the row of the run.
+const (
+	partRows  = 1000
+	partBytes = 512 << 10
+	inOne     = 5
+)
+
+// steady is how often a run and its job are read until both are of one moment.
+const steady = 10
+
+// Rows reads a part of what is stored of a run: the first, or that behind the place which
+// after names, the Next of the part before. When Mark is not that of the first part the run
+// has changed, and is to be read anew. [ErrNotFound] says that there is no such run. One that
+// has a damaged row gives [pawl.ErrCorrupt]: it has nothing to carry.
+func (r *Reader) Rows(ctx context.Context, run pawl.ID, after string) (p Rows, err error) {
+	if after != "" {
+		return r.part(ctx, run, after)
+	}
+	before, err := r.jobOf(ctx, run)
+	for range steady {
+		if err != nil {
+			return p, err
+		}
+		if p, err = r.part(ctx, run, ""); err != nil {
+			return p, err
+		}
+		p.Job, p.JobErr = before.job, before.err
+		if before, err = r.jobOf(ctx, run); err == nil && before.stands(p.Job, p.JobErr) {
+			return p, nil
+		}
+	}
+	// It is hardly ever put down, so it is as if somebody had it: it goes on at once.
+	if p.Job, p.JobErr = before.job, before.err; p.Job != nil && p.Job.State == pawl.Delayed {
+		p.Job.State = pawl.Ready
+	}
+	return p, err
+}
+
+// jobRead is the job of a run, or why it cannot be read.
+type jobRead struct {
+	job *pawl.Envelope
+	err error
+}
+
+func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (j jobRead, err error) {
+	j.job, err = r.source.Job(ctx, run)
+	switch {
+	case errors.Is(err, pawl.ErrNotFound):
+		return jobRead{}, nil
+	case errors.Is(err, pawl.ErrCorrupt):
+		return jobRead{err: err}, nil
+	}
+	return j, err
+}
+
+// stands reports whether the job was not put down between two looks.
+func (j jobRead) stands(job *pawl.Envelope, err error) bool {
+	if j.job == nil || job == nil {
+		return j.job == nil && job == nil && (j.err == nil) == (err == nil)
+	}
+	return j.job.State == job.State && j.job.NotBefore.Equal(job.NotBefore) && j.job.Attempts == job.Attempts
+}
+
+// part reads one part.
+func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, err error) {
+	bucket, from, number, err := parsePlace(after)
+	if err != nil {
+		return p, err
+	}
+	err = r.view(ctx, run, func(rs rows) error {
+		p = Rows{Run: run, Form: RowsForm, Part: number}
+		if p.All, p.Mark = rs.mark(run); p.All > maxRows {
+			return fmt.Errorf("run %s has %d rows, at most %d can be carried: %w", run, p.All, maxRows, ErrTooMany)
+		}
+		return p.fill(rs, bucket, from)
+	})
+	if err != nil {
+		return Rows{}, fmt.Errorf("rows of run %s: %w", run, err)
+	}
+	return p, nil
+}
+
+// maxRows is how many rows of one run can be carried, which each part counts.
+const maxRows = 1 << 20
+
+// fill reads rows from a place on.
+func (p *Rows) fill(rs rows, bucket int, from []byte) (err error) {
+	size := 0
+	for ; bucket < len(transferred); bucket, from = bucket+1, nil {
+		b := rs.bucket(transferred[bucket])
+		if b == nil {
+			return errNoBucket
+		}
+		c := b.Cursor()
+		start := append(slices.Clone(p.Run[:]), from...)
+		for k, v := c.Seek(start); k != nil && bytes.HasPrefix(k, p.Run[:]); k, v = c.Next() {
+			if from != nil && bytes.Equal(k, start) {
+				continue
+			}
+			content, err := unseal(transferred[bucket], k, v)
+			if err != nil {
+				return err
+			}
+			if n := len(p.Rows); n > 0 && bucket < inOne && (n >= partRows || size+len(content) > partBytes) {
+				p.Next = formatPlace(p.Part+1, p.Rows[n-1])
+				return nil
+			}
+			size += len(k) + len(content)
+			p.Rows = append(p.Rows, Row{string(transferred[bucket]), bytes.Clone(k[len(p.Run):]), append([]byte{}, content...)})
+		}
+	}
+	return nil
+}
+
+// mark is how many rows a run has, and a sum of their checksums.
+func (r rows) mark(run pawl.ID) (all int, sum uint64) {
+	table := crc64.MakeTable(crc64.ECMA)
+	for _, name := range transferred {
+		b := r.bucket(name)
+		if b == nil {
+			continue
+		}
+		c := b.Cursor()
+		for k, v := c.Seek(run[:]); k != nil && bytes.HasPrefix(k, run[:]); k, v = c.Next() {
+			all++
+			sum = crc64.Update(sum, table, v[max(0, len(v)-4):]) // which is over bucket and key too
+		}
+	}
+	return all, sum
+}
+
+// A place is the number of the part that begins behind a row, the row's bucket and its key.
+func formatPlace(number int, row Row) string {
+	b := binary.BigEndian.AppendUint32(nil, uint32(number))
+	b = append(b, byte(bucketNumber(row.In)))
+	return bookmarkText.EncodeToString(append(b, row.Key...))
+}
+
+func parsePlace(text string) (bucket int, from []byte, number int, err error) {
+	if text == "" {
+		return 0, nil, 1, nil
+	}
+	b, err := bookmarkText.DecodeString(text)
+	if err != nil || len(b) < 5 || int(b[4]) >= len(transferred) || len(b) > 5+maxRowKey {
+		return 0, nil, 0, &pawl.InvalidError{Field: "after", Reason: "it does not come from an earlier part; begin without it"}
+	}
+	return int(b[4]), append([]byte{}, b[5:]...), int(binary.BigEndian.Uint32(b)), nil
+}
+
+// maxRowKey is how long a key may be behind the run.
+const maxRowKey = 1 + 8 + MaxID
+
+// bucketNumber is the place of a bucket among those that travel, -1 when it does not.
+func bucketNumber(name string) int {
+	return slices.IndexFunc(transferred[:], func(b []byte) bool { return string(b) == name })
+}
+
+// Rename has the run, and the runs that its rows name, be others: for who gives IDs anew. Of
+// a run that it is to leave as it is, other returns the same.
+func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
+	p.Run = other(p.Run)
+	for i := range p.Rows {
+		row := &p.Rows[i]
+		switch row.In {
+		case string(bucketRuns):
+			var head runRow
+			if err := pawl.DecodePayload(row.Value, &head); err != nil {
+				return err
+			}
+			head.Parent, head.Forked = renamed(head.Parent, other), renamed(head.Forked, other)
+			content, err := pawl.EncodePayload(&head)
+			if err != nil {
+				return err
+			}
+			row.Value = content
+		case string(bucketSteps):
+			var e entry
+			if err := pawl.DecodePayload(row.Value, &e); err != nil {
+				return err
+			}
+			if e.Child.IsZero() {
+				continue
+			}
+			e.Child = other(e.Child)
+			content, err := pawl.EncodePayload(&e)
+			if err != nil {
+				return err
+			}
+			row.Value = content
+		}
+	}
+	return nil
+}
+
+func renamed(id pawl.ID, other func(pawl.ID) pawl.ID) pawl.ID {
+	if id.IsZero() {
+		return id
+	}
+	return other(id)
+}

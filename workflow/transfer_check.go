@@ -1,0 +1,308 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// What comes to RestoreRows was read by another process, or written by anybody: nothing that
+// it says is trusted.
+
+// Carried is what the parts of a run say of it.
+type Carried struct {
+	Info               // what the row of the run says
+	Children []pawl.ID // those for which it waits, while it is open
+}
+
+// RowsCheck looks at the parts of runs, in their order, before any is stored. The zero value
+// is ready. Its memory is bounded by [MaxEntries].
+type RowsCheck struct {
+	run       pawl.ID // whose parts come, zero between two runs
+	part      int
+	all       int // rows so far
+	last      Row // the one before
+	seed      maphash.Seed
+	blobs     map[uint32]int // sizes
+	apart     int            // entries whose value is one of them
+	calls     map[place]bool
+	most      map[uint64]int // by scope: the place of its last call
+	child     []pawl.ID
+	unread    int
+	signals   uint64
+	isBlocked bool
+	head      *runRow
+}
+
+// place is where an entry stands: the hash of its scope, and its place in that.
+type place struct {
+	scope uint64
+	at    int
+}
+
+// Within reports whether a run has begun whose last part has not come.
+func (c *RowsCheck) Within() bool { return !c.run.IsZero() }
+
+// Add looks at the next part. It returns what is known of the run with its last one, and nil
+// before. Its errors match [pawl.ErrInvalid], or [bolt.ErrNewerFormat].
+func (c *RowsCheck) Add(p *Rows) (*Carried, error) {
+	if p.Form > RowsForm {
+		return nil, fmt.Errorf("%w: the rows of run %s have form %d, this build reads up to %d", bolt.ErrNewerFormat, p.Run, p.Form, RowsForm)
+	}
+	if p.Part == 1 && !c.Within() {
+		*c = RowsCheck{run: p.Run, seed: maphash.MakeSeed(), blobs: make(map[uint32]int), calls: make(map[place]bool), most: make(map[uint64]int)}
+	}
+	if p.Run.IsZero() || p.Form < 1 {
+		return nil, noRows("run", "it has no ID, or no form")
+	}
+	if c.part++; p.Run != c.run || p.Part != c.part {
+		return nil, noRows("part", "part %d of run %s stands where part %d of run %s is due", p.Part, p.Run, c.part, c.run)
+	}
+	for _, row := range p.Rows {
+		if err := c.row(row); err != nil {
+			return nil, err
+		}
+	}
+	if c.all += len(p.Rows); c.all > maxRows {
+		return nil, noRows("rows", "run %s has more than %d", p.Run, maxRows)
+	}
+	if c.head == nil && !p.Last() {
+		return nil, nil
+	}
+	if c.head == nil || !p.Last() || p.All != c.all {
+		return nil, noRows("part", "run %s has %d rows, and its last part counts %d, or is not the one with the row of the run", p.Run, c.all, p.All)
+	}
+	return c.end()
+}
+
+func noRows(field, format string, args ...any) error {
+	return &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// row looks at one row by itself, behind the one before.
+func (c *RowsCheck) row(row Row) error {
+	n, before := bucketNumber(row.In), bucketNumber(c.last.In)
+	switch {
+	case n < 0:
+		return noRows("in", "%q is no bucket of a run's rows", pawl.Clip(row.In, MaxName))
+	case n < before || n == before && bytes.Compare(row.Key, c.last.Key) <= 0:
+		return noRows("rows", "a row of %s stands out of order", row.In)
+	case len(row.Key) > maxRowKey:
+		return noRows("key", "one of %s has %d bytes, at most %d are possible", row.In, len(row.Key), maxRowKey)
+	case len(row.Value) > MaxValue:
+		return noRows("value", "one of %s has %d bytes, at most %d are stored", row.In, len(row.Value), MaxValue)
+	}
+	c.last = Row{In: row.In, Key: row.Key}
+	switch row.In {
+	case string(bucketBlobs):
+		return c.blob(row)
+	case string(bucketSteps):
+		return c.step(row)
+	case string(bucketSignals):
+		return c.signal(row)
+	case string(bucketSeen):
+		if len(row.Key) == 0 || len(row.Key) > MaxID {
+			return noRows("key", "a deduplication ID has %d bytes", len(row.Key))
+		}
+	case string(bucketPublished):
+		return validName("published name", string(row.Key))
+	case string(bucketBlocked):
+		c.isBlocked = true
+		return keyless(row)
+	case string(bucketRuns):
+		c.head = new(runRow)
+		if err := pawl.DecodePayload(row.Value, c.head); err != nil {
+			return noRows("value", "the row of the run: %v", err)
+		}
+		return keyless(row)
+	}
+	return nil
+}
+
+func keyless(row Row) error {
+	if len(row.Key) > 0 {
+		return noRows("key", "one of %s has %d bytes behind the run", row.In, len(row.Key))
+	}
+	return nil
+}
+
+func (c *RowsCheck) blob(row Row) error {
+	if len(row.Key) != 4 {
+		return noRows("key", "one of %s has %d bytes behind the run", row.In, len(row.Key))
+	}
+	c.blobs[binary.BigEndian.Uint32(row.Key)] = len(row.Value)
+	if len(c.blobs) > maxCarried {
+		return noRows("rows", "a run has more than %d values", maxCarried)
+	}
+	return nil
+}
+
+// maxCarried is how many entries a run may have that is carried: those of [MaxEntries], and
+// what undoes them.
+const maxCarried = 2*MaxEntries + 2
+
+// maxCount is more than any run has counted of anything.
+const maxCount = 1 << 40
+
+func (c *RowsCheck) step(row Row) error {
+	if len(row.Key) != 4 {
+		return noRows("key", "one of %s has %d bytes behind the run", row.In, len(row.Key))
+	}
+	e := entry{seq: binary.BigEndian.Uint32(row.Key)}
+	if err := pawl.DecodePayload(row.Value, &e); err != nil {
+		return noRows("value", "entry %d: %v", e.seq, err)
+	}
+	size, there := c.blobs[e.seq]
+	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindChild, KindRace, KindVersion, KindUndo}
+	bad := ""
+	switch {
+	case e.seq == inputSeq || e.seq >= 1<<31:
+		bad = "has a number that none has"
+	case !slices.Contains(kinds, e.Kind):
+		bad = "has a kind that is none"
+	case e.State != EntryPending && e.State != EntryDone && e.State != EntryFailed:
+		bad = "has a state that is none"
+	case e.Name == "" || len(e.Name) > MaxName || len(e.Build) > maxLong || len(e.Scope) > maxLong || len(e.Key) > maxLong:
+		bad = "has a name that is none"
+	case e.Occurrence < 1 || e.Occurrence > maxCarried || e.Attempts < 0 || e.Attempts > maxCount || e.At < -1 || e.At > maxCarried:
+		bad = "has a count that is none"
+	case e.Apart != there || there && e.Size != size || !e.Apart && e.Size != len(e.Result):
+		bad = "has not the value that it says"
+	case !soundTexts(e.Error, e.Chain):
+		bad = "has a text that is too long"
+	case (e.Kind == KindVersion) != (e.At == -1):
+		bad = "has a place that is none"
+	case len(c.calls) > maxCarried:
+		bad = "is one too many"
+	}
+	if bad != "" {
+		return noRows("value", "entry %d %s", e.seq, bad)
+	}
+	if there {
+		c.apart++
+	}
+	if !e.Child.IsZero() && e.State == EntryPending {
+		c.child = append(c.child, e.Child)
+	}
+	if e.Kind == KindVersion {
+		return nil
+	}
+	at := place{maphash.String(c.seed, e.Scope), e.At}
+	if c.calls[at] {
+		return noRows("value", "entry %d is not the only call %d of its scope", e.seq, e.At)
+	}
+	c.calls[at] = true
+	c.most[at.scope] = max(c.most[at.scope], e.At)
+	return nil
+}
+
+// maxLong is how long what may be of any length: the name of a branch in branches, of a build.
+const maxLong = 64 << 10
+
+func soundTexts(text string, chain []errorText) bool {
+	long := len(text) > maxErrorText || len(chain) > 2*maxChain
+	for _, each := range chain {
+		long = long || len(each.Type) > maxErrorText || len(each.Text) > maxErrorText
+	}
+	return !long
+}
+
+func (c *RowsCheck) signal(row Row) error {
+	p, err := parseSignalKey(append(make([]byte, len(pawl.ID{})), row.Key...))
+	if err != nil {
+		return noRows("key", "one of %s is no name and number", row.In)
+	}
+	if c.unread++; c.unread > MaxSignals {
+		return noRows("rows", "a run has more than %d signals", MaxSignals)
+	}
+	c.signals = max(c.signals, p.N)
+	return validName("signal", p.Name)
+}
+
+// end looks at the row of the run, and at all rows together.
+func (c *RowsCheck) end() (*Carried, error) {
+	if err := c.head.sound(); err != nil {
+		return nil, err
+	}
+	_, input := c.blobs[inputSeq]
+	_, output := c.blobs[outputSeq]
+	own := 0
+	for _, there := range [...]bool{input, output} {
+		if there {
+			own++
+		}
+	}
+	bad := ""
+	switch {
+	case !input:
+		bad = "has no input"
+	case output != (c.head.Status == Done):
+		bad = "has an output, or none, against its status"
+	case len(c.blobs) != c.apart+own:
+		bad = "has a value of no entry"
+	case c.unread != c.head.Unread || c.signals > c.head.Signals:
+		bad = "counts other signals than it has"
+	case c.isBlocked != (c.head.Status == Blocked):
+		bad = "is blocked, or not, against its status"
+	}
+	scopes := make(map[uint64]int, len(c.most))
+	for at := range c.calls {
+		scopes[at.scope]++
+	}
+	for scope, most := range c.most {
+		if most != scopes[scope]-1 {
+			bad = "has a scope in which a call is missing"
+		}
+	}
+	if bad != "" {
+		return nil, noRows("rows", "run %s %s", c.run, bad)
+	}
+	all := &Carried{Info: c.head.info(c.run)}
+	if c.head.open() {
+		all.Children = c.child
+	}
+	*c = RowsCheck{}
+	return all, nil
+}
+
+// sound refuses the row of a run that no engine would have written.
+func (row *runRow) sound() error {
+	if err := validName("flow", row.Flow); err != nil {
+		return err
+	}
+	if err := pawl.ValidKind(kindPrefix + row.Flow); err != nil {
+		return err
+	}
+	if err := validID(row.ID); err != nil {
+		return err
+	}
+	if err := pawl.ValidQueue(row.Queue); err != nil && row.Queue != "" {
+		return err
+	}
+	bad := ""
+	switch {
+	case !row.Status.Ended() && !slices.Contains([]Status{Running, Sleeping, Waiting, Blocked}, row.Status):
+		bad = "a status that none has"
+	case row.open() == (row.Ended != 0):
+		bad = "an end, or none, against its status"
+	case len(row.Build) > maxLong || len(row.Input) > maxLong || len(row.Cancel) > maxErrorText || len(row.Terminate) > maxErrorText:
+		bad = "a text that is too long"
+	case !soundTexts(row.Error, row.Chain):
+		bad = "an error that is too long"
+	case len(row.Waits) > MaxEntries || slices.ContainsFunc(row.Waits, func(name string) bool { return len(name) > MaxName }):
+		bad = "signals to wait for that none has"
+	case row.Steps < 0 || row.Steps > maxCarried || row.Bytes < 0 || row.Bytes > maxCount || row.Unread < 0 || row.Restarts < 0 || row.Signals > 1<<62:
+		bad = "a count that is none"
+	case row.OutputBytes < -1 || row.OutputBytes > MaxValue:
+		bad = "an output of no size"
+	}
+	if bad != "" {
+		return noRows("value", "the row of workflow %s %q has %s", row.Flow, row.ID, bad)
+	}
+	return nil
+}
