@@ -97,6 +97,11 @@ func child(t *harness.Try, role string, from int, args ...string) (next int, err
 			if at >= from {
 				t.Count(1)
 			}
+			if t.Enough() {
+				c.Kill()
+				c.Rest()
+				return perTry, nil
+			}
 			if at, err = strconv.Atoi(number); err != nil {
 				return 0, fmt.Errorf("the child said %q", line)
 			}
