@@ -36,9 +36,6 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	if x.row.Terminate != "" { // its function may hang
 		return x.stoppedBy(ErrTerminated)
 	}
-	if why := x.blockedEarlier(); why != nil {
-		return x.block(why)
-	}
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
 		return x.park()
 	}
@@ -54,7 +51,7 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 	x.mu.Unlock()
 	var function sync.WaitGroup // in a goroutine of its own, which may be ended
 	function.Go(func() {
-		err = x.protect(func() error {
+		root.protect(&err, func() (err error) {
 			output, err = x.flow.start(&Run{x, root}, input)
 			return err
 		})
@@ -74,8 +71,10 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 // panicError is a panic of the code between the calls.
 type panicError struct{ worker.PanicError }
 
-// protect runs code of the author's. A panic, or the end of its goroutine, stops the run.
-func (x *execution) protect(fn func() error) (err error) {
+// protect runs code of the author's, and keeps its error. A panic, or the end of its goroutine,
+// stops the run, unless it was ended since it spins. After the end of a goroutine only what is
+// deferred goes on.
+func (s *scope) protect(err *error, fn func() error) {
 	returned := false
 	defer func() {
 		if returned {
@@ -83,13 +82,15 @@ func (x *execution) protect(fn func() error) (err error) {
 		}
 		p := &panicError{panicked(recover())}
 		if p.Value == nil {
+			if *err = s.heeded(); *err != nil {
+				return
+			}
 			p.Value = "runtime.Goexit was called"
 		}
-		err = x.stop(p)
+		*err = s.x.stop(p)
 	}()
-	err = fn()
+	*err = fn()
 	returned = true
-	return err
 }
 
 // conclude writes how it ended.
@@ -139,14 +140,11 @@ func (x *execution) stoppedBy(reason error) error {
 	var mismatch *DeterminismError
 	var panicked *panicError
 	switch {
-	case errors.Is(reason, ErrSuspended) && x.spun():
-		return x.blockLate()
 	case errors.Is(reason, ErrSuspended), x.lease.Settled(): // which another reason may have come before
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})
-	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt),
-		errors.Is(reason, errCircle), errors.Is(reason, errSpins):
+	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt), errors.Is(reason, errCircle):
 		return x.block(reason)
 	}
 	return reason

@@ -25,13 +25,9 @@ func (x *execution) block(why error) error {
 	if err := x.engine.queue.Join(x.writing(), b, b.journal.bytes); err != nil {
 		return err
 	}
-	x.logBlocked(why)
-	return nil
-}
-
-func (x *execution) logBlocked(why error) {
 	x.engine.opts.Logger.Error("a run is blocked until another build opens the file, or it is resumed",
 		"flow", x.row.Flow, "id", x.row.ID, "run", x.run, "error", why)
+	return nil
 }
 
 // Check ends the lease.

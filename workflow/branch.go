@@ -121,10 +121,16 @@ func (s *scope) fork(name string, fn func(*Run) error) *branch {
 	return b
 }
 
-// run calls the function of a branch, and tells those who wait for its end.
+// run calls the function of a branch.
 func (b *branch) run(fn func(*Run) error) {
+	var err error
+	defer func() { b.end(err) }() // also when its goroutine is ended
+	b.scope.protect(&err, func() error { return fn(&Run{b.x, b.scope}) })
+}
+
+// end tells those who wait for the end of a branch.
+func (b *branch) end(err error) {
 	x := b.x
-	err := x.protect(func() error { return fn(&Run{x, b.scope}) })
 	if mismatch := b.scope.leftover(); mismatch != nil {
 		err = mismatch
 	}

@@ -13,9 +13,9 @@ import (
 var (
 	// ErrSuspended is what every call of a run returns once the run waits. The function
 	// returns it, or anything: what it returns then is not looked at. Deferred functions run
-	// now, and again at each wake; in them too every call returns ErrSuspended. A function that
-	// does not return, but makes more than [MaxEntries] calls that are refused so, is ended, and
-	// the run blocked.
+	// now, and again at each wake; in them too every call returns ErrSuspended. The goroutine of a
+	// function that does not return, but makes more than [MaxEntries] calls that are refused, is
+	// ended, as if it had returned.
 	ErrSuspended = errors.New("the run waits; return from its function")
 
 	// ErrCancelled is what calls return once the run is to be cancelled: the one that is under

@@ -49,7 +49,6 @@ type execution struct {
 	paused   bool          // calls that are new wait
 	cancel   string        // why new calls are refused
 	stopped  error         // why all calls are
-	spins    bool          // a function went on all the same, without end
 	done     chan struct{} // closed with stopped
 	undos    []undo
 	open     sync.WaitGroup // branches

@@ -36,6 +36,7 @@ type kit struct {
 	// To be set before open.
 	build      string                // "1" unless it is given
 	around     []workflow.Middleware // of the engine
+	log        hclog.Logger          // of the engine
 	slots      int                   // of the worker; 8 unless it is given, and no worker when it is negative
 	maxCrashes int                   // of the queue; its default unless it is given
 
@@ -82,7 +83,7 @@ const longest = 100 * 24 * time.Hour
 func newKit(t *testing.T, path string) *kit {
 	watch := time.AfterFunc(longest, func() { panic("the scenario waits for what does not come") })
 	t.Cleanup(func() { watch.Stop() })
-	return &kit{t: t, path: path, build: "1", slots: 8, gates: make(map[string]*gate)}
+	return &kit{t: t, path: path, build: "1", slots: 8, log: hclog.NewNullLogger(), gates: make(map[string]*gate)}
 }
 
 // open opens the file and starts the worker. At the end of the test the file is checked.
@@ -96,7 +97,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	k.mu.Lock()
 	k.count = make(map[string]int)
 	k.mu.Unlock()
-	k.e = workflow.Open(q, &workflow.Options{Build: k.build, Around: k.around, Logger: hclog.NewNullLogger()})
+	k.e = workflow.Open(q, &workflow.Options{Build: k.build, Around: k.around, Logger: k.log})
 	ctx, stop := context.WithCancel(context.Background())
 	gone := make(chan struct{})
 	k.stop, k.gone = stop, gone

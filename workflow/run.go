@@ -65,9 +65,11 @@ type scope struct {
 	undoing  *entry         // of those, the one that runs
 	last     uint32         // seq of the last call that had ended up to now, likewise
 
-	refusals  int  // calls that were not made since the run, or the scope, does not go on
-	cancelled bool // it was told so
-	abandoned bool // another won the race
+	refusals  int   // calls that were not made since the run, or the scope, does not go on
+	refusal   error // what the last of them was told
+	spun      bool  // a goroutine that did not heed it was ended
+	cancelled bool  // it was told so
+	abandoned bool  // another won the race
 
 	waits *idleness // nil while it works
 	ended bool      // its function has returned
@@ -126,7 +128,7 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 		return nil, err
 	}
 	if err := x.number(got); err != nil {
-		return nil, err
+		return nil, s.refuse(err)
 	}
 	s.at++
 	s.current = got

@@ -37,9 +37,6 @@ func (e *Engine) Verify(ctx context.Context, run pawl.ID) error {
 	x.flow = f.(Definition)
 	defer context.AfterFunc(ctx, func() { _ = x.stop(context.Cause(ctx)) })()
 	_, _ = x.call(input)
-	if x.spun() {
-		return errSpins
-	}
 	if stopped := x.reason(); stopped != nil && !errors.Is(stopped, errFrontier) {
 		return stopped
 	}
