@@ -82,12 +82,19 @@ type rows struct {
 
 func rowsOf(tx *bbolt.Tx) rows { return rows{tx.Bucket(bucketRoot)} }
 
-// makeRows is rowsOf for who writes: it makes what is missing.
+// makeRows is rowsOf for who writes: it makes the buckets where there are none. A root without
+// any is what a salvage leaves that could read no row of them. Where but some are missing rows
+// are lost, and they stay missing: a run without its journal would do all of it again.
 func makeRows(tx *bbolt.Tx) (rows, error) {
 	if root := tx.Bucket(bucketRoot); root != nil {
-		return rows{root}, nil
+		if root.Bucket(bucketRuns) != nil {
+			return rows{root}, nil
+		}
+		if first, _ := root.Cursor().First(); first != nil {
+			return rows{root}, nil
+		}
 	}
-	root, err := tx.CreateBucket(bucketRoot)
+	root, err := tx.CreateBucketIfNotExists(bucketRoot)
 	if err != nil {
 		return rows{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -38,6 +39,32 @@ func TestARowBelongsToItsPlace(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 	_, err = unseal(bucketBlobs, []byte("key"), sealed)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
+}
+
+// Rule: where a salvage has left nothing of the rows of runs, new runs begin; where it has left
+// some, what is missing is not made anew, since a run without its journal would do all again.
+func TestRowsThatASalvageLost(t *testing.T) {
+	for _, left := range [][]byte{nil, bucketRuns, bucketSteps} {
+		d := newDesk(t)
+		d.start("a")
+		require.NoError(t, d.queue.Update(t.Context(), func(tx *bbolt.Tx) error {
+			if err := tx.DeleteBucket(bucketRoot); err != nil {
+				return err
+			}
+			root, err := tx.CreateBucket(bucketRoot)
+			if err == nil && left != nil {
+				_, err = root.CreateBucket(left)
+			}
+			return err
+		}))
+		require.NoError(t, d.queue.Update(t.Context(), func(tx *bbolt.Tx) error {
+			r, err := makeRows(tx)
+			for _, name := range buckets {
+				require.Equal(t, left == nil || string(name) == string(left), r.bucket(name) != nil, "%s of %s", name, left)
+			}
+			return err
+		}))
+	}
 }
 
 // Rule: what cannot be removed because the file is damaged keeps nobody from starting a run,

@@ -25,6 +25,21 @@ import (
 // [MaxValue] bytes, [ErrTooMany] when the run has [MaxSignals] that it has not consumed, and
 // those of [bolt.Queue.Join].
 func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
+	if err := CheckSignal(name, payload, dedup); err != nil {
+		return err
+	}
+	s := &send{run: run, name: name, payload: payload, dedup: dedup}
+	if err := e.queue.Join(ctx, s, len(payload)+requestBytes); err != nil {
+		return fmt.Errorf("send signal %q: %w", name, err)
+	}
+	e.hub.poke(run)
+	return nil
+}
+
+// CheckSignal reports what [Engine.Send] would refuse of a signal to any run, for who wants to
+// know it before: a name or a dedup that cannot be is a [pawl.InvalidError], a payload of more
+// than [MaxValue] bytes is [ErrTooLarge].
+func CheckSignal(name string, payload []byte, dedup string) error {
 	if err := validName("signal", name); err != nil {
 		return err
 	}
@@ -34,11 +49,6 @@ func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []b
 	if len(payload) > MaxValue {
 		return fmt.Errorf("signal %q: the payload has %d bytes, at most %d are stored: %w", name, len(payload), MaxValue, ErrTooLarge)
 	}
-	s := &send{run: run, name: name, payload: payload, dedup: dedup}
-	if err := e.queue.Join(ctx, s, len(payload)+requestBytes); err != nil {
-		return fmt.Errorf("send signal %q: %w", name, err)
-	}
-	e.hub.poke(run)
 	return nil
 }
 

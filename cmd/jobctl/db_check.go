@@ -34,7 +34,7 @@ a running one has its pages in use. The exit code is 5 when anything is wrong.
 While the app runs the check reads the file at one moment, and pages that become
 free meanwhile are not used again until it ends.`,
 		example: "  jobctl --db jobs.db db check",
-		json:    "one object with path, sound, pages_checked, jobs (null where it is not sound),\n  error (null where it is)\n",
+		json:    "one object with path, sound, pages_checked, jobs (null where it is not\n  sound), error (null where it is)\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.check(ctx) },
 	})

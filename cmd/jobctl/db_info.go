@@ -32,8 +32,9 @@ func (a *app) dbInfoCommand() *cobra.Command {
 		long: `Prints what the file is: the version of its format, how large it is, how much of
 it is free for reuse, its pages, how many jobs it has, and which process has it.`,
 		example: "  jobctl --db jobs.db db info",
-		json: `one object with path, format, process (null: no app has the file): pid, name,
-    version, started_at
+		json: `one object with
+  path, format
+  process (null: no app has the file): pid, name, version, started_at
   file_bytes (on the disk), size_bytes (in use, or free for reuse), free_bytes
     (of those; null where the file has no list of its free pages)
   page_bytes, pages; null, as file_bytes is, for a file on another machine

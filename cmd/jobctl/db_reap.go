@@ -24,7 +24,7 @@ stopped app no process has any, so all of them are taken back: the jobs are read
 again, with one crash counted for each, or dead if they were to end. The app does
 that too when it starts. --dry-run counts the leases that there are.`,
 		example: "  jobctl --db jobs.db db reap",
-		json:    "one object with reaped (with --dry-run: how many leases there are), dry_run\n",
+		json:    "one object with reaped (with --dry-run: how many leases there are),\n  dry_run\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.reap(ctx, dry) },
 	})

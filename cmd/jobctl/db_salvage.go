@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,9 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
+
+// workflowRows is the bucket that has the rows of runs.
+const workflowRows = "pawl.workflow"
 
 func (a *app) dbSalvageCommand() *cobra.Command {
 	return a.command(&spec{
@@ -30,9 +34,13 @@ the tree of pages: it may have been done long ago, so look at it before you retr
 it. 'jobctl --db TO dead list' shows them. Data of the app in the same file has no
 checksums: nobody can tell whether it is what was written.
 
+Runs of workflows are copied as the app's data is, in bucket pawl.workflow, but
+their rows have checksums: 'jobctl --db TO wf verify' reads all that are left. The
+job of a run that is lost becomes a dead letter when a worker takes it.
+
 The exit code is 0 when nothing was damaged, 5 when something was lost or could
 not be told; TO is there in both cases.`,
-		example: "  jobctl db salvage jobs.db saved.db && mv saved.db jobs.db",
+		example: "  jobctl db salvage jobs.db saved.db\n  jobctl --db saved.db dead list --reason corrupt",
 		json: `one object with
   from, to
   jobs: how many are in TO, and of those
@@ -43,7 +51,8 @@ not be told; TO is there in both cases.`,
   no_payload: dead letters of which that is lost
   history_lost: entries of histories
   rows_lost: a list of bucket and rows
-  app_rows, app_lost: rows of the app that were copied, and that could not be
+  app_rows, app_lost: rows of the app and of workflows that were copied, and
+  that could not be
   damaged_pages: how many
   pages: a list of page, bucket and error, the first hundred of them
   meta_page: 0 or 1, null when none was sound
@@ -102,8 +111,8 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 		{s.NoRecord, "have lost their record: dead letters"},
 		{s.NoPayload, "have lost their payload, or it was found outside the tree: dead letters"},
 		{s.History, "entries of histories are lost"},
-		{s.AppRows, "rows of the app's were copied; they have no checksums"},
-		{s.AppLost, "rows or buckets of the app's are lost"},
+		{s.AppRows, "rows of the app's data and of workflows were copied; the app's have no checksums"},
+		{s.AppLost, "rows or buckets of the app's data and of workflows are lost"},
 	} {
 		if line.n > 0 {
 			fmt.Fprintf(a.stdout, "%8d %s\n", line.n, line.what)
@@ -120,6 +129,9 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 	}
 	if s.NoFormat {
 		a.say("note: the version of the format is lost; that of this release was assumed")
+	}
+	if slices.ContainsFunc(s.Damaged, func(p bolt.DamagedPage) bool { return strings.HasPrefix(p.Bucket, workflowRows) }) {
+		a.say("note: runs of workflows, or parts of them, may be lost with the pages of %s: 'jobctl --db %s wf verify' reads those that are left", workflowRows, to)
 	}
 	if s.Pages == 0 {
 		return

@@ -41,7 +41,7 @@ func exitTopic() string {
 	for _, e := range exitMeans {
 		fmt.Fprintf(&b, "  %3d  %s\n", e.code, strings.ReplaceAll(e.long, "\n", "\n       "))
 	}
-	b.WriteString("\n" + wrapped(strings.Fields("A command that was given several jobs does those it can; its exit code is that of the first that it could not."), columns) + "\n")
+	b.WriteString("\n" + wrapped(strings.Fields("A command that was given several jobs or runs does those it can; its exit code is that of the first that it could not."), columns) + "\n")
 	return b.String()
 }
 

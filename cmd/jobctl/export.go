@@ -27,7 +27,7 @@ func (a *app) exportCommand() *cobra.Command {
 	var f filterFlags
 	to := ""
 	c := a.command(&spec{
-		use: "export [FILTER...] [--to FILE]", short: "jobs as JSON lines that 'import' stores again",
+		use: "export [FILTER...] [--to FILE]", short: "jobs and runs as JSON lines that 'import' stores again",
 		long: `Writes jobs with all that is needed to store them again as they stand, as JSON
 lines: one for the export, one for each queue, job and idempotency key that is
 done (an export without filters has those), and a last one that counts them, so
@@ -36,9 +36,9 @@ that an export that was cut is noticed. Each job is as 'jobctl job show -o jsonl
 where one moment of all matters.
 
 Runs of workflows have lines of their own, with all that the file has of them.
-With filters a run goes with its job, and the runs that it waits for with it; runs
-without a job, as those that have ended, go where no filter but a queue, or the
-kind workflow/FLOW, leaves them out.
+With filters a run goes with its job, and the runs that it waits for with it. A run
+that has ended has no job: it goes where there is no filter but a queue, or the kind
+workflow/FLOW, and it is of that. 'jobctl import' says how runs go on elsewhere.
 
 A job or a run that cannot be read is named in the export; the exit code is 5 then.`,
 		example: `  jobctl --db jobs.db export > jobs.jsonl

@@ -40,12 +40,12 @@ func misused(words, format string, args ...any) error {
 }
 
 // exampled adds the example to an error of a command whose arguments are unclear, or were
-// refused by the queue.
+// refused by the queue: those of a list, and those that name runs.
 func exampled(words, examples string, err error) error {
 	f := new(failure)
 	switch known := errors.As(err, &f); {
 	case errors.As(err, new(unclear)):
-	case !known && errors.As(err, new(*pawl.InvalidError)) && strings.HasPrefix(words, "wf "):
+	case !known && errors.As(err, new(*pawl.InvalidError)) && (strings.HasPrefix(words, "wf ") || strings.HasSuffix(words, " list")):
 		errors.As(usage(words, "%s", err), &f)
 	default:
 		return err

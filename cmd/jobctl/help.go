@@ -89,7 +89,7 @@ func help(c *cobra.Command) string {
 	case !c.HasParent() || c.Name() == "help":
 		return fmt.Sprintf(overview, summaries(c.Root()), flagLines(c.Root().PersistentFlags()))
 	case c.Annotations == nil:
-		return fmt.Sprintf("Usage: jobctl --db FILE %s COMMAND\n\nCommands:\n%s", wordsOf(c), summaries(c))
+		return fmt.Sprintf("Usage: jobctl --db FILE %s COMMAND\n\nCommands:\n%s\n'jobctl help %s COMMAND' has the flags of one, and examples.\n", wordsOf(c), summaries(c), wordsOf(c))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", usageLine(c), reflowed(c.Long))
@@ -98,7 +98,7 @@ func help(c *cobra.Command) string {
 	}
 	fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.TrimRight(c.Example, "\n"))
 	if fields := c.Annotations[jsonFields]; fields != "" {
-		fmt.Fprintf(&b, "\n%s%s", folded("JSON: "+strings.TrimLeft(fields, " \n")), jsonRules)
+		fmt.Fprintf(&b, "\n%s%s", "JSON: "+strings.TrimLeft(fields, " \n"), jsonRules)
 	}
 	fmt.Fprintf(&b, "\nExit codes: %s\n", c.Annotations[exitCodes])
 	b.WriteString("\n'jobctl help' has the flags of every command.\n")
@@ -149,20 +149,6 @@ func reflowed(text string) string {
 		paragraphs[i] = wrapped(strings.Fields(p), columns)
 	}
 	return strings.Join(paragraphs, "\n\n")
-}
-
-// folded is a text whose long lines go on below, further in.
-func folded(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		if len(line) > columns {
-			line = indent + strings.ReplaceAll(wrapped(strings.Fields(line), columns-len(indent)-2), "\n", "\n  "+indent)
-		}
-		b.WriteString(line + "\n")
-	}
-	return b.String()
 }
 
 // wrapped is a text in lines of at most width characters.

@@ -40,19 +40,20 @@ type importView struct {
 func (a *app) importCommand() *cobra.Command {
 	i := &importing{}
 	c := a.command(&spec{
-		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs of an export", args: 1, complete: files,
+		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs and runs of an export", args: 1, complete: files,
 		long: `Stores the jobs of an export as they stood: dead letters stay dead, records of
 successes are kept until their time, what waited waits. A job that was leased is
 ready. The whole export is checked first, and nothing is stored when anything is
 wrong with it. Queues that were paused are paused before their first job comes.
 
 Runs of workflows come with all that they have, before any job, and go on where
-they were. They keep the IDs that their starters gave them.
+they were: stop the app that had them, since both would work on. They keep the IDs
+that their starters gave them.
 
 Jobs get new IDs unless --keep-ids is given; with that an ID that is taken ends
-the import, or with --skip-existing leaves the job out. So does the ID of a run
-that its flow has already. An import that was interrupted goes on by the same
-command with both flags.`,
+the import. So does, with new IDs too, a run whose FLOW:ID is taken. --skip-existing leaves out the one and the other. An import that
+was interrupted goes on by the same command with --keep-ids and --skip-existing, and
+without --create.`,
 		example: `  jobctl --db new.db import jobs.jsonl --create --keep-ids
   jobctl --db jobs.db import --dry-run - < jobs.jsonl`,
 		json: `one object with jobs (stored), skipped, effects (idempotency keys that are
@@ -63,7 +64,7 @@ command with both flags.`,
 		run:   func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
 	})
 	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under the IDs that they have")
-	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "leave out jobs whose ID or unique key, and runs whose ID, is taken")
+	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "leave out jobs whose ID or unique key, and runs whose FLOW:ID, is taken")
 	c.Flags().BoolVar(&i.create, "create", false, "make the file of --db, which must not be there")
 	c.Flags().BoolVar(&i.opts.DryRun, "dry-run", false, "check the export, and store nothing")
 	return c

@@ -52,7 +52,7 @@ It prints the IDs, one a line.`,
 		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"To":"ada@example.com"}'
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
-		json:  "one object, with --batch a list, with id (null for --dry-run), existing (nothing was\n  stored, it is the job that has the unique key), dry_run\n",
+		json:  "one object, with --batch a list, with id (null for --dry-run), existing\n  (nothing was stored, it is the job that has the unique key), dry_run\n",
 		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})

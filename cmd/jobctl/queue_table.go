@@ -11,9 +11,9 @@ import (
 
 // queueFields is the part of --help that tells the fields of a queueView.
 const queueFields = `name, paused (true or false), ready, delayed, parked,
-    leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a duration),
-    succeeded, failed (how many runs ended so since the app began to serve;
-    null for a file at rest)
+    leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a
+    duration), succeeded, failed (how many runs ended so since the app began to
+    serve; null for a file at rest)
 `
 
 // queueTable is a table of queues; queueRow makes its rows.

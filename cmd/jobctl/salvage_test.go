@@ -76,6 +76,28 @@ func TestSalvageOfADamagedFile(t *testing.T) {
 	require.NotNil(t, v.MetaPage)
 }
 
+// Rule: what was damaged of workflows is told as such, with the command that reads the runs that
+// are left.
+func TestSalvageTellsOfRuns(t *testing.T) {
+	build(t, workflows)
+	db, err := bbolt.Open("app.db", 0o600, nil)
+	require.NoError(t, err)
+	size, root := db.Info().PageSize, 0
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		root = int(tx.Bucket([]byte(workflowRows)).Root())
+		return nil
+	}))
+	require.NoError(t, db.Close())
+	require.NotZero(t, root, "the bucket has pages of its own")
+	b, err := os.ReadFile("app.db")
+	require.NoError(t, err)
+	clear(b[root*size:][:size])
+	require.NoError(t, os.WriteFile("bad.db", b, 0o600))
+	const told = "note: runs of workflows, or parts of them, may be lost with the pages of pawl.workflow: 'jobctl --db saved.db wf verify' reads those that are left\n"
+	require.Contains(t, jobctl(t, "db", "salvage", "bad.db", "saved.db").stderr, told)
+	require.NotContains(t, jobctl(t, "db", "salvage", "app.db", "sound.db").stderr, "workflow")
+}
+
 // What cannot be salvaged says why and what to do.
 func TestSalvageRefuses(t *testing.T) {
 	build(t, everyState)

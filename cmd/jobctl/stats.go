@@ -22,7 +22,7 @@ type statsFlags struct {
 func (a *app) statsCommand() *cobra.Command {
 	var f statsFlags
 	c := a.command(&spec{
-		use: "stats [--watch AGE] [--fail-if LIMITS]", short: "jobs of each queue by state, and runs of workflows by status",
+		use: "stats [--watch TIME] [--fail-if LIMITS]", short: "jobs of each queue by state, and runs of workflows by status",
 		long: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
 waits longest is ready. Leased jobs in a file that no process has open were
 being run when their process ended; the next open makes them ready again.
@@ -31,7 +31,8 @@ that is PAUSED gives no job to a worker until somebody resumes it.
 
 A line tells of the runs of workflows, where there are any. Active ones run, sleep
 or wait. A run whose job is a dead letter is among them too; its job is among the
-DEAD of its queue. Of very many runs it counts the newest 16384.
+DEAD of its queue. Of very many runs it counts the newest 16384, and all that are
+blocked; the line says then that there are older ones.
 
 --fail-if takes limits with commas between them: ready, delayed, parked, leased,
 dead, completed, oldest or blocked, then > or >=, then a number or for oldest a

@@ -28,7 +28,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 			require.LessOrEqual(t, len([]rune(line)), 81, "%s: %s", words, line)
 		}
 	}
-	for _, topic := range []string{"", "exit-codes", "filters"} {
+	for _, topic := range []string{"", "exit-codes", "filters", "job", "dead", "queue", "wf", "db"} {
 		for line := range strings.Lines(jobctl(t, "help", topic).stdout) {
 			require.LessOrEqual(t, len([]rune(line)), 81, "%s: %s", topic, line)
 		}

@@ -93,7 +93,7 @@ func TestHelp(t *testing.T) {
 		"--db x help":                "Jobctl looks into",
 		"job --help":                 "Usage: jobctl --db FILE job COMMAND",
 		"help dead":                  "Usage: jobctl --db FILE dead COMMAND",
-		"stats --help":               "Usage: jobctl --db FILE stats [--watch AGE] [--fail-if LIMITS]\n",
+		"stats --help":               "Usage: jobctl --db FILE stats [--watch TIME] [--fail-if LIMITS]\n",
 		"help job list":              "Usage: jobctl --db FILE job list [FILTER...]",
 		"job list --help":            "Usage: jobctl --db FILE job list [FILTER...]",
 		"job list -q email -h":       "Usage: jobctl --db FILE job list [FILTER...]",

@@ -40,11 +40,11 @@ func act(action *admin.Action) apply {
 func (v *verb) changeJSON() string {
 	return fmt.Sprintf(`one object with %s and skipped (how many), dry_run, and
   jobs: a list of id, error and
-        result (%s, not_found, %s, conflict (its unique key or its
-                deadline is against it), damaged, failed, or not_tried (an
+        result (%s, not_found, %s, conflict (its unique key or
+                its deadline is against it), damaged, failed, or not_tried (an
                 error or an interruption came first))
-With -o jsonl the objects of jobs alone, one a line; with -o ids the IDs of those
-that were %s.
+With -o jsonl the objects of jobs alone, one a line; with -o ids the IDs of
+those that were %s.
 `, fieldOf(v.did), fieldOf(v.did), v.miss, v.did)
 }
 

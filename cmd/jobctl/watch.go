@@ -61,10 +61,10 @@ interrupted: one line each, for a program one JSON object a line. It needs the
 app to run. What is not read in time is lost, and the next line says how many.`,
 		example: `  jobctl --db jobs.db watch -q email
   jobctl --db jobs.db watch --events failed -o jsonl | jq -r .error`,
-		json: `with -o jsonl, or where standard output is no terminal, an object a line with
-  at, event, id, kind, queue, attempts (completed runs), took (a duration, of a
-  run that ended), timed_out, delay (until the retry), reason (of a death),
-  error, missed (how many events before this one were lost)
+		json: `with -o jsonl, or where standard output is no terminal, an object a line
+  with at, event, id, kind, queue, attempts (completed runs), took (a duration,
+  of a run that ended), timed_out, delay (until the retry), reason (of a
+  death), error, missed (how many events before this one were lost)
 `,
 		exits: []int{exitLocked},
 		run: func(ctx context.Context, _ []string) error {

@@ -60,10 +60,11 @@ jsonl and ids do not ask and need -y.`,
 		example: example,
 		json: fmt.Sprintf(`one object with %s and skipped (how many), dry_run, and
   runs: a list of run, error and
-        result (%s, not_found, ended, conflict (it is to end already), damaged,
-                failed, or not_tried (an error or an interruption came first))
-With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of those
-that were %s.
+        result (%s, not_found, ended, conflict (it is to end already),
+                damaged, failed, or not_tried (an error or an interruption
+                came first))
+With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of
+those that were %s.
 `, v.did, v.did, v.did),
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
 		complete: a.completeRefs(-1, v.statuses...),

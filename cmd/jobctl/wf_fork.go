@@ -32,7 +32,7 @@ Starts a run of its own, with the input of another and the results of the steps 
 or not, and its signals stay with it. A STEP is written as 'jobctl wf show' has it. It
 prints the ID of the new run.`,
 		example:  "  jobctl --db jobs.db wf fork order:1042 --from charge --id 1042-again",
-		json:     "one object with run (the new one; null for --dry-run), id, forked_from (the run),\n  step, dry_run\n",
+		json:     "one object with run (the new one; null for --dry-run), id, forked_from\n  (the run), step, dry_run\n",
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
 		complete: a.completeRefs(1),
 		run: func(ctx context.Context, args []string) error {

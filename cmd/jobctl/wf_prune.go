@@ -29,7 +29,7 @@ names the count. The ID of a run that is removed can be started again. The file 
 not become smaller: what is freed is used again.`,
 		example: `  jobctl --db jobs.db wf prune --before 30d
   jobctl --db jobs.db wf prune --before 2026-03-01 --dry-run`,
-		json:  "one object with removed (with --dry-run: how many would be), before (a time), dry_run\n",
+		json:  "one object with removed (with --dry-run: how many would be), before (a\n  time), dry_run\n",
 		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return a.prune(ctx, before, dry) },
 	})

@@ -29,14 +29,14 @@ signals that it has not read, and what it has published. -o json has them always
   jobctl --db jobs.db wf show 01902a3b-7a40-7000-8000-0123456789ab -v`,
 		json: "one object with\n" + runFields + `  journal: a list of seq, step (as --from of a fork takes it), scope, name,
     occurrence, kind (step, step-tx, sleep, wait, child, race, version or undo),
-    state (pending, done or failed), attempts, started_at, finished_at (times), took
-    (a duration), due_at (a time: when it goes on by itself), error, bytes (of the
-    result), build, child (a run), result (a value)
+    state (pending, done or failed), attempts, started_at, finished_at (times),
+    took (a duration), due_at (a time: when it goes on by itself), error, bytes
+    (of the result), build, child (a run), result (a value)
   input, output (values)
   signals: a list of name, number, and the fields of a value
   published: a list of the same, with 0 as number
-A value is an object with size_bytes, encoding (messagepack or unknown), value (as
-JSON, as in 'jobctl job show'), base64, hex.
+A value is an object with size_bytes, encoding (messagepack or unknown), value
+(as JSON, as in 'jobctl job show'), base64, hex.
 `,
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
 		complete: a.completeRefs(1),

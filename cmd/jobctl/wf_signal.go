@@ -66,6 +66,9 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	if err != nil {
 		return misused(words, "the value of the signal: %s", err)
 	}
+	if err := workflow.CheckSignal(args[1], payload, dedup); err != nil { // a dry run, too
+		return err
+	}
 	var run pawl.ID
 	var before *admin.WorkflowRun
 	err = a.withWorkflows(ctx, func(w admin.Workflows) (err error) {

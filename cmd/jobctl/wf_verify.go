@@ -52,15 +52,18 @@ and the exit code is 4 when that can be read, and 5 when it is damaged.
 		example: `  jobctl --db jobs.db wf verify
   jobctl --db jobs.db wf verify order:1042
   jobctl --db jobs.db wf verify --flow order -o jsonl`,
-		json: `one object with compared (false: no app runs, so the runs were only read), fit
-  (how many), unfit, and
+		json: `one object with
+  compared (false: no app runs, so the runs were only read), fit (how many),
+  unfit, and
   runs: a list of run, error,
-        result (fits, readable (no app runs), differs, no_flow (the app does not
-                have it), damaged, ended, not_found, or failed (its code panicked)),
-        of one that differs want (what the journal has), got (what the code did),
-        seq (of the entry; 0: there is none), build, wrote (the build that wrote it)
-With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of those
-that do not fit.
+        result (fits, readable (no app runs), differs, no_flow (the app does
+                not have it), damaged, ended, not_found, or failed (its code
+                panicked)),
+        of one that differs want (what the journal has), got (what the code
+        did), seq (of the entry; 0: there is none), build, wrote (the build
+        that wrote it)
+With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of
+those that do not fit.
 `,
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
 		complete: a.completeRefs(-1, openStatuses...),
