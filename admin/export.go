@@ -197,6 +197,11 @@ func (x *exporter) jobOrRun(ctx context.Context, e *pawl.Envelope, damage error)
 	if known || err != nil {
 		return err
 	}
+	if damage == nil { // perhaps the run has ended and was removed since the jobs were listed
+		if _, err := x.from.Job(ctx, e.ID); errors.Is(err, pawl.ErrNotFound) {
+			return nil
+		}
+	}
 	return x.job(e, damage)
 }
 

@@ -12,8 +12,8 @@ type ImportOptions struct {
 	// KeepIDs stores the jobs under the IDs that they have. Otherwise they get new ones, so
 	// that an export can be imported beside its jobs, or twice; their unique and their
 	// idempotency keys stay. So do the IDs that users gave to runs of workflows; those of
-	// their jobs are new, and what names a run in the rows of others is changed. A signature names the ID of its job, so signed jobs are refused
-	// without KeepIDs.
+	// their jobs are new, and what names a run in the rows of others is changed. A signature
+	// names the ID of its job, so signed jobs are refused without KeepIDs.
 	KeepIDs bool
 
 	// SkipExisting leaves out jobs whose ID the target has, and those whose unique key
@@ -57,12 +57,12 @@ type Imported struct {
 //
 // Runs of workflows come with all that they had before any job comes, so that none goes on
 // without its rows. A large one comes in several commits, and is a run with the last of them.
-// Where it waited for a run that has ended by now it goes on.
+// One that waits for a signal or another run looks once whether that has come.
 //
 // The whole input is checked first, and when anything is wrong with it nothing is stored:
 // the error matches [pawl.ErrInvalid] and names the line. So it is read twice, from its
-// beginning, and must not change meanwhile; [Spool] makes that possible for a pipe. Memory is bounded
-// by the longest line, of at most 96 MiB, and by 48 bytes for each job and some hundred, with
+// beginning, and must not change meanwhile; [Spool] makes that possible for a pipe. Memory is
+// bounded by the longest line, of at most 96 MiB, and by 48 bytes for each job and some hundred, with
 // its names, for each run.
 //
 // Jobs are stored in portions, each whole or not at all. When the import ends early,

@@ -56,7 +56,7 @@ func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err er
 	switch {
 	case run != nil:
 		e.ID = m.newID(job.id)
-		if run.wake && e.State == pawl.Delayed {
+		if run.waits && e.State == pawl.Delayed { // what it waits for may have come behind its rows
 			e.State = pawl.Ready
 		}
 	case !m.opts.KeepIDs:

@@ -22,16 +22,14 @@ import (
 type storedRun struct {
 	id       pawl.ID // in the export
 	flow     string
-	name     string // that its starter gave it
-	offset   int64  // of its first line
-	open     bool
-	blocked  bool
+	name     string    // that its starter gave it
+	offset   int64     // of its first line
+	waits    bool      // for a signal or for another run
 	children []pawl.ID // that it waits for
 
 	there bool // the target has it
 	ended bool // it has ended, here or there
 	left  bool // it is left out, since another run has its name, or that of one it waits for
-	wake  bool // a run that it waits for has ended
 }
 
 // errApart is about the lines of a run, which stand one behind the other.
@@ -51,8 +49,8 @@ func (c *checking) run(x *exportRun, offset int64) error {
 	}
 	c.seen.Runs++
 	c.runs = append(c.runs, storedRun{
-		id: run.Run, flow: run.Flow, name: run.ID, offset: c.runAt, open: !run.Status.Ended(),
-		blocked: run.Status == workflow.Blocked, children: run.Children, ended: run.Status.Ended(),
+		id: run.Run, flow: run.Flow, name: run.ID, offset: c.runAt,
+		waits: run.Status == workflow.Waiting, children: run.Children, ended: run.Status.Ended(),
 	})
 	return nil
 }
@@ -94,9 +92,10 @@ func (m *importer) runOf(id pawl.ID) *storedRun {
 }
 
 // newID is the ID that a run gets in the target. It follows from the one that it has, so that
-// an import which is repeated gives the same, and rows that name a run can be stored before it.
+// an import which is repeated gives the same, and rows that name a run can be stored before it,
+// or by another import.
 func (m *importer) newID(id pawl.ID) pawl.ID {
-	if m.opts.KeepIDs || m.runOf(id) == nil {
+	if m.opts.KeepIDs {
 		return id
 	}
 	sum := sha256.Sum256(append([]byte("pawl import "), id[:]...))
@@ -159,21 +158,16 @@ func (m *importer) lookForRun(ctx context.Context, run *storedRun) error {
 }
 
 // leaveOutWaiting leaves out the runs too that wait for one which is left out: they would wait
-// for ever. Of the others it finds those that wait for one which has ended meanwhile.
+// for ever.
 func (m *importer) leaveOutWaiting() {
 	for more := true; more; {
 		more = false
 		for i := range m.runs {
 			run := &m.runs[i]
 			for _, id := range run.children {
-				child := m.runOf(id)
-				if child == nil {
-					continue
-				}
-				if child.left && !run.left && !run.there {
+				if child := m.runOf(id); child != nil && child.left && !run.left && !run.there {
 					run.left, more = true, true
 				}
-				run.wake = run.wake || child.ended && !run.blocked
 			}
 		}
 	}

@@ -95,6 +95,16 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// Rule: a worker tells of which kinds it has a handler: of those whose registration was right.
+func TestHandles(t *testing.T) {
+	w := worker.New(nil, nil)
+	require.False(t, w.Handles("task"))
+	worker.Handle(w, pawl.Define[int]("task"), func(context.Context, *pawl.Job[int]) error { return nil })
+	worker.Handle(w, pawl.Define[int]("nil"), nil)
+	require.True(t, w.Handles("task"))
+	require.False(t, w.Handles("nil"))
+}
+
 // No options at all are the defaults.
 func TestNilOptions(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {

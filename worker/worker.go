@@ -85,6 +85,13 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 	w.handlers[k.Name()] = handler{policy, run}
 }
 
+// Handles reports whether the worker has a handler of a kind, for packages that register handlers
+// and answer with an error where there is one already.
+func (w *Worker) Handles(kind string) bool {
+	_, ok := w.handlers[kind]
+	return ok
+}
+
 // kinds are those that the worker handles, sorted.
 func (w *Worker) kinds() []string { return slices.Sorted(maps.Keys(w.handlers)) }
 

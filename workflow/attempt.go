@@ -27,7 +27,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 		return pawl.Permanent(err)
 	case err != nil:
 		return err
-	case x.row == nil: // the job alone was imported, or saved from a damaged file
+	case x.row == nil: // it was saved from a damaged file, or exported by a build that did not export runs
 		return pawl.Permanent(fmt.Errorf("run %s: %w: the job is here, and the rows of the run are not; start it anew under its ID", l.ID, ErrNotFound))
 	case !x.row.open():
 		return nil

@@ -16,6 +16,8 @@ type Branch[T any] struct {
 type branch struct {
 	x        *execution
 	scope    *scope // nil when it could not begin
+	by       *scope // that began it
+	again    bool   // which has begun one of that name before
 	finished bool
 	err      error
 }
@@ -99,7 +101,7 @@ func (b *branch) name() string {
 // fork begins a branch.
 func (s *scope) fork(name string, fn func(*Run) error) *branch {
 	x := s.x
-	b := &branch{x: x, finished: true}
+	b := &branch{x: x, by: s, finished: true}
 	if b.err = validName("branch", name); b.err != nil {
 		return b
 	}
@@ -114,6 +116,7 @@ func (s *scope) fork(name string, fn func(*Run) error) *branch {
 		return b
 	}
 	s.branches[name]++
+	b.again = s.branches[name] > 1
 	b.scope = x.newScope(stepName(s.name, name, s.branches[name]), s)
 	b.finished = false
 	x.branches++
@@ -136,6 +139,7 @@ func (b *branch) end(err error) {
 	}
 	x.mu.Lock()
 	b.scope.ended = true
+	b.by.refusedIn(b)
 	b.err, b.finished = err, true
 	x.branches--
 	x.wakeLocked(func(s *scope) bool { return s.waits.branches })

@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -166,6 +167,55 @@ func (c *call) look() error {
 		c.known = true
 	}
 	return nil
+}
+
+// waitsFor is the entry in which the parent of a run waits for it, and the parent; nil when it
+// does not. A parent that cannot be read cannot go on, whatever it is told. One that is cancelled
+// may have been told so already, in place of this.
+func (r rows) waitsFor(run pawl.ID, row *runRow) (e *entry, parent *runRow, err error) {
+	if row.Parent.IsZero() {
+		return nil, nil, nil
+	}
+	if parent, err = r.run(row.Parent); err == nil && parent != nil && parent.open() && parent.Cancel == "" {
+		e, err = r.entry(row.Parent, row.ParentSeq)
+	}
+	if errors.Is(err, pawl.ErrCorrupt) {
+		err = nil
+	}
+	if e == nil || err != nil || e.State != EntryPending || e.Child != run {
+		return nil, nil, err
+	}
+	return e, parent, nil
+}
+
+// hear ends the entry of a call as the child has ended.
+func (e *entry) hear(child pawl.ID, row *runRow, output []byte, now time.Time) {
+	e.Attempts = 1
+	if row.Status == Done {
+		e.finish(output, now)
+		return
+	}
+	err := &RunError{Flow: row.Flow, ID: row.ID, Run: child, Status: row.Status, Text: row.Error, chain: row.Chain}
+	e.fail(err, now)
+	for _, how := range [...]error{ErrCancelled, ErrTerminated} { // as the error itself tells them
+		if err.Is(how) {
+			e.Chain = append(e.Chain, chainOf(how)...)
+		}
+	}
+	e.Chain = append(e.Chain, row.Chain[:max(0, min(len(row.Chain), maxChain-len(e.Chain)))]...)
+}
+
+// wakeParent has a parent go on whose child has ended. Its job may not be there, or be damaged,
+// which is no reason to keep the child from ending.
+func wakeParent(p *bolt.Plan, id pawl.ID, parent *runRow) error {
+	state, err := p.State(id)
+	if errors.Is(err, pawl.ErrCorrupt) {
+		return nil
+	}
+	if err == nil && state == pawl.Delayed && !parent.Paused && parent.Status != Blocked {
+		err = p.RunNow(id)
+	}
+	return err
 }
 
 // childEnded wakes the scope that waits for an entry.

@@ -62,7 +62,10 @@ func (e *Engine) cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) 
 		}
 		row.Cancel, row.Paused = reason, false
 		asked[id] = row
-		if _, err := e.nudge(p, id, row, hasten|revive); err != nil {
+		switch _, err := e.nudge(p, id, row, hasten|revive); {
+		case errors.Is(err, pawl.ErrCorrupt): // it heeds its row, if its job is ever mended
+			e.opts.Logger.Warn("the job of a child that is cancelled cannot be made ready", "run", id, "error", err)
+		case err != nil:
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,9 +82,9 @@ type Definition interface {
 
 // Handle has a worker run flows, and makes the runs of them ready that another build has
 // blocked. Like [worker.Handle] it is called before the worker starts. The error is that of a
-// definition, or of the queue, or [worker.ErrHandlerExists] for a flow of a name that this worker
-// was given already, and then nothing was changed. A handler of jobs that has the kind of a flow
-// is an error of [worker.Worker.Run].
+// definition, or [worker.ErrHandlerExists] for a flow of a name that this worker was given already,
+// or when it has a handler of the kind workflow/ and that name, and then nothing was changed; or
+// it is that of the queue.
 func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definition) error {
 	for i, f := range flows {
 		if v := reflect.ValueOf(f); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -92,9 +93,10 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 		if err := f.problem(); err != nil {
 			return fmt.Errorf("flow %q: %w", f.Name(), err)
 		}
-	}
-	if err := e.hub.give(w, flows); err != nil {
-		return err
+		same := func(other Definition) bool { return other.Name() == f.Name() }
+		if slices.ContainsFunc(flows[:i], same) || w.Handles(f.kind().Name()) {
+			return fmt.Errorf("flow %q: %w; give a worker each name once", f.Name(), worker.ErrHandlerExists)
+		}
 	}
 	e.hub.options.Store(&e.opts)
 	for _, f := range flows {

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"errors"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -67,7 +66,7 @@ func (f *finish) Check(p *bolt.Plan) (err error) {
 	if f.row, err = r.mustRun(f.x.run); err != nil {
 		return err
 	}
-	f.now, f.parent = p.Now(), nil
+	f.now = p.Now()
 	f.row.Status, f.row.Ended, f.row.Error, f.row.Chain = f.status, f.now.UnixNano(), "", nil
 	if f.row.Terminate != "" {
 		f.row.Status = Terminated
@@ -92,40 +91,13 @@ func (f *finish) Check(p *bolt.Plan) (err error) {
 }
 
 // tellParent finds the entry that waits for this run, and wakes the parent.
-func (f *finish) tellParent(p *bolt.Plan, r rows) error {
-	if f.row.Parent == (pawl.ID{}) {
-		return nil
-	}
-	parent, err := r.run(f.row.Parent)
-	if errors.Is(err, pawl.ErrCorrupt) { // it cannot go on whatever it is told
-		return nil
-	}
-	if err != nil || parent == nil || !parent.open() || parent.Cancel != "" {
-		return err // one that is cancelled may have been told so already, in place of this
-	}
-	e, err := r.entry(f.row.Parent, f.row.ParentSeq)
-	if err != nil || e == nil || e.State != EntryPending || e.Child != f.x.run {
+func (f *finish) tellParent(p *bolt.Plan, r rows) (err error) {
+	var parent *runRow
+	if f.parent, parent, err = r.waitsFor(f.x.run, f.row); f.parent == nil || err != nil {
 		return err
 	}
-	f.parent = e
-	e.Attempts = 1
-	if f.row.Status == Done {
-		e.finish(f.output, f.now)
-	} else {
-		err := &RunError{Flow: f.row.Flow, ID: f.row.ID, Run: f.x.run, Status: f.row.Status, Text: f.row.Error, chain: f.row.Chain}
-		e.fail(err, f.now)
-		for _, how := range [...]error{ErrCancelled, ErrTerminated} { // as the error itself tells them
-			if err.Is(how) {
-				e.Chain = append(e.Chain, chainOf(how)...)
-			}
-		}
-		e.Chain = append(e.Chain, f.row.Chain[:min(len(f.row.Chain), maxChain-len(e.Chain))]...)
-	}
-	state, err := p.State(f.row.Parent)
-	if err == nil && state == pawl.Delayed && !parent.Paused && parent.Status != Blocked {
-		err = p.RunNow(f.row.Parent)
-	}
-	return err
+	f.parent.hear(f.x.run, f.row, f.output, f.now)
+	return wakeParent(p, f.row.Parent, parent)
 }
 
 // Apply writes the end.

@@ -1,15 +1,11 @@
 package workflow
 
 import (
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"weak"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
-	"github.com/gopawl/pawl/worker"
 )
 
 // hub tells those in this process who care what has become durable: the runs that are under
@@ -20,33 +16,8 @@ type hub struct {
 	options atomic.Pointer[Options] // of the engine that runs them
 
 	mu      sync.Mutex
-	given   map[givenFlow]bool
 	running map[pawl.ID]*execution
 	waiting map[pawl.ID][]chan struct{} // for the end of a run
-}
-
-// givenFlow is the name of a flow that a worker was given.
-type givenFlow struct {
-	to   weak.Pointer[worker.Worker]
-	name string
-}
-
-// give remembers which worker has which flows, all of them or none.
-func (h *hub) give(w *worker.Worker, flows []Definition) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var given []givenFlow
-	for _, f := range flows {
-		g := givenFlow{weak.Make(w), f.Name()}
-		if h.given[g] || slices.Contains(given, g) {
-			return fmt.Errorf("flow %q: %w; give a worker each name once", g.name, worker.ErrHandlerExists)
-		}
-		given = append(given, g)
-	}
-	for _, g := range given {
-		h.given[g] = true
-	}
-	return nil
 }
 
 var hubs struct {
@@ -64,7 +35,7 @@ func hubOf(q *bolt.Queue) *hub {
 	if hubs.of == nil {
 		hubs.of = make(map[*bolt.Queue]*hub)
 	}
-	h := &hub{given: make(map[givenFlow]bool), running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{})}
+	h := &hub{running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{})}
 	hubs.of[q] = h
 	go func() {
 		<-q.Done()

@@ -82,7 +82,8 @@ func TestHandleOfNoFlow(t *testing.T) {
 }
 
 // Rule: two flows of one name are told when the second is given, in one call or in two, also by
-// another engine; a call that is refused gives the worker nothing. Another worker may have them.
+// another engine, and so is a handler of jobs of that kind; a call that is refused gives the worker
+// nothing. Another worker may have them.
 func TestHandleOfTwoFlowsOfOneName(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open()
@@ -98,8 +99,13 @@ func TestHandleOfTwoFlowsOfOneName(t *testing.T) {
 			require.ErrorContains(t, err, `flow "f"`)
 			require.NoError(t, e.Handle(t.Context(), worker.New(k.q, nil), two))
 		}
+		taken := worker.New(k.q, nil)
+		worker.Handle(taken, pawl.Define[int]("workflow/f"), func(context.Context, *pawl.Job[int]) error { return nil })
+		require.ErrorIs(t, k.e.Handle(t.Context(), taken, other, one), worker.ErrHandlerExists)
+		require.False(t, taken.Handles("workflow/other"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
+		require.NoError(t, taken.Run(ctx), "nothing of what was refused is left in it")
 		require.NoError(t, w.Run(ctx), "nothing of what was refused is left in it")
 	})
 }

@@ -12,14 +12,20 @@ import (
 
 // Restart is what a function returns as its error to begin anew with another input and an
 // empty journal, for loops without an end. ID and unread signals stay. What it had to undo is
-// forgotten, and children that are under way are cancelled. The input is of the flow's type:
-// another blocks the run, whose journal stays as it is.
+// forgotten, and children that are under way are cancelled. The input is of the flow's type, or
+// a pointer to one, or a plain value that it can hold, as 0 is for an int64: another blocks the
+// run, whose journal stays as it is.
 func Restart[In any](r *Run, in In) error {
-	if want, got := r.x.flow.input(), reflect.TypeOf(in); got != nil && !got.AssignableTo(want) && !equalBelow(got, want) {
-		return r.x.mismatch(&DeterminismError{Want: fmt.Sprintf("an input of the type %v", want), Got: fmt.Sprintf("Restart with the type %v", got),
-			Reason: "Restart has to be called with the type of the flow"})
+	want, given := r.x.flow.input(), any(in)
+	if got := reflect.TypeOf(given); got != nil && !got.AssignableTo(want) && !equalBelow(got, want) {
+		plain, ok := plainAs(reflect.ValueOf(given), want)
+		if !ok {
+			return r.x.mismatch(&DeterminismError{Want: fmt.Sprintf("an input of the type %v", want), Got: fmt.Sprintf("Restart with the type %v", got),
+				Reason: "Restart has to be called with the type of the flow"})
+		}
+		given = plain.Interface()
 	}
-	input, err := encode("the input", in)
+	input, err := encode("the input", given)
 	if err != nil {
 		return err
 	}
@@ -35,6 +41,27 @@ func equalBelow(a, b reflect.Type) bool {
 		b = b.Elem()
 	}
 	return a == b
+}
+
+// plainAs is a truth, a number or a text as another type of that sort, if that can hold it.
+func plainAs(v reflect.Value, want reflect.Type) (reflect.Value, bool) {
+	if sort := sortOf(v.Type()); sort == "" || sort != sortOf(want) {
+		return v, false
+	}
+	as := v.Convert(want)
+	return as, as.Convert(v.Type()).Equal(v) && (!v.CanInt() || !as.CanUint() || v.Int() >= 0) && (!v.CanUint() || !as.CanInt() || as.Int() >= 0)
+}
+
+func sortOf(t reflect.Type) string {
+	switch k := t.Kind(); {
+	case k >= reflect.Int && k <= reflect.Uintptr:
+		return "integer"
+	case k == reflect.Float32 || k == reflect.Float64:
+		return "float"
+	case k == reflect.Bool || k == reflect.String:
+		return k.String()
+	}
+	return ""
 }
 
 type restartError struct{ input []byte }

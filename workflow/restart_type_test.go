@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,6 +53,60 @@ func TestRestartWithAnotherType(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rule: a plain value that the flow's type can hold is one of it, as a constant is that was written
+// without its type; one that it cannot hold blocks the run.
+func TestRestartWithAPlainValue(t *testing.T) {
+	type name string
+	type switched bool
+	restarts(t, int64(1), int64(7), func(r *workflow.Run) error { return workflow.Restart(r, 7) })
+	restarts(t, time.Hour, time.Duration(7), func(r *workflow.Run) error { return workflow.Restart(r, 7) })
+	restarts(t, uint8(1), 255, func(r *workflow.Run) error { return workflow.Restart(r, 255) })
+	restarts(t, float32(1), 0.5, func(r *workflow.Run) error { return workflow.Restart(r, 0.5) })
+	restarts(t, name("a"), "lamp", func(r *workflow.Run) error { return workflow.Restart(r, "lamp") })
+	restarts(t, switched(false), true, func(r *workflow.Run) error { return workflow.Restart(r, true) })
+
+	blocks(t, uint8(1), func(r *workflow.Run) error { return workflow.Restart(r, 256) })
+	blocks(t, uint64(1), func(r *workflow.Run) error { return workflow.Restart(r, -1) })
+	blocks(t, int64(1), func(r *workflow.Run) error { return workflow.Restart(r, uint64(1<<63)) })
+	blocks(t, float32(1), func(r *workflow.Run) error { return workflow.Restart(r, 0.1) })
+	blocks(t, int64(1), func(r *workflow.Run) error { return workflow.Restart(r, 7.0) })
+	blocks(t, name("a"), func(r *workflow.Run) error { return workflow.Restart(r, 65) })
+}
+
+// again is a flow that restarts until its input is another than the first.
+func again[In comparable](first In, restart func(r *workflow.Run) error) *workflow.Flow[In, In] {
+	return workflow.Define("again", func(r *workflow.Run, in In) (In, error) {
+		if in == first {
+			return in, restart(r)
+		}
+		return in, nil
+	})
+}
+
+func restarts[In comparable](t *testing.T, first, want In, restart func(r *workflow.Run) error) {
+	t.Helper()
+	bubble(t, func(t *testing.T, k *kit) {
+		f := again(first, restart)
+		k.open(f)
+		out, err := outcome(k, start(k, f, "1", first))
+		require.NoError(t, err)
+		require.Equal(t, want, out)
+	})
+}
+
+func blocks[In comparable](t *testing.T, first In, restart func(r *workflow.Run) error) {
+	t.Helper()
+	bubble(t, func(t *testing.T, k *kit) {
+		f := again(first, restart)
+		k.open(f)
+		h := start(k, f, "1", first)
+		k.settle()
+		info := k.info(h.Run())
+		require.Equal(t, workflow.Blocked, info.Status)
+		require.Contains(t, info.Error, "Restart has to be called with the type of the flow")
+	})
 }
 
 // Rule: what is stored alike is no other type: a pointer, and a value in an interface.

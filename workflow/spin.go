@@ -5,9 +5,9 @@ import "runtime"
 // A function whose run does not go on now is told so by each of its calls, and returns. One that
 // swallows that error in a loop would go on for ever. So calls that are refused are counted, for
 // each scope, and behind one more than a journal has room for the goroutine that makes the next
-// is ended, and counts as if its function had returned what it was told: by runtime.Goexit, which no recover of the
-// app's catches, and which in a goroutine of the app's own does not end the process as a panic
-// would.
+// is ended, and counts as if its function had returned what it was told: by runtime.Goexit, which
+// no recover of the app's catches, and which in a goroutine of the app's own does not end the
+// process as a panic would.
 
 // refuse counts a call that is not made because the run, or its scope, does not go on now. The
 // caller holds the lock.
@@ -15,6 +15,19 @@ func (s *scope) refuse(err error) error {
 	s.refusals++
 	s.refusal = err
 	return err
+}
+
+// refusedIn counts a branch that was told so, when it is not the first of its name: a loop that
+// begins one in each round is refused nothing itself. That a branch has lost a race says nothing
+// of who began it. The caller holds the lock.
+func (s *scope) refusedIn(b *branch) {
+	switch told := b.scope.refusal; {
+	case told == nil, told == ErrAbandoned && !s.abandoned:
+	case b.again:
+		_ = s.refuse(told)
+	default:
+		s.refusal = told
+	}
 }
 
 // spin ends the goroutine of a function that has been refused too many calls. It is called

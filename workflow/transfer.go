@@ -9,6 +9,8 @@ import (
 	"hash/crc64"
 	"slices"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/gopawl/pawl"
 )
 
@@ -56,7 +58,7 @@ const (
 	inOne     = 5
 )
 
-// steady is how often a run and its job are read until both are of one moment.
+// steady is how often a run is read until its job is of the same moment.
 const steady = 10
 
 // Rows reads a part of what is stored of a run: the first, or that behind the place which
@@ -67,49 +69,48 @@ func (r *Reader) Rows(ctx context.Context, run pawl.ID, after string) (p Rows, e
 	if after != "" {
 		return r.part(ctx, run, after)
 	}
-	before, err := r.jobOf(ctx, run)
 	for range steady {
-		if err != nil {
-			return p, err
-		}
 		if p, err = r.part(ctx, run, ""); err != nil {
 			return p, err
 		}
-		p.Job, p.JobErr = before.job, before.err
-		if before, err = r.jobOf(ctx, run); err == nil && before.stands(p.Job, p.JobErr) {
-			return p, nil
+		if p.Job, p.JobErr, err = r.jobOf(ctx, run); err != nil {
+			return p, err
+		}
+		if p.Job != nil && (p.Job.State == pawl.Ready || p.Job.State == pawl.Leased) {
+			return p, nil // it goes on from these rows, as after a crash
+		}
+		if same, err := r.stands(ctx, &p); same || err != nil {
+			return p, err
 		}
 	}
-	// It is hardly ever put down, so it is as if somebody had it: it goes on at once.
-	if p.Job, p.JobErr = before.job, before.err; p.Job != nil && p.Job.State == pawl.Delayed {
+	// It hardly ever waits, so it is as if somebody had it: it goes on at once.
+	if p.Job != nil && p.Job.State == pawl.Delayed {
 		p.Job.State = pawl.Ready
 	}
-	return p, err
+	return p, nil
 }
 
-// jobRead is the job of a run, or why it cannot be read.
-type jobRead struct {
-	job *pawl.Envelope
-	err error
-}
-
-func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (j jobRead, err error) {
-	j.job, err = r.source.Job(ctx, run)
+// jobOf is the job of a run, nil when it has none, or why it cannot be read.
+func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (job *pawl.Envelope, damage, err error) {
+	job, err = r.source.Job(ctx, run)
 	switch {
 	case errors.Is(err, pawl.ErrNotFound):
-		return jobRead{}, nil
+		return nil, nil, nil
 	case errors.Is(err, pawl.ErrCorrupt):
-		return jobRead{err: err}, nil
+		return nil, err, nil
 	}
-	return j, err
+	return job, nil, err
 }
 
-// stands reports whether the job was not put down between two looks.
-func (j jobRead) stands(job *pawl.Envelope, err error) bool {
-	if j.job == nil || job == nil {
-		return j.job == nil && job == nil && (j.err == nil) == (err == nil)
-	}
-	return j.job.State == job.State && j.job.NotBefore.Equal(job.NotBefore) && j.job.Attempts == job.Attempts
+// stands reports whether the rows of the run are those of which a part was read. A job that was
+// read in between stood beside them.
+func (r *Reader) stands(ctx context.Context, p *Rows) (same bool, err error) {
+	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
+		all, mark := rowsOf(tx).mark(p.Run)
+		same = all == p.All && mark == p.Mark
+		return nil
+	})
+	return same, err
 }
 
 // part reads one part.

@@ -30,7 +30,7 @@ type RowsCheck struct {
 	seed      maphash.Seed
 	blobs     map[uint32]int // sizes
 	apart     int            // entries whose value is one of them
-	calls     map[place]bool
+	calls     map[place]bool // whether it is pending
 	most      map[uint64]int // by scope: the place of its last call
 	child     []pawl.ID
 	unread    int
@@ -193,10 +193,10 @@ func (c *RowsCheck) step(row Row) error {
 		return nil
 	}
 	at := place{maphash.String(c.seed, e.Scope), e.At}
-	if c.calls[at] {
+	if _, twice := c.calls[at]; twice {
 		return noRows("value", "entry %d is not the only call %d of its scope", e.seq, e.At)
 	}
-	c.calls[at] = true
+	c.calls[at] = e.State == EntryPending
 	c.most[at.scope] = max(c.most[at.scope], e.At)
 	return nil
 }
@@ -251,8 +251,10 @@ func (c *RowsCheck) end() (*Carried, error) {
 		bad = "is blocked, or not, against its status"
 	}
 	scopes := make(map[uint64]int, len(c.most))
-	for at := range c.calls {
-		scopes[at.scope]++
+	for at, pending := range c.calls {
+		if scopes[at.scope]++; pending && at.at < c.most[at.scope] {
+			bad = "has a call that is pending, and others that follow it"
+		}
 	}
 	for scope, most := range c.most {
 		if most != scopes[scope]-1 {

@@ -3,6 +3,7 @@ package workflow
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,10 +62,9 @@ func (p *Rows) mayStand() error {
 	case p.Form > RowsForm:
 		return fmt.Errorf("%w: form %d", bolt.ErrNewerFormat, p.Form)
 	}
-	head := 0
-	for _, row := range p.Rows {
-		if row.In == string(bucketRuns) {
-			head++
+	for i, row := range p.Rows {
+		if row.In == string(bucketRuns) != (p.Last() && i == len(p.Rows)-1) {
+			return noRows("part", "the row of the run is the last of its last part, and there alone")
 		}
 		if row.In == string(bucketSteps) { // whose value may be in another part
 			var stored entry
@@ -80,21 +80,22 @@ func (p *Rows) mayStand() error {
 			return err
 		}
 	}
-	if (head == 1) != p.Last() {
-		return noRows("part", "the row of the run is in its last part, and there alone")
+	if c.head == nil {
+		if p.Last() {
+			return noRows("part", "the last has no row of the run")
+		}
+		return nil
 	}
-	if c.head != nil {
-		return c.head.sound()
-	}
-	return nil
+	return c.head.sound()
 }
 
 // A part that is not the last is kept in the file by a row in bucket ended without a run, as
-// what is about to be removed is. It has a time of whole days, so that who begins anew finds it.
+// what is about to be removed is. It has a time of whole days, so that who completes the run
+// finds it.
 const (
 	stageDay  = 24 * time.Hour
 	stageKept = 3 // days
-	stageOld  = 7 // days for which a row is looked for that should be gone
+	stageOld  = 7 // days that one restore takes, at most
 )
 
 func stageKey(now time.Time, days int, run pawl.ID) []byte {
@@ -111,33 +112,49 @@ func (r rows) unstage(now time.Time, run pawl.ID) error {
 	return nil
 }
 
-// clear removes what an earlier restore has left of a run, in portions.
+// clear removes what an earlier restore has left of a run, or who was removing it, in portions.
 func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 	for {
+		c := &clearRows{run: run}
 		left := false
 		err := e.source.View(ctx, func(tx *bbolt.Tx) error {
 			r := rowsOf(tx)
 			if known, err := r.get(bucketRuns, run[:]); known != nil || err != nil {
 				return nil // which the restore says
 			}
-			all, _ := r.mark(run)
-			left = all > 0
+			if all, _ := r.mark(run); all > 0 {
+				left, c.overdue = true, r.overdue(e.now(), run)
+			}
 			return nil
 		})
 		if err != nil || !left {
 			return err
 		}
-		if err := e.queue.Join(ctx, &clearRows{run: run}, requestBytes); err != nil {
+		if err := e.queue.Join(ctx, c, requestBytes); err != nil {
 			return err
 		}
 	}
 }
 
+// overdue are the rows in bucket ended by which what is left of a run could be gone by now, of
+// whatever age: they would be the end of the run that is stored now.
+func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte) {
+	r.each(bucketEnded, nil, func(key, _ []byte, _ error) bool {
+		until, of, err := parseEndedKey(key)
+		if err == nil && of == run {
+			keys = append(keys, bytes.Clone(key))
+		}
+		return err != nil || !until.After(now)
+	})
+	return keys
+}
+
 // clearRows is the rider of clear.
 type clearRows struct {
-	run   pawl.ID
-	now   time.Time
-	whole bool // there is such a run by now
+	run     pawl.ID
+	overdue [][]byte
+	now     time.Time
+	whole   bool // there is such a run by now
 }
 
 // Check looks whether it is a run by now.
@@ -147,7 +164,7 @@ func (c *clearRows) Check(p *bolt.Plan) error {
 	return nil
 }
 
-// Apply removes a portion.
+// Apply removes a portion, and with the last what kept it.
 func (c *clearRows) Apply(tx *bbolt.Tx) error {
 	if c.whole {
 		return nil
@@ -156,6 +173,11 @@ func (c *clearRows) Apply(tx *bbolt.Tx) error {
 	n, err := r.remove(c.run, prunePortion, bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished, bucketBlocked)
 	if err != nil || n == prunePortion {
 		return err
+	}
+	for _, key := range c.overdue {
+		if err := r.delete(bucketEnded, key); err != nil {
+			return err
+		}
 	}
 	return r.unstage(c.now, c.run)
 }
@@ -166,6 +188,7 @@ type restoreRows struct {
 
 	now   time.Time
 	heads map[pawl.ID]*runRow // of the runs that become whole
+	woken map[pawl.ID]bool    // parents
 	told  []toldParent
 }
 
@@ -178,22 +201,23 @@ type toldParent struct {
 // Check requires that runs and IDs are free, and that all parts before are there.
 func (s *restoreRows) Check(p *bolt.Plan) error {
 	r := rowsOf(p.Tx())
-	s.now, s.heads, s.told = p.Now(), make(map[pawl.ID]*runRow), nil
-	stored := make(map[pawl.ID]int) // rows
+	s.now, s.heads, s.woken, s.told = p.Now(), make(map[pawl.ID]*runRow), make(map[pawl.ID]bool), nil
+	there := make(map[pawl.ID]int) // rows of the parts so far
 	names := make(map[string]bool)
-	woken := make(map[pawl.ID]bool)
 	for _, part := range s.parts {
-		if part.Part > 1 && stored[part.Run] == 0 {
-			stored[part.Run], _ = r.mark(part.Run)
-		}
 		if known, err := r.get(bucketRuns, part.Run[:]); known != nil || err != nil || s.heads[part.Run] != nil {
 			return fmt.Errorf("restore run %s: it is in the file already: %w", part.Run, ErrConflict)
 		}
-		if stored[part.Run] += len(part.Rows); !part.Last() {
+		if there[part.Run] == 0 && part.Part > 1 { // those before lie in the file
+			if there[part.Run], _ = r.mark(part.Run); there[part.Run] == 0 {
+				return fmt.Errorf("restore run %s: nothing is there of the parts before part %d: %w", part.Run, part.Part, ErrConflict)
+			}
+		}
+		if there[part.Run] += len(part.Rows); !part.Last() {
 			continue
 		}
-		if stored[part.Run] != part.All {
-			return fmt.Errorf("restore run %s: %d of %d rows are there, so another has begun it anew: %w", part.Run, stored[part.Run], part.All, ErrConflict)
+		if there[part.Run] != part.All {
+			return fmt.Errorf("restore run %s: %d of %d rows are there, so another has begun it anew: %w", part.Run, there[part.Run], part.All, ErrConflict)
 		}
 		head := new(runRow)
 		if err := pawl.DecodePayload(part.Rows[len(part.Rows)-1].Value, head); err != nil {
@@ -204,7 +228,7 @@ func (s *restoreRows) Check(p *bolt.Plan) error {
 			return fmt.Errorf("restore workflow %s %q: run %s has that ID: %w", head.Flow, head.ID, known, ErrConflict)
 		}
 		names[name], s.heads[part.Run] = true, head
-		if err := s.wake(p, r, part.Run, head, woken); err != nil {
+		if err := s.wake(p, r, part.Run, head); err != nil {
 			return err
 		}
 	}
@@ -212,20 +236,16 @@ func (s *restoreRows) Check(p *bolt.Plan) error {
 }
 
 // wake makes the job of a parent ready that is in the file and waits for a run which has ended.
-func (s *restoreRows) wake(p *bolt.Plan, r rows, run pawl.ID, head *runRow, woken map[pawl.ID]bool) error {
-	if head.open() || woken[head.Parent] {
+func (s *restoreRows) wake(p *bolt.Plan, r rows, run pawl.ID, head *runRow) error {
+	if head.open() || s.woken[head.Parent] {
 		return nil
 	}
-	e, parent, err := r.waiting(head.Parent, head.ParentSeq, run)
-	if e == nil || err != nil || parent.Paused || parent.Status == Blocked {
-		return nil // what cannot be read cannot go on
-	}
-	state, err := p.State(head.Parent)
-	if err != nil || state != pawl.Delayed {
+	e, parent, err := r.waitsFor(run, head)
+	if e == nil || err != nil {
 		return err
 	}
-	woken[head.Parent] = true
-	return p.RunNow(head.Parent)
+	s.woken[head.Parent] = true
+	return wakeParent(p, head.Parent, parent)
 }
 
 // Apply writes the rows, and what follows from the row of a run.
@@ -240,7 +260,7 @@ func (s *restoreRows) Apply(tx *bbolt.Tx) error {
 				return err
 			}
 		}
-		if part.Part == 1 && !part.Last() {
+		if !part.Last() && s.heads[part.Run] == nil {
 			if err := r.put(bucketEnded, stageKey(s.now, stageKept, part.Run), nil); err != nil {
 				return err
 			}
@@ -271,69 +291,42 @@ func (s *restoreRows) Apply(tx *bbolt.Tx) error {
 // its own.
 func (s *restoreRows) tell(r rows, run pawl.ID, head *runRow) error {
 	if !head.open() {
-		e, _, err := r.waiting(head.Parent, head.ParentSeq, run)
-		if e == nil || err != nil {
-			return nil // what cannot be read cannot go on
-		}
-		s.told = append(s.told, toldParent{head.Parent, e.seq})
-		return r.settleChild(head.Parent, e, run, head, s.now.UnixNano())
+		return s.tellParent(r, run, head)
 	}
 	entries, err := r.entries(run)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.Child.IsZero() || e.State != EntryPending || head.Cancel != "" {
+		if e.Child.IsZero() || e.State != EntryPending {
 			continue
 		}
 		child, err := r.run(e.Child)
-		if err != nil || child == nil || child.open() {
-			continue
+		if err == nil && child != nil && !child.open() {
+			err = s.tellParent(r, e.Child, child)
 		}
-		if err := r.settleChild(run, e, e.Child, child, s.now.UnixNano()); err != nil {
+		if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // of a child that cannot be read there is nothing to tell
 			return err
 		}
 	}
 	return nil
 }
 
-// settleChild writes into the entry of a parent how its child has ended, as the child itself
-// would have.
-func (r rows) settleChild(parent pawl.ID, e *entry, child pawl.ID, row *runRow, now int64) error {
-	e.Attempts = 1
+// tellParent writes into the journal of the parent how a run has ended, as the run itself would.
+func (s *restoreRows) tellParent(r rows, run pawl.ID, row *runRow) error {
+	e, _, err := r.waitsFor(run, row)
+	if e == nil || err != nil {
+		return err
+	}
+	var output []byte
 	if row.Status == Done {
-		output, err := r.blob(child, outputSeq)
-		if err != nil {
+		if output, err = r.blob(run, outputSeq); err != nil {
 			return err
 		}
-		e.finish(output, timeOf(now))
-	} else {
-		err := &RunError{Flow: row.Flow, ID: row.ID, Run: child, Status: row.Status, Text: row.Error, chain: row.Chain}
-		e.fail(err, timeOf(now))
-		for _, how := range [...]error{ErrCancelled, ErrTerminated} {
-			if err.Is(how) {
-				e.Chain = append(e.Chain, chainOf(how)...)
-			}
-		}
-		e.Chain = append(e.Chain, row.Chain[:max(0, min(len(row.Chain), maxChain-len(e.Chain)))]...)
 	}
+	e.hear(run, row, output, s.now)
+	s.told = append(s.told, toldParent{row.Parent, e.seq})
 	var own journal
-	own.add(parent, e)
+	own.add(row.Parent, e)
 	return own.apply(r)
-}
-
-// waiting is the entry in which a run waits for a child, nil when it does not.
-func (r rows) waiting(parent pawl.ID, seq uint32, child pawl.ID) (*entry, *runRow, error) {
-	if parent.IsZero() {
-		return nil, nil, nil
-	}
-	row, err := r.run(parent)
-	if err != nil || row == nil || !row.open() || row.Cancel != "" {
-		return nil, nil, err
-	}
-	e, err := r.entry(parent, seq)
-	if err != nil || e == nil || e.State != EntryPending || e.Child != child {
-		return nil, nil, err
-	}
-	return e, row, nil
 }

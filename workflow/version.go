@@ -72,8 +72,8 @@ func Version(r *Run, name string, min, max int) (int, error) {
 	}
 	e := &entry{Scope: s.name, At: -1, Name: name, Occurrence: 1, Kind: KindVersion}
 	if err := x.number(e); err != nil {
-		x.mu.Unlock()
-		return 0, err
+		defer x.mu.Unlock()
+		return 0, s.refuse(err)
 	}
 	e.finish(result, x.engine.now())
 	s.versions[name] = e

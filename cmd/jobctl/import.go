@@ -50,10 +50,10 @@ Runs of workflows come with all that they have, before any job, and go on where
 they were: stop the app that had them, since both would work on. They keep the IDs
 that their starters gave them.
 
-Jobs get new IDs unless --keep-ids is given; with that an ID that is taken ends
-the import. So does, with new IDs too, a run whose FLOW:ID is taken. --skip-existing leaves out the one and the other. An import that
-was interrupted goes on by the same command with --keep-ids and --skip-existing, and
-without --create.`,
+Jobs get new IDs unless --keep-ids is given; with that an ID that is taken ends the
+import. So does, with new IDs too, a run whose FLOW:ID is taken. --skip-existing
+leaves out the one and the other. An import that was interrupted goes on by the same
+command with --keep-ids and --skip-existing, and without --create.`,
 		example: `  jobctl --db new.db import jobs.jsonl --create --keep-ids
   jobctl --db jobs.db import --dry-run - < jobs.jsonl`,
 		json: `one object with jobs (stored), skipped, effects (idempotency keys that are

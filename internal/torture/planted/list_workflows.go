@@ -24,7 +24,7 @@ var workflows = []Fault{
 	},
 	{
 		Name: "a child does not wake its parent", Breaks: "a run that waits is woken by what it waits for",
-		Edits: []Edit{{"workflow/finish.go", "	if err == nil && state == pawl.Delayed &&", "	if err == nil && !PLANTED && state == pawl.Delayed &&"}},
+		Edits: []Edit{{"workflow/child.go", "	if err == nil && state == pawl.Delayed &&", "	if err == nil && !PLANTED && state == pawl.Delayed &&"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 	{

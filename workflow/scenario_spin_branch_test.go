@@ -1,0 +1,143 @@
+package workflow_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/workflow"
+)
+
+// loops go on until what is in a branch of each round succeeds.
+var loops = map[string]func(r *workflow.Run){
+	"branch": func(r *workflow.Run) {
+		for {
+			if _, err := workflow.Go(r, "b", long).Wait(r); err == nil {
+				return
+			}
+		}
+	},
+	"each": func(r *workflow.Run) {
+		for {
+			if _, err := workflow.Each(r, "e", []int{1, 2, 3}, 2, func(r *workflow.Run, _ int) (int, error) { return long(r) }); err == nil {
+				return
+			}
+		}
+	},
+	"deep": func(r *workflow.Run) {
+		for {
+			_, err := workflow.Go(r, "b", func(r *workflow.Run) (int, error) { return workflow.Go(r, "c", long).Wait(r) }).Wait(r)
+			if err == nil {
+				return
+			}
+		}
+	},
+}
+
+func long(r *workflow.Run) (int, error) {
+	return workflow.Step(r, "s", func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+}
+
+// Rule: a loop that begins a new branch in each round comes to its end too when the run is
+// cancelled, or when its own branch has lost a race: each branch is refused but once.
+func TestScenario37SpinningOverBranchesIsEnded(t *testing.T) {
+	for name, loop := range loops {
+		for _, lost := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				bubble(t, func(t *testing.T, k *kit) {
+					f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+						if !lost {
+							loop(r)
+							return 1, nil
+						}
+						loser := workflow.Go(r, "loser", func(r *workflow.Run) (int, error) { loop(r); return 1, nil })
+						winner := workflow.Go(r, "winner", func(r *workflow.Run) (int, error) { _, err := last.Wait(r, workflow.Forever); return 1, err })
+						_, _, err := workflow.Race(r, "first", winner, loser)
+						return 1, err
+					})
+					k.open(f)
+					h := start(k, f, "1", 0)
+					k.settle()
+					want := workflow.Cancelled
+					if lost {
+						want = workflow.Done
+						require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "me", ""))
+					} else {
+						require.NoError(t, h.Cancel(t.Context(), "enough"))
+					}
+					k.settle()
+					require.Equal(t, want, k.info(h.Run()).Status)
+				})
+			})
+		}
+	}
+}
+
+// Rule: so does one that fills the journal, by branches or by versions.
+func TestScenario41SpinningInAFullJournalIsEnded(t *testing.T) {
+	for name, round := range map[string]func(r *workflow.Run, n int) error{
+		"branch": func(r *workflow.Run, _ int) error {
+			_, err := workflow.Go(r, "b", func(r *workflow.Run) (int, error) { return 1, workflow.Sleep(r, "s", 0) }).Wait(r)
+			return err
+		},
+		"version": func(r *workflow.Run, _ int) error { _, err := workflow.Version(r, "v", 1, 1); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kit) {
+				f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+					for range workflow.MaxEntries {
+						if err := workflow.Sleep(r, "full", 0); err != nil {
+							return 0, err
+						}
+					}
+					for n := 0; round(r, n) != nil; n++ {
+						if n == 3*workflow.MaxEntries {
+							return n, nil // it would go on for ever
+						}
+					}
+					return 1, nil
+				})
+				k.open(f)
+				h := start(k, f, "1", 0)
+				_, err := outcome(k, h)
+				require.ErrorContains(t, err, "Restart begins a new one")
+			})
+		})
+	}
+}
+
+// Rule: the losers of many races are no such loop, however often their branches are of one name:
+// who begins them goes on.
+func TestScenario34ManyLosersAreNoSpin(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		const rounds, each = 102, 100
+		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+			for range rounds {
+				decided := make(chan struct{})
+				branches := []*workflow.Branch[int]{workflow.Go(r, "winner", func(*workflow.Run) (int, error) { return 1, nil })}
+				for range each {
+					branches = append(branches, workflow.Go(r, "loser", func(r *workflow.Run) (int, error) {
+						<-decided
+						return 1, workflow.Sleep(r, "s", 0)
+					}))
+				}
+				_, _, err := workflow.Race(r, "first", branches...)
+				close(decided)
+				if err != nil {
+					return 0, err
+				}
+				for _, b := range branches[1:] {
+					_, _ = b.Wait(r)
+				}
+			}
+			return 1, nil
+		})
+		k.open(f)
+		_, err := outcome(k, start(k, f, "1", 0))
+		require.NoError(t, err)
+	})
+}

@@ -1,0 +1,256 @@
+package workflow
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// disturbed is a source in which something happens between two looks.
+type disturbed struct {
+	Source
+	looks int
+	then  map[int]func() // behind the look of that number, from 0
+}
+
+func (b *disturbed) behind() {
+	if happens := b.then[b.looks]; happens != nil {
+		happens()
+	}
+	b.looks++
+}
+
+func (b *disturbed) View(ctx context.Context, fn func(*bbolt.Tx) error) error {
+	defer b.behind()
+	return b.Source.View(ctx, fn)
+}
+
+func (b *disturbed) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
+	defer b.behind()
+	return b.Source.Job(ctx, id)
+}
+
+// Rule: a job that waits is read with the rows beside which it waited. Here a run that sleeps until
+// a time is woken by a signal, and sleeps until the same time: whenever that happens, the
+// signal is not beside a job that sleeps.
+func TestRowsAndJobAreOfOneMoment(t *testing.T) {
+	for first := range 4 {
+		for second := first; second < 5; second++ {
+			d := newDesk(t)
+			run := d.start("a")
+			sleep := func(unread int) {
+				d.suspend(run, Waiting, func(row *runRow) { row.Waits, row.Unread = []string{"s"}, unread })
+			}
+			sleep(0)
+			b := &disturbed{Source: d.source}
+			wake := func() { require.NoError(t, d.Send(t.Context(), run, "s", nil, "")) }
+			again := func() {
+				d.write(func(r rows) error { _, err := r.remove(run, 1, bucketSignals); return err })
+				sleep(0)
+			}
+			b.then = map[int]func(){first: wake, second: again}
+			if first == second {
+				b.then[first] = func() { wake(); again() }
+			}
+			p, err := Read(b).Rows(t.Context(), run, "")
+			require.NoError(t, err)
+			for _, row := range p.Rows {
+				if row.In == string(bucketSignals) {
+					require.Equal(t, pawl.Ready, p.Job.State, "%d %d", first, second)
+				}
+			}
+		}
+	}
+}
+
+// twoParts are those of a run that has ended, with another ID and name.
+func (d *desk) twoParts(of, as pawl.ID, name string) (first, last *Rows) {
+	d.t.Helper()
+	p, err := d.Rows(d.t.Context(), of, "")
+	require.NoError(d.t, err)
+	require.True(d.t, p.Last())
+	require.NoError(d.t, p.Rename(func(pawl.ID) pawl.ID { return as }))
+	var head runRow
+	at := len(p.Rows) - 1
+	require.NoError(d.t, pawl.DecodePayload(p.Rows[at].Value, &head))
+	head.ID = name
+	p.Rows[at].Value, err = pawl.EncodePayload(&head)
+	require.NoError(d.t, err)
+	first, last = new(Rows), new(Rows)
+	*first, *last = p, p
+	first.Rows, first.Next = p.Rows[:at], "more"
+	last.Rows, last.Part = p.Rows[at:], 2
+	return first, last
+}
+
+// ended is a run of a desk that is done.
+func (d *desk) ended(id string) pawl.ID {
+	d.t.Helper()
+	run := d.start(id)
+	d.write(func(r rows) error { return r.put(bucketBlobs, seqKey(run, outputSeq), []byte{0xc0}) })
+	d.end(run, Done)
+	require.NoError(d.t, d.queue.Ack(d.t.Context(), d.lease(run)))
+	return run
+}
+
+// Rule: a part without those before it is refused, and leaves nothing that nobody would remove.
+func TestAPartAloneIsRefused(t *testing.T) {
+	d := newDesk(t)
+	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
+	middle := *first
+	middle.Part = 2
+	require.ErrorIs(t, d.RestoreRows(t.Context(), &middle), ErrConflict)
+	require.ErrorIs(t, d.RestoreRows(t.Context(), last), ErrConflict)
+	require.NoError(t, d.Check(t.Context()))
+	require.NoError(t, d.RestoreRows(t.Context(), first, last))
+	require.NoError(t, d.Check(t.Context()))
+}
+
+// Rule: what is left of a run that was half stored, or half removed, and however long ago, is not
+// the end of the same run once it is stored as a whole: it is kept for as long as it says.
+func TestARestoredRunIsKept(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		left func(d *desk, first *Rows)
+	}{
+		{"half stored", func(d *desk, first *Rows) { require.NoError(t, d.RestoreRows(t.Context(), first)) }},
+		{"half removed", func(d *desk, first *Rows) {
+			d.write(func(r rows) error {
+				if err := r.put(bucketEnded, endedKey(atOnce, first.Run), nil); err != nil {
+					return err
+				}
+				return r.put(bucketBlobs, seqKey(first.Run, outputSeq), nil)
+			})
+		}},
+	} {
+		for _, days := range []int{0, 1, 4, 30} {
+			d := newDesk(t)
+			a := d.ended("a")
+			d.edit(a, func(row *runRow) { row.Retain = int64(365 * 24 * time.Hour) })
+			first, last := d.twoParts(a, pawl.ID{1}, "b")
+			c.left(d, first)
+			require.NoError(t, d.Check(t.Context()), c.rule)
+			d.pass(time.Duration(days) * 24 * time.Hour)
+			require.NoError(t, d.RestoreRows(t.Context(), first, last))
+			d.pass(20 * 24 * time.Hour)
+			d.sweep(1000)
+			_, err := d.Info(t.Context(), last.Run)
+			require.NoError(t, err, "%s, %d days", c.rule, days)
+			require.NoError(t, d.Check(t.Context()))
+			d.pass(365 * 24 * time.Hour)
+			d.sweep(1000)
+			_, err = d.Info(t.Context(), last.Run)
+			require.ErrorIs(t, err, ErrNotFound)
+			require.NoError(t, d.Check(t.Context()))
+		}
+	}
+}
+
+// Rule: what an app is asked to store has the row of a run at its end alone: what is there in its
+// place is refused, and not taken for one.
+func TestTheLastRowIsThatOfTheRun(t *testing.T) {
+	d := newDesk(t)
+	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
+	content, err := pawl.EncodePayload(&entry{Name: "s", Kind: KindStep, State: EntryDone})
+	require.NoError(t, err)
+	step := Row{In: string(bucketSteps), Key: []byte{0, 0, 0, 1}, Value: content}
+	head := last.Rows[0]
+	for rule, rows := range map[string][]Row{
+		"an entry behind it": {head, step}, "two": {head, head}, "an entry": {step}, "nothing": nil,
+	} {
+		last.Rows, last.All = rows, len(first.Rows)+len(rows)
+		require.ErrorIs(t, d.RestoreRows(t.Context(), first, last), pawl.ErrInvalid, rule)
+	}
+	require.NoError(t, d.Check(t.Context()))
+}
+
+// Rule: a parent whose journal cannot be read, or that does not wait any more, keeps no child
+// from ending: it is told nothing.
+func TestAParentThatCannotBeTold(t *testing.T) {
+	for rule, change := range map[string]func(d *desk, parent pawl.ID){
+		"its row is damaged":   func(d *desk, parent pawl.ID) { d.spoil(bucketRuns, parent[:]) },
+		"its entry is damaged": func(d *desk, parent pawl.ID) { d.spoil(bucketSteps, seqKey(parent, 1)) },
+		"it is cancelled":      func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Cancel = "enough" }) },
+		"it has ended":         func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Status = Failed }) },
+		"another is its child": func(d *desk, parent pawl.ID) {
+			d.journal(parent, &entry{Kind: KindChild, State: EntryPending, Child: parent})
+		},
+		"it was told before": func(d *desk, parent pawl.ID) { d.journal(parent, &entry{Kind: KindChild, State: EntryDone}) },
+	} {
+		d := newDesk(t)
+		parent := d.start("parent")
+		child := pawl.ID{1}
+		d.journal(parent, &entry{Kind: KindChild, State: EntryPending, Child: child})
+		row := &runRow{Parent: parent, ParentSeq: 1}
+		waits := func() (e *entry) {
+			require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) (err error) {
+				e, _, err = rowsOf(tx).waitsFor(child, row)
+				return err
+			}))
+			return e
+		}
+		require.NotNil(t, waits())
+		change(d, parent)
+		require.Nil(t, waits(), rule)
+	}
+}
+
+// Rule: a form of rows that this build does not know is said to be newer, and not damaged.
+func TestRowsOfANewerForm(t *testing.T) {
+	d := newDesk(t)
+	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
+	last.Form++
+	require.ErrorIs(t, d.RestoreRows(t.Context(), first, last), bolt.ErrNewerFormat)
+	_, err := new(RowsCheck).Add(last)
+	require.ErrorIs(t, err, bolt.ErrNewerFormat)
+	require.NoError(t, d.RestoreRows(t.Context()))
+}
+
+// Rule: what a check of the file would call wrong is not stored: rows whose seals are sound, and
+// which say what no engine writes.
+func TestWhatACheckRefusesIsNotStored(t *testing.T) {
+	step := func(at int, state EntryState) *entry {
+		return &entry{Kind: KindStep, Name: "s", At: at, State: state}
+	}
+	for rule, change := range map[string]func(d *desk, run pawl.ID){
+		"":                         func(d *desk, run pawl.ID) { d.journal(run, step(0, EntryDone), step(1, EntryPending)) },
+		"a call is missing":        func(d *desk, run pawl.ID) { d.journal(run, step(0, EntryDone), step(2, EntryDone)) },
+		"two calls at one place":   func(d *desk, run pawl.ID) { d.journal(run, step(0, EntryDone), step(0, EntryDone)) },
+		"pending before another":   func(d *desk, run pawl.ID) { d.journal(run, step(0, EntryPending), step(1, EntryDone)) },
+		"blocked without its row":  func(d *desk, run pawl.ID) { d.edit(run, func(row *runRow) { row.Status = Blocked }) },
+		"a signal that never came": func(d *desk, run pawl.ID) { d.edit(run, func(row *runRow) { row.Unread = 1 }) },
+		"done without an output":   func(d *desk, run pawl.ID) { d.edit(run, func(row *runRow) { row.Status, row.Ended = Done, 1 }) },
+		"a value that lies nowhere": func(d *desk, run pawl.ID) {
+			d.write(func(r rows) error {
+				var j journal
+				e := step(0, EntryDone)
+				e.seq, e.Occurrence, e.Apart, e.Size = 1, 1, true, 5
+				j.add(run, e)
+				return j.apply(r)
+			})
+		},
+		"a value of no entry": func(d *desk, run pawl.ID) {
+			d.write(func(r rows) error { return r.put(bucketBlobs, seqKey(run, 7), []byte("x")) })
+		},
+	} {
+		d := newDesk(t)
+		run := d.start("a")
+		change(d, run)
+		p, err := d.Rows(t.Context(), run, "")
+		require.NoError(t, err)
+		_, err = new(RowsCheck).Add(&p)
+		if rule == "" {
+			require.NoError(t, err)
+			require.NoError(t, d.Check(t.Context()))
+			continue
+		}
+		require.ErrorIs(t, err, pawl.ErrInvalid, rule)
+		require.ErrorIs(t, d.Check(t.Context()), pawl.ErrCorrupt, rule)
+	}
+}
