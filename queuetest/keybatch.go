@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/race"
 )
 
 // keyBatch enqueues a batch for one key, a job for each letter: u uses the existing
@@ -243,7 +242,7 @@ func keyBatchTests() (tests []test) {
 		name: "a hundred enqueues of each of a thousand keys",
 		rule: "However often a key is enqueued, there is one job for it.",
 		run: func(f *fixture) {
-			keys, rounds := 1000, race.Fewer(100)
+			const keys, rounds = 1000, 100
 			ids := make(map[string]pawl.ID, keys)
 			for round := range rounds {
 				batch := newBatch(keys)

@@ -169,7 +169,7 @@ func (c *RowsCheck) step(row Row) error {
 		bad = "has a state that is none"
 	case e.Name == "" || len(e.Name) > MaxName || len(e.Build) > maxLong || len(e.Scope) > maxLong || len(e.Key) > maxLong:
 		bad = "has a name that is none"
-	case e.Occurrence < 1 || e.Occurrence > maxCarried || e.Attempts < 0 || e.Attempts > maxCount || e.At < -1 || e.At > maxCarried:
+	case e.Occurrence < 1 || e.Occurrence > maxCarried || e.Attempts < 0 || int64(e.Attempts) > maxCount || e.At < -1 || e.At > maxCarried:
 		bad = "has a count that is none"
 	case e.Apart != there || there && e.Size != size || !e.Apart && e.Size != len(e.Result):
 		bad = "has not the value that it says"
