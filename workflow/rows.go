@@ -95,6 +95,9 @@ func makeRows(tx *bbolt.Tx) (rows, error) {
 		}
 	}
 	root, err := tx.CreateBucketIfNotExists(bucketRoot)
+	if errors.Is(err, berrors.ErrIncompatibleValue) {
+		return rows{}, fmt.Errorf("%w: %s is no bucket", pawl.ErrCorrupt, bucketRoot)
+	}
 	if err != nil {
 		return rows{}, err
 	}

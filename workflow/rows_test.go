@@ -67,6 +67,19 @@ func TestRowsThatASalvageLost(t *testing.T) {
 	}
 }
 
+// Rule: a row in the place of the bucket of workflows is damage, and told as that.
+func TestARowInPlaceOfTheBucket(t *testing.T) {
+	d := newDesk(t)
+	err := d.queue.Update(t.Context(), func(tx *bbolt.Tx) error {
+		if err := tx.Cursor().Bucket().Put(bucketRoot, []byte("row")); err != nil {
+			return err
+		}
+		_, err := makeRows(tx)
+		return err
+	})
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+}
+
 // Rule: what cannot be removed because the file is damaged keeps nobody from starting a run,
 // nor what is behind it from being removed.
 func TestDamageInTheWayOfARemoval(t *testing.T) {
