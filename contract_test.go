@@ -94,14 +94,3 @@ func TestContractNamesItsGuards(t *testing.T) {
 	}
 	require.Empty(t, unnamed, "cases that docs/contract.md does not name")
 }
-
-// Rule: of each case of the conformance suite the page on mutations says what was broken
-// to see it fail.
-func TestEveryCaseWasSeenToFail(t *testing.T) {
-	cases, unseen := casesOf(t), casesOf(t)
-	for _, name := range tableCells(t, filepath.Join("docs", "mutations.md"), 0) {
-		require.Contains(t, cases, name, "no case has this name")
-		delete(unseen, name)
-	}
-	require.Empty(t, unseen, "cases that docs/mutations.md does not name")
-}
