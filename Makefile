@@ -3,13 +3,16 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all fmt vet lint imports portable tidy test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger order onboarding crawl
+.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger order onboarding crawl
 
 # The command jobctl is a module of its own, so that who uses the library has none of what
 # a terminal needs. IN_BOTH runs a command of the go tool in both.
 IN_BOTH = @both() { echo "$$@"; "$$@" && (cd cmd/jobctl && "$$@"); }; both
 
 all: fmt vet lint imports portable tidy test
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 fmt: ## no file that gofmt would change
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
@@ -29,7 +32,10 @@ portable: ## it builds for other systems, and where an int has 32 bits
 	$(IN_BOTH) env GOOS=darwin go build ./...
 
 tidy: ## go.mod and go.sum are as go mod tidy leaves them
-	$(IN_BOTH) go mod tidy -diff
+	sh .ci/tidy
+
+install: ## jobctl and an app, installed from the last commit with an empty module cache
+	sh .ci/install
 
 test:
 	$(IN_BOTH) go test ./...
@@ -54,8 +60,8 @@ allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stor
 	echo "$$found" | grep -v '^=== '; test $$failed = 0 && ! echo "$$found" | grep -q -e '--- SKIP'
 
 compare: ## the modules that compare queues and workflows: checked, and run on small cases
-	cd bench && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
-	cd bench/workflows && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
+	cd bench && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
+	cd bench/workflows && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 
 torture: ## every family of faults, as much as for every change; TORTURE=-night for the night
 	go run ./internal/torture $(TORTURE)

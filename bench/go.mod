@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/beanstalkd/go-beanstalk v0.2.0
-	github.com/gopawl/pawl v0.0.0
+	github.com/gopawl/pawl v0.1.0
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.10.0
@@ -55,5 +55,3 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
-
-replace github.com/gopawl/pawl => ../

@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/cschleiden/go-workflows v1.4.2
 	github.com/dbos-inc/dbos-transact-golang v1.2.0
-	github.com/gopawl/pawl v0.0.0
+	github.com/gopawl/pawl v0.1.0
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sync v0.22.0
@@ -54,5 +54,3 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
 )
-
-replace github.com/gopawl/pawl => ../..

@@ -6,7 +6,7 @@ require (
 	charm.land/bubbletea/v2 v2.0.9 // v2.0.10 needs Go 1.26
 	charm.land/lipgloss/v2 v2.0.5
 	github.com/charmbracelet/x/ansi v0.11.7
-	github.com/gopawl/pawl v0.0.0-00010101000000-000000000000
+	github.com/gopawl/pawl v0.1.0
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/rogpeppe/go-internal v1.14.1
 	github.com/spf13/cobra v1.10.2
@@ -41,5 +41,3 @@ require (
 	golang.org/x/sys v0.46.0 // indirect
 	golang.org/x/tools v0.36.0 // indirect
 )
-
-replace github.com/gopawl/pawl => ../..
