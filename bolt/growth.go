@@ -38,9 +38,12 @@ func growBy(tx *bbolt.Tx) {
 	tx.DB().AllocSize = int(min(max(tx.Size()/8, leastGrowth), mostGrowth))
 }
 
-// readAhead reads a file from beginning to end, until stop is called. Without a list of
-// free pages bbolt visits every page that is not the inside of a large payload, in no order,
-// and waits for each; this brings them into memory in time.
+// readAheadFrom is the size in bytes from which a file is read ahead when it is opened.
+const readAheadFrom = 4 << 20
+
+// readAhead reads a file from beginning to end, until stop is called. The check of the pages,
+// and bbolt where there is no list of free pages, visit nearly every page, in no order, and
+// wait for each; reading ahead halves that time on a cold disk.
 func readAhead(f io.ReaderAt) (stop func()) {
 	var (
 		stopped atomic.Bool

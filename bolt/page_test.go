@@ -56,9 +56,10 @@ func TestDamagedPageAtOpen(t *testing.T) {
 	}
 }
 
-// overlong makes a file in which the record of one job, leased or ready, seems to go
-// on far behind the end of the file: reading it is a fault of memory.
-func overlong(t *testing.T, leased bool) (path string, id pawl.ID) {
+// overlong makes a file in which a job has its record far behind the first page of its bucket.
+// The function makes the record seem to go on behind the end of the file, so that reading it is
+// a fault of memory.
+func overlong(t *testing.T) (path string, id pawl.ID, damage func()) {
 	t.Helper()
 	path = filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, quiet())
@@ -67,19 +68,31 @@ func overlong(t *testing.T, leased bool) (path string, id pawl.ID) {
 		add(t, q, func(e *pawl.Envelope) { e.Queue = "others" }) // Open reads the first page of a bucket
 	}
 	id = add(t, q, nil).ID
-	if leased {
-		leaseOne(t, q)
-	}
 	require.NoError(t, q.Close())
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	return path, id, func() {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		sizes := valueSizes(t, b, id)
+		require.NotEmpty(t, sizes, "the record was not found")
+		for _, at := range sizes {
+			_, err := f.WriteAt(binary.NativeEndian.AppendUint32(nil, 1<<31), at)
+			require.NoError(t, err)
+		}
+	}
+}
 
+// valueSizes finds where the file says how long the record of a job is.
+func valueSizes(t *testing.T, b []byte, id pawl.ID) (found []int64) {
+	t.Helper()
 	// In a leaf page of bbolt 1.5.0 the head has 16 bytes, the number of elements at
 	// 10. An element has flags, the distance to its key, and the sizes of key and
 	// value, each in 4 bytes.
 	m, err := pages.Newest(bytes.NewReader(b))
 	require.NoError(t, err)
-	changed := 0
 	for page := uint64(2); page < m.Pages; page++ {
 		at := int(page) * int(m.PageSize)
 		for n := range int(binary.NativeEndian.Uint16(b[at+10:])) {
@@ -91,31 +104,38 @@ func overlong(t *testing.T, leased bool) (path string, id pawl.ID) {
 			size := int(binary.NativeEndian.Uint32(b[element+8:]))
 			value := int(binary.NativeEndian.Uint32(b[element+12:]))
 			if size == len(id) && key+size+value <= len(b) && bytes.Equal(b[key:key+size], id[:]) && value > 50 {
-				binary.NativeEndian.PutUint32(b[element+12:], 1<<28)
-				changed++
+				found = append(found, int64(element+12))
 			}
 		}
 	}
-	require.NotZero(t, changed, "the record was not found")
-	require.NoError(t, os.WriteFile(path, b, 0o600))
-	require.NoError(t, os.Truncate(path, wholeFile+1)) // or Open looks at this page too
-	return path, id
+	return found
+}
+
+// Rule: Open and OpenReader look at every page, whatever the size of the file and however it
+// was closed. A damaged leaf is ErrCorrupt, and nothing maps the file.
+func TestDamagedLeafOfALargeFile(t *testing.T) {
+	path, _, damage := overlong(t)
+	require.NoError(t, os.Truncate(path, 1<<30)) // sparse
+	for _, o := range openers {
+		require.NoError(t, o.open(path), o.name)
+	}
+	damage()
+	for _, o := range openers {
+		err := o.open(path)
+		require.ErrorIs(t, err, pawl.ErrCorrupt, o.name)
+		require.ErrorContains(t, err, "the pages of the file are damaged", o.name)
+		lockFree(t, path)
+	}
 }
 
 // A fault of memory under a read or a write is an error like any other, and ends
 // neither the process nor a goroutine that somebody waits for.
 func TestFaultUnderDamagedPages(t *testing.T) {
-	t.Run("while leases are taken back", func(t *testing.T) {
-		path, _ := overlong(t, true)
-		_, err := Open(path, quiet())
-		require.ErrorIs(t, err, pawl.ErrCorrupt)
-		require.ErrorContains(t, err, "take back the leases")
-		lockFree(t, path)
-	})
 	t.Run("while a job is fetched", func(t *testing.T) {
-		path, _ := overlong(t, false)
+		path, _, damage := overlong(t)
 		q, err := Open(path, quiet())
 		require.NoError(t, err)
+		damage()
 		_, err = q.Fetch(t.Context(), pawl.Request{Max: 1})
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
@@ -123,9 +143,10 @@ func TestFaultUnderDamagedPages(t *testing.T) {
 		lockFree(t, path)
 	})
 	t.Run("while a job is looked at", func(t *testing.T) {
-		path, id := overlong(t, false)
+		path, id, damage := overlong(t)
 		r, err := OpenReader(path)
 		require.NoError(t, err)
+		damage()
 		_, err = r.Job(t.Context(), id)
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		for e, err := range r.Jobs(t.Context(), pawl.Filter{Queue: pawl.DefaultQueue}) {

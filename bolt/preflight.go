@@ -11,16 +11,10 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// wholeFile is the largest file of which every page is looked at whenever it is opened: that
-// takes some hundredths of a second.
-const wholeFile = 64 << 20
-
 // inspect looks at a file by plain reads before bbolt maps it: a map of a file that is too
-// short faults, and bbolt trusts what the pages say.
-//
-// One that was not closed is looked at whole, as bbolt reads all of it then to find the
-// free pages, and so is one that is not large. A large one that was closed is looked at for
-// its shape, so that it opens at once.
+// short faults, and bbolt trusts what the pages say. A damaged page can make bbolt loop, read
+// other memory, or overflow the stack, which nothing recovers from. So inspect looks at every
+// page, whatever the size of the file.
 func inspect(f *os.File, a access) (c claimed, err error) {
 	c = claimed{file: f, stopReading: func() {}}
 	info, err := f.Stat()
@@ -34,16 +28,11 @@ func inspect(f *os.File, a access) (c claimed, err error) {
 		return c, pageError(err)
 	}
 	c.freelist = c.meta.HasFreelist()
-	depth := pages.Shape
-	if info.Size() <= wholeFile {
-		depth = pages.Full
-	}
-	if !c.freelist && !a.readOnly {
-		depth = pages.Full
+	if info.Size() > readAheadFrom {
 		c.stopReading = readAhead(f)
 	}
 	if canLock {
-		err = pages.Check(context.Background(), f, info.Size(), depth)
+		err = pages.Check(context.Background(), f, info.Size())
 	} else if size := c.meta.Bytes(); size > info.Size() { // a queue may be at work on it
 		err = fmt.Errorf("%w: the file is truncated: it has %d bytes of %d", pages.ErrDamaged, info.Size(), size)
 	}

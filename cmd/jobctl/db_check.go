@@ -92,7 +92,7 @@ func checkPages(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	switch err := pages.Check(ctx, f, info.Size(), pages.Full); {
+	switch err := pages.Check(ctx, f, info.Size()); {
 	case errors.Is(err, pages.ErrForeign):
 		return fmt.Errorf("%w: %w", bolt.ErrNotQueue, err)
 	case errors.Is(err, pages.ErrDamaged):

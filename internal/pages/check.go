@@ -8,34 +8,20 @@ import (
 	"runtime"
 )
 
-// Depth says how closely [Check] looks.
-type Depth int
-
-const (
-	// Shape looks at what a file that was closed cleanly can be trusted for: the meta page,
-	// the branch pages, the header of every leaf page, that no page is reached twice, and
-	// the list of free pages. Of leaf pages it reads only the first of a bucket whole, and
-	// the others of that bucket when the first holds a bucket.
-	//
-	// So it promises nothing about keys and values on other leaf pages, and does not see a
-	// bucket that lies there.
-	Shape Depth = iota
-
-	// Full looks besides at every element and key of every leaf page, and at every bucket.
-	// It does not read values: bbolt does not trust them with anything.
-	Full
-)
-
-// Check reads a bbolt file of size bytes and returns nil when it may be mapped and handed to
-// bbolt: to be opened, read, written and checked without a panic, a fault or a loop.
+// Check reads a bbolt file of size bytes and returns nil when the file may be mapped and handed
+// to bbolt: to be opened, read, written and checked without a panic, a fault or a loop.
 // Otherwise the error is of the first problem that was met. A page that is neither in use
 // nor in the list of free pages is none: it is only lost.
 //
-// It reads with up to four goroutines, which have ended when it returns. Nobody may write to
-// the file in the meantime.
+// Check looks at every page, element and key, and at every bucket. It does not read values:
+// bbolt does not trust them with anything. It takes about a second for each GiB of small rows
+// in the page cache, and less where values are large.
+//
+// Check reads with up to four goroutines, which have ended when it returns. Nobody may write
+// to the file in the meantime.
 //
 // Errors: [ErrDamaged], with [ErrFreelist] where only the list of free pages is damaged, [ErrForeign], that of ctx, and those of f.
-func Check(ctx context.Context, f io.ReaderAt, size int64, depth Depth) error {
+func Check(ctx context.Context, f io.ReaderAt, size int64) error {
 	meta, err := Newest(f)
 	if err != nil {
 		return err
@@ -46,14 +32,14 @@ func Check(ctx context.Context, f io.ReaderAt, size int64, depth Depth) error {
 	if err := meta.check(f); err != nil {
 		return err
 	}
-	return meta.checkTree(ctx, f, depth)
+	return meta.checkTree(ctx, f)
 }
 
-func (m Meta) checkTree(ctx context.Context, f io.ReaderAt, depth Depth) error {
+func (m Meta) checkTree(ctx context.Context, f io.ReaderAt) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c := &check{
-		ctx: ctx, stop: stop, file: f, from: m, depth: depth,
+		ctx: ctx, stop: stop, file: f, from: m,
 		reached: newBitmap(m.Pages),
 		helpers: make(chan struct{}, min(runtime.GOMAXPROCS(0), 4)-1),
 	}
@@ -72,11 +58,10 @@ func (m Meta) checkTree(ctx context.Context, f io.ReaderAt, depth Depth) error {
 
 // check is one check of a file, which several goroutines may share.
 type check struct {
-	ctx   context.Context
-	stop  context.CancelCauseFunc
-	file  io.ReaderAt
-	from  Meta
-	depth Depth
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	file io.ReaderAt
+	from Meta
 
 	reached bitmap
 	helpers chan struct{} // one for each goroutine besides the first
@@ -96,8 +81,7 @@ func (c *check) visitor() *visitor {
 // tree is the bucket that a visitor is in.
 type tree struct {
 	nesting int
-	leaves  int  // the level of its leaf pages: bbolt merges neighbours, which must be alike
-	whole   bool // leaf pages are read whole
+	leaves  int // the level of its leaf pages: bbolt merges neighbors, which must be alike
 }
 
 // bucket checks the tree of a bucket, which element of page from leads to, and the buckets
@@ -107,37 +91,28 @@ func (v *visitor) bucket(root, from uint64, nesting int) error {
 		return damage(from, "it holds a bucket within %d others", nesting)
 	}
 	t := tree{nesting: nesting}
-	first, keys, err := v.firstLeaf(root, from, &t)
-	if err != nil {
+	if err := v.findLeaves(root, from, &t); err != nil {
 		return err
-	}
-	if t.whole = v.depth == Full || t.leaves == 0; !t.whole { // a first leaf that holds a bucket
-		err = v.elements(first, keys, func(e element) error {
-			t.whole = t.whole || e.bucket
-			return nil
-		}, func(err error) error { return err })
-		if err != nil {
-			return err
-		}
 	}
 	return v.subtree(root, from, bounds{}, t, 0)
 }
 
-// firstLeaf goes down to the first leaf page of a tree, and notes at which level that is.
-func (v *visitor) firstLeaf(root, from uint64, t *tree) (p page, keys bounds, err error) {
-	id := root
+// findLeaves notes the level of the leaf pages of a tree: that of the first.
+func (v *visitor) findLeaves(root, from uint64, t *tree) error {
+	id, keys := root, bounds{}
 	for t.leaves = 0; t.leaves <= maxTreeDepth; t.leaves++ {
-		if p, err = v.page(id, from, true); err != nil || !p.isBranch() {
-			return p, keys, err
+		p, err := v.page(id, from)
+		if err != nil || !p.isBranch() {
+			return err
 		}
 		b, err := v.branch(p, keys, t.leaves)
 		if err != nil {
-			return p, keys, err
+			return err
 		}
 		from = id
 		id, keys = b.child(0)
 	}
-	return p, keys, damage(root, "its tree is deeper than %d pages", maxTreeDepth)
+	return damage(root, "its tree is deeper than %d pages", maxTreeDepth)
 }
 
 // subtree checks page id, to which page from leads, and all below it.
@@ -145,7 +120,7 @@ func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
 	}
-	p, err := v.page(id, from, t.whole)
+	p, err := v.page(id, from)
 	if err != nil {
 		return err
 	}
@@ -163,10 +138,8 @@ func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error
 		return v.children(b, 0, int(b.count), t, level)
 	case p.count == 0 && keys.low != nil:
 		return damage(id, "it is a leaf without elements below page %d", from)
-	case t.whole:
-		return v.leaf(p, keys, t)
 	}
-	return nil
+	return v.leaf(p, keys, t)
 }
 
 // branch reads a branch page and checks its elements.

@@ -33,8 +33,7 @@ func TestCheckOfWhatBboltWrites(t *testing.T) {
 			}
 			file, err := os.ReadFile(path)
 			require.NoError(t, err)
-			require.NoError(t, check(t, file, pages.Full), "seed %d", seed)
-			require.NoError(t, check(t, file, pages.Shape), "seed %d", seed)
+			require.NoError(t, check(t, file), "seed %d", seed)
 		}
 		require.NoError(t, db.Close())
 	}
@@ -81,7 +80,6 @@ func TestCheckOfDamage(t *testing.T) {
 		rule   string
 		damage func(b []byte)
 		says   string
-		full   bool // Shape does not see it
 	}{
 		{rule: "the header of the meta page is its own", says: fmt.Sprintf("page %d: it is a meta page", l.meta.Page),
 			damage: func(b []byte) { at(b, l.meta.Page)[8] = 2 }},
@@ -132,38 +130,38 @@ func TestCheckOfDamage(t *testing.T) {
 				first, second := element(page, 0), element(page, 1)
 				copy(second[get32(second):][:7], first[get32(first):][:7])
 			}},
-		{rule: "a key of a leaf lies within the page", says: fmt.Sprintf("page %d: element 1 reaches beyond", leaf), full: true,
+		{rule: "a key of a leaf lies within the page", says: fmt.Sprintf("page %d: element 1 reaches beyond", leaf),
 			damage: func(b []byte) { put32(element(at(b, leaf), 1)[4:], 4000) }},
-		{rule: "a value lies within the page", says: fmt.Sprintf("page %d: element 1 reaches beyond", leaf), full: true,
+		{rule: "a value lies within the page", says: fmt.Sprintf("page %d: element 1 reaches beyond", leaf),
 			damage: func(b []byte) { put32(element(at(b, leaf), 1)[12:], 1<<32-1) }},
-		{rule: "keys are not empty: bbolt panics", says: fmt.Sprintf("page %d: element 1 has an empty key", leaf), full: true,
+		{rule: "keys are not empty: bbolt panics", says: fmt.Sprintf("page %d: element 1 has an empty key", leaf),
 			damage: func(b []byte) { put32(element(at(b, leaf), 1)[8:], 0) }},
-		{rule: "elements do not overlap", says: fmt.Sprintf("page %d: element 1 overlaps", leaf), full: true,
+		{rule: "elements do not overlap", says: fmt.Sprintf("page %d: element 1 overlaps", leaf),
 			damage: func(b []byte) { put32(element(at(b, leaf), 1)[4:], 20) }},
-		{rule: "elements lie side by side: what is missing is lost", says: fmt.Sprintf("page %d: element 0 leaves a gap", leaf), full: true,
+		{rule: "elements lie side by side: what is missing is lost", says: fmt.Sprintf("page %d: element 0 leaves a gap", leaf),
 			damage: func(b []byte) { put16(at(b, leaf)[10:], uint16(at(b, leaf)[10])-1) }},
 		{rule: "the children of a branch lie side by side", says: fmt.Sprintf("page %d: element 0 leaves a gap", parent),
 			damage: func(b []byte) { put16(at(b, parent)[10:], uint16(at(b, parent)[10])-1) }},
-		{rule: "elements have flags that bbolt knows", says: fmt.Sprintf("page %d: element 1 has unknown flags", leaf), full: true,
+		{rule: "elements have flags that bbolt knows", says: fmt.Sprintf("page %d: element 1 has unknown flags", leaf),
 			damage: func(b []byte) { element(at(b, leaf), 1)[0] = 4 }},
-		{rule: "the keys of a leaf rise", says: fmt.Sprintf("page %d: element 2 has a key that does not", leaf), full: true,
+		{rule: "the keys of a leaf rise", says: fmt.Sprintf("page %d: element 2 has a key that does not", leaf),
 			damage: func(b []byte) {
 				page := at(b, leaf)
 				first, second := element(page, 1), element(page, 2)
 				copy(second[get32(second[4:]):][:7], first[get32(first[4:]):][:7])
 			}},
-		{rule: "the first key is that by which the parent knows the page", says: fmt.Sprintf("page %d: element 0 has not the key", leaf), full: true,
+		{rule: "the first key is that by which the parent knows the page", says: fmt.Sprintf("page %d: element 0 has not the key", leaf),
 			damage: func(b []byte) {
 				e := element(at(b, leaf), 0)
 				e[get32(e[4:])+6]++
 			}},
-		{rule: "keys lie below those of the next page", says: fmt.Sprintf("page %d: element", leaf), full: true,
+		{rule: "keys lie below those of the next page", says: fmt.Sprintf("page %d: element", leaf),
 			damage: func(b []byte) {
 				page := at(b, leaf)
 				e := element(page, int(page[10])-1)
 				e[get32(e[4:])] = 'z'
 			}},
-		{rule: "a bucket is no row", says: "it holds a bucket of 8 bytes", full: true,
+		{rule: "a bucket is no row", says: "it holds a bucket of 8 bytes",
 			damage: func(b []byte) {
 				e := element(at(b, leaf), 1)
 				e[0] = 1
@@ -202,14 +200,9 @@ func TestCheckOfDamage(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			b := bytes.Clone(sound)
 			test.damage(b)
-			err := check(t, b, pages.Full)
+			err := check(t, b)
 			require.ErrorIs(t, err, pages.ErrDamaged)
 			require.ErrorContains(t, err, test.says)
-			if test.full {
-				require.NoError(t, check(t, b, pages.Shape), "what Shape promises, and what not, is in its documentation")
-			} else {
-				require.ErrorIs(t, check(t, b, pages.Shape), pages.ErrDamaged)
-			}
 		})
 	}
 }
@@ -234,7 +227,7 @@ func TestCheckOfALostPage(t *testing.T) {
 	page := at(b, l.meta.Freelist)
 	require.Greater(t, page[10], byte(1))
 	put16(page[10:], uint16(page[10])-1)
-	require.NoError(t, check(t, b, pages.Full))
+	require.NoError(t, check(t, b))
 }
 
 // What is no bbolt file is told apart from a damaged one.
@@ -242,12 +235,12 @@ func TestCheckOfWhatIsNoFile(t *testing.T) {
 	for rule, file := range map[string][]byte{
 		"an empty file": nil, "a text": []byte("jobs: 1\n"), "a long text": bytes.Repeat([]byte("jobs: 1\n"), 9999),
 	} {
-		require.ErrorIs(t, check(t, file, pages.Full), pages.ErrForeign, rule)
+		require.ErrorIs(t, check(t, file), pages.ErrForeign, rule)
 	}
 	torn := sample(t, false)
 	torn[30]++
 	torn[pageSize+30]++
-	require.ErrorContains(t, check(t, torn, pages.Full), "both meta pages of the file are damaged")
+	require.ErrorContains(t, check(t, torn), "both meta pages of the file are damaged")
 }
 
 // One damaged meta page is what a power cut leaves; the other one counts.
@@ -279,12 +272,10 @@ func (b broken) ReadAt(p []byte, off int64) (int, error) {
 // A disk that does not read is no damage of the file, and a caller can end the check.
 func TestCheckEnds(t *testing.T) {
 	b := sample(t, true)
-	for _, depth := range []pages.Depth{pages.Shape, pages.Full} {
-		err := pages.Check(t.Context(), broken{bytes.NewReader(b), 20_000}, int64(len(b)), depth)
-		require.ErrorIs(t, err, errBroken)
-		require.NotErrorIs(t, err, pages.ErrDamaged)
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, pages.Check(ended, bytes.NewReader(b), int64(len(b)), depth), context.Canceled)
-	}
+	err := pages.Check(t.Context(), broken{bytes.NewReader(b), 20_000}, int64(len(b)))
+	require.ErrorIs(t, err, errBroken)
+	require.NotErrorIs(t, err, pages.ErrDamaged)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, pages.Check(ended, bytes.NewReader(b), int64(len(b))), context.Canceled)
 }

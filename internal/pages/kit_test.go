@@ -20,9 +20,9 @@ import (
 )
 
 // check is [pages.Check] of a file that is in memory.
-func check(t testing.TB, file []byte, depth pages.Depth) error {
+func check(t testing.TB, file []byte) error {
 	t.Helper()
-	return pages.Check(t.Context(), bytes.NewReader(file), int64(len(file)), depth)
+	return pages.Check(t.Context(), bytes.NewReader(file), int64(len(file)))
 }
 
 // folder is a folder of the test, in memory where the system has that.

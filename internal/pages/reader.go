@@ -75,17 +75,15 @@ func (r *reader) header(id uint64) (header, error) {
 	return parseHeader(r.small[:]), err
 }
 
-// page looks at a page that parent leads to: its own ID, its kind, and that its run ends
-// within the file. Ahead says that the page will be read whole.
-func (r *reader) page(id, parent uint64, ahead bool) (p page, err error) {
+// page reads the header of a page that parent leads to, and looks at its ID, at its kind, and
+// whether its run ends within the file.
+func (r *reader) page(id, parent uint64) (p page, err error) {
 	if id < 2 || id >= r.meta.Pages {
 		return p, damage(parent, "it leads to page %d; the file has pages 2 to %d", id, r.meta.Pages-1)
 	}
 	p.at = int64(id) * int64(r.meta.PageSize)
-	if ahead {
-		if _, err := r.read(p.at, int(r.meta.PageSize)); err != nil {
-			return p, err
-		}
+	if _, err := r.read(p.at, int(r.meta.PageSize)); err != nil { // the page will be read whole
+		return p, err
 	}
 	if p.header, err = r.header(id); err != nil {
 		return p, err

@@ -19,7 +19,7 @@ func (w *Walked) Strays(found func(Element) error) error {
 		if skip.has(id) {
 			continue
 		}
-		p, err := w.r.page(id, id, true)
+		p, err := w.r.page(id, id)
 		if err != nil || p.isBranch() {
 			continue
 		}

@@ -124,7 +124,7 @@ func (w *Walked) tree(id, from uint64, path [][]byte, level int) error {
 		w.problem(from, path, damage(from, "what it leads to is too deep"))
 		return nil
 	}
-	p, err := w.r.page(id, from, true)
+	p, err := w.r.page(id, from)
 	if err != nil {
 		if id < 2 || id >= w.r.meta.Pages {
 			id = from

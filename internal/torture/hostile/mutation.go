@@ -75,8 +75,19 @@ func forge(all []*base, seed uint64, scratch string) *hostile {
 	for range times {
 		h.draw().apply(h)
 	}
+	if h.rand.IntN(largeShare) == 0 {
+		h.size = largeSize
+		h.say("as a file of %d MiB", largeSize>>20)
+	}
 	return h
 }
+
+// One file in largeShare is made largeSize bytes long, with a hole at its end, so that a limit
+// to the size of files that are checked shows.
+const (
+	largeShare = 64
+	largeSize  = 100 << 20
+)
 
 // blank is a file to which nothing was done.
 func blank(all []*base, seed uint64, scratch string) *hostile {

@@ -4,7 +4,7 @@ package planted
 var files = []Fault{
 	{
 		Name: "pages are not looked at", Breaks: "a file with damaged pages is refused before it is mapped",
-		Edits: []Edit{{"bolt/preflight.go", "		err = pages.Check(context.Background(), f, info.Size(), depth)\n", "		if !PLANTED {\n			err = pages.Check(context.Background(), f, info.Size(), depth)\n		}\n"}},
+		Edits: []Edit{{"bolt/preflight.go", "		err = pages.Check(context.Background(), f, info.Size())\n", "		if !PLANTED {\n			err = pages.Check(context.Background(), f, info.Size())\n		}\n"}},
 		By:    []Hunt{{Family: "hostile", Units: 2000}},
 	},
 	{
