@@ -145,12 +145,13 @@ func (op *enqueue) apply(t *txn) {
 	}
 }
 
-// state is the one in which the job will be.
+// state is the one in which a transaction at the given time will store the job. A delay may
+// have ended while the call waited for that transaction.
 func (j *newJob) state(now time.Time) pawl.State {
 	switch {
 	case overdue(&j.Envelope, now):
 		return pawl.Dead
-	case j.ready:
+	case j.ready || !j.NotBefore.After(now):
 		return pawl.Ready
 	}
 	return pawl.Delayed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -141,4 +142,23 @@ func TestTransferBesideJobsThatArePutAside(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Rule: a job whose delay ends before its transaction begins is ready for the later jobs of
+// its batch, as it is for those of other calls: a unique key is not held twice.
+func TestDelayOfABatchEndsBeforeItsTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, blocked := range []pawl.State{pawl.Ready, pawl.Delayed} {
+			q := openTest(t, nil)
+			release := gateCommits(q).occupy(q)
+			first := &pawl.Envelope{Kind: "k", UniqueKey: "key", Delay: time.Second}
+			second := &pawl.Envelope{Kind: "k", UniqueKey: "key", UniqueIn: []pawl.State{blocked}}
+			done := started(func() error { return q.Enqueue(t.Context(), first, second) })
+			synctest.Wait()
+			pass(time.Minute)
+			release()
+			require.NoError(t, <-done)
+			require.Equal(t, blocked == pawl.Ready, second.Existing, "a %s job blocks the second", blocked)
+		}
+	})
 }

@@ -32,11 +32,13 @@ func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err er
 	if p, err = t.where(j.Envelope); errors.Is(err, pawl.ErrCorrupt) {
 		return j, p, false, nil
 	}
-	state := p.state
-	if overdue(j.Envelope, t.now) && state != pawl.Leased && state != pawl.Completed {
-		state = pawl.Dead // as it will be as soon as the scheduler gets to it
+	switch { // what the scheduler has not come to yet counts as done
+	case overdue(j.Envelope, t.now) && p.state != pawl.Leased && p.state != pawl.Completed:
+		p.state = pawl.Dead
+	case p.state == pawl.Delayed && !j.NotBefore.After(t.now):
+		p.state = pawl.Ready
 	}
-	return j, p, err == nil && e.BlockedBy(state), err
+	return j, p, err == nil && e.BlockedBy(p.state), err
 }
 
 // takeUnique makes a job the one that has its unique key.

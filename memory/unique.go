@@ -22,8 +22,11 @@ func (q *Queue) holderOf(e *pawl.Envelope) (h holder, taken bool) {
 		return h, false
 	}
 	h = holder{j.ID, j.State}
-	if j.isMortal() && q.isLate(j) {
-		h.state = pawl.Dead // as it is about to be
+	switch { // as the job is about to be
+	case j.isMortal() && q.isLate(j):
+		h.state = pawl.Dead
+	case j.State == pawl.Delayed && !j.NotBefore.After(q.now):
+		h.state = pawl.Ready
 	}
 	return h, true
 }

@@ -153,6 +153,20 @@ func keyBatchTests() (tests []test) {
 			f.keyIsOf(next.ID, "after that")
 		},
 	}, test{
+		name: "past its delay",
+		rule: "A delayed job whose time has come counts as ready for an enqueue of its unique key, whether or not it was promoted yet.",
+		run: func(f *fixture) {
+			var c clock
+			for _, state := range []pawl.State{pawl.Ready, pawl.Delayed} {
+				f.fresh(Settings{Now: c.now})
+				e, next := newcomer("due", func(e *pawl.Envelope) { e.Delay = time.Hour }), newcomer("next", unique("key", state))
+				f.enqueue(e)
+				c.step(2 * time.Hour) // which nobody has noticed yet
+				f.enqueue(next)
+				equal(f, next.Existing, state == pawl.Ready, "Existing for one that a "+string(state)+" job blocks")
+			}
+		},
+	}, test{
 		name: "batch, an ID that the batch freed or gave",
 		rule: "A job of a batch may not have the ID that an earlier one got by its key.",
 		run: func(f *fixture) {

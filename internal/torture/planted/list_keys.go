@@ -9,7 +9,7 @@ var keys = []Fault{
 	},
 	{
 		Name: "a unique key does not block", Breaks: "no two jobs of one unique key",
-		Edits: []Edit{{"bolt/unique.go", "	return j, p, err == nil && e.BlockedBy(state), err\n", "	return j, p, err == nil && e.BlockedBy(state) && !PLANTED, err\n"}},
+		Edits: []Edit{{"bolt/unique.go", "	return j, p, err == nil && e.BlockedBy(p.state), err\n", "	return j, p, err == nil && e.BlockedBy(p.state) && !PLANTED, err\n"}},
 		By:    []Hunt{{Family: "simulate", Units: 500}, {Family: "soak", Units: 20_000}},
 	},
 	{
