@@ -58,6 +58,9 @@ func (k *Keyring) Sign(e *Envelope) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
+	if len(k.keys[k.current]) == 0 {
+		return invalid("keyring", "it has no key to sign with; make it with NewKeyring")
+	}
 	if e.OnConflict == Replace {
 		return invalid("conflict", "a signed job cannot replace another: its ID is signed")
 	}

@@ -319,3 +319,16 @@ func (s *shelf) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
 	s.jobs = append(s.jobs, jobs...)
 	return nil
 }
+
+// Rule: a keyring without keys signs nothing and verifies nothing.
+func TestKeyringWithoutKeysTrustsNobody(t *testing.T) {
+	signed, empty := signedJob(t, keyring(t, "new")), new(pawl.Keyring)
+	require.ErrorIs(t, empty.Verify(signed), pawl.ErrSignature)
+	require.ErrorIs(t, empty.Verify(&pawl.Envelope{Kind: "mail"}), pawl.ErrSignature)
+	require.ErrorIs(t, empty.Verify(&pawl.Envelope{Kind: "mail", Signature: []byte("s")}), pawl.ErrSignature)
+	job := &pawl.Envelope{Kind: "mail"}
+	require.ErrorIs(t, empty.Sign(job), pawl.ErrInvalid)
+	require.Empty(t, job.Signature)
+	_, err := pawl.NewKeyring("", nil)
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+}
