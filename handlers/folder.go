@@ -18,6 +18,9 @@ type folders struct {
 }
 
 func newFolders(base string, roots []string) (*folders, error) {
+	if roots != nil && len(roots) == 0 {
+		return nil, errors.New("the list of roots is empty, so no job could run; leave it nil to allow any folder")
+	}
 	f := new(folders)
 	var err error
 	if base == "" {
@@ -29,6 +32,9 @@ func newFolders(base string, roots []string) (*folders, error) {
 		return nil, fmt.Errorf("working folder %q: %w", base, err)
 	}
 	for _, root := range roots {
+		if root == "" {
+			return nil, errors.New("a root of working folders is empty; name a folder")
+		}
 		resolved, err := folder(root)
 		if err != nil {
 			return nil, fmt.Errorf("root of working folders %q: %w", root, err)

@@ -27,8 +27,8 @@ type ExecOptions struct {
 	// at. The default is the current folder when the runner is made.
 	Dir string
 
-	// Roots are the folders in and below which jobs may work. Dir must be one of them. The
-	// default is anywhere.
+	// Roots are the folders in and below which jobs may work. Dir must be one of them. Nil
+	// means anywhere; an empty list that is not nil is an error, and so is an empty name.
 	Roots []string
 
 	// Path is where programs named without a slash are looked up, in the form of PATH.

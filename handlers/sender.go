@@ -39,11 +39,12 @@ type HTTPOptions struct {
 	// answers for such a name decides where requests go.
 	AllowHosts []string
 
-	// Hosts lists the names of the only hosts that may be reached. The default is any. Their
-	// addresses are checked like others.
+	// Hosts lists the names of the only hosts that may be reached. Nil means any; an empty
+	// list that is not nil is an error. Their addresses are checked like others.
 	Hosts []string
 
-	// Ports lists the only ports that may be reached. The default is any.
+	// Ports lists the only ports that may be reached. Nil means any; an empty list that is
+	// not nil is an error.
 	Ports []int
 
 	// ConnectTimeout is for each connection, from the name of the host on and whatever number
@@ -141,6 +142,10 @@ func (o *HTTPOptions) complete() error {
 		}
 	}
 	switch {
+	case o.Hosts != nil && len(o.Hosts) == 0:
+		return errors.New("the list of hosts is empty, so no request could be sent; leave it nil to allow any host")
+	case o.Ports != nil && len(o.Ports) == 0:
+		return errors.New("the list of ports is empty, so no request could be sent; leave it nil to allow any port")
 	case o.ConnectTimeout < 0 || o.RequestTimeout < 0:
 		return errors.New("a timeout is negative; leave it out for its default")
 	case o.TLS.InsecureSkipVerify:

@@ -186,3 +186,22 @@ func TestLogs(t *testing.T) {
 	_, err = NewLogs(dir, 0)
 	require.Error(t, err)
 }
+
+// Rule: an empty list is not the same as no list. A list that came out empty by mistake, as
+// from an empty setting, allows nothing instead of everything.
+func TestEmptyListAllowsNothing(t *testing.T) {
+	_, err := NewSender(&HTTPOptions{Hosts: []string{}})
+	require.ErrorContains(t, err, "list of hosts is empty")
+	_, err = NewSender(&HTTPOptions{Ports: []int{}})
+	require.ErrorContains(t, err, "list of ports is empty")
+	_, err = newFolders("", []string{})
+	require.ErrorContains(t, err, "list of roots is empty")
+	_, err = newFolders("", []string{""})
+	require.ErrorContains(t, err, "root of working folders is empty")
+	_, err = NewSender(&HTTPOptions{Hosts: []string{""}})
+	require.Error(t, err)
+	_, err = newAllowList([]string{}, "/bin")
+	require.Error(t, err)
+	_, err = newAllowList([]string{""}, "/bin")
+	require.Error(t, err)
+}
