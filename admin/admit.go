@@ -18,6 +18,16 @@ import (
 
 var errToken = errors.New("the token is missing or wrong")
 
+// checkToken refuses a token that a header cannot carry as it is.
+func checkToken(token string) error {
+	for i := 0; i < len(token); i++ {
+		if c := token[i]; c <= ' ' || c >= 0x7f {
+			return invalid("Token", "byte %d is white space, a control character, or not ASCII; a token is plain text without spaces", i+1)
+		}
+	}
+	return nil
+}
+
 // admit decides whether a request may ask anything at all.
 func (h *handler) admit(r *http.Request) error {
 	host := r.Host
@@ -33,12 +43,12 @@ func (h *handler) admit(r *http.Request) error {
 	default:
 		return fmt.Errorf("%w: a page of another site asks", ErrDenied)
 	}
-	if h.opts.Token == "" {
+	if h.opts.NoAuth {
 		return nil
 	}
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	hash := sha256.Sum256([]byte(given))
-	if same := subtle.ConstantTimeCompare(hash[:], h.token[:]) == 1; !ok || !same {
+	if same := subtle.ConstantTimeCompare(hash[:], h.token[:]) == 1; !ok || !same || given == "" {
 		return fmt.Errorf("%w: %w", ErrDenied, errToken)
 	}
 	return nil

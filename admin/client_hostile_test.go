@@ -187,7 +187,7 @@ func TestSilentStreamEnds(t *testing.T) {
 func TestEnqueueThatWasCutOffKeepsItsID(t *testing.T) {
 	q := openLive(t)
 	ctx := context.Background()
-	app := Handler(Of(q), nil)
+	app := handlerFor(t, Of(q), nil)
 	c := hostile(t, func(_ http.ResponseWriter, r *http.Request) {
 		app.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler) // it was stored, and the answer is lost
@@ -201,7 +201,7 @@ func TestEnqueueThatWasCutOffKeepsItsID(t *testing.T) {
 	require.ErrorIs(t, Of(q).Enqueue(ctx, job), pawl.ErrConflict)
 
 	refused := &pawl.Envelope{Kind: "k", Payload: make([]byte, 2<<20)}
-	s := httptest.NewServer(Handler(Of(q), &HandlerOptions{MaxBody: 4 << 20}))
+	s := httptest.NewServer(handlerFor(t, Of(q), &HandlerOptions{MaxBody: 4 << 20}))
 	defer s.Close()
 	c2, err := Dial(ctx, s.URL, nil)
 	require.NoError(t, err)
@@ -213,7 +213,7 @@ func TestEnqueueThatWasCutOffKeepsItsID(t *testing.T) {
 // A request that is larger than the app takes is refused by what the caller can do about it,
 // before all of it was sent.
 func TestRequestThatIsTooLarge(t *testing.T) {
-	s := httptest.NewServer(Handler(Of(openLive(t)), nil))
+	s := httptest.NewServer(handlerFor(t, Of(openLive(t)), nil))
 	defer s.Close()
 	c, err := Dial(context.Background(), s.URL, nil)
 	require.NoError(t, err)

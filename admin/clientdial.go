@@ -15,7 +15,9 @@ import (
 func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*client, error) {
 	c := &client{addr: addr, timeout: defaultTimeout}
 	if opts != nil {
-		c.token = opts.Token
+		if c.token = opts.Token; checkToken(c.token) != nil {
+			return nil, checkToken(c.token)
+		}
 		if opts.Timeout > 0 {
 			c.timeout = opts.Timeout
 		}
@@ -42,7 +44,7 @@ func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*cli
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "":
 		c.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
 		if c.token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
-			return nil, invalid("address", "%q would send the token for everybody on the way to read; use https, or a tunnel to this machine", clip(addr))
+			return nil, invalid("address", "%q would send the token unencrypted; use https, or a tunnel to this machine", clip(addr))
 		}
 	default:
 		return nil, invalid("address", "%q is none of unix:///folder/socket, http://host:port, https://host", clip(addr))

@@ -14,12 +14,16 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// HandlerOptions are the settings of a [Handler]. A nil *HandlerOptions, and every zero
-// field, means the default.
+// HandlerOptions are the settings of a [Handler]. Set Token or NoAuth; every other zero
+// field means its default.
 type HandlerOptions struct {
-	// Token is what a client has to send as "Authorization: Bearer <token>". The default is
-	// none, for a handler that is mounted behind an authentication of the app's.
+	// Token is the secret that clients send as "Authorization: Bearer <token>". It has no
+	// default: an empty token, as from a variable that is not set, is an error.
 	Token string
+
+	// NoAuth serves every client without a token. Set it only where the app authenticates
+	// clients before their requests reach the handler.
+	NoAuth bool
 
 	// Hosts are the names under which the handler may be asked, without a port. Others are
 	// refused, so that a page in somebody's browser cannot reach the handler under a name of
@@ -53,18 +57,49 @@ const (
 // is its client. Timeouts for headers and idle connections are those of the app's server,
 // which should have both.
 //
-//	mux.Handle("/ops/", http.StripPrefix("/ops", admin.Handler(admin.Of(q),
-//		&admin.HandlerOptions{Token: token, Hosts: []string{"app.example.com"}})))
+//	h, err := admin.Handler(admin.Of(q), &admin.HandlerOptions{Token: token, Hosts: []string{"app.example.com"}})
+//	if err != nil { … }
+//	mux.Handle("/ops/", http.StripPrefix("/ops", h))
 //
 // is reached by jobctl --addr https://app.example.com/ops with JOBCTL_TOKEN set.
+//
+// Options that leave open who may call are an error that matches pawl.ErrInvalid: neither
+// Token nor NoAuth is set, or both are, or a name in Hosts is empty. Whoever reaches the
+// handler can read every job, download the file, and change the queue.
 //
 // It takes no more of the process than a bounded share, whatever the number of clients: a
 // list or a large answer waits for others, one check and one backup run at a time, and a
 // client that reads nothing for 10 s is dropped, as is a backup that gets on with less than
 // 256 KiB/s, since it keeps pages of the file from being used again. Requests that change
 // something have to be of type application/json, which no form in a browser is.
-func Handler(a Admin, opts *HandlerOptions) http.Handler {
-	return newHandler(a, opts, context.Background())
+func Handler(a Admin, opts *HandlerOptions) (http.Handler, error) {
+	if opts == nil {
+		opts = &HandlerOptions{}
+	}
+	if err := opts.check(); err != nil {
+		return nil, fmt.Errorf("make a handler: %w", err)
+	}
+	return newHandler(a, opts, context.Background()), nil
+}
+
+// check refuses options that leave open who may call.
+func (o *HandlerOptions) check() error {
+	switch {
+	case o.NoAuth && o.Token != "":
+		return invalid("HandlerOptions", "Token and NoAuth are both set; set one")
+	case !o.NoAuth && o.Token == "":
+		return invalid("Token", "it is empty, so everybody could read and change the queue; set it, or set NoAuth if the app authenticates clients itself")
+	case !o.NoAuth:
+		if err := checkToken(o.Token); err != nil {
+			return err
+		}
+	}
+	for _, host := range o.Hosts {
+		if strings.TrimSpace(host) == "" {
+			return invalid("Hosts", "a name in it is empty; leave Hosts nil for localhost")
+		}
+	}
+	return nil
 }
 
 // handler is a Handler. Its streams end when closing does.
@@ -93,7 +128,7 @@ type route struct {
 
 func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler {
 	h := &handler{
-		admin: a, closing: closing,
+		admin: a, opts: *opts, closing: closing,
 		lists:   newGate("lists", max(1, runtime.GOMAXPROCS(0)/2)).withQueue(maxSeats, patience),
 		large:   newGate("large bodies or answers", largeBodies).withQueue(8*largeBodies, patience),
 		streams: newGate("streams of events", maxStreams),
@@ -101,9 +136,6 @@ func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler
 		backups: newGate("backup", 1),
 	}
 	h.lists.rest = 3
-	if opts != nil {
-		h.opts = *opts
-	}
 	if h.opts.MaxBody <= 0 {
 		h.opts.MaxBody = defaultMaxBody
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ const jsonType = "application/json"
 func TestHostileRequestsAreRefused(t *testing.T) {
 	id := "01234567-89ab-7cde-8f01-23456789abcd"
 	q := openLive(t)
-	h := Handler(Of(q), &HandlerOptions{Logger: hclog.NewNullLogger(), MaxBody: 100_000})
+	h := handlerFor(t, Of(q), &HandlerOptions{Logger: hclog.NewNullLogger(), MaxBody: 100_000})
 	for _, test := range []requestTest{
 		{rule: "an unknown path", method: "GET", path: "/v2/stats", status: 404, code: codePath},
 		{rule: "the root", method: "GET", path: "/", status: 404, code: codePath},
@@ -121,7 +122,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 
 // A body of unknown length is bounded like any other.
 func TestHugeBodyOfUnknownLengthIsRefused(t *testing.T) {
-	h := Handler(Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger(), MaxBody: 100_000})
+	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger(), MaxBody: 100_000})
 	r := httptest.NewRequest("POST", pathJobs, io.MultiReader(strings.NewReader(`{"jobs":[`+strings.Repeat(" ", 100_000)+`]}`)))
 	require.Negative(t, r.ContentLength)
 	r.Host = "localhost"
@@ -131,9 +132,50 @@ func TestHugeBodyOfUnknownLengthIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code, w.Body)
 }
 
+// Rule: a handler serves only when somebody said who may call. A token that came out empty, as
+// from a variable that is not set, is an error and not a way in for everybody.
+func TestHandlerNeedsTokenOrNoAuth(t *testing.T) {
+	for _, test := range []struct {
+		rule string
+		opts *HandlerOptions
+		says string
+	}{
+		{"no options", nil, "set NoAuth"},
+		{"an empty token", &HandlerOptions{Token: os.Getenv("PAWL_TEST_NO_SUCH_TOKEN")}, "set NoAuth"},
+		{"both", &HandlerOptions{Token: "secret", NoAuth: true}, "both set"},
+		{"a blank token", &HandlerOptions{Token: "  "}, "white space"},
+		{"a token with a line break", &HandlerOptions{Token: "secret\n"}, "white space"},
+		{"an empty host", &HandlerOptions{Token: "secret", Hosts: []string{""}}, "Hosts"},
+	} {
+		h, err := Handler(&scripted{}, test.opts)
+		require.ErrorIs(t, err, pawl.ErrInvalid, test.rule)
+		require.ErrorContains(t, err, test.says, test.rule)
+		require.Nil(t, h, test.rule)
+	}
+	h, err := Handler(&scripted{}, &HandlerOptions{NoAuth: true, Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	requestTest{rule: "NoAuth serves everybody", method: "GET", path: pathStats, status: 200}.run(t, h)
+}
+
+// Rule: a handler whose token is empty lets nobody in, however it was made.
+func TestEmptyTokenLetsNobodyIn(t *testing.T) {
+	h := newHandler(&scripted{}, &HandlerOptions{Logger: hclog.NewNullLogger()}, context.Background())
+	for _, given := range []string{"", "Bearer", "Bearer ", "Bearer  "} {
+		requestTest{rule: given, method: "GET", path: pathStats, header: map[string]string{"Authorization": given}, status: 401, code: "denied"}.run(t, h)
+	}
+}
+
+// Rule: a client refuses a token that cannot arrive as it was given.
+func TestClientRefusesBlankToken(t *testing.T) {
+	for _, token := range []string{" ", "secret\n", "a b", "\x00"} {
+		_, err := Dial(context.Background(), "https://localhost:1", &DialOptions{Token: token})
+		require.ErrorIs(t, err, pawl.ErrInvalid, token)
+	}
+}
+
 // A handler with a token answers nobody else, and says no word before.
 func TestTokenIsRequired(t *testing.T) {
-	h := Handler(&scripted{}, &HandlerOptions{Token: "secret", Logger: hclog.NewNullLogger()})
+	h := handlerFor(t, &scripted{}, &HandlerOptions{Token: "secret", Logger: hclog.NewNullLogger()})
 	for _, test := range []requestTest{
 		{rule: "no token", status: 401, code: "denied"},
 		{rule: "an empty one", header: map[string]string{"Authorization": "Bearer "}, status: 401, code: "denied"},
@@ -150,7 +192,7 @@ func TestTokenIsRequired(t *testing.T) {
 
 // A handler that is read only takes no change, and is read.
 func TestReadOnlyTakesNoChanges(t *testing.T) {
-	h := Handler(Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
+	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
 	for _, path := range []string{pathJobs, pathDo, pathPause, pathResume, pathReap, pathRestore} {
 		requestTest{rule: path, method: "POST", path: path, kind: jsonType, body: "{}", status: 403, code: "denied"}.run(t, h)
 	}
@@ -159,7 +201,7 @@ func TestReadOnlyTakesNoChanges(t *testing.T) {
 
 // A panic is answered, and the server goes on.
 func TestPanicIsAnswered(t *testing.T) {
-	h := Handler(&scripted{list: func(context.Context, Query) (Page, error) { panic("row 7") }}, &HandlerOptions{Logger: hclog.NewNullLogger()})
+	h := handlerFor(t, &scripted{list: func(context.Context, Query) (Page, error) { panic("row 7") }}, &HandlerOptions{Logger: hclog.NewNullLogger()})
 	requestTest{rule: "a panic", method: "GET", path: pathJobs, status: 500, code: codeInternal}.run(t, h)
 	for range 3 { // it left its place at the gate
 		requestTest{rule: "again", method: "GET", path: pathJobs, status: 500, code: codeInternal}.run(t, h)
@@ -170,7 +212,7 @@ func TestPanicIsAnswered(t *testing.T) {
 // People ask by curl, and get the payload of a job as JSON.
 func TestPayloadIsJSONForPeople(t *testing.T) {
 	q := openLive(t)
-	h := Handler(Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
+	h := handlerFor(t, Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
 	requestTest{
 		rule: "a job as people write it", method: "POST", path: pathJobs, kind: jsonType,
 		body:   `{"jobs":[{"kind":"mail","payload":{"value":{"to":"ada"}}}]}`,
@@ -195,7 +237,7 @@ func TestDamagedJobKeepsItsPlace(t *testing.T) {
 	a := &scripted{list: func(context.Context, Query) (Page, error) {
 		return Page{Next: "n", Jobs: []bolt.Listed{{Job: &pawl.Envelope{ID: id}, Err: pawl.ErrCorrupt}, {Job: &pawl.Envelope{ID: other, Kind: "k"}}}}, nil
 	}}
-	s := httptest.NewServer(Handler(a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
+	s := httptest.NewServer(handlerFor(t, a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
 	defer s.Close()
 	c, err := Dial(context.Background(), s.URL, nil)
 	require.NoError(t, err)

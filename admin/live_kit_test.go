@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -29,4 +30,17 @@ func openLiveAt(t testing.TB, path string) *bolt.Queue {
 // openTest is Open with all the patience that a busy machine needs.
 func openTest(path string) (Admin, error) {
 	return open(context.Background(), path, nil, time.Minute, func() {})
+}
+
+// handlerFor is a [Handler] that serves everybody, unless opts has a token.
+func handlerFor(t testing.TB, a Admin, opts *HandlerOptions) http.Handler {
+	t.Helper()
+	var o HandlerOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.NoAuth = o.Token == ""
+	h, err := Handler(a, &o)
+	require.NoError(t, err)
+	return h
 }

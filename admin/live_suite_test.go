@@ -30,7 +30,7 @@ func dialServed(t *testing.T, _ string, q *bolt.Queue, _ func() time.Time) Admin
 }
 
 func dialMounted(t *testing.T, _ string, q *bolt.Queue, _ func() time.Time) Admin {
-	s := httptest.NewServer(Handler(Of(q), &HandlerOptions{Token: "t", Logger: hclog.NewNullLogger(), MaxBody: 8 << 20}))
+	s := httptest.NewServer(handlerFor(t, Of(q), &HandlerOptions{Token: "t", Logger: hclog.NewNullLogger(), MaxBody: 8 << 20}))
 	t.Cleanup(s.Close)
 	a, err := Dial(context.Background(), s.URL, &DialOptions{Token: "t"})
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 // Rule: who asks a handler that an app has mounted itself hears that the app runs, and which
 // process it is.
 func TestMountedHandlerIsLive(t *testing.T) {
-	server := httptest.NewServer(Handler(Of(openLive(t)), nil))
+	server := httptest.NewServer(handlerFor(t, Of(openLive(t)), nil))
 	t.Cleanup(server.Close)
 	a, err := Dial(t.Context(), server.URL, nil)
 	require.NoError(t, err)

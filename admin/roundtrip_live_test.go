@@ -15,7 +15,7 @@ import (
 // through HTTP, with the smallest bodies that a handler takes, nothing is lost.
 func TestRoundTripOverHTTP(t *testing.T) {
 	ask := func(a Admin) Admin {
-		s := httptest.NewServer(Handler(a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
+		s := httptest.NewServer(handlerFor(t, a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
 		t.Cleanup(s.Close)
 		client, err := Dial(t.Context(), s.URL, nil)
 		require.NoError(t, err)

@@ -132,6 +132,7 @@ func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, lo
 	s.tally = newTally(q)
 	s.crowd = newCrowd(listener, seatsOf(openable()), seatGrace, func(conn net.Conn) bool { return s.welcome(conn, log) })
 	handler := newHandler(&serving{Of(q), process, s.tally}, &HandlerOptions{
+		NoAuth:  true,                                  // the folder, the socket and welcome let nobody else in
 		MaxBody: largestRest + 2*int64(q.MaxPayload()), // a payload of that size in base64, and the rest of its job
 		Logger:  log,
 	}, streams)

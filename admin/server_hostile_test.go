@@ -23,7 +23,7 @@ import (
 // loses a condition chooses more jobs than were meant.
 func TestRequestsThatMeanTwoThingsAreRefused(t *testing.T) {
 	q := openLive(t)
-	h := Handler(Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
+	h := handlerFor(t, Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
 	for _, test := range []requestTest{
 		{rule: "conditions behind a semicolon", method: "GET", path: pathJobs + "?state=dead;queue=a"},
 		{rule: "a condition that is no text", method: "GET", path: pathJobs + "?state=dead&kind=%zz"},

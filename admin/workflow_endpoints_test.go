@@ -21,7 +21,7 @@ import (
 // Rule: what is no request about workflows is refused, with a reason, and changes nothing.
 func TestHostileRequestsAboutWorkflows(t *testing.T) {
 	run := `"run":"01234567-89ab-7cde-8f01-23456789abcd"`
-	h := Handler(Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger()})
+	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger()})
 	for _, test := range []requestTest{
 		{rule: "a change by GET", method: "GET", path: pathWorkflowPrune, status: 405, code: codeMethod},
 		{rule: "a path below a path", method: "GET", path: pathWorkflows + "/show/x", status: 404, code: codePath},
@@ -52,7 +52,7 @@ func TestHostileRequestsAboutWorkflows(t *testing.T) {
 // Rule: who only looks may verify, and change nothing.
 func TestReadOnlyTakesNoChangesOfWorkflows(t *testing.T) {
 	run := `{"run":"01234567-89ab-7cde-8f01-23456789abcd"}`
-	h := Handler(Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
+	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
 	for _, path := range []string{pathWorkflowSignal, pathWorkflowCancel, pathWorkflowTerminate, pathWorkflowPause, pathWorkflowResume, pathWorkflowFork, pathWorkflowPrune} {
 		requestTest{rule: path, method: "POST", path: path, kind: jsonType, body: run, status: 403, code: "denied"}.run(t, h)
 	}
@@ -88,7 +88,7 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 			}
 			return n, ctx.Err()
 		}}
-		h := Handler(a, &HandlerOptions{Logger: hclog.NewNullLogger()})
+		h := handlerFor(t, a, &HandlerOptions{Logger: hclog.NewNullLogger()})
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("POST", "http://localhost"+pathWorkflowPrune, strings.NewReader(`{"before":"2026-03-01T00:00:00Z"}`))
 		r.Header.Set("Content-Type", jsonType)
@@ -113,7 +113,7 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 func TestPruneThatFails(t *testing.T) {
 	calls := 0
 	a := &pruning{prune: func(context.Context) (int, error) { calls++; return 5, pawl.ErrPoisoned }}
-	s := httptest.NewServer(Handler(a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
+	s := httptest.NewServer(handlerFor(t, a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
 	defer s.Close()
 	c, err := newClient(s.URL, nil, nil)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -14,8 +15,16 @@ import (
 // itself. A file that is not there is never created.
 func (a *app) open(ctx context.Context) (admin.Admin, error) {
 	if a.flags.addr != "" {
-		queue, err := admin.Dial(ctx, a.flags.addr, &admin.DialOptions{Token: a.env("JOBCTL_TOKEN"), Timeout: a.flags.timeout})
-		if errors.Is(err, pawl.ErrInvalid) {
+		token := a.env("JOBCTL_TOKEN")
+		if token != "" && strings.TrimSpace(token) == "" {
+			return nil, usage("", "JOBCTL_TOKEN is set and blank; set it to the token of the app, or unset it")
+		}
+		queue, err := admin.Dial(ctx, a.flags.addr, &admin.DialOptions{Token: token, Timeout: a.flags.timeout})
+		var wrong *pawl.InvalidError
+		switch {
+		case errors.As(err, &wrong) && wrong.Field == "Token":
+			return nil, usage("", "JOBCTL_TOKEN: %s", wrong.Reason)
+		case wrong != nil:
 			return nil, usage("", "--addr: %s", err)
 		}
 		return queue, err

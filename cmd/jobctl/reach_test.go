@@ -28,6 +28,19 @@ func TestTokenOfAnAddress(t *testing.T) {
 	require.Contains(t, stderr.String(), "JOBCTL_TOKEN")
 }
 
+// Rule: a token that is blank or cannot be sent is a usage error. It is never left out, so that
+// nobody takes an app without authentication for one that accepted the token.
+func TestBlankTokenIsRefused(t *testing.T) {
+	for token, says := range map[string]string{" ": "blank", "\n": "blank", "a b": "white space", "s3cret\n": "white space"} {
+		t.Setenv("JOBCTL_TOKEN", token)
+		var stdout, stderr strings.Builder
+		code := run(words("--addr https://localhost:1 stats"), strings.NewReader(""), &stdout, &stderr)
+		require.Equal(t, exitUsage, code, stderr.String())
+		require.Contains(t, stderr.String(), "JOBCTL_TOKEN")
+		require.Contains(t, stderr.String(), says)
+	}
+}
+
 // Rule: --timeout is how long an app may take for an answer.
 func TestTimeoutOfAnAddress(t *testing.T) {
 	end := make(chan struct{})
