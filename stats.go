@@ -12,6 +12,7 @@ type QueueStats struct {
 	Name string
 	Counts
 	Paused bool
+	Served bool      // a worker runs for it, a fetch waits, or a lease is out; only package bolt tells, of a queue that is open
 	Oldest time.Time // since when its longest waiting ready job is ready, of those that could be fetched now; zero without one
 }
 

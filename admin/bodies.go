@@ -27,6 +27,7 @@ type statsBody struct {
 type queueBody struct {
 	Name      Text  `json:"name"`
 	Paused    bool  `json:"paused"`
+	Served    bool  `json:"served"`
 	Ready     int   `json:"ready"`
 	Delayed   int   `json:"delayed"`
 	Parked    int   `json:"parked"`
@@ -56,7 +57,7 @@ func statsBodyOf(s Stats) statsBody {
 	}
 	for _, q := range s.Queues {
 		b.Queues = append(b.Queues, queueBody{
-			Text(q.Name), q.Paused, q.Ready, q.Delayed, q.Parked, q.Leased, q.Dead, q.Completed, Stamp{q.Oldest},
+			Text(q.Name), q.Paused, q.Served, q.Ready, q.Delayed, q.Parked, q.Leased, q.Dead, q.Completed, Stamp{q.Oldest},
 		})
 	}
 	if p := s.Process; p != nil {
@@ -75,7 +76,7 @@ func (b *statsBody) stats() Stats {
 	}
 	for _, q := range b.Queues {
 		s.Queues = append(s.Queues, pawl.QueueStats{
-			Name: string(q.Name), Paused: q.Paused, Oldest: q.Oldest.Time,
+			Name: string(q.Name), Paused: q.Paused, Served: q.Served, Oldest: q.Oldest.Time,
 			Counts: pawl.Counts{Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed},
 		})
 	}

@@ -22,6 +22,7 @@ type Queue struct {
 	scheduler *scheduler
 	seq       atomic.Uint64 // the last enqueue sequence that was given out
 	orphans   orphans
+	sessions  sessions
 	close     sync.Once
 	closeErr  error
 }
@@ -152,6 +153,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if cut := r.Max - maxGroup; cut > 0 {
 		r.Max, r.Ahead = maxGroup, max(0, r.Ahead-cut)
 	}
+	defer q.sessions.end(q.sessions.begin(r.Queues))
 	for {
 		f, err := q.scheduler.intake.fetch(ctx, r)
 		if err != nil {

@@ -27,9 +27,9 @@ func colorOfState(word string) string {
 	switch word {
 	case "dead", "PAUSED":
 		return red
-	case "leased":
+	case "leased", "served":
 		return green
-	case "delayed", "parked":
+	case "delayed", "parked", "no worker":
 		return yellow
 	}
 	return uncolored

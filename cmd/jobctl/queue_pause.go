@@ -75,13 +75,13 @@ func (a *app) pause(ctx context.Context, queue admin.Admin, name string, pause, 
 }
 
 func (a *app) printPaused(v pausedView, q *pawl.QueueStats) {
-	state, did := "running", "resumed"
+	state, did := "not paused", "resumed"
 	if v.Paused {
-		state, did = "paused", "paused"
+		state, did = "already paused", "paused"
 	}
 	switch {
 	case !v.Changed:
-		fmt.Fprintf(a.stdout, "%s is %s already\n", plain.Text(string(v.Queue)), state)
+		fmt.Fprintf(a.stdout, "%s is %s\n", plain.Text(string(v.Queue)), state)
 	case v.DryRun:
 		fmt.Fprintf(a.stdout, "%s would be %s; nothing was changed\n", plain.Text(string(v.Queue)), did)
 	default:

@@ -10,7 +10,8 @@ import (
 )
 
 // queueFields is the part of --help that tells the fields of a queueView.
-const queueFields = `name, paused (true or false), ready, delayed, parked,
+const queueFields = `name, paused (true or false), state (paused, served,
+    no_worker, or stopped: no app has the file), ready, delayed, parked,
     leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a
     duration), succeeded, failed (how many runs ended so since the app began to
     serve; null for a file at rest)
@@ -30,12 +31,9 @@ func (a *app) queueTable() *table {
 }
 
 func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []string {
-	oldest, since, state, succeeded, failed := "-", "-", "running", "-", "-"
+	oldest, since, state, succeeded, failed := "-", "-", plain.QueueState(q, s.Process != nil), "-", "-"
 	if !q.Oldest.IsZero() {
 		oldest, since = plain.Span(max(now.Sub(q.Oldest), 0)), a.clock(q.Oldest)
-	}
-	if q.Paused {
-		state = "PAUSED"
 	}
 	if s.Process != nil {
 		done := s.Done[q.Name]

@@ -26,8 +26,10 @@ func (a *app) statsCommand() *cobra.Command {
 		long: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
 waits longest is ready. Leased jobs in a file that no process has open were
 being run when their process ended; the next open makes them ready again.
-Completed ones have succeeded, and their record is kept for a while. A queue
-that is PAUSED gives no job to a worker until somebody resumes it.
+Completed ones have succeeded, and their record is kept for a while. STATE is
+PAUSED until somebody resumes the queue, served when a worker takes its jobs,
+no worker when the app runs and nobody takes them, and stopped when no app has
+the file.
 
 A line tells of the runs of workflows, where there are any. Active ones run, sleep
 or wait. A run whose job is a dead letter is among them too; its job is among the

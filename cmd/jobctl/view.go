@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -35,6 +37,7 @@ type processView struct {
 type queueView struct {
 	Name           admin.Text `json:"name"`
 	Paused         bool       `json:"paused"`
+	State          string     `json:"state"`
 	Ready          int        `json:"ready"`
 	Delayed        int        `json:"delayed"`
 	Parked         int        `json:"parked"`
@@ -95,7 +98,7 @@ func viewOfRuns(c workflow.Counts) *admin.WorkflowCounts {
 
 func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {
 	v := queueView{
-		Name: admin.Text(q.Name), Paused: q.Paused,
+		Name: admin.Text(q.Name), Paused: q.Paused, State: fieldOf(strings.ToLower(plain.QueueState(q, s.Process != nil))),
 		Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed,
 	}
 	if !q.Oldest.IsZero() {

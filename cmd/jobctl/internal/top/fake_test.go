@@ -63,7 +63,7 @@ func (f *fake) Stats(context.Context) (admin.Stats, error) {
 	for _, e := range f.jobs {
 		if _, known := at[e.Queue]; !known {
 			at[e.Queue] = len(s.Queues)
-			s.Queues = append(s.Queues, pawl.QueueStats{Name: e.Queue, Paused: f.paused[e.Queue]})
+			s.Queues = append(s.Queues, pawl.QueueStats{Name: e.Queue, Paused: f.paused[e.Queue], Served: f.process != nil && e.Queue != "reports"})
 		}
 		q := &s.Queues[at[e.Queue]]
 		*q.Counts.Of(e.State)++

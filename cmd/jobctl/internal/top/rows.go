@@ -21,7 +21,7 @@ var queueColumns = []column{
 	{title: "LEASED", right: true, least: 6, rank: 1},
 	{title: "DEAD", right: true, least: 4},
 	{title: "OLDEST", right: true, least: 6, rank: 3},
-	{title: "STATE", least: 7},
+	{title: "STATE", least: 9},
 	{title: "RUNS/S", right: true, least: 6, rank: 4},
 	{title: "FAIL/S", right: true, least: 6, rank: 6},
 	{title: "TREND", least: 10, rank: 5, tail: true},
@@ -29,12 +29,12 @@ var queueColumns = []column{
 
 // queueRow is a queue as the columns above want it.
 func (m *model) queueRow(q pawl.QueueStats) []cell {
-	state, oldest := cell{"running", green}, text("-")
+	state, oldest := cell{plain.QueueState(&q, m.live), green}, text("-")
 	switch {
-	case q.Paused:
-		state = cell{"PAUSED", yellow}
+	case q.Paused, m.live && !q.Served:
+		state.style = yellow
 	case !m.live:
-		state = cell{"stopped", faint}
+		state.style = faint
 	}
 	if !q.Oldest.IsZero() {
 		oldest = text(plain.Span(m.at.Sub(q.Oldest)))

@@ -1,0 +1,64 @@
+package bolt
+
+import (
+	"context"
+	"sync"
+)
+
+// sessions are those who fetch from the queue now: workers, and fetches under way.
+type sessions struct {
+	mu  sync.Mutex
+	all map[*session]struct{}
+}
+
+// session is one of them.
+type session struct{ queues []string }
+
+func (s *sessions) begin(queues []string) *session {
+	one := &session{queues}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = make(map[*session]struct{})
+	}
+	s.all[one] = struct{}{}
+	return one
+}
+
+func (s *sessions) end(one *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, one)
+}
+
+// served are the names of the queues that somebody fetches from.
+func (s *sessions) served() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make(map[string]bool)
+	for one := range s.all {
+		for _, name := range one.queues {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// Serving says that a worker serves these queues until it calls end. Package worker calls it,
+// so that Stats reports a queue as served while all of its workers are busy.
+func (q *Queue) Serving(queues ...string) (end func()) {
+	one := q.sessions.begin(queues)
+	return func() { q.sessions.end(one) }
+}
+
+// Stats reads how many jobs each queue has in each state, and whether somebody serves it. It
+// reads a few rows, whatever the number of jobs.
+func (q *Queue) Stats(ctx context.Context) (Stats, error) {
+	stats, err := q.reader.Stats(ctx)
+	served := q.sessions.served()
+	for i := range stats.Queues {
+		one := &stats.Queues[i]
+		one.Served = served[one.Name] || one.Leased > 0
+	}
+	return stats, err
+}

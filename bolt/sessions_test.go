@@ -1,0 +1,54 @@
+package bolt
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: a queue is served while somebody fetches from it: a fetch that waits, the holder of a
+// lease, or a worker that said so, however busy it is. A file at rest is served by nobody.
+func TestStatsTellWhoIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		served := func() map[string]bool {
+			t.Helper()
+			stats, err := q.Stats(t.Context())
+			require.NoError(t, err)
+			names := make(map[string]bool)
+			for _, one := range stats.Queues {
+				names[one.Name] = one.Served
+			}
+			return names
+		}
+		add(t, q, func(e *pawl.Envelope) { e.Queue = "a" })
+		require.NoError(t, q.Pause(t.Context(), "b"))
+		require.Equal(t, map[string]bool{"a": false, "b": false}, served(), "nobody fetches")
+
+		end, endOther := q.Serving("a", "b"), q.Serving("a")
+		end()
+		require.Equal(t, map[string]bool{"a": true, "b": false}, served(), "one of two workers has ended")
+		endOther()
+
+		l := fetch(t, q, 1, "a")[0]
+		require.Equal(t, map[string]bool{"a": true, "b": false}, served(), "a lease is out")
+		require.NoError(t, q.Ack(t.Context(), l))
+		require.Equal(t, map[string]bool{"a": false, "b": false}, served(), "the lease has ended")
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := q.Fetch(ctx, pawl.Request{Queues: []string{"b"}, Max: 1})
+			ended <- err
+		}()
+		synctest.Wait()
+		require.Equal(t, map[string]bool{"a": false, "b": true}, served(), "a fetch waits")
+		stop()
+		require.Error(t, <-ended)
+		require.Equal(t, map[string]bool{"a": false, "b": false}, served(), "the fetch has ended")
+	})
+}
