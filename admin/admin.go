@@ -161,7 +161,7 @@ type Verb string
 // The verbs of [Admin.Do].
 const (
 	Retry   Verb = "retry"   // a dead letter becomes ready
-	Cancel  Verb = "cancel"  // a job that waits dies, one that runs is asked to end
+	Cancel  Verb = "cancel"  // a job that waits dies, one that runs is asked to end: ErrCancelRequested
 	Delete  Verb = "delete"  // a dead letter or a completed record is removed for good
 	RunNow  Verb = "run-now" // a delayed or parked job becomes ready
 	Forward Verb = "forward" // a dead letter becomes a job of another queue of the file
@@ -171,6 +171,7 @@ const (
 type Action struct {
 	Verb         Verb
 	KeepAttempts bool   // Retry goes on counting where the job stopped
+	Force        bool   // Cancel ends the job of a workflow run too, and leaves the run dead with nothing undone
 	Queue        string // that Forward enqueues on; "" means dlq.FailedJobs
 }
 

@@ -161,6 +161,7 @@ func (b *pageAnswer) page() (Page, error) {
 type doBody struct {
 	Verb         Verb      `json:"verb"`
 	KeepAttempts bool      `json:"keep_attempts"`
+	Force        bool      `json:"force"`
 	Queue        Text      `json:"queue"`
 	IDs          []pawl.ID `json:"ids"`
 }

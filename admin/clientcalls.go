@@ -55,7 +55,7 @@ func (c *client) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, err
 		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), MaxIDs)
 	}
 	var done doneAnswer
-	body := doBody{Verb: a.Verb, KeepAttempts: a.KeepAttempts, Queue: Text(a.Queue), IDs: ids}
+	body := doBody{Verb: a.Verb, KeepAttempts: a.KeepAttempts, Force: a.Force, Queue: Text(a.Queue), IDs: ids}
 	if err := c.post(ctx, pathDo, body, &done); err != nil {
 		return nil, err
 	}

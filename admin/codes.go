@@ -34,6 +34,8 @@ var codes = []code{
 	{"unreachable", http.StatusServiceUnavailable, ErrUnreachable},
 	{"denied", http.StatusForbidden, ErrDenied},
 	{"not_live", http.StatusConflict, ErrNotLive},
+	{"cancel_requested", http.StatusConflict, ErrCancelRequested},
+	{"workflow_job", http.StatusConflict, ErrWorkflowJob},
 	{"unknown_outcome", http.StatusInternalServerError, pawl.ErrUnknownOutcome},
 	{"poisoned", http.StatusInternalServerError, pawl.ErrPoisoned},
 	{"closed", http.StatusServiceUnavailable, pawl.ErrClosed},

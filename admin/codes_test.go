@@ -33,7 +33,7 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 		pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrClosed, pawl.ErrNotFound, pawl.ErrConflict,
 		pawl.ErrSignature, pawl.ErrCorrupt,
 		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, bolt.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk,
-		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, errors.ErrUnsupported,
+		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, ErrCancelRequested, ErrWorkflowJob, errors.ErrUnsupported,
 		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,
 	}
 	require.Len(t, codes, len(all), "a code that this test does not know")

@@ -109,7 +109,7 @@ func TestRequestOfOneSentAwayDoesNothing(t *testing.T) {
 		require.NotNil(t, second)
 		require.True(t, begins(c.ofConn(t.Context(), second)))
 
-		h := newHandler(&scripted{stats: func(context.Context) (Stats, error) { panic("it was asked") }}, nil, t.Context())
+		h := newHandler(&scripted{stats: func(context.Context) (Stats, error) { panic("it was asked") }}, &HandlerOptions{NoAuth: true}, t.Context())
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", pathStats, nil).WithContext(ctx)
 		r.Host = "localhost"

@@ -73,7 +73,7 @@ func (a Action) on(q *bolt.Queue) (func(context.Context, pawl.ID) error, error) 
 	case Retry:
 		return func(ctx context.Context, id pawl.ID) error { return q.Retry(ctx, id, a.KeepAttempts) }, nil
 	case Cancel:
-		return q.Cancel, nil
+		return func(ctx context.Context, id pawl.ID) error { return cancel(ctx, q, id, a.Force) }, nil
 	case Delete:
 		return q.Delete, nil
 	case RunNow:

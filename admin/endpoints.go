@@ -139,7 +139,7 @@ func (h *handler) do(r *http.Request, body []byte) (any, error) {
 	if err := decode(body, &b); err != nil {
 		return nil, err
 	}
-	errs, err := h.admin.Do(r.Context(), Action{Verb: b.Verb, KeepAttempts: b.KeepAttempts, Queue: string(b.Queue)}, b.IDs...)
+	errs, err := h.admin.Do(r.Context(), Action{Verb: b.Verb, KeepAttempts: b.KeepAttempts, Force: b.Force, Queue: string(b.Queue)}, b.IDs...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,4 +13,12 @@ var (
 
 	// ErrNotLive says that no process has the queue open, so nothing happens in it.
 	ErrNotLive = errors.New("no app has the queue open")
+
+	// ErrCancelRequested says that Cancel has not ended a job yet, because it runs: its
+	// handler's context has ended, and the job ends when the handler returns.
+	ErrCancelRequested = errors.New("cancel requested; the job runs, and ends when its handler returns")
+
+	// ErrWorkflowJob says that Cancel was refused for the job of a workflow run that has not
+	// ended. Cancel the run by [Workflows], or set Action.Force.
+	ErrWorkflowJob = errors.New("job belongs to the workflow run")
 )

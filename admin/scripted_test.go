@@ -86,7 +86,7 @@ func newPiped(t *testing.T, a Admin, seats int) *piped {
 	streams, end := context.WithCancel(context.Background())
 	p.end = end
 	p.crowd = newCrowd(p, seats, seatGrace, func(net.Conn) bool { return true })
-	p.http = newServer(newHandler(a, &HandlerOptions{Logger: hclog.NewNullLogger()}, streams), p.crowd, context.Background(), hclog.NewNullLogger())
+	p.http = newServer(newHandler(a, &HandlerOptions{NoAuth: true, Logger: hclog.NewNullLogger()}, streams), p.crowd, context.Background(), hclog.NewNullLogger())
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

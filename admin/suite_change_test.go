@@ -49,7 +49,11 @@ func verbCase(verb Verb) suiteCase {
 				require.Equal(t, before, job.State, "%s %s", verb, kind)
 				continue
 			}
-			require.NoError(t, result, "%s %s", verb, kind)
+			if after == pawl.Leased {
+				require.ErrorIs(t, result, ErrCancelRequested, "%s %s", verb, kind)
+			} else {
+				require.NoError(t, result, "%s %s", verb, kind)
+			}
 			if after == "" {
 				require.ErrorIs(t, err, pawl.ErrNotFound)
 				continue

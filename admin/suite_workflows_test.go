@@ -187,6 +187,22 @@ var workflowCases = []suiteCase{
 		require.NoError(t, err)
 		require.Zero(t, n)
 	}},
+	{"the job of a run that has not ended is not cancelled in the place of the run, unless that is forced", someRuns, nil, func(t *testing.T, s *suiteTest) {
+		run := runsByName["order:1"]
+		results, err := s.Do(t.Context(), Action{Verb: Cancel}, run)
+		require.NoError(t, err)
+		require.ErrorIs(t, results[0], ErrWorkflowJob)
+		require.ErrorContains(t, results[0], "order:1")
+		shown, err := s.Workflows().Show(t.Context(), run, RunInfo)
+		require.NoError(t, err)
+		require.Equal(t, workflow.Waiting, shown.Status)
+		results, err = s.Do(t.Context(), Action{Verb: Cancel, Force: true}, run)
+		require.NoError(t, err)
+		require.NoError(t, results[0])
+		shown, err = s.Workflows().Show(t.Context(), run, RunInfo)
+		require.NoError(t, err)
+		require.Equal(t, workflow.Dead, shown.Status)
+	}},
 	{"a run is found by its flow and ID, of any bytes", someRuns, nil, func(t *testing.T, s *suiteTest) {
 		for name, want := range runsByName {
 			flow, id, _ := strings.Cut(name, ":")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 )
 
 // errNotTried is the result of a job that an error or an interruption came before.
@@ -45,7 +46,7 @@ func (c *change) failed() (failed []result) {
 	for _, r := range c.results {
 		word := c.outcome(r.err)
 		moved := word == "not_found" || word == c.verb.miss
-		if r.err != nil && r.err != errNotTried && !(c.chosen && moved) {
+		if r.err != nil && r.err != errNotTried && !errors.Is(r.err, admin.ErrCancelRequested) && !(c.chosen && moved) {
 			failed = append(failed, r)
 		}
 	}
@@ -135,22 +136,28 @@ func againOf(chosen bool, show string) string {
 // explained is the failure of one job, with what the verb says to it.
 func (c *change) explained(err error) *failure {
 	f := c.app.failure(err)
-	if f.code == exitConflict && !errors.As(err, new(heldBack)) {
+	if f.code == exitConflict && !errors.As(err, new(heldBack)) && !errors.Is(err, admin.ErrWorkflowJob) {
 		f.next = c.verb.only + "; 'jobctl job show' has the details."
 	}
 	return f
 }
 
 func (c *change) print() error {
-	v := changeView{did: c.verb.did, DryRun: c.dry, Jobs: []resultView{}}
+	v, asked := changeView{did: c.verb.did, DryRun: c.dry, Jobs: []resultView{}}, 0
+	if c.verb.asks {
+		v.Asked = &asked
+	}
 	for _, r := range c.results {
 		job := resultView{ID: r.id.String(), Result: c.outcome(r.err)}
-		if r.err != nil {
+		switch {
+		case r.err == nil:
+			v.Done++
+		case errors.Is(r.err, admin.ErrCancelRequested):
+			asked++
+		default:
 			v.Skipped++
 			text := r.err.Error()
 			job.Error = &text
-		} else {
-			v.Done++
 		}
 		v.Jobs = append(v.Jobs, job)
 	}
@@ -158,7 +165,7 @@ func (c *change) print() error {
 	for _, r := range c.results.possible() {
 		done = append(done, r.id)
 	}
-	return printChange(c.app, outcomes[resultView]{v, v.Jobs, done, c.verb.did, v.Skipped, c.dry, c.chosen})
+	return printChange(c.app, outcomes[resultView]{v, v.Jobs, done, c.verb.did, asked, v.Skipped, c.dry, c.chosen})
 }
 
 // outcomes is what is printed of a change of jobs or of runs.
@@ -167,6 +174,7 @@ type outcomes[each any] struct {
 	parts   []each
 	done    []pawl.ID
 	did     string
+	asked   int // running jobs that were asked to end
 	skipped int
 	dry     bool
 	chosen  bool // by filters, which may match none
@@ -190,6 +198,9 @@ func printChange[each any](a *app, o outcomes[each]) error {
 		}
 	case o.dry:
 		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", o.did, len(o.done), o.skipped)
+	case o.asked > 0:
+		fmt.Fprintf(a.stdout, "%s %d, asked to cancel %d, skipped %d\n", o.did, len(o.done), o.asked, o.skipped)
+		a.say("note: a job that runs ends when its handler returns; it stays leased until then")
 	case len(o.done) > 0 || len(o.parts) > 1 || o.chosen:
 		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", o.did, len(o.done), o.skipped)
 	}
@@ -203,6 +214,10 @@ func (c *change) outcome(err error) string {
 		return fieldOf(c.verb.did)
 	case err == errNotTried:
 		return "not_tried"
+	case errors.Is(err, admin.ErrCancelRequested):
+		return "asked_to_cancel"
+	case errors.Is(err, admin.ErrWorkflowJob):
+		return "workflow_job"
 	case errors.Is(err, pawl.ErrNotFound):
 		return "not_found"
 	case errors.As(err, new(heldBack)):

@@ -22,6 +22,7 @@ type verb struct {
 	miss   string       // the result of a job in another state: "not_dead"
 	list   string       // the command that shows what there is to choose among
 	held   bool         // a job in the right state may be refused nevertheless
+	asks   bool         // a running job is asked to end, and ends later
 	ready  func() error // refuses flags of the verb before anything is looked at; nil: it has none
 	apply  apply
 }
@@ -38,14 +39,20 @@ func act(action *admin.Action) apply {
 
 // changeJSON is the part of --help that tells the fields of a changeView.
 func (v *verb) changeJSON() string {
-	return fmt.Sprintf(`one object with %s and skipped (how many), dry_run, and
+	counts, result := fieldOf(v.did), ""
+	if v.asks {
+		counts += ", asked_to_cancel"
+		result = "asked_to_cancel (it runs), workflow_job,\n                "
+	}
+	return fmt.Sprintf(`one object with %s,
+  skipped (how many), dry_run, and
   jobs: a list of id, error and
-        result (%s, not_found, %s, conflict (its unique key or
+        result (%s, %snot_found, %s, conflict (its unique key or
                 its deadline is against it), damaged, failed, or not_tried (an
                 error or an interruption came first))
 With -o jsonl the objects of jobs alone, one a line; with -o ids the IDs of
 those that were %s.
-`, fieldOf(v.did), fieldOf(v.did), v.miss, v.did)
+`, counts, fieldOf(v.did), result, v.miss, v.did)
 }
 
 // changing is a command that changes jobs: their IDs, or those that filters choose.

@@ -55,6 +55,7 @@ type queueView struct {
 type changeView struct {
 	did     string
 	Done    int          `json:"-"`
+	Asked   *int         `json:"asked_to_cancel,omitempty"` // of jobs that run
 	Skipped int          `json:"skipped"`
 	DryRun  bool         `json:"dry_run"`
 	Jobs    []resultView `json:"jobs"`

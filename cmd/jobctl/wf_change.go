@@ -21,12 +21,13 @@ var openStatuses = []workflow.Status{
 
 // runVerb is what a command does to runs.
 type runVerb struct {
-	word     string            // "cancel"
-	did      string            // "cancelled"
-	ask      string            // "Cancel %s?", for "it" or "them"
-	statuses []workflow.Status // that filters choose among
-	later    bool              // it comes when the app runs
-	apply    func(ctx context.Context, w admin.Workflows, run pawl.ID) error
+	word      string            // "cancel"
+	did       string            // "cancelled"
+	ask       string            // "Cancel %s?", for "it" or "them"
+	statuses  []workflow.Status // that filters choose among
+	later     bool              // it comes when the app runs
+	noBlocked bool              // it does not end a blocked run
+	apply     func(ctx context.Context, w admin.Workflows, run pawl.ID) error
 }
 
 func (v *runVerb) words() string { return "wf " + v.word }
@@ -60,12 +61,12 @@ jsonl and ids do not ask and need -y.`,
 		example: example,
 		json: fmt.Sprintf(`one object with %s and skipped (how many), dry_run, and
   runs: a list of run, error and
-        result (%s, not_found, ended, conflict (it is to end already),
-                damaged, failed, or not_tried (an error or an interruption
-                came first))
+        result (%s, not_found, ended,
+                conflict (a cancel was requested already), damaged, failed, or
+                not_tried (an error or an interruption came first))
 With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of
 those that were %s.
-`, v.did, v.did, v.did),
+`, fieldOf(v.did), fieldOf(v.did), v.did),
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
 		complete: a.completeRefs(-1, v.statuses...),
 		run:      ch.run,
@@ -119,6 +120,7 @@ func (c *runChange) run(ctx context.Context, args []string) error {
 	if err == nil {
 		err = damagedRuns(&c.damaged)
 	}
+	c.hintBlocked()
 	if c.verb.later && c.stopped && !c.dry && c.app.people() && slices.ContainsFunc(c.results, func(r runResult) bool { return r.err == nil }) {
 		c.app.say("note: no app runs; what was asked of runs takes effect when it does")
 	}
@@ -144,27 +146,45 @@ func (c *runChange) choose(ctx context.Context, w admin.Workflows, refs []ref) e
 	}
 	for _, r := range refs {
 		run, err := r.find(ctx, w)
-		if err == nil && c.dry {
-			err = lookAtOpen(ctx, w, run)
+		blocked := false
+		if err == nil && (c.dry || c.verb.noBlocked) {
+			blocked, err = lookAtOpen(ctx, w, run)
 		}
 		if err != nil && !ofOneRun(err) {
 			return err
 		}
 		if !slices.ContainsFunc(c.results, func(other runResult) bool { return err == nil && other.run == run }) {
-			c.results = append(c.results, runResult{r.text, run, err})
+			c.results = append(c.results, runResult{r.text, run, blocked, err})
 		}
 	}
 	return nil
 }
 
-// lookAtOpen gives the error that a change of a run would have, as far as can be told by
-// looking.
-func lookAtOpen(ctx context.Context, w admin.Workflows, run pawl.ID) error {
+// lookAtOpen gives the error that a change of a run would have, as far as a look tells, and
+// whether the run is blocked.
+func lookAtOpen(ctx context.Context, w admin.Workflows, run pawl.ID) (blocked bool, err error) {
 	all, err := w.Show(ctx, run, admin.RunInfo)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return openRun(all)
+	return all.Status == workflow.Blocked, openRun(all)
+}
+
+// hintBlocked says what ends runs that stay blocked.
+func (c *runChange) hintBlocked() {
+	n, one := 0, pawl.ID{}
+	for _, r := range c.results {
+		if c.verb.noBlocked && r.blocked && r.err == nil {
+			n, one = n+1, r.run
+		}
+	}
+	switch {
+	case n == 0 || !c.app.people():
+	case n == 1:
+		c.app.say("note: run %s is blocked and stays so until a build that fits runs it; 'jobctl wf terminate' ends it with nothing undone", one)
+	default:
+		c.app.say("note: %d of the runs are blocked and stay so until a build that fits runs them; 'jobctl wf terminate' ends them with nothing undone", n)
+	}
 }
 
 // openRun refuses a run that has ended.
@@ -187,7 +207,7 @@ func (c *runChange) match(ctx context.Context, w admin.Workflows) error {
 		if err := damagedRun(&run); err != nil {
 			c.damaged.add(err)
 		} else if c.filter.fits(&run) {
-			c.results = append(c.results, runResult{run.Run.String(), run.Run, nil})
+			c.results = append(c.results, runResult{run.Run.String(), run.Run, run.Status == workflow.Blocked, nil})
 		}
 	}
 	return nil

@@ -15,12 +15,13 @@ import (
 func (a *app) wfCancelCommand() *cobra.Command {
 	reason := ""
 	return a.changingRuns(runVerb{
-		word: "cancel", did: "cancelled", ask: "Cancel %s?", statuses: openStatuses, later: true,
+		word: "cancel", noBlocked: true, did: "asked to cancel", ask: "Cancel %s?", statuses: openStatuses, later: true,
 		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Cancel(ctx, run, reason) },
 	}, "ask runs to end, with what they undo",
 		`Asks runs to end: the step under way gets an error, what was done is undone as the
-flow says, and then the run is cancelled. Over the file of a stopped app that comes when the
-app runs again.`,
+flow says, and then the run is cancelled. In the file of a stopped app that happens when the
+app runs again. A blocked run stays blocked until a build that fits runs it:
+'jobctl wf terminate' ends it.`,
 		`  jobctl --db jobs.db wf cancel order:1042 --reason "the customer called"
   jobctl --db jobs.db wf cancel --flow order -s waiting`, reasonFlag(&reason))
 }
@@ -28,7 +29,7 @@ app runs again.`,
 func (a *app) wfTerminateCommand() *cobra.Command {
 	reason := ""
 	return a.changingRuns(runVerb{
-		word: "terminate", did: "terminated", ask: "Terminate %s, with nothing undone?", statuses: openStatuses, later: true,
+		word: "terminate", did: "asked to terminate", ask: "Terminate %s, with nothing undone?", statuses: openStatuses, later: true,
 		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Terminate(ctx, run, reason) },
 	}, "end runs at once, with nothing undone",
 		`Ends runs without a step more: nothing is undone. 'jobctl wf cancel' lets them undo

@@ -21,7 +21,7 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (that its
     cancelled or terminated), queue
   build (that ran it last), created_at, ended_at (times)
   retain (a duration: how long it is kept once it has ended; null: for ever)
-  cancelling (null: nobody asked it to end; else why)
+  cancelling (null: no cancel was requested; else why)
   due_at (a time: when it goes on by itself), waits_for (a list of signals)
   unread_signals, steps, value_bytes, restarts (how many)
   error, parent (the run that started it), forked_from (the run)
@@ -172,7 +172,7 @@ func statusOf(run *workflow.Info) string {
 		run = &workflow.Info{Status: "running, parked", Cancelling: run.Cancelling}
 	}
 	if run.Cancelling != "" {
-		return string(run.Status) + ", to end"
+		return string(run.Status) + ", cancel requested"
 	}
 	return string(run.Status)
 }

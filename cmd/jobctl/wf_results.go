@@ -13,7 +13,9 @@ import (
 type runResult struct {
 	name string // as it was given
 	run  pawl.ID
-	err  error // nil: done, or still to be done
+
+	blocked bool
+	err     error // nil: done, or still to be done
 }
 
 // runChangeView is the object of a command that changes runs. Its first field is what was
@@ -30,7 +32,7 @@ type runChangeView struct {
 func (v runChangeView) MarshalJSON() ([]byte, error) {
 	type fields runChangeView
 	rest, err := encode(fields(v))
-	return append(fmt.Appendf(nil, `{"%s":%d,`, v.did, v.Done), rest[min(1, len(rest)):]...), err
+	return append(fmt.Appendf(nil, `{"%s":%d,`, fieldOf(v.did), v.Done), rest[min(1, len(rest)):]...), err
 }
 
 type runResultView struct {
@@ -43,7 +45,7 @@ type runResultView struct {
 func (c *runChange) outcome(err error) string {
 	switch {
 	case err == nil:
-		return c.verb.did
+		return fieldOf(c.verb.did)
 	case err == errNotTried:
 		return "not_tried"
 	case errors.Is(err, workflow.ErrNotFound):
@@ -96,5 +98,5 @@ func (c *runChange) print() error {
 		}
 		v.Runs = append(v.Runs, one)
 	}
-	return printChange(c.app, outcomes[runResultView]{v, v.Runs, done, c.verb.did, v.Skipped, c.dry, c.chosen})
+	return printChange(c.app, outcomes[runResultView]{v, v.Runs, done, c.verb.did, 0, v.Skipped, c.dry, c.chosen})
 }

@@ -97,7 +97,7 @@ func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
 	a.fact("id", "%s", plain.Text(run.ID))
 	a.fact("status", "%s", statusOf(run))
 	if run.Cancelling != "" {
-		a.fact("to end", "%s", plain.Text(run.Cancelling))
+		fmt.Fprintf(a.stdout, "cancel requested: %s\n", plain.Text(run.Cancelling))
 	}
 	if run.Error != "" {
 		a.fact("error", "%s", escapeLines(run.Error, strings.Repeat(" ", 12)))
@@ -204,6 +204,9 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 	case workflow.Blocked:
 		head()
 		fmt.Fprintln(a.stdout, "  a build of the app that fits; 'jobctl wf resume' tries the same one again")
+		if w.Cancelling != "" {
+			fmt.Fprintln(a.stdout, "  its cancel waits for that too; 'jobctl wf terminate' ends the run with nothing undone")
+		}
 		return
 	case workflow.Dead, workflow.Paused:
 		head()

@@ -20,10 +20,10 @@ import (
 // Rule: a change by filters, and a removal, names the count and does nothing without a yes.
 func TestChangesOfRunsAsk(t *testing.T) {
 	for line, c := range map[string]struct{ question, done string }{
-		"wf cancel --flow order":                   {"2 runs match (flow=order status=running|sleeping|waiting|paused|blocked|dead).\nCancel them? Type y: ", "cancelled 2, skipped 0\n"},
+		"wf cancel --flow order":                   {"2 runs match (flow=order status=running|sleeping|waiting|paused|blocked|dead).\nCancel them? Type y: ", "asked to cancel 2, skipped 0\n"},
 		"wf resume -s dead":                        {"1 run matches (status=dead).\nResume it? Type y: ", "resumed 1, skipped 0\n"},
 		"wf pause --all -n 3":                      {"3 runs match (status=running|sleeping|waiting|blocked|dead).\nPause them? Type y: ", "paused 3, skipped 0\n"},
-		"wf terminate --id-prefix dead":            {"1 run matches (status=running|sleeping|waiting|paused|blocked|dead id~\"dead\").\nTerminate it, with nothing undone? Type y: ", "terminated 1, skipped 0\n"},
+		"wf terminate --id-prefix dead":            {"1 run matches (status=running|sleeping|waiting|paused|blocked|dead id~\"dead\").\nTerminate it, with nothing undone? Type y: ", "asked to terminate 1, skipped 0\n"},
 		"wf prune --utc --before 2026-03-01T09:10": {"4 runs ended before 2026-03-01T09:10:00.000Z.\nRemove them for good? Type y: ", "removed 4\n"},
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -135,7 +135,7 @@ func changeOf(t *testing.T, ctx context.Context, format string, n int, apply fun
 		c := &runChange{app: a, verb: runVerb{word: "cancel", did: "cancelled", apply: func(_ context.Context, _ admin.Workflows, run pawl.ID) error { return apply(run) }}}
 		var todo []*runResult
 		for i := range n {
-			c.results = append(c.results, runResult{id(i).String(), id(i), errNotTried})
+			c.results = append(c.results, runResult{id(i).String(), id(i), false, errNotTried})
 		}
 		for i := range c.results {
 			todo = append(todo, &c.results[i])
@@ -237,6 +237,6 @@ func TestRunningIsToldFromReady(t *testing.T) {
 	require.Equal(t, "running", status(page, run))
 	require.Equal(t, "running, ready", status(admin.Page{}, run))
 	require.Equal(t, "running", status(admin.Page{Next: "more"}, run))
-	require.Equal(t, "running, to end", status(admin.Page{}, &workflow.Info{Run: id(1), Status: workflow.Running, Cancelling: "why"}))
+	require.Equal(t, "running, cancel requested", status(admin.Page{}, &workflow.Info{Run: id(1), Status: workflow.Running, Cancelling: "why"}))
 	require.Equal(t, "waiting", status(admin.Page{}, &workflow.Info{Run: id(1), Status: workflow.Waiting}))
 }

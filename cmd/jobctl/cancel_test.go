@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// serveApp serves app.db of the current folder from this process, until the test ends.
+func serveApp(t *testing.T) *bolt.Queue {
+	t.Helper()
+	q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	server, err := admin.Serve(q, &admin.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, server.Close())
+		require.NoError(t, q.Close())
+	})
+	return q
+}
+
+// Rule: a job whose handler runs is not cancelled yet when it was asked to end: the output says
+// so, for people and for programs, and it is no failure.
+func TestCancelOfRunningJobIsRequest(t *testing.T) {
+	t.Chdir(t.TempDir())
+	q := serveApp(t)
+	for n := 1; n <= 2; n++ {
+		require.NoError(t, q.Enqueue(context.Background(), &pawl.Envelope{ID: id(n), Kind: "mail.send"}))
+	}
+	leases, err := q.Fetch(context.Background(), pawl.Request{Max: 1, Wait: pawl.WaitNot}) // by a handler that is stuck
+	require.NoError(t, err)
+	require.Equal(t, id(1), leases[0].ID)
+
+	got := jobctl(t, "--db", "app.db", "job", "cancel", id(1).String(), id(2).String())
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Equal(t, "cancelled 1, asked to cancel 1, skipped 0\n", got.stdout)
+	require.Contains(t, got.stderr, "stays leased until then")
+
+	got = jobctl(t, "--db", "app.db", "-o", "json", "job", "cancel", id(1).String())
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Contains(t, got.stdout, `"cancelled": 0`)
+	require.Contains(t, got.stdout, `"asked_to_cancel": 1`)
+	require.Contains(t, got.stdout, `"result": "asked_to_cancel"`)
+	require.Empty(t, jobctl(t, "--db", "app.db", "-o", "ids", "job", "cancel", id(1).String()).stdout)
+
+	require.NoError(t, q.Ack(context.Background(), leases...))
+}
