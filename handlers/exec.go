@@ -41,8 +41,8 @@ type Command struct {
 	Permanent []int `msgpack:"permanent,omitempty" json:"permanent,omitempty"`
 }
 
-// check refuses what can never run.
-func (c *Command) check() error {
+// Check returns an error for a command that [Runner.Run] refuses whatever its options are.
+func (c *Command) Check() error {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return errors.New("the job names no program; give it args, the program first")
 	}

@@ -35,6 +35,17 @@ type Request struct {
 	OK []int `msgpack:"ok,omitempty" json:"ok,omitempty"`
 }
 
+// Check returns an error for a request that [Sender.Send] refuses whatever its options are.
+// Call it before you enqueue a request that somebody else wrote: what is refused only when it
+// runs lies in the file until then, with the credentials in it.
+func (r *Request) Check() error {
+	if _, _, err := r.parse(); err != nil {
+		return err
+	}
+	_, err := r.headerOf("", pawl.ID{})
+	return err
+}
+
 // parse checks a request and returns its method and where it goes. What it refuses can
 // never be sent.
 func (r *Request) parse() (method string, to *url.URL, err error) {

@@ -80,7 +80,7 @@ func (r *Runner) Run(ctx context.Context, job *pawl.Job[Command]) error {
 // prepare makes the command of a job, or says why the job can never run here.
 func (r *Runner) prepare(job *pawl.Job[Command]) (*exec.Cmd, *output, error) {
 	c := &job.Args
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, nil, pawl.Permanent(err)
 	}
 	dir, err := r.folders.resolve(c.Dir)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,12 +149,28 @@ func (h *handlerJob) command(a *app, args []string) (*pawl.Envelope, error) {
 	})
 }
 
+// checkHandled refuses a command or a request that 'jobctl work' would refuse, however it was
+// given: a password in a URL must not get into the file.
+func checkHandled(job *pawl.Envelope) error {
+	switch job.Kind {
+	case handlers.Exec.Name():
+		command, err := handlers.Exec.Job(job)
+		if err != nil {
+			return err
+		}
+		return command.Args.Check()
+	case handlers.HTTP.Name():
+		request, err := handlers.HTTP.Job(job)
+		if err != nil {
+			return err
+		}
+		return request.Args.Check()
+	}
+	return nil
+}
+
 // request is the job that sends a request.
 func (h *handlerJob) request(a *app, to string) (*pawl.Envelope, error) {
-	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, usage("job enqueue", "%q is no URL of http or https", pawl.Clip(to, 200))
-	}
 	body, err := h.body(a)
 	if err != nil {
 		return nil, err

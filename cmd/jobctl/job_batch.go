@@ -150,6 +150,9 @@ func (e *enqueuing) eachLine(from io.Reader, do func(*pawl.Envelope) error) erro
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 		job, err := line.envelope()
+		if err == nil {
+			err = checkHandled(job)
+		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}

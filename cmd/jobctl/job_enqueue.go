@@ -121,6 +121,9 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 
 // store adds a job that was checked, and prints its ID.
 func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error {
+	if err := checkHandled(job); err != nil {
+		return usage("job enqueue", "%s", err)
+	}
 	if !e.dry {
 		if err := a.with(ctx, func(queue admin.Admin) error { return queue.Enqueue(ctx, job) }); err != nil {
 			return e.explained(a, err)
