@@ -133,7 +133,8 @@ func (op *pause) apply(t *txn) {
 		t.fail(err)
 		return
 	}
-	row := t.row(t.numberOf(op.queue))
-	t.changed = t.changed || row.paused != op.paused
-	row.paused = op.paused
+	n := t.numberOf(op.queue)
+	if row := t.row(n); row.paused != op.paused {
+		row.paused, row.fresh, t.changed = op.paused, true, true
+	}
 }

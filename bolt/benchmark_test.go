@@ -2,7 +2,9 @@ package bolt_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -219,4 +221,37 @@ func BenchmarkBacklog(b *testing.B) {
 			b.StartTimer()
 		}
 	})
+}
+
+// BenchmarkEnqueueBesideIdleFetch measures an enqueue while a fetch waits for other queues.
+// It should not take longer the more queues that fetch names.
+func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
+	for _, queues := range []int{1, 1000} {
+		b.Run(fmt.Sprint(queues), func(b *testing.B) {
+			q := openNew(b)
+			names := make([]string, queues)
+			for i := range names {
+				names[i] = fmt.Sprintf("tenant-%04d", i)
+				e := letter
+				e.Queue = names[i]
+				require.NoError(b, q.Enqueue(b.Context(), &e))
+			}
+			for left := queues; left > 0; {
+				leases, err := q.Fetch(b.Context(), pawl.Request{Queues: names, Max: left})
+				require.NoError(b, err)
+				require.NoError(b, q.Ack(b.Context(), leases...))
+				left -= len(leases)
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			var waiting sync.WaitGroup
+			waiting.Go(func() { _, _ = q.Fetch(ctx, pawl.Request{Queues: names, Max: 1}) })
+			jobs := newLetters(1)
+			for b.Loop() {
+				jobs.renew()
+				require.NoError(b, q.Enqueue(b.Context(), jobs...))
+			}
+			cancel()
+			waiting.Wait()
+		})
+	}
 }

@@ -107,9 +107,15 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 func (s *scheduler) transact(fn func(*txn) error) error {
 	began := time.Now()
 	t, err := s.write(fn)
+	s.endLooks(err == nil)
 	if err != nil {
 		s.turns.undo(0)
+		s.numbers.forget()
 		return err
+	}
+	s.lookups += t.lookups()
+	if s.wake(t) { // by what serving a fetch has moved
+		s.backlog = true
 	}
 	s.durable = time.Now()
 	if t.changed {

@@ -107,7 +107,7 @@ func (t *txn) bringBack(prefix, from []byte) (next []byte) {
 		k = bytes.Clone(k)
 		t.promote(k, row)
 		lane := len(k) - orderWidth
-		return append(k[:lane:lane], bytes.Repeat([]byte{0xff}, orderWidth+1)...)
+		return append(k[:lane:lane], behindLane...)
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ type call struct {
 type fetchCall struct {
 	call
 	request pawl.Request
+	lookout lookout
 	jobs    []*fetched
 	at      time.Time // of the transaction that served it, by the wall clock
 	durable time.Time // when that was durable, on monotonic time
@@ -149,7 +150,7 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error)
 	if ctx.Err() != nil {
 		return nil, pawl.NotAccepted(ctx)
 	}
-	f := &fetchCall{call: call{done: make(chan struct{})}, request: r}
+	f := &fetchCall{call: call{done: make(chan struct{})}, request: r, lookout: newLookout(&r)}
 	in.mu.Lock()
 	if in.refusing != nil {
 		defer in.mu.Unlock()
@@ -232,10 +233,11 @@ func (in *intake) waiting() (n int) {
 	return n
 }
 
-// note is what a transaction of the app's did to leases.
+// note is what a transaction of the app's did to leases and queues.
 type note struct {
 	ended, cancelled []holding
 	renewed          map[pawl.ID]bool
+	changed          []news
 }
 
 // note leaves a note for the scheduler.

@@ -45,7 +45,7 @@ func newLeaseTable(length time.Duration) *leaseTable {
 // update takes over what a committed transaction did to the leases. Within one
 // transaction leases are given last.
 func (lt *leaseTable) update(t *txn, now time.Time) {
-	lt.takeNote(note{t.ended, t.cancelled, t.renewed}, now)
+	lt.takeNote(note{t.ended, t.cancelled, t.renewed, nil}, now)
 	for _, g := range t.granted {
 		if old := lt.byID[g.id]; old != nil { // an app's transaction ended it, and the note is on its way
 			lt.end(holding{old.id, old.token})

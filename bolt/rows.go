@@ -126,6 +126,11 @@ type queueRow struct {
 	name   string
 	counts pawl.Counts
 	paused bool
+
+	// In a transaction:
+	touched bool // it is to be written
+	news    bool // fetches have not heard yet that it changed
+	fresh   bool // nor that a job may have become ready to lease
 }
 
 func (r *queueRow) append(b []byte) []byte {

@@ -24,7 +24,7 @@ func (s *salvor) mendQueues() error {
 		n, _, _ := t.number(name)
 		highest = max(highest, n)
 		if row, err := t.rowOf(n); err != nil {
-			t.rows[n], t.changed = &queueRow{name: name}, true
+			t.newRow(n, name)
 			s.hurt[string(bucketQueues)] = true
 		} else if row.name != name {
 			t.delete(b, key)
@@ -91,7 +91,7 @@ func (s *salvor) mendNumber(t *txn, b *table, key []byte) queueNumber {
 		return n
 	}
 	if _, known, _ := t.number(j.Queue); !known {
-		t.rows[n], t.changed = &queueRow{name: j.Queue}, true
+		t.newRow(n, j.Queue)
 		s.putNumber(t, j.Queue, n)
 	}
 	return n

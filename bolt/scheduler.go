@@ -85,6 +85,8 @@ type scheduler struct {
 	troubled bool            // not all that is due or expired could be moved
 	strays   []byte          // from where on jobs are aside that nothing else may bring back; nil for none
 	turns    turns           // of the queues
+	numbers  numberCache     // of the queues that fetches name
+	lookups  int             // rows that were looked up so far
 	seen     map[string]bool // damage that was logged already
 	told     []pawl.Event    // room for the events of the next transaction
 }
@@ -116,6 +118,7 @@ func (s *scheduler) run() {
 		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
 		for _, n := range s.intake.takeNotes() {
 			s.leases.takeNote(n, s.leases.heard)
+			s.wakeFor(n.changed)
 		}
 		if err := s.turn(group); err != nil {
 			s.poison(group, err)
@@ -228,6 +231,7 @@ func (s *scheduler) chores(t *txn) {
 	t.searchStrays(s.strays, promotePortion)
 	s.backlog = s.backlog || t.unsearched != nil
 	s.troubled = len(t.damage) > 0
+	s.wake(t)
 	room := settlePortion
 	for _, f := range s.fetches {
 		s.serve(t, f, &room)

@@ -13,12 +13,19 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 		return
 	}
 	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
+	repeatFree := s.leases.repeatFree(t)
+	if !f.lookout.due(repeatFree) {
+		return
+	}
+	asked, err := s.looking(t, f)
 	chosen := selection{
-		t: t, request: &f.request, turns: &s.turns, room: room,
-		allow: allowance{f.request.Max - f.request.Ahead, s.leases.repeatFree(t)},
+		t: t, request: &f.request, asked: asked, turns: &s.turns, room: room,
+		allow: allowance{f.request.Max - f.request.Ahead, repeatFree},
 	}
 	turnsBefore := len(s.turns.taken)
-	err := chosen.run()
+	if err == nil {
+		err = chosen.run()
+	}
 	if *room == 0 || t.strays {
 		s.backlog = true
 	}
@@ -26,10 +33,11 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 		if s.backlog { // of which it may get something yet
 			return
 		}
-		err = t.givesUp(&f.request)
+		err = s.givesUp(t, f)
 	}
 	switch {
 	case err == nil && len(chosen.jobs) == 0: // it goes on waiting
+		f.lookout.looked, f.lookout.held = true, chosen.held
 	case !f.accept():
 		s.turns.undo(turnsBefore)
 	case err != nil:
@@ -41,29 +49,30 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 }
 
 // givesUp returns ErrEmpty when a fetch that found nothing does not want to wait
-// for what the queues still hold.
-func (t *txn) givesUp(r *pawl.Request) error {
+// for what the queues still hold. It begins with the queue that made it wait the last time.
+func (s *scheduler) givesUp(t *txn, f *fetchCall) error {
+	r := &f.request
 	switch r.Wait {
 	case pawl.WaitForJob:
 		return nil
 	case pawl.WaitNot:
 		return pawl.ErrEmpty
 	}
-	for _, name := range r.Queues {
-		n, ok, err := t.number(name)
+	for range r.Queues {
+		n, ok, err := s.numbers.of(t, r.Queues[f.lookout.holdout])
 		if err != nil {
 			return err
 		}
-		if !ok {
-			continue
+		if ok {
+			row, err := t.rowOf(n)
+			if err != nil {
+				return err
+			}
+			if c := &row.counts; c.Ready > 0 || c.Leased > 0 || r.Wait == pawl.WaitFinished && c.Delayed > 0 {
+				return nil
+			}
 		}
-		row, err := t.rowOf(n)
-		if err != nil {
-			return err
-		}
-		if c := &row.counts; c.Ready > 0 || c.Leased > 0 || r.Wait == pawl.WaitFinished && c.Delayed > 0 {
-			return nil
-		}
+		f.lookout.holdout = (f.lookout.holdout + 1) % len(r.Queues)
 	}
 	return pawl.ErrEmpty
 }

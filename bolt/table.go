@@ -15,6 +15,13 @@ type table struct {
 	name   []byte
 	cursor *bbolt.Cursor // nil until it is needed
 	at     []byte        // the key where it is, nil once the bucket changed
+	seeks  int           // how often a row was searched for
+}
+
+// find puts a cursor of the table's on the first row from a key on.
+func (b *table) find(c *bbolt.Cursor, from []byte) (key, value []byte) {
+	b.seeks++
+	return c.Seek(from)
 }
 
 // Get returns the value under key, nil when there is none. It is valid until the
@@ -31,7 +38,7 @@ func (b *table) seek(key []byte) (value []byte, ok bool) {
 	if b.cursor == nil {
 		b.cursor = b.Cursor()
 	}
-	b.at, value = b.cursor.Seek(key)
+	b.at, value = b.find(b.cursor, key)
 	if !bytes.Equal(b.at, key) {
 		b.at = nil
 		return nil, false

@@ -22,6 +22,8 @@ type txn struct {
 
 	numbers map[string]queueNumber
 	rows    map[queueNumber]*queueRow
+	touched []queueNumber  // queues that changed
+	few     [4]queueNumber // where touched begins
 
 	scratch []byte // for a key
 	space   []byte // what is left for values, which bbolt keeps until the commit
@@ -59,12 +61,22 @@ func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &txn{
+	t := &txn{
 		store: s, settings: o, now: now,
 		numbers: make(map[string]queueNumber),
 		rows:    make(map[queueNumber]*queueRow),
 		renewed: make(map[pawl.ID]bool),
-	}, nil
+	}
+	t.touched = t.few[:0]
+	return t, nil
+}
+
+// lookups is how often the transaction has searched for a row.
+func (t *txn) lookups() (n int) {
+	for i := range t.tables {
+		n += t.tables[i].seeks
+	}
+	return n
 }
 
 // finish writes what was gathered in memory. No move may follow.
@@ -72,10 +84,12 @@ func (t *txn) finish() error {
 	if !t.changed {
 		return t.err
 	}
-	for n, row := range t.rows {
-		var buf [5]byte
-		key := numberKey(buf[:0], n)
-		t.put(t.queues, key, seal(key, row.append(nil)))
+	for _, n := range t.touched {
+		if row := t.rows[n]; row != nil {
+			var buf [5]byte
+			key := numberKey(buf[:0], n)
+			t.put(t.queues, key, seal(key, row.append(nil)))
+		}
 	}
 	return t.err
 }
@@ -124,7 +138,7 @@ func (t *txn) numberOf(name string) queueNumber {
 		next, err := t.queues.NextSequence()
 		t.fail(err)
 		n = queueNumber(next)
-		t.rows[n] = &queueRow{name: name}
+		t.newRow(n, name)
 		key := nameKey(nil, name)
 		t.put(t.queues, key, seal(key, binary.BigEndian.AppendUint32(nil, uint32(n))))
 	}
@@ -132,7 +146,13 @@ func (t *txn) numberOf(name string) queueNumber {
 	return n
 }
 
-// row is that of one queue, to change.
+// newRow makes the row of a queue that has none.
+func (t *txn) newRow(n queueNumber, name string) {
+	t.rows[n], t.changed = &queueRow{name: name}, true
+	t.row(n)
+}
+
+// row returns the row of a queue, for a change.
 func (t *txn) row(n queueNumber) *queueRow {
 	row, err := t.rowOf(n)
 	if err != nil {
@@ -140,10 +160,20 @@ func (t *txn) row(n queueNumber) *queueRow {
 		row = new(queueRow)
 		t.rows[n] = row
 	}
+	if !row.touched {
+		row.touched, t.touched = true, append(t.touched, n)
+	}
+	row.news = true
 	return row
 }
 
-// rowOf is row for who only looks, and can do without.
+// putReady stores a row in ready, under the key given.
+func (t *txn) putReady(key []byte, row indexRow) {
+	t.put(t.ready, key, seal(key, row.append(t.value(indexWidth+sealWidth))))
+	t.row(queueOf(key)).fresh = true
+}
+
+// rowOf returns the row of a queue for a caller that does not change it.
 func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
 	if row, ok := t.rows[n]; ok {
 		return row, nil

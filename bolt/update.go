@@ -230,12 +230,13 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
+	changed := t.takeNews()
 	tx.OnCommit(func() {
 		if committed != nil {
 			committed()
 		}
 		q.scheduler.observer.tell(t.events) // before the scheduler wakes up and makes more of them
-		q.scheduler.intake.note(note{t.ended, t.cancelled, t.renewed})
+		q.scheduler.intake.note(note{t.ended, t.cancelled, t.renewed, changed})
 	})
 	return nil
 }

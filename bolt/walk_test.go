@@ -52,8 +52,8 @@ func TestWalkIsBounded(t *testing.T) {
 	addOfKey(t, q, 3*settlePortion)
 	room := settlePortion
 	s := selection{
-		request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}},
-		turns:   &turns{queues: make(map[queueNumber]*turn)}, allow: allowance{idle: 10}, room: &room,
+		request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}}, asked: []asked{{queue: 1}},
+		turns: &turns{queues: make(map[queueNumber]*turn)}, allow: allowance{idle: 10}, room: &room,
 	}
 	var err error
 	require.NoError(t, q.do(t.Context(), look(func(tx *txn) { s.t = tx; err = s.run() })))

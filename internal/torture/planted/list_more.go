@@ -39,7 +39,7 @@ var answers = []Fault{
 	},
 	{
 		Name: "the pause of a queue is ignored", Breaks: "a paused queue gives no jobs",
-		Edits: []Edit{{"bolt/pick.go", "		if !row.paused && row.counts.Ready > 0 {\n", "		if (!row.paused || PLANTED) && row.counts.Ready > 0 {\n"}},
+		Edits: []Edit{{"bolt/pick.go", "		if !row.paused {\n", "		if !row.paused || PLANTED {\n"}},
 		By:    []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{
