@@ -113,20 +113,13 @@ func leadsBack(t reflect.Type, above []reflect.Type) bool {
 	return false
 }
 
-// encoded reports whether msgpack looks at a field.
-func encoded(f reflect.StructField) bool {
-	return (f.IsExported() || f.Anonymous) && f.Tag.Get("msgpack") != "-"
-}
-
 // encodesItself reports whether msgpack asks the type for its bytes and does not
 // look into it.
 func encodesItself(t reflect.Type) bool {
-	return t == reflect.TypeFor[error]() || slices.ContainsFunc(itself, func(i reflect.Type) bool {
-		return t.Implements(i) || reflect.PointerTo(t).Implements(i)
-	})
+	return t == reflect.TypeFor[error]() || implementsAny(t, encoders)
 }
 
-var itself = []reflect.Type{
+var encoders = []reflect.Type{
 	reflect.TypeFor[msgpack.CustomEncoder](),
 	reflect.TypeFor[msgpack.Marshaler](),
 	reflect.TypeFor[encoding.BinaryMarshaler](),

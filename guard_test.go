@@ -206,14 +206,14 @@ func FuzzGuard(f *testing.F) {
 		_ = msgpack.Unmarshal(b, &anything)
 
 		// Into what a handler asks for it may, and that is recovered. A bomb is not.
-		_ = decodePayload(b, new(map[string]any))
-		_ = decodePayload(b, new(map[string]map[string][]any))
-		_ = decodePayload(b, new([]map[int]string))
+		_ = decodePayload(b, new(map[string]any), false)
+		_ = decodePayload(b, new(map[string]map[string][]any), false)
+		_ = decodePayload(b, new([]map[int]string), false)
 		_ = decodePayload(b, new(struct {
 			M map[string]any `msgpack:"m"`
 			T time.Time
 			S []*struct{ K map[string]string }
 			I string `msgpack:",intern"`
-		}))
+		}), true)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"time"
 )
 
@@ -13,24 +15,53 @@ import (
 type Kind[T any] struct {
 	name     string
 	defaults draft
+	kindSettings
+}
+
+// kindSettings is what options set on a kind and cannot set on a job.
+type kindSettings struct {
+	aliases       []string // former names
+	unknownFields bool     // fields that the type lacks are skipped
 }
 
 // Define makes the kind called name. Options given here are the defaults of its
-// jobs. Arguments travel as MessagePack: of a struct, the exported fields do, each by
-// its exact name or that of a msgpack tag; what the handler's struct does not have is
-// passed over. A bad name or option is reported by the first use of the kind, as an
+// jobs. The first use of the kind reports a bad name, option or type, as an
 // [*InvalidError].
+//
+// Arguments travel as MessagePack. The exported fields of a struct travel, each by the
+// name in its msgpack tag, or else in its json tag, or else by its own name. A struct
+// that has fields but no exported one is refused.
+//
+// A stored job must fit the type that its worker has. A field that the job lacks is
+// zero. A job whose arguments have a field that the type lacks, or a value that its
+// field cannot hold, does not run: it becomes dead with [ReasonPayload], no attempt is
+// counted, and it can be retried under a build that reads it. So add a field at any
+// time; to rename one, let the new field read the old name as well:
+//
+//	Address string `msgpack:"Address,alias:To"`
+//
+// To remove a field, see [AllowUnknownFields]; to rename the kind, see [Alias]. A type
+// with a decoder of its own checks what it reads itself.
 func Define[T any](name string, opts ...Option) *Kind[T] {
-	d := draft{env: Envelope{Kind: name, MaxRetries: DefaultMaxRetries}}
+	k := &Kind[T]{name: name}
+	d := draft{env: Envelope{Kind: name, MaxRetries: DefaultMaxRetries}, kind: &k.kindSettings}
 	d.apply(opts)
 	if d.err == nil {
 		d.err = d.env.Validate()
 	}
-	return &Kind[T]{name, d}
+	if d.err == nil {
+		d.err = checkArguments(reflect.TypeFor[T]())
+	}
+	d.kind = nil
+	k.defaults = d
+	return k
 }
 
 // Name is the name of the kind.
 func (k *Kind[T]) Name() string { return k.name }
+
+// Aliases returns the former names of the kind; see [Alias].
+func (k *Kind[T]) Aliases() []string { return slices.Clone(k.aliases) }
 
 // Policy is the kind's policy, nil when it has none. A worker reads it, not the
 // stored job, so a new build changes it for jobs that are stored already.
@@ -95,7 +126,7 @@ func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
 func (k *Kind[T]) Job(e *Envelope) (*Job[T], error) {
 	own := *e // what the handler does to it is not what the worker decides by
 	j := &Job[T]{Envelope: &own, Attempt: e.Attempt(), Last: e.LastAttempt()}
-	if err := decodePayload(e.Payload, &j.Args); err != nil {
+	if err := decodePayload(e.Payload, &j.Args, k.unknownFields); err != nil {
 		return nil, fmt.Errorf("arguments of %s: %w", k.name, err)
 	}
 	return j, nil
@@ -115,6 +146,7 @@ type Job[T any] struct {
 
 // draft is a job while options are applied to it.
 type draft struct {
+	kind   *kindSettings // nil for a job
 	env    Envelope
 	policy Policy
 	err    error
@@ -134,6 +166,41 @@ func (d *draft) refuse(err error) {
 
 // Option sets one property of a job; a later one overrides an earlier one.
 type Option func(*draft)
+
+// AllowUnknownFields lets jobs of a kind run although their arguments have fields that
+// its type lacks: these are skipped. Give it to [Define], for as long as jobs may be
+// stored that have a field which was removed.
+func AllowUnknownFields() Option {
+	return ofKind(func(_ *draft, k *kindSettings) { k.unknownFields = true })
+}
+
+// Alias gives a kind one of its former names too, so that its worker also runs jobs that
+// were stored under it. Give it to [Define]. It may be given several times.
+//
+// Unique and idempotency keys count per name: a job of the old name does not keep out one
+// of the new name with the same key.
+func Alias(old string) Option {
+	return ofKind(func(d *draft, k *kindSettings) {
+		if err := ValidKind(old); err != nil {
+			d.refuse(err)
+		}
+		if old == d.env.Kind || slices.Contains(k.aliases, old) {
+			d.refuse(invalid("alias", "%q is a name of the kind already", old))
+		}
+		k.aliases = append(k.aliases, old)
+	})
+}
+
+// ofKind is an option that no job has.
+func ofKind(set func(*draft, *kindSettings)) Option {
+	return func(d *draft) {
+		if d.kind == nil {
+			d.refuse(invalid("option", "Alias and AllowUnknownFields belong to a kind; give them to Define"))
+			return
+		}
+		set(d, d.kind)
+	}
+}
 
 // OnQueue puts the job on a named queue in place of [DefaultQueue].
 func OnQueue(name string) Option {

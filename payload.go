@@ -3,6 +3,7 @@ package pawl
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -15,8 +16,10 @@ import (
 func EncodePayload(v any) ([]byte, error) { return encodePayload(v) }
 
 // DecodePayload reads what [EncodePayload] wrote into the value that v points to. The bytes
-// may come from anywhere; those that do not fit give [ErrPayloadEncoding].
-func DecodePayload(b []byte, v any) error { return decodePayload(b, v) }
+// may come from anywhere. It returns [ErrPayloadEncoding] when they do not fit, and also when
+// the type of v cannot hold a value: 300 does not become an int8. It skips fields that the
+// type lacks.
+func DecodePayload(b []byte, v any) error { return decodePayload(b, v, true) }
 
 // encodePayload turns arguments into MessagePack. What is larger than any queue
 // takes is refused on the way; a queue refuses what is larger than its own limit.
@@ -27,6 +30,7 @@ func encodePayload(args any) ([]byte, error) {
 	w := payloadWriters.Get().(*payloadWriter)
 	defer w.giveBack()
 	w.enc.Reset(w)
+	w.enc.SetCustomStructTag(fieldTag)
 	if err := w.enc.Encode(args); err != nil {
 		if w.full {
 			return nil, fmt.Errorf("%w: more than %d bytes; enqueue a reference to the data instead", ErrPayloadTooLarge, w.limit)
@@ -58,23 +62,28 @@ func (w *payloadWriter) giveBack() {
 	}
 }
 
-// decodePayload is the inverse of encodePayload. The bytes may come from a file
-// that anybody wrote. The decoder panics over a nil in place of a time.Time and
-// over a list as a key, which are just other bytes that do not fit.
-func decodePayload(b []byte, args any) (err error) {
-	posing, err := scan(b)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
-	}
+// decodePayload is the inverse of encodePayload. The bytes may come from a file that
+// anybody wrote. The decoder panics over a nil in place of a time.Time and over a list as
+// a key; those are other bytes that do not fit. It loses what a type cannot hold, so
+// [fits] looks first.
+func decodePayload(b []byte, args any, unknownFields bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v", ErrPayloadEncoding, p)
 		}
 	}()
+	posing, err := scan(b)
+	if err == nil {
+		err = fits(b, target(args), unknownFields)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
+	}
 	r := payloadReaders.Get().(*payloadReader) // not given back after a panic
 	r.Reset(b)
 	r.posing = posing
 	r.dec.Reset(r)
+	r.dec.SetCustomStructTag(fieldTag)
 	err = r.dec.Decode(args)
 	if len(b) <= DefaultMaxPayload { // the decoder's buffer may have become as large
 		r.Reset(nil)
@@ -85,6 +94,20 @@ func decodePayload(b []byte, args any) (err error) {
 		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
 	}
 	return nil
+}
+
+// target returns the place that the decoder fills through args: behind the pointer, and
+// behind the pointer that an interface there holds.
+func target(args any) slot {
+	v := reflect.ValueOf(args)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return slot{nilable: true} // the decoder refuses it
+	}
+	v = v.Elem()
+	if v.Kind() == reflect.Interface && !v.IsNil() {
+		v = v.Elem()
+	}
+	return slotOf(v.Type())
 }
 
 // payloadReader is a decoder with its bytes, reused. It keeps out of extensions whose

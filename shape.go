@@ -1,0 +1,213 @@
+package pawl
+
+import (
+	"encoding"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/tagparser/v2"
+)
+
+// fieldTag is the struct tag that names a field which has no msgpack tag.
+const fieldTag = "json"
+
+// A shape is what a Go type accepts from MessagePack. The decoder of msgpack v5.4.1
+// drops what a type cannot hold: the high bits of an integer, a field that the struct
+// lacks, a nil where a value belongs. [misfit] compares the bytes with the shape first.
+type shape struct {
+	typ    reflect.Type
+	key    slot            // of a map
+	elem   slot            // of a slice, an array or a map
+	fields []field         // of a struct, in their order
+	byName map[string]slot // the same, and by other names that the decoder takes
+	hollow reflect.Type    // a struct in it whose fields are all unexported; nil without one
+}
+
+// slot is a place for a value: a type, and whether nil is a value of it.
+type slot struct {
+	shape   *shape // nil where the decoder loses nothing, or the type decodes itself
+	nilable bool
+}
+
+// field is a field of a struct as it travels.
+type field struct {
+	name string
+	slot
+}
+
+// shapes caches the slots of types: reflect.Type to slot.
+var shapes sync.Map
+
+// slotOf returns the slot of a type.
+func slotOf(t reflect.Type) slot {
+	if known, ok := shapes.Load(t); ok {
+		return known.(slot)
+	}
+	s := shaper{}.slot(t)
+	shapes.Store(t, s)
+	return s
+}
+
+// shaper makes shapes, one for each type, so that a type may contain itself.
+type shaper map[reflect.Type]*shape
+
+func (m shaper) slot(t reflect.Type) slot {
+	if decodesItself(t) {
+		return slot{nilable: true}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return slot{m.slot(t.Elem()).shape, true}
+	case reflect.Bool, reflect.String:
+		return slot{}
+	case reflect.Slice, reflect.Array:
+		nilable := t.Kind() == reflect.Slice
+		if t.Elem().Kind() == reflect.Uint8 {
+			return slot{nilable: nilable} // bytes
+		}
+		return slot{m.shape(t), nilable}
+	case reflect.Map:
+		return slot{m.shape(t), true}
+	case reflect.Struct,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Float32, reflect.Float64:
+		return slot{m.shape(t), false}
+	}
+	return slot{nilable: true}
+}
+
+func (m shaper) shape(t reflect.Type) *shape {
+	if known, ok := m[t]; ok {
+		return known
+	}
+	s := &shape{typ: t}
+	m[t] = s
+	switch t.Kind() {
+	case reflect.Map:
+		s.key, s.elem = m.slot(t.Key()), m.slot(t.Elem())
+		s.contains(s.key, s.elem)
+	case reflect.Slice, reflect.Array:
+		s.elem = m.slot(t.Elem())
+		s.contains(s.elem)
+	case reflect.Struct:
+		s.byName = make(map[string]slot)
+		m.addFields(s, t)
+		if len(s.fields) == 0 && t.NumField() > 0 {
+			s.hollow = t
+		}
+	}
+	return s
+}
+
+func (s *shape) contains(slots ...slot) {
+	for _, in := range slots {
+		if in.shape != nil && s.hollow == nil {
+			s.hollow = in.shape.hollow
+		}
+	}
+}
+
+// addFields adds the fields of a struct, named and inlined as msgpack does it.
+func (m shaper) addFields(s *shape, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !encoded(f) {
+			continue
+		}
+		tag := tagOf(f)
+		name := tag.Name
+		if name == "" {
+			name = f.Name
+		}
+		in := slot{nilable: true}
+		if !tag.HasOption("intern") { // such a string may travel as a reference to an earlier one
+			in = m.slot(f.Type)
+		}
+		if f.Anonymous && !tag.HasOption("noinline") && m.inline(s, f.Type, tag.HasOption("inline")) {
+			s.byName[name] = in
+			continue
+		}
+		s.contains(in)
+		s.add(field{name, in})
+		if alias, ok := tag.Options["alias"]; ok {
+			s.byName[alias] = in
+		}
+	}
+}
+
+func (s *shape) add(f field) {
+	s.fields = append(s.fields, f)
+	s.byName[f.name] = f.slot
+}
+
+// inline adds the fields of an embedded struct. Unless the tag asks for it, one that
+// has a name in common with the outer struct is a field of its own.
+func (m shaper) inline(s *shape, t reflect.Type, asked bool) bool {
+	pointer := t.Kind() == reflect.Pointer
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || !asked && (decodesItself(t) || encodesItself(t)) {
+		return false
+	}
+	within := m.shape(t)
+	taken := func(f field) bool {
+		_, ok := s.byName[f.name]
+		return ok
+	}
+	if !asked && slices.ContainsFunc(within.fields, taken) {
+		return false
+	}
+	for _, f := range within.fields {
+		if !taken(f) {
+			f.nilable = f.nilable || pointer // the fields of a nil pointer travel as nil
+			s.add(f)
+		}
+	}
+	if len(within.fields) > 0 && s.hollow == nil {
+		s.hollow = within.hollow
+	}
+	return true
+}
+
+// encoded reports whether msgpack looks at a field.
+func encoded(f reflect.StructField) bool {
+	return (f.IsExported() || f.Anonymous) && tagOf(f).Name != "-"
+}
+
+// tagOf parses the tag that names a field: msgpack, or else json.
+func tagOf(f reflect.StructField) *tagparser.Tag {
+	text := f.Tag.Get("msgpack")
+	if text == "" {
+		text = f.Tag.Get(fieldTag)
+	}
+	return tagparser.Parse(text)
+}
+
+// decodesItself reports whether msgpack leaves the bytes of a value to its type.
+func decodesItself(t reflect.Type) bool { return implementsAny(t, decoders) }
+
+var decoders = []reflect.Type{
+	reflect.TypeFor[msgpack.CustomDecoder](),
+	reflect.TypeFor[msgpack.Unmarshaler](),
+	reflect.TypeFor[encoding.BinaryUnmarshaler](),
+	reflect.TypeFor[encoding.TextUnmarshaler](),
+}
+
+func implementsAny(t reflect.Type, interfaces []reflect.Type) bool {
+	return slices.ContainsFunc(interfaces, func(i reflect.Type) bool {
+		return t.Implements(i) || reflect.PointerTo(t).Implements(i)
+	})
+}
+
+// checkArguments refuses a type of arguments that would travel without its content.
+func checkArguments(t reflect.Type) error {
+	s := slotOf(t).shape
+	if s == nil || s.hollow == nil || encodesItself(t) {
+		return nil
+	}
+	return invalid("arguments", "%v has no exported field, so nothing of it would be stored; export its fields", s.hollow)
+}
