@@ -37,6 +37,7 @@ const (
 	JobsExpired           = "jobs_expired" // their deadline passed
 	JobsCancelled         = "jobs_cancelled"
 	JobsRejectedSignature = "jobs_rejected_signature"
+	JobsRejectedPayload   = "jobs_rejected_payload" // their arguments do not fit the type of their worker
 	JobsSkippedIdempotent = "jobs_skipped_idempotent"
 	JobsReleased          = "jobs_released"
 	JobsSnoozed           = "jobs_snoozed"
@@ -91,6 +92,8 @@ func Count(c Collector, e Event) {
 			increment(JobsCancelled)
 		case ReasonSignature:
 			increment(JobsRejectedSignature)
+		case ReasonPayload:
+			increment(JobsRejectedPayload)
 		}
 	case EventReleased:
 		increment(JobsReleased)

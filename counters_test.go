@@ -74,6 +74,7 @@ func TestCountIsTheTable(t *testing.T) {
 		"poison":            {died(pawl.ReasonPoison), []string{"jobs_poisoned", "jobs_failed_permanently"}, nil},
 		"deadline":          {died(pawl.ReasonDeadline), []string{"jobs_expired", "jobs_failed_permanently"}, nil},
 		"cancelled":         {died(pawl.ReasonCancelled), []string{"jobs_cancelled", "jobs_failed_permanently"}, nil},
+		"bad payload":       {died(pawl.ReasonPayload), []string{"jobs_rejected_payload", "jobs_failed_permanently"}, nil},
 		"bad signature":     {died(pawl.ReasonSignature), []string{"jobs_rejected_signature", "jobs_failed_permanently"}, nil},
 		"damaged":           {died(pawl.ReasonCorrupt), []string{"jobs_failed_permanently"}, nil},
 		"skipped":           {pawl.Event{Type: pawl.EventSkipped}, []string{"jobs_skipped_idempotent"}, nil},

@@ -37,7 +37,7 @@ type Envelope struct {
 	Attempts   int           // completed runs; 0 on a job that never ran
 	Crashes    int           // leases in a row that ended in a crash or an expiry
 	Death      *Death        // why it is dead; nil while it is alive
-	Failures   int           // entries that its history had so far: failed runs, deaths by poison, rejected signatures
+	Failures   int           // entries that its history had so far: failed runs, deaths by poison, rejected signatures and arguments
 
 	UniqueKey      string        // no two jobs of one queue, kind and key while the first is in UniqueIn; "" means none
 	UniqueIn       []State       // the states that block another; none given means ready, delayed, parked and leased
@@ -143,8 +143,13 @@ const (
 	ReasonDeadline  Reason = "deadline"  // its deadline passed
 	ReasonCancelled Reason = "cancelled" // an operator or the app ended it
 	ReasonSignature Reason = "signature" // its signature is missing or wrong
+	ReasonPayload   Reason = "payload"   // its arguments do not fit the type of its worker
 	ReasonCorrupt   Reason = "corrupt"   // its stored record is damaged
 )
+
+// CountsAttempt reports whether an Abandon with this reason counts a failed attempt. It does
+// not where the handler never ran.
+func (r Reason) CountsAttempt() bool { return r != ReasonSignature && r != ReasonPayload }
 
 // State is where a job stands.
 type State string

@@ -68,8 +68,8 @@ type Queue interface {
 	Nack(ctx context.Context, l *Lease, delay time.Duration, cause error) error
 
 	// Abandon counts a failed attempt, keeps cause and moves the job to the dead
-	// letters. A worker gives [ReasonExhausted] or [ReasonPermanent]; [ReasonSignature]
-	// means that nothing ran, and counts no attempt.
+	// letters. A worker gives [ReasonExhausted] or [ReasonPermanent]. After [ReasonSignature]
+	// and [ReasonPayload] nothing ran, so they count no attempt.
 	Abandon(ctx context.Context, l *Lease, reason Reason, cause error) error
 
 	// Release returns an interrupted job to its old place in the order. It counts

@@ -173,10 +173,10 @@ func nack(delay time.Duration, cause string) verb {
 
 func abandon(reason pawl.Reason, cause string) verb {
 	count := func(t *txn, _ *settle, j stored) {
-		if reason == pawl.ReasonSignature { // nothing ran
-			t.note(j, j.Attempt(), cause)
-		} else {
+		if reason.CountsAttempt() {
 			t.failure(j, cause)
+		} else {
+			t.note(j, j.Attempt(), cause)
 		}
 	}
 	return move(cause, count, func(t *txn, op *settle, j stored) { t.bury(j, reason, op.run(cause)) })

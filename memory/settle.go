@@ -77,8 +77,7 @@ func (q *Queue) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, ca
 
 // Abandon implements [pawl.Queue].
 func (q *Queue) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, cause error) error {
-	ran := reason != pawl.ReasonSignature
-	return q.fail(ctx, l, cause, ran, func(j *job, run pawl.Event) { q.bury(j, reason, run) })
+	return q.fail(ctx, l, cause, reason.CountsAttempt(), func(j *job, run pawl.Event) { q.bury(j, reason, run) })
 }
 
 // fail settles a run that failed, or that was refused before it began. For a job that

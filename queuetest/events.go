@@ -66,7 +66,7 @@ func abandonFor(reason pawl.Reason) func(*fixture, *pawl.Lease) {
 
 // deaths are the stories of abandon.
 func deaths() (list []story) {
-	for _, reason := range []pawl.Reason{pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonPoison, pawl.ReasonSignature} {
+	for _, reason := range []pawl.Reason{pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonPoison, pawl.ReasonSignature, pawl.ReasonPayload} {
 		list = append(list, story{
 			name:    "abandon, " + string(reason),
 			rule:    "A death tells its reason, the cause, how long the run took and whether its time ran out.",

@@ -183,7 +183,7 @@ func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Rea
 	case verb == "ack":
 		m.succeed(j, run)
 		return
-	case verb == "abandon" && reason == pawl.ReasonSignature:
+	case verb == "abandon" && !reason.CountsAttempt():
 		j.note(m.now, run.Cause)
 	case verb == "nack" || verb == "abandon":
 		failed(&j.Envelope, m.now, run.Cause)

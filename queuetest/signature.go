@@ -76,11 +76,11 @@ func covered(name string, change ...func(*pawl.Envelope)) test {
 	}
 }
 
-// rejected abandons a job because of its signature, after some failed runs.
-func rejected(name string, failures int) test {
+// rejected abandons a job before it ran, after some failed runs.
+func rejected(reason pawl.Reason, name string, failures int) test {
 	return test{
 		name: "rejected " + name,
-		rule: "Abandon by ReasonSignature counts no attempt, since nothing ran; the cause is in the history as that of the run that was to come.",
+		rule: "Abandon by ReasonSignature or ReasonPayload counts no attempt, since nothing ran; the cause is in the history as that of the run that was to come.",
 		run: func(f *fixture) {
 			id := f.add().ID
 			for range failures {
@@ -91,9 +91,9 @@ func rejected(name string, failures int) test {
 			want := f.must(id)
 			l := f.lease()
 			f.pass(time.Second)
-			f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonSignature, errors.New("bad")), "abandon")
+			f.ok(f.q.Abandon(f.Context(), l, reason, errors.New("bad")), "abandon")
 			now := time.Now()
-			want.State, want.Crashes, want.Death = pawl.Dead, 0, &pawl.Death{Reason: pawl.ReasonSignature, At: now}
+			want.State, want.Crashes, want.Death = pawl.Dead, 0, &pawl.Death{Reason: reason, At: now}
 			want.Failures++
 			want.History = append(want.History, pawl.Failure{Attempt: failures + 1, At: now, Error: "bad"})
 			f.same(f.must(id), want, "the job")
@@ -212,7 +212,9 @@ func signatureTests() (tests []test) {
 				f.verifies(k, f.must(l.ID), "that is stored")
 			},
 		},
-		rejected("at the first run", 0),
-		rejected("after two failures", 2),
+		rejected(pawl.ReasonSignature, "at the first run", 0),
+		rejected(pawl.ReasonSignature, "after two failures", 2),
+		rejected(pawl.ReasonPayload, "for its payload", 0),
+		rejected(pawl.ReasonPayload, "for its payload after two failures", 2),
 	)
 }

@@ -144,7 +144,7 @@ func (w *walker) settle(l *pawl.Lease, verb string) {
 		want = pawl.ErrLeaseLost
 	}
 	run := pawl.Event{Delay: pick(w.random, 0, -time.Second, w.delay(), w.delay())}
-	reason := pick(w.random, pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonSignature)
+	reason := pick(w.random, pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonSignature, pawl.ReasonPayload)
 	if verb == "ack" || verb == "nack" || verb == "abandon" {
 		if run.TimedOut = w.random.IntN(4) == 0; w.random.IntN(2) == 0 {
 			run.Took = w.delay()

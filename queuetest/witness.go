@@ -96,6 +96,7 @@ func (o outcome) counted() []string {
 		pawl.ReasonDeadline:  {"jobs_expired"},
 		pawl.ReasonCancelled: {"jobs_cancelled"},
 		pawl.ReasonSignature: {"jobs_rejected_signature"},
+		pawl.ReasonPayload:   {"jobs_rejected_payload"},
 	}[o.reason])
 	if o.timedOut {
 		names = append(names, "jobs_timed_out")

@@ -110,22 +110,6 @@ func TestPanicError(t *testing.T) {
 	})
 }
 
-// Arguments that do not decode will not do so next time either: the job is dead at
-// once, and its handler is not called.
-func TestPayloadDoesNotDecode(t *testing.T) {
-	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		id := enqueue(t, q, "no number")
-		w := newWorker(q, worker.Options{})
-		worker.Handle(w, pawl.Define[int]("task"), func(context.Context, *pawl.Job[int]) error {
-			t.Error("the handler was called")
-			return nil
-		})
-		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
-		requireDead(t, q, id, pawl.ReasonPermanent, 1)
-		require.Contains(t, stored(t, q, id).History[0].Error, pawl.ErrPayloadEncoding.Error())
-	})
-}
-
 // A handler may use the queue that it works for: nothing that it waits for waits
 // for it.
 func TestHandlerUsesQueue(t *testing.T) {

@@ -36,6 +36,9 @@ func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, r
 	if err == nil {
 		return decision{verb: ack}
 	}
+	if payload := (*payloadError)(nil); errors.As(err, &payload) {
+		return decision{verb: abandon, reason: pawl.ReasonPayload, cause: err}
+	}
 	if delay, ok := pawl.SnoozeDelay(err); ok {
 		return decision{verb: snooze, delay: delay}
 	}
@@ -57,6 +60,12 @@ func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, r
 	}
 	return decision{verb: nack, delay: max(delay, 0), cause: err}
 }
+
+// payloadError says that the arguments of a job do not fit its handler, which did not run.
+type payloadError struct{ err error }
+
+func (e *payloadError) Error() string { return e.err.Error() }
+func (e *payloadError) Unwrap() error { return e.err }
 
 // because puts the reason why a run was ended before the error that it then returned,
 // for the history: a handler mostly says no more than that its context ended.

@@ -156,6 +156,6 @@ func TestMiddlewareSeesUndecodable(t *testing.T) {
 		id := enqueue(t, q, "no number")
 		require.NoError(t, w.ProcessOnce(t.Context()))
 		require.ErrorIs(t, seen, pawl.ErrPayloadEncoding)
-		requireDead(t, q, id, pawl.ReasonPermanent, 1)
+		requireDead(t, q, id, pawl.ReasonPayload, 0)
 	})
 }

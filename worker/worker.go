@@ -48,10 +48,14 @@ func New(q pawl.Queue, opts *Options) *Worker {
 
 func (w *Worker) refuse(err error) { w.errs = append(w.errs, err) }
 
-// Handle registers the handler of a kind. Mistakes are reported when the worker
-// starts, before it touches a job: [ErrHandlerExists] for a kind that has one, an
-// [*pawl.InvalidError] for a kind that was defined badly. Register everything
-// before the worker starts: a later handler is logged as an error and not used.
+// Handle registers the handler of a kind, and of the former names of the kind; see
+// [pawl.Alias]. The start of the worker reports mistakes, before it touches a job:
+// [ErrHandlerExists] for a kind that has a handler, an [*pawl.InvalidError] for a kind that
+// was defined badly. Register everything before the worker starts: a later handler is
+// logged as an error and not used.
+//
+// A job whose arguments do not fit T does not run: it becomes dead with
+// [pawl.ReasonPayload], and counts no attempt.
 func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job *pawl.Job[T]) error) {
 	policy, err := k.Policy()
 	if err == nil && fn == nil {
@@ -65,14 +69,17 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 		w.opts.Logger.Error("a handler was registered after its worker had started; it is not used", "kind", k.Name())
 		return
 	}
-	if _, ok := w.handlers[k.Name()]; ok {
-		w.refuse(fmt.Errorf("handler of kind %q: %w; register one per worker", k.Name(), ErrHandlerExists))
-		return
+	names := append(k.Aliases(), k.Name())
+	for _, name := range names {
+		if w.Handles(name) {
+			w.refuse(fmt.Errorf("handler of kind %q: %w; register one per worker", name, ErrHandlerExists))
+			return
+		}
 	}
 	run := wrap(w.opts.Middleware, func(ctx context.Context, l *pawl.Lease) error {
 		job, err := k.Job(l.Envelope)
 		if err != nil {
-			return pawl.Permanent(err) // the same bytes will not decode next time either
+			return &payloadError{err}
 		}
 		job.Lease = l
 		return fn(ctx, job)
@@ -82,7 +89,9 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 			&pawl.InvalidError{Field: "Middleware", Reason: "it returned no handler"}))
 		return
 	}
-	w.handlers[k.Name()] = handler{policy, run}
+	for _, name := range names {
+		w.handlers[name] = handler{policy, run}
+	}
 }
 
 // Handles reports whether the worker has a handler of a kind, for packages that register handlers

@@ -60,7 +60,7 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 // nothing, and look like good news.
 var reasonWords = []string{
 	string(pawl.ReasonExhausted), string(pawl.ReasonPermanent), string(pawl.ReasonPoison), string(pawl.ReasonDeadline),
-	string(pawl.ReasonCancelled), string(pawl.ReasonSignature), string(pawl.ReasonCorrupt),
+	string(pawl.ReasonCancelled), string(pawl.ReasonSignature), string(pawl.ReasonPayload), string(pawl.ReasonCorrupt),
 }
 
 // term adds a term about payloads. A wrong one is noticed before anything is looked at.

@@ -36,11 +36,12 @@ func (a *app) jobEnqueueCommand() *cobra.Command {
 		use: "enqueue KIND [JSON|-|@FILE] | --batch [-|@FILE]", short: "add a job, or many", args: -1, ids: true,
 		long: `Adds a job of a kind. Its arguments are JSON: as given, from standard input for -,
 or from a file; none are null. A handler of a Go type decodes them as if a program
-had enqueued that: an object fits a struct by the exact names of its fields (To, not
-to) or of their msgpack tags, and names that the struct does not have are dropped. A
-time is {"$time":"2026-03-01T12:00:00Z"}, bytes are {"$base64":"AP8="}, and a
-time.Duration is a number of nanoseconds. What the program gives its kind besides
-(queue, retries, deadline) is not known here: give it by flags.
+had enqueued that: an object fits a struct by the names in its msgpack or json tags,
+or else by the exact names of its fields (To, not to). A job with a name that the
+struct lacks does not run: it becomes dead with the reason payload. A time is
+{"$time":"2026-03-01T12:00:00Z"}, bytes are {"$base64":"AP8="}, and a time.Duration
+is a number of nanoseconds. What the program gives its kind besides (queue, retries,
+deadline) is not known here: give it by flags.
 
 --batch reads many from JSON lines: objects with kind, and as far as needed args,
 queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,

@@ -34,7 +34,7 @@ func TestUsageErrors(t *testing.T) {
 		{"statts", `unknown command "statts"; was it stats?`, "jobctl"},
 		{"job lst", `unknown command "job lst"; was it list?`, "jobctl job"},
 		{"nonsense", `unknown command "nonsense"`, "jobctl"},
-		{"--db x job list --reason permanant", `invalid value "permanant" for flag --reason: it must be one of exhausted, permanent, poison, deadline, cancelled, signature, corrupt`, "jobctl job list"},
+		{"--db x job list --reason permanant", `invalid value "permanant" for flag --reason: it must be one of exhausted, permanent, poison, deadline, cancelled, signature, payload, corrupt`, "jobctl job list"},
 		{"--db x job list --payload n>3", `invalid value "n>3" for flag --payload: a term knows =, != and ~, and no < or >`, "jobctl job list"},
 		{"--db x job list --payload n>=3", `invalid value "n>=3" for flag --payload: a term knows =, != and ~, and no < or >`, "jobctl job list"},
 		{"--db x export --to -", "--to names a file; without it the export goes to standard output", "jobctl export"},
