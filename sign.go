@@ -20,7 +20,7 @@ const maxSignature = 64
 // for the life of a job: ID, origin queue, kind, payload, idempotency key, time of
 // creation and key ID. Attempts, schedule, history and the queue where it is now are
 // not signed, so a job that was requeued or forwarded still verifies; headers are
-// not either.
+// not either, but for [HeaderIdempotencyKey].
 //
 // A signature proves who made a job, not that it is there for the first time: a copy
 // of a signed job verifies too. Within one file IDs are unique; against copies from
@@ -99,6 +99,20 @@ func (k *Keyring) Verify(e *Envelope) error {
 	return nil
 }
 
+// HeaderIdempotencyKey is the header in which a dead job that was forwarded carries the
+// idempotency key that it had. As a job of its new queue it has none: the success of one must
+// not let others with that key vanish without a run. A signature of a job without a key covers
+// this header in place of the key.
+const HeaderIdempotencyKey = "pawl-dead-idempotency-key"
+
+// signedKey is the idempotency key that the signature of a job covers.
+func signedKey(e *Envelope) string {
+	if e.IdempotencyKey == "" {
+		return e.Headers[HeaderIdempotencyKey]
+	}
+	return e.IdempotencyKey
+}
+
 // signature hashes the fields, each behind its length, so that no two jobs have the
 // same bytes.
 func signature(secret []byte, e *Envelope) []byte {
@@ -112,7 +126,7 @@ func signature(secret []byte, e *Envelope) []byte {
 	field([]byte(e.Origin))
 	field([]byte(e.Kind))
 	field(e.Payload)
-	field([]byte(e.IdempotencyKey))
+	field([]byte(signedKey(e)))
 	created := binary.BigEndian.AppendUint64(nil, uint64(e.Created.Unix()))
 	field(binary.BigEndian.AppendUint32(created, uint32(e.Created.Nanosecond())))
 	field([]byte(e.KeyID))

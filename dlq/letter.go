@@ -15,7 +15,7 @@ import (
 )
 
 // Headers of a job that [ToQueue] forwarded, which say how it died. Like all headers
-// they are not signed.
+// they are not signed, but for [HeaderIdempotencyKey].
 const (
 	HeaderReason   = "pawl-dead-reason"   // a pawl.Reason
 	HeaderQueue    = "pawl-dead-queue"    // the queue in which it died
@@ -24,8 +24,9 @@ const (
 	HeaderFailures = "pawl-dead-failures" // entries that its history had in all
 	HeaderHistory  = "pawl-dead-history"  // JSON: [{"n":attempt,"at":time,"error":text},…], oldest first
 
-	// HeaderIdempotencyKey is the key that the job had, if any.
-	HeaderIdempotencyKey = "pawl-dead-idempotency-key"
+	// HeaderIdempotencyKey is the idempotency key that the job had, if any. The signature of
+	// a signed job covers it.
+	HeaderIdempotencyKey = pawl.HeaderIdempotencyKey
 )
 
 // Letter is how a forwarded job died.

@@ -26,9 +26,9 @@ type Target interface {
 // The job there has the ID, payload, kind, origin, time of creation, headers and
 // signature of the letter, so its signature still verifies, and its timeout, retries,
 // policy and priority. As a job it begins anew and is ready at once: it has no schedule,
-// deadline, unique key or retention, and an idempotency key only when that is
-// signed. How it died is in headers of its own, see [LetterOf]; a letter whose headers
-// leave no room for them is refused.
+// deadline, unique key, idempotency key or retention. How it died, and the idempotency key
+// that it had, are in headers of its own, see [LetterOf]; a letter whose headers leave no
+// room for them is refused.
 //
 // Where q is the file that the letter is in, which holds each ID once, the job takes the
 // place of the letter in one transition, if q is a [Transferer]. A letter on the very
@@ -107,24 +107,19 @@ func sameDeath(a, b *pawl.Death) bool {
 //     in the headers.
 //
 //   - IdempotencyKey: that one letter was dealt with there must not let the next one
-//     with the same key vanish without a run. It travels in a header. Where it is
-//     signed it stays, and a success counts for it as short as can be: only a letter
-//     that is fetched in the very instant of another's success is still skipped.
+//     with the same key vanish without a run. It travels in a header, where signatures
+//     look for it.
 func (s queueSink) job(letter *pawl.Envelope) (*pawl.Envelope, error) {
 	headers, err := letterHeaders(letter)
 	if err != nil {
 		return nil, err
 	}
-	job := &pawl.Envelope{
+	return &pawl.Envelope{
 		ID: letter.ID, Origin: letter.Origin, Kind: letter.Kind, Payload: letter.Payload,
 		Created: letter.Created, Headers: headers,
 		KeyID: letter.KeyID, Signature: letter.Signature,
 
 		Queue: s.name, Priority: letter.Priority, Timeout: letter.Timeout,
 		MaxRetries: letter.MaxRetries, Policy: letter.Policy,
-	}
-	if len(letter.Signature) > 0 && letter.IdempotencyKey != "" {
-		job.IdempotencyKey, job.IdempotencyTTL = letter.IdempotencyKey, 1
-	}
-	return job, nil
+	}, nil
 }

@@ -122,29 +122,57 @@ func TestToQueueSkipsNoLetter(t *testing.T) {
 	})
 }
 
-// Rule: a signed letter still verifies, and so keeps its idempotency key; a letter that
-// was dealt with makes no other with that key vanish.
+// Rule: a signed letter still verifies. Every letter is handed out there once, also when
+// others with its idempotency key are leased, or were dealt with.
 func TestToQueueKeepsSignatures(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		from, to := open(), open()
 		keys, err := pawl.NewKeyring("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, pawl.MinSecretBytes)})
 		require.NoError(t, err)
 		var ids []pawl.ID
-		for range 2 {
+		for range 4 {
 			job := &pawl.Envelope{Kind: "a", Queue: "mail", Payload: []byte("p"), IdempotencyKey: "i"}
 			require.NoError(t, keys.Sign(job))
 			ids = append(ids, dieOf(t, from, job, pawl.ReasonExhausted, "no luck"))
 		}
-		forward(t, from, to, "", 2)
-		for _, id := range ids {
+		forward(t, from, to, "", 4)
+		var leased *pawl.Lease
+		for n, id := range ids {
 			lease := fetch(t, to, dlq.FailedJobs)
-			require.NotNil(t, lease)
+			require.NotNil(t, lease, "letter %d", n)
 			require.Equal(t, id, lease.ID)
-			require.Equal(t, "i", lease.IdempotencyKey)
 			require.NoError(t, keys.Verify(lease.Envelope))
-			require.NoError(t, to.Ack(t.Context(), lease))
+			letter, ok := dlq.LetterOf(lease.Envelope)
+			require.True(t, ok)
+			require.Equal(t, "i", letter.IdempotencyKey)
+			lease.Headers[dlq.HeaderIdempotencyKey] = "another"
+			require.ErrorIs(t, keys.Verify(lease.Envelope), pawl.ErrSignature)
+			if n > 0 {
+				require.NoError(t, to.Ack(t.Context(), lease))
+			} else {
+				leased = lease
+			}
 		}
+		require.Nil(t, fetch(t, to, dlq.FailedJobs))
+		require.NoError(t, to.Ack(t.Context(), leased))
 	})
+}
+
+// Rule: a signed letter that dies again where it was forwarded to, and is forwarded once
+// more, still verifies.
+func TestToQueueKeepsSignaturesTwice(t *testing.T) {
+	q := inMemory(t)
+	keys, err := pawl.NewKeyring("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, pawl.MinSecretBytes)})
+	require.NoError(t, err)
+	job := &pawl.Envelope{Kind: "a", Queue: "mail", IdempotencyKey: "i"}
+	require.NoError(t, keys.Sign(job))
+	dieOf(t, q, job, pawl.ReasonExhausted, "no luck")
+	for _, name := range []string{"first", "second"} {
+		forward(t, q, q, name, 1)
+		lease := fetch(t, q, name)
+		require.NoError(t, keys.Verify(lease.Envelope))
+		require.NoError(t, q.Abandon(t.Context(), lease, pawl.ReasonExhausted, errDown))
+	}
 }
 
 // Rule: a crash between the two steps is made good by the next Forward, whatever
