@@ -39,6 +39,11 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
 		return x.park()
 	}
+	if x.spare {
+		if err := x.clearSpare(); err != nil {
+			return err
+		}
+	}
 	defer context.AfterFunc(ctx, func() { _ = x.stop(context.Cause(ctx)) })()
 	output, err := x.call(input)
 	return x.conclude(output, err)
@@ -106,7 +111,7 @@ func (x *execution) conclude(output []byte, err error) error {
 	case errors.As(err, &again) && !cancelled:
 		return x.restart(again.input)
 	}
-	if err := x.cancelChildren(); err != nil {
+	if err := x.cancelChildren("the run that started it did not succeed"); err != nil {
 		return err
 	}
 	failed, stopped := x.undo()

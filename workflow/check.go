@@ -117,7 +117,8 @@ func (c *check) runs() {
 		if blocked, _ := c.get(bucketBlocked, key); (row.Status == Blocked) != (blocked != nil) {
 			c.wrong("run %s is %s, and bucket %s says otherwise", id, row.Status, bucketBlocked)
 		}
-		c.journal(id)
+		c.journal(id, row)
+		c.spare(id, row)
 		c.values(id, row)
 		c.signals(id, row)
 	})
@@ -125,8 +126,8 @@ func (c *check) runs() {
 
 // journal looks at the entries of a run: in each scope they follow one another, and the last
 // alone may be pending.
-func (c *check) journal(id pawl.ID) {
-	journal, err := c.entries(id)
+func (c *check) journal(id pawl.ID, row *runRow) {
+	journal, err := c.entries(id, row.Journal)
 	if err != nil {
 		c.found = append(c.found, err)
 		return
@@ -156,6 +157,23 @@ func (c *check) journal(id pawl.ID) {
 	}
 }
 
+// spare looks for rows in the journal that is not in use: a Restart alone leaves some.
+func (c *check) spare(id pawl.ID, row *runRow) {
+	for _, bucket := range [...][]byte{bucketSteps, bucketBlobs} {
+		c.each(bucket, id[:], func(key, _ []byte, _ error) bool {
+			seq := number32(key)
+			which := journalOf(seq)
+			switch {
+			case which == row.Journal || which == row.spare() && row.Restarts > 0:
+			case bytes.Equal(bucket, bucketBlobs) && (seq == inputSeq || seq == outputSeq):
+			default:
+				c.wrong("run %s uses journal %d, and bucket %s has row %d of journal %d", id, row.Journal, bucket, ordinal(seq), which)
+			}
+			return true
+		})
+	}
+}
+
 // values looks for the values that lie apart: those that a run has, and no others.
 func (c *check) values(id pawl.ID, row *runRow) {
 	c.each(bucketBlobs, id[:], func(key, content []byte, damage error) bool {
@@ -169,6 +187,9 @@ func (c *check) values(id pawl.ID, row *runRow) {
 				c.wrong("run %s is %s, and has an output", id, row.Status)
 			}
 		default:
+			if journalOf(seq) != row.Journal {
+				return true // told by spare
+			}
 			if e, err := c.entry(id, seq); err == nil && (e == nil || !e.Apart) {
 				c.wrong("run %s: value %d belongs to no entry", id, seq)
 			}
@@ -183,7 +204,7 @@ func (c *check) values(id pawl.ID, row *runRow) {
 			c.found = append(c.found, err)
 		}
 	}
-	c.each(bucketSteps, id[:], func(key, content []byte, damage error) bool {
+	c.each(bucketSteps, journalPrefix(id, row.Journal), func(key, content []byte, damage error) bool {
 		if damage != nil {
 			return true
 		}

@@ -176,7 +176,7 @@ func (r rows) waitsFor(run pawl.ID, row *runRow) (e *entry, parent *runRow, err 
 	if row.Parent.IsZero() {
 		return nil, nil, nil
 	}
-	if parent, err = r.run(row.Parent); err == nil && parent != nil && parent.open() && parent.Cancel == "" {
+	if parent, err = r.run(row.Parent); err == nil && parent != nil && parent.open() && parent.Cancel == "" && parent.Journal == journalOf(row.ParentSeq) {
 		e, err = r.entry(row.Parent, row.ParentSeq)
 	}
 	if errors.Is(err, pawl.ErrCorrupt) {

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"errors"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -9,34 +10,47 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// cancelChildren is the rider that asks the children of a run to end that is about to undo
-// what it did.
+// cancelChildren is the rider that asks a portion of the children of a run to end.
 type cancelChildren struct {
 	engine   *Engine
 	lease    *pawl.Lease
 	open     []pawl.ID
+	reason   string
 	children map[pawl.ID]*runRow
 }
 
-func (x *execution) cancelChildren() error {
+// cancelChildren asks the children that a run waits for to end, in portions.
+func (x *execution) cancelChildren(reason string) error {
 	x.mu.Lock()
-	c := &cancelChildren{engine: x.engine, lease: x.lease, open: x.openChildren()}
+	open := x.openChildren()
 	x.mu.Unlock()
-	if len(c.open) == 0 {
-		return nil
-	}
-	if err := x.engine.queue.Join(x.writing(), c, 0); err != nil {
-		return err
-	}
-	for child := range c.children {
-		x.engine.hub.poke(child)
+	for some := range slices.Chunk(open, portion) {
+		c := &cancelChildren{engine: x.engine, lease: x.lease, open: some, reason: reason}
+		if err := x.engine.queue.Join(x.writing(), c, len(some)*requestBytes); err != nil {
+			return err
+		}
+		for child := range c.children {
+			x.engine.hub.poke(child)
+		}
 	}
 	return nil
 }
 
+// lastChildren are the children for the rider that ends a run, or restarts it, to cancel. Of
+// many, all are cancelled before: after a crash in between the run ends in the same way.
+func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
+	x.mu.Lock()
+	open := x.openChildren()
+	x.mu.Unlock()
+	if len(open) <= portion {
+		return open, nil
+	}
+	return nil, x.cancelChildren(reason)
+}
+
 // Check requires the lease, and makes the children ready.
 func (c *cancelChildren) Check(p *bolt.Plan) (err error) {
-	if c.children, err = c.engine.cancelAll(p, rowsOf(p.Tx()), c.open, "the run that started it did not succeed"); err != nil {
+	if c.children, err = c.engine.cancelAll(p, rowsOf(p.Tx()), c.open, c.reason); err != nil {
 		return err
 	}
 	return p.Hold(c.lease)

@@ -78,7 +78,12 @@ func (e *Engine) Resume(ctx context.Context, run pawl.ID) error {
 // journal cannot be read the run will say so.
 func (e *Engine) failedSteps(ctx context.Context, run pawl.ID) (seqs []uint32, err error) {
 	err = e.source.View(ctx, func(tx *bbolt.Tx) error {
-		entries, _ := rowsOf(tx).entries(run)
+		r := rowsOf(tx)
+		row, err := r.run(run)
+		if row == nil || err != nil {
+			return nil
+		}
+		entries, _ := r.entries(run, row.Journal)
 		for _, each := range entries {
 			if each.toRetry() {
 				seqs = append(seqs, each.seq)

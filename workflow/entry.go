@@ -108,7 +108,7 @@ func (e *entry) toRetry() bool { return e.State == EntryPending && e.Error != ""
 // public is the entry as others may see it.
 func (e *entry) public() Entry {
 	return Entry{
-		Seq: e.seq, Scope: e.Scope, Name: e.Name, Occurrence: e.Occurrence, Kind: e.Kind, State: e.State,
+		Seq: ordinal(e.seq), Scope: e.Scope, Name: e.Name, Occurrence: e.Occurrence, Kind: e.Kind, State: e.State,
 		Attempts: e.Attempts, Started: timeOf(e.Started), Finished: timeOf(e.Finished), Due: timeOf(e.Due),
 		Error: e.Error, Result: e.Result, Bytes: e.Size, Build: e.Build, Child: e.Child,
 	}

@@ -27,6 +27,7 @@ type execution struct {
 	row    *runRow // as it was when the execution began
 	loaded int     // the transaction that had it
 	dry    bool    // only compares the code with the journal
+	spare  bool    // the journal that is not in use has rows to be removed
 
 	abandoned map[string]bool // scopes that had lost a race
 
@@ -71,7 +72,8 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 		if input, err = r.blob(x.run, inputSeq); err != nil {
 			return err
 		}
-		entries, err := r.entries(x.run)
+		x.last, x.spare = firstSeq(x.row.Journal), r.hasSpare(x.run, x.row)
+		entries, err := r.entries(x.run, x.row.Journal)
 		if err != nil {
 			return err
 		}

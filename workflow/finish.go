@@ -25,10 +25,16 @@ type finish struct {
 	children map[pawl.ID]*runRow
 }
 
+// childOfEnded is why a child is cancelled whose parent has ended.
+const childOfEnded = "the run that started it has ended"
+
 // finish ends the run, and tells who waits for it.
-func (x *execution) finish(f *finish) error {
+func (x *execution) finish(f *finish) (err error) {
+	if f.open, err = x.lastChildren(childOfEnded); err != nil {
+		return err
+	}
 	x.mu.Lock()
-	f.x, f.journal, f.open = x, x.take(), x.openChildren()
+	f.x, f.journal = x, x.take()
 	x.mu.Unlock()
 	if f.journal.err != nil {
 		return f.journal.err
@@ -84,7 +90,7 @@ func (f *finish) Check(p *bolt.Plan) (err error) {
 	if err := f.tellParent(p, r); err != nil {
 		return err
 	}
-	if f.children, err = f.x.engine.cancelAll(p, r, f.open, "the run that started it has ended"); err != nil {
+	if f.children, err = f.x.engine.cancelAll(p, r, f.open, childOfEnded); err != nil {
 		return err
 	}
 	return p.Ack(f.x.lease)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -26,26 +27,52 @@ func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (paw
 		return pawl.ID{}, err
 	}
 	f := &fork{id: pawl.NewID(e.now())}
-	if err := e.source.View(ctx, func(tx *bbolt.Tx) error { return f.copy(rowsOf(tx), run, from) }); err != nil {
+	err := e.source.View(ctx, func(tx *bbolt.Tx) error {
+		if err := f.copy(rowsOf(tx), run, from); err != nil {
+			return err
+		}
+		f.row.ID = newID
+		return f.free(rowsOf(tx))
+	})
+	if err != nil {
 		return pawl.ID{}, fmt.Errorf("fork: %w", err)
 	}
-	f.row.ID = newID
-	var err error
 	if f.job, err = e.anew(f.id, &f.row); err != nil {
 		return pawl.ID{}, fmt.Errorf("fork: %w", err)
 	}
-	if err := e.queue.Join(ctx, f, f.journal.bytes+requestBytes); err != nil {
-		return pawl.ID{}, fmt.Errorf("fork: %w", err)
+	for rest := f.journal.puts; len(rest) > 0; {
+		f.journal.puts, f.journal.bytes, rest = cut(rest)
+		f.staged += len(f.journal.puts)
+		f.last = len(rest) == 0
+		if err := e.queue.Join(ctx, f, f.journal.bytes+requestBytes); err != nil {
+			return pawl.ID{}, fmt.Errorf("fork: %w", err)
+		}
 	}
 	return f.id, nil
 }
 
-// fork is the rider that starts a run with the beginning of another's journal.
+// cut takes from rows to write what one transaction writes of them.
+func cut(puts []put) (first []put, size int, rest []put) {
+	left := portionQuota()
+	n := 0
+	for ; n < len(puts) && !left.spent(); n++ {
+		left.rows--
+		left.bytes -= len(puts[n].key) + len(puts[n].value)
+	}
+	return puts[:n], portionQuota().bytes - left.bytes, puts[n:]
+}
+
+// fork is the rider that starts a run with the beginning of another's journal. A long journal
+// takes several commits: until the last, which makes it a run, what is stored of it is kept as
+// parts of an import are.
 type fork struct {
 	id      pawl.ID
 	row     runRow
 	job     *pawl.Envelope
 	journal journal // and the input
+	staged  int     // rows so far
+	last    bool    // the rest of the journal is here
+	now     time.Time
 }
 
 // copy reads what the new run is to have. What ended does not change any more, so it need
@@ -60,12 +87,12 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 		return err
 	}
 	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input,
-		OutputBytes: -1, Forked: run}
+		OutputBytes: -1, Forked: run, Journal: old.Journal}
 	f.journal.put(bucketBlobs, seqKey(f.id, inputSeq), input)
 	if from == "" {
 		return nil
 	}
-	all, err := r.entries(run)
+	all, err := r.entries(run, old.Journal)
 	if err != nil {
 		return err
 	}
@@ -139,29 +166,47 @@ func noStep(all []*entry, from string) string {
 	return s
 }
 
-// Check requires that the ID is free.
-func (f *fork) Check(p *bolt.Plan) error {
-	known, err := rowsOf(p.Tx()).find(f.row.Flow, f.row.ID)
+// free requires that no other run has the ID.
+func (f *fork) free(r rows) error {
+	known, err := r.find(f.row.Flow, f.row.ID)
 	if err != nil {
 		return err
 	}
 	if !known.IsZero() {
 		return fmt.Errorf("workflow %s %q, which is run %s: %w", f.row.Flow, f.row.ID, known, ErrConflict)
 	}
+	return nil
+}
+
+// Check requires that the ID is free.
+func (f *fork) Check(p *bolt.Plan) error {
+	if err := f.free(rowsOf(p.Tx())); err != nil {
+		return err
+	}
+	f.now = p.Now()
+	if !f.last {
+		return nil
+	}
 	f.row.Created = p.Now().UnixNano()
 	return p.Enqueue(f.job)
 }
 
-// Apply writes the rows of the new run.
+// Apply writes rows of the new run.
 func (f *fork) Apply(tx *bbolt.Tx) error {
 	r, err := makeRows(tx)
 	if err != nil {
 		return err
 	}
-	if err := r.put(bucketIDs, idKey(f.row.Flow, f.row.ID), f.id[:]); err != nil {
+	if err := f.journal.apply(r); err != nil {
 		return err
 	}
-	if err := f.journal.apply(r); err != nil {
+	if !f.last {
+		return r.stage(f.now, f.id, f.staged)
+	}
+	if err := r.unstage(f.now, f.id); err != nil {
+		return err
+	}
+	if err := r.put(bucketIDs, idKey(f.row.Flow, f.row.ID), f.id[:]); err != nil {
 		return err
 	}
 	return r.putRun(f.id, &f.row)

@@ -90,7 +90,7 @@ func TestForkCopiesResults(t *testing.T) {
 	require.NoError(t, err)
 	read := func(run pawl.ID) (all []*entry) {
 		require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) (err error) {
-			if all, err = rowsOf(tx).entries(run); err != nil {
+			if all, err = rowsOf(tx).entries(run, 0); err != nil {
 				return err
 			}
 			for _, e := range all {

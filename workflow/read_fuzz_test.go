@@ -84,13 +84,13 @@ func FuzzRows(f *testing.F) {
 		readAll(t, Read(inTx{tx}), run)
 		writtenAgain(t, r, run)
 
-		all, err := r.entries(run)
+		all, err := r.entries(run, 0)
 		if err == nil {
 			_, _ = before(all, "ship")
 			_ = new(fork).copy(r, run, "ship")
 		}
 		for range 3 {
-			_, _ = r.removeEnded(now, removePortion)
+			_ = (&sweep{rows: r, left: quota{rows: 50, bytes: 1 << 20}}).until(now)
 		}
 		readAll(t, Read(inTx{tx}), run)
 	})
@@ -125,7 +125,7 @@ func writtenAgain(t *testing.T, r rows, run pawl.ID) {
 		require.NoError(t, err)
 		require.Equal(t, row, again)
 	}
-	all, err := r.entries(run)
+	all, err := r.entries(run, 0)
 	if err != nil {
 		return
 	}

@@ -16,7 +16,11 @@ import (
 func (r *Reader) Journal(ctx context.Context, run pawl.ID, values bool) (journal []Entry, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		journal = nil
-		rs.each(bucketSteps, run[:], func(key, content []byte, damage error) bool {
+		prefix := run[:]
+		if row, err := rs.run(run); err == nil && row != nil {
+			prefix = journalPrefix(run, row.Journal)
+		}
+		rs.each(bucketSteps, prefix, func(key, content []byte, damage error) bool {
 			journal = append(journal, rs.public(run, key, content, damage, values))
 			return true
 		})
@@ -34,7 +38,7 @@ func (r rows) public(run pawl.ID, key, content []byte, damage error, values bool
 	if damage != nil {
 		shown := Entry{Error: textOf(damage)}
 		if len(key) == len(run)+4 {
-			shown.Seq = binary.BigEndian.Uint32(key[len(run):])
+			shown.Seq = ordinal(binary.BigEndian.Uint32(key[len(run):]))
 		}
 		return shown
 	}

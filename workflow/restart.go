@@ -68,6 +68,9 @@ type restartError struct{ input []byte }
 
 func (*restartError) Error() string { return "the run begins anew; return this from its function" }
 
+// childOfRestarted is why a child is cancelled whose parent has restarted.
+const childOfRestarted = "the run that started it began anew"
+
 // restart is the rider that begins a run anew.
 type restart struct {
 	x     *execution
@@ -79,9 +82,11 @@ type restart struct {
 }
 
 func (x *execution) restart(input []byte) error {
-	x.mu.Lock()
-	r := &restart{x: x, input: input, open: x.openChildren()}
-	x.mu.Unlock()
+	open, err := x.lastChildren(childOfRestarted)
+	if err != nil {
+		return err
+	}
+	r := &restart{x: x, input: input, open: open}
 	if err := x.engine.queue.Join(x.writing(), r, len(input)); err != nil {
 		return err
 	}
@@ -98,20 +103,18 @@ func (w *restart) Check(p *bolt.Plan) (err error) {
 		return err
 	}
 	w.row.Restarts++
+	w.row.Journal = w.row.spare() // which is empty: the run removed what was there before it went on
 	w.row.Status, w.row.Build, w.row.Steps, w.row.Bytes = Running, w.x.engine.opts.Build, 0, 0
 	w.row.Due, w.row.Waits, w.row.Error = 0, nil, ""
-	if w.children, err = w.x.engine.cancelAll(p, r, w.open, "the run that started it began anew"); err != nil {
+	if w.children, err = w.x.engine.cancelAll(p, r, w.open, childOfRestarted); err != nil {
 		return err
 	}
 	return p.Snooze(w.x.lease, p.Now())
 }
 
-// Apply removes the journal.
+// Apply writes the new input. The run removes the journal before it goes on, see clearSpare.
 func (w *restart) Apply(tx *bbolt.Tx) error {
 	r := rowsOf(tx)
-	if _, err := r.remove(w.x.run, 2*MaxEntries+2, bucketSteps, bucketBlobs); err != nil {
-		return err
-	}
 	if err := r.put(bucketBlobs, seqKey(w.x.run, inputSeq), w.input); err != nil {
 		return err
 	}

@@ -243,6 +243,7 @@ type runRow struct {
 	ParentSeq   uint32 // of the entry that waits for it
 	OutputBytes int    // -1 where there is none
 	Forked      pawl.ID
+	Journal     uint8 // which of its two journals is in use
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }
@@ -299,9 +300,9 @@ func (r rows) entry(run pawl.ID, seq uint32) (*entry, error) {
 	return parseEntry(key, content)
 }
 
-// entries reads the journal of a run.
-func (r rows) entries(run pawl.ID) (journal []*entry, err error) {
-	r.each(bucketSteps, run[:], func(key, content []byte, damage error) bool {
+// entries reads a journal of a run.
+func (r rows) entries(run pawl.ID, which uint8) (journal []*entry, err error) {
+	r.each(bucketSteps, journalPrefix(run, which), func(key, content []byte, damage error) bool {
 		var e *entry
 		if err = damage; err == nil {
 			if e, err = parseEntry(key, content); err == nil {
@@ -348,25 +349,6 @@ func parseEntry(key, content []byte) (*entry, error) {
 		return nil, fmt.Errorf("entry %d of run %x: %w: it has a size of %d", e.seq, key[:16], pawl.ErrCorrupt, e.Size)
 	}
 	return e, nil
-}
-
-// remove deletes the rows of a run whose keys begin with it, up to most of them, and returns
-// how many there were.
-func (r rows) remove(run pawl.ID, most int, from ...[]byte) (n int, err error) {
-	for _, name := range from {
-		b := r.bucket(name)
-		if b == nil {
-			return n, errNoBucket
-		}
-		c := b.Cursor()
-		for k, _ := c.Seek(run[:]); k != nil && bytes.HasPrefix(k, run[:]) && n < most; k, _ = c.Seek(run[:]) {
-			if err := writable(c.Delete()); err != nil {
-				return n, err
-			}
-			n++
-		}
-	}
-	return n, nil
 }
 
 // unixNano is a time as rows have it, the first or the last that they can have for one beyond.

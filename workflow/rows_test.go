@@ -97,6 +97,7 @@ func TestDamageInTheWayOfARemoval(t *testing.T) {
 	})
 	d.pass(DefaultRetention)
 	d.start("c")
+	d.sweep(1000)
 	_, err := d.Info(t.Context(), sound)
 	require.ErrorIs(t, err, ErrNotFound)
 	require.ErrorIs(t, d.Check(t.Context()), pawl.ErrCorrupt)
@@ -114,8 +115,8 @@ func TestABucketInThePlaceOfARow(t *testing.T) {
 	require.ErrorIs(t, d.Send(t.Context(), run, "news", nil, ""), pawl.ErrCorrupt)
 	d.write(func(r rows) error {
 		require.ErrorIs(t, r.delete(bucketSignals, signalKey(run, "news", 1)), pawl.ErrCorrupt)
-		_, err := r.remove(run, 10, bucketSignals)
-		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		left := portionQuota()
+		require.ErrorIs(t, r.remove(run[:], run[:], &left, bucketSignals), pawl.ErrCorrupt)
 		return nil
 	})
 }

@@ -228,6 +228,7 @@ func (x *execution) compare(want, got *entry) error {
 
 // complete fills in whose mismatch it is.
 func (x *execution) complete(err *DeterminismError) error {
+	err.Seq = ordinal(err.Seq)
 	err.Flow, err.ID, err.Build = x.row.Flow, x.row.ID, x.engine.opts.Build
 	return err
 }

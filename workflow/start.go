@@ -64,6 +64,6 @@ func (s *start) Apply(tx *bbolt.Tx) error {
 	if err := r.putRun(s.run, &s.row); err != nil {
 		return err
 	}
-	_, err = r.removeEnded(timeOf(s.row.Created), removePortion)
-	return err
+	over := sweep{rows: r, left: quota{rows: removePortion, bytes: 1 << 20}}
+	return over.until(timeOf(s.row.Created))
 }

@@ -106,7 +106,12 @@ func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (job *pawl.Envelope, da
 // read in between stood beside them.
 func (r *Reader) stands(ctx context.Context, p *Rows) (same bool, err error) {
 	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
-		all, mark := rowsOf(tx).mark(p.Run)
+		rs := rowsOf(tx)
+		row, err := rs.run(p.Run)
+		if row == nil || err != nil {
+			return err
+		}
+		all, mark := rs.mark(p.Run, row)
 		same = all == p.All && mark == p.Mark
 		return nil
 	})
@@ -120,11 +125,15 @@ func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, e
 		return p, err
 	}
 	err = r.view(ctx, run, func(rs rows) error {
+		row, err := rs.run(run)
+		if err != nil {
+			return err
+		}
 		p = Rows{Run: run, Form: RowsForm, Part: number}
-		if p.All, p.Mark = rs.mark(run); p.All > maxRows {
+		if p.All, p.Mark = rs.mark(run, row); p.All > maxRows {
 			return fmt.Errorf("run %s has %d rows, at most %d can be carried: %w", run, p.All, maxRows, ErrTooMany)
 		}
-		return p.fill(rs, bucket, from)
+		return p.fill(rs, row, bucket, from)
 	})
 	if err != nil {
 		return Rows{}, fmt.Errorf("rows of run %s: %w", run, err)
@@ -136,7 +145,7 @@ func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, e
 const maxRows = 1 << 20
 
 // fill reads rows from a place on.
-func (p *Rows) fill(rs rows, bucket int, from []byte) (err error) {
+func (p *Rows) fill(rs rows, row *runRow, bucket int, from []byte) (err error) {
 	size := 0
 	for ; bucket < len(transferred); bucket, from = bucket+1, nil {
 		b := rs.bucket(transferred[bucket])
@@ -146,7 +155,7 @@ func (p *Rows) fill(rs rows, bucket int, from []byte) (err error) {
 		c := b.Cursor()
 		start := append(slices.Clone(p.Run[:]), from...)
 		for k, v := c.Seek(start); k != nil && bytes.HasPrefix(k, p.Run[:]); k, v = c.Next() {
-			if from != nil && bytes.Equal(k, start) {
+			if from != nil && bytes.Equal(k, start) || row.leftBehind(transferred[bucket], k) {
 				continue
 			}
 			content, err := unseal(transferred[bucket], k, v)
@@ -164,8 +173,9 @@ func (p *Rows) fill(rs rows, bucket int, from []byte) (err error) {
 	return nil
 }
 
-// mark is how many rows a run has, and a sum of their checksums.
-func (r rows) mark(run pawl.ID) (all int, sum uint64) {
+// mark is how many rows a run has, and a sum of their checksums. Those of a journal that is
+// not in use do not count.
+func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64) {
 	table := crc64.MakeTable(crc64.ECMA)
 	for _, name := range transferred {
 		b := r.bucket(name)
@@ -174,6 +184,9 @@ func (r rows) mark(run pawl.ID) (all int, sum uint64) {
 		}
 		c := b.Cursor()
 		for k, v := c.Seek(run[:]); k != nil && bytes.HasPrefix(k, run[:]); k, v = c.Next() {
+			if row.leftBehind(name, k) {
+				continue
+			}
 			all++
 			sum = crc64.Update(sum, table, v[max(0, len(v)-4):]) // which is over bucket and key too
 		}

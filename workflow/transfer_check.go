@@ -33,6 +33,7 @@ type RowsCheck struct {
 	calls     map[place]bool // whether it is pending
 	most      map[uint64]int // by scope: the place of its last call
 	child     []pawl.ID
+	journals  [2]bool // which have entries
 	unread    int
 	signals   uint64
 	isBlocked bool
@@ -161,7 +162,7 @@ func (c *RowsCheck) step(row Row) error {
 	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindChild, KindRace, KindVersion, KindUndo}
 	bad := ""
 	switch {
-	case e.seq == inputSeq || e.seq >= 1<<31:
+	case ordinal(e.seq) == 0 || journalOf(e.seq) > 1:
 		bad = "has a number that none has"
 	case !slices.Contains(kinds, e.Kind):
 		bad = "has a kind that is none"
@@ -183,6 +184,7 @@ func (c *RowsCheck) step(row Row) error {
 	if bad != "" {
 		return noRows("value", "entry %d %s", e.seq, bad)
 	}
+	c.journals[journalOf(e.seq)] = true
 	if there {
 		c.apart++
 	}
@@ -247,6 +249,8 @@ func (c *RowsCheck) end() (*Carried, error) {
 		bad = "has a value of no entry"
 	case c.unread != c.head.Unread || c.signals > c.head.Signals:
 		bad = "counts other signals than it has"
+	case c.journals[c.head.spare()]:
+		bad = "has entries in a journal that is not in use"
 	case c.isBlocked != (c.head.Status == Blocked):
 		bad = "is blocked, or not, against its status"
 	}
@@ -300,6 +304,8 @@ func (row *runRow) sound() error {
 		bad = "signals to wait for that none has"
 	case row.Steps < 0 || row.Steps > maxCarried || row.Bytes < 0 || row.Bytes > maxCount || row.Unread < 0 || row.Restarts < 0 || row.Signals > 1<<62:
 		bad = "a count that is none"
+	case row.Journal > 1:
+		bad = "a journal that none has"
 	case row.OutputBytes < -1 || row.OutputBytes > MaxValue:
 		bad = "an output of no size"
 	}

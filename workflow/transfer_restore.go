@@ -44,6 +44,9 @@ func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 			}
 		}
 	}
+	if err := s.findCalls(ctx, e.source); err != nil {
+		return err
+	}
 	if err := e.queue.Join(ctx, s, size); err != nil {
 		return err
 	}
@@ -89,99 +92,6 @@ func (p *Rows) mayStand() error {
 	return c.head.sound()
 }
 
-// A part that is not the last is kept in the file by a row in bucket ended without a run, as
-// what is about to be removed is. It has a time of whole days, so that who completes the run
-// finds it.
-const (
-	stageDay  = 24 * time.Hour
-	stageKept = 3 // days
-	stageOld  = 7 // days that one restore takes, at most
-)
-
-func stageKey(now time.Time, days int, run pawl.ID) []byte {
-	return endedKey(now.Truncate(stageDay).Add(time.Duration(days)*stageDay), run)
-}
-
-// unstage removes the rows that keep what was stored of a run.
-func (r rows) unstage(now time.Time, run pawl.ID) error {
-	for day := -stageOld; day <= stageKept; day++ {
-		if err := r.delete(bucketEnded, stageKey(now, day, run)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clear removes what an earlier restore has left of a run, or who was removing it, in portions.
-func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
-	for {
-		c := &clearRows{run: run}
-		left := false
-		err := e.source.View(ctx, func(tx *bbolt.Tx) error {
-			r := rowsOf(tx)
-			if known, err := r.get(bucketRuns, run[:]); known != nil || err != nil {
-				return nil // which the restore says
-			}
-			if all, _ := r.mark(run); all > 0 {
-				left, c.overdue = true, r.overdue(e.now(), run)
-			}
-			return nil
-		})
-		if err != nil || !left {
-			return err
-		}
-		if err := e.queue.Join(ctx, c, requestBytes); err != nil {
-			return err
-		}
-	}
-}
-
-// overdue are the rows in bucket ended by which what is left of a run could be gone by now, of
-// whatever age: they would be the end of the run that is stored now.
-func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte) {
-	r.each(bucketEnded, nil, func(key, _ []byte, _ error) bool {
-		until, of, err := parseEndedKey(key)
-		if err == nil && of == run {
-			keys = append(keys, bytes.Clone(key))
-		}
-		return err != nil || !until.After(now)
-	})
-	return keys
-}
-
-// clearRows is the rider of clear.
-type clearRows struct {
-	run     pawl.ID
-	overdue [][]byte
-	now     time.Time
-	whole   bool // there is such a run by now
-}
-
-// Check looks whether it is a run by now.
-func (c *clearRows) Check(p *bolt.Plan) error {
-	known, err := rowsOf(p.Tx()).get(bucketRuns, c.run[:])
-	c.now, c.whole = p.Now(), known != nil || err != nil
-	return nil
-}
-
-// Apply removes a portion, and with the last what kept it.
-func (c *clearRows) Apply(tx *bbolt.Tx) error {
-	if c.whole {
-		return nil
-	}
-	r := rowsOf(tx)
-	n, err := r.remove(c.run, prunePortion, bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished, bucketBlocked)
-	if err != nil || n == prunePortion {
-		return err
-	}
-	for _, key := range c.overdue {
-		if err := r.delete(bucketEnded, key); err != nil {
-			return err
-		}
-	}
-	return r.unstage(c.now, c.run)
-}
-
 // restoreRows is the rider that stores parts of runs.
 type restoreRows struct {
 	parts []*Rows
@@ -190,6 +100,9 @@ type restoreRows struct {
 	heads map[pawl.ID]*runRow // of the runs that become whole
 	woken map[pawl.ID]bool    // parents
 	told  []toldParent
+
+	staged map[pawl.ID]int      // rows of the runs that are not whole yet
+	calls  map[pawl.ID][]uint32 // entries of the others that wait for children
 }
 
 // toldParent is a parent that hears of its child, and the entry that waits.
@@ -202,6 +115,7 @@ type toldParent struct {
 func (s *restoreRows) Check(p *bolt.Plan) error {
 	r := rowsOf(p.Tx())
 	s.now, s.heads, s.woken, s.told = p.Now(), make(map[pawl.ID]*runRow), make(map[pawl.ID]bool), nil
+	s.staged = make(map[pawl.ID]int)
 	there := make(map[pawl.ID]int) // rows of the parts so far
 	names := make(map[string]bool)
 	for _, part := range s.parts {
@@ -209,13 +123,19 @@ func (s *restoreRows) Check(p *bolt.Plan) error {
 			return fmt.Errorf("restore run %s: it is in the file already: %w", part.Run, ErrConflict)
 		}
 		if there[part.Run] == 0 && part.Part > 1 { // those before lie in the file
-			if there[part.Run], _ = r.mark(part.Run); there[part.Run] == 0 {
+			n, err := r.staged(s.now, part.Run)
+			if err != nil {
+				return err
+			}
+			if there[part.Run] = n; n == 0 {
 				return fmt.Errorf("restore run %s: nothing is there of the parts before part %d: %w", part.Run, part.Part, ErrConflict)
 			}
 		}
 		if there[part.Run] += len(part.Rows); !part.Last() {
+			s.staged[part.Run] = there[part.Run]
 			continue
 		}
+		delete(s.staged, part.Run)
 		if there[part.Run] != part.All {
 			return fmt.Errorf("restore run %s: %d of %d rows are there, so another has begun it anew: %w", part.Run, there[part.Run], part.All, ErrConflict)
 		}
@@ -260,10 +180,10 @@ func (s *restoreRows) Apply(tx *bbolt.Tx) error {
 				return err
 			}
 		}
-		if !part.Last() && s.heads[part.Run] == nil {
-			if err := r.put(bucketEnded, stageKey(s.now, stageKept, part.Run), nil); err != nil {
-				return err
-			}
+	}
+	for run, n := range s.staged {
+		if err := r.stage(s.now, run, n); err != nil {
+			return err
 		}
 	}
 	for run, head := range s.heads {
@@ -293,12 +213,12 @@ func (s *restoreRows) tell(r rows, run pawl.ID, head *runRow) error {
 	if !head.open() {
 		return s.tellParent(r, run, head)
 	}
-	entries, err := r.entries(run)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Child.IsZero() || e.State != EntryPending {
+	for _, seq := range s.calls[run] {
+		e, err := r.entry(run, seq)
+		if err != nil {
+			return err
+		}
+		if e == nil || e.Child.IsZero() || e.State != EntryPending {
 			continue
 		}
 		child, err := r.run(e.Child)

@@ -51,7 +51,7 @@ func TestRowsAndJobAreOfOneMoment(t *testing.T) {
 			b := &disturbed{Source: d.source}
 			wake := func() { require.NoError(t, d.Send(t.Context(), run, "s", nil, "")) }
 			again := func() {
-				d.write(func(r rows) error { _, err := r.remove(run, 1, bucketSignals); return err })
+				d.write(func(r rows) error { return r.remove(run[:], run[:], &quota{rows: 1, bytes: 1}, bucketSignals) })
 				sleep(0)
 			}
 			b.then = map[int]func(){first: wake, second: again}
@@ -178,6 +178,7 @@ func TestAParentThatCannotBeTold(t *testing.T) {
 		"its entry is damaged": func(d *desk, parent pawl.ID) { d.spoil(bucketSteps, seqKey(parent, 1)) },
 		"it is cancelled":      func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Cancel = "enough" }) },
 		"it has ended":         func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Status = Failed }) },
+		"it has restarted":     func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Journal = 1 }) },
 		"another is its child": func(d *desk, parent pawl.ID) {
 			d.journal(parent, &entry{Kind: KindChild, State: EntryPending, Child: parent})
 		},

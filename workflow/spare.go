@@ -1,0 +1,96 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// A run has room for two journals, 0 and 1. One is in use; the other is empty, or holds what
+// a Restart left to be removed. The first byte of a seq is the journal, and the rest numbers
+// the entries from 1.
+const journalShift = 24
+
+// journalPrefix begins the keys of all entries of a journal, and of their values.
+func journalPrefix(run pawl.ID, journal uint8) []byte {
+	return append(append(make([]byte, 0, 17), run[:]...), journal)
+}
+
+// firstSeq is the key before the first entry of a journal. In bucket blobs, that of journal 0
+// is the input.
+func firstSeq(journal uint8) uint32 { return uint32(journal) << journalShift }
+
+// journalOf is the journal that an entry belongs to.
+func journalOf(seq uint32) uint8 { return uint8(seq >> journalShift) }
+
+// ordinal is the number of an entry in its journal.
+func ordinal(seq uint32) uint32 { return seq & (1<<journalShift - 1) }
+
+// spare is the journal that is not in use.
+func (r *runRow) spare() uint8 { return r.Journal ^ 1 }
+
+// leftBehind reports whether a key is that of an entry, or a value, which a Restart left to be
+// removed.
+func (r *runRow) leftBehind(bucket, key []byte) bool {
+	if !bytes.Equal(bucket, bucketSteps) && !bytes.Equal(bucket, bucketBlobs) || len(key) != len(pawl.ID{})+4 {
+		return false
+	}
+	seq := binary.BigEndian.Uint32(key[len(pawl.ID{}):])
+	return journalOf(seq) == r.spare() && seq != inputSeq
+}
+
+// hasSpare reports whether the journal that is not in use has rows to be removed.
+func (r rows) hasSpare(run pawl.ID, row *runRow) bool {
+	prefix := journalPrefix(run, row.spare())
+	for _, name := range [...][]byte{bucketSteps, bucketBlobs} {
+		b := r.bucket(name)
+		if b == nil {
+			continue
+		}
+		if k, _ := b.Cursor().Seek(seqKey(run, firstSeq(row.spare())+1)); bytes.HasPrefix(k, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// clearSpare is the rider that removes a portion of what a Restart left.
+type clearSpare struct {
+	lease *pawl.Lease
+	run   pawl.ID
+
+	row  *runRow
+	more bool
+}
+
+// clearSpare removes what a Restart left of the journal before it. The run does that itself,
+// before its function is called again: the Restart was durable without it, and a run that
+// restarts often does not leave more than it removes.
+func (x *execution) clearSpare() error {
+	for c := (&clearSpare{lease: x.lease, run: x.run, more: true}); c.more; {
+		if err := x.engine.queue.Join(x.ctx, c, requestBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check requires the lease, and reads which journal is in use.
+func (c *clearSpare) Check(p *bolt.Plan) (err error) {
+	if c.row, err = rowsOf(p.Tx()).mustRun(c.run); err != nil {
+		return err
+	}
+	return p.Hold(c.lease)
+}
+
+// Apply removes a portion.
+func (c *clearSpare) Apply(tx *bbolt.Tx) error {
+	left, spare := portionQuota(), c.row.spare()
+	err := rowsOf(tx).remove(journalPrefix(c.run, spare), seqKey(c.run, firstSeq(spare)+1), &left, bucketSteps, bucketBlobs)
+	c.more = left.spent()
+	return err
+}

@@ -1,0 +1,183 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// A part that is not the last is kept in the file by a row in bucket ended without a run, as
+// what is about to be removed is. It has a time of whole days, so that who completes the run
+// finds it.
+const (
+	stageDay  = 24 * time.Hour
+	stageKept = 3 // days
+	stageOld  = 7 // days that one restore takes, at most
+)
+
+func stageKey(now time.Time, days int, run pawl.ID) []byte {
+	return endedKey(now.Truncate(stageDay).Add(time.Duration(days)*stageDay), run)
+}
+
+// stage keeps what was stored of a run for some days, and counts its rows.
+func (r rows) stage(now time.Time, run pawl.ID, n int) error {
+	if err := r.unstage(now, run); err != nil {
+		return err
+	}
+	return r.put(bucketEnded, stageKey(now, stageKept, run), binary.AppendUvarint(nil, uint64(n)))
+}
+
+// staged is how many rows were stored of a run that is not whole yet.
+func (r rows) staged(now time.Time, run pawl.ID) (n int, err error) {
+	for day := stageKept; day >= -stageOld; day-- {
+		content, err := r.get(bucketEnded, stageKey(now, day, run))
+		if err != nil {
+			return 0, err
+		}
+		if rows, ok := binary.Uvarint(content); ok > 0 && rows <= maxRows {
+			return int(rows), nil
+		}
+	}
+	return 0, nil
+}
+
+// hasRows reports whether anything is stored of a run.
+func (r rows) hasRows(run pawl.ID) bool {
+	return slices.ContainsFunc(transferred[:], func(name []byte) bool {
+		b := r.bucket(name)
+		if b == nil {
+			return false
+		}
+		k, _ := b.Cursor().Seek(run[:])
+		return bytes.HasPrefix(k, run[:])
+	})
+}
+
+// unstage removes the rows that keep what was stored of a run.
+func (r rows) unstage(now time.Time, run pawl.ID) error {
+	for day := -stageOld; day <= stageKept; day++ {
+		if err := r.delete(bucketEnded, stageKey(now, day, run)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear removes what an earlier restore has left of a run, or who was removing it, in portions.
+func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
+	for {
+		c := &clearRows{run: run}
+		left := false
+		err := e.source.View(ctx, func(tx *bbolt.Tx) error {
+			r := rowsOf(tx)
+			if known, err := r.get(bucketRuns, run[:]); known != nil || err != nil {
+				return nil // which the restore says
+			}
+			if r.hasRows(run) {
+				left, c.overdue = true, r.overdue(e.now(), run)
+			}
+			return nil
+		})
+		if err != nil || !left {
+			return err
+		}
+		if err := e.queue.Join(ctx, c, requestBytes); err != nil {
+			return err
+		}
+	}
+}
+
+// overdue are the rows in bucket ended by which what is left of a run could be gone by now, of
+// whatever age: they would be the end of the run that is stored now.
+func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte) {
+	r.each(bucketEnded, nil, func(key, _ []byte, _ error) bool {
+		until, of, err := parseEndedKey(key)
+		if err == nil && of == run {
+			keys = append(keys, bytes.Clone(key))
+		}
+		return err != nil || !until.After(now)
+	})
+	return keys
+}
+
+// clearRows is the rider of clear.
+type clearRows struct {
+	run     pawl.ID
+	overdue [][]byte
+	now     time.Time
+	whole   bool // there is such a run by now
+}
+
+// Check looks whether it is a run by now.
+func (c *clearRows) Check(p *bolt.Plan) error {
+	known, err := rowsOf(p.Tx()).get(bucketRuns, c.run[:])
+	c.now, c.whole = p.Now(), known != nil || err != nil
+	return nil
+}
+
+// Apply removes a portion, and with the last what kept it.
+func (c *clearRows) Apply(tx *bbolt.Tx) error {
+	if c.whole {
+		return nil
+	}
+	r := rowsOf(tx)
+	left := portionQuota()
+	if err := r.remove(c.run[:], c.run[:], &left, append(ownedByRun[:], bucketBlocked)...); err != nil || left.spent() {
+		return err
+	}
+	for _, key := range c.overdue {
+		if err := r.delete(bucketEnded, key); err != nil {
+			return err
+		}
+	}
+	return r.unstage(c.now, c.run)
+}
+
+// findCalls finds the entries that wait for children, in the file and in the last parts: a
+// journal may be too long to be read while everybody waits for the writer.
+func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
+	s.calls = make(map[pawl.ID][]uint32)
+	note := func(run pawl.ID, key, content []byte) error {
+		e, err := parseEntry(key, content)
+		if err == nil && !e.Child.IsZero() && e.State == EntryPending {
+			s.calls[run] = append(s.calls[run], e.seq)
+		}
+		return err
+	}
+	for _, part := range s.parts {
+		for _, row := range part.Rows {
+			if row.In != string(bucketSteps) {
+				continue
+			}
+			if err := note(part.Run, append(bytes.Clone(part.Run[:]), row.Key...), row.Value); err != nil {
+				return fmt.Errorf("restore run %s: %w", part.Run, err)
+			}
+		}
+	}
+	return source.View(ctx, func(tx *bbolt.Tx) (err error) {
+		for _, part := range s.parts {
+			r := rowsOf(tx)
+			if known := r.bucket(bucketRuns); !part.Last() || known == nil || known.Get(part.Run[:]) != nil {
+				continue // to be refused
+			}
+			r.each(bucketSteps, part.Run[:], func(key, content []byte, damage error) bool {
+				if err = damage; err == nil {
+					err = note(part.Run, key, content)
+				}
+				return err == nil
+			})
+			if err != nil {
+				return fmt.Errorf("restore run %s: %w", part.Run, err)
+			}
+		}
+		return nil
+	})
+}
