@@ -15,6 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -127,12 +128,7 @@ func TestImportOfRunsGivenUp(t *testing.T) {
 		require.Empty(t, to.statuses(), "it is no run")
 		require.ErrorIs(t, w.RestoreRows(context.Background(), parts[2], lastOf(t, export)), workflow.ErrConflict, "one between them is missing")
 		<-time.After(5 * 24 * time.Hour)
-		flow := to.flows()[0].(*workflow.Flow[string, string])
-		for i := range 5 { // who starts runs removes what is over
-			_, err := flow.Start(context.Background(), to.e, fmt.Sprint(i), "")
-			require.NoError(t, err)
-		}
-		synctest.Wait()
+		require.ErrorIs(t, w.RestoreRows(context.Background(), parts[1]), workflow.ErrConflict, "the part before it is gone")
 		_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), &ImportOptions{KeepIDs: true})
 		require.NoError(t, err)
 		to.close()
@@ -176,19 +172,11 @@ func TestImportOfRunsThatAreKept(t *testing.T) {
 		_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), nil)
 		require.NoError(t, err)
 		to.e = workflow.Open(to.q, nil)
-		begin := func(id string) {
-			for _, f := range to.flows()[:2] {
-				for i := range 5 { // who starts runs removes what is over
-					_, err := f.(*workflow.Flow[string, string]).Start(context.Background(), to.e, fmt.Sprint(id, i), "")
-					require.NoError(t, err)
-				}
-			}
-		}
+		idle := worker.New(to.q, nil) // who handles flows has runs removed
+		require.NoError(t, to.e.Handle(context.Background(), idle, to.flows()...))
 		<-time.After(6 * 24 * time.Hour)
-		begin("six")
 		require.Contains(t, to.statuses(), "fail:1")
 		<-time.After(2 * 24 * time.Hour)
-		begin("eight")
 		require.NotContains(t, to.statuses(), "fail:1")
 		require.Contains(t, to.statuses(), "wait:1")
 		to.close()

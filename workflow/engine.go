@@ -81,7 +81,7 @@ type Definition interface {
 }
 
 // Handle has a worker run flows, and makes the runs of them ready that another build has
-// blocked. Like [worker.Handle] it is called before the worker starts. The error is that of a
+// blocked. From then on, until the queue is closed, runs are removed when their retention is over. Like [worker.Handle] it is called before the worker starts. The error is that of a
 // definition, or [worker.ErrHandlerExists] for a flow of a name that this worker was given already,
 // or when it has a handler of the kind workflow/ and that name, and then nothing was changed; or
 // it is that of the queue.
@@ -108,6 +108,7 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 	if err := e.unblock(ctx, flows); err != nil {
 		return fmt.Errorf("make blocked runs ready: %w", err)
 	}
+	e.hub.sweeper.Do(func() { go e.runSweeper() })
 	return nil
 }
 

@@ -47,6 +47,9 @@ func (x *execution) finish(f *finish) (err error) {
 	}
 	h := x.engine.hub
 	h.ended(x.run)
+	if until := f.row.keptUntil(); !until.IsZero() {
+		h.sweepBy(until)
+	}
 	if f.parent != nil {
 		h.childEnded(f.row.Parent, f.row.ParentSeq)
 	}

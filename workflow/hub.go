@@ -15,6 +15,11 @@ type hub struct {
 	flows   sync.Map                // of this build: name to Definition
 	options atomic.Pointer[Options] // of the engine that runs them
 
+	sweeper  sync.Once     // starts it, with the first worker that is given flows
+	bell     chan struct{} // has the sweeper look again
+	removal  atomic.Int64  // when it looks again, as rows have times
+	sweeping chan struct{} // held by the one who removes runs now
+
 	mu      sync.Mutex
 	running map[pawl.ID]*execution
 	waiting map[pawl.ID][]chan struct{} // for the end of a run
@@ -35,7 +40,8 @@ func hubOf(q *bolt.Queue) *hub {
 	if hubs.of == nil {
 		hubs.of = make(map[*bolt.Queue]*hub)
 	}
-	h := &hub{running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{})}
+	h := &hub{running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{}),
+		bell: make(chan struct{}, 1), sweeping: make(chan struct{}, 1)}
 	hubs.of[q] = h
 	go func() {
 		<-q.Done()

@@ -1,8 +1,11 @@
 package workflow
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -18,6 +21,48 @@ func (d *desk) transaction() (id int) {
 		return nil
 	}))
 	return id
+}
+
+// Rule: where much is due at once others have their turn between two portions: a call that
+// comes meanwhile is in a commit that removes no more than one portion.
+func TestRemovalLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		run := d.start("a")
+		was := d.read(run)
+		all := d.fill(run, 1000) // five portions
+		d.end(run, Done)
+		d.pass(DefaultRetention)
+
+		entered, release := make(chan struct{}), make(chan struct{})
+		go func() {
+			_ = d.queue.Join(context.Background(), byHand{apply: func(rows) error {
+				close(entered)
+				<-release
+				return nil
+			}}, 0)
+		}()
+		<-entered
+		go d.runSweeper()
+		synctest.Wait() // it waits for the writer
+		left := 0
+		other := make(chan error, 1)
+		go func() {
+			other <- d.queue.Join(context.Background(), byHand{apply: func(r rows) error {
+				for _, bucket := range buckets {
+					r.each(bucket, run[:], func(_, _ []byte, _ error) bool { left++; return true })
+				}
+				return nil
+			}}, 0)
+		}()
+		synctest.Wait()
+		close(release)
+		require.NoError(t, <-other)
+		require.GreaterOrEqual(t, left, all-portionQuota().rows-headRows)
+		synctest.Wait()
+		require.Zero(t, d.rowsOf(run, was), "the sweeper goes on without a pause")
+		require.Zero(t, d.kept())
+	})
 }
 
 // Rule: a portion is bounded in bytes too: at most one row exceeds them.
@@ -152,3 +197,16 @@ func TestRowsOfAJournalThatIsNotInUse(t *testing.T) {
 	}
 }
 
+// Rule: a run whose retention ends after the one that the sweeper waits for does not disturb it,
+// and one whose retention ends before does.
+func TestWhenTheSweeperLooksAgain(t *testing.T) {
+	h := &hub{bell: make(chan struct{}, 1)}
+	now := time.Now()
+	h.removal.Store(now.UnixNano())
+	h.sweepBy(now)
+	h.sweepBy(now.Add(time.Second))
+	require.Empty(t, h.bell)
+	h.sweepBy(now.Add(-1))
+	h.sweepBy(now.Add(-1))
+	require.Len(t, h.bell, 1)
+}

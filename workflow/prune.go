@@ -18,6 +18,12 @@ import (
 //
 // The file does not become smaller; what is freed is used again.
 func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done int)) (done int, err error) {
+	select {
+	case e.hub.sweeping <- struct{}{}: // or another would remove what is counted here
+		defer func() { <-e.hub.sweeping }()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("prune: %w", context.Cause(ctx))
+	}
 	for w := (walk{bucket: bucketRuns}); !w.end; {
 		p := &prune{before: before}
 		_, err := w.step(ctx, e.source, func(r rows, key, _ []byte, _ error) bool {

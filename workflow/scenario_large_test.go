@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -23,6 +24,19 @@ func rowsIn(tx *bbolt.Tx, bucket string) int {
 	return n
 }
 
+// allRows counts the rows of all buckets of workflows, and says which transaction was the last.
+func (k *kit) allRows() (n, last int) {
+	k.t.Helper()
+	require.NoError(k.t, k.q.View(k.t.Context(), func(tx *bbolt.Tx) error {
+		last = tx.ID()
+		return tx.Bucket([]byte("pawl.workflow")).ForEachBucket(func(name []byte) error {
+			n += rowsIn(tx, string(name))
+			return nil
+		})
+	}))
+	return n, last
+}
+
 // steps makes calls of n steps, each with a result of some bytes.
 func steps(k *kit, r *workflow.Run, n, size int) error {
 	for range n {
@@ -35,6 +49,45 @@ func steps(k *kit, r *workflow.Run, n, size int) error {
 		}
 	}
 	return nil
+}
+
+// Rule: runs that have ended are removed when their retention is over, as fast as they end,
+// though nobody starts another. When nothing is due nothing is written.
+func TestScenario43RemovedWithoutStarts(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
+			workflow.Retain(time.Second))
+		k.open(f)
+		for round := range 3 {
+			for i := range 20 {
+				_, err := outcome(k, start(k, f, fmt.Sprint(round, i), 30))
+				require.NoError(t, err)
+			}
+			k.pass(10 * time.Second)
+			rows, last := k.allRows()
+			require.Zero(t, rows)
+			k.pass(48 * time.Hour)
+			_, later := k.allRows()
+			require.Equal(t, last, later, "transactions")
+		}
+	})
+}
+
+// Rule: what is due after the file was closed for a while is removed in the next life.
+func TestScenario43RemovedInTheNextLife(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
+			workflow.Retain(time.Hour))
+		k.open(f)
+		_, err := outcome(k, start(k, f, "1", 3))
+		require.NoError(t, err)
+		k.restart("2")
+		k.jump(time.Hour)
+		k.restart("3")
+		k.pass(time.Second)
+		rows, _ := k.allRows()
+		require.Zero(t, rows)
+	})
 }
 
 // Rule: the commit in which a run restarts removes nothing of its journal, however long that
@@ -157,7 +210,7 @@ func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 }
 
 // Rule: a fork of a long journal takes several commits, none of which writes all of it. Until
-// the last nobody sees a run.
+// the last nobody sees a run. What a death leaves is removed some days later.
 func TestScenario39ForkOfALongJournal(t *testing.T) {
 	const long, large, most = 6, 900 << 10, 3
 	eachDeath(t, func(at death) story {
@@ -201,8 +254,18 @@ func TestScenario39ForkOfALongJournal(t *testing.T) {
 				require.NoError(k.t, err)
 				require.Len(k.t, k.entries(other), long+1)
 				require.Len(k.t, k.effects(), long)
+				k.pass(5 * 24 * time.Hour)
 				counts, _ := k.rowsOf(other)
 				require.Equal(k.t, map[string]int{"runs": 1, "ids": 1, "steps": long + 1, "blobs": long + 2, "ended": 1}, counts)
+				rows, _ := k.allRows()
+				before, _ := k.rowsOf(h.Run())
+				total := 0
+				for _, all := range []map[string]int{counts, before} {
+					for _, n := range all {
+						total += n
+					}
+				}
+				require.Equal(k.t, total, rows)
 				require.NoError(k.t, k.e.Check(k.t.Context()))
 			},
 		}

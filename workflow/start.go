@@ -9,9 +9,6 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// removePortion is how many rows of runs whose retention is over a start removes.
-const removePortion = 50
-
 // start is the rider that begins a run.
 type start struct {
 	row   runRow
@@ -61,9 +58,5 @@ func (s *start) Apply(tx *bbolt.Tx) error {
 	if err := r.put(bucketBlobs, seqKey(s.run, inputSeq), s.input); err != nil {
 		return err
 	}
-	if err := r.putRun(s.run, &s.row); err != nil {
-		return err
-	}
-	over := sweep{rows: r, left: quota{rows: removePortion, bytes: 1 << 20}}
-	return over.until(timeOf(s.row.Created))
+	return r.putRun(s.run, &s.row)
 }

@@ -50,6 +50,7 @@ func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 	if err := e.queue.Join(ctx, s, size); err != nil {
 		return err
 	}
+	e.hub.sweepBy(atOnce)
 	for _, told := range s.told {
 		e.hub.childEnded(told.parent, told.seq)
 	}

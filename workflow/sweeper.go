@@ -1,0 +1,126 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// How long the sweeper pauses: at least, so that runs which end one after another are removed
+// together; at most, since the clock may be set; and after an error.
+const (
+	leastPause  = time.Second
+	mostPause   = time.Hour
+	failedPause = time.Minute
+)
+
+// noRemoval is the next removal of a sweeper that does not know of any.
+const noRemoval = math.MaxInt64
+
+// runSweeper removes runs whose retention is over, for as long as the queue is open. It writes only
+// when something is due, in portions that join the commits of others.
+func (e *Engine) runSweeper() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		e.hub.removal.Store(noRemoval) // whoever ends a run from here on rings
+		wait, bell := mostPause, e.hub.bell
+		due, ok, err := e.nextRemoval()
+		switch left := due.Sub(e.now()); {
+		case err != nil || !ok:
+		case left <= 0:
+			wait, bell = leastPause, nil
+			err = e.removeDue()
+		default:
+			e.hub.removal.Store(due.UnixNano())
+			wait = max(leastPause, min(left, mostPause))
+		}
+		if err != nil {
+			wait, bell = failedPause, nil
+			if !errors.Is(err, pawl.ErrClosed) {
+				e.opts.Logger.Warn("cannot remove runs that have ended; trying again", "error", err)
+			}
+		}
+		timer.Reset(wait)
+		select {
+		case <-e.queue.Done():
+			return
+		case <-bell:
+		case <-timer.C:
+		}
+	}
+}
+
+// nextRemoval is when the next run is to be removed; not ok when none is.
+func (e *Engine) nextRemoval() (due time.Time, ok bool, err error) {
+	err = e.source.View(context.Background(), func(tx *bbolt.Tx) error {
+		ended := rowsOf(tx).bucket(bucketEnded)
+		if ended == nil {
+			return nil
+		}
+		c := ended.Cursor()
+		for k, v := c.First(); k != nil && !ok; k, v = c.Next() {
+			if v == nil {
+				continue // a bucket in the place of a row, which stays
+			}
+			ok = true
+			due, _, _ = parseEndedKey(k) // a key that is none is removed at once
+		}
+		return nil
+	})
+	return due, ok, err
+}
+
+// removeDue removes what is due, portion by portion.
+func (e *Engine) removeDue() error {
+	for r := (&removal{more: true}); r.more; {
+		select {
+		case e.hub.sweeping <- struct{}{}:
+		case <-e.queue.Done():
+			return pawl.ErrClosed
+		}
+		err := e.queue.Join(context.Background(), r, requestBytes)
+		<-e.hub.sweeping
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removal is the rider that removes a portion of what is due.
+type removal struct {
+	now  time.Time
+	more bool
+}
+
+// Check notes the time.
+func (r *removal) Check(p *bolt.Plan) error {
+	r.now = p.Now()
+	return nil
+}
+
+// Apply removes a portion.
+func (r *removal) Apply(tx *bbolt.Tx) error {
+	s := sweep{rows: rowsOf(tx), left: portionQuota()}
+	err := s.until(r.now)
+	r.more = s.full
+	return err
+}
+
+// sweepBy has the sweeper look again if it does not look before a run is to be removed.
+func (h *hub) sweepBy(at time.Time) {
+	if at.UnixNano() >= h.removal.Load() {
+		return
+	}
+	select {
+	case h.bell <- struct{}{}:
+	default:
+	}
+}
