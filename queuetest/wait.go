@@ -75,7 +75,7 @@ func waitTests() []test {
 			lastJob(pawl.WaitDrained, v, v.next != pawl.Ready),
 			lastJob(pawl.WaitFinished, v, v.next != pawl.Ready && v.next != pawl.Delayed))
 	}
-	return append(tests, test{
+	return append(append(tests, wakeTests()...), test{
 		name: "a job is there",
 		rule: "However a fetch waits, it returns at once when it finds a job.",
 		run: func(f *fixture) {
