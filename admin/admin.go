@@ -110,6 +110,12 @@ type Done struct {
 type Filter struct {
 	pawl.Filter
 
+	// Queues, Kinds, States and Reasons choose jobs that have one of the values; an empty list
+	// chooses any. One value is found faster by the field of pawl.Filter.
+	Queues, Kinds []string
+	States        []pawl.State
+	Reasons       []pawl.Reason
+
 	// Error chooses jobs whose last error has this text in it, in upper or lower case.
 	Error string
 

@@ -279,16 +279,16 @@ func (x *exporter) progress(end bool) {
 // jobsChosen is how many jobs a filter chooses; -1 when the statistics do not say it.
 func jobsChosen(stats Stats, f Filter) (n int64) {
 	for _, q := range stats.Queues {
-		if f.Queue != "" && f.Queue != q.Name {
+		if f.Queue != "" && f.Queue != q.Name || !anyOf(f.Queues, q.Name) {
 			continue
 		}
 		for _, state := range pawl.States() {
-			if f.State == "" || f.State == state {
+			if (f.State == "" || f.State == state) && anyOf(f.States, state) {
 				n += int64(*q.Of(state))
 			}
 		}
 	}
-	f.Queue, f.State = "", ""
+	f.Queue, f.State, f.Queues, f.States = "", "", nil, nil
 	if !f.isZero() {
 		return -1
 	}
@@ -297,6 +297,6 @@ func jobsChosen(stats Stats, f Filter) (n int64) {
 
 // isZero reports whether the filter chooses all jobs.
 func (f Filter) isZero() bool {
-	return f.State == "" && f.Queue == "" && f.Kind == "" && f.Reason == "" && f.DiedBefore.IsZero() &&
+	return !f.lists() && f.State == "" && f.Queue == "" && f.Kind == "" && f.Reason == "" && f.DiedBefore.IsZero() &&
 		f.Error == "" && len(f.Payload) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
 }

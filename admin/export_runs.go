@@ -18,8 +18,12 @@ const runKind = "workflow/"
 func runsOfFilter(f Filter) (flow string, some bool) {
 	flow, isRun := strings.CutPrefix(f.Kind, runKind)
 	jobs := f
-	jobs.Queue, jobs.Kind = "", ""
+	jobs.Queue, jobs.Kind, jobs.Queues = "", "", nil
 	return flow, jobs.isZero() && (f.Kind == "" || isRun && flow != "")
+}
+
+func inQueue(f *Filter, queue string) bool {
+	return (f.Queue == "" || f.Queue == queue) && anyOf(f.Queues, queue)
 }
 
 // runs writes the runs that have no job, or got theirs while the jobs were read.
@@ -33,7 +37,7 @@ func (x *exporter) runs(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case x.carried[run.Run] || run.Status != "" && x.opts.Filter.Queue != "" && run.Queue != x.opts.Filter.Queue:
+		case x.carried[run.Run] || run.Status != "" && !inQueue(&x.opts.Filter, run.Queue):
 			continue
 		case run.Run.IsZero():
 			err = x.damage(pawl.ID{}, fmt.Errorf("%w: a run: %s", pawl.ErrCorrupt, run.Error))

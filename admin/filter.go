@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,16 @@ func StateSince(e *pawl.Envelope) time.Time {
 	return e.NotBefore
 }
 
+// lists reports whether the filter has a list of values.
+func (f *Filter) lists() bool {
+	return len(f.Queues)+len(f.Kinds)+len(f.States)+len(f.Reasons) > 0
+}
+
+// anyOf reports whether a list has a value, or is empty.
+func anyOf[T ~string](list []T, value T) bool {
+	return len(list) == 0 || slices.Contains(list, value)
+}
+
 // matcher is a filter that was looked through once, for many jobs.
 type matcher struct {
 	filter *Filter
@@ -57,12 +68,14 @@ func (f *Filter) matcher() (*matcher, error) {
 // answers itself.
 func (m *matcher) simple() bool {
 	f := m.filter
-	return m.error == "" && len(m.terms) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
+	return !f.lists() && m.error == "" && len(m.terms) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
 }
 
 func (m *matcher) matches(e *pawl.Envelope) bool {
 	f := m.filter
 	return f.Filter.Matches(e) &&
+		anyOf(f.Queues, e.Queue) && anyOf(f.Kinds, e.Kind) && anyOf(f.States, e.State) &&
+		(len(f.Reasons) == 0 || e.Death != nil && anyOf(f.Reasons, e.Death.Reason)) &&
 		(f.Since.IsZero() || !e.Created.Before(f.Since)) &&
 		(f.Until.IsZero() || e.Created.Before(f.Until)) &&
 		(f.Before.IsZero() || StateSince(e).Before(f.Before)) &&

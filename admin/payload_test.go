@@ -158,8 +158,8 @@ func TestFilterMatches(t *testing.T) {
 		{"in its state since then", Filter{Before: noon.Add(time.Hour)}, false},
 		{"the payload", Filter{Payload: []string{".=7"}}, true},
 		{"another payload", Filter{Payload: []string{".=8"}}, false},
-		{"all at once", Filter{pawl.Filter{State: pawl.Dead, Queue: "email"}, "time", []string{".=7"}, noon, noon.Add(1), noon.Add(2 * time.Hour)}, true},
-		{"all but one", Filter{pawl.Filter{State: pawl.Dead, Queue: "x"}, "time", []string{".=7"}, noon, noon.Add(1), noon.Add(2 * time.Hour)}, false},
+		{"all at once", Filter{Filter: pawl.Filter{State: pawl.Dead, Queue: "email"}, Error: "time", Payload: []string{".=7"}, Since: noon, Until: noon.Add(1), Before: noon.Add(2 * time.Hour)}, true},
+		{"all but one", Filter{Filter: pawl.Filter{State: pawl.Dead, Queue: "x"}, Error: "time", Payload: []string{".=7"}, Since: noon, Until: noon.Add(1), Before: noon.Add(2 * time.Hour)}, false},
 	} {
 		require.Equal(t, test.want, test.f.Matches(dead), test.rule)
 	}

@@ -12,13 +12,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Names of the query parameters of a list. Payload may be there several times.
+// Names of the query parameters of a list.
 const (
 	paramState   = "state"
 	paramQueue   = "queue"
 	paramKind    = "kind"
 	paramReason  = "reason"
 	paramDied    = "died_before"
+	paramQueues  = "queues" // this and the next ones may be there several times
+	paramKinds   = "kinds"
+	paramStates  = "states"
+	paramReasons = "reasons"
 	paramError   = "error"
 	paramPayload = "payload"
 	paramSince   = "since"
@@ -51,8 +55,12 @@ func valuesOf(q Query) url.Values {
 			v.Set(name, Stamp{t}.String())
 		}
 	}
-	if len(q.Payload) > 0 {
-		v[paramPayload] = q.Payload
+	for name, values := range map[string][]string{
+		paramPayload: q.Payload, paramQueues: q.Queues, paramKinds: q.Kinds, paramStates: textsOf(q.States), paramReasons: textsOf(q.Reasons),
+	} {
+		if len(values) > 0 {
+			v[name] = values
+		}
 	}
 	if q.Detail != Summary {
 		v.Set(paramDetail, nameOf(detailNames, int(q.Detail)))
@@ -73,6 +81,8 @@ func queryOf(v url.Values) (q Query, form PayloadForm, err error) {
 				State: pawl.State(p.text(paramState)), Queue: p.text(paramQueue), Kind: p.text(paramKind),
 				Reason: pawl.Reason(p.text(paramReason)), DiedBefore: p.time(paramDied),
 			},
+			Queues: p.texts(paramQueues), Kinds: p.texts(paramKinds),
+			States: named[pawl.State](p.texts(paramStates)), Reasons: named[pawl.Reason](p.texts(paramReasons)),
 			Error: p.text(paramError), Payload: p.texts(paramPayload),
 			Since: p.time(paramSince), Until: p.time(paramUntil), Before: p.time(paramBefore),
 		},
@@ -85,6 +95,16 @@ func queryOf(v url.Values) (q Query, form PayloadForm, err error) {
 		form = PayloadNone
 	}
 	return q, form, p.end()
+}
+
+func textsOf[T ~string](values []T) []string { return named[string](values) }
+
+// named are texts as values of another type of texts.
+func named[To, From ~string](values []From) (all []To) {
+	for _, value := range values {
+		all = append(all, To(value))
+	}
+	return all
 }
 
 // checkParams refuses a query where there is none, and one that cannot be read, of which

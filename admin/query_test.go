@@ -20,7 +20,9 @@ func TestQueryTravelsWhole(t *testing.T) {
 		{
 			Filter: Filter{
 				Filter: pawl.Filter{State: pawl.Dead, Queue: "q\xff&", Kind: "k\n", Reason: pawl.ReasonPoison, DiedBefore: at},
-				Error:  "time\x00out", Payload: []string{"a=1", "b~x y", "a=1"}, Since: at.Add(1), Until: at.Add(2), Before: at.Add(3),
+				Queues: []string{"a", "b\xff"}, Kinds: []string{"k", "l"},
+				States: []pawl.State{pawl.Dead, pawl.Ready}, Reasons: []pawl.Reason{pawl.ReasonPoison, "r"},
+				Error: "time\x00out", Payload: []string{"a=1", "b~x y", "a=1"}, Since: at.Add(1), Until: at.Add(2), Before: at.Add(3),
 			},
 			Detail: Whole, After: "x", Limit: 1000,
 		},

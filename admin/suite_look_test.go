@@ -88,6 +88,10 @@ var lookCases = []suiteCase{
 			"until":       {Until: noon.Add(time.Minute)},
 			"before":      {Before: noon.Add(2 * time.Minute)},
 			"all":         {Filter: pawl.Filter{State: pawl.Dead, Queue: "reports"}, Error: "timeout", Payload: []string{"kind"}, Since: noon, Until: noon.Add(time.Hour), Before: noon.Add(time.Hour)},
+			"queues":      {Queues: []string{"email", "reports"}, States: []pawl.State{pawl.Dead, pawl.Ready}},
+			"kinds":       {Kinds: []string{"dead twice", "nothing"}},
+			"states":      {States: []pawl.State{pawl.Leased, pawl.Delayed}},
+			"reasons":     {Reasons: []pawl.Reason{pawl.ReasonExhausted, pawl.ReasonCancelled}},
 			"odd error":   {Error: "\x1b[31m\xff"},
 			"none":        {Filter: pawl.Filter{Queue: "nobody's"}},
 		} {

@@ -88,6 +88,9 @@ func (a *app) commands() *cobra.Command {
 			a.dbReapCommand(), a.dbMigrateCommand(), a.dbSalvageCommand()),
 		a.completionCommand(), a.manCommand(), a.versionCommand(),
 	)
+	for _, c := range leaves(root) {
+		refuseTwice(c)
+	}
 	root.PersistentFlags().SortFlags = false
 	a.register(root.PersistentFlags())
 	root.CompletionOptions.DisableDefaultCmd = true

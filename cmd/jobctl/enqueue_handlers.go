@@ -47,11 +47,11 @@ func (h *handlerJob) register(c *cobra.Command) {
 	f.VarP(textFlag(&h.data), "data", "d", "the `BODY` of the request, or what the command reads from its standard input; - is standard input, @FILE a file")
 	f.IntSliceVar(&h.ok, "ok", nil, "these `CODES` are a success too: exit codes, or statuses of an answer")
 	f.Var(textFlag(&h.dir), "dir", "the command's working `FOLDER` (default: the current one)")
-	f.Var(flagFunc{h.addEnv}, "env", "a `NAME=VALUE` in the command's environment; may be repeated")
+	f.Var(manyFlag{flagFunc{h.addEnv}}, "env", "a `NAME=VALUE` in the command's environment; may be repeated")
 	f.IntSliceVar(&h.retry, "retry", nil, "these exit `CODES` are worth a retry, whatever the worker takes them for")
 	f.IntSliceVar(&h.permanent, "permanent", nil, "no retry helps after these exit `CODES`")
 	f.VarP(textFlag(&h.method), "method", "X", "the `METHOD` of the request (default GET, with --data POST)")
-	f.VarP(flagFunc{h.addHeader}, "request-header", "H", "a `HEADER` of the request as 'Name: value'; may be repeated")
+	f.VarP(manyFlag{flagFunc{h.addHeader}}, "request-header", "H", "a `HEADER` of the request as 'Name: value'; may be repeated")
 	c.Use = "enqueue KIND [JSON] | --batch | --exec | --http"
 	c.Long += `
 

@@ -15,10 +15,10 @@ import (
 
 // filterFlags choose jobs.
 type filterFlags struct {
-	queue, state, kind   string
+	queues, kinds        []string
+	inStates, reasons    []string
 	lastError            string
 	payload              []string
-	reason               string
 	since, until, before time.Time
 
 	states []pawl.State // that a command is for; nil: all
@@ -29,21 +29,21 @@ type filterFlags struct {
 func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	f.states = states
 	flags := c.Flags()
-	flags.VarP(nameFlag(&f.queue, pawl.ValidQueue), "queue", "q", "of this `QUEUE`")
+	flags.VarP(eachFlag(&f.queues, pawl.ValidQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
 	if len(states) != 1 {
 		words := stateWords(states)
-		flags.VarP(oneOf(&f.state, words...), "state", "s", "in this `STATE`: "+listed(words))
+		flags.VarP(eachOf(&f.inStates, words...), "state", "s", "only jobs in this `STATE`: "+listed(words)+"; may be repeated")
 		_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
-	flags.VarP(nameFlag(&f.kind, pawl.ValidKind), "kind", "k", "of this `KIND`")
-	flags.Var(textFlag(&f.lastError), "error", "whose last error has this `TEXT` in it")
-	flags.Var(flagFunc{f.term}, "payload", "whose payload fits this `TERM`, such as user.id=42; see 'jobctl help filters'")
+	flags.VarP(eachFlag(&f.kinds, pawl.ValidKind), "kind", "k", "only jobs of this `KIND`; may be repeated")
+	flags.Var(textFlag(&f.lastError), "error", "only jobs whose last error contains this `TEXT`")
+	flags.Var(manyFlag{flagFunc{f.term}}, "payload", "only jobs whose payload matches this `TERM`, such as user.id=42; see 'jobctl help filters'")
 	if len(states) == 0 || slices.Contains(states, pawl.Dead) {
-		flags.Var(oneOf(&f.reason, reasonWords...), "reason", "dead for this `REASON`: "+listed(reasonWords))
+		flags.Var(eachOf(&f.reasons, reasonWords...), "reason", "only jobs that died for this `REASON`: "+listed(reasonWords)+"; may be repeated")
 	}
-	flags.Var(a.momentFlag(&f.since), "since", "made at that time or later: an age or a `TIME`")
-	flags.Var(a.momentFlag(&f.until), "until", "made before that `TIME`")
-	flags.Var(a.momentFlag(&f.before), "older-than", "in their state for that `AGE`")
+	flags.Var(a.momentFlag(&f.since), "since", "only jobs created at or after this `TIME`; an age such as 2h counts back from now")
+	flags.Var(a.momentFlag(&f.until), "until", "only jobs created before this `TIME`")
+	flags.Var(a.momentFlag(&f.before), "older-than", "only jobs in this state for at least `AGE`")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("kind", a.completeKinds)
 	if flags.Lookup("reason") != nil {
@@ -78,16 +78,22 @@ func (f *filterFlags) term(text string) error {
 // filters are what package admin is asked for, one for each state that the command is for.
 func (f *filterFlags) filters() (all []admin.Filter) {
 	one := admin.Filter{
-		Filter:  pawl.Filter{Queue: f.queue, State: pawl.State(f.state), Kind: f.kind, Reason: pawl.Reason(f.reason)},
 		Error:   f.lastError,
 		Payload: f.payload,
 		Since:   f.since, Until: f.until, Before: f.before,
 	}
-	if f.state != "" || f.states == nil {
+	one.Queue, one.Queues = oneOrMore[string](f.queues)
+	one.Kind, one.Kinds = oneOrMore[string](f.kinds)
+	one.Reason, one.Reasons = oneOrMore[pawl.Reason](f.reasons)
+	if f.states == nil {
+		one.State, one.States = oneOrMore[pawl.State](f.inStates)
 		return []admin.Filter{one}
 	}
 	for _, state := range f.states {
-		if f.reason != "" && state != pawl.Dead {
+		if len(f.inStates) > 0 && !slices.Contains(f.inStates, string(state)) {
+			continue
+		}
+		if len(f.reasons) > 0 && state != pawl.Dead {
 			continue
 		}
 		one.State = state
@@ -96,9 +102,20 @@ func (f *filterFlags) filters() (all []admin.Filter) {
 	return all
 }
 
+// oneOrMore splits the values of a flag: a single one, or a list of several.
+func oneOrMore[T ~string](values []string) (one T, several []T) {
+	if len(values) == 1 {
+		return T(values[0]), nil
+	}
+	for _, value := range values {
+		several = append(several, T(value))
+	}
+	return "", several
+}
+
 // given reports whether any filter was named.
 func (f *filterFlags) given() bool {
-	return f.queue != "" || f.state != "" || f.kind != "" || f.lastError != "" || len(f.payload) > 0 || f.reason != "" ||
+	return len(f.queues)+len(f.inStates)+len(f.kinds)+len(f.payload)+len(f.reasons) > 0 || f.lastError != "" ||
 		!f.since.IsZero() || !f.until.IsZero() || !f.before.IsZero()
 }
 
@@ -110,11 +127,11 @@ func (f *filterFlags) String() string {
 			parts = append(parts, name+text)
 		}
 	}
-	add("queue=", f.queue)
-	add("kind=", f.kind)
+	add("queue=", strings.Join(f.queues, "|"))
+	add("kind=", strings.Join(f.kinds, "|"))
 	switch {
-	case f.state != "":
-		add("state=", f.state)
+	case len(f.inStates) > 0:
+		add("state=", strings.Join(f.inStates, "|"))
 	case len(f.states) > 0:
 		add("state=", strings.Join(stateWords(f.states), "|"))
 	}
@@ -124,7 +141,7 @@ func (f *filterFlags) String() string {
 	for _, term := range f.payload {
 		add("payload ", term)
 	}
-	add("reason=", f.reason)
+	add("reason=", strings.Join(f.reasons, "|"))
 	addTime := func(name string, t time.Time) {
 		if !t.IsZero() {
 			add(name, bounded(t).Format(time.RFC3339))

@@ -58,6 +58,48 @@ func (f flagFunc) Set(text string) error { return f.set(text) }
 func (f flagFunc) Type() string          { return "text" }
 func (f flagFunc) String() string        { return "" } // help texts name the defaults in words
 
+// manyFlag is the value of a flag that may be repeated: each value counts.
+type manyFlag struct{ flagFunc }
+
+func (manyFlag) Type() string { return "textArray" } // Array lets completion offer the flag again
+
+// onceFlag refuses a second value, where the last one would silently win.
+type onceFlag struct {
+	pflag.Value
+	set bool
+}
+
+func (f *onceFlag) Set(text string) error {
+	if f.set {
+		return errors.New("it was given before; give it once")
+	}
+	f.set = true
+	return f.Value.Set(text)
+}
+
+// refuseTwice lets each flag of a command that does not collect its values be given once. Flags
+// that all commands take stay as they are: an alias may have one, and the last one wins.
+func refuseTwice(c *cobra.Command) {
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		kind := f.Value.Type()
+		if kind != "bool" && !strings.HasSuffix(kind, "Array") && !strings.HasSuffix(kind, "Slice") {
+			f.Value = &onceFlag{Value: f.Value}
+		}
+	})
+}
+
+// eachOf is a flag that collects words of these.
+func eachOf(to *[]string, words ...string) pflag.Value {
+	return manyFlag{flagFunc{func(given string) error {
+		one := ""
+		if err := oneOf(&one, words...).Set(given); err != nil {
+			return err
+		}
+		*to = append(*to, one)
+		return nil
+	}}}
+}
+
 // oneOf is a flag that takes one of several words.
 func oneOf(to *string, words ...string) pflag.Value {
 	return flagFunc{func(given string) error {

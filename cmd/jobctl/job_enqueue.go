@@ -77,7 +77,7 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.Var(textFlag(&l.IdempotencyKey), "idempotency-key", "jobs of its kind with this `KEY` succeed once")
 	flags.Var(ageFlag((*time.Duration)(&l.IdempotencyTTL)), "idempotency-ttl", "for this `TIME` (default 24h)")
 	flags.Var(ageFlag((*time.Duration)(&l.Retain)), "retain", "keep the record of its success for this `TIME`")
-	flags.Var(flagFunc{l.header}, "header", "a `KEY=VALUE` that travels beside the arguments; may be repeated")
+	flags.Var(manyFlag{flagFunc{l.header}}, "header", "a `KEY=VALUE` that travels beside the arguments; may be repeated")
 	flags.BoolVar(&e.batch, "batch", false, "many jobs, from JSON lines")
 	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)

@@ -55,7 +55,7 @@ func (ls *limits) Set(text string) error {
 }
 
 // Type implements pflag.Value.
-func (ls *limits) Type() string { return "limits" }
+func (ls *limits) Type() string { return "limitArray" }
 
 // String implements pflag.Value.
 func (ls *limits) String() string { return "" }

@@ -31,23 +31,24 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat}, complete: a.completeQueue,
 	}
 	c := a.command(s)
-	s.run = func(ctx context.Context, args []string) (err error) {
+	s.run = func(ctx context.Context, args []string) error {
 		switch {
 		case state == "":
 			return usage(v.words, "no state was named; add --state")
 		case state == string(pawl.Leased):
 			return usage(v.words, "leased jobs run and are not purged; 'jobctl job cancel -s leased' asks them to end")
 		}
-		if ch.filter.queue, err = oneQueue(v.words, args); err != nil {
+		name, err := oneQueue(v.words, args)
+		if err != nil {
 			return err
 		}
 		v.states, v.apply = []pawl.State{pawl.State(state)}, purge(pawl.State(state))
-		ch.verb, ch.filter.state = v, state
+		ch.verb, ch.filter.queues, ch.filter.inStates = v, []string{name}, []string{state}
 		return ch.run(ctx, nil)
 	}
 	words := append(stateWords(purgeable), string(pawl.Leased))
-	c.Flags().VarP(oneOf(&state, words...), "state", "s", "in this `STATE`: "+listed(words[:len(purgeable)]))
-	c.Flags().Var(a.momentFlag(&ch.filter.before), "older-than", "in that state for this `AGE`")
+	c.Flags().VarP(oneOf(&state, words...), "state", "s", "only jobs in this `STATE`: "+listed(words[:len(purgeable)]))
+	c.Flags().Var(a.momentFlag(&ch.filter.before), "older-than", "only jobs in this state for at least `AGE`")
 	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of them")
 	dryRunFlag(c, &ch.dry)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))

@@ -26,8 +26,8 @@ func TestStats(t *testing.T) {
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
 	require.Equal(t, outcomeOf{0, `app.db  stopped  format 2  SIZE (SIZE free)
 QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST  STATE
-email        1        1       0       1     1          0     12s  running
-reports      0        0       1       0     1          0       -  running
+email        1        1       0       1     1          0     12s  stopped
+reports      0        0       1       0     1          0       -  stopped
 `, ""}, got)
 }
 
@@ -46,6 +46,7 @@ func TestStatsAsJSON(t *testing.T) {
     {
       "name": "email",
       "paused": false,
+      "state": "stopped",
       "ready": 1,
       "delayed": 1,
       "parked": 0,
@@ -60,6 +61,7 @@ func TestStatsAsJSON(t *testing.T) {
     {
       "name": "reports",
       "paused": false,
+      "state": "stopped",
       "ready": 0,
       "delayed": 0,
       "parked": 1,

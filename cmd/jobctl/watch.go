@@ -28,11 +28,11 @@ var eventShort = map[string][]pawl.EventType{
 
 // watching is one `watch`.
 type watching struct {
-	queue string
-	types []pawl.EventType // nil: all
-	limit int
-	lines bool // for people, also into a pipe
-	seen  int
+	queues []string         // empty: all
+	types  []pawl.EventType // nil: all
+	limit  int
+	lines  bool // for people, also into a pipe
+	seen   int
 }
 
 // eventView is a line of `watch`.
@@ -72,8 +72,8 @@ app to run. What is not read in time is lost, and the next line says how many.`,
 			return w.run(ctx, a)
 		},
 	})
-	c.Flags().VarP(nameFlag(&w.queue, pawl.ValidQueue), "queue", "q", "of this `QUEUE`")
-	c.Flags().Var(flagFunc{w.events}, "events", "these `EVENTS`, with commas between them: "+strings.Join(eventWords(), ", "))
+	c.Flags().VarP(eachFlag(&w.queues, pawl.ValidQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
+	c.Flags().Var(manyFlag{flagFunc{w.events}}, "events", "these `EVENTS`, with commas between them: "+strings.Join(eventWords(), ", "))
 	c.Flags().VarP(countFlag(&w.limit), "limit", "n", "end after `COUNT` of them")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions(eventWords(), cobra.ShellCompDirectiveNoFileComp))
@@ -128,7 +128,7 @@ func (w *watching) run(ctx context.Context, a *app) error {
 
 // tell prints an event, if it is one that was asked for.
 func (w *watching) tell(a *app, e *admin.Event) error {
-	if e.Job == nil || w.queue != "" && e.Job.Queue != w.queue || w.types != nil && !slices.Contains(w.types, e.Type) {
+	if e.Job == nil || len(w.queues) > 0 && !slices.Contains(w.queues, e.Job.Queue) || w.types != nil && !slices.Contains(w.types, e.Type) {
 		return nil
 	}
 	w.seen++

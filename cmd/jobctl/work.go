@@ -120,7 +120,7 @@ func (w *working) register(flags *pflag.FlagSet) {
 	flags.Var(slotsFlag(&w.keepRuns), "keep-runs", "commands: the last `COUNT` files that --output-dir keeps (default 1000)")
 
 	flags.Var(eachFlag(&w.hosts, notEmpty), "allow-host", "requests: may go to this `HOST`, whatever its address; may be repeated")
-	flags.Var(flagFunc{w.addNet}, "allow-net", "requests: may go to these `ADDRESSES`, such as 10.1.2.0/24; may be repeated")
+	flags.Var(manyFlag{flagFunc{w.addNet}}, "allow-net", "requests: may go to these `ADDRESSES`, such as 10.1.2.0/24; may be repeated")
 }
 
 // check refuses a command line that cannot be carried out.

@@ -11,13 +11,13 @@ import (
 
 // eachFlag collects the values of a flag that may be repeated.
 func eachFlag(to *[]string, valid func(string) error) pflag.Value {
-	return flagFunc{func(text string) error {
+	return manyFlag{flagFunc{func(text string) error {
 		if err := valid(text); err != nil {
 			return err
 		}
 		*to = append(*to, text)
 		return nil
-	}}
+	}}}
 }
 
 func notEmpty(text string) error {
