@@ -60,7 +60,7 @@ func (a *app) command(s *spec) *cobra.Command {
 		case a.flags.addr != "" && c.Flags().Changed("db"):
 			return usage(wordsOf(c), "--db and --addr were given; name the queue in one way")
 		case a.flags.output == "ids" && !s.ids:
-			return usage(wordsOf(c), "-o ids is for commands that list or change jobs or runs")
+			return usage(wordsOf(c), "-o ids is for commands that list or change jobs, runs, or queues")
 		}
 		return exampled(wordsOf(c), s.example, s.run(c.Context(), args))
 	}

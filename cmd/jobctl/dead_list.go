@@ -16,7 +16,7 @@ func (a *app) deadListCommand() *cobra.Command {
 		long: "Lists dead letters in the order in which they died, queue by queue.",
 		example: `  jobctl --db jobs.db dead list -q email -k mail.welcome
   jobctl --db jobs.db dead list --error timeout --older-than 2h`,
-		json:  "a list of objects with\n" + jobFields,
+		json:  pageFields + jobFields,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a, a.deadListing()) },
 	}

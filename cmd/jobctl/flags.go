@@ -29,7 +29,7 @@ func (a *app) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.db, "db", s.db, "the `FILE` of the queue; else the variable JOBCTL_DB names it")
 	flags.Lookup("db").DefValue = ""
 	flags.StringVar(&s.addr, "addr", "", "the `ADDRESS` where its app answers: unix:///PATH, http://HOST:PORT or https://HOST, with the token of the variable JOBCTL_TOKEN")
-	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object a line), or ids (of jobs or runs, one a line)")
+	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object a line), or ids (of jobs or runs, or names of queues, one a line)")
 	flags.Var(oneOf(&s.color, "auto", "always", "never"), "color", "colours `WHEN`: auto (default: on a terminal, unless NO_COLOR is set or TERM is dumb), always or never")
 	flags.BoolVar(&s.utc, "utc", false, "tables have times in UTC, not in the zone of this machine")
 	flags.Var(ageFlag(&s.timeout), "timeout", "the `TIME` to wait for an app's answer (default 3s)")

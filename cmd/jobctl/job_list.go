@@ -29,7 +29,7 @@ completed ones as their records go), else in the order in which they were made.`
 		example: `  jobctl --db jobs.db job list -s delayed
   jobctl --db jobs.db job list -q email --payload user.id=42 --since 2h
   jobctl --db jobs.db job list -n 0 -o jsonl | jq -r .id`,
-		json:  "a list of objects with\n" + jobFields,
+		json:  pageFields + jobFields,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a, a.jobListing()) },
 	}
@@ -54,6 +54,12 @@ func (a *app) jobListing() *jobListing {
 		},
 	}
 }
+
+// pageFields is the part of --help that tells what a page of jobs is.
+const pageFields = `one object with next (a cursor for --after; null at the end) and
+  jobs: a list of objects with the fields below
+With -o jsonl the objects of jobs alone, one a line.
+`
 
 // runs is how many runs a job has completed of those that it may have.
 func runs(e *pawl.Envelope) string {

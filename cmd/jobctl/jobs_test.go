@@ -72,20 +72,39 @@ func TestJobListFilters(t *testing.T) {
 	}
 }
 
-// A list as JSON is one array, whatever it holds; as JSON lines one object a line.
+// A list as JSON is one object with the cursor of the next page, whatever it holds; as JSON lines one object a line.
 func TestJobListAsJSON(t *testing.T) {
 	build(t, everyState)
-	require.Equal(t, outcomeOf{0, `[
+	require.Equal(t, outcomeOf{0, `{"jobs": [
   {"id":"019caa00-0000-7000-8000-000000000004","kind":"mail.send","queue":"email","origin":"email","state":"leased","reason":null,"priority":0,"sequence":4,"attempts":0,"max_retries":3,"failures":0,"crashes":0,"created_at":"2026-03-01T09:01:30.000000000Z","not_before":"2026-03-01T09:01:30.000000000Z","deadline":null,"leased_at":"2026-03-01T11:56:02.000000000Z","died_at":null,"completed_at":null,"backoff_since":null,"cancelled":false,"unique_key":null,"unique_in":null,"idempotency_key":null,"idempotency_ttl":null,"retain":null,"timeout":null,"policy":null,"policy_data":null,"key_id":null,"signature":null,"headers":{},"last_error":null,"history":[],"history_dropped":0}
-]
+], "next": null}
 `, ""}, jobctl(t, "--db", "app.db", "job", "list", "-s", "leased", "-o", "json"))
-	require.Equal(t, outcomeOf{0, "[]\n", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "json", "job", "list", "-q", "none"))
+	require.Equal(t, outcomeOf{0, "{\"jobs\": [], \"next\": null}\n", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "json", "job", "list", "-q", "none"))
 	require.Equal(t, outcomeOf{0, "", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "jsonl", "job", "list", "-q", "none"))
 
 	got := jobctl(t, "--db", "app.db", "-o", "json", "job", "list")
-	var jobs []map[string]any
-	require.NoError(t, json.Unmarshal([]byte(got.stdout), &jobs))
-	require.Len(t, jobs, 6)
+	var all struct {
+		Jobs []map[string]any
+		Next *string
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &all))
+	require.Len(t, all.Jobs, 6)
+	require.Nil(t, all.Next)
+
+	// A page has the cursor of the next one, and pages that follow it meet each job once.
+	seen, after := []string{}, []string(nil)
+	for {
+		got := jobctl(t, append([]string{"--db", "app.db", "-o", "json", "job", "list", "-n", "4"}, after...)...)
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &all))
+		for _, job := range all.Jobs {
+			seen = append(seen, job["id"].(string))
+		}
+		if all.Next == nil {
+			break
+		}
+		after = []string{"--after", *all.Next}
+	}
+	require.Equal(t, []string{id(1).String(), id(2).String(), id(3).String(), id(4).String(), id(5).String(), id(6).String()}, seen)
 }
 
 // A damaged job does not hide the others: they are listed, it is named on standard

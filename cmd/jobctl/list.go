@@ -36,8 +36,12 @@ func (l *list) register(a *app, c *cobra.Command, states ...pawl.State) {
 }
 
 func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
+	out.of = "jobs"
 	var damaged damage
 	err := a.with(ctx, func(queue admin.Admin) error { return l.fill(ctx, queue, out, &damaged) })
+	if l.rest != "" {
+		out.next = l.next
+	}
 	if err == nil || out.count > 0 { // a queue that cannot be reached is no empty list
 		out.close()
 	}

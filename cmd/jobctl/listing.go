@@ -1,11 +1,16 @@
 package main
 
+import "fmt"
+
 // listing writes the items of a list as they come, in the form that -o names. A
 // write error is kept by the app's buffer and shows at its last flush.
 type listing struct {
 	app   *app
 	table table
 	count int
+
+	of   string // jobs or runs: the list of -o json is in an object, beside the cursor
+	next string // the cursor behind the last item; "" at the end
 }
 
 // listing begins a list. Wide are the columns that -o wide has besides.
@@ -41,7 +46,7 @@ func (l *listing) add(it item) error {
 	if l.app.flags.output == "json" {
 		between := ",\n  "
 		if l.count == 1 {
-			between = "[\n  "
+			between = l.head() + "\n  "
 		}
 		out.WriteString(between)
 		out.Write(text)
@@ -58,8 +63,27 @@ func (l *listing) close() {
 	case l.app.people():
 		l.table.flush()
 	case l.app.flags.output == "json" && l.count == 0:
-		l.app.stdout.WriteString("[]\n")
+		l.app.stdout.WriteString(l.head() + "]" + l.tail() + "\n")
 	case l.app.flags.output == "json":
-		l.app.stdout.WriteString("\n]\n")
+		l.app.stdout.WriteString("\n]" + l.tail() + "\n")
 	}
+}
+
+// head and tail are what -o json has around the items.
+func (l *listing) head() string {
+	if l.of == "" {
+		return "["
+	}
+	return fmt.Sprintf("{%q: [", l.of)
+}
+
+func (l *listing) tail() string {
+	switch {
+	case l.of == "":
+		return ""
+	case l.next == "":
+		return `, "next": null}`
+	}
+	next, _ := encode(l.next) // a text can be encoded
+	return fmt.Sprintf(`, "next": %s}`, next)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,17 +12,31 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
+// pausing is one `queue pause` or `queue resume`.
+type pausing struct {
+	app   *app
+	word  string // pause or resume
+	ask   string // the question of --all, for "it" or "them"
+	pause bool
+	all   bool
+	dry   bool
+}
+
 func (a *app) queuePauseCommand() *cobra.Command {
-	return a.pausing(true, "pause", "stop giving jobs of a queue to workers",
-		`Stops all fetching from a queue until 'jobctl queue resume', also over a restart of
-the app. What runs goes on, and jobs can be enqueued.`)
+	p := &pausing{app: a, word: "pause", ask: "Pause %s?", pause: true}
+	return p.command("stop giving jobs of queues to workers",
+		`Stops all fetching from queues until 'jobctl queue resume', also over a restart of
+the app. Running jobs go on, and jobs can be enqueued. Pausing a paused queue is
+not an error.`)
 }
 
 func (a *app) queueResumeCommand() *cobra.Command {
-	return a.pausing(false, "resume", "end a pause", "Ends what 'jobctl queue pause' began.")
+	p := &pausing{app: a, word: "resume", ask: "Resume %s?"}
+	return p.command("end a pause",
+		"Ends what 'jobctl queue pause' began. Resuming a queue that is not paused is not\nan error.")
 }
 
-// pausedView is the object of `queue pause` and `queue resume`.
+// pausedView is an object of `queue pause` and `queue resume`.
 type pausedView struct {
 	Queue   admin.Text `json:"queue"`
 	Paused  bool       `json:"paused"`
@@ -29,49 +44,123 @@ type pausedView struct {
 	DryRun  bool       `json:"dry_run"`
 }
 
-func (a *app) pausing(pause bool, word, short, long string) *cobra.Command {
-	dry := false
+func (p *pausing) command(short, long string) *cobra.Command {
+	a := p.app
 	c := a.command(&spec{
-		use: word + " QUEUE", short: short, args: 1, complete: a.completeQueue,
-		long:    long + " A queue that is so already stays so: that\nis no error.",
-		example: "  jobctl --db jobs.db queue " + word + " email",
-		json:    "one object with queue, paused, changed (false: it was so already), dry_run\n",
+		use: p.word + " QUEUE... | --all", short: short, args: -1, ids: true, complete: a.completeQueues,
+		long:    long + " A queue that does not exist is one, and then none is changed. --all\nnames the count and asks.",
+		example: "  jobctl --db jobs.db queue " + p.word + " email\n  jobctl --db jobs.db queue " + p.word + " --all -y",
+		json:    "a list of objects with queue, paused, changed (false: it was so already),\n  dry_run; with -o ids the names of the queues\n",
 		exits:   []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
-		run: func(ctx context.Context, args []string) error {
-			name, err := oneQueue("queue "+word, args)
-			if err != nil {
-				return err
-			}
-			return a.with(ctx, func(queue admin.Admin) error { return a.pause(ctx, queue, name, pause, dry) })
-		},
+		run:     p.run,
 	})
-	dryRunFlag(c, &dry)
+	c.Flags().BoolVar(&p.all, "all", false, "all queues of the file, after a question")
+	dryRunFlag(c, &p.dry)
 	return c
 }
 
-func (a *app) pause(ctx context.Context, queue admin.Admin, name string, pause, dry bool) error {
-	_, q, err := statsOf(ctx, queue, name)
+func (p *pausing) run(ctx context.Context, args []string) error {
+	words := "queue " + p.word
+	switch {
+	case p.all && len(args) > 0:
+		return misused(words, "--all and a queue were given; name queues in one way")
+	case !p.all && len(args) == 0:
+		return misused(words, "no queue was named; add names of queues, or --all")
+	}
+	for _, name := range args {
+		if err := pawl.ValidQueue(name); err != nil {
+			return usage(words, "%s", err)
+		}
+	}
+	if p.all && !p.dry {
+		if err := p.app.askable(words, p.word+" all queues"); err != nil {
+			return err
+		}
+	}
+	var todo []pawl.QueueStats
+	err := p.app.with(ctx, func(queue admin.Admin) (err error) {
+		todo, err = p.choose(ctx, queue, args)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	v := pausedView{Queue: admin.Text(name), Paused: pause, Changed: q.Paused != pause, DryRun: dry}
-	if v.Changed && !dry {
+	if p.all && !p.dry && !p.app.flags.yes {
+		if err := p.app.askAbout(ctx, len(todo), "queue", "all of the file", p.ask); err != nil {
+			return err
+		}
+	}
+	return p.change(ctx, todo)
+}
+
+// choose finds the queues, which must all be there.
+func (p *pausing) choose(ctx context.Context, queue admin.Admin, names []string) (todo []pawl.QueueStats, err error) {
+	s, err := queue.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.all {
+		if len(s.Queues) == 0 {
+			return nil, &failure{exitNoMatch, "the file has no queue", "A queue is there once a job was enqueued on it."}
+		}
+		return s.Queues, nil
+	}
+	seen := make(map[string]bool)
+	for _, name := range names {
+		q, err := findQueue(&s, name)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[name] {
+			seen[name] = true
+			todo = append(todo, *q)
+		}
+	}
+	return todo, nil
+}
+
+// change pauses or resumes those that are not so yet, and prints what became of each.
+func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
+	a := p.app
+	out := &listing{app: a}
+	tell := func(q *pawl.QueueStats) error {
+		v := pausedView{Queue: admin.Text(q.Name), Paused: p.pause, Changed: q.Paused != p.pause, DryRun: p.dry}
+		if a.people() {
+			a.printPaused(v, q)
+			return nil
+		}
+		return out.add(item{id: plain.Text(q.Name), json: v})
+	}
+	err := a.with(ctx, func(queue admin.Admin) error {
 		set := queue.Resume
-		if pause {
+		if p.pause {
 			set = queue.Pause
 		}
-		if err := set(ctx, name); err != nil {
-			return err
+		for i := range todo {
+			q := &todo[i]
+			if q.Paused != p.pause && !p.dry {
+				if err := set(ctx, q.Name); err != nil {
+					return err
+				}
+				_, now, err := statsOf(ctx, queue, q.Name) // opening a file to write makes leased jobs ready
+				if err != nil {
+					return err
+				}
+				q.Counts = now.Counts
+			}
+			if err := tell(q); err != nil {
+				return err
+			}
 		}
-		if _, q, err = statsOf(ctx, queue, name); err != nil { // opening a file to write has made jobs ready
-			return err
-		}
+		return nil
+	})
+	if err == nil || out.count > 0 {
+		out.close()
 	}
-	if !a.people() {
-		return a.print(v)
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err)
 	}
-	a.printPaused(v, q)
-	return nil
+	return err
 }
 
 func (a *app) printPaused(v pausedView, q *pawl.QueueStats) {

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 func (a *app) queueShowCommand() *cobra.Command {
@@ -59,10 +61,32 @@ func statsOf(ctx context.Context, queue admin.Admin, name string) (stats *admin.
 	if err != nil {
 		return nil, nil, err
 	}
+	q, err = findQueue(&s, name)
+	return &s, q, err
+}
+
+// findQueue is a queue of the file, or the error that it has none of that name.
+func findQueue(s *admin.Stats, name string) (*pawl.QueueStats, error) {
 	for i := range s.Queues {
 		if s.Queues[i].Name == name {
-			return &s, &s.Queues[i], nil
+			return &s.Queues[i], nil
 		}
 	}
-	return nil, nil, &failure{exitNoMatch, fmt.Sprintf("there is no queue %q", name), "'jobctl queue list' shows those that there are."}
+	return nil, &failure{exitNoMatch, fmt.Sprintf("there is no queue %q", name), queuesThere(s)}
+}
+
+// queuesThere names the queues of the file, for whoever has misspelled one.
+func queuesThere(s *admin.Stats) string {
+	const shown = 5
+	var names []string
+	for i := range s.Queues {
+		names = append(names, plain.Text(s.Queues[i].Name))
+	}
+	switch n := len(names); {
+	case n == 0:
+		return "The file has no queue yet."
+	case n > shown:
+		return fmt.Sprintf("The file has %d queues; 'jobctl queue list' shows them.", n)
+	}
+	return "The file has " + strings.Join(names, ", ") + "."
 }

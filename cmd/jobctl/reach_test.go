@@ -61,12 +61,12 @@ func TestCompletionOutOfTheQueue(t *testing.T) {
 		f.add(pawl.Envelope{Queue: "re\x1b[31md", Kind: "two words"})
 	})
 	for line, want := range map[string][]string{
-		"job show ":       {id(1).String(), id(2).String(), id(3).String(), id(4).String(), id(5).String(), id(6).String(), id(7).String()},
-		"dead retry ":     {id(1).String(), id(2).String()},
-		"queue pause ":    {"email", "reports"},
-		"job list -k ":    {"mail.send", "report.build", "report.old"},
-		"db backup ":      nil,
-		"queue pause a b": nil,
+		"job show ":      {id(1).String(), id(2).String(), id(3).String(), id(4).String(), id(5).String(), id(6).String(), id(7).String()},
+		"dead retry ":    {id(1).String(), id(2).String()},
+		"queue pause ":   {"email", "reports"},
+		"job list -k ":   {"mail.send", "report.build", "report.old"},
+		"db backup ":     nil,
+		"queue show a b": nil,
 	} {
 		args := append([]string{"__complete", "--db", "app.db"}, strings.Split(line, " ")...)
 		lines := strings.Split(strings.TrimSpace(jobctl(t, args...).stdout), "\n")

@@ -45,8 +45,8 @@ blocked is of runs. queue:NAME. before a word asks about one queue.`,
   jobctl --db jobs.db stats --fail-if 'dead>0,oldest>5m,blocked>0'
   jobctl --db jobs.db stats --fail-if 'queue:email.ready>1000'`,
 		json: `one object with
-  path, format, size_bytes, free_bytes (null where the file has no list of
-    its free pages, as one whose process was killed)
+  at (when it was counted), path, format, size_bytes, free_bytes (null where
+    the file has no list of its free pages, as one whose process was killed)
   process (null: no app has the file): pid, name, version, started_at
   queues: a list of ` + queueFields + `  runs (null: there is none): active, paused, blocked, done, failed,
     cancelled, terminated, damaged, more (true: older ones were not counted)

@@ -37,6 +37,7 @@ func TestStatsAsJSON(t *testing.T) {
 	got := jobctl(t, "--db", "app.db", "stats", "-o", "json")
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
 	require.Equal(t, outcomeOf{0, `{
+  "at": "2026-03-01T12:00:04.000000000Z",
   "path": "app.db",
   "process": null,
   "format": 2,
@@ -79,7 +80,7 @@ func TestStatsAsJSON(t *testing.T) {
 `, ""}, got)
 
 	got = jobctl(t, "-o", "jsonl", "--db", "app.db", "stats")
-	require.Regexp(t, `^\{"path":"app.db",.*\}\n$`, got.stdout)
+	require.Regexp(t, `^\{"at":"2026-03-01T12:00:04.000000000Z","path":"app.db",.*\}\n$`, got.stdout)
 }
 
 // Rule: stats tells of runs where there are any, live and stopped, those first that need

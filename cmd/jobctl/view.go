@@ -17,6 +17,7 @@ import (
 
 // statsView is the object of `stats`.
 type statsView struct {
+	At        string                `json:"at"`
 	Path      string                `json:"path"`
 	Process   *processView          `json:"process"`
 	Format    int                   `json:"format"`
@@ -75,7 +76,7 @@ type resultView struct {
 }
 
 func viewOfStats(s *admin.Stats, now time.Time) statsView {
-	v := statsView{Path: s.Path, Format: s.Format, SizeBytes: s.Size, Queues: []queueView{}}
+	v := statsView{At: stamp(now), Path: s.Path, Format: s.Format, SizeBytes: s.Size, Queues: []queueView{}}
 	if s.Free >= 0 {
 		v.FreeBytes = &s.Free
 	}

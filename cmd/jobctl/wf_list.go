@@ -50,7 +50,7 @@ long names are shortened in the middle; -o wide has everything.`,
 		example: `  jobctl --db jobs.db wf list -s blocked
   jobctl --db jobs.db wf list --flow order --id-prefix 2026/
   jobctl --db jobs.db wf list -s dead -o ids | jobctl --db jobs.db wf resume -`,
-		json:  "a list of objects with\n" + runFields,
+		json:  "one object with next (a cursor for --after; null at the end) and\n  runs: a list of objects with the fields below\nWith -o jsonl the objects of runs alone, one a line.\n" + runFields,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a) },
 	})
@@ -65,6 +65,9 @@ long names are shortened in the middle; -o wide has everything.`,
 func (l *runList) run(ctx context.Context, a *app) error {
 	out, damaged := a.runListing(), new(damage)
 	err := a.runFailure(a.with(ctx, func(queue admin.Admin) error { return l.fill(ctx, a, queue, out, damaged) }))
+	if l.more {
+		out.next = l.next
+	}
 	if err == nil || out.count > 0 { // a queue that cannot be reached is no empty list
 		out.close()
 	}
@@ -146,7 +149,9 @@ func (a *app) runListing() *listing {
 		{title: "STEPS", right: true, spare: 3}, {title: "AGE", right: true, spare: 2}, {title: "WHEN"},
 	}
 	wide := append(left("WAITS FOR", "QUEUE", "BUILD"), column{title: "SIGNALS", right: true}, column{title: "BYTES", right: true})
-	return a.listing(columns, append(wide, left("CREATED", "LAST ERROR")...)...)
+	l := a.listing(columns, append(wide, left("CREATED", "LAST ERROR")...)...)
+	l.of = "runs"
+	return l
 }
 
 func (a *app) runRow(run *workflow.Info, held map[pawl.ID]bool, now time.Time) []string {
