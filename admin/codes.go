@@ -40,6 +40,8 @@ var codes = []code{
 	{"poisoned", http.StatusInternalServerError, pawl.ErrPoisoned},
 	{"closed", http.StatusServiceUnavailable, pawl.ErrClosed},
 	{"not_accepted", http.StatusServiceUnavailable, pawl.ErrNotAccepted},
+	{"replaced", http.StatusInternalServerError, bolt.ErrReplaced},
+	{"overwritten", http.StatusInternalServerError, bolt.ErrOverwritten},
 	{"disk", http.StatusInsufficientStorage, bolt.ErrDisk},
 	{"locked", http.StatusServiceUnavailable, bolt.ErrLocked},
 	{"corrupt", http.StatusInternalServerError, pawl.ErrCorrupt},

@@ -32,7 +32,7 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 		pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge, pawl.ErrLeaseLost,
 		pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrClosed, pawl.ErrNotFound, pawl.ErrConflict,
 		pawl.ErrSignature, pawl.ErrCorrupt,
-		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, bolt.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk,
+		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, bolt.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk, bolt.ErrReplaced, bolt.ErrOverwritten,
 		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, ErrCancelRequested, ErrWorkflowJob, errors.ErrUnsupported,
 		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,
 	}

@@ -113,11 +113,17 @@ func (f *file) change(fn func(local) error) error {
 	defer f.mu.RUnlock()
 	err := fn(local{q: f.queue})
 	if errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome) {
-		f.poisoned.Do(func() {
-			f.opts.Notice("the disk failed while the file was changed, so nothing more is changed by this run: check the disk, and look again at what was to be done; the next open makes a sound copy of the file first")
-		})
+		f.poisoned.Do(func() { f.opts.Notice(poisonNotice(err)) })
 	}
 	return err
+}
+
+// poisonNotice says why nothing more is changed, and what to do.
+func poisonNotice(err error) string {
+	if errors.Is(err, bolt.ErrReplaced) || errors.Is(err, bolt.ErrOverwritten) {
+		return "another program replaced or overwrote the file while it was changed, so this run changes nothing more: look again at what was to be done"
+	}
+	return "the disk failed while the file was changed, so nothing more is changed by this run: check the disk, and look again at what was to be done; the next open makes a sound copy of the file first"
 }
 
 func (f *file) openToRead() error {

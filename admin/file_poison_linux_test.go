@@ -8,20 +8,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 )
 
 // When the file cannot be used any more, a change says once what that means, and each later
 // one is refused.
-func TestFileTellsOfAFailedDisk(t *testing.T) {
+func TestFileTellsOfAnOverwrittenFile(t *testing.T) {
 	f := stoppedApp(t, func(f *fixture) { f.many(500, pawl.Envelope{Kind: "many"}) })
 	var said noticed
 	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
 	require.NoError(t, a.Pause(t.Context(), "email"))
 	require.NoError(t, os.Truncate(f.path, 8192)) // its pages are lost under the feet of the queue
 	for range 2 {
-		require.ErrorIs(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "x"}), pawl.ErrPoisoned)
+		err := a.Enqueue(t.Context(), &pawl.Envelope{Kind: "x"})
+		require.ErrorIs(t, err, pawl.ErrPoisoned)
+		require.ErrorIs(t, err, bolt.ErrOverwritten)
 	}
 	require.Len(t, said.texts, 1)
-	require.True(t, strings.HasPrefix(said.texts[0], "the disk failed while the file was changed"), said.texts[0])
+	require.True(t, strings.HasPrefix(said.texts[0], "another program replaced or overwrote the file"), said.texts[0])
 	_ = a.Close()
 }

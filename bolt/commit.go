@@ -139,14 +139,14 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+			err = s.guard.damaged(p)
 		}
 		if err != nil && tx != nil {
 			rollback(tx)
 		}
 	}()
-	if tx, err = s.begin(); err != nil {
-		return nil, fmt.Errorf("begin transaction: %w", err)
+	if tx, err = s.guard.begin(s.begin); err != nil {
+		return nil, unwritten{fmt.Errorf("begin transaction: %w", err)}
 	}
 	if !s.shared {
 		growBy(tx)
@@ -156,7 +156,9 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	}
 	t.events = s.told
 	err = errGoexit // which stays if fn does not return
-	if err = fn(t); err != nil {
+	if err = fn(t); errors.As(err, new(faulted)) {
+		return nil, unwritten{err}
+	} else if err != nil {
 		return nil, undone{err}
 	}
 	if err := t.finish(); err != nil {
@@ -166,7 +168,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		return nil, undone{fmt.Errorf("write transaction: %w", err)}
 	}
 	if t.changed {
-		err = commitMarked(tx, s.commitTx)
+		err = s.commitGuarded(tx)
 	} else {
 		err = tx.Rollback()
 	}
@@ -177,6 +179,17 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
 	return t, nil
+}
+
+// commitGuarded commits, and requires that the path leads to the file after that: what is
+// stored elsewhere is lost with the process.
+func (s *scheduler) commitGuarded(tx *bbolt.Tx) error {
+	transaction := tx.ID()
+	if err := commitMarked(tx, s.commitTx); err != nil {
+		return err
+	}
+	s.guard.committed(transaction)
+	return s.guard.place()
 }
 
 // begin waits for a transaction of the app's to end, if the database is shared.

@@ -23,6 +23,16 @@ var (
 	// only. Open it once to write, which brings it to this build's format.
 	ErrOlderFormat = errors.New("file has an older format; open it once to write, which converts it")
 
+	// ErrReplaced says that the path of an open queue no longer leads to its file: somebody put
+	// another file there, or removed or renamed it. The queue is poisoned, since what it stores
+	// would be lost with the process. Save the open file with [Queue.Backup].
+	ErrReplaced = errors.New("the file was replaced while it was open")
+
+	// ErrOverwritten says that another program truncated the open file or wrote to it, as cp
+	// does onto a file that exists. The queue is poisoned, and does not write to the file any
+	// more. It comes with pawl.ErrCorrupt.
+	ErrOverwritten = errors.New("the file was overwritten while it was open")
+
 	// ErrDisk says that the disk refused to be written, because it is full for
 	// example. Nothing was stored; jobs in the file are safe, and the operation
 	// works again once the disk does.

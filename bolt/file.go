@@ -19,13 +19,13 @@ import (
 )
 
 // openFile opens the file at path to write to, and creates it when there is none.
-func openFile(path string, opts Options) (*bbolt.DB, error) {
-	if path == "" {
-		return nil, &pawl.InvalidError{Field: "path", Reason: "is empty"}
+func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
+	if given == "" {
+		return nil, nil, &pawl.InvalidError{Field: "path", Reason: "is empty"}
 	}
-	path, err := realPath(path, opts.Insecure)
+	path, err := realPath(given, opts.Insecure)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	_, err = os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 		}
 	}
 	if err != nil {
-		return nil, advise(err)
+		return nil, nil, advise(err)
 	}
 	a := access{timeout: opts.LockTimeout, insecure: opts.Insecure, log: opts.Logger}
 	o := &bbolt.Options{
@@ -43,13 +43,13 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 
 		InitialMmapSize: mapSize(path),
 	}
-	db, err := openDB(path, a, o)
+	db, file, err := openDB(path, a, o)
 	if errors.Is(err, syscall.ENOMEM) && o.InitialMmapSize > 0 { // the process may not have that much, as with ulimit -v
 		o.InitialMmapSize = 0
-		db, err = openDB(path, a, o)
+		db, file, err = openDB(path, a, o)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	err = syncOpened(db)
 	if err == nil {
@@ -58,11 +58,18 @@ func openFile(path string, opts Options) (*bbolt.DB, error) {
 	if err == nil {
 		err = upgrade(db, (*bbolt.Tx).Commit)
 	}
+	var g *guard
+	if err == nil {
+		g, err = newGuard(given, file)
+	}
+	if err == nil {
+		err = g.start()
+	}
 	if err != nil {
 		_ = db.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return db, nil
+	return db, g, nil
 }
 
 // realPath is the path by which the mark of a file is found again, wherever the process
@@ -155,11 +162,11 @@ func putFormat(root *bbolt.Bucket, version uint32) error {
 }
 
 // openDB claims the file, hands it to bbolt, and checks that it is a queue. It fills in
-// the options.
-func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, err error) {
+// the options. Bbolt closes the file.
+func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
 	c, err := claim(path, a)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer c.stopReading()
 	given := false
@@ -177,21 +184,21 @@ func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, err error) {
 		if p := recover(); p != nil {
 			unlock(c.file)
 			_ = c.file.Close()
-			db, err = nil, fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+			db, file, err = nil, nil, fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
 		}
 	}()
 	db, err = bbolt.Open(path, 0o600, o)
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, fmt.Errorf("%w%s; stop it, or open another file", ErrLocked, lockHolder(path))
+		return nil, nil, fmt.Errorf("%w%s; stop it, or open another file", ErrLocked, lockHolder(path))
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
 	if err := db.View(checkFormat); err != nil {
 		_ = db.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return db, nil
+	return db, c.file, nil
 }
 
 // format reads the version of the file's format.
@@ -236,12 +243,12 @@ func checkFormat(tx *bbolt.Tx) error {
 
 // syncFreelist writes the list of free pages, which running commits leave out, so
 // that the next Open reads it instead of walking the whole file. It is an
-// optimisation: an error is of no matter, and a failed sync leaves its mark.
-func syncFreelist(db *bbolt.DB) {
+// optimization: an error is of no matter, and a failed sync leaves its mark.
+func syncFreelist(db *bbolt.DB, g *guard) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { _ = recover() }() // in a file whose pages are damaged
 	db.NoFreelistSync = false
-	tx, err := db.Begin(true)
+	tx, err := g.begin(func() (*bbolt.Tx, error) { return db.Begin(true) })
 	if err != nil {
 		return
 	}

@@ -83,7 +83,7 @@ func copyBefore(to, from *os.File, failed failedSync) error {
 	if err := to.Sync(); err != nil {
 		return err
 	}
-	db, err := openDB(to.Name(), access{readOnly: true}, new(bbolt.Options))
+	db, _, err := openDB(to.Name(), access{readOnly: true}, new(bbolt.Options))
 	if errors.Is(err, ErrOlderFormat) {
 		return nil // the transaction was to bring it to this build's
 	}

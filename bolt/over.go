@@ -73,7 +73,18 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	if err := upgrade(db, (*bbolt.Tx).Commit); err != nil {
 		return nil, err
 	}
-	return newQueue(db, o, true)
+	g, err := guardOver(db)
+	if err != nil {
+		return nil, err
+	}
+	if g == nil && canLock {
+		o.Logger.Warn("cannot watch the file of the database: its path leads elsewhere", "path", db.Path())
+	}
+	q, err := newQueue(db, g, o, true)
+	if err != nil {
+		g.close()
+	}
+	return q, err
 }
 
 // createOver makes an empty queue in a database that has none.

@@ -42,13 +42,13 @@ func Open(path string, opts *Options) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
-	db, err := openFile(path, o)
+	db, g, err := openFile(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
-	q, err := newQueue(db, o, false)
+	q, err := newQueue(db, g, o, false)
 	if err != nil {
-		_ = closeDB(db)
+		_ = g.closeDB(db)
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
 	q.path = path
@@ -58,14 +58,15 @@ func Open(path string, opts *Options) (*Queue, error) {
 
 // newQueue starts the queue in a database that has one. Shared says that the app has
 // transactions of its own there.
-func newQueue(db *bbolt.DB, o Options, shared bool) (*Queue, error) {
+func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
 	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector}
 	q := &Queue{
-		reader: reader{db: db, path: db.Path(), freelist: true},
+		reader: reader{db: db, guard: g, path: db.Path(), freelist: true},
 		opts:   o,
 		shared: shared,
 		scheduler: &scheduler{
 			db:       db,
+			guard:    g,
 			shared:   shared,
 			intake:   newIntake(),
 			leases:   newLeaseTable(o.Lease),
@@ -90,6 +91,10 @@ func newQueue(db *bbolt.DB, o Options, shared bool) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+	if g != nil {
+		wake := q.scheduler.intake.ring
+		g.tell.Store(&wake)
+	}
 	go q.scheduler.run()
 	return q, nil
 }
@@ -99,6 +104,9 @@ func newQueue(db *bbolt.DB, o Options, shared bool) (*Queue, error) {
 // returns no goroutine of the queue runs and the file is unlocked. Stop workers
 // first: jobs that are still leased stay so, and the next Open takes them back as if
 // the process had crashed.
+//
+// Close returns [ErrReplaced] when the path no longer leads to the file, and [ErrOverwritten]
+// when another program wrote to it. It writes nothing then.
 func (q *Queue) Close() error {
 	q.close.Do(func() {
 		s := q.scheduler
@@ -107,13 +115,18 @@ func (q *Queue) Close() error {
 		<-s.stopped
 		if q.shared {
 			unregister(q.db)
+			q.guard.close()
 			return
 		}
-		if s.fatal == nil {
-			syncFreelist(q.db)
+		lost := q.guard.content()
+		if lost == nil {
+			lost = q.guard.place()
+		}
+		if s.fatal == nil && lost == nil {
+			syncFreelist(q.db, q.guard)
 		}
 		unregister(q.db)
-		q.closeErr = closeDB(q.db)
+		q.closeErr = errors.Join(lost, q.guard.closeDB(q.db))
 	})
 	return q.closeErr
 }

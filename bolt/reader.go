@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -29,19 +30,28 @@ const readerPatience = 500 * time.Millisecond
 func OpenReader(path string) (*Reader, error) {
 	a := access{readOnly: true, timeout: readerPatience}
 	o := new(bbolt.Options)
-	db, err := openDB(path, a, o)
+	db, file, err := openDB(path, a, o)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
-	return &Reader{reader{db: db, path: path, freelist: o.PreLoadFreelist}}, nil
+	g, err := newGuard(path, file)
+	if err == nil {
+		err = g.start()
+	}
+	if err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
+	}
+	return &Reader{reader{db: db, guard: g, path: path, freelist: o.PreLoadFreelist}}, nil
 }
 
 // Close lets go of the file.
-func (r *Reader) Close() error { return closeDB(r.db) }
+func (r *Reader) Close() error { return r.guard.closeDB(r.db) }
 
 // reader is what Queue and Reader share: short read transactions.
 type reader struct {
 	db       *bbolt.DB
+	guard    *guard
 	path     string
 	freelist bool // the list of free pages is known
 }
@@ -61,17 +71,29 @@ func (r *reader) view(ctx context.Context, fn func(*store) error) error {
 // View runs fn in a read transaction of the file, for an app that keeps its own data
 // there; see [Queue.Update]. Fn sees one moment. It is short, since the file cannot reuse
 // pages while it lasts, and calls nothing that changes the queue: that could wait for fn
-// itself. A panic of fn's is not recovered.
-func (r *reader) View(ctx context.Context, fn func(tx *bbolt.Tx) error) error {
+// itself. A panic of fn's is not recovered, but a fault of memory in the file is: it gives
+// [pawl.ErrCorrupt], with [ErrOverwritten] where another program wrote to the open file.
+func (r *reader) View(ctx context.Context, fn func(tx *bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	tx, err := r.db.Begin(false)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer r.guard.recoverFault(&err)
+	tx, err := r.begin()
 	if err != nil {
-		return pawl.ErrClosed
+		return err
 	}
 	defer rollback(tx)
 	return fn(tx)
+}
+
+// begin begins a read transaction.
+func (r *reader) begin() (*bbolt.Tx, error) {
+	tx, err := r.guard.begin(func() (*bbolt.Tx, error) { return r.db.Begin(false) })
+	if err != nil && !errors.Is(err, ErrOverwritten) {
+		err = pawl.ErrClosed
+	}
+	return tx, err
 }
 
 // read is view for what is not about the queue alone.
@@ -86,12 +108,12 @@ func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error)
 		case outside:
 			panic(p.panicked)
 		default:
-			err = fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
+			err = r.guard.damaged(p)
 		}
 	}()
-	tx, err := r.db.Begin(false)
+	tx, err := r.begin()
 	if err != nil {
-		return pawl.ErrClosed
+		return err
 	}
 	defer rollback(tx)
 	return fn(tx)

@@ -50,7 +50,7 @@ func TestCrashBetweenPortionsCountsOnce(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	leaveLeases(t, path, 100)
 	for range 3 {
-		db, err := openFile(path, Options{LockTimeout: time.Second, Logger: quiet().Logger})
+		db, _, err := openFile(path, Options{LockTimeout: time.Second, Logger: quiet().Logger})
 		require.NoError(t, err)
 		s := &scheduler{db: db, now: time.Now, leases: newLeaseTable(time.Second), log: quiet().Logger, observer: new(observer), commitTx: (*bbolt.Tx).Commit}
 		require.NoError(t, s.transact(func(tx *txn) error {

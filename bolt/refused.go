@@ -15,6 +15,12 @@ type undone struct{ error }
 
 func (u undone) Unwrap() error { return u.error }
 
+// unwritten is the error of a transaction that changed nothing and after which the queue
+// cannot go on.
+type unwritten struct{ error }
+
+func (u unwritten) Unwrap() error { return u.error }
+
 // refusedByDisk reports whether a commit failed before anything of it could
 // count: a write or a growth of the file was refused, and bbolt has rolled back.
 // All other failures, a failed sync above all, leave the outcome unknown.

@@ -148,7 +148,7 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 		s := &salvor{ctx: ctx, wreck: w, db: db, now: time.Now(), result: result}
 		err = s.run()
 		if err == nil {
-			syncFreelist(db)
+			syncFreelist(db, nil)
 			err = db.Sync() // once, in place of after every part: nobody opens a part
 		}
 		return errors.Join(err, db.Close())

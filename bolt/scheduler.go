@@ -64,6 +64,7 @@ type scheduler struct {
 	now      func() time.Time // the wall clock
 	crashCap int              // how many crashes are too many, 0 for none
 	observer *observer
+	guard    *guard
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, unless a test makes it fail
 
 	stop    chan struct{} // closed to end the goroutine
@@ -259,13 +260,17 @@ func (s *scheduler) report(t *txn) {
 	}
 }
 
-// poison ends all work for good. The failed commit may or may not be on the disk,
-// and what memory shows of the file may differ from what the disk has.
+// poison ends all work for good. The failed commit may or may not be on the disk, unless the
+// error says that nothing was written, and what memory shows of the file may differ from what
+// the disk has.
 func (s *scheduler) poison(group []*call, err error) {
 	s.fatal = err
 	s.log.Error("the queue stops: going on could damage the file", "error", err)
 	s.intake.refuse(fmt.Errorf("%w: %w", pawl.ErrPoisoned, err))
 	unknown := fmt.Errorf("%w: %w: %w", pawl.ErrUnknownOutcome, pawl.ErrPoisoned, err)
+	if errors.As(err, new(unwritten)) {
+		unknown = fmt.Errorf("%w: %w", pawl.ErrPoisoned, err)
+	}
 	for _, c := range group {
 		select {
 		case <-c.done:

@@ -43,7 +43,7 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *bbolt.Tx) error) error {
 	for {
 		select {
 		case tx := <-u.txs:
-			u.run(tx, fn)
+			u.run(q.guard, tx, fn)
 		case <-c.done:
 			return c.err
 		case <-withdrawal:
@@ -66,10 +66,11 @@ type update struct {
 var errUnfinished = errors.New("the function of Update did not return")
 
 // run calls fn and tells the scheduler how it ended, also when it panics.
-func (u *update) run(tx *bbolt.Tx, fn func(*bbolt.Tx) error) {
+func (u *update) run(g *guard, tx *bbolt.Tx, fn func(*bbolt.Tx) error) {
 	err := errUnfinished
 	defer func() { u.done <- err }()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer g.recoverFault(&err)
 	err = fn(tx)
 }
 
@@ -94,6 +95,11 @@ func (s *scheduler) update(c *call, u *update) error {
 				what = "committed the transaction itself, so it is stored"
 			}
 			err = &pawl.InvalidError{Field: "function of Update", Reason: "it " + what + "; leave that to Update"}
+		}
+		if err == nil { // it may have taken long
+			if found := s.guard.content(); found != nil {
+				err = faulted{found}
+			}
 		}
 		return err
 	})
@@ -209,7 +215,9 @@ func (q *Queue) CancelTx(tx *bbolt.Tx, id pawl.ID) error {
 
 // within runs an operation in a transaction of the app's. What it means for the
 // scheduler, and then committed, follows when the transaction commits.
-func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) error {
+func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer q.guard.recoverFault(&err)
 	switch {
 	case tx.DB() != q.db:
 		return &pawl.InvalidError{Field: "transaction", Reason: "it is over, or that of another database"}

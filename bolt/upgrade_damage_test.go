@@ -24,7 +24,7 @@ func TestPowerCutDuringTheUpgrade(t *testing.T) {
 	before := everything(t, path)
 	old, err := os.ReadFile(path)
 	require.NoError(t, err)
-	db, err := openDB(path, access{}, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, _, err := openDB(path, access{}, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	require.NoError(t, err)
 	require.NoError(t, upgrade(db, (*bbolt.Tx).Commit))
 	require.NoError(t, db.Close())

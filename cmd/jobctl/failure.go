@@ -110,6 +110,11 @@ func (a *app) failure(err error) *failure {
 		f.next = "Start the app, with package admin in it; nothing happens in the file of a\nstopped one."
 	case errors.Is(err, admin.ErrDenied):
 		f.next = "Run jobctl as the user of the app; an address of http needs its token in the\nvariable JOBCTL_TOKEN."
+	case errors.Is(err, bolt.ErrReplaced):
+		f.next = "The app still has the old file. Save it with 'jobctl db backup' before the app ends,\nstop the app, and put the copy in the place of the file."
+	case errors.Is(err, bolt.ErrOverwritten):
+		f.code = exitDamaged
+		f.next = "Stop the app. Then restore a backup, or save what is left with 'jobctl db salvage'."
 	case errors.Is(err, fs.ErrNotExist):
 		f.text = fmt.Sprintf("%s: no such file", a.flags.db)
 		f.next = "Check --db; jobctl never creates a file."

@@ -68,7 +68,7 @@ var RandomSyscalls = &harness.Family{
 // many faults that are.
 const (
 	fixedScript    = 1
-	faultsOfScript = 1950
+	faultsOfScript = 2750
 )
 
 // at is a fault of the n-th call of a kind, counted from 0 over all threads of a run. Runs of

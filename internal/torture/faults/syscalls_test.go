@@ -44,7 +44,7 @@ func TestSyscalls(t *testing.T) {
 
 // Seeds in a row try each fault once.
 func TestPickPicksAll(t *testing.T) {
-	for _, n := range []int{1, 2, 700, 1901, 1950} {
+	for _, n := range []int{1, 2, 700, 1901, 2750} {
 		all := make([]at, n)
 		for i := range all {
 			all[i].n = i

@@ -68,7 +68,7 @@ var durability = []Fault{
 	},
 	{
 		Name: "writes in Close after a failed sync", Breaks: "nothing is written on top of a failed sync",
-		Edits: []Edit{{"bolt/queue.go", "		if s.fatal == nil {\n", "		if s.fatal == nil || PLANTED {\n"}},
+		Edits: []Edit{{"bolt/queue.go", "		if s.fatal == nil && lost == nil {\n", "		if s.fatal == nil && lost == nil || PLANTED {\n"}},
 		By:    []Hunt{{Family: "syncs", Units: 100}},
 	},
 	{
