@@ -65,6 +65,7 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 	root.leave()
 	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil {
 		_ = root.leftover()
+		_ = x.unbegun()
 	}
 	x.mu.Lock()
 	x.active--
@@ -105,11 +106,14 @@ func (x *execution) conclude(output []byte, err error) error {
 	}
 	cancelled := x.wasCancelled()
 	var again *restartError
-	switch {
-	case err == nil && !cancelled:
+	if !x.undoes(err) {
+		switch mismatch := x.unneeded(); {
+		case mismatch != nil:
+			return x.stoppedBy(mismatch)
+		case errors.As(err, &again):
+			return x.restart(again.input)
+		}
 		return x.finish(&finish{status: Done, output: output})
-	case errors.As(err, &again) && !cancelled:
-		return x.restart(again.input)
 	}
 	if err := x.cancelChildren("the run that started it did not succeed"); err != nil {
 		return err
@@ -126,6 +130,12 @@ func (x *execution) conclude(output []byte, err error) error {
 		end.err = fmt.Errorf("%w; and not all was undone: %w", end.err, failed)
 	}
 	return x.finish(end)
+}
+
+// undoes reports whether what the function returned has the run undo what it did.
+func (x *execution) undoes(err error) bool {
+	var again *restartError
+	return x.wasCancelled() || err != nil && !errors.As(err, &again)
 }
 
 // wasCancelled reports whether any scope was told so.

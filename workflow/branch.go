@@ -17,14 +17,19 @@ type branch struct {
 	x        *execution
 	scope    *scope // nil when it could not begin
 	by       *scope // that began it
-	again    bool   // which has begun one of that name before
+	name     string // the scope that it has, or would have
+	again    bool   // which has made a call of that name before
 	finished bool
 	err      error
 }
 
 // Go begins a branch: fn runs in a goroutine of its own, with a Run of its own, and the
-// order of its calls is checked by itself. The name tells it apart from others; where it was
-// used before in the same Run, #2 and so on follow it.
+// order of its calls is checked by itself. The name tells it apart from others; where a call of
+// the same Run had it before, #2 and so on follow it.
+//
+// That a branch began is an entry of the journal of the Run that began it. So a branch is renamed,
+// removed, inserted or moved as any other call is: behind what the journal has, or the run is
+// blocked. The next write carries that entry, and costs no more for it.
 //
 // A run ends when its branches have. A wait in one of them does not hold up the others, and
 // when all wait, the run is suspended.
@@ -57,7 +62,7 @@ func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 		}
 		r.s.follow(b.branch)
 		if b.err != nil {
-			errs = append(errs, fmt.Errorf("branch %q: %w", b.name(), b.err))
+			errs = append(errs, fmt.Errorf("branch %q: %w", b.name, b.err))
 		} else {
 			out[i] = b.out
 		}
@@ -65,63 +70,52 @@ func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 	return out, errors.Join(errs...)
 }
 
-// Each runs fn for every item, in branches called name-0, name-1 and so on, at most limit of
-// them at a time. The results are in the order of the items; errors are as those of [All].
-func Each[Item, T any](r *Run, name string, items []Item, limit int, fn func(*Run, Item) (T, error)) ([]T, error) {
-	limit = min(max(limit, 1), MaxBranches)
-	branches := make([]*Branch[T], 0, len(items))
-	for i, item := range items {
-		err := r.s.join(func() bool {
-			open := 0
-			for _, b := range branches {
-				if !b.finished {
-					open++
-				}
-			}
-			return open < limit
-		})
-		if err != nil {
-			return nil, err
-		}
-		branches = append(branches, Go(r, fmt.Sprintf("%s-%d", name, i), func(r *Run) (T, error) { return fn(r, item) }))
-	}
-	return All(r, branches...)
-}
-
 // ended reports whether the branch has. The caller holds the lock.
 func (b *branch) ended() bool { return b.finished }
 
-func (b *branch) name() string {
-	if b.scope == nil {
-		return ""
-	}
-	return b.scope.name
-}
-
 // fork begins a branch.
 func (s *scope) fork(name string, fn func(*Run) error) *branch {
-	x := s.x
-	b := &branch{x: x, by: s, finished: true}
-	if b.err = validName("branch", name); b.err != nil {
+	b := &branch{x: s.x, by: s, name: stepName(s.name, name, 1), finished: true}
+	c, err := s.begin(KindBranch, name, nil)
+	if err != nil {
+		b.err = err
 		return b
 	}
-	s.spin()
+	defer c.end()
+	b.name, b.again = stepName(s.name, name, c.e.Occurrence), c.e.Occurrence > 1
+	if !c.known {
+		s.x.enter(c.e)
+	}
+	b.start(c.e, fn)
+	return b
+}
+
+// enter leaves the entry of a branch that begins, or of one too many, to whoever writes next.
+func (x *execution) enter(e *entry) {
+	x.mu.Lock()
+	full := x.branches >= MaxBranches
+	x.mu.Unlock()
+	if e.State = EntryBegun; full {
+		x.fail(e, fmt.Errorf("%d branches are under way: %w; Each has a few at a time", MaxBranches, ErrTooMany))
+	}
+	if e.seq != 0 { // see mute
+		x.later(e)
+	}
+}
+
+// start begins a branch as its entry says.
+func (b *branch) start(e *entry, fn func(*Run) error) {
+	if e.State == EntryFailed {
+		b.err = e.err()
+		return
+	}
+	x := b.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if b.err = s.mayCall(); b.err != nil {
-		return b
-	}
-	if x.branches == MaxBranches {
-		b.err = fmt.Errorf("branch %q: %d are under way: %w; Each has a few at a time", name, x.branches, ErrTooMany)
-		return b
-	}
-	s.branches[name]++
-	b.again = s.branches[name] > 1
-	b.scope = x.newScope(stepName(s.name, name, s.branches[name]), s)
+	b.scope = x.newScope(b.name, b.by)
 	b.finished = false
 	x.branches++
 	x.open.Go(func() { b.run(fn) })
-	return b
 }
 
 // run calls the function of a branch.

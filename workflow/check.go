@@ -125,7 +125,7 @@ func (c *check) runs() {
 }
 
 // journal looks at the entries of a run: in each scope they follow one another, and the last
-// alone may be pending.
+// alone may be pending. A branch has begun before it has entries.
 func (c *check) journal(id pawl.ID, row *runRow) {
 	journal, err := c.entries(id, row.Journal)
 	if err != nil {
@@ -133,7 +133,14 @@ func (c *check) journal(id pawl.ID, row *runRow) {
 		return
 	}
 	scopes := make(map[string]map[int]*entry)
+	begun := map[string]bool{"": true, undoScope: true}
 	for _, e := range journal {
+		if !begun[e.Scope] {
+			c.wrong("run %s: %s is of a branch that did not begin", id, e)
+		}
+		if e.State == EntryBegun {
+			begun[stepName(e.Scope, e.Name, e.Occurrence)] = true
+		}
 		if e.Kind == KindVersion {
 			continue
 		}

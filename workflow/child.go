@@ -82,7 +82,6 @@ func (c *call) startChild(s *start, other string) error {
 	defer x.mu.Unlock()
 	switch {
 	case err == ErrAbandoned:
-		x.putBack(r.journal)
 		return err
 	case err != nil:
 		return x.stopLocked(err)

@@ -20,7 +20,12 @@ const (
 	KindRace    EntryKind = "race"    // which of several branches was first
 	KindVersion EntryKind = "version" // which version of the code runs
 	KindUndo    EntryKind = "undo"    // a step that undoes another
+	KindBranch  EntryKind = "branch"  // a branch began
+	KindEach    EntryKind = "each"    // a list of branches, known by the keys of their items
 )
+
+// begins reports whether a call of the kind only begins something.
+func (k EntryKind) begins() bool { return k == KindBranch || k == KindEach }
 
 // EntryState is how far the call of an entry is.
 type EntryState string
@@ -30,6 +35,7 @@ const (
 	EntryPending EntryState = "pending" // it waits: for its time, a signal, a child, or its next attempt
 	EntryDone    EntryState = "done"
 	EntryFailed  EntryState = "failed" // it ended with an error, which the function got
+	EntryBegun   EntryState = "begun"  // a branch, or a list of branches, began; its own calls tell how far it is
 )
 
 // entry is a row of a journal: one call.
@@ -40,7 +46,7 @@ type entry struct {
 	Scope      string
 	At         int // its place among the entries of the scope, from 0; -1 for a version
 	Name       string
-	Occurrence int // how many calls of that kind of name came in the scope, with this one
+	Occurrence int // how many calls of that name came in the scope, with this one
 	Kind       EntryKind
 	State      EntryState
 	Attempts   int   // that have ended
@@ -100,6 +106,19 @@ func (e *entry) String() string {
 // same reports whether two entries are the same call.
 func (e *entry) same(other *entry) bool {
 	return e.Kind == other.Kind && e.Scope == other.Scope && e.Name == other.Name && e.Occurrence == other.Occurrence
+}
+
+// soundState reports whether an entry of its kind can have its state.
+func (e *entry) soundState() bool {
+	switch e.State {
+	case EntryFailed:
+		return e.Kind != KindEach
+	case EntryBegun:
+		return e.Kind.begins()
+	case EntryPending, EntryDone:
+		return !e.Kind.begins()
+	}
+	return false
 }
 
 // toRetry reports whether it is a step that failed and waits for its next attempt.

@@ -256,7 +256,8 @@ func ExampleGo() {
 // Many items, a few at a time.
 func ExampleEach() {
 	resize := workflow.Define("resize", func(r *workflow.Run, pictures []string) ([]string, error) {
-		return workflow.Each(r, "picture", pictures, 4, func(r *workflow.Run, path string) (string, error) {
+		itself := func(path string) string { return path }
+		return workflow.Each(r, "picture", pictures, itself, 4, func(r *workflow.Run, path string) (string, error) {
 			return workflow.Step(r, "resize", func(context.Context) (string, error) { return "small/" + path, nil })
 		})
 	})

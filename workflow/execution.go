@@ -32,15 +32,15 @@ type execution struct {
 	abandoned map[string]bool // scopes that had lost a race
 
 	mu       sync.Mutex
-	journal  map[string][]*entry // what was loaded, by scope
+	journal  map[string][]*entry // what was loaded, by scope, of those that have not begun
 	calls    []*entry            // that wait for children
 	branches int                 // under way
 	scopes   []*scope
 	last     uint32 // seq of the last entry
 	made     int    // entries
 	bytes    int64  // of their results and errors
-	unsaved  []*entry
-	slept    bool          // of these one is a sleep that has ended
+	backlog  backlog
+	unwound  bool          // the journal has steps that undo: the function had returned
 	active   int           // scopes that work
 	idle     []*scope      // those that wait
 	resting  bool          // a suspension is being tried
@@ -90,6 +90,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 		x.made++
 		x.bytes += e.weight()
 		x.journal[e.Scope] = append(x.journal[e.Scope], e)
+		x.unwound = x.unwound || e.Kind == KindUndo
 		if e.Kind == KindChild {
 			x.calls = append(x.calls, e)
 		}
@@ -119,7 +120,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 // newScope is the root, or a branch of parent, with what the journal has of it. The caller
 // holds the lock.
 func (x *execution) newScope(name string, parent *scope) *scope {
-	s := &scope{x: x, name: name, counts: make(map[string]int), branches: make(map[string]int), versions: make(map[string]*entry)}
+	s := &scope{x: x, name: name, counts: make(map[string]int), versions: make(map[string]*entry), unasked: make(map[string]*entry)}
 	ctx := x.ctx
 	if parent != nil {
 		ctx, s.abandoned = parent.ctx, parent.abandoned
@@ -128,11 +129,12 @@ func (x *execution) newScope(name string, parent *scope) *scope {
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	for _, e := range x.journal[name] {
 		if e.Kind == KindVersion {
-			s.versions[e.Name] = e
+			s.versions[e.Name], s.unasked[e.Name] = e, e
 		} else {
 			s.entries = append(s.entries, e)
 		}
 	}
+	delete(x.journal, name) // what stays there is of scopes that nobody began
 	// They were written in the order in which they ended; places say how the calls came.
 	slices.SortStableFunc(s.entries, func(a, b *entry) int { return a.At - b.At })
 	s.abandoned = s.abandoned || x.abandoned[name]

@@ -124,16 +124,20 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 	if at == nil {
 		return nil, &pawl.InvalidError{Field: "step", Reason: noStep(all, from)}
 	}
-	next := make(map[string]int) // place, by scope
+	next := map[string]int{"": 0} // place, by scope, of those that began
 	for _, e := range all {
+		_, began := next[e.Scope]
 		switch {
-		case e.seq >= at.seq || e.State == EntryPending || e.Kind == KindUndo:
+		case !began || e.seq >= at.seq || e.State == EntryPending || e.Kind == KindUndo:
 			continue
 		case e.Kind == KindVersion: // which has no place
 		case e.At != next[e.Scope]:
 			continue
 		default:
 			next[e.Scope]++
+		}
+		if e.State == EntryBegun {
+			next[stepName(e.Scope, e.Name, e.Occurrence)] = 0
 		}
 		kept = append(kept, e)
 	}

@@ -20,14 +20,16 @@ func forked() []*entry {
 	return []*entry{
 		{Name: "reserve", At: 0, Kind: KindStep, State: EntryDone, Result: []byte("1")},
 		{Name: "tax", At: -1, Kind: KindVersion, State: EntryDone, Result: []byte("2")},
+		{Name: "eu", At: 1, Kind: KindBranch, State: EntryBegun},
+		{Name: "us", At: 2, Kind: KindBranch, State: EntryBegun},
 		{Scope: "eu", Name: "fetch", At: 0, Kind: KindStep, State: EntryDone, Result: bigResult},
 		{Scope: "us", Name: "fetch", At: 0, Kind: KindStep, State: EntryPending},
 		{Scope: "us", Name: "fetch", At: 1, Kind: KindStep, State: EntryDone, Occurrence: 2}, // behind one that waits
 		{Scope: "eu", Name: "fetch", At: 1, Kind: KindStep, State: EntryFailed, Occurrence: 2, Error: "no route", Attempts: 3,
 			Chain: []errorText{{Type: "*errors.errorString", Text: "no route"}}},
-		{Name: "ledger", At: 1, Kind: KindStepTx, State: EntryDone, Result: []byte("7")},
+		{Name: "ledger", At: 3, Kind: KindStepTx, State: EntryDone, Result: []byte("7")},
 		{Scope: undoScope, Name: "release", At: 0, Kind: KindUndo, State: EntryDone},
-		{Name: "ship", At: 2, Kind: KindStep, State: EntryPending},
+		{Name: "ship", At: 4, Kind: KindStep, State: EntryPending},
 	}
 }
 
@@ -48,11 +50,13 @@ func TestForkTakesOverWhatWasBefore(t *testing.T) {
 		"":           nil,
 		"reserve":    nil,
 		"tax":        {"reserve"},
-		"eu/fetch":   {"reserve", "tax"},
-		"us/fetch":   {"reserve", "tax", "eu/fetch"},
-		"eu/fetch#2": {"reserve", "tax", "eu/fetch"},
-		"ledger":     {"reserve", "tax", "eu/fetch", "eu/fetch#2"},
-		"ship":       {"reserve", "tax", "eu/fetch", "eu/fetch#2", "ledger"},
+		"eu":         {"reserve", "tax"},
+		"us":         {"reserve", "tax", "eu"},
+		"eu/fetch":   {"reserve", "tax", "eu", "us"},
+		"us/fetch":   {"reserve", "tax", "eu", "us", "eu/fetch"},
+		"eu/fetch#2": {"reserve", "tax", "eu", "us", "eu/fetch"},
+		"ledger":     {"reserve", "tax", "eu", "us", "eu/fetch", "eu/fetch#2"},
+		"ship":       {"reserve", "tax", "eu", "us", "eu/fetch", "eu/fetch#2", "ledger"},
 	}
 	d := newDesk(t)
 	old := d.start("a")
@@ -103,7 +107,7 @@ func TestForkCopiesResults(t *testing.T) {
 		return all
 	}
 	was := read(old)
-	require.Equal(t, []*entry{was[0], was[1], was[2], was[5], was[6]}, read(run))
+	require.Equal(t, []*entry{was[0], was[1], was[2], was[3], was[4], was[7], was[8]}, read(run))
 	failed := len("no route") + len("*errors.errorString") + len("no route")
 	require.EqualValues(t, 3+len(bigResult)+failed, d.read(run).Bytes)
 }
@@ -149,7 +153,7 @@ func TestForksThatAreRefused(t *testing.T) {
 
 	_, err := d.Fork(t.Context(), old, "ledgre", "b")
 	require.ErrorIs(t, err, pawl.ErrInvalid)
-	require.ErrorContains(t, err, "reserve, tax, eu/fetch, us/fetch, us/fetch#2, eu/fetch#2, ledger, ship")
+	require.ErrorContains(t, err, "reserve, tax, eu, us, eu/fetch, us/fetch, us/fetch#2, eu/fetch#2, ledger, ship")
 	require.NotContains(t, err.Error(), "release")
 	_, err = d.Fork(t.Context(), old, undoScope+"/release", "b")
 	require.ErrorIs(t, err, pawl.ErrInvalid)
@@ -160,7 +164,7 @@ func TestForksThatAreRefused(t *testing.T) {
 	_, err = d.Fork(t.Context(), pawl.NewID(d.now()), "", "b")
 	require.ErrorIs(t, err, ErrNotFound)
 
-	d.spoil(bucketBlobs, seqKey(old, 3))
+	d.spoil(bucketBlobs, seqKey(old, 5))
 	_, err = d.Fork(t.Context(), old, "ship", "b")
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 

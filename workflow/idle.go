@@ -120,7 +120,7 @@ func (x *execution) rest() {
 		s.waits = append(s.waits, each.waits)
 	}
 	if due := s.due(); !due.IsZero() && due.Sub(x.engine.now()) < leastSuspension {
-		unsaved := len(x.unsaved) > 0
+		unsaved := x.backlog.restless()
 		x.mu.Unlock()
 		if unsaved { // among it deadlines of the others, for whom it may take longer
 			_ = x.save()
@@ -143,7 +143,6 @@ func (x *execution) rest() {
 	case err == nil:
 		_ = x.stopLocked(ErrSuspended)
 	case errors.Is(err, errWoken):
-		x.putBack(s.journal)
 		x.wakeLocked(func(each *scope) bool {
 			for _, l := range late {
 				if l == each {
@@ -156,7 +155,7 @@ func (x *execution) rest() {
 		_ = x.stopLocked(err)
 	}
 	again := x.active == 0 && x.stopped == nil
-	unsaved := len(x.unsaved) > 0 && x.stopped == nil
+	unsaved := x.backlog.restless() && x.stopped == nil
 	x.mu.Unlock()
 	switch {
 	case again: // what came concerns none of them, so they wait on

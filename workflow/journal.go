@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -13,35 +12,70 @@ import (
 // put is one row to write, encoded outside the transaction.
 type put struct {
 	bucket, key, value []byte
-	of                 *entry // that was left for whoever writes next, nil for any other row
 }
 
-// journal is entries to write.
+// journal is entries to write. That of an execution writes its backlog first.
 type journal struct {
-	entries []*entry
-	puts    []put
-	bytes   int
-	err     error
+	x     *execution // nil for the journal of another run
+	puts  []put
+	bytes int
+	err   error
 }
 
-// take is what is to be written of the journal: the entries given, and those that were left
-// for later. The caller holds the lock.
+// backlog is the entries that need no write of their own: whoever writes next for the run
+// carries them. They are written in their order, and before everything that came after them.
+// The execution's lock guards it.
+type backlog struct {
+	puts  []put
+	bytes int
+	base  int       // how many entries came before puts, all of them durable
+	tx    *bbolt.Tx // the transaction that wrote last
+	wrote int       // how many entries that had, with those before
+
+	slept   int // how many there were with the last sleep that had ended
+	waiting int // likewise with the last entry that was not the beginning of a branch
+}
+
+// add appends an entry.
+func (b *backlog) add(j *journal, begins bool) {
+	b.puts = append(b.puts, j.puts...)
+	b.bytes += j.bytes
+	if !begins {
+		b.waiting = b.base + len(b.puts)
+	}
+}
+
+// restless reports whether an entry is left whose loss would be felt: all but those that say that a
+// branch began.
+func (b *backlog) restless() bool { return b.waiting > b.base }
+
+// missing is what a transaction has not written yet. One that failed has written nothing.
+func (b *backlog) missing(tx *bbolt.Tx) []put {
+	if b.tx != tx {
+		b.tx, b.wrote = tx, b.base
+	}
+	return b.puts[max(0, b.wrote-b.base):]
+}
+
+// durable drops what a transaction has written.
+func (b *backlog) durable(upTo int) {
+	for _, p := range b.puts[:max(0, upTo-b.base)] {
+		b.bytes -= p.size()
+	}
+	b.puts = b.puts[max(0, upTo-b.base):]
+	b.base = max(b.base, upTo)
+}
+
+func (p *put) size() int { return len(p.key) + len(p.value) }
+
+// take is what is to be written of the journal: the backlog, as it is when the transaction comes,
+// and the entries given. The caller holds the lock.
 func (x *execution) take(entries ...*entry) (j journal) {
-	left := len(x.unsaved)
-	j.entries = append(x.unsaved, entries...)
-	x.unsaved, x.slept = nil, false
-	for i, e := range j.entries {
-		if j.add(x.run, e); i < left && j.err == nil {
-			j.puts[len(j.puts)-1].of = e
-		}
+	j = journal{x: x, bytes: x.backlog.bytes}
+	for _, e := range entries {
+		j.add(x.run, e)
 	}
 	return j
-}
-
-// putBack leaves to who writes next what was not written. The caller holds the lock.
-func (x *execution) putBack(j journal) {
-	x.unsaved = append(j.entries, x.unsaved...)
-	x.slept = true // one of them may be
 }
 
 func (j *journal) add(run pawl.ID, e *entry) {
@@ -62,38 +96,56 @@ func (j *journal) add(run pawl.ID, e *entry) {
 }
 
 func (j *journal) put(bucket, key, content []byte) {
-	j.puts = append(j.puts, put{bucket: bucket, key: key, value: seal(bucket, key, content)})
-	j.bytes += len(key) + len(content)
+	p := put{bucket: bucket, key: key, value: seal(bucket, key, content)}
+	j.puts = append(j.puts, p)
+	j.bytes += p.size()
 }
 
 func (j *journal) apply(r rows) error {
 	if j.err != nil {
 		return j.err
 	}
-	for _, p := range j.puts {
+	if j.x != nil {
+		if err := j.x.applyBacklog(r); err != nil {
+			return err
+		}
+	}
+	return r.putEach(j.puts)
+}
+
+// applyBacklog writes what the transaction has not written yet of the backlog.
+func (x *execution) applyBacklog(r rows) error {
+	if r.root == nil {
+		return errNoBucket
+	}
+	tx := r.root.Tx()
+	x.mu.Lock()
+	missing := x.backlog.missing(tx)
+	x.backlog.wrote += len(missing)
+	upTo := x.backlog.wrote
+	x.mu.Unlock()
+	if len(missing) == 0 {
+		return nil
+	}
+	tx.OnCommit(func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.backlog.durable(upTo)
+	})
+	return r.putEach(missing)
+}
+
+func (r rows) putEach(puts []put) error {
+	for _, p := range puts {
 		b := r.bucket(p.bucket)
 		if b == nil {
 			return errNoBucket
-		}
-		if p.of != nil && r.further(p.key, p.of) {
-			continue
 		}
 		if err := writable(b.Put(p.key, p.value)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// further reports whether the journal has a later state of an entry. Who takes along what
-// another scope left may come to write after that one, which went on meanwhile.
-func (r rows) further(key []byte, e *entry) bool {
-	content, err := r.get(bucketSteps, key)
-	if content == nil || err != nil {
-		return false
-	}
-	known, err := parseEntry(key, content)
-	return err == nil && e.State == EntryPending && (known.State != EntryPending || known.Attempts > e.Attempts)
 }
 
 // writing is the context of what is written for the run: what a step has done is written
@@ -127,14 +179,15 @@ func (x *execution) save(entries ...*entry) error {
 	return nil
 }
 
-// later leaves an entry for the next rider, as it can be told again after a crash.
+// later leaves an entry to whoever writes next, as it can be told again after a crash.
 func (x *execution) later(e *entry) {
-	row := *e // the entry goes on, and whoever writes next writes this
+	var j journal
+	j.add(x.run, e)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if i := slices.IndexFunc(x.unsaved, func(u *entry) bool { return u.seq == e.seq }); i >= 0 {
-		x.unsaved[i] = &row
+	if j.err != nil {
+		_ = x.stopLocked(j.err)
 		return
 	}
-	x.unsaved = append(x.unsaved, &row)
+	x.backlog.add(&j, e.Kind.begins())
 }

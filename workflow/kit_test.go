@@ -308,6 +308,14 @@ func (k *kit) calls(name string) int {
 	return k.count[name]
 }
 
+// numbers are n items, each of which is its own key.
+func numbers(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
 // gate is a place in a flow at which it waits for the test.
 type gate struct{ reached, open chan struct{} }
 

@@ -22,6 +22,8 @@ type raceResult struct {
 	// Unheard are the entries of losers that waited for a child, or were about to. It may end
 	// yet, and write that into them, but they were told otherwise.
 	Unheard []uint32
+
+	Branches []string // the scopes of all, in the order in which the code gave them
 }
 
 // lost reports whether a scope is that of a loser, or of a branch that one has begun.
@@ -67,13 +69,13 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 		if err := c.outcome(decodeInto(&won)); err != nil {
 			return 0, err
 		}
-		if won.Winner < 0 || won.Winner >= len(all) {
-			return 0, x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s won by branch %d", c.e, won.Winner),
-				Got: fmt.Sprintf("%s of %d branches", c.e, len(all)), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep the branches of a race"})
+		if now := namesOf(all); !slices.Equal(won.Branches, now) || won.Winner < 0 || won.Winner >= len(all) {
+			return 0, x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s of the branches %q, won by number %d", c.e, won.Branches, won.Winner+1),
+				Got: fmt.Sprintf("%s of the branches %q", c.e, now), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep the branches of a race, and their order"})
 		}
 		return won.Winner, s.await(all[won.Winner].ended)
 	}
-	won.Winner = -1
+	won.Winner, won.Branches = -1, namesOf(all)
 	err = s.await(func() bool {
 		for i, b := range all {
 			if won.Winner < 0 && b.finished {
@@ -99,6 +101,18 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	}
 	c.e.finish(result, x.engine.now())
 	return won.Winner, x.decide(c.e, won.Unheard)
+}
+
+// namesOf are the scopes of branches, "" for one that could not begin.
+func namesOf(all []*branch) (names []string) {
+	for _, b := range all {
+		name := ""
+		if b.scope != nil {
+			name = b.scope.name
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 // abandon has the losers, and the branches that they have begun, make no more calls, and finds

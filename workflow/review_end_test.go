@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,8 +129,8 @@ func TestReviewFullJournalIsUndone(t *testing.T) {
 		var version error
 		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
 			r.Undo("u", func(context.Context) error { k.effect(r); return nil })
-			items := make([]int, 400)
-			_, err := workflow.Each(r, "b", items, len(items), func(r *workflow.Run, _ int) (int, error) {
+			items := numbers(400)
+			_, err := workflow.Each(r, "b", items, strconv.Itoa, len(items), func(r *workflow.Run, _ int) (int, error) {
 				for range workflow.MaxEntries {
 					if err := one(r, "s"); err != nil {
 						return 0, err

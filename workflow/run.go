@@ -3,6 +3,8 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/gopawl/pawl"
 )
@@ -57,13 +59,13 @@ type scope struct {
 
 	entries  []*entry // that the journal had of it when the run began, in their order
 	versions map[string]*entry
-	at       int            // how many calls were made
-	counts   map[string]int // of each name
-	branches map[string]int // of each name
-	current  *entry         // the call under way
-	undone   int            // undo steps that were named up to now, with those of branches that it waited for
-	undoing  *entry         // of those, the one that runs
-	last     uint32         // seq of the last call that had ended up to now, likewise
+	unasked  map[string]*entry // versions of the journal for which the code has not asked yet
+	at       int               // how many calls were made
+	counts   map[string]int    // of each name
+	current  *entry            // the call under way
+	undone   int               // undo steps that were named up to now, with those of branches that it waited for
+	undoing  *entry            // of those, the one that runs
+	last     uint32            // seq of the last call that had ended up to now, likewise
 
 	refusals  int   // calls that were not made since the run, or the scope, does not go on
 	refusal   error // what the last of them was told
@@ -124,15 +126,51 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 		s.current = e
 		return &call{s, e, true, e.State != EntryPending}, nil
 	}
-	if err := x.mayGoOn(s, kind); err != nil {
-		return nil, err
+	if kind.begins() && s.mute() {
+		s.current = got
+		return &call{s, got, false, false}, nil
 	}
-	if err := x.number(got); err != nil {
-		return nil, s.refuse(err)
+	if len(s.unasked) > 0 && !s.mute() {
+		return nil, x.stopLocked(s.unread())
+	}
+	if err := s.mayAdd(got); err != nil {
+		return nil, err
 	}
 	s.at++
 	s.current = got
 	return &call{s, got, false, false}, nil
+}
+
+// mute reports whether the scope makes no new call any more. A branch that it begins has no
+// entry then, since that makes none either. The caller holds the lock.
+func (s *scope) mute() bool { return s.abandoned || s.x.cancel != "" }
+
+// mayAdd numbers a call that the journal does not have. The caller holds the lock.
+func (s *scope) mayAdd(got *entry) error {
+	x := s.x
+	if x.unwound && !s.mute() && got.Kind != KindUndo && x.made < MaxEntries {
+		return x.stopLocked(x.complete(&DeterminismError{Got: got.String(),
+			Reason: "the run had made all its calls, and was undoing them; add none until it has ended"}))
+	}
+	if err := x.mayGoOn(s, got.Kind); err != nil {
+		return err
+	}
+	if err := x.number(got); err != nil {
+		return s.refuse(err)
+	}
+	return nil
+}
+
+// unread is the mismatch of a scope that has come past a version without asking for it.
+func (s *scope) unread() error {
+	var first *entry
+	for _, e := range s.unasked {
+		if first == nil || e.seq < first.seq {
+			first = e
+		}
+	}
+	return s.x.complete(&DeterminismError{Want: first.String(), Seq: first.seq, Wrote: first.Build,
+		Reason: "keep the call of Version until no open run has it in its journal"})
 }
 
 // number gives a new entry its place in the journal, where there is room: for what undoes
@@ -195,15 +233,15 @@ func (s *scope) leave() {
 // mayGoOn refuses a call that has not ended in the journal. The caller holds the lock.
 func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 	switch {
-	case kind == KindUndo:
+	case kind == KindUndo && !x.dry:
 		return nil
 	case s.abandoned:
 		return s.refuse(ErrAbandoned)
-	case x.dry:
-		return errFrontier
-	case x.cancel != "":
+	case x.cancel != "" && kind != KindUndo:
 		s.cancelled = true
 		return s.refuse(ErrCancelled)
+	case x.dry:
+		return errFrontier
 	}
 	return nil
 }
@@ -283,12 +321,53 @@ func (s *scope) leftover() error {
 	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.stopped != nil || s.abandoned || s.cancelled || s.at >= len(s.entries) {
+	if x.stopped != nil || s.abandoned || s.cancelled {
+		return nil
+	}
+	if s.at >= len(s.entries) {
+		if len(s.unasked) > 0 {
+			return x.stopLocked(s.unread())
+		}
 		return nil
 	}
 	e := s.entries[s.at]
 	return x.stopLocked(x.complete(&DeterminismError{Want: e.String(), Seq: e.seq, Wrote: e.Build,
 		Reason: "the function returned before it; keep the calls that were made"}))
+}
+
+// unbegun is the mismatch of a function that has returned, where the journal has calls of a branch
+// that did not begin.
+func (x *execution) unbegun() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopped != nil || slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.cancelled }) {
+		return nil
+	}
+	var first *entry
+	for name, entries := range x.journal {
+		if name == undoScope || x.lost(name) {
+			continue
+		}
+		if first == nil || entries[0].seq < first.seq {
+			first = entries[0]
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return x.stopLocked(x.complete(&DeterminismError{Want: first.String(), Seq: first.seq, Wrote: first.Build,
+		Reason: "the function returned without the branch; keep the branches that were begun"}))
+}
+
+// lost reports whether a scope, or one that it is in, has lost a race. The caller holds the lock.
+func (x *execution) lost(name string) bool {
+	below := func(of string) bool { return name == of || strings.HasPrefix(name, of+"/") }
+	for loser := range x.abandoned {
+		if below(loser) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.abandoned && below(s.name) })
 }
 
 func decodeInto(v any) func([]byte) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,7 @@ func journey(k *kit) (parent, child *workflow.Flow[int, int]) {
 			return int(n), err
 		}))
 		add(0, workflow.Sleep(r, "night", time.Hour))
-		legs, e := workflow.Each(r, "leg", []int{1, 2}, 2, func(r *workflow.Run, n int) (int, error) {
+		legs, e := workflow.Each(r, "leg", []int{1, 2}, strconv.Itoa, 2, func(r *workflow.Run, n int) (int, error) {
 			return workflow.Call(r, "leg", child, n)
 		})
 		add(len(legs), e)

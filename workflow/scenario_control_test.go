@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func places(k *kit) map[string]func(r *workflow.Run) error {
 			return err
 		},
 		"branches": func(r *workflow.Run) error {
-			_, err := workflow.Each(r, "b", []int{1, 2, 3}, 2, func(r *workflow.Run, n int) (int, error) {
+			_, err := workflow.Each(r, "b", []int{1, 2, 3}, strconv.Itoa, 2, func(r *workflow.Run, n int) (int, error) {
 				if n == 1 {
 					return 0, workflow.Sleep(r, "s", time.Hour)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -132,9 +133,9 @@ func TestScenario41Values(t *testing.T) {
 func TestScenario41Journal(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		many := workflow.Define("many", func(r *workflow.Run, _ int) (int, error) {
-			const branches = 100
-			_, err := workflow.Each(r, "b", make([]int, branches), branches, func(r *workflow.Run, _ int) (int, error) {
-				for range workflow.MaxEntries / branches {
+			const branches, perBranch = 100, 98
+			_, err := workflow.Each(r, "b", numbers(branches), strconv.Itoa, branches, func(r *workflow.Run, _ int) (int, error) {
+				for range perBranch {
 					if err := workflow.Sleep(r, "s", -1); err != nil {
 						return 0, err
 					}
@@ -143,6 +144,11 @@ func TestScenario41Journal(t *testing.T) {
 			})
 			if err != nil {
 				return 0, err
+			}
+			for range workflow.MaxEntries - branches*perBranch - (1 + branches) { // a list of branches, and each of them, is an entry
+				if err := workflow.Sleep(r, "s", -1); err != nil {
+					return 0, err
+				}
 			}
 			if err := workflow.Sleep(r, "one more", -1); !errors.Is(err, workflow.ErrTooMany) {
 				return 0, fmt.Errorf("one more: %w", err)

@@ -36,12 +36,7 @@ func (p *place) step(name string) string {
 
 // branch is the place of a branch.
 func (p *place) branch(name string) *place {
-	p.counts["branch "+name]++
-	scope := p.scope + name
-	if n := p.counts["branch "+name]; n > 1 {
-		scope += "#" + strconv.Itoa(n)
-	}
-	return &place{p.run, p.round, scope + "/", make(map[string]int), p.execution}
+	return &place{p.run, p.round, p.step(name) + "/", make(map[string]int), p.execution}
 }
 
 // flow is the flow of all programs.

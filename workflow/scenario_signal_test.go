@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -241,7 +242,7 @@ func TestScenario27SignalsInOrder(t *testing.T) {
 func TestScenario27TwoWaitForOneName(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("pair", func(r *workflow.Run, n int) ([]string, error) {
-			return workflow.Each(r, "ear", make([]int, n), n, func(r *workflow.Run, _ int) (string, error) {
+			return workflow.Each(r, "ear", numbers(n), strconv.Itoa, n, func(r *workflow.Run, _ int) (string, error) {
 				return word.Wait(r, 3*time.Hour)
 			})
 		})

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ var spinning = map[string]func(r *workflow.Run){
 		for err := workflow.Sleep(r, "s", time.Hour); err != nil; {
 			_, err = workflow.Version(r, "v", 1, 1)
 			_ = workflow.Publish(r, "p", 1)
-			_, _ = workflow.Each(r, "e", []int{1}, 1, func(*workflow.Run, int) (int, error) { return 1, nil })
+			_, _ = workflow.Each(r, "e", []int{1}, strconv.Itoa, 1, func(*workflow.Run, int) (int, error) { return 1, nil })
 		}
 	},
 	"branch": func(r *workflow.Run) {

@@ -117,7 +117,11 @@ func TestScenario31SwallowedSuspension(t *testing.T) {
 					h := start(k, f, "1", 0)
 					k.pass(time.Hour - 1)
 					require.Contains(t, []workflow.Status{workflow.Sleeping, workflow.Waiting}, k.info(h.Run()).Status)
-					require.Len(t, k.journal(h.Run()), 1)
+					calls := 1
+					if name == "branch" {
+						calls = 2 // that it began, and its sleep
+					}
+					require.Len(t, k.journal(h.Run()), calls)
 					require.Empty(t, k.keys())
 					require.Equal(t, map[string]int{"careless": 1}, k.count, "of calls")
 					published, err := k.e.Published(t.Context(), h.Run())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -195,7 +196,7 @@ func newFan(k *kit) (f fan) {
 	})
 	f.parent = workflow.Define("walk", func(r *workflow.Run, _ int) (int, error) {
 		k.called("parent")
-		all, err := workflow.Each(r, "leg", []int{1, 2, 3}, 3, func(r *workflow.Run, n int) (int, error) {
+		all, err := workflow.Each(r, "leg", []int{1, 2, 3}, strconv.Itoa, 3, func(r *workflow.Run, n int) (int, error) {
 			return workflow.Call(r, "leg", f.child, n)
 		})
 		if err != nil {

@@ -123,9 +123,6 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	err = x.engine.queue.Join(x.writing(), t, t.journal.bytes+maxInline)
 	switch {
 	case err == errNoSignal: // another branch was faster
-		x.mu.Lock()
-		x.putBack(t.journal)
-		x.mu.Unlock()
 		return false, nil
 	case err != nil:
 		return false, x.stop(err)

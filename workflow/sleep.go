@@ -45,7 +45,7 @@ func (s *scope) sleep(name string, due func() int64, d time.Duration) error {
 	c.e.finish(nil, s.x.engine.now())
 	s.x.later(c.e) // after a crash its time is over still
 	s.x.mu.Lock()
-	s.x.slept = true
+	s.x.backlog.slept = s.x.backlog.waiting
 	s.x.mu.Unlock()
 	return nil
 }

@@ -206,7 +206,7 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 // cancelled then has been past the sleep, after a crash too, and undoes what it named since.
 func (x *execution) saveSleep() error {
 	x.mu.Lock()
-	slept := x.slept
+	slept := x.backlog.slept > x.backlog.base
 	x.mu.Unlock()
 	if !slept {
 		return nil

@@ -28,10 +28,11 @@ type RowsCheck struct {
 	all       int // rows so far
 	last      Row // the one before
 	seed      maphash.Seed
-	blobs     map[uint32]int // sizes
-	apart     int            // entries whose value is one of them
-	calls     map[place]bool // whether it is pending
-	most      map[uint64]int // by scope: the place of its last call
+	blobs     map[uint32]int  // sizes
+	apart     int             // entries whose value is one of them
+	calls     map[place]bool  // whether it is pending
+	most      map[uint64]int  // by scope: the place of its last call
+	begun     map[uint64]bool // scopes that an entry has begun
 	child     []pawl.ID
 	journals  [2]bool // which have entries
 	unread    int
@@ -56,7 +57,7 @@ func (c *RowsCheck) Add(p *Rows) (*Carried, error) {
 		return nil, fmt.Errorf("%w: the rows of run %s have form %d, this build reads up to %d", bolt.ErrNewerFormat, p.Run, p.Form, RowsForm)
 	}
 	if p.Part == 1 && !c.Within() {
-		*c = RowsCheck{run: p.Run, seed: maphash.MakeSeed(), blobs: make(map[uint32]int), calls: make(map[place]bool), most: make(map[uint64]int)}
+		*c = RowsCheck{run: p.Run, seed: maphash.MakeSeed(), blobs: make(map[uint32]int), calls: make(map[place]bool), most: make(map[uint64]int), begun: make(map[uint64]bool)}
 	}
 	if p.Run.IsZero() || p.Form < 1 {
 		return nil, noRows("run", "it has no ID, or no form")
@@ -159,14 +160,14 @@ func (c *RowsCheck) step(row Row) error {
 		return noRows("value", "entry %d: %v", e.seq, err)
 	}
 	size, there := c.blobs[e.seq]
-	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindChild, KindRace, KindVersion, KindUndo}
+	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindChild, KindRace, KindVersion, KindUndo, KindBranch, KindEach}
 	bad := ""
 	switch {
 	case ordinal(e.seq) == 0 || journalOf(e.seq) > 1:
 		bad = "has a number that none has"
 	case !slices.Contains(kinds, e.Kind):
 		bad = "has a kind that is none"
-	case e.State != EntryPending && e.State != EntryDone && e.State != EntryFailed:
+	case !e.soundState():
 		bad = "has a state that is none"
 	case e.Name == "" || len(e.Name) > MaxName || len(e.Build) > maxLong || len(e.Scope) > maxLong || len(e.Key) > maxLong:
 		bad = "has a name that is none"
@@ -191,10 +192,17 @@ func (c *RowsCheck) step(row Row) error {
 	if !e.Child.IsZero() && e.State == EntryPending {
 		c.child = append(c.child, e.Child)
 	}
+	scope := maphash.String(c.seed, e.Scope)
+	if e.Scope != "" && e.Scope != undoScope && !c.begun[scope] {
+		return noRows("value", "entry %d is of a branch that did not begin", e.seq)
+	}
+	if e.State == EntryBegun {
+		c.begun[maphash.String(c.seed, stepName(e.Scope, e.Name, e.Occurrence))] = true
+	}
 	if e.Kind == KindVersion {
 		return nil
 	}
-	at := place{maphash.String(c.seed, e.Scope), e.At}
+	at := place{scope, e.At}
 	if _, twice := c.calls[at]; twice {
 		return noRows("value", "entry %d is not the only call %d of its scope", e.seq, e.At)
 	}

@@ -59,7 +59,7 @@ func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 
 // mayStand is what is looked at of a part by itself.
 func (p *Rows) mayStand() error {
-	c := RowsCheck{run: p.Run, part: p.Part - 1, blobs: make(map[uint32]int), calls: make(map[place]bool), most: make(map[uint64]int)}
+	c := RowsCheck{run: p.Run, part: p.Part - 1, blobs: make(map[uint32]int), calls: make(map[place]bool), most: make(map[uint64]int), begun: make(map[uint64]bool)}
 	switch {
 	case p.Run.IsZero() || p.Part < 1 || p.Form < 1:
 		return noRows("part", "it has no ID, no number, or no form")

@@ -43,12 +43,25 @@ func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...Step
 	x.undos = append(x.undos, undo{r.s.last, r.s, r.s.undone, name, fn, opts})
 }
 
+// unneeded is the mismatch of a function that has nothing undone, where the journal has steps that
+// undo.
+func (x *execution) unneeded() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.unwound {
+		return x.stopped
+	}
+	e := x.journal[undoScope][0]
+	return x.stopLocked(x.complete(&DeterminismError{Want: e.String(), Seq: e.seq, Wrote: e.Build,
+		Reason: "the function had failed, and now it has not; keep what it returned until the run has ended"}))
+}
+
 // undo runs the steps that undo. An error without a StepError in it says that the run does
 // not go on now.
 func (x *execution) undo() (failed error, stopped error) {
 	x.mu.Lock()
 	undos := x.undos
-	if x.stopped != nil || len(undos) == 0 {
+	if x.stopped != nil || len(undos) == 0 && !x.unwound {
 		defer x.mu.Unlock()
 		return nil, x.stopped
 	}
@@ -58,7 +71,7 @@ func (x *execution) undo() (failed error, stopped error) {
 		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.index, b.index), cmp.Compare(a.scope.name, b.scope.name))
 	})
 	s := x.newScope(undoScope, nil)
-	unsaved := len(x.unsaved) > 0
+	unsaved := x.backlog.restless()
 	x.mu.Unlock()
 	if unsaved { // by which the undo steps are named again after a crash
 		if err := x.save(); err != nil {

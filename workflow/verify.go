@@ -36,7 +36,15 @@ func (e *Engine) Verify(ctx context.Context, run pawl.ID) error {
 	}
 	x.flow = f.(Definition)
 	defer context.AfterFunc(ctx, func() { _ = x.stop(context.Cause(ctx)) })()
-	_, _ = x.call(input)
+	x.cancel = x.row.Cancel
+	_, err = x.call(input)
+	switch {
+	case x.reason() != nil:
+	case x.undoes(err):
+		_, _ = x.undo()
+	default:
+		_ = x.unneeded()
+	}
 	if stopped := x.reason(); stopped != nil && !errors.Is(stopped, errFrontier) {
 		return stopped
 	}

@@ -40,6 +40,7 @@ func Version(r *Run, name string, min, max int) (int, error) {
 	}
 	if e := s.versions[name]; e != nil {
 		defer x.mu.Unlock()
+		delete(s.unasked, name)
 		var v int
 		if err := pawl.DecodePayload(e.Result, &v); err != nil {
 			return 0, x.stopLocked(err)

@@ -35,7 +35,8 @@ var crawl = workflow.Define("crawl", func(r *workflow.Run, c Corpus) (Report, er
 	}
 	// A branch for each document, a few at a time. A document that cannot be read is an
 	// error of its branch, and the others are read all the same.
-	read, err := workflow.Each(r, "document", paths, c.AtOnce, func(r *workflow.Run, path string) (Document, error) {
+	itself := func(path string) string { return path }
+	read, err := workflow.Each(r, "document", paths, itself, c.AtOnce, func(r *workflow.Run, path string) (Document, error) {
 		return workflow.Step(r, "read", func(context.Context) (Document, error) { return readDocument(path) })
 	})
 	if err != nil {

@@ -190,13 +190,14 @@ func TestCrashes(t *testing.T) {
 
 // Rule: a document that cannot be read does not keep the others from it, and is named.
 func TestUnreadable(t *testing.T) {
-	k := workflowtest.New(t, nil, crawl)
-	k.Stub("document-1/read", func(context.Context) (any, error) { return nil, errors.New("bad sector") })
-	run := workflowtest.Start(k, crawl, "x", Corpus{Paths: library, AtOnce: 2})
-	_, err := run.Result()
-	require.ErrorContains(t, err, `branch "document-1": step "document-1/read" failed 4 times: bad sector`)
 	paths, err := documents(library)
 	require.NoError(t, err)
+	branch := "document/" + strings.ReplaceAll(paths[1], "/", "%2F")
+	k := workflowtest.New(t, nil, crawl)
+	k.Stub(branch+"/read", func(context.Context) (any, error) { return nil, errors.New("bad sector") })
+	run := workflowtest.Start(k, crawl, "x", Corpus{Paths: library, AtOnce: 2})
+	_, err = run.Result()
+	require.ErrorContains(t, err, fmt.Sprintf("branch %q: step %q failed 4 times: bad sector", branch, branch+"/read"))
 	require.Equal(t, 1+len(paths)-1+4, k.Attempts("list")+k.Attempts("read"))
 }
 

@@ -36,15 +36,15 @@ func compareScopes(a, b string) int {
 		return -1
 	}
 	return slices.CompareFunc(strings.Split(a, "/"), strings.Split(b, "/"), func(a, b string) int {
-		if i, j := strings.LastIndexByte(a, '-'), strings.LastIndexByte(b, '-'); i >= 0 && j >= 0 && a[:i] == b[:j] {
-			a, b = a[i:], b[j:]
-			if len(a) != len(b) {
-				return cmp.Compare(len(a), len(b))
-			}
+		restA, restB := strings.TrimRight(a, digits), strings.TrimRight(b, digits)
+		if a, b := a[len(restA):], b[len(restB):]; restA == restB && len(a) != len(b) {
+			return cmp.Compare(len(a), len(b))
 		}
 		return cmp.Compare(a, b)
 	})
 }
+
+const digits = "0123456789"
 
 // Steps are the names of the calls, in their order.
 func (j Journal) Steps() (steps []string) {

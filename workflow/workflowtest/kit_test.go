@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -305,7 +306,7 @@ func TestJournal(t *testing.T) {
 			return 0, err
 		}
 		b := workflow.Go(r, "side", func(r *workflow.Run) (int, error) { return workflow.Call(r, "call", child, 1) })
-		if _, err := workflow.Each(r, "page", make([]int, 11), 3, func(r *workflow.Run, _ int) (int, error) {
+		if _, err := workflow.Each(r, "page", []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, strconv.Itoa, 3, func(r *workflow.Run, _ int) (int, error) {
 			return workflow.Step(r, "read", func(context.Context) (int, error) { return 1, nil })
 		}); err != nil {
 			return 0, err
@@ -327,9 +328,12 @@ func TestJournal(t *testing.T) {
 	require.Contains(t, run.Journal().String(), "\nchild side/call: pending\n")
 	_, err := run.Result()
 	require.ErrorContains(t, err, "the end")
-	want := "version tax: 2\nstep fail: failed: no\nstep fail#2: failed: no\n"
+	want := "version tax: 2\nbranch side\neach page\nstep fail: failed: no\nstep fail#2: failed: no\n"
 	for i := range 11 {
-		want += fmt.Sprintf("step page-%d/read: 1\n", i)
+		want += fmt.Sprintf("branch page/%d\n", i)
+	}
+	for i := range 11 {
+		want += fmt.Sprintf("step page/%d/read: 1\n", i)
 	}
 	want += "child side/call, 1m0s: 2\nundo _undo/back\n"
 	require.Equal(t, want, run.Journal().String())
