@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -278,7 +279,10 @@ func TestScenario32ManyChildrenAreCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("many", func(r *workflow.Run, n int) (int, error) {
 			all := make([]int, n)
-			_, err := workflow.Each(r, "each", all, n, func(r *workflow.Run, _ int) (int, error) {
+			for i := range all {
+				all[i] = i
+			}
+			_, err := workflow.Each(r, "each", all, strconv.Itoa, n, func(r *workflow.Run, _ int) (int, error) {
 				return workflow.Call(r, "child", nap, 0)
 			})
 			return 0, err
@@ -292,7 +296,7 @@ func TestScenario32ManyChildrenAreCancelled(t *testing.T) {
 		k.settle()
 		cancelled := 0
 		for _, e := range k.entries(h.Run()) {
-			if k.info(e.Child).Status == workflow.Cancelled {
+			if e.Kind == workflow.KindChild && k.info(e.Child).Status == workflow.Cancelled {
 				cancelled++
 			}
 		}
