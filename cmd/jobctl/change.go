@@ -123,6 +123,9 @@ func ofOneJob(err error) bool {
 
 // match lists what the filters choose.
 func (c *change) match(ctx context.Context, queue admin.Admin) error {
+	if err := c.filter.known(ctx, queue); err != nil {
+		return err
+	}
 	for _, f := range c.filter.filters() {
 		q := admin.Query{Filter: f, Detail: admin.IDs}
 		for e, err := range admin.Jobs(ctx, queue, q) {

@@ -18,6 +18,7 @@ import (
 type forwarding struct {
 	app   *app
 	queue string
+	fresh bool   // a new queue is meant
 	db    string // "" is the file that they are in
 }
 
@@ -38,6 +39,7 @@ so one that is interrupted is in one of them at least.`,
   jobctl --db jobs.db dead forward -q email --to-db failed.db --older-than 7d`,
 		func(c *cobra.Command) {
 			c.Flags().Var(nameFlag(&f.queue, pawl.ValidQueue), "to-queue", "to this `QUEUE` (default "+dlq.FailedJobs+")")
+			c.Flags().BoolVar(&f.fresh, "create-queue", false, "also to a queue that does not exist yet")
 			c.Flags().Var(textFlag(&f.db), "to-db", "to this `FILE`")
 			_ = c.RegisterFlagCompletionFunc("to-queue", a.completeQueues)
 		})
@@ -60,6 +62,9 @@ func (f *forwarding) ready() error {
 
 func (f *forwarding) apply(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
 	if f.db == "" {
+		if err := f.checkQueue(ctx, queue); err != nil {
+			return nil, err
+		}
 		return queue.Do(ctx, admin.Action{Verb: admin.Forward, Queue: f.queue}, ids...)
 	}
 	other := *f.app // its messages name the other file
@@ -68,8 +73,19 @@ func (f *forwarding) apply(ctx context.Context, queue admin.Admin, ids []pawl.ID
 	if err != nil {
 		return nil, other.failure(err)
 	}
+	if err := f.checkQueue(ctx, target); err != nil {
+		return nil, errors.Join(err, target.Close())
+	}
 	results, err := f.over(ctx, queue, target, ids)
 	return results, errors.Join(err, target.Close())
+}
+
+// checkQueue refuses a misspelled queue, as enqueue does.
+func (f *forwarding) checkQueue(ctx context.Context, target admin.Admin) error {
+	if f.fresh || f.queue == "" || f.queue == dlq.FailedJobs {
+		return nil
+	}
+	return noNewQueue(ctx, target, f.queue)
 }
 
 // over stores letters in the target and removes those here that are safe there.

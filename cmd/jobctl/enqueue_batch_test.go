@@ -114,7 +114,7 @@ func TestInterruptedBatch(t *testing.T) {
 	got := asOfToday(ctx, nil, false, func(a *app) error {
 		a.flags = shared{db: "app.db", output: "ids"}
 		a.note = func(string) {}
-		return (&enqueuing{}).storeAll(ctx, a, lines, portionJobs+1)
+		return (&enqueuing{}).storeAll(ctx, a, lines, portionJobs+1, nil)
 	})
 	require.Equal(t, exitInterrupted, got.code)
 	require.Equal(t, portionJobs, strings.Count(got.stdout, "\n"))

@@ -58,6 +58,9 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	}
 	var done admin.Exported
 	err := a.with(ctx, func(queue admin.Admin) (err error) {
+		if err := f.known(ctx, queue); err != nil {
+			return err
+		}
 		bar := a.bar("exporting "+a.place(), "jobs")
 		defer bar.Stop()
 		opts := &admin.ExportOptions{Filter: f.filters()[0], Progress: bar.Set}

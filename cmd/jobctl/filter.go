@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -111,6 +112,11 @@ func oneOrMore[T ~string](values []string) (one T, several []T) {
 		several = append(several, T(value))
 	}
 	return "", several
+}
+
+// known refuses queues that are not there: a misspelled one would look like an empty one.
+func (f *filterFlags) known(ctx context.Context, queue admin.Admin) error {
+	return knownQueues(ctx, queue, f.queues)
 }
 
 // given reports whether any filter was named.

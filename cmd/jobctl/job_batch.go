@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl"
@@ -39,7 +42,13 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 	}
 	defer from.Close()
 	count := 0
-	if err := e.eachLine(from, func(*pawl.Envelope) error { count++; return nil }); err != nil {
+	queues := make(map[string]bool)
+	err = e.eachLine(from, func(job *pawl.Envelope) error {
+		count++
+		queues[job.Queue] = true
+		return nil
+	})
+	if err != nil {
 		return &failure{exitError, err.Error(), "Nothing was stored."}
 	}
 	if count == 0 {
@@ -51,7 +60,7 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return e.storeAll(ctx, a, from, count)
+	return e.storeAll(ctx, a, from, count, slices.Sorted(maps.Keys(queues)))
 }
 
 // tellAll says what a dry run would store: nothing has an ID yet.
@@ -71,7 +80,7 @@ func (e *enqueuing) tellAll(a *app, count int) error {
 }
 
 // storeAll stores the lines in portions, and prints the IDs of each.
-func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count int) error {
+func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count int, queues []string) error {
 	out := &listing{app: a}
 	if a.flags.output == "table" || a.flags.output == "wide" {
 		a.flags.output = "ids"
@@ -80,6 +89,9 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 	last, existing := 0, 0 // how many the last portion has, and how many were there already
 	err := a.with(ctx, func(queue admin.Admin) error {
 		defer bar.Stop()
+		if err := e.checkQueues(ctx, queue, queues...); err != nil {
+			return err
+		}
 		return e.inPortions(ctx, from, func(portion []*pawl.Envelope) error {
 			last = len(portion)
 			// Whether a portion was stored is to be known, so an interruption waits for it.
@@ -100,6 +112,9 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 	})
 	if err == nil || out.count > 0 { // a queue that cannot be reached stored no empty list
 		out.close()
+	}
+	if f := new(failure); out.count == 0 && errors.As(err, &f) {
+		return err
 	}
 	if err != nil {
 		f := e.explained(a, err)

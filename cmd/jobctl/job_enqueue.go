@@ -20,6 +20,7 @@ type enqueuing struct {
 	line  jobLine // what the flags say
 	batch bool
 	dry   bool
+	fresh bool       // a new queue is meant
 	made  handlerJob // a command or a request
 }
 
@@ -49,7 +50,8 @@ on_conflict, idempotency_key, idempotency_ttl, retain and headers. All lines are
 checked before the first is stored; then they are stored in portions, each whole
 or not at all. Flags are what a line does not say.
 
-It prints the IDs, one a line.`,
+A queue that does not exist is refused, unless the file has none yet: add
+--create-queue. It prints the IDs, one a line.`,
 		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"To":"ada@example.com"}'
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
@@ -64,7 +66,7 @@ It prints the IDs, one a line.`,
 
 func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags, l := c.Flags(), &e.line
-	flags.VarP(nameFlag(&l.Queue, pawl.ValidQueue), "queue", "q", "on this `QUEUE` (default "+pawl.DefaultQueue+")")
+	flags.VarP(nameFlag(&l.Queue, pawl.ValidQueue), "queue", "q", "the `QUEUE` (default "+pawl.DefaultQueue+")")
 	flags.IntVar(&l.Priority, "priority", 0, "a `NUMBER` from -128 to 127; higher runs first")
 	flags.Var(ageFlag((*time.Duration)(&l.Delay)), "delay", "not before this `TIME` has passed")
 	flags.Var(a.futureFlag(&l.At.Time), "at", "not before that `TIME`")
@@ -78,6 +80,7 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.Var(ageFlag((*time.Duration)(&l.IdempotencyTTL)), "idempotency-ttl", "for this `TIME` (default 24h)")
 	flags.Var(ageFlag((*time.Duration)(&l.Retain)), "retain", "keep the record of its success for this `TIME`")
 	flags.Var(manyFlag{flagFunc{l.header}}, "header", "a `KEY=VALUE` that travels beside the arguments; may be repeated")
+	flags.BoolVar(&e.fresh, "create-queue", false, "also on a queue that does not exist yet")
 	flags.BoolVar(&e.batch, "batch", false, "many jobs, from JSON lines")
 	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
@@ -126,7 +129,13 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 		return usage("job enqueue", "%s", err)
 	}
 	if !e.dry {
-		if err := a.with(ctx, func(queue admin.Admin) error { return queue.Enqueue(ctx, job) }); err != nil {
+		err := a.with(ctx, func(queue admin.Admin) error {
+			if err := e.checkQueues(ctx, queue, job.Queue); err != nil {
+				return err
+			}
+			return queue.Enqueue(ctx, job)
+		})
+		if err != nil {
 			return e.explained(a, err)
 		}
 	}
@@ -140,6 +149,33 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 		fmt.Fprintln(a.stdout, job.ID)
 		if job.Existing {
 			a.say("note: nothing was added: that job has the unique key")
+		}
+	}
+	return nil
+}
+
+// checkQueues refuses a new queue that nobody asked for: it may be misspelled, no worker serves
+// it, and it stays for ever. The first queue of a file is new without a mistake, and so is the
+// default one.
+func (e *enqueuing) checkQueues(ctx context.Context, queue admin.Admin, names ...string) error {
+	if e.fresh {
+		return nil
+	}
+	return noNewQueue(ctx, queue, names...)
+}
+
+func noNewQueue(ctx context.Context, queue admin.Admin, names ...string) error {
+	s, err := queue.Stats(ctx)
+	if err != nil || len(s.Queues) == 0 {
+		return err
+	}
+	for _, name := range names {
+		if name == "" || name == pawl.DefaultQueue {
+			continue
+		}
+		if _, err := findQueue(&s, name); err != nil {
+			f := err.(*failure)
+			return &failure{f.code, f.text, f.next + "\n--create-queue makes a new one. Nothing was stored."}
 		}
 	}
 	return nil

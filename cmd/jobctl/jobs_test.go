@@ -44,7 +44,7 @@ func TestJobListFilters(t *testing.T) {
 		{"-s leased", []int{4}},
 		{"-s ready", []int{6}},
 		{"-s dead -q reports", []int{2}},
-		{"-q nowhere", nil},
+		{"-k nowhere", nil},
 		{"-n 2", []int{1, 2}},
 		{"-n 0", []int{1, 2, 3, 4, 5, 6}},
 		{"-n 6", []int{1, 2, 3, 4, 5, 6}},
@@ -79,8 +79,8 @@ func TestJobListAsJSON(t *testing.T) {
   {"id":"019caa00-0000-7000-8000-000000000004","kind":"mail.send","queue":"email","origin":"email","state":"leased","reason":null,"priority":0,"sequence":4,"attempts":0,"max_retries":3,"failures":0,"crashes":0,"created_at":"2026-03-01T09:01:30.000000000Z","not_before":"2026-03-01T09:01:30.000000000Z","deadline":null,"leased_at":"2026-03-01T11:56:02.000000000Z","died_at":null,"completed_at":null,"backoff_since":null,"cancelled":false,"unique_key":null,"unique_in":null,"idempotency_key":null,"idempotency_ttl":null,"retain":null,"timeout":null,"policy":null,"policy_data":null,"key_id":null,"signature":null,"headers":{},"last_error":null,"history":[],"history_dropped":0}
 ], "next": null}
 `, ""}, jobctl(t, "--db", "app.db", "job", "list", "-s", "leased", "-o", "json"))
-	require.Equal(t, outcomeOf{0, "{\"jobs\": [], \"next\": null}\n", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "json", "job", "list", "-q", "none"))
-	require.Equal(t, outcomeOf{0, "", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "jsonl", "job", "list", "-q", "none"))
+	require.Equal(t, outcomeOf{0, "{\"jobs\": [], \"next\": null}\n", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "json", "job", "list", "-k", "none"))
+	require.Equal(t, outcomeOf{0, "", "no jobs match\n"}, jobctl(t, "--db", "app.db", "-o", "jsonl", "job", "list", "-k", "none"))
 
 	got := jobctl(t, "--db", "app.db", "-o", "json", "job", "list")
 	var all struct {

@@ -62,6 +62,14 @@ func (ls *limits) String() string { return "" }
 
 // check says which limits are passed.
 func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) error {
+	for _, l := range ls {
+		if l.queue == "" {
+			continue
+		}
+		if _, err := findQueue(s, l.queue); err != nil { // a misspelled one would never pass
+			return err
+		}
+	}
 	var passed []string
 	for _, l := range ls {
 		if value, over := l.passed(s, runs, now); over {
@@ -74,7 +82,7 @@ func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) erro
 	return &failure{exitDamaged, fmt.Sprintf("%d of %s passed:", len(passed), plural(len(ls), "limit")), strings.Join(passed, "\n")}
 }
 
-// passed compares a limit with what there is. A queue that is not there has no jobs.
+// passed compares a limit with what there is.
 func (l *limit) passed(s *admin.Stats, runs workflow.Counts, now time.Time) (value string, over bool) {
 	count, oldest := 0, time.Duration(-1)
 	for _, q := range s.Queues {

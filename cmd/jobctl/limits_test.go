@@ -36,7 +36,6 @@ func TestLimits(t *testing.T) {
 		"queue:a.b.oldest>30s": true,
 		"queue:a.b.oldest>5m":  false,
 		"queue:idle.oldest>0s": false,
-		"queue:none.ready>=1":  false,
 		"dead>9, ready>1":      true,
 		"blocked>1":            true,
 		"blocked>=3":           false,
@@ -49,6 +48,9 @@ func TestLimits(t *testing.T) {
 			require.Equal(t, exitDamaged, err.(*failure).code)
 		}
 	}
+	var ls limits
+	require.NoError(t, ls.Set("queue:none.ready>=1"))
+	require.ErrorContains(t, ls.check(s, workflow.Counts{}, today), `there is no queue "none"`)
 	for _, text := range []string{"", "dead", "dead>", "dead>x", "dead<3", "dead>-1", "oldest>5", "queue:.dead>1", "queue:email>1", "dead>1,", "ready>5m", "queue:email.blocked>1"} {
 		require.Error(t, new(limits).Set(text), text)
 	}

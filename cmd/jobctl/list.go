@@ -58,6 +58,9 @@ func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
 
 // fill lists up to the limit, and looks whether there is more.
 func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, damaged *damage) error {
+	if err := l.filter.known(ctx, queue); err != nil {
+		return err
+	}
 	q := admin.Query{Filter: l.filter.filters()[0], After: l.after}
 	for {
 		q.Limit = admin.MaxLimit

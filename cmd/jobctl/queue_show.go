@@ -75,6 +75,20 @@ func findQueue(s *admin.Stats, name string) (*pawl.QueueStats, error) {
 	return nil, &failure{exitNoMatch, fmt.Sprintf("there is no queue %q", name), queuesThere(s)}
 }
 
+// knownQueues is the error that one of the queues is not there.
+func knownQueues(ctx context.Context, queue admin.Admin, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	s, err := queue.Stats(ctx)
+	for _, name := range names {
+		if err == nil {
+			_, err = findQueue(&s, name)
+		}
+	}
+	return err
+}
+
 // queuesThere names the queues of the file, for whoever has misspelled one.
 func queuesThere(s *admin.Stats) string {
 	const shown = 5

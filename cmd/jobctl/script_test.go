@@ -221,8 +221,8 @@ func watched(ts *testscript.TestScript, _ bool, args []string) {
 			return
 		default:
 		}
-		ts.Check(ts.Exec("jobctl", "job", "enqueue", "greet", "-q", "other"))
-		ts.Check(ts.Exec("jobctl", "job", "enqueue", "greet", "-q", "email"))
+		ts.Check(ts.Exec("jobctl", "job", "enqueue", "--create-queue", "greet", "-q", "other"))
+		ts.Check(ts.Exec("jobctl", "job", "enqueue", "--create-queue", "greet", "-q", "email"))
 	}
 	_ = cmd.Process.Kill()
 	ts.Fatalf("watch saw nothing: %v", <-ended)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,6 +112,9 @@ func (w *watching) run(ctx context.Context, a *app) error {
 		a.flags.output = "jsonl"
 	}
 	return a.with(ctx, func(queue admin.Admin) error {
+		if err := w.note(ctx, a, queue); err != nil {
+			return err
+		}
 		for e, err := range queue.Events(ctx) {
 			if err != nil {
 				return err
@@ -124,6 +128,19 @@ func (w *watching) run(ctx context.Context, a *app) error {
 		}
 		return ctx.Err()
 	})
+}
+
+// note names the queues that are not there: they may come, or be misspelled.
+func (w *watching) note(ctx context.Context, a *app, queue admin.Admin) error {
+	for _, name := range w.queues {
+		err := knownQueues(ctx, queue, []string{name})
+		if f := new(failure); errors.As(err, &f) {
+			a.say("note: %s yet; its events follow once a job is enqueued on it", f.text)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tell prints an event, if it is one that was asked for.
