@@ -36,7 +36,7 @@ func (h *handler) admit(r *http.Request) error {
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 	if !slices.Contains(h.opts.Hosts, host) {
-		return fmt.Errorf("%w: it was asked as %q, which is none of its names (HandlerOptions.Hosts)", ErrDenied, clip(host))
+		return fmt.Errorf("%w: %q is not one of its host names; the app lists them in HandlerOptions.Hosts", ErrDenied, clip(host))
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "none", "same-origin":

@@ -37,8 +37,13 @@ const (
 	maxFailure     = 1 << 20       // bytes of an answer that says what went wrong
 )
 
-// errGarbled says that an answer is not what the API says.
-var errGarbled = fmt.Errorf("%w in the way of this package", ErrUnreachable)
+// errGarbled says that an answer does not follow the API. It matches [ErrUnreachable].
+var errGarbled error = garbled("the answer does not follow the API of package admin")
+
+type garbled string
+
+func (g garbled) Error() string        { return string(g) }
+func (g garbled) Is(target error) bool { return target == ErrUnreachable }
 
 // Dial is the [Admin] of a running app that serves its queue at addr:
 // unix:///folder/socket, as [Serve] does it, or http://host:port/path or https://… for a
@@ -190,9 +195,9 @@ func (c *client) understood(response *http.Response) error {
 	case version == "" && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
 		return &reply{fmt.Errorf("%w: %s", ErrDenied, response.Status)}
 	case version == "":
-		return &reply{fmt.Errorf("%w: %s, from something that is no app of this package", errGarbled, clip(response.Status))}
+		return &reply{garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", clip(response.Status)))}
 	case version != apiVersion:
-		return &reply{fmt.Errorf("%w: it speaks version %q of the API, and this program version %s; use the version of the app", errGarbled, clip(version), apiVersion)}
+		return &reply{fmt.Errorf("%w: the app speaks version %q and this program version %s; use the version of the app", errGarbled, clip(version), apiVersion)}
 	}
 	var f failure
 	answer, err := readBounded(response.Body, maxFailure)
@@ -200,7 +205,7 @@ func (c *client) understood(response *http.Response) error {
 		err = json.Unmarshal(answer, &f)
 	}
 	if err != nil || f.Error == nil {
-		return &reply{fmt.Errorf("%w: %s, without a reason", errGarbled, clip(response.Status))}
+		return &reply{fmt.Errorf("%w: it is %s, without a reason", errGarbled, clip(response.Status))}
 	}
 	return &reply{f.Error.err()}
 }

@@ -35,7 +35,7 @@ var Approved = workflow.DefineSignal[Approval]("approved")
 var Order = workflow.Define("order", func(r *workflow.Run, b Basket) (Receipt, error) {
 	var done Receipt
 	payment, err := workflow.Step(r, "charge", func(ctx context.Context) (string, error) {
-		return bank.Charge(ctx, r.Key(), b.Customer, b.Cents) // the bank knows a key that it has had
+		return bank.Charge(ctx, r.Key(), b.Customer, b.Cents) // the bank deduplicates by this key
 	}, workflow.MaxRetries(5), workflow.Timeout(10*time.Second))
 	if err != nil {
 		return done, err

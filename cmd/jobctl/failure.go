@@ -65,8 +65,12 @@ func (a *app) explain(ctx context.Context, err error) int {
 		return exitOK
 	}
 	f := a.failure(err)
+	f.text = flagNames.Replace(f.text)
 	if ctx.Err() != nil && f.code != exitInterrupted {
 		f = &failure{code: exitInterrupted, text: "interrupted"}
+	}
+	if f.text == "" { // who interrupts an endless command is done with it
+		return f.code
 	}
 	a.say("error: %s", f.text)
 	for line := range strings.Lines(f.next) {
@@ -82,6 +86,12 @@ func (a *app) say(format string, args ...any) {
 	_ = a.stdout.Flush() // an error shows again at the last flush
 	fmt.Fprintln(a.stderr, escapeLines(fmt.Sprintf(format, args...), "  "))
 }
+
+// flagNames turns settings of the library, which its errors name, into flags.
+var flagNames = strings.NewReplacer("set Options.Insecure", "add --insecure", "SkipExisting", "--skip-existing")
+
+// interrupted ends a command that has no other end, without a message.
+func interrupted() error { return &failure{code: exitInterrupted} }
 
 // place is what is looked at, as the command line names it.
 func (a *app) place() string {

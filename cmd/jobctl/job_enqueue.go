@@ -48,7 +48,7 @@ deadline) is not known here: give it by flags.
 queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,
 on_conflict, idempotency_key, idempotency_ttl, retain and headers. All lines are
 checked before the first is stored; then they are stored in portions, each whole
-or not at all. Flags are what a line does not say.
+or not at all. Flags fill in what a line omits.
 
 A queue that does not exist is refused, unless the file has none yet: add
 --create-queue. It prints the IDs, one a line.`,

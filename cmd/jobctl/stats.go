@@ -68,7 +68,11 @@ func (a *app) stats(ctx context.Context, f *statsFlags) error {
 		return endless("stats")
 	}
 	for {
-		if err := a.with(ctx, func(queue admin.Admin) error { return a.statsOnce(ctx, queue, f) }); err != nil || f.every == 0 {
+		err := a.with(ctx, func(queue admin.Admin) error { return a.statsOnce(ctx, queue, f) })
+		switch {
+		case err != nil && f.every > 0 && ctx.Err() != nil:
+			return interrupted()
+		case err != nil || f.every == 0:
 			return err
 		}
 		if err := a.stdout.Flush(); err != nil {
@@ -77,7 +81,7 @@ func (a *app) stats(ctx context.Context, f *statsFlags) error {
 		select {
 		case <-time.After(f.every):
 		case <-ctx.Done():
-			return ctx.Err()
+			return interrupted()
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (w *watching) run(ctx context.Context, a *app) error {
 	case a.people() && !a.screen && !w.lines:
 		a.flags.output = "jsonl"
 	}
-	return a.with(ctx, func(queue admin.Admin) error {
+	err := a.with(ctx, func(queue admin.Admin) error {
 		if err := w.note(ctx, a, queue); err != nil {
 			return err
 		}
@@ -126,8 +126,12 @@ func (w *watching) run(ctx context.Context, a *app) error {
 				return nil
 			}
 		}
-		return ctx.Err()
+		return nil
 	})
+	if ctx.Err() != nil {
+		return interrupted()
+	}
+	return err
 }
 
 // note names the queues that are not there: they may come, or be misspelled.

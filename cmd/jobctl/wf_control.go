@@ -50,10 +50,10 @@ func (a *app) wfPauseCommand() *cobra.Command {
 		word: "pause", did: "paused", ask: "Pause %s?",
 		statuses: []workflow.Status{workflow.Running, workflow.Sleeping, workflow.Waiting, workflow.Blocked, workflow.Dead},
 		apply:    func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Pause(ctx, run) },
-	}, "have runs take no further step",
+	}, "stop runs before their next step",
 		`Stops runs before their next step until 'jobctl wf resume', also over a restart of the
 app. The step under way is completed; times and signals that they wait for come meanwhile.
-One that is paused stays so, which is no error.`,
+Pausing a paused run is not an error.`,
 		`  jobctl --db jobs.db wf pause order:1042
   jobctl --db jobs.db wf pause --flow order`, nil)
 }
@@ -63,10 +63,10 @@ func (a *app) wfResumeCommand() *cobra.Command {
 		word: "resume", did: "resumed", ask: "Resume %s?",
 		statuses: []workflow.Status{workflow.Paused, workflow.Blocked, workflow.Dead},
 		apply:    func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Resume(ctx, run) },
-	}, "have runs go on that are paused, blocked or dead",
-		`Ends what 'jobctl wf pause' began, tries runs again that are blocked since their code
-did not fit their journal, and brings back those whose job is a dead letter. Any other that
-is named looks again at what it waits for, and tries a step at once that failed.`,
+	}, "resume paused, blocked, or dead runs",
+		`Ends what 'jobctl wf pause' began, tries blocked runs again, whose code did not fit
+their journal, and brings back runs whose job is dead. Any other run that is named looks
+again at what it waits for, and tries a failed step at once.`,
 		`  jobctl --db jobs.db wf resume order:1042
   jobctl --db jobs.db wf resume --flow order -s dead`, nil)
 }

@@ -23,9 +23,9 @@ func (f *runFilter) register(a *app, c *cobra.Command, statuses ...workflow.Stat
 	f.statuses = statuses
 	words := statusWords(statuses)
 	flags := c.Flags()
-	flags.Var(textFlag(&f.flow), "flow", "of this `FLOW`")
-	flags.VarP(oneOf(&f.status, words...), "status", "s", "in this `STATUS`: "+listed(words))
-	flags.Var(textFlag(&f.prefix), "id-prefix", "whose ID, as their starter gave it, begins with this `TEXT`")
+	flags.Var(textFlag(&f.flow), "flow", "only runs of `FLOW`")
+	flags.VarP(oneOf(&f.status, words...), "status", "s", "only runs in `STATUS`: "+listed(words))
+	flags.Var(textFlag(&f.prefix), "id-prefix", "only runs whose ID, as their starter gave it, begins with `TEXT`")
 	_ = c.RegisterFlagCompletionFunc("flow", a.completeFlows)
 	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("id-prefix", cobra.NoFileCompletions)

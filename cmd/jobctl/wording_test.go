@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Rule: whoever interrupts a command that has no other end is told nothing.
+func TestInterruptOfAnEndlessCommandSaysNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	serveApp(t)
+	for _, line := range []string{"--db app.db watch", "--db app.db -o jsonl watch", "--db app.db -o jsonl stats --watch 1h"} {
+		ctx, interrupt := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		got := asOfToday(ctx, nil, false, nil, words(line)...)
+		interrupt()
+		require.Equal(t, exitInterrupted, got.code, line)
+		require.Empty(t, got.stderr, line)
+	}
+}
+
+// Rule: an error names flags of jobctl, and no settings of the library.
+func TestErrorsNameFlags(t *testing.T) {
+	err := fmt.Errorf("%w: everybody may write to the file app.db; chmod o-w it, or set Options.Insecure", bolt.ErrInsecure)
+	got := asOfToday(t.Context(), nil, false, func(*app) error { return err })
+	require.Contains(t, got.stderr, "or add --insecure")
+	require.NotContains(t, got.stderr, "Options.")
+
+	build(t, everyState)
+	require.Equal(t, exitOK, jobctl(t, words("--db app.db export --to jobs.jsonl")...).code)
+	got = jobctl(t, words("--db app.db import --keep-ids jobs.jsonl")...)
+	require.NotEqual(t, exitOK, got.code)
+	require.Contains(t, got.stderr, "--skip-existing")
+	require.NotContains(t, got.stderr, "SkipExisting")
+}
+
+// Rule: an address that answers and is no endpoint is told apart from one that does not answer.
+func TestWrongPathOfAnAddress(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	got := jobctl(t, "--addr", server.URL, "stats")
+	require.Equal(t, exitLocked, got.code)
+	require.Contains(t, got.stderr, "answered 404 Not Found, but is not a pawl endpoint; check the path")
+}
