@@ -30,6 +30,10 @@ type Admin interface {
 	// Job reads one job with its payload and history, or [pawl.ErrNotFound].
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
+	// FindIDs returns the IDs of jobs that begin or end with part, [MaxFound] at the most: what
+	// somebody types who saw a shortened ID. Part has four hexadecimal digits or more.
+	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)
+
 	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error
 	// for each ID in their order, nil where it was done: [pawl.ErrNotFound],
 	// [pawl.ErrConflict] for a job in a state in which the action does not apply,
@@ -79,6 +83,9 @@ type Admin interface {
 	// Close lets go of the connection or of the file. The queue of [Of] stays open.
 	Close() error
 }
+
+// MaxFound is how many IDs one [Admin.FindIDs] returns.
+const MaxFound = 20
 
 // MaxIDs is how many jobs one [Admin.Do] takes.
 const MaxIDs = 1000

@@ -8,6 +8,7 @@ import "time"
 //	GET  /v1/stats
 //	GET  /v1/jobs            a page; the parameters are those of [Query], see query.go
 //	GET  /v1/jobs/{id}
+//	GET  /v1/ids?part=       the IDs that begin or end so
 //	POST /v1/jobs            {"jobs":[…]}: enqueue
 //	POST /v1/jobs/do         {"verb":…,"ids":[…]}: an action
 //	POST /v1/queues/pause    {"queue":…}
@@ -38,6 +39,7 @@ const (
 
 	pathStats   = "/v1/stats"
 	pathJobs    = "/v1/jobs"
+	pathIDs     = "/v1/ids"
 	pathDo      = "/v1/jobs/do"
 	pathPause   = "/v1/queues/pause"
 	pathResume  = "/v1/queues/resume"

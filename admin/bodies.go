@@ -166,6 +166,11 @@ type doBody struct {
 	IDs          []pawl.ID `json:"ids"`
 }
 
+// idsBody is the answer of FindIDs.
+type idsBody struct {
+	IDs []pawl.ID `json:"ids"`
+}
+
 // doneAnswer has an error, or null, for each ID, in their order.
 type doneAnswer struct {
 	Errors []*problem `json:"errors"`

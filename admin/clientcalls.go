@@ -50,6 +50,17 @@ func (c *client) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return e, nil
 }
 
+func (c *client) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
+	var found idsBody
+	if err := c.ask(ctx, call{method: http.MethodGet, path: pathIDs, query: url.Values{paramPart: {part}}, into: &found}); err != nil {
+		return nil, err
+	}
+	if len(found.IDs) > MaxFound {
+		return nil, fmt.Errorf("%w: it has %d IDs of at most %d", errGarbled, len(found.IDs), MaxFound)
+	}
+	return found.IDs, nil
+}
+
 func (c *client) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
 	if len(ids) > MaxIDs {
 		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), MaxIDs)

@@ -20,6 +20,7 @@ func (h *handler) table() map[string]map[string]route {
 			post: {answer: h.enqueue, change: true},
 		},
 		pathJobs + "/{id}": {get: {answer: h.job, gate: h.lists, params: true}},
+		pathIDs:            {get: {answer: h.findIDs, gate: h.lists, params: true}},
 		pathDo:             {post: {answer: h.do, change: true}},
 		pathPause:          {post: {answer: h.pause, change: true}},
 		pathResume:         {post: {answer: h.resume, change: true}},
@@ -102,6 +103,16 @@ func (h *handler) job(r *http.Request, _ []byte) (any, error) {
 		return nil, err
 	}
 	return JobOf(e, form), nil
+}
+
+func (h *handler) findIDs(r *http.Request, _ []byte) (any, error) {
+	p := params{values: r.URL.Query()}
+	part := p.text(paramPart)
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	ids, err := h.admin.FindIDs(r.Context(), part)
+	return idsBody{ids}, err
 }
 
 func (h *handler) enqueue(r *http.Request, body []byte) (any, error) {

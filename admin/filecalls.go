@@ -35,6 +35,14 @@ func (f *file) Job(ctx context.Context, id pawl.ID) (e *pawl.Envelope, err error
 	return e, err
 }
 
+func (f *file) FindIDs(ctx context.Context, part string) (ids []pawl.ID, err error) {
+	err = f.look(func(l looker) error {
+		ids, err = l.FindIDs(ctx, part, MaxFound)
+		return err
+	})
+	return ids, err
+}
+
 func (f *file) Do(ctx context.Context, a Action, ids ...pawl.ID) (results []error, err error) {
 	err = f.change(func(l local) error {
 		results, err = l.Do(ctx, a, ids...)

@@ -46,6 +46,10 @@ func (l local) List(ctx context.Context, q Query) (Page, error) { return listPag
 
 func (l local) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) { return l.q.Job(ctx, id) }
 
+func (l local) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
+	return l.q.FindIDs(ctx, part, MaxFound)
+}
+
 func (l local) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
 	return do(ctx, l.q, a, ids)
 }

@@ -15,6 +15,7 @@ type looker interface {
 	Stats(ctx context.Context) (bolt.Stats, error)
 	List(ctx context.Context, f pawl.Filter, after string, max int) (bolt.Listing, error)
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
 	View(ctx context.Context, fn func(*bbolt.Tx) error) error
 	Effects(ctx context.Context, after string, max int) ([]bolt.Effect, string, error)
 	Check(ctx context.Context) error

@@ -28,6 +28,7 @@ const (
 	paramSince   = "since"
 	paramUntil   = "until"
 	paramBefore  = "before"
+	paramPart    = "part"   // of an ID
 	paramDetail  = "detail" // summary, ids or whole
 	paramAfter   = "after"
 	paramLimit   = "limit"

@@ -74,6 +74,26 @@ var lookCases = []suiteCase{
 			require.ElementsMatch(t, want, got)
 		}
 	}},
+	{"a job is found by the beginning or the end of its ID, and none by nonsense", everyState, nil, func(t *testing.T, s *suiteTest) {
+		for _, e := range s.want {
+			text := e.ID.String()
+			for _, part := range []string{text, strings.ToUpper(text), strings.ReplaceAll(text, "-", ""), text[len(text)-12:]} {
+				ids, err := s.FindIDs(t.Context(), part)
+				require.NoError(t, err)
+				require.Contains(t, ids, e.ID, part)
+				for _, id := range ids {
+					require.True(t, strings.HasPrefix(id.String(), strings.ToLower(part)) || strings.HasSuffix(id.String(), strings.ToLower(part)) || id == e.ID, part)
+				}
+			}
+		}
+		ids, err := s.FindIDs(t.Context(), "ffffffffffff")
+		require.NoError(t, err)
+		require.Empty(t, ids)
+		for _, part := range []string{"", "123", "xyzw", "----", "12 34", "\xff\xff\xff\xff"} {
+			_, err := s.FindIDs(t.Context(), part)
+			require.ErrorIs(t, err, pawl.ErrInvalid, part)
+		}
+	}},
 	{"a filter chooses what it matches, field by field", everyState, nil, func(t *testing.T, s *suiteTest) {
 		for name, f := range map[string]Filter{
 			"state":       {Filter: pawl.Filter{State: pawl.Dead}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,9 @@ func (a *app) jobShowCommand() *cobra.Command {
 	form := "auto"
 	s := &spec{
 		use: "show ID [--payload FORM]", short: "everything about one job", args: -1, ids: true,
-		long:    `Prints a job with its payload and every failed run that the file keeps.`,
+		long: `Prints a job with its payload and every failed run that the file keeps. ID may be
+the beginning or the end of one, as 'jobctl top' shows it: four digits or more
+that no other job has.`,
 		example: "  jobctl --db jobs.db job show 01902a3b-7a40-7000-8000-0123456789ab",
 		json: "one object with\n" + jobFields + `  payload: size_bytes, encoding (messagepack or unknown), value (the payload as
     JSON), base64, hex; --payload says which of those three are not null
@@ -65,10 +68,15 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 		return usage("job show", "%d IDs were given, one is shown at a time", len(args))
 	}
 	id, err := pawl.ParseID(args[0])
-	if err != nil {
+	if err != nil && shortID(args[0]) == "" {
 		return usage("job show", "%s", err)
 	}
 	return a.with(ctx, func(queue admin.Admin) error {
+		if id.IsZero() {
+			if id, err = findJob(ctx, queue, args[0]); err != nil {
+				return err
+			}
+		}
 		e, err := queue.Job(ctx, id)
 		switch {
 		case err != nil:
@@ -93,6 +101,40 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 		a.showHistory(e)
 		return nil
 	})
+}
+
+// shortID is what is left of a shortened ID without its dots: its beginning or its end, as 'jobctl
+// top' shows it. It is "" for what is none.
+func shortID(text string) string {
+	text = strings.Trim(strings.TrimPrefix(strings.TrimSuffix(text, "…"), "…"), ".")
+	digits := strings.ReplaceAll(strings.ToLower(text), "-", "")
+	if len(digits) < 4 || len(digits) >= 32 || strings.Trim(digits, "0123456789abcdef") != "" {
+		return ""
+	}
+	return digits
+}
+
+// findJob is the one job whose ID begins or ends so.
+func findJob(ctx context.Context, queue admin.Admin, text string) (pawl.ID, error) {
+	ids, err := queue.FindIDs(ctx, shortID(text))
+	switch {
+	case err != nil:
+		return pawl.ID{}, err
+	case len(ids) == 0:
+		return pawl.ID{}, &failure{exitNoMatch, fmt.Sprintf("no job has an ID that begins or ends with %q", shortID(text)),
+			"It is done, or it was never in this file; 'jobctl job list' shows what is."}
+	case len(ids) == 1:
+		return ids[0], nil
+	}
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, id.String())
+	}
+	count := fmt.Sprint(len(ids))
+	if len(ids) == admin.MaxFound {
+		count += " or more"
+	}
+	return pawl.ID{}, &failure{exitUsage, fmt.Sprintf("%s jobs have an ID that begins or ends with %q; give more of it:", count, shortID(text)), strings.Join(lines, "\n")}
 }
 
 var payloadForms = map[string]admin.PayloadForm{

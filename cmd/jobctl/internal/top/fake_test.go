@@ -135,6 +135,8 @@ func (f *fake) Do(_ context.Context, a admin.Action, ids ...pawl.ID) ([]error, e
 	return errs, f.err
 }
 
+func (f *fake) FindIDs(context.Context, string) ([]pawl.ID, error) { return nil, errNotAsked }
+
 func (f *fake) Pause(_ context.Context, queue string) error {
 	f.paused[queue] = true
 	return f.called("pause " + queue)
