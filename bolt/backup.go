@@ -101,35 +101,82 @@ const rowOverhead = 16
 const compactBytes = 4 << 20
 
 // Compact writes the whole content of the file, the app's own data included, to a new
-// file at path, without the free pages: the file of a queue grows and never shrinks. To
-// use it, close the queue and put the new file in the place of the old one.
+// file at path, without the free pages: the file of a queue grows and never shrinks. The new
+// file lacks what the queue stores from then on, so it must not take the place of a file that
+// is open; [CompactInPlace] is for that.
 //
 // Pages that are damaged give [pawl.ErrCorrupt]; a damaged row is copied as it is.
 // Otherwise it is like [Queue.Backup], but that its progress is an estimate: the bytes of
 // the rows that were copied, of those of the pages that are in use.
 func (r *reader) Compact(ctx context.Context, path string) error {
-	err := create(path, func(temp string) error {
-		dst, err := bbolt.Open(temp, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: true})
-		if err != nil {
-			return err
-		}
-		err = r.read(ctx, func(tx *bbolt.Tx) error {
-			c := compaction{ctx: ctx, dst: dst, progress: beginProgress(ctx, tx.Size()-max(0, r.freeBytes()))}
-			if err := c.run(tx); err != nil {
-				return err
-			}
-			c.progress.end()
-			return nil
-		})
-		if err == nil {
-			err = dst.Sync() // once, in place of after every part: nobody opens a part
-		}
-		return errors.Join(err, dst.Close())
-	})
+	err := create(path, func(temp string) error { return r.compactInto(ctx, temp) })
 	if err != nil {
 		return fmt.Errorf("compact to %s: %w", path, err)
 	}
 	return nil
+}
+
+// CompactInPlace replaces the file at path by a copy without its free pages. It is for a file
+// that no process has open: it holds the lock of the file all the time, and returns
+// [ErrLocked] when another process has it.
+//
+// The copy is synced and checked before it takes the place of the file, with the same mode and
+// owner. A process that is killed midway leaves the old file or the new one, and at worst a
+// temporary file ".pawl-new-*" beside it. Options are those of [Open]; only LockTimeout,
+// Insecure and Logger count. A file with several names (hard links) gives [pawl.ErrInvalid],
+// since the other names would keep the old file.
+func CompactInPlace(ctx context.Context, path string, opts *Options) error {
+	o, err := opts.withDefaults()
+	if err == nil {
+		err = compactInPlace(ctx, path, o)
+	}
+	if err != nil {
+		return fmt.Errorf("compact %s in place: %w", path, err)
+	}
+	return nil
+}
+
+func compactInPlace(ctx context.Context, path string, o Options) error {
+	if path == "" {
+		return &pawl.InvalidError{Field: "path", Reason: "is empty"}
+	}
+	path, err := realPath(path, o.Insecure)
+	if err != nil {
+		return err
+	}
+	a := access{timeout: o.LockTimeout, insecure: o.Insecure, log: o.Logger}
+	db, file, err := openDB(path, a, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if info, err := file.Stat(); err != nil {
+		return err
+	} else if n := names(info); n > 1 {
+		return &pawl.InvalidError{Field: "path", Reason: fmt.Sprintf("the file has %d names (hard links), and the others would keep the old file; remove them first", n)}
+	}
+	r := &reader{db: db, path: path, freelist: true}
+	return replaceFile(path, file, func(to *os.File) error { return r.compactInto(ctx, to.Name()) })
+}
+
+// compactInto writes the content of the file into an empty one.
+func (r *reader) compactInto(ctx context.Context, temp string) error {
+	dst, err := bbolt.Open(temp, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: true})
+	if err != nil {
+		return err
+	}
+	err = r.read(ctx, func(tx *bbolt.Tx) error {
+		c := compaction{ctx: ctx, dst: dst, progress: beginProgress(ctx, tx.Size()-max(0, r.freeBytes()))}
+		if err := c.run(tx); err != nil {
+			return err
+		}
+		c.progress.end()
+		return nil
+	})
+	if err == nil {
+		err = dst.Sync() // once, in place of after every part: nobody opens a part
+	}
+	return errors.Join(err, dst.Close())
 }
 
 // compaction copies buckets in transactions of a bounded size.
@@ -146,6 +193,7 @@ func (c *compaction) run(from *bbolt.Tx) (err error) {
 	if c.tx, err = c.dst.Begin(true); err != nil {
 		return err
 	}
+	growBy(c.tx)
 	defer func() { rollback(c.tx) }()
 	err = from.ForEach(func(name []byte, b *bbolt.Bucket) error { return c.bucket([][]byte{name}, nil, b) })
 	if err != nil {
@@ -215,6 +263,7 @@ func (c *compaction) next(path [][]byte) (_ *bbolt.Bucket, err error) {
 		if c.tx, err = c.dst.Begin(true); err != nil {
 			return nil, err
 		}
+		growBy(c.tx)
 	}
 	return c.at(path)
 }

@@ -34,38 +34,70 @@ func mend(path string, f *os.File, a access) (mended bool, err error) {
 }
 
 // replaceByCopy makes the copy, puts it in the place of path and removes the mark. A crash
-// in between leaves the mark and either file, and the next Open begins anew. The copy is
-// locked before it has the name, so that nobody else finds it there with the mark.
-func replaceByCopy(path string, f *os.File, failed failedSync) (err error) {
+// in between leaves the mark and either file, and the next Open begins anew.
+func replaceByCopy(path string, f *os.File, failed failedSync) error {
+	err := replaceFile(path, f, func(to *os.File) error { return copyBefore(to, f, failed) })
+	if err != nil {
+		return err
+	}
+	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), whole.SyncFolder(filepath.Dir(path)))
+}
+
+// replaceFile puts a new file, which fill writes, in the place of an old one whose lock the
+// caller has. The new file has the mode and the owner of the old one, and must be a queue. It
+// is on the disk before it has the name, so a crash leaves one or the other. It is locked
+// before it has the name, so nobody else opens it early.
+func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err error) {
 	folder := filepath.Dir(path)
-	copied, err := os.CreateTemp(folder, ".pawl-new-*")
+	to, err := os.CreateTemp(folder, ".pawl-new-*")
 	if err != nil {
 		return unnamed(err)
 	}
 	defer func() {
-		unlock(copied)
-		err = errors.Join(err, copied.Close())
+		unlock(to)
+		err = errors.Join(err, to.Close())
 		if err != nil {
-			err = errors.Join(err, ignoreNotExist(os.Remove(copied.Name())))
+			err = errors.Join(err, ignoreNotExist(os.Remove(to.Name())))
 		}
 	}()
-	if err := copyBefore(copied, f, failed); err != nil {
+	info, err := old.Stat()
+	if err != nil {
 		return err
 	}
-	if _, err := tryLock(copied, false); err != nil {
+	if err := fill(to); err != nil {
 		return err
 	}
-	if err := os.Rename(copied.Name(), path); err != nil {
+	if err := errors.Join(to.Chmod(info.Mode().Perm()), sameOwner(to, info)); err != nil {
 		return err
 	}
-	if err := whole.SyncFolder(folder); err != nil {
+	if err := whole.Sync(to); err != nil {
 		return err
 	}
-	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), whole.SyncFolder(folder))
+	if err := checkCopy(to.Name()); err != nil {
+		return err
+	}
+	if _, err := tryLock(to, false); err != nil {
+		return err
+	}
+	if err := os.Rename(to.Name(), path); err != nil {
+		return err
+	}
+	return whole.SyncFolder(folder)
 }
 
-// copyBefore copies a file as it was before the transaction that failed, with its rights,
-// to the disk. It must be a queue then.
+// checkCopy requires that a file is a queue.
+func checkCopy(path string) error {
+	db, _, err := openDB(path, access{readOnly: true}, new(bbolt.Options))
+	if errors.Is(err, ErrOlderFormat) {
+		return nil // an upgrade comes later, or is the transaction that was taken back
+	}
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
+// copyBefore copies a file as it was before the transaction that failed.
 func copyBefore(to, from *os.File, failed failedSync) error {
 	info, err := from.Stat()
 	if err != nil {
@@ -74,23 +106,7 @@ func copyBefore(to, from *os.File, failed failedSync) error {
 	if _, err := io.Copy(to, io.NewSectionReader(from, 0, info.Size())); err != nil {
 		return unnamed(err)
 	}
-	if err := takeBack(to, failed); err != nil {
-		return err
-	}
-	if err := errors.Join(to.Chmod(info.Mode().Perm()), sameOwner(to, info)); err != nil {
-		return err
-	}
-	if err := to.Sync(); err != nil {
-		return err
-	}
-	db, _, err := openDB(to.Name(), access{readOnly: true}, new(bbolt.Options))
-	if errors.Is(err, ErrOlderFormat) {
-		return nil // the transaction was to bring it to this build's
-	}
-	if err != nil {
-		return err
-	}
-	return db.Close()
+	return takeBack(to, failed)
 }
 
 // takeBack makes the older meta page of a file the one in force, if the newer one is that

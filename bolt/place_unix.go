@@ -48,6 +48,14 @@ func ofOwner(mark, file fs.FileInfo) bool {
 	return !ok || !also || m.Uid == 0 || m.Uid == f.Uid || int(m.Uid) == os.Geteuid()
 }
 
+// names is how many names (hard links) a file has.
+func names(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Nlink)
+	}
+	return 1
+}
+
 // sameOwner gives a file the owner of another, which only the superuser can.
 func sameOwner(f *os.File, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)

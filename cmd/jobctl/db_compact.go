@@ -5,69 +5,103 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
 func (a *app) dbCompactCommand() *cobra.Command {
-	return a.command(&spec{
-		use: "compact OUT", short: "copy the file without its free pages", args: 1, complete: files,
-		long: `Writes the whole content of the file to the new file OUT, without the free pages:
-the file of a queue grows and never shrinks. To use it, stop the app and put OUT
-in the place of its file; what an app that runs has done meanwhile is not in it.
-Of a running app it makes a backup beside OUT first, which goes again.`,
-		example: "  jobctl --db jobs.db db compact small.db && mv small.db jobs.db",
+	replace := false
+	c := a.command(&spec{
+		use: "compact OUT|--replace", short: "drop the free pages of a stopped app's file", args: 1, complete: files,
+		long: `Writes the whole content of the file, without the free pages, to the new file OUT,
+or with --replace in the place of the file: the file of a queue grows and never
+shrinks. The app must be stopped: a file that is put in the place of a running
+app's file lacks what the app does meanwhile, and the app stops when it notices.
+
+--replace holds the lock of the file, so no app starts in between. It keeps the mode
+and the owner. If it is interrupted, the file is the old one or the new one.`,
+		example: "  jobctl --db jobs.db db compact --replace",
 		json:    "one object with from, to, size_bytes\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run: func(ctx context.Context, args []string) error {
-			out, err := newName("db compact", args)
-			if err != nil {
-				return err
+			if !replace {
+				return a.compactTo(ctx, args)
 			}
-			if err := a.compact(ctx, out); err != nil {
-				return err
+			if len(args) > 0 {
+				return usage("db compact", "OUT and --replace were given; choose one")
 			}
-			return a.copied("compacted", out)
+			return a.compactInPlace(ctx)
 		},
 	})
+	c.Flags().BoolVar(&replace, "replace", false, "put the compact file in the place of the file")
+	return c
 }
 
-func (a *app) compact(ctx context.Context, out string) error {
-	isLive := false
-	err := a.with(ctx, func(queue admin.Admin) (err error) {
-		isLive, err = live(ctx, queue)
-		return err
-	})
+// compactTo makes a new file.
+func (a *app) compactTo(ctx context.Context, args []string) error {
+	out, err := newName("db compact", args)
 	if err != nil {
 		return err
 	}
-	if !isLive {
-		return a.compactFile(ctx, a.flags.db, out)
+	if err := a.requireStopped(ctx); err != nil {
+		return err
 	}
-	folder, err := os.MkdirTemp(filepath.Dir(out), ".jobctl-compact-*") // for us alone
-	if err != nil {
-		return newFile(out, fmt.Errorf("create the file in folder %s: %w", filepath.Dir(out), err))
-	}
-	copied := filepath.Join(folder, "copy.db")
-	err = a.backup(ctx, copied)
-	if err == nil {
-		err = a.compactFile(ctx, copied, out)
-	}
-	return errors.Join(err, os.RemoveAll(folder))
-}
-
-func (a *app) compactFile(ctx context.Context, from, out string) error {
-	r, err := bolt.OpenReader(from)
+	r, err := bolt.OpenReader(a.flags.db)
 	if err != nil {
 		return err
 	}
-	ctx, bar := a.barFor(ctx, "compacting "+from, progress.Bytes)
+	ctx, bar := a.barFor(ctx, "compacting "+a.flags.db, progress.Bytes)
 	err = newFile(out, r.Compact(ctx, out))
 	bar.Stop()
-	return errors.Join(err, r.Close())
+	if err := errors.Join(err, r.Close()); err != nil {
+		return err
+	}
+	return a.copied("compacted", out)
+}
+
+// compactInPlace replaces the file.
+func (a *app) compactInPlace(ctx context.Context) error {
+	if err := a.requireStopped(ctx); err != nil {
+		return err
+	}
+	before, err := os.Stat(a.flags.db)
+	if err != nil {
+		return err
+	}
+	barred, bar := a.barFor(ctx, "compacting "+a.flags.db, progress.Bytes)
+	err = bolt.CompactInPlace(barred, a.flags.db, &bolt.Options{Insecure: a.flags.insecure, Logger: a.logger()})
+	bar.Stop()
+	if err != nil {
+		return err
+	}
+	after, err := os.Stat(a.flags.db)
+	if err != nil {
+		return err
+	}
+	if !a.people() {
+		return a.print(copyView{a.place(), a.place(), after.Size()})
+	}
+	fmt.Fprintf(a.stdout, "compacted %s in place: %s, it was %s\n", plain.Text(a.place()), plain.Size(after.Size()), plain.Size(before.Size()))
+	return nil
+}
+
+// requireStopped refuses a file that an app has open.
+func (a *app) requireStopped(ctx context.Context) error {
+	if a.flags.addr != "" {
+		return usage("db compact", "only the file of a stopped app can be compacted; name it by --db")
+	}
+	return a.with(ctx, func(queue admin.Admin) error {
+		s, err := queue.Stats(ctx)
+		if err != nil || s.Process == nil {
+			return err
+		}
+		return &failure{exitLocked,
+			fmt.Sprintf("%s is in use by pid %d (%s)", a.flags.db, s.Process.PID, plain.Text(s.Process.Name)),
+			"Stop the app first: a compact file would lack what it does meanwhile. For a copy of\na running app use 'jobctl db backup'."}
+	})
 }

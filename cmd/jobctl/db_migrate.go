@@ -27,8 +27,9 @@ func (a *app) dbMigrateCommand() *cobra.Command {
 		long: `Converts a file that an older release has written, after a question: that release
 cannot open it from then on. It is one transaction; a crash leaves the old file or
 the new one. No other command converts a file; an app of this release does when
-it starts. Make a copy of the file before.`,
-		example: "  jobctl --db jobs.db db migrate --dry-run\n  cp jobs.db before.db && jobctl --db jobs.db db migrate -y",
+it starts. Stop the older app and copy its file before. A copy that is made while
+an app writes to the file is broken.`,
+		example: "  jobctl --db jobs.db db migrate --dry-run\n  jobctl --db jobs.db db migrate",
 		json:    "one object with path, older (it had an older format), migrated, dry_run\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.migrate(ctx, dry) },

@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// Sync makes an open file or folder durable. Tests replace it to see what is synced, and when.
+var Sync = (*os.File).Sync
+
 // Create makes a new file at path, for its owner alone (mode 0600), with what fill writes to
 // it. When it returns nil the file and its name are durable. After an error there is no file
 // at path that was not there before, nor one under another name.
@@ -27,7 +30,7 @@ func Create(path string, fill func(f *os.File) error) error {
 			return nameless(err, temp)
 		}
 		if err = fill(f); err == nil {
-			err = f.Sync()
+			err = Sync(f)
 		}
 		return nameless(errors.Join(err, f.Close()), temp)
 	})
@@ -119,7 +122,7 @@ func SyncFolder(folder string) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+	if err := Sync(f); err != nil && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -117,7 +116,7 @@ func openAlone(path string, _ uint64) error {
 	return err
 }
 
-// compact puts a compacted file in the place of a file, as the documentation says.
+// compact compacts a file into a new one, and then in place.
 func compact(path string, _ uint64) error {
 	if err := os.Remove(path + compacted); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // that of a process before, which was killed
@@ -129,14 +128,7 @@ func compact(path string, _ uint64) error {
 	if err := errors.Join(q.Compact(context.Background(), path+compacted), q.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(path+compacted, path); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return bolt.CompactInPlace(context.Background(), path, still())
 }
 
 // linesBefore is how many lines of its story a queue tells before it is closed.

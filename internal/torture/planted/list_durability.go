@@ -46,7 +46,7 @@ var durability = []Fault{
 	},
 	{
 		Name: "a backup is not synced", Breaks: "a backup that was made survives a power cut",
-		Edits: []Edit{{"internal/whole/whole.go", "			err = f.Sync()\n", "			if !PLANTED {\n				err = f.Sync()\n			}\n"}},
+		Edits: []Edit{{"internal/whole/whole.go", "			err = Sync(f)\n", "			if !PLANTED {\n				err = Sync(f)\n			}\n"}},
 		By:    []Hunt{{Family: "power", Units: 2400, Seed: 4, Step: 10}},
 	},
 	{

@@ -78,7 +78,7 @@ var leftovers = []Fault{
 	},
 	{
 		Name: "a compaction is not synced", Breaks: "a compaction that was made survives a power cut",
-		Edits: []Edit{{"bolt/backup.go", "			err = dst.Sync() // once", "			if !PLANTED {\n				err = dst.Sync()\n			} // once"}},
+		Edits: []Edit{{"bolt/backup.go", "		err = dst.Sync() // once", "		if !PLANTED {\n			err = dst.Sync()\n		} // once"}},
 		By:    []Hunt{{Family: "power", Units: 2400, Seed: 4, Step: 10}},
 	},
 	{
