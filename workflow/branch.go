@@ -20,6 +20,7 @@ type branch struct {
 	name     string // the scope that it has, or would have
 	again    bool   // which has made a call of that name before
 	finished bool
+	losing   bool // a race is being decided that it loses
 	err      error
 }
 
@@ -42,12 +43,20 @@ func Go[T any](r *Run, name string, fn func(*Run) (T, error)) *Branch[T] {
 	return b
 }
 
-// Wait waits for the end of the branch, and returns what its function did.
+// Wait waits for the end of the branch, and returns what its function did. The error is
+// [ErrAbandoned] for a branch that has lost a [Race] and gave back a signal.
 func (b *Branch[T]) Wait(r *Run) (out T, err error) {
-	if err := r.s.join(b.ended); err != nil {
+	if err := r.s.join(func() bool { return r.s.follows(b.branch) }); err != nil {
 		return out, err
 	}
-	r.s.follow(b.branch)
+	return b.result()
+}
+
+// result is what whoever waits for the branch gets.
+func (b *Branch[T]) result() (out T, err error) {
+	if b.isVoid() {
+		return out, ErrAbandoned
+	}
 	return b.out, b.err
 }
 
@@ -57,21 +66,25 @@ func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 	out := make([]T, len(branches))
 	var errs []error
 	for i, b := range branches {
-		if err := r.s.join(b.ended); err != nil {
+		if err := r.s.join(func() bool { return r.s.follows(b.branch) }); err != nil {
 			return nil, err
 		}
-		r.s.follow(b.branch)
-		if b.err != nil {
-			errs = append(errs, fmt.Errorf("branch %q: %w", b.name, b.err))
+		result, err := b.result()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("branch %q: %w", b.name, err))
 		} else {
-			out[i] = b.out
+			out[i] = result
 		}
 	}
 	return out, errors.Join(errs...)
 }
 
-// ended reports whether the branch has. The caller holds the lock.
-func (b *branch) ended() bool { return b.finished }
+// isVoid reports whether what the function did comes from a signal that was given back.
+func (b *branch) isVoid() bool {
+	b.x.mu.Lock()
+	defer b.x.mu.Unlock()
+	return b.scope != nil && (b.scope.cut || b.scope.gaveBack())
+}
 
 // fork begins a branch.
 func (s *scope) fork(name string, fn func(*Run) error) *branch {
@@ -135,6 +148,7 @@ func (b *branch) end(err error) {
 	b.scope.ended = true
 	b.by.refusedIn(b)
 	b.err, b.finished = err, true
+	x.forgetBehind()
 	x.branches--
 	x.wakeLocked(func(s *scope) bool { return s.waits.branches })
 	x.active--
@@ -142,13 +156,19 @@ func (b *branch) end(err error) {
 	x.rest()
 }
 
-// follow says that what the scope does from now on comes behind a branch that it waited for.
-func (s *scope) follow(b *branch) {
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	if b.scope != nil {
+// follows reports whether a branch has ended. What the scope does from then on comes behind it.
+// Nobody hears of the end while a race is being decided that the branch loses. The caller holds
+// the lock.
+func (s *scope) follows(b *branch) bool {
+	switch {
+	case !b.finished || b.losing:
+		return false
+	case b.scope != nil:
 		s.last, s.undone = max(s.last, b.scope.last), max(s.undone, b.scope.undone)
+		s.cut = s.cut || s.abandoned && b.scope.cut
+		b.scope.passOn(s)
 	}
+	return true
 }
 
 // join waits until ready says so, which is asked whenever a branch has ended.

@@ -106,7 +106,7 @@ type startChild struct {
 // Check requires the lease, and looks which ID is free. A branch that has lost a race starts
 // nothing any more: who wrote that has looked for its child already.
 func (s *startChild) Check(p *bolt.Plan) error {
-	if s.abandoned() {
+	if s.c.lostRace() {
 		return ErrAbandoned
 	}
 	s.begun = *s.c.e
@@ -123,12 +123,6 @@ func (s *startChild) Check(p *bolt.Plan) error {
 	s.start.new = false
 	s.begun.fail(fmt.Errorf("workflow %s %q: %w", s.row.Flow, s.row.ID, ErrConflict), p.Now())
 	return s.checkpoint.Check(p)
-}
-
-func (s *startChild) abandoned() bool {
-	s.c.x.mu.Lock()
-	defer s.c.x.mu.Unlock()
-	return s.c.abandoned
 }
 
 // Apply writes the rows of the child, and the entry.

@@ -62,6 +62,7 @@ type entry struct {
 	Key        []byte // fingerprint that the author gave
 	Build      string
 	Child      pawl.ID
+	Signal     uint64 // number of the signal that a wait got
 
 	seq uint32 // its key
 }

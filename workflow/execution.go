@@ -32,6 +32,7 @@ type execution struct {
 	abandoned map[string]bool // scopes that had lost a race
 
 	mu       sync.Mutex
+	behind   map[string]bool     // scopes that have not come as far as the journal
 	journal  map[string][]*entry // what was loaded, by scope, of those that have not begun
 	calls    []*entry            // that wait for children
 	branches int                 // under way
@@ -57,7 +58,7 @@ type execution struct {
 
 func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *pawl.Lease) *execution {
 	return &execution{engine: e, flow: f, lease: l, ctx: ctx, run: run, dry: l == nil,
-		abandoned: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
+		abandoned: make(map[string]bool), behind: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
 }
 
 // load reads the run: its row, its input and its journal. The row is nil when there is no
@@ -91,6 +92,9 @@ func (x *execution) index(r rows, entries []*entry) error {
 		x.bytes += e.weight()
 		x.journal[e.Scope] = append(x.journal[e.Scope], e)
 		x.unwound = x.unwound || e.Kind == KindUndo
+		if e.Kind != KindVersion && e.Scope != undoScope {
+			x.behind[e.Scope] = true
+		}
 		if e.Kind == KindChild {
 			x.calls = append(x.calls, e)
 		}
@@ -120,11 +124,12 @@ func (x *execution) index(r rows, entries []*entry) error {
 // newScope is the root, or a branch of parent, with what the journal has of it. The caller
 // holds the lock.
 func (x *execution) newScope(name string, parent *scope) *scope {
-	s := &scope{x: x, name: name, counts: make(map[string]int), versions: make(map[string]*entry), unasked: make(map[string]*entry)}
+	s := &scope{x: x, name: name, counts: make(map[string]int), versions: make(map[string]*entry), unasked: make(map[string]*entry), looks: make(map[*look]bool)}
 	ctx := x.ctx
 	if parent != nil {
-		ctx, s.abandoned = parent.ctx, parent.abandoned
+		ctx, s.abandoned, s.cut = parent.ctx, parent.abandoned, parent.cut
 		s.last, s.undone = parent.last, parent.undone
+		parent.passOn(s)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	for _, e := range x.journal[name] {

@@ -106,13 +106,15 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 		}
 		f.journal.add(f.id, e)
 		f.row.Bytes += e.weight()
+		f.row.Signals = max(f.row.Signals, e.Signal) // which may go back
 	}
 	f.row.Steps = len(kept)
 	return f.journal.err
 }
 
 // before are those entries of a journal that began before a step and have ended. The entries
-// of a scope stay without a gap: what came behind one that is left out is left out too.
+// of a scope stay without a gap: what came behind one that is left out is left out too. A Wait
+// whose signal was given back waits anew, unless its branch has lost in the new run too.
 func before(all []*entry, from string) (kept []*entry, err error) {
 	var at *entry
 	for _, e := range all {
@@ -128,7 +130,7 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 	for _, e := range all {
 		_, began := next[e.Scope]
 		switch {
-		case !began || e.seq >= at.seq || e.State == EntryPending || e.Kind == KindUndo:
+		case !began || e.seq >= at.seq || e.State == EntryPending || e.Kind == KindUndo || e.givenBack():
 			continue
 		case e.Kind == KindVersion: // which has no place
 		case e.At != next[e.Scope]:

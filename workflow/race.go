@@ -28,8 +28,11 @@ type raceResult struct {
 
 // lost reports whether a scope is that of a loser, or of a branch that one has begun.
 func (w *raceResult) lost(scope string) bool {
-	return slices.ContainsFunc(w.Losers, func(name string) bool { return scope == name || strings.HasPrefix(scope, name+"/") })
+	return slices.ContainsFunc(w.Losers, func(name string) bool { return isWithin(scope, name) })
 }
+
+// isWithin reports whether a scope is the one called name, or a branch below it.
+func isWithin(scope, name string) bool { return scope == name || strings.HasPrefix(scope, name+"/") }
 
 // unheard reports whether an entry is one of those. A number of which nothing was written may
 // have become that of another call.
@@ -38,9 +41,15 @@ func (w *raceResult) unheard(e *entry) bool {
 }
 
 // Race waits for the first branch to end, with a result or an error, and returns its index
-// and what its function did. Which it was is remembered. The others are abandoned: the step
-// that one is in is interrupted, its calls return [ErrAbandoned], and a child that it waits for
-// is cancelled.
+// and what its function did. The journal remembers which it was. The others are abandoned: the
+// step that one is in is interrupted, its calls return [ErrAbandoned], and a child that it waits
+// for is cancelled.
+//
+// The commit that decides the race gives back the signals that the others have got and not used:
+// they are unread again, in their order, and such a branch has no result, as its Wait then returns
+// ErrAbandoned. A branch has used its signals once it, or whoever waited for its end, has made a
+// [Step], a [StepTx] or a [Call] since; they stay used when it loses. So wait for a signal in the
+// branch, and act on it after the race.
 func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
 	if len(branches) == 0 {
 		return 0, out, fmt.Errorf("race %q: there is no branch", name)
@@ -52,8 +61,8 @@ func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T
 	if winner, err = r.s.race(name, all); err != nil {
 		return winner, out, err
 	}
-	r.s.follow(all[winner])
-	return winner, branches[winner].out, branches[winner].err
+	out, err = branches[winner].result()
+	return winner, out, err
 }
 
 // race finds the branch that ended first, by the journal or now.
@@ -73,12 +82,12 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 			return 0, x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s of the branches %q, won by number %d", c.e, won.Branches, won.Winner+1),
 				Got: fmt.Sprintf("%s of the branches %q", c.e, now), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep the branches of a race, and their order"})
 		}
-		return won.Winner, s.await(all[won.Winner].ended)
+		return won.Winner, s.await(func() bool { return s.follows(all[won.Winner]) })
 	}
 	won.Winner, won.Branches = -1, namesOf(all)
 	err = s.await(func() bool {
 		for i, b := range all {
-			if won.Winner < 0 && b.finished {
+			if won.Winner < 0 && b.finished && !b.losing && len(x.behind) == 0 {
 				won.Winner = i
 			}
 		}
@@ -87,12 +96,8 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for i, b := range all {
-		if i != won.Winner && b.scope != nil {
-			won.Losers = append(won.Losers, b.scope.name)
-		}
-	}
-	if err := x.abandon(s, &won); err != nil {
+	looks, err := x.abandon(s, &won, all)
+	if err != nil {
 		return 0, err
 	}
 	result, err := encode("the result of a race", won)
@@ -100,7 +105,7 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 		return 0, err
 	}
 	c.e.finish(result, x.engine.now())
-	return won.Winner, x.decide(c.e, won.Unheard)
+	return won.Winner, x.decide(c.e, &won, all, looks)
 }
 
 // namesOf are the scopes of branches, "" for one that could not begin.
@@ -115,14 +120,23 @@ func namesOf(all []*branch) (names []string) {
 	return names
 }
 
-// abandon has the losers, and the branches that they have begun, make no more calls, and finds
-// those that wait for a child. A race is not won any more once the run is cancelled: a loser
-// may have been told that.
-func (x *execution) abandon(by *scope, won *raceResult) error {
+// abandon has the losers, and the branches that they have begun, make no more calls. It finds
+// those that wait for a child, and the signals that they have not used. A race is not won any
+// more once the run is cancelled: a loser may have been told that. Whoever waits for a loser
+// hears nothing before the race is decided.
+func (x *execution) abandon(by *scope, won *raceResult, all []*branch) ([]*look, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := x.mayGoOn(by, KindRace); err != nil {
-		return err
+		return nil, err
+	}
+	winner := all[won.Winner]
+	by.follows(winner)
+	for _, b := range all {
+		if b != winner && b.scope != nil {
+			won.Losers = append(won.Losers, b.scope.name)
+			b.losing = true
+		}
 	}
 	for _, s := range x.scopes {
 		if won.lost(s.name) {
@@ -139,31 +153,41 @@ func (x *execution) abandon(by *scope, won *raceResult) error {
 		}
 	}
 	x.wakeLocked(func(s *scope) bool { return won.lost(s.name) && !s.waits.branches })
-	return nil
+	return x.unusedLooks(won), nil
 }
 
-// decide is the rider that remembers who has won, and asks the children of the losers to end.
-// One that a loser is about to start is here already, or its own rider comes later and is
-// refused; see startChild.
+// decide is the rider that remembers who has won, asks the children of the losers to end, and
+// gives back their signals. A child that a loser is about to start is here already, or its own
+// rider comes later and is refused; see startChild. So it is with a signal that a loser is about
+// to take; see takeSignal.
 type decide struct {
 	checkpoint
 	x       *execution
 	unheard []uint32 // entries
+	signals unread
 
 	children map[pawl.ID]*runRow
 }
 
-func (x *execution) decide(race *entry, unheard []uint32) error {
+func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []*look) error {
 	x.mu.Lock()
-	d := &decide{checkpoint: checkpoint{x.lease, x.take(race)}, x: x, unheard: unheard}
+	d := &decide{checkpoint: checkpoint{x.lease, x.take(race)}, x: x, unheard: won.Unheard, signals: unread{run: x.run, looks: looks}}
 	x.mu.Unlock()
 	err := d.journal.err
 	if err == nil {
-		err = x.engine.queue.Join(x.writing(), d, d.journal.bytes+len(unheard)*requestBytes)
+		err = x.engine.queue.Join(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes)
 	}
 	if err != nil {
 		return x.stop(err)
 	}
+	x.mu.Lock()
+	d.signals.done(x)
+	for _, b := range all {
+		b.losing = false
+	}
+	x.news++
+	x.wakeLocked(func(s *scope) bool { return s.waits.branches || s.waits.signal != "" })
+	x.mu.Unlock()
 	for child := range d.children {
 		x.engine.hub.poke(child)
 	}
@@ -187,12 +211,18 @@ func (d *decide) Check(p *bolt.Plan) error {
 	if d.children, err = d.x.engine.cancelAll(p, r, open, "the branch that started it has lost a race"); err != nil {
 		return err
 	}
+	if err := d.signals.find(r, p.Now()); err != nil {
+		return err
+	}
 	return d.checkpoint.Check(p)
 }
 
-// Apply writes the winner, and what is asked of the children.
+// Apply writes the winner, what goes back, and what is asked of the children.
 func (d *decide) Apply(tx *bbolt.Tx) error {
 	if err := d.checkpoint.Apply(tx); err != nil {
+		return err
+	}
+	if err := d.signals.apply(rowsOf(tx)); err != nil {
 		return err
 	}
 	return rowsOf(tx).putAll(d.children)

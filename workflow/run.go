@@ -72,6 +72,9 @@ type scope struct {
 	spun      bool  // a goroutine that did not heed it was ended
 	cancelled bool  // it was told so
 	abandoned bool  // another won the race
+	cut       bool  // so it was told, and what the journal has of it behind that is void
+
+	looks map[*look]bool // signals that it has got, and nobody has used
 
 	waits *idleness // nil while it works
 	ended bool      // its function has returned
@@ -110,6 +113,9 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 	if err := s.mayCall(); err != nil {
 		return nil, err
 	}
+	if s.cut {
+		return nil, s.refuse(ErrAbandoned)
+	}
 	s.counts[name]++
 	got := &entry{Scope: s.name, At: s.at, Name: name, Occurrence: s.counts[name], Kind: kind, State: EntryPending, Key: key}
 	if s.at < len(s.entries) {
@@ -118,11 +124,16 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 			return nil, x.stopLocked(err)
 		}
 		s.at++ // also when it is refused, as what comes then is
+		if s.cut = e.givenBack(); s.cut {
+			return nil, s.refuse(ErrAbandoned)
+		}
 		if e.State == EntryPending {
+			x.caughtUp(s)
 			if err := x.mayGoOn(s, kind); err != nil {
 				return nil, err
 			}
 		}
+		s.acts(kind)
 		s.current = e
 		return &call{s, e, true, e.State != EntryPending}, nil
 	}
@@ -137,6 +148,7 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 		return nil, err
 	}
 	s.at++
+	s.acts(kind)
 	s.current = got
 	return &call{s, got, false, false}, nil
 }
@@ -227,6 +239,7 @@ func (s *scope) mayCall() error {
 func (s *scope) leave() {
 	s.x.mu.Lock()
 	s.ended = true
+	s.x.forgetBehind()
 	s.x.mu.Unlock()
 }
 
@@ -278,9 +291,13 @@ func (x *execution) mismatch(err *DeterminismError) error { return x.stop(x.comp
 func (c *call) end() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
+	if c.e.Kind == KindWait && c.e.State == EntryDone && !c.abandoned {
+		c.got(c.e.seq)
+	}
 	if c.current = nil; c.e.State != EntryPending {
 		c.last = max(c.last, c.e.seq)
 	}
+	c.x.caughtUp(c.scope)
 }
 
 // become has the entry of the call be another, which is what the file has now.
@@ -313,6 +330,13 @@ func (c *call) outcome(decode func([]byte) error) error {
 			Wrote: c.e.Build, Reason: "its result cannot be read: " + err.Error() + remedy(c.e.Kind)})
 	}
 	return nil
+}
+
+// lostRace reports whether another branch has won, to the goroutine of the queue.
+func (s *scope) lostRace() bool {
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	return s.abandoned
 }
 
 // leftover is the mismatch of a scope that has returned before it made the calls of the

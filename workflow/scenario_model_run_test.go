@@ -214,6 +214,7 @@ func (o *oracle) fork(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	}
 	id := identity{at.run, at.round, at.step(n.Name)}
 	won, v, err := workflow.Race(r, n.Name, branches...)
+	o.gaveBack(r.Run(), at.run, at.round)
 	if err == nil || own(err) {
 		o.heard(id, won, nil)
 	}

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -47,6 +48,7 @@ type oracle struct {
 	wrong    []string
 	start    map[identity]time.Time // of the first call
 	known    map[identity]outcomeOf // of those that have ended
+	back     map[identity]bool      // waits of losers that gave back their signals
 	attempts map[identity]int
 	last     map[string]*execution // of each run's function, the last that began
 	undone   map[string][]identity // of each run, as they were first attempted
@@ -57,7 +59,7 @@ type oracle struct {
 }
 
 func newOracle(k *kit) *oracle {
-	o := &oracle{k: k, start: make(map[identity]time.Time), known: make(map[identity]outcomeOf), attempts: make(map[identity]int),
+	o := &oracle{k: k, start: make(map[identity]time.Time), known: make(map[identity]outcomeOf), back: make(map[identity]bool), attempts: make(map[identity]int),
 		last: make(map[string]*execution), undone: make(map[string][]identity),
 		sent: make(map[string][]int), cancelled: make(map[string]bool), terminated: make(map[string]bool)}
 	o.program = o.flow()
@@ -113,10 +115,30 @@ func (o *oracle) heard(id identity, v int, err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.back[id] {
+		return // the race was decided before the loser heard of its signal
+	}
 	if before, ok := o.known[id]; ok && before != got {
 		o.complain("%s gave %v, and then %v", id, before, got)
 	}
 	o.known[id] = got
+}
+
+// gaveBack reads which signals the losers of races gave back. Their waits have not ended then.
+func (o *oracle) gaveBack(r pawl.ID, run string, round int) {
+	entries, err := o.k.e.Journal(context.Background(), r, false)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil && !errors.Is(err, pawl.ErrClosed) {
+		o.complain("journal of %s: %v", run, err)
+	}
+	for _, e := range entries {
+		if e.Kind == workflow.KindWait && strings.Contains(e.Error, "given back") {
+			id := identity{run, round, e.Step()}
+			o.back[id] = true
+			delete(o.known, id)
+		}
+	}
 }
 
 // attempted hears that something is done outside, and says how often it was.

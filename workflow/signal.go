@@ -118,12 +118,14 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 		}
 	}
 	x.mu.Lock()
-	t := &takeSignal{x: x, e: c.e, over: over, journal: x.take()}
+	t := &takeSignal{x: x, scope: c.scope, e: c.e, over: over, journal: x.take()}
 	x.mu.Unlock()
 	err = x.engine.queue.Join(x.writing(), t, t.journal.bytes+maxInline)
 	switch {
 	case err == errNoSignal: // another branch was faster
 		return false, nil
+	case err == ErrAbandoned: // another branch has won a race
+		return false, c.refused()
 	case err != nil:
 		return false, x.stop(err)
 	}
@@ -139,6 +141,7 @@ var errNoSignal = errors.New("no signal is there")
 // takeSignal is the rider that gives a signal to the call that waits for it, or the timeout.
 type takeSignal struct {
 	x       *execution
+	scope   *scope
 	e       *entry
 	over    bool // the time is, so that no signal is a timeout
 	journal journal
@@ -148,8 +151,12 @@ type takeSignal struct {
 	ended entry
 }
 
-// Check finds the first signal.
+// Check finds the first signal. A branch that has lost a race takes nothing any more: who wrote
+// that has looked what it got already.
 func (t *takeSignal) Check(p *bolt.Plan) (err error) {
+	if t.scope.lostRace() {
+		return ErrAbandoned
+	}
 	r := rowsOf(p.Tx())
 	if t.row, err = r.mustRun(t.x.run); err != nil {
 		return err
@@ -159,6 +166,7 @@ func (t *takeSignal) Check(p *bolt.Plan) (err error) {
 		if err = damage; err == nil {
 			t.key = append([]byte(nil), key...)
 			t.ended.finish(append([]byte{}, content...), p.Now())
+			t.ended.Signal = number(key)
 		}
 		return false
 	})

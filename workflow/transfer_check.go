@@ -36,7 +36,7 @@ type RowsCheck struct {
 	child     []pawl.ID
 	journals  [2]bool // which have entries
 	unread    int
-	signals   uint64
+	signals   uint64 // the highest number
 	isBlocked bool
 	head      *runRow
 }
@@ -189,6 +189,7 @@ func (c *RowsCheck) step(row Row) error {
 	if there {
 		c.apart++
 	}
+	c.signals = max(c.signals, e.Signal)
 	if !e.Child.IsZero() && e.State == EntryPending {
 		c.child = append(c.child, e.Child)
 	}
@@ -227,8 +228,8 @@ func (c *RowsCheck) signal(row Row) error {
 	if err != nil {
 		return noRows("key", "one of %s is no name and number", row.In)
 	}
-	if c.unread++; c.unread > MaxSignals {
-		return noRows("rows", "a run has more than %d signals", MaxSignals)
+	if c.unread++; c.unread > MaxSignals+MaxEntries { // those that losers of races gave back count too
+		return noRows("rows", "a run has more than %d signals", MaxSignals+MaxEntries)
 	}
 	c.signals = max(c.signals, p.N)
 	return validName("signal", p.Name)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/gopawl/pawl"
@@ -20,6 +21,7 @@ type undo struct {
 	name  string
 	fn    func(context.Context) error
 	opts  []StepOption
+	looks []*look // signals that its scope had got, and nobody had used
 }
 
 // Undo names what is to be done when the run fails or is cancelled: mostly what takes back
@@ -40,7 +42,7 @@ func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...Step
 		return
 	}
 	r.s.undone++
-	x.undos = append(x.undos, undo{r.s.last, r.s, r.s.undone, name, fn, opts})
+	x.undos = append(x.undos, undo{r.s.last, r.s, r.s.undone, name, fn, opts, slices.Collect(maps.Keys(r.s.looks))})
 }
 
 // unneeded is the mismatch of a function that has nothing undone, where the journal has steps that
@@ -60,7 +62,10 @@ func (x *execution) unneeded() error {
 // not go on now.
 func (x *execution) undo() (failed error, stopped error) {
 	x.mu.Lock()
-	undos := x.undos
+	// What a loser named after a signal that it gave back is not named again after a crash.
+	undos := slices.DeleteFunc(x.undos, func(u undo) bool {
+		return slices.ContainsFunc(u.looks, func(l *look) bool { return l.back })
+	})
 	if x.stopped != nil || len(undos) == 0 && !x.unwound {
 		defer x.mu.Unlock()
 		return nil, x.stopped

@@ -1,0 +1,234 @@
+package workflow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// A branch that waits for a signal may lose a race after it got one. So each scope knows which
+// signals it has got and not used. It uses them when it makes a call that takes effect: a step or
+// a child. It shares them with the branches that it begins, and passes them on to whoever waits
+// for its end. The commit that decides a race gives back the signals of the losers that nobody
+// has used: each is unread again, in its old place, and its Wait ends with [ErrAbandoned].
+
+// look is a Wait that got a signal, or may be about to get one.
+type look struct {
+	seq    uint32 // of its entry
+	owner  *scope
+	before uint32 // seq of the owner's last call before it
+
+	used bool
+	back bool // the signal was given back
+}
+
+// acts notes what a call of this kind means for the signals that the scope has got. The caller
+// holds the lock.
+func (s *scope) acts(kind EntryKind) {
+	switch kind {
+	case KindStep, KindStepTx, KindChild:
+		for l := range s.looks {
+			l.used = true
+		}
+		clear(s.looks)
+	}
+}
+
+// got notes a signal. The root loses no race. The caller holds the lock.
+func (s *scope) got(seq uint32) *look {
+	l := &look{seq: seq, owner: s, before: s.last}
+	if s.name != "" {
+		s.looks[l] = true
+	}
+	return l
+}
+
+// passOn has another scope share what this one has got. The caller holds the lock.
+func (s *scope) passOn(to *scope) {
+	for l := range s.looks {
+		switch {
+		case l.back:
+			if to.abandoned {
+				to.looks[l] = true
+			}
+		case l.used:
+			delete(s.looks, l)
+		case to.name == "": // which loses no race
+			l.used = true
+		default:
+			to.looks[l] = true
+		}
+	}
+}
+
+// unusedLooks are the looks of scopes that have lost, whose signals nobody else has. A Wait that
+// is under way counts, since it may take a signal before the race is decided. The caller holds
+// the lock.
+func (x *execution) unusedLooks(won *raceResult) (looks []*look) {
+	elsewhere := make(map[*look]bool)
+	for _, s := range x.scopes {
+		if !won.lost(s.name) {
+			for l := range s.looks {
+				elsewhere[l] = true
+			}
+		}
+	}
+	found := make(map[*look]bool)
+	for _, s := range x.scopes {
+		if !won.lost(s.name) {
+			continue
+		}
+		if e := s.current; e != nil && e.Kind == KindWait {
+			s.got(e.seq)
+		}
+		for l := range s.looks {
+			if !l.used && !elsewhere[l] && !found[l] {
+				found[l] = true
+				looks = append(looks, l)
+			}
+		}
+	}
+	return looks
+}
+
+// unread gives back signals as part of the commit that decides a race.
+type unread struct {
+	run   pawl.ID
+	looks []*look
+
+	now  time.Time
+	row  *runRow // nil when there is nothing to give back
+	back []takenSignal
+}
+
+// takenSignal is a signal that goes back, with the entry of the Wait that got it.
+type takenSignal struct {
+	look    *look
+	entry   *entry
+	payload []byte
+	freed   int64 // bytes of the journal
+}
+
+// find reads which of the looks have a signal. One that was under way may have none, or has lost
+// it to an earlier race.
+func (u *unread) find(r rows, now time.Time) (err error) {
+	u.now, u.row, u.back = now, nil, nil
+	for _, l := range u.looks {
+		e, err := r.entry(u.run, l.seq)
+		if err != nil {
+			return err
+		}
+		if e == nil || e.Kind != KindWait || e.State != EntryDone || e.Signal == 0 {
+			continue
+		}
+		payload, err := r.value(u.run, e)
+		if err != nil {
+			return err
+		}
+		u.back = append(u.back, takenSignal{look: l, entry: e, payload: payload, freed: e.weight()})
+	}
+	if len(u.back) > 0 {
+		u.row, err = r.mustRun(u.run)
+	}
+	return err
+}
+
+// apply stores the signals in their old places, and ends the Waits. It counts the signals in the
+// row of the run, which the caller writes.
+func (u *unread) apply(r rows) error {
+	for i := range u.back {
+		b := &u.back[i]
+		e := b.entry
+		key := signalKey(u.run, e.Name, e.Signal)
+		if other, err := r.get(bucketSignals, key); other != nil || err != nil {
+			return fmt.Errorf("%w: run %s has signal %d twice", pawl.ErrCorrupt, u.run, e.Signal)
+		}
+		if err := r.put(bucketSignals, key, b.payload); err != nil {
+			return err
+		}
+		u.row.Unread++
+		if e.Apart {
+			if err := r.delete(bucketBlobs, seqKey(u.run, e.seq)); err != nil {
+				return err
+			}
+		}
+		e.fail(fmt.Errorf("the signal was given back: %w", ErrAbandoned), u.now)
+		e.Apart, e.Size = false, 0
+		b.freed -= e.weight()
+		var own journal
+		own.add(u.run, e)
+		if err := own.apply(r); err != nil {
+			return err
+		}
+	}
+	if u.row == nil {
+		return nil
+	}
+	return r.putRun(u.run, u.row)
+}
+
+// done notes what was given back, once that is durable. The caller holds the lock.
+func (u *unread) done(x *execution) {
+	for _, b := range u.back {
+		b.look.back = true
+		b.look.owner.last = min(b.look.owner.last, b.look.before)
+		x.bytes -= b.freed
+	}
+}
+
+// givenBack reports whether it is a Wait whose signal was given back.
+func (e *entry) givenBack() bool {
+	return e.Kind == KindWait && e.State == EntryFailed && e.Signal != 0
+}
+
+// gaveBack reports whether a signal went back that the scope had got. The caller holds the lock.
+func (s *scope) gaveBack() bool {
+	for l := range s.looks {
+		if l.back {
+			return true
+		}
+	}
+	return false
+}
+
+// A race is decided when all scopes have come as far as the journal: until then nobody knows
+// which signals were used before a crash.
+
+// caughtUp notes that a scope has returned from all calls that the journal had of it. The caller
+// holds the lock.
+func (x *execution) caughtUp(s *scope) {
+	if s.at >= len(s.entries) && x.behind[s.name] {
+		delete(x.behind, s.name)
+		x.wakeCaughtUp()
+	}
+}
+
+// forgetBehind drops the scopes that nobody begins any more, once a function has returned. The
+// caller holds the lock.
+func (x *execution) forgetBehind() {
+	if len(x.behind) == 0 {
+		return
+	}
+	for name := range x.behind {
+		var nearest *scope // the scope itself, or the last that was begun above it
+		for _, s := range x.scopes {
+			if s.covers(name) && (nearest == nil || len(s.name) > len(nearest.name)) {
+				nearest = s
+			}
+		}
+		if nearest == nil || nearest.ended {
+			delete(x.behind, name)
+		}
+	}
+	x.wakeCaughtUp()
+}
+
+func (x *execution) wakeCaughtUp() {
+	if len(x.behind) == 0 {
+		x.wakeLocked(func(s *scope) bool { return s.waits.branches })
+	}
+}
+
+// covers reports whether a name is that of the scope, or of a branch below it.
+func (s *scope) covers(name string) bool { return s.name == "" || isWithin(name, s.name) }
