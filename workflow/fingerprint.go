@@ -10,24 +10,32 @@ import (
 )
 
 // fingerprint is the same for values that are the same, as [pawl.EncodePayload] wrote them.
-// The bytes need not be: the entries of a map come in any order.
-func fingerprint(encoded []byte) []byte {
-	sum, err := fingerprintOf(msgpack.NewDecoder(bytes.NewReader(encoded)))
+// The bytes need not be: the entries of a map come in any order, and an entry whose value is zero
+// does not count. So a struct has the same fingerprint after a deploy that added a field to it, as
+// long as the field is zero. Maps that differ in zero values alone have the same one too.
+func fingerprint(encoded []byte) []byte { return summarize(encoded, true) }
+
+// sameValue reports whether two encoded values are the same, entries that are zero included.
+func sameValue(a, b []byte) bool { return bytes.Equal(summarize(a, false), summarize(b, false)) }
+
+func summarize(encoded []byte, omitZero bool) []byte {
+	sum, _, err := summaryOf(msgpack.NewDecoder(bytes.NewReader(encoded)), omitZero)
 	if err != nil {
 		sum = digest('v', encoded)
 	}
 	return sum[:16]
 }
 
-func fingerprintOf(d *msgpack.Decoder) ([]byte, error) {
+// summaryOf also reports whether the value is zero: nil, false, 0, or empty.
+func summaryOf(d *msgpack.Decoder, omitZero bool) (sum []byte, zero bool, err error) {
 	code, err := d.PeekCode()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	list := msgpcode.IsFixedArray(code) || code == msgpcode.Array16 || code == msgpcode.Array32
 	if !list && !msgpcode.IsFixedMap(code) && code != msgpcode.Map16 && code != msgpcode.Map32 {
 		raw, err := d.DecodeRaw()
-		return digest('v', raw), err
+		return digest('v', raw), isZero(raw), err
 	}
 	var n int
 	if list {
@@ -38,17 +46,38 @@ func fingerprintOf(d *msgpack.Decoder) ([]byte, error) {
 	var parts [][]byte
 	for ; n > 0 && err == nil; n-- {
 		var part, value []byte
-		if part, err = fingerprintOf(d); err == nil && !list {
-			value, err = fingerprintOf(d)
+		omit := false
+		if part, _, err = summaryOf(d, omitZero); err == nil && !list {
+			value, omit, err = summaryOf(d, omitZero)
 			part = digest('e', part, value)
 		}
-		parts = append(parts, part)
+		if !omit || !omitZero {
+			parts = append(parts, part)
+		}
 	}
 	if list {
-		return digest('l', parts...), err
+		return digest('l', parts...), len(parts) == 0, err
 	}
 	slices.SortFunc(parts, bytes.Compare)
-	return digest('m', parts...), err
+	return digest('m', parts...), len(parts) == 0, err
+}
+
+// isZero reports whether a value that is neither a list nor a map is zero: its size and its
+// content have no bit set.
+func isZero(raw []byte) bool {
+	if len(raw) == 0 {
+		return false
+	}
+	switch raw[0] {
+	case msgpcode.Nil, msgpcode.False, msgpcode.FixedStrLow, 0:
+		return true
+	case msgpcode.Uint8, msgpcode.Uint16, msgpcode.Uint32, msgpcode.Uint64,
+		msgpcode.Int8, msgpcode.Int16, msgpcode.Int32, msgpcode.Int64,
+		msgpcode.Float, msgpcode.Double,
+		msgpcode.Str8, msgpcode.Str16, msgpcode.Str32, msgpcode.Bin8, msgpcode.Bin16, msgpcode.Bin32:
+		return len(bytes.Trim(raw[1:], "\x00")) == 0
+	}
+	return false
 }
 
 // digest is a checksum of one part, or of parts of one length, and of what they are.

@@ -89,7 +89,8 @@ func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 // Start starts a run and returns when it is durable. The ID is the caller's, and names the
 // run among those of the flow: where there is one of that ID and the same input, ended or
 // not, that one is returned and nothing started. With another input the error is
-// [ErrConflict].
+// [ErrConflict]. The input is the same when the flow's type reads the same from both: a field
+// that the type did not have when the run began counts as zero.
 func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) (*Handle[Out], error) {
 	s, err := f.prepare(e, id, in)
 	if err != nil {
@@ -138,10 +139,19 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &start{job: job, input: input, row: runRow{
+	return &start{job: job, input: input, reread: reread[In], row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
 		Input: fingerprint(input), OutputBytes: -1,
 	}}, nil
+}
+
+// reread encodes an input anew as this build reads it.
+func reread[In any](stored []byte) ([]byte, error) {
+	var in In
+	if err := pawl.DecodePayload(stored, &in); err != nil {
+		return nil, err
+	}
+	return pawl.EncodePayload(in)
 }
 
 // Handle returns the run of an ID; [ErrNotFound] when there is none, or none any more.

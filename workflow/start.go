@@ -11,9 +11,10 @@ import (
 
 // start is the rider that begins a run.
 type start struct {
-	row   runRow
-	input []byte
-	job   *pawl.Envelope
+	row    runRow
+	input  []byte
+	reread func(stored []byte) ([]byte, error) // for another input, as the flow's type reads it
+	job    *pawl.Envelope
 
 	run pawl.ID // of the one that has the ID now
 	new bool
@@ -36,11 +37,29 @@ func (s *start) Check(p *bolt.Plan) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(row.Input, s.row.Input) {
+	if !s.sameInput(r, known, row) {
 		return ErrConflict
 	}
 	s.run = known
 	return nil
+}
+
+// sameInput reports whether a run began with the input that is given. Fingerprints do not tell
+// apart maps that differ in zero values, so the inputs themselves are compared, as long as the file
+// has both: a run that began anew has another.
+func (s *start) sameInput(r rows, run pawl.ID, row *runRow) bool {
+	if !bytes.Equal(row.Input, s.row.Input) {
+		return false
+	}
+	if row.Restarts > 0 {
+		return true
+	}
+	stored, err := r.blob(run, inputSeq)
+	if err != nil || sameValue(stored, s.input) {
+		return true // the run itself reports an input that is damaged
+	}
+	stored, err = s.reread(stored)
+	return err == nil && sameValue(stored, s.input)
 }
 
 // Apply writes the rows of the run.

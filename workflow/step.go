@@ -55,7 +55,8 @@ func Timeout(d time.Duration) StepOption { return func(o *stepOptions) { o.timeo
 func AtMostOnce() StepOption { return func(o *stepOptions) { o.once = true } }
 
 // Fingerprint has the journal remember what a step was called with, and blocks the run when
-// the code calls it with something else later.
+// the code calls it with something else later. Fields and entries of maps that are zero do not
+// count, so a deploy may add a field.
 func Fingerprint(x any) StepOption {
 	return func(o *stepOptions) {
 		b, err := pawl.EncodePayload(x)
