@@ -55,6 +55,7 @@ var codes = []code{
 	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
 	{"run_conflict", http.StatusConflict, workflow.ErrConflict},
 	{"run_ended", http.StatusConflict, workflow.ErrNotRunning},
+	{"undeclared_signal", http.StatusConflict, workflow.ErrUndeclared},
 	{"no_flow", http.StatusConflict, workflow.ErrNoFlow},
 	{"too_many", http.StatusConflict, workflow.ErrTooMany},
 	{"too_large", http.StatusRequestEntityTooLarge, workflow.ErrTooLarge},

@@ -34,7 +34,7 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 		pawl.ErrSignature, pawl.ErrCorrupt,
 		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, bolt.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk, bolt.ErrReplaced, bolt.ErrOverwritten,
 		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, ErrCancelRequested, ErrWorkflowJob, errors.ErrUnsupported,
-		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,
+		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrUndeclared, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,
 	}
 	require.Len(t, codes, len(all), "a code that this test does not know")
 	for i, one := range all {

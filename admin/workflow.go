@@ -33,7 +33,7 @@ type Workflows interface {
 
 	// Signal sends a signal. Its payload is MessagePack, as [EncodeJSON] makes it of JSON. A
 	// second one of the same dedup is not sent; "" is none. Errors besides:
-	// workflow.ErrTooMany, workflow.ErrTooLarge.
+	// workflow.ErrUndeclared, workflow.ErrTooMany, workflow.ErrTooLarge.
 	Signal(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error
 
 	// Cancel asks a run to end. What it has to undo it undoes before that.

@@ -25,6 +25,7 @@ type Workflow struct {
 	DueAt         Stamp   `json:"due_at"` // when it goes on by itself
 	WaitsFor      []Text  `json:"waits_for"`
 	UnreadSignals int     `json:"unread_signals"`
+	Declared      []Text  `json:"declared_signals"` // empty: its flow accepts any
 	Steps         int     `json:"steps"`
 	ValueBytes    int64   `json:"value_bytes"`
 	Restarts      int     `json:"restarts"`
@@ -38,14 +39,20 @@ func WorkflowOf(i workflow.Info) Workflow {
 	w := Workflow{
 		Run: i.Run.String(), Flow: Text(i.Flow), ID: Text(i.ID), Status: string(i.Status), Queue: Text(i.Queue),
 		Build: textOrNull(i.Build), CreatedAt: Stamp{i.Created}, EndedAt: Stamp{i.Ended}, Retain: Span(i.Retain),
-		Cancelling: textOrNull(i.Cancelling), DueAt: Stamp{i.Due}, WaitsFor: []Text{}, UnreadSignals: i.Unread,
+		Cancelling: textOrNull(i.Cancelling), DueAt: Stamp{i.Due}, WaitsFor: texts(i.Waits), UnreadSignals: i.Unread, Declared: texts(i.Declared),
 		Steps: i.Steps, ValueBytes: i.Bytes, Restarts: i.Restarts, Error: textOrNull(i.Error),
 		Parent: idOrNull(i.Parent), ForkedFrom: idOrNull(i.Forked),
 	}
-	for _, name := range i.Waits {
-		w.WaitsFor = append(w.WaitsFor, Text(name))
-	}
 	return w
+}
+
+// texts is a list that is never null.
+func texts(names []string) []Text {
+	all := make([]Text, len(names))
+	for i, name := range names {
+		all[i] = Text(name)
+	}
+	return all
 }
 
 // Info is the run as package workflow has it. It refuses an ID and a status that are none, by
@@ -62,6 +69,9 @@ func (w *Workflow) Info() (i workflow.Info, err error) {
 	}
 	for _, name := range w.WaitsFor {
 		i.Waits = append(i.Waits, string(name))
+	}
+	for _, name := range w.Declared {
+		i.Declared = append(i.Declared, string(name))
 	}
 	if i.Run, err = pawl.ParseID(w.Run); err != nil {
 		return i, err

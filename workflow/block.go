@@ -36,7 +36,7 @@ func (b *block) Check(p *bolt.Plan) (err error) {
 		return err
 	}
 	b.row.Status, b.row.Error, b.row.Build = Blocked, textOf(b.why), b.x.engine.opts.Build
-	b.row.Due, b.row.Waits = 0, nil
+	b.row.Due, b.row.Waits, b.row.Declared = 0, nil, b.x.declared()
 	if b.row.Terminate != "" {
 		return p.Snooze(b.x.lease, p.Now()) // to be ended
 	}

@@ -77,6 +77,7 @@ type Definition interface {
 	problem() error
 	kind() *pawl.Kind[struct{}]
 	input() reflect.Type
+	signals() []string
 	start(r *Run, input []byte) (output []byte, err error)
 }
 

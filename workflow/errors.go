@@ -48,6 +48,9 @@ var (
 	// ErrNotRunning says that the run has ended, so what was asked for comes too late.
 	ErrNotRunning = errors.New("the run has ended")
 
+	// ErrUndeclared says that a flow does not wait for a signal; see [Receives].
+	ErrUndeclared = errors.New("the flow does not declare this signal")
+
 	// ErrTooMany says that a limit of this package is reached.
 	ErrTooMany = errors.New("a limit of workflows is reached")
 

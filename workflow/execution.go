@@ -41,6 +41,7 @@ type execution struct {
 	made     int    // entries
 	bytes    int64  // of their results and errors
 	backlog  backlog
+	tail     []*entry      // calls of the function itself since the last that took effect
 	unwound  bool          // the journal has steps that undo: the function had returned
 	active   int           // scopes that work
 	idle     []*scope      // those that wait

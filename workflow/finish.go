@@ -18,7 +18,9 @@ type finish struct {
 	x       *execution
 	journal journal
 	open    []pawl.ID // children that have not ended
+	tail    []*entry  // what the function did in the end
 
+	back     rewind
 	row      *runRow
 	now      time.Time
 	parent   *entry // that waits for it, nil when none does
@@ -34,13 +36,19 @@ func (x *execution) finish(f *finish) (err error) {
 		return err
 	}
 	x.mu.Lock()
-	f.x, f.journal = x, x.take()
+	f.x, f.journal, f.tail = x, x.take(), x.tail
 	x.mu.Unlock()
 	if f.journal.err != nil {
 		return f.journal.err
 	}
 	if err := x.engine.queue.Join(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
 		return err
+	}
+	if f.back.from != nil {
+		return nil
+	}
+	if f.row.Status == Done && f.row.Unread > 0 {
+		x.engine.opts.Logger.Warn("a run ended with signals that it did not read", "flow", f.row.Flow, "id", f.row.ID, "run", x.run, "unread", f.row.Unread)
 	}
 	if f.row.Status != Done {
 		x.engine.opts.Logger.Warn("a run did not succeed", "flow", f.row.Flow, "id", f.row.ID, "run", x.run, "status", f.row.Status, "error", f.row.Error)
@@ -75,6 +83,9 @@ func (f *finish) Check(p *bolt.Plan) (err error) {
 	if f.row, err = r.mustRun(f.x.run); err != nil {
 		return err
 	}
+	if back, err := f.isRewound(p, r); back || err != nil {
+		return err
+	}
 	f.now = p.Now()
 	f.row.Status, f.row.Ended, f.row.Error, f.row.Chain = f.status, f.now.UnixNano(), "", nil
 	if f.row.Terminate != "" {
@@ -89,6 +100,7 @@ func (f *finish) Check(p *bolt.Plan) (err error) {
 		f.row.OutputBytes = len(f.output)
 	}
 	f.row.Due, f.row.Waits = 0, nil
+	f.row.Declared = f.x.declared()
 	f.row.Build, f.row.Steps, f.row.Bytes = f.x.engine.opts.Build, f.x.made, f.x.bytes
 	if err := f.tellParent(p, r); err != nil {
 		return err
@@ -111,6 +123,9 @@ func (f *finish) tellParent(p *bolt.Plan, r rows) (err error) {
 
 // Apply writes the end.
 func (f *finish) Apply(tx *bbolt.Tx) error {
+	if f.back.from != nil {
+		return f.rewound(tx)
+	}
 	r := rowsOf(tx)
 	if err := f.journal.apply(r); err != nil {
 		return err

@@ -29,6 +29,8 @@ type flowDraft struct {
 	queue    string
 	priority int8
 	retain   time.Duration
+	receives []string // names of signals
+	err      error
 }
 
 // Option sets one property of a flow.
@@ -60,6 +62,9 @@ func Define[In, Out any](name string, fn func(*Run, In) (Out, error), opts ...Op
 	if f.err == nil {
 		f.err = pawl.ValidQueue(f.draft.queue)
 	}
+	if f.err == nil {
+		f.err = f.draft.err
+	}
 	f.job = pawl.Define[struct{}](kindPrefix+name, pawl.OnQueue(f.draft.queue), pawl.Priority(f.draft.priority),
 		pawl.MaxRetries(pawl.MaxMaxRetries))
 	return f
@@ -70,6 +75,7 @@ func (f *Flow[In, Out]) Name() string { return f.name }
 
 func (f *Flow[In, Out]) problem() error             { return f.err }
 func (f *Flow[In, Out]) kind() *pawl.Kind[struct{}] { return f.job }
+func (f *Flow[In, Out]) signals() []string          { return f.draft.receives }
 func (f *Flow[In, Out]) input() reflect.Type        { return reflect.TypeFor[In]() }
 
 // start calls the function.
@@ -141,7 +147,7 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 	}
 	return &start{job: job, input: input, reread: reread[In], row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
-		Input: fingerprint(input), OutputBytes: -1,
+		Input: fingerprint(input), OutputBytes: -1, Declared: f.draft.receives,
 	}}, nil
 }
 

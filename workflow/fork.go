@@ -86,7 +86,7 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 	if err != nil {
 		return err
 	}
-	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input,
+	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input, Declared: old.Declared,
 		OutputBytes: -1, Forked: run, Journal: old.Journal}
 	f.journal.put(bucketBlobs, seqKey(f.id, inputSeq), input)
 	if from == "" {

@@ -18,6 +18,7 @@ const (
 	MaxBranches = 1_000    // that are under way at a time
 	MaxSignals  = 10_000   // of one run that were not consumed
 	MaxSeen     = 10_000   // signals to one run whose deduplication IDs are known, the last ones
+	MaxDeclared = 1_000    // signals that a flow declares
 	MaxPublish  = 1_000    // names that one run has published values under
 
 	DefaultRetention = 7 * 24 * time.Hour // of a run that has ended

@@ -35,6 +35,7 @@ func (r *Reader) look(ctx context.Context, run pawl.ID, row *runRow) (Info, erro
 	if !row.open() {
 		return row.info(run), nil
 	}
+	row.Declared = openHub(r.source).declared(row)
 	job, err := r.source.Job(ctx, run)
 	lost := ""
 	switch {
@@ -80,7 +81,7 @@ func (row *runRow) info(run pawl.ID) Info {
 		Run: run, Flow: row.Flow, ID: row.ID, Status: row.Status, Queue: row.Queue, Build: row.Build,
 		Created: timeOf(row.Created), Ended: timeOf(row.Ended), Retain: time.Duration(row.Retain),
 		Unread: row.Unread, Steps: row.Steps, Bytes: row.Bytes, Restarts: row.Restarts, Error: row.Error,
-		Parent: row.Parent, Forked: row.Forked,
+		Parent: row.Parent, Forked: row.Forked, Declared: row.Declared,
 	}
 	if row.open() {
 		if i.Cancelling = row.Terminate; i.Cancelling == "" {

@@ -105,7 +105,7 @@ func (w *restart) Check(p *bolt.Plan) (err error) {
 	w.row.Restarts++
 	w.row.Journal = w.row.spare() // which is empty: the run removed what was there before it went on
 	w.row.Status, w.row.Build, w.row.Steps, w.row.Bytes = Running, w.x.engine.opts.Build, 0, 0
-	w.row.Due, w.row.Waits, w.row.Error = 0, nil, ""
+	w.row.Due, w.row.Waits, w.row.Error, w.row.Declared = 0, nil, "", w.x.declared()
 	if w.children, err = w.x.engine.cancelAll(p, r, w.open, childOfRestarted); err != nil {
 		return err
 	}

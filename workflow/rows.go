@@ -243,7 +243,8 @@ type runRow struct {
 	ParentSeq   uint32 // of the entry that waits for it
 	OutputBytes int    // -1 where there is none
 	Forked      pawl.ID
-	Journal     uint8 // which of its two journals is in use
+	Journal     uint8    // which of its two journals is in use
+	Declared    []string // signals of its flow, as of the build that ran it last
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }

@@ -134,6 +134,7 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 			}
 		}
 		s.acts(kind)
+		s.looked(e)
 		s.current = e
 		return &call{s, e, true, e.State != EntryPending}, nil
 	}
@@ -149,6 +150,7 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 	}
 	s.at++
 	s.acts(kind)
+	s.looked(got)
 	s.current = got
 	return &call{s, got, false, false}, nil
 }

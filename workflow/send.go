@@ -21,14 +21,15 @@ import (
 // one of the same name, whatever is in it, is not stored, and no error, also when the run
 // has ended since. "" names none. The names of the last [MaxSeen] signals to the run are known.
 //
-// Errors: [ErrNotFound], [ErrNotRunning] for a run that has ended, [ErrTooLarge] for more than
+// Errors: [ErrNotFound], [ErrNotRunning] for a run that has ended, [ErrUndeclared] for a name that
+// the flow does not declare where it declares any, see [Receives], [ErrTooLarge] for more than
 // [MaxValue] bytes, [ErrTooMany] when the run has [MaxSignals] that it has not consumed, and
 // those of [bolt.Queue.Join].
 func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
 	if err := CheckSignal(name, payload, dedup); err != nil {
 		return err
 	}
-	s := &send{run: run, name: name, payload: payload, dedup: dedup}
+	s := &send{hub: e.hub, run: run, name: name, payload: payload, dedup: dedup}
 	if err := e.queue.Join(ctx, s, len(payload)+requestBytes); err != nil {
 		return fmt.Errorf("send signal %q: %w", name, err)
 	}
@@ -54,6 +55,7 @@ func CheckSignal(name string, payload []byte, dedup string) error {
 
 // send is the rider that stores a signal.
 type send struct {
+	hub     *hub
 	run     pawl.ID
 	name    string
 	payload []byte
@@ -78,6 +80,8 @@ func (s *send) Check(p *bolt.Plan) error {
 	switch {
 	case !row.open():
 		return fmt.Errorf("run %s: %w", s.run, ErrNotRunning)
+	case s.undeclared(row) != nil:
+		return s.undeclared(row)
 	case row.Unread >= MaxSignals:
 		return fmt.Errorf("run %s has %d signals that it has not consumed: %w", s.run, row.Unread, ErrTooMany)
 	}
@@ -93,6 +97,11 @@ func (s *send) Check(p *bolt.Plan) error {
 		err = p.RunNow(s.run)
 	}
 	return err
+}
+
+func (s *send) undeclared(row *runRow) error {
+	info := Info{Flow: row.Flow, ID: row.ID, Declared: s.hub.declared(row)}
+	return info.Accepts(s.name)
 }
 
 // Apply stores the signal.

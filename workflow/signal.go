@@ -27,6 +27,8 @@ func DefineSignal[T any](name string) *Signal[T] {
 // Name is the name of the signal.
 func (s *Signal[T]) Name() string { return s.name }
 
+func (s *Signal[T]) problem() error { return s.err }
+
 // Send sends the signal to a run, which gets each once, in their order, whether it waits
 // already or not. Of those with the same key, unless it is "", the run gets the first alone,
 // as long as it is among the last [MaxSeen].
@@ -67,6 +69,9 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 	x, e := s.x, c.e
 	if c.known {
 		return c.outcome(decode)
+	}
+	if err := x.mayWait(name); err != nil {
+		return err
 	}
 	fresh := !c.recorded
 	if fresh && timeout < Forever {

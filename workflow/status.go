@@ -51,6 +51,7 @@ type Info struct {
 
 	Due      time.Time // while it sleeps or waits: when it goes on by itself, zero for never
 	Waits    []string  // names of the signals that it waits for
+	Declared []string  // names of the signals that its flow declares, in order; nil when it declares none
 	Unread   int       // signals that came and were not consumed
 	Steps    int       // entries in its journal, when it was last suspended or has ended
 	Bytes    int64     // of their results and errors, then

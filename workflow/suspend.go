@@ -108,6 +108,7 @@ func (s *suspend) settle(due time.Time) {
 			s.row.Status = Waiting
 		}
 	}
+	s.row.Declared = s.x.declared()
 	s.row.Build, s.row.Steps, s.row.Bytes = s.x.engine.opts.Build, s.made, s.bytes
 }
 

@@ -311,6 +311,8 @@ func (row *runRow) sound() error {
 		bad = "an error that is too long"
 	case len(row.Waits) > MaxEntries || slices.ContainsFunc(row.Waits, func(name string) bool { return len(name) > MaxName }):
 		bad = "signals to wait for that none has"
+	case len(row.Declared) > MaxDeclared || slices.ContainsFunc(row.Declared, func(name string) bool { return validName("signal", name) != nil }):
+		bad = "declared signals that none has"
 	case row.Steps < 0 || row.Steps > maxCarried || row.Bytes < 0 || row.Bytes > maxCount || row.Unread < 0 || row.Restarts < 0 || row.Signals > 1<<62:
 		bad = "a count that is none"
 	case row.Journal > 1:

@@ -120,6 +120,8 @@ func (a *app) runFailure(err error) error {
 		return &failure{exitNoMatch, err.Error(), "It was removed after its retention, or it was never in this file;\n'jobctl wf list' shows what is."}
 	case errors.Is(err, workflow.ErrNotRunning):
 		return &failure{exitConflict, err.Error(), "'jobctl wf show' has how it ended."}
+	case errors.Is(err, workflow.ErrUndeclared):
+		return &failure{exitConflict, err.Error(), "Check the name of the signal, or declare it in the flow."}
 	case errors.Is(err, workflow.ErrConflict):
 		return &failure{exitConflict, err.Error(), "Name the new run by another ID."}
 	case errors.Is(err, pawl.ErrConflict):

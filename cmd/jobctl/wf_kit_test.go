@@ -44,7 +44,7 @@ var (
 			by, _ := answer["By"].(string)
 			return "approved by " + by, nil
 		})
-	})
+	}, workflow.Receives(approved))
 	nap = workflow.Define("nap", func(r *workflow.Run, d time.Duration) (bool, error) {
 		return true, workflow.Sleep(r, "bed", d)
 	})

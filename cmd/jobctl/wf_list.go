@@ -23,7 +23,8 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (that its
   retain (a duration: how long it is kept once it has ended; null: for ever)
   cancelling (null: no cancel was requested; else why)
   due_at (a time: when it goes on by itself), waits_for (a list of signals)
-  unread_signals, steps, value_bytes, restarts (how many)
+  unread_signals (how many), declared_signals (a list; empty: it takes any)
+  steps, value_bytes, restarts (how many)
   error, parent (the run that started it), forked_from (the run)
 `
 

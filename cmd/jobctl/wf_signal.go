@@ -29,7 +29,8 @@ func (a *app) wfSignalCommand() *cobra.Command {
 Sends a signal: a run that waits for one of that name goes on with it, and for one
 that does not wait yet it is kept. Its value is JSON, as given, from standard input for
 -, or from a file; none is null. It is read as 'jobctl job enqueue' reads arguments.
-A run that has ended takes none: exit code 6.`,
+A run that has ended takes none, and neither does one whose flow declares its signals,
+and none of that name: exit code 6.`,
 		example: `  jobctl --db jobs.db wf signal order:1042 approved '{"By":"ada"}'
   jobctl --db jobs.db wf signal order:1042 approved @by.json --dedup mail-77`,
 		json:     "one object with run, signal (its name), dry_run\n",
@@ -79,7 +80,10 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 			return err
 		}
 		if dry {
-			return openRun(before)
+			if err := openRun(before); err != nil {
+				return err
+			}
+			return before.Accepts(args[1])
 		}
 		return w.Signal(ctx, run, args[1], payload, dedup)
 	})

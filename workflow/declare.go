@@ -1,0 +1,85 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// SignalDefinition is a [Signal] of any type.
+type SignalDefinition interface {
+	// Name is the name of the signal.
+	Name() string
+
+	problem() error
+}
+
+// Receives declares the signals that a flow waits for. A signal of another name is refused then,
+// with [ErrUndeclared], and a Wait for one blocks the run. A flow that declares none accepts any
+// signal, so a misspelled one stays unread. Several options add up.
+//
+// The declaration of the build that runs the flow counts. While no process has the file, or before
+// [Engine.Handle], it is that of the build which ran the run last.
+func Receives(signals ...SignalDefinition) Option {
+	return func(d *flowDraft) {
+		for _, s := range signals {
+			if err := s.problem(); err != nil && d.err == nil {
+				d.err = err
+			}
+			if !slices.Contains(d.receives, s.Name()) {
+				d.receives = append(d.receives, s.Name())
+			}
+		}
+		slices.Sort(d.receives)
+		if len(d.receives) > MaxDeclared && d.err == nil {
+			d.err = &pawl.InvalidError{Field: "signals", Reason: fmt.Sprintf("%d are declared, at most %d are allowed", len(d.receives), MaxDeclared)}
+		}
+	}
+}
+
+// Accepts returns [ErrUndeclared] if the flow of the run declares signals, and none of that name.
+func (i *Info) Accepts(signal string) error {
+	if len(i.Declared) == 0 || slices.Contains(i.Declared, signal) {
+		return nil
+	}
+	return fmt.Errorf("workflow %s %q takes %s: %w", i.Flow, i.ID, strings.Join(i.Declared, ", "), ErrUndeclared)
+}
+
+// declared are the signals that the flow of a run declares: as this process has the flow, or else
+// as the run has it.
+func (h *hub) declared(row *runRow) []string {
+	if h != nil {
+		if f, ok := h.flows.Load(row.Flow); ok {
+			return f.(Definition).signals()
+		}
+	}
+	return row.Declared
+}
+
+// openHub is the hub of a source, nil if no engine was opened over it.
+func openHub(s Source) *hub {
+	q, ok := s.(*bolt.Queue)
+	if !ok {
+		return nil
+	}
+	hubs.Lock()
+	defer hubs.Unlock()
+	return hubs.of[q]
+}
+
+// mayWait blocks a run that waits for a signal which its flow does not declare: nobody could send
+// it.
+func (x *execution) mayWait(signal string) error {
+	declared := x.flow.signals()
+	if len(declared) == 0 || slices.Contains(declared, signal) {
+		return nil
+	}
+	return x.mismatch(&DeterminismError{Want: "one of the signals " + strings.Join(declared, ", "), Got: fmt.Sprintf("%s %q", KindWait, signal),
+		Reason: "the flow does not declare this signal, so nobody can send it; add it to the Receives of the flow"})
+}
+
+// declared are the signals that the flow declares, by this build.
+func (x *execution) declared() []string { return x.flow.signals() }
