@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ type observer struct {
 	log       hclog.Logger
 	onEvent   func(pawl.Event) // or nil
 	collector pawl.Collector   // or nil
+	crashCap  int              // 0 without one
 
 	changing  sync.Mutex                  // held to replace listeners
 	listeners atomic.Pointer[[]*listener] // nil without any
@@ -24,14 +26,37 @@ func (o *observer) listening() bool {
 	return o.onEvent != nil || o.collector != nil || o.listeners.Load() != nil
 }
 
+// maxCrashLines is how many crashes of one transaction get a line in the log each.
+const maxCrashLines = 100
+
 func (o *observer) tell(events []pawl.Event) {
+	crashes := 0
 	for _, e := range events {
-		if e.Type == pawl.EventDied {
+		switch e.Type {
+		case pawl.EventDied:
 			o.log.Error("job is dead", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue,
 				"reason", string(e.Job.Death.Reason), "attempts", e.Job.Attempts, "error", pawl.Clip(e.Cause, 512))
+		case pawl.EventReaped, pawl.EventRecovered:
+			if crashes++; crashes <= maxCrashLines {
+				o.logCrash(e)
+			}
 		}
 		o.tellOne(e)
 	}
+	if more := crashes - maxCrashLines; more > 0 {
+		o.log.Warn("more jobs crashed", "jobs", more)
+	}
+}
+
+func (o *observer) logCrash(e pawl.Event) {
+	crash, cause := strconv.Itoa(e.Job.Crashes), "its lease expired"
+	if o.crashCap > 0 {
+		crash += " of " + strconv.Itoa(o.crashCap)
+	}
+	if e.Type == pawl.EventRecovered {
+		cause = "its process ended"
+	}
+	o.log.Warn("job crashed", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue, "crash", crash, "cause", cause)
 }
 
 func (o *observer) tellOne(e pawl.Event) {

@@ -59,7 +59,7 @@ func Open(path string, opts *Options) (*Queue, error) {
 // newQueue starts the queue in a database that has one. Shared says that the app has
 // transactions of its own there.
 func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
-	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector}
+	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector, crashCap: o.MaxCrashes}
 	q := &Queue{
 		reader: reader{db: db, guard: g, path: db.Path(), freelist: true},
 		opts:   o,

@@ -14,9 +14,12 @@ import (
 // rest to the next Open, and counts no crash twice. A full disk gets smaller ones,
 // which the free pages of the file may have room for.
 func (s *scheduler) takeOrphans() error {
+	jobs := 0
 	for portion, found := recoverPortion, 1; found > 0; {
+		recovered := 0
 		err := s.transact(func(t *txn) error {
 			found = t.takeOrphans(portion)
+			recovered = count(t.events, pawl.EventRecovered)
 			return nil
 		})
 		switch {
@@ -24,9 +27,23 @@ func (s *scheduler) takeOrphans() error {
 			portion /= 2
 		case err != nil:
 			return fmt.Errorf("take back the leases of the last process: %w", err)
+		default:
+			jobs += recovered
 		}
 	}
+	if jobs > 0 {
+		s.log.Warn("recovered jobs after unclean shutdown", "jobs", jobs)
+	}
 	return nil
+}
+
+func count(events []pawl.Event, what pawl.EventType) (n int) {
+	for _, e := range events {
+		if e.Type == what {
+			n++
+		}
+	}
+	return n
 }
 
 // takeOrphans takes back up to portion leases and returns how many rows it moved. What

@@ -36,7 +36,7 @@ type txn struct {
 	renewed   map[pawl.ID]bool // leases that were extended
 	ended     []holding        // leases that were settled or taken back
 	cancelled []holding        // leases whose jobs are to end
-	events    []pawl.Event     // deaths, and all others when somebody listens
+	events    []pawl.Event     // deaths and crashes, and all others when somebody listens
 	damage    []error          // rows that were passed over
 	strays    bool             // jobs were put aside, and damage keeps them from being brought back
 
@@ -188,10 +188,10 @@ func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
 // counts are those of one queue, to change.
 func (t *txn) counts(n queueNumber) *pawl.Counts { return &t.row(n).counts }
 
-// tell keeps an event for when the transaction is durable. Deaths are kept always:
-// they are logged.
+// tell keeps an event for when the transaction is durable. Deaths and crashes are kept
+// always, since they are logged.
 func (t *txn) tell(e pawl.Event) {
-	if t.listening || e.Type == pawl.EventDied {
+	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped || e.Type == pawl.EventRecovered {
 		job := *e.Job // as it is now; and the payload may be a page of the file
 		job.Payload, e.Job = nil, &job
 		t.tellOwn(e)

@@ -3,6 +3,7 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -120,6 +121,14 @@ func (q *Queue) endLease(j *job) {
 	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
 }
 
+func (q *Queue) logCrash(j *job) {
+	crash := strconv.Itoa(j.Crashes)
+	if q.opts.MaxCrashes != NoMaxCrashes {
+		crash += " of " + strconv.Itoa(q.opts.MaxCrashes)
+	}
+	q.opts.Logger.Warn("job crashed", "id", j.ID, "kind", j.Kind, "queue", j.Queue, "crash", crash, "cause", "its lease expired")
+}
+
 // reap takes back the leases that have expired: each job counts a crash and is
 // ready in its old place, or dead at the cap and when it was cancelled.
 func (q *Queue) reap() (reaped int) {
@@ -128,6 +137,7 @@ func (q *Queue) reap() (reaped int) {
 		q.endLease(j)
 		j.Crashes++
 		q.put(j, pawl.Ready)
+		q.logCrash(j)
 		q.tell(j, pawl.Event{Type: pawl.EventReaped})
 		switch {
 		case j.Cancelled:
