@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,7 +25,7 @@ var SendWelcome = pawl.Define[Welcome]("mail.welcome", pawl.MaxRetries(5),
 	pawl.Backoff(pawl.Exponential(5*time.Second, 2).Cap(5*time.Minute).Jitter(0.15)))
 
 func Example() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
 	q, err := bolt.Open("jobs.db", nil)

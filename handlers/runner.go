@@ -12,9 +12,9 @@ import (
 // Limits of a [Runner].
 const (
 	// DefaultGrace is how long a command that is to end has from SIGTERM to SIGKILL. What
-	// follows takes up to 1.5 s more: all of it has to end before a worker's StopGrace does
-	// (5 s unless set), or else the job is released while its command still runs.
-	DefaultGrace = 3 * time.Second
+	// follows takes up to 1.5 s more. All of it has to end before the StopGrace of the worker
+	// does (3 s unless set), or else the job is released while its command still runs.
+	DefaultGrace = time.Second
 
 	DefaultOutput = 64 << 10 // bytes kept of a command's output
 	MaxOutput     = 64 << 20 // the most that may be kept

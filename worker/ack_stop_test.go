@@ -86,10 +86,10 @@ func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
 		var s stopping
 		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
-			<-time.After([]time.Duration{time.Second, 16 * time.Second}[before]) // 10 s of Drain, 5 of StopGrace, and some of the last 5
+			<-time.After([]time.Duration{time.Second, 7 * time.Second}[before]) // 4 s of Drain, 3 s of StopGrace, and part of the last 1.5 s
 			return q.Ack(context.WithoutCancel(ctx), leases...)
 		})
-		require.Equal(t, 17*time.Second-2*time.Millisecond, s.took)
+		require.Equal(t, 8*time.Second-2*time.Millisecond, s.took)
 		require.Equal(t, []int{1, 4}, s.calls)
 		require.Len(t, told.of(pawl.EventSucceeded), 5)
 		require.Empty(t, told.of(pawl.EventReleased), "what has finished is not given up as if it ran")
@@ -111,7 +111,7 @@ func TestStopLeavesAcksThatHang(t *testing.T) {
 					}
 					return q.Ack(ctx, leases...)
 				})
-				require.Equal(t, 20*time.Second, s.took, "10 s of Drain and 5 s of StopGrace twice")
+				require.Equal(t, 8500*time.Millisecond, s.took, "4 s of Drain, 3 s of StopGrace and 1.5 s")
 				acked := hangs // the first is alone, the others come together
 				require.Len(t, told.of(pawl.EventSucceeded), acked)
 				require.Len(t, s.acked, acked)

@@ -125,18 +125,18 @@ func TestCancelledWhileItWaits(t *testing.T) {
 func TestCancelAndStop(t *testing.T) {
 	for _, c := range []struct {
 		rule     string
-		cancelAt time.Duration // the worker is told to stop at 10s and ends contexts at 20s
+		cancelAt time.Duration // the worker is told to stop at 10s and ends contexts at 14s
 		cause    error
 	}{
 		{"cancelled before the stop", 5 * time.Second, worker.ErrCancelled},
-		{"cancelled while the stop waits", 15 * time.Second, worker.ErrCancelled},
-		{"cancelled after the stop ended its context", 22 * time.Second, worker.ErrStopping},
+		{"cancelled while the stop waits", 12 * time.Second, worker.ErrCancelled},
+		{"cancelled after the stop ended its context", 15 * time.Second, worker.ErrStopping},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 				w := newWorker(q, worker.Options{})
 				worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error {
-					<-time.After(23 * time.Second)
+					<-time.After(16 * time.Second)
 					assert.Equal(t, c.cause, context.Cause(ctx))
 					return ctx.Err()
 				})

@@ -132,7 +132,12 @@ func (l *logbook) String() string {
 	return l.text.String()
 }
 
-func (l *logbook) logger() hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: l}) }
+// logger writes what has gone wrong, from warnings on.
+func (l *logbook) logger() hclog.Logger { return l.from(hclog.Warn) }
+
+func (l *logbook) from(level hclog.Level) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Output: l, Level: level, DisableTime: true})
+}
 
 // gate is a channel to wait for, and what closes it: the end of the test at the
 // latest, so that a test that fails leaves nobody behind it.

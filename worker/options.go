@@ -48,11 +48,16 @@ type Options struct {
 	Policy pawl.Policy
 
 	// Drain is how long a stop lets running handlers work on before their contexts
-	// end. The default is 10 s.
+	// end. The default is 4 s.
+	//
+	// Docker and many supervisors kill a process 10 s after SIGTERM, and a killed process
+	// counts as a crash of every job that ran in it. With the defaults a stop takes at most
+	// 8.5 s: Drain, StopGrace, and 1.5 s to release what is left. Raise Drain together with
+	// the time that the supervisor waits.
 	Drain time.Duration
 
-	// StopGrace is how long a stop then waits for them before it releases their jobs
-	// and returns. The default is 5 s.
+	// StopGrace is how long a stop then waits for handlers to return before it releases
+	// their jobs. The default is 3 s.
 	StopGrace time.Duration
 
 	// HungGrace is how long a handler may go on after its timeout, or its job's
@@ -93,8 +98,8 @@ func (o *Options) complete(refuse func(error)) pawl.Request {
 		refuse(err)
 	}
 	setDefault(&o.Concurrency, runtime.GOMAXPROCS(0))
-	setDefault(&o.Drain, 10*time.Second)
-	setDefault(&o.StopGrace, 5*time.Second)
+	setDefault(&o.Drain, 4*time.Second)
+	setDefault(&o.StopGrace, 3*time.Second)
 	setDefault(&o.HungGrace, 30*time.Second)
 	if o.Policy == nil {
 		o.Policy = pawl.DefaultStrategy()

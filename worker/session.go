@@ -22,6 +22,9 @@ const putOff = 10 * time.Second
 // that has settled it by itself.
 const returnGrace = time.Second
 
+// releaseGrace is how long a stop waits for the queue to take the last settles.
+const releaseGrace = 1500 * time.Millisecond
+
 // session is one run of a worker, from its start to its return.
 type session struct {
 	w *Worker
@@ -106,9 +109,17 @@ func (s *session) work(ctx context.Context, feed func() error) error {
 // stop gives running handlers Options.Drain to finish, then ends their contexts and
 // gives them Options.StopGrace, then releases the jobs that are left.
 func (s *session) stop(settled <-chan struct{}) {
+	began, unfinished := time.Now(), 0
+	if jobs := len(s.all()); jobs > 0 {
+		s.w.opts.Logger.Info("drain begun", "jobs", jobs, "limit", s.w.opts.Drain)
+		defer func() {
+			s.w.opts.Logger.Info("drain ended", "took", time.Since(began), "unfinished", unfinished)
+		}()
+	}
 	if wait(settled, s.w.opts.Drain) {
 		return
 	}
+	unfinished = len(s.all())
 	s.stopHandling(ErrStopping)
 	if wait(settled, s.w.opts.StopGrace) {
 		return
@@ -122,7 +133,7 @@ func (s *session) stop(settled <-chan struct{}) {
 			go s.conclude(a, decision{verb: release})
 		}
 	}
-	if !wait(settled, s.w.opts.StopGrace) {
+	if !wait(settled, releaseGrace) {
 		s.stopSettling()
 		<-settled
 	}

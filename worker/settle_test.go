@@ -278,7 +278,7 @@ func TestSettleEndsWithStop(t *testing.T) {
 		require.Contains(t, log.String(), "cannot settle a job yet; trying again")
 		began := time.Now()
 		require.NoError(t, stop())
-		require.Equal(t, 20*time.Second, time.Since(began), "Drain, and StopGrace twice")
+		require.Equal(t, 8500*time.Millisecond, time.Since(began), "Drain, StopGrace and 1.5 s")
 		require.Contains(t, log.String(), "cannot settle a job; it may run again")
 	})
 }

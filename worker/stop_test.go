@@ -22,7 +22,7 @@ func TestStopWaitsForHandler(t *testing.T) {
 		w := newWorker(q, worker.Options{Concurrency: 1})
 		var interrupted error
 		worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error {
-			<-time.After(9 * time.Second)
+			<-time.After(3 * time.Second)
 			interrupted = ctx.Err()
 			return nil
 		})
@@ -32,7 +32,7 @@ func TestStopWaitsForHandler(t *testing.T) {
 		enqueue(t, q, "later")
 		began := time.Now()
 		require.NoError(t, stop())
-		require.Equal(t, 9*time.Second, time.Since(began), "Run returns as soon as nothing runs")
+		require.Equal(t, 3*time.Second, time.Since(began), "Run returns as soon as nothing runs")
 		require.NoError(t, interrupted)
 		requireDone(t, q, id)
 		require.Equal(t, pawl.Counts{Ready: 1}, counts(t, q))
@@ -90,7 +90,7 @@ func TestStopLeavesHungHandler(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		require.NoError(t, stop())
-		require.Equal(t, 15*time.Second, time.Since(began), "10s of Drain and 5s of StopGrace are the defaults")
+		require.Equal(t, 7*time.Second, time.Since(began), "4 s of Drain and 3 s of StopGrace are the defaults")
 		requireReleased(t, q, id)
 		letGo()
 		synctest.Wait()
@@ -101,7 +101,7 @@ func TestStopLeavesHungHandler(t *testing.T) {
 // A handler that returns at the moment of a step of the stop is settled once: its
 // job is done, or ready.
 func TestHandlerReturnsAtStepOfStop(t *testing.T) {
-	for _, took := range []time.Duration{10 * time.Second, 15 * time.Second} {
+	for _, took := range []time.Duration{4 * time.Second, 7 * time.Second} {
 		t.Run(took.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
 				const jobs = 50
@@ -133,7 +133,7 @@ func TestStopReleasesWaitingJobs(t *testing.T) {
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			order = append(order, job.Args)
 			if job.Args == "long" {
-				<-time.After(10 * time.Second)
+				<-time.After(5 * time.Second)
 			}
 			return nil
 		})

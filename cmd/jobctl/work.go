@@ -51,7 +51,7 @@ var (
 )
 
 func (a *app) workCommand() *cobra.Command {
-	w := &working{finish: 10 * time.Second, maxCrashes: 5, grace: handlers.DefaultGrace, keepOutput: handlers.DefaultOutput, keepRuns: 1000}
+	w := &working{finish: 4 * time.Second, maxCrashes: 5, grace: handlers.DefaultGrace, keepOutput: handlers.DefaultOutput, keepRuns: 1000}
 	s := &spec{
 		use: "work --exec --allow PROGRAM... | --http", short: "run the commands and requests that are enqueued", args: 0,
 		long: `Runs the jobs that 'jobctl job enqueue --exec' and '--http' add: commands, HTTP
@@ -108,7 +108,7 @@ func (w *working) register(flags *pflag.FlagSet) {
 	flags.Lookup("drain").NoOptDefVal = drainReady
 	flags.BoolVar(&w.once, "once", false, "run one job, if one is ready, and end; else exit code 3")
 	flags.Var(ageFlag(&w.runTimeout), "run-timeout", "how long one `TIME` of running may take of a job that does not say (default: no limit)")
-	flags.Var(ageFlag(&w.finish), "finish", "after a signal, running jobs go on for at most this `TIME` (default 10s)")
+	flags.Var(ageFlag(&w.finish), "finish", "after a signal, running jobs go on for at most this `TIME` (default 4s)")
 	flags.Var(countFlag(&w.maxCrashes), "max-crashes", "a job whose worker dies `COUNT` times in a row while it runs is dead; 0 is never (default 5)")
 
 	flags.Var(eachFlag(&w.allow, notEmpty), "allow", "commands: this `PROGRAM` may run: an absolute path, or a name in PATH; may be repeated")
