@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -201,4 +202,27 @@ func TestInspect(t *testing.T) {
 	assert.Positive(t, m.sync)
 	_, err = inspect(filepath.Join(t.TempDir(), "absent"))
 	assert.Error(t, err)
+}
+
+// Rule: a figure that is none, as a rate over no time, is left out and said; the others
+// reach the report, also as JSON.
+func TestFiguresThatAreNone(t *testing.T) {
+	for _, none := range []func(*trial){
+		func(tr *trial) { tr.rate("", 0, 0) },
+		func(tr *trial) { tr.rate("", 7, 0) },
+	} {
+		r := runner{
+			size: tinySize, rounds: 1, disk: t.TempDir(), systems: []system.System{{Name: ceilingName}},
+			cases: []benchCase{
+				{name: "none", ceiling: func(tr *trial) error { none(tr); return nil }},
+				{name: "some", ceiling: func(tr *trial) error { tr.rate("", 7, time.Second); return nil }},
+			},
+		}
+		results, err := r.run(t.Context())
+		require.NoError(t, err)
+		var out bytes.Buffer
+		require.NoError(t, printJSON(&out, results))
+		require.Equal(t, 1, strings.Count(out.String(), "\n"))
+		require.Contains(t, out.String(), `"case":"some","value":7`)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -144,7 +145,21 @@ func (r *runner) trial(ctx context.Context, dir string, c benchCase, s system.Sy
 	case c.own != nil && s.Name == system.Pawl().Name:
 		err = c.own(t)
 	}
+	if err == nil {
+		err = measured(t.samples)
+	}
 	return t.samples, err
+}
+
+// measured refuses what was divided by nothing, as the rate of a drain that was given no
+// time: it is no figure, and JSON cannot write it.
+func measured(samples []sample) error {
+	for _, s := range samples {
+		if math.IsNaN(s.value) || math.IsInf(s.value, 0) {
+			return fmt.Errorf("%q came out as %v; measure for longer", s.metric, s.value)
+		}
+	}
+	return nil
 }
 
 func (r *runner) add(c benchCase, s system.System, samples []sample) {
