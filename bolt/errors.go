@@ -1,6 +1,9 @@
 package bolt
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors of this package besides those of package pawl; match with errors.Is.
 var (
@@ -38,3 +41,9 @@ var (
 	// works again once the disk does.
 	ErrDisk = errors.New("disk refused a write")
 )
+
+// plainCopy is the likeliest cause of a damage for which no disk is to blame.
+const plainCopy = "Was it copied from a running app? Copy it again with Queue.Backup (jobctl db backup)"
+
+// errForeign is the error of a bbolt file whose tree is sound and leads to no queue.
+var errForeign = fmt.Errorf("%w: a bbolt file of another program. %s", ErrNotQueue, plainCopy)

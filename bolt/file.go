@@ -205,7 +205,7 @@ func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, file *os.Fil
 func format(tx *bbolt.Tx) (uint32, error) {
 	root := tx.Bucket(bucketRoot)
 	if root == nil {
-		return 0, fmt.Errorf("%w: a bbolt file of another program", ErrNotQueue)
+		return 0, errForeign
 	}
 	meta := root.Bucket(bucketMeta)
 	if meta == nil {

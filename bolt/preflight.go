@@ -52,7 +52,7 @@ func pageError(err error) error {
 		return fmt.Errorf("%w: it is no bbolt file; was another path meant?", ErrNotQueue)
 	case errors.Is(err, pages.ErrDamaged):
 		what := strings.TrimPrefix(err.Error(), pages.ErrDamaged.Error()+": ")
-		return fmt.Errorf("%w: the pages of the file are damaged: %s; restore a backup, or save what is sound with Salvage (jobctl db salvage)", pawl.ErrCorrupt, what)
+		return fmt.Errorf("%w: the pages of the file are damaged: %s; restore a backup, or save what is sound with Salvage (jobctl db salvage). %s", pawl.ErrCorrupt, what, plainCopy)
 	}
 	return err
 }

@@ -141,22 +141,37 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 	defer passOn()
 	w.progress = beginProgress(ctx, w.size)
 	err = create(to, func(temp string) error {
-		db, err := newSalvageFile(temp)
-		if err != nil {
-			return err
+		jobsLost, err := w.salvageInto(ctx, temp, result)
+		if err == nil && jobsLost && len(w.metas) > 0 && result.Counts == (pawl.Counts{}) {
+			// The tree reaches the pages of the jobs, but as those of other buckets, as in a plain
+			// copy of a file that was written to meanwhile. So no page is taken for what it is.
+			w.metas = nil
+			*result = Salvaged{Meta: -1, Lost: make(map[string]int)}
+			if err = os.Truncate(temp, 0); err == nil {
+				_, err = w.salvageInto(ctx, temp, result)
+			}
 		}
-		s := &salvor{ctx: ctx, wreck: w, db: db, now: time.Now(), result: result}
-		err = s.run()
-		if err == nil {
-			syncFreelist(db, nil)
-			err = db.Sync() // once, in place of after every part: nobody opens a part
-		}
-		return errors.Join(err, db.Close())
+		return err
 	})
 	if err == nil {
 		w.progress.end()
 	}
 	return err
+}
+
+// salvageInto fills an empty file. It reports whether something of the jobs is lost.
+func (w *wreck) salvageInto(ctx context.Context, temp string, result *Salvaged) (jobsLost bool, err error) {
+	db, err := newSalvageFile(temp)
+	if err != nil {
+		return false, err
+	}
+	s := &salvor{ctx: ctx, wreck: w, db: db, now: time.Now(), result: result}
+	err = s.run()
+	if err == nil {
+		syncFreelist(db, nil)
+		err = db.Sync() // once, in place of after every part: nobody opens a part
+	}
+	return s.hurtAny(bucketJobs), errors.Join(err, db.Close())
 }
 
 // newSalvageFile makes an empty queue at a path that has an empty file.
@@ -206,7 +221,7 @@ func (s *salvor) run() error {
 		}
 	}
 	if s.result.Counts == (pawl.Counts{}) && s.wreck.queueless {
-		return fmt.Errorf("%w: nothing of a queue was found in it; restore a backup", pawl.ErrCorrupt)
+		return s.wreck.nothing()
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 		s.hurt[string(bucketJobs)] = true
 		walked, ok, err := pages.StraysOnly(s.ctx, s.wreck, s.wreck.size)
 		if err == nil && !ok {
-			err = s.wreck.foreign()
+			err = s.wreck.noPages()
 		}
 		return walked, err
 	}

@@ -20,6 +20,7 @@ type wreck struct {
 	older bool         // that one is not the newest
 
 	queueless bool // its tree leads to no queue
+	foreign   bool // and is sound: another program's, or that of a torn copy
 
 	progress *progress // nil until the copying begins
 }
@@ -72,11 +73,16 @@ func (w *wreck) choose(ctx context.Context) error {
 			w.metas[0], w.metas[i] = w.metas[i], w.metas[0]
 		}
 	}
+	if w.queueless && w.foreign {
+		// In a plain copy of a file that was written to meanwhile, the root may be a page that has
+		// become another one. What the tree reaches is not lost for that: all pages are searched.
+		w.metas = nil
+	}
 	return nil
 }
 
 // survey looks what a meta page leads to: 2 when it is the jobs of a queue, 1 when it is
-// something of a queue. It is an error when it is sound and leads to no queue at all.
+// something of a queue. It notes a newest tree that is sound and leads to no queue at all.
 func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error) {
 	sound, first := true, m == w.metas[0]
 	_, err = pages.Walk(ctx, w, w.size, m, pages.Visitor{
@@ -97,13 +103,21 @@ func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error)
 		Problem: func(pages.Problem) { sound = false },
 	})
 	if err == nil && found == 0 && sound && first {
-		err = fmt.Errorf("%w: a bbolt file of another program", ErrNotQueue)
+		w.foreign = true
 	}
 	return found, err
 }
 
-// foreign is the error for a file in which nothing of bbolt's was found.
-func (w *wreck) foreign() error {
+// nothing is the error for a file in which nothing of a queue was found.
+func (w *wreck) nothing() error {
+	if w.foreign {
+		return errForeign
+	}
+	return fmt.Errorf("%w: nothing of a queue was found in it; restore a backup. %s", pawl.ErrCorrupt, plainCopy)
+}
+
+// noPages is the error for a file in which no page of bbolt's was found.
+func (w *wreck) noPages() error {
 	if w.size == 0 {
 		return fmt.Errorf("%w: the file is empty", ErrNotQueue)
 	}

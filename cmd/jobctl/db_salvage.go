@@ -94,7 +94,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 		return nil
 	}
 	return &failure{exitDamaged, fmt.Sprintf("%s is damaged; what is sound is in %s", from, to),
-		"Keep the damaged file until you have looked at the new one."}
+		"Keep the damaged file until you have looked at the new one. If it was copied from a\nrunning app, copy it again by 'jobctl db backup'."}
 }
 
 // printSalvaged prints what was saved for people: one line for each thing that happened.

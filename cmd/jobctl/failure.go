@@ -144,7 +144,7 @@ func (a *app) failure(err error) *failure {
 		f.next = "'jobctl job show' has the details."
 	case errors.Is(err, pawl.ErrCorrupt):
 		f.code = exitDamaged
-		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save what is\nsound by 'jobctl db salvage'."
+		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save what is\nsound by 'jobctl db salvage'. If it was copied from a running app, copy it again\nby 'jobctl db backup'."
 	case errors.Is(err, bolt.ErrInsecure):
 		f.next = "Run jobctl as the owner of the file, and change what the error names; or take\nit as it is by --insecure."
 	case errors.Is(err, pawl.ErrUnknownOutcome), errors.Is(err, pawl.ErrPoisoned):

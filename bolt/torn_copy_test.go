@@ -1,0 +1,70 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/pages"
+)
+
+// tornCopies are plain copies of one file at work: the first pages are older than the others.
+func tornCopies(t *testing.T) map[string][]byte {
+	t.Helper()
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	q := openAt(t, path, nil)
+	work := func() []byte {
+		require.NoError(t, q.Enqueue(t.Context(), batchOf(200, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 300) })...))
+		for _, l := range fetch(t, q, 50) {
+			require.NoError(t, q.Ack(t.Context(), l))
+		}
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return b
+	}
+	before, after := work(), work()
+	m, err := pages.Newest(bytes.NewReader(before))
+	require.NoError(t, err)
+	copies := make(map[string][]byte)
+	for n := 2; n < int(m.Pages); n += 3 {
+		at := n * int(m.PageSize)
+		copies[fmt.Sprintf("from page %d on", n)] = append(bytes.Clone(before[:at]), after[at:]...)
+	}
+	copies["cut"] = before[:len(before)/3]
+	return copies
+}
+
+// Rule: a plain copy of a file at work is opened only where it happens to be sound. Otherwise the
+// error asks whether it was copied from a running app, and Salvage saves jobs from every such copy.
+func TestTornCopyOfARunningApp(t *testing.T) {
+	foreign := 0
+	for rule, torn := range tornCopies(t) {
+		path := filepath.Join(memoryFolder(t), "torn.db")
+		require.NoError(t, os.WriteFile(path, torn, 0o600))
+		r, err := OpenReader(path)
+		if err == nil {
+			require.NoError(t, r.Close())
+			continue
+		}
+		require.True(t, errors.Is(err, pawl.ErrCorrupt) || errors.Is(err, ErrNotQueue), "%s: %v", rule, err)
+		if errors.Is(err, ErrNotQueue) || errors.Is(err, pages.ErrDamaged) {
+			require.ErrorContains(t, err, "copied from a running app", rule)
+		}
+		if errors.Is(err, ErrNotQueue) {
+			foreign++
+		}
+		saved := path + ".saved"
+		result, err := Salvage(t.Context(), path, saved)
+		require.NoError(t, err, rule)
+		require.NotZero(t, result.Kept+result.Placed+result.Reattached+result.Stray, rule)
+		require.False(t, result.Sound())
+		checkFile(t, saved)
+	}
+	require.Positive(t, foreign, "of some copies the root is a page of another kind")
+}
