@@ -92,7 +92,7 @@ func (s *studio) live() (err error) {
 		save  string
 		title string
 	}{
-		{typed: "for n in 1 2 3 4 5; do jobctl --db steer.db job enqueue invoice.close '{}' -q invoices --delay 9h; done; jobctl --db steer.db -y queue pause invoices && echo a''ll\n",
+		{typed: "for n in 1 2 3 4 5; do jobctl --db steer.db job enqueue invoice.close '{}' -q invoices --create-queue --delay 9h; done; jobctl --db steer.db -y queue pause invoices && echo a''ll\n",
 			what: "a queue that is paused", seen: func(screen string) bool { return strings.Contains(screen, "\nall\n") }},
 		{typed: "clear; jobctl --db steer.db top\n", what: "a trend, running jobs and dead letters", seen: overview, save: "top", title: "jobctl top: queues, running jobs and dead letters of an app at work"},
 		{typed: "4", what: "dead letters", seen: func(screen string) bool {

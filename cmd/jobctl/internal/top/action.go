@@ -10,64 +10,211 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // question is a dangerous action that waits for its confirmation.
 type question struct {
-	text string // safe; what will be done
-	done string // safe; said when it was
-	do   func(context.Context, admin.Admin) error
+	text string    // safe; what will be done
+	done string    // safe; said when it was
+	ids  []pawl.ID // of the jobs or runs that it is about
+	do   func(context.Context, admin.Admin) ([]error, error)
 }
 
 // acted says what became of an action.
 type acted struct {
 	note string
+	ids  []pawl.ID // that it was done to
 	err  error
 }
 
 // act is the command that carries out what was confirmed.
 func (m *model) act(q *question) tea.Cmd {
 	return func() tea.Msg {
-		err := m.link.use(m.ctx, q.do)
-		return acted{q.done, err}
+		var errs []error
+		err := m.link.use(m.ctx, func(ctx context.Context, a admin.Admin) (err error) {
+			errs, err = q.do(ctx, a)
+			return err
+		})
+		if err != nil {
+			return acted{err: err}
+		}
+		return q.outcome(errs)
 	}
+}
+
+// outcome says what became of each job or run. One that runs and was asked to end is no failure.
+func (q *question) outcome(errs []error) acted {
+	a := acted{note: q.done}
+	var failed []error
+	asked := 0
+	for i, err := range errs {
+		switch {
+		case errors.Is(err, admin.ErrCancelRequested):
+			asked++
+		case err != nil:
+			failed = append(failed, err)
+			continue
+		}
+		a.ids = append(a.ids, q.ids[i])
+	}
+	switch n := len(errs); {
+	case len(failed) == 1 && n == 1:
+		return acted{err: failed[0]}
+	case len(failed) > 0:
+		a.note, a.err = "", fmt.Errorf("%d of %d could not be changed: %w", len(failed), n, failed[0])
+	case asked > 0 && n == 1:
+		a.note = "cancel requested; the job ends when its handler returns"
+	case asked > 0:
+		a.note += fmt.Sprintf("; %d of them run, and end when their handlers return", asked)
+	}
+	return a
 }
 
 // verbs are the actions on jobs, by their keys.
 var verbs = map[string]struct {
 	verb   admin.Verb
 	ask    string // with the job
-	done   string // with the job
+	done   string // what it is then
 	states []pawl.State
 	refuse string // for a job in another state
 }{
-	"R": {admin.Retry, "Retry %s?", "%s is ready again", []pawl.State{pawl.Dead}, "only a dead letter can be retried"},
-	"D": {admin.Delete, "Delete %s for good?", "%s is deleted", []pawl.State{pawl.Dead, pawl.Completed}, "only a dead letter can be deleted; cancel the job first"},
-	"C": {admin.Cancel, "Cancel %s?", "%s is cancelled", []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased}, "only a job that waits or runs can be cancelled"},
-	"N": {admin.RunNow, "Run %s now?", "%s is ready", []pawl.State{pawl.Delayed, pawl.Parked}, "only a delayed or a parked job can be run now"},
+	"R": {admin.Retry, "Retry %s?", "ready again", []pawl.State{pawl.Dead}, "only a dead letter can be retried"},
+	"D": {admin.Delete, "Delete %s for good?", "deleted", []pawl.State{pawl.Dead, pawl.Completed}, "only a dead letter can be deleted; cancel the job first"},
+	"C": {admin.Cancel, "Cancel %s?", "cancelled", []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased}, "only a job that waits or runs can be cancelled"},
+	"N": {admin.RunNow, "Run %s now?", "ready", []pawl.State{pawl.Delayed, pawl.Parked}, "only a delayed or a parked job can be run now"},
 }
 
-// askVerb asks whether to do what a key stands for to a job.
-func (m *model) askVerb(key string, e *pawl.Envelope, damaged error) {
-	v := verbs[key]
-	if damaged == nil && !slices.Contains(v.states, e.State) {
-		m.say(fmt.Errorf("%s: %s", shortened(e.ID), v.refuse))
-		return
+// chosen are the marked rows of the page, or else the one that is selected.
+func (l *list) chosen(current row) (rows []row) {
+	if len(l.marked) == 0 {
+		return []row{current}
 	}
-	name := "job " + shortened(e.ID)
-	if damaged == nil {
-		name += fmt.Sprintf(" (%s, queue %s)", plain.Text(e.Kind), plain.Text(e.Queue))
+	for _, one := range l.rows {
+		if l.marked[one.Job.ID] {
+			rows = append(rows, one)
+		}
 	}
-	id := e.ID
+	return rows
+}
+
+// unseen are the marked ones of other pages.
+func (l *list) unseen() (ids []pawl.ID) {
+	seen := make(map[pawl.ID]bool)
+	for _, one := range l.rows {
+		seen[one.Job.ID] = true
+	}
+	for id := range l.marked {
+		if !seen[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b pawl.ID) int { return slices.Compare(a[:], b[:]) })
+	return ids
+}
+
+// row is what the detail is about, once it was read.
+func (d *detail) row() *row {
+	switch {
+	case d.run != nil:
+		return &row{Listed: bolt.Listed{Job: &pawl.Envelope{ID: d.id}}, run: d.run}
+	case d.job != nil:
+		return &row{Listed: bolt.Listed{Job: d.job}}
+	}
+	return nil
+}
+
+// askJobs asks whether to do what a key stands for to jobs. It reports whether the key is that of
+// a verb.
+func (m *model) askJobs(key string, rows []row, others []pawl.ID) bool {
+	v, ok := verbs[key]
+	if !ok {
+		return false
+	}
+	for _, one := range rows {
+		if one.Err == nil && !slices.Contains(v.states, one.Job.State) {
+			m.say(fmt.Errorf("%s: %s", shortened(one.Job.ID), v.refuse))
+			return true
+		}
+	}
+	ids := append(idsOf(rows), others...)
+	if len(ids) > admin.MaxIDs {
+		m.say(fmt.Errorf("%d jobs are marked, at most %d are changed at a time; use jobctl with filters", len(ids), admin.MaxIDs))
+		return true
+	}
+	name := fmt.Sprintf("%d jobs", len(ids))
+	if len(ids) == 1 && len(rows) == 1 {
+		e := rows[0].Job
+		if name = "job " + shortened(e.ID); rows[0].Err == nil {
+			name += fmt.Sprintf(" (%s, queue %s)", plain.Text(e.Kind), plain.Text(e.Queue))
+		}
+	}
 	m.asked = &question{
 		text: fmt.Sprintf(v.ask, name),
-		done: fmt.Sprintf(v.done, name),
-		do: func(ctx context.Context, a admin.Admin) error {
-			errs, err := a.Do(ctx, admin.Action{Verb: v.verb}, id)
-			return errors.Join(append(errs, err)...)
+		done: name + isOrAre(len(ids)) + v.done,
+		ids:  ids,
+		do: func(ctx context.Context, a admin.Admin) ([]error, error) {
+			return a.Do(ctx, admin.Action{Verb: v.verb}, ids...)
 		},
 	}
+	return true
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return " is "
+	}
+	return " are "
+}
+
+func idsOf(rows []row) (ids []pawl.ID) {
+	for _, one := range rows {
+		ids = append(ids, one.Job.ID)
+	}
+	return ids
+}
+
+// runVerbs are the actions on runs, by their keys.
+var runVerbs = map[string]struct {
+	ask, done string
+	do        func(context.Context, admin.Workflows, pawl.ID) error
+}{
+	"C": {"Cancel %s? It undoes its steps first.", "asked to cancel", func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Cancel(ctx, run, "") }},
+	"T": {"Terminate %s, with nothing undone?", "asked to terminate", func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Terminate(ctx, run, "") }},
+	"R": {"Resume %s?", "resumed", func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Resume(ctx, run) }},
+}
+
+// askRuns is askJobs for runs of workflows.
+func (m *model) askRuns(key string, rows []row, others []pawl.ID) bool {
+	v, ok := runVerbs[key]
+	if !ok {
+		return false
+	}
+	for _, one := range rows {
+		if one.run.Status.Ended() {
+			m.say(fmt.Errorf("%s: %w", shortened(one.Job.ID), workflow.ErrNotRunning))
+			return true
+		}
+	}
+	ids := append(idsOf(rows), others...)
+	name := fmt.Sprintf("%d runs", len(ids))
+	if len(ids) == 1 && len(rows) == 1 {
+		name = fmt.Sprintf("run %s:%s", plain.Text(rows[0].run.Flow), plain.Text(rows[0].run.ID))
+	}
+	m.asked = &question{
+		text: fmt.Sprintf(v.ask, name),
+		done: name + isOrAre(len(ids)) + v.done,
+		ids:  ids,
+		do: func(ctx context.Context, a admin.Admin) (errs []error, err error) {
+			for _, id := range ids {
+				errs = append(errs, v.do(ctx, a.Workflows(), id))
+			}
+			return errs, nil
+		},
+	}
+	return true
 }
 
 // askPause asks whether to pause a queue, or to resume it.
@@ -76,13 +223,13 @@ func (m *model) askPause(q pawl.QueueStats) {
 	m.asked = &question{
 		text: fmt.Sprintf("Pause queue %s? Its workers get no job until it is resumed.", name),
 		done: fmt.Sprintf("queue %s is paused", name),
-		do:   func(ctx context.Context, a admin.Admin) error { return a.Pause(ctx, q.Name) },
+		do:   func(ctx context.Context, a admin.Admin) ([]error, error) { return nil, a.Pause(ctx, q.Name) },
 	}
 	if q.Paused {
 		m.asked = &question{
 			text: fmt.Sprintf("Resume queue %s?", name),
 			done: fmt.Sprintf("queue %s is resumed", name),
-			do:   func(ctx context.Context, a admin.Admin) error { return a.Resume(ctx, q.Name) },
+			do:   func(ctx context.Context, a admin.Admin) ([]error, error) { return nil, a.Resume(ctx, q.Name) },
 		}
 	}
 }

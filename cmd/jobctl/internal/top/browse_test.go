@@ -157,18 +157,29 @@ func TestFilterIsBounded(t *testing.T) {
 	s.press("4")
 	f.listed = 0
 	s.press("/").write("needle").press("enter")
-	require.Equal(t, scanned, f.listed)
-	s.has("Nothing here so far; PgDn looks further.", "page 1, more below")
-	s.press("pgdown").has("Nothing here so far").press("j").has("needle", "page 3, the last")
-	// Short pages are no end, and their number is bounded as well.
+	require.Equal(t, 3*scanned, f.listed)
+	require.Equal(t, "…000003eb", s.selected())
+	s.has("1 found among 1500, r searches again")
+	f.listed = 0
+	s.tick().tick().has("needle")
+	require.Zero(t, f.listed, "a search of several readings is not made again by itself")
+	s.press("r").has("needle")
+	require.Equal(t, 3*scanned, f.listed)
+	s.press("/").press("ctrl+u").write("nowhere").press("enter").has("Nothing passes the filter")
+	// Short pages are no end, and the number of calls of a reading is bounded as well.
 	f.pageMax = 1
-	f.calls = nil
 	s.press("esc", "4")
 	f.calls = nil
-	s.press("r")
+	s.m.lists[deadPane] = list{}
+	require.LessOrEqual(t, len(s.readOnce().pages[deadPane].rows), calls)
 	require.LessOrEqual(t, len(f.calls), 1+calls)
-	s.has("more below")
+	s.press("r")
+	require.Len(t, s.m.lists[deadPane].rows, s.m.rows(), "the page is full")
+	s.has("page 1, more below")
 }
+
+// readOnce is what one reading finds. The screen does not see it.
+func (s *screen) readOnce() reading { return s.m.read()().(reading) }
 
 // A queue leads to its jobs, a job to everything about it, Esc back to the row.
 func TestDetail(t *testing.T) {
@@ -250,7 +261,7 @@ func TestResize(t *testing.T) {
 			s.text()
 		}
 		if rows := size[1] - 5; rows > 0 {
-			require.Len(t, s.m.lists[deadPane].jobs, min(rows, 100))
+			require.Len(t, s.m.lists[deadPane].rows, min(rows, 100))
 		}
 		if size[0] >= 40 {
 			require.Equal(t, "…00000001", s.m.shownID())

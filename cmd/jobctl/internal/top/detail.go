@@ -13,14 +13,17 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
 )
 
-// detail is everything about one job, on a screen of its own.
+// detail is everything about one job or run, on a screen of its own.
 type detail struct {
 	pager
-	id  pawl.ID
-	job *pawl.Envelope // as it was read last; nil until then
-	err error          // why it could not be read, or that it is gone
+	id    pawl.ID
+	isRun bool           // of a workflow
+	job   *pawl.Envelope // as it was read last; nil until then, and for a run
+	run   *workflow.Info // the same of a run
+	err   error          // why it could not be read, or that it is gone
 }
 
 // shownPayload bounds what is shown of a payload, in bytes of its JSON.

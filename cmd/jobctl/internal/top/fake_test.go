@@ -22,9 +22,11 @@ type fake struct {
 	done    map[string]admin.Done
 	jobs    []*pawl.Envelope
 	runs    workflow.Counts
+	flows   []workflow.Info // what Workflows lists
 	damaged map[pawl.ID]error
 	paused  map[string]bool
 	err     error // of every call
+	doErr   error // of every job that Do is asked about
 	pageMax int   // the most jobs of a page; 0 for no limit
 
 	opened, closed int
@@ -41,15 +43,49 @@ func (f *fake) open(context.Context, func(string)) (admin.Admin, error) {
 	return f, nil
 }
 
-// fakeRuns are counted, and nothing else.
+// fakeRuns are the runs of a fake.
 type fakeRuns struct {
 	admin.Workflows
-	counts workflow.Counts
+	f *fake
 }
 
-func (f fakeRuns) Count(context.Context) (workflow.Counts, error) { return f.counts, nil }
+func (r fakeRuns) Count(context.Context) (workflow.Counts, error) { return r.f.runs, nil }
 
-func (f *fake) Workflows() admin.Workflows { return fakeRuns{counts: f.runs} }
+// List has one run after the other, of any status that the query has.
+func (r fakeRuns) List(_ context.Context, q admin.WorkflowQuery) (l workflow.Listing, err error) {
+	if err := r.f.called("runs"); err != nil {
+		return l, err
+	}
+	for _, run := range r.f.flows {
+		if run.Status == q.Status {
+			l.Runs = append(l.Runs, run)
+		}
+	}
+	return l, nil
+}
+
+func (r fakeRuns) Show(_ context.Context, id pawl.ID, _ admin.RunDepth) (*admin.WorkflowRun, error) {
+	for _, run := range r.f.flows {
+		if run.Run == id {
+			return &admin.WorkflowRun{Info: run, Journal: []workflow.Entry{{Seq: 1, Name: "charge", State: workflow.EntryDone, Kind: workflow.KindStep}}}, nil
+		}
+	}
+	return nil, workflow.ErrNotFound
+}
+
+func (r fakeRuns) Cancel(_ context.Context, run pawl.ID, _ string) error {
+	return r.f.called("cancel run " + shortened(run))
+}
+
+func (r fakeRuns) Terminate(_ context.Context, run pawl.ID, _ string) error {
+	return r.f.called("terminate run " + shortened(run))
+}
+
+func (r fakeRuns) Resume(_ context.Context, run pawl.ID) error {
+	return r.f.called("resume run " + shortened(run))
+}
+
+func (f *fake) Workflows() admin.Workflows { return fakeRuns{f: f} }
 
 func (f *fake) called(name string) error {
 	f.calls = append(f.calls, name)
@@ -128,7 +164,7 @@ func (f *fake) Do(_ context.Context, a admin.Action, ids ...pawl.ID) ([]error, e
 		f.calls = append(f.calls, string(a.Verb)+" "+shortened(id))
 		if e := f.find(id); e == nil {
 			errs[i] = pawl.ErrNotFound
-		} else {
+		} else if errs[i] = f.doErr; f.doErr == nil {
 			e.State, e.Death = pawl.Ready, nil
 		}
 	}

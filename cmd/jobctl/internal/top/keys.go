@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // press is one key.
@@ -29,6 +30,7 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	case "q":
 		return tea.Quit
 	case "r":
+		m.lists[m.pane].restart()
 		return m.refresh()
 	case "esc", "backspace":
 		return m.back()
@@ -46,8 +48,12 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case m.detail != nil:
 		m.scroll(&m.detail.pager, name)
-		if _, isVerb := verbs[name]; isVerb && m.detail.job != nil && m.detail.err == nil {
-			m.askVerb(name, m.detail.job, nil)
+		switch one := m.detail.row(); {
+		case one == nil || m.detail.err != nil:
+		case m.detail.isRun:
+			m.askRuns(name, []row{*one}, nil)
+		default:
+			m.askJobs(name, []row{*one}, nil)
 		}
 		return nil
 	}
@@ -74,6 +80,9 @@ func (m *model) back() tea.Cmd {
 	case m.detail != nil:
 		m.detail = nil
 		return m.refresh()
+	case len(m.lists[m.pane].marked) > 0:
+		m.lists[m.pane].marked = nil
+		return nil
 	case !m.filter.empty():
 		return m.setFilter(filter{})
 	}
@@ -84,10 +93,10 @@ func (m *model) back() tea.Cmd {
 func (m *model) browse(key string) tea.Cmd {
 	switch key {
 	case "tab", "right", "l":
-		return m.goTo((m.pane + 1) % pane(len(panes)))
+		return m.goTo(m.beside(1))
 	case "shift+tab", "left", "h":
-		return m.goTo((m.pane + pane(len(panes)) - 1) % pane(len(panes)))
-	case "1", "2", "3", "4":
+		return m.goTo(m.beside(len(panes) - 1))
+	case "1", "2", "3", "4", "5":
 		return m.goTo(pane(key[0] - '1'))
 	case "/":
 		text := m.filter.String()
@@ -103,13 +112,46 @@ func (m *model) browse(key string) tea.Cmd {
 		}
 		return nil
 	}
-	if _, isVerb := verbs[key]; isVerb {
-		if job, ok := m.lists[m.pane].current(); m.pane != queuesPane && ok {
-			m.askVerb(key, job.Job, job.Err)
-		}
+	l := &m.lists[m.pane]
+	switch key {
+	case "s":
+		return m.sortAgain()
+	case "m":
+		l.mark()
+		return nil
+	case "M":
+		l.markAll()
 		return nil
 	}
+	if current, ok := l.current(); ok && m.pane != queuesPane {
+		ask := m.askJobs
+		if m.pane == runsPane {
+			ask = m.askRuns
+		}
+		if ask(key, l.chosen(current), l.unseen()) {
+			return nil
+		}
+	}
 	return m.move(key)
+}
+
+// sortAgain sorts the pane in the next way that it has.
+func (m *model) sortAgain() tea.Cmd {
+	if m.pane != queuesPane {
+		m.say(errors.New("this pane has one order; queues are sorted in the first pane"))
+		return nil
+	}
+	m.sort = (m.sort + 1) % len(queueOrders)
+	return nil
+}
+
+// beside is the pane so many steps on. Runs of workflows are passed over where there are none.
+func (m *model) beside(steps int) pane {
+	next := pane((int(m.pane) + steps) % len(panes))
+	if next == runsPane && m.runs == (workflow.Counts{}) {
+		next = pane((int(next) + steps) % len(panes))
+	}
+	return next
 }
 
 // goTo shows another pane, from its beginning when it was not shown before.
@@ -132,7 +174,10 @@ func (m *model) enter() tea.Cmd {
 	if !ok {
 		return nil
 	}
-	m.detail = &detail{id: job.Job.ID, pager: pager{title: "job " + job.Job.ID.String()}}
+	m.detail = &detail{id: job.Job.ID, isRun: job.run != nil, pager: pager{title: "job " + job.Job.ID.String()}}
+	if job.run != nil {
+		m.detail.title = "run " + job.Job.ID.String()
+	}
 	return m.refresh()
 }
 

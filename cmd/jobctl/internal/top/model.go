@@ -2,6 +2,8 @@ package top
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -36,6 +38,7 @@ type model struct {
 	// Where the user is.
 	pane   pane
 	queue  string // that is selected
+	sort   int    // how the queues are sorted: a place in queueOrders
 	filter filter
 	typing *string // the filter while it is typed
 	asked  *question
@@ -91,6 +94,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case acted:
 		m.note, m.failed = msg.note, msg.err
 		m.add(m.link.told())
+		for p := range m.lists {
+			m.lists[p].drop(msg.ids)
+		}
 		return m, m.refresh()
 	case tea.PasteMsg:
 		if m.typing != nil {
@@ -121,12 +127,19 @@ const fewestRows = 5
 
 // want is what the next reading looks at.
 func (m *model) want() want {
-	w := want{pane: m.pane, filter: m.filter, from: m.lists[m.pane].from(), rows: max(m.rows(), fewestRows)}
+	l := &m.lists[m.pane]
+	w := want{pane: m.pane, filter: m.filter, from: l.from(), at: l.start(), rows: m.pageRows(), glance: m.pane != queuesPane && l.costly()}
+	if w.at != w.from {
+		w.rows -= len(l.rows)
+	}
 	if m.detail != nil {
-		w.job = m.detail.id
+		w.job, w.isRun = m.detail.id, m.detail.isRun
 	}
 	return w
 }
+
+// pageRows is how many rows a page has.
+func (m *model) pageRows() int { return max(m.rows(), fewestRows) }
 
 // refresh reads at once, or behind the reading that is under way.
 func (m *model) refresh() tea.Cmd {
@@ -183,12 +196,15 @@ func (m *model) take(r reading) tea.Cmd {
 		if m.detail != nil && m.detail.id == r.want.job {
 			m.takeDetail(r)
 		}
-	case r.want.pane == now.pane && r.want.from == now.from && r.want.filter.String() == now.filter.String():
-		m.runs = r.runs
+	case r.want.glance:
+	case r.want.pane == now.pane && r.want.from == now.from && r.want.at == now.at && r.want.filter.String() == now.filter.String():
+		if m.pane == queuesPane || m.pane == runsPane {
+			m.runs = r.runs
+		}
 		for p, page := range r.pages {
 			if m.pane == queuesPane {
-				m.glimpses[p].set(page.jobs, page.next)
-			} else if m.lists[p].set(page.jobs, page.next) {
+				m.glimpses[p].take(page, cursor{}, len(page.rows))
+			} else if m.lists[p].take(page, r.want.at, m.pageRows()) {
 				m.again = true
 			}
 		}
@@ -200,11 +216,45 @@ func (m *model) takeDetail(r reading) {
 	if m.detail.err = r.jobErr; r.jobErr != nil {
 		return
 	}
+	if r.run != nil {
+		m.detail.showRun(r.run, r.at, m.opts.UTC)
+		return
+	}
 	m.detail.show(r.job, r.at, m.opts.UTC)
 }
 
-// queues are those that the filter lets through.
-func (m *model) queues() []pawl.QueueStats { return m.filter.queues(m.stats.Queues) }
+// queueOrders are the ways to sort queues. The first is that of their first jobs.
+var queueOrders = []struct {
+	name string
+	less func(a, b *pawl.QueueStats) int
+}{
+	{"first job", nil},
+	{"ready", func(a, b *pawl.QueueStats) int { return b.Ready - a.Ready }},
+	{"dead", func(a, b *pawl.QueueStats) int { return b.Dead - a.Dead }},
+	{"oldest", func(a, b *pawl.QueueStats) int {
+		if a.Oldest.IsZero() || b.Oldest.IsZero() {
+			return boolInt(a.Oldest.IsZero()) - boolInt(b.Oldest.IsZero())
+		}
+		return a.Oldest.Compare(b.Oldest)
+	}},
+	{"name", func(a, b *pawl.QueueStats) int { return strings.Compare(a.Name, b.Name) }},
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// queues are those that the filter lets through, sorted.
+func (m *model) queues() []pawl.QueueStats {
+	all := m.filter.queues(m.stats.Queues)
+	if less := queueOrders[m.sort].less; less != nil {
+		slices.SortStableFunc(all, func(a, b pawl.QueueStats) int { return less(&a, &b) })
+	}
+	return all
+}
 
 // queueRowAt is the row of the queue that is selected, the first one when it is not there.
 func (m *model) queueRowAt(queues []pawl.QueueStats) int {

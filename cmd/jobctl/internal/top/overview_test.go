@@ -133,11 +133,11 @@ func TestOverviewLateReading(t *testing.T) {
 	late := s.m.read() // of the first pane: fewer rows than the pane of the dead has
 	s.press("4")
 	s.tell(late())
-	require.Len(t, s.m.lists[deadPane].jobs, s.m.rows())
+	require.Len(t, s.m.lists[deadPane].rows, s.m.rows())
 	late = s.m.read()
 	s.press("1")
 	s.tell(late())
-	require.Len(t, s.m.glimpses[deadPane].jobs, sectionRows(sectionHeight(s.m.bodyHeight(), 1)))
+	require.Len(t, s.m.glimpses[deadPane].rows, sectionRows(sectionHeight(s.m.bodyHeight(), 1)))
 }
 
 // Rule: below the queues stands how many runs there are, where there are any, and on no other

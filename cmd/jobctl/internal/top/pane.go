@@ -10,6 +10,7 @@ const (
 	runningPane
 	waitingPane
 	deadPane
+	runsPane
 )
 
 // panes say what each of them shows: the queues, or the jobs in these states, in this order.
@@ -22,6 +23,7 @@ var panes = [...]struct {
 	runningPane: {"running", []pawl.State{pawl.Leased}, "No job runs."},
 	waitingPane: {"waiting", []pawl.State{pawl.Parked, pawl.Delayed, pawl.Ready}, "No job waits."}, // what is stuck comes first
 	deadPane:    {"dead", []pawl.State{pawl.Dead}, "No dead letters."},
+	runsPane:    {"runs", nil, "There is no run of a workflow."},
 }
 
 // count is how many jobs a pane has, of all queues.

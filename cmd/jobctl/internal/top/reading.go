@@ -9,7 +9,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -17,9 +16,12 @@ import (
 type want struct {
 	pane   pane
 	filter filter
-	from   cursor  // where the page of jobs begins
-	rows   int     // how many rows are visible
+	from   cursor  // where the page begins
+	at     cursor  // where this reading begins: there, or behind what was read of the page
+	rows   int     // how many rows are to be read
+	glance bool    // the statistics alone
 	job    pawl.ID // the job whose detail is shown; zero for none
+	isRun  bool    // it is a run
 }
 
 // cursor is a place in the lists of a pane, which are one for each of its states.
@@ -36,14 +38,16 @@ type reading struct {
 	runs   workflow.Counts // of the first pane; zero where they cannot be counted, which a list of them tells
 	pages  map[pane]page   // of the pane, or of those that the first one shows something of
 	job    *pawl.Envelope
+	run    *admin.WorkflowRun
 	jobErr error // the job of the detail is not there any more, or cannot be read
 	err    error // nothing else is told then
 }
 
 // page is a part of the list of a pane.
 type page struct {
-	jobs []bolt.Listed
-	next *cursor // where the next page begins; nil at the end
+	rows   []row
+	looked int     // how many were read for them
+	next   *cursor // where the next page begins; nil at the end
 }
 
 // live reports whether an app answered, and not its file.
@@ -83,6 +87,16 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 	if r.stats, err = a.Stats(ctx); err != nil {
 		return err
 	}
+	switch {
+	case !r.want.job.IsZero() && r.want.isRun:
+		r.run, err = a.Workflows().Show(ctx, r.want.job, admin.RunJournal)
+		if errors.Is(err, workflow.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
+			r.jobErr, err = err, nil
+		}
+		return err
+	case r.want.glance:
+		return nil
+	}
 	if !r.want.job.IsZero() {
 		r.job, err = a.Job(ctx, r.want.job)
 		if errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
@@ -91,6 +105,11 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 		return err
 	}
 	r.pages = map[pane]page{}
+	if r.want.pane == runsPane {
+		r.runs, _ = a.Workflows().Count(ctx)
+		r.pages[runsPane], err = r.want.runs(ctx, a.Workflows())
+		return err
+	}
 	if r.want.pane != queuesPane {
 		r.pages[r.want.pane], err = r.want.page(ctx, a)
 		return err
@@ -120,7 +139,7 @@ const calls = 8
 // for is bounded, so it may end before that, with a place where the next page begins.
 func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 	states := panes[w.pane].states
-	at, left := w.from, w.rows
+	at, left := w.at, w.rows
 	searching := len(w.filter.words) > 0
 	if searching {
 		left = scanned
@@ -129,7 +148,7 @@ func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 		if at.state >= len(states) {
 			return p, nil
 		}
-		if left <= 0 || len(p.jobs) >= w.rows {
+		if left <= 0 || len(p.rows) >= w.rows {
 			break
 		}
 		listed, err := a.List(ctx, admin.Query{Filter: w.filter.query(states[at.state]), After: at.after, Limit: left})
@@ -137,9 +156,10 @@ func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 			return p, err
 		}
 		left -= len(listed.Jobs)
+		p.looked += len(listed.Jobs)
 		for _, job := range listed.Jobs {
 			if !searching || w.filter.matches(job) {
-				p.jobs = append(p.jobs, job)
+				p.rows = append(p.rows, row{Listed: job})
 			}
 		}
 		if at.after = listed.Next; listed.Next == "" {

@@ -13,7 +13,7 @@ import (
 // column is a column of a table that fits itself into the width there is.
 type column struct {
 	title string
-	right bool // numbers and ages stand at the right
+	right bool // numbers and ages stand at the right, and are never cut
 	least int  // columns of the terminal; narrower than that it is of no use
 	tail  bool // it is drawn from the right: of what is too long the end is shown
 	rank  int  // where there is no room the columns of the highest rank go first; 0 stays
@@ -27,18 +27,31 @@ type cell struct {
 
 func text(s string) cell { return cell{s, unstyled} }
 
+// What stands before a row. The selected one has an arrow, which colours alone would not show
+// everywhere.
 const (
-	marker = "▸ " // of the selected row, which colours alone would not show everywhere
-	gap    = 2
+	marker       = "▸ "
+	plainRow     = "  "
+	markedRow    = " •"
+	markedMarker = "▸•"
+	gap          = 2
 )
 
-// table lays out rows: the head, and a line for each row, none wider than width.
-func table(columns []column, rows [][]cell, selected, width int) (head string, lines []string) {
+// table lays out rows: the head, and a line for each row, none wider than width. Marked says
+// which rows are marked; nil: none.
+func table(columns []column, rows [][]cell, selected int, marked func(i int) bool, width int) (head string, lines []string) {
 	columns, rows = slices.Clone(columns), slices.Clone(rows)
 	for i, row := range rows {
 		rows[i] = slices.Clone(row)
 		for j := range row {
 			rows[i][j].text = plain.Text(row[j].text)
+		}
+	}
+	for i := range columns {
+		if columns[i].right { // a number that is cut says something else
+			for _, row := range rows {
+				columns[i].least = max(columns[i].least, ansi.StringWidth(row[i].text))
+			}
 		}
 	}
 	for room(columns) > width {
@@ -61,10 +74,14 @@ func table(columns []column, rows [][]cell, selected, width int) (head string, l
 	for i, c := range columns {
 		titles[i] = cell{c.title, faint}
 	}
-	head = tableLine(columns, widths, titles, "  ", width)
+	head = tableLine(columns, widths, titles, plainRow, width)
 	for i, row := range rows {
+		before, arrow := plainRow, marker
+		if marked != nil && marked(i) {
+			before, arrow = markedRow, markedMarker
+		}
 		if i != selected {
-			lines = append(lines, tableLine(columns, widths, row, "  ", width))
+			lines = append(lines, tableLine(columns, widths, row, before, width))
 			continue
 		}
 		for j := range row {
@@ -72,7 +89,7 @@ func table(columns []column, rows [][]cell, selected, width int) (head string, l
 				row[j].style = reverse
 			}
 		}
-		lines = append(lines, tableLine(columns, widths, row, marker, width))
+		lines = append(lines, tableLine(columns, widths, row, arrow, width))
 	}
 	return head, lines
 }
@@ -116,7 +133,7 @@ func spread(columns []column, rows [][]cell, width int) []int {
 func tableLine(columns []column, widths []int, row []cell, mark string, width int) string {
 	var b strings.Builder
 	ground := unstyled
-	if mark == marker {
+	if mark == marker || mark == markedMarker {
 		ground = reverse
 	}
 	b.WriteString(ground.Render(mark))

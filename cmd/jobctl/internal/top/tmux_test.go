@@ -216,7 +216,7 @@ func TestTerminal(t *testing.T) {
 	term.press("3").wait("[waiting 4]")
 	require.NoError(t, term.Resize(120, 30))
 	term.wait("[3 waiting 4]")
-	term.press("?").wait("Each of these asks first", "waiting, dead\n", "retry a dead letter\n")
+	term.press("?").wait("Each of these asks first", "waiting, dead,", "retry a dead letter; resume a run")
 	term.press("Escape").wait("!Each of these")
 	term.press("q")
 	term.ended("<nil>")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // The screen from above: header, panes, the body, which begins with the head of its table,
@@ -105,12 +106,15 @@ func (m *model) tabs() string {
 func (m *model) tabLine(keys bool) string {
 	var line strings.Builder
 	for i, p := range panes {
+		if pane(i) == runsPane && m.pane != runsPane && m.runs == (workflow.Counts{}) {
+			continue // most files have no workflows; its key works all the same
+		}
 		title := p.title
 		if keys {
 			title = fmt.Sprintf("%d %s", i+1, title)
 		}
 		if pane(i) != queuesPane {
-			title += fmt.Sprintf(" %d", pane(i).count(m.stats.Queues))
+			title += fmt.Sprintf(" %d", m.count(pane(i)))
 		}
 		if pane(i) == m.pane {
 			line.WriteString(bold.Inherit(cyan).Render("[" + title + "]"))
@@ -121,13 +125,21 @@ func (m *model) tabLine(keys bool) string {
 	return line.String()
 }
 
+// count is how many jobs a pane has, or how many open runs.
+func (m *model) count(p pane) int {
+	if p == runsPane {
+		return openRuns(m.runs)
+	}
+	return p.count(m.stats.Queues)
+}
+
 // body is the help, the detail of a job, or the pane.
 func (m *model) body() []string {
 	height := m.bodyHeight()
 	switch {
 	case m.help != nil:
 		return m.help.view(m.width, height)
-	case m.detail != nil && m.detail.job == nil:
+	case m.detail != nil && m.detail.job == nil && m.detail.run == nil:
 		return nil
 	case m.detail != nil:
 		return m.detail.view(m.width, height)
@@ -143,25 +155,33 @@ func (m *model) queueTable() []string {
 	if len(queues) == 0 {
 		return m.nothing(queuesPane, list{known: true})
 	}
-	return m.table(queueColumns, len(queues), m.queueRowAt(queues), m.rows(), func(i int) []cell { return m.queueRow(queues[i]) })
+	return m.table(queueColumns, len(queues), m.queueRowAt(queues), m.rows(), nil, func(i int) []cell { return m.queueRow(queues[i]) })
 }
 
 // jobTable has so many rows of a list of a pane.
 func (m *model) jobTable(p pane, l list, selected, rows int) []string {
-	if len(l.jobs) == 0 {
+	if len(l.rows) == 0 {
 		return m.nothing(p, l)
 	}
-	return m.table(jobColumns[p], len(l.jobs), selected, rows, func(i int) []cell { return m.jobRow(p, l.jobs[i]) })
+	marked := func(i int) bool { return l.marked[l.rows[i].Job.ID] }
+	if p == runsPane {
+		return m.table(runColumns, len(l.rows), selected, rows, marked, func(i int) []cell { return m.runRow(l.rows[i].run) })
+	}
+	return m.table(jobColumns[p], len(l.rows), selected, rows, marked, func(i int) []cell { return m.jobRow(p, l.rows[i].Listed) })
 }
 
 // table draws so many of the n rows, around the one that is selected; -1 is none.
-func (m *model) table(columns []column, n, selected, visible int, row func(int) []cell) []string {
+func (m *model) table(columns []column, n, selected, visible int, marked func(int) bool, row func(int) []cell) []string {
 	from := max(min(selected-visible/2, n-visible), 0)
 	var rows [][]cell
 	for i := from; i < min(from+visible, n); i++ {
 		rows = append(rows, row(i))
 	}
-	head, lines := table(columns, rows, selected-from, m.width)
+	var marks func(int) bool
+	if marked != nil {
+		marks = func(i int) bool { return marked(from + i) }
+	}
+	head, lines := table(columns, rows, selected-from, marks, m.width)
 	return append([]string{head}, lines...)
 }
 
@@ -173,8 +193,8 @@ func (m *model) nothing(p pane, l list) []string {
 		why = ""
 	case l.next != nil && p != m.pane:
 		why = fmt.Sprintf("Nothing here so far; key %d looks further.", p+1)
-	case l.next != nil:
-		why = "Nothing here so far; PgDn looks further."
+	case l.seeking:
+		why = "Nothing here so far; it looks further."
 	case !m.filter.empty():
 		why = "Nothing passes the filter; Esc takes it away."
 	}
@@ -200,12 +220,16 @@ func (m *model) status() string {
 		return green.Render(m.note)
 	case m.help != nil:
 		return m.place(m.help)
+	case m.detail != nil && errors.Is(m.detail.err, workflow.ErrNotFound):
+		return yellow.Render("the run has ended and was removed")
 	case m.detail != nil && errors.Is(m.detail.err, pawl.ErrNotFound):
 		return yellow.Render("the job is done and gone, or deleted")
 	case m.detail != nil && m.detail.err != nil:
 		return red.Render(message(m.detail.err))
 	case m.detail != nil:
 		return m.place(&m.detail.pager)
+	case m.pane == queuesPane && m.sort != 0:
+		return faint.Render("sorted by " + queueOrders[m.sort].name + "; s sorts otherwise")
 	case m.pane == queuesPane:
 		return m.runLine()
 	}
@@ -241,14 +265,23 @@ func (m *model) runLine() string {
 // page says where in the list this page is.
 func (m *model) page() string {
 	l := m.lists[m.pane]
+	text := ""
 	switch before := len(l.pages); {
+	case l.seeking:
+		return fmt.Sprintf("searching: %d found among %d so far", len(l.rows), l.looked)
 	case before == 0 && l.next == nil:
-		return ""
 	case l.next == nil:
-		return fmt.Sprintf("page %d, the last", before+1)
+		text = fmt.Sprintf("page %d, the last", before+1)
 	default:
-		return fmt.Sprintf("page %d, more below", before+1)
+		text = fmt.Sprintf("page %d, more below", before+1)
 	}
+	if l.costly() {
+		text += fmt.Sprintf("; %d found among %d, r searches again", len(l.rows), l.looked)
+	}
+	if n := len(l.marked); n > 0 {
+		text += fmt.Sprintf("; %d marked, esc unmarks them", n)
+	}
+	return strings.TrimPrefix(text, "; ")
 }
 
 // keys reminds of the keys, as many as there is room for.
@@ -264,9 +297,9 @@ func (m *model) keys() string {
 	case m.detail != nil:
 		hints = append(hints, append([]string{"esc back"}, m.verbHints(m.detailPane())...)...)
 	case m.pane == queuesPane:
-		hints = append(hints, "P pause/resume", "tab pane", "enter jobs", "/ filter")
+		hints = append(hints, "P pause/resume", "tab pane", "enter jobs", "/ filter", "s sort")
 	default:
-		hints = append(append(hints, m.verbHints(m.pane)...), "tab pane", "enter detail", "/ filter")
+		hints = append(append(hints, m.verbHints(m.pane)...), "tab pane", "enter detail", "/ filter", "m mark")
 	}
 	line := ""
 	for _, hint := range hints {
@@ -286,12 +319,17 @@ func (m *model) verbHints(p pane) []string {
 		return []string{"C cancel", "N run now"}
 	case deadPane:
 		return []string{"R retry", "D delete"}
+	case runsPane:
+		return []string{"C cancel", "R resume", "T terminate"}
 	}
 	return nil
 }
 
 // detailPane is the pane that the job of the detail belongs to.
 func (m *model) detailPane() pane {
+	if m.detail.run != nil {
+		return runsPane
+	}
 	if m.detail.job != nil {
 		for p := range panes {
 			for _, state := range panes[p].states {
