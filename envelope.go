@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,8 +85,14 @@ func (e *Envelope) BlockedBy(state State) bool {
 	return slices.Contains(e.UniqueIn, state)
 }
 
-// Attempt is the 1-based number of the run that is under way or comes next.
-func (e *Envelope) Attempt() int { return NextAttempt(e.Attempts) }
+// Attempt is the 1-based number of the run that is under way or comes next. For a dead or a
+// completed job it is that of its last run, 0 when it never ran to an end.
+func (e *Envelope) Attempt() int {
+	if e.Death != nil || !e.Completed.IsZero() {
+		return e.Attempts
+	}
+	return NextAttempt(e.Attempts)
+}
 
 // LastAttempt reports whether a failure of that run leaves no retry.
 func (e *Envelope) LastAttempt() bool { return e.Attempts >= e.MaxRetries }
@@ -109,12 +116,27 @@ func (e *Envelope) LastError() string {
 type Failure struct {
 	Attempt int // 1-based
 	At      time.Time
-	Error   string // at most [MaxErrorText] bytes
+	Error   string // what the handler returned, or the value of a panic; at most [MaxErrorText] bytes
+	Stack   string // of a panic, for operators; at most [MaxErrorText] bytes
 }
 
 // NewFailure is the entry that a run which ended with cause leaves in the history.
 func NewFailure(attempt int, at time.Time, cause string) Failure {
 	return Failure{Attempt: attempt, At: at, Error: Clip(cause, MaxErrorText)}
+}
+
+// FailureOf is the entry of a run that ended with cause, but for its attempt and time. The stack
+// is that of an error in the tree of cause with a method StackTrace() string.
+func FailureOf(cause error) (f Failure) {
+	if cause == nil {
+		return f
+	}
+	f.Error = Clip(cause.Error(), MaxErrorText)
+	var traced interface{ StackTrace() string }
+	if errors.As(cause, &traced) {
+		f.Stack = Clip(traced.StackTrace(), MaxErrorText)
+	}
+	return f
 }
 
 // Clip shortens a text to at most n bytes, 3 or more, at the end of a character.
@@ -183,7 +205,7 @@ const (
 
 	DefaultIdempotencyTTL = 24 * time.Hour // from the success on
 
-	MaxErrorText    = 4 << 10 // bytes of one error in the history
+	MaxErrorText    = 4 << 10 // bytes of one error in the history, and of one stack
 	HistoryKeepHead = 100     // the oldest failures that the history keeps
 	HistoryKeepTail = 100     // and the newest
 )

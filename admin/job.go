@@ -70,6 +70,7 @@ type Failure struct {
 	Attempt int   `json:"attempt"`
 	At      Stamp `json:"at"`
 	Error   Text  `json:"error"`
+	Stack   Text  `json:"stack,omitempty"` // of a panic
 }
 
 // Payload is the arguments of a [Job]. Value is for people and for programs that take
@@ -123,7 +124,7 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 		j.Policy, j.PolicyData = &text, policyOf(text)
 	}
 	for _, f := range e.History {
-		j.History = append(j.History, Failure{f.Attempt, Stamp{f.At}, Text(f.Error)})
+		j.History = append(j.History, Failure{f.Attempt, Stamp{f.At}, Text(f.Error), Text(f.Stack)})
 	}
 	if n := len(j.History); n > 0 {
 		j.LastError = &j.History[n-1].Error
@@ -190,7 +191,7 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 		e.Death = &pawl.Death{Reason: pawl.Reason(textOf(j.Reason)), At: j.DiedAt.Time}
 	}
 	for _, f := range j.History {
-		e.History = append(e.History, pawl.Failure{Attempt: f.Attempt, At: f.At.Time, Error: string(f.Error)})
+		e.History = append(e.History, pawl.Failure{Attempt: f.Attempt, At: f.At.Time, Error: string(f.Error), Stack: string(f.Stack)})
 	}
 	var err error
 	if j.ID != "" {

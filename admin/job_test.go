@@ -54,7 +54,7 @@ func drawn(r *rand.Rand) *pawl.Envelope {
 			e.Headers = make(map[string]string)
 		}
 		e.Headers[text()] = text()
-		e.History = append(e.History, pawl.Failure{Attempt: r.IntN(9), At: when(), Error: text()})
+		e.History = append(e.History, pawl.Failure{Attempt: r.IntN(9), At: when(), Error: text(), Stack: text()})
 	}
 	return e
 }

@@ -278,7 +278,7 @@ func anyJob(r *rand.Rand, n int) *pawl.Envelope {
 		maybe(func() { e.UniqueIn = pawl.States()[r.IntN(3) : 3+r.IntN(4)] })
 	}
 	for range e.Failures {
-		e.History = append(e.History, pawl.Failure{Attempt: r.IntN(9), At: past(), Error: text(0, 4096>>r.IntN(12))})
+		e.History = append(e.History, pawl.Failure{Attempt: r.IntN(9), At: past(), Error: text(0, 4096>>r.IntN(12)), Stack: text(0, 4096>>r.IntN(13))})
 	}
 	switch e.State {
 	case pawl.Delayed:

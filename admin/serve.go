@@ -41,7 +41,7 @@ const (
 
 // largestRest is how much a job has besides its payload, at most: a whole history of the longest
 // errors, each byte of which JSON may write as six, and some fields.
-const largestRest = 6*(pawl.HistoryKeepHead+pawl.HistoryKeepTail)*pawl.MaxErrorText + 1<<20
+const largestRest = 2*6*(pawl.HistoryKeepHead+pawl.HistoryKeepTail)*pawl.MaxErrorText + 1<<20
 
 // Server serves a queue to operators of this machine; see [Serve].
 type Server struct {

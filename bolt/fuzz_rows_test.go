@@ -59,6 +59,7 @@ func FuzzRows(f *testing.F) {
 		nil, index.append(nil), delayedRow{index, bytes.Repeat([]byte{1}, readyKeyWidth)}.append(nil), completedRow{index, 7}.append(nil),
 		leaseRow{1, 2, hasMore, at}.append(nil), (&queueRow{name: "email", paused: true}).append(nil), effectRow{index.id, at}.append(nil),
 		effectRow{}.append(nil), appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom"}),
+		appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom", Stack: "goroutine 7"}), appendFailure(nil, pawl.Failure{At: at, Stack: "g"}),
 	} {
 		f.Add([]byte("key"), row)
 	}

@@ -167,7 +167,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 		t.bury(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and its run ended without a word"})
 	case t.maxCrashes > 0 && j.Crashes >= t.maxCrashes:
 		cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
-		t.note(j, j.Attempt(), cause)
+		t.note(j, j.Attempt(), pawl.Failure{Error: cause})
 		t.bury(j, pawl.ReasonPoison, run{cause: cause})
 	default:
 		t.rewrite(j)
@@ -177,21 +177,22 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 
 // failure counts a failed run of j and keeps its cause. The caller rewrites the
 // record.
-func (t *txn) failure(j stored, cause string) {
+func (t *txn) failure(j stored, f pawl.Failure) {
 	j.Attempts = pawl.NextAttempt(j.Attempts)
-	t.note(j, j.Attempts, cause)
+	t.note(j, j.Attempts, f)
 }
 
 // note appends to the history of j: the first HistoryKeepHead entries stay, and
 // the last HistoryKeepTail.
-func (t *txn) note(j stored, attempt int, cause string) {
+func (t *txn) note(j stored, attempt int, f pawl.Failure) {
 	n := j.Failures
 	j.Failures++
 	if old := n - pawl.HistoryKeepTail; old >= pawl.HistoryKeepHead {
 		t.delete(t.history, historyKey(nil, j.ID, old))
 	}
 	key := historyKey(nil, j.ID, n)
-	t.put(t.history, key, seal(key, appendFailure(nil, pawl.NewFailure(attempt, t.now, cause))))
+	f.Attempt, f.At = attempt, t.now
+	t.put(t.history, key, seal(key, appendFailure(nil, f)))
 }
 
 // run is what there is to say about a run that ended.

@@ -245,19 +245,12 @@ func (q *Queue) Ack(ctx context.Context, leases ...*pawl.Lease) error {
 
 // Nack implements [pawl.Queue].
 func (q *Queue) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
-	return q.settle(ctx, l, nack(delay, text(cause)))
+	return q.settle(ctx, l, nack(delay, pawl.FailureOf(cause)))
 }
 
 // Abandon implements [pawl.Queue].
 func (q *Queue) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, cause error) error {
-	return q.settle(ctx, l, abandon(reason, text(cause)))
-}
-
-func text(cause error) string {
-	if cause == nil {
-		return ""
-	}
-	return pawl.Clip(cause.Error(), pawl.MaxErrorText)
+	return q.settle(ctx, l, abandon(reason, pawl.FailureOf(cause)))
 }
 
 // Release implements [pawl.Queue].

@@ -91,6 +91,8 @@ func checkHistory(e *pawl.Envelope) error {
 			return invalid("history", "entry %d is of attempt %d", i, f.Attempt)
 		case len(f.Error) > pawl.MaxErrorText:
 			return invalid("history", "entry %d has an error of %d bytes, at most %d are kept", i, len(f.Error), pawl.MaxErrorText)
+		case len(f.Stack) > pawl.MaxErrorText:
+			return invalid("history", "entry %d has a stack of %d bytes, at most %d are kept", i, len(f.Stack), pawl.MaxErrorText)
 		}
 	}
 	return nil

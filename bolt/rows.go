@@ -190,10 +190,21 @@ func parseEffectRow(key, sealed []byte) (r effectRow, err error) {
 
 // appendFailure writes the value in bucketHistory.
 func appendFailure(b []byte, f pawl.Failure) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(f.Attempt))
+	attempt := uint32(f.Attempt)
+	if f.Stack != "" {
+		attempt |= hasStack
+	}
+	b = binary.BigEndian.AppendUint32(b, attempt)
 	b = appendTime(b, f.At)
-	return append(b, f.Error...)
+	if f.Stack != "" {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(f.Error)))
+	}
+	return append(append(b, f.Error...), f.Stack...)
 }
+
+// hasStack in the attempt of a failed run says that a stack follows the error, and that the
+// length of the error stands before it.
+const hasStack = 1 << 31
 
 func parseFailure(key, sealed []byte) (f pawl.Failure, err error) {
 	b, err := unseal(key, sealed, -1)
@@ -203,8 +214,17 @@ func parseFailure(key, sealed []byte) (f pawl.Failure, err error) {
 	if len(b) < 4+timeWidth {
 		return f, fmt.Errorf("%w: a failed run of %d bytes", pawl.ErrCorrupt, len(b))
 	}
-	f.Attempt = int(binary.BigEndian.Uint32(b))
-	f.At = timeAt(b[4:])
-	f.Error = string(b[4+timeWidth:])
+	attempt := binary.BigEndian.Uint32(b)
+	f.Attempt, f.At = int(attempt&^hasStack), timeAt(b[4:])
+	b = b[4+timeWidth:]
+	size := len(b)
+	if attempt&hasStack != 0 {
+		if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) >= uint64(len(b)-4) {
+			return pawl.Failure{}, fmt.Errorf("%w: a failed run whose stack is cut off", pawl.ErrCorrupt)
+		}
+		size = int(binary.BigEndian.Uint32(b))
+		b = b[4:]
+	}
+	f.Error, f.Stack = string(b[:size]), string(b[size:])
 	return f, nil
 }

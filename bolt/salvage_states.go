@@ -96,7 +96,7 @@ func (s *salvor) buryRemains(t *txn, id pawl.ID, n queueNumber) {
 
 // bury makes a dead letter of a job that has no row.
 func (s *salvor) bury(t *txn, j stored, cause string) {
-	t.note(j, j.Attempt(), cause)
+	t.note(j, j.Attempt(), pawl.Failure{Error: cause})
 	t.bury(j, pawl.ReasonCorrupt, run{cause: cause})
 }
 

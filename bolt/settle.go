@@ -124,9 +124,7 @@ func ack(t *txn, op *settle) {
 		return
 	}
 	op.job.Queue = t.row(op.row.queue).name
-	if op.job.Retain > 0 {
-		op.job.Completed = t.now
-	}
+	op.job.Completed = t.now
 	t.tellOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
@@ -158,28 +156,28 @@ func move(cause string, count, next func(t *txn, op *settle, j stored)) verb {
 	}
 }
 
-func nack(delay time.Duration, cause string) verb {
-	count := func(t *txn, _ *settle, j stored) { t.failure(j, cause) }
-	return move(cause, count, func(t *txn, op *settle, j stored) {
+func nack(delay time.Duration, f pawl.Failure) verb {
+	count := func(t *txn, _ *settle, j stored) { t.failure(j, f) }
+	return move(f.Error, count, func(t *txn, op *settle, j stored) {
 		j.NotBefore = after(t.now, delay)
 		j.BackoffSince = t.now
 		t.rewrite(j)
 		event := op.event(pawl.EventRetried, j.Envelope)
-		event.Delay, event.Cause = max(delay, 0), cause
+		event.Delay, event.Cause = max(delay, 0), f.Error
 		t.tell(event)
 		t.place(j)
 	})
 }
 
-func abandon(reason pawl.Reason, cause string) verb {
+func abandon(reason pawl.Reason, f pawl.Failure) verb {
 	count := func(t *txn, _ *settle, j stored) {
 		if reason.CountsAttempt() {
-			t.failure(j, cause)
+			t.failure(j, f)
 		} else {
-			t.note(j, j.Attempt(), cause)
+			t.note(j, j.Attempt(), f)
 		}
 	}
-	return move(cause, count, func(t *txn, op *settle, j stored) { t.bury(j, reason, op.run(cause)) })
+	return move(f.Error, count, func(t *txn, op *settle, j stored) { t.bury(j, reason, op.run(f.Error)) })
 }
 
 func release() verb {

@@ -8,15 +8,16 @@ import (
 )
 
 // count counts a failed run and keeps its cause.
-func (q *Queue) count(j *job, cause string) {
+func (q *Queue) count(j *job, f pawl.Failure) {
 	j.Attempts = pawl.NextAttempt(j.Attempts)
-	q.note(j, j.Attempts, cause)
+	q.note(j, j.Attempts, f)
 }
 
 // note appends to the history of a job, of which the two ends are kept.
-func (q *Queue) note(j *job, attempt int, cause string) {
+func (q *Queue) note(j *job, attempt int, f pawl.Failure) {
 	j.Failures++
-	j.History = append(j.History, pawl.NewFailure(attempt, q.now, cause))
+	f.Attempt, f.At = attempt, q.now
+	j.History = append(j.History, f)
 	if len(j.History) > pawl.HistoryKeepHead+pawl.HistoryKeepTail {
 		j.History = slices.Delete(j.History, pawl.HistoryKeepHead, pawl.HistoryKeepHead+1)
 	}

@@ -146,7 +146,7 @@ func (q *Queue) reap() (reaped int) {
 		case q.opts.MaxCrashes != NoMaxCrashes && j.Crashes >= q.opts.MaxCrashes:
 			cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
 			q.take(j)
-			q.note(j, j.Attempt(), cause)
+			q.note(j, j.Attempt(), pawl.Failure{Error: cause})
 			q.bury(j, pawl.ReasonPoison, pawl.Event{Cause: cause})
 		}
 	}

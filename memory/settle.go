@@ -60,6 +60,7 @@ func (q *Queue) acked(j *job, run pawl.Event) {
 	j.Attempts = pawl.NextAttempt(j.Attempts)
 	q.succeed(j)
 	q.complete(j)
+	j.Completed = q.now // for the event of a job whose record is not kept
 	run.Type = pawl.EventSucceeded
 	q.tell(j, run)
 }
@@ -83,16 +84,13 @@ func (q *Queue) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, 
 // fail settles a run that failed, or that was refused before it began. For a job that
 // was cancelled it was the last one, however it is settled.
 func (q *Queue) fail(ctx context.Context, l *pawl.Lease, cause error, ran bool, how func(j *job, run pawl.Event)) error {
-	text := ""
-	if cause != nil {
-		text = cause.Error()
-	}
+	failure := pawl.FailureOf(cause)
 	return q.settle(ctx, l, func(j *job, run pawl.Event) {
-		run.Cause = text
+		run.Cause = failure.Error
 		if ran {
-			q.count(j, text)
+			q.count(j, failure)
 		} else {
-			q.note(j, j.Attempt(), text)
+			q.note(j, j.Attempt(), failure)
 		}
 		if j.Cancelled {
 			q.bury(j, pawl.ReasonCancelled, run)

@@ -150,7 +150,7 @@ func deathText(e *pawl.Envelope) string {
 }
 
 func sameFailure(a, b pawl.Failure) bool {
-	return a.Attempt == b.Attempt && a.At.Equal(b.At) && a.Error == b.Error
+	return a.Attempt == b.Attempt && a.At.Equal(b.At) && a.Error == b.Error && a.Stack == b.Stack
 }
 
 // kinds are the kinds of leases, in their order, as one text.

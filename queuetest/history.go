@@ -35,6 +35,12 @@ func cut(name, text string) test {
 	}
 }
 
+// traced is an error with a stack, as a worker makes of a panic.
+type traced string
+
+func (t traced) Error() string      { return "panic: oh" }
+func (t traced) StackTrace() string { return string(t) }
+
 func historyTests() []test {
 	const limit = pawl.MaxErrorText
 	return []test{
@@ -90,6 +96,44 @@ func historyTests() []test {
 				f.hasHistory(f.must(id), want, 2)
 				f.nack(f.lease("q"), 0)
 				f.hasHistory(f.must(id), append(want, pawl.Failure{Attempt: 1, At: at(3), Error: "boom"}), 3)
+			},
+		}, {
+			name: "a stack",
+			rule: "The stack of a panic is kept beside the error of its run, cut at 4 KiB too, and survives a restart.",
+			run: func(f *fixture) {
+				id := f.add().ID
+				f.ok(f.q.Nack(f.Context(), f.lease(), 0, fmt.Errorf("tried: %w", traced("goroutine 7"))), "nack")
+				f.ok(f.q.Nack(f.Context(), f.lease(), 0, errBoom), "nack")
+				f.ok(f.q.Abandon(f.Context(), f.lease(), pawl.ReasonPermanent, traced(strings.Repeat("x", limit+1))), "abandon")
+				now := time.Now()
+				want := []pawl.Failure{
+					{Attempt: 1, At: now, Error: "tried: panic: oh", Stack: "goroutine 7"},
+					{Attempt: 2, At: now, Error: "boom"},
+					{Attempt: 3, At: now, Error: "panic: oh", Stack: pawl.Clip(strings.Repeat("x", limit+1), limit)},
+				}
+				f.hasHistory(f.must(id), want, 3)
+				if f.config.Restart {
+					f.restart()
+					f.hasHistory(f.must(id), want, 3)
+				}
+			},
+		}, {
+			name: "the last attempt",
+			rule: "The attempt of a job that has ended is that of its last run.",
+			run: func(f *fixture) {
+				dead, done := f.add(on("dead")).ID, f.add(on("done"), func(e *pawl.Envelope) { e.Retain = time.Hour }).ID
+				f.nack(f.lease("dead"), 0)
+				l := f.lease("dead")
+				equal(f, l.Attempt(), 2, "the run under way")
+				f.abandon(l)
+				equal(f, f.must(dead).Attempt(), 2, "the last run of a dead job")
+				f.ack(f.lease("done"))
+				equal(f, f.must(done).Attempt(), 1, "the last run of a completed job")
+				f.retry(dead, true)
+				equal(f, f.must(dead).Attempt(), 3, "the next run of a job that was retried")
+				unrun := f.add(on("unrun")).ID
+				f.cancel(unrun)
+				equal(f, f.must(unrun).Attempt(), 0, "the last run of a job that never ran")
 			},
 		}, {
 			name: "only failures",

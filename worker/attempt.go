@@ -34,7 +34,10 @@ type PanicError struct {
 	Stack string // of the handler's goroutine
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack) }
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// StackTrace returns Stack, which a queue keeps beside the error.
+func (e *PanicError) StackTrace() string { return e.Stack }
 
 // Unwrap returns the value when it is an error.
 func (e *PanicError) Unwrap() error {

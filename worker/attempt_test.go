@@ -81,9 +81,9 @@ func TestHandlerThatDoesNotReturnProperly(t *testing.T) {
 				require.Equal(t, []time.Duration{0, 5 * time.Second}, r.at)
 				requireDead(t, q, id, pawl.ReasonExhausted, 2)
 				for _, failure := range stored(t, q, id).History {
-					for _, text := range c.history {
-						require.Contains(t, failure.Error, text)
-					}
+					require.Contains(t, failure.Error, c.history[0])
+					require.NotContains(t, failure.Error, "\n", "the error is a line to show to a caller")
+					require.Contains(t, failure.Stack, c.history[1])
 				}
 			})
 		})

@@ -110,7 +110,7 @@ func TestMiddlewareDecides(t *testing.T) {
 				e := stored(t, q, id)
 				require.Equal(t, 1, e.Attempts)
 				require.Contains(t, e.History[0].Error, "panic: between")
-				require.Contains(t, e.History[0].Error, "explode")
+				require.Contains(t, e.History[0].Stack, "explode")
 			},
 		},
 		{

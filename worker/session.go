@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/gopawl/pawl"
 )
 
 // maxUnsettled is how many jobs may be finished and not settled before no further
@@ -172,8 +174,12 @@ func (s *session) decide(a *attempt, err, ended error) decision {
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
 	d.timedOut = errors.Is(ended, ErrTimeout) && (d.verb == nack || d.verb == abandon)
 	if d.verb == nack && !cancelled {
-		s.w.opts.Logger.Warn("attempt failed", "id", a.ID, "kind", a.Kind,
-			"attempt", a.Attempt(), "of", a.MaxRetries+1, "retry_in", d.delay, "error", d.cause)
+		args := []any{"id", a.ID, "kind", a.Kind,
+			"attempt", a.Attempt(), "of", a.MaxRetries + 1, "retry_in", d.delay, "error", d.cause}
+		if stack := pawl.FailureOf(d.cause).Stack; stack != "" {
+			args = append(args, "stack", stack)
+		}
+		s.w.opts.Logger.Warn("attempt failed", args...)
 	}
 	return d
 }

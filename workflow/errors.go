@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/worker"
 )
 
 // One sentinel for each decision that a caller makes; match with errors.Is.
@@ -105,7 +104,13 @@ func inChain(chain []errorText, target error) bool {
 
 func typeOf(err error) string { return reflect.TypeOf(err).String() }
 
-func textOf(err error) string { return pawl.Clip(err.Error(), maxErrorText) }
+func textOf(err error) string {
+	text := err.Error()
+	if stack := pawl.FailureOf(err).Stack; stack != "" {
+		text += "\n\n" + stack
+	}
+	return pawl.Clip(text, maxErrorText)
+}
 
 // chainOf is what is remembered of an error and of those that it wraps.
 func chainOf(err error) (chain []errorText) {
@@ -118,11 +123,7 @@ func chainOf(err error) (chain []errorText) {
 		if s, ok := err.(*StepError); ok {
 			known = s
 		}
-		text := textOf(err)
-		if p, ok := err.(*worker.PanicError); ok { // its stack is in the text of the whole
-			text = pawl.Clip(fmt.Sprintf("panic: %v", p.Value), maxErrorText)
-		}
-		chain = append(chain, errorText{Type: typeOf(err), Text: text})
+		chain = append(chain, errorText{Type: typeOf(err), Text: pawl.Clip(err.Error(), maxErrorText)})
 		if known != nil { // what it wraps is known by its texts
 			chain = append(chain, known.chain[:min(len(known.chain), maxChain-len(chain))]...)
 			return

@@ -15,6 +15,6 @@ import (
 func TestChainOfAPanic(t *testing.T) {
 	err := fmt.Errorf("tried: %w", &worker.PanicError{Value: io.EOF, Stack: "goroutine 7"})
 	chain := chainOf(err)
-	require.Equal(t, []errorText{{Type: "*fmt.wrapError", Text: textOf(err)},
+	require.Equal(t, []errorText{{Type: "*fmt.wrapError", Text: "tried: panic: EOF"},
 		{Type: "*worker.PanicError", Text: "panic: EOF"}, {Type: "*errors.errorString", Text: "EOF"}}, chain)
 }

@@ -247,5 +247,8 @@ func (a *app) showHistory(e *pawl.Envelope) {
 			message += fmt.Sprintf("\n(cut at %s of %s)", plain.Size(pawl.MaxErrorText), plain.Size(int64(len(f.Error))))
 		}
 		fmt.Fprintf(a.stdout, "    %s\n", escapeLines(message, "    "))
+		if f.Stack != "" {
+			fmt.Fprintf(a.stdout, "    stack:\n      %s\n", escapeLines(strings.TrimRight(f.Stack, "\n"), "      "))
+		}
 	}
 }

@@ -163,8 +163,10 @@ func (w *writer) history(e *pawl.Envelope) {
 	w.fact("history", "failed runs: %d, the newest first", e.Failures)
 	for _, f := range slices.Backward(e.History) {
 		w.line("  attempt %d  %s", f.Attempt, w.moment(f.At))
-		for line := range strings.Lines(strings.TrimRight(f.Error, "\n")) {
-			w.line("    %s", strings.TrimSuffix(line, "\n"))
+		for _, text := range []string{f.Error, f.Stack} {
+			for line := range strings.Lines(strings.TrimRight(text, "\n")) {
+				w.line("    %s", strings.TrimSuffix(line, "\n"))
+			}
 		}
 	}
 	if dropped := e.Failures - len(e.History); dropped > 0 {
