@@ -63,8 +63,8 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 	})
 	function.Wait()
 	root.leave()
+	_ = root.leftover() // before branches go on to anything new
 	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil {
-		_ = root.leftover()
 		_ = x.unbegun()
 	}
 	x.mu.Lock()
