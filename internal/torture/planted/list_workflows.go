@@ -43,6 +43,11 @@ var workflows = []Fault{
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 	{
+		Name: "a branch has no entry", Breaks: "a renamed branch never runs again",
+		Edits: []Edit{{"workflow/branch.go", "	if e.seq != 0 { // see mute\n", "	if e.seq != 0 && !PLANTED { // see mute\n"}},
+		By:    []Hunt{{Family: "workflow", Units: 60}},
+	},
+	{
 		Name: "a run forgets its journal", Breaks: "a run goes on where it was",
 		Edits: []Edit{{"workflow/rows.go", "				journal = append(journal, e)\n", "				if !PLANTED || e.Kind != KindStep {\n					journal = append(journal, e)\n				}\n"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
