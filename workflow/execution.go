@@ -41,25 +41,28 @@ type execution struct {
 	made     int    // entries
 	bytes    int64  // of their results and errors
 	backlog  backlog
-	tail     []*entry      // calls of the function itself since the last that took effect
-	unwound  bool          // the journal has steps that undo: the function had returned
-	active   int           // scopes that work
-	idle     []*scope      // those that wait
-	resting  bool          // a suspension is being tried
-	news     int           // how often others have told that something has come
-	late     []*scope      // were woken meanwhile
-	heeded   int           // the transaction whose row was heeded last
-	paused   bool          // calls that are new wait
-	cancel   string        // why new calls are refused
-	stopped  error         // why all calls are
-	done     chan struct{} // closed with stopped
+	tail     []*entry                  // calls of the function itself since the last that took effect
+	tailTold []tailTold                // and what it published
+	tells    map[[countKey]byte]uint64 // how often each scope has published under a name
+	told     map[[countKey]byte]uint64 // how often the file has it
+	unwound  bool                      // the journal has steps that undo: the function had returned
+	active   int                       // scopes that work
+	idle     []*scope                  // those that wait
+	resting  bool                      // a suspension is being tried
+	news     int                       // how often others have told that something has come
+	late     []*scope                  // were woken meanwhile
+	heeded   int                       // the transaction whose row was heeded last
+	paused   bool                      // calls that are new wait
+	cancel   string                    // why new calls are refused
+	stopped  error                     // why all calls are
+	done     chan struct{}             // closed with stopped
 	undos    []undo
 	open     sync.WaitGroup // branches
 }
 
 func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *pawl.Lease) *execution {
 	return &execution{engine: e, flow: f, lease: l, ctx: ctx, run: run, dry: l == nil,
-		abandoned: make(map[string]bool), behind: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
+		tells: make(map[[countKey]byte]uint64), abandoned: make(map[string]bool), behind: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
 }
 
 // load reads the run: its row, its input and its journal. The row is nil when there is no
@@ -75,6 +78,9 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 			return err
 		}
 		x.last, x.spare = firstSeq(x.row.Journal), r.hasSpare(x.run, x.row)
+		if x.told, err = r.told(x.run, x.row.Journal); err != nil {
+			return err
+		}
 		entries, err := r.entries(x.run, x.row.Journal)
 		if err != nil {
 			return err

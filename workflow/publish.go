@@ -12,8 +12,9 @@ import (
 )
 
 // Publish stores a value under a name, for whoever looks at the run while it goes on: see
-// [Reader.Published]. It replaces what was published under the name before. What a run
-// publishes again on its way back to where it was is not written.
+// [Reader.Published]. It replaces what was published under the name before. When the run goes on
+// after a wait or a crash, a call of Publish that was durable before writes nothing, so that a value
+// never gives way to an older one.
 //
 // Errors: [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for a value of more than [MaxValue]
 // bytes, or for more than [MaxJournal] bytes under all names, and [ErrTooMany] for more than
@@ -30,12 +31,15 @@ func Publish(r *Run, name string, value any) error {
 	s.spin()
 	x.mu.Lock()
 	err = s.mayCall()
-	again := x.dry || s.at < len(s.entries) || s.abandoned
 	x.mu.Unlock()
-	if err != nil || again {
+	if err != nil {
 		return err
 	}
-	err = x.engine.queue.Join(x.writing(), &publish{x.lease, x.run, name, content}, len(content))
+	key, n, fresh := s.tells(name)
+	if !fresh {
+		return nil
+	}
+	err = x.engine.queue.Join(x.writing(), &publish{x.lease, x.run, name, content, key, n}, len(content))
 	switch {
 	case errors.Is(err, ErrTooMany), errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("published name %q: %w", name, err)
@@ -51,6 +55,8 @@ type publish struct {
 	run     pawl.ID
 	name    string
 	content []byte
+	key     [countKey]byte
+	n       uint64 // how often the scope has published under the name, with this one
 }
 
 // Check requires the lease, and that there is room.
@@ -71,6 +77,12 @@ func (w *publish) room(r rows) error {
 	names, size := 1, len(w.content)
 	c := b.Cursor()
 	for k, v := c.Seek(w.run[:]); bytes.HasPrefix(k, w.run[:]); k, v = c.Next() {
+		if isCount(k[len(w.run):]) {
+			k, v = c.Seek(append(bytes.Clone(w.run[:]), countMark+1))
+			if !bytes.HasPrefix(k, w.run[:]) {
+				break
+			}
+		}
 		if !bytes.Equal(k, own) {
 			names++
 			size += len(v)
@@ -85,7 +97,11 @@ func (w *publish) room(r rows) error {
 	return nil
 }
 
-// Apply stores the value.
+// Apply stores the value, and counts the call.
 func (w *publish) Apply(tx *bbolt.Tx) error {
-	return rowsOf(tx).put(bucketPublished, runAnd(w.run, w.name), w.content)
+	r := rowsOf(tx)
+	if err := r.putTold(w.run, w.key, w.n); err != nil {
+		return err
+	}
+	return r.put(bucketPublished, runAnd(w.run, w.name), w.content)
 }

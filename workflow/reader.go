@@ -85,6 +85,9 @@ func (r *Reader) Published(ctx context.Context, run pawl.ID) (values map[string]
 	err = r.view(ctx, run, func(rs rows) error {
 		values = make(map[string][]byte)
 		rs.each(bucketPublished, run[:], func(key, content []byte, damage error) bool {
+			if isCount(key[len(run):]) {
+				return true
+			}
 			if err = damage; err == nil {
 				values[string(key[len(run):])] = append([]byte{}, content...)
 			}

@@ -27,12 +27,13 @@ func (s *scope) looked(e *entry) {
 	case KindWait, KindSleep:
 		s.x.tail = append(s.x.tail, e)
 	default:
-		s.x.tail = nil
+		s.x.tail, s.x.tailTold = nil, nil
 	}
 }
 
 // rewind takes a run back to a Wait, in place of its end.
 type rewind struct {
+	at    int      // the place of the Wait in the tail
 	from  []*entry // the Wait and the calls behind it, nil for no rewind
 	given unread   // signals that the calls behind it got
 }
@@ -55,7 +56,7 @@ func (w *rewind) find(p *bolt.Plan, r rows, run pawl.ID, tail []*entry) (err err
 		if !found {
 			continue
 		}
-		w.from = tail[i:]
+		w.at, w.from = i, tail[i:]
 		for _, later := range w.from {
 			w.given.looks = append(w.given.looks, &look{seq: later.seq})
 		}
@@ -107,6 +108,9 @@ func (f *finish) rewound(tx *bbolt.Tx) error {
 		return err
 	}
 	if err := f.back.apply(r, f.x.run, f.row); err != nil {
+		return err
+	}
+	if err := f.x.untold(r, f.back.at); err != nil {
 		return err
 	}
 	if err := r.delete(bucketBlocked, f.x.run[:]); err != nil {

@@ -33,9 +33,13 @@ func ordinal(seq uint32) uint32 { return seq & (1<<journalShift - 1) }
 // spare is the journal that is not in use.
 func (r *runRow) spare() uint8 { return r.Journal ^ 1 }
 
-// leftBehind reports whether a key is that of an entry, or a value, which a Restart left to be
-// removed.
+// leftBehind reports whether a key is that of an entry, a value, or a count of what was published,
+// which a Restart left to be removed.
 func (r *runRow) leftBehind(bucket, key []byte) bool {
+	if bytes.Equal(bucket, bucketPublished) {
+		behind := key[len(pawl.ID{}):]
+		return isCount(behind) && len(behind) > 1 && behind[1] == r.spare()
+	}
 	if !bytes.Equal(bucket, bucketSteps) && !bytes.Equal(bucket, bucketBlobs) || len(key) != len(pawl.ID{})+4 {
 		return false
 	}
@@ -55,7 +59,12 @@ func (r rows) hasSpare(run pawl.ID, row *runRow) bool {
 			return true
 		}
 	}
-	return false
+	b := r.bucket(bucketPublished)
+	if b == nil {
+		return false
+	}
+	k, _ := b.Cursor().Seek(countPrefix(run, row.spare()))
+	return bytes.HasPrefix(k, countPrefix(run, row.spare()))
 }
 
 // clearSpare is the rider that removes a portion of what a Restart left.
@@ -89,8 +98,11 @@ func (c *clearSpare) Check(p *bolt.Plan) (err error) {
 
 // Apply removes a portion.
 func (c *clearSpare) Apply(tx *bbolt.Tx) error {
-	left, spare := portionQuota(), c.row.spare()
-	err := rowsOf(tx).remove(journalPrefix(c.run, spare), seqKey(c.run, firstSeq(spare)+1), &left, bucketSteps, bucketBlobs)
+	left, spare, r := portionQuota(), c.row.spare(), rowsOf(tx)
+	err := r.remove(journalPrefix(c.run, spare), seqKey(c.run, firstSeq(spare)+1), &left, bucketSteps, bucketBlobs)
+	if err == nil {
+		err = r.remove(countPrefix(c.run, spare), countPrefix(c.run, spare), &left, bucketPublished)
+	}
 	c.more = left.spent()
 	return err
 }

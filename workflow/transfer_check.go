@@ -112,6 +112,12 @@ func (c *RowsCheck) row(row Row) error {
 			return noRows("key", "a deduplication ID has %d bytes", len(row.Key))
 		}
 	case string(bucketPublished):
+		if isCount(row.Key) {
+			if err := soundCount(row.Key, row.Value); err != nil {
+				return noRows("key", "a count of what was published: %v", err)
+			}
+			return nil
+		}
 		return validName("published name", string(row.Key))
 	case string(bucketBlocked):
 		c.isBlocked = true

@@ -1,0 +1,100 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// The function of a run is called again at each wake, and publishes again what it published before.
+// Meanwhile a branch may have published something newer under the same name. So the file counts, for
+// each scope, how often it has published under a name, and a call that was counted writes nothing.
+//
+// A count is a row in bucket published. Its key is the run, an underscore, which no name begins
+// with, the journal that the count belongs to, and a checksum of scope and name.
+
+const (
+	countMark = '_'
+	countKey  = 1 + 1 + 16 // bytes of the key behind the run
+)
+
+// toldKey is the key of a count behind the run.
+func toldKey(journal uint8, scope, name string) (key [countKey]byte) {
+	key[0], key[1] = countMark, journal
+	copy(key[2:], digest('p', []byte(scope), []byte{0}, []byte(name)))
+	return key
+}
+
+// countPrefix begins the keys of all counts that belong to a journal.
+func countPrefix(run pawl.ID, journal uint8) []byte {
+	return append(append(make([]byte, 0, 18), run[:]...), countMark, journal)
+}
+
+// isCount reports whether a row of bucket published is a count, by its key behind the run.
+func isCount(key []byte) bool { return len(key) > 0 && key[0] == countMark }
+
+// told reads the counts of a journal.
+func (r rows) told(run pawl.ID, journal uint8) (counts map[[countKey]byte]uint64, err error) {
+	counts = make(map[[countKey]byte]uint64)
+	r.each(bucketPublished, countPrefix(run, journal), func(key, content []byte, damage error) bool {
+		if err = damage; err == nil {
+			err = soundCount(key[len(run):], content)
+		}
+		if err == nil {
+			counts[[countKey]byte(key[len(run):])] = binary.BigEndian.Uint64(content)
+		}
+		return err == nil
+	})
+	return counts, err
+}
+
+func soundCount(key, content []byte) error {
+	if len(key) != countKey || key[1] > 1 || len(content) != 8 || binary.BigEndian.Uint64(content) > maxCount {
+		return fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketPublished)
+	}
+	return nil
+}
+
+func (r rows) putTold(run pawl.ID, key [countKey]byte, n uint64) error {
+	return r.put(bucketPublished, append(bytes.Clone(run[:]), key[:]...), binary.BigEndian.AppendUint64(nil, n))
+}
+
+// tailTold is a value that the function itself published behind the call that is number at of its
+// tail.
+type tailTold struct {
+	at  int
+	key [countKey]byte
+}
+
+// tells counts a call of Publish, and reports whether it is new.
+func (s *scope) tells(name string) (key [countKey]byte, n uint64, fresh bool) {
+	x := s.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key = toldKey(x.row.Journal, s.name, name)
+	x.tells[key]++
+	n = x.tells[key]
+	if s.name == "" && len(x.tail) > 0 {
+		x.tailTold = append(x.tailTold, tailTold{len(x.tail), key})
+	}
+	return key, n, n > x.told[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
+}
+
+// untold takes back the counts of what the function published behind a call of its tail, which it is
+// going to publish anew.
+func (x *execution) untold(r rows, from int) error {
+	less := make(map[[countKey]byte]uint64)
+	for _, t := range x.tailTold {
+		if t.at > from {
+			less[t.key]++
+		}
+	}
+	for key, n := range less {
+		if err := r.putTold(x.run, key, x.tells[key]-n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
