@@ -45,8 +45,7 @@ func TestEncodeJSONIsWhatAHandlerDecodes(t *testing.T) {
 		"Amount": 12.5, "Rate": 3, "Paid": true, "Due": {"$time": "2026-03-01T13:00:00.000000007+01:00"},
 		"Note": "as text", "Scan": {"$base64": "AP8="},
 		"Lines": [{"sku": "a-1", "Count": 65535}, {"sku": "b", "Count": 0}],
-		"Tags": {"": 1, "x": -200}, "By": "Bob", "Nobody": null, "Any": [1, "a", null], "Took": 1000000000,
-		"Unknown": {"deep": [[]]}
+		"Tags": {"": 1, "x": -200}, "By": "Bob", "Nobody": null, "Any": [1, "a", null], "Took": 1000000000
 	}`))
 	require.NoError(t, err)
 	job, err := pawl.Define[invoice]("invoice").Job(&pawl.Envelope{Kind: "invoice", Payload: payload})

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -151,8 +153,13 @@ func TestNoteFails(t *testing.T) {
 func TestStateIsDeleted(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	r := newRunner(t, program, nil)
-	done := running(t.Context(), r, jobOf(Command{Args: []string{program, "family", phone.path, "unlocked", "wait1"}}))
+	job := jobOf(Command{Args: []string{program, "family", phone.path, "unlocked", "wait1"}})
+	done := running(t.Context(), r, job)
 	calls := phone.accept(2)
+	require.Eventually(t, func() bool { // the command may call before its process is noted
+		rec, err := os.ReadFile(r.state.file(job.ID))
+		return err == nil && bytes.Count(rec, []byte("\n")) == 2
+	}, patience, time.Millisecond)
 	require.NoError(t, os.RemoveAll(r.state.dir))
 	_, err := calls["child"].conn.Write([]byte("end\n"))
 	require.NoError(t, err)

@@ -139,7 +139,9 @@ func (w *Worker) work(ctx context.Context, until pawl.Wait) error {
 	if err != nil {
 		return err
 	}
-	if q, ok := w.queue.(interface{ Serving(queues ...string) (end func()) }); ok {
+	if q, ok := w.queue.(interface {
+		Serving(queues ...string) (end func())
+	}); ok {
 		defer q.Serving(w.request.Queues...)()
 	}
 	return s.work(ctx, func() error { return s.fetchUntil(ctx, until) })

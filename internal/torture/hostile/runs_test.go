@@ -50,7 +50,7 @@ func TestSoundFilesWithRuns(t *testing.T) {
 			buckets[r.bucket] = true
 		}
 		require.Len(t, states, 10)
-		require.Len(t, kinds, 8)
+		require.Len(t, kinds, 9)
 		for _, name := range flowBuckets {
 			require.Contains(t, buckets, name)
 		}

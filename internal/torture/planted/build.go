@@ -3,6 +3,7 @@ package planted
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,9 @@ const modulePath = "github.com/gopawl/pawl"
 // moduleFolder is where the source of the module lies, of which the current folder is a
 // part.
 func moduleFolder(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}").Output()
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}")
+	list.Env = append(os.Environ(), "GOWORK=off") // or it lists every module of the workspace
+	out, err := list.Output()
 	if err != nil {
 		return "", fmt.Errorf("needs the go tool, and the source around the current folder: %w", err)
 	}
