@@ -109,6 +109,9 @@ func TestCompactKeepsEverything(t *testing.T) {
 		fillEverything(t, q)
 		stats, err := q.Stats(t.Context())
 		require.NoError(t, err)
+		for i := range stats.Queues {
+			stats.Queues[i].Served = false // as in a file that no worker has
+		}
 		require.NoError(t, q.Compact(t.Context(), filepath.Join(folder, "live.db")))
 		require.NoError(t, q.Close())
 		require.Equal(t, everything(t, path), everything(t, filepath.Join(folder, "live.db")))
