@@ -12,12 +12,12 @@ import (
 
 func (a *app) topCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "top", short: "a screen of queues, running jobs and dead letters",
-		long: `Shows queues with their rates, running jobs and dead letters on the whole screen,
-once a second while the app runs, and at the bottom how many runs of workflows there
-are. Of a stopped app it is a snapshot, and the file is let go of in between.
-? lists the keys: those that change something are upper case and ask. Without a terminal
-it prints what 'jobctl stats' does, once.`,
+		use: "top", short: "a screen of queues, jobs, dead letters, and runs",
+		long: `Shows queues with their rates, jobs, dead letters, and runs of workflows on the
+whole screen. While the app runs it is read once a second; for a stopped app it is
+a snapshot, and the file is released in between. ? lists the keys: those that change
+something are upper case and ask. Without a terminal it prints what 'jobctl stats'
+does, once.`,
 		example: "  jobctl --db jobs.db top",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.top(ctx) },
