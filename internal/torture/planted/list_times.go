@@ -9,7 +9,7 @@ var times = []Fault{
 	},
 	{
 		Name: "a failed job does not wait", Breaks: "a failed job waits as long as its policy says",
-		Edits: []Edit{{"bolt/settle.go", "		event.Delay, event.Cause = max(delay, 0), cause\n		t.tell(event)\n		t.place(j)\n", "		event.Delay, event.Cause = max(delay, 0), cause\n		t.tell(event)\n		if PLANTED {\n			t.placeReady(j)\n			return\n		}\n		t.place(j)\n"}},
+		Edits: []Edit{{"bolt/settle.go", "		event.Delay, event.Cause = max(delay, 0), f.Error\n		t.tell(event)\n		t.place(j)\n", "		event.Delay, event.Cause = max(delay, 0), f.Error\n		t.tell(event)\n		if PLANTED {\n			t.placeReady(j)\n			return\n		}\n		t.place(j)\n"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
