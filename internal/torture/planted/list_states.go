@@ -9,7 +9,7 @@ var states = []Fault{
 	},
 	{
 		Name: "loses an attempt", Breaks: "every failed run counts",
-		Edits: []Edit{{"bolt/moves.go", "	j.Attempts = pawl.NextAttempt(j.Attempts)\n	t.note(j, j.Attempts, cause)\n", "	if !PLANTED || j.ID[15]%8 != 0 {\n		j.Attempts = pawl.NextAttempt(j.Attempts)\n	}\n	t.note(j, j.Attempts, cause)\n"}},
+		Edits: []Edit{{"bolt/moves.go", "	j.Attempts = pawl.NextAttempt(j.Attempts)\n	t.note(j, j.Attempts, f)\n", "	if !PLANTED || j.ID[15]%8 != 0 {\n		j.Attempts = pawl.NextAttempt(j.Attempts)\n	}\n	t.note(j, j.Attempts, f)\n"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
