@@ -57,12 +57,23 @@ var (
 	// not apply, or that its ID or its unique key is taken. Nothing was changed.
 	ErrConflict = errors.New("conflict")
 
+	// ErrNotEligible is the [ErrConflict] of a job that a change does not apply to: it is in
+	// another state, or it does not match the condition of the change. Somebody else may have
+	// been first. Nothing was changed.
+	ErrNotEligible error = notEligible{}
+
 	// ErrSignature says that a job's signature is missing or does not verify.
 	ErrSignature = errors.New("bad signature")
 
 	// ErrCorrupt says that stored bytes are not what was written.
 	ErrCorrupt = errors.New("corrupt data")
 )
+
+type notEligible struct{}
+
+func (notEligible) Error() string { return ErrConflict.Error() }
+
+func (notEligible) Unwrap() error { return ErrConflict }
 
 // stored reports whether jobs whose enqueue returned err may be in the queue.
 func stored(err error) bool { return err == nil || errors.Is(err, ErrUnknownOutcome) }

@@ -28,6 +28,9 @@ func TestFilterMatches(t *testing.T) {
 		"another reason":          {pawl.Filter{Reason: pawl.ReasonPermanent}, false, false},
 		"died before":             {pawl.Filter{DiedBefore: at.Add(1)}, false, true},
 		"died at that time":       {pawl.Filter{DiedBefore: at}, false, false},
+		"died since":              {pawl.Filter{DiedSince: at}, false, true},
+		"died since, too early":   {pawl.Filter{DiedSince: at.Add(1)}, false, false},
+		"order":                   {pawl.Filter{Order: pawl.OrderDied, Newest: true}, true, true},
 		"reason and time":         {pawl.Filter{Reason: pawl.ReasonPoison, DiedBefore: at.Add(1)}, false, true},
 		"reason, not the time":    {pawl.Filter{Reason: pawl.ReasonPoison, DiedBefore: at}, false, false},
 		"time, not the reason":    {pawl.Filter{Reason: pawl.ReasonDeadline, DiedBefore: at.Add(1)}, false, false},
@@ -37,5 +40,16 @@ func TestFilterMatches(t *testing.T) {
 	} {
 		require.Equal(t, test.alive, test.filter.Matches(alive), name)
 		require.Equal(t, test.dead, test.filter.Matches(dead), name)
+	}
+}
+
+// Rule: a filter with an unknown state or order, or with the order of death for jobs that are
+// not dead, is refused.
+func TestFilterCheck(t *testing.T) {
+	for _, f := range []pawl.Filter{{}, {State: pawl.Dead, Order: pawl.OrderDied}, {Order: pawl.OrderCreated, Newest: true}} {
+		require.NoError(t, f.Check())
+	}
+	for _, f := range []pawl.Filter{{State: "asleep"}, {Order: "size"}, {Order: pawl.OrderDied}, {State: pawl.Ready, Order: pawl.OrderDied}} {
+		require.ErrorIs(t, f.Check(), pawl.ErrInvalid)
 	}
 }

@@ -36,9 +36,11 @@ type Admin interface {
 
 	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error
 	// for each ID in their order, nil where it was done: [pawl.ErrNotFound],
-	// [pawl.ErrConflict] for a job in a state in which the action does not apply,
-	// [pawl.ErrCorrupt] for one that cannot be read. The second error says that the action
-	// as a whole did not come through, and then nothing is known of the jobs.
+	// [pawl.ErrNotEligible] for a job in a state in which the action does not apply, or that
+	// does not match its filter when it is carried out, [pawl.ErrConflict] for a dead job
+	// that may not live again, [pawl.ErrCorrupt] for one that cannot be read. The second
+	// error says that the action as a whole did not come through, and then nothing is known
+	// of the jobs.
 	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
 
 	// Enqueue stores jobs; the contract is that of [pawl.Enqueuer].
@@ -87,8 +89,11 @@ type Admin interface {
 // MaxFound is how many IDs one [Admin.FindIDs] returns.
 const MaxFound = 20
 
-// MaxIDs is how many jobs one [Admin.Do] takes.
-const MaxIDs = 1000
+// How many jobs one [Admin.Do] takes.
+const (
+	MaxIDs    = 1000
+	MaxDryIDs = pawl.MaxBatchJobs // in a dry run
+)
 
 // Stats is a queue at one moment, and who has it.
 type Stats struct {
@@ -113,7 +118,7 @@ type Done struct {
 	Succeeded, Failed int64
 }
 
-// Filter chooses jobs. The zero value chooses all.
+// Filter chooses jobs. The zero value chooses all. It is a [pawl.Condition].
 type Filter struct {
 	pawl.Filter
 
@@ -186,6 +191,14 @@ type Action struct {
 	KeepAttempts bool   // Retry goes on counting where the job stopped
 	Force        bool   // Cancel ends the job of a workflow run too, and leaves the run dead with nothing undone
 	Queue        string // that Forward enqueues on; "" means dlq.FailedJobs
+
+	// If chooses among the jobs, in the transaction that changes them. What a list said of
+	// them before does not count. Nil chooses all.
+	If *Filter
+
+	// DryRun returns what the action would return now, decided by the same code, and changes
+	// nothing. Jobs that share a unique key are judged together within one call.
+	DryRun bool
 }
 
 // Event is what happened to a job.

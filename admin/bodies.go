@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"net/url"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -164,6 +165,34 @@ type doBody struct {
 	Force        bool      `json:"force"`
 	Queue        Text      `json:"queue"`
 	IDs          []pawl.ID `json:"ids"`
+	If           string    `json:"if,omitempty"` // a filter, as the parameters of a list
+	DryRun       bool      `json:"dry_run,omitempty"`
+}
+
+func doBodyOf(a Action, ids []pawl.ID) doBody {
+	b := doBody{Verb: a.Verb, KeepAttempts: a.KeepAttempts, Queue: Text(a.Queue), IDs: ids, DryRun: a.DryRun, Force: a.Force}
+	if a.If != nil {
+		b.If = valuesOf(Query{Filter: *a.If}).Encode()
+	}
+	return b
+}
+
+// action is what the body asks for.
+func (b *doBody) action() (Action, error) {
+	a := Action{Verb: b.Verb, KeepAttempts: b.KeepAttempts, Queue: string(b.Queue), DryRun: b.DryRun, Force: b.Force}
+	if b.If == "" {
+		return a, nil
+	}
+	if err := checkParams(b.If, true); err != nil {
+		return a, err
+	}
+	values, _ := url.ParseQuery(b.If)
+	q, _, err := queryOf(values)
+	if err == nil && (q.After != "" || q.Limit != 0 || q.Detail != Summary) {
+		err = invalid("if", "it has the page of a list; a filter has none")
+	}
+	a.If = &q.Filter
+	return a, err
 }
 
 // idsBody is the answer of FindIDs.

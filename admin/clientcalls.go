@@ -62,12 +62,15 @@ func (c *client) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
 }
 
 func (c *client) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
-	if len(ids) > MaxIDs {
-		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), MaxIDs)
+	most := MaxIDs
+	if a.DryRun {
+		most = MaxDryIDs
+	}
+	if len(ids) > most {
+		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), most)
 	}
 	var done doneAnswer
-	body := doBody{Verb: a.Verb, KeepAttempts: a.KeepAttempts, Force: a.Force, Queue: Text(a.Queue), IDs: ids}
-	if err := c.post(ctx, pathDo, body, &done); err != nil {
+	if err := c.ask(ctx, call{method: http.MethodPost, path: pathDo, body: doBodyOf(a, ids), change: !a.DryRun, into: &done}); err != nil {
 		return nil, err
 	}
 	if len(done.Errors) != len(ids) {

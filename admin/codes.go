@@ -26,6 +26,7 @@ type code struct {
 var codes = []code{
 	{"not_found", http.StatusNotFound, pawl.ErrNotFound},
 	{"conflict", http.StatusConflict, pawl.ErrConflict},
+	{"not_eligible", http.StatusConflict, pawl.ErrNotEligible},
 	{"payload_too_large", http.StatusRequestEntityTooLarge, pawl.ErrPayloadTooLarge},
 	{"batch_too_large", http.StatusRequestEntityTooLarge, pawl.ErrBatchTooLarge},
 	{"payload_encoding", http.StatusBadRequest, pawl.ErrPayloadEncoding},

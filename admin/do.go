@@ -12,46 +12,91 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// doAtOnce is how many jobs of one Do are on their way at a time. Those share commits.
-const doAtOnce = 256
+// forwardAtOnce is how many dead jobs of one Do are forwarded at a time. They share commits.
+const forwardAtOnce = 256
 
-// do carries out an action. An ID that is named twice is acted on once, and both get its
-// result.
+// do carries out an action.
 func do(ctx context.Context, q *bolt.Queue, a Action, ids []pawl.ID) ([]error, error) {
-	act, err := a.on(q)
+	if a.DryRun {
+		return dryRun(ctx, q, a, ids)
+	}
+	return a.on(ids, MaxIDs, func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error) {
+		change := func(ids ...pawl.ID) ([]error, error) { return q.Change(ctx, *c, ids...) }
+		switch {
+		case a.Verb == Cancel:
+			return cancel(ctx, q, a.Force, todo, change)
+		case c != nil:
+			return change(todo...)
+		}
+		place := func(letter *pawl.Envelope) dlq.Target {
+			return inPlace{q, conditions{dlq.Unchanged(letter), condition}}
+		}
+		return forward(ctx, q, place, a.target(), todo)
+	})
+}
+
+// dryRun is do without a change. It decides by the same code.
+func dryRun(ctx context.Context, from looker, a Action, ids []pawl.ID) ([]error, error) {
+	return a.on(ids, MaxDryIDs, func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error) {
+		change := func(ids ...pawl.ID) ([]error, error) { return from.DryRun(ctx, *c, ids...) }
+		switch {
+		case a.Verb == Cancel:
+			return cancel(ctx, from, a.Force, todo, change)
+		case c != nil:
+			return change(todo...)
+		}
+		place := func(letter *pawl.Envelope) dlq.Target { return notReally{from, letter, conditions{condition}} }
+		return forward(ctx, from, place, a.target(), todo)
+	})
+}
+
+// on checks an action and has carry do it, as a change or, where that is nil, as a forward. An
+// ID that is named twice is acted on once, and both get its result.
+func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error)) ([]error, error) {
+	condition, err := a.If.condition()
 	if err != nil {
 		return nil, err
 	}
-	if len(ids) > MaxIDs {
-		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), MaxIDs)
+	change := &pawl.Change{Verb: pawl.Verb(a.Verb), KeepAttempts: a.KeepAttempts, If: condition}
+	switch a.Verb {
+	case Retry, Cancel, Delete, RunNow:
+	case Forward:
+		if change, err = nil, pawl.ValidQueue(a.target()); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, invalid("verb", "%q is none of %s, %s, %s, %s, %s", clip(string(a.Verb)), Retry, Cancel, Delete, RunNow, Forward)
 	}
-	first := make(map[pawl.ID]int, len(ids)) // where an ID is named first
-	var todo []int
-	for i, id := range ids {
-		if _, again := first[id]; !again {
-			first[id] = i
-			todo = append(todo, i)
+	if len(ids) > most {
+		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), most)
+	}
+	at := make(map[pawl.ID]int, len(ids)) // where an ID is in todo
+	var todo []pawl.ID
+	for _, id := range ids {
+		if _, again := at[id]; !again {
+			at[id] = len(todo)
+			todo = append(todo, id)
 		}
 	}
-	results := make([]error, len(ids))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(len(todo), doAtOnce) {
-		wg.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(todo)); n = next.Add(1) - 1 {
-				i := todo[n]
-				results[i] = act(ctx, ids[i])
-			}
-		})
+	errs, err := carry(change, condition, todo)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Verb, err)
 	}
-	wg.Wait()
+	results := make([]error, len(ids))
 	for i, id := range ids {
-		results[i] = results[first[id]]
-		if stopped(results[i]) {
+		if results[i] = errs[at[id]]; stopped(results[i]) {
 			return nil, fmt.Errorf("%s of job %s: %w", a.Verb, id, results[i])
 		}
 	}
 	return results, nil
+}
+
+// target is the queue that Forward enqueues on.
+func (a Action) target() string {
+	if a.Queue == "" {
+		return dlq.FailedJobs
+	}
+	return a.Queue
 }
 
 // stopped reports whether an error is not about one job: the caller went away, or the queue
@@ -67,55 +112,80 @@ func stopped(err error) bool {
 	return false
 }
 
-// on is what the action does to one job of q.
-func (a Action) on(q *bolt.Queue) (func(context.Context, pawl.ID) error, error) {
-	switch a.Verb {
-	case Retry:
-		return func(ctx context.Context, id pawl.ID) error { return q.Retry(ctx, id, a.KeepAttempts) }, nil
-	case Cancel:
-		return func(ctx context.Context, id pawl.ID) error { return cancel(ctx, q, id, a.Force) }, nil
-	case Delete:
-		return q.Delete, nil
-	case RunNow:
-		return q.RunNow, nil
-	case Forward:
-		to := a.Queue
-		if to == "" {
-			to = dlq.FailedJobs
+// forward puts jobs of another queue in the places of dead jobs. Place is what takes the place
+// of one.
+func forward(ctx context.Context, from dlq.Reader, place func(letter *pawl.Envelope) dlq.Target, to string, ids []pawl.ID) ([]error, error) {
+	results := make([]error, len(ids))
+	one := func(id pawl.ID) error {
+		letter, err := dlq.Inspect(ctx, from, id)
+		if err != nil {
+			return err
 		}
-		if err := pawl.ValidQueue(to); err != nil {
-			return nil, err
+		if letter.Queue == to {
+			return fmt.Errorf("job %s: %w: it is a dead letter of queue %q already; forward it to another queue, or retry it", id, pawl.ErrConflict, to)
 		}
-		return func(ctx context.Context, id pawl.ID) error { return forward(ctx, q, id, to) }, nil
+		return dlq.ToQueue(place(letter), to).Store(ctx, letter)
 	}
-	return nil, invalid("verb", "%q is none of %s, %s, %s, %s, %s", clip(string(a.Verb)), Retry, Cancel, Delete, RunNow, Forward)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(len(ids), forwardAtOnce) {
+		all.Go(func() {
+			for n := next.Add(1) - 1; n < int64(len(ids)); n = next.Add(1) - 1 {
+				results[n] = one(ids[n])
+			}
+		})
+	}
+	all.Wait()
+	return results, nil
 }
 
-// forward puts a job of another queue in the place of a dead letter.
-func forward(ctx context.Context, q *bolt.Queue, id pawl.ID, to string) error {
-	letter, err := dlq.Inspect(ctx, q, id)
-	if err != nil {
-		return err
-	}
-	if letter.Queue == to {
-		return fmt.Errorf("job %s: %w: it is a dead letter of queue %q already; forward it to another queue, or retry it", id, pawl.ErrConflict, to)
-	}
-	return dlq.ToQueue(inPlace{q}, to).Store(ctx, letter)
+// inPlace is a target of a dead job that is in it already. A dead job that somebody else
+// removes or retries meanwhile is not brought back.
+type inPlace struct {
+	q    *bolt.Queue
+	when conditions
 }
 
-// inPlace is a target of dead letters that are in it already. A letter that somebody else
-// removes meanwhile is not brought back.
-type inPlace struct{ q *bolt.Queue }
-
+// Enqueue implements [pawl.Enqueuer].
 func (p inPlace) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 	for _, job := range jobs {
-		if err := p.q.Transfer(ctx, job); err != nil {
+		if err := p.q.Transfer(ctx, job, p.when); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// Job implements [dlq.Target].
 func (p inPlace) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return p.q.Job(ctx, id)
+}
+
+// notReally is inPlace for a dry run.
+type notReally struct {
+	looker
+	letter *pawl.Envelope
+	when   conditions
+}
+
+// Enqueue implements [pawl.Enqueuer]. It stores nothing.
+func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
+	if !n.when.Matches(n.letter) {
+		return pawl.NotEligible(n.letter.ID, "it does not match any more")
+	}
+	_, err := pawl.CheckBatch(jobs, pawl.MaxBatchBytes)
+	return err
+}
+
+// conditions are a condition that holds where all of them do. Nil ones hold.
+type conditions []pawl.Condition
+
+// Matches implements [pawl.Condition].
+func (all conditions) Matches(job *pawl.Envelope) bool {
+	for _, c := range all {
+		if c != nil && !c.Matches(job) {
+			return false
+		}
+	}
+	return true
 }

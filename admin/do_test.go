@@ -15,7 +15,7 @@ func TestForwardOfALetterThatMoved(t *testing.T) {
 	f := newFixture(t, everyState)
 	letter, err := f.q.Job(t.Context(), f.ids["dead"])
 	require.NoError(t, err)
-	sink := dlq.ToQueue(inPlace{f.q}, "letters")
+	sink := dlq.ToQueue(inPlace{q: f.q}, "letters")
 	require.NoError(t, sink.Store(t.Context(), letter))
 	require.NoError(t, sink.Store(t.Context(), letter), "the second of two at a time")
 

@@ -150,7 +150,11 @@ func (h *handler) do(r *http.Request, body []byte) (any, error) {
 	if err := decode(body, &b); err != nil {
 		return nil, err
 	}
-	errs, err := h.admin.Do(r.Context(), Action{Verb: b.Verb, KeepAttempts: b.KeepAttempts, Force: b.Force, Queue: string(b.Queue)}, b.IDs...)
+	action, err := b.action()
+	if err != nil {
+		return nil, err
+	}
+	errs, err := h.admin.Do(r.Context(), action, b.IDs...)
 	if err != nil {
 		return nil, err
 	}

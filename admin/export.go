@@ -295,8 +295,8 @@ func jobsChosen(stats Stats, f Filter) (n int64) {
 	return n
 }
 
-// isZero reports whether the filter chooses all jobs.
+// isZero reports whether the filter chooses all jobs, in any order.
 func (f Filter) isZero() bool {
-	return !f.lists() && f.State == "" && f.Queue == "" && f.Kind == "" && f.Reason == "" && f.DiedBefore.IsZero() &&
+	return !f.lists() && f.State == "" && f.Queue == "" && f.Kind == "" && f.Reason == "" && f.DiedSince.IsZero() && f.DiedBefore.IsZero() &&
 		f.Error == "" && len(f.Payload) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
 }

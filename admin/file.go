@@ -136,10 +136,14 @@ func (f *file) openToRead() error {
 		return nil
 	}
 	r, err := bolt.OpenReader(f.path)
-	if err == nil {
-		f.reader = r
+	if err != nil {
+		return err
 	}
-	return err
+	if f.opts.Now != nil {
+		r.UseClock(f.opts.Now)
+	}
+	f.reader = r
+	return nil
 }
 
 func (f *file) openToWrite() (err error) {

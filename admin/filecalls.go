@@ -44,6 +44,13 @@ func (f *file) FindIDs(ctx context.Context, part string) (ids []pawl.ID, err err
 }
 
 func (f *file) Do(ctx context.Context, a Action, ids ...pawl.ID) (results []error, err error) {
+	if a.DryRun {
+		err = f.look(func(l looker) error {
+			results, err = dryRun(ctx, l, a, ids)
+			return err
+		})
+		return results, err
+	}
 	err = f.change(func(l local) error {
 		results, err = l.Do(ctx, a, ids...)
 		return err

@@ -12,7 +12,7 @@ import (
 // for them. A filter with a payload term that is none chooses nothing; see [ParsePayload].
 func (f Filter) Matches(e *pawl.Envelope) bool {
 	m, err := f.matcher()
-	return err == nil && m.matches(e)
+	return err == nil && m.Matches(e)
 }
 
 // StateSince is since when a job is in its state, as far as its record tells:
@@ -71,7 +71,26 @@ func (m *matcher) simple() bool {
 	return !f.lists() && m.error == "" && len(m.terms) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
 }
 
-func (m *matcher) matches(e *pawl.Envelope) bool {
+// condition is the filter as a condition of a change; nil for a filter that chooses all.
+func (f *Filter) condition() (pawl.Condition, error) {
+	if f == nil || f.isZero() {
+		return nil, nil
+	}
+	m, err := f.matcher()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Filter.Check(); err != nil {
+		return nil, err
+	}
+	if m.simple() { // which a queue answers from less of a job
+		return f.Filter, nil
+	}
+	return m, nil
+}
+
+// Matches implements [pawl.Condition].
+func (m *matcher) Matches(e *pawl.Envelope) bool {
 	f := m.filter
 	return f.Filter.Matches(e) &&
 		anyOf(f.Queues, e.Queue) && anyOf(f.Kinds, e.Kind) && anyOf(f.States, e.State) &&

@@ -8,14 +8,16 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/dlq"
 )
 
 // looker is what a queue that is open and a file that is only read have in common.
 type looker interface {
+	dlq.Reader
 	Stats(ctx context.Context) (bolt.Stats, error)
 	List(ctx context.Context, f pawl.Filter, after string, max int) (bolt.Listing, error)
-	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
+	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 	View(ctx context.Context, fn func(*bbolt.Tx) error) error
 	Effects(ctx context.Context, after string, max int) ([]bolt.Effect, string, error)
 	Check(ctx context.Context) error
@@ -59,7 +61,7 @@ func listPage(ctx context.Context, from looker, q Query) (page Page, err error) 
 				return Page{}, err // to match a large payload takes its time
 			}
 			bytes += len(listed.Job.Payload)
-			if listed.Err == nil && (!m.simple() && !m.matches(listed.Job)) {
+			if listed.Err == nil && (!m.simple() && !m.Matches(listed.Job)) {
 				continue
 			}
 			if listed.Err == nil {

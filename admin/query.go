@@ -18,7 +18,10 @@ const (
 	paramQueue   = "queue"
 	paramKind    = "kind"
 	paramReason  = "reason"
-	paramDied    = "died_before"
+	paramDied    = "died_since"
+	paramDiedBy  = "died_before"
+	paramOrder   = "order"  // created or died
+	paramNewest  = "newest" // true
 	paramQueues  = "queues" // this and the next ones may be there several times
 	paramKinds   = "kinds"
 	paramStates  = "states"
@@ -45,16 +48,21 @@ func valuesOf(q Query) url.Values {
 	v := url.Values{}
 	for name, text := range map[string]string{
 		paramState: string(q.State), paramQueue: q.Queue, paramKind: q.Kind, paramReason: string(q.Reason),
-		paramError: q.Error, paramAfter: q.After,
+		paramError: q.Error, paramAfter: q.After, paramOrder: string(q.Order),
 	} {
 		if text != "" {
 			v.Set(name, text)
 		}
 	}
-	for name, t := range map[string]time.Time{paramDied: q.DiedBefore, paramSince: q.Since, paramUntil: q.Until, paramBefore: q.Before} {
+	for name, t := range map[string]time.Time{
+		paramDied: q.DiedSince, paramDiedBy: q.DiedBefore, paramSince: q.Since, paramUntil: q.Until, paramBefore: q.Before,
+	} {
 		if !t.IsZero() {
 			v.Set(name, Stamp{t}.String())
 		}
+	}
+	if q.Newest {
+		v.Set(paramNewest, "true")
 	}
 	for name, values := range map[string][]string{
 		paramPayload: q.Payload, paramQueues: q.Queues, paramKinds: q.Kinds, paramStates: textsOf(q.States), paramReasons: textsOf(q.Reasons),
@@ -80,7 +88,8 @@ func queryOf(v url.Values) (q Query, form PayloadForm, err error) {
 		Filter: Filter{
 			Filter: pawl.Filter{
 				State: pawl.State(p.text(paramState)), Queue: p.text(paramQueue), Kind: p.text(paramKind),
-				Reason: pawl.Reason(p.text(paramReason)), DiedBefore: p.time(paramDied),
+				Reason: pawl.Reason(p.text(paramReason)), DiedSince: p.time(paramDied), DiedBefore: p.time(paramDiedBy),
+				Order: pawl.Order(p.text(paramOrder)), Newest: p.oneOf(paramNewest, []string{"", "true"}, 0) == 1,
 			},
 			Queues: p.texts(paramQueues), Kinds: p.texts(paramKinds),
 			States: named[pawl.State](p.texts(paramStates)), Reasons: named[pawl.Reason](p.texts(paramReasons)),

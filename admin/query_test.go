@@ -19,7 +19,7 @@ func TestQueryTravelsWhole(t *testing.T) {
 		{Detail: IDs},
 		{
 			Filter: Filter{
-				Filter: pawl.Filter{State: pawl.Dead, Queue: "q\xff&", Kind: "k\n", Reason: pawl.ReasonPoison, DiedBefore: at},
+				Filter: pawl.Filter{State: pawl.Dead, Queue: "q\xff&", Kind: "k\n", Reason: pawl.ReasonPoison, DiedSince: at.Add(-1), DiedBefore: at, Order: pawl.OrderDied, Newest: true},
 				Queues: []string{"a", "b\xff"}, Kinds: []string{"k", "l"},
 				States: []pawl.State{pawl.Dead, pawl.Ready}, Reasons: []pawl.Reason{pawl.ReasonPoison, "r"},
 				Error: "time\x00out", Payload: []string{"a=1", "b~x y", "a=1"}, Since: at.Add(1), Until: at.Add(2), Before: at.Add(3),

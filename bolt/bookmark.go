@@ -22,7 +22,8 @@ var bookmarkText = base64.RawURLEncoding.Strict()
 
 // filterScope is what the list of a filter is of.
 func filterScope(f pawl.Filter) string {
-	return fmt.Sprintf("jobs %q %q %q %q %x", f.State, f.Queue, f.Kind, f.Reason, appendTime(nil, f.DiedBefore))
+	return fmt.Sprintf("jobs %q %q %q %q %x %x %q %v", f.State, f.Queue, f.Kind, f.Reason,
+		appendTime(nil, f.DiedSince), appendTime(nil, f.DiedBefore), f.Order, f.Newest)
 }
 
 func formatBookmark(part int, last []byte, scope string) string {

@@ -64,7 +64,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Retry":  func() error { return q.Retry(t.Context(), l.ID, false) },
 		"Cancel": func() error { return q.Cancel(t.Context(), l.ID) },
 		"Transfer": func() error {
-			return q.Transfer(t.Context(), &pawl.Envelope{ID: l.ID, Kind: "k"})
+			return q.Transfer(t.Context(), &pawl.Envelope{ID: l.ID, Kind: "k"}, nil)
 		},
 		"Join":    func() error { return q.Join(t.Context(), &ride{}, 0) },
 		"RunNow":  func() error { return q.RunNow(t.Context(), l.ID) },

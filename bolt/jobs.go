@@ -1,9 +1,7 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -20,12 +18,10 @@ const (
 	pageBytes = 1 << 20
 )
 
-// Jobs iterates over the jobs that f chooses, with state, payload and history. With
-// a state in the filter they come in the order of that state: ready ones queue by
-// queue as they would be fetched, first runs before retries, those that crashed behind
-// both, and in the end those that wait for an idempotency key; dead ones queue by
-// queue as they died; completed ones as their records end. Otherwise they come in the order of their IDs, which
-// is that in which they were made.
+// Jobs iterates over the jobs that f chooses, with state, payload and history, in the order
+// that f asks for. In the order of the state, ready jobs come queue by queue: first runs
+// before retries, then those that crashed, in the end those that wait for an idempotency key.
+// The order of creation is that of the IDs.
 //
 // It reads in short pages, so it holds back no writer however slow the caller is.
 // A job that moves meanwhile may be seen before or after the move, or not at all.
@@ -53,7 +49,7 @@ func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelo
 type page struct {
 	filter pawl.Filter
 	jobs   int    // the most to read
-	part   int    // which of the ranges of rows is read
+	part   int    // which of the buckets is read
 	last   []byte // the key of the last row that was read in it
 	end    bool
 
@@ -64,27 +60,20 @@ type page struct {
 
 // read reads the page behind p.last.
 func (p *page) read(s *store) error {
-	ranges, err := s.rangesOf(p.filter)
+	parts, err := s.rowsOf(p.filter)
 	if err != nil {
 		return err
 	}
-	if p.part >= len(ranges) || p.last != nil && !bytes.HasPrefix(p.last, ranges[p.part].prefix) {
+	if p.part >= len(parts) {
+		return errNoBookmark()
+	}
+	if spans := parts[p.fromFront(len(parts))].spans; p.last != nil && len(spans) == 1 && !spans[0].has(p.last) {
 		return errNoBookmark()
 	}
 	p.entries, p.rows, p.bytes = p.entries[:0], 0, 0
-	for ; p.part < len(ranges); p.part, p.last = p.part+1, nil {
-		prefix := ranges[p.part].prefix
-		c := ranges[p.part].bucket.Cursor()
-		k, v := c.Seek(prefix)
-		if p.last != nil {
-			if k, v = c.Seek(p.last); bytes.Equal(k, p.last) {
-				k, v = c.Next()
-			}
-		}
-		for ; k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-			if p.last != nil && bytes.Compare(k, p.last) <= 0 {
-				return fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
-			}
+	for ; p.part < len(parts); p.part, p.last = p.part+1, nil {
+		w := parts[p.fromFront(len(parts))].walk(p.last, p.filter.Newest)
+		for k, v := w.next(); k != nil; k, v = w.next() {
 			if p.rows >= pageRows || len(p.entries) >= p.jobs || p.bytes > pageBytes {
 				return nil
 			}
@@ -95,9 +84,20 @@ func (p *page) read(s *store) error {
 				p.bytes += carried(e.Job)
 			}
 		}
+		if w.err != nil {
+			return w.err
+		}
 	}
 	p.end = true
 	return nil
+}
+
+// fromFront is which of so many buckets is read; a list of the newest begins with the last.
+func (p *page) fromFront(parts int) int {
+	if p.filter.Newest {
+		return parts - 1 - p.part
+	}
+	return p.part
 }
 
 // carried is how many bytes a job carries that can be many.
@@ -115,50 +115,24 @@ func carried(e *pawl.Envelope) (bytes int) {
 // failureOverhead is the bytes of an entry of a history besides its text, with its key.
 const failureOverhead = 16 + 4 + 4 + timeWidth + sealWidth
 
-// rows are those of a bucket whose keys have a prefix.
-type rows struct {
-	bucket *table
-	prefix []byte
-}
-
-// rangesOf is where the jobs of a filter are found.
-func (s *store) rangesOf(f pawl.Filter) ([]rows, error) {
-	var prefix []byte
-	if f.Queue != "" && (f.State == pawl.Ready || f.State == pawl.Dead) {
-		n, _, err := s.number(f.Queue) // 0, which no queue has, for one that is not there
-		if err != nil {
-			return nil, err
-		}
-		prefix = binary.BigEndian.AppendUint32(nil, uint32(n))
+// rowState is the state that the rows of the page are about, "" for those of all jobs.
+func (p *page) rowState() pawl.State {
+	if p.filter.Order == pawl.OrderCreated {
+		return ""
 	}
-	switch f.State {
-	case "":
-		return []rows{{s.jobs, nil}}, nil
-	case pawl.Ready:
-		return []rows{{s.ready, prefix}, {s.delayed, []byte{waitsForKey}}}, nil
-	case pawl.Delayed:
-		return []rows{{s.delayed, []byte{waitsForTime}}}, nil
-	case pawl.Parked:
-		return []rows{{s.delayed, []byte{waitsForKind}}}, nil
-	case pawl.Leased:
-		return []rows{{s.leased, nil}}, nil
-	case pawl.Dead:
-		return []rows{{s.failed, prefix}}, nil
-	case pawl.Completed:
-		return []rows{{s.completed, nil}}, nil
-	}
-	return nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of %v", f.State, pawl.States())}
+	return p.filter.State
 }
 
 // entry reads the job of a row. It is empty when the filter leaves the job out.
 func (p *page) entry(s *store, k, v []byte) Listed {
-	id, err := rowID(p.filter.State, k, v)
+	said := p.rowState()
+	id, err := rowID(said, k, v)
 	if err != nil {
 		return Listed{damaged(id, time.Time{}), fmt.Errorf("row %x: %w", k, err)}
 	}
 	f := p.filter
-	f.State = ""              // which the row is about
-	if f != (pawl.Filter{}) { // payload and history of a job that is left out are not read
+	f.State, f.Order, f.Newest = "", "", false
+	if f != (pawl.Filter{}) || said != p.filter.State { // payload and history of a job that is left out are not read
 		j, err := s.record(id)
 		if err != nil {
 			return Listed{damaged(id, time.Time{}), corrupt(err)}
@@ -166,12 +140,17 @@ func (p *page) entry(s *store, k, v []byte) Listed {
 		if !f.Matches(j.Envelope) {
 			return Listed{}
 		}
+		if said != p.filter.State {
+			if state, err := s.state(j.Envelope); err == nil && state != p.filter.State {
+				return Listed{}
+			}
+		}
 	}
 	e, err := s.job(id)
 	if err != nil {
 		return Listed{damaged(id, time.Time{}), corrupt(err)}
 	}
-	if said := p.filter.State; said != "" && e.State != said {
+	if said != "" && e.State != said {
 		return Listed{damaged(id, time.Time{}), fmt.Errorf("job %s: %w: a row says that it is %s, its record leads to %s", id, pawl.ErrCorrupt, said, e.State)}
 	}
 	return Listed{e, nil}

@@ -202,12 +202,14 @@ func (p *Plan) Snooze(l *pawl.Lease, until time.Time) error {
 }
 
 // RunNow has a job that is delayed or parked wait no longer; see [Queue.RunNow].
-func (p *Plan) RunNow(id pawl.ID) error { return p.add(&hasten{id: id}, id) }
+func (p *Plan) RunNow(id pawl.ID) error {
+	return p.add(&changeOne{Change: &pawl.Change{Verb: pawl.VerbRunNow}, id: id}, id)
+}
 
 // Retry takes a dead letter back to ready, with its attempts counted anew; see
 // [Queue.Retry].
 func (p *Plan) Retry(id pawl.ID) error {
-	op := &revive{id: id}
+	op := &changeOne{Change: &pawl.Change{Verb: pawl.VerbRetry}, id: id}
 	if err := p.look(op); err != nil {
 		return err
 	}

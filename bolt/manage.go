@@ -2,8 +2,6 @@ package bolt
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/gopawl/pawl"
 )
@@ -15,7 +13,7 @@ import (
 // [pawl.ErrConflict], and so does one whose deadline has passed or whose unique key
 // another has; one that is not there gives [pawl.ErrNotFound].
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.do(ctx, &revive{id: id, keepAttempts: keepAttempts})
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
 // Cancel ends a job. One that waits becomes a dead letter. One that is leased gets a
@@ -24,7 +22,7 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 // makes it a dead letter. A job that is dead or completed gives [pawl.ErrConflict], one
 // that is not there [pawl.ErrNotFound].
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
-	return q.do(ctx, &cancel{id: id})
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
 // RunNow has a job that is delayed or parked wait no longer: it is ready at once, as if its
@@ -34,7 +32,7 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 // [pawl.ErrConflict], also one that is ready and waits for its idempotency key; one that is
 // not there gives [pawl.ErrNotFound].
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
-	return q.do(ctx, &hasten{id: id})
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
 // Delete removes a dead letter or a completed record for good. A job in another state
@@ -42,20 +40,7 @@ func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 // is damaged, or whose record is missing, is looked for among all dead letters: for the
 // latter no more than once a second, so that many IDs that are nowhere cost one look.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
-	err := q.do(ctx, &remove{id: id})
-	switch {
-	case errors.Is(err, pawl.ErrCorrupt):
-		return q.deleteDamaged(ctx, id, err)
-	case errors.Is(err, pawl.ErrNotFound):
-		orphan, lookErr := q.orphans.has(ctx, &q.reader, id)
-		if lookErr != nil {
-			return fmt.Errorf("delete job %s: %w", id, lookErr)
-		}
-		if orphan {
-			return q.deleteDamaged(ctx, id, err)
-		}
-	}
-	return err
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
 // Pause stops all fetching from a queue until [Queue.Resume], also over a restart.

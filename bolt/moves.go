@@ -282,3 +282,19 @@ func (t *txn) hasten(j stored, p place) {
 	t.tell(pawl.Event{Type: event, Job: j.Envelope})
 	t.placeReady(j)
 }
+
+// cancel ends a job that waits, and asks one that is leased to end.
+func (t *txn) cancel(j stored, at place) {
+	switch {
+	case at.state != pawl.Leased:
+		t.unplace(j, at)
+		t.bury(j, pawl.ReasonCancelled, run{cause: "it was cancelled"})
+	case !j.Cancelled:
+		j.Cancelled = true
+		t.rewrite(j)
+		if row, ok, err := t.lease(j.ID[:]); err == nil && ok {
+			t.cancelled = append(t.cancelled, holding{j.ID, row.token})
+		}
+		t.tell(pawl.Event{Type: pawl.EventCancelled, Job: j.Envelope})
+	}
+}

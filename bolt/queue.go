@@ -21,7 +21,6 @@ type Queue struct {
 	shared    bool // the database is the app's
 	scheduler *scheduler
 	seq       atomic.Uint64 // the last enqueue sequence that was given out
-	orphans   orphans
 	sessions  sessions
 	close     sync.Once
 	closeErr  error
@@ -61,7 +60,7 @@ func Open(path string, opts *Options) (*Queue, error) {
 func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
 	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector, crashCap: o.MaxCrashes}
 	q := &Queue{
-		reader: reader{db: db, guard: g, path: db.Path(), freelist: true},
+		reader: reader{db: db, guard: g, path: db.Path(), freelist: true, now: o.Now},
 		opts:   o,
 		shared: shared,
 		scheduler: &scheduler{

@@ -42,8 +42,12 @@ func OpenReader(path string) (*Reader, error) {
 		_ = db.Close()
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
-	return &Reader{reader{db: db, guard: g, path: path, freelist: o.PreLoadFreelist}}, nil
+	return &Reader{reader{db: db, guard: g, path: path, freelist: o.PreLoadFreelist, now: time.Now}}, nil
 }
+
+// UseClock sets the wall clock by which [Reader.DryRun] judges deadlines; the default is
+// time.Now. Call it before the first DryRun.
+func (r *Reader) UseClock(now func() time.Time) { r.now = now }
 
 // Close lets go of the file.
 func (r *Reader) Close() error { return r.guard.closeDB(r.db) }
@@ -54,6 +58,8 @@ type reader struct {
 	guard    *guard
 	path     string
 	freelist bool // the list of free pages is known
+	now      func() time.Time
+	orphans  orphans
 }
 
 // view runs fn in a read transaction, which holds the writer's pages as long as it

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -59,26 +60,51 @@ func (op *removeDamaged) apply(t *txn) {
 // queueOf is the queue that the key of a row in ready or failed begins with.
 func queueOf(key []byte) queueNumber { return queueNumber(binary.BigEndian.Uint32(key)) }
 
-// deleteDamaged deletes a dead letter whose record cannot be read, for which only a look
-// through all dead letters finds its row. Cause is what is wrong with the record, and the
-// answer when there is no such row.
-func (q *Queue) deleteDamaged(ctx context.Context, id pawl.ID, cause error) error {
-	op := &removeDamaged{id: id}
-	err := q.eachRow(ctx, bucketFailed, func(_ *store, k, v []byte) bool {
-		row, err := parseIndexRow(k, v)
-		if err == nil && row.id == id && len(k) > 4 {
-			op.letter, op.row = bytes.Clone(k), row
+// unreadable finds the row of a dead job whose record cannot be read or is missing, as cause
+// says. Only a look through all dead jobs finds it. The key is nil if there is no such row.
+func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key []byte, row indexRow, err error) {
+	switch {
+	case errors.Is(cause, pawl.ErrCorrupt):
+	case errors.Is(cause, pawl.ErrNotFound):
+		orphan, err := r.orphans.has(ctx, r, id)
+		if err != nil {
+			return nil, row, fmt.Errorf("delete job %s: %w", id, err)
 		}
-		return op.letter == nil
+		if !orphan {
+			return nil, row, nil
+		}
+	default:
+		return nil, row, nil
+	}
+	err = r.eachRow(ctx, bucketFailed, func(_ *store, k, v []byte) bool {
+		found, err := parseIndexRow(k, v)
+		if err == nil && found.id == id && len(k) > 4 {
+			key, row = bytes.Clone(k), found
+		}
+		return key == nil
 	})
-	if err == nil && op.letter == nil {
+	if err != nil {
+		err = fmt.Errorf("delete job %s: %w", id, err)
+	}
+	return key, row, err
+}
+
+// deleteUnreadable deletes a dead job whose record cannot be read or is missing. Cause is the
+// error that an ordinary delete gave, and the answer if there is no such dead job.
+func (q *Queue) deleteUnreadable(ctx context.Context, id pawl.ID, cause error) error {
+	op := &removeDamaged{id: id}
+	var err error
+	if op.letter, op.row, err = q.unreadable(ctx, id, cause); err != nil {
+		return err
+	}
+	if op.letter == nil {
 		return cause
 	}
 	found := func(bucket, key []byte) bool {
 		op.more = append(op.more, rowRef{bucket, bytes.Clone(key)})
 		return false
 	}
-	if err == nil && op.row.flags&hasMore != 0 {
+	if op.row.flags&hasMore != 0 {
 		err = q.eachRow(ctx, bucketUnique, func(_ *store, k, v []byte) bool {
 			holder, err := unseal(k, v, len(id))
 			return err != nil || pawl.ID(holder) != id || found(bucketUnique, k)

@@ -127,7 +127,7 @@ func TestTransferBesideJobsThatArePutAside(t *testing.T) {
 				require.NoError(t, q.Abandon(t.Context(), dead, pawl.ReasonPermanent, errBoom))
 				holder := holdKey(t, q, "0", "1")
 				moved := &pawl.Envelope{ID: dead.ID, Kind: "k", Queue: queue, IdempotencyKey: key}
-				require.NoError(t, q.Transfer(t.Context(), moved))
+				require.NoError(t, q.Transfer(t.Context(), moved, nil))
 				require.Equal(t, dead.ID, moved.ID)
 				require.Equal(t, 2, aside(t, q))
 				checkNow(t, q)

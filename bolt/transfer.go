@@ -3,7 +3,6 @@ package bolt
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/gopawl/pawl"
 )
@@ -14,8 +13,9 @@ import (
 // It completes the envelope in place.
 //
 // Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
-// [pawl.ErrConflict] when it is not dead. A unique key is refused.
-func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope) error {
+// [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is
+// one. A unique key is refused.
+func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error {
 	jobs := []*pawl.Envelope{job}
 	prepared, bytes, err := q.prepare(jobs)
 	if err != nil {
@@ -24,7 +24,7 @@ func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope) error {
 	if job.UniqueKey != "" {
 		return &pawl.InvalidError{Field: "unique key", Reason: "a job that takes the place of a dead letter has none"}
 	}
-	err = q.scheduler.intake.do(ctx, &transfer{prepared}, bytes)
+	err = q.scheduler.intake.do(ctx, &transfer{prepared, when}, bytes)
 	if err == nil || errors.Is(err, pawl.ErrUnknownOutcome) {
 		prepared.answer(jobs)
 	}
@@ -32,16 +32,22 @@ func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope) error {
 }
 
 // transfer is an enqueue of one job that replaces the dead letter of its ID.
-type transfer struct{ *enqueue }
+type transfer struct {
+	*enqueue
+	when pawl.Condition
+}
 
 func (op *transfer) check(t *txn) error {
 	j := &op.jobs[0]
-	_, at, err := t.find(j.own)
+	letter, at, err := t.find(j.own)
 	if err != nil {
 		return err
 	}
 	if at.state != pawl.Dead {
-		return fmt.Errorf("job %s: %w: it is %s, not dead", j.own, pawl.ErrConflict, at.state)
+		return pawl.NotEligible(j.own, "it is %s, not dead", at.state)
+	}
+	if err := t.meets(op.when, letter, at); err != nil {
+		return err
 	}
 	j.replaces = true
 	return nil

@@ -40,6 +40,8 @@ type txn struct {
 	damage    []error          // rows that were passed over
 	strays    bool             // jobs were put aside, and damage keeps them from being brought back
 
+	claims map[string]pawl.ID // unique keys that the jobs of a dry run would take; nil in others
+
 	searched   bool   // such jobs were searched for
 	unsearched []byte // and from where on they are still to be
 }

@@ -18,6 +18,9 @@ func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err er
 		return j, p, false, err
 	}
 	key := uniqueKey(nil, n, e)
+	if id, claimed := t.claims[string(key)]; claimed {
+		return stored{Envelope: &pawl.Envelope{ID: id}}, place{state: pawl.Ready}, e.BlockedBy(pawl.Ready), nil
+	}
 	sealed := t.unique.Get(key)
 	if sealed == nil {
 		return j, p, false, nil

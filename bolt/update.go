@@ -207,7 +207,7 @@ func (op *ackOnce) check(t *txn) error {
 
 // CancelTx cancels a job as part of a transaction of the app's; see [Queue.Cancel].
 func (q *Queue) CancelTx(tx *bbolt.Tx, id pawl.ID) error {
-	if err := q.within(tx, &cancel{id: id}, nil); err != nil {
+	if err := q.within(tx, &changeOne{Change: &pawl.Change{Verb: pawl.VerbCancel}, id: id}, nil); err != nil {
 		return fmt.Errorf("cancel in a transaction: %w", err)
 	}
 	return nil

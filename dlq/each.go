@@ -3,15 +3,10 @@ package dlq
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/gopawl/pawl"
 )
-
-// together is how many letters are changed at a time. A queue in a file takes what
-// waits for it in one commit, so they share its sync.
-const together = 64
 
 // each calls do with every letter, in their order and up to width at a time, and
 // returns how many it did. A letter that fails keeps none of the others back, except
@@ -69,8 +64,8 @@ func each(ctx context.Context, ids []pawl.ID, width int, do func(pawl.ID) (done 
 		}
 		all.Wait()
 	}
-	if failed > 1 && !end {
-		err = fmt.Errorf("%w (and %d more)", err, failed-1)
+	if end {
+		failed = 1 // the others were not tried
 	}
-	return done, err
+	return done, andMore(err, failed)
 }

@@ -23,6 +23,8 @@ type queue interface {
 	dlq.Store
 	dlq.Target
 	Cancel(context.Context, pawl.ID) error
+	Retry(context.Context, pawl.ID, bool) error
+	Delete(context.Context, pawl.ID) error
 }
 
 // each runs a test with queues in memory and with queues in files; open makes one
@@ -62,6 +64,16 @@ func dieOf(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, causes
 	return job.ID
 }
 
+// dieAgain retries a letter, which dies once more.
+func dieAgain(t *testing.T, q queue, id pawl.ID) {
+	t.Helper()
+	require.NoError(t, q.Retry(t.Context(), id, false))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"mail"}, Max: 1, Wait: pawl.WaitNot})
+	require.NoError(t, err)
+	require.Equal(t, id, leases[0].ID)
+	require.NoError(t, q.Abandon(t.Context(), leases[0], pawl.ReasonExhausted, errDown))
+}
+
 func list(t *testing.T, r dlq.Reader, f pawl.Filter) (ids []pawl.ID) {
 	t.Helper()
 	for job, err := range dlq.List(t.Context(), r, f) {
@@ -88,22 +100,28 @@ type shelf struct {
 	delete func(pawl.ID) error
 }
 
-func (s *shelf) Retry(ctx context.Context, id pawl.ID, keep bool) error {
-	if s.retry != nil {
-		if err := s.retry(id); err != nil {
-			return err
+func (s *shelf) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
+	hook := s.delete
+	if c.Verb == pawl.VerbRetry {
+		hook = s.retry
+	}
+	errs := make([]error, len(ids))
+	for i, id := range ids {
+		if hook != nil {
+			errs[i] = hook(id)
+		}
+		switch err := errs[i]; {
+		case errors.Is(err, pawl.ErrClosed), errors.Is(err, pawl.ErrPoisoned), errors.Is(err, context.Canceled):
+			return nil, err
+		case err == nil:
+			one, err := s.queue.Change(ctx, c, id)
+			if err != nil {
+				return nil, err
+			}
+			errs[i] = one[0]
 		}
 	}
-	return s.queue.Retry(ctx, id, keep)
-}
-
-func (s *shelf) Delete(ctx context.Context, id pawl.ID) error {
-	if s.delete != nil {
-		if err := s.delete(id); err != nil {
-			return err
-		}
-	}
-	return s.queue.Delete(ctx, id)
+	return errs, nil
 }
 
 // tomorrow is later than every death of a test.

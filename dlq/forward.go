@@ -77,10 +77,11 @@ func Forward(ctx context.Context, s Store, to Sink, opts *ForwardOptions, f pawl
 	if err != nil {
 		return 0, err
 	}
-	ids, err := choose(ctx, s, f)
+	f.State = pawl.Dead
+	ids, _, err := choose(ctx, s, f)
 	if err == nil {
 		forwarded, err = each(ctx, ids, o.Parallel, func(id pawl.ID) (bool, error) {
-			return forward(ctx, s, to, &o, id)
+			return forward(ctx, s, to, &o, f, id)
 		})
 	}
 	if err != nil {
@@ -89,13 +90,15 @@ func Forward(ctx context.Context, s Store, to Sink, opts *ForwardOptions, f pawl
 	return forwarded, err
 }
 
-func forward(ctx context.Context, s Store, to Sink, o *ForwardOptions, id pawl.ID) (done bool, err error) {
+func forward(ctx context.Context, s Store, to Sink, o *ForwardOptions, f pawl.Filter, id pawl.ID) (done bool, err error) {
 	letter, err := Inspect(ctx, s, id)
 	switch {
 	case moved(err), errors.Is(err, pawl.ErrCorrupt):
 		return false, nil
 	case err != nil:
 		return false, err
+	case !f.Matches(letter): // it died again since it was listed
+		return false, nil
 	}
 	from, death := *letter, pawl.Death{} // what the sink does to its envelope is not what is logged
 	if letter.Death != nil {
@@ -108,7 +111,7 @@ func forward(ctx context.Context, s Store, to Sink, o *ForwardOptions, id pawl.I
 			"reason", string(death.Reason), "died", death.At.Format(time.RFC3339), "error", err)
 		return false, fmt.Errorf("job %s: store it: %w", id, err)
 	}
-	switch err := s.Delete(ctx, id); {
+	switch err := removeDead(ctx, s, id, deaths{id: death}); { // of another death the sink knows nothing
 	case err == nil:
 		return true, nil
 	case errors.Is(err, pawl.ErrConflict) && movedWithin(ctx, s, id, &death):

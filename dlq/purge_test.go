@@ -113,3 +113,44 @@ func TestPurgePassesOverWhatMoved(t *testing.T) {
 	_, err = q.Job(t.Context(), two)
 	require.ErrorIs(t, err, pawl.ErrNotFound)
 }
+
+// Rule: a letter that died before the time when the list was read, and again after it since,
+// is not purged.
+func TestPurgeLeavesWhatDiesAgain(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		q := open()
+		again, other := die(t, q, "mail", "a"), die(t, q, "mail", "a")
+		before := get(t, q, other).Death.At.Add(1)
+		busy := &shelf{queue: q, delete: func(id pawl.ID) error {
+			if id == again {
+				dieAgain(t, q, again)
+			}
+			return nil
+		}}
+		n, err := dlq.Purge(t.Context(), busy, before, pawl.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, []pawl.ID{again}, list(t, q, pawl.Filter{}))
+	})
+}
+
+// Rule: what became of a letter since it was stored elsewhere is not lost: one that died again
+// stays, and its older death is told by nobody else.
+func TestForwardLeavesWhatDiesAgain(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		q := open()
+		again, other := die(t, q, "mail", "a"), die(t, q, "mail", "a")
+		sink := dlq.SinkFunc(func(_ context.Context, letter *pawl.Envelope) error {
+			if letter.ID == again {
+				dieAgain(t, q, again)
+			}
+			return nil
+		})
+		n, err := dlq.Forward(t.Context(), q, sink, quiet(), pawl.Filter{})
+		require.ErrorIs(t, err, pawl.ErrConflict)
+		require.Equal(t, 1, n)
+		require.Equal(t, []pawl.ID{again}, list(t, q, pawl.Filter{}))
+		_, err = q.Job(t.Context(), other)
+		require.ErrorIs(t, err, pawl.ErrNotFound)
+	})
+}

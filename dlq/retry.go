@@ -14,13 +14,19 @@ type RetryOptions struct {
 	KeepAttempts bool
 }
 
-func (o *RetryOptions) keepAttempts() bool { return o != nil && o.KeepAttempts }
+func (o *RetryOptions) change(when pawl.Condition) pawl.Change {
+	return pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: o != nil && o.KeepAttempts, If: when}
+}
 
 // Retry makes dead letters ready again, with their history. It stops at the first
 // that cannot be retried and returns how many were.
 func Retry(ctx context.Context, s Store, opts *RetryOptions, ids ...pawl.ID) (int, error) {
 	for n, id := range ids {
-		if err := s.Retry(ctx, id, opts.keepAttempts()); err != nil {
+		errs, err := s.Change(ctx, opts.change(nil), id)
+		if err == nil {
+			err = errs[0]
+		}
+		if err != nil {
 			return n, fmt.Errorf("retry dead letter: %w", err)
 		}
 	}
@@ -35,20 +41,10 @@ func Retry(ctx context.Context, s Store, opts *RetryOptions, ids ...pawl.ID) (in
 // A letter that stays dead since its unique key is taken, or its deadline has passed,
 // does not keep the others back: the error is that of the first such letter.
 func RetryAll(ctx context.Context, s Store, opts *RetryOptions, f pawl.Filter) (retried int, err error) {
-	ids, err := choose(ctx, s, f)
-	if err != nil {
-		return 0, fmt.Errorf("retry dead letters: %w", err)
+	ids, listed, err := choose(ctx, s, f)
+	if err == nil {
+		retried, err = changeAll(ctx, s, opts.change(listed), ids)
 	}
-	retried, err = each(ctx, ids, together, func(id pawl.ID) (bool, error) {
-		err := s.Retry(ctx, id, opts.keepAttempts())
-		if !moved(err) {
-			return err == nil, err
-		}
-		if _, gone := Inspect(ctx, s, id); gone != nil {
-			return false, nil // also when it cannot be read any more
-		}
-		return false, err
-	})
 	if err != nil {
 		err = fmt.Errorf("retry dead letters: %w", err)
 	}

@@ -2,9 +2,7 @@ package dlq_test
 
 import (
 	"context"
-	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,31 +93,47 @@ func TestRetryAllPassesOverWhatMoved(t *testing.T) {
 	require.Empty(t, list(t, q, pawl.Filter{}))
 }
 
-// Rule: many letters are on their way together, so that a queue takes them in one
-// commit, and never more than 64.
-func TestRetryAllOverlaps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := inMemory(t)
-		for range 100 {
-			die(t, q, "mail", "a")
-		}
-		arrived, gate := make(chan struct{}, 100), make(chan struct{})
-		slow := &shelf{queue: q, retry: func(pawl.ID) error {
-			arrived <- struct{}{}
-			<-gate
+// Rule: a letter that was retried since the list was read, and died again, stays dead.
+func TestRetryAllLeavesWhatDiesAgain(t *testing.T) {
+	each(t, func(t *testing.T, open func() queue) {
+		q := open()
+		again, other := die(t, q, "mail", "a"), die(t, q, "mail", "a")
+		busy := &shelf{queue: q, retry: func(id pawl.ID) error {
+			if id == again {
+				dieAgain(t, q, again)
+			}
 			return nil
 		}}
-		done := make(chan int)
-		go func() {
-			n, err := dlq.RetryAll(t.Context(), slow, nil, pawl.Filter{})
-			require.NoError(t, err)
-			done <- n
-		}()
-		synctest.Wait()
-		require.Len(t, arrived, 64)
-		close(gate)
-		require.Equal(t, 100, <-done)
+		n, err := dlq.RetryAll(t.Context(), busy, nil, pawl.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, []pawl.ID{again}, list(t, q, pawl.Filter{}))
+		require.Equal(t, pawl.Ready, get(t, q, other).State)
 	})
+}
+
+// Rule: many letters share a transaction, and no transaction has more than 500.
+func TestRetryAllInPortions(t *testing.T) {
+	q := inMemory(t)
+	for range 1100 {
+		die(t, q, "mail", "a")
+	}
+	counted := &portions{queue: q}
+	n, err := dlq.RetryAll(t.Context(), counted, nil, pawl.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, 1100, n)
+	require.Equal(t, []int{500, 500, 100}, counted.sizes)
+}
+
+// portions is a store that counts the jobs of each change.
+type portions struct {
+	queue
+	sizes []int
+}
+
+func (p *portions) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
+	p.sizes = append(p.sizes, len(ids))
+	return p.queue.Change(ctx, c, ids...)
 }
 
 // Rule: the error is that of the first letter that failed, however the calls overlap,
@@ -133,26 +147,28 @@ func TestErrorOfManyIsThatOfTheFirst(t *testing.T) {
 	errs := numbered(ids)
 	for range 20 {
 		late := make(chan struct{})
-		fails := &shelf{queue: q, delete: func(id pawl.ID) error {
-			switch id {
+		sink := dlq.SinkFunc(func(_ context.Context, letter *pawl.Envelope) error {
+			switch letter.ID {
 			case ids[3]:
 				<-late // the first of them is the last to fail
 			case ids[50]:
 				close(late)
 			}
-			return errs[id]
-		}}
-		for id := range errs {
-			if id != ids[3] && id != ids[50] {
-				errs[id] = pawl.ErrNotFound
-			}
-		}
-		n, err := dlq.Purge(t.Context(), fails, tomorrow(), pawl.Filter{})
-		require.ErrorIs(t, err, errs[ids[3]])
+			return errs[letter.ID]
+		})
+		opts := quiet()
+		opts.Parallel = 64
+		n, err := dlq.Forward(t.Context(), q, sink, opts, pawl.Filter{})
+		require.ErrorIs(t, err, errs[ids[0]])
 		require.NotErrorIs(t, err, errs[ids[50]])
-		require.ErrorContains(t, err, "1 more")
+		require.ErrorContains(t, err, "99 more")
 		require.Zero(t, n)
 	}
+	fails := &shelf{queue: q, delete: func(id pawl.ID) error { return errs[id] }}
+	n, err := dlq.Purge(t.Context(), fails, tomorrow(), pawl.Filter{})
+	require.ErrorIs(t, err, errs[ids[0]])
+	require.ErrorContains(t, err, "99 more")
+	require.Zero(t, n)
 }
 
 // Rule: a queue that is at its end is not asked about every letter.
@@ -162,20 +178,15 @@ func TestManyStopAtAClosedQueue(t *testing.T) {
 		die(t, q, "mail", "a")
 	}
 	for _, end := range []error{pawl.ErrClosed, pawl.ErrPoisoned, context.Canceled} {
-		ctx, cancel := context.WithCancel(t.Context())
-		calls := make(chan pawl.ID, 1000)
-		fails := &shelf{queue: q, retry: func(id pawl.ID) error {
-			calls <- id
-			if errors.Is(end, context.Canceled) {
-				cancel()
-			}
+		calls := 0
+		fails := &shelf{queue: q, retry: func(pawl.ID) error {
+			calls++
 			return end
 		}}
-		n, err := dlq.RetryAll(ctx, fails, nil, pawl.Filter{})
-		cancel()
+		n, err := dlq.RetryAll(t.Context(), fails, nil, pawl.Filter{})
 		require.ErrorIs(t, err, end)
 		require.Zero(t, n)
-		require.LessOrEqual(t, len(calls), 64)
+		require.Equal(t, 1, calls)
 		require.Len(t, list(t, q, pawl.Filter{}), 1000)
 	}
 }

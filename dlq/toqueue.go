@@ -46,8 +46,9 @@ func ToQueue(q Target, name string) Sink {
 
 // Transferer is a [Target] that can move a dead letter within itself.
 type Transferer interface {
-	// Transfer puts a job in the place of the dead letter of its ID, as one transition.
-	Transfer(ctx context.Context, job *pawl.Envelope) error
+	// Transfer puts a job in the place of the dead letter of its ID, if that meets a
+	// condition, as one transition.
+	Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error
 }
 
 type queueSink struct {
@@ -70,7 +71,10 @@ func (s queueSink) Store(ctx context.Context, letter *pawl.Envelope) error {
 		return fmt.Errorf("%w; and looking at that one failed: %w", refused, err)
 	}
 	if held.State == pawl.Dead && held.Queue == letter.Queue && sameDeath(held.Death, letter.Death) {
-		return s.transfer(ctx, job, refused)
+		if errors.Is(refused, pawl.ErrNotEligible) {
+			return refused
+		}
+		return s.transfer(ctx, job, letter, refused)
 	}
 	earlier, ok := LetterOf(held)
 	if ok && earlier.Queue == letter.Queue && sameDeath(&earlier.Death, letter.Death) {
@@ -80,9 +84,9 @@ func (s queueSink) Store(ctx context.Context, letter *pawl.Envelope) error {
 }
 
 // transfer moves a letter to another queue of its own file.
-func (s queueSink) transfer(ctx context.Context, job *pawl.Envelope, refused error) error {
+func (s queueSink) transfer(ctx context.Context, job, letter *pawl.Envelope, refused error) error {
 	if t, ok := s.q.(Transferer); ok && job.Headers[HeaderQueue] != s.name {
-		return t.Transfer(ctx, job)
+		return t.Transfer(ctx, job, Unchanged(letter))
 	}
 	return fmt.Errorf("%w: that one is the dead letter itself; forward it to another queue or file, or retry it", refused)
 }

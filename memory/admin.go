@@ -14,28 +14,7 @@ import (
 // job is dead then. A job that is dead or completed gives [pawl.ErrConflict], one that
 // is not there [pawl.ErrNotFound].
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
-	var signal *pawl.Signal
-	err := q.do(ctx, func() error {
-		j, err := q.get(id)
-		switch {
-		case err != nil:
-			return err
-		case j.State == pawl.Dead || j.State == pawl.Completed:
-			return fmt.Errorf("job %s: %w: it is %s already", id, pawl.ErrConflict, j.State)
-		case j.State != pawl.Leased:
-			q.take(j)
-			q.bury(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
-		case !j.Cancelled:
-			j.Cancelled = true
-			signal = j.signal
-			q.tell(j, pawl.Event{Type: pawl.EventCancelled})
-		}
-		return nil
-	})
-	if signal != nil {
-		signal.Fire() // without the mutex: what it calls is not ours
-	}
-	return err
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
 // Retry takes a dead letter back to ready. Its history stays; its attempts start
@@ -43,22 +22,7 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 // [pawl.ErrConflict], and so does one that is past its deadline or whose unique key
 // another job has; one that is not there gives [pawl.ErrNotFound].
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.do(ctx, func() error {
-		j, err := q.get(id)
-		switch {
-		case err != nil:
-			return err
-		case j.State != pawl.Dead:
-			return fmt.Errorf("job %s: %w: it is %s, not dead", id, pawl.ErrConflict, j.State)
-		case q.isLate(j):
-			return fmt.Errorf("job %s: %w: its deadline has passed, it would die again at once", id, pawl.ErrConflict)
-		}
-		if h, taken := q.holderOf(&j.Envelope); taken && h.id != id && j.BlockedBy(h.state) {
-			return fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, h.id, h.state)
-		}
-		q.revive(j, keepAttempts)
-		return nil
-	})
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
 // RunNow has a job that is delayed or parked wait no longer: it is ready at once, behind
@@ -66,35 +30,13 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 // [pawl.ErrConflict], also one that is ready and waits for its idempotency key; one that is
 // not there gives [pawl.ErrNotFound].
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
-	return q.do(ctx, func() error {
-		j, err := q.get(id)
-		switch {
-		case err != nil:
-			return err
-		case j.State != pawl.Delayed && j.State != pawl.Parked:
-			return fmt.Errorf("job %s: %w: it is %s, neither delayed nor parked", id, pawl.ErrConflict, j.State)
-		}
-		q.hasten(j)
-		return nil
-	})
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
 // Delete removes a dead letter or the record of a completed job for good. A job in
 // another state gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound].
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
-	return q.do(ctx, func() error {
-		j, err := q.get(id)
-		switch {
-		case err != nil:
-			return err
-		case j.State != pawl.Dead && j.State != pawl.Completed:
-			return fmt.Errorf("job %s: %w: it is %s, neither dead nor completed", id, pawl.ErrConflict, j.State)
-		}
-		q.take(j)
-		q.forget(j)
-		q.tell(j, pawl.Event{Type: pawl.EventDeleted})
-		return nil
-	})
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
 // Pause has a queue give no job to any fetch until [Queue.Resume]. All else goes on.

@@ -67,9 +67,7 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (found *pawl.Envelope, err 
 }
 
 // Jobs iterates over the jobs that f chooses, with state, payload and history, as
-// they are when the iteration begins. With a state in the filter they come in the
-// order of that state (ready ones queue by queue as they would be fetched, dead ones
-// as they died, completed ones as their retention ends), otherwise in the order in which they were made.
+// they are when the iteration begins, in the order that f asks for.
 //
 // An error comes with nil and is the end.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
@@ -90,41 +88,57 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 }
 
 func (q *Queue) choose(ctx context.Context, f pawl.Filter) (chosen []*pawl.Envelope, err error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
 	err = q.look(ctx, func() error {
-		jobs, err := q.in(f.State)
-		for _, j := range jobs {
+		for _, j := range q.sorted(f) {
 			if f.Matches(&j.Envelope) {
 				chosen = append(chosen, j.copy())
 			}
 		}
-		return err
+		return nil
 	})
 	return chosen, err
 }
 
-// in are the jobs of a state in its order, or all jobs by their IDs.
-func (q *Queue) in(state pawl.State) (jobs []*job, err error) {
+// sorted are the jobs that may match a filter, in its order.
+func (q *Queue) sorted(f pawl.Filter) []*job {
+	state := f.State
+	if f.Order == pawl.OrderCreated {
+		state = ""
+	}
+	jobs := q.in(state)
+	if f.Order == pawl.OrderDied {
+		slices.SortStableFunc(jobs, byDeath)
+	}
+	if f.Newest {
+		slices.Reverse(jobs)
+	}
+	return jobs
+}
+
+// in are the jobs of a state in its order, or all jobs by their IDs, in a new list.
+func (q *Queue) in(state pawl.State) (jobs []*job) {
 	switch state {
-	case "":
-		return slices.SortedFunc(maps.Values(q.jobs), func(a, b *job) int { return bytes.Compare(a.ID[:], b.ID[:]) }), nil
 	case pawl.Ready:
 		for _, l := range q.lines {
 			jobs = append(jobs, l.ready.jobs...)
 		}
-		return jobs, nil
+		return jobs
 	case pawl.Dead:
 		for _, l := range q.lines {
 			jobs = append(jobs, l.dead.jobs...)
 		}
-		return jobs, nil
+		return jobs
 	case pawl.Delayed:
-		return q.delayed.jobs, nil
+		return slices.Clone(q.delayed.jobs)
 	case pawl.Parked:
-		return q.parked.jobs, nil
+		return slices.Clone(q.parked.jobs)
 	case pawl.Leased:
-		return q.leased.jobs, nil
+		return slices.Clone(q.leased.jobs)
 	case pawl.Completed:
-		return q.completed.jobs, nil
+		return slices.Clone(q.completed.jobs)
 	}
-	return nil, &pawl.InvalidError{Field: "state", Reason: fmt.Sprintf("%q is none of %v", state, pawl.States())}
+	return slices.SortedFunc(maps.Values(q.jobs), func(a, b *job) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 }

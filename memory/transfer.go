@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gopawl/pawl"
 )
@@ -13,8 +12,9 @@ import (
 // the envelope in place.
 //
 // Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
-// [pawl.ErrConflict] when it is not dead. A unique key is refused.
-func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope) error {
+// [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is
+// one. A unique key is refused.
+func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
 	if q.err != nil {
 		return q.err
 	}
@@ -30,7 +30,9 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope) error {
 		case err != nil:
 			return err
 		case j.State != pawl.Dead:
-			return fmt.Errorf("job %s: %w: it is %s, not dead", e.ID, pawl.ErrConflict, j.State)
+			return pawl.NotEligible(e.ID, "it is %s, not dead", j.State)
+		case when != nil && !when.Matches(j.copy()):
+			return pawl.NotEligible(e.ID, "it does not match any more")
 		}
 		own := *e
 		own.Accept(q.now)

@@ -156,6 +156,8 @@ var groups = []struct {
 	{"retain", retainTests()},
 	{"delete", deleteTests()},
 	{"transfer", transferTests()},
+	{"change", changeTests()},
+	{"sort", sortTests()},
 	{"backoff", backoffTests()},
 	{"signature", signatureTests()},
 	{"events", eventTests()},

@@ -12,7 +12,7 @@ type Transferer interface {
 	// Transfer puts a job in the place of the dead letter of its ID, as one transition.
 	// A job that is not dead gives pawl.ErrConflict, one that is not there
 	// pawl.ErrNotFound.
-	Transfer(ctx context.Context, job *pawl.Envelope) error
+	Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error
 }
 
 func (f *fixture) transferer() Transferer {
@@ -32,7 +32,7 @@ func transferTests() (tests []test) {
 			tr := f.transferer()
 			id, other := f.held(pawl.Dead), f.held(pawl.Dead)
 			job := &pawl.Envelope{ID: id, Kind: "moved", Queue: "elsewhere", Payload: []byte("new"), MaxRetries: 7, Priority: 3}
-			f.ok(tr.Transfer(f.Context(), job), "transfer")
+			f.ok(tr.Transfer(f.Context(), job, nil), "transfer")
 			got := f.must(id)
 			job.State = pawl.Ready
 			f.same(got, job, "the job in its place")
@@ -47,7 +47,7 @@ func transferTests() (tests []test) {
 		run: func(f *fixture) {
 			tr := f.transferer()
 			id := f.held(pawl.Dead)
-			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Delay: time.Minute}), "transfer")
+			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Delay: time.Minute}, nil), "transfer")
 			equal(f, f.must(id).State, pawl.Delayed, "state")
 			f.pass(time.Minute)
 			equal(f, f.lease().ID, id, "the job that is fetched")
@@ -58,7 +58,7 @@ func transferTests() (tests []test) {
 		run: func(f *fixture) {
 			tr := f.transferer()
 			id := f.held(pawl.Dead)
-			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Queue: "elsewhere"}), "transfer")
+			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Queue: "elsewhere"}, nil), "transfer")
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{}, "the transfer")
 			f.countsAre("elsewhere", pawl.Counts{Ready: 1}, "the transfer")
 		},
@@ -68,7 +68,7 @@ func transferTests() (tests []test) {
 		run: func(f *fixture) {
 			tr := f.transferer()
 			e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k"}
-			f.is(tr.Transfer(f.Context(), e), pawl.ErrNotFound, "transfer")
+			f.is(tr.Transfer(f.Context(), e, nil), pawl.ErrNotFound, "transfer")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 		},
 	}, {
@@ -78,8 +78,8 @@ func transferTests() (tests []test) {
 			tr := f.transferer()
 			id := f.held(pawl.Dead)
 			before := f.must(id)
-			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id}), pawl.ErrInvalid, "a job without a kind")
-			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", UniqueKey: "u"}), pawl.ErrInvalid, "a unique key")
+			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id}, nil), pawl.ErrInvalid, "a job without a kind")
+			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", UniqueKey: "u"}, nil), pawl.ErrInvalid, "a unique key")
 			f.same(f.must(id), before, "the letter")
 		},
 	}}
@@ -91,7 +91,7 @@ func transferTests() (tests []test) {
 				tr := f.transferer()
 				id := f.held(state)
 				before := f.must(id)
-				f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "other"}), pawl.ErrConflict, "transfer")
+				f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "other"}, nil), pawl.ErrConflict, "transfer")
 				f.same(f.must(id), before, "the job")
 			},
 		})

@@ -60,7 +60,7 @@ func TestChangeThatDidNotComeThrough(t *testing.T) {
 		{pawl.ErrClosed, ""},
 	} {
 		build(t, everyState)
-		got := applying(t.Context(), func(context.Context, admin.Admin, []pawl.ID) ([]error, error) { return nil, c.err })
+		got := applying(t.Context(), func(context.Context, admin.Admin, how, []pawl.ID) ([]error, error) { return nil, c.err })
 		require.NotEqual(t, exitOK, got.code)
 		require.Equal(t, c.stdout, got.stdout, c.err)
 		require.Contains(t, got.stderr, c.err.Error())

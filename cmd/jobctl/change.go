@@ -86,39 +86,65 @@ func namedOnce(words, noun, one, some string, args []string, all, chosen bool) e
 	return nil
 }
 
-// choose finds the jobs to change, and the reasons why others cannot be.
+// choose finds the jobs to change. Over a stopped file, or in a dry run, it also finds the
+// reasons why some cannot be changed; otherwise the app tells of each when it is asked to.
 func (c *change) choose(ctx context.Context, queue admin.Admin, ids []pawl.ID) error {
 	if c.chosen {
-		return c.match(ctx, queue)
+		if err := c.match(ctx, queue); err != nil || !c.dry {
+			return err
+		}
+		return c.try(ctx, queue)
 	}
 	for _, id := range ids {
 		c.results = append(c.results, result{id: id})
 	}
 	isLive, err := live(ctx, queue)
 	if err != nil || isLive && !c.dry {
-		return err // the app tells of each when it is asked to do it
+		return err
 	}
-	for i := range c.results {
-		e, err := queue.Job(ctx, ids[i])
-		if err == nil && !slices.Contains(c.verb.states, e.State) {
-			err = c.wrongState(e)
+	if err := c.try(ctx, queue); err != nil || c.dry {
+		return err
+	}
+	for i := range c.results { // what holds a dead job back may be gone once the file is open
+		if err := c.results[i].err; errors.Is(err, pawl.ErrConflict) && !errors.Is(err, pawl.ErrNotEligible) {
+			c.results[i].err = nil
 		}
-		if err != nil && e == nil && !ofOneJob(err) {
-			return err
-		}
-		c.results[i].err = err
 	}
 	return nil
 }
 
-// wrongState is the error of a job in a state in which the verb does not apply.
-func (c *change) wrongState(e *pawl.Envelope) error {
-	return fmt.Errorf("job %s: %w: it is %s, not %s", e.ID, pawl.ErrConflict, e.State, listed(stateWords(c.verb.states)))
+// try notes what the change would make of each job. The decision is that of the change itself.
+func (c *change) try(ctx context.Context, queue admin.Admin) error {
+	for portion := range slices.Chunk(c.results.possible(), admin.MaxDryIDs) {
+		errs, err := c.verb.apply(ctx, queue, how{c.condition(), true}, idsOf(portion))
+		if err != nil {
+			return err
+		}
+		for i, r := range portion {
+			r.err = errs[i]
+		}
+	}
+	return nil
 }
 
-// ofOneJob reports whether an error is about one job, and not about the whole queue.
-func ofOneJob(err error) bool {
-	return errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrConflict) || errors.Is(err, pawl.ErrCorrupt)
+// condition is what must hold of the jobs when they are changed: the filters that chose them.
+func (c *change) condition() *admin.Filter {
+	if !c.chosen {
+		return nil
+	}
+	all := c.filter.filters()
+	if len(all) > 1 { // the verb knows its states
+		all[0].State = ""
+	}
+	return &all[0]
+}
+
+func idsOf(results []*result) []pawl.ID {
+	ids := make([]pawl.ID, len(results))
+	for i, r := range results {
+		ids[i] = r.id
+	}
+	return ids
 }
 
 // match lists what the filters choose.
@@ -210,17 +236,10 @@ func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result
 			return nil // what was not tried says so
 		}
 		ctx := context.WithoutCancel(ctx) // a portion is short, and what became of it is to be known
-		ids := make([]pawl.ID, len(portion))
+		errs, err := c.verb.apply(ctx, queue, how{only: c.condition()}, idsOf(portion))
 		for i, r := range portion {
-			ids[i] = r.id
-		}
-		errs, err := c.verb.apply(ctx, queue, ids)
-		for i, r := range portion {
-			switch {
-			case err != nil:
-				r.err = err
-			default:
-				r.err = c.heldBack(ctx, queue, r.id, errs[i])
+			if r.err = err; err == nil {
+				r.err = errs[i]
 			}
 		}
 		switch {
@@ -240,19 +259,3 @@ func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result
 func uncertain(err error) bool {
 	return errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, admin.ErrUnreachable) || errors.Is(err, context.Canceled)
 }
-
-// heldBack marks the error of a dead letter that is dead still, although it is dead letters
-// that are retried: another job has its unique key, or its deadline has passed.
-func (c *change) heldBack(ctx context.Context, queue admin.Admin, id pawl.ID, err error) error {
-	if !errors.Is(err, pawl.ErrConflict) {
-		return err
-	}
-	if e, other := queue.Job(ctx, id); c.verb.held && other == nil && slices.Contains(c.verb.states, e.State) {
-		return heldBack{err}
-	}
-	return err
-}
-
-type heldBack struct{ error }
-
-func (h heldBack) Unwrap() error { return h.error }

@@ -60,12 +60,15 @@ func (f *forwarding) ready() error {
 	return nil
 }
 
-func (f *forwarding) apply(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
-	if f.db == "" {
+func (f *forwarding) apply(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error) {
+	switch {
+	case f.db == "":
 		if err := f.checkQueue(ctx, queue); err != nil {
 			return nil, err
 		}
-		return queue.Do(ctx, admin.Action{Verb: admin.Forward, Queue: f.queue}, ids...)
+		return queue.Do(ctx, how.on(admin.Action{Verb: admin.Forward, Queue: f.queue}), ids...)
+	case how.dry:
+		return f.over(ctx, queue, nil, how, ids), nil
 	}
 	other := *f.app // its messages name the other file
 	other.flags.db, other.flags.addr = f.db, ""
@@ -76,8 +79,7 @@ func (f *forwarding) apply(ctx context.Context, queue admin.Admin, ids []pawl.ID
 	if err := f.checkQueue(ctx, target); err != nil {
 		return nil, errors.Join(err, target.Close())
 	}
-	results, err := f.over(ctx, queue, target, ids)
-	return results, errors.Join(err, target.Close())
+	return f.over(ctx, queue, target, how, ids), target.Close()
 }
 
 // checkQueue refuses a misspelled queue, as enqueue does.
@@ -89,7 +91,7 @@ func (f *forwarding) checkQueue(ctx context.Context, target admin.Admin) error {
 }
 
 // over stores letters in the target and removes those here that are safe there.
-func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, ids []pawl.ID) ([]error, error) {
+func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, how how, ids []pawl.ID) []error {
 	sink := dlq.ToQueue(target, f.queue)
 	results := make([]error, len(ids))
 	next := make(chan int)
@@ -97,7 +99,7 @@ func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, ids []
 	for range min(len(ids), 64) { // who store at the same time share a commit
 		all.Go(func() {
 			for i := range next {
-				results[i] = store(ctx, queue, sink, ids[i])
+				results[i] = f.move(ctx, queue, sink, how, ids[i])
 			}
 		})
 	}
@@ -106,37 +108,34 @@ func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, ids []
 	}
 	close(next)
 	all.Wait()
-
-	var safe []pawl.ID
-	var at []int
-	for i, err := range results {
-		if err == nil {
-			safe, at = append(safe, ids[i]), append(at, i)
-		}
-	}
-	if len(safe) == 0 {
-		return results, nil
-	}
-	errs, err := queue.Do(ctx, admin.Action{Verb: admin.Delete}, safe...)
-	for n, i := range at {
-		switch {
-		case err != nil:
-			results[i] = fmt.Errorf("job %s: it is stored in %s, and is perhaps still here: %w", ids[i], f.db, err)
-		case errors.Is(errs[n], pawl.ErrNotFound): // somebody else removed it
-		case errs[n] != nil:
-			results[i] = fmt.Errorf("job %s: it is stored in %s, and is still here: %w", ids[i], f.db, errs[n])
-		}
-	}
-	return results, nil
+	return results
 }
 
-func store(ctx context.Context, queue admin.Admin, sink dlq.Sink, id pawl.ID) error {
+// move stores one letter and removes it here, unless it died again meanwhile: that death is
+// not told elsewhere.
+func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink, how how, id pawl.ID) error {
 	letter, err := queue.Job(ctx, id)
 	switch {
 	case err != nil:
 		return err
 	case letter.State != pawl.Dead:
-		return fmt.Errorf("job %s: %w: it is %s, not dead", id, pawl.ErrConflict, letter.State)
+		return pawl.NotEligible(id, "it is %s, not dead", letter.State)
+	case how.only != nil && !how.only.Matches(letter):
+		return pawl.NotEligible(id, "it does not match any more")
+	case how.dry:
+		return nil
 	}
-	return sink.Store(ctx, letter)
+	died := letter.Death.At
+	if err := sink.Store(ctx, letter); err != nil {
+		return err
+	}
+	same := admin.Filter{Filter: pawl.Filter{State: pawl.Dead, DiedSince: died, DiedBefore: died.Add(1)}}
+	errs, err := queue.Do(ctx, admin.Action{Verb: admin.Delete, If: &same}, id)
+	switch {
+	case err != nil:
+		return fmt.Errorf("job %s: it is stored in %s, and is perhaps still here: %w", id, f.db, err)
+	case errs[0] == nil, errors.Is(errs[0], pawl.ErrNotFound): // somebody else removed it
+		return nil
+	}
+	return fmt.Errorf("job %s: it is stored in %s, and is still here: %w", id, f.db, errs[0])
 }

@@ -136,9 +136,6 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, admin.ErrWorkflowJob):
 		f.code = exitConflict
 		f.next = "'jobctl wf cancel' ends the run and undoes its steps; --force cancels the job\nalone, which leaves the run dead with nothing undone."
-	case errors.As(err, new(heldBack)):
-		f.code = exitConflict
-		f.next = "It stays dead; 'jobctl job show' has its unique key and its deadline."
 	case errors.Is(err, pawl.ErrConflict):
 		f.code = exitConflict
 		f.next = "'jobctl job show' has the details."

@@ -37,7 +37,6 @@ func TestWhatErrorsMean(t *testing.T) {
 		{pawl.ErrPoisoned, exitError, "Check the disk"},
 		{pawl.ErrNotFound, exitNoMatch, "job list"},
 		{pawl.ErrConflict, exitConflict, "job show"},
-		{heldBack{pawl.ErrConflict}, exitConflict, "It stays dead"},
 		{pawl.ErrCorrupt, exitDamaged, "db salvage"},
 		{context.Canceled, exitInterrupted, ""},
 	} {

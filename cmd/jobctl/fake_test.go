@@ -75,8 +75,14 @@ func TestChooseTellsJobsFromTheQueue(t *testing.T) {
 	disk := errors.New("input/output error")
 	for _, err := range []error{disk, pawl.ErrNotFound, pawl.ErrCorrupt} {
 		c := &change{app: &app{}, verb: verb{states: []pawl.State{pawl.Dead}}}
-		queue := &fake{job: func(pawl.ID) (*pawl.Envelope, error) { return nil, err }}
-		got := c.choose(t.Context(), queue, []pawl.ID{id(1)})
+		c.verb.apply = func(_ context.Context, _ admin.Admin, how how, ids []pawl.ID) ([]error, error) {
+			require.True(t, how.dry)
+			if err == disk {
+				return nil, err
+			}
+			return []error{err}, nil
+		}
+		got := c.choose(t.Context(), new(fake), []pawl.ID{id(1)})
 		if err == disk {
 			require.ErrorIs(t, got, disk)
 			continue
@@ -94,8 +100,7 @@ func TestForwardOfWhatIsGone(t *testing.T) {
 	}
 	for _, c := range []struct{ deleted, want error }{{nil, nil}, {pawl.ErrNotFound, nil}, {pawl.ErrConflict, pawl.ErrConflict}} {
 		to := &fake{}
-		results, err := new(forwarding).over(t.Context(), &fake{job: letter, deleted: c.deleted}, to, []pawl.ID{id(1), id(2)})
-		require.NoError(t, err)
+		results := new(forwarding).over(t.Context(), &fake{job: letter, deleted: c.deleted}, to, how{}, []pawl.ID{id(1), id(2)})
 		require.Equal(t, 2, to.stored)
 		for _, result := range results {
 			require.ErrorIs(t, result, c.want)

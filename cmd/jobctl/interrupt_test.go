@@ -32,7 +32,7 @@ func TestInterruptedChange(t *testing.T) {
 	build(t, many(2500))
 	ctx, interrupt := context.WithCancel(t.Context())
 	sizes := []int{}
-	got := applying(ctx, func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
+	got := applying(ctx, func(ctx context.Context, queue admin.Admin, _ how, ids []pawl.ID) ([]error, error) {
 		sizes = append(sizes, len(ids))
 		if len(sizes) == 2 {
 			interrupt()

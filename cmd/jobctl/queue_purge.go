@@ -55,15 +55,15 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 	return c
 }
 
-// purge deletes jobs that were in a state when they were chosen.
+// purge deletes jobs that are in a state.
 func purge(state pawl.State) apply {
-	return func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
-		results := make([]error, len(ids))
-		if state != pawl.Dead && state != pawl.Completed {
-			var err error
-			if results, err = queue.Do(ctx, admin.Action{Verb: admin.Cancel}, ids...); err != nil {
-				return nil, err
-			}
+	return func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error) {
+		if state == pawl.Dead || state == pawl.Completed {
+			return queue.Do(ctx, how.on(admin.Action{Verb: admin.Delete}), ids...)
+		}
+		results, err := queue.Do(ctx, how.on(admin.Action{Verb: admin.Cancel}), ids...)
+		if err != nil || how.dry {
+			return results, err
 		}
 		var dead []pawl.ID
 		var at []int
@@ -75,7 +75,8 @@ func purge(state pawl.State) apply {
 		if len(dead) == 0 {
 			return results, nil
 		}
-		deleted, err := queue.Do(ctx, admin.Action{Verb: admin.Delete}, dead...)
+		cancelled := &admin.Filter{Filter: pawl.Filter{State: pawl.Dead, Reason: pawl.ReasonCancelled}}
+		deleted, err := queue.Do(ctx, admin.Action{Verb: admin.Delete, If: cancelled}, dead...)
 		if err != nil {
 			return nil, fmt.Errorf("some are dead letters now and perhaps not deleted: %w", err)
 		}

@@ -136,8 +136,12 @@ func againOf(chosen bool, show string) string {
 // explained is the failure of one job, with what the verb says to it.
 func (c *change) explained(err error) *failure {
 	f := c.app.failure(err)
-	if f.code == exitConflict && !errors.As(err, new(heldBack)) && !errors.Is(err, admin.ErrWorkflowJob) {
+	switch {
+	case f.code != exitConflict, errors.Is(err, admin.ErrWorkflowJob):
+	case errors.Is(err, pawl.ErrNotEligible):
 		f.next = c.verb.only + "; 'jobctl job show' has the details."
+	case c.verb.held:
+		f.next = "It stays dead; 'jobctl job show' has its unique key and its deadline."
 	}
 	return f
 }
@@ -220,10 +224,10 @@ func (c *change) outcome(err error) string {
 		return "workflow_job"
 	case errors.Is(err, pawl.ErrNotFound):
 		return "not_found"
-	case errors.As(err, new(heldBack)):
-		return "conflict"
-	case errors.Is(err, pawl.ErrConflict):
+	case errors.Is(err, pawl.ErrNotEligible):
 		return c.verb.miss
+	case errors.Is(err, pawl.ErrConflict):
+		return "conflict"
 	case errors.Is(err, pawl.ErrCorrupt):
 		return "damaged"
 	}

@@ -27,13 +27,25 @@ type verb struct {
 	apply  apply
 }
 
-// apply carries out the verb on up to admin.MaxIDs jobs; it is admin.Admin.Do for most.
-type apply func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error)
+// apply carries out the verb on jobs; it is admin.Admin.Do for most.
+type apply func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error)
+
+// how is how a verb is carried out.
+type how struct {
+	only *admin.Filter // must hold of a job when it is changed; nil for jobs that were named
+	dry  bool          // nothing is changed, and the results are those that a change would have
+}
+
+// on is an action that is carried out so.
+func (h how) on(a admin.Action) admin.Action {
+	a.If, a.DryRun = h.only, h.dry
+	return a
+}
 
 // act is the apply of an action, which flags may complete.
 func act(action *admin.Action) apply {
-	return func(ctx context.Context, queue admin.Admin, ids []pawl.ID) ([]error, error) {
-		return queue.Do(ctx, *action, ids...)
+	return func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error) {
+		return queue.Do(ctx, how.on(*action), ids...)
 	}
 }
 

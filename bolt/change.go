@@ -1,0 +1,217 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Change carries out c on each job by itself, all in one transaction, and returns an error
+// for each ID in their order, nil for a job that was changed: [pawl.ErrNotFound];
+// [pawl.ErrNotEligible] for a job in a state that the verb is not for, or that does not match
+// the condition; [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique
+// key another job has; [pawl.ErrCorrupt] for one that cannot be read. The second error says
+// that the change as a whole did not come through; then the first result is nil.
+//
+// It takes up to [pawl.MaxBatchJobs] IDs. For what each verb does see [Queue.Retry],
+// [Queue.Cancel], [Queue.Delete] and [Queue.RunNow].
+func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
+	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	errs, err := q.change(ctx, &c, ids)
+	if err != nil {
+		return nil, err
+	}
+	if c.Verb == pawl.VerbDelete && c.If == nil { // a damaged job matches no condition
+		for i, id := range ids {
+			errs[i] = q.deleteUnreadable(ctx, id, errs[i])
+		}
+	}
+	return errs, nil
+}
+
+// change is Change without what only a search finds. Where a damaged row refuses the
+// transaction, it divides the jobs, so that only those fail that touch the row.
+func (q *Queue) change(ctx context.Context, c *pawl.Change, ids []pawl.ID) ([]error, error) {
+	op := &change{Change: c, ids: ids}
+	err := q.do(ctx, op)
+	switch {
+	case err == nil:
+		return op.errs, nil
+	case !errors.Is(err, pawl.ErrCorrupt) || errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome):
+		return nil, err
+	case len(ids) == 1:
+		return []error{err}, nil
+	}
+	first, err := q.change(ctx, c, ids[:len(ids)/2])
+	if err != nil {
+		return nil, err
+	}
+	rest, err := q.change(ctx, c, ids[len(ids)/2:])
+	return append(first, rest...), err
+}
+
+// one is Change of one job.
+func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
+	errs, err := q.Change(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
+// DryRun returns what [Queue.Change] would return for each job now, and changes nothing. It
+// decides by the same code. Of several dead jobs with one unique key only the first would be
+// retried, as in a Change of the same IDs.
+func (r *reader) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs []error, err error) {
+	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	errs = make([]error, len(ids))
+	err = r.read(ctx, func(tx *bbolt.Tx) error {
+		t, err := begin(tx, r.now(), settings{})
+		if err != nil {
+			return err
+		}
+		t.claims = make(map[string]pawl.ID)
+		for i, id := range ids {
+			var j stored
+			if j, _, errs[i] = t.decide(&c, id); errs[i] == nil && c.Verb == pawl.VerbRetry {
+				t.claim(j)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Verb == pawl.VerbDelete && c.If == nil {
+		for i, id := range ids {
+			if letter, _, err := r.unreadable(ctx, id, errs[i]); err != nil {
+				return nil, err
+			} else if letter != nil {
+				errs[i] = nil
+			}
+		}
+	}
+	return errs, nil
+}
+
+// change is a Change of several jobs in one transaction.
+type change struct {
+	*pawl.Change
+	ids  []pawl.ID
+	errs []error // of the jobs, in the order of ids
+}
+
+func (op *change) check(*txn) error { return nil }
+
+func (op *change) apply(t *txn) {
+	op.errs = make([]error, len(op.ids))
+	for i, id := range op.ids {
+		one := changeOne{Change: op.Change, id: id}
+		if op.errs[i] = one.check(t); op.errs[i] == nil {
+			one.apply(t)
+		}
+	}
+}
+
+// changeOne is a Change of one job.
+type changeOne struct {
+	*pawl.Change
+	id  pawl.ID
+	job stored
+	at  place
+}
+
+func (op *changeOne) check(t *txn) (err error) {
+	op.job, op.at, err = t.decide(op.Change, op.id)
+	return err
+}
+
+func (op *changeOne) apply(t *txn) {
+	switch op.Verb {
+	case pawl.VerbRetry:
+		t.revive(op.job, op.at, op.KeepAttempts)
+	case pawl.VerbCancel:
+		t.cancel(op.job, op.at)
+	case pawl.VerbDelete:
+		t.unplace(op.job, op.at)
+		t.remove(op.id, op.job.flags())
+		t.tell(pawl.Event{Type: pawl.EventDeleted, Job: op.job.Envelope})
+	case pawl.VerbRunNow:
+		t.hasten(op.job, op.at)
+	}
+}
+
+// decide reports why a change does not apply to a job. It writes nothing.
+func (t *txn) decide(c *pawl.Change, id pawl.ID) (j stored, at place, err error) {
+	if j, at, err = t.find(id); err != nil {
+		return j, at, err
+	}
+	if err = c.Refuses(id, at.state); err == nil {
+		err = t.meets(c.If, j, at)
+	}
+	if err != nil || c.Verb != pawl.VerbRetry {
+		return j, at, err
+	}
+	if overdue(j.Envelope, t.now) {
+		return j, at, fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", id, pawl.ErrConflict, j.Deadline)
+	}
+	if j.UniqueKey != "" {
+		other, held, taken, err := t.uniqueHolder(j.Envelope)
+		if err != nil {
+			return j, at, err
+		}
+		if taken && other.ID != id {
+			return j, at, fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, other.ID, held.state)
+		}
+	}
+	return j, at, nil
+}
+
+// meets returns an [pawl.ErrNotEligible] if a job does not match a condition. A filter needs
+// the record alone, any other condition the whole job.
+func (t *txn) meets(c pawl.Condition, j stored, at place) (err error) {
+	if c == nil {
+		return nil
+	}
+	job := *j.Envelope
+	job.State = at.state
+	if _, filter := c.(pawl.Filter); !filter {
+		whole, err := t.job(j.ID)
+		if err != nil {
+			return err
+		}
+		job = *whole
+	}
+	defer func() {
+		if p := recover(); p != nil { // it is not the writer's
+			err = fmt.Errorf("job %s: the condition of the change panicked: %v", j.ID, p)
+		}
+	}()
+	if !c.Matches(&job) {
+		return pawl.NotEligible(j.ID, "it does not match any more")
+	}
+	return nil
+}
+
+// claim notes in a dry run that a job would take its unique key.
+func (t *txn) claim(j stored) {
+	if j.UniqueKey != "" {
+		t.claims[string(uniqueKey(nil, t.numberOf(j.Queue), j.Envelope))] = j.ID
+	}
+}
+
+// find reads a job and looks where it is.
+func (t *txn) find(id pawl.ID) (j stored, at place, err error) {
+	if j, err = t.record(id); err == nil {
+		at, err = t.where(j.Envelope)
+	}
+	return j, at, err
+}

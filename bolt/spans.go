@@ -1,0 +1,218 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// span is the keys of a bucket in [from, to). A nil to sets no bound.
+type span struct{ from, to []byte }
+
+// prefixed is the span of the keys that begin with a prefix.
+func prefixed(prefix []byte) span {
+	to := bytes.Clone(prefix)
+	for i := len(to) - 1; i >= 0; i-- {
+		if to[i]++; to[i] != 0 {
+			return span{prefix, to[:i+1]}
+		}
+	}
+	return span{from: prefix}
+}
+
+// has reports whether a key is in the span.
+func (s *span) has(key []byte) bool {
+	return bytes.Compare(key, s.from) >= 0 && (s.to == nil || bytes.Compare(key, s.to) < 0)
+}
+
+// rows are those of a bucket that a list reads.
+type rows struct {
+	bucket *table
+	spans  []span
+
+	// byDeath merges the spans, one for each queue, into the order of the times of death, and
+	// of the queues for one time. Otherwise the spans come one after the other.
+	byDeath bool
+}
+
+// rowsOf is where the jobs of a filter are found, in the order of the filter.
+func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	if f.Order == pawl.OrderCreated || f.State == "" {
+		return []rows{{bucket: s.jobs, spans: []span{{}}}}, nil
+	}
+	switch f.State {
+	case pawl.Ready:
+		ready := span{}
+		if f.Queue != "" {
+			n, _, err := s.number(f.Queue) // 0, which no queue has, for one that is not there
+			if err != nil {
+				return nil, err
+			}
+			ready = prefixed(binary.BigEndian.AppendUint32(nil, uint32(n)))
+		}
+		return []rows{{bucket: s.ready, spans: []span{ready}}, {bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKey})}}}, nil
+	case pawl.Delayed:
+		return []rows{{bucket: s.delayed, spans: []span{prefixed([]byte{waitsForTime})}}}, nil
+	case pawl.Parked:
+		return []rows{{bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKind})}}}, nil
+	case pawl.Leased:
+		return []rows{{bucket: s.leased, spans: []span{{}}}}, nil
+	case pawl.Completed:
+		return []rows{{bucket: s.completed, spans: []span{{}}}}, nil
+	}
+	spans, err := s.deadSpans(f)
+	return []rows{{bucket: s.failed, spans: spans, byDeath: f.Order == pawl.OrderDied}}, err
+}
+
+// deadSpans are the spans of the dead jobs of a filter. The keys have the queue and the time
+// of death first, so a filter by these reads no other rows.
+func (s *store) deadSpans(f pawl.Filter) (spans []span, err error) {
+	add := func(n queueNumber) {
+		one := prefixed(binary.BigEndian.AppendUint32(nil, uint32(n)))
+		if !f.DiedSince.IsZero() {
+			one.from = appendTime(bytes.Clone(one.from), f.DiedSince)
+		}
+		if !f.DiedBefore.IsZero() {
+			one.to = appendTime(binary.BigEndian.AppendUint32(nil, uint32(n)), f.DiedBefore)
+		}
+		spans = append(spans, one)
+	}
+	switch {
+	case f.Queue != "":
+		n, known, err := s.number(f.Queue)
+		if known {
+			add(n)
+		}
+		return spans, err
+	case f.Order == pawl.OrderState && f.DiedSince.IsZero() && f.DiedBefore.IsZero():
+		return []span{{}}, nil
+	}
+	err = s.eachQueue(func(n queueNumber, _ *queueRow) error {
+		add(n)
+		return nil
+	})
+	return spans, err
+}
+
+// rowWalk reads rows one after the other, in either direction.
+type rowWalk struct {
+	rows
+	newest  bool // backwards
+	after   []byte
+	cursors []*spanCursor // those that are not at their end
+	err     error
+}
+
+// spanCursor is where a walk is in a span.
+type spanCursor struct {
+	span
+	*bbolt.Cursor
+	k, v []byte
+}
+
+// walk begins behind the key after, nil for the beginning.
+func (r rows) walk(after []byte, newest bool) *rowWalk {
+	w := &rowWalk{rows: r, newest: newest, after: after}
+	for _, one := range r.spans {
+		w.cursors = append(w.cursors, &spanCursor{span: one})
+	}
+	if newest {
+		slices.Reverse(w.cursors)
+	}
+	return w
+}
+
+// next returns the next row; a nil key is the end.
+func (w *rowWalk) next() (k, v []byte) {
+	best := -1
+	for i := 0; i < len(w.cursors); {
+		c := w.cursors[i]
+		if c.Cursor == nil {
+			w.start(c)
+		}
+		if c.k == nil || !c.has(c.k) {
+			w.cursors = append(w.cursors[:i], w.cursors[i+1:]...)
+			continue
+		}
+		if best < 0 || w.compare(c.k, w.cursors[best].k) < 0 {
+			best = i
+		}
+		if !w.byDeath {
+			break
+		}
+		i++
+	}
+	if best < 0 {
+		return nil, nil
+	}
+	c := w.cursors[best]
+	k, v = c.k, c.v
+	if w.newest {
+		c.k, c.v = c.Prev()
+	} else {
+		c.k, c.v = c.Next()
+	}
+	if c.k != nil && c.has(c.k) && w.compare(c.k, k) <= 0 {
+		w.err = fmt.Errorf("%w: the keys of a page are out of order", pawl.ErrCorrupt)
+		return nil, nil
+	}
+	return k, v
+}
+
+// compare is the order of the walk.
+func (w *rowWalk) compare(a, b []byte) (order int) {
+	if w.byDeath && len(a) > queueWidth && len(b) > queueWidth {
+		order = bytes.Compare(a[queueWidth:], b[queueWidth:])
+	}
+	if order == 0 {
+		order = bytes.Compare(a, b)
+	}
+	if w.newest {
+		return -order
+	}
+	return order
+}
+
+// queueWidth is the size in bytes of the number of a queue.
+const queueWidth = 4
+
+// start puts a cursor on the first row of its span behind w.after.
+func (w *rowWalk) start(c *spanCursor) {
+	c.Cursor = w.bucket.Cursor()
+	at := c.from
+	if w.newest {
+		at = c.to
+	}
+	if w.after != nil {
+		behind := w.after
+		if w.byDeath { // the place in this queue
+			behind = append(bytes.Clone(c.from[:queueWidth]), w.after[min(queueWidth, len(w.after)):]...)
+		}
+		if further := bytes.Compare(behind, at) > 0; at == nil || further != w.newest {
+			at = behind
+		}
+	}
+	switch {
+	case !w.newest:
+		for c.k, c.v = c.Seek(at); c.k != nil && w.after != nil && w.compare(c.k, w.after) <= 0; {
+			c.k, c.v = c.Next()
+		}
+	case at == nil:
+		c.k, c.v = c.Last()
+	default:
+		if c.k, c.v = c.Seek(at); c.k == nil {
+			c.k, c.v = c.Last()
+		}
+		for c.k != nil && (c.to != nil && bytes.Compare(c.k, c.to) >= 0 || w.after != nil && w.compare(c.k, w.after) <= 0) {
+			c.k, c.v = c.Prev()
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// heldBack is a file with dead jobs of which some must stay dead: for their deadline, since
+// another has their unique key, or since one of them takes it first.
+func heldBack(f *file) {
+	rare(f)
+	for range 3 {
+		f.kill(pawl.Envelope{Queue: "other", UniqueKey: "shared"}, pawl.ReasonPermanent, "no")
+	}
+	f.kill(pawl.Envelope{Queue: "other"}, pawl.ReasonPermanent, "no")
+}
+
+// Rule: a dry run tells of each job what the run does with it then, with the same exit code.
+func TestDryRunSaysWhatARunDoes(t *testing.T) {
+	for _, line := range []string{
+		"dead retry --all", "dead retry -q other", "job delete --all", "dead forward --all --to-queue other",
+		"job cancel -q slow", "queue purge other --state dead",
+	} {
+		build(t, heldBack)
+		var results [2]changeView
+		var codes [2]int
+		for i, dry := range []string{" --dry-run", " -y"} {
+			got := jobctl(t, words("--db app.db -o json "+line+dry)...)
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &results[i]), got.stderr)
+			codes[i] = got.code
+		}
+		require.NotEmpty(t, results[0].Jobs)
+		require.Equal(t, results[1].Jobs, results[0].Jobs, line)
+		require.Equal(t, results[1].Skipped, results[0].Skipped, line)
+		require.Equal(t, codes[1], codes[0], line)
+	}
+	build(t, heldBack)
+	require.Equal(t, "would be retried: 2, skipped: 4; nothing was changed\n", jobctl(t, words("--db app.db dead retry --all --dry-run")...).stdout)
+}
+
+// Rule: filters are judged when a job is changed: one that died again while somebody thought
+// about the question does not match any more.
+func TestFiltersAreJudgedInTheChange(t *testing.T) {
+	for _, line := range []string{"dead retry", "dead delete", "dead forward", "dead forward --to-db other.db", "queue purge email --state dead"} {
+		build(t, everyState)
+		if line == "dead forward --to-db other.db" {
+			q, err := bolt.Open("other.db", nil)
+			require.NoError(t, err)
+			require.NoError(t, q.Close())
+		}
+		got := asked(t, thinking(func() string {
+			ctx := context.Background()
+			q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger(), Now: func() time.Time { return today }})
+			require.NoError(t, err)
+			require.NoError(t, q.Retry(ctx, id(1), false))
+			require.NoError(t, q.Cancel(ctx, id(1)))
+			require.NoError(t, q.Close())
+			return "y\n"
+		}), append(words("--db app.db "+line), "--older-than", "1h")...)
+		require.Equal(t, exitOK, got.code, got.stderr)
+		require.Contains(t, got.stdout, "skipped 1\n", line)
+		require.Equal(t, pawl.ReasonCancelled, look(t, id(1)).Death.Reason, line)
+	}
+}
