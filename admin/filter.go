@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 )
 
 // Matches reports whether f chooses e, which has its payload and history as far as f asks
@@ -69,6 +70,23 @@ func (f *Filter) matcher() (*matcher, error) {
 func (m *matcher) simple() bool {
 	f := m.filter
 	return !f.lists() && m.error == "" && len(m.terms) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
+}
+
+// parts are what is to be read of a job for the filter and for a list of so much detail.
+func (m *matcher) parts(d Detail) (parts bolt.Parts) {
+	switch d {
+	case Whole:
+		return bolt.Whole
+	case Summary:
+		parts = bolt.LastFailure
+	}
+	if m.error != "" {
+		parts |= bolt.LastFailure
+	}
+	if len(m.terms) > 0 {
+		parts |= bolt.Payload
+	}
+	return parts
 }
 
 // condition is the filter as a condition of a change; nil for a filter that chooses all.

@@ -15,7 +15,7 @@ import (
 type looker interface {
 	dlq.Reader
 	Stats(ctx context.Context) (bolt.Stats, error)
-	List(ctx context.Context, f pawl.Filter, after string, max int) (bolt.Listing, error)
+	ListParts(ctx context.Context, f pawl.Filter, parts bolt.Parts, after string, max int) (bolt.Listing, error)
 	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
 	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 	View(ctx context.Context, fn func(*bbolt.Tx) error) error
@@ -52,7 +52,7 @@ func listPage(ctx context.Context, from looker, q Query) (page Page, err error) 
 	page.Next = q.After
 	for looked, bytes := 0, 0; ; {
 		room := limit - len(page.Jobs)
-		part, err := from.List(ctx, q.Filter.Filter, page.Next, room)
+		part, err := from.ListParts(ctx, q.Filter.Filter, m.parts(q.Detail), page.Next, room)
 		if err != nil {
 			return Page{}, err
 		}

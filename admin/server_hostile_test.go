@@ -100,7 +100,7 @@ type fullPage struct {
 	jobs []bolt.Listed
 }
 
-func (f fullPage) List(context.Context, pawl.Filter, string, int) (bolt.Listing, error) {
+func (f fullPage) ListParts(context.Context, pawl.Filter, bolt.Parts, string, int) (bolt.Listing, error) {
 	return bolt.Listing{Jobs: f.jobs}, nil
 }
 

@@ -14,7 +14,7 @@ import (
 // for long.
 const (
 	pageRows  = 1024
-	pageJobs  = 64
+	pageJobs  = 512
 	pageBytes = 1 << 20
 )
 
@@ -31,7 +31,7 @@ const (
 // comes with nil is the end.
 func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
-		for p := (page{filter: f, jobs: pageJobs}); !p.end; {
+		for p := (page{filter: f, parts: Whole, jobs: pageJobs}); !p.end; {
 			if err := r.view(ctx, p.read); err != nil {
 				yield(nil, fmt.Errorf("list jobs: %w", err))
 				return
@@ -48,6 +48,7 @@ func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelo
 // page is one step of an iteration.
 type page struct {
 	filter pawl.Filter
+	parts  Parts  // of each job
 	jobs   int    // the most to read
 	part   int    // which of the buckets is read
 	last   []byte // the key of the last row that was read in it
@@ -130,28 +131,28 @@ func (p *page) entry(s *store, k, v []byte) Listed {
 	if err != nil {
 		return Listed{damaged(id, time.Time{}), fmt.Errorf("row %x: %w", k, err)}
 	}
-	f := p.filter
-	f.State, f.Order, f.Newest = "", "", false
-	if f != (pawl.Filter{}) || said != p.filter.State { // payload and history of a job that is left out are not read
-		j, err := s.record(id)
-		if err != nil {
-			return Listed{damaged(id, time.Time{}), corrupt(err)}
-		}
-		if !f.Matches(j.Envelope) {
-			return Listed{}
-		}
-		if said != p.filter.State {
-			if state, err := s.state(j.Envelope); err == nil && state != p.filter.State {
-				return Listed{}
-			}
-		}
-	}
-	e, err := s.job(id)
+	j, err := s.listed(id)
 	if err != nil {
 		return Listed{damaged(id, time.Time{}), corrupt(err)}
 	}
-	if said != "" && e.State != said {
-		return Listed{damaged(id, time.Time{}), fmt.Errorf("job %s: %w: a row says that it is %s, its record leads to %s", id, pawl.ErrCorrupt, said, e.State)}
+	f := p.filter
+	f.State = ""
+	if !f.Matches(j.Envelope) { // the other parts of a job that is left out are not read
+		return Listed{}
+	}
+	at, err := s.where(j.Envelope)
+	if err == nil && said == "" && p.filter.State != "" && at.state != p.filter.State {
+		return Listed{}
+	}
+	if err == nil && said != "" && at.state != said {
+		err = fmt.Errorf("job %s: %w: a row says that it is %s, its record leads to %s", id, pawl.ErrCorrupt, said, at.state)
+	}
+	var e *pawl.Envelope
+	if err == nil {
+		e, err = s.complete(j, at, p.parts)
+	}
+	if err != nil {
+		return Listed{damaged(id, time.Time{}), corrupt(err)}
 	}
 	return Listed{e, nil}
 }

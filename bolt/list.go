@@ -44,11 +44,29 @@ type Listed struct {
 // A state that is none, a max out of bounds, and an after that is not from a List of f give
 // [pawl.ErrInvalid]. A job that cannot be read is in the list, with its error.
 func (r *reader) List(ctx context.Context, f pawl.Filter, after string, max int) (Listing, error) {
+	return r.ListParts(ctx, f, Whole, after, max)
+}
+
+// Parts are what a list reads of each job besides its record.
+type Parts uint8
+
+const (
+	Payload     Parts = 1 << iota
+	LastFailure       // the newest entry of the history
+	History           // the whole history
+
+	Whole = Payload | History
+)
+
+// ListParts is [Queue.List] of jobs that have only some of their parts: the others are not
+// read. A job without [History] has at most one entry of its history. Damage of a part that is
+// not read goes unnoticed.
+func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts Parts, after string, max int) (Listing, error) {
 	var l Listing
 	if err := checkMax(max); err != nil {
 		return l, err
 	}
-	p := page{filter: f}
+	p := page{filter: f, parts: parts}
 	if err := p.resume(after); err != nil {
 		return l, err
 	}

@@ -80,7 +80,20 @@ func (j stored) flags() (f flags) {
 // record reads the record of a job, without a payload that lies apart. The result
 // is valid as long as the transaction.
 func (s *store) record(id pawl.ID) (stored, error) {
+	return parseStored(id, s.jobs.Get(id[:]))
+}
+
+// listed is record for who only looks: a record that the file has no room for is the damage of
+// one job, and not a fault of memory.
+func (s *store) listed(id pawl.ID) (stored, error) {
 	b := s.jobs.Get(id[:])
+	if int64(len(b)) > s.jobs.Tx().Size() {
+		return stored{}, fmt.Errorf("job %s: %w: a record of %d bytes", id, pawl.ErrCorrupt, len(b))
+	}
+	return parseStored(id, b)
+}
+
+func parseStored(id pawl.ID, b []byte) (stored, error) {
 	if b == nil {
 		return stored{}, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
 	}
@@ -124,42 +137,68 @@ func (s *store) failures(id pawl.ID) ([]pawl.Failure, error) {
 	return all, nil
 }
 
+// lastFailure reads the newest entry of the history of a job.
+func (s *store) lastFailure(e *pawl.Envelope) ([]pawl.Failure, error) {
+	key := historyKey(nil, e.ID, e.Failures-1)
+	sealed := s.history.Get(key)
+	if sealed == nil {
+		return nil, fmt.Errorf("history of job %s: %w: its last entry is missing", e.ID, pawl.ErrCorrupt)
+	}
+	f, err := parseFailure(key, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("history of job %s: %w", e.ID, err)
+	}
+	return []pawl.Failure{f}, nil
+}
+
 // job reads everything about a job and copies it out of the transaction.
 func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
-	record := s.jobs.Get(id[:])
-	if record == nil {
-		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-	}
-	if int64(len(record)) > s.jobs.Tx().Size() {
-		return nil, fmt.Errorf("job %s: %w: a record of %d bytes", id, pawl.ErrCorrupt, len(record))
-	}
-	e, apart, err := pawl.ParseRecord(bytes.Clone(record))
+	j, err := s.listed(id)
 	if err != nil {
-		return nil, fmt.Errorf("job %s: %w", id, err)
-	}
-	if apart != 0 {
-		if e.Payload, err = s.payload(id); err != nil {
-			return nil, err
-		}
-		if len(e.Payload) != apart {
-			return nil, fmt.Errorf("job %s: %w: a payload of %d bytes in place of %d", id, pawl.ErrCorrupt, len(e.Payload), apart)
-		}
-	}
-	if e.Failures != 0 {
-		if e.History, err = s.failures(id); err != nil {
-			return nil, err
-		}
-	}
-	if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
-		return nil, fmt.Errorf("job %s: %w: %d entries of its history are there", id, pawl.ErrCorrupt, len(e.History))
-	}
-	if e.State, err = s.state(e); err != nil {
 		return nil, err
 	}
-	if e.State == pawl.Leased {
-		row, ok, err := s.lease(id[:])
+	at, err := s.where(j.Envelope)
+	if err != nil {
+		return nil, err
+	}
+	return s.complete(j, at, Whole)
+}
+
+// complete reads parts of a job besides its record, and copies all out of the transaction.
+func (s *store) complete(j stored, at place, parts Parts) (e *pawl.Envelope, err error) {
+	e = j.Envelope
+	e.State, e.Signature = at.state, bytes.Clone(e.Signature)
+	switch {
+	case parts&Payload == 0:
+		e.Payload = nil
+	case j.apart == 0:
+		e.Payload = bytes.Clone(e.Payload)
+	default:
+		if e.Payload, err = s.payload(e.ID); err != nil {
+			return nil, err
+		}
+		if len(e.Payload) != j.apart {
+			return nil, fmt.Errorf("job %s: %w: a payload of %d bytes in place of %d", e.ID, pawl.ErrCorrupt, len(e.Payload), j.apart)
+		}
+	}
+	switch {
+	case e.Failures == 0:
+	case parts&History != 0:
+		if e.History, err = s.failures(e.ID); err != nil {
+			return nil, err
+		}
+		if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
+			return nil, fmt.Errorf("job %s: %w: %d entries of its history are there", e.ID, pawl.ErrCorrupt, len(e.History))
+		}
+	case parts&LastFailure != 0:
+		if e.History, err = s.lastFailure(e); err != nil {
+			return nil, err
+		}
+	}
+	if at.state == pawl.Leased {
+		row, ok, err := s.lease(e.ID[:])
 		if err == nil && !ok {
-			err = fmt.Errorf("job %s: %w: its lease is found by one search and not by the next", id, pawl.ErrCorrupt)
+			err = fmt.Errorf("job %s: %w: its lease is found by one search and not by the next", e.ID, pawl.ErrCorrupt)
 		}
 		if err != nil {
 			return nil, err

@@ -100,28 +100,14 @@ func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
 	return &failure{first.code, fmt.Sprintf("%d of %d %ss could not be %s:", len(v.failed), v.all, v.noun, v.did), strings.Join(lines, "\n")}
 }
 
-// reasons are the first errors of so many jobs or runs, one a line. What one error says of many
-// of them, as that of an app that went away says it of a whole portion, is said once.
-func reasons(errs []error, of string) (lines []string) {
-	times, named := make(map[string]int), []string{}
+// reasons are the errors of jobs or runs, one line for those that are alike, with the first of
+// them as an example; see [alike].
+func reasons(errs []error, of string) []string {
+	var all alike
 	for _, err := range errs {
-		text := err.Error()
-		if times[text]++; times[text] == 1 {
-			named = append(named, text)
-		}
+		all.add(err.Error())
 	}
-	more := len(errs)
-	for _, text := range named[:min(len(named), shownDamage)] {
-		more -= times[text]
-		if n := times[text]; n > 1 {
-			text += fmt.Sprintf(" (%s)", plural(n, of))
-		}
-		lines = append(lines, text)
-	}
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
-	return lines
+	return all.lines(of)
 }
 
 // againOf is what to do about things of which some were done and others not. Whatever happened

@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/dlq"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -207,29 +208,50 @@ func (v *verification) print() error {
 		}
 		return nil
 	}
-	for _, one := range v.view.Runs {
-		switch {
-		case one.Error == nil:
-		case a.people():
-			text, _, stack := strings.Cut(*one.Error, "\n\ngoroutine ")
-			if stack && !a.flags.verbose {
-				text += "\n-v has the stack"
-			} else {
-				text = *one.Error
+	if !a.people() {
+		for _, one := range v.view.Runs {
+			if one.Error != nil {
+				fmt.Fprintln(a.stdout, plain.Text(one.Run))
 			}
-			fmt.Fprintf(a.stdout, "%s  %s\n  %s\n", plain.Text(one.Run), one.Result, escapeLines(text, "  "))
-		default:
-			fmt.Fprintln(a.stdout, plain.Text(one.Run))
 		}
+		return nil
 	}
-	if a.people() {
-		text := "verified %s: %d fit, %d do not\n"
-		if !v.view.Compared {
-			text = "read %s: %d can be read, %d cannot\n"
-		}
-		fmt.Fprintf(a.stdout, text, plural(len(v.view.Runs), "run"), v.view.Fit, v.view.Unfit)
+	v.printUnfit()
+	text := "verified %s: %d fit, %d do not\n"
+	if !v.view.Compared {
+		text = "read %s: %d can be read, %d cannot\n"
 	}
+	fmt.Fprintf(a.stdout, text, plural(len(v.view.Runs), "run"), v.view.Fit, v.view.Unfit)
 	return nil
+}
+
+// printUnfit tells people which runs do not fit. Those that do not fit for one reason are
+// counted behind the first, unless -v asks for each.
+func (v *verification) printUnfit() {
+	var all alike
+	var shown []*likeness
+	var names []string
+	for i, one := range v.view.Runs {
+		if one.Error == nil {
+			continue
+		}
+		text, _, stack := strings.Cut(*one.Error, "\n\ngoroutine ")
+		key := one.Result + " " + dlq.Fingerprint(text)
+		if v.app.flags.verbose {
+			key, text = fmt.Sprint(i), *one.Error
+		} else if stack {
+			text += "\n-v has the stack"
+		}
+		if g := all.addAs(key, text); g.count == 1 {
+			shown, names = append(shown, g), append(names, plain.Text(one.Run)+"  "+one.Result)
+		}
+	}
+	for i, g := range shown {
+		fmt.Fprintf(v.app.stdout, "%s\n  %s\n", names[i], escapeLines(g.first, "  "))
+		if g.count > 1 {
+			fmt.Fprintf(v.app.stdout, "  and %s alike; -v shows each\n", plural(g.count-1, "run"))
+		}
+	}
 }
 
 // verdict is the exit code. Of runs that were named it is that of the first that was not
