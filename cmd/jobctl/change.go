@@ -132,11 +132,15 @@ func (c *change) condition() *admin.Filter {
 	if !c.chosen {
 		return nil
 	}
-	all := c.filter.filters()
-	if len(all) > 1 { // the verb knows its states
-		all[0].State = ""
+	all := c.filter.filters() // which differ in the state alone
+	one := all[0]
+	if len(all) > 1 {
+		one.State = ""
+		for _, f := range all {
+			one.States = append(one.States, f.State)
+		}
 	}
-	return &all[0]
+	return &one
 }
 
 func idsOf(results []*result) []pawl.ID {

@@ -21,6 +21,9 @@ type filterFlags struct {
 	lastError            string
 	payload              []string
 	since, until, before time.Time
+	died                 deathFlags
+	sort                 string
+	newest               bool
 
 	states []pawl.State // that a command is for; nil: all
 }
@@ -39,12 +42,19 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	flags.VarP(eachFlag(&f.kinds, pawl.ValidKind), "kind", "k", "only jobs of this `KIND`; may be repeated")
 	flags.Var(textFlag(&f.lastError), "error", "only jobs whose last error contains this `TEXT`")
 	flags.Var(manyFlag{flagFunc{f.term}}, "payload", "only jobs whose payload matches this `TERM`, such as user.id=42; see 'jobctl help filters'")
-	if len(states) == 0 || slices.Contains(states, pawl.Dead) {
+	dead := len(states) == 0 || slices.Contains(states, pawl.Dead)
+	if dead {
 		flags.Var(eachOf(&f.reasons, reasonWords...), "reason", "only jobs that died for this `REASON`: "+listed(reasonWords)+"; may be repeated")
 	}
 	flags.Var(a.momentFlag(&f.since), "since", "only jobs created at or after this `TIME`; an age such as 2h counts back from now")
 	flags.Var(a.momentFlag(&f.until), "until", "only jobs created before this `TIME`")
 	flags.Var(a.momentFlag(&f.before), "older-than", "only jobs in this state for at least `AGE`")
+	if dead {
+		f.died.register(a, c)
+		flags.Var(oneOf(&f.sort, sortWords...), "sort", "sorted by `KEY`: "+listed(sortWords))
+		_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortWords, cobra.ShellCompDirectiveNoFileComp))
+	}
+	flags.BoolVar(&f.newest, "newest", false, "the newest first: dead jobs by death, others by creation")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("kind", a.completeKinds)
 	if flags.Lookup("reason") != nil {
@@ -56,6 +66,22 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 		}
 	}
 }
+
+// deathFlags choose dead jobs by when they died.
+type deathFlags struct{ since, until time.Time }
+
+func (d *deathFlags) register(a *app, c *cobra.Command) {
+	c.Flags().Var(a.momentFlag(&d.since), "died-since", "only jobs that died at or after this `TIME`")
+	c.Flags().Var(a.momentFlag(&d.until), "died-until", "only jobs that died before this `TIME`")
+	for _, name := range []string{"died-since", "died-until"} {
+		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+}
+
+func (d *deathFlags) given() bool { return !d.since.IsZero() || !d.until.IsZero() }
+
+// sortWords are the orders of a list, as --sort takes them.
+var sortWords = []string{string(pawl.OrderCreated), string(pawl.OrderDied)}
 
 // reasonWords are the reasons of a death, as --reason takes them. A misspelt one would match
 // nothing, and look like good news.
@@ -79,6 +105,7 @@ func (f *filterFlags) term(text string) error {
 // filters are what package admin is asked for, one for each state that the command is for.
 func (f *filterFlags) filters() (all []admin.Filter) {
 	one := admin.Filter{
+		Filter:  pawl.Filter{DiedSince: f.died.since, DiedBefore: f.died.until},
 		Error:   f.lastError,
 		Payload: f.payload,
 		Since:   f.since, Until: f.until, Before: f.before,
@@ -86,21 +113,37 @@ func (f *filterFlags) filters() (all []admin.Filter) {
 	one.Queue, one.Queues = oneOrMore[string](f.queues)
 	one.Kind, one.Kinds = oneOrMore[string](f.kinds)
 	one.Reason, one.Reasons = oneOrMore[pawl.Reason](f.reasons)
+	died := f.died.given() || f.sort == string(pawl.OrderDied)
 	if f.states == nil {
-		one.State, one.States = oneOrMore[pawl.State](f.inStates)
-		return []admin.Filter{one}
+		if one.State, one.States = oneOrMore[pawl.State](f.inStates); died && len(f.inStates) == 0 {
+			one.State = pawl.Dead
+		}
+		return []admin.Filter{f.sorted(one)}
 	}
 	for _, state := range f.states {
 		if len(f.inStates) > 0 && !slices.Contains(f.inStates, string(state)) {
 			continue
 		}
-		if len(f.reasons) > 0 && state != pawl.Dead {
+		if (len(f.reasons) > 0 || died) && state != pawl.Dead {
 			continue
 		}
 		one.State = state
-		all = append(all, one)
+		all = append(all, f.sorted(one))
 	}
 	return all
+}
+
+// sorted is a filter with the order that the flags ask for.
+func (f *filterFlags) sorted(one admin.Filter) admin.Filter {
+	one.Order, one.Newest = pawl.Order(f.sort), f.newest
+	switch {
+	case !f.newest || f.sort != "":
+	case one.State == pawl.Dead:
+		one.Order = pawl.OrderDied
+	default:
+		one.Order = pawl.OrderCreated
+	}
+	return one
 }
 
 // oneOrMore splits the values of a flag: a single one, or a list of several.
@@ -122,7 +165,7 @@ func (f *filterFlags) known(ctx context.Context, queue admin.Admin) error {
 // given reports whether any filter was named.
 func (f *filterFlags) given() bool {
 	return len(f.queues)+len(f.inStates)+len(f.kinds)+len(f.payload)+len(f.reasons) > 0 || f.lastError != "" ||
-		!f.since.IsZero() || !f.until.IsZero() || !f.before.IsZero()
+		!f.since.IsZero() || !f.until.IsZero() || !f.before.IsZero() || f.died.given()
 }
 
 // String repeats the filters: queue=email state=dead error~"timeout".
@@ -156,6 +199,8 @@ func (f *filterFlags) String() string {
 	addTime("made since ", f.since)
 	addTime("made before ", f.until)
 	addTime("unchanged since ", f.before)
+	addTime("died since ", f.died.since)
+	addTime("died before ", f.died.until)
 	return strings.Join(parts, " ")
 }
 

@@ -41,6 +41,10 @@ const filterTopic = `Commands that list or change jobs choose them by filters, w
       --since WHEN     made at that time or later
       --until WHEN     made before that time
       --older-than AGE in their state for that long
+      --died-since WHEN, --died-until WHEN
+                       dead jobs that died at that time or later, or before it
+      --newest         the newest first: dead jobs by death, others by creation
+      --sort KEY       created, or died: in the order of death over all queues
 
 An age is a length of time before now: 90s, 5m, 2h, 7d or 2w. A time is RFC 3339
 (2026-03-01T09:00:00Z), or without a zone one of this machine's; a date is its

@@ -37,6 +37,8 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 			return usage(v.words, "no state was named; add --state")
 		case state == string(pawl.Leased):
 			return usage(v.words, "leased jobs run and are not purged; 'jobctl job cancel -s leased' asks them to end")
+		case ch.filter.died.given() && state != string(pawl.Dead):
+			return usage(v.words, "--died-since and --died-until are for --state dead")
 		}
 		name, err := oneQueue(v.words, args)
 		if err != nil {
@@ -49,6 +51,8 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 	words := append(stateWords(purgeable), string(pawl.Leased))
 	c.Flags().VarP(oneOf(&state, words...), "state", "s", "only jobs in this `STATE`: "+listed(words[:len(purgeable)]))
 	c.Flags().Var(a.momentFlag(&ch.filter.before), "older-than", "only jobs in this state for at least `AGE`")
+	ch.filter.died.register(a, c)
+	c.Flags().BoolVar(&ch.filter.newest, "newest", false, "the newest first: dead jobs by death, others by creation")
 	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of them")
 	dryRunFlag(c, &ch.dry)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))
