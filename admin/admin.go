@@ -27,6 +27,11 @@ type Admin interface {
 	// look at. [Jobs] iterates over all pages.
 	List(ctx context.Context, q Query) (Page, error)
 
+	// Summary reads one page of a summary of dead jobs. What it reads for one call is bounded,
+	// so a page may have no group, while Next says that there are more places to look at.
+	// [Summarize] puts the pages together.
+	Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error)
+
 	// Job reads one job with its payload and history, or [pawl.ErrNotFound].
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
@@ -148,9 +153,10 @@ type Filter struct {
 type Detail uint8
 
 const (
-	Summary Detail = iota // all but the payload and all but the last entry of the history
-	IDs                   // the ID, queue, kind and state alone
-	Whole                 // everything
+	Summary  Detail = iota // all but the payload and all but the last entry of the history
+	IDs                    // the ID, queue, kind and state alone
+	Whole                  // everything
+	Payloads               // a summary and the payload
 )
 
 // Query is one page of a list.

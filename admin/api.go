@@ -11,6 +11,7 @@ import "time"
 //	GET  /v1/ids?part=       the IDs that begin or end so
 //	POST /v1/jobs            {"jobs":[…]}: enqueue
 //	POST /v1/jobs/do         {"verb":…,"ids":[…]}: an action
+//	GET  /v1/dead/summary    a page; the parameters of a list, and by=
 //	POST /v1/queues/pause    {"queue":…}
 //	POST /v1/queues/resume   {"queue":…}
 //	POST /v1/reap
@@ -41,6 +42,7 @@ const (
 	pathJobs    = "/v1/jobs"
 	pathIDs     = "/v1/ids"
 	pathDo      = "/v1/jobs/do"
+	pathSummary = "/v1/dead/summary"
 	pathPause   = "/v1/queues/pause"
 	pathResume  = "/v1/queues/resume"
 	pathReap    = "/v1/reap"

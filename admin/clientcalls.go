@@ -24,7 +24,7 @@ func (c *client) Stats(ctx context.Context) (Stats, error) {
 func (c *client) List(ctx context.Context, q Query) (Page, error) {
 	var b pageAnswer
 	values := valuesOf(q)
-	if q.Detail == Whole {
+	if q.Detail == Whole || q.Detail == Payloads {
 		values.Set(paramForm, formNames[PayloadBase64])
 	}
 	if err := c.ask(ctx, call{method: http.MethodGet, path: pathJobs, query: values, into: &b}); err != nil {

@@ -22,6 +22,7 @@ func (h *handler) table() map[string]map[string]route {
 		pathJobs + "/{id}": {get: {answer: h.job, gate: h.lists, params: true}},
 		pathIDs:            {get: {answer: h.findIDs, gate: h.lists, params: true}},
 		pathDo:             {post: {answer: h.do, change: true}},
+		pathSummary:        {get: {answer: h.summary, gate: h.lists, params: true}},
 		pathPause:          {post: {answer: h.pause, change: true}},
 		pathResume:         {post: {answer: h.resume, change: true}},
 		pathReap:           {post: {answer: h.reap, change: true}},
@@ -65,7 +66,8 @@ func liveJobs(jobs []Job) ([]*pawl.Envelope, error) {
 func largePage(r *http.Request) bool {
 	v := r.URL.Query()
 	limit, _ := strconv.Atoi(v.Get(paramLimit))
-	return v.Get(paramDetail) == detailNames[Whole] || limit > DefaultLimit
+	detail := v.Get(paramDetail)
+	return detail == detailNames[Whole] || detail == detailNames[Payloads] || limit > DefaultLimit
 }
 
 func (h *handler) stats(r *http.Request, _ []byte) (any, error) {

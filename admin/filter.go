@@ -79,6 +79,8 @@ func (m *matcher) parts(d Detail) (parts bolt.Parts) {
 		return bolt.Whole
 	case Summary:
 		parts = bolt.LastFailure
+	case Payloads:
+		parts = bolt.LastFailure | bolt.Payload
 	}
 	if m.error != "" {
 		parts |= bolt.LastFailure

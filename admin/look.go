@@ -87,7 +87,9 @@ func cut(e *pawl.Envelope, d Detail) *pawl.Envelope {
 		return &pawl.Envelope{ID: e.ID, Queue: e.Queue, Kind: e.Kind, State: e.State}
 	}
 	own := *e
-	own.Payload = nil
+	if d != Payloads {
+		own.Payload = nil
+	}
 	if n := len(own.History); n > 0 {
 		own.History = []pawl.Failure{own.History[n-1]} // a new one, so that the others are let go
 	}

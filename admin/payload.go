@@ -138,6 +138,14 @@ func matchTerms(terms []term, payload []byte) bool {
 	return true
 }
 
+// findSound is find in a payload that anybody may have written; -1 in one that is not sound.
+func findSound(payload []byte, path []string) int {
+	if wellFormed(payload) != nil {
+		return -1
+	}
+	return find(payload, path)
+}
+
 // find is where the value of a path begins in a sound payload, -1 where there is none. Of
 // keys that are there twice the last counts, as it does for a decoder.
 func find(payload []byte, path []string) int {

@@ -32,14 +32,14 @@ const (
 	paramUntil   = "until"
 	paramBefore  = "before"
 	paramPart    = "part"   // of an ID
-	paramDetail  = "detail" // summary, ids or whole
+	paramDetail  = "detail" // summary, ids, whole or payloads
 	paramAfter   = "after"
 	paramLimit   = "limit"
 	paramForm    = "form" // of payloads: none, size, auto, json, hex or base64
 )
 
 var (
-	detailNames = []string{Summary: "summary", IDs: "ids", Whole: "whole"}
+	detailNames = []string{Summary: "summary", IDs: "ids", Whole: "whole", Payloads: "payloads"}
 	formNames   = []string{PayloadNone: "none", PayloadSize: "size", PayloadAuto: "auto", PayloadJSON: "json", PayloadHex: "hex", PayloadBase64: "base64"}
 )
 
@@ -101,7 +101,7 @@ func queryOf(v url.Values) (q Query, form PayloadForm, err error) {
 		Limit:  p.number(paramLimit),
 	}
 	form = PayloadForm(p.oneOf(paramForm, formNames, int(PayloadAuto)))
-	if q.Detail != Whole {
+	if q.Detail != Whole && q.Detail != Payloads {
 		form = PayloadNone
 	}
 	return q, form, p.end()

@@ -274,6 +274,7 @@ var lookCases = []suiteCase{
 		for name, call := range map[string]func() error{
 			"Stats":   func() error { _, err := s.Stats(ctx); return err },
 			"List":    func() error { _, err := s.List(ctx, Query{}); return err },
+			"Summary": func() error { _, err := s.Summary(ctx, SummaryQuery{}); return err },
 			"Job":     func() error { _, err := s.Job(ctx, id); return err },
 			"Do":      func() error { _, err := s.Do(ctx, Action{Verb: Retry}, id); return err },
 			"Enqueue": func() error { return s.Enqueue(ctx, &pawl.Envelope{Kind: "x"}) },

@@ -78,7 +78,7 @@ func (a *app) commands() *cobra.Command {
 			a.jobListCommand(), a.jobShowCommand(), a.jobEnqueueCommand(), a.jobRetryCommand(),
 			a.jobCancelCommand(), a.jobDeleteCommand(), a.jobRunNowCommand()),
 		a.group("dead", "dead letters",
-			a.deadListCommand(), a.deadRetryCommand(), a.deadForwardCommand(), a.deadDeleteCommand()),
+			a.deadListCommand(), a.deadSummaryCommand(), a.deadRetryCommand(), a.deadForwardCommand(), a.deadDeleteCommand()),
 		a.group("queue", "queues",
 			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),
 		a.wfCommand(),

@@ -37,11 +37,11 @@ func (a *app) deadListing() *jobListing {
 	now := a.now()
 	return &jobListing{
 		listing: a.listing(columns, column{title: "PRIORITY", right: true}, column{title: "CRASHES", right: true},
-			column{title: "CREATED"}, column{title: "DIED AT"}, column{title: "UNIQUE"}),
+			column{title: "CREATED"}, column{title: "DIED AT"}, column{title: "UNIQUE"}, column{title: "PAYLOAD"}),
 		cells: func(e *pawl.Envelope) []string {
 			return []string{e.ID.String(), cell(e.Queue, nameWidth), cell(e.Kind, nameWidth),
 				cell(string(e.Death.Reason), nameWidth), runs(e), relative(now, e.Death.At), lastError(e),
-				fmt.Sprint(e.Priority), fmt.Sprint(e.Crashes), a.clock(e.Created), a.clock(e.Death.At), orDash(cell(e.UniqueKey, nameWidth))}
+				fmt.Sprint(e.Priority), fmt.Sprint(e.Crashes), a.clock(e.Created), a.clock(e.Death.At), orDash(cell(e.UniqueKey, nameWidth)), payloadCell(e.Payload)}
 		},
 	}
 }

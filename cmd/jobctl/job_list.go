@@ -14,8 +14,9 @@ import (
 
 // Widths of cells in characters. Names are cut late: people copy them.
 const (
-	nameWidth  = 48
-	errorWidth = 60
+	nameWidth    = 48
+	errorWidth   = 60
+	payloadWidth = 60
 )
 
 func (a *app) jobListCommand() *cobra.Command {
@@ -46,11 +47,11 @@ func (a *app) jobListing() *jobListing {
 	}
 	now := a.now()
 	return &jobListing{
-		listing: a.listing(columns, append([]column{{title: "PRIORITY", right: true}, {title: "CRASHES", right: true}}, left("CREATED", "UNIQUE", "LAST ERROR")...)...),
+		listing: a.listing(columns, append([]column{{title: "PRIORITY", right: true}, {title: "CRASHES", right: true}}, left("CREATED", "UNIQUE", "LAST ERROR", "PAYLOAD")...)...),
 		cells: func(e *pawl.Envelope) []string {
 			return []string{e.ID.String(), string(e.State), cell(e.Queue, nameWidth), cell(e.Kind, nameWidth),
 				runs(e), plain.Span(max(now.Sub(e.Created), 0)), when(e, now),
-				fmt.Sprint(e.Priority), fmt.Sprint(e.Crashes), a.clock(e.Created), orDash(cell(e.UniqueKey, nameWidth)), lastError(e)}
+				fmt.Sprint(e.Priority), fmt.Sprint(e.Crashes), a.clock(e.Created), orDash(cell(e.UniqueKey, nameWidth)), lastError(e), payloadCell(e.Payload)}
 		},
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -56,14 +57,40 @@ func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
 	return damaged.err()
 }
 
+// detail is how much of each job the output needs.
+func (a *app) detail() admin.Detail {
+	switch a.flags.output {
+	case "ids":
+		return admin.IDs
+	case "wide":
+		return admin.Payloads
+	}
+	return admin.Summary
+}
+
+// shownCell is how many bytes of a payload's text are made for a cell.
+const shownCell = 4 * payloadWidth
+
+// payloadCell is a payload on one line, clipped.
+func payloadCell(payload []byte) string {
+	value, _, err := admin.DecodeJSON(payload, shownCell)
+	switch {
+	case len(payload) == 0:
+		return "-"
+	case err != nil:
+		return cell(fmt.Sprintf("%x", payload[:min(len(payload), shownCell)]), payloadWidth)
+	}
+	return cell(string(value), payloadWidth)
+}
+
 // fill lists up to the limit, and looks whether there is more.
 func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, damaged *damage) error {
 	if err := l.filter.known(ctx, queue); err != nil {
 		return err
 	}
-	q := admin.Query{Filter: l.filter.filters()[0], After: l.after}
-	for {
-		q.Limit = admin.MaxLimit
+	q := admin.Query{Filter: l.filter.filters()[0], After: l.after, Detail: out.app.detail()}
+	for detail := q.Detail; ; {
+		q.Limit, q.Detail = admin.MaxLimit, detail
 		if l.limit > 0 {
 			q.Limit = min(q.Limit, l.limit-out.count)
 		}
@@ -76,7 +103,13 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 				damaged.add(listed.Err)
 				continue
 			}
-			if err := out.add(item{listed.Job.ID.String(), jobOf(listed.Job), out.cells(listed.Job)}); err != nil {
+			one := item{id: listed.Job.ID.String()}
+			if a := out.app; a.people() {
+				one.cells = out.cells(listed.Job)
+			} else if a.flags.output != "ids" {
+				one.json = jobOf(listed.Job)
+			}
+			if err := out.add(one); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,263 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/dlq"
+)
+
+// SummaryQuery is one page of a summary of the dead jobs that a filter chooses; the state in
+// the filter does not count.
+type SummaryQuery struct {
+	Filter
+
+	// By is what the dead jobs of a group have in common: "error", the [dlq.Fingerprint] of
+	// the last error; "kind", "queue", "reason"; or "payload.PATH", a field of the payload, with
+	// a path as in [Filter.Payload]. "" means "error".
+	By string
+
+	After string // where the page begins: Next of the one before, "" for the first
+}
+
+// Group is the dead jobs of a page that have a key in common.
+type Group struct {
+	Key         string // "" for jobs that have no error, or not that field
+	Count       int64
+	First, Last time.Time // when the first and the last of them died
+	Example     pawl.ID   // the last that died
+}
+
+// SummaryPage is a part of a summary. A group may have a part in several pages.
+type SummaryPage struct {
+	Groups  []Group
+	Damaged int64  // jobs that could not be read
+	Next    string // where the next page begins, "" behind the last
+}
+
+// Bounds of a summary.
+const (
+	maxPageGroups = 2000   // groups of a page, more or less
+	maxGroups     = 10_000 // groups of [Summarize]; the others are one
+)
+
+// OtherGroups is the key of the group of all jobs that are in none of the 10 000 groups which
+// [Summarize] keeps apart.
+const OtherGroups = "…"
+
+// Summarize groups the dead jobs that a filter chooses, the largest group first, and counts
+// those that cannot be read.
+func Summarize(ctx context.Context, a Admin, f Filter, by string) (groups []Group, damaged int64, err error) {
+	all := make(grouping)
+	for q := (SummaryQuery{Filter: f, By: by}); ; {
+		page, err := a.Summary(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		damaged += page.Damaged
+		for _, g := range page.Groups {
+			if all[g.Key] == nil && len(all) >= maxGroups {
+				g.Key = OtherGroups
+			}
+			all.add(g)
+		}
+		if q.After = page.Next; q.After == "" {
+			return all.sorted(), damaged, nil
+		}
+	}
+}
+
+// grouping is groups by their keys.
+type grouping map[string]*Group
+
+func (all grouping) add(g Group) {
+	have := all[g.Key]
+	if have == nil {
+		all[g.Key] = &g
+		return
+	}
+	have.Count += g.Count
+	if g.First.Before(have.First) {
+		have.First = g.First
+	}
+	if !g.Last.Before(have.Last) {
+		have.Last, have.Example = g.Last, g.Example
+	}
+}
+
+func (all grouping) sorted() []Group {
+	groups := make([]Group, 0, len(all))
+	for _, g := range all {
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Key, b.Key))
+	})
+	return groups
+}
+
+// keyOf is the function that returns the key of a job, and the parts of a job that it needs.
+func keyOf(by string) (key func(*pawl.Envelope) string, parts bolt.Parts, err error) {
+	switch by {
+	case "", "error":
+		return func(e *pawl.Envelope) string { return dlq.Fingerprint(e.LastError()) }, bolt.LastFailure, nil
+	case "kind":
+		return func(e *pawl.Envelope) string { return e.Kind }, 0, nil
+	case "queue":
+		return func(e *pawl.Envelope) string { return e.Queue }, 0, nil
+	case "reason":
+		return func(e *pawl.Envelope) string { return string(e.Death.Reason) }, 0, nil
+	}
+	path, ok := strings.CutPrefix(by, "payload.")
+	if !ok {
+		return nil, 0, invalid("by", "%q is none of error, kind, queue, reason, payload.PATH", clip(by))
+	}
+	t, err := parseTerm(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if t.operator != "" {
+		return nil, 0, invalid("by", "%q has a comparison; name a field alone, such as payload.user.id", clip(by))
+	}
+	return func(e *pawl.Envelope) string {
+		if at := findSound(e.Payload, t.path); at >= 0 {
+			return pawl.Clip(keyText(e.Payload, at), maxKeyText)
+		}
+		return ""
+	}, bolt.Payload, nil
+}
+
+// maxKeyText bounds the key of a group in bytes.
+const maxKeyText = 256
+
+// summaryPage reads one page of a summary. It looks at so many jobs as one call of List.
+func summaryPage(ctx context.Context, from looker, q SummaryQuery) (page SummaryPage, err error) {
+	key, parts, err := keyOf(q.By)
+	if err != nil {
+		return page, err
+	}
+	q.State, q.Order, q.Newest = pawl.Dead, "", false
+	m, err := q.matcher()
+	if err != nil {
+		return page, err
+	}
+	groups := make(grouping)
+	page.Next = q.After
+	for looked, bytes := 0, 0; ; {
+		part, err := from.ListParts(ctx, q.Filter.Filter, parts|m.parts(IDs), page.Next, MaxLimit)
+		if err != nil {
+			return SummaryPage{}, err
+		}
+		for _, listed := range part.Jobs {
+			if err := ctx.Err(); err != nil {
+				return SummaryPage{}, err
+			}
+			e := listed.Job
+			bytes += len(e.Payload)
+			switch {
+			case listed.Err != nil:
+				page.Damaged++
+			case m.simple() || m.Matches(e):
+				groups.add(Group{key(e), 1, e.Death.At, e.Death.At, e.ID})
+			}
+		}
+		looked += len(part.Jobs)
+		page.Next = part.Next
+		if page.Next == "" || looked >= lookJobs || bytes >= lookBytes || len(groups) >= maxPageGroups || len(part.Jobs) == 0 {
+			page.Groups = groups.sorted()
+			return page, nil
+		}
+	}
+}
+
+// groupBody is a group in JSON.
+type groupBody struct {
+	Key     Text    `json:"key"`
+	Count   int64   `json:"count"`
+	FirstAt Stamp   `json:"first_died_at"`
+	LastAt  Stamp   `json:"last_died_at"`
+	Example pawl.ID `json:"example"`
+}
+
+type summaryBody struct {
+	Groups  []groupBody `json:"groups"`
+	Damaged int64       `json:"damaged"`
+	Next    string      `json:"next"`
+}
+
+func summaryBodyOf(p SummaryPage) summaryBody {
+	b := summaryBody{Groups: make([]groupBody, len(p.Groups)), Damaged: p.Damaged, Next: p.Next}
+	for i, g := range p.Groups {
+		b.Groups[i] = groupBody{Text(g.Key), g.Count, Stamp{g.First}, Stamp{g.Last}, g.Example}
+	}
+	return b
+}
+
+func (b *summaryBody) page() SummaryPage {
+	p := SummaryPage{Groups: make([]Group, len(b.Groups)), Damaged: b.Damaged, Next: b.Next}
+	for i, g := range b.Groups {
+		p.Groups[i] = Group{string(g.Key), g.Count, g.FirstAt.Time, g.LastAt.Time, g.Example}
+	}
+	return p
+}
+
+// paramBy is the query parameter of a summary besides those of a list.
+const paramBy = "by"
+
+func summaryValues(q SummaryQuery) url.Values {
+	v := valuesOf(Query{Filter: q.Filter, After: q.After})
+	if q.By != "" {
+		v.Set(paramBy, q.By)
+	}
+	return v
+}
+
+func summaryQueryOf(v url.Values) (SummaryQuery, error) {
+	by := params{values: url.Values{paramBy: v[paramBy]}}
+	s := SummaryQuery{By: by.text(paramBy)}
+	rest := maps.Clone(v)
+	delete(rest, paramBy)
+	q, _, err := queryOf(rest)
+	s.Filter, s.After = q.Filter, q.After
+	return s, cmp.Or(by.end(), err)
+}
+
+func (h *handler) summary(r *http.Request, _ []byte) (any, error) {
+	q, err := summaryQueryOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	page, err := h.admin.Summary(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	return summaryBodyOf(page), nil
+}
+
+func (c *client) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
+	var b summaryBody
+	if err := c.ask(ctx, call{method: http.MethodGet, path: pathSummary, query: summaryValues(q), into: &b}); err != nil {
+		return SummaryPage{}, err
+	}
+	return b.page(), nil
+}
+
+func (l local) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
+	return summaryPage(ctx, l.q, q)
+}
+
+func (f *file) Summary(ctx context.Context, q SummaryQuery) (page SummaryPage, err error) {
+	err = f.look(func(l looker) error {
+		page, err = summaryPage(ctx, l, q)
+		return err
+	})
+	return page, err
+}
