@@ -160,9 +160,7 @@ func (x *exporter) queue(name string) error {
 // be met again, so these are remembered (some 40 bytes each).
 func (x *exporter) jobs(ctx context.Context, remember bool) error {
 	seen := make(map[pawl.ID]struct{})
-	query := Query{Filter: x.opts.Filter, Detail: Whole, Limit: MaxLimit}
-	for {
-		page, err := x.from.List(ctx, query)
+	for page, err := range pagesOf(ctx, x.from, Query{Filter: x.opts.Filter, Detail: Whole, Limit: MaxLimit}) {
 		if err != nil {
 			return err
 		}
@@ -178,10 +176,8 @@ func (x *exporter) jobs(ctx context.Context, remember bool) error {
 			}
 		}
 		x.progress(false)
-		if query.After = page.Next; query.After == "" {
-			return nil
-		}
 	}
+	return nil
 }
 
 // jobOrRun writes a job, with its run where it is that of one.

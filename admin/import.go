@@ -62,7 +62,7 @@ type Imported struct {
 // The whole input is checked first, and when anything is wrong with it nothing is stored:
 // the error matches [pawl.ErrInvalid] and names the line. So it is read twice, from its
 // beginning, and must not change meanwhile; [Spool] makes that possible for a pipe. Memory is
-// bounded by the longest line, of at most 96 MiB, and by 48 bytes for each job and some hundred, with
+// bounded by the longest line, of at most 96 MiB, by two portions of 8 MiB, and by 48 bytes for each job and some hundred, with
 // its names, for each run.
 //
 // Jobs are stored in portions, each whole or not at all. When the import ends early,

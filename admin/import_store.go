@@ -11,11 +11,22 @@ import (
 
 // portionBytes bounds what is stored at once, by what a request to a running app may have. A
 // job that is larger alone is a portion by itself. With what each line may leave out and a
-// request says, it also keeps a portion below a thousand jobs.
+// request says, it also keeps a portion below a thousand jobs. In this process there is no
+// request: each portion is a commit, and fewer commits are faster.
 const (
 	portionBytes = 1 << 20
+	localBytes   = 8 << 20
 	lineExtra    = 1 << 10
 )
+
+// portionOf is how many bytes are stored at once in a target.
+func portionOf(to Admin) int {
+	switch to.(type) {
+	case local, *file:
+		return localBytes
+	}
+	return portionBytes
+}
 
 // storeEffects stores what counts as done. That may happen again: the later time counts.
 func (m *importer) storeEffects(ctx context.Context) error {
@@ -52,15 +63,24 @@ func (m *importer) storeSomeEffects(ctx context.Context, portion []bolt.Effect) 
 
 // storeJobs stores the jobs in their order. A portion ends where it is full, or before the
 // group that does not fit into it as a whole, unless it has nothing else.
-func (m *importer) storeJobs(ctx context.Context) error {
+//
+// While one portion is stored the next is read.
+func (m *importer) storeJobs(ctx context.Context) (err error) {
 	order(m.jobs)
 	var p portion
+	under := new(storing)
+	defer func() {
+		if waitErr := m.finish(ctx, under); err == nil {
+			err = waitErr
+		}
+	}()
+	most := portionOf(m.to)
 	for i, job := range m.jobs {
 		e, n, err := m.rereadJob(job)
 		if err != nil {
 			return err
 		}
-		if len(p.jobs) > 0 && p.size+n+lineExtra > portionBytes {
+		if len(p.jobs) > 0 && p.size+n+lineExtra > most {
 			end := len(p.jobs)
 			for from := i - end; end > 0 && sameGroup(m.jobs, from+end); {
 				end--
@@ -69,19 +89,44 @@ func (m *importer) storeJobs(ctx context.Context) error {
 				end = len(p.jobs)
 			}
 			full, rest := p.cut(end)
-			if err := m.store(ctx, full); err != nil {
+			if err := m.finish(ctx, under); err != nil {
 				return err
 			}
+			under = m.begin(ctx, full)
 			m.progress(m.read)
 			p = rest
 		}
 		p.add(e, job, n+lineExtra)
 		m.read += int64(n)
 	}
-	if len(p.jobs) == 0 {
+	if err := m.finish(ctx, under); err != nil || len(p.jobs) == 0 {
+		return err
+	}
+	under = m.begin(ctx, p)
+	return nil
+}
+
+// storing is a portion that is being stored.
+type storing struct {
+	portion
+	done chan error // nil when nothing is
+}
+
+// begin begins to store a portion.
+func (m *importer) begin(ctx context.Context, p portion) *storing {
+	s := &storing{p, make(chan error, 1)}
+	go func() { s.done <- m.to.Restore(ctx, p.jobs, nil) }()
+	return s
+}
+
+// finish waits until a portion is stored, once.
+func (m *importer) finish(ctx context.Context, s *storing) error {
+	if s.done == nil {
 		return nil
 	}
-	return m.store(ctx, p)
+	err := <-s.done
+	s.done = nil
+	return m.stored(ctx, s.portion, err)
 }
 
 // portion is what is stored at once.
@@ -111,7 +156,11 @@ func (p *portion) cut(n int) (first, rest portion) {
 // store stores a portion. Where one job is the reason why it is refused, it is divided
 // until that job is alone, and all before it are stored.
 func (m *importer) store(ctx context.Context, p portion) error {
-	err := m.to.Restore(ctx, p.jobs, nil)
+	return m.stored(ctx, p, m.to.Restore(ctx, p.jobs, nil))
+}
+
+// stored is store of a portion that Restore has answered with an error.
+func (m *importer) stored(ctx context.Context, p portion, err error) error {
 	if err == nil {
 		m.done.Jobs += int64(len(p.jobs))
 		return nil

@@ -186,7 +186,7 @@ func TestImportProgress(t *testing.T) {
 	export := exportOf(t, Of(from))
 	for _, dry := range []bool{false, true} {
 		var told []int64
-		_, err := Import(t.Context(), Of(transferQueue(t)), strings.NewReader(export), &ImportOptions{KeepIDs: true, DryRun: dry,
+		_, err := Import(t.Context(), &watched{Admin: Of(transferQueue(t))}, strings.NewReader(export), &ImportOptions{KeepIDs: true, DryRun: dry,
 			Progress: func(done, total int64) {
 				require.EqualValues(t, 2*len(export), total)
 				require.LessOrEqual(t, done, total)

@@ -10,14 +10,10 @@ import (
 // Jobs iterates over all jobs that a query chooses, page by page; Limit is the size of
 // the pages. A job that cannot be read comes with an error that matches pawl.ErrCorrupt and
 // an envelope that has its ID alone, and the iteration goes on. An error that comes with nil
-// is the end.
+// is the end. It reads the next page while the caller deals with one.
 func Jobs(ctx context.Context, a Admin, q Query) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
-		if q.Limit == 0 {
-			q.Limit = MaxLimit
-		}
-		for {
-			page, err := a.List(ctx, q)
+		for page, err := range pagesOf(ctx, a, q) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -27,7 +23,48 @@ func Jobs(ctx context.Context, a Admin, q Query) iter.Seq2[*pawl.Envelope, error
 					return
 				}
 			}
-			if q.After = page.Next; q.After == "" {
+		}
+	}
+}
+
+// pagesOf iterates over the pages of a list. An error is the end. While the caller deals with
+// a page the next one is read; nothing is read any more when the iteration has ended.
+func pagesOf(ctx context.Context, a Admin, q Query) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
+		if q.Limit == 0 {
+			q.Limit = MaxLimit
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		type result struct {
+			page Page
+			err  error
+		}
+		read := func(after string) <-chan result {
+			coming, one := make(chan result, 1), q
+			one.After = after
+			go func() {
+				page, err := a.List(ctx, one)
+				coming <- result{page, err}
+			}()
+			return coming
+		}
+		coming := read(q.After)
+		defer func() {
+			cancel()
+			if coming != nil {
+				<-coming
+			}
+		}()
+		for coming != nil {
+			r := <-coming
+			if coming = nil; r.err != nil {
+				yield(Page{}, r.err)
+				return
+			}
+			if r.page.Next != "" {
+				coming = read(r.page.Next)
+			}
+			if !yield(r.page, nil) {
 				return
 			}
 		}

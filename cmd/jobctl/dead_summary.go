@@ -31,8 +31,9 @@ addresses and quoted texts.`,
 		example: `  jobctl --db jobs.db dead summary --died-since 2h
   jobctl --db jobs.db dead summary --by payload.customer.id -q billing
   jobctl --db jobs.db dead summary --by kind -o json`,
-		json: `a list of objects with key ("" for jobs without an error or that field), count,
-  first_died_at, last_died_at, example (the ID of the last that died)
+		json: `a list of objects with
+  key ("": no error, or no such field), count, first_died_at, last_died_at,
+  example (the ID of the last that died)
 `,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run: func(ctx context.Context, _ []string) error {
