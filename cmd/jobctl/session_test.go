@@ -167,9 +167,9 @@ func (s session) deadLetter() {
 	for end := time.After(time.Minute); ; {
 		out, err := exec.Command(s.jobctl, "--db", s.db, "dead", "list", "-o", "json").Output()
 		require.NoError(s.t, err)
-		var dead []json.RawMessage
+		var dead struct{ Jobs []json.RawMessage }
 		require.NoError(s.t, json.Unmarshal(out, &dead))
-		if len(dead) > 0 {
+		if len(dead.Jobs) > 0 {
 			return
 		}
 		select {
