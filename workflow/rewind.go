@@ -24,7 +24,7 @@ func (s *scope) looked(e *entry) {
 		return
 	}
 	switch e.Kind {
-	case KindWait, KindSleep:
+	case KindWait, KindSleep, KindVersion:
 		s.x.tail = append(s.x.tail, e)
 	default:
 		s.x.tail, s.x.tailTold = nil, nil

@@ -35,6 +35,8 @@ func drains(k *kit) *workflow.Flow[string, []string] {
 			_, err = workflow.Step(r, "report", func(context.Context) (int, error) { return 1, nil })
 		case "branch":
 			_, err = workflow.Go(r, "report", func(*workflow.Run) (int, error) { return 1, nil }).Wait(r)
+		case "version":
+			_, err = workflow.Version(r, "ending", 1, 2)
 		case "nap":
 			err = workflow.Sleep(r, "nap", time.Millisecond)
 		}
@@ -46,7 +48,7 @@ func drains(k *kit) *workflow.Flow[string, []string] {
 // Rule: a signal that comes behind the last look for it and before the end of the run is got, as
 // long as nothing took effect since the look; so are those that another look got meanwhile.
 func TestScenario26SignalBeforeTheEnd(t *testing.T) {
-	for _, then := range []string{"", "nap"} {
+	for _, then := range []string{"", "nap", "version"} {
 		t.Run(then, func(t *testing.T) {
 			eachDeath(t, func(at death) story {
 				return story{

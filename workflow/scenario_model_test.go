@@ -48,7 +48,9 @@ type oracle struct {
 	wrong    []string
 	start    map[identity]time.Time // of the first call
 	known    map[identity]outcomeOf // of those that have ended
-	back     map[identity]bool      // waits of losers that gave back their signals
+	heards   int
+	order    map[identity]int  // in which they were heard first
+	back     map[identity]bool // waits of losers that gave back their signals
 	attempts map[identity]int
 	last     map[string]*execution // of each run's function, the last that began
 	undone   map[string][]identity // of each run, as they were first attempted
@@ -59,7 +61,7 @@ type oracle struct {
 }
 
 func newOracle(k *kit) *oracle {
-	o := &oracle{k: k, start: make(map[identity]time.Time), known: make(map[identity]outcomeOf), back: make(map[identity]bool), attempts: make(map[identity]int),
+	o := &oracle{k: k, start: make(map[identity]time.Time), known: make(map[identity]outcomeOf), order: make(map[identity]int), back: make(map[identity]bool), attempts: make(map[identity]int),
 		last: make(map[string]*execution), undone: make(map[string][]identity),
 		sent: make(map[string][]int), cancelled: make(map[string]bool), terminated: make(map[string]bool)}
 	o.program = o.flow()
@@ -118,10 +120,34 @@ func (o *oracle) heard(id identity, v int, err error) {
 	if o.back[id] {
 		return // the race was decided before the loser heard of its signal
 	}
+	if o.wentBack(id, got) {
+		o.forget(id)
+	}
+	if _, ok := o.known[id]; !ok {
+		o.order[id] = o.heards
+		o.heards++
+	}
 	if before, ok := o.known[id]; ok && before != got {
 		o.complain("%s gave %v, and then %v", id, before, got)
 	}
 	o.known[id] = got
+}
+
+// wentBack reports whether the run has gone back to a wait of its function before it ended: a
+// timeout has become a signal.
+func (o *oracle) wentBack(id identity, got outcomeOf) bool {
+	before := o.known[id]
+	return strings.HasSuffix(before.err, workflow.ErrTimeout.Error()) && got.err == "" && !strings.Contains(id.step, "/")
+}
+
+// forget drops what a function heard of a wait, and of its own calls behind it.
+func (o *oracle) forget(id identity) {
+	for other := range o.known {
+		if other.run == id.run && other.round == id.round && !strings.Contains(other.step, "/") && o.order[other] >= o.order[id] {
+			delete(o.known, other)
+			delete(o.order, other)
+		}
+	}
 }
 
 // gaveBack reads which signals the losers of races gave back. Their waits have not ended then.

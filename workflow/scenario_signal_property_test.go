@@ -146,6 +146,8 @@ func TestScenario26EachSignalOnce(t *testing.T) {
 					}
 				}
 				for n := 1000; !k.info(h.Run()).Status.Ended(); n++ {
+					require.NotEqual(t, workflow.Blocked, k.info(h.Run()).Status, k.info(h.Run()).Error)
+					require.Less(t, n, 3000, "%+v", k.info(h.Run()))
 					for i, s := range []string{"a", "b"} {
 						err := number(s).Send(t.Context(), k.e, h.Run(), 2*n+i, "")
 						if !errors.Is(err, workflow.ErrNotRunning) {

@@ -40,6 +40,9 @@ func Version(r *Run, name string, min, max int) (int, error) {
 	}
 	if e := s.versions[name]; e != nil {
 		defer x.mu.Unlock()
+		if s.unasked[name] != nil {
+			s.looked(e)
+		}
 		delete(s.unasked, name)
 		var v int
 		if err := pawl.DecodePayload(e.Result, &v); err != nil {
@@ -78,6 +81,7 @@ func Version(r *Run, name string, min, max int) (int, error) {
 	}
 	e.finish(result, x.engine.now())
 	s.versions[name] = e
+	s.looked(e)
 	x.mu.Unlock()
 	if err := x.save(e); err != nil {
 		return 0, err
