@@ -242,6 +242,10 @@ func Deadline(t time.Time) Option { return func(d *draft) { d.env.Deadline = t }
 // Unique lets no two jobs of one queue, kind and key be there at a time: while one
 // is in one of these states (ready, delayed, parked or leased, unless states are
 // given) another is not stored; see [OnConflict]. The key has 1 to 255 bytes.
+//
+// A handler that enqueues its own kind with the key of the job that it runs meets that
+// job: nothing is stored, and the ID is that of the running job. To run again later,
+// return [Snooze], or leave [Leased] out of the states.
 func Unique(key string, states ...State) Option {
 	return func(d *draft) {
 		if key == "" {

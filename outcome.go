@@ -55,7 +55,12 @@ func RetryDelay(err error) (time.Duration, bool) {
 }
 
 // Snooze is what a handler returns to have its job back after delay without
-// having failed: no attempt is counted. A negative delay counts as 0.
+// having failed. It counts no attempt, and it counts attempts anew: a job that snoozes
+// as its interval has all its retries in each interval. A negative delay counts as 0.
+//
+// An interval by Snooze starts when the run ends, so it drifts by the time that runs
+// and failures take. Return Snooze of the time that is left until the next full hour or
+// day for a schedule without drift.
 func Snooze(delay time.Duration) error { return &snoozeError{max(delay, 0)} }
 
 type snoozeError struct{ delay time.Duration }

@@ -76,7 +76,8 @@ type Queue interface {
 	// nothing.
 	Release(ctx context.Context, l *Lease) error
 
-	// Snooze makes a job ready after delay. It counts nothing.
+	// Snooze makes a job ready after delay. It counts nothing. If the run began (l.Started),
+	// it did not fail, and so Attempts becomes 0: only failures in a row exhaust retries.
 	Snooze(ctx context.Context, l *Lease, delay time.Duration) error
 
 	// Park puts a job aside until [Queue.Unpark] names its kind. It counts nothing.

@@ -20,6 +20,7 @@ type finished struct {
 	job      *pawl.Envelope // as events have it once it is done; nil when nobody listens
 	took     time.Duration  // of the run
 	timedOut bool
+	ran      bool // the run began
 }
 
 // verb gives a job that was leased its next place, or removes it. The lease has
@@ -27,7 +28,7 @@ type finished struct {
 type verb func(t *txn, op *settle)
 
 func finishedBy(l *pawl.Lease) finished {
-	return finished{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut}
+	return finished{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut, ran: !l.Started.IsZero()}
 }
 
 // doneBy is finishedBy for a run that succeeded.
@@ -190,6 +191,9 @@ func release() verb {
 
 func snooze(delay time.Duration) verb {
 	return move("", nil, func(t *txn, op *settle, j stored) {
+		if op.ran { // and did not fail
+			j.Attempts = 0
+		}
 		j.NotBefore = after(t.now, delay)
 		t.rewrite(j)
 		t.tell(op.event(pawl.EventSnoozed, j.Envelope))

@@ -107,7 +107,12 @@ func (q *Queue) Release(ctx context.Context, l *pawl.Lease) error {
 
 // Snooze implements [pawl.Queue].
 func (q *Queue) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) error {
-	return q.giveBack(ctx, l, pawl.EventSnoozed, func(j *job) { q.schedule(j, delay) })
+	return q.giveBack(ctx, l, pawl.EventSnoozed, func(j *job) {
+		if !l.Started.IsZero() { // a run, and it did not fail
+			j.Attempts = 0
+		}
+		q.schedule(j, delay)
+	})
 }
 
 // Park implements [pawl.Queue].

@@ -118,6 +118,23 @@ func historyTests() []test {
 				}
 			},
 		}, {
+			name: "attempts after a snooze",
+			rule: "A snooze by a run that began counts attempts anew, since that run did not fail; one before any run counts nothing.",
+			run: func(f *fixture) {
+				id := f.add().ID
+				f.nack(f.lease(), 0)
+				f.nack(f.lease(), 0)
+				f.snooze(f.lease(), 0)
+				equal(f, f.must(id).Attempts, 2, "attempts after a snooze without a run")
+				l := f.lease()
+				l.Started = time.Now()
+				f.snooze(l, 0)
+				equal(f, f.must(id).Attempts, 0, "attempts after a run that asked to come back")
+				equal(f, f.must(id).Failures, 2, "entries of the history")
+				f.nack(f.lease(), 0)
+				equal(f, f.must(id).Attempts, 1, "attempts after the next failure")
+			},
+		}, {
 			name: "the last attempt",
 			rule: "The attempt of a job that has ended is that of its last run.",
 			run: func(f *fixture) {

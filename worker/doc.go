@@ -18,7 +18,8 @@
 //     of its policy, or goes to the dead letters when no retry is left
 //   - [pawl.Permanent]: the dead letters at once
 //   - [pawl.RetryAfter]: a retry with this delay
-//   - [pawl.Snooze]: the job comes back later and no attempt is counted
+//   - [pawl.Snooze]: the job comes back later, no attempt is counted, and its earlier
+//     failures no longer count towards its retries
 //
 // Its context ends for one of these reasons, which [context.Cause] tells:
 //

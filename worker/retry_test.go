@@ -195,3 +195,23 @@ func TestCustomPolicyGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// Rule: only failures in a row exhaust the retries: a job that snoozes as its interval has
+// all of them in each interval.
+func TestSnoozeAsAnInterval(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		id := enqueue(t, q, "a", pawl.MaxRetries(1))
+		runs := 0
+		handleAll(t, q, worker.Options{}, func(*pawl.Job[string]) error {
+			switch runs++; {
+			case runs == 20:
+				return nil
+			case runs%2 == 0:
+				return pawl.Snooze(time.Hour)
+			}
+			return errBroken
+		})
+		require.Equal(t, 20, runs)
+		requireDone(t, q, id)
+	})
+}

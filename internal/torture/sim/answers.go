@@ -121,6 +121,9 @@ func (l law) settle(k known, r *record) known {
 	case r.what == "abandon":
 		return l.die(k, cmp.Or(r.reason, pawl.ReasonPermanent))
 	case r.what == "nack" || r.what == "snooze":
+		if r.what == "snooze" && r.ran {
+			k.attempts = 0
+		}
 		k.due = l.at(r.at) + int64(max(r.delay, 0))
 		return l.place(k, r.at, false)
 	}

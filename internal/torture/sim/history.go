@@ -27,6 +27,7 @@ type record struct {
 	cause             string
 	keep              bool
 	attempts, crashes int   // of a lease, as it says
+	ran               bool  // a snooze by a run that had begun
 	held              bool  // by the simulation itself and not by a worker
 	by                *hand // the worker
 	existing          int   // the job whose unique key an enqueue met

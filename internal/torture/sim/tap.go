@@ -167,7 +167,7 @@ func (t *tap) Release(ctx context.Context, l *pawl.Lease) error {
 // Snooze implements [pawl.Queue].
 func (t *tap) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) error {
 	r := t.ends("snooze", l)
-	r.delay = delay
+	r.delay, r.ran = delay, !l.Started.IsZero()
 	return t.settle(ctx, r, func() error { return t.q.Snooze(ctx, l, delay) })
 }
 
