@@ -47,9 +47,9 @@ type Enqueuer interface {
 type Queue interface {
 	Enqueuer
 
-	// Fetch leases up to r.Max jobs, fewer where payloads are large but at least one, and
-	// counts no attempt. It waits for a job as r.Wait says, and no longer than ctx ([ErrNotAccepted]). Jobs come by
-	// priority, then by the time since when they are ready, then by sequence;
+	// Fetch leases up to r.Max jobs of r.Kinds, fewer where payloads are large but at least
+	// one, and counts no attempt. It waits for a job as r.Wait says, and no longer than ctx
+	// ([ErrNotAccepted]). Jobs of all kinds asked for come in one order: by priority, then by the time since when they are ready, then by sequence;
 	// several queues in r.Queues take turns. A job past its deadline is never leased;
 	// one whose IdempotencyKey is leased under another job of its kind is passed over;
 	// and one whose key was done is removed without a run. See [Request] for jobs that
@@ -104,6 +104,11 @@ type Request struct {
 	// Queues names where to look; none means [DefaultQueue].
 	Queues []string
 
+	// Kinds names the kinds of the jobs to return. A job of another kind stays ready where it
+	// is: it is neither counted nor waited for. Nil means every kind, which is for tools; a
+	// worker names the kinds that it handles.
+	Kinds []string
+
 	// Weights says how many turns a queue has while one of weight 1 has one, from 1 to
 	// [MaxWeight]; 1 where it is not named.
 	Weights map[string]int
@@ -128,7 +133,8 @@ type Request struct {
 	Wait Wait
 }
 
-// Wait says when a Fetch that finds nothing returns [ErrEmpty].
+// Wait says when a Fetch that finds nothing returns [ErrEmpty]. Only jobs of the kinds that it
+// asks for count.
 type Wait uint8
 
 const (
@@ -138,8 +144,8 @@ const (
 	WaitFinished             // when they hold no ready, leased or delayed job; parked ones do not count
 )
 
-// Checked returns r with its defaults filled in and nothing shared with the caller, or
-// an [*InvalidError].
+// Checked returns r with its defaults filled in, its kinds sorted, and nothing shared with the
+// caller, or an [*InvalidError].
 func (r Request) Checked() (Request, error) {
 	if r.Max < 1 {
 		return r, invalid("Max", "%d jobs were asked for, it must be 1 or more", r.Max)
@@ -150,7 +156,18 @@ func (r Request) Checked() (Request, error) {
 	if !(r.RetryShare >= 0 && r.RetryShare <= 1) {
 		return r, invalid("RetryShare", "%v is not between 0 and 1", r.RetryShare)
 	}
+	if r.Kinds != nil && len(r.Kinds) == 0 {
+		return r, invalid("Kinds", "names no kind; leave it nil for every kind")
+	}
 	r.Queues, r.Weights = slices.Clone(r.Queues), maps.Clone(r.Weights)
+	r.Kinds = slices.Clone(r.Kinds)
+	slices.Sort(r.Kinds)
+	r.Kinds = slices.Compact(r.Kinds)
+	for _, kind := range r.Kinds {
+		if err := ValidKind(kind); err != nil {
+			return r, err
+		}
+	}
 	if len(r.Queues) == 0 {
 		r.Queues = []string{DefaultQueue}
 	}
@@ -165,6 +182,15 @@ func (r Request) Checked() (Request, error) {
 		}
 	}
 	return r, nil
+}
+
+// Wants reports whether a checked request asks for jobs of a kind.
+func (r *Request) Wants(kind string) bool {
+	if r.Kinds == nil {
+		return true
+	}
+	_, ok := slices.BinarySearch(r.Kinds, kind)
+	return ok
 }
 
 // Weight is how many turns a queue has.

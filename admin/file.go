@@ -18,11 +18,6 @@ type FileOptions struct {
 	// Insecure takes a file that others may write to; see bolt.Options.
 	Insecure bool
 
-	// Upgrade lets a change bring a file of an older format to this build's. The older
-	// build cannot open it from then on. The default is to refuse with
-	// bolt.ErrOlderFormat; looks always do.
-	Upgrade bool
-
 	// Timeout is how long [Open] lets the app that has the file take to answer a call, as
 	// in [DialOptions]. The file itself does not use it.
 	Timeout time.Duration
@@ -52,9 +47,6 @@ const fileLock = 500 * time.Millisecond
 // so none is applied: no job dies because an operator looked after another. What was
 // cancelled, or is past its deadline, dies as it would for the app. Notice tells of it. The
 // app's limit for payloads is not known either: one takes as much as any queue may.
-//
-// To bring a file to this build's format, set Upgrade and call Reap, which changes nothing
-// else in a file that was just opened.
 func File(path string, opts *FileOptions) Admin {
 	f := &file{path: path}
 	if opts != nil {
@@ -155,12 +147,11 @@ func (f *file) openToWrite() (err error) {
 	case f.queue != nil:
 		return nil
 	}
-	older := false
 	if f.reader != nil {
 		err = f.reader.Close()
 		f.reader = nil
 	} else {
-		older, err = f.lookAtFormat()
+		err = f.checkUnlocked()
 	}
 	if err != nil {
 		return err
@@ -183,27 +174,21 @@ func (f *file) openToWrite() (err error) {
 		return err
 	}
 	f.queue = q
-	if older {
-		f.opts.Notice("the file was brought to the format of this release; an older one cannot open it any more")
-	}
 	f.tell(before, &found)
 	return nil
 }
 
-// lookAtFormat reports whether the file has an older format, which opening it to write
-// converts, and refuses that unless it is asked for. It also refuses one that is locked. What
-// else is wrong with a file, opening it to write says, or mends.
-func (f *file) lookAtFormat() (older bool, err error) {
+// checkUnlocked refuses a file that another process has open. What else is wrong with a file,
+// opening it to write says, or mends.
+func (f *file) checkUnlocked() error {
 	r, err := bolt.OpenReader(f.path)
 	switch {
 	case err == nil:
-		return false, r.Close()
-	case errors.Is(err, bolt.ErrOlderFormat) && f.opts.Upgrade:
-		return true, nil
-	case errors.Is(err, bolt.ErrOlderFormat), errors.Is(err, bolt.ErrLocked):
-		return false, err
+		return r.Close()
+	case errors.Is(err, bolt.ErrLocked):
+		return err
 	}
-	return false, nil
+	return nil
 }
 
 // Close implements Admin. A call that is under way comes to its end first.

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"compress/gzip"
 	"context"
 	"io"
 	"io/fs"
@@ -147,54 +146,6 @@ func TestFileTellsOfRecoveredJobs(t *testing.T) {
 		require.Equal(t, pawl.Counts{Ready: 2, Dead: 1}, stats.Queues[0].Counts)
 		require.NoError(t, a.Close())
 	}
-}
-
-// format1 makes a file that a build of format 1 left, with one leased job and a dead letter.
-func format1(t *testing.T) (path string, content []byte) {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "bolt", "testdata", "format1.db.gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	content, err = io.ReadAll(z)
-	require.NoError(t, err)
-	path = filepath.Join(t.TempDir(), "old.db")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	return path, content
-}
-
-// A file of an older format is converted by a change that may, and by nothing else.
-func TestFileOfAnOlderFormat(t *testing.T) {
-	path, before := format1(t)
-	for _, opts := range []*FileOptions{nil, {Upgrade: true}} {
-		a := File(path, opts)
-		_, err := a.Stats(t.Context())
-		require.ErrorIs(t, err, bolt.ErrOlderFormat)
-		if opts == nil {
-			require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrOlderFormat)
-			_, err = a.Reap(t.Context())
-			require.ErrorIs(t, err, bolt.ErrOlderFormat)
-		}
-		require.NoError(t, a.Close())
-		after, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, before, after)
-	}
-	var said noticed
-	a := File(path, &FileOptions{Upgrade: true, Notice: said.hear})
-	n, err := a.Reap(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	require.Equal(t, []string{
-		"the file was brought to the format of this release; an older one cannot open it any more",
-		"1 leased job whose process had ended: ready again too",
-	}, said.texts)
-	stats, err := a.Stats(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2, stats.Format)
-	require.NoError(t, a.Check(t.Context()))
-	require.NoError(t, a.Close())
 }
 
 // A file whose last sync failed is mended by the first change, which says so.

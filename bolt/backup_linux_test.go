@@ -1,16 +1,12 @@
 package bolt
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gopawl/pawl/internal/pages"
 )
 
 // A copy that does not fit on its disk is not there by half, and the queue goes on.
@@ -51,34 +47,4 @@ func TestCopyToAReadOnlyDisk(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.NotContains(t, err.Error(), "OpenReader")
 	}
-}
-
-// A file of format 1 on a full disk stays one, whole, until there is room.
-func TestUpgradeOnAFullDisk(t *testing.T) {
-	large := writeFormat1(t)
-	addBacklog(t, large, 2000)
-	content, err := os.ReadFile(large)
-	require.NoError(t, err)
-	before := everything(t, large)
-	m, err := pages.Newest(bytes.NewReader(content))
-	require.NoError(t, err)
-	content = content[:m.Pages*uint64(m.PageSize)] // no spare pages at its end
-
-	folder := mountMemory(t, fmt.Sprint(len(content)+os.Getpagesize()))
-	path := filepath.Join(folder, "jobs.db")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	_, err = Open(path, at(0))
-	require.ErrorIs(t, err, ErrDisk)
-	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.ErrorContains(t, err, "bring the file from format 1 to 2")
-	lockFree(t, path)
-	require.EqualValues(t, 1, formatOf(t, path))
-	require.Equal(t, before, everything(t, path))
-
-	require.NoError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT, "size=8m"))
-	q, err := Open(path, at(0))
-	require.NoError(t, err)
-	require.Equal(t, 2003, countsOf(t, q, "a").Ready)
-	require.NoError(t, q.Close())
-	checkFile(t, path)
 }

@@ -255,3 +255,31 @@ func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFetchBehindOtherKind measures one job fetched and acked by its kind, alone and with
+// a million jobs of another kind before it. It should not take longer then.
+func BenchmarkFetchBehindOtherKind(b *testing.B) {
+	for _, others := range []int{0, 1_000_000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			q := openNew(b)
+			store(b, q, others)
+			jobs := make([]*pawl.Envelope, pawl.MaxBatchJobs)
+			left := 0
+			for b.Loop() {
+				if left == 0 {
+					b.StopTimer()
+					for i := range jobs {
+						jobs[i] = &pawl.Envelope{Kind: "post.parcel", Payload: letter.Payload}
+					}
+					require.NoError(b, q.Enqueue(b.Context(), jobs...))
+					left = len(jobs)
+					b.StartTimer()
+				}
+				leases, err := q.Fetch(b.Context(), pawl.Request{Kinds: []string{"post.parcel"}, Max: 1})
+				require.NoError(b, err)
+				require.NoError(b, q.Ack(b.Context(), leases...))
+				left--
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -36,8 +37,9 @@ func (s *store) violations(ctx context.Context) error {
 		store:  s,
 		ctx:    ctx,
 		rows:   make(map[pawl.ID]stateRow),
-		counts: make(map[string]*pawl.Counts),
+		counts: make(map[line]pawl.Counts),
 		queues: make(map[queueNumber]string),
+		kinds:  make(map[kindNumber]string),
 	}
 	c.progress = beginSteps(ctx, s.checkSteps(), progressRows)
 	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys} {
@@ -60,8 +62,9 @@ type check struct {
 	*store
 	ctx    context.Context
 	rows   map[pawl.ID]stateRow // of every job that has one
-	counts map[string]*pawl.Counts
+	counts map[line]pawl.Counts // what a scan finds
 	queues map[queueNumber]string
+	kinds  map[kindNumber]string
 	found  []error
 
 	progress *progress
@@ -70,11 +73,12 @@ type check struct {
 // checkSteps is how many rows of jobs a check looks at: their states, their records, and the
 // records again for what belongs to them.
 func (s *store) checkSteps() (steps int64) {
-	_ = s.eachQueue(func(_ queueNumber, row *queueRow) error { // damage is told by the check
+	_ = s.eachQueue(func(n queueNumber, _ *queueRow) error { // damage is told by the check
+		counts, err := s.countsOf(n)
 		for _, state := range pawl.States() {
-			steps += 3 * int64(max(0, *row.counts.Of(state)))
+			steps += 3 * int64(max(0, *counts.Of(state)))
 		}
-		return nil
+		return err
 	})
 	return steps
 }
@@ -101,11 +105,11 @@ func (c *check) each(b *table, fn func(k, v []byte)) {
 	}
 }
 
-// queueRows reads the queues, for later steps, and requires that name and number lead to
-// each other.
+// queueRows reads the queues and kinds, for later steps, and requires that name and number
+// lead to each other.
 func (c *check) queueRows() {
 	err := c.eachQueue(func(n queueNumber, row *queueRow) error {
-		c.counts[row.name], c.queues[n] = new(pawl.Counts), row.name
+		c.queues[n] = row.name
 		if number, ok, err := c.number(row.name); err != nil || !ok || number != n {
 			c.wrong("queue %q has number %d, its name leads to %d (%v)", row.name, n, number, err)
 		}
@@ -114,14 +118,36 @@ func (c *check) queueRows() {
 	if err != nil {
 		c.wrong("queues: %w", err)
 	}
+	c.each(c.store.queues, c.kindRow)
 	c.each(c.store.queues, func(k, _ []byte) {
-		if k[0] != queueByName {
-			return
-		}
-		if n, _, err := c.number(string(k[1:])); err != nil || c.queues[n] != string(k[1:]) {
-			c.wrong("the name %q leads to queue %d, which has not that name (%v)", k[1:], n, err)
+		switch name := string(k[1:]); k[0] {
+		case queueByName:
+			if n, _, err := c.number(name); err != nil || c.queues[n] != name {
+				c.wrong("the name %q leads to queue %d, which has not that name (%v)", name, n, err)
+			}
+		case kindByName:
+			if n, _, err := c.kind(name); err != nil || c.kinds[n] != name {
+				c.wrong("the name %q leads to kind %d, which does not have that name (%v)", name, n, err)
+			}
 		}
 	})
+}
+
+// kindRow reads the row of a kind, if it is one.
+func (c *check) kindRow(k, _ []byte) {
+	if k[0] != kindByNumber || len(k) != 5 {
+		return
+	}
+	n := kindNumber(binary.BigEndian.Uint32(k[1:]))
+	name, err := c.kindName(n)
+	if err != nil {
+		c.wrong("kinds: %w", err)
+		return
+	}
+	c.kinds[n] = name
+	if number, ok, err := c.kind(name); err != nil || !ok || number != n {
+		c.wrong("kind %q has number %d, its name leads to %d (%v)", name, n, number, err)
+	}
 }
 
 // stateRows reads the rows of all states.
@@ -145,9 +171,10 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 	}
 	j, recordErr := c.record(id) // its absence is told with the records
 	row := stateRow{state: state}
-	counted := func(n queueNumber) {
-		if recordErr == nil && c.queues[n] != j.Queue {
-			c.wrong("the %s job %s counts for queue %q, it is in %q", state, id, c.queues[n], j.Queue)
+	counted := func(ln line) {
+		if recordErr == nil && (c.queues[ln.queue] != j.Queue || c.kinds[ln.kind] != j.Kind) {
+			c.wrong("the %s job %s counts for kind %q of queue %q, it is of kind %q in %q",
+				state, id, c.kinds[ln.kind], c.queues[ln.queue], j.Kind, j.Queue)
 		}
 	}
 	switch b {
@@ -155,19 +182,19 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		var r leaseRow
 		r, err = parseLeaseRow(k, v)
 		row.flags = r.flags
-		counted(r.queue)
-	case c.completed:
-		var r completedRow
-		r, err = parseCompletedRow(k, v)
+		counted(r.line)
+	case c.completed, c.failed:
+		var r endedRow
+		r, err = parseEndedRow(k, v)
 		row.flags = r.flags
-		counted(r.queue)
+		counted(r.line)
 	case c.delayed:
 		var r delayedRow
 		r, err = parseDelayedRow(k, v)
 		row.flags = r.flags
 		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKind: pawl.Parked, waitsForKey: pawl.Ready}[k[0]]
 		if recordErr == nil {
-			if n, _, _ := c.number(j.Queue); !bytes.Equal(r.ready, readyKey(nil, n, j.Envelope)) {
+			if ln, _, _ := c.line(j.Envelope); !bytes.Equal(r.ready, readyKey(nil, ln, j.Envelope)) {
 				c.wrong("job %s would be promoted to the wrong place", id)
 			}
 		}
@@ -209,10 +236,11 @@ func (c *check) jobRecords() {
 		if e.State != row.state {
 			c.wrong("job %s is %s, its record leads to %s", id, row.state, e.State)
 		}
-		if n := c.counts[e.Queue]; n != nil {
-			*n.Of(row.state)++
-		}
 		j, _ := c.record(id)
+		ln, _, _ := c.line(e)
+		counts := c.counts[ln]
+		*counts.Of(row.state)++
+		c.counts[ln] = counts
 		if row.flags != j.flags() {
 			c.wrong("job %s has flags %b in its row, %b in its record", id, row.flags, j.flags())
 		}
@@ -240,10 +268,27 @@ func (c *check) belongings() {
 }
 
 func (c *check) comparedCounts() {
-	_ = c.eachQueue(func(_ queueNumber, row *queueRow) error {
-		if row.counts != *c.counts[row.name] {
-			c.wrong("queue %q counts %+v, a scan finds %+v", row.name, row.counts, *c.counts[row.name])
+	c.each(c.store.queues, func(k, v []byte) {
+		if k[0] != lineByNumbers {
+			return
 		}
-		return nil
+		row, err := parseLineRow(k, v)
+		if err != nil || len(k) != 1+lineWidth {
+			c.wrong("row %x of %s: %w", k, c.store.queues.name, err)
+			return
+		}
+		ln := lineAt(k[1:])
+		queue, known := c.queues[ln.queue]
+		kind, also := c.kinds[ln.kind]
+		if !known || !also {
+			c.wrong("row %x counts the jobs of a queue or a kind that is not there", k)
+		}
+		if found := c.counts[ln]; row.counts != found {
+			c.wrong("kind %q of queue %q counts %+v, a scan finds %+v", kind, queue, row.counts, found)
+		}
+		delete(c.counts, ln)
 	})
+	for ln, found := range c.counts {
+		c.wrong("kind %q of queue %q has no row, a scan finds %+v", c.kinds[ln.kind], c.queues[ln.queue], found)
+	}
 }

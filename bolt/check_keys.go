@@ -111,7 +111,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 		switch {
 		case p.state == pawl.Leased && holders[effect] != j.ID:
 			c.wrong("job %s is leased, its effect is held by %s", j.ID, holders[effect])
-		case p.state == pawl.Ready && bytes.Equal(p.key, heldKey(nil, []byte(effect), p.queue, j.Envelope)):
+		case p.state == pawl.Ready && bytes.Equal(p.key, heldKey(nil, []byte(effect), p.line, j.Envelope)):
 			aside[j.Queue+effect] = j.ID
 			if _, held := holders[effect]; held {
 				ready[j.Queue+effect] = true

@@ -69,7 +69,7 @@ func TestCheckOfAQueueAtWork(t *testing.T) {
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
 		id := pawl.ID{1}
 		b := tx.Bucket(bucketRoot).Bucket(bucketLeased)
-		return b.Put(id[:], seal(id[:], leaseRow{token: 1, queue: 1}.append(nil)))
+		return b.Put(id[:], seal(id[:], leaseRow{token: 1, line: line{1, 2}}.append(nil)))
 	}))
 	err := q.Check(t.Context())
 	require.ErrorIs(t, err, pawl.ErrCorrupt)

@@ -114,7 +114,7 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 		return err
 	}
 	s.lookups += t.lookups()
-	if s.wake(t) { // by what serving a fetch has moved
+	if s.wakeFor(t.late) { // by what serving a fetch has moved
 		s.backlog = true
 	}
 	s.durable = time.Now()
@@ -160,6 +160,9 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		return nil, unwritten{err}
 	} else if err != nil {
 		return nil, undone{err}
+	}
+	if len(s.fetches) > 0 {
+		t.late = t.takeNews()
 	}
 	if err := t.finish(); err != nil {
 		if errors.Is(err, berrors.ErrIncompatibleValue) || errors.Is(err, berrors.ErrKeyTooLarge) {

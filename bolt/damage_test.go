@@ -167,11 +167,61 @@ func (s scribble) apply(t *txn) {
 	t.put(b, s.key, v)
 }
 
+// The numbers of what a sample has on its second queue.
+const (
+	numberOfOther        queueNumber = 12
+	numberOfOtherDelayed kindNumber  = 15
+)
+
+// Rule: damaged counts of a kind on a queue stop that kind there, with an error that says so.
+// Nothing of it is lost. Other kinds go on, until a job of it falls due: that keeps them from
+// fetching, again with an error that says so.
+func TestDamagedCounts(t *testing.T) {
+	row := lineKey(nil, line{numberOfOther, numberOfOtherDelayed})
+	everyChange(t, bucketQueues, rowAt(row), func(t *testing.T, s sample, path string) {
+		q := openDamaged(t, path)
+		ctx := t.Context()
+		err := q.Enqueue(ctx, &pawl.Envelope{Kind: "other delayed", Queue: "other"})
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "it was not stored for certain")
+		_, err = q.Stats(ctx)
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		_, err = q.Fetch(ctx, pawl.Request{Queues: []string{"other"}, Kinds: []string{"other delayed"}, Max: 1, Wait: pawl.WaitFinished})
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+
+		require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "good", Queue: "other"}))
+		require.Len(t, fetch(t, q, 9, "other"), 3)
+		require.Equal(t, readyKinds, runAll(t, q))
+		pass(2*time.Hour + time.Second)
+		synctest.Wait()
+		require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "late"}))
+		_, err = q.Fetch(ctx, pawl.Request{Max: 1})
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		id := s.ids["other delayed"]
+		require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {
+			require.NotNil(t, tx.Bucket(bucketRoot).Bucket(bucketJobs).Get(id[:]))
+			return nil
+		}))
+	})
+}
+
+// Rule: a damaged name of a kind stops that kind, and no other that a fetch asks for with it.
+func TestDamagedKindRow(t *testing.T) {
+	everyChange(t, bucketQueues, rowAt(kindNameKey(nil, "ready")), func(t *testing.T, _ sample, path string) {
+		q := openDamaged(t, path)
+		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "ready"}), pawl.ErrCorrupt)
+		_, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"ready"}, Max: 1})
+		require.ErrorIs(t, err, pawl.ErrCorrupt)
+		leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"ready", "neighbour"}, Max: 9})
+		require.NoError(t, err)
+		require.Equal(t, "neighbour", kindsOf(leases))
+	})
+}
+
 // A damaged row of a queue stops that queue, with an error that says so. Nothing of
-// it is lost, and the others go on: until a job of it falls due, which keeps them
-// from fetching, again with an error that says so.
+// it is lost, and the others go on.
 func TestDamagedQueueRow(t *testing.T) {
-	for name, row := range map[string][]byte{"counts": numberKey(nil, 2), "name": nameKey(nil, "other")} {
+	for name, row := range map[string][]byte{"number": numberKey(nil, numberOfOther), "name": nameKey(nil, "other")} {
 		everyChange(t, bucketQueues, rowAt(row), func(t *testing.T, s sample, path string) {
 			q := openDamaged(t, path)
 			ctx := t.Context()
@@ -181,7 +231,7 @@ func TestDamagedQueueRow(t *testing.T) {
 			require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "it was not stored for certain")
 			_, err = q.Fetch(ctx, pawl.Request{Queues: []string{"other"}, Max: 1})
 			require.ErrorIs(t, err, pawl.ErrCorrupt)
-			if name == "counts" {
+			if name == "number" {
 				_, err = q.Stats(ctx)
 				require.ErrorIs(t, err, pawl.ErrCorrupt)
 			}
@@ -198,11 +248,8 @@ func TestDamagedQueueRow(t *testing.T) {
 
 			pass(time.Hour + time.Second)
 			synctest.Wait()
-			if name == "counts" {
-				require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "late"}))
-				_, err = q.Fetch(ctx, pawl.Request{Max: 1})
-				require.ErrorIs(t, err, pawl.ErrCorrupt)
-			}
+			require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "late", Payload: payloadOf("late")}))
+			require.Contains(t, runAll(t, q), "late")
 			require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {
 				for _, kind := range []string{"other", "other delayed", "other leased"} {
 					id := s.ids[kind]

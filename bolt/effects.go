@@ -137,7 +137,7 @@ func (t *txn) nextOf(j stored) {
 		return
 	}
 	prefix := heldPrefix(nil, effectKey(nil, j.Envelope))
-	prefix = appendLane(prefix, t.numberOf(j.Queue), laneOf(j.Envelope))
+	prefix = appendLane(prefix, t.lineOf(j.Envelope), laneOf(j.Envelope))
 	t.bringBack(prefix, prefix)
 }
 

@@ -22,9 +22,8 @@ var (
 	// ErrNewerFormat says that a newer build wrote the file. Use that build.
 	ErrNewerFormat = errors.New("file has a newer format than this build reads")
 
-	// ErrOlderFormat says that an older build wrote the file, which is open to be read
-	// only. Open it once to write, which brings it to this build's format.
-	ErrOlderFormat = errors.New("file has an older format; open it once to write, which converts it")
+	// ErrOlderFormat says that an older build wrote the file. Use that build.
+	ErrOlderFormat = errors.New("file has an older format than this build reads")
 
 	// ErrReplaced says that the path of an open queue no longer leads to its file: somebody put
 	// another file there, or removed or renamed it. The queue is poisoned, since what it stores

@@ -122,14 +122,14 @@ func (t *txn) endLife(id pawl.ID) {
 // removeCompleted removes a completed record that is no longer retained.
 func (t *txn) removeCompleted(key, sealed []byte) {
 	t.delete(t.completed, key)
-	row, err := parseCompletedRow(key, sealed)
+	row, err := parseEndedRow(key, sealed)
 	if err == nil {
-		err = t.checkQueue(row.queue)
+		err = t.checkLine(row.line)
 	}
 	if err != nil {
 		t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", key, bucketCompleted, err))
 		return
 	}
-	t.counts(row.queue).Completed--
+	t.counts(row.line).Completed--
 	t.remove(row.id, row.flags)
 }

@@ -35,7 +35,7 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 		s.t.condemnReady(c, err)
 		return nil, true
 	}
-	at := place{pawl.Ready, s.t.ready, c.key, c.queue()}
+	at := place{pawl.Ready, s.t.ready, c.key, c.line()}
 	if overdue(j.Envelope, s.t.now) {
 		s.t.unplace(j, at)
 		s.t.overdue(j)

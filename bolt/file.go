@@ -55,9 +55,6 @@ func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
 	if err == nil {
 		err = whole.SyncFolder(filepath.Dir(path))
 	}
-	if err == nil {
-		err = upgrade(db, (*bbolt.Tx).Commit)
-	}
 	var g *guard
 	if err == nil {
 		g, err = newGuard(given, file)
@@ -201,43 +198,28 @@ func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, file *os.Fil
 	return db, c.file, nil
 }
 
-// format reads the version of the file's format.
-func format(tx *bbolt.Tx) (uint32, error) {
+// checkFormat checks that the file is a queue of this build's format, and that no bucket is
+// missing.
+func checkFormat(tx *bbolt.Tx) error {
 	root := tx.Bucket(bucketRoot)
 	if root == nil {
-		return 0, errForeign
+		return errForeign
 	}
 	meta := root.Bucket(bucketMeta)
 	if meta == nil {
-		return 0, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, bucketMeta)
+		return fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, bucketMeta)
 	}
 	b, err := unseal(keyFormat, meta.Get(keyFormat), 4)
 	if err != nil {
-		return 0, fmt.Errorf("format version: %w", err)
+		return fmt.Errorf("format version: %w", err)
 	}
-	version := binary.BigEndian.Uint32(b)
-	switch {
+	switch version := binary.BigEndian.Uint32(b); {
 	case version > formatVersion:
-		return 0, fmt.Errorf("%w: format %d, this build reads up to %d", ErrNewerFormat, version, formatVersion)
-	case version == 0:
-		return 0, fmt.Errorf("%w: format 0", pawl.ErrCorrupt)
+		return fmt.Errorf("%w: format %d, this build reads format %d", ErrNewerFormat, version, formatVersion)
+	case version < formatVersion:
+		return fmt.Errorf("%w: format %d, this build reads format %d", ErrOlderFormat, version, formatVersion)
 	}
-	return version, nil
-}
-
-// checkFormat checks that the file is a queue, and when it is of this build's format
-// that it is whole.
-func checkFormat(tx *bbolt.Tx) error {
-	version, err := format(tx)
-	if err != nil {
-		return err
-	}
-	switch {
-	case version == formatVersion:
-		_, err = openStore(tx)
-	case tx.DB().IsReadOnly():
-		err = fmt.Errorf("%w: format %d, this build reads format %d", ErrOlderFormat, version, formatVersion)
-	}
+	_, err = openStore(tx)
 	return err
 }
 

@@ -24,8 +24,8 @@ var rowsOfTables = map[string]sealed{
 		r, err := parseDelayedRow(key, row)
 		return seal(key, r.append(nil)), err
 	},
-	"completed": func(key, row []byte) ([]byte, error) {
-		r, err := parseCompletedRow(key, row)
+	"ended": func(key, row []byte) ([]byte, error) {
+		r, err := parseEndedRow(key, row)
 		return seal(key, r.append(nil)), err
 	},
 	"lease": func(key, row []byte) ([]byte, error) {
@@ -34,6 +34,13 @@ var rowsOfTables = map[string]sealed{
 	},
 	"queue": func(key, row []byte) ([]byte, error) {
 		r, err := parseQueueRow(key, row)
+		if err != nil {
+			return nil, err
+		}
+		return seal(key, r.append(nil)), nil
+	},
+	"line": func(key, row []byte) ([]byte, error) {
+		r, err := parseLineRow(key, row)
 		if err != nil {
 			return nil, err
 		}
@@ -56,8 +63,8 @@ func FuzzRows(f *testing.F) {
 	at := time.Unix(1_900_000_000, 7)
 	index := indexRow{pawl.ID{1, 2, 3}, hasPayload | hasHistory}
 	for _, row := range [][]byte{
-		nil, index.append(nil), delayedRow{index, bytes.Repeat([]byte{1}, readyKeyWidth)}.append(nil), completedRow{index, 7}.append(nil),
-		leaseRow{1, 2, hasMore, at}.append(nil), (&queueRow{name: "email", paused: true}).append(nil), effectRow{index.id, at}.append(nil),
+		nil, index.append(nil), delayedRow{index, bytes.Repeat([]byte{1}, readyKeyWidth)}.append(nil), endedRow{index, line{7, 8}}.append(nil),
+		leaseRow{1, line{2, 3}, hasMore, at}.append(nil), (&lineRow{counts: pawl.Counts{Ready: 1}}).append(nil), (&queueRow{name: "email", paused: true}).append(nil), effectRow{index.id, at}.append(nil),
 		effectRow{}.append(nil), appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom"}),
 		appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom", Stack: "goroutine 7"}), appendFailure(nil, pawl.Failure{At: at, Stack: "g"}),
 	} {
@@ -109,12 +116,13 @@ func FuzzKeyOrder(f *testing.F) {
 		}
 		a, b := job(p1, s1, nano1, seq1, lane1, kind1), job(p2, s2, nano2, seq2, lane2, kind2)
 		q, r := queueNumber(n), queueNumber(m)
+		qk, rk := line{q, kindNumber(m)}, line{r, kindNumber(n)}
 		same := func(want int, x, y []byte, what string) {
 			require.Equal(t, want, bytes.Compare(x, y), "%s: %+v and %+v", what, a, b)
 		}
 		due := cmp.Or(a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Seq, b.Seq))
 		lanes := cmp.Or(cmp.Compare(min(a.Crashes, 2), min(b.Crashes, 2)), cmp.Compare(a.Attempts, b.Attempts))
-		same(cmp.Or(cmp.Compare(q, r), lanes, documentedOrder(a, b)), readyKey(nil, q, a), readyKey(nil, r, b), "ready")
+		same(cmp.Or(cmp.Compare(q, r), cmp.Compare(qk.kind, rk.kind), lanes, documentedOrder(a, b)), readyKey(nil, qk, a), readyKey(nil, rk, b), "ready")
 		same(due, delayedKey(nil, a), delayedKey(nil, b), "delayed")
 		same(cmp.Or(cmp.Compare(q, r), due), failedKey(nil, q, a.NotBefore, a.Seq), failedKey(nil, r, b.NotBefore, b.Seq), "failed")
 		same(due, completedKey(nil, a), completedKey(nil, b), "completed")
@@ -122,7 +130,7 @@ func FuzzKeyOrder(f *testing.F) {
 
 		require.Equal(t, kind1 == kind2, bytes.HasPrefix(parkedKey(nil, a), kindPrefix(nil, kind2)), "parked jobs of another kind")
 		require.Equal(t, kind1 == kind2, bytes.Equal(effectKey(nil, a), effectKey(nil, b)), "effects")
-		require.Equal(t, kind1 == kind2, bytes.HasPrefix(heldKey(nil, effectKey(nil, a), q, a), heldPrefix(nil, effectKey(nil, b))), "held jobs of another effect")
+		require.Equal(t, kind1 == kind2, bytes.HasPrefix(heldKey(nil, effectKey(nil, a), qk, a), heldPrefix(nil, effectKey(nil, b))), "held jobs of another effect")
 		require.True(t, timeAt(appendTime(nil, a.NotBefore)).Equal(a.NotBefore))
 	})
 }

@@ -177,8 +177,8 @@ func TestSettlesGoBeforeEnqueues(t *testing.T) {
 			if first == nil {
 				s, _ := openStore(tx)
 				n, _, _ := s.number(pawl.DefaultQueue)
-				row, _ := s.queue(n)
-				first = &row.counts
+				counts, _ := s.countsOf(n)
+				first = &counts
 			}
 		}
 		release()

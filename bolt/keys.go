@@ -15,13 +15,13 @@ var (
 	bucketRoot = []byte("pawl")
 
 	bucketMeta     = []byte("meta")     // "format" -> version
-	bucketQueues   = []byte("queues")   // queue number -> name and counts
+	bucketQueues   = []byte("queues")   // names and numbers of queues and kinds, counts of lines
 	bucketJobs     = []byte("jobs")     // ID -> record of the job
 	bucketPayloads = []byte("payloads") // ID -> payload that is too large for the record
 	bucketHistory  = []byte("history")  // ID, number -> one failed run
 
 	// The states. Each job has a row in exactly one of these.
-	bucketReady     = []byte("ready")     // queue, lane, priority, since, seq -> ID
+	bucketReady     = []byte("ready")     // queue, kind, lane, priority, since, seq -> ID
 	bucketDelayed   = []byte("delayed")   // what it waits for -> ID and place in ready
 	bucketLeased    = []byte("leased")    // ID -> token and since when
 	bucketFailed    = []byte("failed")    // queue, time of death, seq -> ID
@@ -42,13 +42,23 @@ var (
 )
 
 // formatVersion is the version of the layout that this build reads and writes.
-const formatVersion = 2
+const formatVersion = 3
 
 // queueNumber stands for a queue's name in keys: names may hold any bytes and
 // have any length, so they never stand in front of another field.
 type queueNumber uint32
 
-// lane separates the ready jobs of a queue by how often they crashed, so that a fetch
+// kindNumber stands for a kind's name in keys, as queueNumber does for a queue's.
+type kindNumber uint32
+
+// line is the jobs of one kind on one queue. A fetch names kinds, so what it needs to know is
+// kept by line: the order of ready jobs, and how many jobs are in each state.
+type line struct {
+	queue queueNumber
+	kind  kindNumber
+}
+
+// lane separates the ready jobs of a line by how often they crashed, so that a fetch
 // which may not have those does not walk over them; and within that retries from
 // first runs.
 type lane byte
@@ -78,7 +88,8 @@ func (l lane) retries() bool { return l&1 != 0 }
 // Widths of key parts in bytes.
 const (
 	timeWidth  = 12
-	lanePrefix = 4 + 1
+	lineWidth  = 4 + 4
+	lanePrefix = lineWidth + 1
 	orderWidth = 1 + timeWidth + 8 // priority, since, seq: the order within a lane
 )
 
@@ -93,13 +104,21 @@ func timeAt(b []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(b)^1<<63), int64(binary.BigEndian.Uint32(b[8:])))
 }
 
-func appendLane(b []byte, q queueNumber, l lane) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(q)), byte(l))
+func appendLine(b []byte, ln line) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(ln.queue))
+	return binary.BigEndian.AppendUint32(b, uint32(ln.kind))
 }
 
+// lineAt reads a line that appendLine has written.
+func lineAt(b []byte) line {
+	return line{queueNumber(binary.BigEndian.Uint32(b)), kindNumber(binary.BigEndian.Uint32(b[4:]))}
+}
+
+func appendLane(b []byte, ln line, l lane) []byte { return append(appendLine(b, ln), byte(l)) }
+
 // readyKey is the place of e in the order of ready jobs.
-func readyKey(b []byte, q queueNumber, e *pawl.Envelope) []byte {
-	return appendOrder(appendLane(b, q, laneOf(e)), e)
+func readyKey(b []byte, ln line, e *pawl.Envelope) []byte {
+	return appendOrder(appendLane(b, ln, laneOf(e)), e)
 }
 
 func appendOrder(b []byte, e *pawl.Envelope) []byte {
@@ -137,8 +156,8 @@ func heldPrefix(b []byte, effect []byte) []byte {
 	return append(append(b, waitsForKey), effect...)
 }
 
-func heldKey(b []byte, effect []byte, q queueNumber, e *pawl.Envelope) []byte {
-	return readyKey(heldPrefix(b, effect), q, e)
+func heldKey(b []byte, effect []byte, ln line, e *pawl.Envelope) []byte {
+	return readyKey(heldPrefix(b, effect), ln, e)
 }
 
 // effectKey stands for the idempotency key of a job, whatever its queue: it begins no

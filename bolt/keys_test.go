@@ -95,11 +95,12 @@ func TestRowKeysSortAsDocumented(t *testing.T) {
 	for range 10_000 {
 		a, b := randomEnvelope(random), randomEnvelope(random)
 		n, m := queue(), queue()
+		nk, mk := line{n, kindNumber(queue())}, line{m, kindNumber(queue())}
 
 		require.Equal(t,
-			cmp.Or(cmp.Compare(n, m), cmp.Compare(min(a.Crashes, 2), min(b.Crashes, 2)), documentedOrder(a, b)),
-			bytes.Compare(readyKey(nil, n, a), readyKey(nil, m, b)),
-			"ready: queue, lane, priority, since, sequence")
+			cmp.Or(cmp.Compare(n, m), cmp.Compare(nk.kind, mk.kind), cmp.Compare(min(a.Crashes, 2), min(b.Crashes, 2)), documentedOrder(a, b)),
+			bytes.Compare(readyKey(nil, nk, a), readyKey(nil, mk, b)),
+			"ready: queue, kind, lane, priority, since, sequence")
 		require.Equal(t,
 			cmp.Or(a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Seq, b.Seq)),
 			bytes.Compare(delayedKey(nil, a), delayedKey(nil, b)),
@@ -116,7 +117,7 @@ func TestRowKeysSortAsDocumented(t *testing.T) {
 }
 
 func TestReadyKeyHasItsWidth(t *testing.T) {
-	require.Len(t, readyKey(nil, math.MaxUint32, &pawl.Envelope{Seq: math.MaxUint64, Priority: -128}), readyKeyWidth)
+	require.Len(t, readyKey(nil, line{math.MaxUint32, math.MaxUint32}, &pawl.Envelope{Seq: math.MaxUint64, Priority: -128}), readyKeyWidth)
 }
 
 func TestHistoryKeysSortByNumber(t *testing.T) {

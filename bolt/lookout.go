@@ -11,7 +11,7 @@ import (
 // it finds nothing there it waits, and from then on looks only at queues that a transaction
 // has changed: a commit costs what it touches, however many queues somebody waits for.
 type lookout struct {
-	order map[string]int // the place of each name in the request; nil when there are few
+	order map[string]int // the place of each queue in the request; nil when there are few
 
 	began   bool    // it has looked at all of its queues
 	fresh   []asked // queues in which a job may have become ready to lease since then
@@ -59,20 +59,20 @@ func (l *lookout) due(repeatFree bool) bool {
 	return !l.began || l.changed || len(l.fresh) > 0 || repeatFree && len(l.repeats) > 0
 }
 
-// wake tells a fetch that a queue has changed, and reports whether it has to look.
+// wake tells a fetch of a change, and reports whether it has to look.
 func (f *fetchCall) wake(c news) (woken bool) {
 	l := &f.lookout
 	drains := f.request.Wait == pawl.WaitDrained || f.request.Wait == pawl.WaitFinished
-	if !l.began || !c.ready && !drains {
+	if !l.began || !c.ready && !drains || !c.all && !f.request.Wants(c.kind) {
 		return false
 	}
-	place := l.place(&f.request, c.name)
+	place := l.place(&f.request, c.queue)
 	if place < 0 {
 		return false
 	}
 	l.changed = l.changed || drains
 	if c.ready {
-		l.fresh = append(l.fresh, asked{c.queue, place})
+		l.fresh = append(l.fresh, asked{c.number, place})
 	}
 	return true
 }
@@ -85,7 +85,7 @@ func (s *scheduler) looking(t *txn, f *fetchCall) (all []asked, err error) {
 	} else {
 		all = make([]asked, 0, len(f.request.Queues))
 		for i, name := range f.request.Queues {
-			n, ok, err := s.numbers.of(t, name)
+			n, ok, err := s.numbers.queue(t, name)
 			if err != nil {
 				return nil, err
 			}
@@ -98,12 +98,38 @@ func (s *scheduler) looking(t *txn, f *fetchCall) (all []asked, err error) {
 	return slices.CompactFunc(all, func(a, b asked) bool { return a.queue == b.queue }), nil // a queue may be named twice
 }
 
-// wake tells the fetches that wait which queues a transaction has touched. It reports whether
-// one of them has something to look at.
-func (s *scheduler) wake(t *txn) (woken bool) {
-	return s.wakeFor(t.takeNews())
+// kindsOf returns the numbers of the kinds that a fetch asks for, in ascending order. All says
+// that it asks for every kind. A kind whose row is damaged is left out beside others.
+func (s *scheduler) kindsOf(t *txn, r *pawl.Request) (kinds []kindNumber, all bool, err error) {
+	if r.Kinds == nil {
+		return nil, true, nil
+	}
+	kinds = make([]kindNumber, 0, len(r.Kinds))
+	for _, name := range r.Kinds {
+		n, ok, damage := s.numbers.kind(t, name)
+		switch {
+		case damage != nil:
+			t.damagedRow(damage)
+			err = damage
+		case ok:
+			kinds = append(kinds, n)
+		}
+	}
+	if len(kinds) > 0 {
+		err = nil
+	}
+	slices.Sort(kinds)
+	return kinds, false, err
 }
 
+// wake tells the fetches that wait what a transaction under way has changed.
+func (s *scheduler) wake(t *txn) {
+	if len(s.fetches) > 0 {
+		s.wakeFor(t.takeNews())
+	}
+}
+
+// wakeFor tells the fetches that wait of changes. It reports whether one of them has to look.
 func (s *scheduler) wakeFor(changes []news) (woken bool) {
 	for _, c := range changes {
 		for _, f := range s.fetches {
@@ -113,22 +139,34 @@ func (s *scheduler) wakeFor(changes []news) (woken bool) {
 	return woken
 }
 
-// news is a queue that has changed. Ready says that a job may have become ready to lease.
+// news is a line that has changed, or with all set a queue. Ready says that a job may have become
+// ready to lease.
 type news struct {
-	name  string
-	queue queueNumber
-	ready bool
+	queue, kind string
+	all         bool
+	number      queueNumber
+	ready       bool
 }
 
-// takeNews returns the queues that have changed since it was called last.
-func (t *txn) takeNews() (all []news) {
-	for _, n := range t.touched {
-		if row := t.rows[n]; row != nil && row.news {
-			all = append(all, news{row.name, n, row.fresh})
-			row.news, row.fresh = false, false
+// takeNews returns what has changed since it was called last.
+func (t *txn) takeNews() (changes []news) {
+	for _, ln := range t.touched {
+		row := t.lines[ln]
+		if !row.news {
+			continue
 		}
+		queue, err := t.rowOf(ln.queue)
+		kind, kindErr := t.kindName(ln.kind)
+		if err == nil { // otherwise nobody can ask for it
+			changes = append(changes, news{queue.name, kind, kindErr != nil, ln.queue, row.fresh})
+		}
+		row.news, row.fresh = false, false
 	}
-	return all
+	for _, n := range t.resumed {
+		changes = append(changes, news{queue: t.row(n).name, all: true, number: n, ready: true})
+	}
+	t.resumed = nil
+	return changes
 }
 
 // endLooks takes over what fetches have seen in a transaction, if that is durable.
@@ -142,48 +180,65 @@ func (s *scheduler) endLooks(durable bool) {
 	}
 }
 
-// numberCache knows the numbers of queues, so that a fetch of many queues reads their names
-// once and not with each call. A queue keeps its number for ever.
+// numberCache knows the numbers of queues and kinds, so that a fetch of many queues reads their
+// names once and not with each call. A name keeps its number for ever.
 type numberCache struct {
-	known    map[string]queueNumber
-	unknown  map[string]bool // names that had no number at this sequence of numbers
+	known    map[string]uint32 // by the keys of the names
+	unknown  map[string]bool   // keys of names that had no number at this sequence of numbers
 	sequence uint64
 }
 
 // maxNumbers bounds a numberCache.
 const maxNumbers = 100_000
 
-func (c *numberCache) of(t *txn, name string) (n queueNumber, ok bool, err error) {
-	if n, ok = c.known[name]; ok {
+// queue finds the number of a queue.
+func (c *numberCache) queue(t *txn, name string) (queueNumber, bool, error) {
+	n, ok, err := c.of(t, queueByName, name, func() (uint32, bool, error) {
+		n, ok, err := t.number(name)
+		if err == nil && ok {
+			_, err = t.rowOf(n) // a damaged one must not be waited for
+		}
+		return uint32(n), ok, err
+	})
+	return queueNumber(n), ok, err
+}
+
+// kind finds the number of a kind.
+func (c *numberCache) kind(t *txn, name string) (kindNumber, bool, error) {
+	n, ok, err := c.of(t, kindByName, name, func() (uint32, bool, error) {
+		n, ok, err := t.kind(name)
+		return uint32(n), ok, err
+	})
+	return kindNumber(n), ok, err
+}
+
+func (c *numberCache) of(t *txn, what byte, name string, find func() (uint32, bool, error)) (n uint32, ok bool, err error) {
+	var buf [1 + pawl.MaxNameBytes]byte
+	key := append(append(buf[:0], what), name...)
+	if n, ok = c.known[string(key)]; ok {
 		return n, true, nil
 	}
 	if sequence := t.queues.Sequence(); sequence != c.sequence {
 		c.sequence, c.unknown = sequence, nil
 	}
-	if c.unknown[name] {
+	if c.unknown[string(key)] {
 		return 0, false, nil
 	}
-	if n, ok, err = t.number(name); err == nil && ok {
-		_, err = t.rowOf(n) // a damaged one must not be waited for
-	}
-	if err != nil {
+	if n, ok, err = find(); err != nil {
 		return 0, false, err
 	}
-	if len(c.known)+len(c.unknown) >= maxNumbers {
-		c.forget()
+	if c.known == nil || len(c.known)+len(c.unknown) >= maxNumbers {
+		c.known, c.unknown = make(map[string]uint32), nil
 	}
-	if c.known == nil {
-		c.known = make(map[string]queueNumber)
+	if ok {
+		c.known[string(key)] = n
+		return n, true, nil
 	}
 	if c.unknown == nil {
 		c.unknown = make(map[string]bool)
 	}
-	if ok {
-		c.known[name] = n
-	} else {
-		c.unknown[name] = true
-	}
-	return n, ok, nil
+	c.unknown[string(key)] = true
+	return 0, false, nil
 }
 
 // forget is for a transaction that was undone: it may have given numbers.

@@ -43,29 +43,33 @@ func manyQueues(t *testing.T, q *Queue, n int) (names []string) {
 	return names
 }
 
-// Rule: a commit costs what it touches, however many queues a fetch waits for.
+// Rule: a commit costs what it touches, however many queues a fetch waits for, and also when
+// it touches another kind on one of those queues.
 func TestIdleFetchOverManyQueuesCostsNothing(t *testing.T) {
-	for _, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitDrained} {
-		synctest.Test(t, func(t *testing.T) {
-			q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
-			names := append(manyQueues(t, q, 1000), "busy")
-			enqueue := func() { add(t, q, func(e *pawl.Envelope) { e.Queue = "other" }) }
-			enqueue()
-			alone := lookupsOf(t, q, enqueue)
-			if wait == pawl.WaitDrained { // something must keep it waiting
+	for _, queue := range []string{"other", "busy"} {
+		for _, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitDrained} {
+			synctest.Test(t, func(t *testing.T) {
+				q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
+				names := append(manyQueues(t, q, 1000), "busy")
 				add(t, q, func(e *pawl.Envelope) { e.Queue = "busy" })
-				leaseOne(t, q, "busy")
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := started(func() error {
-				_, err := q.Fetch(ctx, pawl.Request{Queues: names, Max: 1, Wait: wait})
-				return err
+				leaseOne(t, q, "busy") // which keeps a drain waiting
+				enqueue := func() { add(t, q, func(e *pawl.Envelope) { e.Queue, e.Kind = queue, "other" }) }
+				enqueue()
+				beside := func(names ...string) int {
+					ctx, cancel := context.WithCancel(t.Context())
+					done := started(func() error {
+						_, err := q.Fetch(ctx, pawl.Request{Queues: names, Kinds: []string{"k"}, Max: 1, Wait: wait})
+						return err
+					})
+					synctest.Wait()
+					n := lookupsOf(t, q, enqueue)
+					cancel()
+					require.ErrorIs(t, <-done, pawl.ErrNotAccepted)
+					return n
+				}
+				require.Equal(t, beside("busy"), beside(names...))
 			})
-			synctest.Wait()
-			require.Equal(t, alone, lookupsOf(t, q, enqueue))
-			cancel()
-			require.ErrorIs(t, <-done, pawl.ErrNotAccepted)
-		})
+		}
 	}
 }
 
@@ -149,4 +153,29 @@ func TestEveryChangeWakesAFetchOverManyQueues(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rule: jobs of kinds that a fetch does not ask for cost it no row, however many come first in
+// the order.
+func TestFetchSkipsOtherKinds(t *testing.T) {
+	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
+	one := func() int {
+		add(t, q, nil)
+		return lookupsOf(t, q, func() {
+			leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 1})
+			require.NoError(t, err)
+			require.Equal(t, "k", leases[0].Kind)
+		})
+	}
+	one() // which finds the number of the kind
+	for _, kind := range []string{"a", "z"} {
+		add(t, q, func(e *pawl.Envelope) { e.Kind, e.Priority = kind, 1 })
+	}
+	few := one()
+	batch := make([]*pawl.Envelope, pawl.MaxBatchJobs)
+	for i := range batch {
+		batch[i] = &pawl.Envelope{Kind: []string{"a", "z"}[i%2], Priority: 1}
+	}
+	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.Equal(t, few, one())
 }

@@ -217,8 +217,8 @@ func TestDamagedPause(t *testing.T) {
 				if paused {
 					require.NoError(t, q.Pause(t.Context(), "other"))
 				}
-				row := numberKey(nil, 2)
-				const at = 6 * 8 // behind the counts
+				row := numberKey(nil, numberOfOther)
+				const at = 0
 				changeRows(t, q, bucketQueues, func(k []byte) bool { return bytes.Equal(k, row) }, func(v []byte) []byte { v[at] ^= 1; return v })
 				_, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"other"}, Max: 1, Wait: pawl.WaitNot})
 				require.ErrorIs(t, err, pawl.ErrCorrupt)

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -24,13 +23,13 @@ func (t *txn) place(j stored) {
 	if t.overdue(j) {
 		return
 	}
-	n := t.numberOf(j.Queue)
+	ln := t.lineOf(j.Envelope)
 	var keyBuf [1 + timeWidth + 8]byte
 	key := delayedKey(keyBuf[:0], j.Envelope)
-	ready := readyKey(make([]byte, 0, readyKeyWidth), n, j.Envelope)
+	ready := readyKey(make([]byte, 0, readyKeyWidth), ln, j.Envelope)
 	row := delayedRow{indexRow{j.ID, j.flags()}, ready}
 	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth))))
-	t.counts(n).Delayed++
+	t.counts(ln).Delayed++
 }
 
 // placeReady gives a job that has no row one in ready, whatever the clock says: a
@@ -39,10 +38,10 @@ func (t *txn) placeReady(j stored) {
 	if t.overdue(j) {
 		return
 	}
-	n := t.numberOf(j.Queue)
-	t.scratch = readyKey(t.scratch[:0], n, j.Envelope)
+	ln := t.lineOf(j.Envelope)
+	t.scratch = readyKey(t.scratch[:0], ln, j.Envelope)
 	t.putReady(t.scratch, indexRow{j.ID, j.flags()})
-	t.counts(n).Ready++
+	t.counts(ln).Ready++
 }
 
 // park gives a job that has no row one in delayed, without a time.
@@ -50,18 +49,18 @@ func (t *txn) park(j stored) {
 	if t.overdue(j) {
 		return
 	}
-	n := t.numberOf(j.Queue)
+	ln := t.lineOf(j.Envelope)
 	key := parkedKey(nil, j.Envelope)
-	row := delayedRow{indexRow{j.ID, j.flags()}, readyKey(nil, n, j.Envelope)}
+	row := delayedRow{indexRow{j.ID, j.flags()}, readyKey(nil, ln, j.Envelope)}
 	t.put(t.delayed, key, seal(key, row.append(nil)))
-	t.counts(n).Parked++
+	t.counts(ln).Parked++
 }
 
 // promote moves a row from delayed, where it has the key given, to ready.
 func (t *txn) promote(key []byte, row delayedRow) {
 	t.delete(t.delayed, key)
 	t.putReady(row.ready, row.indexRow)
-	c := t.counts(row.queueNumber())
+	c := t.counts(row.line())
 	switch key[0] {
 	case waitsForTime:
 		c.Delayed--
@@ -76,7 +75,7 @@ func (t *txn) promote(key []byte, row delayedRow) {
 // another, or removes the job.
 func (t *txn) unplace(j stored, p place) {
 	t.delete(p.table, p.key)
-	*t.counts(p.queue).Of(p.state)--
+	*t.counts(p.line).Of(p.state)--
 	if p.state == pawl.Ready {
 		t.nextOf(j)
 	}
@@ -84,11 +83,11 @@ func (t *txn) unplace(j stored, p place) {
 
 // grantLease moves a row from ready, where it has the key given, to leased.
 func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
-	n := queueNumber(binary.BigEndian.Uint32(key))
+	ln := lineAt(key)
 	t.delete(t.ready, key)
-	lease := leaseRow{token: token, queue: n, flags: row.flags, since: t.now}
+	lease := leaseRow{token: token, line: ln, flags: row.flags, since: t.now}
 	t.put(t.leased, row.id[:], seal(row.id[:], lease.append(t.value(leaseWidth+sealWidth))))
-	c := t.counts(n)
+	c := t.counts(ln)
 	c.Ready--
 	c.Leased++
 }
@@ -97,7 +96,7 @@ func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 // row, or removes the job.
 func (t *txn) endLease(id pawl.ID, row leaseRow) {
 	t.delete(t.leased, id[:])
-	t.counts(row.queue).Leased--
+	t.counts(row.line).Leased--
 	t.ended = append(t.ended, holding{id, row.token})
 	if row.flags&hasMore != 0 {
 		if j, err := t.record(id); err == nil {
@@ -143,10 +142,10 @@ func (t *txn) succeed(j stored) {
 // placeCompleted gives a job that has no row, and whose record says that it succeeded, one
 // in completed.
 func (t *txn) placeCompleted(j stored) {
-	n := t.numberOf(j.Queue)
+	ln := t.lineOf(j.Envelope)
 	key := completedKey(nil, j.Envelope)
-	t.put(t.completed, key, seal(key, completedRow{indexRow{j.ID, j.flags()}, n}.append(nil)))
-	t.counts(n).Completed++
+	t.put(t.completed, key, seal(key, endedRow{indexRow{j.ID, j.flags()}, ln}.append(nil)))
+	t.counts(ln).Completed++
 }
 
 // crashed puts back a job whose lease ended without a word from its holder, of which
@@ -156,7 +155,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 	t.endLease(id, row)
 	j, err := t.record(id)
 	if err != nil {
-		t.buryDamaged(id, row.queue, row.flags, err)
+		t.buryDamaged(id, row.line, row.flags, err)
 		return
 	}
 	j.Crashes++
@@ -215,32 +214,32 @@ func (t *txn) bury(j stored, reason pawl.Reason, r run) {
 // placeDead gives a job that has no row, and whose record says of what it died, one in
 // failed.
 func (t *txn) placeDead(j stored) {
-	n := t.numberOf(j.Queue)
-	key := failedKey(nil, n, j.Death.At, j.Seq)
-	t.put(t.failed, key, seal(key, indexRow{j.ID, j.flags()}.append(nil)))
-	t.counts(n).Dead++
+	ln := t.lineOf(j.Envelope)
+	key := failedKey(nil, ln.queue, j.Death.At, j.Seq)
+	t.put(t.failed, key, seal(key, endedRow{indexRow{j.ID, j.flags()}, ln}.append(nil)))
+	t.counts(ln).Dead++
 }
 
 // buryDamaged moves a job whose record cannot be read, and which has no row, to
 // the dead letters, so that it neither blocks its queue nor disappears. What is
 // left of the record stays.
-func (t *txn) buryDamaged(id pawl.ID, n queueNumber, f flags, damage error) {
+func (t *txn) buryDamaged(id pawl.ID, ln line, f flags, damage error) {
 	seq, err := t.failed.NextSequence()
 	t.fail(err)
-	key := failedKey(nil, n, t.now, damagedSeq|seq)
-	t.put(t.failed, key, seal(key, indexRow{id, f}.append(nil)))
-	t.counts(n).Dead++
+	key := failedKey(nil, ln.queue, t.now, damagedSeq|seq)
+	t.put(t.failed, key, seal(key, endedRow{indexRow{id, f}, ln}.append(nil)))
+	t.counts(ln).Dead++
 	e := damaged(id, t.now)
-	e.Queue = t.row(n).name
+	e.Queue = t.row(ln.queue).name
 	t.tell(pawl.Event{Type: pawl.EventDied, Job: e, Cause: damage.Error()})
 }
 
 // condemnReady moves a ready job that cannot be read to the dead letters.
 func (t *txn) condemnReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
-	t.counts(p.queue()).Ready--
+	t.counts(p.line()).Ready--
 	t.strays = t.strays || p.row.flags&hasMore != 0
-	t.buryDamaged(p.row.id, p.queue(), p.row.flags, damage)
+	t.buryDamaged(p.row.id, p.line(), p.row.flags, damage)
 }
 
 // damagedSeq keeps the keys of damaged jobs, whose own sequence is unknown, apart

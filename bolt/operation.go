@@ -50,7 +50,7 @@ func (op *unpark) check(*txn) error { return nil }
 
 func (op *unpark) apply(t *txn) {
 	op.moved = t.promoteRows(kindPrefix(nil, op.kind), nil, op.portion, func(row delayedRow) {
-		e := &pawl.Envelope{ID: row.id, Kind: op.kind, Queue: t.row(row.queueNumber()).name}
+		e := &pawl.Envelope{ID: row.id, Kind: op.kind, Queue: t.row(row.line().queue).name}
 		t.tell(pawl.Event{Type: pawl.EventUnparked, Job: e})
 	})
 }

@@ -70,7 +70,7 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := upgrade(db, (*bbolt.Tx).Commit); err != nil {
+	if err := db.View(checkFormat); err != nil {
 		return nil, err
 	}
 	g, err := guardOver(db)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -20,7 +21,7 @@ type choice struct {
 	lane lane
 }
 
-func (c choice) queue() queueNumber { return queueNumber(binary.BigEndian.Uint32(c.key)) }
+func (c choice) line() line { return lineAt(c.key) }
 
 // allowance is what a fetch may still have of jobs that crashed: as many as there
 // are idle slots, and of those that crashed twice or more a single one.
@@ -47,7 +48,9 @@ func (a *allowance) use(c class) {
 type selection struct {
 	t       *txn
 	request *pawl.Request
-	asked   []asked // where to look, by the numbers of the queues
+	asked   []asked      // where to look, by the numbers of the queues
+	kinds   []kindNumber // what for, in ascending order
+	all     bool         // for every kind instead
 	turns   *turns
 	allow   allowance
 	room    *int // how many more jobs of this commit may turn out not to be for the fetch
@@ -66,13 +69,16 @@ type selection struct {
 // and out of memory in the end.
 const maxFetchBytes = 8 << 20
 
+// usualJobs is for how many jobs there is room at first.
+const usualJobs = 64
+
 // run chooses up to request.Max jobs, in order; fewer when their payloads are large.
 func (s *selection) run() error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	if ready := s.ready(); ready > 0 {
-		n := min(s.request.Max, ready)
+	if len(s.sources) > 0 {
+		n := min(s.request.Max, usualJobs)
 		s.jobs, s.passed = make([]*fetched, 0, n), make([][]byte, 0, n)
 	}
 	for len(s.sources) > 0 && len(s.jobs) < s.request.Max && s.bytes < maxFetchBytes && *s.room > 0 {
@@ -162,28 +168,29 @@ func (s *selection) reopen() error {
 	return s.open()
 }
 
-// open begins the walk. It skips over the queues without ready jobs, however many are asked
-// for, and over those with ready jobs that are not. A paused queue has no turns.
+// open begins the walk. It skips over the queues without ready jobs of the kinds asked for,
+// however many there are, and over all that is not asked for. A paused queue has no turns.
 func (s *selection) open() error {
 	s.sources, s.held = s.sources[:0], nil
 	cursor := s.t.ready.Cursor()
 	for rest := s.asked; len(rest) > 0; {
-		var from [4]byte
-		binary.BigEndian.PutUint32(from[:], uint32(rest[0].queue))
-		key, _ := s.seek(cursor, from[:])
+		next := rest[0].queue
+		key, _, found := s.seek(cursor, binary.BigEndian.AppendUint32(nil, uint32(next)))
 		if key == nil {
 			return nil
 		}
-		if n := queueOf(key); n > rest[0].queue {
+		if n := queueOf(key); n > next {
 			rest = rest[sort.Search(len(rest), func(i int) bool { return rest[i].queue >= n }):]
 			continue
 		}
-		row, err := s.t.rowOf(rest[0].queue)
-		if err != nil {
-			return err
-		}
-		if !row.paused {
-			s.sources = append(s.sources, s.source(rest[0], s.request.Weight(row.name)))
+		if found {
+			row, err := s.t.rowOf(next)
+			if err != nil {
+				return err
+			}
+			if !row.paused {
+				s.sources = append(s.sources, s.source(rest[0], s.request.Weight(row.name)))
+			}
 		}
 		rest = rest[1:]
 	}
@@ -191,25 +198,74 @@ func (s *selection) open() error {
 	return nil
 }
 
-// seek finds the first ready row from a key on, and passes over damaged keys that are too
-// short to name a lane.
-func (s *selection) seek(c *bbolt.Cursor, from []byte) (key, value []byte) {
-	key, value = s.t.ready.find(c, from)
-	for key != nil && len(key) < lanePrefix {
-		key, value = c.Next()
+// seek finds the first ready row from a key on that is of the same queue and of a kind asked
+// for. Found says that there is one; otherwise key is where the search has ended, nil at the
+// end of all rows. Damaged keys that are too short to name a lane are passed over.
+func (s *selection) seek(c *bbolt.Cursor, from []byte) (key, value []byte, found bool) {
+	queue := queueOf(from)
+	for {
+		key, value = s.t.ready.find(c, from)
+		for key != nil && len(key) < lanePrefix {
+			key, value = c.Next()
+		}
+		if key == nil || queueOf(key) != queue || bytes.Compare(key, from) < 0 {
+			return key, nil, false
+		}
+		if s.all {
+			return key, value, true
+		}
+		i, asked := slices.BinarySearch(s.kinds, lineAt(key).kind)
+		if asked {
+			return key, value, true
+		}
+		if i == len(s.kinds) {
+			return key, nil, false
+		}
+		from = appendLine(nil, line{queue, s.kinds[i]})
 	}
-	return key, value
 }
 
-// ready is how many jobs there are to choose from.
-func (s *selection) ready() (n int) {
-	for _, from := range s.sources {
-		n += s.t.rows[from.queue].counts.Ready
+// left reports whether a queue has jobs of the kinds asked for that are ready or leased, or
+// delayed where that counts.
+func (s *selection) left(n queueNumber, delayed bool) (bool, error) {
+	waits := func(c *pawl.Counts) bool { return c.Ready > 0 || c.Leased > 0 || delayed && c.Delayed > 0 }
+	if !s.all {
+		for _, kind := range s.kinds {
+			ln := line{n, kind}
+			row, ok := s.t.lines[ln]
+			if !ok {
+				var err error
+				if row, ok, err = s.t.lineRow(ln); err != nil {
+					return false, err
+				}
+			}
+			if ok && waits(&row.counts) {
+				return true, nil
+			}
+		}
+		return false, nil
 	}
-	return n
+	for ln, row := range s.t.lines {
+		if ln.queue == n && waits(&row.counts) {
+			return true, nil
+		}
+	}
+	err := s.t.eachLine(n, func(ln line, row *lineRow) error {
+		if _, changed := s.t.lines[ln]; !changed && waits(&row.counts) {
+			return errFound
+		}
+		return nil
+	})
+	if errors.Is(err, errFound) {
+		return true, nil
+	}
+	return false, err
 }
 
-// source is the ready jobs of one queue: its lanes, merged by their order.
+// errFound ends a search.
+var errFound = errors.New("found")
+
+// source is the ready jobs of one queue: the lanes of the kinds asked for, merged by their order.
 type source struct {
 	queue  queueNumber
 	asked  asked
@@ -234,15 +290,21 @@ func (s *selection) source(a asked, weight int) *source {
 	return &source{queue: a.queue, asked: a, turn: s.turns.of(a.queue), weight: weight}
 }
 
-// openLanes finds the lanes of a source that have jobs.
+// openLanes finds the lanes of a source that have jobs. A line whose row is damaged is passed
+// over: its jobs cannot be counted as leased.
 func (s *selection) openLanes(from *source) {
 	from.lanes = make([]*laneCursor, 0, lanes)
 	seek := binary.BigEndian.AppendUint32(nil, uint32(from.queue))
 	for {
 		cursor := s.t.ready.Cursor()
-		key, value := s.seek(cursor, seek)
-		if key == nil || queueOf(key) != from.queue || bytes.Compare(key, seek) < 0 {
+		key, value, found := s.seek(cursor, seek)
+		if !found {
 			return
+		}
+		if _, err := s.t.rowOfLine(lineAt(key)); err != nil {
+			s.t.damagedRow(err)
+			seek = append(append(seek[:0], key[:lineWidth]...), behindLane...)
+			continue
 		}
 		lc := &laneCursor{lane: lane(key[lanePrefix-1]), cursor: cursor, prefix: [lanePrefix]byte(key)}
 		if lc.set(s, key, value); lc.key != nil {

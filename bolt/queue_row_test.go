@@ -14,7 +14,7 @@ import (
 // Rule: a damaged row of a queue fails the fetches that name that queue and no others. They
 // get their jobs, whether these are there or fall due later.
 func TestFetchesBesideADamagedQueueRow(t *testing.T) {
-	for name, row := range map[string][]byte{"counts": numberKey(nil, 1), "name": nameKey(nil, "damaged")} {
+	for name, row := range map[string][]byte{"number": numberKey(nil, 1), "name": nameKey(nil, "damaged")} {
 		for _, c := range changes {
 			for _, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitFinished} {
 				t.Run(name+"/"+c.name, func(t *testing.T) {

@@ -142,8 +142,9 @@ func (r *reader) Stats(ctx context.Context) (Stats, error) {
 	err := r.view(ctx, func(s *store) error {
 		stats.Size, stats.Free = s.jobs.Tx().Size(), r.freeBytes()
 		return s.eachQueue(func(n queueNumber, row *queueRow) error {
-			stats.Queues = append(stats.Queues, pawl.QueueStats{Name: row.name, Counts: row.counts, Paused: row.paused, Oldest: s.oldest(n)})
-			return nil
+			counts, err := s.countsOf(n)
+			stats.Queues = append(stats.Queues, pawl.QueueStats{Name: row.name, Counts: counts, Paused: row.paused, Oldest: s.oldest(n)})
+			return err
 		})
 	})
 	if err != nil {
@@ -161,7 +162,7 @@ func (r *reader) freeBytes() int64 {
 	return -1
 }
 
-// oldest finds the earliest ready-since of a queue: the first row of each lane and
+// oldest finds the earliest ready-since of a queue: the first row of each kind, lane and
 // priority.
 func (s *store) oldest(n queueNumber) (oldest time.Time) {
 	c := s.ready.Cursor()

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -81,22 +80,31 @@ func (t *txn) orphan(key, sealed []byte) (row leaseRow, err error) {
 	if row, err = parseLeaseRow(key, sealed); err != nil {
 		if j, recordErr := t.record(pawl.ID(key)); recordErr == nil {
 			row.flags = j.flags()
-			row.queue, _, err = t.number(j.Queue)
+			row.line, _, err = t.store.line(j.Envelope)
 		} else if len(sealed) == leaseWidth+4 {
-			row.queue, err = queueNumber(binary.BigEndian.Uint32(sealed[8:])), nil
+			row.line, err = lineAt(sealed[8:]), nil
 		}
 	}
 	if err != nil {
 		return row, err
 	}
-	return row, t.checkQueue(row.queue)
+	return row, t.checkLine(row.line)
 }
 
-// checkQueue says what is wrong with the rows of a queue.
-func (t *txn) checkQueue(n queueNumber) error {
-	q, err := t.rowOf(n) // it may be new
+// checkLine says what is wrong with the rows of a line, its queue and its kind.
+func (t *txn) checkLine(ln line) error {
+	q, err := t.rowOf(ln.queue) // it may be new
 	if err == nil {
 		_, _, err = t.number(q.name)
+	}
+	if err == nil {
+		var kind string
+		if kind, err = t.kindName(ln.kind); err == nil {
+			_, _, err = t.kind(kind)
+		}
+	}
+	if err == nil {
+		_, err = t.rowOfLine(ln)
 	}
 	return err
 }

@@ -21,7 +21,7 @@ type removeDamaged struct {
 	id     pawl.ID
 	letter []byte // its key in failed
 	more   []rowRef
-	row    indexRow
+	row    endedRow
 }
 
 // rowRef names a row of a bucket.
@@ -38,22 +38,21 @@ func (op *removeDamaged) check(t *txn) (err error) {
 	if sealed == nil {
 		return fmt.Errorf("job %s: %w", op.id, pawl.ErrNotFound)
 	}
-	if op.row, err = parseIndexRow(op.letter, sealed); err != nil {
+	if op.row, err = parseEndedRow(op.letter, sealed); err != nil {
 		return fmt.Errorf("job %s: %w", op.id, err)
 	}
-	return t.checkQueue(queueOf(op.letter))
+	return t.checkLine(op.row.line)
 }
 
 func (op *removeDamaged) apply(t *txn) {
-	n := queueOf(op.letter)
 	t.delete(t.failed, op.letter)
-	t.counts(n).Dead--
+	t.counts(op.row.line).Dead--
 	for _, row := range op.more {
 		t.delete(t.table(row.bucket), row.key)
 	}
 	t.remove(op.id, op.row.flags)
 	e := damaged(op.id, t.now)
-	e.Queue = t.row(n).name
+	e.Queue = t.row(op.row.line.queue).name
 	t.tell(pawl.Event{Type: pawl.EventDeleted, Job: e})
 }
 
@@ -62,7 +61,7 @@ func queueOf(key []byte) queueNumber { return queueNumber(binary.BigEndian.Uint3
 
 // unreadable finds the row of a dead job whose record cannot be read or is missing, as cause
 // says. Only a look through all dead jobs finds it. The key is nil if there is no such row.
-func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key []byte, row indexRow, err error) {
+func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key []byte, row endedRow, err error) {
 	switch {
 	case errors.Is(cause, pawl.ErrCorrupt):
 	case errors.Is(cause, pawl.ErrNotFound):
@@ -77,7 +76,7 @@ func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key [
 		return nil, row, nil
 	}
 	err = r.eachRow(ctx, bucketFailed, func(_ *store, k, v []byte) bool {
-		found, err := parseIndexRow(k, v)
+		found, err := parseEndedRow(k, v)
 		if err == nil && found.id == id && len(k) > 4 {
 			key, row = bytes.Clone(k), found
 		}
@@ -169,7 +168,7 @@ func (o *orphans) has(ctx context.Context, r *reader, id pawl.ID) (bool, error) 
 	if o.looked.IsZero() || time.Since(o.looked) >= orphansLast {
 		ids := make(map[pawl.ID]bool)
 		err := r.eachRow(ctx, bucketFailed, func(s *store, k, v []byte) bool {
-			if row, err := parseIndexRow(k, v); err == nil && s.jobs.Get(row.id[:]) == nil {
+			if row, err := parseEndedRow(k, v); err == nil && s.jobs.Get(row.id[:]) == nil {
 				ids[row.id] = true
 			}
 			return true

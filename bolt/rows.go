@@ -18,8 +18,8 @@ const (
 	hasMore                      // in buckets that only its record tells: keys, a deadline, a retention
 )
 
-// indexRow is the value in bucketReady and bucketFailed, and what those of bucketDelayed
-// and bucketCompleted begin with.
+// indexRow is the value in bucketReady, and what those of bucketDelayed, bucketFailed and
+// bucketCompleted begin with.
 type indexRow struct {
 	id    pawl.ID
 	flags flags
@@ -50,8 +50,8 @@ type delayedRow struct {
 
 const readyKeyWidth = lanePrefix + orderWidth
 
-// queue is the one that the job is on.
-func (r delayedRow) queueNumber() queueNumber { return queueNumber(binary.BigEndian.Uint32(r.ready)) }
+// line is the one that the job is in.
+func (r delayedRow) line() line { return lineAt(r.ready) }
 
 func (r delayedRow) append(b []byte) []byte {
 	return append(r.indexRow.append(b), r.ready...)
@@ -68,24 +68,24 @@ func parseDelayedRow(key, sealed []byte) (r delayedRow, err error) {
 	return r, nil
 }
 
-// completedRow is the value in bucketCompleted.
-type completedRow struct {
+// endedRow is the value in bucketFailed and bucketCompleted.
+type endedRow struct {
 	indexRow
-	queue queueNumber
+	line line
 }
 
-func (r completedRow) append(b []byte) []byte {
-	return binary.BigEndian.AppendUint32(r.indexRow.append(b), uint32(r.queue))
+func (r endedRow) append(b []byte) []byte {
+	return appendLine(r.indexRow.append(b), r.line)
 }
 
-func parseCompletedRow(key, sealed []byte) (r completedRow, err error) {
-	b, err := unseal(key, sealed, indexWidth+4)
+func parseEndedRow(key, sealed []byte) (r endedRow, err error) {
+	b, err := unseal(key, sealed, indexWidth+lineWidth)
 	if err != nil {
 		return r, err
 	}
 	copy(r.id[:], b)
 	r.flags = flags(b[16])
-	r.queue = queueNumber(binary.BigEndian.Uint32(b[indexWidth:]))
+	r.line = lineAt(b[indexWidth:])
 	return r, nil
 }
 
@@ -94,17 +94,16 @@ func parseCompletedRow(key, sealed []byte) (r completedRow, err error) {
 // there is nothing left to wait for.
 type leaseRow struct {
 	token uint64
-	queue queueNumber
+	line  line
 	flags flags
 	since time.Time
 }
 
-const leaseWidth = 8 + 4 + 1 + timeWidth
+const leaseWidth = 8 + lineWidth + 1 + timeWidth
 
 func (r leaseRow) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, r.token)
-	b = binary.BigEndian.AppendUint32(b, uint32(r.queue))
-	b = append(b, byte(r.flags))
+	b = append(appendLine(b, r.line), byte(r.flags))
 	return appendTime(b, r.since)
 }
 
@@ -114,29 +113,21 @@ func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
 		return r, err
 	}
 	r.token = binary.BigEndian.Uint64(b)
-	r.queue = queueNumber(binary.BigEndian.Uint32(b[8:]))
-	r.flags = flags(b[12])
-	r.since = timeAt(b[13:])
+	r.line = lineAt(b[8:])
+	r.flags = flags(b[8+lineWidth])
+	r.since = timeAt(b[8+lineWidth+1:])
 	return r, nil
 }
 
-// queueRow is the value in bucketQueues: how many jobs of the queue are in each
-// state, kept in the file so that statistics are a read, and whether it is paused.
+// queueRow is the value in bucketQueues for a queue.
 type queueRow struct {
 	name   string
-	counts pawl.Counts
 	paused bool
 
-	// In a transaction:
-	touched bool // it is to be written
-	news    bool // fetches have not heard yet that it changed
-	fresh   bool // nor that a job may have become ready to lease
+	touched bool // it is to be written by the transaction
 }
 
 func (r *queueRow) append(b []byte) []byte {
-	for _, state := range pawl.States() {
-		b = binary.BigEndian.AppendUint64(b, uint64(*r.counts.Of(state)))
-	}
 	if r.paused {
 		b = append(b, 1)
 	} else {
@@ -150,17 +141,40 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	states := pawl.States()
-	if len(b) <= 8*len(states) {
-		return nil, fmt.Errorf("%w: the row of a queue is too short", pawl.ErrCorrupt)
+	if len(b) == 0 {
+		return nil, fmt.Errorf("%w: the row of a queue is empty", pawl.ErrCorrupt)
 	}
-	r := new(queueRow)
+	return &queueRow{name: string(b[1:]), paused: b[0] != 0}, nil
+}
+
+// lineRow is the value in bucketQueues for a line: how many of its jobs are in each state.
+// That is kept in the file so that statistics are a read, and a fetch knows what it waits for.
+type lineRow struct {
+	counts pawl.Counts
+
+	// In a transaction:
+	touched bool // it is to be written
+	news    bool // fetches have not heard yet that it changed
+	fresh   bool // nor that a job may have become ready to lease
+}
+
+func (r *lineRow) append(b []byte) []byte {
+	for _, state := range pawl.States() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*r.counts.Of(state)))
+	}
+	return b
+}
+
+func parseLineRow(key, sealed []byte) (*lineRow, error) {
+	states := pawl.States()
+	b, err := unseal(key, sealed, 8*len(states))
+	if err != nil {
+		return nil, err
+	}
+	r := new(lineRow)
 	for i, state := range states {
 		*r.counts.Of(state) = int(binary.BigEndian.Uint64(b[8*i:]))
 	}
-	b = b[8*len(states):]
-	r.paused = b[0] != 0
-	r.name = string(b[1:])
 	return r, nil
 }
 

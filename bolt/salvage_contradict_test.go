@@ -116,7 +116,7 @@ func TestSalvageTellsJobsOfOneSequenceApart(t *testing.T) {
 				require.NoError(t, putRecord(s, first.Envelope))
 				require.NoError(t, putRecord(s, second.Envelope))
 				for _, j := range []stored{second, first}[:test.rows] {
-					key := readyKey(nil, 1, j.Envelope)
+					key := readyKey(nil, line{1, 2}, j.Envelope)
 					require.NoError(t, s.ready.Put(key, seal(key, indexRow{j.ID, j.flags()}.append(nil))))
 				}
 				return nil
@@ -153,8 +153,8 @@ func TestSalvageRunsNothingThatEnded(t *testing.T) {
 					j, err := s.record(job.ID)
 					require.NoError(t, err)
 					if leased {
-						require.NoError(t, s.ready.Delete(readyKey(nil, 1, j.Envelope)))
-						lease := leaseRow{token: 1, queue: 1, since: time.Now()}
+						require.NoError(t, s.ready.Delete(readyKey(nil, line{1, 2}, j.Envelope)))
+						lease := leaseRow{token: 1, line: line{1, 2}, since: time.Now()}
 						require.NoError(t, s.leased.Put(j.ID[:], seal(j.ID[:], lease.append(nil))))
 					}
 					end.say(j.Envelope)

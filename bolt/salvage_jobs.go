@@ -11,7 +11,7 @@ import (
 func (s *salvor) mendTraces() error {
 	err := s.eachKey(bucketPayloads, nil, func(t *txn, b *table, key []byte) {
 		if j, err := t.record(pawl.ID(key)); err != nil {
-			s.buryRemains(t, pawl.ID(key), 0)
+			s.buryRemains(t, pawl.ID(key), line{})
 		} else if j.apart == 0 {
 			t.delete(b, key)
 			s.lost(bucketPayloads)
@@ -24,7 +24,7 @@ func (s *salvor) mendTraces() error {
 		id := pawl.ID(key[:16])
 		j, err := t.record(id)
 		if err != nil {
-			s.buryRemains(t, id, 0)
+			s.buryRemains(t, id, line{})
 		} else if !kept(int(historyNumber(key)), j.Failures) {
 			t.delete(b, key)
 			s.lost(bucketHistory)
@@ -82,14 +82,11 @@ func (s *salvor) wasBuried(j stored, placed bool) bool {
 
 // placeByRecord gives a job that has no row the one that its record asks for.
 func (s *salvor) placeByRecord(t *txn, j stored) {
-	n := t.numberOf(j.Queue)
 	switch {
 	case j.Death != nil:
-		key := failedKey(nil, n, j.Death.At, j.Seq)
-		t.put(t.failed, key, seal(key, indexRow{j.ID, j.flags()}.append(nil)))
+		t.placeDead(j)
 	case !j.Completed.IsZero():
-		key := completedKey(nil, j.Envelope)
-		t.put(t.completed, key, seal(key, completedRow{indexRow{j.ID, j.flags()}, n}.append(nil)))
+		t.placeCompleted(j)
 	default:
 		t.place(j)
 	}

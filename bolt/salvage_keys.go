@@ -39,7 +39,7 @@ func (s *salvor) mendUniqueOf(t *txn, j stored, p place) {
 	if j.UniqueKey == "" || ended && !blocks {
 		return
 	}
-	key := uniqueKey(nil, p.queue, j.Envelope)
+	key := uniqueKey(nil, p.line.queue, j.Envelope)
 	if t.unique.Get(key) == nil || blocks && s.uniqueAgain[string(key)] {
 		s.uniqueAgain[string(key)] = true
 		t.takeUnique(j)

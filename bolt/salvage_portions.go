@@ -19,6 +19,7 @@ func (s *salvor) update(fn func(t *txn)) error {
 	if err != nil {
 		return err
 	}
+	t.recounts = true
 	fn(t)
 	if err := t.finish(); err != nil || !t.changed {
 		return err

@@ -9,32 +9,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendQueues sees to it that each queue has both of its rows, and gives a queue that has
-// lost both its number again, which rows in other buckets still name.
+// mendQueues sees to it that each queue and each kind has both of its rows, and gives one that
+// has lost both its number again, which rows in other buckets still name.
 func (s *salvor) mendQueues() error {
-	highest := queueNumber(0)
+	highest := uint32(0)
 	err := s.eachKey(bucketQueues, nil, func(t *txn, b *table, key []byte) {
-		if key[0] == queueByNumber {
-			n := queueNumber(binary.BigEndian.Uint32(key[1:]))
-			highest = max(highest, n)
-			s.mendQueueName(t, n)
-			return
-		}
-		name := string(key[1:])
-		n, _, _ := t.number(name)
-		highest = max(highest, n)
-		if row, err := t.rowOf(n); err != nil {
-			t.newRow(n, name)
-			s.hurt[string(bucketQueues)] = true
-		} else if row.name != name {
-			t.delete(b, key)
-			s.lost(bucketQueues)
-		}
+		highest = max(highest, s.mendName(t, b, key))
 	})
 	if err == nil && s.hurtAny(bucketQueues) {
 		for _, bucket := range stateBuckets {
 			err = s.eachKey(bucket, nil, func(t *txn, b *table, key []byte) {
-				highest = max(highest, s.mendNumber(t, b, key))
+				highest = max(highest, s.mendNumbers(t, b, key))
 			})
 			if err != nil {
 				return err
@@ -53,6 +38,42 @@ func (s *salvor) mendQueues() error {
 	})
 }
 
+// mendName looks at a row that names a queue or a kind, and returns the number in it. Of two
+// rows that contradict each other the one that leads from the name goes.
+func (s *salvor) mendName(t *txn, b *table, key []byte) (n uint32) {
+	switch key[0] {
+	case queueByNumber:
+		n = binary.BigEndian.Uint32(key[1:])
+		s.mendQueueName(t, queueNumber(n))
+	case kindByNumber:
+		n = binary.BigEndian.Uint32(key[1:])
+		s.mendKindName(t, kindNumber(n))
+	case queueByName:
+		name := string(key[1:])
+		number, _, _ := t.number(name)
+		n = uint32(number)
+		if row, err := t.rowOf(number); err != nil {
+			t.newRow(number, name)
+			s.hurt[string(bucketQueues)] = true
+		} else if row.name != name {
+			t.delete(b, key)
+			s.lost(bucketQueues)
+		}
+	case kindByName:
+		name := string(key[1:])
+		number, _, _ := t.kind(name)
+		n = uint32(number)
+		if known, err := t.kindName(number); err != nil {
+			t.nameKind(number, name)
+			s.hurt[string(bucketQueues)] = true
+		} else if known != name {
+			t.delete(b, key)
+			s.lost(bucketQueues)
+		}
+	}
+	return n
+}
+
 // mendQueueName leads from the name of a queue to its number.
 func (s *salvor) mendQueueName(t *txn, n queueNumber) {
 	row, err := t.rowOf(n)
@@ -62,7 +83,8 @@ func (s *salvor) mendQueueName(t *txn, n queueNumber) {
 	}
 	switch other, known, _ := t.number(row.name); {
 	case !known:
-		s.putNumber(t, row.name, n)
+		t.putNumber(nameKey(nil, row.name), uint32(n))
+		s.hurt[string(bucketQueues)] = true
 	case other != n:
 		t.delete(t.queues, numberKey(nil, n))
 		delete(t.rows, n)
@@ -70,64 +92,97 @@ func (s *salvor) mendQueueName(t *txn, n queueNumber) {
 	}
 }
 
-func (s *salvor) putNumber(t *txn, name string, n queueNumber) {
-	key := nameKey(nil, name)
-	t.put(t.queues, key, seal(key, binary.BigEndian.AppendUint32(nil, uint32(n))))
-	s.hurt[string(bucketQueues)] = true
+// mendKindName leads from the name of a kind to its number.
+func (s *salvor) mendKindName(t *txn, n kindNumber) {
+	name, err := t.kindName(n)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	switch other, known, _ := t.kind(name); {
+	case !known:
+		t.putNumber(kindNameKey(nil, name), uint32(n))
+		s.hurt[string(bucketQueues)] = true
+	case other != n:
+		t.delete(t.queues, kindNumberKey(nil, n))
+		s.lost(bucketQueues)
+	}
 }
 
-// mendNumber gives a number that a row of a job names, and that has no queue, to the queue
-// that the job's record names.
-func (s *salvor) mendNumber(t *txn, b *table, key []byte) queueNumber {
-	id, n, _, err := stateRowOf(b, key, b.Get(key))
-	if err != nil || n > 1<<31 {
+// mendNumbers gives the numbers that a row of a job names, and that have no queue or no kind,
+// to those that the job's record names. It returns the higher one.
+func (s *salvor) mendNumbers(t *txn, b *table, key []byte) uint32 {
+	id, ln, _, err := stateRowOf(b, key, b.Get(key))
+	if err != nil || ln.queue > 1<<31 || ln.kind > 1<<31 {
 		return 0
 	}
-	if _, err := t.rowOf(n); err == nil {
-		return n
-	}
+	highest := max(uint32(ln.queue), uint32(ln.kind))
 	j, err := t.record(id)
 	if err != nil {
-		return n
+		return highest
 	}
-	if _, known, _ := t.number(j.Queue); !known {
-		t.newRow(n, j.Queue)
-		s.putNumber(t, j.Queue, n)
+	if _, err := t.rowOf(ln.queue); err != nil {
+		if _, known, _ := t.number(j.Queue); !known {
+			t.newRow(ln.queue, j.Queue)
+			t.putNumber(nameKey(nil, j.Queue), uint32(ln.queue))
+			s.hurt[string(bucketQueues)] = true
+		}
 	}
-	return n
+	if _, err := t.kindName(ln.kind); err != nil {
+		if _, known, _ := t.kind(j.Kind); !known {
+			t.nameKind(ln.kind, j.Kind)
+			s.hurt[string(bucketQueues)] = true
+		}
+	}
+	return highest
 }
 
-// mendCounts counts the jobs of each queue anew.
+// mendCounts counts the jobs of each line anew.
 func (s *salvor) mendCounts() error {
-	counts := make(map[queueNumber]*pawl.Counts)
+	counts := make(map[line]pawl.Counts)
 	for _, bucket := range stateBuckets {
 		err := s.eachKey(bucket, nil, func(t *txn, b *table, key []byte) {
-			_, n, state, err := stateRowOf(b, key, b.Get(key))
+			_, ln, state, err := stateRowOf(b, key, b.Get(key))
 			if err != nil {
 				t.fail(fmt.Errorf("row %x of bucket %s: %w", key, bucket, err))
 				return
 			}
-			if counts[n] == nil {
-				counts[n] = new(pawl.Counts)
-			}
-			*counts[n].Of(state)++
+			c := counts[ln]
+			*c.Of(state)++
+			counts[ln] = c
 			*s.result.Counts.Of(state)++
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return s.eachKey(bucketQueues, []byte{queueByNumber}, func(t *txn, _ *table, key []byte) {
-		if key[0] != queueByNumber {
+	err := s.eachKey(bucketQueues, []byte{lineByNumbers}, func(t *txn, b *table, key []byte) {
+		if key[0] != lineByNumbers {
 			return
 		}
-		n := queueNumber(binary.BigEndian.Uint32(key[1:]))
-		now := counts[n]
-		if now == nil {
-			now = new(pawl.Counts)
+		ln := lineAt(key[1:])
+		_, queueErr := t.rowOf(ln.queue)
+		if _, err := t.kindName(ln.kind); err != nil || queueErr != nil {
+			t.delete(b, key)
+			return
 		}
-		if row := t.row(n); row.counts != *now {
-			row.counts, t.changed = *now, true
+		if row, _, err := t.lineRow(ln); err != nil || row.counts != counts[ln] {
+			t.putLine(ln, counts[ln])
+		}
+		delete(counts, ln)
+	})
+	if err != nil || len(counts) == 0 {
+		return err
+	}
+	return s.update(func(t *txn) {
+		for ln, now := range counts {
+			t.putLine(ln, now)
 		}
 	})
+}
+
+// putLine stores what a line counts.
+func (t *txn) putLine(ln line, counts pawl.Counts) {
+	t.lines[ln], t.changed = &lineRow{counts: counts, touched: true}, true
+	t.touched = append(t.touched, ln)
 }

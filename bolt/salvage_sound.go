@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/gopawl/pawl"
@@ -37,10 +36,10 @@ func soundRow(bucket, key, value []byte) (err error) {
 		_, err = parseLeaseRow(key, value)
 	case string(bucketFailed):
 		width = 4 + timeWidth + 8
-		_, err = parseIndexRow(key, value)
+		_, err = parseEndedRow(key, value)
 	case string(bucketCompleted):
 		width = timeWidth + 8
-		_, err = parseCompletedRow(key, value)
+		_, err = parseEndedRow(key, value)
 	case string(bucketUnique):
 		_, err = unseal(key, value, len(pawl.ID{}))
 	case string(bucketEffects):
@@ -67,6 +66,18 @@ func soundQueueRow(key, value []byte) error {
 		if err == nil {
 			err = pawl.ValidQueue(string(key[1:]))
 		}
+		return err
+	case len(key) == 5 && key[0] == kindByNumber:
+		name, err := unseal(key, value, -1)
+		if err == nil && len(name) > pawl.MaxNameBytes {
+			err = fmt.Errorf("%w: a kind of %d bytes", pawl.ErrCorrupt, len(name))
+		}
+		return err
+	case len(key) <= 1+pawl.MaxNameBytes && key[0] == kindByName:
+		_, err := unseal(key, value, 4)
+		return err
+	case len(key) == 1+lineWidth && key[0] == lineByNumbers:
+		_, err := parseLineRow(key, value)
 		return err
 	}
 	return fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketQueues)
@@ -112,34 +123,33 @@ const maxSalvagedFailures = 1 << 30
 // file at its end.
 const maxSalvagedSeq = 1 << 62
 
-// stateRowOf reads from a row of one of the five state buckets which job it is of, on which
-// queue, and in which state.
-func stateRowOf(b *table, key, sealed []byte) (id pawl.ID, n queueNumber, state pawl.State, err error) {
+// stateRowOf reads from a row of one of the five state buckets which job it is of, in which
+// line, and in which state.
+func stateRowOf(b *table, key, sealed []byte) (id pawl.ID, ln line, state pawl.State, err error) {
 	switch string(b.name) {
 	case string(bucketLeased):
 		row, err := parseLeaseRow(key, sealed)
-		return pawl.ID(key), row.queue, pawl.Leased, err
+		return pawl.ID(key), row.line, pawl.Leased, err
 	case string(bucketDelayed):
 		row, err := parseDelayedRow(key, sealed)
 		if err != nil || len(key) == 0 {
-			return id, 0, pawl.Delayed, err
+			return id, ln, pawl.Delayed, err
 		}
 		state = map[byte]pawl.State{waitsForKind: pawl.Parked, waitsForKey: pawl.Ready}[key[0]]
 		if state == "" {
 			state = pawl.Delayed
 		}
-		return row.id, row.queueNumber(), state, nil
+		return row.id, row.line(), state, nil
 	case string(bucketCompleted):
-		row, err := parseCompletedRow(key, sealed)
-		return row.id, row.queue, pawl.Completed, err
+		row, err := parseEndedRow(key, sealed)
+		return row.id, row.line, pawl.Completed, err
+	case string(bucketFailed):
+		row, err := parseEndedRow(key, sealed)
+		return row.id, row.line, pawl.Dead, err
 	}
 	row, err := parseIndexRow(key, sealed)
 	if err != nil {
-		return id, 0, "", err
+		return id, ln, "", err
 	}
-	state = pawl.Ready
-	if string(b.name) == string(bucketFailed) {
-		state = pawl.Dead
-	}
-	return row.id, queueNumber(binary.BigEndian.Uint32(key)), state, nil
+	return row.id, lineAt(key), pawl.Ready, nil
 }

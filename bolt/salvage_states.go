@@ -20,7 +20,7 @@ func (s *salvor) mendStates() error {
 
 func (s *salvor) mendState(t *txn, b *table, key []byte) {
 	sealed := bytes.Clone(b.Get(key))
-	id, n, _, err := stateRowOf(b, key, sealed)
+	id, ln, _, err := stateRowOf(b, key, sealed)
 	if err != nil {
 		t.fail(fmt.Errorf("row %x of bucket %s: %w", key, b.name, err))
 		return
@@ -28,7 +28,7 @@ func (s *salvor) mendState(t *txn, b *table, key []byte) {
 	j, err := t.record(id)
 	if err != nil {
 		t.delete(b, key)
-		s.buryRemains(t, id, n)
+		s.buryRemains(t, id, ln)
 		return
 	}
 	p, err := t.where(j.Envelope)
@@ -57,13 +57,13 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 	switch p.state {
 	case pawl.Leased:
 		row, _ := parseLeaseRow(p.key, sealed)
-		row.queue, row.flags = p.queue, j.flags()
+		row.line, row.flags = p.line, j.flags()
 		return seal(p.key, row.append(nil))
-	case pawl.Completed:
-		return seal(p.key, completedRow{index, p.queue}.append(nil))
+	case pawl.Dead, pawl.Completed:
+		return seal(p.key, endedRow{index, p.line}.append(nil))
 	}
 	if bytes.Equal(p.table.name, bucketDelayed) {
-		return seal(p.key, delayedRow{index, readyKey(nil, p.queue, j.Envelope)}.append(nil))
+		return seal(p.key, delayedRow{index, readyKey(nil, p.line, j.Envelope)}.append(nil))
 	}
 	return seal(p.key, index.append(nil))
 }
@@ -73,10 +73,10 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 const unknownKind = "unknown"
 
 // buryRemains makes a dead letter of a job whose record is lost: of its ID, and of the queue
-// of that number if there is one. A payload and a history that lie apart stay.
-func (s *salvor) buryRemains(t *txn, id pawl.ID, n queueNumber) {
+// of its line if there is one. A payload and a history that lie apart stay.
+func (s *salvor) buryRemains(t *txn, id pawl.ID, ln line) {
 	name := pawl.DefaultQueue
-	if row, err := t.rowOf(n); err == nil {
+	if row, err := t.rowOf(ln.queue); err == nil {
 		name = row.name
 	}
 	j := stored{Envelope: &pawl.Envelope{

@@ -160,9 +160,9 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 			s, err := openStore(tx)
 			require.NoError(t, err)
 			n, _, _ := s.number(pawl.DefaultQueue)
-			row, err := s.queue(n)
+			counts, err := s.countsOf(n)
 			require.NoError(t, err)
-			ready = append(ready, row.counts.Ready)
+			ready = append(ready, counts.Ready)
 		}
 		release()
 		synctest.Wait()

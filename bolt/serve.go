@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/gopawl/pawl"
@@ -18,12 +19,13 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 		return
 	}
 	asked, err := s.looking(t, f)
+	kinds, all, kindErr := s.kindsOf(t, &f.request)
 	chosen := selection{
-		t: t, request: &f.request, asked: asked, turns: &s.turns, room: room,
+		t: t, request: &f.request, asked: asked, kinds: kinds, all: all, turns: &s.turns, room: room,
 		allow: allowance{f.request.Max - f.request.Ahead, repeatFree},
 	}
 	turnsBefore := len(s.turns.taken)
-	if err == nil {
+	if err = errors.Join(err, kindErr); err == nil {
 		err = chosen.run()
 	}
 	if *room == 0 || t.strays {
@@ -33,7 +35,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 		if s.backlog { // of which it may get something yet
 			return
 		}
-		err = s.givesUp(t, f)
+		err = s.givesUp(t, f, &chosen)
 	}
 	switch {
 	case err == nil && len(chosen.jobs) == 0: // it goes on waiting
@@ -50,7 +52,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 
 // givesUp returns ErrEmpty when a fetch that found nothing does not want to wait
 // for what the queues still hold. It begins with the queue that made it wait the last time.
-func (s *scheduler) givesUp(t *txn, f *fetchCall) error {
+func (s *scheduler) givesUp(t *txn, f *fetchCall, chosen *selection) error {
 	r := &f.request
 	switch r.Wait {
 	case pawl.WaitForJob:
@@ -59,17 +61,13 @@ func (s *scheduler) givesUp(t *txn, f *fetchCall) error {
 		return pawl.ErrEmpty
 	}
 	for range r.Queues {
-		n, ok, err := s.numbers.of(t, r.Queues[f.lookout.holdout])
+		n, ok, err := s.numbers.queue(t, r.Queues[f.lookout.holdout])
 		if err != nil {
 			return err
 		}
 		if ok {
-			row, err := t.rowOf(n)
-			if err != nil {
+			if left, err := chosen.left(n, r.Wait == pawl.WaitFinished); err != nil || left {
 				return err
-			}
-			if c := &row.counts; c.Ready > 0 || c.Leased > 0 || r.Wait == pawl.WaitFinished && c.Delayed > 0 {
-				return nil
 			}
 		}
 		f.lookout.holdout = (f.lookout.holdout + 1) % len(r.Queues)

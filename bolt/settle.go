@@ -124,14 +124,14 @@ func ack(t *txn, op *settle) {
 	if op.job == nil {
 		return
 	}
-	op.job.Queue = t.row(op.row.queue).name
+	op.job.Queue = t.row(op.row.line.queue).name
 	op.job.Completed = t.now
 	t.tellOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
 // condemn is for a job that turned out to be unreadable.
 func condemn(damage error) verb {
-	return func(t *txn, op *settle) { t.buryDamaged(op.id, op.row.queue, op.row.flags, damage) }
+	return func(t *txn, op *settle) { t.buryDamaged(op.id, op.row.line, op.row.flags, damage) }
 }
 
 // move is a verb that needs the job's record: count counts the run, next gives the job
@@ -141,7 +141,7 @@ func move(cause string, count, next func(t *txn, op *settle, j stored)) verb {
 	return func(t *txn, op *settle) {
 		j, err := t.record(op.id)
 		if err != nil {
-			t.buryDamaged(op.id, op.row.queue, op.row.flags, err)
+			t.buryDamaged(op.id, op.row.line, op.row.flags, err)
 			return
 		}
 		j.Crashes = 0

@@ -35,9 +35,36 @@ type rows struct {
 	bucket *table
 	spans  []span
 
-	// byDeath merges the spans, one for each queue, into the order of the times of death, and
-	// of the queues for one time. Otherwise the spans come one after the other.
-	byDeath bool
+	// merge says in which order the spans are merged. Without it they come one after the other.
+	merge merge
+}
+
+// merge is an order of rows of several spans.
+type merge uint8
+
+const (
+	noMerge merge = iota
+	byDeath       // the spans are queues: by time of death, then by queue
+	byLine        // the spans are lines: by queue, then in the order in which jobs are fetched
+)
+
+// common is how many bytes of a key the rows of a span have in common.
+func (m merge) common() int {
+	if m == byLine {
+		return lineWidth
+	}
+	return queueWidth
+}
+
+// compare is the order of the keys of two rows.
+func (m merge) compare(a, b []byte) (order int) {
+	if len(a) > m.common() && len(b) > m.common() && (m == byDeath || m == byLine && queueOf(a) == queueOf(b)) {
+		order = bytes.Compare(a[m.common():], b[m.common():])
+	}
+	if order == 0 {
+		order = bytes.Compare(a, b)
+	}
+	return order
 }
 
 // rowsOf is where the jobs of a filter are found, in the order of the filter.
@@ -50,15 +77,8 @@ func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 	}
 	switch f.State {
 	case pawl.Ready:
-		ready := span{}
-		if f.Queue != "" {
-			n, _, err := s.number(f.Queue) // 0, which no queue has, for one that is not there
-			if err != nil {
-				return nil, err
-			}
-			ready = prefixed(binary.BigEndian.AppendUint32(nil, uint32(n)))
-		}
-		return []rows{{bucket: s.ready, spans: []span{ready}}, {bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKey})}}}, nil
+		ready, err := s.readySpans(f.Queue)
+		return []rows{{bucket: s.ready, spans: ready, merge: byLine}, {bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKey})}}}, err
 	case pawl.Delayed:
 		return []rows{{bucket: s.delayed, spans: []span{prefixed([]byte{waitsForTime})}}}, nil
 	case pawl.Parked:
@@ -69,7 +89,33 @@ func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 		return []rows{{bucket: s.completed, spans: []span{{}}}}, nil
 	}
 	spans, err := s.deadSpans(f)
-	return []rows{{bucket: s.failed, spans: spans, byDeath: f.Order == pawl.OrderDied}}, err
+	dead := rows{bucket: s.failed, spans: spans}
+	if f.Order == pawl.OrderDied {
+		dead.merge = byDeath
+	}
+	return []rows{dead}, err
+}
+
+// readySpans are the spans of the ready jobs of a queue, or of all, one for each line.
+func (s *store) readySpans(queue string) (spans []span, err error) {
+	all := span{}
+	if queue != "" {
+		n, _, err := s.number(queue) // 0, which no queue has, for one that is not there
+		if err != nil {
+			return nil, err
+		}
+		all = prefixed(binary.BigEndian.AppendUint32(nil, uint32(n)))
+	}
+	c := s.ready.Cursor()
+	for k, _ := c.Seek(all.from); k != nil && all.has(k); {
+		one := prefixed(bytes.Clone(k[:min(lineWidth, len(k))]))
+		spans = append(spans, one)
+		if one.to == nil {
+			break
+		}
+		k, _ = c.Seek(one.to)
+	}
+	return spans, nil
 }
 
 // deadSpans are the spans of the dead jobs of a filter. The keys have the queue and the time
@@ -145,8 +191,8 @@ func (w *rowWalk) next() (k, v []byte) {
 		if best < 0 || w.compare(c.k, w.cursors[best].k) < 0 {
 			best = i
 		}
-		if !w.byDeath {
-			break
+		if w.merge == noMerge || w.merge == byLine && i > 0 && queueOf(c.from) != queueOf(w.cursors[0].from) {
+			break // what follows comes later
 		}
 		i++
 	}
@@ -168,17 +214,11 @@ func (w *rowWalk) next() (k, v []byte) {
 }
 
 // compare is the order of the walk.
-func (w *rowWalk) compare(a, b []byte) (order int) {
-	if w.byDeath && len(a) > queueWidth && len(b) > queueWidth {
-		order = bytes.Compare(a[queueWidth:], b[queueWidth:])
-	}
-	if order == 0 {
-		order = bytes.Compare(a, b)
-	}
+func (w *rowWalk) compare(a, b []byte) int {
 	if w.newest {
-		return -order
+		return -w.merge.compare(a, b)
 	}
-	return order
+	return w.merge.compare(a, b)
 }
 
 // queueWidth is the size in bytes of the number of a queue.
@@ -193,8 +233,8 @@ func (w *rowWalk) start(c *spanCursor) {
 	}
 	if w.after != nil {
 		behind := w.after
-		if w.byDeath { // the place in this queue
-			behind = append(bytes.Clone(c.from[:queueWidth]), w.after[min(queueWidth, len(w.after)):]...)
+		if n := w.merge.common(); w.merge == byDeath || w.merge == byLine && len(c.from) == n && bytes.HasPrefix(w.after, c.from[:queueWidth]) {
+			behind = append(bytes.Clone(c.from[:n]), w.after[min(n, len(w.after)):]...) // the place in this span
 		}
 		if further := bytes.Compare(behind, at) > 0; at == nil || further != w.newest {
 			at = behind

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -21,16 +22,21 @@ type txn struct {
 	now time.Time
 
 	numbers map[string]queueNumber
+	kinds   map[string]kindNumber
 	rows    map[queueNumber]*queueRow
-	touched []queueNumber  // queues that changed
-	few     [4]queueNumber // where touched begins
+	lines   map[line]*lineRow
+	touched []line        // lines that changed
+	few     [4]line       // where touched begins
+	resumed []queueNumber // queues that are paused no longer
+	late    []news        // what fetches are told once the transaction is durable
 
 	scratch []byte // for a key
 	space   []byte // what is left for values, which bbolt keeps until the commit
 	spaces  int    // how large it was
 
-	changed bool
-	err     error // the first failed write; the transaction cannot commit after it
+	recounts bool // lines that have no row get one, since all is counted anew in the end
+	changed  bool
+	err      error // the first failed write; the transaction cannot commit after it
 
 	granted   []*grant         // leases that were given
 	renewed   map[pawl.ID]bool // leases that were extended
@@ -66,7 +72,9 @@ func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
 	t := &txn{
 		store: s, settings: o, now: now,
 		numbers: make(map[string]queueNumber),
+		kinds:   make(map[string]kindNumber),
 		rows:    make(map[queueNumber]*queueRow),
+		lines:   make(map[line]*lineRow),
 		renewed: make(map[pawl.ID]bool),
 	}
 	t.touched = t.few[:0]
@@ -86,12 +94,16 @@ func (t *txn) finish() error {
 	if !t.changed {
 		return t.err
 	}
-	for _, n := range t.touched {
-		if row := t.rows[n]; row != nil {
-			var buf [5]byte
+	var buf [1 + lineWidth]byte
+	for n, row := range t.rows {
+		if row.touched {
 			key := numberKey(buf[:0], n)
 			t.put(t.queues, key, seal(key, row.append(nil)))
 		}
+	}
+	for _, ln := range t.touched {
+		key := lineKey(buf[:0], ln)
+		t.put(t.queues, key, seal(key, t.lines[ln].append(nil)))
 	}
 	return t.err
 }
@@ -135,26 +147,73 @@ func (t *txn) numberOf(name string) queueNumber {
 		return n
 	}
 	n, ok, err := t.number(name)
+	if err == nil && ok {
+		_, err = t.rowOf(n) // nobody could fetch from it without
+	}
 	t.fail(err)
 	if !ok {
-		next, err := t.queues.NextSequence()
-		t.fail(err)
-		n = queueNumber(next)
+		n = queueNumber(t.nextNumber())
 		t.newRow(n, name)
-		key := nameKey(nil, name)
-		t.put(t.queues, key, seal(key, binary.BigEndian.AppendUint32(nil, uint32(n))))
+		t.putNumber(nameKey(nil, name), uint32(n))
 	}
 	t.numbers[name] = n
 	return n
 }
 
-// newRow makes the row of a queue that has none.
-func (t *txn) newRow(n queueNumber, name string) {
-	t.rows[n], t.changed = &queueRow{name: name}, true
-	t.row(n)
+// kindOf finds the number of a kind, and gives it one on its first job.
+func (t *txn) kindOf(name string) kindNumber {
+	if n, ok := t.kinds[name]; ok {
+		return n
+	}
+	n, ok, err := t.kind(name)
+	t.fail(err)
+	if !ok {
+		n = kindNumber(t.nextNumber())
+		t.nameKind(n, name)
+	}
+	t.kinds[name] = n
+	return n
 }
 
-// row returns the row of a queue, for a change.
+// nextNumber is a number that no queue and no kind has.
+func (t *txn) nextNumber() uint64 {
+	next, err := t.queues.NextSequence()
+	t.fail(err)
+	return next
+}
+
+// nameKind stores the name of a kind that has a number, and leads from the one to the other.
+func (t *txn) nameKind(n kindNumber, name string) {
+	key := kindNumberKey(nil, n)
+	t.put(t.queues, key, seal(key, []byte(name)))
+	t.putNumber(kindNameKey(nil, name), uint32(n))
+}
+
+func (t *txn) putNumber(key []byte, n uint32) {
+	t.put(t.queues, key, seal(key, binary.BigEndian.AppendUint32(nil, n)))
+}
+
+// lineOf finds the line of a job, and makes it for the first job of its kind on its queue.
+func (t *txn) lineOf(e *pawl.Envelope) line {
+	ln := line{t.numberOf(e.Queue), t.kindOf(e.Kind)}
+	if t.lines[ln] == nil {
+		row, ok, err := t.lineRow(ln)
+		if err == nil && !ok {
+			row = new(lineRow)
+		}
+		if err == nil {
+			t.lines[ln] = row
+		}
+	}
+	return ln
+}
+
+// newRow makes the row of a queue that has none.
+func (t *txn) newRow(n queueNumber, name string) {
+	t.rows[n], t.changed = &queueRow{name: name, touched: true}, true
+}
+
+// row returns the row of a queue.
 func (t *txn) row(n queueNumber) *queueRow {
 	row, err := t.rowOf(n)
 	if err != nil {
@@ -162,20 +221,10 @@ func (t *txn) row(n queueNumber) *queueRow {
 		row = new(queueRow)
 		t.rows[n] = row
 	}
-	if !row.touched {
-		row.touched, t.touched = true, append(t.touched, n)
-	}
-	row.news = true
 	return row
 }
 
-// putReady stores a row in ready, under the key given.
-func (t *txn) putReady(key []byte, row indexRow) {
-	t.put(t.ready, key, seal(key, row.append(t.value(indexWidth+sealWidth))))
-	t.row(queueOf(key)).fresh = true
-}
-
-// rowOf returns the row of a queue for a caller that does not change it.
+// rowOf is row for a caller that can do without it.
 func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
 	if row, ok := t.rows[n]; ok {
 		return row, nil
@@ -187,8 +236,48 @@ func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
 	return row, err
 }
 
-// counts are those of one queue, to change.
-func (t *txn) counts(n queueNumber) *pawl.Counts { return &t.row(n).counts }
+// putReady stores a row in ready, under the key given.
+func (t *txn) putReady(key []byte, row indexRow) {
+	t.put(t.ready, key, seal(key, row.append(t.value(indexWidth+sealWidth))))
+	t.touch(lineAt(key)).fresh = true
+}
+
+// touch returns the row of a line that has or had a job, for a change.
+func (t *txn) touch(ln line) *lineRow {
+	row, err := t.rowOfLine(ln)
+	if err != nil {
+		t.fail(err)
+		row = new(lineRow)
+		t.lines[ln] = row
+	}
+	if !row.touched {
+		row.touched, t.touched = true, append(t.touched, ln)
+	}
+	row.news = true
+	return row
+}
+
+// rowOfLine returns the row of a line that has or had a job, for a caller that does not
+// change it.
+func (t *txn) rowOfLine(ln line) (*lineRow, error) {
+	if row, ok := t.lines[ln]; ok {
+		return row, nil
+	}
+	row, ok, err := t.lineRow(ln)
+	if err == nil && !ok && t.recounts {
+		row, ok = new(lineRow), true
+	}
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: kind %d of queue %d has no row", pawl.ErrCorrupt, ln.kind, ln.queue)
+	}
+	if err == nil {
+		t.lines[ln] = row
+	}
+	return row, err
+}
+
+// counts are those of one line, to change.
+func (t *txn) counts(ln line) *pawl.Counts { return &t.touch(ln).counts }
 
 // tell keeps an event for when the transaction is durable. Deaths and crashes are kept
 // always, since they are logged.

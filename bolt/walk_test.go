@@ -52,7 +52,7 @@ func TestWalkIsBounded(t *testing.T) {
 	addOfKey(t, q, 3*settlePortion)
 	room := settlePortion
 	s := selection{
-		request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}}, asked: []asked{{queue: 1}},
+		request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}}, asked: []asked{{queue: 1}}, all: true,
 		turns: &turns{queues: make(map[queueNumber]*turn)}, allow: allowance{idle: 10}, room: &room,
 	}
 	var err error

@@ -122,6 +122,11 @@ func (f *fetch) givesUp(lines []*line) bool {
 		return true
 	}
 	return !slices.ContainsFunc(lines, func(l *line) bool {
-		return l.counts.Ready > 0 || l.counts.Leased > 0 || f.Wait == pawl.WaitFinished && l.counts.Delayed > 0
+		for kind, c := range l.kinds {
+			if f.Wants(kind) && (c.Ready > 0 || c.Leased > 0 || f.Wait == pawl.WaitFinished && c.Delayed > 0) {
+				return true
+			}
+		}
+		return false
 	})
 }

@@ -15,7 +15,7 @@ import (
 // take takes a job out of the list of its state.
 func (q *Queue) take(j *job) {
 	q.listOf(j).remove(j)
-	*j.line.counts.Of(j.State)--
+	j.line.count(j, -1)
 	if j.isMortal() {
 		q.mortal.remove(j)
 	}
@@ -25,10 +25,21 @@ func (q *Queue) take(j *job) {
 func (q *Queue) put(j *job, state pawl.State) {
 	j.State = state
 	q.listOf(j).add(j)
-	*j.line.counts.Of(state)++
+	j.line.count(j, 1)
 	if j.isMortal() {
 		q.mortal.add(j)
 	}
+}
+
+// count adds n to the counts of a job's state.
+func (l *line) count(j *job, n int) {
+	c := l.kinds[j.Kind]
+	if c == nil {
+		c = new(pawl.Counts)
+		l.kinds[j.Kind] = c
+	}
+	*l.counts.Of(j.State) += n
+	*c.Of(j.State) += n
 }
 
 func (q *Queue) listOf(j *job) *list {

@@ -54,9 +54,10 @@ type line struct {
 	ready  list
 	dead   list
 	counts pawl.Counts // of its jobs, whichever list they are in
-	turn   uint64      // its last one; 0 before the first
-	finish uint64      // of that turn, in virtual time
-	credit float64     // what is left of its retry share
+	kinds  map[string]*pawl.Counts
+	turn   uint64  // its last one; 0 before the first
+	finish uint64  // of that turn, in virtual time
+	credit float64 // what is left of its retry share
 }
 
 // New makes an empty queue. A bad option is reported by every call, as a
@@ -139,7 +140,7 @@ func (q *Queue) line(name string) *line {
 	if l := q.find(name); l != nil {
 		return l
 	}
-	l := &line{name: name, ready: list{compare: byRank}, dead: list{compare: byDeath}}
+	l := &line{name: name, kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath}}
 	q.lines = append(q.lines, l)
 	return l
 }

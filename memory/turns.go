@@ -30,7 +30,7 @@ func (q *Queue) next(lines []*line, f *fetch, idle bool) *job {
 		return cmp.Or(cmp.Compare(q.start(a), q.start(b)), cmp.Compare(a.turn, b.turn))
 	})
 	for _, l := range lines {
-		if j := q.pick(l, f.RetryShare, may); j != nil {
+		if j := q.pick(l, f, may); j != nil {
 			q.turn(l, f.Weight(l.name))
 			return j
 		}
@@ -59,34 +59,36 @@ func (q *Queue) turn(l *line, weight int) {
 	q.virtual = 0
 }
 
-// pick chooses the job that a queue gives in its turn, nil when it has none. Share is
-// that of the retries while there are first runs as well, and 0 for the common order.
+// pick chooses the job that a queue gives in its turn, nil when it has none. The retry
+// share counts while there are first runs as well; 0 stands for the common order.
 // What a turn leaves of it is kept for the next.
-func (q *Queue) pick(l *line, share float64, may func(*job) bool) *job {
-	if share == 0 {
-		return q.first(l, may)
+func (q *Queue) pick(l *line, f *fetch, may func(*job) bool) *job {
+	if f.RetryShare == 0 {
+		return q.first(l, f, may)
 	}
-	retry := q.first(l, func(j *job) bool { return j.Attempts > 0 && may(j) })
-	fresh := q.first(l, func(j *job) bool { return j.Attempts == 0 && may(j) })
+	retry := q.first(l, f, func(j *job) bool { return j.Attempts > 0 && may(j) })
+	fresh := q.first(l, f, func(j *job) bool { return j.Attempts == 0 && may(j) })
 	if retry == nil || fresh == nil {
 		return cmp.Or(retry, fresh)
 	}
-	if l.credit += share; l.credit >= 1-shareSlack {
+	if l.credit += f.RetryShare; l.credit >= 1-shareSlack {
 		l.credit--
 		return retry
 	}
 	return fresh
 }
 
-// first is the first ready job of a queue that may be leased. A job that it comes to
-// whose effect is done is ended without a run; one whose effect another job is about
+// first is the first ready job of a queue that a fetch asks for and that may be leased. A job
+// that it comes to whose effect is done is ended without a run; one whose effect another job is about
 // to have is passed over.
-func (q *Queue) first(l *line, may func(*job) bool) *job {
+func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 	if l.paused {
 		return nil
 	}
 	for i := 0; i < len(l.ready.jobs); {
 		switch j := l.ready.jobs[i]; {
+		case !f.Wants(j.Kind):
+			i++
 		case q.isDone(j):
 			q.skip(j) // and the next job moves up
 		case may(j) && !q.isRunning(j):

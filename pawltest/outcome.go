@@ -16,7 +16,6 @@ type Outcome struct {
 	//   - pawl.EventRetried: it failed, and runs again after Delay
 	//   - pawl.EventDied: the job is a dead letter, for Reason
 	//   - pawl.EventSnoozed: it comes back after Delay
-	//   - pawl.EventParked: the worker has no handler for its kind
 	//   - pawl.EventReleased, pawl.EventReaped: it was interrupted, or outlived its lease
 	//   - pawl.EventSkipped: it did not run, since its idempotency key was done
 	//

@@ -46,7 +46,8 @@ const mostJumps = 10_000
 // without one meanwhile; what died before, as by [Queue.Advance], is seen by q.Job. Where all that is left is delayed, as retries are, it moves the clock of
 // q to the time when the first is due.
 //
-// Parked jobs stay, and so do ready ones of queues on which w does not work. What keeps
+// Jobs of kinds that w does not handle stay, and so do those of queues on which it does not
+// work. What keeps
 // a [worker.Worker.Drain] waiting keeps this one waiting too: a paused queue that has
 // jobs, and a lease that somebody else holds. Jobs that never come to an end fail the
 // test after a while.

@@ -41,7 +41,7 @@ func isFirstRun(j *modelJob) bool { return j.Attempts == 0 }
 // Skipped tells which jobs the queue has ended without a run.
 func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID) bool) error {
 	for _, j := range slices.Clone(m.jobs) {
-		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && !m.paused[j.Queue] && skipped(j.ID) {
+		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && r.Wants(j.Kind) && !m.paused[j.Queue] && skipped(j.ID) {
 			m.tell(j, pawl.Event{Type: pawl.EventSkipped})
 			m.complete(j)
 		}
@@ -89,7 +89,7 @@ func (m *model) text(j *modelJob) string {
 func (m *model) choose(r pawl.Request, idle int) *modelJob {
 	turn := ""
 	for _, name := range r.Queues {
-		if m.first(name, idle, anySort) == nil {
+		if m.first(r, name, idle, anySort) == nil {
 			continue
 		}
 		if turn == "" || cmp.Or(cmp.Compare(m.turns.start(name), m.turns.start(turn)), cmp.Compare(m.turns.last[name], m.turns.last[turn])) < 0 {
@@ -100,9 +100,9 @@ func (m *model) choose(r pawl.Request, idle int) *modelJob {
 		return nil
 	}
 	m.turns.give(turn, r.Weight(turn))
-	retry, first := m.first(turn, idle, isRetry), m.first(turn, idle, isFirstRun)
+	retry, first := m.first(r, turn, idle, isRetry), m.first(r, turn, idle, isFirstRun)
 	if r.RetryShare == 0 || retry == nil || first == nil {
-		return m.first(turn, idle, anySort)
+		return m.first(r, turn, idle, anySort)
 	}
 	m.turns.credit[turn] += r.RetryShare
 	if m.turns.credit[turn] >= 1-1e-9 {
@@ -112,16 +112,16 @@ func (m *model) choose(r pawl.Request, idle int) *modelJob {
 	return first
 }
 
-// first is the job of a sort that a queue comes to first, with so many idle slots; or
-// nil.
-func (m *model) first(queue string, idle int, sort func(*modelJob) bool) (first *modelJob) {
+// first is the job of a sort and of the kinds asked for that a queue comes to first, with so
+// many idle slots; or nil.
+func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJob) bool) (first *modelJob) {
 	if m.paused[queue] {
 		return nil
 	}
 	repeater := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
 	for _, j := range m.jobs {
 		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeater)
-		if j.State == pawl.Ready && j.Queue == queue && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) {
+		if j.State == pawl.Ready && j.Queue == queue && r.Wants(j.Kind) && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) {
 			first = j
 		}
 	}
@@ -140,14 +140,14 @@ func (m *model) waits(r pawl.Request) bool {
 	work := false
 	for _, j := range m.jobs {
 		switch {
-		case !slices.Contains(r.Queues, j.Queue):
+		case !slices.Contains(r.Queues, j.Queue) || !r.Wants(j.Kind):
 		case j.State == pawl.Ready && m.isDone(j) && j.Crashes == 0 && !m.paused[j.Queue]: // it is skipped
 		case j.State == pawl.Ready || j.State == pawl.Leased || j.State == pawl.Delayed && r.Wait == pawl.WaitFinished:
 			work = true
 		}
 	}
 	undone := func(j *modelJob) bool { return !m.isDone(j) }
-	return work && !slices.ContainsFunc(r.Queues, func(name string) bool { return m.first(name, r.Max-r.Ahead, undone) != nil })
+	return work && !slices.ContainsFunc(r.Queues, func(name string) bool { return m.first(r, name, r.Max-r.Ahead, undone) != nil })
 }
 
 // storyOf is the events of each job since it was asked last, in their order, as text.

@@ -128,6 +128,7 @@ var groups = []struct {
 	{"turns", turnTests},
 	{"fetch", fetchTests},
 	{"wait", waitTests()},
+	{"kinds", kindTests},
 	{"settle", settleTests()},
 	{"acks", ackTests()},
 	{"fence", fenceTests()},

@@ -96,6 +96,10 @@ func (w *walker) stepFetch() {
 	w.random.Shuffle(len(r.Queues), func(i, j int) { r.Queues[i], r.Queues[j] = r.Queues[j], r.Queues[i] })
 	r.Queues = r.Queues[:1+w.random.IntN(3)]
 	r.Ahead = w.random.IntN(r.Max + 1)
+	if w.random.IntN(2) == 0 {
+		r.Kinds = []string{w.kind(), w.kind()}
+		slices.Sort(r.Kinds)
+	}
 	r.RetryShare = pick(w.random, 0, 0, 0.1, 0.2, 1.0/3, 0.5, 1)
 	if w.random.IntN(2) == 0 {
 		r.Weights = weights{w.queue(): 1 + w.random.IntN(5), w.queue(): 1 + w.random.IntN(pawl.MaxWeight)}

@@ -48,7 +48,7 @@
 //
 // [Options].Middleware wraps every handler of a worker. [Options].Verify refuses jobs
 // without a valid signature, before their payload is decoded. A job of a kind that has
-// no handler here is parked until a worker starts that has one.
+// no handler here stays ready for a worker that has one.
 //
 // The package keeps no state on disk and decides no order: both are the queue's.
 package worker

@@ -63,7 +63,7 @@ func TestDrainOfNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 		require.Zero(t, time.Since(began))
-		require.Equal(t, pawl.Counts{Parked: 1}, counts(t, q))
+		require.Equal(t, pawl.Counts{Ready: 1}, counts(t, q))
 	})
 }
 

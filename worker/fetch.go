@@ -57,7 +57,7 @@ func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 // request is what to ask of the queue.
 func (s *session) request(limit, ahead int, wait pawl.Wait) pawl.Request {
 	r := s.w.request
-	r.Max, r.Ahead, r.Wait = limit, ahead, wait
+	r.Kinds, r.Max, r.Ahead, r.Wait = s.kinds, limit, ahead, wait
 	return r
 }
 

@@ -3,10 +3,13 @@ package worker_test
 import (
 	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -116,28 +119,25 @@ func TestNilOptions(t *testing.T) {
 	})
 }
 
-// A job of an unknown kind is put aside, with a line in the log, and counts
-// nothing. It runs as soon as a worker starts that knows the kind.
-func TestUnknownKindIsParked(t *testing.T) {
+// Rule: a job of a kind that the worker does not handle stays ready where it is, and counts
+// nothing. It runs as soon as a worker starts that handles the kind.
+func TestUnknownKindStaysReady(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		var log logbook
 		unknown := pawl.Define[string]("unknown", pawl.MaxRetries(0))
 		id, err := unknown.Enqueue(t.Context(), q, "a")
 		require.NoError(t, err)
 		known := enqueue(t, q, "b")
 
-		old := newWorker(q, worker.Options{Concurrency: 1, Logger: log.logger()})
+		old := newWorker(q, worker.Options{Concurrency: 1})
 		worker.Handle(old, task, func(context.Context, *pawl.Job[string]) error { return nil })
 		stop := start(t, old)
 		<-time.After(time.Hour)
 		synctest.Wait()
 		requireDone(t, q, known)
-		parked := stored(t, q, id)
-		require.Equal(t, pawl.Parked, parked.State)
-		require.Zero(t, parked.Attempts)
-		require.Zero(t, parked.Crashes)
-		require.Equal(t, 1, strings.Count(log.String(), "no handler for the kind of a job"), "it is parked once, not again and again")
-		require.Contains(t, log.String(), "kind=unknown")
+		left := stored(t, q, id)
+		require.Equal(t, pawl.Ready, left.State)
+		require.Zero(t, left.Attempts)
+		require.Zero(t, left.Crashes)
 		require.NoError(t, stop())
 
 		var attempt int
@@ -152,19 +152,43 @@ func TestUnknownKindIsParked(t *testing.T) {
 	})
 }
 
-// ProcessOnce parks too.
-func TestProcessOnceParks(t *testing.T) {
+// Rule: ProcessOnce leaves jobs of other kinds alone too.
+func TestProcessOnceLeavesOtherKinds(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a")
 		w := newWorker(q, worker.Options{})
 		worker.Handle(w, pawl.Define[string]("another"), func(context.Context, *pawl.Job[string]) error { return nil })
-		require.NoError(t, w.ProcessOnce(t.Context()))
-		require.Equal(t, pawl.Parked, stored(t, q, id).State)
+		require.ErrorIs(t, w.ProcessOnce(t.Context()), pawl.ErrEmpty)
+		require.Equal(t, pawl.Ready, stored(t, q, id).State)
 	})
 }
 
-// A worker with no handler, or with nil for one, does not start: it would park or
-// kill every job. Nor does one over no queue.
+// Rule: two workers with different handlers on one queue never take each other's jobs, and
+// each drains when its own are done.
+func TestWorkersOfDifferentKindsShareAQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		const jobs = 100
+		var drained sync.WaitGroup
+		ran := make([]atomic.Int32, 2)
+		for i, name := range []string{"k1", "k2"} {
+			kind := pawl.Define[int](name)
+			for n := range jobs {
+				_, err := kind.Enqueue(t.Context(), q, n)
+				require.NoError(t, err)
+			}
+			w := newWorker(q, worker.Options{Concurrency: 4})
+			worker.Handle(w, kind, func(context.Context, *pawl.Job[int]) error { ran[i].Add(1); return nil })
+			drained.Go(func() { assert.NoError(t, w.Drain(context.Background(), pawl.WaitFinished)) })
+		}
+		drained.Wait()
+		require.EqualValues(t, jobs, ran[0].Load())
+		require.EqualValues(t, jobs, ran[1].Load())
+		require.Equal(t, pawl.Counts{}, counts(t, q))
+	})
+}
+
+// A worker with no handler, or with nil for one, does not start: it would fetch
+// nothing or kill every job. Nor does one over no queue.
 func TestUselessWorkerDoesNotStart(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a")

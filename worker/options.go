@@ -15,8 +15,8 @@ import (
 // the default.
 type Options struct {
 	// Queues names the queues to work on; they take turns. The default is
-	// pawl.DefaultQueue. Workers on one queue of a file should handle the same
-	// kinds: a worker parks what it has no handler for.
+	// pawl.DefaultQueue. Workers of one queue may handle different kinds: a worker is
+	// given only jobs of the kinds that it handles, and leaves the others where they are.
 	Queues []string
 
 	// Weights says how many turns a queue has while one of weight 1 has one, from 1 to

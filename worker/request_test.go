@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Every fetch asks with the weights and the retry share of the worker, and the worker
+// Rule: every fetch asks with the kinds, the weights and the retry share of the worker, and the worker
 // keeps them whatever becomes of the caller's map.
 func TestRequestHasSettings(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
@@ -27,7 +27,8 @@ func TestRequestHasSettings(t *testing.T) {
 		require.NoError(t, w.ProcessOnce(t.Context()))
 		require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
 		want := pawl.Request{
-			Queues: []string{"mail", "reports"}, Weights: map[string]int{"mail": 3}, RetryShare: 0.25, Max: 1, Wait: pawl.WaitNot,
+			Queues: []string{"mail", "reports"}, Kinds: []string{"task"}, Weights: map[string]int{"mail": 3},
+			RetryShare: 0.25, Max: 1, Wait: pawl.WaitNot,
 		}
 		asked := book.asked()
 		require.Len(t, asked, 2)

@@ -29,7 +29,8 @@ const releaseGrace = 1500 * time.Millisecond
 
 // session is one run of a worker, from its start to its return.
 type session struct {
-	w *Worker
+	w     *Worker
+	kinds []string // that the worker handles
 
 	feeding      context.Context // when it ends no handler starts any more
 	handling     context.Context // of every handler; ends with ErrStopping
@@ -62,6 +63,7 @@ type session struct {
 func newSession(ctx context.Context, w *Worker) *session {
 	s := &session{
 		w:       w,
+		kinds:   w.kinds(),
 		feeding: ctx,
 		changed: make(chan struct{}, 1),
 		leased:  make(chan struct{}),

@@ -123,8 +123,9 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Drain works like [Worker.Run] but returns nil as soon as the queues are empty, as
 // until says: pawl.WaitDrained waits for ready and leased jobs,
-// pawl.WaitFinished also for delayed ones, thus for every retry. Parked jobs stay; those of
-// a paused queue are waited for, until it is resumed.
+// pawl.WaitFinished also for delayed ones, thus for every retry. Jobs of kinds that the
+// worker does not handle stay and are not waited for; those of a paused queue are, until it is
+// resumed.
 // When ctx ends first it stops and returns ctx's error; while every slot is taken
 // by a handler that ignores its timeout, nothing else ends it.
 func (w *Worker) Drain(ctx context.Context, until pawl.Wait) error {
@@ -154,7 +155,7 @@ func (w *Worker) start(ctx context.Context) (*session, error) {
 	}
 	if len(w.handlers) == 0 {
 		return nil, fmt.Errorf("start worker: %w", &pawl.InvalidError{
-			Field: "worker", Reason: "it has no handler and would park every job; register one with worker.Handle"})
+			Field: "worker", Reason: "it has no handler and would fetch nothing; register one with worker.Handle"})
 	}
 	w.started.Store(true)
 	if _, err := w.queue.Unpark(ctx, w.kinds()...); err != nil {

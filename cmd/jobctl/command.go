@@ -85,7 +85,7 @@ func (a *app) commands() *cobra.Command {
 		a.exportCommand(), a.importCommand(),
 		a.group("db", "the file",
 			a.dbInfoCommand(), a.dbCheckCommand(), a.dbBackupCommand(), a.dbCompactCommand(),
-			a.dbReapCommand(), a.dbMigrateCommand(), a.dbSalvageCommand()),
+			a.dbReapCommand(), a.dbSalvageCommand()),
 		a.completionCommand(), a.manCommand(), a.versionCommand(),
 	)
 	for _, c := range leaves(root) {

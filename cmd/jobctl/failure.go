@@ -156,7 +156,7 @@ func (a *app) failure(err error) *failure {
 	case errors.Is(err, bolt.ErrOlderFormat):
 		f.code = exitFormat
 		f.text = fmt.Sprintf("%s has the format of an older release", a.flags.db)
-		f.next = "Use the jobctl of that release, or convert the file by 'jobctl db migrate': the\nolder release cannot open it from then on."
+		f.next = "Use the jobctl of the release that wrote the file."
 	case errors.Is(err, context.DeadlineExceeded):
 		f.code = exitLocked
 		f.text = fmt.Sprintf("%s did not answer within %v", a.place(), a.flags.timeout)

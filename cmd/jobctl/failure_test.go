@@ -32,7 +32,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{fs.ErrPermission, exitError, "as the user of the app"},
 		{bolt.ErrInsecure, exitError, "--insecure"},
 		{bolt.ErrNewerFormat, exitFormat, "release that wrote the file"},
-		{bolt.ErrOlderFormat, exitFormat, "db migrate"},
+		{bolt.ErrOlderFormat, exitFormat, "release that wrote the file"},
 		{pawl.ErrUnknownOutcome, exitError, "job list"},
 		{pawl.ErrPoisoned, exitError, "Check the disk"},
 		{pawl.ErrNotFound, exitNoMatch, "job list"},

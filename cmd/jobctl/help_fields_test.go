@@ -21,7 +21,7 @@ import (
 // a damaged one. They run in this order.
 var printing = []string{
 	"job list", "dead list", "job show JOB1", "queue list", "queue show email", "stats",
-	"db info", "db check", "db migrate --dry-run", "export --to jobs.jsonl", "import jobs.jsonl --dry-run",
+	"db info", "db check", "export --to jobs.jsonl", "import jobs.jsonl --dry-run",
 	"db backup copy.db", "db compact small.db", "db salvage bad.db saved.db",
 	"job enqueue greet", "job enqueue greet --dry-run", "job enqueue --batch @lines", "job enqueue --batch @lines --dry-run",
 	"queue pause email", "queue resume email", "db reap",

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -36,14 +35,11 @@ func TestMain(m *testing.M) {
 // over the file of a stopped app and beside one that runs.
 func TestScripts(t *testing.T) {
 	t.Parallel() // beside the other tests that mostly wait
-	older, err := filepath.Abs(filepath.Join("..", "..", "bolt", "testdata", "format1.db.gz"))
-	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Files: scripts(t),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("JOBCTL_DB", "app.db")
 			env.Setenv("TZ", "UTC")
-			env.Setenv("OLDER", older)
 			for n := range 10 {
 				env.Setenv(fmt.Sprintf("JOB%d", n), id(n).String())
 			}
@@ -156,29 +152,30 @@ func spoilJob(ts *testscript.TestScript, _ bool, args []string) {
 	spoil(scripted{ts}, ts.MkAbs(args[0]), id(n))
 }
 
-// olderFile makes a file of an older release: older app.db.
+// olderFile makes a file of an earlier release.
 func olderFile(ts *testscript.TestScript, _ bool, args []string) {
-	f, err := os.Open(ts.Getenv("OLDER"))
-	ts.Check(err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	ts.Check(err)
-	b, err := io.ReadAll(z)
-	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o600))
+	seed(ts, false, []string{"empty", args[0]})
+	ts.Check(putFormat(ts.MkAbs(args[0]), 1))
 }
 
 // newerFile makes a file of a later release, which this one knows nothing of.
 func newerFile(ts *testscript.TestScript, _ bool, args []string) {
 	seed(ts, false, []string{"empty", args[0]})
-	db, err := bbolt.Open(ts.MkAbs(args[0]), 0o600, nil)
-	ts.Check(err)
-	ts.Check(db.Update(func(tx *bbolt.Tx) error {
-		key, value := []byte("format"), []byte{0, 0, 0, 99}
+	ts.Check(putFormat(ts.MkAbs(args[0]), 99))
+}
+
+// putFormat has a file say that it is of another format.
+func putFormat(path string, version byte) error {
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		key, value := []byte("format"), []byte{0, 0, 0, version}
 		sum := crc32.Checksum(append(append([]byte(nil), key...), value...), crc32.MakeTable(crc32.Castagnoli))
 		return tx.Bucket([]byte("pawl")).Bucket([]byte("meta")).Put(key, binary.LittleEndian.AppendUint32(value, sum))
-	}))
-	ts.Check(db.Close())
+	})
+	return errors.Join(err, db.Close())
 }
 
 // cutFile takes the second half of what a file has away: cut app.db.

@@ -24,7 +24,7 @@ func TestStats(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "stats")
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
-	require.Equal(t, outcomeOf{0, `app.db  stopped  format 2  SIZE (SIZE free)
+	require.Equal(t, outcomeOf{0, `app.db  stopped  format 3  SIZE (SIZE free)
 QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST  STATE
 email        1        1       0       1     1          0     12s  stopped
 reports      0        0       1       0     1          0       -  stopped
@@ -40,7 +40,7 @@ func TestStatsAsJSON(t *testing.T) {
   "at": "2026-03-01T12:00:04.000000000Z",
   "path": "app.db",
   "process": null,
-  "format": 2,
+  "format": 3,
   SIZE,
   SIZE,
   "queues": [

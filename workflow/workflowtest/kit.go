@@ -190,15 +190,14 @@ func (k *Kit) Settle() {
 	}
 }
 
-// ready reports whether the job of a run is left for a worker. One that is parked is not: its
-// flow is not here.
+// ready reports whether the job of a run is left though the worker has its flow.
 func (k *Kit) ready(run pawl.ID) bool {
 	k.t.Helper()
 	job, err := k.queue.Job(k.t.Context(), run)
 	if err != nil {
 		k.t.Fatalf("workflowtest: %v", err)
 	}
-	return job.State == pawl.Ready
+	return job.State == pawl.Ready && k.worker.Handles(job.Kind)
 }
 
 // Skip moves the clock to the next deadline: the earliest time for which a run or a delayed

@@ -16,7 +16,7 @@ import (
 var Admin = &harness.Family{
 	Name:   "kill-admin",
 	Goals:  "R2",
-	Method: "SIGKILL amid creation, upgrade, recovery, backup, compaction with its rename, and close; then every file that has its name is whole",
+	Method: "SIGKILL amid creation, recovery, backup, compaction with its rename, and close; then every file that has its name is whole",
 	Unit:   "kills",
 	PR:     300, Nightly: 10_000, Share: 10,
 	Prepare: prepareAdmin,
@@ -47,7 +47,6 @@ type scene struct {
 var scenes = []*scene{
 	{name: "recovery", base: leasedFile, do: openAlone},
 	{name: "creation", do: openAlone},
-	{name: "upgrade", base: olderFile, do: openAlone},
 	{name: "compaction", base: mixedFile, do: compact, others: []string{compacted}},
 	{name: "backup", do: backUp, others: []string{backup}},
 	{name: "close", do: workAndClose},

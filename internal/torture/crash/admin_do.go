@@ -1,12 +1,8 @@
 package crash
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	_ "embed"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -23,24 +19,6 @@ const (
 	compacted = ".compacted"
 	backup    = ".backup"
 )
-
-// older is a file of format 1 with some five hundred jobs, of which two are leased, that a
-// build of that format left.
-//
-//go:embed testdata/format1.db.gz
-var older []byte
-
-func olderFile(path string) error {
-	z, err := gzip.NewReader(bytes.NewReader(older))
-	if err != nil {
-		return err
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, b, 0o600)
-}
 
 // leased is how many leases are recovered. It takes more than one commit.
 const leased = 5500
@@ -110,7 +88,7 @@ func still() *bolt.Options {
 	return o
 }
 
-// openAlone opens a file and ends: opening is what creates, upgrades and recovers.
+// openAlone opens a file and ends: opening is what creates and recovers.
 func openAlone(path string, _ uint64) error {
 	_, err := bolt.Open(path, still())
 	return err

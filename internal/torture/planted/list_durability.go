@@ -84,22 +84,4 @@ var durability = []Fault{
 		Edits: []Edit{{"bolt/file.go", "	err := whole.Place(path, initFile)\n", "	create := whole.Place\n	if PLANTED {\n		create = func(path string, fill func(string) error) error { return fill(path) }\n	}\n	err := create(path, initFile)\n"}},
 		By:    []Hunt{{Family: "power", Units: 400}},
 	},
-	{
-		Name: "upgraded in two transactions", Breaks: "a crash during an upgrade leaves the old format whole",
-		Edits: []Edit{{"bolt/upgrade.go", "	if err = upgradeFrom(version, tx); err == nil {\n", `	if PLANTED {
-		if err = upgrades[version](tx.Bucket(bucketRoot)); err == nil {
-			err = tx.Commit()
-		}
-		if err != nil {
-			return err
-		}
-		if tx, err = db.Begin(true); err != nil {
-			return err
-		}
-		version = formatVersion
-	}
-	if err = upgradeFrom(version, tx); err == nil {
-`}},
-		By: []Hunt{{Family: "power", Units: 2400, Seed: 6, Step: 10}},
-	},
 }

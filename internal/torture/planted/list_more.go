@@ -87,11 +87,6 @@ var leftovers = []Fault{
 		By:    []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{
-		Name: "an upgrade forgets the lanes of retries", Breaks: "an upgraded file is the same queue",
-		Edits: []Edit{{"bolt/upgrade.go", "				setLane(key, pawl.ID(value[:16]), flags(value[16]))\n", "				if !PLANTED {\n					setLane(key, pawl.ID(value[:16]), flags(value[16]))\n				}\n"}},
-		By:    []Hunt{{Family: "kill-admin", Units: 60}},
-	},
-	{
 		Name: "the checksum of a record is not compared", Breaks: "a record whose bytes were changed is not believed",
 		Edits: []Edit{{"parse.go", "	case binary.LittleEndian.Uint32(b[1:]) != checksum(b[recordHeader:]):\n", "	case binary.LittleEndian.Uint32(b[1:]) != checksum(b[recordHeader:]) && !PLANTED:\n"}},
 		By:    []Hunt{{Family: "hostile", Units: 2000}},

@@ -19,7 +19,7 @@ var states = []Fault{
 	},
 	{
 		Name: "a dead letter that is retried stays counted", Breaks: "the counts are those of a scan",
-		Edits: []Edit{{"bolt/moves.go", "	*t.counts(p.queue).Of(p.state)--\n	if p.state == pawl.Ready {\n", "	if !PLANTED || p.state != pawl.Dead {\n		*t.counts(p.queue).Of(p.state)--\n	}\n	if p.state == pawl.Ready {\n"}},
+		Edits: []Edit{{"bolt/moves.go", "	*t.counts(p.line).Of(p.state)--\n	if p.state == pawl.Ready {\n", "	if !PLANTED || p.state != pawl.Dead {\n		*t.counts(p.line).Of(p.state)--\n	}\n	if p.state == pawl.Ready {\n"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{

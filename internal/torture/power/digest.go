@@ -86,18 +86,3 @@ func inspect(path string, check bool) (is string, err error) {
 	})
 	return is, err
 }
-
-// formatOf reads which format a queue's file says it has.
-func formatOf(path string) (version uint32, err error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 10 * time.Second})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.View(func(tx *bbolt.Tx) error {
-		row := tx.Bucket([]byte("pawl")).Bucket([]byte("meta")).Get([]byte("format"))
-		version = binary.BigEndian.Uint32(row)
-		return nil
-	})
-	return version, err
-}

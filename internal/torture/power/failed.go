@@ -44,7 +44,7 @@ func failedSyncTry(t *tried) error {
 		if err != nil {
 			return err
 		}
-		r, err := newRecording(context.Background(), dir, t.rand, f)
+		r, err := newRecording(context.Background(), dir, t.rand)
 		if err != nil {
 			return err
 		}

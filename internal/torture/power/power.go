@@ -29,14 +29,14 @@ var Power = &harness.Family{
 func init() { harness.Role("power-try", role(powerTry)) }
 
 // flavours take turns by seed.
-var flavours = []flavour{plain, crowd, reopens, large, copies, killed, older, inTx, stores, crowd}
+var flavours = []flavour{plain, crowd, reopens, large, copies, killed, reopens, inTx, stores, crowd}
 
 // imagesOfATry is about how many images a workload gives.
 const imagesOfATry = 1250
 
 func powerTry(t *tried) error {
 	f := flavours[t.seed%uint64(len(flavours))]
-	r, err := newRecording(context.Background(), t.dir, t.rand, f)
+	r, err := newRecording(context.Background(), t.dir, t.rand)
 	if err != nil {
 		return err
 	}
@@ -61,11 +61,7 @@ func (r *recording) workload(f flavour) (story, error) {
 	if err := r.run("power-steps", f, 60, 0, 0); err != nil {
 		return nil, err
 	}
-	s, err := newStates(r.log)
-	if err == nil && f == older {
-		err = s.learnParts(r.log, r.dir)
-	}
-	return s, err
+	return newStates(r.log)
 }
 
 // killed has processes work on one file, each but the last of which is killed. What a

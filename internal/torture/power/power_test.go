@@ -49,7 +49,7 @@ func record(t *testing.T, f flavour) (*recording, story) {
 	dir, err := harness.MemoryFolder()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	r, err := newRecording(t.Context(), dir, rand.New(rand.NewPCG(1, 0)), f)
+	r, err := newRecording(t.Context(), dir, rand.New(rand.NewPCG(1, 0)))
 	require.NoError(t, err)
 	if f == crowd {
 		require.NoError(t, r.run("power-crowd", f, 40, 0, 0))

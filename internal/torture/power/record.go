@@ -1,12 +1,9 @@
 package power
 
 import (
-	"compress/gzip"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,23 +26,14 @@ type recording struct {
 	parts  int
 }
 
-// newRecording begins with an empty folder, or with a file of the first format.
-func newRecording(ctx context.Context, dir string, r *rand.Rand, f flavour) (_ *recording, err error) {
+// newRecording begins with an empty folder.
+func newRecording(ctx context.Context, dir string, r *rand.Rand) (_ *recording, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}
 	folder := filepath.Join(dir, "work")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
-	}
-	if f == older {
-		b, err := olderFile()
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(folder, queueFile), b, 0o600); err != nil {
-			return nil, err
-		}
 	}
 	l, err := trace.NewLog(folder)
 	return &recording{ctx: ctx, dir: dir, rand: r, log: l}, err
@@ -113,27 +101,4 @@ func killChild(c *harness.Child, lines int, later time.Duration) error {
 	}
 	<-time.After(later)
 	return process.Kill()
-}
-
-// format1.db.gz is a file that a build of format 1 has written, of two processes that
-// crashed.
-//
-//go:embed testdata/format1.db.gz
-var testdata embed.FS
-
-// olderLeft is when that file was left. A queue at that time promotes none of its jobs by
-// itself, which would change the state between two steps.
-var olderLeft = time.Date(2026, time.November, 21, 9, 0, 10, 0, time.UTC)
-
-func olderFile() (b []byte, err error) {
-	f, err := testdata.Open("testdata/format1.db.gz")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(z)
 }

@@ -35,7 +35,6 @@ const (
 	reopens flavour = "reopens" // closes the queue and opens it again and again
 	large   flavour = "large"   // payloads of many pages: the file grows
 	copies  flavour = "copies"  // backups and compactions
-	older   flavour = "older"   // begins with a file of the first format
 	inTx    flavour = "tx"      // the app's own transactions
 	killed  flavour = "killed"  // is killed, and another process goes on
 	crowd   flavour = "crowd"   // several goroutines at a time, so commits of many calls
@@ -179,11 +178,7 @@ func (s *sequence) state() (err error) {
 }
 
 func (s *sequence) open() (err error) {
-	o := oracle.Options()
-	if s.flavour == older {
-		o.Now = func() time.Time { return olderLeft }
-	}
-	s.q, err = bolt.Open(s.path(), o)
+	s.q, err = bolt.Open(s.path(), oracle.Options())
 	s.closed = err != nil
 	return err
 }
@@ -206,7 +201,7 @@ var chances = []chance{
 	{(*sequence).settle, map[flavour]int{"": 8}},
 	{(*sequence).manage, map[flavour]int{"": 2}},
 	{(*sequence).transaction, map[flavour]int{inTx: 12, plain: 1}},
-	{(*sequence).reopen, map[flavour]int{reopens: 6, large: 1, older: 1, inTx: 1}},
+	{(*sequence).reopen, map[flavour]int{reopens: 6, large: 1, inTx: 1}},
 	{(*sequence).copy, map[flavour]int{copies: 3}},
 }
 

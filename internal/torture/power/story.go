@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,9 +26,8 @@ type story interface {
 type states struct {
 	digests      map[int]string // of all steps, from the whole log
 	steps        map[int]string
-	parts        map[int][]string // states inside of a step that takes several transactions
-	copies       map[int]string   // which step makes which copy
-	failing      bool             // the disk is made to fail
+	copies       map[int]string // which step makes which copy
+	failing      bool           // the disk is made to fail
 	acked, begun int
 	made         map[int]bool // copies that were acknowledged
 	fresh        map[int]bool // copies that were not looked at since they were acknowledged
@@ -39,7 +37,7 @@ type states struct {
 // one of them was killed after it, tell the same.
 func newStates(l *trace.Log) (*states, error) {
 	s := &states{
-		digests: make(map[int]string), steps: make(map[int]string), parts: make(map[int][]string),
+		digests: make(map[int]string), steps: make(map[int]string),
 		copies: make(map[int]string), made: make(map[int]bool), fresh: make(map[int]bool),
 	}
 	for _, line := range l.Story(len(l.Events)) {
@@ -104,50 +102,8 @@ func (s *states) allowed() (digests []string) {
 		if is, ok := s.digests[n]; ok {
 			digests = append(digests, is)
 		}
-		if n > s.acked {
-			digests = append(digests, s.parts[n]...)
-		}
 	}
 	return digests
-}
-
-// learnParts finds the states inside of the first open, which brings a file to this build's
-// format and takes back leases, one transaction each: they are what is in the file at
-// moments when all of it is durable. Power cuts between may leave them, and no others.
-func (s *states) learnParts(l *trace.Log, folder string) error {
-	d := newDisk(l)
-	path := filepath.Join(folder, queueFile)
-	opening, older := false, "" // the state of a file of an older format
-	for _, e := range l.Events {
-		d.apply(e)
-		if e.Kind == trace.Say {
-			if !opening && strings.HasPrefix(e.Text, "begin 1 ") {
-				opening = true
-				is, err := put(folder, queueFile, d.image(kept, rand.New(rand.NewPCG(0, 0))))
-				if err != nil {
-					return err
-				}
-				if is != absent {
-					older = is
-				}
-			}
-			if strings.HasPrefix(e.Text, "done 1") {
-				break
-			}
-		}
-		if !opening || e.Begin || !e.IsSync() || !d.settled() {
-			continue
-		}
-		is, err := put(folder, queueFile, d.image(kept, rand.New(rand.NewPCG(0, 0))))
-		if err != nil {
-			return err
-		}
-		if version, err := formatOf(path); err != nil || version == 1 && is != older {
-			return fmt.Errorf("while the file was opened it had format %d, and was not the file of format 1 that it had been (%v)", version, err)
-		}
-		s.parts[1] = append(s.parts[1], is)
-	}
-	return nil
 }
 
 func (s *states) judge(_ context.Context, folder string, img image) error {

@@ -244,8 +244,8 @@ func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 		}
 		for _, f := range j.waiting {
 			may := e.Crashes == 0 || f.request.Max > f.request.Ahead && (e.Crashes == 1 || !busy[""])
-			if may && slices.Contains(f.request.Queues, t.Queue) {
-				return fmt.Errorf("job %d is ready, and a fetch waits for jobs of its queue\n%s", t.N, t.story())
+			if may && slices.Contains(f.request.Queues, t.Queue) && f.request.Wants(t.Kind) {
+				return fmt.Errorf("job %d is ready, and a fetch waits for jobs of its queue and kind\n%s", t.N, t.story())
 			}
 		}
 	}

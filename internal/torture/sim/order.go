@@ -57,7 +57,7 @@ func (j *judge) inOrder() error {
 			if j.isPaused(t.Queue, r.at) == paused {
 				return fmt.Errorf("job %d was leased, and its queue is paused", t.N)
 			}
-			if !slices.Contains(f.request.Queues, t.Queue) {
+			if !slices.Contains(f.request.Queues, t.Queue) || !f.request.Wants(t.Kind) {
 				return fmt.Errorf("job %d of queue %s was leased to who did not ask for that", t.N, t.Queue)
 			}
 			last[t.Queue] = t
@@ -92,7 +92,7 @@ func leasedAs(t *track, r *record) known {
 // comes before the last one which the fetch was given of the queue.
 func (j *judge) ahead(f *fetch, t *track, as known) error {
 	for _, other := range j.w.order {
-		if other.seq == 0 || t.seq == 0 || other.retired.Load() || other == t || other.Queue != t.Queue || other.Effect != "" {
+		if other.seq == 0 || t.seq == 0 || other.retired.Load() || other == t || other.Queue != t.Queue || other.Effect != "" || !f.request.Wants(other.Kind) {
 			continue
 		}
 		before, after := other.at(f.at, false), other.at(f.at, true)
