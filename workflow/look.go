@@ -92,6 +92,13 @@ func (x *execution) unusedLooks(won *raceResult) (looks []*look) {
 	return looks
 }
 
+// lostRace reports whether another branch has won, to the goroutine of the queue.
+func (s *scope) lostRace() bool {
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	return s.abandoned
+}
+
 // unread gives back signals as part of the commit that decides a race.
 type unread struct {
 	run   pawl.ID

@@ -334,13 +334,6 @@ func (c *call) outcome(decode func([]byte) error) error {
 	return nil
 }
 
-// lostRace reports whether another branch has won, to the goroutine of the queue.
-func (s *scope) lostRace() bool {
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	return s.abandoned
-}
-
 // leftover is the mismatch of a scope that has returned before it made the calls of the
 // journal.
 func (s *scope) leftover() error {

@@ -32,6 +32,20 @@ func (o *oracle) judge() {
 	}
 }
 
+// behindSignalGivenBack reports whether a step that undoes was named by a branch that gave back a
+// signal, or by one that waited for such a branch or was begun by it: what it named behind the
+// signal is not undone.
+func (o *oracle) behindSignalGivenBack(id identity) bool {
+	scope := func(step string) string { return step[:strings.LastIndexByte(step, '/')+1] }
+	own := scope(strings.TrimPrefix(id.step, "undo "))
+	for back := range o.back {
+		if of := scope(back.step); back.run == id.run && back.round == id.round && own != "" && (strings.HasPrefix(of, own) || strings.HasPrefix(own, of)) {
+			return true
+		}
+	}
+	return false
+}
+
 func (o *oracle) someBack(run string) bool {
 	for id := range o.back {
 		if id.run == run {
@@ -72,7 +86,9 @@ func (o *oracle) judgeUndone(run workflow.Info) {
 	done := o.undone[run.ID]
 	var undos []identity
 	if x := o.last[run.ID]; x != nil {
-		undos = x.undos
+		undos = slices.DeleteFunc(slices.Clone(x.undos), func(id identity) bool {
+			return !slices.Contains(done, id) && o.behindSignalGivenBack(id)
+		})
 	}
 	switch run.Status {
 	case workflow.Done:
