@@ -130,6 +130,8 @@ func (s *scope) list(name string, items []string) (*list, error) {
 	defer x.mu.Unlock()
 	begun := x.journal[l.name]
 	delete(x.journal, l.name)
+	delete(x.behind, l.name) // it has no scope of its own: those of the items catch up
+	x.wakeCaughtUp()
 	there := make(map[string]bool, len(items))
 	for _, name := range items {
 		there[name] = true

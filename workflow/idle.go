@@ -98,6 +98,17 @@ func (x *execution) wakeLocked(concerned func(*scope) bool) {
 	x.idle = kept
 }
 
+// catchUpNoMore is called when all scopes wait. Those that are behind the journal still wait for
+// branches that changed code has extended, so a race in such a branch does not wait for them. A run
+// that is paused goes on later. The caller holds the lock.
+func (x *execution) catchUpNoMore() {
+	if len(x.behind) == 0 || slices.ContainsFunc(x.idle, func(s *scope) bool { return s.waits.paused }) {
+		return
+	}
+	clear(x.behind)
+	x.wakeCaughtUp()
+}
+
 // rest suspends the run when all of its scopes wait, and for long enough.
 func (x *execution) rest() {
 	x.mu.Lock()
@@ -107,6 +118,10 @@ func (x *execution) rest() {
 	}
 	if x.dry {
 		_ = x.stopLocked(errFrontier)
+		x.mu.Unlock()
+		return
+	}
+	if x.catchUpNoMore(); x.active > 0 {
 		x.mu.Unlock()
 		return
 	}

@@ -153,6 +153,9 @@ func (m *model) next(p *spot, kind workflow.EntryKind, name string) (e *workflow
 			m.block("%s %s is %s %s", e.Kind, e.Step(), kind, full)
 			return e, full, true
 		}
+		if strings.Contains(e.Error, "the signal was given back") { // by a branch that lost, whose calls behind it are void
+			return e, full, true
+		}
 		return e, full, e.State == workflow.EntryPending && (p.lost || m.dry)
 	}
 	begins := kind == workflow.KindBranch || kind == workflow.KindEach

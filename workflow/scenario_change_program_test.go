@@ -51,7 +51,7 @@ func (m *maker) version() version {
 	v := version{Body: m.body(0), Fails: m.IntN(3) == 0}
 	if v.Fails {
 		m.ids++
-		v.Body = append([]op{{Kind: "undo", Name: m.name(), ID: m.ids, Slow: true}}, v.Body...)
+		v.Body = append([]op{{Kind: "undo", Name: "first", ID: m.ids, Slow: true}}, v.Body...)
 	}
 	return v
 }
@@ -70,7 +70,10 @@ func (m *maker) op(depth int) op {
 		o.Kind = pick(m, "all", "side", "race", "each")
 	}
 	switch o.Kind {
-	case "step", "tx", "undo":
+	case "undo":
+		o.Name = fmt.Sprint("u", o.ID) // two of one name that change places would be told apart by nothing
+		o.Slow = m.IntN(4) == 0
+	case "step", "tx":
 		o.Slow = m.IntN(4) == 0
 	case "version":
 		o.Name = fmt.Sprint("v", m.IntN(3))

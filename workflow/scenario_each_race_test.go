@@ -1,0 +1,53 @@
+package workflow_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Rule: a race waits for scopes that have not come as far as the journal, and for nothing that cannot
+// come: neither for the list of an Each, which makes no calls, nor for a function that waits
+// for the race itself, as in an item that a deploy has added.
+func TestScenario34RaceBesideEach(t *testing.T) {
+	code := func(k *kit, raced string, items ...string) code {
+		return func(r *workflow.Run) (string, error) {
+			itself := func(item string) string { return item }
+			_, err := workflow.Each(r, "item", items, itself, 2, func(r *workflow.Run, item string) (string, error) {
+				if item != raced {
+					return calls(k, "pay")(r)
+				}
+				_, out, err := workflow.Race(r, "first", leg(k, r, "quick", "pay", "sleep q"), leg(k, r, "slow", "sleep a", "sleep b"))
+				return out, err
+			})
+			if err != nil {
+				return "", err
+			}
+			return calls(k, "wait")(r)
+		}
+	}
+	t.Run("after a wake", func(t *testing.T) {
+		bubble(t, func(t *testing.T, k *kit) {
+			f := plan(code(k, "b", "a", "b"))
+			k.open(f)
+			h := start(k, f, "1", 0)
+			k.crash()
+			k.pass(3 * time.Hour)
+			require.Equal(t, workflow.Waiting, k.info(h.Run()).Status, k.info(h.Run()).Error)
+		})
+	})
+	t.Run("in a new item", func(t *testing.T) {
+		bubble(t, func(t *testing.T, k *kit) {
+			f := plan(code(k, "new", "a"))
+			k.open(f)
+			h := start(k, f, "1", 0)
+			k.settle()
+			h = rebuild(k, "2", code(k, "new", "a", "new"))
+			k.pass(3 * time.Hour)
+			require.Equal(t, workflow.Done, k.info(h.Run()).Status, k.info(h.Run()).Error)
+		})
+	})
+}
