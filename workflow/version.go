@@ -59,7 +59,7 @@ func Version(r *Run, name string, min, max int) (int, error) {
 	if !frontier {
 		v = min
 	}
-	if x.dry {
+	if x.dry && !(frontier && s.mute()) {
 		x.mu.Unlock()
 		return v, nil
 	}
