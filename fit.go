@@ -124,7 +124,8 @@ func (f *fitter) structure(at int, s *shape) (int, *misfit) {
 		size, from := f.size(at)
 		at = from + size
 		name := f.b[from:at]
-		in, known := slot{nilable: true}, true
+		var in slot
+		known := true
 		if i < len(s.fields) && s.fields[i].name == string(name) { // as written by the same build
 			in = s.fields[i].slot
 		} else if in, known = s.byName[string(name)]; !known {

@@ -107,9 +107,11 @@ func TestNumbersDoNotWrapWithin(t *testing.T) {
 	refuses[struct{ At [2]struct{ N *uint8 } }](t, map[string]any{"At": []any{map[string]any{"N": 256}}}, "At[0].N: 256")
 
 	type list struct {
+		//lint:ignore U1000 msgpack reads its tag
 		_msgpack struct{} `msgpack:",as_array"`
-		A        string
-		N        int8
+
+		A string
+		N int8
 	}
 	refuses[list](t, []any{"a", 300}, "N: 300")
 	refuses[list](t, []any{}, "a list of 0 values")
