@@ -68,7 +68,7 @@ func (p *page) read(s *store) error {
 	if p.part >= len(parts) {
 		return errNoBookmark()
 	}
-	if spans := parts[p.fromFront(len(parts))].spans; p.last != nil && len(spans) == 1 && !spans[0].has(p.last) {
+	if p.last != nil && !parts[p.fromFront(len(parts))].mayBegin(p.last) {
 		return errNoBookmark()
 	}
 	p.entries, p.rows, p.bytes = p.entries[:0], 0, 0

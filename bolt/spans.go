@@ -37,6 +37,19 @@ type rows struct {
 
 	// merge says in which order the spans are merged. Without it they come one after the other.
 	merge merge
+	queue queueNumber // whose lines they are; 0 for those of all queues
+}
+
+// mayBegin reports whether a list may go on behind a key. It refuses a key that no row of the list
+// has, as far as a look at the spans tells.
+func (r rows) mayBegin(key []byte) bool {
+	switch {
+	case r.merge == byLine:
+		return len(key) == readyKeyWidth && (r.queue == 0 || queueOf(key) == r.queue)
+	case len(r.spans) == 1:
+		return r.spans[0].has(key)
+	}
+	return true
 }
 
 // merge is an order of rows of several spans.
@@ -77,8 +90,18 @@ func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 	}
 	switch f.State {
 	case pawl.Ready:
-		ready, err := s.readySpans(f.Queue)
-		return []rows{{bucket: s.ready, spans: ready, merge: byLine}, {bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKey})}}}, err
+		var queue queueNumber
+		if f.Queue != "" {
+			n, known, err := s.number(f.Queue)
+			if !known {
+				n = noQueue
+			}
+			if err != nil {
+				return nil, err
+			}
+			queue = n
+		}
+		return []rows{{s.ready, s.readySpans(queue), byLine, queue}, {bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKey})}}}, nil
 	case pawl.Delayed:
 		return []rows{{bucket: s.delayed, spans: []span{prefixed([]byte{waitsForTime})}}}, nil
 	case pawl.Parked:
@@ -96,15 +119,14 @@ func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 	return []rows{dead}, err
 }
 
-// readySpans are the spans of the ready jobs of a queue, or of all, one for each line.
-func (s *store) readySpans(queue string) (spans []span, err error) {
+// noQueue is a number that no queue has.
+const noQueue queueNumber = 1<<32 - 1
+
+// readySpans are the spans of the ready jobs of a queue, one for each line; 0 means all queues.
+func (s *store) readySpans(queue queueNumber) (spans []span) {
 	all := span{}
-	if queue != "" {
-		n, _, err := s.number(queue) // 0, which no queue has, for one that is not there
-		if err != nil {
-			return nil, err
-		}
-		all = prefixed(binary.BigEndian.AppendUint32(nil, uint32(n)))
+	if queue != 0 {
+		all = prefixed(binary.BigEndian.AppendUint32(nil, uint32(queue)))
 	}
 	c := s.ready.Cursor()
 	for k, _ := c.Seek(all.from); k != nil && all.has(k); {
@@ -115,7 +137,7 @@ func (s *store) readySpans(queue string) (spans []span, err error) {
 		}
 		k, _ = c.Seek(one.to)
 	}
-	return spans, nil
+	return spans
 }
 
 // deadSpans are the spans of the dead jobs of a filter. The keys have the queue and the time
