@@ -3,8 +3,6 @@ package workflow
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/gopawl/pawl"
 )
@@ -352,41 +350,6 @@ func (s *scope) leftover() error {
 	e := s.entries[s.at]
 	return x.stopLocked(x.complete(&DeterminismError{Want: e.String(), Seq: e.seq, Wrote: e.Build,
 		Reason: "the function returned before it; keep the calls that were made"}))
-}
-
-// unbegun is the mismatch of a function that has returned, where the journal has calls of a branch
-// that did not begin.
-func (x *execution) unbegun() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.stopped != nil || slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.cancelled }) {
-		return nil
-	}
-	var first *entry
-	for name, entries := range x.journal {
-		if name == undoScope || x.lost(name) {
-			continue
-		}
-		if first == nil || entries[0].seq < first.seq {
-			first = entries[0]
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	return x.stopLocked(x.complete(&DeterminismError{Want: first.String(), Seq: first.seq, Wrote: first.Build,
-		Reason: "the function returned without the branch; keep the branches that were begun"}))
-}
-
-// lost reports whether a scope, or one that it is in, has lost a race. The caller holds the lock.
-func (x *execution) lost(name string) bool {
-	below := func(of string) bool { return name == of || strings.HasPrefix(name, of+"/") }
-	for loser := range x.abandoned {
-		if below(loser) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.abandoned && below(s.name) })
 }
 
 func decodeInto(v any) func([]byte) error {

@@ -89,9 +89,9 @@ func TestScenario34RaceBesideEach(t *testing.T) {
 		bubble(t, func(t *testing.T, k *kit) {
 			f := plan(code(k, "new", "a"))
 			k.open(f)
-			h := start(k, f, "1", 0)
+			start(k, f, "1", 0)
 			k.settle()
-			h = rebuild(k, "2", code(k, "new", "a", "new"))
+			h := rebuild(k, "2", code(k, "new", "a", "new"))
 			k.pass(3 * time.Hour)
 			require.Equal(t, workflow.Done, k.info(h.Run()).Status, k.info(h.Run()).Error)
 		})

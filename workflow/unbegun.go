@@ -1,0 +1,41 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+)
+
+// unbegun is the mismatch of a function that has returned, where the journal has calls of a branch
+// that did not begin.
+func (x *execution) unbegun() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopped != nil || slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.cancelled }) {
+		return nil
+	}
+	var first *entry
+	for name, entries := range x.journal {
+		if name == undoScope || x.lost(name) {
+			continue
+		}
+		if first == nil || entries[0].seq < first.seq {
+			first = entries[0]
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return x.stopLocked(x.complete(&DeterminismError{Want: first.String(), Seq: first.seq, Wrote: first.Build,
+		Reason: "the function returned without the branch; keep the branches that were begun"}))
+}
+
+// lost reports whether a scope, or one that it is in, has lost a race. The caller holds the lock.
+func (x *execution) lost(name string) bool {
+	below := func(of string) bool { return name == of || strings.HasPrefix(name, of+"/") }
+	for loser := range x.abandoned {
+		if below(loser) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.abandoned && below(s.name) })
+}
