@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -24,8 +25,9 @@ func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change 
 	if err != nil {
 		return nil, err
 	}
+	_, stopped := from.(*bolt.Reader) // what is leased there has no process any more
 	for n, i := range at {
-		if errs[i] = done[n]; done[n] != nil {
+		if errs[i] = done[n]; done[n] != nil || stopped {
 			continue
 		}
 		if e, err := from.Job(ctx, ids[i]); err == nil && e.State == pawl.Leased {

@@ -105,8 +105,9 @@ func (c *change) choose(ctx context.Context, queue admin.Admin, ids []pawl.ID) e
 	if err := c.try(ctx, queue); err != nil || c.dry {
 		return err
 	}
-	for i := range c.results { // what holds a dead job back may be gone once the file is open
-		if err := c.results[i].err; errors.Is(err, pawl.ErrConflict) && !errors.Is(err, pawl.ErrNotEligible) {
+	for i := range c.results { // what else is against it may be gone once the file is open
+		err := c.results[i].err
+		if !errors.Is(err, pawl.ErrNotEligible) && !errors.Is(err, pawl.ErrNotFound) && !errors.Is(err, pawl.ErrCorrupt) {
 			c.results[i].err = nil
 		}
 	}
