@@ -37,6 +37,10 @@ func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelo
 				return
 			}
 			for _, entry := range p.entries {
+				if err := ctx.Err(); err != nil {
+					yield(nil, fmt.Errorf("list jobs: %w", err))
+					return
+				}
 				if !yield(entry.Job, entry.Err) {
 					return
 				}

@@ -150,7 +150,7 @@ func TestFaultUnderDamagedPages(t *testing.T) {
 		_, err = r.Job(t.Context(), id)
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		for e, err := range r.Jobs(t.Context(), pawl.Filter{Queue: pawl.DefaultQueue}) {
-			require.Equal(t, id, e.ID, "the list goes on")
+			require.Nil(t, e)
 			require.ErrorIs(t, err, pawl.ErrCorrupt)
 		}
 		stats, err := r.Stats(t.Context())

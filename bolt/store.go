@@ -226,12 +226,6 @@ type place struct {
 	line  line
 }
 
-// state says where a job is.
-func (s *store) state(e *pawl.Envelope) (pawl.State, error) {
-	p, err := s.where(e)
-	return p.state, err
-}
-
 // where finds the one row that says where a job is. The record does not say it,
 // so that leasing and promoting a job need not rewrite the record.
 func (s *store) where(e *pawl.Envelope) (p place, err error) {
