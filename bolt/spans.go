@@ -130,12 +130,18 @@ func (s *store) readySpans(queue queueNumber) (spans []span) {
 	}
 	c := s.ready.Cursor()
 	for k, _ := c.Seek(all.from); k != nil && all.has(k); {
-		one := prefixed(bytes.Clone(k[:min(lineWidth, len(k))]))
+		if len(k) < lanePrefix { // only damage has such keys
+			k, _ = c.Next()
+			continue
+		}
+		one := prefixed(bytes.Clone(k[:lineWidth]))
 		spans = append(spans, one)
 		if one.to == nil {
 			break
 		}
-		k, _ = c.Seek(one.to)
+		if k, _ = c.Seek(one.to); bytes.Compare(k, one.to) < 0 {
+			break // only in a damaged page
+		}
 	}
 	return spans
 }

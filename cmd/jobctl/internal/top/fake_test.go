@@ -43,6 +43,10 @@ func (f *fake) open(context.Context, func(string)) (admin.Admin, error) {
 	return f, nil
 }
 
+func (f *fake) Summary(context.Context, admin.SummaryQuery) (admin.SummaryPage, error) {
+	return admin.SummaryPage{}, f.called("summary")
+}
+
 // fakeRuns are the runs of a fake.
 type fakeRuns struct {
 	admin.Workflows

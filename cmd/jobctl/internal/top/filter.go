@@ -80,9 +80,13 @@ func quoted(s string) string {
 	return s
 }
 
-// query is the part of the filter that the queue knows.
+// query is the part of the filter that the queue knows. The newest dead jobs come first.
 func (f filter) query(state pawl.State) admin.Filter {
-	return admin.Filter{Filter: pawl.Filter{State: state, Queue: f.queue, Kind: f.kind}}
+	q := admin.Filter{Filter: pawl.Filter{State: state, Queue: f.queue, Kind: f.kind}}
+	if state == pawl.Dead {
+		q.Order, q.Newest = pawl.OrderDied, true
+	}
+	return q
 }
 
 // matches reports whether a job has all the words. One that cannot be read is never hidden.
