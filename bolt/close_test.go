@@ -72,6 +72,10 @@ func TestUseAfterClose(t *testing.T) {
 		"DryRun":  func() error { _, err := q.DryRun(t.Context(), pawl.Change{Verb: pawl.VerbDelete}, l.ID); return err },
 		"FindIDs": func() error { _, err := q.FindIDs(t.Context(), l.ID.String(), 1); return err },
 		"List":    func() error { _, err := q.List(t.Context(), pawl.Filter{}, "", 1); return err },
+		"ListParts": func() error {
+			_, err := q.ListParts(t.Context(), pawl.Filter{}, Whole, "", 1)
+			return err
+		},
 		"Effects": func() error { _, _, err := q.Effects(t.Context(), "", 1); return err },
 		"Restore": func() error {
 			return q.Restore(t.Context(), []*pawl.Envelope{{Kind: "k", State: pawl.Ready}}, nil)

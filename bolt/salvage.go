@@ -106,6 +106,9 @@ func (s *Salvaged) Sound() bool {
 	return lost == 0 && s.Meta >= 0 && !s.Older && !s.NoFormat
 }
 
+// records is how many jobs were saved with their records.
+func (s *Salvaged) records() int { return s.Kept + s.Placed + s.Reattached + s.Stray }
+
 // maxDamaged is how many damaged pages a result names.
 const maxDamaged = 100
 
@@ -142,9 +145,10 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 	w.progress = beginProgress(ctx, w.size)
 	err = create(to, func(temp string) error {
 		jobsLost, err := w.salvageInto(ctx, temp, result)
-		if err == nil && jobsLost && len(w.metas) > 0 && result.Counts == (pawl.Counts{}) {
-			// The tree reaches the pages of the jobs, but as those of other buckets, as in a plain
-			// copy of a file that was written to meanwhile. So no page is taken for what it is.
+		if err == nil && jobsLost && len(w.metas) > 0 && result.records() == 0 {
+			// The tree reaches no record of a job, or takes the pages of jobs for those of other
+			// buckets, as in a plain copy of a file that was written to meanwhile. So all pages
+			// are searched, and no page is taken for what the tree says.
 			w.metas = nil
 			*result = Salvaged{Meta: -1, Lost: make(map[string]int)}
 			if err = os.Truncate(temp, 0); err == nil {
@@ -171,7 +175,8 @@ func (w *wreck) salvageInto(ctx context.Context, temp string, result *Salvaged) 
 		syncFreelist(db, nil)
 		err = db.Sync() // once, in place of after every part: nobody opens a part
 	}
-	return s.hurtAny(bucketJobs), errors.Join(err, db.Close())
+	jobsLost = s.hurtAny(bucketJobs) || result.NoRecord > 0 || result.Lost[string(bucketRoot)] > 0
+	return jobsLost, errors.Join(err, db.Close())
 }
 
 // newSalvageFile makes an empty queue at a path that has an empty file.
@@ -221,7 +226,10 @@ func (s *salvor) run() error {
 		}
 	}
 	if s.result.Counts == (pawl.Counts{}) && s.wreck.queueless {
-		return s.wreck.nothing()
+		if len(s.wreck.metas) == 0 {
+			return s.wreck.nothing()
+		}
+		s.hurt[string(bucketJobs)] = true
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ type wreck struct {
 	metas []pages.Meta // those that are sound, and the one to read by is the first
 	older bool         // that one is not the newest
 
+	bbolt     bool // a meta page says that it is a file of bbolt's
 	queueless bool // its tree leads to no queue
 	foreign   bool // and is sound: another program's, or that of a torn copy
 
@@ -55,6 +56,7 @@ func openWreck(ctx context.Context, path string) (w *wreck, err error) {
 	}
 	w = &wreck{File: f, size: info.Size()}
 	w.metas, _ = pages.Metas(f) // without one all pages are searched
+	w.bbolt = len(w.metas) > 0
 	return w, w.choose(ctx)
 }
 
@@ -118,6 +120,9 @@ func (w *wreck) nothing() error {
 
 // noPages is the error for a file in which no page of bbolt's was found.
 func (w *wreck) noPages() error {
+	if w.bbolt {
+		return w.nothing()
+	}
 	if w.size == 0 {
 		return fmt.Errorf("%w: the file is empty", ErrNotQueue)
 	}

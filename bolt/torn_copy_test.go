@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -32,12 +33,23 @@ func tornCopies(t *testing.T) map[string][]byte {
 	m, err := pages.Newest(bytes.NewReader(before))
 	require.NoError(t, err)
 	copies := make(map[string][]byte)
-	for n := 2; n < int(m.Pages); n += 3 {
+	for n := 2; n < int(m.Pages); n++ {
 		at := n * int(m.PageSize)
 		copies[fmt.Sprintf("from page %d on", n)] = append(bytes.Clone(before[:at]), after[at:]...)
 	}
 	copies["cut"] = before[:len(before)/3]
+	copies["another root"] = withAnotherRoot(before, m)
 	return copies
+}
+
+// withAnotherRoot is a file whose root page has become an empty leaf of another bucket.
+func withAnotherRoot(b []byte, m pages.Meta) []byte {
+	b = bytes.Clone(b)
+	root := b[int(m.Root)*int(m.PageSize):]
+	const isLeaf = 2
+	binary.NativeEndian.PutUint16(root[8:], isLeaf)
+	binary.NativeEndian.PutUint16(root[10:], 0) // elements
+	return b
 }
 
 // Rule: a plain copy of a file at work is opened only where it happens to be sound. Otherwise the
@@ -62,8 +74,7 @@ func TestTornCopyOfARunningApp(t *testing.T) {
 		saved := path + ".saved"
 		result, err := Salvage(t.Context(), path, saved)
 		require.NoError(t, err, rule)
-		require.NotZero(t, result.Kept+result.Placed+result.Reattached+result.Stray, rule)
-		require.False(t, result.Sound())
+		require.NotZero(t, result.Kept+result.Placed+result.Reattached+result.Stray, "%s: %+v", rule, result)
 		checkFile(t, saved)
 	}
 	require.Positive(t, foreign, "of some copies the root is a page of another kind")

@@ -101,7 +101,11 @@ func TestNoControlByteIsPrinted(t *testing.T) {
 		}
 		for _, line := range lines {
 			got := jobctl(t, append([]string{"--db", "app.db"}, words(line)...)...)
-			require.Equal(t, exitOK, got.code, "%s: %s", line, got.stderr)
+			want := exitOK
+			if forged && (strings.Contains(line, " list") || strings.Contains(line, id(1).String())) {
+				want = exitDamaged // no kind of the file has a NUL in its name
+			}
+			require.Equal(t, want, got.code, "%s: %s", line, got.stderr)
 			requireHarmless(t, line, got.stdout)
 			requireHarmless(t, line, got.stderr)
 			require.NotContains(t, got.stdout, "\x1b")

@@ -79,7 +79,7 @@ func (j jobOfRun) waitsFor(run *workflow.Info) string {
 	case !j.live:
 		return "the app, which does not run"
 	case j.job.State == pawl.Ready:
-		return "a worker that is free"
+		return fmt.Sprintf("a worker that has the flow %s and is free", plain.Text(run.Flow))
 	}
 	return ""
 }

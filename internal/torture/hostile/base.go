@@ -224,7 +224,7 @@ var (
 )
 
 // leaseWidth is how many bytes the row of a lease has.
-const leaseWidth = 29
+const leaseWidth = 33
 
 func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, root, name []byte, ids steady) error {
 	above, err := into.CreateBucketIfNotExists(root)

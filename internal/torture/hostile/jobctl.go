@@ -80,6 +80,9 @@ func lines(commands []string, id, run pawl.ID) (all []line) {
 		case "dead list":
 			db(true, "dead", "list", "-n", "0")
 			db(true, "dead", "list", "-n", "0", "-o", "jsonl")
+		case "dead summary":
+			db(true, "dead", "summary")
+			db(true, "dead", "summary", "--by", "kind", "-o", "jsonl")
 		case "dead retry":
 			db(false, "dead", "retry", id.String())
 			db(false, "dead", "retry", "--all", "-y")
@@ -123,8 +126,6 @@ func lines(commands []string, id, run pawl.ID) (all []line) {
 			db(false, "wf", "prune", "-y")
 		case "db reap":
 			db(false, "db", "reap")
-		case "db migrate":
-			db(false, "db", "migrate", "-y")
 		case "db salvage":
 			all = append(all, line{[]string{"db", "salvage", "case.db", copiedName}, true})
 		case "work":

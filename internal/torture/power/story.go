@@ -153,8 +153,14 @@ func (s *states) judgeCopy(folder string, img image, n int, name string) error {
 	return nil
 }
 
-// put writes a file of an image, or takes it away, and inspects it.
+// put writes a file of an image, or takes it away, and inspects it. A panic over damaged pages
+// is an error, so that the caller can name the file.
 func put(folder, name string, img image) (is string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
 	path := filepath.Join(folder, name)
 	c := img.names[name]
 	if c == nil {
