@@ -35,13 +35,13 @@ func ExampleUnique() {
 	defer q.Close()
 	invoice := Invoice{Number: "2026-117"}
 
-	id, err := SendInvoice.Enqueue(ctx, q, invoice,
+	job, err := SendInvoice.Enqueue(ctx, q, invoice,
 		pawl.Unique(invoice.Number),                // one at a time waits or runs; another enqueue gets its ID
 		pawl.IdempotencyKey(invoice.Number),        // and once one has succeeded, no other runs for a day
 		pawl.Deadline(time.Now().Add(2*time.Hour))) // after that nobody wants it any more
 	again, err2 := SendInvoice.Enqueue(ctx, q, invoice, pawl.Unique(invoice.Number))
-	fmt.Println(again == id, err, err2)
-	// Output: true <nil> <nil>
+	fmt.Println(job.Existing, again.Existing, again.ID == job.ID, err, err2)
+	// Output: false true true <nil> <nil>
 }
 
 // The effect of a job and its end are one transaction, for data that lies in the file of
@@ -122,12 +122,12 @@ func ExampleKeyring() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := SendInvoice.Enqueue(ctx, keys.Signing(q), Invoice{Number: "2026-118"})
+	job, err := SendInvoice.Enqueue(ctx, keys.Signing(q), Invoice{Number: "2026-118"})
 	w := worker.New(q, &worker.Options{Verify: keys})
 
 	worker.Handle(w, SendInvoice, func(context.Context, *pawl.Job[Invoice]) error { return nil })
 	fmt.Println(err, w.ProcessOnce(ctx))
-	_, err = q.Job(ctx, id)
+	_, err = q.Job(ctx, job.ID)
 	fmt.Println(errors.Is(err, pawl.ErrNotFound))
 	// Output:
 	// <nil> <nil>

@@ -34,11 +34,11 @@ func Example() {
 	}
 	defer q.Close()
 
-	id, err := SendWelcome.Enqueue(ctx, q, Welcome{To: "ada@example.com"}, pawl.Delay(time.Minute))
+	job, err := SendWelcome.Enqueue(ctx, q, Welcome{To: "ada@example.com"}, pawl.Delay(time.Minute))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("enqueued", id) // it is on the disk
+	fmt.Println("enqueued", job.ID) // it is on the disk
 
 	w := worker.New(q, &worker.Options{Concurrency: 16})
 	worker.Handle(w, SendWelcome, func(ctx context.Context, job *pawl.Job[Welcome]) error {

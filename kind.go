@@ -69,25 +69,33 @@ func (k *Kind[T]) Policy() (Policy, error) {
 	return k.defaults.policy, k.defaults.err
 }
 
+// Enqueued says what [Kind.Enqueue] did. Existing says that a job with the same unique
+// key was there already: nothing was stored, and ID is that job's.
+type Enqueued struct {
+	ID       ID
+	Existing bool
+}
+
 // Enqueue stores one job and returns its ID when it is durable. For errors see
 // [Enqueuer]; arguments that cannot be encoded give [ErrPayloadEncoding]. With
 // [ErrUnknownOutcome] the ID comes too, so that the job can be looked up.
 //
-// A job whose unique key is taken is not stored, unless [OnConflict] says otherwise:
-// the ID is that of the job which has the key. To tell the two apart, enqueue a
-// [Kind.Envelope] and look at its Existing.
-func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (id ID, err error) {
+// Enqueue does not store a job whose unique key is taken, unless [OnConflict] says
+// otherwise: it returns the ID of the job that has the key, and Existing is true.
+func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (Enqueued, error) {
 	e, err := k.Envelope(args, opts...)
 	if err != nil {
-		return id, err
+		return Enqueued{}, err
 	}
-	if err := q.Enqueue(ctx, e); err != nil {
-		if stored(err) {
-			id = e.ID
-		}
-		return id, fmt.Errorf("enqueue %s: %w", k.name, err)
+	err = q.Enqueue(ctx, e)
+	if !stored(err) {
+		return Enqueued{}, fmt.Errorf("enqueue %s: %w", k.name, err)
 	}
-	return e.ID, nil
+	job := Enqueued{e.ID, e.Existing}
+	if err != nil {
+		return job, fmt.Errorf("enqueue %s: %w", k.name, err)
+	}
+	return job, nil
 }
 
 // Envelope prepares a job without storing it, for a batch that one

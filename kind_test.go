@@ -11,6 +11,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/memory"
 )
 
 // intake is a queue that only takes jobs in.
@@ -42,10 +43,10 @@ type mail struct {
 func enqueue(t *testing.T, k *pawl.Kind[mail], opts ...pawl.Option) *pawl.Envelope {
 	t.Helper()
 	q := new(intake)
-	id, err := k.Enqueue(context.Background(), q, mail{To: "you"}, opts...)
+	job, err := k.Enqueue(context.Background(), q, mail{To: "you"}, opts...)
 	require.NoError(t, err)
 	require.Len(t, q.jobs, 1)
-	require.Equal(t, q.jobs[0].ID, id, "the ID is the one that the queue gave")
+	require.Equal(t, q.jobs[0].ID, job.ID, "the ID is the one that the queue gave")
 	return q.jobs[0]
 }
 
@@ -56,15 +57,15 @@ func TestEnqueueWithoutOptionsUsesTheDefaults(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(context.Background(), key{}, "mine")
 	args := mail{To: "you", Cc: []string{"a", "b"}, Num: -3}
-	id, err := k.Enqueue(ctx, q, args)
+	job, err := k.Enqueue(ctx, q, args)
 	require.NoError(t, err)
-	require.False(t, id.IsZero())
+	require.False(t, job.ID.IsZero())
 	require.Equal(t, ctx, q.ctx)
 
 	payload, err := msgpack.Marshal(args)
 	require.NoError(t, err)
 	require.Equal(t, []*pawl.Envelope{{
-		ID: id, Kind: "mail", Payload: payload, MaxRetries: 3, // and nothing else: the queue fills in the rest
+		ID: job.ID, Kind: "mail", Payload: payload, MaxRetries: 3, // and nothing else: the queue fills in the rest
 	}}, q.jobs)
 }
 
@@ -223,10 +224,10 @@ func TestBadKindIsReportedAtItsFirstUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := new(intake)
 			// A good option for the job does not heal the kind.
-			id, err := test.kind.Enqueue(context.Background(), q, mail{}, pawl.MaxRetries(1), pawl.OnQueue("q"),
+			job, err := test.kind.Enqueue(context.Background(), q, mail{}, pawl.MaxRetries(1), pawl.OnQueue("q"),
 				pawl.Timeout(sec), pawl.Backoff(pawl.None()))
 			requireInvalid(t, err, test.field)
-			require.True(t, id.IsZero())
+			require.True(t, job.ID.IsZero())
 			require.Empty(t, q.jobs)
 
 			_, err = test.kind.Policy()
@@ -263,9 +264,9 @@ func TestBadOptionOfAJobIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := new(intake)
-			id, err := pawl.Define[mail]("k").Enqueue(context.Background(), q, mail{}, test.opt)
+			job, err := pawl.Define[mail]("k").Enqueue(context.Background(), q, mail{}, test.opt)
 			requireInvalid(t, err, test.field)
-			require.True(t, id.IsZero())
+			require.True(t, job.ID.IsZero())
 			require.Empty(t, q.jobs)
 			_, err = pawl.Define[mail]("k").Envelope(mail{}, test.opt)
 			requireInvalid(t, err, test.field)
@@ -275,10 +276,32 @@ func TestBadOptionOfAJobIsRefused(t *testing.T) {
 
 func TestEnqueuePassesOnTheErrorOfTheQueue(t *testing.T) {
 	refused := errors.New("disk on fire")
-	id, err := pawl.Define[mail]("mail").Enqueue(context.Background(), &intake{err: refused}, mail{})
+	job, err := pawl.Define[mail]("mail").Enqueue(context.Background(), &intake{err: refused}, mail{})
 	require.ErrorIs(t, err, refused)
 	require.ErrorContains(t, err, "mail", "it names the kind")
-	require.True(t, id.IsZero(), "an ID is returned when the job is durable")
+	require.True(t, job.ID.IsZero(), "an ID is returned when the job is durable")
+}
+
+// Rule: Enqueue says whether a job with the same unique key was there already, and
+// returns that job's ID then.
+func TestEnqueueReportsAnExistingJob(t *testing.T) {
+	q := memory.New(nil)
+	defer q.Close()
+	for name, to := range map[string]pawl.Enqueuer{"a queue": q, "a signing queue": keyring(t, "new").Signing(q)} {
+		t.Run(name, func(t *testing.T) {
+			k := pawl.Define[mail]("mail", pawl.OnQueue(name))
+			first, err := k.Enqueue(t.Context(), to, mail{}, pawl.Unique("u"))
+			require.NoError(t, err)
+			require.False(t, first.Existing)
+			again, err := k.Enqueue(t.Context(), to, mail{}, pawl.Unique("u"))
+			require.NoError(t, err)
+			require.Equal(t, pawl.Enqueued{ID: first.ID, Existing: true}, again)
+			other, err := k.Enqueue(t.Context(), to, mail{}, pawl.Unique("other"))
+			require.NoError(t, err)
+			require.False(t, other.Existing)
+			require.NotEqual(t, first.ID, other.ID)
+		})
+	}
 }
 
 func TestEnvelopePreparesWithoutStoring(t *testing.T) {

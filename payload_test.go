@@ -16,10 +16,10 @@ import (
 func refuse[T any](t *testing.T, args T) error {
 	t.Helper()
 	q := new(intake)
-	id, err := pawl.Define[T]("some.kind").Enqueue(context.Background(), q, args)
+	job, err := pawl.Define[T]("some.kind").Enqueue(context.Background(), q, args)
 	require.Error(t, err)
 	require.ErrorContains(t, err, "some.kind")
-	require.True(t, id.IsZero())
+	require.True(t, job.ID.IsZero())
 	require.Empty(t, q.jobs)
 	return err
 }

@@ -82,10 +82,10 @@ func due(t *testing.T, dir string) pawl.ID {
 	t.Helper()
 	q, err := bolt.Open(filepath.Join(dir, "jobs.db"), nil)
 	require.NoError(t, err)
-	id, err := SendWelcome.Enqueue(t.Context(), q, Welcome{To: "grace@example.com"})
+	job, err := SendWelcome.Enqueue(t.Context(), q, Welcome{To: "grace@example.com"})
 	require.NoError(t, err)
 	require.NoError(t, q.Close())
-	return id
+	return job.ID
 }
 
 // Rule: the README's program treats SIGTERM, which ends containers and services, as it

@@ -253,9 +253,9 @@ func TestSigningEnqueuer(t *testing.T) {
 	}
 	require.NoError(t, k.Signing(q).Enqueue(t.Context()), "an empty batch is nothing")
 
-	id, err := pawl.Define[mail]("mail").Enqueue(t.Context(), k.Signing(q), mail{To: "you"})
+	job, err := pawl.Define[mail]("mail").Enqueue(t.Context(), k.Signing(q), mail{To: "you"})
 	require.NoError(t, err)
-	require.Equal(t, q.jobs[2].ID, id)
+	require.Equal(t, q.jobs[2].ID, job.ID)
 	require.NoError(t, k.Verify(q.jobs[2]))
 }
 

@@ -62,7 +62,7 @@ func TestJobThatKillsItsProcess(t *testing.T) {
 			q, err := Open(path, quiet())
 			require.NoError(t, err)
 			ctx := t.Context()
-			var killer pawl.ID
+			var killer pawl.Enqueued
 			for n := range 201 {
 				if n == test.behind {
 					killer, err = pawl.Define[string]("killer").Enqueue(ctx, q, test.way)
@@ -86,7 +86,7 @@ func TestJobThatKillsItsProcess(t *testing.T) {
 
 			q = openAt(t, path, nil)
 			require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue), "every bystander ran to its end")
-			e := find(t, q, killer)
+			e := find(t, q, killer.ID)
 			require.Equal(t, pawl.ReasonPoison, e.Death.Reason)
 			require.Equal(t, 5, e.Crashes)
 			require.Zero(t, e.Attempts)

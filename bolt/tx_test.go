@@ -39,8 +39,8 @@ var txVerbs = []struct {
 	{"enqueue nothing", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error { return q.EnqueueTx(tx) },
 		pawl.Counts{Ready: 1, Leased: 1}, nil},
 	{"enqueue of a kind", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error {
-		id, err := pawl.Define[string]("k").Enqueue(context.Background(), q.In(tx), "argument")
-		if err == nil && id.IsZero() {
+		job, err := pawl.Define[string]("k").Enqueue(context.Background(), q.In(tx), "argument")
+		if err == nil && job.ID.IsZero() {
 			err = errors.New("it has no ID")
 		}
 		return err

@@ -119,7 +119,7 @@ func TestStopReleases(t *testing.T) {
 	q, err := bolt.Open(filepath.Join(dir, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
-	id, err := Exec.Enqueue(t.Context(), q, Command{Args: []string{program, "family", phone.path, "group", "hang"}})
+	enqueued, err := Exec.Enqueue(t.Context(), q, Command{Args: []string{program, "family", phone.path, "group", "hang"}})
 	require.NoError(t, err)
 
 	w := worker.New(q, &worker.Options{Drain: 1, Logger: hclog.NewNullLogger()})
@@ -132,7 +132,7 @@ func TestStopReleases(t *testing.T) {
 	require.NoError(t, wait(t, stopped))
 	require.True(t, calls["child"].over())
 	require.True(t, calls["grandchild"].over())
-	job, err := q.Job(t.Context(), id)
+	job, err := q.Job(t.Context(), enqueued.ID)
 	require.NoError(t, err)
 	require.Equal(t, pawl.Ready, job.State)
 	require.Zero(t, job.Attempts)

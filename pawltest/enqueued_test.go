@@ -48,13 +48,13 @@ func TestUniqueKeysCountOnce(t *testing.T) {
 func TestRequireEnqueuedReturnsTheJob(t *testing.T) {
 	q := pawltest.New(t, nil)
 	now := time.Now() // with a monotonic part, which does not travel
-	id, err := sendMail.Enqueue(t.Context(), q, mail{To: "ada", When: now, note: "x"},
+	job, err := sendMail.Enqueue(t.Context(), q, mail{To: "ada", When: now, note: "x"},
 		pawl.OnQueue("fast"), pawl.Priority(3), pawl.Delay(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := pawltest.RequireEnqueued(t, q, sendMail, mail{To: "ada", When: now, note: "y"})
-	equal(t, id, e.ID)
+	equal(t, job.ID, e.ID)
 	equal(t, "fast", e.Queue)
 	equal(t, int8(3), e.Priority)
 	equal(t, pawl.Delayed, e.State)

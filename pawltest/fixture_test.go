@@ -42,11 +42,11 @@ func answering(q pawl.Queue, answers ...error) *worker.Worker {
 // enqueue enqueues a mail.
 func enqueue(t testing.TB, q pawl.Queue, to string, opts ...pawl.Option) pawl.ID {
 	t.Helper()
-	id, err := sendMail.Enqueue(t.Context(), q, mail{To: to}, opts...)
+	job, err := sendMail.Enqueue(t.Context(), q, mail{To: to}, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return job.ID
 }
 
 // equal fails the test unless two values print alike.

@@ -62,12 +62,12 @@ func TestRunOneLeavesUnknownKinds(t *testing.T) {
 	q := pawltest.New(t, nil)
 	w := answering(q)
 	equal(t, pawl.EventType(""), pawltest.RunOne(t, q, w).Type)
-	id, err := count.Enqueue(t.Context(), q, 1)
+	enqueued, err := count.Enqueue(t.Context(), q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, pawl.EventType(""), pawltest.RunOne(t, q, w).Type)
-	job, err := q.Job(t.Context(), id)
+	job, err := q.Job(t.Context(), enqueued.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

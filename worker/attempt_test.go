@@ -25,7 +25,7 @@ func TestHandlerGetsJob(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		kind := pawl.Define[invoice]("invoice", pawl.MaxRetries(1))
 		sent := invoice{Number: 7, Lines: []string{"a", "b"}}
-		id, err := kind.Enqueue(t.Context(), q, sent, pawl.Header("trace", "42"), pawl.Priority(3))
+		enqueued, err := kind.Enqueue(t.Context(), q, sent, pawl.Header("trace", "42"), pawl.Priority(3))
 		require.NoError(t, err)
 
 		var got *pawl.Job[invoice]
@@ -41,13 +41,13 @@ func TestHandlerGetsJob(t *testing.T) {
 		require.Equal(t, sent, got.Args)
 		require.Equal(t, 1, got.Attempt)
 		require.False(t, got.Last)
-		require.Equal(t, id, got.ID)
+		require.Equal(t, enqueued.ID, got.ID)
 		require.Equal(t, "invoice", got.Kind)
 		require.Equal(t, pawl.DefaultQueue, got.Queue)
 		require.Equal(t, int8(3), got.Priority)
 		require.Equal(t, map[string]string{"trace": "42"}, got.Headers)
 		require.Equal(t, "mine", value)
-		requireDone(t, q, id)
+		requireDone(t, q, enqueued.ID)
 	})
 }
 

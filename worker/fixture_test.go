@@ -160,9 +160,9 @@ func waitFor(ctx context.Context) {
 // enqueue stores a job of kind task.
 func enqueue(t *testing.T, q pawl.Enqueuer, args string, opts ...pawl.Option) pawl.ID {
 	t.Helper()
-	id, err := task.Enqueue(context.Background(), q, args, opts...)
+	job, err := task.Enqueue(context.Background(), q, args, opts...)
 	require.NoError(t, err)
-	return id
+	return job.ID
 }
 
 // finder is a queue of any sort that can be asked for a job.

@@ -124,7 +124,7 @@ func TestNilOptions(t *testing.T) {
 func TestUnknownKindStaysReady(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		unknown := pawl.Define[string]("unknown", pawl.MaxRetries(0))
-		id, err := unknown.Enqueue(t.Context(), q, "a")
+		enqueued, err := unknown.Enqueue(t.Context(), q, "a")
 		require.NoError(t, err)
 		known := enqueue(t, q, "b")
 
@@ -134,7 +134,7 @@ func TestUnknownKindStaysReady(t *testing.T) {
 		<-time.After(time.Hour)
 		synctest.Wait()
 		requireDone(t, q, known)
-		left := stored(t, q, id)
+		left := stored(t, q, enqueued.ID)
 		require.Equal(t, pawl.Ready, left.State)
 		require.Zero(t, left.Attempts)
 		require.Zero(t, left.Crashes)
@@ -148,7 +148,7 @@ func TestUnknownKindStaysReady(t *testing.T) {
 		})
 		require.NoError(t, newer.Drain(t.Context(), pawl.WaitDrained))
 		require.Equal(t, 1, attempt)
-		requireDone(t, q, id)
+		requireDone(t, q, enqueued.ID)
 	})
 }
 

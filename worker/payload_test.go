@@ -48,18 +48,18 @@ func TestPayloadThatDoesNotFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
 				old := pawl.Define[order]("order", pawl.MaxRetries(0))
-				id, err := old.Enqueue(t.Context(), q, order{300})
+				enqueued, err := old.Enqueue(t.Context(), q, order{300})
 				require.NoError(t, err)
 
 				require.Zero(t, handle(t, q), "the handler ran")
-				requireDead(t, q, id, pawl.ReasonPayload, 0)
-				require.Contains(t, stored(t, q, id).LastError(), pawl.ErrPayloadEncoding.Error())
+				requireDead(t, q, enqueued.ID, pawl.ReasonPayload, 0)
+				require.Contains(t, stored(t, q, enqueued.ID).LastError(), pawl.ErrPayloadEncoding.Error())
 
 				n, err := dlq.RetryAll(t.Context(), q, nil, pawl.Filter{Reason: pawl.ReasonPayload})
 				require.NoError(t, err)
 				require.Equal(t, 1, n)
 				require.Equal(t, []order{{300}}, drain(t, q, old))
-				requireDone(t, q, id)
+				requireDone(t, q, enqueued.ID)
 			})
 		})
 	}

@@ -101,7 +101,7 @@ func TestVerifyAmongOthers(t *testing.T) {
 			return nil
 		})
 		require.Equal(t, []time.Duration{0, 5 * time.Second}, r.at)
-		requireDone(t, q, signed)
+		requireDone(t, q, signed.ID)
 		requireDead(t, q, forged, pawl.ReasonSignature, 0)
 	})
 }

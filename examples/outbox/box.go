@@ -79,10 +79,10 @@ func (p *program) add(ctx context.Context, flags *flag.FlagSet, args []string) (
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	id, err := send.Enqueue(ctx, q, Message{text})
+	job, err := send.Enqueue(ctx, q, Message{text})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.stdout, id)
+	_, err = fmt.Fprintln(p.stdout, job.ID)
 	return err
 }

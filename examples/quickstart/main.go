@@ -46,11 +46,11 @@ func run(ctx context.Context, out io.Writer) error {
 	defer q.Close()
 
 	for _, to := range []string{"ada@example.com", "busy@example.com", "nobody"} {
-		id, err := SendWelcome.Enqueue(ctx, q, Welcome{To: to})
+		job, err := SendWelcome.Enqueue(ctx, q, Welcome{To: to})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "enqueued  %s  %s\n", id, to)
+		fmt.Fprintf(out, "enqueued  %s  %s\n", job.ID, to)
 	}
 
 	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: quiet})
