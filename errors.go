@@ -62,6 +62,10 @@ var (
 	// been first. Nothing was changed.
 	ErrNotEligible error = notEligible{}
 
+	// ErrOwnJob says that a handler enqueued the unique key of the job that it runs, which
+	// has that key until it ends. Nothing was stored. Return [Snooze] to run the job again.
+	ErrOwnJob = errors.New("the running job itself has the unique key")
+
 	// ErrSignature says that a job's signature is missing or does not verify.
 	ErrSignature = errors.New("bad signature")
 

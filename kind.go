@@ -81,7 +81,8 @@ type Enqueued struct {
 // [ErrUnknownOutcome] the ID comes too, so that the job can be looked up.
 //
 // Enqueue does not store a job whose unique key is taken, unless [OnConflict] says
-// otherwise: it returns the ID of the job that has the key, and Existing is true.
+// otherwise: it returns the ID of the job that has the key, and Existing is true. It
+// returns these with [ErrOwnJob] when ctx is that of the handler that runs this very job.
 func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Option) (Enqueued, error) {
 	e, err := k.Envelope(args, opts...)
 	if err != nil {
@@ -91,11 +92,14 @@ func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Optio
 	if !stored(err) {
 		return Enqueued{}, fmt.Errorf("enqueue %s: %w", k.name, err)
 	}
-	job := Enqueued{e.ID, e.Existing}
-	if err != nil {
-		return job, fmt.Errorf("enqueue %s: %w", k.name, err)
+	if err == nil && e.Existing && runBy(ctx, e.ID) {
+		err = fmt.Errorf("job %s: %w %q; nothing was stored: return Snooze to run the job again, or leave Leased out of the states of Unique",
+			e.ID, ErrOwnJob, e.UniqueKey)
 	}
-	return job, nil
+	if err != nil {
+		err = fmt.Errorf("enqueue %s: %w", k.name, err)
+	}
+	return Enqueued{e.ID, e.Existing}, err
 }
 
 // Envelope prepares a job without storing it, for a batch that one
@@ -251,9 +255,10 @@ func Deadline(t time.Time) Option { return func(d *draft) { d.env.Deadline = t }
 // is in one of these states (ready, delayed, parked or leased, unless states are
 // given) another is not stored; see [OnConflict]. The key has 1 to 255 bytes.
 //
-// A handler that enqueues its own kind with the key of the job that it runs meets that
-// job: nothing is stored, and the ID is that of the running job. To run again later,
-// return [Snooze], or leave [Leased] out of the states.
+// A job has its key while it runs, so its handler cannot enqueue the next job of that
+// key: [Kind.Enqueue] with the handler's context returns [ErrOwnJob]. To run again later,
+// return [Snooze], or leave [Leased] out of the states. A [Kind.Envelope] that the
+// handler enqueues by itself gives no such error, but its Existing is true.
 func Unique(key string, states ...State) Option {
 	return func(d *draft) {
 		if key == "" {

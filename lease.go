@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,20 @@ func (l *Lease) MarkSettled() { atomic.StoreUint32(&l.settled, 1) }
 
 // Settled reports whether [Lease.MarkSettled] was called.
 func (l *Lease) Settled() bool { return atomic.LoadUint32(&l.settled) == 1 }
+
+type leaseKey struct{}
+
+// Context returns a context for the handler that runs the job of l, which tells
+// [Kind.Enqueue] which job that is; see [ErrOwnJob]. Workers call it.
+func (l *Lease) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, leaseKey{}, l)
+}
+
+// runBy reports whether ctx belongs to the handler that runs the job id.
+func runBy(ctx context.Context, id ID) bool {
+	l, ok := ctx.Value(leaseKey{}).(*Lease)
+	return ok && l.ID == id
+}
 
 // Took is how long the run has lasted, 0 when it did not begin.
 func (l *Lease) Took() time.Duration {

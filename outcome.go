@@ -61,6 +61,9 @@ func RetryDelay(err error) (time.Duration, bool) {
 // An interval by Snooze starts when the run ends, so it drifts by the time that runs
 // and failures take. Return Snooze of the time that is left until the next full hour or
 // day for a schedule without drift.
+//
+// A job that snoozes keeps its unique key. A handler that enqueues its own kind and key
+// instead stores nothing and gets [ErrOwnJob].
 func Snooze(delay time.Duration) error { return &snoozeError{max(delay, 0)} }
 
 type snoozeError struct{ delay time.Duration }

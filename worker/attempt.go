@@ -114,7 +114,7 @@ func (a *attempt) run(ctx context.Context) {
 		}
 		a.err = p
 	}()
-	a.err = a.handler.run(ctx, a.Lease)
+	a.err = a.handler.run(a.Context(ctx), a.Lease)
 	if a.err != nil {
 		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
 	}
