@@ -57,7 +57,7 @@ func (a *app) workCommand() *cobra.Command {
 		long: `Runs the jobs that 'jobctl job enqueue --exec' and '--http' add: commands, HTTP
 requests, or both. It has the file until it is told to end, and answers for it
 meanwhile: every other command works beside it. Jobs of other kinds on its queues
-are parked, so give it queues of its own.
+stay ready.
 
 A command is an argument list that no shell looks at. Only programs that --allow
 names run, compared by resolved path; one that runs others, as a shell or env
