@@ -268,6 +268,9 @@ func (x *execution) compare(want, got *entry) error {
 			"chance, the order of a map, a goroutine: do that in a step; or the code was changed under that name"
 	case !want.same(got):
 		err.Reason = "keep the calls before as they were, in their order, or tell older runs apart by Version"
+	case string(want.Key) != string(got.Key) && got.Kind == KindUndo:
+		err.Got += " of another branch, or with another fingerprint"
+		err.Reason = "keep the order in which branches name their undo steps until the run has ended"
 	case string(want.Key) != string(got.Key):
 		err.Got += " with another fingerprint"
 		err.Reason = "the step was made with other input than now, which has to come from the input of the run and from steps"

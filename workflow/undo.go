@@ -86,7 +86,11 @@ func (x *execution) undo() (failed error, stopped error) {
 
 	var errs []error
 	for _, u := range undos {
-		err := s.step(KindUndo, u.name, u.opts, decodeNothing, func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
+		opts := u.opts
+		if u.scope.name != "" {
+			opts = append(slices.Clip(opts), namedIn(u.scope.name))
+		}
+		err := s.step(KindUndo, u.name, opts, decodeNothing, func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
 			x.mu.Lock()
 			u.scope.undoing = c.e
 			x.mu.Unlock()
@@ -106,4 +110,11 @@ func (x *execution) undo() (failed error, stopped error) {
 	x.active--
 	x.mu.Unlock()
 	return errors.Join(errs...), nil
+}
+
+// namedIn makes the branch that named an undo step part of its fingerprint. Branches give their
+// undo steps the same names, and changed code may bring these into another order: the run is
+// blocked then, before an effect is undone under the key of another.
+func namedIn(branch string) StepOption {
+	return func(o *stepOptions) { o.key = digest('u', []byte(branch), o.key)[:16] }
 }
