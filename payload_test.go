@@ -182,3 +182,27 @@ func TestPayloadsBesideJobs(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, pawl.DecodePayload(b, new(struct{ At time.Time })), pawl.ErrPayloadEncoding, "what a decoder panics over")
 }
+
+// Tree has itself within a struct in which it is embedded.
+type Tree struct {
+	Name  string
+	First *Leaf
+	Size  int
+}
+
+// Leaf is a tree with more.
+type Leaf struct {
+	Tree
+	Color string
+}
+
+// Rule: types that embed each other are decoded with all of their fields, whichever comes first.
+func TestTypesThatEmbedEachOther(t *testing.T) {
+	tree := Tree{Name: "a", First: &Leaf{Tree{"b", &Leaf{Color: "red"}, 2}, "green"}, Size: 1}
+	kind := pawl.Define[Tree]("tree")
+	e, err := kind.Envelope(tree)
+	require.NoError(t, err)
+	job, err := kind.Job(e)
+	require.NoError(t, err)
+	require.Equal(t, tree, job.Args)
+}

@@ -110,30 +110,22 @@ func (s *shape) contains(slots ...slot) {
 	}
 }
 
-// addFields adds the fields of a struct, named and inlined as msgpack does it.
+// addFields adds the fields of a struct.
 func (m shaper) addFields(s *shape, t reflect.Type) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !encoded(f) {
-			continue
-		}
-		tag := tagOf(f)
-		name := tag.Name
-		if name == "" {
-			name = f.Name
-		}
+	for _, f := range fieldsOf(t, nil) {
 		in := slot{nilable: true}
-		if !tag.HasOption("intern") { // such a string may travel as a reference to an earlier one
-			in = m.slot(f.Type)
+		if !f.interned {
+			in = m.slot(f.typ)
 		}
-		if f.Anonymous && !tag.HasOption("noinline") && m.inline(s, f.Type, tag.HasOption("inline")) {
-			s.byName[name] = in
+		in.nilable = in.nilable || f.nilable
+		if f.inlined {
+			s.byName[f.name] = in
 			continue
 		}
 		s.contains(in)
-		s.add(field{name, in})
-		if alias, ok := tag.Options["alias"]; ok {
-			s.byName[alias] = in
+		s.add(field{f.name, in})
+		if f.alias != "" {
+			s.byName[f.alias] = in
 		}
 	}
 }
@@ -143,34 +135,73 @@ func (s *shape) add(f field) {
 	s.byName[f.name] = f.slot
 }
 
-// inline adds the fields of an embedded struct. Unless the tag asks for it, one that
-// has a name in common with the outer struct is a field of its own.
-func (m shaper) inline(s *shape, t reflect.Type, asked bool) bool {
+// fieldType is a field before the shape of its type is known, which may have the struct itself
+// in it.
+type fieldType struct {
+	name, alias string
+	typ         reflect.Type
+	interned    bool // such a string may travel as a reference to an earlier one
+	nilable     bool // it lies within a pointer
+	inlined     bool // it is an embedded struct whose fields stand for it
+}
+
+// fieldsOf lists the fields of a struct, named and inlined as msgpack does it. Within are the
+// structs in which it is embedded.
+func fieldsOf(t reflect.Type, within []reflect.Type) (list []fieldType) {
+	taken := make(map[string]bool)
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if !encoded(sf) {
+			continue
+		}
+		tag := tagOf(sf)
+		f := fieldType{name: tag.Name, alias: tag.Options["alias"], typ: sf.Type, interned: tag.HasOption("intern")}
+		if f.name == "" {
+			f.name = sf.Name
+		}
+		if sf.Anonymous && !tag.HasOption("noinline") {
+			var inner []fieldType
+			if inner, f.inlined = inline(sf.Type, tag.HasOption("inline"), taken, append(within, t)); f.inlined {
+				f.alias = ""
+			}
+			for _, g := range inner {
+				taken[g.name] = true
+			}
+			list = append(list, inner...)
+		}
+		taken[f.name] = true
+		if f.alias != "" {
+			taken[f.alias] = true
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// inline lists the fields of an embedded struct that stand for it. Unless the tag asks for it,
+// one that has a name in common with the outer struct is a field of its own.
+func inline(t reflect.Type, asked bool, taken map[string]bool, within []reflect.Type) (list []fieldType, inlined bool) {
 	pointer := t.Kind() == reflect.Pointer
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct || !asked && (decodesItself(t) || encodesItself(t)) {
-		return false
+		return nil, false
 	}
-	within := m.shape(t)
-	taken := func(f field) bool {
-		_, ok := s.byName[f.name]
-		return ok
+	if slices.Contains(within, t) {
+		return nil, true
 	}
-	if !asked && slices.ContainsFunc(within.fields, taken) {
-		return false
-	}
-	for _, f := range within.fields {
-		if !taken(f) {
-			f.nilable = f.nilable || pointer // the fields of a nil pointer travel as nil
-			s.add(f)
+	for _, f := range fieldsOf(t, within) {
+		switch {
+		case f.inlined:
+		case !taken[f.name]:
+			f.alias, f.nilable = "", f.nilable || pointer // the fields of a nil pointer travel as nil
+			list = append(list, f)
+		case !asked:
+			return nil, false
 		}
 	}
-	if len(within.fields) > 0 && s.hollow == nil {
-		s.hollow = within.hollow
-	}
-	return true
+	return list, true
 }
 
 // encoded reports whether msgpack looks at a field.

@@ -63,13 +63,19 @@ func (g *guard) start() error {
 	return nil
 }
 
-// guardOver guards the file of a database of the app's. It returns nil where the path of the
-// database does not lead to its file, as when the app has changed its working directory.
+// guardOver guards the file of a database of the app's. An absolute path that does not lead to that
+// file is [ErrReplaced]: bbolt waits for the lock of a file that another process may replace meanwhile.
+// Where a relative path does not, as when the app has changed its working directory, guardOver
+// returns nil.
 func guardOver(db *bbolt.DB) (*guard, error) {
 	if !canLock {
 		return nil, nil // closing a second descriptor could give up the lock of the first
 	}
+	absolute := filepath.IsAbs(db.Path())
 	f, err := os.Open(db.Path())
+	if absolute && errors.Is(err, fs.ErrNotExist) {
+		return nil, errReplacedBefore(db.Path())
+	}
 	if err != nil {
 		return nil, nil
 	}
@@ -78,11 +84,20 @@ func guardOver(db *bbolt.DB) (*guard, error) {
 		g.shared = true
 		err = g.identify(db)
 	}
+	if err == nil && g.last.TxID == 0 && absolute {
+		err = errReplacedBefore(db.Path())
+	}
 	if err != nil || g.last.TxID == 0 {
 		_ = f.Close()
 		return nil, err
 	}
 	return g, nil
+}
+
+// errReplacedBefore is the error for a database whose path led to another file before the queue was
+// opened.
+func errReplacedBefore(path string) error {
+	return fmt.Errorf("%w: %s is not the file of this database; close the database and open it again", ErrReplaced, path)
 }
 
 // identify starts a guard whose file is that of db.

@@ -330,3 +330,24 @@ func TestOverAFileThatChanges(t *testing.T) {
 		})
 	}
 }
+
+// Rule: Over refuses a database whose path leads to another file by now, as when the file was
+// compacted in place while bbolt waited for its lock.
+func TestOverAFileThatWasReplaced(t *testing.T) {
+	for rule, change := range map[string]func(path, other string) error{
+		"replaced": func(path, other string) error { return os.Rename(other, path) },
+		"removed":  func(path, _ string) error { return os.Remove(path) },
+	} {
+		t.Run(rule, func(t *testing.T) {
+			folder := memoryFolder(t)
+			other := otherQueue(t, folder, 1)
+			path := filepath.Join(folder, "app.db")
+			db, err := bbolt.Open(path, 0o600, nil)
+			require.NoError(t, err)
+			defer db.Close()
+			require.NoError(t, change(path, other))
+			_, err = Over(db, quiet())
+			require.ErrorIs(t, err, ErrReplaced)
+		})
+	}
+}

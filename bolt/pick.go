@@ -177,7 +177,7 @@ func (s *selection) open() error {
 		next := rest[0].queue
 		key, _, found := s.seek(cursor, binary.BigEndian.AppendUint32(nil, uint32(next)))
 		if key == nil {
-			return nil
+			break
 		}
 		if n := queueOf(key); n > next {
 			rest = rest[sort.Search(len(rest), func(i int) bool { return rest[i].queue >= n }):]
