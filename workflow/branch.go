@@ -148,7 +148,7 @@ func (b *branch) end(err error) {
 	b.scope.ended = true
 	b.by.refusedIn(b)
 	b.err, b.finished = err, true
-	x.forgetBehind()
+	x.forgetBehind(b.scope)
 	x.branches--
 	x.wakeLocked(func(s *scope) bool { return s.waits.branches })
 	x.active--

@@ -98,7 +98,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 		x.made++
 		x.bytes += e.weight()
 		x.journal[e.Scope] = append(x.journal[e.Scope], e)
-		x.unwound = x.unwound || e.Kind == KindUndo
+		x.unwound = x.unwound || e.Scope == undoScope
 		if e.Kind != KindVersion && e.Scope != undoScope {
 			x.behind[e.Scope] = true
 		}

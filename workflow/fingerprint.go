@@ -12,7 +12,7 @@ import (
 // fingerprint is the same for values that are the same, as [pawl.EncodePayload] wrote them.
 // The bytes need not be: the entries of a map come in any order, and an entry whose value is zero
 // does not count. So a struct has the same fingerprint after a deploy that added a field to it, as
-// long as the field is zero. Maps that differ in zero values alone have the same one too.
+// long as the field is zero and neither a time nor an array. Maps that differ in zero values alone have the same one too.
 func fingerprint(encoded []byte) []byte { return summarize(encoded, true) }
 
 // sameValue reports whether two encoded values are the same, entries that are zero included.

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -211,13 +212,16 @@ func (x *execution) caughtUp(s *scope) {
 	}
 }
 
-// forgetBehind drops the scopes that nobody begins any more, once a function has returned. The
-// caller holds the lock.
-func (x *execution) forgetBehind() {
+// forgetBehind drops the scopes that nobody begins any more, once the function of a scope has
+// returned. The caller holds the lock.
+func (x *execution) forgetBehind(by *scope) {
 	if len(x.behind) == 0 {
 		return
 	}
 	for name := range x.behind {
+		if !by.covers(name) {
+			continue
+		}
 		var nearest *scope // the scope itself, or the last that was begun above it
 		for _, s := range x.scopes {
 			if s.covers(name) && (nearest == nil || len(s.name) > len(nearest.name)) {
@@ -238,4 +242,7 @@ func (x *execution) wakeCaughtUp() {
 }
 
 // covers reports whether a name is that of the scope, or of a branch below it.
-func (s *scope) covers(name string) bool { return s.name == "" || isWithin(name, s.name) }
+func (s *scope) covers(name string) bool {
+	below, ok := strings.CutPrefix(name, s.name)
+	return ok && (s.name == "" || below == "" || below[0] == '/')
+}

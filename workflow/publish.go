@@ -56,7 +56,7 @@ type publish struct {
 	name    string
 	content []byte
 	key     [countKey]byte
-	n       uint64 // how often the scope has published under the name, with this one
+	n       uint64 // the place of the call
 }
 
 // Check requires the lease, and that there is room.

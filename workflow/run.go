@@ -239,7 +239,7 @@ func (s *scope) mayCall() error {
 func (s *scope) leave() {
 	s.x.mu.Lock()
 	s.ended = true
-	s.x.forgetBehind()
+	s.x.forgetBehind(s)
 	s.x.mu.Unlock()
 }
 

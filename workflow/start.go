@@ -44,19 +44,16 @@ func (s *start) Check(p *bolt.Plan) error {
 	return nil
 }
 
-// sameInput reports whether a run began with the input that is given. Fingerprints do not tell
-// apart maps that differ in zero values, so the inputs themselves are compared, as long as the file
-// has both: a run that began anew has another.
+// sameInput reports whether a run began with the input that is given. The inputs themselves are
+// compared, as the type of the flow reads them, as long as the file has both. Of a run that began
+// anew, or whose input is damaged, it has the fingerprint.
 func (s *start) sameInput(r rows, run pawl.ID, row *runRow) bool {
-	if !bytes.Equal(row.Input, s.row.Input) {
-		return false
-	}
-	if row.Restarts > 0 {
-		return true
-	}
 	stored, err := r.blob(run, inputSeq)
-	if err != nil || sameValue(stored, s.input) {
-		return true // the run itself reports an input that is damaged
+	if row.Restarts > 0 || err != nil {
+		return bytes.Equal(row.Input, s.row.Input)
+	}
+	if sameValue(stored, s.input) {
+		return true
 	}
 	stored, err = s.reread(stored)
 	return err == nil && sameValue(stored, s.input)

@@ -9,10 +9,13 @@ import (
 )
 
 // The function of a run is called again at each wake, and publishes again what it published before.
-// Meanwhile a branch may have published something newer under the same name. So the file counts, for
-// each scope, how often it has published under a name, and a call that was counted writes nothing.
+// Meanwhile a branch may have published something newer under the same name. So the file has, for each
+// scope and name, the place of the last call that was written: the number of the call of the scope
+// before it, and how often it has published under the name since that call. A call at that place or
+// before it writes nothing. So a line that a new build leaves out does not keep later values from being
+// published.
 //
-// A count is a row in bucket published. Its key is the run, an underscore, which no name begins
+// A place is a row in bucket published. Its key is the run, an underscore, which no name begins
 // with, the journal that the count belongs to, and a checksum of scope and name.
 
 const (
@@ -51,7 +54,7 @@ func (r rows) told(run pawl.ID, journal uint8) (counts map[[countKey]byte]uint64
 }
 
 func soundCount(key, content []byte) error {
-	if len(key) != countKey || key[1] > 1 || len(content) != 8 || binary.BigEndian.Uint64(content) > maxCount {
+	if len(key) != countKey || key[1] > 1 || len(content) != 8 || binary.BigEndian.Uint64(content)>>32 > maxCarried {
 		return fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketPublished)
 	}
 	return nil
@@ -64,35 +67,39 @@ func (r rows) putTold(run pawl.ID, key [countKey]byte, n uint64) error {
 // tailTold is a value that the function itself published behind the call that is number at of its
 // tail.
 type tailTold struct {
-	at  int
-	key [countKey]byte
+	at     int
+	key    [countKey]byte
+	before uint64 // the place of the call of its name before it
 }
 
-// tells counts a call of Publish, and reports whether it is new.
+// tells finds the place of a call of Publish, and reports whether it is new.
 func (s *scope) tells(name string) (key [countKey]byte, n uint64, fresh bool) {
 	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	key = toldKey(x.row.Journal, s.name, name)
-	x.tells[key]++
-	n = x.tells[key]
+	before := x.tells[key]
+	if n = uint64(s.at) << 32; before >= n {
+		n = before
+	}
+	n++
+	x.tells[key] = n
 	if s.name == "" && len(x.tail) > 0 {
-		x.tailTold = append(x.tailTold, tailTold{len(x.tail), key})
+		x.tailTold = append(x.tailTold, tailTold{len(x.tail), key, before})
 	}
 	return key, n, n > x.told[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
 }
 
-// untold takes back the counts of what the function published behind a call of its tail, which it is
+// untold takes back the places of what the function published behind a call of its tail, which it is
 // going to publish anew.
 func (x *execution) untold(r rows, from int) error {
-	less := make(map[[countKey]byte]uint64)
+	done := make(map[[countKey]byte]bool)
 	for _, t := range x.tailTold {
-		if t.at > from {
-			less[t.key]++
+		if t.at <= from || done[t.key] {
+			continue
 		}
-	}
-	for key, n := range less {
-		if err := r.putTold(x.run, key, x.tells[key]-n); err != nil {
+		done[t.key] = true
+		if err := r.putTold(x.run, t.key, t.before); err != nil {
 			return err
 		}
 	}

@@ -199,6 +199,9 @@ func (c *RowsCheck) step(row Row) error {
 	if !e.Child.IsZero() && e.State == EntryPending {
 		c.child = append(c.child, e.Child)
 	}
+	if (e.Kind == KindUndo) != (e.Scope == undoScope) {
+		return noRows("value", "entry %d, of kind %s, is of scope %q", e.seq, e.Kind, e.Scope)
+	}
 	scope := maphash.String(c.seed, e.Scope)
 	if e.Scope != "" && e.Scope != undoScope && !c.begun[scope] {
 		return noRows("value", "entry %d is of a branch that did not begin", e.seq)
