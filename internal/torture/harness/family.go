@@ -66,12 +66,12 @@ type Try struct {
 	Dir  string     // a folder of the try's own, kept when it fails
 
 	run     *run
-	counted bool
+	counted atomic.Bool
 }
 
-// Count adds to what was tried. A try that never calls it counts as one.
+// Count adds to what was tried, from any goroutine. A try that never calls it counts as one.
 func (t *Try) Count(units int) {
-	t.counted = true
+	t.counted.Store(true)
 	t.run.tried.Add(int64(units))
 }
 
@@ -233,7 +233,7 @@ func (r *run) one(try func(*Try) error) error {
 	if err != nil && r.ctx.Err() == nil {
 		t.Violate(err)
 	}
-	if err == nil && !t.counted {
+	if err == nil && !t.counted.Load() {
 		r.tried.Add(1)
 	}
 	if r.violations() == before {
