@@ -97,7 +97,10 @@ func (k *kit) open(flows ...workflow.Definition) {
 	k.mu.Lock()
 	k.count = make(map[string]int)
 	k.mu.Unlock()
-	k.e = workflow.Open(q, &workflow.Options{Build: k.build, Around: k.around, Logger: k.log})
+	e := workflow.Open(q, &workflow.Options{Build: k.build, Around: k.around, Logger: k.log})
+	k.mu.Lock()
+	k.e = e
+	k.mu.Unlock()
 	ctx, stop := context.WithCancel(context.Background())
 	gone := make(chan struct{})
 	k.stop, k.gone = stop, gone
@@ -119,6 +122,13 @@ func (k *kit) open(flows ...workflow.Definition) {
 		defer close(gone)
 		_ = w.Run(ctx)
 	}()
+}
+
+// engine is that of this life, for functions that an earlier life left behind.
+func (k *kit) engine() *workflow.Engine {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.e
 }
 
 // close ends this life as a program does: the worker stops, and the file is closed.

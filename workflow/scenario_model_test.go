@@ -152,7 +152,7 @@ func (o *oracle) forget(id identity) {
 
 // gaveBack reads which signals the losers of races gave back. Their waits have not ended then.
 func (o *oracle) gaveBack(r pawl.ID, run string, round int) {
-	entries, err := o.k.e.Journal(context.Background(), r, false)
+	entries, err := o.k.engine().Journal(context.Background(), r, false)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil && !errors.Is(err, pawl.ErrClosed) {
