@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,4 +314,22 @@ func TestDamagedFormat(t *testing.T) {
 	for _, o := range openers {
 		require.ErrorIs(t, o.open(path), ErrNotQueue)
 	}
+}
+
+// Rule: a fetch ends over a damaged ready row whose key is longer than any, behind all keys of its lane.
+func TestFetchEndsBehindAnOverlongKey(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	q := openAt(t, path, nil)
+	add(t, q, nil)
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		ready := tx.Bucket(bucketRoot).Bucket(bucketReady)
+		first, _ := ready.Cursor().First()
+		key := append(bytes.Clone(first[:lanePrefix]), bytes.Repeat([]byte{0xff}, 60)...)
+		return ready.Put(key, seal(key, make([]byte, indexWidth)))
+	}))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2, Wait: pawl.WaitNot})
+	require.NoError(t, err)
+	require.Len(t, leases, 1)
+	_, err = q.Fetch(t.Context(), pawl.Request{Max: 2, Wait: pawl.WaitNot})
+	require.ErrorIs(t, err, pawl.ErrEmpty)
 }

@@ -112,6 +112,9 @@ func (t *txn) bringBack(prefix, from []byte) (next []byte) {
 	return nil
 }
 
+// behindLane is behind all keys of a lane, after its prefix.
+var behindLane = bytes.Repeat([]byte{0xff}, orderWidth+1)
+
 // allAside is where the jobs that were put aside begin, and what their keys begin with.
 var allAside = []byte{waitsForKey}
 

@@ -303,19 +303,34 @@ func (s *selection) openLanes(from *source) {
 		}
 		if _, err := s.t.rowOfLine(lineAt(key)); err != nil {
 			s.t.damagedRow(err)
-			seek = append(append(seek[:0], key[:lineWidth]...), behindLane...)
+			if seek = behind(key[:lineWidth]); seek == nil {
+				return
+			}
 			continue
 		}
 		lc := &laneCursor{lane: lane(key[lanePrefix-1]), cursor: cursor, prefix: [lanePrefix]byte(key)}
 		if lc.set(s, key, value); lc.key != nil {
 			from.lanes = append(from.lanes, lc)
 		}
-		seek = append(append(seek[:0], lc.prefix[:]...), behindLane...)
+		if seek = behind(lc.prefix[:]); seek == nil {
+			return
+		}
 	}
 }
 
-// behindLane is behind all keys of a lane, after its prefix.
-var behindLane = bytes.Repeat([]byte{0xff}, orderWidth+1)
+// behind is where to go on behind all keys of a line or lane, however long a damaged key is; nil
+// where nothing of the queue follows.
+func behind(prefix []byte) []byte {
+	to := prefixed(prefix).to
+	if to == nil {
+		return nil
+	}
+	to = append(to, make([]byte, len(prefix)-len(to))...) // as long as a line at least
+	if queueOf(to) != queueOf(prefix) {
+		return nil
+	}
+	return to
+}
 
 func (lc *laneCursor) next(s *selection) {
 	key, value := lc.cursor.Next()

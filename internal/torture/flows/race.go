@@ -13,9 +13,10 @@ type decided struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
-	Winner  int
-	Losers  []string
-	Unheard []uint32
+	Winner   int
+	Losers   []string
+	Unheard  []uint32
+	Branches []string
 }
 
 // losers requires that each child of a branch that has lost a race has ended, or is asked to.
