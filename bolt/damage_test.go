@@ -319,8 +319,10 @@ func TestDamagedFormat(t *testing.T) {
 // Rule: a fetch ends over a damaged ready row whose key is longer than any, behind all keys of its lane.
 func TestFetchEndsBehindAnOverlongKey(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
-	q := openAt(t, path, nil)
-	add(t, q, nil)
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	defer q.Close()
+	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
 		ready := tx.Bucket(bucketRoot).Bucket(bucketReady)
 		first, _ := ready.Cursor().First()
