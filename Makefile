@@ -63,8 +63,10 @@ compare: ## the modules that compare queues and workflows: checked, and run on s
 	cd bench && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 	cd bench/workflows && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 
+# The seeds follow from the commit: each commit tries others, and trying a commit again
+# tries the same.
 torture: ## every family of faults, as much as for every change; TORTURE=-night for the night
-	go run ./internal/torture $(TORTURE)
+	go run ./internal/torture -from $$((0x$$(git rev-parse HEAD | cut -c1-10))) $(TORTURE)
 
 jobctl: ## the command, built as bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .

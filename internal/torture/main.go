@@ -86,6 +86,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.BoolVar(&s.night, "night", false, "try as much as at night")
 	names := flags.String("family", "", "the families to try, with commas between (default all)")
 	flags.Uint64Var(&s.seed, "seed", 0, "repeat the try of this seed, of one family")
+	flags.Uint64Var(&s.seed, "from", 0, "try the seeds from this one on (default a random one)")
 	flags.StringVar(&s.disk, "disk", "", "a folder on the disk to try (default the folder for temporary files)")
 	flags.StringVar(&s.report, "report", "", "write the table into this document")
 	if err := flags.Parse(args); err != nil {
@@ -99,8 +100,12 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	if *names != "" {
 		s.names = strings.Split(*names, ",")
 	}
-	flags.Visit(func(f *flag.Flag) { s.once = s.once || f.Name == "seed" })
-	if !s.once {
+	given := false
+	flags.Visit(func(f *flag.Flag) {
+		s.once = s.once || f.Name == "seed"
+		given = given || f.Name == "seed" || f.Name == "from"
+	})
+	if !given {
 		s.seed = rand.Uint64N(1 << 40)
 	}
 	if s.budget == 0 {

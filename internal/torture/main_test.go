@@ -69,6 +69,18 @@ func TestRun(t *testing.T) {
 	require.Contains(t, out, "VIOLATIONS, or nothing tried in its time: broken\n")
 }
 
+// Rule: -from names the first seed, and the seeds behind it follow.
+func TestFrom(t *testing.T) {
+	var seeds []uint64
+	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error {
+		seeds = append(seeds, t.Seed)
+		return nil
+	}})
+	code, _, _ := torture(t, "-from", "17")
+	require.Zero(t, code)
+	require.Equal(t, []uint64{17, 18, 19}, seeds)
+}
+
 // Rule: a command line that cannot be carried out is exit code 2, and says why.
 func TestBadCommandLine(t *testing.T) {
 	stub(t, map[string]func(*harness.Try) error{"calm": calm, "broken": broken})

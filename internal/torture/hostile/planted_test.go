@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -200,6 +201,28 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 		}
 		require.ErrorContains(t, err, test.wrong, test.rule)
 	}
+}
+
+// Rule: a summary of a damaged file may count fewer jobs when it reports the damage, and
+// never more, nor others.
+func TestSummaryOfADamagedFile(t *testing.T) {
+	group := func(key string, count int, last string) []byte {
+		return fmt.Appendf(nil, `{"key":%q,"count":%d,"first_died_at":"2030-01-01T00:00:00Z","last_died_at":%q}`+"\n", key, count, last)
+	}
+	const last, later = "2030-01-02T00:00:00Z", "2030-01-03T00:00:00Z"
+	sound := &layout{}
+	h := &hostile{sources: []*layout{sound}}
+	c := &ctl{sound: map[*layout]map[string]bool{sound: {string(group("k", 4, last)): true}}}
+	summary := line{[]string{"--db", "case.db", "dead", "summary", "-o", "jsonl"}, true}
+	judge := func(code int, stdout []byte) error {
+		return c.judge(h, summary, answer{Code: code, Stdout: stdout, Stderr: []byte("error: damaged\n")})
+	}
+	require.NoError(t, judge(0, group("k", 4, last)))
+	require.NoError(t, judge(exitDamaged, group("k", 3, last)))
+	for _, wrong := range [][]byte{group("k", 5, last), group("k", 3, later), group("other", 3, last), []byte("{\"id\":1}\n")} {
+		require.ErrorContains(t, judge(exitDamaged, wrong), "silently wrong", string(wrong))
+	}
+	require.ErrorContains(t, judge(0, group("k", 3, last)), "silently wrong")
 }
 
 // Rule: every command of jobctl that takes a file is tried, new ones too.
