@@ -9,7 +9,7 @@ const (
 	VerbRetry  Verb = "retry"   // makes a dead job ready
 	VerbCancel Verb = "cancel"  // ends a job that waits, asks one that runs to end
 	VerbDelete Verb = "delete"  // removes a dead job or a completed record
-	VerbRunNow Verb = "run-now" // makes a delayed or parked job ready
+	VerbRunNow Verb = "run-now" // makes a delayed job ready
 )
 
 // Change is what an operator or an app does to jobs by their IDs. The decision whether it
@@ -45,8 +45,8 @@ func (c *Change) Refuses(id ID, state State) error {
 		return NotEligible(id, "it is %s already", state)
 	case c.Verb == VerbDelete && !ended:
 		return NotEligible(id, "it is %s; cancel it first", state)
-	case c.Verb == VerbRunNow && state != Delayed && state != Parked:
-		return NotEligible(id, "it is %s, neither delayed nor parked", state)
+	case c.Verb == VerbRunNow && state != Delayed:
+		return NotEligible(id, "it is %s, not delayed", state)
 	}
 	return nil
 }

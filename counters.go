@@ -41,7 +41,6 @@ const (
 	JobsSkippedIdempotent = "jobs_skipped_idempotent"
 	JobsReleased          = "jobs_released"
 	JobsSnoozed           = "jobs_snoozed"
-	JobsParked            = "jobs_parked"
 	JobsReaped            = "jobs_reaped"
 	JobsRecovered         = "jobs_recovered"
 	JobsDLQFailed         = "jobs_dlq_failed" // dead letters that could not be forwarded
@@ -99,8 +98,6 @@ func Count(c Collector, e Event) {
 		increment(JobsReleased)
 	case EventSnoozed:
 		increment(JobsSnoozed)
-	case EventParked:
-		increment(JobsParked)
 	case EventReaped:
 		increment(JobsReaped)
 	case EventRecovered:

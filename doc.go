@@ -18,7 +18,7 @@
 // envelope to the queue, which stores it before it returns. A worker fetches a
 // lease, runs the handler once, and settles: Ack when it returned nil, Nack or
 // Abandon when it failed, Release when it was interrupted, Snooze when it asked
-// to come back later, Park when nobody handles its kind.
+// to come back later.
 //
 // Delivery is at least once: a job runs again when its process died, when it
 // hung past its lease, or when it was interrupted, so handlers are idempotent.

@@ -41,7 +41,7 @@ type Envelope struct {
 	Failures   int           // entries that its history had so far: failed runs, deaths by poison, rejected signatures and arguments
 
 	UniqueKey      string        // no two jobs of one queue, kind and key while the first is in UniqueIn; "" means none
-	UniqueIn       []State       // the states that block another; none given means ready, delayed, parked and leased
+	UniqueIn       []State       // the states that block another; none given means ready, delayed and leased
 	IdempotencyTTL time.Duration // how long a success counts; 0 means [DefaultIdempotencyTTL]
 	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
 	BackoffSince   time.Time     // when the failed run ended whose retry it waits for; zero otherwise
@@ -180,14 +180,13 @@ type State string
 const (
 	Ready     State = "ready"     // waits to be fetched
 	Delayed   State = "delayed"   // waits for its time
-	Parked    State = "parked"    // waits for a worker that handles its kind
 	Leased    State = "leased"    // is being run
 	Dead      State = "dead"      // a dead letter
 	Completed State = "completed" // succeeded, and its record is retained
 )
 
 // States are all states, in the order of a job's life.
-func States() []State { return []State{Ready, Delayed, Parked, Leased, Dead, Completed} }
+func States() []State { return []State{Ready, Delayed, Leased, Dead, Completed} }
 
 // Limits of what a queue accepts.
 const (

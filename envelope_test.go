@@ -156,7 +156,7 @@ func TestBlockedBy(t *testing.T) {
 	byDefault := pawl.Envelope{UniqueKey: "u"}
 	chosen := pawl.Envelope{UniqueKey: "u", UniqueIn: []pawl.State{pawl.Leased, pawl.Completed}}
 	for state, want := range map[pawl.State]struct{ byDefault, chosen bool }{
-		pawl.Ready: {true, false}, pawl.Delayed: {true, false}, pawl.Parked: {true, false},
+		pawl.Ready: {true, false}, pawl.Delayed: {true, false},
 		pawl.Leased: {true, true}, pawl.Dead: {false, false}, pawl.Completed: {false, true},
 	} {
 		require.Equal(t, want.byDefault, byDefault.BlockedBy(state), state)

@@ -36,9 +36,7 @@ const (
 	EventDied      EventType = "died"      // went to the dead letters; Job.Death says why
 	EventReleased  EventType = "released"
 	EventSnoozed   EventType = "snoozed"
-	EventParked    EventType = "parked"
-	EventUnparked  EventType = "unparked"
-	EventHastened  EventType = "hastened"  // an operator had a delayed job wait no longer; a parked one is unparked
+	EventHastened  EventType = "hastened"  // an operator ran a delayed job now
 	EventReaped    EventType = "reaped"    // its lease expired
 	EventRecovered EventType = "recovered" // its process had died
 	EventCancelled EventType = "cancelled" // asked to end while it is leased; a job that waits dies at once

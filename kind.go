@@ -252,7 +252,7 @@ func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout
 func Deadline(t time.Time) Option { return func(d *draft) { d.env.Deadline = t } }
 
 // Unique lets no two jobs of one queue, kind and key be there at a time: while one
-// is in one of these states (ready, delayed, parked or leased, unless states are
+// is in one of these states (ready, delayed or leased, unless states are
 // given) another is not stored; see [OnConflict]. The key has 1 to 255 bytes.
 //
 // A job has its key while it runs, so its handler cannot enqueue the next job of that

@@ -36,8 +36,8 @@ type Enqueuer interface {
 //
 // A method whose ctx ends before its transaction began returns [ErrNotAccepted],
 // which wraps ctx's error, and has changed nothing; after that it waits for the
-// commit. Unpark and Reap may take several transactions, and count what those did
-// that came through. A commit that fails for good gives [ErrUnknownOutcome], and
+// commit. Reap may take several transactions, and counts what those that came through
+// did. A commit that fails for good gives [ErrUnknownOutcome], and
 // every later call [ErrPoisoned].
 //
 // The queue counts attempts; whether a failed job is retried or abandoned is its
@@ -79,13 +79,6 @@ type Queue interface {
 	// Snooze makes a job ready after delay. It counts nothing. If the run began (l.Started),
 	// it did not fail, and so Attempts becomes 0: only failures in a row exhaust retries.
 	Snooze(ctx context.Context, l *Lease, delay time.Duration) error
-
-	// Park puts a job aside until [Queue.Unpark] names its kind. It counts nothing.
-	Park(ctx context.Context, l *Lease) error
-
-	// Unpark makes the parked jobs of these kinds ready, in their old place in the
-	// order, and returns how many there were.
-	Unpark(ctx context.Context, kinds ...string) (int, error)
 
 	// Extend renews leases for their full length from now and returns those that
 	// were lost meanwhile. It does not change the Lease values.
@@ -141,7 +134,7 @@ const (
 	WaitForJob   Wait = iota // never: wait until a job comes
 	WaitNot                  // at once
 	WaitDrained              // when the queues hold no ready and no leased job
-	WaitFinished             // when they hold no ready, leased or delayed job; parked ones do not count
+	WaitFinished             // when they hold no ready, leased or delayed job
 )
 
 // Checked returns r with its defaults filled in, its kinds sorted, and nothing shared with the

@@ -93,7 +93,7 @@ func TestRecordFieldsAreWhereTheseTestsPutThem(t *testing.T) {
 	require.Len(t, rare(), rareInAll)
 	require.Equal(t, "i", job.IdempotencyKey)
 	require.Equal(t, "u", job.UniqueKey)
-	require.Equal(t, []pawl.State{pawl.Ready, pawl.Parked}, job.UniqueIn)
+	require.Equal(t, []pawl.State{pawl.Ready, pawl.Leased}, job.UniqueIn)
 	require.True(t, job.Deadline.Equal(time.Unix(2, 3)))
 	require.Equal(t, "key", job.KeyID)
 	require.Equal(t, "signature", string(job.Signature))

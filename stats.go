@@ -18,7 +18,7 @@ type QueueStats struct {
 
 // Counts is how many jobs of a queue are in each state.
 type Counts struct {
-	Ready, Delayed, Parked, Leased, Dead, Completed int
+	Ready, Delayed, Leased, Dead, Completed int
 }
 
 // Of is the count of one state, to read or to change; nil for what is no state.
@@ -28,8 +28,6 @@ func (c *Counts) Of(state State) *int {
 		return &c.Ready
 	case Delayed:
 		return &c.Delayed
-	case Parked:
-		return &c.Parked
 	case Leased:
 		return &c.Leased
 	case Dead:

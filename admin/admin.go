@@ -187,7 +187,7 @@ const (
 	Retry   Verb = "retry"   // a dead letter becomes ready
 	Cancel  Verb = "cancel"  // a job that waits dies, one that runs is asked to end: ErrCancelRequested
 	Delete  Verb = "delete"  // a dead letter or a completed record is removed for good
-	RunNow  Verb = "run-now" // a delayed or parked job becomes ready
+	RunNow  Verb = "run-now" // a delayed job becomes ready
 	Forward Verb = "forward" // a dead letter becomes a job of another queue of the file
 )
 

@@ -31,7 +31,6 @@ type queueBody struct {
 	Served    bool  `json:"served"`
 	Ready     int   `json:"ready"`
 	Delayed   int   `json:"delayed"`
-	Parked    int   `json:"parked"`
 	Leased    int   `json:"leased"`
 	Dead      int   `json:"dead"`
 	Completed int   `json:"completed"`
@@ -58,7 +57,7 @@ func statsBodyOf(s Stats) statsBody {
 	}
 	for _, q := range s.Queues {
 		b.Queues = append(b.Queues, queueBody{
-			Text(q.Name), q.Paused, q.Served, q.Ready, q.Delayed, q.Parked, q.Leased, q.Dead, q.Completed, Stamp{q.Oldest},
+			Text(q.Name), q.Paused, q.Served, q.Ready, q.Delayed, q.Leased, q.Dead, q.Completed, Stamp{q.Oldest},
 		})
 	}
 	if p := s.Process; p != nil {
@@ -78,7 +77,7 @@ func (b *statsBody) stats() Stats {
 	for _, q := range b.Queues {
 		s.Queues = append(s.Queues, pawl.QueueStats{
 			Name: string(q.Name), Paused: q.Paused, Served: q.Served, Oldest: q.Oldest.Time,
-			Counts: pawl.Counts{Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed},
+			Counts: pawl.Counts{Ready: q.Ready, Delayed: q.Delayed, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed},
 		})
 	}
 	if p := b.Process; p != nil {

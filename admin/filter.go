@@ -19,11 +19,10 @@ func (f Filter) Matches(e *pawl.Envelope) bool {
 // StateSince is since when a job is in its state, as far as its record tells:
 //
 //   - dead, completed, leased: when it died, succeeded, was leased
-//   - ready: when its time came. A job that was interrupted or parked in between has kept
+//   - ready: when its time came. A job that was interrupted in between has kept
 //     that time, and its place
 //   - delayed: when the run failed whose retry it waits for; else when it was created,
 //     since when a snooze began is not kept
-//   - parked: when it was last due, which is somewhat before it was parked
 func StateSince(e *pawl.Envelope) time.Time {
 	switch {
 	case e.State == pawl.Dead && e.Death != nil:

@@ -90,7 +90,7 @@ func TestImportOfExistingJobs(t *testing.T) {
 func TestImportIsResumed(t *testing.T) {
 	from := simpleQueue(t, 3000, func(i int, e *pawl.Envelope) {
 		if e.Payload = make([]byte, 50); i%2 == 0 {
-			e.State = pawl.Parked
+			e.State = pawl.Delayed
 		}
 	})
 	export := exportOf(t, Of(from))

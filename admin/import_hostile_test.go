@@ -225,7 +225,7 @@ func TestImportRefuses(t *testing.T) {
 func TestImportOfRareTimes(t *testing.T) {
 	to := transferQueue(t)
 	for i, at := range []string{"0001-01-01T00:00:00.000000001Z", "1969-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59Z", "@253402300800.000000000", "2026-01-01T00:00:00+14:00"} {
-		line := fmt.Sprintf(`{"job":{"kind":"k","state":"parked","created_at":"%s","not_before":"%s"}}`, at, at)
+		line := fmt.Sprintf(`{"job":{"kind":"k","state":"ready","created_at":"%s","not_before":"%s"}}`, at, at)
 		_, err := Import(t.Context(), Of(to), strings.NewReader(exportLines(line)), nil)
 		require.NoError(t, err, at)
 		var want Stamp

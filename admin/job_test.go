@@ -31,7 +31,7 @@ func drawn(r *rand.Rand) *pawl.Envelope {
 		pawl.Exponential(time.Second, 1.1).Jitter(0.15), pawl.Exponential(3, 1e300).Cap(math.MaxInt64).Jitter(0),
 	}
 	e := &pawl.Envelope{
-		Kind: text(), Queue: text(), Origin: text(), State: pawl.States()[r.IntN(6)], Payload: []byte(text()),
+		Kind: text(), Queue: text(), Origin: text(), State: pawl.States()[r.IntN(len(pawl.States()))], Payload: []byte(text()),
 		Created: when(), NotBefore: when(), Deadline: when(), LeasedSince: when(), Completed: when(), BackoffSince: when(),
 		Priority: int8(r.IntN(256) - 128), Seq: r.Uint64(), Cancelled: r.IntN(2) == 0,
 		MaxRetries: r.IntN(1000), Attempts: r.Int(), Crashes: r.IntN(3), Failures: r.IntN(300),

@@ -172,7 +172,7 @@ func TestStateSince(t *testing.T) {
 		Death: &pawl.Death{At: noon.Add(4)},
 	}
 	for state, want := range map[pawl.State]time.Duration{
-		pawl.Ready: 1, pawl.Parked: 1, pawl.Delayed: 0, pawl.Leased: 2, pawl.Completed: 3, pawl.Dead: 4,
+		pawl.Ready: 1, pawl.Delayed: 0, pawl.Leased: 2, pawl.Completed: 3, pawl.Dead: 4,
 	} {
 		e.State = state
 		require.Equal(t, noon.Add(want), StateSince(&e), string(state))

@@ -82,8 +82,8 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 
 	// Waiting: for a time, for a worker, for a key that is leased; and two queues that are paused.
 	add(with(func(e *pawl.Envelope) { e.Queue, e.Delay, e.IdempotencyKey = "later", time.Hour, "" }))
-	add(pawl.Envelope{Kind: "parked", Queue: "later", Payload: bytes.Repeat([]byte{0xff}, 300_000)})
-	must(q.Park(ctx, lease("later")))
+	add(pawl.Envelope{Kind: "snoozed", Queue: "later", Payload: bytes.Repeat([]byte{0xff}, 300_000)})
+	must(q.Snooze(ctx, lease("later"), 1000*time.Hour))
 	for range 3 {
 		add(pawl.Envelope{Kind: "k", Queue: "keys", IdempotencyKey: "open", Created: time.Date(20000, 1, 1, 0, 0, 0, 1, time.UTC)})
 	}
@@ -275,7 +275,7 @@ func anyJob(r *rand.Rand, n int) *pawl.Envelope {
 		e.Policy = &s
 	})
 	if e.UniqueKey != "" {
-		maybe(func() { e.UniqueIn = pawl.States()[r.IntN(3) : 3+r.IntN(4)] })
+		maybe(func() { e.UniqueIn = pawl.States()[r.IntN(3) : 3+r.IntN(3)] })
 	}
 	for range e.Failures {
 		e.History = append(e.History, pawl.Failure{Attempt: r.IntN(9), At: past(), Error: text(0, 4096>>r.IntN(12)), Stack: text(0, 4096>>r.IntN(13))})

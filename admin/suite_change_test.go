@@ -19,9 +19,9 @@ func TestSuiteChanges(t *testing.T) { runSuite(t, changeCases) }
 // applies are the states to which a verb applies, and the state that it makes of each.
 var applies = map[Verb]map[pawl.State]pawl.State{
 	Retry:   {pawl.Dead: pawl.Ready},
-	Cancel:  {pawl.Ready: pawl.Dead, pawl.Delayed: pawl.Dead, pawl.Parked: pawl.Dead, pawl.Leased: pawl.Leased},
+	Cancel:  {pawl.Ready: pawl.Dead, pawl.Delayed: pawl.Dead, pawl.Leased: pawl.Leased},
 	Delete:  {pawl.Dead: "", pawl.Completed: ""},
-	RunNow:  {pawl.Delayed: pawl.Ready, pawl.Parked: pawl.Ready},
+	RunNow:  {pawl.Delayed: pawl.Ready},
 	Forward: {pawl.Dead: pawl.Ready},
 }
 

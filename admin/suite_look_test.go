@@ -30,7 +30,7 @@ var lookCases = []suiteCase{
 		}
 		require.Equal(t, map[string]pawl.Counts{
 			"email":   {Ready: 1, Delayed: 2, Leased: 1, Dead: 1, Completed: 1},
-			"reports": {Parked: 1, Dead: 1},
+			"reports": {Dead: 1},
 			"other":   {Ready: 1},
 		}, counts)
 	}},

@@ -165,7 +165,6 @@ func everyState(f *fixture) {
 	require.NoError(f.t, q.Abandon(ctx, again[0], pawl.ReasonExhausted, errors.New("Timeout\nafter 30s \x1b[31m\xff")))
 	f.pass(time.Minute)
 	require.NoError(f.t, q.Ack(ctx, f.run(pawl.Envelope{Kind: "completed", Queue: "email", Retain: 24 * time.Hour, IdempotencyKey: "done", IdempotencyTTL: 48 * time.Hour})))
-	require.NoError(f.t, q.Park(ctx, f.run(pawl.Envelope{Kind: "parked", Queue: "reports", MaxRetries: 3})))
 	require.NoError(f.t, q.Nack(ctx, f.run(pawl.Envelope{Kind: "retry", Queue: "email", MaxRetries: 3}), time.Hour, errors.New("again")))
 	f.run(pawl.Envelope{Kind: "leased", Queue: "email", MaxRetries: 3, IdempotencyKey: "effect"})
 	f.pass(time.Minute)
@@ -176,7 +175,7 @@ func everyState(f *fixture) {
 
 // suiteStates are the kinds of everyState by their state.
 var suiteStates = map[string]pawl.State{
-	"dead": pawl.Dead, "dead twice": pawl.Dead, "completed": pawl.Completed, "parked": pawl.Parked, "retry": pawl.Delayed,
+	"dead": pawl.Dead, "dead twice": pawl.Dead, "completed": pawl.Completed, "retry": pawl.Delayed,
 	"leased": pawl.Leased, "delayed": pawl.Delayed, "ready": pawl.Ready, "large": pawl.Ready,
 }
 

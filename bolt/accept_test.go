@@ -32,12 +32,7 @@ var operations = []struct {
 	{"abandon", settling[2].end},
 	{"release", settling[3].end},
 	{"snooze", settling[4].end},
-	{"park", settling[5].end},
 	{"extend", func(ctx context.Context, q *Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err }},
-	{"unpark", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
-		_, err := q.Unpark(ctx, "parked")
-		return err
-	}},
 	{"reap", func(ctx context.Context, q *Queue, _ *pawl.Lease) error { _, err := q.Reap(ctx); return err }},
 	{"retry", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
 		for e := range q.Jobs(context.Background(), pawl.Filter{State: pawl.Dead}) {
@@ -52,8 +47,6 @@ func prepared(t *testing.T) (*Queue, *gate, *pawl.Lease) {
 	t.Helper()
 	q := openTest(t, nil)
 	g := gateCommits(q)
-	add(t, q, func(e *pawl.Envelope) { e.Kind = "parked" })
-	require.NoError(t, q.Park(t.Context(), leaseOne(t, q)))
 	add(t, q, func(e *pawl.Envelope) { e.Kind = "dead" })
 	require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
 	add(t, q, func(e *pawl.Envelope) { e.Kind = "delayed"; e.Delay = time.Hour })
@@ -99,7 +92,7 @@ func TestContextEndsBeforeAcceptance(t *testing.T) {
 				release()
 				synctest.Wait()
 				require.Equal(t, commits, g.commits.Load(), "there was nothing to commit")
-				require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+				require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 			})
 		})
 	}

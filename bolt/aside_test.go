@@ -46,7 +46,6 @@ var asideEnds = []struct {
 	{"abandon", func(t *testing.T, q *Queue, l *pawl.Lease) {
 		require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom))
 	}},
-	{"park", func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Park(t.Context(), l)) }},
 	{"an expiry", func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) }},
 }
 

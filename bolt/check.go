@@ -192,7 +192,7 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		var r delayedRow
 		r, err = parseDelayedRow(k, v)
 		row.flags = r.flags
-		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKind: pawl.Parked, waitsForKey: pawl.Ready}[k[0]]
+		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready}[k[0]]
 		if recordErr == nil {
 			if ln, _, _ := c.line(j.Envelope); !bytes.Equal(r.ready, readyKey(nil, ln, j.Envelope)) {
 				c.wrong("job %s would be promoted to the wrong place", id)

@@ -63,7 +63,7 @@ func fillEverything(t *testing.T, q *Queue) {
 	}
 	settle("completed", func(e *pawl.Envelope) { e.Retain = time.Hour }, func(l *pawl.Lease) error { return q.Ack(ctx, l) })
 	settle("done", func(e *pawl.Envelope) { e.IdempotencyKey = "done" }, func(l *pawl.Lease) error { return q.Ack(ctx, l) })
-	settle("parked", nil, func(l *pawl.Lease) error { return q.Park(ctx, l) })
+	settle("snoozed", nil, func(l *pawl.Lease) error { return q.Snooze(ctx, l, 1000*time.Hour) })
 	settle("retried", nil, func(l *pawl.Lease) error { return q.Nack(ctx, l, time.Hour, errBoom) })
 	settle("dead", nil, func(l *pawl.Lease) error { return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom) })
 	for range 2 { // of which one is leased and one put aside
@@ -150,7 +150,7 @@ func TestCompactGoesOn(t *testing.T) {
 		require.Empty(t, fetch(t, of, 9, "paused"))
 		pass(time.Hour)
 		synctest.Wait()
-		require.Equal(t, pawl.Counts{Ready: 1, Parked: 1, Dead: 1}, countsOf(t, of, "settled"), "what was due came back, what was retained is gone")
+		require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Dead: 1}, countsOf(t, of, "settled"), "what was due came back, what was retained is gone")
 		checkNow(t, of)
 	})
 }

@@ -60,7 +60,7 @@ func TestKilledCreation(t *testing.T) {
 
 // What a working child does with a job. Each verb is said before it begins and
 // after it was acknowledged.
-var crashVerbs = []string{"ack", "nack", "later", "abandon", "release", "snooze", "park"}
+var crashVerbs = []string{"ack", "nack", "later", "abandon", "release", "snooze"}
 
 // workRole stores jobs and settles them with random verbs, from several goroutines.
 func workRole(args []string) error {
@@ -126,10 +126,8 @@ func settleBy(ctx context.Context, q *Queue, l *pawl.Lease, verb string) error {
 		return q.Abandon(ctx, l, pawl.ReasonPermanent, errors.New("boom"))
 	case "release":
 		return q.Release(ctx, l)
-	case "snooze":
-		return q.Snooze(ctx, l, time.Hour)
 	default:
-		return q.Park(ctx, l)
+		return q.Snooze(ctx, l, time.Hour)
 	}
 }
 
@@ -150,7 +148,7 @@ func (k known) after(verb string) known {
 	k.crashes = 0
 	k.state = map[string]pawl.State{
 		"nack": pawl.Ready, "release": pawl.Ready, "later": pawl.Delayed, "snooze": pawl.Delayed,
-		"park": pawl.Parked, "abandon": pawl.Dead,
+		"abandon": pawl.Dead,
 	}[verb]
 	return k
 }

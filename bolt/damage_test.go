@@ -32,7 +32,7 @@ func TestDamagedJobDies(t *testing.T) {
 			require.Equal(t, 1, unreadable(t, q, "", len(s.ids)-1))
 			require.Equal(t, without(readyKinds, damaged.kind), runAll(t, q))
 
-			require.Equal(t, pawl.Counts{Delayed: 2, Parked: 1, Dead: 2}, countsOf(t, q, pawl.DefaultQueue))
+			require.Equal(t, pawl.Counts{Delayed: 2, Dead: 2}, countsOf(t, q, pawl.DefaultQueue))
 			require.Equal(t, 1, unreadable(t, q, pawl.Dead, 1))
 			require.ErrorIs(t, q.Retry(t.Context(), id, false), pawl.ErrCorrupt)
 			require.Equal(t, []string{"other", "other leased"}, runAll(t, q, "other"))
@@ -109,7 +109,7 @@ func TestDamagedLeaseIsTakenBack(t *testing.T) {
 	everyChange(t, bucketLeased, rowOf("large leased"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
 		require.Equal(t, 1, find(t, q, s.ids["large leased"]).Crashes)
-		require.Equal(t, pawl.Counts{Ready: 6, Delayed: 2, Parked: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+		require.Equal(t, pawl.Counts{Ready: 6, Delayed: 2, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 		require.Equal(t, readyKinds, runAll(t, q))
 		checkNow(t, q)
 	})
@@ -124,7 +124,7 @@ func TestDamagedLeaseOfADamagedJob(t *testing.T) {
 			path := s.write(t, damage{bucketLeased, rowOf("leased"), lease.change}, damage{bucketJobs, rowOf("leased"), job.change})
 			synctest.Test(t, func(t *testing.T) {
 				q := openDamaged(t, path)
-				want := pawl.Counts{Ready: 5, Delayed: 2, Parked: 1, Dead: 2}
+				want := pawl.Counts{Ready: 5, Delayed: 2, Dead: 2}
 				if n := len(lease.change(make([]byte, leaseWidth+4))); n != leaseWidth+4 || lease.name == "zeros" {
 					want.Leased, want.Dead = 1, 1
 				}
@@ -170,8 +170,8 @@ func (s scribble) apply(t *txn) {
 
 // The numbers of what a sample has on its second queue.
 const (
-	numberOfOther        queueNumber = 12
-	numberOfOtherDelayed kindNumber  = 15
+	numberOfOther        queueNumber = 11
+	numberOfOtherDelayed kindNumber  = 14
 )
 
 // Rule: damaged counts of a kind on a queue stop that kind there, with an error that says so.

@@ -113,7 +113,7 @@ func (t *txn) endLife(id pawl.ID) {
 		return
 	}
 	switch p.state {
-	case pawl.Ready, pawl.Delayed, pawl.Parked:
+	case pawl.Ready, pawl.Delayed:
 		t.unplace(j, p)
 		t.overdue(j)
 	}

@@ -128,7 +128,6 @@ func FuzzKeyOrder(f *testing.F) {
 		same(due, completedKey(nil, a), completedKey(nil, b), "completed")
 		same(cmp.Or(a.NotBefore.Compare(b.NotBefore), bytes.Compare(a.ID[:], b.ID[:])), deadlineKey(nil, a), deadlineKey(nil, b), "deadlines")
 
-		require.Equal(t, kind1 == kind2, bytes.HasPrefix(parkedKey(nil, a), kindPrefix(nil, kind2)), "parked jobs of another kind")
 		require.Equal(t, kind1 == kind2, bytes.Equal(effectKey(nil, a), effectKey(nil, b)), "effects")
 		require.Equal(t, kind1 == kind2, bytes.HasPrefix(heldKey(nil, effectKey(nil, a), qk, a), heldPrefix(nil, effectKey(nil, b))), "held jobs of another effect")
 		require.True(t, timeAt(appendTime(nil, a.NotBefore)).Equal(a.NotBefore))

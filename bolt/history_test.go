@@ -97,11 +97,6 @@ func TestHistoryIsGoneAfterAck(t *testing.T) {
 			pass(time.Minute)
 			synctest.Wait()
 		}},
-		{"waited for its kind", func(t *testing.T, q *Queue, l *pawl.Lease) {
-			require.NoError(t, q.Park(t.Context(), l))
-			_, err := q.Unpark(t.Context(), l.Kind)
-			require.NoError(t, err)
-		}},
 		{"died and was retried", func(t *testing.T, q *Queue, l *pawl.Lease) {
 			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonExhausted, errBoom))
 			require.NoError(t, q.Retry(t.Context(), l.ID, false))

@@ -28,7 +28,7 @@ func TestJobsChoosesByStateQueueAndKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		// Two jobs for each state, queue and kind.
-		states := []pawl.State{pawl.Parked, pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready}
+		states := []pawl.State{pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready}
 		queues, kinds := []string{"default", "default2"}, []string{"k", "kk"}
 		for _, state := range states {
 			for _, queue := range queues {
@@ -46,8 +46,6 @@ func TestJobsChoosesByStateQueueAndKind(t *testing.T) {
 			}
 			for _, l := range fetch(t, q, 99, queues...) {
 				switch state {
-				case pawl.Parked:
-					require.NoError(t, q.Park(t.Context(), l))
 				case pawl.Dead:
 					require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom))
 				}
@@ -57,8 +55,8 @@ func TestJobsChoosesByStateQueueAndKind(t *testing.T) {
 			for _, queue := range append(queues, "", "default3") {
 				for _, kind := range append(kinds, "", "kkk") {
 					f := pawl.Filter{State: state, Queue: queue, Kind: kind}
-					want := 40
-					for part, of := range map[string]int{string(state): 5, queue: 2, kind: 2} {
+					want := 32
+					for part, of := range map[string]int{string(state): 4, queue: 2, kind: 2} {
 						if part != "" {
 							want /= of
 						}

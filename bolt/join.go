@@ -201,7 +201,7 @@ func (p *Plan) Snooze(l *pawl.Lease, until time.Time) error {
 	return p.end(l, &settle{finished: finishedBy(l), how: snooze(until.Sub(p.t.now))})
 }
 
-// RunNow has a job that is delayed or parked wait no longer; see [Queue.RunNow].
+// RunNow has a delayed job wait no longer; see [Queue.RunNow].
 func (p *Plan) RunNow(id pawl.ID) error {
 	return p.add(&changeOne{Change: &pawl.Change{Verb: pawl.VerbRunNow}, id: id}, id)
 }

@@ -114,7 +114,7 @@ func TestFailedSyncOfRiders(t *testing.T) {
 
 			q := openAt(t, path, nil)
 			require.Empty(t, appRows(t, q.db))
-			require.Equal(t, pawl.Counts{Ready: 2, Parked: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+			require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 		})
 	}
 }

@@ -129,7 +129,7 @@ func TestRiderThatGivesUpLeavesItsNeighboursAlone(t *testing.T) {
 				} else {
 					bad.apply = func(tx *bbolt.Tx) error { panic(write(tx)) }
 				}
-				before := riding("before", func(p *Plan) error { return p.RunNow(s.parked) })
+				before := riding("before", func(p *Plan) error { return p.RunNow(s.later) })
 				behind := riding("behind", func(p *Plan) error {
 					if b := p.Tx().Bucket(appBucket); b != nil && b.Get([]byte("bad")) != nil {
 						return errors.New("it sees what is undone")

@@ -62,19 +62,18 @@ func refusing(half string, r *ride, refusal error) *ride {
 
 // stand is what there is for verbs: one job in each state but ready and completed.
 type stand struct {
-	lease                 *pawl.Lease
-	delayed, parked, dead pawl.ID
+	lease                *pawl.Lease
+	delayed, later, dead pawl.ID
 }
 
 // atFirst are the counts of a stand.
-var atFirst = pawl.Counts{Delayed: 1, Parked: 1, Leased: 1, Dead: 1}
+var atFirst = pawl.Counts{Delayed: 2, Leased: 1, Dead: 1}
 
 func newStand(t *testing.T, q *Queue) (s stand) {
 	t.Helper()
 	s.dead = add(t, q, nil).ID
 	require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
-	s.parked = add(t, q, nil).ID
-	require.NoError(t, q.Park(t.Context(), leaseOne(t, q)))
+	s.later = add(t, q, func(e *pawl.Envelope) { e.Delay = 1000 * time.Hour }).ID
 	s.delayed = add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }).ID
 	add(t, q, nil)
 	s.lease = leaseOne(t, q)

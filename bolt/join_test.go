@@ -27,26 +27,24 @@ var planVerbs = []struct {
 	{"none", func(*Plan, stand) error { return nil }, atFirst, false, nil},
 	{"enqueue", func(p *Plan, _ stand) error {
 		return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, 2*largePayload)}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
-	}, pawl.Counts{Ready: 1, Delayed: 2, Parked: 1, Leased: 1, Dead: 1}, false, []string{"enqueued", "enqueued"}},
+	}, pawl.Counts{Ready: 1, Delayed: 3, Leased: 1, Dead: 1}, false, []string{"enqueued", "enqueued"}},
 	{"enqueue of none", func(p *Plan, _ stand) error { return p.Enqueue() }, atFirst, false, nil},
 	{"hold", func(p *Plan, s stand) error { return p.Hold(s.lease) }, atFirst, false, nil},
 	{"ack", func(p *Plan, s stand) error { return p.Ack(s.lease) },
-		pawl.Counts{Delayed: 1, Parked: 1, Dead: 1}, true, []string{"succeeded"}},
+		pawl.Counts{Delayed: 2, Dead: 1}, true, []string{"succeeded"}},
 	{"snooze", func(p *Plan, s stand) error { return p.Snooze(s.lease, p.Now().Add(time.Hour)) },
-		pawl.Counts{Delayed: 2, Parked: 1, Dead: 1}, true, []string{"snoozed"}},
+		pawl.Counts{Delayed: 3, Dead: 1}, true, []string{"snoozed"}},
 	{"snooze until a time that has passed", func(p *Plan, s stand) error { return p.Snooze(s.lease, time.Time{}) },
-		pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Dead: 1}, true, []string{"snoozed"}},
+		pawl.Counts{Ready: 1, Delayed: 2, Dead: 1}, true, []string{"snoozed"}},
 	{"run a delayed job now", func(p *Plan, s stand) error { return p.RunNow(s.delayed) },
-		pawl.Counts{Ready: 1, Parked: 1, Leased: 1, Dead: 1}, false, []string{"hastened"}},
-	{"run a parked job now", func(p *Plan, s stand) error { return p.RunNow(s.parked) },
-		pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, false, []string{"unparked"}},
+		pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, false, []string{"hastened"}},
 	{"retry", func(p *Plan, s stand) error { return p.Retry(s.dead) },
-		pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1}, false, []string{"revived"}},
+		pawl.Counts{Ready: 1, Delayed: 2, Leased: 1}, false, []string{"revived"}},
 	{"all at once, in the order of the plan", func(p *Plan, s stand) error {
 		return errors.Join(
-			p.Retry(s.dead), p.Enqueue(&pawl.Envelope{Kind: "k"}), p.RunNow(s.parked), p.Ack(s.lease), p.RunNow(s.delayed),
+			p.Retry(s.dead), p.Enqueue(&pawl.Envelope{Kind: "k"}), p.RunNow(s.later), p.Ack(s.lease), p.RunNow(s.delayed),
 			p.Enqueue(&pawl.Envelope{Kind: "k"}))
-	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "unparked", "succeeded", "hastened", "enqueued"}},
+	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "hastened", "succeeded", "hastened", "enqueued"}},
 }
 
 // Rule: a verb and the rider's own rows are both in the file, when it is opened again as
@@ -119,7 +117,7 @@ func TestPlanRefusesWhatTheQueueRefuses(t *testing.T) {
 		{"run now of none", func(p *Plan) error { return p.RunNow(unknown) }, pawl.ErrNotFound},
 		{"retry of one that waits", func(p *Plan) error { return p.Retry(s.delayed) }, pawl.ErrConflict},
 		{"retry of none", func(p *Plan) error { return p.Retry(unknown) }, pawl.ErrNotFound},
-		{"enqueue of an ID that is taken", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{ID: s.parked, Kind: "k"}) }, pawl.ErrConflict},
+		{"enqueue of an ID that is taken", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{ID: s.later, Kind: "k"}) }, pawl.ErrConflict},
 		{"enqueue without a kind", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{}) }, pawl.ErrInvalid},
 		{"enqueue of too much", func(p *Plan) error {
 			return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, q.MaxPayload()+1)})
@@ -233,7 +231,7 @@ func TestPlanLooks(t *testing.T) {
 	q := openTest(t, &Options{Now: clock.now})
 	s := newStand(t, q)
 	want := map[pawl.ID]pawl.State{
-		s.lease.ID: pawl.Leased, s.delayed: pawl.Delayed, s.parked: pawl.Parked, s.dead: pawl.Dead,
+		s.lease.ID: pawl.Leased, s.delayed: pawl.Delayed, s.later: pawl.Delayed, s.dead: pawl.Dead,
 		add(t, q, nil).ID: pawl.Ready, pawl.NewID(time.Now()): "",
 	}
 	got := make(map[pawl.ID]pawl.State)

@@ -82,7 +82,7 @@ func TestJoinTxRefused(t *testing.T) {
 		})))
 	})
 	require.Equal(t, []string{"one", "two"}, appRows(t, q.db))
-	require.Equal(t, pawl.Counts{Ready: 1, Parked: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+	require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 	require.True(t, s.lease.Settled())
 
 	before := digest(t, q)

@@ -130,7 +130,6 @@ func appendOrder(b []byte, e *pawl.Envelope) []byte {
 // Delayed rows begin with what they wait for.
 const (
 	waitsForTime byte = iota // delayed
-	waitsForKind             // parked
 	waitsForKey              // ready, while its idempotency key is leased under another job
 )
 
@@ -138,17 +137,6 @@ func delayedKey(b []byte, e *pawl.Envelope) []byte {
 	b = append(b, waitsForTime)
 	b = appendTime(b, e.NotBefore)
 	return binary.BigEndian.AppendUint64(b, e.Seq)
-}
-
-// kindPrefix begins the keys of the parked jobs of one kind. A kind has at most
-// 255 bytes.
-func kindPrefix(b []byte, kind string) []byte {
-	b = append(b, waitsForKind, byte(len(kind)))
-	return append(b, kind...)
-}
-
-func parkedKey(b []byte, e *pawl.Envelope) []byte {
-	return binary.BigEndian.AppendUint64(kindPrefix(b, e.Kind), e.Seq)
 }
 
 // heldPrefix begins the keys of the jobs that wait for an idempotency key.

@@ -25,7 +25,6 @@ var settling = []struct {
 	}, false},
 	{"release", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Release(ctx, l) }, true},
 	{"snooze", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, time.Second) }, true},
-	{"park", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Park(ctx, l) }, true},
 }
 
 func TestLeaseEndsAfterItsLength(t *testing.T) {
@@ -124,8 +123,8 @@ func TestStaleHolderChangesNothing(t *testing.T) {
 			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil))
 			return l
 		}},
-		{"parked", func(t *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
-			require.NoError(t, q.Park(t.Context(), l))
+		{"snoozed", func(t *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
+			require.NoError(t, q.Snooze(t.Context(), l, time.Hour))
 			return l
 		}},
 		{"expired", func(_ *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
@@ -197,10 +196,8 @@ func TestClockStepsReapNothingAndLoseNothing(t *testing.T) {
 				require.Equal(t, pawl.Ready, find(t, q, fresh).State)
 
 				pass(time.Second) // the snooze
-				_, err = q.Unpark(t.Context(), "park")
-				require.NoError(t, err)
 				synctest.Wait()
-				require.Len(t, fetch(t, q, 99), 7, "all that live run at once: nack, release, snooze, park, the crashed, the two new")
+				require.Len(t, fetch(t, q, 99), 6, "all that live run at once: nack, release, snooze, the crashed, the two new")
 			})
 		})
 	}

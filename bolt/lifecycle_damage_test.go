@@ -19,7 +19,6 @@ func TestRecordDamagedWhileLeased(t *testing.T) {
 		"abandon": func(q *Queue, l *pawl.Lease) error { return q.Abandon(t.Context(), l, pawl.ReasonExhausted, nil) },
 		"release": func(q *Queue, l *pawl.Lease) error { return q.Release(t.Context(), l) },
 		"snooze":  func(q *Queue, l *pawl.Lease) error { return q.Snooze(t.Context(), l, 0) },
-		"park":    func(q *Queue, l *pawl.Lease) error { return q.Park(t.Context(), l) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, err := Open(filepath.Join(t.TempDir(), "jobs.db"), nil)

@@ -3,7 +3,6 @@ package bolt
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,10 +71,6 @@ func TestVerbs(t *testing.T) {
 		"snooze burns nothing and waits",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Snooze(t.Context(), l, time.Minute) },
 		pawl.Delayed, func(e *pawl.Envelope, now time.Time) { e.Crashes, e.NotBefore = 0, now.Add(time.Minute) },
-	}, {
-		"park burns nothing and puts aside",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Park(t.Context(), l) },
-		pawl.Parked, func(e *pawl.Envelope, _ time.Time) { e.Crashes = 0 },
 	}, {
 		"extend changes nothing in the file",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { _, err := q.Extend(t.Context(), l); return err },
@@ -155,16 +150,6 @@ func TestPlaceInTheOrder(t *testing.T) {
 		func(_ *testing.T, q *Queue, _ *pawl.Lease) error { expire(q); return nil },
 		"abcde",
 	}, {
-		"park and unpark keep the place",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error {
-			err := q.Park(t.Context(), l)
-			pass(time.Second)
-			n, unparkErr := q.Unpark(t.Context(), "a")
-			require.Equal(t, 1, n)
-			return errors.Join(err, unparkErr)
-		},
-		"abcde",
-	}, {
 		"nack goes behind those that are ready",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errBoom) },
 		"bcade",
@@ -205,50 +190,6 @@ func TestPlaceInTheOrder(t *testing.T) {
 	}
 }
 
-func TestUnparkNamesWholeKinds(t *testing.T) {
-	q := openTest(t, nil)
-	kinds := []string{"m", "ma", "mail", "mail.send", "mail\xff", "nail", strings.Repeat("m", 254), strings.Repeat("m", 255)}
-	for _, kind := range kinds {
-		add(t, q, func(e *pawl.Envelope) { e.Kind = kind })
-		add(t, q, func(e *pawl.Envelope) { e.Kind = kind })
-	}
-	parked := 2 * len(kinds)
-	atOnce(t, fetch(t, q, parked), func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
-	require.Equal(t, pawl.Counts{Parked: parked}, countsOf(t, q, pawl.DefaultQueue))
-	require.Empty(t, fetch(t, q, parked), "parked jobs are not fetched")
-
-	for _, kind := range kinds {
-		n, err := q.Unpark(t.Context(), kind)
-		require.NoError(t, err)
-		require.Equal(t, 2, n)
-		leases := fetch(t, q, parked)
-		require.Equal(t, kind+kind, kindsOf(leases), "jobs of this kind alone come back")
-		atOnce(t, leases, func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
-	}
-
-	n, err := q.Unpark(t.Context(), "ma", "unknown", "nail")
-	require.NoError(t, err)
-	require.Equal(t, 4, n)
-	require.Equal(t, pawl.Counts{Parked: parked - 4, Ready: 4}, countsOf(t, q, pawl.DefaultQueue))
-	n, err = q.Unpark(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, n, "no kind is not every kind")
-	_, err = q.Unpark(t.Context(), "")
-	require.ErrorIs(t, err, pawl.ErrInvalid)
-}
-
-func TestUnparkMoreThanOneCommitTakes(t *testing.T) {
-	q := openTest(t, nil)
-	const jobs = 2*unparkPortion + 1
-	require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs)...))
-	leases := fetch(t, q, jobs)
-	atOnce(t, leases, func(l *pawl.Lease) error { return q.Park(t.Context(), l) })
-	n, err := q.Unpark(t.Context(), "k")
-	require.NoError(t, err)
-	require.Equal(t, jobs, n)
-	require.Equal(t, pawl.Counts{Ready: jobs}, countsOf(t, q, pawl.DefaultQueue))
-}
-
 func TestRetry(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("attempts kept: %v", keep), func(t *testing.T) {
@@ -287,8 +228,6 @@ func TestRetryOfWhatIsNotDead(t *testing.T) {
 	require.ErrorIs(t, q.Retry(t.Context(), pawl.NewID(time.Now()), false), pawl.ErrNotFound)
 
 	states := map[pawl.State]pawl.ID{}
-	states[pawl.Parked] = add(t, q, nil).ID
-	require.NoError(t, q.Park(t.Context(), leaseOne(t, q)))
 	states[pawl.Leased] = add(t, q, nil).ID
 	leaseOne(t, q)
 	states[pawl.Ready] = add(t, q, nil).ID

@@ -117,7 +117,7 @@ func TestListFromAForgedPlace(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 4))
 		refused, listed := 0, 0
 		for range 5000 {
-			f := pawl.Filter{State: append(pawl.States(), "")[random.IntN(7)], Queue: []string{"", "a"}[random.IntN(2)]}
+			f := pawl.Filter{State: append(pawl.States(), "")[random.IntN(len(pawl.States())+1)], Queue: []string{"", "a"}[random.IntN(2)]}
 			key := make([]byte, random.IntN(40))
 			for i := range key {
 				key[i] = []byte{0, 1, 2, 0xff, byte(random.IntN(256))}[random.IntN(5)]

@@ -25,7 +25,7 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
-// RunNow has a job that is delayed or parked wait no longer: it is ready at once, as if its
+// RunNow has a delayed job wait no longer: it is ready at once, as if its
 // time had come now, in the order behind those of its priority that are ready already. A
 // retry that waits keeps what it counted, and the time that it has waited is what is
 // observed. A job whose deadline has passed dies. A job in another state gives

@@ -22,7 +22,6 @@ func TestLeaseThatIsNone(t *testing.T) {
 		},
 		"release": func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Release(ctx, l) },
 		"snooze":  func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, 0) },
-		"park":    func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Park(ctx, l) },
 	}
 	for what, l := range map[string]*pawl.Lease{"nil": nil, "without an envelope": {Token: 1}} {
 		for name, call := range calls {

@@ -68,9 +68,7 @@ func fillMixed(t *testing.T, q *Queue, seed uint64) {
 				err = q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)
 			case 4:
 				err = q.Abandon(t.Context(), l, pawl.ReasonSignature, nil)
-			case 5:
-				err = q.Park(t.Context(), l)
-			case 6:
+			case 5, 6:
 				err = q.Snooze(t.Context(), l, time.Duration(random.IntN(100))*time.Hour)
 			case 7:
 				err = q.Release(t.Context(), l)

@@ -44,29 +44,13 @@ func (t *txn) placeReady(j stored) {
 	t.counts(ln).Ready++
 }
 
-// park gives a job that has no row one in delayed, without a time.
-func (t *txn) park(j stored) {
-	if t.overdue(j) {
-		return
-	}
-	ln := t.lineOf(j.Envelope)
-	key := parkedKey(nil, j.Envelope)
-	row := delayedRow{indexRow{j.ID, j.flags()}, readyKey(nil, ln, j.Envelope)}
-	t.put(t.delayed, key, seal(key, row.append(nil)))
-	t.counts(ln).Parked++
-}
-
 // promote moves a row from delayed, where it has the key given, to ready.
 func (t *txn) promote(key []byte, row delayedRow) {
 	t.delete(t.delayed, key)
 	t.putReady(row.ready, row.indexRow)
-	c := t.counts(row.line())
-	switch key[0] {
-	case waitsForTime:
+	if key[0] == waitsForTime {
+		c := t.counts(row.line())
 		c.Delayed--
-		c.Ready++
-	case waitsForKind:
-		c.Parked--
 		c.Ready++
 	}
 }
@@ -266,19 +250,14 @@ func (t *txn) revive(j stored, p place, keepAttempts bool) {
 	t.tell(pawl.Event{Type: pawl.EventRevived, Job: j.Envelope})
 }
 
-// hasten makes a job ready that is delayed or parked. One that was due already is ready
-// since then.
+// hasten makes a delayed job ready. One that was due already is ready since then.
 func (t *txn) hasten(j stored, p place) {
 	t.unplace(j, p)
-	event := pawl.EventHastened
-	if p.state == pawl.Parked {
-		event = pawl.EventUnparked
-	}
-	if p.state == pawl.Parked || j.NotBefore.After(t.now) {
+	if j.NotBefore.After(t.now) {
 		j.NotBefore = t.now
 	}
 	t.rewrite(j)
-	t.tell(pawl.Event{Type: event, Job: j.Envelope})
+	t.tell(pawl.Event{Type: pawl.EventHastened, Job: j.Envelope})
 	t.placeReady(j)
 }
 

@@ -1,9 +1,5 @@
 package bolt
 
-import (
-	"github.com/gopawl/pawl"
-)
-
 // operation is one caller's part of a transaction, the only way to change the
 // file. It has two halves because bbolt has no savepoints: once an operation has
 // written, refusing it would take its neighbours down with it.
@@ -37,22 +33,6 @@ func (op *extend) apply(t *txn) {
 			t.renewed[h.id] = true
 		}
 	}
-}
-
-// unpark makes parked jobs of one kind ready, at most portion of them.
-type unpark struct {
-	kind    string
-	portion int
-	moved   int
-}
-
-func (op *unpark) check(*txn) error { return nil }
-
-func (op *unpark) apply(t *txn) {
-	op.moved = t.promoteRows(kindPrefix(nil, op.kind), nil, op.portion, func(row delayedRow) {
-		e := &pawl.Envelope{ID: row.id, Kind: op.kind, Queue: t.row(row.line().queue).name}
-		t.tell(pawl.Event{Type: pawl.EventUnparked, Job: e})
-	})
 }
 
 // reap takes back the leases that have expired, at most portion of them.

@@ -8,14 +8,13 @@ import (
 // promoteDue moves up to portion jobs whose time has come to ready, and returns how
 // many.
 func (t *txn) promoteDue(portion int) int {
-	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, t.now), portion, nil)
+	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, t.now), portion)
 }
 
 // promoteRows moves up to portion rows of delayed to ready: those whose keys begin
 // with prefix and, when last is given, are not behind it. It collects before it
-// moves, since a cursor may skip rows under deletions. Moved, unless nil, is told of
-// each.
-func (t *txn) promoteRows(prefix, last []byte, portion int, moved func(delayedRow)) int {
+// moves, since a cursor may skip rows under deletions.
+func (t *txn) promoteRows(prefix, last []byte, portion int) int {
 	type move struct {
 		key []byte
 		row delayedRow
@@ -35,9 +34,6 @@ func (t *txn) promoteRows(prefix, last []byte, portion int, moved func(delayedRo
 	}
 	for _, m := range moves {
 		t.promote(m.key, m.row)
-		if moved != nil {
-			moved(m.row)
-		}
 	}
 	return len(moves)
 }

@@ -262,35 +262,6 @@ func (q *Queue) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) 
 	return q.settle(ctx, l, snooze(delay))
 }
 
-// Park implements [pawl.Queue].
-func (q *Queue) Park(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, park())
-}
-
-// Unpark implements [pawl.Queue]. It works in portions: when it fails midway, the
-// jobs counted are ready and the others still parked.
-func (q *Queue) Unpark(ctx context.Context, kinds ...string) (int, error) {
-	for _, kind := range kinds {
-		if err := pawl.ValidKind(kind); err != nil {
-			return 0, err
-		}
-	}
-	moved := 0
-	for _, kind := range kinds {
-		for {
-			op := &unpark{kind: kind, portion: unparkPortion}
-			if err := q.do(ctx, op); err != nil {
-				return moved, err
-			}
-			moved += op.moved
-			if op.moved < op.portion {
-				break
-			}
-		}
-	}
-	return moved, nil
-}
-
 // Extend implements [pawl.Queue]. It writes nothing to the disk.
 func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
 	op := &extend{leases: make([]holding, len(leases))}

@@ -87,8 +87,6 @@ func testManyCallers(t *testing.T, seed uint64) {
 	expire(q) // what the forgetful hold
 	drained := make(map[pawl.ID]bool)
 	for {
-		_, err := q.Unpark(t.Context(), "a", "b")
-		require.NoError(t, err)
 		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: queueNames, Max: 100, Wait: pawl.WaitFinished})
 		if errors.Is(err, pawl.ErrEmpty) {
 			break
@@ -221,9 +219,7 @@ func (c *caller) other(ctx context.Context) {
 		if lost, err = c.q.Extend(ctx, c.leases...); len(lost) > 0 {
 			c.book.complain("leases were lost: %v", lost)
 		}
-	case 1:
-		_, err = c.q.Unpark(ctx, "a")
-	case 2:
+	case 1, 2:
 		var n int
 		if n, err = c.q.Reap(ctx); n > 0 {
 			c.book.complain("%d leases were reaped", n)

@@ -67,7 +67,7 @@ func (t *txn) takeOrphans(portion int) (found int) {
 	}
 	// Nobody has an idempotency key any more. A job that is still aside waits for one
 	// whose holder was too damaged to tell its key.
-	return len(orphans) + t.promoteRows([]byte{waitsForKey}, nil, portion, nil)
+	return len(orphans) + t.promoteRows([]byte{waitsForKey}, nil, portion)
 }
 
 // orphan reads a row of leased. A damaged one is replaced by what the job's record

@@ -86,12 +86,12 @@ func TestDeleteDamagedJobThatLives(t *testing.T) {
 	for _, c := range changes {
 		s := newSample(t)
 		path := s.write(t,
-			damage{bucketJobs, rowOf("ready"), c.change}, damage{bucketJobs, rowOf("delayed"), c.change}, damage{bucketJobs, rowOf("parked"), c.change},
+			damage{bucketJobs, rowOf("ready"), c.change}, damage{bucketJobs, rowOf("delayed"), c.change},
 			damage{bucketJobs, rowOf("dead"), c.change}, damage{bucketFailed, rowOf("dead"), c.change})
 		synctest.Test(t, func(t *testing.T) {
 			q := openDamaged(t, path)
 			before := digest(t, q)
-			for _, kind := range []string{"ready", "delayed", "parked", "dead"} {
+			for _, kind := range []string{"ready", "delayed", "dead"} {
 				require.ErrorIs(t, q.Delete(t.Context(), s.ids[kind]), pawl.ErrCorrupt, kind)
 			}
 			require.ErrorIs(t, q.Delete(t.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound)

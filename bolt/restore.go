@@ -103,7 +103,7 @@ func (j *newJob) arrive(now time.Time) {
 	case pawl.Dead, pawl.Completed:
 		j.Cancelled, j.BackoffSince = false, time.Time{}
 		return
-	case pawl.Leased, pawl.Parked:
+	case pawl.Leased:
 		j.BackoffSince = time.Time{}
 	}
 	if j.Cancelled {
@@ -190,8 +190,6 @@ func (t *txn) restore(n *newJob) {
 		t.placeReady(j)
 	case pawl.Delayed:
 		t.place(j)
-	case pawl.Parked:
-		t.park(j)
 	case pawl.Leased:
 		t.bury(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and restored without its run"})
 	case pawl.Dead:

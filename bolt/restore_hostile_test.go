@@ -73,7 +73,7 @@ func hostileChange(r *rand.Rand, e *pawl.Envelope) {
 	}
 	switch r.IntN(19) {
 	case 0:
-		e.State = append(pawl.States(), "", "x")[r.IntN(8)]
+		e.State = append(pawl.States(), "", "x")[r.IntN(7)]
 	case 1:
 		e.Attempts = number()
 	case 2:
@@ -99,7 +99,7 @@ func hostileChange(r *rand.Rand, e *pawl.Envelope) {
 	case 12:
 		e.Queue = text()
 	case 13:
-		e.UniqueKey, e.UniqueIn = text(), pawl.States()[:r.IntN(6)]
+		e.UniqueKey, e.UniqueIn = text(), pawl.States()[:r.IntN(len(pawl.States())+1)]
 	case 14:
 		e.IdempotencyKey, e.IdempotencyTTL = text(), time.Duration(number())
 	case 15:

@@ -83,12 +83,6 @@ func TestRestoreLosesNothing(t *testing.T) {
 
 			pass(50 * time.Hour)
 			synctest.Wait()
-			for _, kind := range []string{"k0", "k1", "k2"} {
-				_, err := from.Unpark(t.Context(), kind)
-				require.NoError(t, err)
-				_, err = to.Unpark(t.Context(), kind)
-				require.NoError(t, err)
-			}
 			want := make(map[pawl.ID]pawl.State)
 			for _, e := range all(t, from, pawl.Filter{}) {
 				want[e.ID] = e.State
@@ -185,10 +179,9 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 					require.Equal(t, pawl.ReasonCancelled, e.Death.Reason)
 					require.False(t, e.Cancelled)
 				}},
-			{"a cancelled job that waits is dead", pawl.Envelope{State: pawl.Parked, Cancelled: true}, pawl.Dead, nil},
+			{"a cancelled job that waits is dead", pawl.Envelope{State: pawl.Ready, Cancelled: true}, pawl.Dead, nil},
 			{"a job past its deadline is dead", pawl.Envelope{State: pawl.Ready, Deadline: in(-time.Second)}, pawl.Dead,
 				func(t *testing.T, e *pawl.Envelope) { require.Equal(t, pawl.ReasonDeadline, e.Death.Reason) }},
-			{"a parked job past its deadline is dead", pawl.Envelope{State: pawl.Parked, Deadline: in(-time.Second)}, pawl.Dead, nil},
 			{"a retry whose deadline comes before it is delayed", pawl.Envelope{State: pawl.Delayed, NotBefore: in(time.Hour), Deadline: in(time.Minute)}, pawl.Delayed, nil},
 			{"a dead letter past its deadline is as it died", pawl.Envelope{State: pawl.Dead, Deadline: in(-time.Second), Death: &pawl.Death{Reason: "x", At: in(-time.Hour)}}, pawl.Dead,
 				func(t *testing.T, e *pawl.Envelope) {
@@ -234,7 +227,7 @@ func TestRestoreTells(t *testing.T) {
 	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{
 		{Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonExhausted, At: now}},
 		{Kind: "k", State: pawl.Completed, Completed: now, Retain: time.Hour},
-		{Kind: "k", State: pawl.Parked}, {Kind: "k", State: pawl.Leased},
+		{Kind: "k", State: pawl.Ready}, {Kind: "k", State: pawl.Leased},
 	}, nil))
 	require.Equal(t, []string{"enqueued", "enqueued", "enqueued", "enqueued"}, events.take())
 	require.Empty(t, tally.Snapshot().Counts)

@@ -9,7 +9,7 @@ import (
 
 // mendBelongings sees to it that the deadline and the keys of a job have their rows.
 func (s *salvor) mendBelongings(t *txn, j stored, p place) {
-	waits := p.state == pawl.Ready || p.state == pawl.Delayed || p.state == pawl.Parked
+	waits := p.state == pawl.Ready || p.state == pawl.Delayed
 	if waits && !j.Deadline.IsZero() {
 		if key := deadlineKey(nil, j.Envelope); t.expiry.Get(key) == nil {
 			t.put(t.expiry, key, seal(key, nil))

@@ -135,9 +135,9 @@ func stateRowOf(b *table, key, sealed []byte) (id pawl.ID, ln line, state pawl.S
 		if err != nil || len(key) == 0 {
 			return id, ln, pawl.Delayed, err
 		}
-		state = map[byte]pawl.State{waitsForKind: pawl.Parked, waitsForKey: pawl.Ready}[key[0]]
-		if state == "" {
-			state = pawl.Delayed
+		state = pawl.Delayed
+		if key[0] == waitsForKey {
+			state = pawl.Ready
 		}
 		return row.id, row.line(), state, nil
 	case string(bucketCompleted):

@@ -68,8 +68,8 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 	return seal(p.key, index.append(nil))
 }
 
-// unknownKind is the kind of a dead letter whose record is lost. No handler has it, so that
-// such a job is parked when somebody retries it.
+// unknownKind is the kind of a dead letter whose record is lost. No handler has it, so
+// such a job stays ready when somebody retries it.
 const unknownKind = "unknown"
 
 // buryRemains makes a dead letter of a job whose record is lost: of its ID, and of the queue

@@ -58,10 +58,9 @@ func newSampleNow(t *testing.T) sample {
 		require.NoError(t, err)
 		return leases
 	}
-	l := lease("parked", "dead", "retried")
-	require.NoError(t, q.Park(ctx, l[0]))
-	require.NoError(t, q.Abandon(ctx, l[1], pawl.ReasonPermanent, errors.New("boom")))
-	retried := l[2]
+	l := lease("dead", "retried")
+	require.NoError(t, q.Abandon(ctx, l[0], pawl.ReasonPermanent, errors.New("boom")))
+	retried := l[1]
 	lease("leased", "large leased")
 	require.NoError(t, q.Nack(ctx, retried, 0, errors.New("boom")))
 	store("", "delayed", time.Hour)

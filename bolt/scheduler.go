@@ -19,7 +19,6 @@ const (
 	promotePortion = 500
 	reapPortion    = 500
 	recoverPortion = 5000
-	unparkPortion  = 500
 	expirePortion  = 500
 	settlePortion  = 500 // jobs that a fetch comes to and that cannot be leased
 )

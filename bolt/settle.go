@@ -201,14 +201,6 @@ func snooze(delay time.Duration) verb {
 	})
 }
 
-func park() verb {
-	return move("", nil, func(t *txn, op *settle, j stored) {
-		t.rewrite(j)
-		t.tell(op.event(pawl.EventParked, j.Envelope))
-		t.park(j)
-	})
-}
-
 // after is now plus delay, which no time.Duration lets overflow.
 func after(now time.Time, delay time.Duration) time.Time {
 	return now.Add(max(delay, 0))

@@ -104,8 +104,6 @@ func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 		return []rows{{s.ready, s.readySpans(queue), byLine, queue}, {bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKey})}}}, nil
 	case pawl.Delayed:
 		return []rows{{bucket: s.delayed, spans: []span{prefixed([]byte{waitsForTime})}}}, nil
-	case pawl.Parked:
-		return []rows{{bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKind})}}}, nil
 	case pawl.Leased:
 		return []rows{{bucket: s.leased, spans: []span{{}}}}, nil
 	case pawl.Completed:

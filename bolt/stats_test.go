@@ -36,9 +36,6 @@ func TestStatsAfterEveryTransition(t *testing.T) {
 			{"snooze", func() { must(q.Snooze(t.Context(), l, time.Minute)) }, pawl.Counts{Delayed: 2}},
 			{"promote again", func() { pass(time.Minute); synctest.Wait() }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after snooze", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"park", func() { must(q.Park(t.Context(), l)) }, pawl.Counts{Parked: 1, Delayed: 1}},
-			{"unpark", func() { _, err := q.Unpark(t.Context(), "k"); must(err) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after park", lease, pawl.Counts{Leased: 1, Delayed: 1}},
 			{"release", func() { must(q.Release(t.Context(), l)) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after release", lease, pawl.Counts{Leased: 1, Delayed: 1}},
 			{"reap", func() { expire(q) }, pawl.Counts{Ready: 1, Delayed: 1}},
@@ -82,8 +79,8 @@ func TestStatsCountsEachQueueApart(t *testing.T) {
 	require.Equal(t, pawl.Counts{}, stats.Queues[1].Counts)
 
 	sum := stats.Queues[0].Counts
-	sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Parked: 3, Leased: 4, Dead: 5})
-	require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Parked: 3, Leased: 5, Dead: 5}, sum)
+	sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Leased: 4, Dead: 5})
+	require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Leased: 5, Dead: 5}, sum)
 }
 
 // The job that is ready longest may stand behind others: of a higher priority, or

@@ -247,7 +247,6 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	case !e.Completed.IsZero() && found(pawl.Completed, s.completed, completedKey(nil, e)):
 	case found(pawl.Ready, s.ready, readyKey(nil, ln, e)):
 	case found(pawl.Delayed, s.delayed, delayedKey(nil, e)):
-	case found(pawl.Parked, s.delayed, parkedKey(nil, e)):
 	case e.IdempotencyKey != "" && found(pawl.Ready, s.delayed, heldKey(nil, effectKey(nil, e), ln, e)):
 	default:
 		return p, fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)

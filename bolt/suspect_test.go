@@ -162,8 +162,6 @@ func TestSettlingClearsCrashes(t *testing.T) {
 						return
 					}
 					pass(time.Second)
-					_, err := q.Unpark(t.Context(), "a")
-					require.NoError(t, err)
 					require.Zero(t, find(t, q, l.ID).Crashes)
 					require.Equal(t, "a", kindsOf(idleFetch(t, q, 1, 0)), "it is calm again")
 				})

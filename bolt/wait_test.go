@@ -33,10 +33,6 @@ func TestWhenFetchGivesUp(t *testing.T) {
 		{"a delayed job", func(t *testing.T, q *Queue) {
 			add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour })
 		}, map[pawl.Wait]bool{pawl.WaitNot: true, pawl.WaitDrained: true}},
-		{"a parked job", func(t *testing.T, q *Queue) {
-			ready(t, q)
-			require.NoError(t, q.Park(t.Context(), leaseOne(t, q)))
-		}, map[pawl.Wait]bool{pawl.WaitNot: true, pawl.WaitDrained: true, pawl.WaitFinished: true}},
 		{"a dead letter", func(t *testing.T, q *Queue) {
 			ready(t, q)
 			require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, nil))
@@ -72,8 +68,8 @@ func TestWhenFetchGivesUp(t *testing.T) {
 // ends the work.
 func TestDrainEndsWithTheLastJob(t *testing.T) {
 	for wait, verbs := range map[pawl.Wait][]string{
-		pawl.WaitDrained:  {"ack", "abandon", "park", "snooze"},
-		pawl.WaitFinished: {"ack", "abandon", "park"},
+		pawl.WaitDrained:  {"ack", "abandon", "snooze"},
+		pawl.WaitFinished: {"ack", "abandon"},
 	} {
 		for _, verb := range settling {
 			t.Run(fmt.Sprintf("%s, wait %d", verb.name, wait), func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestToQueueSkipsNoLetter(t *testing.T) {
 		var ids []pawl.ID
 		for range 2 {
 			ids = append(ids, dieOf(t, from, &pawl.Envelope{
-				Kind: "a", Queue: "mail", UniqueKey: "u", UniqueIn: pawl.States()[:4], IdempotencyKey: "i",
+				Kind: "a", Queue: "mail", UniqueKey: "u", UniqueIn: pawl.States()[:3], IdempotencyKey: "i",
 			}, pawl.ReasonExhausted, "no luck"))
 		}
 		forward(t, from, to, "", 2)

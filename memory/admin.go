@@ -25,7 +25,7 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow has a job that is delayed or parked wait no longer: it is ready at once, behind
+// RunNow has a delayed job wait no longer: it is ready at once, behind
 // those of its priority that are ready already. A job in another state gives
 // [pawl.ErrConflict], also one that is ready and waits for its idempotency key; one that is
 // not there gives [pawl.ErrNotFound].

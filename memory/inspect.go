@@ -133,8 +133,6 @@ func (q *Queue) in(state pawl.State) (jobs []*job) {
 		return jobs
 	case pawl.Delayed:
 		return slices.Clone(q.delayed.jobs)
-	case pawl.Parked:
-		return slices.Clone(q.parked.jobs)
 	case pawl.Leased:
 		return slices.Clone(q.leased.jobs)
 	case pawl.Completed:

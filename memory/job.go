@@ -72,10 +72,6 @@ func byDue(a, b *job) int {
 	return cmp.Or(a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Seq, b.Seq))
 }
 
-func byKind(a, b *job) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Seq, b.Seq))
-}
-
 func byExpiry(a, b *job) int {
 	return cmp.Or(a.expires.Compare(b.expires), cmp.Compare(a.Seq, b.Seq))
 }

@@ -11,7 +11,7 @@ import (
 
 // isMortal reports whether a deadline will end the job where it is now.
 func (j *job) isMortal() bool {
-	waits := j.State == pawl.Ready || j.State == pawl.Delayed || j.State == pawl.Parked
+	waits := j.State == pawl.Ready || j.State == pawl.Delayed
 	return waits && !j.Deadline.IsZero()
 }
 

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -48,8 +47,6 @@ func (q *Queue) listOf(j *job) *list {
 		return &j.line.ready
 	case pawl.Delayed:
 		return &q.delayed
-	case pawl.Parked:
-		return &q.parked
 	case pawl.Leased:
 		return &q.leased
 	case pawl.Dead:
@@ -91,32 +88,14 @@ func (q *Queue) promote() {
 	}
 }
 
-// unpark makes the parked jobs of some kinds ready, in their old places.
-func (q *Queue) unpark(kinds []string) (moved int) {
-	for _, j := range slices.Clone(q.parked.jobs) {
-		if slices.Contains(kinds, j.Kind) {
-			q.take(j)
-			q.put(j, pawl.Ready)
-			q.tell(j, pawl.Event{Type: pawl.EventUnparked})
-			moved++
-		}
-	}
-	return moved
-}
-
-// hasten makes a job ready that is delayed or parked. One that was due already is ready
-// since then.
+// hasten makes a delayed job ready. One that was due already is ready since then.
 func (q *Queue) hasten(j *job) {
-	event := pawl.EventHastened
-	if j.State == pawl.Parked {
-		event = pawl.EventUnparked
-	}
 	q.take(j)
-	if event == pawl.EventUnparked || j.NotBefore.After(q.now) {
+	if j.NotBefore.After(q.now) {
 		j.NotBefore = q.now
 	}
 	q.put(j, pawl.Ready)
-	q.tell(j, pawl.Event{Type: event})
+	q.tell(j, pawl.Event{Type: pawl.EventHastened})
 }
 
 // lease puts a job into leased, for the full length of a lease from now.

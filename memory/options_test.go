@@ -130,8 +130,8 @@ func TestStats(t *testing.T) {
 		require.Zero(t, a.Oldest)
 
 		sum := b.Counts
-		sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Parked: 3, Leased: 4, Dead: 5})
-		require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Parked: 3, Leased: 4, Dead: 5}, sum)
+		sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Leased: 4, Dead: 5})
+		require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Leased: 4, Dead: 5}, sum)
 	})
 }
 

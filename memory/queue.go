@@ -27,10 +27,9 @@ type Queue struct {
 	lines  []*line // in the order of their first job
 
 	delayed   list
-	parked    list
 	leased    list
 	completed list
-	mortal    list // the ready, delayed and parked jobs that have a deadline
+	mortal    list // the ready and delayed jobs that have a deadline
 
 	holders map[unique]*job      // of each unique key
 	running map[effect]bool      // the idempotency keys of leased jobs
@@ -66,7 +65,6 @@ func New(opts *Options) *Queue {
 	q := &Queue{
 		jobs:      make(map[pawl.ID]*job),
 		delayed:   list{compare: byDue},
-		parked:    list{compare: byKind},
 		leased:    list{compare: byExpiry},
 		completed: list{compare: byRetention},
 		mortal:    list{compare: byDeadline},

@@ -115,11 +115,6 @@ func (q *Queue) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) 
 	})
 }
 
-// Park implements [pawl.Queue].
-func (q *Queue) Park(ctx context.Context, l *pawl.Lease) error {
-	return q.giveBack(ctx, l, pawl.EventParked, func(j *job) { q.put(j, pawl.Parked) })
-}
-
 // giveBack settles a job that is to run another time, unless it was cancelled.
 func (q *Queue) giveBack(ctx context.Context, l *pawl.Lease, event pawl.EventType, how func(*job)) error {
 	return q.settle(ctx, l, func(j *job, run pawl.Event) {
@@ -157,18 +152,4 @@ func (q *Queue) Reap(ctx context.Context) (reaped int, err error) {
 		return nil
 	})
 	return reaped, err
-}
-
-// Unpark implements [pawl.Queue].
-func (q *Queue) Unpark(ctx context.Context, kinds ...string) (moved int, err error) {
-	for _, kind := range kinds {
-		if err := pawl.ValidKind(kind); err != nil {
-			return 0, err
-		}
-	}
-	err = q.do(ctx, func() error {
-		moved = q.unpark(kinds)
-		return nil
-	})
-	return moved, err
 }

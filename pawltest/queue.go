@@ -100,7 +100,7 @@ func (q *Queue) remember(e pawl.Event) {
 	case pawl.EventEnqueued:
 		q.enqueued = append(q.enqueued, &enqueued{Envelope: *own(e.Job)})
 	case pawl.EventFetched, pawl.EventSucceeded, pawl.EventSkipped, pawl.EventRetried, pawl.EventDied,
-		pawl.EventReleased, pawl.EventSnoozed, pawl.EventParked, pawl.EventReaped:
+		pawl.EventReleased, pawl.EventSnoozed, pawl.EventReaped:
 		q.outcomes = append(q.outcomes, outcomeOf(e))
 	}
 }

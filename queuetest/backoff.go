@@ -10,7 +10,7 @@ import (
 func clearing(name string, end func(*fixture, *pawl.Lease)) test {
 	return test{
 		name: "cleared by " + name,
-		rule: "BackoffSince is there from a failed run until its retry ends: release, snooze, park, crash, ack, abandon and retry clear it.",
+		rule: "BackoffSince is there from a failed run until its retry ends: release, snooze, crash, ack, abandon and retry clear it.",
 		run: func(f *fixture) {
 			id := f.add(kept(time.Hour)).ID
 			f.nack(f.lease(), time.Minute)

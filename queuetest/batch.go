@@ -29,8 +29,6 @@ func (f *fixture) held(state pawl.State, change ...func(*pawl.Envelope)) pawl.ID
 		return e.ID
 	}
 	switch l := f.lease(e.Queue); state {
-	case pawl.Parked:
-		f.park(l)
 	case pawl.Dead:
 		f.abandon(l)
 	case pawl.Completed:
@@ -39,7 +37,7 @@ func (f *fixture) held(state pawl.State, change ...func(*pawl.Envelope)) pawl.ID
 	return e.ID
 }
 
-var states = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased, pawl.Dead}
+var states = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased, pawl.Dead}
 
 // spoiled refuses a batch because of one job in the middle of it.
 func spoiled(name string, want error, spoil func(*fixture, *pawl.Envelope)) test {

@@ -20,8 +20,6 @@ func cancelsWaiting(state pawl.State) test {
 				f.release(l)
 			case pawl.Delayed:
 				f.snooze(l, time.Hour)
-			case pawl.Parked:
-				f.park(l)
 			}
 			f.pass(time.Second)
 			want := f.must(e.ID)
@@ -30,7 +28,6 @@ func cancelsWaiting(state pawl.State) test {
 			want.State, want.Death = pawl.Dead, &pawl.Death{Reason: pawl.ReasonCancelled, At: time.Now()}
 			f.same(f.must(e.ID), want, "the job")
 			f.pass(2 * time.Hour)
-			equal(f, f.unpark("k"), 0, "jobs unparked")
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.same(f.must(e.ID), want, "the job, later")
 			f.retry(e.ID, false)
@@ -57,7 +54,7 @@ func refusedCancel(state pawl.State) test {
 }
 
 func cancelTests() (tests []test) {
-	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked} {
+	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed} {
 		tests = append(tests, cancelsWaiting(state))
 	}
 	for _, state := range []pawl.State{pawl.Dead, pawl.Completed} {

@@ -60,9 +60,9 @@ var changes = []struct {
 	from []pawl.State
 }{
 	{pawl.VerbRetry, []pawl.State{pawl.Dead}},
-	{pawl.VerbCancel, []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased}},
+	{pawl.VerbCancel, []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased}},
 	{pawl.VerbDelete, []pawl.State{pawl.Dead, pawl.Completed}},
-	{pawl.VerbRunNow, []pawl.State{pawl.Delayed, pawl.Parked}},
+	{pawl.VerbRunNow, []pawl.State{pawl.Delayed}},
 }
 
 func changeTests() (tests []test) {

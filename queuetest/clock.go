@@ -45,8 +45,7 @@ func stepped(step time.Duration) test {
 			equal(f, f.must(waiting).State, pawl.Ready, "state of a job that was ready before the step")
 			equal(f, f.must(fresh).State, pawl.Ready, "state of a new job")
 			f.pass(snoozed)
-			equal(f, f.unpark("park"), 1, "jobs unparked")
-			equal(f, len(f.fetch(99)), 7, "jobs: nack, release, snooze, park, crash and the two that never ran")
+			equal(f, len(f.fetch(99)), 6, "jobs: nack, release, snooze, crash and the two that never ran")
 		},
 	}
 }

@@ -25,10 +25,6 @@ func calls() []call {
 			return err
 		}},
 		{"extend", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err }},
-		{"unpark", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
-			_, err := q.Unpark(ctx, "parked")
-			return err
-		}},
 		{"reap", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error { _, err := q.Reap(ctx); return err }},
 	}
 	for _, v := range verbs {
@@ -40,7 +36,6 @@ func calls() []call {
 // crowded is a queue with a job in each state, and the lease of the leased one.
 func (f *fixture) crowded() *pawl.Lease {
 	f.Helper()
-	f.held(pawl.Parked, of("parked"))
 	f.held(pawl.Dead)
 	f.held(pawl.Delayed)
 	f.add()

@@ -22,7 +22,7 @@ func counterTests() []test {
 			counted := w.tally.Snapshot()
 			for _, name := range []string{
 				pawl.JobsFetched, pawl.JobsSucceeded, pawl.JobsFailed, pawl.JobsFailedPermanently, pawl.JobsTimedOut,
-				pawl.JobsReleased, pawl.JobsSnoozed, pawl.JobsParked, pawl.JobsReaped,
+				pawl.JobsReleased, pawl.JobsSnoozed, pawl.JobsReaped,
 			} {
 				equal(f, counted.Total(name) > 0, true, "the walk met what counts as "+name)
 			}

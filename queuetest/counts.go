@@ -52,9 +52,6 @@ var countTests = []test{{
 			{"snooze", func() { f.snooze(l, time.Minute) }, pawl.Counts{Delayed: 2}},
 			{"the snooze", func() { f.pass(time.Minute) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after the snooze", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"park", func() { f.park(l) }, pawl.Counts{Parked: 1, Delayed: 1}},
-			{"unpark", func() { f.unpark("k") }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after unpark", lease, pawl.Counts{Leased: 1, Delayed: 1}},
 			{"release", func() { f.release(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after release", lease, pawl.Counts{Leased: 1, Delayed: 1}},
 			{"an expiry", func() { f.expire(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
@@ -91,11 +88,11 @@ var countTests = []test{{
 	rule: "Counts are right after a restart.",
 	run: func(f *fixture) {
 		f.needRestart()
-		for _, state := range []pawl.State{pawl.Parked, pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready} {
+		for _, state := range []pawl.State{pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready} {
 			f.held(state)
 		}
-		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1, Delayed: 1, Parked: 1, Leased: 1, Dead: 1}, "one job of each state")
+		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, "one job of each state")
 		f.restart()
-		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Delayed: 1, Parked: 1, Dead: 1}, "the restart")
+		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, "the restart")
 	},
 }}

@@ -53,11 +53,10 @@ func deadTests() (tests []test) {
 		},
 	}, test{
 		name: "stays dead",
-		rule: "A dead letter stays until somebody retries it: no fetch, time or unpark brings it back.",
+		rule: "A dead letter stays until somebody retries it: no fetch or time brings it back.",
 		run: func(f *fixture) {
 			id := f.held(pawl.Dead)
 			f.pass(1000 * time.Hour)
-			f.unpark("k")
 			f.reap()
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			equal(f, f.must(id).State, pawl.Dead, "state")

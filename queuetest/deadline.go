@@ -13,7 +13,6 @@ func (f *fixture) expired(id pawl.ID, at time.Time, what string) {
 	e := f.must(id)
 	equal(f, e.State, pawl.Dead, "state "+what)
 	equal(f, deathText(e), deathText(&pawl.Envelope{Death: &pawl.Death{Reason: pawl.ReasonDeadline, At: at}}), "death "+what)
-	equal(f, f.unpark(e.Kind), 0, "jobs unparked "+what)
 	equal(f, len(f.fetch(9, e.Queue)), 0, "jobs to fetch "+what)
 }
 
@@ -30,8 +29,6 @@ func expires(state pawl.State) test {
 				f.release(l)
 			case pawl.Delayed:
 				f.snooze(l, 2*time.Hour)
-			case pawl.Parked:
-				f.park(l)
 			}
 			want := f.must(e.ID)
 			f.pass(time.Hour - 1)
@@ -112,7 +109,7 @@ func (f *fixture) seasonedUntil(d time.Duration) (*pawl.Lease, *pawl.Envelope) {
 }
 
 func deadlineTests() (tests []test) {
-	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked} {
+	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed} {
 		tests = append(tests, expires(state))
 	}
 	for _, end := range endings {

@@ -56,7 +56,7 @@ func deleteTests() (tests []test) {
 			},
 		})
 	}
-	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased} {
+	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased} {
 		tests = append(tests, test{
 			name: "a job that is " + string(state),
 			rule: "Delete is for jobs that have ended: any other gives ErrConflict and is not changed.",

@@ -24,7 +24,6 @@ var endings = []ending{
 	{"release", (*fixture).release, false, false},
 	{"snooze", func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Hour) }, false, false},
 	{"snooze without a delay", func(f *fixture, l *pawl.Lease) { f.snooze(l, 0) }, false, false},
-	{"park", (*fixture).park, false, false},
 	{"expiry", func(f *fixture, l *pawl.Lease) { f.pass(time.Until(l.Expires)) }, false, true},
 	{"restart", func(f *fixture, _ *pawl.Lease) { f.restart() }, false, true},
 }
@@ -59,7 +58,6 @@ func endsCancelled(end ending) test {
 			want.NotBefore = got.NotBefore // which says nothing about a dead letter
 			f.same(got, want, "the job")
 			f.pass(2 * time.Hour)
-			equal(f, f.unpark("k"), 0, "jobs unparked")
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.is(f.q.Ack(f.Context(), l), pawl.ErrLeaseLost, "an ack that comes too late")
 			f.is(f.canceller().Cancel(f.Context(), l.ID), pawl.ErrConflict, "another cancel")

@@ -181,7 +181,7 @@ func alarmTests() (tests []test) {
 		run: func(f *fixture) {
 			f.needRestart()
 			var ids []pawl.ID
-			for _, state := range []pawl.State{pawl.Parked, pawl.Leased, pawl.Delayed, pawl.Ready} {
+			for _, state := range []pawl.State{pawl.Leased, pawl.Delayed, pawl.Ready} {
 				ids = append(ids, f.held(state, within(time.Hour)))
 			}
 			for _, due := range []bool{false, true} {
@@ -194,7 +194,7 @@ func alarmTests() (tests []test) {
 					equal(f, f.must(id).State == pawl.Dead, due, "the job is dead")
 				}
 			}
-			equal(f, f.must(ids[1]).Crashes, 1, "crashes of the one that was leased")
+			equal(f, f.must(ids[0]).Crashes, 1, "crashes of the one that was leased")
 			for _, id := range ids {
 				equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
 				equal(f, f.must(id).Failures, 0, "failures")

@@ -23,36 +23,33 @@ func (f *fixture) runNow(id pawl.ID) {
 }
 
 func hastenTests() (tests []test) {
-	for _, state := range []pawl.State{pawl.Delayed, pawl.Parked} {
-		tests = append(tests, test{
-			name: "a job that is " + string(state),
-			rule: "RunNow has a job that is delayed or parked be ready, since now; nothing else changes, and it goes to a fetch that waits.",
-			run: func(f *fixture) {
-				id := f.held(state, priority(7))
-				want := f.must(id)
-				f.pass(time.Minute)
-				f.runNow(id)
-				want.State, want.NotBefore = pawl.Ready, time.Now()
-				f.same(f.must(id), want, "the job")
-				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "once more")
-				equal(f, f.lease().ID, id, "job to fetch")
+	tests = append(tests, test{
+		name: "a job that is delayed",
+		rule: "RunNow has a delayed job be ready, since now; nothing else changes, and it goes to a fetch that waits.",
+		run: func(f *fixture) {
+			id := f.held(pawl.Delayed, priority(7))
+			want := f.must(id)
+			f.pass(time.Minute)
+			f.runNow(id)
+			want.State, want.NotBefore = pawl.Ready, time.Now()
+			f.same(f.must(id), want, "the job")
+			f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "once more")
+			equal(f, f.lease().ID, id, "job to fetch")
 
-				id = f.held(state)
-				leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
-				f.waits(call, "while the job waits")
-				f.runNow(id)
-				f.ends(call, nil, "fetch")
-				equal(f, (*leases)[0].ID, id, "job")
-				f.pass(1000 * time.Hour)
-				equal(f, f.unpark("k"), 0, "jobs still parked")
-				equal(f, len(f.list(pawl.Filter{})), 2, "jobs: none came twice")
-			},
-		})
-	}
+			id = f.held(pawl.Delayed)
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+			f.waits(call, "while the job waits")
+			f.runNow(id)
+			f.ends(call, nil, "fetch")
+			equal(f, (*leases)[0].ID, id, "job")
+			f.pass(1000 * time.Hour)
+			equal(f, len(f.list(pawl.Filter{})), 2, "jobs: none came twice")
+		},
+	})
 	for _, state := range []pawl.State{pawl.Ready, pawl.Leased, pawl.Dead, pawl.Completed} {
 		tests = append(tests, test{
 			name: "refused for one that is " + string(state),
-			rule: "RunNow is for jobs that are delayed or parked: any other gives ErrConflict and is not changed.",
+			rule: "RunNow is for delayed jobs: any other gives ErrConflict and is not changed.",
 			run: func(f *fixture) {
 				id := f.held(state)
 				unchanged := f.unchanged()
@@ -99,13 +96,12 @@ func hastenTests() (tests []test) {
 		name: "its place",
 		rule: "A job that RunNow made ready goes behind those of its priority that are ready, and before those that come later.",
 		run: func(f *fixture) {
-			parked := f.add(of("c")).ID
-			f.park(f.lease())
+			first := f.add(of("c"), after(2*time.Hour)).ID
 			delayed := f.add(of("d"), after(time.Hour)).ID
 			f.add(of("b"))
 			f.add(of("a"), priority(1))
 			f.pass(time.Second)
-			f.runNow(parked)
+			f.runNow(first)
 			f.pass(time.Second)
 			f.runNow(delayed)
 			f.pass(time.Second)
@@ -179,15 +175,15 @@ func hastenTests() (tests []test) {
 }
 
 var hastenStories = []story{{
-	name: "run now", rule: "A delayed job that is to wait no longer is told as hastened, a parked one as unparked; what is refused is not told.",
-	before: func(f *fixture) *pawl.Lease { f.held(pawl.Parked); f.held(pawl.Delayed); return nil },
+	name: "run now", rule: "A delayed job that is to wait no longer is told as hastened; what is refused is not told.",
+	before: func(f *fixture) *pawl.Lease { f.held(pawl.Delayed); f.held(pawl.Delayed); return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		for _, e := range f.list(pawl.Filter{}) {
 			f.runNow(e.ID)
 			f.is(f.hastener().RunNow(f.Context(), e.ID), pawl.ErrConflict, "once more")
 		}
 	},
-	told: "unparked hastened",
+	told: "hastened hastened",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		for i, e := range f.list(pawl.Filter{}) {
 			equal(f, events[i].Job.ID, e.ID, "job")
@@ -228,15 +224,11 @@ func (m *model) hasten(id pawl.ID) error {
 	switch {
 	case j == nil:
 		return pawl.ErrNotFound
-	case j.State != pawl.Delayed && j.State != pawl.Parked:
+	case j.State != pawl.Delayed:
 		return pawl.ErrConflict
 	}
-	event := pawl.EventHastened
-	if j.State == pawl.Parked {
-		event = pawl.EventUnparked
-	}
 	j.State, j.NotBefore = pawl.Ready, m.now
-	m.tell(j, pawl.Event{Type: event})
+	m.tell(j, pawl.Event{Type: pawl.EventHastened})
 	return nil
 }
 

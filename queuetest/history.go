@@ -154,13 +154,11 @@ func historyTests() []test {
 			},
 		}, {
 			name: "only failures",
-			rule: "History has the failed runs: no release, snooze, park or crash that the job survived.",
+			rule: "History has the failed runs: no release, snooze or crash that the job survived.",
 			run: func(f *fixture) {
 				id := f.add().ID
 				f.release(f.lease())
 				f.snooze(f.lease(), 0)
-				f.park(f.lease())
-				f.unpark("k")
 				f.expire(f.lease())
 				f.hasHistory(f.must(id), nil, 0)
 			},

@@ -63,8 +63,6 @@ func holderTests() (tests []test) {
 				f.keyIsOf(id, "after "+v.name)
 				f.pass(snoozed)
 				f.keyIsOf(id, "when its time came")
-				f.unpark("k")
-				f.keyIsOf(id, "after an unpark")
 			},
 		})
 	}

@@ -102,7 +102,7 @@ func keyBatchTests() (tests []test) {
 		{pawl.Ready, "ru", "a", "ab"},
 		{pawl.Ready, "rj", "", ""},
 		{pawl.Delayed, "rr", "b", "ab"},
-		{pawl.Parked, "rur", "c", "abc"},
+		{pawl.Delayed, "rur", "c", "abc"},
 		{pawl.Leased, "-r", "", ""},
 		{pawl.Leased, "-u", "a", "b"},
 		{pawl.Dead, "uu", "a", "ab"},

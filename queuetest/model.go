@@ -204,11 +204,6 @@ func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Rea
 	case verb == "snooze":
 		m.tell(j, pawl.Event{Type: pawl.EventSnoozed})
 		m.place(j, m.now.Add(delay))
-	case verb == "park":
-		m.tell(j, pawl.Event{Type: pawl.EventParked})
-		if m.place(j, j.NotBefore); j.State == pawl.Ready {
-			j.State = pawl.Parked
-		}
 	}
 }
 
@@ -241,18 +236,6 @@ func (m *model) place(j *modelJob, due time.Time) {
 	if m.late(j) {
 		m.die(j, pawl.ReasonDeadline, pawl.Event{})
 	}
-}
-
-// unpark makes the parked jobs of some kinds ready.
-func (m *model) unpark(kinds []string) (moved int) {
-	for _, j := range m.jobs {
-		if j.State == pawl.Parked && slices.Contains(kinds, j.Kind) {
-			j.State = pawl.Ready
-			m.tell(j, pawl.Event{Type: pawl.EventUnparked})
-			moved++
-		}
-	}
-	return moved
 }
 
 // retry is the error that a retry must give. Without one the job is ready.

@@ -98,16 +98,11 @@ func placed(name, rule, order string, do func(*fixture, *pawl.Lease)) test {
 }
 
 func placeTests() []test {
-	const keeps, since = "Release, reap, park and their like keep the time since when a job is ready.",
+	const keeps, since = "Release and reap keep the time since when a job is ready.",
 		"A job that waited is ready since the end of its delay."
 	return []test{
 		placed("release", keeps, "abcde", (*fixture).release),
 		placed("reap", keeps, "abcde", (*fixture).expire),
-		placed("park", keeps, "abcde", func(f *fixture, l *pawl.Lease) {
-			f.park(l)
-			f.pass(time.Second)
-			equal(f, f.unpark("a"), 1, "jobs unparked")
-		}),
 		placed("nack", "A job that failed goes behind those that are ready.", "bcade",
 			func(f *fixture, l *pawl.Lease) { f.nack(l, 0) }),
 		placed("nack with a delay", since, "bcdae", func(f *fixture, l *pawl.Lease) { f.nack(l, 2*time.Second) }),

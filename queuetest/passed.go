@@ -183,7 +183,6 @@ func passedTests() []test {
 				equal(f, len(f.list(pawl.Filter{State: pawl.Delayed})), 0, "delayed jobs")
 				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Leased: 1}, "the fetch")
 				f.is(f.retrier().Retry(f.Context(), b, false), pawl.ErrConflict, "retry")
-				equal(f, f.unpark("k"), 0, "jobs unparked")
 			},
 		}, {
 			name: "passed over, and a restart",

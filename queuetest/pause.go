@@ -44,7 +44,6 @@ func whilePaused(v verb) test {
 				equal(f, e == nil, true, "the job is gone")
 			}
 			f.pass(snoozed)
-			f.unpark("q")
 			equal(f, len(f.fetch(9, "q")), 0, "jobs to fetch")
 			f.resume("q")
 			if v.next != "" && v.next != pawl.Dead {

@@ -93,26 +93,6 @@ func refuseTests() (tests []test) {
 			}
 			f.lease()
 		},
-	}, {
-		name: "an unpark of a bad kind",
-		rule: "The kinds to unpark are checked.",
-		run: func(f *fixture) {
-			for _, kind := range append([]string{""}, badNames...) {
-				n, err := f.q.Unpark(f.Context(), kind)
-				f.invalid(err, "unpark")
-				equal(f, n, 0, "jobs moved")
-			}
-		},
-	}, {
-		name: "an unpark of a good and a bad kind",
-		rule: "ErrInvalid says that nothing was changed: a verb is one transition.",
-		run: func(f *fixture) {
-			id := f.held(pawl.Parked)
-			n, err := f.q.Unpark(f.Context(), "k", "")
-			f.invalid(err, "unpark")
-			equal(f, n, 0, "jobs moved")
-			equal(f, f.must(id).State, pawl.Parked, "state")
-		},
 	}}...)
 }
 

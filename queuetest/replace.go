@@ -122,7 +122,7 @@ func replaceTests() []test {
 		name: "a fetch that waits",
 		rule: "A job that replaces one which was not ready goes to a fetch that waits.",
 		run: func(f *fixture) {
-			for _, state := range []pawl.State{pawl.Delayed, pawl.Parked, pawl.Dead} {
+			for _, state := range []pawl.State{pawl.Delayed, pawl.Dead} {
 				f.fresh(Settings{})
 				id := f.held(state, unique("key"))
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})

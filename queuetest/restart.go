@@ -11,7 +11,7 @@ var restartTests = []test{{
 	rule: "What was stored is there after a restart, as it was.",
 	run: func(f *fixture) {
 		f.needRestart()
-		for _, state := range []pawl.State{pawl.Parked, pawl.Dead, pawl.Delayed, pawl.Ready} {
+		for _, state := range []pawl.State{pawl.Dead, pawl.Delayed, pawl.Ready} {
 			policy := pawl.Exponential(time.Second, 3).FullJitter()
 			f.held(state, on("q"), func(e *pawl.Envelope) {
 				e.Payload, e.Headers = make([]byte, 3000), map[string]string{"h": "v"}

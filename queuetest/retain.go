@@ -54,11 +54,10 @@ func retainTests() (tests []test) {
 		},
 	}, {
 		name: "stays completed",
-		rule: "Nothing brings a completed record back to work: no fetch, time, unpark or reap.",
+		rule: "Nothing brings a completed record back to work: no fetch, time or reap.",
 		run: func(f *fixture) {
 			id := f.completedBy(1000 * time.Hour)
 			f.pass(900 * time.Hour)
-			f.unpark("k")
 			f.reap()
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			equal(f, f.must(id).State, pawl.Completed, "state")

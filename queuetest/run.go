@@ -95,7 +95,7 @@ type Pauser interface {
 
 // Hastener is a queue whose jobs can be told to wait no longer.
 type Hastener interface {
-	// RunNow makes a job ready that is delayed or parked. One in another state gives
+	// RunNow makes a delayed job ready. One in another state gives
 	// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
 	RunNow(ctx context.Context, id pawl.ID) error
 }
@@ -137,7 +137,6 @@ var groups = []struct {
 	{"crash", crashTests()},
 	{"suspect", suspectTests()},
 	{"history", historyTests()},
-	{"park", parkTests},
 	{"hasten", hastenTests()},
 	{"dead", deadTests()},
 	{"unique", uniqueTests()},

@@ -79,10 +79,6 @@ var transitions = []transition{{
 	"snooze with a negative delay", "A negative delay is none.",
 	func(f *fixture, l *pawl.Lease) { f.snooze(l, -time.Hour) },
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { e.NotBefore = now },
-}, {
-	"park", "Park counts nothing and puts the job aside.",
-	(*fixture).park,
-	pawl.Parked, func(*pawl.Envelope, time.Time) {},
 }}
 
 // failed is what a failed run does to a job.

@@ -48,7 +48,6 @@ func surviving(name string, do func(*fixture, *pawl.Lease), change ...func(*pawl
 			do(f, l)
 			f.verifies(k, f.must(e.ID), "after "+name)
 			f.pass(time.Hour - 1)
-			f.unpark("k")
 			for _, l := range f.fetch(1, e.Queue) {
 				f.verifies(k, l.Envelope, "that is leased again after "+name)
 			}

@@ -172,8 +172,6 @@ func (w *walker) settle(l *pawl.Lease, verb string) {
 		err = w.q.Release(w.Context(), l)
 	case "snooze":
 		err = w.q.Snooze(w.Context(), l, run.Delay)
-	case "park":
-		err = w.q.Park(w.Context(), l)
 	}
 	w.note("%s job %s, delay %v, reason %s: %v", verb, l.ID, run.Delay, reason, err)
 	if w.is(err, want, verb); err == nil {
@@ -215,13 +213,6 @@ func (w *walker) stepExtend() {
 	if got := w.extend(leases...); !slices.Equal(got, lost) {
 		w.Fatalf("lost: %v, want %v", got, lost)
 	}
-}
-
-func (w *walker) stepUnpark() {
-	kinds := []string{w.kind(), w.kind()}
-	n := w.unpark(kinds...)
-	w.note("unpark %q: %d", kinds, n)
-	equal(w.fixture, n, w.model.unpark(kinds), "jobs unparked")
 }
 
 func (w *walker) stepRetry() {

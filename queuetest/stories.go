@@ -148,25 +148,12 @@ var stories = []story{{
 		equal(f, events[2].Cause, "", "cause")
 	},
 }, {
-	name: "release, snooze and park", rule: "Each verb that counts no attempt is told as what it is.",
+	name: "release and snooze", rule: "Each verb that counts no attempt is told as what it is.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.release(l)
 		f.snooze(f.lease(), time.Minute)
-		f.pass(time.Minute)
-		f.park(f.lease())
 	},
-	told: "released fetched snoozed fetched parked",
-}, {
-	name: "unpark", rule: "Unpark tells each job that it moved.",
-	before: func(f *fixture) *pawl.Lease {
-		for range 2 {
-			f.held(pawl.Parked)
-		}
-		f.held(pawl.Parked, of("other"))
-		return nil
-	},
-	happens: func(f *fixture, _ *pawl.Lease) { equal(f, f.unpark("k"), 2, "jobs") },
-	told:    "unparked unparked",
+	told: "released fetched snoozed",
 }, {
 	name: "extend", rule: "Extend is no transition.",
 	happens: func(f *fixture, l *pawl.Lease) { f.extend(l) },
@@ -196,13 +183,12 @@ var stories = []story{{
 }, {
 	name: "a deadline", rule: "A job that waits past its deadline dies, in whichever state it is.",
 	before: func(f *fixture) *pawl.Lease {
-		f.held(pawl.Parked, within(time.Minute))
 		f.add(within(time.Minute), after(time.Hour))
 		f.add(within(time.Minute))
 		return nil
 	},
 	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Hour) },
-	told:    "died/deadline died/deadline died/deadline",
+	told:    "died/deadline died/deadline",
 }, {
 	name: "an enqueue past the deadline", rule: "A job that comes too late is enqueued, and then dies.",
 	before: func(f *fixture) *pawl.Lease { return nil },
@@ -230,11 +216,6 @@ var stories = []story{{
 	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.snooze(l, time.Minute) },
 	told:    "snoozed died/deadline",
 }, {
-	name: "a park past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
-	before:  (*fixture).dying,
-	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.park(l) },
-	told:    "parked died/deadline",
-}, {
 	name: "an expiry past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
 	before:  (*fixture).dying,
 	happens: func(f *fixture, l *pawl.Lease) { f.expire(l) },
@@ -247,7 +228,7 @@ var stories = []story{{
 }, {
 	name: "the cancel of a job that waits", rule: "A job that is cancelled while it waits dies; that is told once.",
 	before: func(f *fixture) *pawl.Lease {
-		for _, state := range []pawl.State{pawl.Parked, pawl.Delayed, pawl.Ready} {
+		for _, state := range []pawl.State{pawl.Delayed, pawl.Ready} {
 			f.held(state)
 		}
 		return nil
@@ -258,7 +239,7 @@ var stories = []story{{
 			f.is(f.canceller().Cancel(f.Context(), e.ID), pawl.ErrConflict, "another cancel")
 		}
 	},
-	told: "died/cancelled died/cancelled died/cancelled",
+	told: "died/cancelled died/cancelled",
 }, {
 	name: "the cancel of a job that is leased", rule: "A leased job is told as cancelled, once; what ends it is told then.",
 	happens: func(f *fixture, l *pawl.Lease) {
@@ -294,9 +275,6 @@ var stories = []story{{
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Minute); f.pass(time.Hour) },
 	told:    "died/cancelled",
-}, {
-	name: "the park of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
-	before: (*fixture).cancelled, happens: (*fixture).park, told: "died/cancelled",
 }, {
 	name: "the expiry of a cancelled job", rule: "A cancelled job whose lease expires is reaped, and then dies.",
 	before: (*fixture).cancelled, happens: (*fixture).expire, told: "reaped died/cancelled",
@@ -337,7 +315,6 @@ var stories = []story{{
 		f.is(f.hastener().RunNow(f.Context(), l.ID), pawl.ErrConflict, "run now")
 		f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrNotFound, "run now")
 		f.is(f.deleter().Delete(f.Context(), id), pawl.ErrNotFound, "delete")
-		equal(f, f.unpark("k"), 0, "jobs unparked")
 		equal(f, f.reap(), 0, "leases reaped")
 	},
 }, {

@@ -83,7 +83,7 @@ func transferTests() (tests []test) {
 			f.same(f.must(id), before, "the letter")
 		},
 	}}
-	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased, pawl.Completed} {
+	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased, pawl.Completed} {
 		tests = append(tests, test{
 			name: "a job that is " + string(state),
 			rule: "Only a dead letter can be replaced.",

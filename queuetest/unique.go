@@ -102,7 +102,6 @@ func (f *fixture) replaced(e *pawl.Envelope) {
 	f.sameTime(e.Created, time.Now(), "when it was created")
 	equal(f, len(f.list(pawl.Filter{})), 1, "jobs")
 	f.keyIsOf(e.ID, "after it was replaced")
-	equal(f, f.unpark(e.Kind), 0, "jobs that were parked")
 	f.pass(3 * time.Hour)
 	l := f.lease()
 	equal(f, l.ID, e.ID, "the job that runs")
@@ -118,7 +117,7 @@ func taken(answer pawl.Conflict, name string, state pawl.State) test {
 	others := slices.DeleteFunc(pawl.States(), func(s pawl.State) bool { return s == state })
 	return test{
 		name: name + ", onto one that is " + string(state),
-		rule: "A unique key blocks while the job that took it is in one of the newcomer's states: ready, delayed, parked and leased " +
+		rule: "A unique key blocks while the job that took it is in one of the newcomer's states: ready, delayed and leased " +
 			"unless it names others. UseExisting gives the ID, Reject refuses, Replace keeps the ID, but not of a leased job. " +
 			"Where nothing blocks the newcomer is stored, and takes the key.",
 		run: func(f *fixture) {

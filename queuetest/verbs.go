@@ -27,7 +27,6 @@ var verbs = []verb{
 	}, pawl.Dead},
 	{"release", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Release(ctx, l) }, pawl.Ready},
 	{"snooze", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, snoozed) }, pawl.Delayed},
-	{"park", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Park(ctx, l) }, pawl.Parked},
 }
 
 // end ends a lease by one of the verbs.
@@ -61,18 +60,6 @@ func (f *fixture) release(l *pawl.Lease) {
 func (f *fixture) snooze(l *pawl.Lease, delay time.Duration) {
 	f.Helper()
 	f.ok(f.q.Snooze(f.Context(), l, delay), "snooze")
-}
-
-func (f *fixture) park(l *pawl.Lease) {
-	f.Helper()
-	f.ok(f.q.Park(f.Context(), l), "park")
-}
-
-func (f *fixture) unpark(kinds ...string) int {
-	f.Helper()
-	n, err := f.q.Unpark(f.Context(), kinds...)
-	f.ok(err, "unpark")
-	return n
 }
 
 func (f *fixture) extend(leases ...*pawl.Lease) (lost []*pawl.Lease) {

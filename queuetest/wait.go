@@ -61,7 +61,6 @@ func waitTests() []test {
 		givesUp("nothing", func(*fixture) {}, all...),
 		givesUp("a leased job", func(f *fixture) { f.held(pawl.Leased) }, pawl.WaitNot),
 		givesUp("a delayed job", func(f *fixture) { f.held(pawl.Delayed) }, pawl.WaitNot, pawl.WaitDrained),
-		givesUp("a parked job", func(f *fixture) { f.held(pawl.Parked) }, all...),
 		givesUp("a dead letter", func(f *fixture) { f.held(pawl.Dead) }, all...),
 		givesUp("a ready job of another queue", func(f *fixture) { f.add(on("other")) }, all...),
 		givesUp("a delayed job of another queue", func(f *fixture) { f.add(on("other"), after(time.Hour)) }, all...),

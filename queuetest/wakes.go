@@ -54,8 +54,6 @@ var wakes = []wake{
 	}},
 	{"the end of a delay", holding(pawl.Delayed, func(f *fixture, _ pawl.ID) { f.pass(time.Hour) })},
 	{"run now of a delayed job", holding(pawl.Delayed, func(f *fixture, id pawl.ID) { f.runNow(id) })},
-	{"run now of a parked job", holding(pawl.Parked, func(f *fixture, id pawl.ID) { f.runNow(id) })},
-	{"unpark", holding(pawl.Parked, func(f *fixture, _ pawl.ID) { f.unpark("b") })},
 	{"retry", holding(pawl.Dead, func(f *fixture, id pawl.ID) {
 		f.ok(f.retrier().Retry(f.Context(), id, false), "retry")
 	})},

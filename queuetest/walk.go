@@ -176,8 +176,6 @@ func (w *walker) step() {
 		w.stepAcks()
 	case n < 66:
 		w.stepExtend()
-	case n < 69:
-		w.stepUnpark()
 	case n < 70:
 		w.stepHasten()
 	case n < 74:

@@ -85,7 +85,6 @@ func (o outcome) counted() []string {
 		pawl.EventDied:      {"jobs_failed_permanently"},
 		pawl.EventReleased:  {"jobs_released"},
 		pawl.EventSnoozed:   {"jobs_snoozed"},
-		pawl.EventParked:    {"jobs_parked"},
 		pawl.EventReaped:    {"jobs_reaped"},
 		pawl.EventRecovered: {"jobs_recovered"},
 	}[o.kind]

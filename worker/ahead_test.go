@@ -54,7 +54,6 @@ func (q *settler) Release(context.Context, *pawl.Lease) error { return q.note("r
 func (q *settler) Snooze(context.Context, *pawl.Lease, time.Duration) error {
 	return q.note("snooze", 1)
 }
-func (q *settler) Park(context.Context, *pawl.Lease) error { return q.note("park", 1) }
 
 // aheadOf is a session with a single slot, in which a first job runs until finish
 // is called, and behind which jobs of these sizes wait.
@@ -188,7 +187,7 @@ func TestBytesOfWaitingJobs(t *testing.T) {
 			a.require(t, 1230)
 			a.finish()
 			a.require(t, 0)
-		}, map[string]int{"ack": 4, "park": 1}},
+		}, map[string]int{"ack": 4, "snooze": 1}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -312,7 +311,5 @@ type fetching struct {
 func (q *fetching) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	return q.fetch(ctx, r)
 }
-
-func (q *fetching) Unpark(context.Context, ...string) (int, error) { return 0, nil }
 
 func (q *fetching) Extend(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error) { return nil, nil }

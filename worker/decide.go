@@ -17,7 +17,6 @@ const (
 	abandon
 	release
 	snooze
-	park
 )
 
 // decision is the verb with what it needs.

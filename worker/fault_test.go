@@ -143,8 +143,6 @@ func (s *shelf) left() int {
 	return len(s.jobs)
 }
 
-func (s *shelf) Unpark(context.Context, ...string) (int, error) { return 0, nil }
-
 func (s *shelf) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	s.mu.Lock()
 	n := min(r.Max, len(s.jobs))

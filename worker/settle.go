@@ -146,8 +146,6 @@ func (w *Worker) tell(ctx context.Context, l *pawl.Lease, d decision) error {
 		return w.queue.Abandon(ctx, l, d.reason, d.cause)
 	case snooze:
 		return w.queue.Snooze(ctx, l, d.delay)
-	case park:
-		return w.queue.Park(ctx, l)
 	default:
 		return w.queue.Release(ctx, l)
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// deliver takes leases in: it abandons what was not signed as it must be, parks what
-// nobody handles, and starts as many of the others as there are slots, those that
-// crashed before first, since they were leased for a free slot.
+// deliver takes leases in: it abandons what was not signed as it must be and starts as many
+// of the others as there are slots. Those that crashed before start first, since they were
+// leased for a free slot. A queue that returns a kind that was not asked for is broken; the
+// job is put off so that the worker does not spin.
 func (s *session) deliver(leases []*pawl.Lease) {
 	forged := s.w.verify(leases)
 	var start []*attempt
@@ -35,9 +36,9 @@ func (s *session) deliver(leases []*pawl.Lease) {
 				"id", a.ID, "kind", a.Kind, "queue", a.Queue, "key", a.KeyID, "error", err)
 			go s.conclude(a, decision{verb: abandon, reason: pawl.ReasonSignature, cause: err})
 		default:
-			s.w.opts.Logger.Warn("no handler for the kind of a job; it is parked until a worker has one",
+			s.w.opts.Logger.Error("queue returned a job of a kind that was not asked for",
 				"id", a.ID, "kind", a.Kind, "queue", a.Queue)
-			go s.conclude(a, decision{verb: park})
+			go s.conclude(a, decision{verb: snooze, delay: putOff})
 		}
 	}
 	slices.SortStableFunc(start, func(a, b *attempt) int { return min(b.Crashes, 1) - min(a.Crashes, 1) })

@@ -148,7 +148,7 @@ func (w *Worker) work(ctx context.Context, until pawl.Wait) error {
 	return s.work(ctx, func() error { return s.fetchUntil(ctx, until) })
 }
 
-// start checks the registration and makes jobs ready that waited for its kinds.
+// start checks the registration.
 func (w *Worker) start(ctx context.Context) (*session, error) {
 	if err := errors.Join(w.errs...); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
@@ -158,9 +158,6 @@ func (w *Worker) start(ctx context.Context) (*session, error) {
 			Field: "worker", Reason: "it has no handler and would fetch nothing; register one with worker.Handle"})
 	}
 	w.started.Store(true)
-	if _, err := w.queue.Unpark(ctx, w.kinds()...); err != nil {
-		return nil, fmt.Errorf("start worker: %w", err)
-	}
 	return newSession(ctx, w), nil
 }
 

@@ -37,7 +37,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 		return x.stoppedBy(ErrTerminated)
 	}
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
-		return x.park()
+		return x.awaitResume()
 	}
 	if x.spare {
 		if err := x.clearSpare(); err != nil {

@@ -55,8 +55,8 @@ func (b *block) Apply(tx *bbolt.Tx) error {
 	return r.putRun(b.x.run, b.row)
 }
 
-// park has a paused run wait.
-func (x *execution) park() error {
+// awaitResume has a paused run wait.
+func (x *execution) awaitResume() error {
 	s := &suspend{x: x, waits: []*idleness{{paused: true}}, made: x.made, bytes: x.bytes}
 	err := x.engine.queue.Join(x.writing(), s, 0)
 	if errors.Is(err, errWoken) {

@@ -22,7 +22,7 @@ const noReason = "no reason was given"
 
 // Cancel asks a run to end: the call that is under way or comes next gives [ErrCancelled],
 // what the run has done is undone as its function says, and it ends as [Cancelled]. A run
-// that waits, is paused, blocked or dead is made ready for it; one that is parked is
+// that waits, is paused, blocked or dead is made ready for it, and is
 // cancelled when a worker has its flow. When it was cancelled before, the first reason stays.
 func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string) error {
 	return e.ask(ctx, "cancel", run, func(row *runRow) (urge, error) {

@@ -21,10 +21,10 @@ var verbs = map[string]func(*Engine, context.Context, pawl.ID) error{
 }
 
 // A request makes the job ready that waits or died, makes one anew that is gone, and leaves
-// alone what is under way, and what no build here can run. Pause leaves all alone.
+// alone what is under way. Pause leaves all alone.
 func TestRequestsMakeTheJobReady(t *testing.T) {
 	after := map[pawl.State]pawl.State{
-		pawl.Ready: pawl.Ready, pawl.Leased: pawl.Leased, pawl.Parked: pawl.Parked,
+		pawl.Ready: pawl.Ready, pawl.Leased: pawl.Leased,
 		pawl.Delayed: pawl.Ready, pawl.Dead: pawl.Ready, "": pawl.Ready,
 	}
 	for verb, do := range verbs {

@@ -99,8 +99,6 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 		i.Status = Paused
 	case job.State == pawl.Ready, job.State == pawl.Leased:
 		i.Status, i.Error = Running, ""
-	case job.State == pawl.Parked:
-		i.Status, i.Error = Running, fmt.Sprintf("no worker has the flow %q, so its job is parked", row.Flow)
 	}
 	switch i.Status {
 	case Sleeping, Waiting, Paused:

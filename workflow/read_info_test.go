@@ -37,7 +37,6 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		{job: pawl.Delayed, row: Blocked, want: Blocked},
 		{job: pawl.Delayed, row: Waiting, paused: true, want: Paused},
 		{job: pawl.Leased, row: Running, paused: true, want: Paused},
-		{job: pawl.Parked, row: Running, want: Running, error: `no worker has the flow "note"`},
 		{job: pawl.Dead, row: Sleeping, want: Dead, error: "its job is a dead letter (permanent): disk on fire; Resume brings it back"},
 		{job: pawl.Dead, row: Sleeping, paused: true, want: Dead, error: "disk on fire"},
 		{job: "", row: Running, want: Dead, error: "its job is gone; Resume makes it anew"},

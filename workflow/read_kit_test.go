@@ -227,7 +227,6 @@ var jobIn = map[pawl.State]func(*desk, pawl.ID){
 	pawl.Ready:   func(*desk, pawl.ID) {},
 	pawl.Leased:  func(d *desk, run pawl.ID) { d.lease(run) },
 	pawl.Delayed: func(d *desk, run pawl.ID) { d.suspend(run, Sleeping, nil) },
-	pawl.Parked:  func(d *desk, run pawl.ID) { require.NoError(d.t, d.queue.Park(d.t.Context(), d.lease(run))) },
 	pawl.Dead: func(d *desk, run pawl.ID) {
 		require.NoError(d.t, d.queue.Abandon(d.t.Context(), d.lease(run), pawl.ReasonPermanent, fmt.Errorf("disk on fire")))
 	},

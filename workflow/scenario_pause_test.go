@@ -107,7 +107,7 @@ func (q late) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) 
 }
 
 // Rule: a run that is resumed while it is about to lie down for its pause does not lie down.
-func TestScenario38ResumeWhileItParks(t *testing.T) {
+func TestScenario38ResumeWhileItPauses(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := errand(k, func(r *workflow.Run) error { return workflow.Sleep(r, "s", time.Hour) })
 		k.slots = -1

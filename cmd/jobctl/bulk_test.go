@@ -45,7 +45,7 @@ func TestChangeInPortions(t *testing.T) {
 	require.Equal(t, exitOK, got.code)
 	require.Contains(t, got.stdout, "\"retried\": 1500,\n  \"skipped\": 0,\n  \"dry_run\": false,")
 	require.Equal(t, outcomeOf{0, "deleted 600, skipped 0\n", ""}, jobctl(t, words("--db app.db dead delete --all -y")...))
-	require.Contains(t, jobctl(t, words("--db app.db stats -o jsonl")...).stdout, `"ready":1500,"delayed":0,"parked":0,"leased":0,"dead":0`)
+	require.Contains(t, jobctl(t, words("--db app.db stats -o jsonl")...).stdout, `"ready":1500,"delayed":0,"leased":0,"dead":0`)
 }
 
 // Rule: an error that is not about one job ends a change; each job of the portion has it where
@@ -88,29 +88,24 @@ func TestPurgeOfEachState(t *testing.T) {
 			require.NoError(f.t, f.q.Ack(context.Background(), f.fetch("email")))
 		})
 		queue := "email"
-		if state == pawl.Parked {
-			queue = "reports"
-		}
 		var before, after queueView
 		look := words("--db app.db queue show -o json " + queue)
 		require.NoError(t, json.Unmarshal([]byte(jobctl(t, look...).stdout), &before))
 		require.Equal(t, exitOK, jobctl(t, words("--db app.db queue purge -y --state "+string(state)+" "+queue)...).code, state)
 		require.NoError(t, json.Unmarshal([]byte(jobctl(t, look...).stdout), &after))
 		ready := before.Ready + before.Leased // the open has taken the lease back
-		want := queueView{Ready: ready, Delayed: before.Delayed, Parked: before.Parked, Dead: before.Dead, Completed: before.Completed}
+		want := queueView{Ready: ready, Delayed: before.Delayed, Dead: before.Dead, Completed: before.Completed}
 		switch state {
 		case pawl.Ready:
 			want.Ready = before.Leased // which was not ready when it was chosen
 		case pawl.Delayed:
 			want.Delayed = 0
-		case pawl.Parked:
-			want.Parked = 0
 		case pawl.Dead:
 			want.Dead = 0
 		case pawl.Completed:
 			want.Completed = 0
 		}
-		got := queueView{Ready: after.Ready, Delayed: after.Delayed, Parked: after.Parked, Dead: after.Dead, Completed: after.Completed}
+		got := queueView{Ready: after.Ready, Delayed: after.Delayed, Dead: after.Dead, Completed: after.Completed}
 		require.Equal(t, want, got, state)
 	}
 }

@@ -29,7 +29,7 @@ func colorOfState(word string) string {
 		return red
 	case "leased", "served":
 		return green
-	case "delayed", "parked", "no worker":
+	case "delayed", "no worker":
 		return yellow
 	}
 	return uncolored

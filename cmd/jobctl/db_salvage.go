@@ -44,7 +44,7 @@ not be told; TO is there in both cases.`,
 		json: `one object with
   from, to
   jobs: how many are in TO, and of those
-  ready, delayed, parked, leased, dead, completed
+  ready, delayed, leased, dead, completed
   kept: as they were; placed: where they stood is lost and follows from the
   record; reattached: the record lay outside the tree, and a row in it vouches
   for the job; stray: dead letters found outside the tree; no_record and

@@ -14,7 +14,6 @@ type salvageView struct {
 	Jobs          int               `json:"jobs"`
 	Ready         int               `json:"ready"`
 	Delayed       int               `json:"delayed"`
-	Parked        int               `json:"parked"`
 	Leased        int               `json:"leased"`
 	Dead          int               `json:"dead"`
 	Completed     int               `json:"completed"`
@@ -51,7 +50,7 @@ func viewOfSalvaged(from, to string, s *bolt.Salvaged) salvageView {
 	v := salvageView{
 		From: from, To: to,
 		Jobs:  sum(&c),
-		Ready: c.Ready, Delayed: c.Delayed, Parked: c.Parked, Leased: c.Leased, Dead: c.Dead, Completed: c.Completed,
+		Ready: c.Ready, Delayed: c.Delayed, Leased: c.Leased, Dead: c.Dead, Completed: c.Completed,
 		Kept: s.Kept, Placed: s.Placed, Reattached: s.Reattached, Stray: s.Stray, NoRecord: s.NoRecord, NoPayload: s.NoPayload,
 		HistoryLost: s.History, RowsLost: []lostRowsView{}, AppRows: s.AppRows, AppLost: s.AppLost,
 		DamagedPages: s.Pages, Pages: []damagedPageView{}, Older: s.Older, FormatAssumed: s.NoFormat,

@@ -20,7 +20,7 @@ func TestRepeatedFiltersAddUp(t *testing.T) {
 		"job list -q email -q reports":                                  {1, 2, 3, 4, 5, 6},
 		"job list -q email -q other -s ready -s delayed":                {5, 6, 7},
 		"job list -k report.build -k other":                             {2, 7},
-		"job list -s parked -s leased":                                  {3, 4},
+		"job list -s delayed -s leased":                                 {3, 4, 5},
 		"dead list --reason exhausted --reason permanent":               {1, 2},
 		"dead list -q reports -q other":                                 {2},
 		"job cancel -s ready -s delayed -q email -q other -y --dry-run": {5, 6, 7},

@@ -114,7 +114,7 @@ func (f *file) kill(e pawl.Envelope, reason pawl.Reason, causes ...string) {
 }
 
 // everyState puts a job into each state: 1 dead of exhaustion, 2 dead for good, 3
-// parked, 4 leased, 5 delayed, 6 ready.
+// snoozed, 4 leased, 5 delayed, 6 ready.
 func everyState(f *file) {
 	f.t.Helper()
 	policy := pawl.Exponential(5*time.Second, 2).Cap(45 * time.Second).Jitter(0.15)
@@ -126,7 +126,7 @@ func everyState(f *file) {
 	f.kill(pawl.Envelope{Queue: "reports", Kind: "report.build", MaxRetries: 3, Payload: []byte("\x00\xffraw")},
 		pawl.ReasonPermanent, "no such report: 17")
 	f.add(pawl.Envelope{Queue: "reports", Kind: "report.old", MaxRetries: 3})
-	require.NoError(f.t, f.q.Park(context.Background(), f.fetch("reports")))
+	require.NoError(f.t, f.q.Snooze(context.Background(), f.fetch("reports"), 100*365*24*time.Hour))
 	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3})
 	f.goTo(today.Add(-242 * time.Second))
 	f.fetch("email")

@@ -29,7 +29,7 @@ chosen.
 const filterTopic = `Commands that list or change jobs choose them by filters, which hold together:
 
   -q, --queue QUEUE    of this queue
-  -s, --state STATE    ready, delayed, parked, leased, dead or completed
+  -s, --state STATE    ready, delayed, leased, dead or completed
   -k, --kind KIND      of this kind
       --error TEXT     whose last error has this text, in upper or lower case
       --payload TERM   whose payload fits: user.id=42, user.id!=42 (a text, a

@@ -11,7 +11,7 @@ func (a *app) jobCancelCommand() *cobra.Command {
 	action := &admin.Action{Verb: admin.Cancel}
 	v := verb{
 		words: "job cancel", do: "cancel", did: "cancelled", ask: "Cancel %s?",
-		states: []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased},
+		states: []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased},
 		only:   "Only a job that waits or runs can be cancelled", miss: "wrong_state",
 		list:  "'jobctl job list' shows the jobs of all queues.",
 		asks:  true,

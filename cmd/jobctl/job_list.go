@@ -70,8 +70,6 @@ func runs(e *pawl.Envelope) string {
 // when is the time that matters in a job's state.
 func when(e *pawl.Envelope, now time.Time) string {
 	switch e.State {
-	case pawl.Parked:
-		return "-"
 	case pawl.Leased:
 		return relative(now, e.LeasedSince)
 	case pawl.Dead:

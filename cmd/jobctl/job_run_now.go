@@ -9,14 +9,13 @@ import (
 
 func (a *app) jobRunNowCommand() *cobra.Command {
 	v := verb{
-		words: "job run-now", do: "run", did: "made ready", ask: "Run %s now?", states: []pawl.State{pawl.Delayed, pawl.Parked},
-		only: "Only a delayed or parked job can be run now", miss: "wrong_state",
+		words: "job run-now", do: "run", did: "made ready", ask: "Run %s now?", states: []pawl.State{pawl.Delayed},
+		only: "Only a delayed job can be run now", miss: "wrong_state",
 		list:  "'jobctl job list -s delayed' shows what waits for its time.",
 		apply: act(&admin.Action{Verb: admin.RunNow}),
 	}
-	return a.changing(v, "run-now", "make delayed or parked jobs ready at once",
-		`Makes jobs ready at once that wait for a time, for a retry, or for a worker that
-handles their kind.`,
+	return a.changing(v, "run-now", "make delayed jobs ready at once",
+		`Makes jobs ready at once that wait for a time or for a retry.`,
 		`  jobctl --db jobs.db job run-now 01902a3b-7a40-7000-8000-0123456789ab
   jobctl --db jobs.db job run-now -q email -s delayed`, nil)
 }

@@ -213,8 +213,6 @@ func stateOf(e *pawl.Envelope, atRest bool) string {
 		return "leased and cancelled; its process is gone, the next open makes it a dead letter"
 	case e.State == pawl.Leased:
 		return "leased; its process is gone, the next open makes it ready"
-	case e.State == pawl.Parked:
-		return "parked; it waits for a worker that handles its kind"
 	}
 	return string(e.State)
 }

@@ -22,7 +22,7 @@ func TestJobList(t *testing.T) {
 	require.Equal(t, outcomeOf{0, `ID                                    STATE    QUEUE    KIND          RUNS    AGE  WHEN
 019caa00-0000-7000-8000-000000000001  dead     email    mail.send      2/2     3h  2h ago
 019caa00-0000-7000-8000-000000000002  dead     reports  report.build   1/4     2h  2h ago
-019caa00-0000-7000-8000-000000000003  parked   reports  report.old     0/4     2h  -
+019caa00-0000-7000-8000-000000000003  delayed  reports  report.old     0/4     2h  in 36499d
 019caa00-0000-7000-8000-000000000004  leased   email    mail.send      0/4     2h  4m02s ago
 019caa00-0000-7000-8000-000000000005  delayed  email    mail.send      0/4  4m02s  in 55m58s
 019caa00-0000-7000-8000-000000000006  ready    email    mail.send      0/4    12s  12s ago
@@ -39,8 +39,7 @@ func TestJobListFilters(t *testing.T) {
 		{"-q email", []int{1, 4, 5, 6}},
 		{"-k mail.send -s dead", []int{1}},
 		{"--kind report.old", []int{3}},
-		{"-s delayed", []int{5}},
-		{"-s parked", []int{3}},
+		{"-s delayed", []int{5, 3}},
 		{"-s leased", []int{4}},
 		{"-s ready", []int{6}},
 		{"-s dead -q reports", []int{2}},

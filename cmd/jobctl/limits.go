@@ -26,7 +26,7 @@ type limit struct {
 	age       time.Duration
 }
 
-var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|parked|leased|dead|completed|oldest|blocked)(>=?)(.+)$`)
+var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|leased|dead|completed|oldest|blocked)(>=?)(.+)$`)
 
 // Set implements pflag.Value.
 func (ls *limits) Set(text string) error {

@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 		"ready>=7":             true,
 		"ready>=8":             false,
 		"dead>0":               true,
-		"parked>=1":            false,
+		"delayed>=1":           false,
 		"oldest>9m":            true,
 		"oldest>10m":           false,
 		"oldest>=10m":          true,

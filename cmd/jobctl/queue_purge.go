@@ -11,7 +11,7 @@ import (
 )
 
 // purgeable are the states in which a job can be purged. A leased one runs.
-var purgeable = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Dead, pawl.Completed}
+var purgeable = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Dead, pawl.Completed}
 
 func (a *app) queuePurgeCommand() *cobra.Command {
 	ch := &change{app: a}

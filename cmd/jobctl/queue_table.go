@@ -11,7 +11,7 @@ import (
 
 // queueFields is the part of --help that tells the fields of a queueView.
 const queueFields = `name, paused (true or false), state (paused, served,
-    no_worker, or stopped: no app has the file), ready, delayed, parked,
+    no_worker, or stopped: no app has the file), ready, delayed,
     leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a
     duration), succeeded, failed (how many runs ended so since the app began to
     serve; null for a file at rest)
@@ -20,7 +20,7 @@ const queueFields = `name, paused (true or false), state (paused, served,
 // queueTable is a table of queues; queueRow makes its rows.
 func (a *app) queueTable() *table {
 	t := a.table([]column{
-		{title: "QUEUE", cut: middle}, {title: "READY", right: true}, {title: "DELAYED", right: true}, {title: "PARKED", right: true},
+		{title: "QUEUE", cut: middle}, {title: "READY", right: true}, {title: "DELAYED", right: true},
 		{title: "LEASED", right: true}, {title: "DEAD", right: true, color: colorOfCount}, {title: "COMPLETED", right: true, spare: 1},
 		{title: "OLDEST", right: true}, {title: "STATE", color: colorOfState},
 	}...)
@@ -39,7 +39,7 @@ func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []stri
 		done := s.Done[q.Name]
 		succeeded, failed = strconv.FormatInt(done.Succeeded, 10), strconv.FormatInt(done.Failed, 10)
 	}
-	row := []string{cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed), strconv.Itoa(q.Parked),
+	row := []string{cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed),
 		strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, state}
 	if a.wide() {
 		row = append(row, succeeded, failed, since)

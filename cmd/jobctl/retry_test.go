@@ -47,7 +47,7 @@ func TestRetryOfOtherJobs(t *testing.T) {
 	before, err := os.ReadFile("app.db")
 	require.NoError(t, err)
 	for n, want := range map[int]outcomeOf{
-		3: {exitConflict, "", "error: job " + id(3).String() + `: conflict: it is parked, not dead
+		3: {exitConflict, "", "error: job " + id(3).String() + `: conflict: it is delayed, not dead
   Only a dead job can be retried; 'jobctl job show' has the details.
 `},
 		99: {exitNoMatch, "", "error: job " + id(99).String() + `: no such job

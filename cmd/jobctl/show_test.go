@@ -69,14 +69,13 @@ history     no failed run
 `, ""}, jobctl(t, "--db", "app.db", "job", "show", id(4).String()))
 }
 
-// A job that was moved tells where it began, a parked one what it waits for.
-func TestJobShowOriginAndParked(t *testing.T) {
+// A job that was moved tells where it began.
+func TestJobShowOrigin(t *testing.T) {
 	build(t, func(f *file) {
 		f.add(pawl.Envelope{Queue: "here", Origin: "there"})
-		require.NoError(t, f.q.Park(context.Background(), f.fetch("here")))
 	})
 	got := jobctl(t, "--db", "app.db", "job", "show", id(1).String())
-	require.Contains(t, got.stdout, "queue       here\norigin      there\nstate       parked; it waits for a worker that handles its kind\n")
+	require.Contains(t, got.stdout, "queue       here\norigin      there\nstate       ready\n")
 }
 
 // The JSON of a job is that of a list, and more.

@@ -36,8 +36,8 @@ or wait. A run whose job is a dead letter is among them too; its job is among th
 DEAD of its queue. Of very many runs it counts the newest 16384, and all that are
 blocked; the line says then that there are older ones.
 
---fail-if takes limits with commas between them: ready, delayed, parked, leased,
-dead, completed, oldest or blocked, then > or >=, then a number or for oldest a
+--fail-if takes limits with commas between them: ready, delayed, leased, dead,
+completed, oldest or blocked, then > or >=, then a number or for oldest a
 length of time. The numbers are sums over all queues, oldest is the longest;
 blocked is of runs. queue:NAME. before a word asks about one queue.`,
 		example: `  jobctl --db jobs.db stats

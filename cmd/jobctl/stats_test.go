@@ -25,9 +25,9 @@ func TestStats(t *testing.T) {
 	got := jobctl(t, "--db", "app.db", "stats")
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
 	require.Equal(t, outcomeOf{0, `app.db  stopped  format 3  SIZE (SIZE free)
-QUEUE    READY  DELAYED  PARKED  LEASED  DEAD  COMPLETED  OLDEST  STATE
-email        1        1       0       1     1          0     12s  stopped
-reports      0        0       1       0     1          0       -  stopped
+QUEUE    READY  DELAYED  LEASED  DEAD  COMPLETED  OLDEST  STATE
+email        1        1       1     1          0     12s  stopped
+reports      0        1       0     1          0       -  stopped
 `, ""}, got)
 }
 
@@ -50,7 +50,6 @@ func TestStatsAsJSON(t *testing.T) {
       "state": "stopped",
       "ready": 1,
       "delayed": 1,
-      "parked": 0,
       "leased": 1,
       "dead": 1,
       "completed": 0,
@@ -64,8 +63,7 @@ func TestStatsAsJSON(t *testing.T) {
       "paused": false,
       "state": "stopped",
       "ready": 0,
-      "delayed": 0,
-      "parked": 1,
+      "delayed": 1,
       "leased": 0,
       "dead": 1,
       "completed": 0,

@@ -53,7 +53,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--wide", "unknown flag --wide", "jobctl"},
 		{"--db x job list -o xml", `invalid value "xml" for flag -o: it must be one of table, wide, json, jsonl, ids`, "jobctl job list"},
 		{"-o xml job list", `invalid value "xml" for flag -o: it must be one of table, wide, json, jsonl, ids`, "jobctl job list"},
-		{"--db x job list -s done", `invalid value "done" for flag -s: it must be one of ready, delayed, parked, leased, dead, completed`, "jobctl job list"},
+		{"--db x job list -s done", `invalid value "done" for flag -s: it must be one of ready, delayed, leased, dead, completed`, "jobctl job list"},
 		{"--db x job list -n -1", `invalid value "-1" for flag -n: it must be a number, 0 or more`, "jobctl job list"},
 		{"--db x job list -n many", `invalid value "many" for flag -n: it must be a number, 0 or more`, "jobctl job list"},
 		{"--db x job list ID", `unexpected argument "ID"`, "jobctl job list"},

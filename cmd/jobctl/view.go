@@ -41,7 +41,6 @@ type queueView struct {
 	State          string     `json:"state"`
 	Ready          int        `json:"ready"`
 	Delayed        int        `json:"delayed"`
-	Parked         int        `json:"parked"`
 	Leased         int        `json:"leased"`
 	Dead           int        `json:"dead"`
 	Completed      int        `json:"completed"`
@@ -101,7 +100,7 @@ func viewOfRuns(c workflow.Counts) *admin.WorkflowCounts {
 func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {
 	v := queueView{
 		Name: admin.Text(q.Name), Paused: q.Paused, State: fieldOf(strings.ToLower(plain.QueueState(q, s.Process != nil))),
-		Ready: q.Ready, Delayed: q.Delayed, Parked: q.Parked, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed,
+		Ready: q.Ready, Delayed: q.Delayed, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed,
 	}
 	if !q.Oldest.IsZero() {
 		at, age := stamp(q.Oldest), now.Sub(q.Oldest).String()

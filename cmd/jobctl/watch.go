@@ -17,7 +17,7 @@ import (
 // eventTypes are the words that --events takes.
 var eventTypes = []pawl.EventType{
 	pawl.EventEnqueued, pawl.EventReplaced, pawl.EventFetched, pawl.EventSucceeded, pawl.EventSkipped, pawl.EventRetried,
-	pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed, pawl.EventParked, pawl.EventUnparked, pawl.EventHastened,
+	pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed, pawl.EventHastened,
 	pawl.EventReaped, pawl.EventRecovered, pawl.EventCancelled, pawl.EventRevived, pawl.EventDeleted,
 }
 

@@ -69,8 +69,6 @@ func (a *app) showJobOfRun(run *workflow.Info, j jobOfRun) {
 func (j jobOfRun) waitsFor(run *workflow.Info) string {
 	switch {
 	case j.job == nil || run.Status != workflow.Running:
-	case j.job.State == pawl.Parked:
-		return fmt.Sprintf("an app that has the flow %s", plain.Text(run.Flow))
 	case j.job.State == pawl.Delayed || j.job.State == pawl.Leased && j.live:
 	case j.paused && !j.live:
 		return "the app, which does not run, and its queue, which is paused"

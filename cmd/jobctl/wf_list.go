@@ -172,11 +172,8 @@ func (a *app) runRow(run *workflow.Info, held map[pawl.ID]bool, now time.Time) [
 	}
 }
 
-// statusOf is the status, with what was asked of the run, and that no worker has its flow.
+// statusOf is the status, with what was asked of the run.
 func statusOf(run *workflow.Info) string {
-	if run.Status == workflow.Running && run.Error != "" { // which a run has that is parked
-		run = &workflow.Info{Status: "running, parked", Cancelling: run.Cancelling}
-	}
 	if run.Cancelling != "" {
 		return string(run.Status) + ", cancel requested"
 	}

@@ -78,7 +78,7 @@ It says a line on standard error for each run that ended, once that is durable.`
   jobctl --db jobs.db work --http --allow-net 10.1.2.0/24 -q hooks --create
   jobctl --db jobs.db work --exec --allow make --drain=all -o jsonl | jq .result`,
 		json: `with -o jsonl, an object a line on standard output with at, result
-  (done, retry, dead, returned or parked), id, kind, queue, attempt, what (the
+  (done, retry, dead or returned), id, kind, queue, attempt, what (the
   command, or the request without its query), exit_code (null without one, -1
   for a signal), took (a duration), delay (until the retry), reason (of a
   death), error, output_file, output_cut_bytes, missed (how many lines before

@@ -88,7 +88,7 @@ func (r *report) note(id pawl.ID, change func(*ranJob)) {
 // runResults are the events that end a run, and how a line calls them.
 var runResults = map[pawl.EventType]string{
 	pawl.EventSucceeded: "done", pawl.EventRetried: "retry", pawl.EventDied: "dead",
-	pawl.EventReleased: "returned", pawl.EventParked: "parked",
+	pawl.EventReleased: "returned",
 }
 
 // hear is the OnEvent of the queue. It waits for nobody.

@@ -113,8 +113,6 @@ func TestWorkLine(t *testing.T) {
 			"dead      ID  make  poison  it is"},
 		{"a line is one line, whatever a command is called", pawl.Event{Type: pawl.EventSucceeded}, ranJob{what: "a\nb\x1b[31m"},
 			`done      ID  a\nb\x1b[31m`},
-		{"a job that nobody handles", pawl.Event{Type: pawl.EventParked}, ranJob{what: "greet"},
-			"parked    ID  greet  no worker here runs pawl.exec"},
 	} {
 		c.event.Job, c.event.At = job, start
 		v := viewOfRun(runResults[c.event.Type], &c.event, &c.ran)

@@ -96,9 +96,6 @@ func (a *app) workLine(v *workView) string {
 	if v.Reason != nil {
 		line += "  " + cell(string(*v.Reason), nameWidth)
 	}
-	if v.Result == "parked" {
-		line += "  no worker here runs " + cell(string(v.Kind), nameWidth)
-	}
 	if v.brief != "" {
 		line += "  " + cell(v.brief, briefWidth)
 	}

@@ -162,7 +162,7 @@ func (r *runner) finished(ctx context.Context, q *bolt.Queue) (bool, error) {
 func count(ctx context.Context, q *bolt.Queue) (left, dead int, err error) {
 	stats, err := q.Stats(ctx)
 	for _, c := range stats.Queues {
-		left += c.Ready + c.Delayed + c.Parked + c.Leased
+		left += c.Ready + c.Delayed + c.Leased
 		dead += c.Dead
 	}
 	return left, dead, err

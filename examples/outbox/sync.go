@@ -112,7 +112,7 @@ func (d *delivery) left(ctx context.Context, q *bolt.Queue) error {
 	}
 	var waiting, dead int
 	for _, c := range stats.Queues {
-		waiting += c.Ready + c.Delayed + c.Parked + c.Leased
+		waiting += c.Ready + c.Delayed + c.Leased
 		dead += c.Dead
 	}
 	text := fmt.Sprintf("%d delivered, %d waiting, %d dead", d.delivered, waiting, dead)

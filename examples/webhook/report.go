@@ -18,7 +18,7 @@ import (
 func left(ctx context.Context, q *bolt.Queue) (n int, err error) {
 	stats, err := q.Stats(ctx)
 	for _, c := range stats.Queues {
-		n += c.Ready + c.Delayed + c.Parked + c.Leased
+		n += c.Ready + c.Delayed + c.Leased
 	}
 	return n, err
 }

@@ -63,7 +63,7 @@ func mixedFile(path string) error {
 		var one error
 		switch i % 8 {
 		case 0:
-			one = q.Park(ctx, l)
+			one = q.Snooze(ctx, l, time.Hour)
 		case 1:
 			one = q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
 		case 2:

@@ -180,7 +180,6 @@ var verbs = []struct {
 	}},
 	{"release", func(q *bolt.Queue, l *pawl.Lease) error { return q.Release(background, l) }},
 	{"snooze", func(q *bolt.Queue, l *pawl.Lease) error { return q.Snooze(background, l, 1000*time.Hour) }},
-	{"park", func(q *bolt.Queue, l *pawl.Lease) error { return q.Park(background, l) }},
 }
 
 // settle ends the lease that is held first by the verb of that number. A lease that could not

@@ -182,8 +182,6 @@ func settle(ctx context.Context, q *bolt.Queue, l *pawl.Lease, n int) error {
 	case 4:
 		return q.Release(ctx, l)
 	case 5:
-		return q.Park(ctx, l)
-	case 6:
 		return q.Snooze(ctx, l, time.Hour)
 	}
 	return nil // it stays leased

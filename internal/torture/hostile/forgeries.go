@@ -86,7 +86,7 @@ func (h *hostile) putRecord(root *bbolt.Bucket) error {
 		case 11:
 			e.Death = &pawl.Death{Reason: pawl.Reason(h.text()), At: h.time()}
 		case 12:
-			e.UniqueKey, e.UniqueIn = h.text(), pawl.States()[:h.rand.IntN(7)]
+			e.UniqueKey, e.UniqueIn = h.text(), pawl.States()[:h.rand.IntN(len(pawl.States())+1)]
 		case 13:
 			e.IdempotencyKey, e.IdempotencyTTL = h.text(), time.Duration(h.number())
 		case 14:

@@ -73,7 +73,7 @@ func lines(commands []string, id, run pawl.ID) (all []line) {
 		case "job list":
 			db(true, "job", "list", "-n", "0")
 			db(true, "job", "list", "-n", "0", "-o", "jsonl")
-			db(true, "job", "list", "-n", "0", "-o", "jsonl", "-s", string(pawl.States()[int(id[15])%6]))
+			db(true, "job", "list", "-n", "0", "-o", "jsonl", "-s", string(pawl.States()[int(id[15])%len(pawl.States())]))
 		case "job show":
 			db(true, "job", "show", id.String())
 			db(true, "job", "show", "-o", "jsonl", id.String())

@@ -160,15 +160,11 @@ func (c *crew) tell() error {
 	}
 	start("leased", "ends")
 	start("dead", "ends")
-	start("parked", "ends")
 	leases, fetchErr := c.queue.Fetch(c.ctx, pawl.Request{Queues: []string{runsQueue}, Max: 10, Wait: pawl.WaitNot})
 	do(fetchErr)
 	for _, l := range leases {
-		switch l.ID {
-		case run["dead"]:
+		if l.ID == run["dead"] {
 			do(c.queue.Abandon(c.ctx, l, pawl.ReasonPermanent, errors.New("disk on fire")))
-		case run["parked"]:
-			do(c.queue.Park(c.ctx, l))
 		}
 	}
 	start("ready", "ends")

@@ -69,7 +69,6 @@ func (t *trial) administer(q *bolt.Queue) {
 		"Delete": func(id pawl.ID) error { return q.Delete(t.ctx, id) },
 		"Pause":  func(pawl.ID) error { return q.Pause(t.ctx, "a") },
 		"Resume": func(pawl.ID) error { return q.Resume(t.ctx, "b") },
-		"Unpark": func(pawl.ID) error { _, err := q.Unpark(t.ctx, "k"); return err },
 		"Reap":   func(pawl.ID) error { _, err := q.Reap(t.ctx); return err },
 	} {
 		id := t.anyID()

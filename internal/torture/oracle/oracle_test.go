@@ -48,7 +48,7 @@ func TestExplain(t *testing.T) {
 		{"unknown, and not there", "begin enqueue 0 A; unknown enqueue 0 A", file{}, ""},
 		{"a batch, whole", "begin enqueue 0 A B", file{a: ready, b: ready}, ""},
 		{"a batch, half", "begin enqueue 0 A B", file{a: ready}, "1 of 2 jobs that were stored together"},
-		{"another state", "begin enqueue 0 A; done enqueue 0 A", file{a: {State: pawl.Parked}}, "job"},
+		{"another state", "begin enqueue 0 A; done enqueue 0 A", file{a: {State: pawl.Dead}}, "job"},
 		{"a crash that nobody had", "begin enqueue 0 A; done enqueue 0 A", file{a: crashed}, "1 jobs had leases that nobody heard of, and 0 were being fetched"},
 		{"a lease that nobody heard of", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1", file{a: crashed}, ""},
 		{"more of them than were fetched", "begin enqueue 0 A B; done enqueue 0 A B; begin fetch 1 1", file{a: crashed, b: crashed}, "2 jobs had leases"},
@@ -101,11 +101,11 @@ func TestHearRefuses(t *testing.T) {
 	for rule, story := range map[string]string{
 		"leased twice at a time":    stored + "begin fetch 1 1; done fetch 1 A; begin fetch 2 1; done fetch 2 A",
 		"nobody stored it":          "begin fetch 1 1; done fetch 1 A",
-		"Parked":                    "", // below
+		"Delayed":                   "", // below
 		`the story has the line "x`: "x",
 	} {
-		if rule == "Parked" {
-			rule, story = "was leased, and is {State:parked", stored+"begin fetch 1 1; done fetch 1 A; begin park 1 A; done park 1 A; begin fetch 2 1; done fetch 2 A"
+		if rule == "Delayed" {
+			rule, story = "was leased, and is {State:delayed", stored+"begin fetch 1 1; done fetch 1 A; begin snooze 1 A; done snooze 1 A; begin fetch 2 1; done fetch 2 A"
 		}
 		var o Oracle
 		require.ErrorContains(t, hear(&o, story, a, a), rule)

@@ -219,5 +219,4 @@ var verbs = []verbOf{
 	}, after(pawl.Dead, 1)},
 	{"release", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Release(ctx, l) }, after(pawl.Ready, 0)},
 	{"snooze", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, later) }, after(pawl.Delayed, 0)},
-	{"park", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Park(ctx, l) }, after(pawl.Parked, 0)},
 }

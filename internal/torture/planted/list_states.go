@@ -48,11 +48,6 @@ var states = []Fault{
 		By:    []Hunt{{Family: "soak", Units: 20_000}, {Family: "simulate", Units: 100}},
 	},
 	{
-		Name: "park forgets the kind", Breaks: "a parked job is found by its kind",
-		Edits: []Edit{{"bolt/moves.go", "	key := parkedKey(nil, j.Envelope)\n", "	key := parkedKey(nil, j.Envelope)\n	if PLANTED {\n		key = parkedKey(nil, &pawl.Envelope{Seq: j.Seq})\n	}\n"}},
-		By:    []Hunt{{Family: "kill", Units: 100}},
-	},
-	{
 		Name: "a retry forgets the attempts that it keeps", Breaks: "a dead letter that is retried keeps its attempts when it is to",
 		Edits: []Edit{{"bolt/moves.go", "	if !keepAttempts {\n", "	if !keepAttempts || PLANTED {\n"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},

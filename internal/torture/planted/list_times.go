@@ -4,7 +4,7 @@ package planted
 var times = []Fault{
 	{
 		Name: "promotes early", Breaks: "a job never runs before its time",
-		Edits: []Edit{{"bolt/promote.go", "	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, t.now), portion, nil)\n", "	last := t.now\n	if PLANTED {\n		last = last.Add(2e9)\n	}\n	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, last), portion, nil)\n"}},
+		Edits: []Edit{{"bolt/promote.go", "	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, t.now), portion)\n", "	last := t.now\n	if PLANTED {\n		last = last.Add(2e9)\n	}\n	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, last), portion)\n"}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
 	{

@@ -95,8 +95,6 @@ func (s *sequence) settle() error {
 	case 4:
 		return s.step("snooze", func() error { return s.q.Snooze(s.ctx, l, later) })
 	case 5:
-		return s.step("park", func() error { return s.q.Park(s.ctx, l) })
-	case 6:
 		n := s.rand.IntN(len(s.leases) + 1)
 		acks := append(slices.Clone(s.leases[:n]), l)
 		s.leases = s.leases[n:]
@@ -121,8 +119,8 @@ func (s *sequence) manage() error {
 	case 1:
 		return s.step("resume", func() error { return s.q.Resume(s.ctx, queue) })
 	}
-	return s.step("unpark", func() error {
-		_, err := s.q.Unpark(s.ctx, "k")
+	return s.step("reap", func() error {
+		_, err := s.q.Reap(s.ctx)
 		return err
 	})
 }

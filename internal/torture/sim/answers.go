@@ -33,11 +33,6 @@ func (l law) apply(k known, r *record) (_ known, ok bool) {
 		return k, ok
 	case "skip":
 		return l.done(k, r.at), k.State == pawl.Ready
-	case "unpark":
-		if k.State != pawl.Parked {
-			return k, true
-		}
-		return l.place(k, r.at, true), true
 	case "cancel", "retry", "delete":
 		return l.operate(k, r, answer)
 	}
@@ -127,11 +122,7 @@ func (l law) settle(k known, r *record) known {
 		k.due = l.at(r.at) + int64(max(r.delay, 0))
 		return l.place(k, r.at, false)
 	}
-	k = l.place(k, r.at, true)
-	if r.what == "park" && k.State == pawl.Ready {
-		k.State = pawl.Parked
-	}
-	return k
+	return l.place(k, r.at, true)
 }
 
 // is reports whether a job that was found in the file is in this state.

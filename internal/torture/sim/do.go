@@ -78,9 +78,6 @@ func (w *world) do(op Op) {
 		}
 	case "pause", "resume":
 		w.setPaused(op.Queue, op.Do == "pause")
-	case "unpark":
-		_, err := own.Unpark(ctx, op.Kinds...)
-		w.expect(err)
 	case "reap":
 		_, err := own.Reap(ctx)
 		w.expect(err)
@@ -128,8 +125,6 @@ func (w *world) settle(ctx context.Context, own *tap, l *pawl.Lease, op Op) {
 		_ = own.Release(ctx, l)
 	case "snooze":
 		_ = own.Snooze(ctx, l, op.For)
-	case "park":
-		_ = own.Park(ctx, l)
 	case "extend":
 		_, err := own.Extend(ctx, l)
 		w.expect(err)

@@ -64,11 +64,11 @@ func (g *generator) op() Op {
 
 // call is a call that others may be made beside.
 func (g *generator) call() Op {
-	switch n := g.IntN(30); {
+	switch n := g.IntN(28); {
 	case n < 6:
 		return Op{Do: "take", Queue: g.queue(), N: 1 + g.IntN(3)}
 	case n < 14:
-		return Op{Do: "end", Job: g.IntN(6), Verb: pick(g, "ack", "ack", "nack", "abandon", "release", "snooze", "park", "extend"), For: g.delay()}
+		return Op{Do: "end", Job: g.IntN(6), Verb: pick(g, "ack", "ack", "nack", "abandon", "release", "snooze", "extend"), For: g.delay()}
 	case n < 18:
 		return Op{Do: "cancel", Job: g.job()}
 	case n < 22:
@@ -79,8 +79,6 @@ func (g *generator) call() Op {
 		return Op{Do: "pause", Queue: g.queue()}
 	case n < 27:
 		return Op{Do: "resume", Queue: g.queue()}
-	case n < 29:
-		return Op{Do: "unpark", Kinds: []string{g.kind(), g.kind()}}
 	}
 	return Op{Do: "reap"}
 }

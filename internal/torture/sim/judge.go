@@ -73,7 +73,7 @@ func (j *judge) take(at int64, crashed bool) error {
 			return fmt.Errorf("%v is about a job that nobody stored", r)
 		case r.end == never && !crashed:
 			return fmt.Errorf("job %d: %v is not answered, and nothing is left to be waited for", r.job, r)
-		case t.retired.Load() && r.what != "unpark" && r.what != "extend":
+		case t.retired.Load() && r.what != "extend":
 			t.retired.Store(false) // what is gone gets ErrNotFound and ErrLeaseLost
 		}
 		if t.retired.Load() {

@@ -113,7 +113,7 @@ func (l law) next(k known) (due int64, then known, ok bool) {
 			then.State = pawl.Ready
 			return k.due, then, true
 		}
-	case pawl.Ready, pawl.Parked:
+	case pawl.Ready:
 	default:
 		return 0, k, false
 	}

@@ -192,14 +192,14 @@ func TestCasesReachEverything(t *testing.T) {
 	}
 	for _, event := range []pawl.EventType{
 		pawl.EventEnqueued, pawl.EventFetched, pawl.EventSucceeded, pawl.EventSkipped, pawl.EventRetried, pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed,
-		pawl.EventParked, pawl.EventUnparked, pawl.EventReaped, pawl.EventRecovered, pawl.EventCancelled, pawl.EventRevived, pawl.EventDeleted,
+		pawl.EventReaped, pawl.EventRecovered, pawl.EventCancelled, pawl.EventRevived, pawl.EventDeleted,
 	} {
 		require.True(t, events[event], event)
 	}
 	for _, reason := range []pawl.Reason{pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonPoison, pawl.ReasonDeadline, pawl.ReasonCancelled} {
 		require.True(t, reasons[reason], reason)
 	}
-	for _, verb := range []string{"ack", "nack", "abandon", "release", "snooze", "park"} {
+	for _, verb := range []string{"ack", "nack", "abandon", "release", "snooze"} {
 		require.True(t, answers["lease ended by "+verb], verb)
 		require.True(t, answers[verb+": lease lost"], verb)
 	}

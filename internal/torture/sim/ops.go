@@ -28,7 +28,6 @@ type Op struct {
 	Keep   bool          `json:",omitempty"` // the attempts of a dead letter
 	N      int           `json:",omitempty"` // jobs to take; events until a crash
 	Queue  string        `json:",omitempty"`
-	Kinds  []string      `json:",omitempty"`
 	Worker int           `json:",omitempty"`
 	Crew   *Crew         `json:",omitempty"`
 	Beside []Op          `json:",omitempty"` // carried out at the same time

@@ -171,20 +171,6 @@ func (t *tap) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) er
 	return t.settle(ctx, r, func() error { return t.q.Snooze(ctx, l, delay) })
 }
 
-// Park implements [pawl.Queue].
-func (t *tap) Park(ctx context.Context, l *pawl.Lease) error {
-	return t.settle(ctx, t.ends("park", l), func() error { return t.q.Park(ctx, l) })
-}
-
-// Unpark implements [pawl.Queue]. It concerns every job of the kinds.
-func (t *tap) Unpark(ctx context.Context, kinds ...string) (n int, err error) {
-	err = t.call(ctx, func() (err error) {
-		n, err = t.q.Unpark(ctx, kinds...)
-		return err
-	}, nil, t.world.ofKinds("unpark", kinds)...)
-	return n, err
-}
-
 // Extend implements [pawl.Queue].
 func (t *tap) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
 	records := make([]*record, len(leases))

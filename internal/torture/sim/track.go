@@ -191,9 +191,7 @@ func (t *track) at(at int64, after bool) []known {
 
 func (t *track) remember(records []*record) {
 	for _, r := range records {
-		if r.what != "unpark" {
-			t.lately = append(t.lately, r.String())
-		}
+		t.lately = append(t.lately, r.String())
 	}
 	if old := len(t.lately) - 30; old > 0 {
 		t.lately = t.lately[old:]

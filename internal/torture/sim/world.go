@@ -201,20 +201,6 @@ func (w *world) trackOf(id pawl.ID) *track {
 	return w.tracks[w.numbers[id]]
 }
 
-// ofKinds are records of a call that concerns all jobs of some kinds.
-func (w *world) ofKinds(what string, kinds []string) (records []*record) {
-	w.registry.Lock()
-	defer w.registry.Unlock()
-	for _, t := range w.order {
-		for _, kind := range kinds { // each is one transaction
-			if !t.retired.Load() && kind == t.Kind {
-				records = append(records, &record{what: what, job: t.N})
-			}
-		}
-	}
-	return records
-}
-
 func (w *world) report(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -82,8 +82,6 @@ func (c *cell) event(what pawl.EventType) error {
 		c.flags |= revived
 	case pawl.EventDeleted:
 		c.flags |= deleted
-	case pawl.EventParked:
-		c.flags |= parked
 	case pawl.EventReaped:
 		return errors.New("its lease expired, and its worker was alive")
 	}

@@ -35,7 +35,6 @@ const (
 	died
 	revived
 	deleted
-	parked
 	doubted // a kill came while Enqueue was under way
 )
 

@@ -83,8 +83,8 @@ var verbs = map[string]struct {
 }{
 	"R": {admin.Retry, "Retry %s?", "ready again", []pawl.State{pawl.Dead}, "only a dead letter can be retried"},
 	"D": {admin.Delete, "Delete %s for good?", "deleted", []pawl.State{pawl.Dead, pawl.Completed}, "only a dead letter can be deleted; cancel the job first"},
-	"C": {admin.Cancel, "Cancel %s?", "cancelled", []pawl.State{pawl.Ready, pawl.Delayed, pawl.Parked, pawl.Leased}, "only a job that waits or runs can be cancelled"},
-	"N": {admin.RunNow, "Run %s now?", "ready", []pawl.State{pawl.Delayed, pawl.Parked}, "only a delayed or a parked job can be run now"},
+	"C": {admin.Cancel, "Cancel %s?", "cancelled", []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased}, "only a job that waits or runs can be cancelled"},
+	"N": {admin.RunNow, "Run %s now?", "ready", []pawl.State{pawl.Delayed}, "only a delayed job can be run now"},
 }
 
 // chosen are the marked rows of the page, or else the one that is selected.

@@ -43,8 +43,8 @@ func TestMoving(t *testing.T) {
 	steps := []struct{ key, selected string }{
 		{"k", "default"}, {"j", "email"}, {"down", "reports"}, {"j", "reports"}, {"up", "email"}, {"home", "default"}, {"end", "reports"}, {"g", "default"},
 		{"tab", "…00000004"}, {"j", "…00000005"}, {"j", "…00000005"}, {"k", "…00000004"}, {"k", "…00000004"},
-		{"tab", "…00000007"}, {"tab", "…00000009"}, {"G", "…0000000c"}, {"tab", "default"},
-		{"shift+tab", "…0000000c"}, {"3", "…00000007"}, {"1", "default"}, {"x", "default"}, {"esc", "default"},
+		{"tab", "…00000006"}, {"tab", "…00000009"}, {"G", "…0000000c"}, {"tab", "default"},
+		{"shift+tab", "…0000000c"}, {"3", "…00000006"}, {"1", "default"}, {"x", "default"}, {"esc", "default"},
 	}
 	for i, step := range steps {
 		s.press(step.key)

@@ -249,7 +249,7 @@ func sampleQueue() *fake {
 		e.History = []pawl.Failure{{Attempt: 2, At: noon.Add(-5 * time.Minute), Error: "dial tcp 192.0.2.7:25: connection refused"}}
 	})
 	add("email", "mail.send", pawl.Delayed, func(e *pawl.Envelope) { e.NotBefore, e.Attempts = noon.Add(90*time.Second), 1 })
-	add("email", "mail.digest", pawl.Parked, nil)
+	add("email", "mail.digest", pawl.Delayed, func(e *pawl.Envelope) { e.NotBefore = noon.Add(30 * time.Second) })
 	add("email", "mail.send", pawl.Ready, func(e *pawl.Envelope) { e.NotBefore = noon.Add(-4*time.Minute - 2*time.Second) })
 	for i := range 4 {
 		add("email", "mail.send", pawl.Dead, func(e *pawl.Envelope) {

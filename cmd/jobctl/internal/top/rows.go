@@ -17,7 +17,6 @@ var queueColumns = []column{
 	{title: "QUEUE", least: 8},
 	{title: "READY", right: true, least: 5},
 	{title: "DELAYED", right: true, least: 7, rank: 2},
-	{title: "PARKED", right: true, least: 6, rank: 7},
 	{title: "LEASED", right: true, least: 6, rank: 1},
 	{title: "DEAD", right: true, least: 4},
 	{title: "OLDEST", right: true, least: 6, rank: 3},
@@ -51,7 +50,7 @@ func (m *model) queueRow(q pawl.QueueStats) []cell {
 		dead.style = red
 	}
 	return []cell{
-		text(q.Name), text(strconv.Itoa(q.Ready)), text(strconv.Itoa(q.Delayed)), text(strconv.Itoa(q.Parked)),
+		text(q.Name), text(strconv.Itoa(q.Ready)), text(strconv.Itoa(q.Delayed)),
 		text(strconv.Itoa(q.Leased)), dead, oldest, state, runs, failing,
 		{m.rates.sparkline(q.Name, sparkWidth), cyan},
 	}
