@@ -12,6 +12,7 @@
 //     is data and travels in the envelope.
 //   - [Event] is what happened to a job, told once it is durable; a [Collector] gets the
 //     counters that events stand for.
+//   - [Logger] is what the packages log to, such as *slog.Logger.
 //   - [Keyring] signs jobs and verifies their signatures.
 //
 // A job flows one way. [Kind.Enqueue] encodes the arguments and hands an

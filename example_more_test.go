@@ -16,7 +16,6 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/memory"
-	"github.com/gopawl/pawl/slogger"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -92,7 +91,7 @@ func ExampleCollector() {
 	var tally pawl.Tally // or your own collector, which exports the figures
 	q, err := bolt.Open(path, &bolt.Options{
 		Collector: &tally,
-		Logger:    slogger.New(slog.Default().Handler()),
+		Logger:    slog.Default(), // or an hclog.Logger
 		OnEvent: func(e pawl.Event) {
 			if e.Type == pawl.EventDied {
 				alert(e.Job, e.Cause)

@@ -24,7 +24,7 @@ type FileOptions struct {
 
 	// Logger gets what the queue logs while it is open to be changed. The default is
 	// nobody: errors come back to the caller.
-	Logger hclog.Logger
+	Logger pawl.Logger
 
 	// Notice is told, in a sentence for people, what an open has changed besides what was
 	// asked for, and what a failed change means. The default is nobody.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
 )
 
 // HandlerOptions are the settings of a [Handler]. Set Token or NoAuth; every other zero
@@ -38,7 +40,7 @@ type HandlerOptions struct {
 
 	// Logger gets a line for each request that panicked and each stream that broke. The
 	// default is hclog.Default().
-	Logger hclog.Logger
+	Logger pawl.Logger
 }
 
 // Limits of what operators can ask at a time; the rest waits, or gets [ErrBusy].
@@ -107,7 +109,7 @@ type handler struct {
 	admin   Admin
 	opts    HandlerOptions
 	token   [sha256.Size]byte
-	log     hclog.Logger
+	log     pawl.Logger
 	closing context.Context
 	routes  map[string]map[string]route // by path and method
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +26,7 @@ type Options struct {
 
 	// Logger gets a line for each stranger who was turned away, and what the handler logs.
 	// The default is hclog.Default().
-	Logger hclog.Logger
+	Logger pawl.Logger
 }
 
 // Limits of a [Server]. A client that connects and asks nothing gives its seat to the next
@@ -125,7 +127,7 @@ func serve(q *bolt.Queue, opts *Options) (_ *Server, err error) {
 }
 
 // start answers on the listener.
-func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, log hclog.Logger) {
+func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, log pawl.Logger) {
 	all, hurry := context.WithCancel(context.Background())
 	streams, end := context.WithCancel(context.Background())
 	s.end, s.hurry = end, hurry
@@ -146,7 +148,7 @@ func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, lo
 }
 
 // newServer is an HTTP server with the limits of this package. All its requests end with ctx.
-func newServer(h http.Handler, c *crowd, ctx context.Context, log hclog.Logger) *http.Server {
+func newServer(h http.Handler, c *crowd, ctx context.Context, log pawl.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
@@ -155,13 +157,21 @@ func newServer(h http.Handler, c *crowd, ctx context.Context, log hclog.Logger) 
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       c.ofConn,
 		ConnState:         c.changed,
-		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ErrorLog:          stdlog.New(debugWriter{log}, "", 0),
 	}
+}
+
+// debugWriter logs what net/http reports about connections.
+type debugWriter struct{ log pawl.Logger }
+
+func (w debugWriter) Write(line []byte) (int, error) {
+	w.log.Debug(strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
 }
 
 // welcome lets in whoever runs as the user of this process, or as the superuser. The modes of
 // folder and socket keep others out already; this holds where a file system knows no modes.
-func (s *Server) welcome(conn net.Conn, log hclog.Logger) bool {
+func (s *Server) welcome(conn net.Conn, log pawl.Logger) bool {
 	uid, known := peerUser(conn)
 	if !known || uid == 0 || uid == os.Geteuid() {
 		return true

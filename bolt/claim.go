@@ -7,8 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -20,7 +19,7 @@ type access struct {
 	readOnly bool
 	timeout  time.Duration // for the lock
 	insecure bool          // others may own the file or write to it
-	log      hclog.Logger
+	log      pawl.Logger
 }
 
 // claimed is a file that may be handed to bbolt.

@@ -5,15 +5,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gopawl/pawl"
 )
 
 // observer tells the events of durable transactions to whom the options name, and to who
 // came later.
 type observer struct {
-	log       hclog.Logger
+	log       pawl.Logger
 	onEvent   func(pawl.Event) // or nil
 	collector pawl.Collector   // or nil
 	crashCap  int              // 0 without one

@@ -37,7 +37,7 @@ type Options struct {
 
 	// Logger gets one error-level line for each job that dies, and a few others.
 	// The default is hclog.Default().
-	Logger hclog.Logger
+	Logger pawl.Logger
 
 	// OnEvent is told of every transition once it is durable. Most are told between two
 	// commits, in their order; that jobs were fetched is told by whoever fetched them, and

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
@@ -59,7 +58,7 @@ type scheduler struct {
 	shared   bool // with an app that has transactions of its own
 	intake   *intake
 	leases   *leaseTable
-	log      hclog.Logger
+	log      pawl.Logger
 	now      func() time.Time // the wall clock
 	crashCap int              // how many crashes are too many, 0 for none
 	observer *observer

@@ -42,7 +42,7 @@ type ForwardOptions struct {
 
 	// Logger gets an error-level line with severity=critical for each of those. The
 	// default is hclog.Default().
-	Logger hclog.Logger
+	Logger pawl.Logger
 }
 
 func (o *ForwardOptions) withDefaults() (c ForwardOptions, err error) {

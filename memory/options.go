@@ -27,7 +27,7 @@ type Options struct {
 
 	// Logger gets one error-level line for each job that dies. It must not call the
 	// queue. The default is hclog.Default().
-	Logger hclog.Logger
+	Logger pawl.Logger
 
 	// OnEvent is told every transition of every job, in their order, one at a time. It
 	// runs within the transition: it must neither block nor call the queue, which

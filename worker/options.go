@@ -68,7 +68,7 @@ type Options struct {
 
 	// Logger gets a line for each failed attempt that will be retried (a queue logs those
 	// that killed their job), and for what went wrong in the worker. The default is hclog.Default().
-	Logger hclog.Logger
+	Logger pawl.Logger
 }
 
 // complete fills in the defaults, tells refuse all that is wrong, and returns what

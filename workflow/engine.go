@@ -37,7 +37,7 @@ type Options struct {
 
 	// Logger gets a line for each run that is blocked or fails. The default is
 	// hclog.Default().
-	Logger hclog.Logger
+	Logger pawl.Logger
 }
 
 // Engine runs flows over a queue, and is what operators change runs by. Its methods may be

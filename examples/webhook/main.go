@@ -33,11 +33,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
-	"github.com/gopawl/pawl/slogger"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -48,7 +45,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	r := &runner{out: stdout, log: hclog.NewNullLogger()}
+	r := &runner{out: stdout, log: slog.New(slog.DiscardHandler)}
 	flags := flag.NewFlagSet("webhook", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&r.events, "n", 40, "how many events to deliver")
@@ -69,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if *verbose {
-		r.log = slogger.New(slog.NewTextHandler(stderr, nil)) // this program's log could be the same
+		r.log = slog.New(slog.NewTextHandler(stderr, nil)) // an hclog.Logger would do too
 	}
 	err := r.run(ctx)
 	switch {
@@ -89,7 +86,7 @@ type runner struct {
 	state, url       string
 	timeout, backoff time.Duration
 	out              io.Writer
-	log              hclog.Logger
+	log              pawl.Logger
 	counters         pawl.Tally
 }
 

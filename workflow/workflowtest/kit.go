@@ -110,7 +110,7 @@ func (k *Kit) close() {
 // open opens the file, as a process that starts does.
 func (k *Kit) open() {
 	k.t.Helper()
-	log := hclog.New(&hclog.LoggerOptions{Name: "workflow", Output: k.t.Output(), Level: hclog.Error})
+	var log pawl.Logger = hclog.New(&hclog.LoggerOptions{Name: "workflow", Output: k.t.Output(), Level: hclog.Error})
 	if k.opts.Engine.Logger != nil {
 		log = k.opts.Engine.Logger
 	}
