@@ -66,11 +66,18 @@ func (f Filter) Matches(e *Envelope) bool {
 		(f.DiedBefore.IsZero() || e.Death.At.Before(f.DiedBefore))
 }
 
+// ReadsBody returns false. It implements [Condition].
+func (f Filter) ReadsBody() bool { return false }
+
 // Condition is what must hold of a job in the transaction that changes it. [Filter] is one.
 // A queue calls Matches on the goroutine of its writer: it must be short, must not call the
-// queue, and must not change or keep the job. The job has its state, payload and history.
+// queue, and must not change or keep the job.
 type Condition interface {
 	Matches(job *Envelope) bool
+
+	// ReadsBody reports whether Matches reads the payload or the history. The job has
+	// neither if it returns false, so that the transaction does not copy them.
+	ReadsBody() bool
 }
 
 // NotEligible returns an [ErrNotEligible] about one job; the reason follows its ID.

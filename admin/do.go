@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -179,6 +180,11 @@ func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
 
 // conditions are a condition that holds where all of them do. Nil ones hold.
 type conditions []pawl.Condition
+
+// ReadsBody implements [pawl.Condition].
+func (all conditions) ReadsBody() bool {
+	return slices.ContainsFunc(all, func(c pawl.Condition) bool { return c != nil && c.ReadsBody() })
+}
 
 // Matches implements [pawl.Condition].
 func (all conditions) Matches(job *pawl.Envelope) bool {

@@ -16,6 +16,10 @@ func (f Filter) Matches(e *pawl.Envelope) bool {
 	return err == nil && m.Matches(e)
 }
 
+// ReadsBody reports whether f looks at the last error or at the payload. It implements
+// [pawl.Condition].
+func (f Filter) ReadsBody() bool { return f.Error != "" || len(f.Payload) > 0 }
+
 // StateSince is since when a job is in its state, as far as its record tells:
 //
 //   - dead, completed, leased: when it died, succeeded, was leased
@@ -102,11 +106,11 @@ func (f *Filter) condition() (pawl.Condition, error) {
 	if err := f.Filter.Check(); err != nil {
 		return nil, err
 	}
-	if m.simple() { // which a queue answers from less of a job
-		return f.Filter, nil
-	}
 	return m, nil
 }
+
+// ReadsBody implements [pawl.Condition].
+func (m *matcher) ReadsBody() bool { return m.filter.ReadsBody() }
 
 // Matches implements [pawl.Condition].
 func (m *matcher) Matches(e *pawl.Envelope) bool {

@@ -175,27 +175,27 @@ func (t *txn) decide(c *pawl.Change, id pawl.ID) (j stored, at place, err error)
 	return j, at, nil
 }
 
-// meets returns an [pawl.ErrNotEligible] if a job does not match a condition. A filter needs
-// the record alone, any other condition the whole job.
+// meets returns an [pawl.ErrNotEligible] if a job does not match a condition.
 func (t *txn) meets(c pawl.Condition, j stored, at place) (err error) {
 	if c == nil {
 		return nil
 	}
-	job := *j.Envelope
-	job.State = at.state
-	if _, filter := c.(pawl.Filter); !filter {
-		whole, err := t.job(j.ID)
-		if err != nil {
-			return err
-		}
-		job = *whole
+	parts := Parts(0)
+	if c.ReadsBody() {
+		parts = Whole
+	}
+	own := *j.Envelope // complete changes the envelope
+	j.Envelope = &own
+	job, err := t.complete(j, at, parts)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if p := recover(); p != nil { // it is not the writer's
 			err = fmt.Errorf("job %s: the condition of the change panicked: %v", j.ID, p)
 		}
 	}()
-	if !c.Matches(&job) {
+	if !c.Matches(job) {
 		return pawl.NotEligible(j.ID, "it does not match any more")
 	}
 	return nil

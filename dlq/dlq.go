@@ -77,6 +77,9 @@ func (d deaths) Matches(job *pawl.Envelope) bool {
 	return ok && job.State == pawl.Dead && sameDeath(&listed, job.Death)
 }
 
+// ReadsBody implements pawl.Condition.
+func (d deaths) ReadsBody() bool { return false }
+
 // Unchanged is the condition that a dead letter is still what it was when it was read: dead of
 // the same death. A job that was retried and died again since is another letter.
 func Unchanged(letter *pawl.Envelope) pawl.Condition {

@@ -74,7 +74,7 @@ func (q *Queue) decide(c *pawl.Change, id pawl.ID, claims map[unique]pawl.ID) (*
 	if err := c.Refuses(id, j.State); err != nil {
 		return nil, err
 	}
-	if c.If != nil && !c.If.Matches(j.copy()) {
+	if !j.meets(c.If) {
 		return nil, pawl.NotEligible(id, "it does not match any more")
 	}
 	if c.Verb != pawl.VerbRetry {

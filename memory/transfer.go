@@ -31,7 +31,7 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condit
 			return err
 		case j.State != pawl.Dead:
 			return pawl.NotEligible(e.ID, "it is %s, not dead", j.State)
-		case when != nil && !when.Matches(j.copy()):
+		case !j.meets(when):
 			return pawl.NotEligible(e.ID, "it does not match any more")
 		}
 		own := *e

@@ -49,8 +49,15 @@ func (f *fixture) dryRun(c pawl.Change, ids ...pawl.ID) []error {
 	return errs
 }
 
-// when is a condition that is a function.
+// when is a condition that is a function, and reads the whole job.
 type when func(*pawl.Envelope) bool
+
+func (fn when) ReadsBody() bool { return true }
+
+// whenRecord is a condition that reads neither payload nor history.
+type whenRecord struct{ when }
+
+func (whenRecord) ReadsBody() bool { return false }
 
 func (fn when) Matches(job *pawl.Envelope) bool { return fn(job) }
 
@@ -141,19 +148,27 @@ func changeCases() []test {
 		},
 	}, {
 		name: "what a condition sees",
-		rule: "A condition sees the job as Job reads it, with state, payload and history.",
+		rule: "A condition sees the job as Job reads it, but without payload and history if it says that it reads neither.",
 		run: func(f *fixture) {
 			id := f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, 5000) }).ID
 			f.abandon(f.lease())
 			want, seen := f.must(id), (*pawl.Envelope)(nil)
-			f.ok(f.change(pawl.Change{Verb: pawl.VerbRetry, If: when(func(e *pawl.Envelope) bool {
+			see := when(func(e *pawl.Envelope) bool {
 				own := *e
 				seen = &own
-				return true
-			})}, id)[0], "retry")
+				return false
+			})
+			errs := f.change(pawl.Change{Verb: pawl.VerbRetry, If: see}, id)
+			f.is(errs[0], pawl.ErrNotEligible, "retry")
 			f.same(seen, want, "the job that the condition sees")
 			equal(f, len(seen.Payload), 5000, "bytes of its payload")
 			equal(f, len(seen.History), 1, "entries of its history")
+
+			errs = f.change(pawl.Change{Verb: pawl.VerbRetry, If: whenRecord{see}}, id)
+			f.is(errs[0], pawl.ErrNotEligible, "retry")
+			want.Payload, want.History = nil, nil
+			f.same(seen, want, "the job that a condition of the record sees")
+			equal(f, len(f.must(id).Payload), 5000, "bytes of the stored payload")
 		},
 	}, {
 		name: "retry of what cannot live",
