@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -14,8 +15,11 @@ import (
 // for each ID in their order, nil for a job that was changed: [pawl.ErrNotFound];
 // [pawl.ErrNotEligible] for a job in a state that the verb is not for, or that does not match
 // the condition; [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique
-// key another job has; [pawl.ErrCorrupt] for one that cannot be read. The second error says
-// that the change as a whole did not come through; then the first result is nil.
+// key another job has; [pawl.ErrCorrupt] for one that cannot be read. If the second result is
+// an error, nothing is known to have changed, and the first result is nil.
+//
+// A damaged row divides the change into several transactions. If one of those fails after
+// another was committed, its jobs get that error in the first result.
 //
 // It takes up to [pawl.MaxBatchJobs] IDs. For what each verb does see [Queue.Retry],
 // [Queue.Cancel], [Queue.Delete] and [Queue.RunNow].
@@ -35,7 +39,7 @@ func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]er
 	return errs, nil
 }
 
-// change is Change without what only a search finds. Where a damaged row refuses the
+// change is Change without what only a search finds. If a damaged row refuses the
 // transaction, it divides the jobs, so that only those fail that touch the row.
 func (q *Queue) change(ctx context.Context, c *pawl.Change, ids []pawl.ID) ([]error, error) {
 	op := &change{Change: c, ids: ids}
@@ -53,7 +57,10 @@ func (q *Queue) change(ctx context.Context, c *pawl.Change, ids []pawl.ID) ([]er
 		return nil, err
 	}
 	rest, err := q.change(ctx, c, ids[len(ids)/2:])
-	return append(first, rest...), err
+	if err != nil { // the first half is done, which the caller must learn
+		rest = slices.Repeat([]error{err}, len(ids)-len(first))
+	}
+	return append(first, rest...), nil
 }
 
 // one is Change of one job.
