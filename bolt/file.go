@@ -57,7 +57,7 @@ func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
 	}
 	var g *guard
 	if err == nil {
-		g, err = newGuard(given, file)
+		g, err = newGuard(given, file, opts.Logger)
 	}
 	if err == nil {
 		err = g.start()

@@ -19,19 +19,14 @@ import (
 func init() {
 	roles["forbidden"] = forbiddenRole
 	roles["limited"] = limitedRole
+	roles["chroot"] = chrootRole
 }
 
 // mountMemory mounts a file system of the size given, until the test ends.
 func mountMemory(t *testing.T, size string) string {
 	t.Helper()
 	folder := t.TempDir()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a file system")
-	}
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("no file system can be mounted here: %v", err)
-	}
-	t.Cleanup(func() { require.NoError(t, syscall.Unmount(folder, 0)) })
+	mountOver(t, folder, size)
 	return folder
 }
 

@@ -29,6 +29,9 @@ type guard struct {
 	file   *os.File // what is open
 	info   fs.FileInfo
 	shared bool // the app commits too
+	view   view
+	log    pawl.Logger
+	unseen sync.Once // reports that the view changed
 
 	mu    sync.Mutex                  // guards last
 	last  pages.Meta                  // the newest meta page known; after a commit only its transaction is
@@ -41,7 +44,7 @@ type guard struct {
 type overwritten struct{ error }
 
 // newGuard guards a file that was opened by the name path.
-func newGuard(path string, f *os.File) (*guard, error) {
+func newGuard(path string, f *os.File, log pawl.Logger) (*guard, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -50,7 +53,7 @@ func newGuard(path string, f *os.File) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &guard{path: path, file: f, info: info}, nil
+	return &guard{path: path, file: f, info: info, view: viewOf(path), log: log}, nil
 }
 
 // start takes what the file has now for what it is to have.
@@ -67,7 +70,7 @@ func (g *guard) start() error {
 // file is [ErrReplaced]: bbolt waits for the lock of a file that another process may replace meanwhile.
 // Where a relative path does not, as when the app has changed its working directory, guardOver
 // returns nil.
-func guardOver(db *bbolt.DB) (*guard, error) {
+func guardOver(db *bbolt.DB, log pawl.Logger) (*guard, error) {
 	if !canLock {
 		return nil, nil // closing a second descriptor could give up the lock of the first
 	}
@@ -79,7 +82,7 @@ func guardOver(db *bbolt.DB) (*guard, error) {
 	if err != nil {
 		return nil, nil
 	}
-	g, err := newGuard(db.Path(), f)
+	g, err := newGuard(db.Path(), f, log)
 	if err == nil {
 		g.shared = true
 		err = g.identify(db)
@@ -207,13 +210,59 @@ func (g *guard) place() error {
 	const save = "this process still has the old one, with everything that was acknowledged: " +
 		"save it with Queue.Backup or jobctl db backup before the process ends, and put the copy in its place"
 	there, err := os.Stat(g.path)
+	if err == nil && os.SameFile(there, g.info) {
+		return nil
+	}
+	if now, statErr := g.file.Stat(); statErr == nil && names(now) > 0 && g.view.changed() {
+		g.unseen.Do(func() {
+			g.log.Warn("cannot watch the file any more: this process was chrooted, or a mount hides the path", "path", g.path)
+		})
+		return nil
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%w: %s was removed or renamed; %s", ErrReplaced, g.path, save)
-	case err == nil && !os.SameFile(there, g.info):
+	case err == nil:
 		return fmt.Errorf("%w: another file was put at %s; %s", ErrReplaced, g.path, save)
 	}
 	return nil // or nobody can tell
+}
+
+// view is how a process saw the folders that lead to a file when it opened the file.
+type view []seen
+
+// seen is one folder of a view.
+type seen struct {
+	path string
+	info fs.FileInfo
+}
+
+func viewOf(path string) (v view) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	for last := ""; path != last; {
+		last, path = path, filepath.Dir(path)
+		if info, err := os.Stat(path); err == nil {
+			v = append(v, seen{path, info})
+		}
+	}
+	return v
+}
+
+// changed reports whether the process was given another root folder, or a folder is on
+// another device now: chroot and mounts change what a path leads to, and not the file.
+func (v view) changed() bool {
+	for _, was := range v {
+		now, err := os.Stat(was.path)
+		if err != nil {
+			continue
+		}
+		if device(now) != device(was.info) || filepath.Dir(was.path) == was.path && !os.SameFile(now, was.info) {
+			return true
+		}
+	}
+	return false
 }
 
 // begin begins a transaction in a file that holds what it is to hold.

@@ -73,7 +73,7 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	if err := db.View(checkFormat); err != nil {
 		return nil, err
 	}
-	g, err := guardOver(db)
+	g, err := guardOver(db, o.Logger)
 	if err != nil {
 		return nil, err
 	}

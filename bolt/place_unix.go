@@ -56,6 +56,14 @@ func names(info fs.FileInfo) int {
 	return 1
 }
 
+// device is the disk of a file.
+func device(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Dev)
+	}
+	return 0
+}
+
 // sameOwner gives a file the owner of another, which only the superuser can.
 func sameOwner(f *os.File, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -34,7 +34,7 @@ func OpenReader(path string) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
-	g, err := newGuard(path, file)
+	g, err := newGuard(path, file, nil) // it logs for writers only
 	if err == nil {
 		err = g.start()
 	}
