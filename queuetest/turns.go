@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl"
@@ -84,6 +85,21 @@ var turnTests = []test{{
 		f.fill(6, "a", "c")
 		text := f.fetched(8, "a", "b", "c")
 		equal(f, strings.Count(text, "a"), 4, "jobs of one of the two in "+text)
+	},
+}, {
+	name: "an empty queue anywhere in the request",
+	rule: "The others take turns whichever queue is empty, in whichever order a request names them.",
+	run: func(f *fixture) {
+		for _, order := range []string{"abc", "acb", "bac", "bca", "cab", "cba"} {
+			for _, empty := range order {
+				f.fresh(f.settings)
+				names := strings.Split(order, "")
+				f.fill(1, string(empty))
+				f.ack(f.lease(string(empty)))
+				f.fill(3, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == string(empty) })...)
+				f.inTurns(f.fetched(6, names...), 2)
+			}
+		}
 	},
 }, {
 	name: "a queue that runs dry",
