@@ -18,16 +18,17 @@ const maxSignature = 64
 
 // Keyring signs jobs and verifies their signatures, HMAC-SHA256 over what is fixed
 // for the life of a job: ID, origin queue, kind, payload, idempotency key, time of
-// creation and key ID. Attempts, schedule, history and the queue where it is now are
-// not signed, so a job that was requeued or forwarded still verifies; headers are
-// not either, but for [HeaderIdempotencyKey].
+// creation and key ID. Attempts, schedule, history, headers and the queue where it is
+// now are not signed, so a job that was requeued still verifies. For dead jobs that were
+// forwarded see [Keyring.Forwarded].
 //
 // A signature proves who made a job, not that it is there for the first time: a copy
 // of a signed job verifies too. Within one file IDs are unique; against copies from
 // elsewhere give the job an idempotency key, which is signed.
 type Keyring struct {
-	current string
-	keys    map[string][]byte
+	current   string
+	keys      map[string][]byte
+	forwarded bool // the idempotency key may be in a header
 }
 
 // NewKeyring makes a keyring that signs with the key named current and verifies with
@@ -81,7 +82,7 @@ func (k *Keyring) Sign(e *Envelope) error {
 		e.Created = now.Round(0)
 	}
 	e.KeyID = k.current
-	e.Signature = signature(k.keys[k.current], e)
+	e.Signature = signature(k.keys[k.current], e, e.IdempotencyKey)
 	return nil
 }
 
@@ -93,7 +94,14 @@ func (k *Keyring) Verify(e *Envelope) error {
 		return fmt.Errorf("%w: the job is not signed", ErrSignature)
 	case !known:
 		return fmt.Errorf("%w: no key has the ID %q", ErrSignature, e.KeyID)
-	case !hmac.Equal(e.Signature, signature(secret, e)):
+	}
+	key := e.IdempotencyKey
+	if had := e.Headers[HeaderIdempotencyKey]; k.forwarded && key == "" {
+		key = had
+	} else if key == "" && had != "" && hmac.Equal(e.Signature, signature(secret, e, had)) {
+		return fmt.Errorf("%w: the job lost its idempotency key, as a dead job does that is forwarded; use Keyring.Forwarded for the worker of a queue of those", ErrSignature)
+	}
+	if !hmac.Equal(e.Signature, signature(secret, e, key)) {
 		return fmt.Errorf("%w: it does not match the job", ErrSignature)
 	}
 	return nil
@@ -101,21 +109,22 @@ func (k *Keyring) Verify(e *Envelope) error {
 
 // HeaderIdempotencyKey is the header in which a dead job that was forwarded carries the
 // idempotency key that it had. As a job of its new queue it has none: the success of one must
-// not let others with that key vanish without a run. A signature of a job without a key covers
-// this header in place of the key.
+// not let others with that key vanish without a run.
 const HeaderIdempotencyKey = "pawl-dead-idempotency-key"
 
-// signedKey is the idempotency key that the signature of a job covers.
-func signedKey(e *Envelope) string {
-	if e.IdempotencyKey == "" {
-		return e.Headers[HeaderIdempotencyKey]
-	}
-	return e.IdempotencyKey
+// Forwarded returns a keyring for the worker of a queue that dead jobs are forwarded to. It
+// verifies a job without an idempotency key that has the signed one in the header
+// [HeaderIdempotencyKey]. Whoever may enqueue can set that header on a copy of a signed job,
+// which idempotency then does not stop, so other workers do without it.
+func (k *Keyring) Forwarded() *Keyring {
+	other := *k
+	other.forwarded = true
+	return &other
 }
 
 // signature hashes the fields, each behind its length, so that no two jobs have the
 // same bytes.
-func signature(secret []byte, e *Envelope) []byte {
+func signature(secret []byte, e *Envelope, idempotencyKey string) []byte {
 	h := hmac.New(sha256.New, secret)
 	field := func(b []byte) {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
@@ -126,7 +135,7 @@ func signature(secret []byte, e *Envelope) []byte {
 	field([]byte(e.Origin))
 	field([]byte(e.Kind))
 	field(e.Payload)
-	field([]byte(signedKey(e)))
+	field([]byte(idempotencyKey))
 	created := binary.BigEndian.AppendUint64(nil, uint64(e.Created.Unix()))
 	field(binary.BigEndian.AppendUint32(created, uint32(e.Created.Nanosecond())))
 	field([]byte(e.KeyID))

@@ -332,3 +332,16 @@ func TestKeyringWithoutKeysTrustsNobody(t *testing.T) {
 	_, err := pawl.NewKeyring("", nil)
 	require.ErrorIs(t, err, pawl.ErrInvalid)
 }
+
+// Rule: whoever may enqueue cannot move the idempotency key of a signed job into the header of
+// forwarded jobs: such a copy would run although the key is done.
+func TestCopyWithoutItsIdempotencyKeyDoesNotVerify(t *testing.T) {
+	k := keyring(t, "new")
+	job := &pawl.Envelope{Kind: "pay", IdempotencyKey: "invoice 7"}
+	require.NoError(t, k.Sign(job))
+	require.NoError(t, k.Verify(job))
+	require.NoError(t, k.Forwarded().Verify(job))
+	job.IdempotencyKey, job.Headers = "", map[string]string{pawl.HeaderIdempotencyKey: "invoice 7"}
+	require.ErrorIs(t, k.Verify(job), pawl.ErrSignature)
+	require.NoError(t, k.Forwarded().Verify(job))
+}

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Headers of a job that [ToQueue] forwarded, which say how it died. Like all headers
-// they are not signed, but for [HeaderIdempotencyKey].
+// Headers of a job that [ToQueue] forwarded, which say how it died. They are not signed,
+// except [HeaderIdempotencyKey].
 const (
 	HeaderReason   = "pawl-dead-reason"   // a pawl.Reason
 	HeaderQueue    = "pawl-dead-queue"    // the queue in which it died
@@ -25,7 +25,7 @@ const (
 	HeaderHistory  = "pawl-dead-history"  // JSON: [{"n":attempt,"at":time,"error":text},…], oldest first
 
 	// HeaderIdempotencyKey is the idempotency key that the job had, if any. The signature of
-	// a signed job covers it.
+	// a signed job covers it; see pawl.Keyring.Forwarded.
 	HeaderIdempotencyKey = pawl.HeaderIdempotencyKey
 )
 

@@ -24,8 +24,8 @@ type Target interface {
 // [FailedJobs] when the name is empty.
 //
 // The job there has the ID, payload, kind, origin, time of creation, headers and
-// signature of the letter, so its signature still verifies, and its timeout, retries,
-// policy and priority. As a job it begins anew and is ready at once: it has no schedule,
+// signature of the letter, so its signature still verifies (by pawl.Keyring.Forwarded if it
+// had an idempotency key), and its timeout, retries, policy and priority. As a job it begins anew and is ready at once: it has no schedule,
 // deadline, unique key, idempotency key or retention. How it died, and the idempotency key
 // that it had, are in headers of its own, see [LetterOf]; a letter whose headers leave no
 // room for them is refused.

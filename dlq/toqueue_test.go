@@ -122,7 +122,7 @@ func TestToQueueSkipsNoLetter(t *testing.T) {
 	})
 }
 
-// Rule: a signed letter still verifies. Every letter is handed out there once, also when
+// Rule: a signed letter still verifies by Keyring.Forwarded. Every letter is handed out there once, also when
 // others with its idempotency key are leased, or were dealt with.
 func TestToQueueKeepsSignatures(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
@@ -141,12 +141,14 @@ func TestToQueueKeepsSignatures(t *testing.T) {
 			lease := fetch(t, to, dlq.FailedJobs)
 			require.NotNil(t, lease, "letter %d", n)
 			require.Equal(t, id, lease.ID)
-			require.NoError(t, keys.Verify(lease.Envelope))
+			require.ErrorIs(t, keys.Verify(lease.Envelope), pawl.ErrSignature)
+			require.ErrorContains(t, keys.Verify(lease.Envelope), "Keyring.Forwarded")
+			require.NoError(t, keys.Forwarded().Verify(lease.Envelope))
 			letter, ok := dlq.LetterOf(lease.Envelope)
 			require.True(t, ok)
 			require.Equal(t, "i", letter.IdempotencyKey)
 			lease.Headers[dlq.HeaderIdempotencyKey] = "another"
-			require.ErrorIs(t, keys.Verify(lease.Envelope), pawl.ErrSignature)
+			require.ErrorIs(t, keys.Forwarded().Verify(lease.Envelope), pawl.ErrSignature)
 			if n > 0 {
 				require.NoError(t, to.Ack(t.Context(), lease))
 			} else {
@@ -170,7 +172,7 @@ func TestToQueueKeepsSignaturesTwice(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		forward(t, q, q, name, 1)
 		lease := fetch(t, q, name)
-		require.NoError(t, keys.Verify(lease.Envelope))
+		require.NoError(t, keys.Forwarded().Verify(lease.Envelope))
 		require.NoError(t, q.Abandon(t.Context(), lease, pawl.ReasonExhausted, errDown))
 	}
 }

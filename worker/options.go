@@ -40,7 +40,8 @@ type Options struct {
 
 	// Verify, when set, lets no job run whose signature these keys do not verify: it
 	// goes to the dead letters for pawl.ReasonSignature, before anything looks into its
-	// payload, and counts no attempt.
+	// payload, and counts no attempt. The worker of a queue of forwarded dead jobs takes
+	// pawl.Keyring.Forwarded.
 	Verify *pawl.Keyring
 
 	// Policy is for jobs that have none and whose kind has none. The default is
