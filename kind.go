@@ -41,16 +41,14 @@ type kindSettings struct {
 //	Address string `msgpack:"Address,alias:To"`
 //
 // To remove a field, see [AllowUnknownFields]; to rename the kind, see [Alias]. A type
-// with a decoder of its own checks what it reads itself.
+// with a decoder of its own, or with a codec from msgpack.Register, checks what it reads
+// itself. Register codecs before the first use of a kind.
 func Define[T any](name string, opts ...Option) *Kind[T] {
 	k := &Kind[T]{name: name}
 	d := draft{env: Envelope{Kind: name, MaxRetries: DefaultMaxRetries}, kind: &k.kindSettings}
 	d.apply(opts)
 	if d.err == nil {
 		d.err = d.env.Validate()
-	}
-	if d.err == nil {
-		d.err = checkArguments(reflect.TypeFor[T]())
 	}
 	d.kind = nil
 	k.defaults = d
@@ -66,7 +64,16 @@ func (k *Kind[T]) Aliases() []string { return slices.Clone(k.aliases) }
 // Policy is the kind's policy, nil when it has none. A worker reads it, not the
 // stored job, so a new build changes it for jobs that are stored already.
 func (k *Kind[T]) Policy() (Policy, error) {
-	return k.defaults.policy, k.defaults.err
+	return k.defaults.policy, k.check()
+}
+
+// check returns the error of the definition. It looks at the type on the first use and not in
+// Define, since an init function may call msgpack.Register in between.
+func (k *Kind[T]) check() error {
+	if k.defaults.err != nil {
+		return k.defaults.err
+	}
+	return checkArguments(reflect.TypeFor[T]())
 }
 
 // Enqueued says what [Kind.Enqueue] did. Existing says that a job with the same unique
@@ -105,8 +112,8 @@ func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Optio
 // Envelope prepares a job without storing it, for a batch that one
 // [Enqueuer].Enqueue stores whole.
 func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
-	if k.defaults.err != nil {
-		return nil, k.defaults.err
+	if err := k.check(); err != nil {
+		return nil, err
 	}
 	d := k.defaults
 	d.policy = nil // the kind's own is read at the worker

@@ -54,7 +54,7 @@ func slotOf(t reflect.Type) slot {
 type shaper map[reflect.Type]*shape
 
 func (m shaper) slot(t reflect.Type) slot {
-	if decodesItself(t) {
+	if decodesItself(t) || hasCodec(t) {
 		return slot{nilable: true}
 	}
 	switch t.Kind() {
@@ -112,7 +112,7 @@ func (s *shape) contains(slots ...slot) {
 
 // addFields adds the fields of a struct.
 func (m shaper) addFields(s *shape, t reflect.Type) {
-	for _, f := range fieldsOf(t, nil) {
+	for _, f := range fieldsOf(t, nil, hasCodec) {
 		in := slot{nilable: true}
 		if !f.interned {
 			in = m.slot(f.typ)
@@ -147,7 +147,7 @@ type fieldType struct {
 
 // fieldsOf lists the fields of a struct, named and inlined as msgpack does it. Within are the
 // structs in which it is embedded.
-func fieldsOf(t reflect.Type, within []reflect.Type) (list []fieldType) {
+func fieldsOf(t reflect.Type, within []reflect.Type, hasCodec func(reflect.Type) bool) (list []fieldType) {
 	taken := make(map[string]bool)
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -161,7 +161,7 @@ func fieldsOf(t reflect.Type, within []reflect.Type) (list []fieldType) {
 		}
 		if sf.Anonymous && !tag.HasOption("noinline") {
 			var inner []fieldType
-			if inner, f.inlined = inline(sf.Type, tag.HasOption("inline"), taken, append(within, t)); f.inlined {
+			if inner, f.inlined = inline(sf.Type, tag.HasOption("inline"), taken, append(within, t), hasCodec); f.inlined {
 				f.alias = ""
 			}
 			for _, g := range inner {
@@ -180,18 +180,18 @@ func fieldsOf(t reflect.Type, within []reflect.Type) (list []fieldType) {
 
 // inline lists the fields of an embedded struct that stand for it. Unless the tag asks for it,
 // one that has a name in common with the outer struct is a field of its own.
-func inline(t reflect.Type, asked bool, taken map[string]bool, within []reflect.Type) (list []fieldType, inlined bool) {
+func inline(t reflect.Type, asked bool, taken map[string]bool, within []reflect.Type, hasCodec func(reflect.Type) bool) (list []fieldType, inlined bool) {
 	pointer := t.Kind() == reflect.Pointer
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || !asked && (decodesItself(t) || encodesItself(t)) {
+	if t.Kind() != reflect.Struct || !asked && (decodesItself(t) || encodesItself(t) || hasCodec(t)) {
 		return nil, false
 	}
 	if slices.Contains(within, t) {
 		return nil, true
 	}
-	for _, f := range fieldsOf(t, within) {
+	for _, f := range fieldsOf(t, within, hasCodec) {
 		switch {
 		case f.inlined:
 		case !taken[f.name]:
