@@ -6,10 +6,10 @@ import (
 	"net/netip"
 )
 
-// special are the ranges of the IANA registries of special-purpose addresses that are not
-// simply somebody's host on the Internet, and what a cloud has besides. Of IPv6 only 2000::/3 is given to hosts so far:
-// what lies outside is refused without being listed, with link-local, unique local and
-// multicast addresses, IPv4-compatible ones and local NAT64 among it.
+// special holds the IANA special-purpose address ranges that are not ordinary Internet hosts,
+// and the ranges that clouds reserve. Only 2000::/3 of IPv6 is assigned to hosts so far, so
+// everything outside it is refused without being listed: link-local, unique local, multicast,
+// IPv4-compatible and local NAT64 addresses.
 var special = []struct {
 	prefix netip.Prefix
 	what   string
@@ -18,7 +18,7 @@ var special = []struct {
 	{netip.MustParsePrefix("10.0.0.0/8"), "a private network"},
 	{netip.MustParsePrefix("100.64.0.0/10"), "a provider's shared network"},
 	{netip.MustParsePrefix("127.0.0.0/8"), "this machine"},
-	{netip.MustParsePrefix("168.63.129.16/32"), "Azure's, which tells a machine its secrets"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "Azure's metadata address, which gives out credentials"},
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local, where clouds keep credentials"},
 	{netip.MustParsePrefix("172.16.0.0/12"), "a private network"},
 	{netip.MustParsePrefix("192.0.0.0/24"), "for protocols"},
@@ -39,16 +39,16 @@ var special = []struct {
 
 var (
 	unicast = netip.MustParsePrefix("2000::/3")
-	nat64   = netip.MustParsePrefix("64:ff9b::/96") // ends in the IPv4 address it leads to (RFC 6052)
+	nat64   = netip.MustParsePrefix("64:ff9b::/96") // ends in the target's IPv4 address (RFC 6052)
 )
 
-// checkAddress says why an address may not be connected to, or nil. Allowed lists ranges that
-// may be, whatever they are; own tells the addresses of this machine.
+// checkAddress returns nil if a may be connected to, else the reason why not. Addresses in the
+// allowed ranges always may be. own reports whether an address belongs to this machine.
 func checkAddress(a netip.Addr, allowed []netip.Prefix, own func(netip.Addr) bool) error {
 	if a.Zone() != "" {
-		return fmt.Errorf("%s has a zone, so it is of a network that this machine is on", a)
+		return fmt.Errorf("%s has a zone, so it is on a network of this machine", a)
 	}
-	a = a.Unmap() // an IPv4 address, however it is written
+	a = a.Unmap()
 	for _, prefix := range allowed {
 		if prefix.Contains(a) {
 			return nil
@@ -75,15 +75,14 @@ func checkAddress(a netip.Addr, allowed []netip.Prefix, own func(netip.Addr) boo
 	return nil
 }
 
-// isOwn reports whether an address, be it a public one, is of this machine: packets to it
-// would then come from itself. What listens there often takes everything that comes from
-// within for harmless. Nothing is sent, since UDP has no connections, and unlike a list of the
-// interfaces this needs no right to ask the system for them.
+// isOwn reports whether a, public or not, belongs to this machine. Services often trust
+// connections from the same machine. Connecting a UDP socket sends nothing, and needs no
+// permission to list the interfaces.
 func isOwn(a netip.Addr) bool {
-	const discard = 9 // any port would do
+	const discard = 9 // any port works
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, discard)))
 	if err != nil {
-		return false // there is no way to it, for anybody
+		return false // unreachable
 	}
 	defer conn.Close()
 	from, ok := conn.LocalAddr().(*net.UDPAddr)

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// allowList is which programs may run. It is made once and not changed.
+// allowList holds the programs that may run. It is immutable.
 //
-// A program is its resolved path: absolute, without symbolic links. It also has the names
-// under which it was allowed, because a program can be many: where ls is a link to
-// busybox, whoever may run that path as ls must not run it as sh.
+// A program is its resolved path. Each path also has the base names under which it was
+// allowed, because one file can be many programs: if ls is a link to busybox, a job that may
+// run ls must not run it as sh.
 type allowList struct {
-	folders []string            // where a name without a slash is looked up, in this order
+	folders []string            // searched for names without a slash, in this order
 	names   map[string][]string // by resolved path
 }
 
 func newAllowList(allow []string, path string) (*allowList, error) {
 	a := &allowList{names: make(map[string][]string)}
 	for _, folder := range filepath.SplitList(path) {
-		if filepath.IsAbs(folder) { // an empty or relative one would be another with each working folder
+		if filepath.IsAbs(folder) { // a relative one would depend on the working folder
 			a.folders = append(a.folders, folder)
 		}
 	}
@@ -43,9 +43,9 @@ func newAllowList(allow []string, path string) (*allowList, error) {
 	return a, nil
 }
 
-// resolve returns the path to run for argument 0 of a job whose working folder is dir, or
-// an error that says why it may not run. What is run is the path that was compared:
-// whatever becomes of links on the way to it afterwards changes nothing.
+// resolve returns the path to run for argument 0 of a job whose working folder is dir, or the
+// reason why it may not run. The path that runs is the path that was compared, so changing
+// links afterwards has no effect.
 func (a *allowList) resolve(name, dir string) (string, error) {
 	resolved, err := a.locate(name, dir)
 	if err != nil {
@@ -56,20 +56,19 @@ func (a *allowList) resolve(name, dir string) (string, error) {
 		return "", fmt.Errorf("%q is %s, which is not on the allow-list of this worker; add it there, then retry the job", name, resolved)
 	}
 	if !slices.Contains(names, filepath.Base(name)) {
-		return "", fmt.Errorf("%q is %s, which this worker allows only by the name %s; use that name, or add this one to the allow-list, then retry the job",
+		return "", fmt.Errorf("%q is %s, which this worker allows only as %s; use that name, or add this one to the allow-list, then retry the job",
 			name, resolved, strings.Join(names, " or "))
 	}
 	return resolved, nil
 }
 
-// locate finds what a name leads to: in the folders, or when it has a slash from dir on,
-// as the system would after it went there.
+// locate resolves a name: in the search folders, or relative to dir if it contains a slash.
 func (a *allowList) locate(name, dir string) (string, error) {
 	if filepath.IsAbs(name) {
 		return program(name)
 	}
 	if strings.ContainsRune(name, filepath.Separator) {
-		return program(dir + string(filepath.Separator) + name) // not Join, which takes a/link/.. for a
+		return program(dir + string(filepath.Separator) + name) // filepath.Join would turn a/link/.. into a
 	}
 	for _, folder := range a.folders {
 		resolved, err := program(folder + string(filepath.Separator) + name)
@@ -78,10 +77,10 @@ func (a *allowList) locate(name, dir string) (string, error) {
 		}
 		return resolved, err
 	}
-	return "", fmt.Errorf("no program of that name is in %s", strings.Join(a.folders, string(filepath.ListSeparator)))
+	return "", fmt.Errorf("no program of that name in %s", strings.Join(a.folders, string(filepath.ListSeparator)))
 }
 
-// resolve is where a path leads to, without links, and what is there.
+// resolve follows all links of a path and returns what it leads to.
 func resolve(path string) (resolved string, info os.FileInfo, err error) {
 	if resolved, err = filepath.EvalSymlinks(path); err != nil {
 		return "", nil, err
@@ -93,9 +92,9 @@ func resolve(path string) (resolved string, info os.FileInfo, err error) {
 	return resolved, info, err
 }
 
-var errNoProgram = errors.New("it is not a file that can be executed")
+var errNoProgram = errors.New("not an executable file")
 
-// program resolves a path and refuses what is no program, or what everybody could replace.
+// program resolves the path of a program that only trusted users can replace.
 func program(path string) (string, error) {
 	resolved, info, err := resolve(path)
 	if err != nil {
@@ -107,8 +106,8 @@ func program(path string) (string, error) {
 	return resolved, refuseOpen(resolved)
 }
 
-// refuseOpen refuses a resolved path that everybody could have lead to something else. In a
-// folder with the sticky bit, such as /tmp, nobody can replace what is another's.
+// refuseOpen refuses a resolved path that everybody could redirect. In a folder with the
+// sticky bit, such as /tmp, nobody can replace the files of others.
 func refuseOpen(path string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
@@ -117,7 +116,7 @@ func refuseOpen(path string) error {
 		}
 		sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
 		if info.Mode().Perm()&0o002 != 0 && !sticky {
-			return fmt.Errorf("everybody may write to %s, and so decide what %s is; take that right away (chmod o-w)", at, path)
+			return fmt.Errorf("everybody may write to %s and so replace %s; run chmod o-w on it", at, path)
 		}
 		if at == filepath.Dir(at) {
 			return nil

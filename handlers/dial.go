@@ -13,30 +13,29 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// dialer connects to hosts, and only to addresses that it has checked.
+// dialer connects only to addresses that it has checked.
 type dialer struct {
 	allowed []netip.Prefix
 	trusted map[string]bool // hosts whose addresses are not checked
-	only    map[string]bool // hosts that may be reached; nil means any
-	ports   map[int]bool    // that may be reached; nil means any
-	timeout time.Duration   // of one connection, from the name on
+	only    map[string]bool // allowed hosts; nil means any
+	ports   map[int]bool    // allowed ports; nil means any
+	timeout time.Duration   // for one connection, including name resolution
 
-	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // lookupHost but in tests
-	own    func(netip.Addr) bool                                        // isOwn but in tests
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // lookupHost outside of tests
+	own    func(netip.Addr) bool                                        // isOwn outside of tests
 }
 
 const (
-	maxAddresses = 16              // of a host are tried
-	fairTry      = 2 * time.Second // for an address, even if that leaves none for the last ones
+	maxAddresses = 16              // tried per host
+	minDial      = 2 * time.Second // per address, even if no time is left for the last ones
 )
 
-// dial is the DialContext of the transport. It resolves the name once, refuses the host if
-// any of its addresses is forbidden, and connects to those very addresses: an answer that
-// is different a moment later is never asked for. A host with one forbidden address among
-// good ones is mostly one that means harm.
+// dial is the DialContext of the transport. It resolves the name once, refuses the host if any
+// of its addresses is forbidden, and connects to the addresses that it checked. A host that mixes
+// forbidden and public addresses is probably an attack.
 //
-// It has a deadline of its own: the transport lets it go on when the request is given up, so
-// that another may use the connection, and a name server can list thousands of addresses.
+// It has its own deadline: the transport keeps dialing after the request is canceled, so that
+// another request can use the connection, and a name server can return thousands of addresses.
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -74,10 +73,10 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, failed
 }
 
-// share is how long the next of n addresses may take, so that one which does not answer
-// leaves time for the others.
+// share returns the time limit for the next of n addresses, so that one address that does not
+// answer leaves time for the others.
 func share(left time.Duration, n int) time.Duration {
-	return max(left/time.Duration(n), fairTry)
+	return max(left/time.Duration(n), minDial)
 }
 
 func (d *dialer) check(host string, a netip.Addr) error {
@@ -90,14 +89,14 @@ func (d *dialer) check(host string, a netip.Addr) error {
 	return nil
 }
 
-// checkTarget checks what the operator says about names and ports.
+// checkTarget applies the operator's rules for hosts and ports.
 func (d *dialer) checkTarget(host, port string) error {
 	if d.only != nil && !d.only[host] {
 		return fmt.Errorf("%s is not among the hosts that this worker may reach; add it there, then retry the job", host)
 	}
 	number, err := strconv.Atoi(port)
 	if err != nil || number < 1 || number > 65535 {
-		return fmt.Errorf("%q is not the number of a port", port)
+		return fmt.Errorf("%q is not a port number", port)
 	}
 	if d.ports != nil && !d.ports[number] {
 		return fmt.Errorf("port %d is not among the ports that this worker may reach; add it there, then retry the job", number)
@@ -119,7 +118,7 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	return addresses, nil
 }
 
-// plainHost is the name of a host as it is compared.
+// plainHost returns the canonical form of a host name.
 func plainHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 
 func lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {

@@ -1,4 +1,4 @@
-// Package handlers runs jobs that nobody has to write Go for: commands, and HTTP requests.
+// Package handlers has two ready-made job handlers: one runs commands, one sends HTTP requests.
 //
 //	runner, err := handlers.NewRunner("/var/lib/app/jobs.runs", []string{"pdftotext", "/opt/app/report"}, nil)
 //	...
@@ -11,99 +11,92 @@
 //	handlers.Exec.Enqueue(ctx, q, handlers.Command{Args: []string{"pdftotext", "a.pdf", "a.txt"}})
 //	handlers.HTTP.Enqueue(ctx, q, handlers.Request{Method: "POST", URL: "https://example.com/hook", Body: body})
 //
-// A few nouns carry it:
+// A [Runner] runs the [Command] of a job of kind [Exec]; [Logs] keeps its output. A [Sender] sends
+// the [Request] of a job of kind [HTTP].
 //
-//   - [Command] is what a job of kind [Exec] runs; a [Runner] runs it, and [Logs] keep what
-//     it wrote.
-//   - [Request] is what a job of kind [HTTP] sends; a [Sender] sends it.
-//
-// Both take what a job says as the word of somebody who may enqueue and nothing else: what
-// that person may do is decided by the options that the operator gives when the worker
-// starts, and everything is refused that those do not allow. A job that is refused goes to
-// the dead letters at once, with an error that says what to change. Delivery is at least
-// once, as everywhere in this module: a command runs again, and a request is sent again,
-// when their worker died before their job was acked.
+// Both treat a job as untrusted input. The operator's options decide what a job may do, and
+// everything else is refused. A refused job becomes dead at once, with an error that says what
+// to change. Delivery is at least once, as everywhere in this module: a command runs again, and
+// a request is sent again, if the worker dies before the job is acked.
 //
 // # Commands: what may run
 //
 // A program is identified by its resolved path: absolute, with all symbolic links followed.
-// The allow-list is resolved when the runner is made, the job's program when it runs, from
-// the runner's PATH and not the job's; the two must be the same, by the same name, and that
-// resolved path is what is run. The name counts because one file can be many programs:
-// where ls is a link to busybox, allowing ls does not allow sh.
+// NewRunner resolves the allow-list. The program of a job is resolved when the job runs, from
+// the runner's PATH and not the job's. The resolved path must be on the list under the same
+// base name, and that path is what runs. The name counts because one file can be many programs:
+// if ls is a link to busybox, allowing ls does not allow sh.
 //
-// What the operator has to know:
+// Operators should know:
 //
-//   - The list says which programs run, not what they do. A program that runs others allows
-//     everything: shells, interpreters, env, xargs, find, nice, ssh, rsync, tar, git and make are
-//     such. Put a script of your own on the list in their place, and let that decide.
-//   - Whoever can write to a program on the list, or to a folder above it, decides what
-//     runs. What everybody may write to is refused.
-//   - A job may set no variable but those that ExecOptions.JobEnv names. Each of them is
-//     as much power as the programs on the list make of it.
-//   - Commands run as the user of the worker, with its limits of memory, time and files.
-//     Run the worker as a user that may do little.
-//   - Arguments and output lie in the queue's file: no place for secrets.
+//   - The list says which programs run, not what they do. A program that starts other programs
+//     allows everything: shells, interpreters, env, xargs, find, nice, ssh, rsync, tar, git and
+//     make do. Put your own script on the list instead, and let it decide.
+//   - Whoever can write to a listed program, or to a folder above it, decides what runs.
+//     Programs that everybody can write to are refused.
+//   - A job may set only the variables that ExecOptions.JobEnv names. The listed programs
+//     determine how much power each variable has.
+//   - Commands run as the worker's user, under its limits for memory, time and files. Run the
+//     worker as a user with few rights.
+//   - Arguments and output are stored in the queue's file. Do not put secrets there.
 //
 // # Commands: how they end
 //
-// A command has a session and a process group of its own, no terminal, an empty standard
-// input unless the job says what is in it, and in its environment PAWL_JOB_ID, PAWL_QUEUE,
-// PAWL_ATTEMPT (1 on the first run), PAWL_MAX_ATTEMPTS and PAWL_LAST_ATTEMPT (true or false).
+// A command has its own session and process group, no terminal, and an empty standard input
+// unless the job provides one. Its environment has PAWL_JOB_ID, PAWL_QUEUE, PAWL_ATTEMPT (1 on
+// the first run), PAWL_MAX_ATTEMPTS and PAWL_LAST_ATTEMPT (true or false).
 //
-// Exit code 0 is a success; [DefaultPermanent] lists the codes that no retry helps; all
-// others are retried, and so is a program that a signal ended. The job may say otherwise.
-// The end of the output goes into the job's history, as text; [ExecOptions].OnRun gets the
-// first and the last part of it as it is.
+// Exit code 0 is success. The codes of [DefaultPermanent] make the job dead. Every other code
+// is retried, and so is a program that a signal ended. A job can override this. The end of the
+// output goes into the job's history as text; [ExecOptions].OnRun receives the first and the
+// last part of it unchanged.
 //
-// When the context of a run ends, by a timeout, a cancel or the stop of the worker, the
-// group gets SIGTERM, and after [ExecOptions].Grace SIGKILL; what the command then says of
-// itself does not make it a success. When the first process of a run has ended by itself,
-// what is left of its group is killed at once: nothing of a run goes on behind it. A job is
-// no way to start a daemon.
+// When the context of a run ends, because of a timeout, a cancellation or a stop of the worker,
+// the group gets SIGTERM, and SIGKILL after [ExecOptions].Grace. Such a run never succeeds,
+// whatever the exit code. When the first process of a run exits by itself, the rest of its group
+// is killed at once. A job cannot start a daemon.
 //
 // # Commands: no orphans
 //
-// When a worker is killed it cannot end its commands. On Linux the kernel kills the first
-// process of each. For what that has started, and on other systems, the runner leaves notes
-// in its state folder: a file for each run, on which the command and all that it starts hold
-// a lock by a descriptor that they inherit (number 99). The next runner on that folder
-// finds the files and kills what holds their locks before it runs anything, and a job whose
-// earlier run cannot be ended fails, to be tried again, with an error that names the process.
+// A killed worker cannot end its commands. On Linux the kernel kills the first process of each.
+// For its descendants, and on other systems, the runner keeps one file per run in its state
+// folder. The command and everything it starts hold a lock on that file through an inherited
+// descriptor (number 99). The next runner on the folder kills the holders of those locks before
+// it runs anything. If the previous run of a job cannot be ended, the job fails with an error
+// that names the process, and is retried.
 //
-//   - On Linux it finds the processes of a run by that descriptor, by PAWL_RUN in their
-//     environment, which names the run, and by the session and the group of one that it has
-//     found so. It does not find a process that has closed the descriptor, cleared its
-//     environment and left the session, as daemons do. One that has the lock and cannot be
-//     ended (another user's, as by sudo) is waited for.
-//   - On macOS and the BSDs, where this is not tested, it knows the group of the run, and
-//     whether somebody has the lock. A process that has left the group and closed the
-//     descriptor is not noticed.
-//   - Orphans live until the next runner starts: let something restart the worker.
-//   - A state folder that is deleted takes the notes with it: keep it out of reach of what
-//     cleans up temporary files.
-//   - On other systems commands are not run: [NewRunner] says so.
+//   - On Linux the runner finds the processes of a run by the descriptor, by PAWL_RUN in their
+//     environment, and by the session and group of processes found that way. It does not find a
+//     process that closed the descriptor, cleared its environment and left the session, as
+//     daemons do. It waits for a process that holds the lock but cannot be killed, such as
+//     another user's after sudo.
+//   - On macOS and the BSDs, where this is not tested, it knows the group of the run and whether
+//     the lock is held. It does not notice a process that left the group and closed the
+//     descriptor.
+//   - Orphans live until the next runner starts. Have a supervisor restart the worker.
+//   - Deleting the state folder deletes its files. Keep it away from cleaners of temporary files.
+//   - On other systems [NewRunner] fails with errors.ErrUnsupported.
 //
-// None of that is a wall around a program that wants to escape.
+// None of this contains a program that wants to escape.
 //
 // # Requests: what may be reached
 //
-// Only http and https, and only public addresses: not the machine itself, its own public
-// addresses included, private networks, link-local addresses (where clouds keep credentials),
-// or any other special range, also not written as IPv6 addresses that lead to them. A public
-// address that leads back inside by a router (NAT) looks like any other. A host is resolved
-// once, refused if one of its addresses is, and the connection goes to the address that was
-// checked, so a name server that changes its mind gains nothing. HTTPOptions.Allow,
-// AllowHosts, Hosts and Ports make exceptions and narrow it further. Proxies of the
-// environment are not used: they would connect to what nobody has checked. Where all traffic
-// has to pass through one, let that proxy decide, and use another handler.
+// Only http and https to public addresses are allowed. Refused are the machine itself, including
+// its own public addresses, private networks, link-local addresses (where clouds keep
+// credentials) and every other special range, also as IPv6 addresses that lead there. A public
+// address that a router leads back inside (NAT) cannot be recognized. A host is resolved once,
+// refused if any of its addresses is, and the connection goes to a checked address, so a name
+// server gains nothing by changing its answer. HTTPOptions.Allow, AllowHosts, Hosts and Ports
+// widen or narrow the rules. Proxies from the environment are not used, because they would
+// connect to unchecked addresses. If all traffic must pass through a proxy, let the proxy decide,
+// and use another handler.
 //
-// Redirects are checked like the first address, at most [MaxRedirects], and never from https
-// to http. Another host is not told the headers of the job, nor its body; a method other than
-// GET and HEAD is sent again only where the status says so (307, 308).
+// Redirects are checked like the first address, at most [MaxRedirects] are followed, and never
+// from https to http. The job's headers and body are not sent to another host. Methods other
+// than GET and HEAD are repeated only after status 307 or 308.
 //
-// The header Idempotency-Key has the ID of the job, unless the job has one of its own: it is
-// the same on every try, so a server that knows the header does the work once.
+// The header Idempotency-Key holds the job's ID unless the job sets that header. It is the same
+// on every attempt, so a server that supports it does the work once.
 //
-// See [Sender.Send] and [Runner.Run] for what becomes of a job.
+// [Sender.Send] and [Runner.Run] document how a job ends.
 package handlers

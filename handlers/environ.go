@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// DefaultInherit are the variables of the worker's own environment that a command gets
-// unless [ExecOptions] says otherwise. Everything else the worker knows, such as
-// credentials, stays with it.
+// DefaultInherit returns the variables that a command inherits from the worker unless
+// [ExecOptions] says otherwise. Everything else, such as credentials, stays with the worker.
 func DefaultInherit() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 }
 
-// environ is the environment of commands. It is made once and not changed.
+// environ builds the environment of commands. It is immutable.
 type environ struct {
-	base map[string]string // of every command
-	jobs []string          // names that a job may set
+	base map[string]string // for every command
+	jobs []string          // names that jobs may set
 }
 
 func newEnviron(o *ExecOptions) (*environ, error) {
@@ -46,19 +45,19 @@ func newEnviron(o *ExecOptions) (*environ, error) {
 			return nil, fmt.Errorf("variables of jobs: %w", err)
 		}
 		if steersLoader(name) {
-			return nil, fmt.Errorf("variables of jobs: %s makes any program load what it names, which makes the allow-list void; give it to all commands by Env, or leave it out", name)
+			return nil, fmt.Errorf("variables of jobs: %s makes any program load other code, which defeats the allow-list; set it for all commands in Env, or leave it out", name)
 		}
 	}
 	return e, nil
 }
 
-// of is the environment of one run, sorted: what every command gets, over it what the job
-// sets, over that what the runner says about the run.
+// of returns the sorted environment of one run. The job's variables override the common ones,
+// and the runner's override both.
 func (e *environ) of(job, run map[string]string) ([]string, error) {
 	all := maps.Clone(e.base)
 	for _, name := range slices.Sorted(maps.Keys(job)) {
 		if !slices.Contains(e.jobs, name) {
-			return nil, fmt.Errorf("the job sets the variable %q, which this worker does not let jobs set; add it to the worker's list of variables, or take it out of the job", name)
+			return nil, fmt.Errorf("the job sets the variable %q, which this worker does not let jobs set; add it to the worker's list of variables, or remove it from the job", name)
 		}
 		if err := checkVariable(name, job[name]); err != nil {
 			return nil, err
@@ -73,23 +72,22 @@ func (e *environ) of(job, run map[string]string) ([]string, error) {
 	return env, nil
 }
 
-// checkVariable refuses what would be another variable than it says.
+// checkVariable refuses names and values that would set another variable.
 func checkVariable(name, value string) error {
 	switch {
 	case name == "" || strings.ContainsAny(name, "=\x00"):
-		return fmt.Errorf("%q is not the name of a variable", name)
+		return fmt.Errorf("%q is not a variable name", name)
 	case strings.HasPrefix(name, "PAWL_"):
-		return fmt.Errorf("%s: names that begin with PAWL_ are the runner's own", name)
+		return fmt.Errorf("%s: names that begin with PAWL_ are reserved for the runner", name)
 	case strings.ContainsRune(value, 0):
 		return fmt.Errorf("the value of %s has a NUL byte", name)
 	}
 	return nil
 }
 
-// steersLoader reports whether a variable has the system's own loader or C library run
-// code of the setter's choice in any program. Interpreters have such variables too
-// (PYTHONPATH, NODE_OPTIONS, BASH_ENV, …), which nobody could list completely: that is why
-// jobs may set none but those which the operator names.
+// steersLoader reports whether a variable makes the system's loader or C library run other
+// code in any program. Interpreters have such variables too (PYTHONPATH, NODE_OPTIONS,
+// BASH_ENV, …), too many to list, so jobs may set only what the operator names.
 func steersLoader(name string) bool {
 	for _, prefix := range []string{"LD_", "DYLD_", "_RLD", "GCONV_PATH", "LIBPATH", "SHLIB_PATH"} {
 		if strings.HasPrefix(name, prefix) {

@@ -86,5 +86,5 @@ func ExampleNewRunner() {
 	defer os.RemoveAll(dir)
 	_, err := handlers.NewRunner(filepath.Join(dir, "runs"), []string{"./report"}, nil)
 	fmt.Println(err)
-	// Output: make a runner of commands: "./report" on the allow-list is relative; give an absolute path, or a name that is in PATH
+	// Output: create a command runner: "./report" on the allow-list is relative; give an absolute path, or a name that is in PATH
 }

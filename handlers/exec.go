@@ -9,33 +9,31 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Exec is the kind of job that runs a command; [Runner.Run] handles it. How long one run
-// may take is the job's own timeout, by [pawl.Timeout], or else that of its worker.
+// Exec is the kind of a job that runs a command; [Runner.Run] handles it. The time limit of a
+// run is the job's [pawl.Timeout], or the worker's default.
 var Exec = pawl.Define[Command]("pawl.exec")
 
-// Command is what a job of kind [Exec] runs: one program with its arguments. No shell
-// looks at any of it. The names of its fields are the same in a payload and in JSON.
+// Command is the payload of a job of kind [Exec]: one program with its arguments. No shell
+// interprets them. The JSON names of the fields are also their names in the payload.
 type Command struct {
-	// Args is the program and its arguments, one or more. The first is an absolute
-	// path, a path with a slash that is relative to the working folder, or a name that
-	// is looked up in [ExecOptions].Path. It must lead to a program on the allow-list,
-	// which gets it, as it stands here, as its argument 0.
+	// Args is the program and its arguments; at least the program. The program is an
+	// absolute path, a path with a slash relative to the working folder, or a name that is
+	// looked up in [ExecOptions].Path. It must be on the allow-list. The program receives it
+	// unchanged as argument 0.
 	Args []string `msgpack:"args" json:"args"`
 
-	// Dir is the working folder, absolute or relative to [ExecOptions].Dir, which is the
-	// default.
+	// Dir is the working folder, absolute or relative to [ExecOptions].Dir, the default.
 	Dir string `msgpack:"dir,omitempty" json:"dir,omitempty"`
 
-	// Env is added to the environment that the worker gives. Only names that
-	// [ExecOptions].JobEnv lists are accepted.
+	// Env is added to the environment that the worker provides. [ExecOptions].JobEnv lists
+	// the accepted names.
 	Env map[string]string `msgpack:"env,omitempty" json:"env,omitempty"`
 
-	// Stdin is what the program reads from its standard input, which is otherwise empty.
+	// Stdin is the program's standard input, empty by default.
 	Stdin []byte `msgpack:"stdin,omitempty" json:"stdin,omitempty"`
 
-	// OK, Retry and Permanent say what exit codes mean, in place of what they mean to the
-	// [Runner]: the job is done, is tried again, goes to the dead letters. A code stands
-	// in one of them at most. Code 0 is always a success.
+	// OK, Retry and Permanent override the meaning of exit codes: the job succeeds, is
+	// retried, or becomes dead. A code may be in only one of them. Code 0 always means success.
 	OK        []int `msgpack:"ok,omitempty" json:"ok,omitempty"`
 	Retry     []int `msgpack:"retry,omitempty" json:"retry,omitempty"`
 	Permanent []int `msgpack:"permanent,omitempty" json:"permanent,omitempty"`
@@ -48,13 +46,13 @@ func (c *Command) Check() error {
 	}
 	for _, text := range append(slices.Clone(c.Args), c.Dir) {
 		if strings.ContainsRune(text, 0) {
-			return fmt.Errorf("%q has a NUL byte, which no program can be given", pawl.Clip(text, 100))
+			return fmt.Errorf("%q contains a NUL byte; arguments cannot", pawl.Clip(text, 100))
 		}
 	}
 	return c.checkCodes()
 }
 
-// checkCodes refuses lists of exit codes that contradict one another.
+// checkCodes refuses invalid exit codes and contradictory lists.
 func (c *Command) checkCodes() error {
 	seen := make(map[int]bool)
 	for _, code := range slices.Concat(c.OK, c.Retry, c.Permanent) {

@@ -9,27 +9,25 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// DefaultPermanent are the exit codes that send a job to the dead letters, unless
-// [ExecOptions] or the job says otherwise. 64, 65 and 78 are those of sysexits.h for a
-// wrong call, wrong data and a wrong configuration, 126 and 127 those of shells and env
-// for a program that cannot be run and one that is not there. Every other code is worth
-// a retry, 75 (EX_TEMPFAIL) above all.
+// DefaultPermanent returns the exit codes that make a job dead, unless [ExecOptions] or the job
+// says otherwise: 64, 65 and 78 mean wrong usage, wrong data and wrong configuration in
+// sysexits.h; shells and env use 126 and 127 for a program that cannot run or does not exist.
+// Every other code is retried, such as 75 (EX_TEMPFAIL).
 func DefaultPermanent() []int { return []int{64, 65, 78, 126, 127} }
 
-// ExitError is the error of a run whose program ended and did not succeed.
+// ExitError is the error of a program that ended without success.
 type ExitError struct {
 	Program string        // argument 0 of the job
-	Code    int           // its exit code; -1 when a signal ended it
-	Signal  string        // the name of that signal, "" without one
+	Code    int           // -1 if a signal ended it
+	Signal  string        // the signal's name, or ""
 	Took    time.Duration // how long it ran
 	Tail    string        // the end of its output, at most 3 KiB
 }
 
-// maxTail is how much of the output an error carries: with the text around it, as much as
-// the history of a job keeps.
+// maxTail limits the output in an error, in bytes, so that a job's history keeps all of it.
 const maxTail = 3 << 10
 
-// Error is one line, and below it the end of the output.
+// Error returns one line, followed by the end of the output.
 func (e *ExitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ", pawl.Clip(e.Program, 200))
@@ -45,8 +43,8 @@ func (e *ExitError) Error() string {
 	return b.String() + "; the end of its output:\n" + e.Tail
 }
 
-// judge says what the end of a program means for its job: nil, an error that is worth a
-// retry, or a permanent one. Permanent lists the codes of the runner.
+// judge returns the handler's result for an exit: nil, an error to retry, or a permanent one.
+// permanent holds the runner's exit codes.
 func (c *Command) judge(e *ExitError, permanent []int) error {
 	switch {
 	case e.Signal != "":
@@ -61,7 +59,7 @@ func (c *Command) judge(e *ExitError, permanent []int) error {
 	return e
 }
 
-// checkCode refuses what no program can end with, or what has a fixed meaning.
+// checkCode refuses impossible exit codes, and 0, whose meaning is fixed.
 func checkCode(code int) error {
 	if code < 1 || code > 255 {
 		return fmt.Errorf("exit code %d is not between 1 and 255; 0 always means success", code)

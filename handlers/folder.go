@@ -11,9 +11,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// folders are where commands may work. They are made once and not changed.
+// folders decides where commands may work. It is immutable.
 type folders struct {
-	base  string   // the default, and what relative ones begin at
+	base  string   // the default, and the base of relative ones
 	roots []string // resolved; none means anywhere
 }
 
@@ -42,22 +42,22 @@ func newFolders(base string, roots []string) (*folders, error) {
 		f.roots = append(f.roots, resolved)
 	}
 	if !f.within(f.base) {
-		return nil, fmt.Errorf("working folder %s is below none of the roots %s; name one that is", f.base, strings.Join(f.roots, ", "))
+		return nil, fmt.Errorf("working folder %s is not below the roots %s; name one that is", f.base, strings.Join(f.roots, ", "))
 	}
 	return f, nil
 }
 
-// resolve returns the folder for a job, absolute and without symbolic links. One that is
-// not there may come yet and is worth a retry; one that is not allowed is not.
+// resolve returns the working folder of a job, absolute and without symbolic links. A missing
+// folder is worth a retry; a forbidden one is not.
 //
-// Whoever can rename folders below a root while a job starts can still lead it elsewhere:
-// roots are against jobs, not against those who own the roots.
+// Whoever can rename folders below a root while a job starts can still redirect it. Roots
+// restrict jobs, not the owners of the roots.
 func (f *folders) resolve(dir string) (string, error) {
 	if dir == "" {
 		return f.base, nil
 	}
 	if !filepath.IsAbs(dir) {
-		dir = f.base + string(filepath.Separator) + dir // not Join, which takes a/link/.. for a
+		dir = f.base + string(filepath.Separator) + dir // filepath.Join would turn a/link/.. into a
 	}
 	resolved, err := folder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func (f *folders) resolve(dir string) (string, error) {
 		return "", pawl.Permanent(fmt.Errorf("working folder: %w", err))
 	}
 	if !f.within(resolved) {
-		return "", pawl.Permanent(fmt.Errorf("working folder %s is below none of the folders that this worker allows (%s); use one of those, or allow it",
+		return "", pawl.Permanent(fmt.Errorf("working folder %s is not below the folders that this worker allows (%s); use one of those, or allow it",
 			resolved, strings.Join(f.roots, ", ")))
 	}
 	return resolved, nil
@@ -85,7 +85,7 @@ func (f *folders) within(resolved string) bool {
 	return false
 }
 
-// folder resolves a path that must lead to a folder.
+// folder resolves the path of a folder.
 func folder(path string) (string, error) {
 	resolved, info, err := resolve(path)
 	if err != nil {

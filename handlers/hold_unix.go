@@ -15,29 +15,29 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// hold is the right to run a job: nothing of an earlier run of it is alive.
+// hold is the right to run a job: nothing of its earlier run is alive.
 type hold struct {
 	state *state
 	id    pawl.ID
 	path  string
-	rec   record   // what its file says, or said if somebody has deleted it
-	lock  *os.File // for the command; closed once that has it
+	rec   record   // the content of its file
+	lock  *os.File // for the command; closed once the command has it
 }
 
-// runVariable has, in the environment of a command, the name of its run.
+// runVariable is the environment variable that names a run.
 const runVariable = "PAWL_RUN"
 
-// mark is by what the command of the run is to be known: a variable of its environment.
+// mark returns the variable that identifies the processes of the run.
 func (h *hold) mark() string { return runVariable + "=" + h.rec.Run }
 
-// begin ends what an earlier run of the job left, and notes the new one.
+// begin ends the remains of the job's earlier run and records the new one.
 func (s *state) begin(ctx context.Context, id pawl.ID) (*hold, error) {
 	s.mu.Lock()
 	busy := s.running[id]
 	s.running[id] = true
 	s.mu.Unlock()
 	if busy {
-		return nil, fmt.Errorf("job %s is running in this process already", id)
+		return nil, fmt.Errorf("job %s is already running in this process", id)
 	}
 	h := &hold{state: s, id: id, path: s.file(id)}
 	if err := h.take(ctx); err != nil {
@@ -48,25 +48,25 @@ func (s *state) begin(ctx context.Context, id pawl.ID) (*hold, error) {
 }
 
 func (h *hold) take(ctx context.Context) (err error) {
-	if _, err = h.state.endRun(ctx, h.id, startPatience); err != nil {
+	if _, err = h.state.endRun(ctx, h.id, startTimeout); err != nil {
 		return err
 	}
-	h.lock, err = openLocked(ctx, h.path, startPatience)
+	h.lock, err = openLocked(ctx, h.path, startTimeout)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the state folder %s was deleted, so no run can be noted; start the worker anew: %w", h.state.dir, err)
+		return fmt.Errorf("the state folder %s was deleted, so no run can be recorded; restart the worker: %w", h.state.dir, err)
 	}
 	if err != nil {
-		return fmt.Errorf("note the run: %w", err)
+		return fmt.Errorf("record the run: %w", err)
 	}
 	h.rec.Run = rand.Text()
-	if err = h.note(); err != nil { // as on a full disk
+	if err = h.note(); err != nil {
 		h.lock.Close()
 		_ = os.Remove(h.path)
 	}
 	return err
 }
 
-// started notes the first process of the run, and leaves the lock to it.
+// started records the first process of the run, which now holds the lock.
 func (h *hold) started(pid int) error {
 	defer h.lock.Close()
 	h.rec.PID = pid
@@ -74,7 +74,7 @@ func (h *hold) started(pid int) error {
 	return h.note()
 }
 
-// note adds a line to the file that says what is known.
+// note appends the record to the file.
 func (h *hold) note() error {
 	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0)
 	if err == nil {
@@ -84,20 +84,20 @@ func (h *hold) note() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("note the run: %w", err)
+		return fmt.Errorf("record the run: %w", err)
 	}
 	return nil
 }
 
-// end forgets the run, once nothing of it is alive. What is left of one that will run again
-// is looked for and ended; of another, only what keeps its lock.
+// end forgets the run once nothing of it is alive. For a job that will run again it finds and
+// kills what is left; otherwise only processes that hold the lock.
 func (h *hold) end(again bool) error {
 	defer h.leave()
-	h.lock.Close() // again, or for a command that never started
+	h.lock.Close() // closed before unless the command never started
 	if !again && !locked(h.path) {
 		return os.Remove(h.path)
 	}
-	_, err := h.state.endAll(context.Background(), h.id, h.rec, h.state.patience)
+	_, err := h.state.endAll(context.Background(), h.id, h.rec, h.state.timeout)
 	return err
 }
 

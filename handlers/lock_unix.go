@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// openLocked opens a file, to read, and takes its lock. It makes a file that is not there,
-// for its owner alone. The error of a lock that stays taken matches syscall.EWOULDBLOCK.
-func openLocked(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
+// openLocked opens a file for reading and locks it within the timeout. It creates a missing file
+// with mode 0600. If the lock stays taken, the error matches syscall.EWOULDBLOCK.
+func openLocked(ctx context.Context, path string, timeout time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	giveUp := time.NewTimer(patience)
-	defer giveUp.Stop()
+	expired := time.NewTimer(timeout)
+	defer expired.Stop()
 	for {
 		err := flock(f)
 		if err == nil {
@@ -26,7 +26,7 @@ func openLocked(ctx context.Context, path string, patience time.Duration) (*os.F
 		}
 		select {
 		case <-time.After(pollEvery):
-		case <-giveUp.C:
+		case <-expired.C:
 			f.Close()
 			return nil, err
 		case <-ctx.Done():
@@ -36,8 +36,8 @@ func openLocked(ctx context.Context, path string, patience time.Duration) (*os.F
 	}
 }
 
-// locked reports whether anybody holds the lock of a file, by taking it for a moment. No
-// command is started in that moment: it would inherit the lock until its program runs.
+// locked reports whether a process holds the lock of a file, by taking it briefly. ForkLock
+// keeps commands from starting meanwhile, which would inherit the lock.
 func locked(path string) bool {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -9,55 +9,53 @@ import (
 	"sync"
 )
 
-// Logs keeps the output of commands as files, one a run, named after the job and the
-// number of the run: 01890a5d-ac96-774b-bcce-b302099a8057.1.log. A run that was interrupted
-// counts as none, so the next one replaces its file. Files are for their owner alone
-// (mode 0600). They are no part of the queue: a crash can lose one.
+// Logs keeps the output of commands, one file per run, named after the job and the attempt:
+// 01890a5d-ac96-774b-bcce-b302099a8057.1.log. An interrupted run does not count, so the next
+// run replaces its file. Files have mode 0600. They are not part of the queue: a crash can lose
+// one.
 type Logs struct {
 	dir  string
-	most int
+	keep int // runs
 
 	mu    sync.Mutex
-	names []string // of the files there are, in the order of their jobs; guarded by mu
+	names []string // existing files, in the order of their jobs; guarded by mu
 }
 
 const (
 	logSuffix  = ".log"
-	tempPrefix = ".output-" // of a file that is not whole yet
+	tempPrefix = ".output-" // of an unfinished file
 )
 
-// NewLogs keeps output in a folder of its own, which it makes if need be, and of most runs:
-// those of the jobs that were made first are deleted for those that come. Give [Logs.Keep]
-// to [ExecOptions].OnRun.
-func NewLogs(dir string, most int) (*Logs, error) {
-	if most < 1 {
-		return nil, fmt.Errorf("keep output: of %d runs; name 1 or more", most)
+// NewLogs keeps the output of up to keep runs in a folder of its own, which it creates if
+// needed. The oldest jobs' files are deleted first. Pass [Logs.Keep] as [ExecOptions].OnRun.
+func NewLogs(dir string, keep int) (*Logs, error) {
+	if keep < 1 {
+		return nil, fmt.Errorf("keep output: %d runs; keep at least 1", keep)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep output: %w", err)
 	}
-	entries, err := os.ReadDir(dir) // sorted by name, thus by when the job was made
+	entries, err := os.ReadDir(dir) // sorted by name, and so by the creation time of the job
 	if err != nil {
 		return nil, fmt.Errorf("keep output: %w", err)
 	}
-	l := &Logs{dir: dir, most: most}
+	l := &Logs{dir: dir, keep: keep}
 	for _, entry := range entries {
 		switch {
 		case !entry.Type().IsRegular():
 		case strings.HasSuffix(entry.Name(), logSuffix):
 			l.names = append(l.names, entry.Name())
-		case strings.HasPrefix(entry.Name(), tempPrefix): // a crash has left it
+		case strings.HasPrefix(entry.Name(), tempPrefix): // left by a crash
 			_ = os.Remove(filepath.Join(dir, entry.Name()))
 		}
 	}
 	return l, nil
 }
 
-// Path is where the output of a run is kept, if it is.
+// Path returns the path of the file for the output of a run, which may not exist.
 func (l *Logs) Path(r Run) string { return filepath.Join(l.dir, logName(r)) }
 
-// Keep stores the output of a run. It does what it can: a disk that takes no file does not
-// make a job fail.
+// Keep stores the output of a run. It ignores errors: a full disk does not fail a job.
 func (l *Logs) Keep(r Run) {
 	name := logName(r)
 	l.mu.Lock()
@@ -67,7 +65,7 @@ func (l *Logs) Keep(r Run) {
 		l.names = slices.Insert(l.names, at, name)
 	}
 	_ = replaceFile(filepath.Join(l.dir, name), r.Output)
-	for len(l.names) > l.most {
+	for len(l.names) > l.keep {
 		_ = os.Remove(filepath.Join(l.dir, l.names[0]))
 		l.names = l.names[1:]
 	}
@@ -75,7 +73,7 @@ func (l *Logs) Keep(r Run) {
 
 func logName(r Run) string { return fmt.Sprintf("%s.%d%s", r.Job.ID, r.Attempt, logSuffix) }
 
-// replaceFile writes a file whole or not at all, and through no link.
+// replaceFile writes a file atomically and follows no link.
 func replaceFile(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// output keeps the first and the last half of what a program writes, and counts what it
-// drops in between. One goroutine writes; nobody reads before that has ended.
+// output keeps the first and the last half of a program's output, and counts what it drops in
+// between. One goroutine writes; others read after it has ended.
 type output struct {
 	head    []byte // the first bytes, at most half
-	tail    []byte // a ring of the last bytes, at most half; starts at next once it is full
+	tail    []byte // a ring buffer of the last bytes, at most half; starts at next when full
 	half    int
 	next    int
 	written int64
@@ -20,14 +20,14 @@ type output struct {
 
 func newOutput(limit int) *output { return &output{half: limit / 2} }
 
-// Write never fails: a program is not ended by what it says.
+// Write never fails.
 func (o *output) Write(p []byte) (int, error) {
 	n := len(p)
 	o.written += int64(n)
 	room := min(o.half-len(o.head), len(p))
 	o.head = append(o.head, p[:room]...)
 	p = p[room:]
-	if over := len(p) - o.half; over > 0 { // none of it would stay
+	if over := len(p) - o.half; over > 0 { // would be overwritten
 		p = p[over:]
 	}
 	room = min(o.half-len(o.tail), len(p))
@@ -40,13 +40,13 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// cut is how many bytes were dropped.
+// cut returns the number of dropped bytes.
 func (o *output) cut() int64 { return o.written - int64(len(o.head)+len(o.tail)) }
 
-// last is the second half, in order.
+// last returns the tail in order.
 func (o *output) last() []byte { return slices.Concat(o.tail[o.next:], o.tail[:o.next]) }
 
-// bytes is what was kept, with a line between the halves that says what was dropped.
+// bytes returns the kept output, with a line between the halves that reports the dropped bytes.
 func (o *output) bytes() []byte {
 	var gap []byte
 	if cut := o.cut(); cut > 0 {
@@ -55,8 +55,7 @@ func (o *output) bytes() []byte {
 	return slices.Concat(o.head, gap, o.last())
 }
 
-// text is the end of what was kept, at most n bytes, as a text: it begins with a whole
-// character, and what is no character is replaced.
+// text returns up to n bytes from the end of the kept output as valid UTF-8.
 func (o *output) text(n int) string {
 	all := o.last()
 	if o.cut() == 0 {

@@ -4,14 +4,12 @@ package handlers
 
 import "syscall"
 
-// attributes gives a command a session of its own. There is nothing here by which the
-// kernel would end it together with its worker: the next runner on the same state folder
-// ends it.
+// attributes starts a command in its own session. The kernel offers nothing here to end it with
+// its worker; the next runner on the same state folder does.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// awaitExit reports false: a child's end is known here only once it was reaped. In the
-// moment until its group is killed the number of that group could be given anew, if nobody
-// is left in it.
+// awaitExit reports false: here a child's exit is known only after it was reaped. If nobody is
+// left in the child's group, its number could be reused before the group is killed.
 func awaitExit(int) bool { return false }
 
 // exited reports false: see awaitExit.

@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// lockFD is the descriptor by which a command and everything it starts hold the lock of
-// their run. It lies high, because scripts like to use the low ones for themselves.
+// lockFD is the descriptor through which a command and its descendants hold the lock of their
+// run. It is high because scripts use low numbers.
 const lockFD = 99
 
-// process is a command that was started.
+// process is a started command.
 type process struct {
 	cmd  *exec.Cmd
 	hold *hold
-	done chan struct{} // closed when it has ended, and its group with it
-	err  error         // of cmd.Wait; set before done
+	done chan struct{} // closed when it and its group have ended
+	err  error         // from cmd.Wait; set before done is closed
 
-	stopping chan struct{} // closed when it was told to end
-	hurry    chan struct{} // closed when its group is not waited for any more
+	stopping chan struct{} // closed when the group gets SIGTERM
+	expired  chan struct{} // closed when the grace is over
 
 	mu    sync.Mutex
-	ended bool // its number may belong to somebody else; guarded by mu
+	ended bool // its number may have been reused; guarded by mu
 }
 
-// start starts a command in a session and a group of its own, which has no terminal.
+// start starts a command in its own session and group, without a terminal.
 //
-// The goroutine that starts it keeps its thread until it has ended, because on Linux the
-// kernel kills the command when the thread that started it dies, and threads of Go do
-// die: with a goroutine that was locked to its thread and ends (https://go.dev/issue/27505).
+// The goroutine that starts it keeps its thread until the command has ended. On Linux the kernel
+// kills the command when that thread dies, and Go ends a thread when a goroutine that is locked
+// to it ends (https://go.dev/issue/27505).
 func start(cmd *exec.Cmd, h *hold) (*process, error) {
-	p := &process{cmd: cmd, hold: h, done: make(chan struct{}), stopping: make(chan struct{}), hurry: make(chan struct{})}
+	p := &process{cmd: cmd, hold: h, done: make(chan struct{}), stopping: make(chan struct{}), expired: make(chan struct{})}
 	cmd.SysProcAttr = attributes()
-	cmd.ExtraFiles = make([]*os.File, lockFD-2) // those in between are closed
+	cmd.ExtraFiles = make([]*os.File, lockFD-2) // nil entries are closed
 	cmd.ExtraFiles[lockFD-3] = h.lock
 	started := make(chan error, 1)
 	go func() {
@@ -49,7 +49,7 @@ func start(cmd *exec.Cmd, h *hold) (*process, error) {
 		err := cmd.Start()
 		if err == nil {
 			if err = h.started(cmd.Process.Pid); err != nil {
-				close(p.hurry)
+				close(p.expired)
 				p.signal(syscall.SIGKILL)
 			}
 		}
@@ -65,9 +65,8 @@ func start(cmd *exec.Cmd, h *hold) (*process, error) {
 	return p, nil
 }
 
-// finish waits for the end of the program and ends what is left of its group. Where the
-// system can tell of the end before the number is free again, the group is killed in
-// between, so that it is nobody else's.
+// finish waits for the program to exit and kills the rest of its group. If the system reports
+// the exit before the number can be reused, the group is killed before the child is reaped.
 func (p *process) finish() {
 	seen := awaitExit(p.cmd.Process.Pid)
 	if !seen {
@@ -75,7 +74,7 @@ func (p *process) finish() {
 	}
 	p.letGroupEnd()
 	p.mu.Lock()
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // mostly nobody is left
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	p.ended = true
 	p.mu.Unlock()
 	if seen {
@@ -83,8 +82,8 @@ func (p *process) finish() {
 	}
 }
 
-// letGroupEnd gives what the program started its part of the grace: a shell dies of a
-// SIGTERM at once, and what it runs may have something to clean up.
+// letGroupEnd waits for the rest of a stopped group until the grace is over: a shell dies of
+// SIGTERM at once, but its child may have to clean up.
 func (p *process) letGroupEnd() {
 	select {
 	case <-p.stopping:
@@ -95,15 +94,15 @@ func (p *process) letGroupEnd() {
 	defer tick.Stop()
 	for locked(p.hold.path) {
 		select {
-		case <-p.hurry:
+		case <-p.expired:
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-// wait returns when the command has ended. If ctx ends before, it tells the group to end,
-// by SIGTERM and after the grace by SIGKILL, and reports that it did.
+// wait waits for the command to end. If ctx ends first, it sends the group SIGTERM, and SIGKILL
+// after the grace, and reports true.
 func (p *process) wait(ctx context.Context, grace time.Duration) (stopped bool) {
 	select {
 	case <-p.done:
@@ -119,14 +118,14 @@ func (p *process) wait(ctx context.Context, grace time.Duration) (stopped bool) 
 	select {
 	case <-p.done:
 	case <-timer.C:
-		close(p.hurry)
+		close(p.expired)
 		p.signal(syscall.SIGKILL)
 		<-p.done
 	}
 	return true
 }
 
-// stop asks the group to end, and reports whether it had not ended by itself.
+// stop asks the group to end. It reports false if the command has already exited.
 func (p *process) stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +134,7 @@ func (p *process) stop() bool {
 	}
 	close(p.stopping)
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM)
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) // one that is stopped hears no SIGTERM
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) // a stopped process does not handle SIGTERM
 	return true
 }
 
@@ -147,7 +146,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// signalOf names the signal that ended a program, "" when none did.
+// signalOf returns the name of the signal that ended a program, or "".
 func signalOf(s *os.ProcessState) string {
 	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return status.Signal().String()
@@ -155,7 +154,7 @@ func signalOf(s *os.ProcessState) string {
 	return ""
 }
 
-// neverStarts reports whether an error of exec lies in the program or in the call.
+// neverStarts reports whether err from exec is caused by the program or its arguments.
 func neverStarts(err error) bool {
 	for _, never := range []error{syscall.ENOEXEC, syscall.E2BIG, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL} {
 		if errors.Is(err, never) {

@@ -15,14 +15,13 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// redirected is the message that a redirect asks for, or an error that says why it is not
-// sent. Nothing that the job says to one host is told to another: neither its headers, nor
-// its body. And nothing that was to be sent becomes a mere look at a page: browsers turn a
-// POST that is answered by 301 or 302 into a GET, whose success would end the job.
+// redirected returns the message that a redirect asks for, or the reason why it is not sent. The
+// job's headers and body go to no other host. A POST does not become a GET after 301 or 302, as
+// in browsers: the success of that GET would end the job.
 func (m *message) redirected(status int, location string) (*message, error) {
 	to, err := m.to.Parse(location)
 	if err != nil {
-		return nil, fmt.Errorf("%s redirects to what cannot be read: %s", where(m.to), withoutURL(err))
+		return nil, fmt.Errorf("%s redirects to an invalid URL: %s", where(m.to), withoutURL(err))
 	}
 	if err := checkURL(to); err != nil {
 		return nil, fmt.Errorf("%s redirects: %w", where(m.to), err)
@@ -31,9 +30,9 @@ func (m *message) redirected(status int, location string) (*message, error) {
 		return nil, fmt.Errorf("%s redirects to %s, which is not encrypted", where(m.to), where(to))
 	}
 	next := &message{m.method, to, m.header.Clone(), m.body}
-	looks := m.method == http.MethodGet || m.method == http.MethodHead
+	safe := m.method == http.MethodGet || m.method == http.MethodHead
 	switch status {
-	case http.StatusSeeOther: // it was done, and the result is elsewhere
+	case http.StatusSeeOther: // the request succeeded; the result is elsewhere
 		if m.method != http.MethodHead {
 			next.method = http.MethodGet
 		}
@@ -42,8 +41,8 @@ func (m *message) redirected(status int, location string) (*message, error) {
 			next.header.Del(name)
 		}
 	case http.StatusMovedPermanently, http.StatusFound:
-		if !looks {
-			return nil, fmt.Errorf("%s redirects a %s to %s by status %d, which does not say whether to send it again; give the job that URL",
+		if !safe {
+			return nil, fmt.Errorf("%s redirects a %s to %s with status %d, which does not say whether to send it again; use that URL in the job",
 				where(m.to), m.method, where(to), status)
 		}
 	}
@@ -51,15 +50,15 @@ func (m *message) redirected(status int, location string) (*message, error) {
 		return next, nil
 	}
 	if len(next.body) > 0 {
-		return nil, fmt.Errorf("%s redirects to another host, %s, which is not told the body of the job; give the job that URL", where(m.to), where(to))
+		return nil, fmt.Errorf("%s redirects to another host, %s, which may not receive the job's body; use that URL in the job", where(m.to), where(to))
 	}
 	next.header = make(http.Header)
 	next.header.Set("User-Agent", m.header.Get("User-Agent"))
 	return next, nil
 }
 
-// sameHost reports whether two URLs lead to one host and port. The step from http to https
-// on their own ports counts as that.
+// sameHost reports whether two URLs lead to one host and port. An upgrade from http to https on
+// the default ports counts as the same host.
 func sameHost(from, to *url.URL) bool {
 	if plainHost(from.Hostname()) != plainHost(to.Hostname()) {
 		return false

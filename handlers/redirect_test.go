@@ -44,11 +44,11 @@ func TestRedirected(t *testing.T) {
 
 		{rule: "a POST does not become a GET", method: "POST", from: "http://a/x", to: "/y", status: 301, says: "does not say whether"},
 		{rule: "nor a DELETE", method: "DELETE", from: "http://a/x", to: "/y", status: 302, says: "does not say whether"},
-		{rule: "a body does not go to another host", method: "POST", from: "http://a/x", to: "http://b/x", status: 307, body: "b", says: "not told the body"},
+		{rule: "a body does not go to another host", method: "POST", from: "http://a/x", to: "http://b/x", status: 307, body: "b", says: "may not receive the job's body"},
 		{rule: "from encryption to none", method: "GET", from: "https://a/x", to: "http://a/x", status: 302, says: "not encrypted"},
 		{rule: "to another scheme", method: "GET", from: "http://a/x", to: "file:///etc/passwd", status: 302, says: `"file"`},
 		{rule: "to a user name", method: "GET", from: "http://a/x", to: "http://u:p@b/", status: 302, says: "user name"},
-		{rule: "to what is no URL", method: "GET", from: "http://a/x", to: "http://[", status: 302, says: "cannot be read"},
+		{rule: "to what is no URL", method: "GET", from: "http://a/x", to: "http://[", status: 302, says: "invalid URL"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			from, err := url.Parse(c.from)
@@ -101,7 +101,7 @@ func TestFollow(t *testing.T) {
 	require.NoError(t, s.Send(t.Context(), jobOf(Request{URL: server.URL + "/1", OK: []int{307}})))
 	require.Equal(t, []string{"GET /1 "}, got, "a redirect that the job calls OK is not followed")
 
-	s = newSender(t, &HTTPOptions{Allow: loopback, FollowNoRedirects: true})
+	s = newSender(t, &HTTPOptions{Allow: loopback, NoRedirects: true})
 	err = s.Send(t.Context(), jobOf(Request{URL: server.URL + "/1"}))
 	status := new(StatusError)
 	require.ErrorAs(t, err, &status)

@@ -13,22 +13,21 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// pipeGrace is how long the output is still read after the program has ended, for a
-// process that has left its group and keeps the pipe open.
+// pipeGrace limits how long output is read after the program has ended, in case a process that
+// left the group keeps the pipe open.
 const pipeGrace = time.Second
 
 // Run is the handler of kind [Exec]:
 //
 //	worker.Handle(w, handlers.Exec, runner.Run)
 //
-// It returns when the program has ended and its output is read. What it returns:
+// It returns after the program has ended and its output was read:
 //
-//   - nil: exit code 0, or one that the job calls OK
-//   - a permanent error: the job asks for what this worker does not allow, or that cannot
-//     be; or its exit code is one of those
-//   - the cause of ctx, when ctx ended first: the command was then told to end, and
-//     whatever it made of that is no success
-//   - another error: worth a retry
+//   - nil: the exit code is 0 or in Command.OK
+//   - a permanent error: this worker does not allow the job, the job is invalid, or the exit
+//     code is permanent
+//   - the cause of ctx: ctx ended first, and the command was stopped
+//   - any other error: the job is retried
 func (r *Runner) Run(ctx context.Context, job *pawl.Job[Command]) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -54,7 +53,7 @@ func (r *Runner) Run(ctx context.Context, job *pawl.Job[Command]) error {
 	stopped := p.wait(ctx, r.grace)
 	took := time.Since(began)
 	if cmd.ProcessState == nil {
-		err = fmt.Errorf("how %q ended is not known, something else in this process waits for all children: %w", job.Args.Args[0], p.err)
+		err = fmt.Errorf("the exit of %q is unknown because other code in this process waits for all children: %w", job.Args.Args[0], p.err)
 		return errors.Join(err, hold.end(true))
 	}
 
@@ -77,7 +76,7 @@ func (r *Runner) Run(ctx context.Context, job *pawl.Job[Command]) error {
 	return err
 }
 
-// prepare makes the command of a job, or says why the job can never run here.
+// prepare returns the command of a job, or the reason why this worker refuses it.
 func (r *Runner) prepare(job *pawl.Job[Command]) (*exec.Cmd, *output, error) {
 	c := &job.Args
 	if err := c.Check(); err != nil {
@@ -110,8 +109,8 @@ func (r *Runner) prepare(job *pawl.Job[Command]) (*exec.Cmd, *output, error) {
 	return cmd, out, nil
 }
 
-// cannotStart is the error of a program that the system did not start. What lies in the
-// program or the call cannot get better by itself; a lack of memory or processes can.
+// cannotStart returns the error for a program that the system did not start. It is permanent if
+// the program or its arguments are the cause; a lack of memory or processes is not.
 func cannotStart(name string, err error) error {
 	err = fmt.Errorf("%q cannot be started: %w", name, err)
 	if errors.Is(err, os.ErrPermission) || neverStarts(err) {

@@ -288,7 +288,7 @@ func TestRunsOnce(t *testing.T) {
 	done := running(ctx, r, job)
 	c := phone.accept(1)["child"]
 	err := r.Run(t.Context(), job)
-	require.ErrorContains(t, err, "is running in this process already")
+	require.ErrorContains(t, err, "is already running in this process")
 	require.False(t, pawl.IsPermanent(err))
 	require.False(t, c.over(), "the run that was first goes on")
 	cancel()

@@ -20,73 +20,71 @@ import (
 // Defaults of a [Sender].
 const (
 	DefaultConnectTimeout = 10 * time.Second // for a connection, and again for its TLS handshake
-	DefaultRequestTimeout = time.Minute      // for a whole request, with its redirects and the body of its answer
-	MaxRedirects          = 5                // followed at most
+	DefaultRequestTimeout = time.Minute      // for a whole request, including redirects and response bodies
+	MaxRedirects          = 5                // per request
 )
 
-// maxRead is how many bytes of an answer's body are read. An answer that breaks off before
-// is no success; one that goes on behind is not waited for.
+// maxRead limits how many bytes of a response body are read. A body that breaks off earlier
+// fails the request; a longer one is not read further.
 const maxRead = 64 << 10
 
-// HTTPOptions are the settings of a [Sender]. A nil *HTTPOptions, and every zero field,
-// means the default.
+// HTTPOptions configures a [Sender]. A nil *HTTPOptions and zero fields mean the defaults.
 type HTTPOptions struct {
-	// Allow lists ranges of addresses that may be reached although they are not public, such
-	// as 10.1.2.0/24. Every address that a job can reach in them counts as safe from it.
+	// Allow lists address ranges that jobs may reach although they are not public, such as
+	// 10.1.2.0/24.
 	Allow []netip.Prefix
 
-	// AllowHosts lists names of hosts that may be reached whatever their addresses are. Who
-	// answers for such a name decides where requests go.
+	// AllowHosts lists host names that jobs may reach whatever their addresses are. Whoever
+	// controls such a name decides where requests go.
 	AllowHosts []string
 
-	// Hosts lists the names of the only hosts that may be reached. Nil means any; an empty
-	// list that is not nil is an error. Their addresses are checked like others.
+	// Hosts, if not nil, lists the only host names that jobs may reach. Their addresses are
+	// still checked. An empty non-nil list is an error.
 	Hosts []string
 
-	// Ports lists the only ports that may be reached. Nil means any; an empty list that is
-	// not nil is an error.
+	// Ports, if not nil, lists the only ports that jobs may reach. An empty non-nil list is an
+	// error.
 	Ports []int
 
-	// ConnectTimeout is for each connection, from the name of the host on and whatever number
-	// of addresses that has, and for each TLS handshake. The default is DefaultConnectTimeout.
+	// ConnectTimeout limits each connection, from name resolution to the last address, and
+	// each TLS handshake. The default is DefaultConnectTimeout.
 	ConnectTimeout time.Duration
 
-	// RequestTimeout is for a whole request, where the job's own timeout is not shorter. The
-	// default is DefaultRequestTimeout.
+	// RequestTimeout limits a whole request, unless the job's timeout is shorter. The default
+	// is DefaultRequestTimeout.
 	RequestTimeout time.Duration
 
-	// FollowNoRedirects makes every redirect a failure.
-	FollowNoRedirects bool
+	// NoRedirects makes every redirect a failure.
+	NoRedirects bool
 
-	// UserAgent is sent unless a job sets its own. The default is "pawl".
+	// UserAgent is sent unless the job sets that header. The default is "pawl".
 	UserAgent string
 
-	// TLS has certificate authorities and client certificates, which every server that a job
-	// can reach may ask for. Certificates are always verified, and no version before 1.2 is
-	// spoken.
+	// TLS holds certificate authorities and client certificates. Every server that a job can
+	// reach may ask for the latter. Certificates are always verified, and TLS 1.2 is the minimum.
 	TLS *tls.Config
 }
 
-// Sender makes HTTP requests. Its methods are safe for use by several goroutines.
+// Sender sends HTTP requests. Its methods are safe for concurrent use.
 type Sender struct {
 	transport *http.Transport
 	dialer    *dialer
 	timeout   time.Duration
 	follow    bool
 	agent     string
-	now       func() time.Time // for dates in Retry-After
+	now       func() time.Time // for Retry-After dates
 }
 
-// NewSender makes a sender. Mistakes in the options are errors.
+// NewSender returns a sender, or an error for invalid options.
 func NewSender(opts *HTTPOptions) (*Sender, error) {
 	var o HTTPOptions
 	if opts != nil {
 		o = *opts
 	}
 	if err := o.complete(); err != nil {
-		return nil, fmt.Errorf("make a sender of requests: %w", err)
+		return nil, fmt.Errorf("create a request sender: %w", err)
 	}
-	s := &Sender{timeout: o.RequestTimeout, follow: !o.FollowNoRedirects, agent: o.UserAgent, now: time.Now}
+	s := &Sender{timeout: o.RequestTimeout, follow: !o.NoRedirects, agent: o.UserAgent, now: time.Now}
 	s.dialer = &dialer{allowed: slices.Clone(o.Allow), trusted: hostSet(o.AllowHosts), only: hostSet(o.Hosts),
 		timeout: o.ConnectTimeout, lookup: lookupHost, own: isOwn}
 	if len(o.Ports) > 0 {
@@ -96,7 +94,7 @@ func NewSender(opts *HTTPOptions) (*Sender, error) {
 		}
 	}
 	s.transport = &http.Transport{
-		Proxy:                  nil, // a proxy would connect to addresses that nobody here has checked
+		Proxy:                  nil, // a proxy would connect to unchecked addresses
 		DialContext:            s.dialer.dial,
 		TLSClientConfig:        o.TLS,
 		ForceAttemptHTTP2:      true,
@@ -105,12 +103,12 @@ func NewSender(opts *HTTPOptions) (*Sender, error) {
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    4,
 		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // so that what is read is what was sent
+		DisableCompression:     true, // errors show the body as it was sent
 	}
 	return s, nil
 }
 
-// complete fills in the defaults and refuses mistakes.
+// complete fills in defaults and refuses invalid options.
 func (o *HTTPOptions) complete() error {
 	if o.ConnectTimeout == 0 {
 		o.ConnectTimeout = DefaultConnectTimeout
@@ -133,7 +131,7 @@ func (o *HTTPOptions) complete() error {
 	}
 	for _, host := range slices.Concat(o.AllowHosts, o.Hosts) {
 		if host == "" || strings.ContainsAny(host, "/*@[] ") || strings.Count(host, ":") == 1 {
-			return fmt.Errorf("%q is not the name of a host; write it without scheme, port and wildcards", host)
+			return fmt.Errorf("%q is not a host name; write it without scheme, port and wildcards", host)
 		}
 	}
 	for _, port := range o.Ports {
@@ -147,11 +145,11 @@ func (o *HTTPOptions) complete() error {
 	case o.Ports != nil && len(o.Ports) == 0:
 		return errors.New("the list of ports is empty, so no request could be sent; leave it nil to allow any port")
 	case o.ConnectTimeout < 0 || o.RequestTimeout < 0:
-		return errors.New("a timeout is negative; leave it out for its default")
+		return errors.New("a timeout is negative; 0 means the default")
 	case o.TLS.InsecureSkipVerify:
-		return errors.New("certificates are always verified; give the authority of your own ones by TLS.RootCAs")
+		return errors.New("certificates are always verified; add your own authority to TLS.RootCAs")
 	case strings.ContainsAny(o.UserAgent, "\r\n\x00"):
-		return errors.New("the user agent has a line break in it")
+		return errors.New("the user agent contains a line break or a NUL byte")
 	}
 	return nil
 }
@@ -167,27 +165,26 @@ func hostSet(hosts []string) map[string]bool {
 	return set
 }
 
-// Close closes the connections that are kept for later requests.
+// Close closes idle connections.
 func (s *Sender) Close() error {
 	s.transport.CloseIdleConnections()
 	return nil
 }
 
-// errSlow is the cause when a request takes longer than the sender lets it.
+// errSlow is the cause of a request that exceeds RequestTimeout.
 var errSlow = errors.New("the request took longer than the worker's limit")
 
 // Send is the handler of kind [HTTP]:
 //
 //	worker.Handle(w, handlers.HTTP, sender.Send)
 //
-// What it returns:
+// It returns:
 //
-//   - nil: a status from 200 to 299, or one that the job calls OK
-//   - a permanent error: the request is malformed or leads to what this worker does not
-//     allow, or the answer is another status below 500
-//   - another error: worth a retry, namely the statuses 408, 425, 429 and those from 500
-//     on, after the time that the server asks for by Retry-After, at most MaxRetryAfter;
-//     and everything that goes wrong on the way
+//   - nil: the status is 200 to 299 or in Request.OK
+//   - an error that is retried: status 408, 425, 429 or 500 and above, after the delay of the
+//     Retry-After header, at most MaxRetryAfter; and every failure to get a response
+//   - a permanent error: any other status, a malformed request, or a target that this worker
+//     does not allow
 func (s *Sender) Send(ctx context.Context, job *pawl.Job[Request]) error {
 	method, to, err := job.Args.parse()
 	if err != nil {
@@ -206,7 +203,7 @@ func (s *Sender) Send(ctx context.Context, job *pawl.Job[Request]) error {
 	return job.Args.judge(answer.status, answer.header, s.now())
 }
 
-// message is one request on the wire.
+// message is one request to send.
 type message struct {
 	method string
 	to     *url.URL
@@ -214,14 +211,14 @@ type message struct {
 	body   []byte
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status *StatusError
 	header http.Header
 }
 
-// exchange sends a message, and what redirects make of it, and returns the last answer. A
-// redirect whose status is among ok is a success, and not followed.
+// exchange sends a message, follows redirects whose status is not in ok, and returns the last
+// answer.
 func (s *Sender) exchange(ctx context.Context, m *message, ok []int) (*answer, error) {
 	for followed := 0; ; followed++ {
 		a, err := s.roundTrip(ctx, m)
@@ -253,18 +250,18 @@ func (s *Sender) roundTrip(ctx context.Context, m *message) (*answer, error) {
 		return nil, failed(ctx, m, err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode == http.StatusSwitchingProtocols { // nobody asked for that; its body does not end with ctx
+	if response.StatusCode == http.StatusSwitchingProtocols { // never requested; reading its body would ignore ctx
 		return &answer{&StatusError{Status: response.StatusCode, Target: where(m.to)}, response.Header}, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxRead))
 	if err != nil && response.StatusCode < 300 {
-		return nil, failed(ctx, m, fmt.Errorf("read the answer: %w", err)) // the status alone may be half of a success
+		return nil, failed(ctx, m, fmt.Errorf("read the answer: %w", err)) // a success needs its whole response
 	}
 	shown := strings.ToValidUTF8(string(text), "?")
 	return &answer{&StatusError{response.StatusCode, where(m.to), pawl.Clip(shown, maxBodyText)}, response.Header}, nil
 }
 
-// failed is the error of a message that was not answered.
+// failed returns the error for a message without an answer.
 func failed(ctx context.Context, m *message, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)

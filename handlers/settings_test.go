@@ -95,14 +95,14 @@ func TestRunnerMistakes(t *testing.T) {
 	}{
 		{"a folder that is not there", ExecOptions{Dir: "/absent"}, `"/absent"`},
 		{"a root that is not there", ExecOptions{Roots: []string{"/absent"}}, `"/absent"`},
-		{"a default outside the roots", ExecOptions{Dir: "/", Roots: []string{state[:len(state)-5]}}, "below none of the roots"},
-		{"a variable that is none", ExecOptions{Inherit: []string{"A=B"}}, "not the name of a variable"},
-		{"a variable of the runner's own", ExecOptions{Env: map[string]string{"PAWL_X": ""}}, "runner's own"},
-		{"a variable of jobs that steers the loader", ExecOptions{JobEnv: []string{"LD_PRELOAD"}}, "makes the allow-list void"},
-		{"the same on macOS", ExecOptions{JobEnv: []string{"DYLD_INSERT_LIBRARIES"}}, "makes the allow-list void"},
+		{"a default outside the roots", ExecOptions{Dir: "/", Roots: []string{state[:len(state)-5]}}, "not below the roots"},
+		{"a variable that is none", ExecOptions{Inherit: []string{"A=B"}}, "not a variable name"},
+		{"a variable of the runner's own", ExecOptions{Env: map[string]string{"PAWL_X": ""}}, "reserved for the runner"},
+		{"a variable of jobs that steers the loader", ExecOptions{JobEnv: []string{"LD_PRELOAD"}}, "defeats the allow-list"},
+		{"the same on macOS", ExecOptions{JobEnv: []string{"DYLD_INSERT_LIBRARIES"}}, "defeats the allow-list"},
 		{"a negative grace", ExecOptions{Grace: -1}, "grace is -1ns"},
 		{"a negative limit of output", ExecOptions{Output: -1}, "output is -1"},
-		{"too much output", ExecOptions{Output: MaxOutput + 1}, "it may have"},
+		{"too much output", ExecOptions{Output: MaxOutput + 1}, "must be between"},
 		{"an exit code that no program has", ExecOptions{Permanent: []int{256}}, "between 1 and 255"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestStateHasOneOwner(t *testing.T) {
 	first, err := NewRunner(dir, []string{program}, nil)
 	require.NoError(t, err)
 	_, err = NewRunner(dir, []string{program}, nil)
-	require.ErrorContains(t, err, "another runner has it")
+	require.ErrorContains(t, err, "another runner uses it")
 	require.NoError(t, first.Close())
 	second, err := NewRunner(dir, []string{program}, nil)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestLockIsKept(t *testing.T) {
 	job := jobOf(Command{Args: []string{program, "say", "0"}})
 	lock, err := openLocked(t.Context(), r.state.file(job.ID), 0)
 	require.NoError(t, err)
-	_, err = r.state.endRun(t.Context(), job.ID, endPatience)
+	_, err = r.state.endRun(t.Context(), job.ID, endTimeout)
 	require.ErrorContains(t, err, "an earlier run of job "+job.ID.String()+" is alive")
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func TestNoteFails(t *testing.T) {
 			require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: limit.Max}))
 			err := r.Run(t.Context(), job)
 			require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
-			require.ErrorContains(t, err, "note the run")
+			require.ErrorContains(t, err, "record the run")
 			require.False(t, pawl.IsPermanent(err))
 			require.NoFileExists(t, r.state.file(job.ID))
 			hold, err := r.state.begin(t.Context(), job.ID)
@@ -167,7 +167,7 @@ func TestStateIsDeleted(t *testing.T) {
 	require.True(t, calls["grandchild"].over(), "the grandchild is alive")
 
 	err = r.Run(t.Context(), jobOf(Command{Args: []string{program, "say", "0"}}))
-	require.ErrorContains(t, err, "start the worker anew")
+	require.ErrorContains(t, err, "restart the worker")
 	require.False(t, pawl.IsPermanent(err))
 }
 

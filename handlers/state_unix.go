@@ -21,49 +21,48 @@ import (
 )
 
 const (
-	ownerFile = "owner" // its lock says who has the folder
-	runSuffix = ".run"  // of the file of a run: its job's ID, and this
+	ownerFile = "owner" // locked by the runner that uses the folder
+	runSuffix = ".run"  // a run's file is named after its job's ID
 
-	pollEvery     = 5 * time.Millisecond   // how often a lock is looked at that is waited for
-	ownerPatience = time.Second            // for the lock of the folder, which a dying process may hold yet
-	startPatience = 5 * time.Second        // for what an earlier run left, before the next one
-	endPatience   = 500 * time.Millisecond // and after a run
+	pollEvery    = 5 * time.Millisecond   // interval for polling a lock
+	ownerTimeout = time.Second            // for the folder's lock, which a dying process may still hold
+	startTimeout = 5 * time.Second        // for ending an earlier run before the next one
+	endTimeout   = 500 * time.Millisecond // for ending the rest of a run after it
 )
 
-// state is the folder in which a runner notes what runs.
+// state is the folder in which a runner records what runs.
 //
 // A run has a file there, from before its command starts until nothing of it is alive. The
-// command inherits a lock on it (flock), and so does everything that the command starts: a
-// lock of that kind belongs to the open file, so it is held while any of them lives and
-// has not closed it, whatever becomes of the worker. The file says which process came
-// first. What a crash leaves:
+// command and everything it starts inherit a lock on the file (flock). The lock belongs to the
+// open file description, so it is held while any of them lives and has it open, even after the
+// worker died. A crash leaves:
 //
-//   - before the command starts: a file that names the run at most, not locked
-//   - before its process is noted: a file that names the run, locked
-//   - while it runs: a file that names the process, locked by what is left of it
+//   - before the command starts: a file that at most names the run, not locked
+//   - before its process is recorded: a file that names the run, locked
+//   - while it runs: a file that names the process, locked by its remaining processes
 //   - after it ended: the same, not locked
 //
-// In each case the next runner on the folder, or the next run of the job, ends what it
-// finds before it does anything else.
+// In each case the next runner on the folder, or the next run of the job, first ends what it
+// finds.
 type state struct {
-	dir      string
-	owner    *os.File
-	patience time.Duration // for what a run has left, after it
+	dir     string
+	owner   *os.File
+	timeout time.Duration // for ending the rest of a run
 
 	mu      sync.Mutex
 	running map[pawl.ID]bool // guarded by mu
 }
 
-// record is what the file of a run says: JSON, a line before the command is started and one
-// with its process after it. Nothing is ever overwritten, so a crash leaves what is known.
+// record is the content of a run's file: one line of JSON before the command starts, and one
+// with its process after. Lines are only appended, so a crash keeps what was known.
 type record struct {
-	Run   string `json:"run,omitempty"`   // tells the run from all others, anywhere
-	PID   int    `json:"pid,omitempty"`   // of the first process, and of its group and session
-	Start string `json:"start,omitempty"` // when that started, as the system counts it
-	Boot  string `json:"boot,omitempty"`  // which start of the system that belongs to
+	Run   string `json:"run,omitempty"`   // globally unique
+	PID   int    `json:"pid,omitempty"`   // of the first process, its group and its session
+	Start string `json:"start,omitempty"` // start time of that process, in the system's units
+	Boot  string `json:"boot,omitempty"`  // the boot ID that Start refers to
 }
 
-// openState takes the folder and ends what is noted there.
+// openState locks the folder and ends the runs recorded there.
 func openState(dir string) (*state, []Orphan, error) {
 	if dir == "" {
 		return nil, nil, errors.New("the state folder has no name; name one beside the queue's file")
@@ -78,10 +77,10 @@ func openState(dir string) (*state, []Orphan, error) {
 	if err := private(dir); err != nil {
 		return nil, nil, err
 	}
-	s := &state{dir: dir, patience: endPatience, running: make(map[pawl.ID]bool)}
-	if s.owner, err = openLocked(context.Background(), filepath.Join(dir, ownerFile), ownerPatience); err != nil {
+	s := &state{dir: dir, timeout: endTimeout, running: make(map[pawl.ID]bool)}
+	if s.owner, err = openLocked(context.Background(), filepath.Join(dir, ownerFile), ownerTimeout); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errors.New("another runner has it; stop that one, or give each queue a folder of its own")
+			err = errors.New("another runner uses it; stop that one, or give each queue its own folder")
 		}
 		return nil, nil, fmt.Errorf("state folder %s: %w", dir, err)
 	}
@@ -93,8 +92,8 @@ func openState(dir string) (*state, []Orphan, error) {
 	return s, orphans, nil
 }
 
-// private refuses a folder that others may write to, or could replace: what it says decides
-// whom the runner kills.
+// private refuses a folder that others can write to or replace: its files decide which
+// processes are killed.
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -102,10 +101,10 @@ func private(dir string) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if ok && int(stat.Uid) != os.Geteuid() && stat.Uid != 0 {
-		return fmt.Errorf("state folder %s belongs to user %d; use one of your own", dir, stat.Uid)
+		return fmt.Errorf("state folder %s belongs to user %d; use your own", dir, stat.Uid)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("others may write to the state folder %s, and so say which processes are killed; chmod 700 it", dir)
+		return fmt.Errorf("others may write to the state folder %s and so choose which processes are killed; run chmod 700 on it", dir)
 	}
 	if err := refuseOpen(dir); err != nil {
 		return fmt.Errorf("state folder: %w", err)
@@ -115,8 +114,8 @@ func private(dir string) error {
 
 func (s *state) close() error { return s.owner.Close() }
 
-// endOrphans ends what runs of a worker that died have left. That some cannot be ended is
-// told, and met again when their job comes.
+// endOrphans ends the remaining runs of a dead worker. Runs that cannot be ended are reported,
+// and tried again when their job runs.
 func (s *state) endOrphans() (found []Orphan, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -128,7 +127,7 @@ func (s *state) endOrphans() (found []Orphan, err error) {
 		if !isRun || err != nil {
 			continue
 		}
-		pids, err := s.endRun(context.Background(), id, startPatience)
+		pids, err := s.endRun(context.Background(), id, startTimeout)
 		if len(pids) > 0 || err != nil {
 			found = append(found, Orphan{Job: id, PIDs: pids, Err: err})
 		}
@@ -138,30 +137,30 @@ func (s *state) endOrphans() (found []Orphan, err error) {
 
 func (s *state) file(id pawl.ID) string { return filepath.Join(s.dir, id.String()+runSuffix) }
 
-// endRun ends what is left of the run that a file names, and returns whom it killed. A file
-// that is not there is no run.
-func (s *state) endRun(ctx context.Context, id pawl.ID, patience time.Duration) (killed []int, err error) {
+// endRun ends the rest of the run that a job's file names, if there is one, and returns the
+// processes that it killed.
+func (s *state) endRun(ctx context.Context, id pawl.ID, timeout time.Duration) (killed []int, err error) {
 	text, err := os.ReadFile(s.file(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what runs: %w", err)
+		return nil, fmt.Errorf("read the record of a run: %w", err)
 	}
-	return s.endAll(ctx, id, parseRecord(text), patience)
+	return s.endAll(ctx, id, parseRecord(text), timeout)
 }
 
-// endAll kills what is left of a run until nothing is, removes its file, and returns whom it
-// killed.
-func (s *state) endAll(ctx context.Context, id pawl.ID, rec record, patience time.Duration) (killed []int, err error) {
+// endAll kills the processes of a run until none is left, removes its file, and returns the
+// processes that it killed.
+func (s *state) endAll(ctx context.Context, id pawl.ID, rec record, timeout time.Duration) (killed []int, err error) {
 	path := s.file(id)
-	giveUp := time.NewTimer(patience)
-	defer giveUp.Stop()
+	expired := time.NewTimer(timeout)
+	defer expired.Stop()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var left []survivor
 	for {
-		// One that is dying has no environment any more, but may have files open yet.
+		// A dying process has lost its environment but may still have files open.
 		left = slices.DeleteFunc(left, func(p survivor) bool { return !p.alive() })
 		for _, p := range survivors(rec, path) {
 			if !slices.Contains(left, p) {
@@ -176,21 +175,21 @@ func (s *state) endAll(ctx context.Context, id pawl.ID, rec record, patience tim
 		}
 		if len(left) == 0 && !locked(path) {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return killed, fmt.Errorf("forget a run: %w", err)
+				return killed, fmt.Errorf("remove the record of a run: %w", err)
 			}
 			return killed, nil
 		}
 		select {
 		case <-tick.C:
-		case <-giveUp.C:
+		case <-expired.C:
 			return killed, stillAlive(id, path, rec, left)
 		case <-ctx.Done():
-			return killed, fmt.Errorf("%w, while an earlier run of the job was being ended", context.Cause(ctx))
+			return killed, fmt.Errorf("%w while ending an earlier run of the job", context.Cause(ctx))
 		}
 	}
 }
 
-// parseRecord reads as much of a file as a crash has left.
+// parseRecord reads the valid lines of a file.
 func parseRecord(text []byte) (rec record) {
 	lines := json.NewDecoder(bytes.NewReader(text))
 	for lines.Decode(&rec) == nil {
@@ -199,14 +198,14 @@ func parseRecord(text []byte) (rec record) {
 	return rec
 }
 
-// stillAlive says what to do about what cannot be killed.
+// stillAlive returns the error for a run that cannot be ended.
 func stillAlive(id pawl.ID, path string, rec record, left []survivor) error {
-	who := "a process that cannot be found"
+	who := "an unknown process"
 	switch {
 	case len(left) > 0:
 		who = fmt.Sprintf("process %d", left[0].pid)
 	case rec.PID > 0:
-		who = fmt.Sprintf("a process that began with process %d", rec.PID)
+		who = fmt.Sprintf("a descendant of process %d", rec.PID)
 	}
-	return fmt.Errorf("an earlier run of job %s is alive: %s does not end, or keeps %s open; end it by hand (fuser, lsof), the job then runs", id, who, path)
+	return fmt.Errorf("an earlier run of job %s is alive: %s does not end or keeps %s open; find it with fuser or lsof and end it, then the job runs", id, who, path)
 }

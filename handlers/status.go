@@ -11,19 +11,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// MaxRetryAfter bounds the delay that a server may ask for.
+// MaxRetryAfter limits the delay that a server can ask for.
 const MaxRetryAfter = 24 * time.Hour
 
-// StatusError is the error of a request that was answered, and not by a success.
+// StatusError is the error of a request whose status is not a success.
 type StatusError struct {
-	Status int    // of the answer, such as 503
-	Target string // the URL that was asked last, without its query
-	Body   string // the beginning of the answer's body, at most 2 KiB
+	Status int    // such as 503
+	Target string // the last URL requested, without its query
+	Body   string // the beginning of the response body, at most 2 KiB
 }
 
 const maxBodyText = 2 << 10
 
-// Error is one line, and below it the beginning of the body.
+// Error returns one line, followed by the beginning of the body.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("%s answered %d", e.Target, e.Status)
 	if name := http.StatusText(e.Status); name != "" {
@@ -35,8 +35,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// judge says what an answer means for its job: nil, an error that is worth a retry, or a
-// permanent one.
+// judge returns the handler's result for a status: nil, an error to retry, or a permanent one.
 func (r *Request) judge(e *StatusError, header http.Header, now time.Time) error {
 	switch {
 	case e.Status >= 200 && e.Status <= 299, slices.Contains(r.OK, e.Status):
@@ -51,7 +50,7 @@ func (r *Request) judge(e *StatusError, header http.Header, now time.Time) error
 	return pawl.Permanent(e)
 }
 
-// retryAfter reads the header of that name: seconds, or a date (RFC 9110, 10.2.3).
+// retryAfter parses a Retry-After header: seconds or a date (RFC 9110, 10.2.3).
 func retryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if value == "" {
@@ -59,7 +58,7 @@ func retryAfter(value string, now time.Time) (time.Duration, bool) {
 	}
 	if strings.Trim(value, "0123456789") == "" {
 		seconds, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || seconds > int64(MaxRetryAfter/time.Second) { // as many digits as there may be
+		if err != nil || seconds > int64(MaxRetryAfter/time.Second) { // or too many digits
 			return MaxRetryAfter, true
 		}
 		return time.Duration(seconds) * time.Second, true

@@ -4,15 +4,15 @@ package handlers
 
 import "syscall"
 
-// identify knows nothing here.
+// identify returns nothing on these systems.
 func identify(int) (start, boot string) { return "", "" }
 
-// survivor is the group of a run.
+// survivor is the process group of a run.
 type survivor struct{ pid int }
 
-// survivors is the group of the run, while somebody holds the lock of the run and there is
-// such a group. A process that has left the group is not found, but as long as it has the
-// lock the job does not run; one that has closed that too is not noticed.
+// survivors returns the group of the run if its lock is held and the group exists. A process
+// that left the group is not found, but the job does not run while that process holds the lock.
+// One that also closed the descriptor is not noticed.
 func survivors(rec record, path string) []survivor {
 	if rec.PID > 1 && locked(path) && syscall.Kill(-rec.PID, 0) == nil {
 		return []survivor{{rec.PID}}
@@ -20,7 +20,7 @@ func survivors(rec record, path string) []survivor {
 	return nil
 }
 
-// alive reports false: survivors says it each time.
+// alive reports false: survivors looks each time.
 func (s survivor) alive() bool { return false }
 
 func (s survivor) kill() { _ = syscall.Kill(-s.pid, syscall.SIGKILL) }

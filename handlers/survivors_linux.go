@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stat is what the system says of a process.
+// stat is the state of a process.
 type stat struct {
 	state          byte
 	group, session int
@@ -17,14 +17,14 @@ type stat struct {
 	start          string // in ticks since the system started
 }
 
-// over reports whether the process has ended and only waits to be reaped. While it has other
-// threads than its first it has not, though that first one may have.
+// over reports whether the process has ended and waits to be reaped. It has not while other
+// threads run, even if its first thread has ended.
 func (s stat) over() bool {
 	return (s.state == 'Z' || s.state == 'X') && (s.threads == "1" || s.threads == "0")
 }
 
-// readStat reads /proc/pid/stat; see proc_pid_stat(5). The second field is a name that may
-// have anything in it, so counting begins behind its last parenthesis.
+// readStat reads /proc/pid/stat; see proc_pid_stat(5). The second field is a name with
+// arbitrary characters, so fields are counted from its last parenthesis.
 func readStat(pid int) (s stat, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -32,7 +32,7 @@ func readStat(pid int) (s stat, err error) {
 	}
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 20 {
-		return s, fmt.Errorf("/proc/%d/stat has %d fields behind the name", pid, len(fields))
+		return s, fmt.Errorf("/proc/%d/stat has %d fields after the name", pid, len(fields))
 	}
 	s.state, s.threads, s.start = fields[0][0], fields[17], fields[19]
 	s.group, err = strconv.Atoi(fields[2])
@@ -42,7 +42,7 @@ func readStat(pid int) (s stat, err error) {
 	return s, err
 }
 
-// identify is what tells a process from a later one of the same number.
+// identify returns what distinguishes a process from a later one with the same number.
 func identify(pid int) (start, boot string) {
 	s, err := readStat(pid)
 	if err != nil {
@@ -56,17 +56,16 @@ func bootID() string {
 	return string(bytes.TrimSpace(text))
 }
 
-// survivor is a process of a run that is alive.
+// survivor is a live process of a run.
 type survivor struct {
 	pid   int
 	start string // see identify
 }
 
-// survivors are the processes of a run that are alive. A process is known as one of them
-// by its mark: it has the lock of the run open, or its environment names the run. Those in
-// the group or session of the run are too, also without a mark, if it is known to be that
-// of the run: by the first process, or by one that has a mark. So a process that has left
-// the session, closed all files and cleared its environment is not found.
+// survivors returns the live processes of a run. A process is marked if it has the run's lock
+// open or its environment names the run. The group and session of the run count as well, if the
+// first process or a marked process is in them. A process that left the session, closed all
+// files and cleared its environment is not found.
 func survivors(rec record, path string) []survivor {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -76,7 +75,7 @@ func survivors(rec record, path string) []survivor {
 	boot := bootID()
 	all := make(map[int]stat)
 	var found []survivor
-	ours := false // whether the group and session are known to be those of the run
+	ours := false // whether the group and session are confirmed to be the run's
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == os.Getpid() {
@@ -103,7 +102,7 @@ func survivors(rec record, path string) []survivor {
 	return found
 }
 
-// belongs reports whether a process is in the group or the session of a run.
+// belongs reports whether a process is in the recorded group or session of a run.
 func (s stat) belongs(rec record) bool {
 	return rec.PID > 0 && (s.group == rec.PID || s.session == rec.PID)
 }
@@ -130,14 +129,14 @@ func marked(pid int, rec record, file os.FileInfo) bool {
 	return false
 }
 
-// alive reports whether the process has not ended: what it had open is closed when it has.
+// alive reports whether the process has not ended. An ended process has closed its files.
 func (s survivor) alive() bool {
 	now, err := readStat(s.pid)
 	return err == nil && now.start == s.start && !now.over()
 }
 
-// kill kills the process, unless another has its number now: what is opened first is a
-// handle (pidfd) on whoever has the number, and then it is compared.
+// kill kills the process. It opens a handle (pidfd) first and then checks the start time, so
+// that it never kills another process that reused the number.
 func (s survivor) kill() {
 	p, err := os.FindProcess(s.pid)
 	if err != nil {
@@ -145,6 +144,6 @@ func (s survivor) kill() {
 	}
 	defer p.Release()
 	if s.alive() {
-		_ = p.Kill() // one that cannot be killed is found again
+		_ = p.Kill() // a process that survives is found again
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Here commands are not run: nothing that the standard library offers ends all that a
-// command has started. What follows is never called, since no runner can be made.
+// Commands do not run on these systems: the standard library cannot end all processes that a
+// command started. Only openState is ever called.
 
 type state struct{}
 
