@@ -2,12 +2,12 @@ package pages
 
 import "sync/atomic"
 
-// bitmap is a set of pages. Several goroutines may add to it.
+// bitmap is a set of pages. Goroutines may add to it concurrently.
 type bitmap []atomic.Uint64
 
 func newBitmap(pages uint64) bitmap { return make(bitmap, (pages+63)/64) }
 
-// add puts a page into the set and reports whether it was not there.
+// add adds a page and reports whether it was new.
 func (b bitmap) add(page uint64) bool {
 	bit := uint64(1) << (page % 64)
 	return b[page/64].Or(bit)&bit == 0
@@ -15,7 +15,7 @@ func (b bitmap) add(page uint64) bool {
 
 func (b bitmap) has(page uint64) bool { return b[page/64].Load()&(1<<(page%64)) != 0 }
 
-// addRun adds a page with its overflow, and returns the first page that was there already.
+// addRun adds a page and its overflow. It stops at the first page that is not new and returns it.
 func (b bitmap) addRun(page uint64, overflow uint32) (twice uint64, ok bool) {
 	for id := page; id <= page+uint64(overflow); id++ {
 		if !b.add(id) {

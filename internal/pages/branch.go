@@ -1,19 +1,19 @@
 package pages
 
-// branch is a branch page in memory, whose elements are sound.
+// branch is a branch page in memory whose elements are sound.
 type branch struct {
 	page
 	run []byte
 	bounds
 }
 
-// key is that of child i.
+// key returns the key of child i.
 func (b *branch) key(i int) []byte {
 	s, _, _ := branchSpan(b.run, i, b.size, 0, true)
 	return b.run[s.key:s.value]
 }
 
-// child is where element i leads to, and what the keys there must be.
+// child returns the page of element i, and the bounds of its keys.
 func (b *branch) child(i int) (id uint64, keys bounds) {
 	_, id, _ = branchSpan(b.run, i, b.size, 0, true)
 	keys = bounds{low: b.key(i), high: b.high}
@@ -23,15 +23,15 @@ func (b *branch) child(i int) (id uint64, keys bounds) {
 	return id, keys
 }
 
-// check returns what is wrong with the elements, the first of it.
+// check returns the first damage of the elements.
 func (b *branch) check() error {
 	var last []byte
-	behind := b.tableEnd()
+	prevEnd := b.tableEnd()
 	for i := range int(b.count) {
-		s, _, wrong := branchSpan(b.run, i, b.size, behind, false)
+		s, _, wrong := branchSpan(b.run, i, b.size, prevEnd, false)
 		if wrong == "" {
 			key := b.run[s.key:s.value]
-			behind = s.end
+			prevEnd = s.end
 			wrong = b.misplaced(i, last, key)
 			last = key
 		}
@@ -42,12 +42,12 @@ func (b *branch) check() error {
 	return nil
 }
 
-// children are the pages that a branch leads to, whatever is wrong with their keys; bad is
-// told of that. End is where the last key ends in the file.
+// children returns the pages below a branch whose keys may be damaged, and reports damage to bad.
+// end is where the last key ends in the file.
 func (b *branch) children(bad func(error)) (ids []uint64, end int64) {
 	count := b.trueCount(b.run[pageHeader:], true)
 	if count != int(b.count) {
-		bad(damage(b.id, "it names %d elements, and has room for %d", b.count, count))
+		bad(damage(b.id, "it has %d elements and room for %d", b.count, count))
 	}
 	for i := range count {
 		s, id, wrong := branchSpan(b.run, i, b.size, 0, true)

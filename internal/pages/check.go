@@ -8,19 +8,19 @@ import (
 	"runtime"
 )
 
-// Check reads a bbolt file of size bytes and returns nil when the file may be mapped and handed
-// to bbolt: to be opened, read, written and checked without a panic, a fault or a loop.
-// Otherwise the error is of the first problem that was met. A page that is neither in use
-// nor in the list of free pages is none: it is only lost.
+// Check reads a bbolt file of size bytes. It returns nil if bbolt can open, read, write and
+// check the file without a panic, a fault or a loop. Otherwise it returns the first problem.
+// A page that is neither used nor free is not a problem; it is only lost space.
 //
-// Check looks at every page, element and key, and at every bucket. It does not read values:
-// bbolt does not trust them with anything. It takes about a second for each GiB of small rows
-// in the page cache, and less where values are large.
+// Check reads every page, element, key and bucket, but no values, because bbolt does not
+// interpret them. It takes about a second for each GiB of small rows in the page cache, and less
+// if values are large.
 //
-// Check reads with up to four goroutines, which have ended when it returns. Nobody may write
-// to the file in the meantime.
+// Check reads with up to four goroutines, which have ended when it returns. The file must not
+// change meanwhile.
 //
-// Errors: [ErrDamaged], with [ErrFreelist] where only the list of free pages is damaged, [ErrForeign], that of ctx, and those of f.
+// Errors: [ErrDamaged], with [ErrFreelist] if only the list of free pages is damaged,
+// [ErrForeign], the cause of ctx, and errors of f.
 func Check(ctx context.Context, f io.ReaderAt, size int64) error {
 	meta, err := Newest(f)
 	if err != nil {
@@ -51,12 +51,12 @@ func (m Meta) checkTree(ctx context.Context, f io.ReaderAt) error {
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // the first error, when several goroutines met one
+		err = context.Cause(ctx) // the first error of several goroutines
 	}
 	return err
 }
 
-// check is one check of a file, which several goroutines may share.
+// check is the state that the goroutines of one Check share.
 type check struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
@@ -64,31 +64,30 @@ type check struct {
 	from Meta
 
 	reached bitmap
-	helpers chan struct{} // one for each goroutine besides the first
+	helpers chan struct{} // limits additional goroutines
 }
 
-// visitor is one goroutine's part of a check.
+// visitor is one goroutine's state of a Check.
 type visitor struct {
 	*check
 	reader
-	branches [][]byte // room for the branch page of each level
+	branches [][]byte // buffers, one for each level
 }
 
 func (c *check) visitor() *visitor {
 	return &visitor{check: c, reader: reader{f: c.file, meta: c.from}}
 }
 
-// tree is the bucket that a visitor is in.
+// tree is the bucket that a visitor checks.
 type tree struct {
 	nesting int
-	leaves  int // the level of its leaf pages: bbolt merges neighbors, which must be alike
+	leaves  int // the level of its leaf pages; bbolt merges neighbors, which must be of one kind
 }
 
-// bucket checks the tree of a bucket, which element of page from leads to, and the buckets
-// in it.
+// bucket checks the tree of a bucket whose element is on page from, and its nested buckets.
 func (v *visitor) bucket(root, from uint64, nesting int) error {
 	if nesting > maxNesting {
-		return damage(from, "it holds a bucket within %d others", nesting)
+		return damage(from, "it has a bucket nested in %d others", nesting)
 	}
 	t := tree{nesting: nesting}
 	if err := v.findLeaves(root, from, &t); err != nil {
@@ -97,7 +96,7 @@ func (v *visitor) bucket(root, from uint64, nesting int) error {
 	return v.subtree(root, from, bounds{}, t, 0)
 }
 
-// findLeaves notes the level of the leaf pages of a tree: that of the first.
+// findLeaves sets the level of a tree's leaf pages to the level of the first leaf page.
 func (v *visitor) findLeaves(root, from uint64, t *tree) error {
 	id, keys := root, bounds{}
 	for t.leaves = 0; t.leaves <= maxTreeDepth; t.leaves++ {
@@ -115,7 +114,7 @@ func (v *visitor) findLeaves(root, from uint64, t *tree) error {
 	return damage(root, "its tree is deeper than %d pages", maxTreeDepth)
 }
 
-// subtree checks page id, to which page from leads, and all below it.
+// subtree checks page id, a child of page from, and everything below it.
 func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
@@ -125,11 +124,11 @@ func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error
 		return err
 	}
 	if twice, ok := v.reached.addRun(id, p.overflow); !ok {
-		return damage(id, "page %d of its run is reached a second time, from page %d", twice, from)
+		return damage(id, "page %d of its run is referenced again, from page %d", twice, from)
 	}
 	switch {
 	case p.isBranch() != (level < t.leaves):
-		return damage(id, "it is a page of level %d, and leaf pages are at level %d of its tree", level, t.leaves)
+		return damage(id, "it is at level %d, but the leaf pages of its tree are at level %d", level, t.leaves)
 	case p.isBranch():
 		b, err := v.branch(p, keys, level)
 		if err != nil {
@@ -137,12 +136,12 @@ func (v *visitor) subtree(id, from uint64, keys bounds, t tree, level int) error
 		}
 		return v.children(b, 0, int(b.count), t, level)
 	case p.count == 0 && keys.low != nil:
-		return damage(id, "it is a leaf without elements below page %d", from)
+		return damage(id, "it is an empty leaf below page %d", from)
 	}
 	return v.leaf(p, keys, t)
 }
 
-// branch reads a branch page and checks its elements.
+// branch reads and checks a branch page.
 func (v *visitor) branch(p page, keys bounds, level int) (*branch, error) {
 	for len(v.branches) <= level {
 		v.branches = append(v.branches, nil)
@@ -160,8 +159,8 @@ func (v *visitor) branch(p page, keys bounds, level int) (*branch, error) {
 	return b, b.check()
 }
 
-// children checks some children of a branch page, half of them in another goroutine when
-// one is to be had.
+// children checks the children from..to of a branch page, half of them in another goroutine if
+// one is available.
 func (v *visitor) children(b *branch, from, to int, t tree, level int) error {
 	if half := from + (to-from)/2; half > from {
 		select {
@@ -196,9 +195,9 @@ func (v *visitor) children(b *branch, from, to int, t tree, level int) error {
 	return nil
 }
 
-// leaf checks the elements of a leaf page and the buckets among them.
+// leaf checks a leaf page and the buckets in it.
 func (v *visitor) leaf(p page, keys bounds, t tree) error {
-	var roots []uint64 // for later: what is checked for them takes the place of this page
+	var roots []uint64 // checked later, because that reuses the window
 	err := v.elements(p, keys, func(e element) error {
 		if !e.bucket {
 			return nil
@@ -220,8 +219,8 @@ func (v *visitor) leaf(p page, keys bounds, t tree) error {
 	return nil
 }
 
-// nested checks a bucket in a bucket. Its branch pages take none of the places of those
-// above it, which are still in use.
+// nested checks a bucket in a bucket. The branch pages above are still in use, so it has its own
+// buffers.
 func (v *visitor) nested(root, from uint64, t tree) error {
 	above := v.branches
 	v.branches = nil
@@ -229,11 +228,11 @@ func (v *visitor) nested(root, from uint64, t tree) error {
 	return v.bucket(root, from, t.nesting+1)
 }
 
-// bucketValue checks the value of a bucket and returns the page where its tree begins, 0
-// for a bucket that is within the value.
+// bucketValue checks the value of a bucket. It returns the root page of its tree, or 0 for an
+// inline bucket.
 func (v *visitor) bucketValue(p page, e element) (root uint64, err error) {
 	if e.valueSize < bucketHeader || e.valueSize > int64(v.meta.PageSize) {
-		return 0, damage(p.id, "it holds a bucket of %d bytes", e.valueSize)
+		return 0, damage(p.id, "it has a bucket of %d bytes", e.valueSize)
 	}
 	value := e.value
 	if value == nil {
@@ -251,7 +250,7 @@ func (v *visitor) bucketValue(p page, e element) (root uint64, err error) {
 	}
 	return 0, eachElement(small, inline, bounds{}, func(e element) error {
 		if e.bucket {
-			return damage(p.id, "a small bucket holds another")
+			return damage(p.id, "an inline bucket contains a bucket")
 		}
 		return nil
 	}, func(err error) error { return err })

@@ -81,50 +81,50 @@ func TestCheckOfDamage(t *testing.T) {
 		damage func(b []byte)
 		says   string
 	}{
-		{rule: "the header of the meta page is its own", says: fmt.Sprintf("page %d: it is a meta page", l.meta.Page),
+		{rule: "the header of the meta page is its own", says: fmt.Sprintf("page %d: the header of this meta page", l.meta.Page),
 			damage: func(b []byte) { at(b, l.meta.Page)[8] = 2 }},
-		{rule: "transactions have room to be counted: bbolt takes the older meta page where the number wraps", says: "its transaction has number",
+		{rule: "transactions have room to be counted: bbolt takes the older meta page where the number wraps", says: "its transaction number",
 			damage: func(b []byte) { setMeta(at(b, l.meta.Page), 64, 1<<64-2+l.meta.Page) }},
-		{rule: "a meta page that bbolt takes for sound has numbers that can be", says: "it says that the file has 9223372036854775808 pages",
+		{rule: "a meta page that bbolt takes for sound has numbers that can be", says: "it claims 9223372036854775808 pages",
 			damage: func(b []byte) { setMeta(at(b, 1-l.meta.Page), 56, 1<<63) }},
-		{rule: "both meta pages say how large a page is", says: "page 0 says 1024",
+		{rule: "both meta pages say how large a page is", says: "that of page 0 is 1024",
 			damage: func(b []byte) {
 				page := at(b, 1)
 				setMeta(page, 24, get64(page[24:])+1024)
 			}},
-		{rule: "the root is a page of the file", says: "leads to page 9999",
+		{rule: "the root is a page of the file", says: "refers to page 9999",
 			damage: func(b []byte) { setMeta(at(b, l.meta.Page), 32, 9999) }},
-		{rule: "the root is no meta page", says: "leads to page 0",
+		{rule: "the root is no meta page", says: "refers to page 0",
 			damage: func(b []byte) { setMeta(at(b, l.meta.Page), 32, 0) }},
 		{rule: "the high-water mark is within the file", says: "the file is truncated",
 			damage: func(b []byte) { setMeta(at(b, l.meta.Page), 56, uint64(len(b)/pageSize)+1) }},
 		{rule: "a page names itself", says: fmt.Sprintf("page %d: its header names page 7777", leaf),
 			damage: func(b []byte) { put64(at(b, leaf), 7777) }},
-		{rule: "a page has one kind", says: fmt.Sprintf("page %d: it is neither branch nor leaf: its flags are 0x3", leaf),
+		{rule: "a page has one kind", says: fmt.Sprintf("page %d: it is neither a branch nor a leaf: its flags are 0x3", leaf),
 			damage: func(b []byte) { at(b, leaf)[8] = 3 }},
-		{rule: "overflow ends within the file", says: fmt.Sprintf("page %d: its 1000000 pages of overflow", leaf),
+		{rule: "overflow ends within the file", says: fmt.Sprintf("page %d: its 1000000 overflow pages", leaf),
 			damage: func(b []byte) { put32(at(b, leaf)[12:], 1_000_000) }},
-		{rule: "overflow is nobody else's", says: "is reached a second time",
+		{rule: "overflow is nobody else's", says: "is referenced again",
 			damage: func(b []byte) { put32(at(b, jobs)[12:], uint32(l.meta.Pages-jobs-1)) }},
 		{rule: "elements fit into their page", says: fmt.Sprintf("page %d: its 65535 elements do not fit", leaf),
 			damage: func(b []byte) { put16(at(b, leaf)[10:], 65535) }},
 		{rule: "a branch has two children: bbolt panics where it deletes from less", says: fmt.Sprintf("page %d: it is a branch with 1 elements", jobs),
 			damage: func(b []byte) { put16(at(b, jobs)[10:], 1) }},
-		{rule: "a leaf below a branch has an element", says: fmt.Sprintf("page %d: it is a leaf without elements", leaf),
+		{rule: "a leaf below a branch has an element", says: fmt.Sprintf("page %d: it is an empty leaf", leaf),
 			damage: func(b []byte) { put16(at(b, leaf)[10:], 0) }},
-		{rule: "a page is in one tree", says: "is reached a second time",
+		{rule: "a page is in one tree", says: "is referenced again",
 			damage: func(b []byte) { put64(bucketValue(b, l.roots["queue"], "ready"), jobs) }},
-		{rule: "pages form no circle", says: "is reached a second time",
+		{rule: "pages form no circle", says: "is referenced again",
 			damage: func(b []byte) { put64(element(at(b, parent), 0)[8:], parent) }},
-		{rule: "the leaves of a tree are at one level: bbolt merges neighbours", says: "and leaf pages are at level",
+		{rule: "the leaves of a tree are at one level: bbolt merges neighbours", says: "but the leaf pages of its tree are at level",
 			damage: func(b []byte) { // a leaf in the place of its parent, and known by the same key
 				put64(element(at(b, jobs), 1)[8:], get64(element(at(b, get64(element(at(b, jobs), 1)[8:])), 0)[8:]))
 			}},
-		{rule: "a child is a page of the file", says: fmt.Sprintf("page %d: it leads to page 888888", jobs),
+		{rule: "a child is a page of the file", says: fmt.Sprintf("page %d: it refers to page 888888", jobs),
 			damage: func(b []byte) { put64(element(at(b, jobs), 1)[8:], 888888) }},
 		{rule: "a key of a branch lies within the page", says: fmt.Sprintf("page %d: element 1 reaches beyond", jobs),
 			damage: func(b []byte) { put32(element(at(b, jobs), 1), 4000) }},
-		{rule: "the keys of a branch rise", says: fmt.Sprintf("page %d: element 1 has a key that does not come behind", jobs),
+		{rule: "the keys of a branch rise", says: fmt.Sprintf("page %d: element 1 has a key that is not greater", jobs),
 			damage: func(b []byte) {
 				page := at(b, jobs)
 				first, second := element(page, 0), element(page, 1)
@@ -144,13 +144,13 @@ func TestCheckOfDamage(t *testing.T) {
 			damage: func(b []byte) { put16(at(b, parent)[10:], uint16(at(b, parent)[10])-1) }},
 		{rule: "elements have flags that bbolt knows", says: fmt.Sprintf("page %d: element 1 has unknown flags", leaf),
 			damage: func(b []byte) { element(at(b, leaf), 1)[0] = 4 }},
-		{rule: "the keys of a leaf rise", says: fmt.Sprintf("page %d: element 2 has a key that does not", leaf),
+		{rule: "the keys of a leaf rise", says: fmt.Sprintf("page %d: element 2 has a key that is not", leaf),
 			damage: func(b []byte) {
 				page := at(b, leaf)
 				first, second := element(page, 1), element(page, 2)
 				copy(second[get32(second[4:]):][:7], first[get32(first[4:]):][:7])
 			}},
-		{rule: "the first key is that by which the parent knows the page", says: fmt.Sprintf("page %d: element 0 has not the key", leaf),
+		{rule: "the first key is that by which the parent knows the page", says: fmt.Sprintf("page %d: element 0 has another key", leaf),
 			damage: func(b []byte) {
 				e := element(at(b, leaf), 0)
 				e[get32(e[4:])+6]++
@@ -161,21 +161,21 @@ func TestCheckOfDamage(t *testing.T) {
 				e := element(page, int(page[10])-1)
 				e[get32(e[4:])] = 'z'
 			}},
-		{rule: "a bucket is no row", says: "it holds a bucket of 8 bytes",
+		{rule: "a bucket is no row", says: "it has a bucket of 8 bytes",
 			damage: func(b []byte) {
 				e := element(at(b, leaf), 1)
 				e[0] = 1
 				put32(e[12:], 8)
 			}},
-		{rule: "a bucket begins at a page of the file", says: fmt.Sprintf("page %d: it leads to page 777777", l.roots["queue"]),
+		{rule: "a bucket begins at a page of the file", says: fmt.Sprintf("page %d: it refers to page 777777", l.roots["queue"]),
 			damage: func(b []byte) { put64(bucketValue(b, l.roots["queue"], "jobs"), 777777) }},
-		{rule: "a small bucket is a leaf", says: "is a small bucket without a leaf page",
+		{rule: "a small bucket is a leaf", says: "is an inline bucket without a leaf page",
 			damage: func(b []byte) { bucketValue(b, l.roots["queue"], "small")[16+8] = 1 }},
-		{rule: "the elements of a small bucket fit", says: "is a small bucket whose elements do not fit",
+		{rule: "the elements of a small bucket fit", says: "is an inline bucket whose elements do not fit",
 			damage: func(b []byte) { put16(bucketValue(b, l.roots["queue"], "small")[16+10:], 99) }},
-		{rule: "a small bucket holds no bucket", says: "a small bucket holds another",
+		{rule: "a small bucket holds no bucket", says: "an inline bucket contains a bucket",
 			damage: func(b []byte) { bucketValue(b, l.roots["queue"], "small")[16+16] = 1 }},
-		{rule: "the list of free pages is one", says: fmt.Sprintf("page %d: it is no list of free pages", l.meta.Freelist),
+		{rule: "the list of free pages is one", says: fmt.Sprintf("page %d: it is not a list of free pages", l.meta.Freelist),
 			damage: func(b []byte) { at(b, l.meta.Freelist)[8] = 2 }},
 		{rule: "the list of free pages is where the meta page says", says: "its list of free pages is at page 1",
 			damage: func(b []byte) { setMeta(at(b, l.meta.Page), 48, 1) }},

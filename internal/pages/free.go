@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// freelist checks the list of free pages, once all pages in use were reached: it names
-// pages of the file in rising order, and none that is in use.
+// freelist checks the list of free pages after all used pages were reached. Its page numbers
+// must be ascending, within the file, and unused.
 func (v *visitor) freelist() error {
 	m := v.meta
 	if !m.HasFreelist() {
@@ -22,9 +22,9 @@ func (v *visitor) freelist() error {
 	case h.id != m.Freelist:
 		return damage(m.Freelist, "its header names page %d", h.id)
 	case h.flags != flagFreelist:
-		return damage(m.Freelist, "it is no list of free pages: its flags are %#x", h.flags)
+		return damage(m.Freelist, "it is not a list of free pages: its flags are %#x", h.flags)
 	case uint64(h.overflow) >= m.Pages-m.Freelist:
-		return damage(m.Freelist, "its %d pages of overflow end behind the file", h.overflow)
+		return damage(m.Freelist, "its %d overflow pages end after the file", h.overflow)
 	}
 	if twice, ok := v.reached.addRun(m.Freelist, h.overflow); !ok {
 		return damage(m.Freelist, "page %d of the list of free pages is in use", twice)
@@ -32,7 +32,7 @@ func (v *visitor) freelist() error {
 	at := int64(m.Freelist)*int64(m.PageSize) + pageHeader
 	room := ((1+uint64(h.overflow))*uint64(m.PageSize) - pageHeader) / 8
 	count := uint64(h.count)
-	if h.count == 0xFFFF { // so many or more: the number itself comes first
+	if h.count == 0xFFFF { // 0xFFFF or more: the count is the first entry
 		b, err := v.read(at, 8)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (v *visitor) freelist() error {
 	return v.freePages(at, count)
 }
 
-// freePages checks the free pages themselves.
+// freePages checks the entries of the list.
 func (v *visitor) freePages(at int64, count uint64) error {
 	for last := uint64(1); count > 0; {
 		if v.ctx.Err() != nil {
@@ -61,7 +61,7 @@ func (v *visitor) freePages(at int64, count uint64) error {
 			id := binary.NativeEndian.Uint64(b)
 			switch {
 			case id <= last:
-				return damage(v.meta.Freelist, "its list of free pages has page %d behind page %d", id, last)
+				return damage(v.meta.Freelist, "its list of free pages has page %d after page %d", id, last)
 			case id >= v.meta.Pages:
 				return damage(v.meta.Freelist, "its list of free pages has page %d; the file ends with page %d", id, v.meta.Pages-1)
 			case !v.reached.add(id):
@@ -74,7 +74,7 @@ func (v *visitor) freePages(at int64, count uint64) error {
 	return nil
 }
 
-// listDamage is a damage of the list of free pages.
+// listDamage is a damage of the list of free pages only.
 type listDamage struct{ error }
 
 func (d listDamage) Unwrap() []error { return []error{d.error, ErrFreelist} }

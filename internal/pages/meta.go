@@ -8,29 +8,28 @@ import (
 	"sync"
 )
 
-// Meta is what a meta page says about its file. bbolt writes two of them in turn, and the
-// one of the later transaction is in force.
+// Meta is a meta page. bbolt writes two of them alternately; the one with the later transaction
+// is current.
 type Meta struct {
-	Page     uint64 // where it is: 0 or 1
-	PageSize uint32 // in bytes
-	Root     uint64 // the page where the tree of the top-level buckets begins
-	Freelist uint64 // the page where the list of free pages begins; see HasFreelist
-	Pages    uint64 // the high-water mark: how many pages are, or were, in use
-	TxID     uint64 // the transaction that wrote it
+	Page     uint64 // 0 or 1
+	PageSize uint32 // bytes
+	Root     uint64 // root page of the tree of top-level buckets
+	Freelist uint64 // first page of the list of free pages; see HasFreelist
+	Pages    uint64 // high-water mark: pages that are or were in use
+	TxID     uint64 // transaction that wrote it
 }
 
-// noFreelist stands in a meta page for a list of free pages that was not written.
+// noFreelist is the Freelist of a file whose list of free pages was not written.
 const noFreelist = 1<<64 - 1
 
-// HasFreelist reports whether the file has a list of its free pages. Without one bbolt
-// walks the whole file when it opens it to write.
+// HasFreelist reports whether the file has a list of free pages. Without one bbolt reads the
+// whole file when it opens it for writing.
 func (m Meta) HasFreelist() bool { return m.Freelist != noFreelist }
 
-// Bytes is how long the file must be at least.
+// Bytes returns the minimum length of the file.
 func (m Meta) Bytes() int64 { return int64(m.Pages) * int64(m.PageSize) }
 
-// The layout of a meta page: a page header of 16 bytes, then these fields in the byte
-// order of the machine.
+// The layout of a meta page: a page header of 16 bytes, then these fields in native byte order.
 const (
 	metaAt       = pageHeader
 	metaMagic    = 0xED0CDAED
@@ -47,18 +46,15 @@ const (
 	minPageSize = 1 << 10
 	maxPageSize = 1 << 24
 
-	// A file of more bytes than this is none that anybody has.
-	maxFile = 1 << 50
+	maxFile = 1 << 50 // bytes; no real file is larger
 )
 
-// Metas returns the sound meta pages of a file, the one in force first: one or two. The
-// second lies one page behind the first. Only where the first is damaged is it looked for,
-// under every page size in the order in which bbolt does: elsewhere a payload may look like
-// a meta page.
+// Metas returns the sound meta pages of a file, one or two, the current one first. The second is
+// one page after the first. Only if the first is damaged does Metas search for the second, under
+// every page size in bbolt's order, because a payload may look like a meta page.
 //
-// Errors: [ErrForeign], [ErrDamaged], and those of f. With an ErrDamaged may come the one
-// that is sound: a meta page whose checksum is right and whose numbers cannot be is one that
-// bbolt would go by.
+// Errors: [ErrForeign], [ErrDamaged], and errors of f. With ErrDamaged, Metas also returns the
+// sound page if the other one has a valid checksum and impossible numbers: bbolt would use that.
 func Metas(f io.ReaderAt) ([]Meta, error) {
 	first, state, err := readMeta(f, 0, 0)
 	switch {
@@ -80,7 +76,7 @@ func Metas(f io.ReaderAt) ([]Meta, error) {
 		case state == metaImpossible && err == nil:
 			return nil, second.impossible()
 		case state == metaSound && second.PageSize != size && err == nil:
-			return nil, damage(1, "it says that pages have %d bytes, and lies at %d", second.PageSize, size)
+			return nil, damage(1, "its page size is %d bytes, but its offset is %d", second.PageSize, size)
 		case state == metaSound && second.PageSize == size:
 			return []Meta{second}, err
 		}
@@ -94,7 +90,7 @@ func Metas(f io.ReaderAt) ([]Meta, error) {
 	return nil, ErrForeign
 }
 
-// besideFirst returns the first meta page and the second, if that is sound.
+// besideFirst returns the sound first meta page, and the second if it is sound too.
 func besideFirst(f io.ReaderAt, first Meta) ([]Meta, error) {
 	second, state, err := readMeta(f, 1, int64(first.PageSize))
 	switch {
@@ -105,15 +101,15 @@ func besideFirst(f io.ReaderAt, first Meta) ([]Meta, error) {
 	case state != metaSound:
 		return []Meta{first}, nil
 	case second.PageSize != first.PageSize:
-		return []Meta{first}, damage(1, "it says that pages have %d bytes, page 0 says %d", second.PageSize, first.PageSize)
+		return []Meta{first}, damage(1, "its page size is %d bytes, but that of page 0 is %d", second.PageSize, first.PageSize)
 	case second.TxID > first.TxID:
 		return []Meta{second, first}, nil
 	}
 	return []Meta{first, second}, nil
 }
 
-// Newest returns the meta page that is in force. Its errors are those of [Metas]. Where both
-// meta pages are sound it allocates nothing: whoever watches an open file asks often.
+// Newest returns the current meta page, with the errors of [Metas]. It does not allocate if both
+// pages are sound, because watchers of an open file call it often.
 func Newest(f io.ReaderAt) (Meta, error) {
 	if first, state, err := readMeta(f, 0, 0); err == nil && state == metaSound {
 		second, state, err := readMeta(f, 1, int64(first.PageSize))
@@ -131,17 +127,17 @@ func Newest(f io.ReaderAt) (Meta, error) {
 	return metas[0], nil
 }
 
-// metaState is what is found where a meta page belongs.
+// metaState is what was found at the place of a meta page.
 type metaState int
 
 const (
 	metaNone       metaState = iota // something else
-	metaTorn                        // a meta page that is damaged
-	metaImpossible                  // its checksum is right, and its numbers cannot be
+	metaTorn                        // a damaged meta page
+	metaImpossible                  // valid checksum, impossible numbers
 	metaSound
 )
 
-// readMeta reads the meta page at offset.
+// readMeta reads the meta page at an offset.
 func readMeta(f io.ReaderAt, page uint64, offset int64) (m Meta, state metaState, err error) {
 	b := metaBuffers.Get().(*[metaEnd]byte)
 	defer metaBuffers.Put(b)
@@ -171,7 +167,7 @@ func readMeta(f io.ReaderAt, page uint64, offset int64) (m Meta, state metaState
 
 var metaBuffers = sync.Pool{New: func() any { return new([metaEnd]byte) }}
 
-// sum is the checksum of a meta page: 64-bit FNV-1a.
+// sum returns the checksum of a meta page: 64-bit FNV-1a.
 func sum(b []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range b {
@@ -181,10 +177,10 @@ func sum(b []byte) uint64 {
 }
 
 func (m Meta) impossible() error {
-	return damage(m.Page, "it says that the file has %d pages of %d bytes", m.Pages, m.PageSize)
+	return damage(m.Page, "it claims %d pages of %d bytes", m.Pages, m.PageSize)
 }
 
-// check checks what the checksum of a meta page does not cover, or cannot tell.
+// check checks what the checksum does not cover.
 func (m Meta) check(f io.ReaderAt) error {
 	var b [pageHeader]byte
 	if _, err := f.ReadAt(b[:], int64(m.Page)*int64(m.PageSize)); err != nil {
@@ -193,12 +189,12 @@ func (m Meta) check(f io.ReaderAt) error {
 	h := parseHeader(b[:])
 	switch {
 	case h.id != m.Page || h.flags != flagMeta:
-		return damage(m.Page, "it is a meta page, and its header names page %d with flags %#x", h.id, h.flags)
+		return damage(m.Page, "the header of this meta page names page %d with flags %#x", h.id, h.flags)
 	case m.TxID > maxTxID:
-		return damage(m.Page, "its transaction has number %d, which leaves none for others", m.TxID)
+		return damage(m.Page, "its transaction number %d is too large", m.TxID)
 	}
 	return nil
 }
 
-// maxTxID is a number that no file has reached.
+// maxTxID is a transaction number that no file reaches.
 const maxTxID = 1 << 62

@@ -2,11 +2,11 @@ package pages
 
 import "encoding/binary"
 
-// The layout of pages, in the byte order of the machine.
+// The layout of pages, in native byte order.
 const (
-	pageHeader   = 16 // id (8), flags (2), count of elements (2), pages of overflow (4)
-	elementWidth = 16 // of a branch: pos, key size, page (8); of a leaf: flags, pos, key size, value size
-	bucketHeader = 16 // root (8), sequence (8); root 0 says that the bucket's page follows
+	pageHeader   = 16 // id (8), flags (2), element count (2), overflow pages (4)
+	elementWidth = 16 // branch: pos, key size, page (8); leaf: flags, pos, key size, value size
+	bucketHeader = 16 // root (8), sequence (8); after root 0 follows the inline page
 
 	flagBranch   = 0x01
 	flagLeaf     = 0x02
@@ -15,15 +15,15 @@ const (
 
 	elementIsBucket = 0x01
 
-	// maxKey is the longest key that bbolt takes, in bytes. It lets the name of a bucket be
-	// longer; we do not.
+	// maxKey is bbolt's limit for keys, in bytes. Bucket names may be longer in bbolt, but not
+	// here.
 	maxKey = 32 << 10
 
-	// What is deeper than this is a damage: with two children a page, and it has at least
-	// that, 2^32 pages are more than a file has.
+	// maxTreeDepth is the depth of the deepest sound tree: a branch has at least two children,
+	// and no file has 2^32 pages.
 	maxTreeDepth = 32
 
-	// maxNesting is how deep buckets may lie within buckets.
+	// maxNesting is the maximum depth of buckets in buckets.
 	maxNesting = 128
 )
 
@@ -44,28 +44,28 @@ func parseHeader(b []byte) header {
 	}
 }
 
-// page is a page whose header is sound.
+// page is a page with a sound header.
 type page struct {
 	header
-	at   int64 // its offset in the file
-	size int64 // bytes of its run: itself and its overflow
+	at   int64 // offset in the file
+	size int64 // bytes, including overflow
 }
 
-// isBranch says whether it leads to pages and not to elements.
+// isBranch reports whether the page is a branch; otherwise it is a leaf.
 func (p page) isBranch() bool { return p.flags == flagBranch }
 
-// tableEnd is where the elements end, and their keys and values may begin.
+// tableEnd returns the offset in the page at which keys and values begin.
 func (h header) tableEnd() int64 { return pageHeader + elementWidth*int64(h.count) }
 
-// span is where the key and the value of an element lie within the run of its page.
+// span is the place of an element's key and value within its page.
 type span struct {
 	key, value, end int64
 }
 
-// leafSpan finds element i. Table holds all elements, size is that of the run; behind is
-// where the data of the element before end, and where its own must begin. It returns what is
-// wrong, or "". Loose asks no more than that it lies within the run.
-func leafSpan(table []byte, i int, size, behind int64, loose bool) (s span, bucket bool, wrong string) {
+// leafSpan finds element i. table holds all elements, size is the length of the page with its
+// overflow, and prevEnd is where the previous element's data end and this element's data must
+// begin. wrong describes damage, or is "". With loose the data may be anywhere in the page.
+func leafSpan(table []byte, i int, size, prevEnd int64, loose bool) (s span, bucket bool, wrong string) {
 	at := pageHeader + elementWidth*i
 	b := table[at : at+elementWidth]
 	flags := binary.NativeEndian.Uint32(b)
@@ -73,21 +73,21 @@ func leafSpan(table []byte, i int, size, behind int64, loose bool) (s span, buck
 	s.key = int64(at) + int64(binary.NativeEndian.Uint32(b[4:]))
 	s.value = s.key + keySize
 	s.end = s.value + int64(binary.NativeEndian.Uint32(b[12:]))
-	return s, flags&elementIsBucket != 0, wrongElement(flags&^elementIsBucket, keySize, s, size, behind, loose)
+	return s, flags&elementIsBucket != 0, wrongElement(flags&^elementIsBucket, keySize, s, size, prevEnd, loose)
 }
 
-// branchSpan is leafSpan for the element of a branch page, which leads to child.
-func branchSpan(table []byte, i int, size, behind int64, loose bool) (s span, child uint64, wrong string) {
+// branchSpan finds element i of a branch page, which leads to child.
+func branchSpan(table []byte, i int, size, prevEnd int64, loose bool) (s span, child uint64, wrong string) {
 	at := pageHeader + elementWidth*i
 	b := table[at : at+elementWidth]
 	keySize := int64(binary.NativeEndian.Uint32(b[4:]))
 	s.key = int64(at) + int64(binary.NativeEndian.Uint32(b))
 	s.value = s.key + keySize
 	s.end = s.value
-	return s, binary.NativeEndian.Uint64(b[8:]), wrongElement(0, keySize, s, size, behind, loose)
+	return s, binary.NativeEndian.Uint64(b[8:]), wrongElement(0, keySize, s, size, prevEnd, loose)
 }
 
-func wrongElement(unknown uint32, keySize int64, s span, size, behind int64, loose bool) string {
+func wrongElement(unknown uint32, keySize int64, s span, size, prevEnd int64, loose bool) string {
 	switch {
 	case unknown != 0:
 		return "has unknown flags"
@@ -99,16 +99,16 @@ func wrongElement(unknown uint32, keySize int64, s span, size, behind int64, loo
 		return "reaches beyond its page"
 	case loose:
 		return ""
-	case s.key < behind:
-		return "overlaps what lies before it"
-	case s.key > behind:
-		return "leaves a gap behind what lies before it" // bbolt leaves none: elements were lost here
+	case s.key < prevEnd:
+		return "overlaps the previous one"
+	case s.key > prevEnd:
+		return "leaves a gap after the previous one" // bbolt leaves none, so elements were lost
 	}
 	return ""
 }
 
-// trueCount is how many elements a page has room for in front of the first key, where that
-// is more than its header says: there the header is what is damaged, or the element.
+// trueCount returns the number of elements that fit before the first key if it is larger than the
+// count of the header. Then either the header or that element is damaged.
 func (p page) trueCount(first []byte, isBranch bool) int {
 	pos := first[4:]
 	if isBranch {

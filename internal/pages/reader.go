@@ -6,25 +6,25 @@ import (
 	"io"
 )
 
-// reader reads a file through a window, which gets larger as long as the reads go on where
-// the last one ended. One goroutine uses it.
+// reader reads a file through a window, which grows while reads are sequential. It is for one
+// goroutine.
 type reader struct {
 	f    io.ReaderAt
 	meta Meta
 
 	window []byte
-	at     int64 // where the window begins
-	step   int   // how much the last read fetched
+	at     int64 // offset of the window
+	step   int   // size of the last read
 
-	small [pageHeader]byte // for a header outside of the window
-	table []byte           // the elements of a page that overflows
-	last  []byte           // the key before, there
+	small [pageHeader]byte // a header outside of the window
+	table []byte           // the elements of a page with overflow
+	last  []byte           // the previous key of that page
 }
 
-// maxStep is the largest window in bytes, unless one piece needs more.
+// maxStep is the maximum size of the window in bytes, unless one read needs more.
 const maxStep = 256 << 10
 
-// read returns n bytes at off, which end within the file. They are valid until the next
+// read returns n bytes at off, which must end within the file. They are valid until the next
 // read.
 func (r *reader) read(off int64, n int) ([]byte, error) {
 	end := r.at + int64(len(r.window))
@@ -42,7 +42,7 @@ func (r *reader) read(off int64, n int) ([]byte, error) {
 	}
 	r.window, r.at = r.window[:size], off
 	err := r.readAt(r.window, off)
-	if err != nil && size > n { // what cannot be read may be what was not asked for
+	if err != nil && size > n { // the unreadable part may be beyond the requested bytes
 		r.window = r.window[:n]
 		err = r.readAt(r.window, off)
 	}
@@ -53,7 +53,7 @@ func (r *reader) read(off int64, n int) ([]byte, error) {
 	return r.window[:n], nil
 }
 
-// readAt fills b from off on.
+// readAt fills b from offset off.
 func (r *reader) readAt(b []byte, off int64) error {
 	n, err := r.f.ReadAt(b, off)
 	switch {
@@ -65,7 +65,7 @@ func (r *reader) readAt(b []byte, off int64) error {
 	return fmt.Errorf("read page %d: %w", off/int64(r.meta.PageSize), err)
 }
 
-// header reads the header of a page, and no more of it.
+// header reads only the header of a page.
 func (r *reader) header(id uint64) (header, error) {
 	off := int64(id) * int64(r.meta.PageSize)
 	if off >= r.at && off+pageHeader <= r.at+int64(len(r.window)) {
@@ -75,14 +75,13 @@ func (r *reader) header(id uint64) (header, error) {
 	return parseHeader(r.small[:]), err
 }
 
-// page reads the header of a page that parent leads to, and looks at its ID, at its kind, and
-// whether its run ends within the file.
+// page reads a page that parent refers to, and checks its header: ID, kind and length.
 func (r *reader) page(id, parent uint64) (p page, err error) {
 	if id < 2 || id >= r.meta.Pages {
-		return p, damage(parent, "it leads to page %d; the file has pages 2 to %d", id, r.meta.Pages-1)
+		return p, damage(parent, "it refers to page %d; the file has pages 2 to %d", id, r.meta.Pages-1)
 	}
 	p.at = int64(id) * int64(r.meta.PageSize)
-	if _, err := r.read(p.at, int(r.meta.PageSize)); err != nil { // the page will be read whole
+	if _, err := r.read(p.at, int(r.meta.PageSize)); err != nil { // the whole page is needed next
 		return p, err
 	}
 	if p.header, err = r.header(id); err != nil {
@@ -93,19 +92,19 @@ func (r *reader) page(id, parent uint64) (p page, err error) {
 	case p.id != id:
 		return p, damage(id, "its header names page %d", p.id)
 	case p.flags != flagBranch && p.flags != flagLeaf:
-		return p, damage(id, "it is neither branch nor leaf: its flags are %#x", p.flags)
+		return p, damage(id, "it is neither a branch nor a leaf: its flags are %#x", p.flags)
 	case uint64(p.overflow) >= r.meta.Pages-id:
-		return p, damage(id, "its %d pages of overflow end behind the file", p.overflow)
+		return p, damage(id, "its %d overflow pages end after the file", p.overflow)
 	case p.tableEnd() > p.size:
 		return p, damage(id, "its %d elements do not fit", p.count)
 	case p.isBranch() && p.count < 2:
-		return p, damage(id, "it is a branch with %d elements; 2 is the least", p.count)
+		return p, damage(id, "it is a branch with %d elements; 2 is the minimum", p.count)
 	case p.isBranch() && p.size > max(int64(r.meta.PageSize), maxBranch):
 		return p, damage(id, "it is a branch of %d bytes; bbolt would have split it", p.size)
 	}
 	return p, nil
 }
 
-// maxBranch is more than the size of any branch of bbolt's, in bytes: it splits one that
-// has more than a page, unless it has no more than four keys.
+// maxBranch is more than the size of any branch page in bytes: bbolt splits branches larger than
+// a page unless they have at most four keys.
 const maxBranch = 8 * maxKey

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// Strays calls found for the elements of the leaf pages that the walk has not reached and
-// the file does not list as free. They were lost with a damaged page above them, or are old
-// copies: without a list of free pages nobody can tell. Buckets are left out.
+// Strays calls found for the elements of leaf pages that the walk did not reach and the file does
+// not list as free. They were lost with a damaged page above them, or are old copies; without a
+// list of free pages the two cannot be told apart. Buckets are skipped.
 //
-// Its errors are those of found and of the walk's context.
+// Errors: those of found and of the walk's context.
 func (w *Walked) Strays(found func(Element) error) error {
 	skip := w.free()
 	for id := uint64(2); id < w.r.meta.Pages; id++ {
@@ -39,8 +39,8 @@ func (w *Walked) Strays(found func(Element) error) error {
 	return nil
 }
 
-// free adds to the pages that were reached those that the file lists as free, if that list
-// is sound and none of them was reached.
+// free returns the reached pages and, if the list of free pages is sound and none of them was
+// reached, the free pages.
 func (w *Walked) free() bitmap {
 	used, all := newBitmap(w.r.meta.Pages), newBitmap(w.r.meta.Pages)
 	for i := range w.reached {
@@ -54,13 +54,12 @@ func (w *Walked) free() bitmap {
 	return all
 }
 
-// StraysOnly stands for the walk of a file without a sound meta page: nothing is reached.
-// The size of its pages is the one at which most pages name themselves in their headers;
-// ok is false when none does.
+// StraysOnly returns an empty walk for a file without a sound meta page. It uses the page size
+// at which the most pages name themselves in their headers; ok is false if none does.
 //
-// Its error is that of ctx.
+// Errors: those of ctx.
 func StraysOnly(ctx context.Context, f io.ReaderAt, size int64) (w *Walked, ok bool, err error) {
-	most := 0
+	best := 0
 	for pageSize := uint32(minPageSize); pageSize <= maxPageSize; pageSize *= 2 {
 		if size < int64(pageSize) {
 			break
@@ -68,7 +67,7 @@ func StraysOnly(ctx context.Context, f io.ReaderAt, size int64) (w *Walked, ok b
 		meta := Meta{PageSize: pageSize, Pages: maxFile / uint64(pageSize), Freelist: noFreelist}
 		this := unwalked(ctx, f, size, meta)
 		n := 0
-		step := max(1, this.r.meta.Pages/guessPages) // a few of them will do
+		step := max(1, this.r.meta.Pages/samplePages)
 		for id := uint64(2); id < this.r.meta.Pages; id += step {
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
@@ -77,12 +76,12 @@ func StraysOnly(ctx context.Context, f io.ReaderAt, size int64) (w *Walked, ok b
 				n++
 			}
 		}
-		if n > most {
-			w, most = this, n
+		if n > best {
+			w, best = this, n
 		}
 	}
-	return w, most > 0, nil
+	return w, best > 0, nil
 }
 
-// guessPages is how many pages are looked at for a guess.
-const guessPages = 1 << 16
+// samplePages limits the number of pages that StraysOnly samples for each page size.
+const samplePages = 1 << 16

@@ -8,26 +8,25 @@ import (
 	"slices"
 )
 
-// Problem is a damage that a walk went past.
+// Problem is a damage that a walk skipped.
 type Problem struct {
 	Page   uint64
-	Bucket [][]byte // the names that lead to the bucket in which it is
-	Err    error    // what is wrong: [ErrDamaged], or why the page could not be read
+	Bucket [][]byte // path of the damaged bucket
+	Err    error    // [ErrDamaged], or the error of reading the page
 }
 
-// Element is a key and its value, as far as the page that holds them is sound. Neither has a
-// checksum of bbolt's.
+// Element is a key and its value. bbolt has no checksums, so their content may be damaged.
 type Element struct {
 	Page uint64
 	Key  []byte // valid during the call
-	Size int64  // bytes of the value
+	Size int64  // of the value, in bytes
 
 	value []byte
 	at    int64
 	from  *reader
 }
 
-// Value reads the value, which is valid during the call.
+// Value returns the value, which is valid during the call.
 func (e Element) Value() ([]byte, error) {
 	if e.value != nil || e.Size == 0 {
 		return e.value, nil
@@ -35,57 +34,57 @@ func (e Element) Value() ([]byte, error) {
 	return e.from.read(e.at, int(e.Size))
 }
 
-// Visitor is what a walk calls. The names that lead to a bucket are valid during the call.
-// An error of a function ends the walk with that error.
+// Visitor receives the content of a file. Bucket paths are valid during the call. A returned error
+// ends the walk.
 type Visitor struct {
-	// Bucket is told of each bucket before its elements. [ErrSkipBucket] leaves it out.
+	// Bucket is called for each bucket before its elements. [ErrSkipBucket] skips the bucket.
 	Bucket func(path [][]byte, sequence uint64) error
 
-	// Element is told of each element that is no bucket, mostly in the order of keys.
+	// Element is called for each element that is not a bucket, in key order unless pages are
+	// damaged.
 	Element func(path [][]byte, e Element) error
 
-	// Problem is told of each damage, once for a page and a bucket.
+	// Problem is called for each damage, once for each page and bucket.
 	Problem func(Problem)
 }
 
-// ErrSkipBucket as the error of [Visitor.Bucket] leaves out what is in the bucket.
+// ErrSkipBucket is returned by [Visitor.Bucket] to skip a bucket's content.
 var ErrSkipBucket = errors.New("skip this bucket")
 
-// Walked is what a walk has reached.
+// Walked is the result of a walk: the pages that it reached.
 type Walked struct {
 	ctx     context.Context
 	r       reader
 	v       Visitor
 	reached bitmap
-	again   bitmap          // reached a second time
-	covered bitmap          // by the overflow of those
-	told    map[string]bool // pages and buckets of which a problem was told
+	again   bitmap          // reached twice
+	covered bitmap          // overflow of reached pages
+	seen    map[string]bool // reported pages and buckets
 }
 
-// Walk visits every bucket and every element to which meta leads, and goes on past what is
-// damaged. A page to which two pages lead is visited by way of both, since nobody can tell
-// which of them is right, and no page more often than that. Unlike [Check] it does not ask
-// for the order of keys.
+// Walk visits every bucket and element below meta and skips damage. A page with two parents is
+// visited through both, because either may be right, but no page is visited more often. Unlike
+// [Check], Walk accepts keys in any order.
 //
-// Its errors are those of the visitor and of ctx.
+// Errors: those of the visitor and of ctx.
 func Walk(ctx context.Context, f io.ReaderAt, size int64, meta Meta, v Visitor) (*Walked, error) {
 	w := unwalked(ctx, f, size, meta)
 	w.v = v
 	return w, w.tree(meta.Root, meta.Page, nil, 0)
 }
 
-// unwalked has reached nothing yet. A file that was cut counts as if it went on with zeros
-// to the end of its last page.
+// unwalked returns a walk that has reached nothing. A truncated file is read as if zeros filled
+// its last page.
 func unwalked(ctx context.Context, f io.ReaderAt, size int64, meta Meta) *Walked {
 	pageSize := int64(meta.PageSize)
 	meta.Pages = min(meta.Pages, uint64((size+pageSize-1)/pageSize))
 	return &Walked{
 		ctx: ctx, r: reader{f: padded{f, size}, meta: meta},
-		reached: newBitmap(meta.Pages), again: newBitmap(meta.Pages), covered: newBitmap(meta.Pages), told: make(map[string]bool),
+		reached: newBitmap(meta.Pages), again: newBitmap(meta.Pages), covered: newBitmap(meta.Pages), seen: make(map[string]bool),
 	}
 }
 
-// padded is a file with zeros behind its end.
+// padded is a file followed by zeros.
 type padded struct {
 	f    io.ReaderAt
 	size int64
@@ -102,26 +101,26 @@ func (p padded) ReadAt(b []byte, off int64) (int, error) {
 }
 
 func (w *Walked) problem(page uint64, path [][]byte, err error) {
-	if at := fmt.Sprintf("%d %q", page, path); !w.told[at] && w.v.Problem != nil {
-		w.told[at] = true
+	if at := fmt.Sprintf("%d %q", page, path); !w.seen[at] && w.v.Problem != nil {
+		w.seen[at] = true
 		w.v.Problem(Problem{page, path, err})
 	}
 }
 
-// nested is a bucket that was met on a leaf page.
+// nested is a bucket found on a leaf page.
 type nested struct {
 	path [][]byte
 	root uint64
 }
 
-// tree visits page id, to which page from leads, and all below it in the bucket of the
-// path, and then the buckets in that.
+// tree visits page id, a child of page from, everything below it in the bucket at path, and then
+// the nested buckets.
 func (w *Walked) tree(id, from uint64, path [][]byte, level int) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
 	if level > maxTreeDepth || len(path) > maxNesting {
-		w.problem(from, path, damage(from, "what it leads to is too deep"))
+		w.problem(from, path, damage(from, "the tree below it is too deep"))
 		return nil
 	}
 	p, err := w.r.page(id, from)
@@ -133,7 +132,7 @@ func (w *Walked) tree(id, from uint64, path [][]byte, level int) error {
 		return nil
 	}
 	if !w.reached.add(id) {
-		w.problem(from, path, damage(from, "it leads to page %d, which was reached before", id))
+		w.problem(from, path, damage(from, "it refers to page %d, which was reached before", id))
 		if !w.again.add(id) {
 			return nil
 		}
@@ -161,9 +160,9 @@ func (w *Walked) branch(p page, path [][]byte, level int) error {
 	return nil
 }
 
-// cover notes the pages of a run that hold something, which ends at an offset of the file.
-// What its header says may be more, when that is what is damaged, and then those pages are
-// not its own. One that something else leads to is visited all the same.
+// cover records the pages of a run up to the end of its data. The overflow in a damaged header may
+// be larger and include pages of others. A covered page is still visited if another page refers to
+// it.
 func (w *Walked) cover(p page, end int64) {
 	for id := p.id + 1; int64(id)*int64(w.r.meta.PageSize) < end; id++ {
 		w.covered.add(id)
@@ -201,8 +200,7 @@ func (w *Walked) leaf(p page, path [][]byte) error {
 	return nil
 }
 
-// element visits one element. A bucket with a tree of its own is returned, to be visited
-// later.
+// element visits one element. It returns a bucket with its own tree, to be visited later.
 func (w *Walked) element(p page, path [][]byte, e element) (found nested, err error) {
 	if !e.bucket {
 		if w.v.Element == nil {
@@ -211,7 +209,7 @@ func (w *Walked) element(p page, path [][]byte, e element) (found nested, err er
 		return found, w.v.Element(path, Element{p.id, e.key, e.valueSize, e.value, e.valueAt, &w.r})
 	}
 	if e.valueSize < bucketHeader || e.valueSize > int64(w.r.meta.PageSize) {
-		w.problem(p.id, path, damage(p.id, "it holds a bucket of %d bytes", e.valueSize))
+		w.problem(p.id, path, damage(p.id, "it has a bucket of %d bytes", e.valueSize))
 		return found, nil
 	}
 	value := make([]byte, e.valueSize)
@@ -234,7 +232,7 @@ func (w *Walked) element(p page, path [][]byte, e element) (found nested, err er
 	return found, w.inline(p.id, path, inline, e.valueAt+bucketHeader)
 }
 
-// inline visits the elements of a small bucket that lies on page id.
+// inline visits the elements of an inline bucket on page id.
 func (w *Walked) inline(id uint64, path [][]byte, b []byte, at int64) error {
 	small, wrong := inlinePage(b, id, at)
 	if wrong != "" {
@@ -243,7 +241,7 @@ func (w *Walked) inline(id uint64, path [][]byte, b []byte, at int64) error {
 	}
 	return eachElement(small, b, bounds{loose: true}, func(e element) error {
 		if e.bucket {
-			w.problem(id, path, damage(id, "a small bucket holds another"))
+			w.problem(id, path, damage(id, "an inline bucket contains a bucket"))
 			return nil
 		}
 		if w.v.Element == nil {
