@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,18 +48,28 @@ func texts(tb testing.TB, n int) []*pawl.Envelope {
 }
 
 // BenchmarkDrain measures 16 workers that do nothing, from a full queue to an empty one;
-// an operation is one job.
+// an operation is one job. In succeed each job succeeds, in failOnce each fails once first,
+// so that it has two runs.
 func BenchmarkDrain(b *testing.B) {
-	q := openInMemory(b)
-	for left := b.N; left > 0; left -= pawl.MaxBatchJobs {
-		require.NoError(b, q.Enqueue(b.Context(), texts(b, min(left, pawl.MaxBatchJobs))...))
+	for name, fails := range map[string]int{"succeed": 0, "failOnce": 1} {
+		b.Run(name, func(b *testing.B) {
+			q := openInMemory(b)
+			for left := b.N; left > 0; left -= pawl.MaxBatchJobs {
+				require.NoError(b, q.Enqueue(b.Context(), texts(b, min(left, pawl.MaxBatchJobs))...))
+			}
+			w := newWorker(q, worker.Options{Concurrency: 16, Policy: pawl.Fixed(0)})
+			worker.Handle(w, task, func(_ context.Context, j *pawl.Job[string]) error {
+				if j.Attempts < fails {
+					return errors.New("boom")
+				}
+				return nil
+			})
+			b.ReportAllocs()
+			b.ResetTimer()
+			require.NoError(b, w.Drain(b.Context(), pawl.WaitFinished))
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
 	}
-	w := newWorker(q, worker.Options{Concurrency: 16})
-	worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { return nil })
-	b.ReportAllocs()
-	b.ResetTimer()
-	require.NoError(b, w.Drain(b.Context(), pawl.WaitDrained))
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 }
 
 // ackTeller tells of acks that went through.
