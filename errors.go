@@ -57,6 +57,9 @@ var (
 	// not apply, or that its ID or its unique key is taken. Nothing was changed.
 	ErrConflict = errors.New("conflict")
 
+	// ErrNewerFormat reports that a newer build wrote what is stored. Use that build.
+	ErrNewerFormat = errors.New("file has a newer format than this build reads")
+
 	// ErrNotEligible is the [ErrConflict] of a job that a change does not apply to: it is in
 	// another state, or it does not match the condition of the change. Somebody else may have
 	// been first. Nothing was changed.

@@ -50,7 +50,7 @@ var codes = []code{
 	{"lease_lost", http.StatusConflict, pawl.ErrLeaseLost},
 	{"not_queue", http.StatusInternalServerError, bolt.ErrNotQueue},
 	{"insecure", http.StatusInternalServerError, bolt.ErrInsecure},
-	{"newer_format", http.StatusInternalServerError, bolt.ErrNewerFormat},
+	{"newer_format", http.StatusInternalServerError, pawl.ErrNewerFormat},
 	{"older_format", http.StatusInternalServerError, bolt.ErrOlderFormat},
 	{"unsupported", http.StatusNotImplemented, errors.ErrUnsupported},
 	{"no_run", http.StatusNotFound, workflow.ErrNotFound},

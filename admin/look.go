@@ -4,11 +4,10 @@ import (
 	"context"
 	"io"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/driver"
 )
 
 // looker is what a queue that is open and a file that is only read have in common.
@@ -18,7 +17,7 @@ type looker interface {
 	ListParts(ctx context.Context, f pawl.Filter, parts bolt.Parts, after string, max int) (bolt.Listing, error)
 	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
 	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
-	View(ctx context.Context, fn func(*bbolt.Tx) error) error
+	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
 	Effects(ctx context.Context, after string, max int) ([]bolt.Effect, string, error)
 	Check(ctx context.Context) error
 	WriteBackup(ctx context.Context, w io.Writer) (int64, error)

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func TestCloseAnswersEverybody(t *testing.T) {
@@ -66,7 +67,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Transfer": func() error {
 			return q.Transfer(t.Context(), &pawl.Envelope{ID: l.ID, Kind: "k"}, nil)
 		},
-		"Join":    func() error { return q.Join(t.Context(), &ride{}, 0) },
+		"Mutate":  func() error { return q.Mutate(t.Context(), &ride{}, 0) },
 		"RunNow":  func() error { return q.RunNow(t.Context(), l.ID) },
 		"Change":  func() error { _, err := q.Change(t.Context(), pawl.Change{Verb: pawl.VerbDelete}, l.ID); return err },
 		"DryRun":  func() error { _, err := q.DryRun(t.Context(), pawl.Change{Verb: pawl.VerbDelete}, l.ID); return err },
@@ -86,6 +87,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Resume":      func() error { return q.Resume(t.Context(), "q") },
 		"Update":      func() error { return q.Update(t.Context(), func(*bbolt.Tx) error { return nil }) },
 		"View":        func() error { return q.View(t.Context(), func(*bbolt.Tx) error { return nil }) },
+		"ViewRows":    func() error { return q.ViewRows(t.Context(), func(driver.Reader) error { return nil }) },
 		"Check":       func() error { return q.Check(t.Context()) },
 		"Backup":      func() error { return q.Backup(t.Context(), filepath.Join(t.TempDir(), "copy")) },
 		"Compact":     func() error { return q.Compact(t.Context(), filepath.Join(t.TempDir(), "copy")) },

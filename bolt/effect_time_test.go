@@ -36,8 +36,8 @@ var ackings = map[string]func(t *testing.T, q *Queue, app *bbolt.DB, l *pawl.Lea
 		})
 		return now
 	},
-	"Plan.Ack": func(t *testing.T, q *Queue, _ *bbolt.DB, l *pawl.Lease) time.Time {
-		require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Ack(l) }), 0))
+	"Ops.Ack": func(t *testing.T, q *Queue, _ *bbolt.DB, l *pawl.Lease) time.Time {
+		require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Ack(l) }), 0))
 		return time.Now()
 	},
 }

@@ -19,9 +19,6 @@ var (
 	// its place. The error says what to change; Options.Insecure takes it as it is.
 	ErrInsecure = errors.New("file is not safe from others")
 
-	// ErrNewerFormat says that a newer build wrote the file. Use that build.
-	ErrNewerFormat = errors.New("file has a newer format than this build reads")
-
 	// ErrOlderFormat says that an older build wrote the file. Use that build.
 	ErrOlderFormat = errors.New("file has an older format than this build reads")
 

@@ -215,7 +215,7 @@ func checkFormat(tx *bbolt.Tx) error {
 	}
 	switch version := binary.BigEndian.Uint32(b); {
 	case version > formatVersion:
-		return fmt.Errorf("%w: format %d, this build reads format %d", ErrNewerFormat, version, formatVersion)
+		return fmt.Errorf("%w: format %d, this build reads format %d", pawl.ErrNewerFormat, version, formatVersion)
 	case version < formatVersion:
 		return fmt.Errorf("%w: format %d, this build reads format %d", ErrOlderFormat, version, formatVersion)
 	}

@@ -78,7 +78,7 @@ func readAll(t *testing.T, path string) {
 	t.Helper()
 	matched := func(err error) {
 		t.Helper()
-		if err != nil && !errors.Is(err, pawl.ErrCorrupt) && !errors.Is(err, ErrNotQueue) && !errors.Is(err, ErrNewerFormat) && !errors.Is(err, ErrOlderFormat) {
+		if err != nil && !errors.Is(err, pawl.ErrCorrupt) && !errors.Is(err, ErrNotQueue) && !errors.Is(err, pawl.ErrNewerFormat) && !errors.Is(err, ErrOlderFormat) {
 			t.Fatalf("an error that nobody can match: %v", err)
 		}
 	}

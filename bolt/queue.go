@@ -33,7 +33,7 @@ var _ pawl.Queue = (*Queue)(nil)
 // file, makes the jobs of a process that died ready again, and starts the scheduler. A file
 // whose last sync failed is replaced first by a copy, of all that was acknowledged.
 //
-// Errors: [ErrLocked], [ErrNotQueue], [ErrInsecure], [ErrNewerFormat], [ErrDisk],
+// Errors: [ErrLocked], [ErrNotQueue], [ErrInsecure], [pawl.ErrNewerFormat], [ErrDisk],
 // [pawl.ErrCorrupt], [pawl.ErrInvalid] for a bad option, and those of the file system. A failed Open
 // leaves no lock, no goroutine and no temporary file.
 func Open(path string, opts *Options) (*Queue, error) {

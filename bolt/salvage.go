@@ -44,7 +44,7 @@ import (
 // a few pages, the largest row, some twenty bytes for each job, and some more for each row
 // that was lost.
 //
-// Errors: fs.ErrExist for a path to that exists, [ErrLocked], [ErrNotQueue], [ErrNewerFormat],
+// Errors: fs.ErrExist for a path to that exists, [ErrLocked], [ErrNotQueue], [pawl.ErrNewerFormat],
 // [ErrOlderFormat], [ErrDisk], [pawl.ErrCorrupt] when nothing of a queue was found, that of
 // ctx, and those of the file system.
 func Salvage(ctx context.Context, from, to string) (Salvaged, error) {

@@ -118,7 +118,7 @@ func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
 		c.format = c.format || err == nil && bytes.Equal(path[1], bucketMeta)
 	}
 	switch {
-	case errors.Is(err, ErrNewerFormat), errors.Is(err, ErrOlderFormat):
+	case errors.Is(err, pawl.ErrNewerFormat), errors.Is(err, ErrOlderFormat):
 		return err
 	case err != nil:
 		c.lost(path[1])

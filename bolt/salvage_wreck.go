@@ -137,7 +137,7 @@ func checkWreckFormat(key, sealed []byte) error {
 	}
 	switch version := binary.BigEndian.Uint32(b); {
 	case version > formatVersion:
-		return fmt.Errorf("%w: format %d, this build salvages format %d; use the newer build", ErrNewerFormat, version, formatVersion)
+		return fmt.Errorf("%w: format %d, this build salvages format %d; use the newer build", pawl.ErrNewerFormat, version, formatVersion)
 	case version < formatVersion:
 		return fmt.Errorf("%w: format %d, and only format %d can be salvaged; restore a backup where it cannot be opened", ErrOlderFormat, version, formatVersion)
 	}

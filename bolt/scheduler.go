@@ -92,7 +92,7 @@ type scheduler struct {
 
 // errGoexit is the end of a queue whose goroutine a function of the app's has ended, as a
 // failing test does that runs in it.
-var errGoexit = errors.New("a rider has called runtime.Goexit; have it return an error")
+var errGoexit = errors.New("a mutation has called runtime.Goexit; have it return an error")
 
 // run carries out what callers left, until the queue closes or a commit fails for
 // good. Then everybody who still waits is told why.

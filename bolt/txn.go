@@ -46,6 +46,8 @@ type txn struct {
 	damage    []error          // rows that were passed over
 	strays    bool             // jobs were put aside, and damage keeps them from being brought back
 
+	foreign *tables // rows of other packages, nil until somebody asks for them
+
 	claims map[string]pawl.ID // unique keys that the jobs of a dry run would take; nil in others
 
 	searched   bool   // such jobs were searched for

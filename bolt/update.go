@@ -17,13 +17,13 @@ import (
 const patience = time.Second
 
 // plainCall is what such a warning says about its likeliest cause.
-const plainCall = "inside a transaction only EnqueueTx, AckTx, CancelTx and JoinTx may be called, anything else waits for the transaction's own end"
+const plainCall = "inside a transaction only EnqueueTx, AckTx, CancelTx and MutateTx may be called, anything else waits for the transaction's own end"
 
 // Update runs fn in a write transaction of the file, for an app that keeps its own data
 // there, in top-level buckets of its own. When fn returns nil, what it wrote is committed
 // and synced before Update returns; when it returns an error or panics, nothing is.
 //
-// Inside fn only [Queue.EnqueueTx], [Queue.AckTx], [Queue.CancelTx] and [Queue.JoinTx] may be called of
+// Inside fn only [Queue.EnqueueTx], [Queue.AckTx], [Queue.CancelTx] and [Queue.MutateTx] may be called of
 // all that changes the queue, with the tx that fn was given: every other call waits for
 // the writer, which waits for fn. Where that lasts for a second a warning is logged; a
 // call whose context ends gets out of it. Fn is short, since all callers wait for it,

@@ -34,7 +34,7 @@ func requireWarning(t *testing.T, lines logLines, about string) {
 	line := <-lines
 	require.Contains(t, line, "[WARN]")
 	require.Contains(t, line, about)
-	require.Contains(t, line, "only EnqueueTx, AckTx, CancelTx and JoinTx may be called", "the likeliest cause")
+	require.Contains(t, line, "only EnqueueTx, AckTx, CancelTx and MutateTx may be called", "the likeliest cause")
 }
 
 // plainCalls are the calls that wait for the writer, by which the function of an Update

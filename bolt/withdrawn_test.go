@@ -77,7 +77,7 @@ func TestAQueueHasItsRoomAgain(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var calls []<-chan error
 			for range 4 {
-				calls = append(calls, started(func() error { return q.Join(ctx, new(ride), maxWaitingBytes/4) }))
+				calls = append(calls, started(func() error { return q.Mutate(ctx, new(ride), maxWaitingBytes/4) }))
 				calls = append(calls, started(func() error {
 					_, err := q.Fetch(ctx, pawl.Request{Queues: []string{"never"}, Max: 1})
 					return err
@@ -97,7 +97,7 @@ func TestAQueueHasItsRoomAgain(t *testing.T) {
 		release := g.occupy(q) // and as much as ever may wait
 		var calls []<-chan error
 		for range 4 {
-			calls = append(calls, started(func() error { return q.Join(t.Context(), new(ride), maxWaitingBytes/4) }))
+			calls = append(calls, started(func() error { return q.Mutate(t.Context(), new(ride), maxWaitingBytes/4) }))
 		}
 		synctest.Wait()
 		_, bytes := waitingFor(q)

@@ -32,7 +32,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	case !x.row.open():
 		return nil
 	}
-	x.heed(x.row, x.loaded)
+	x.heed(x.row)
 	if x.row.Terminate != "" { // its function may hang
 		return x.stoppedBy(ErrTerminated)
 	}
@@ -159,7 +159,7 @@ func (x *execution) stoppedBy(reason error) error {
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})
-	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt), errors.Is(reason, errCircle):
+	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt), errors.Is(reason, errCircle), errors.Is(reason, errWrongTx):
 		return x.block(reason)
 	}
 	return reason

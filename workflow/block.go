@@ -3,13 +3,11 @@ package workflow
 import (
 	"errors"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
-// block is the rider that has a run wait for another build.
+// block is the mutation that has a run wait for another build.
 type block struct {
 	x       *execution
 	why     error
@@ -22,7 +20,7 @@ func (x *execution) block(why error) error {
 	x.mu.Lock()
 	b := &block{x: x, why: why, journal: x.take()}
 	x.mu.Unlock()
-	if err := x.engine.queue.Join(x.writing(), b, b.journal.bytes); err != nil {
+	if err := x.engine.queue.Mutate(x.writing(), b, b.journal.bytes); err != nil {
 		return err
 	}
 	x.engine.opts.Logger.Error("a run is blocked until another build opens the file, or it is resumed",
@@ -31,21 +29,21 @@ func (x *execution) block(why error) error {
 }
 
 // Check ends the lease.
-func (b *block) Check(p *bolt.Plan) (err error) {
-	if b.row, err = rowsOf(p.Tx()).mustRun(b.x.run); err != nil {
+func (b *block) Check(ops driver.Ops) (err error) {
+	if b.row, err = rowsOf(ops).mustRun(b.x.run); err != nil {
 		return err
 	}
 	b.row.Status, b.row.Error, b.row.Build = Blocked, textOf(b.why), b.x.engine.opts.Build
 	b.row.Due, b.row.Waits, b.row.Declared = 0, nil, b.x.declared()
 	if b.row.Terminate != "" {
-		return p.Snooze(b.x.lease, p.Now()) // to be ended
+		return ops.Snooze(b.x.lease, ops.Now()) // to be ended
 	}
-	return p.Snooze(b.x.lease, p.Now().Add(forever))
+	return ops.Snooze(b.x.lease, ops.Now().Add(forever))
 }
 
 // Apply says so in the rows.
-func (b *block) Apply(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (b *block) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if err := b.journal.apply(r); err != nil {
 		return err
 	}
@@ -58,7 +56,7 @@ func (b *block) Apply(tx *bbolt.Tx) error {
 // awaitResume has a paused run wait.
 func (x *execution) awaitResume() error {
 	s := &suspend{x: x, waits: []*idleness{{paused: true}}, made: x.made, bytes: x.bytes}
-	err := x.engine.queue.Join(x.writing(), s, 0)
+	err := x.engine.queue.Mutate(x.writing(), s, 0)
 	if errors.Is(err, errWoken) {
 		return pawl.Snooze(0) // it was resumed or cancelled meanwhile
 	}

@@ -6,19 +6,18 @@ import (
 	"errors"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Check compares every row of workflows with every other, as bolt's Check does for jobs. It
 // reads the whole in one transaction, so that pages which become free meanwhile are not used
 // again. Its error joins what is wrong, up to a hundred of them, each matching
-// [pawl.ErrCorrupt], or [bolt.ErrNewerFormat] for a row that a newer build wrote; nil when
+// [pawl.ErrCorrupt], or [pawl.ErrNewerFormat] for a row that a newer build wrote; nil when
 // nothing is.
 func (rd *Reader) Check(ctx context.Context) error {
 	var found []error
-	err := rd.source.View(ctx, func(tx *bbolt.Tx) error {
+	err := rd.source.ViewRows(ctx, func(tx driver.Reader) error {
 		c := check{rows: rowsOf(tx), ctx: ctx}
 		err := c.all()
 		found = c.found
@@ -45,9 +44,6 @@ func (c *check) wrong(format string, args ...any) {
 }
 
 func (c *check) all() error {
-	if c.root == nil {
-		return nil
-	}
 	removed := make(map[pawl.ID]bool) // runs that are about to be gone: some of their rows may be
 	steps := []func(){
 		func() { c.ended(removed) },
@@ -67,16 +63,33 @@ func (c *check) all() error {
 	return nil
 }
 
-// every calls fn for each sound row of a bucket.
-func (c *check) every(bucket []byte, fn func(key, content []byte)) {
-	c.each(bucket, nil, func(key, content []byte, damage error) bool {
+// look calls fn for each row whose key begins with prefix.
+func (c *check) look(t *driver.Table, prefix []byte, fn func(key, content []byte, damage error)) {
+	err := c.each(t, prefix, func(key, content []byte, damage error) error {
+		fn(key, content, damage)
+		return nil
+	})
+	if err != nil {
+		c.found = append(c.found, err)
+	}
+}
+
+// every calls fn for each sound row of a table.
+func (c *check) every(t *driver.Table, fn func(key, content []byte)) {
+	err := c.each(t, nil, func(key, content []byte, damage error) error {
 		if damage != nil {
 			c.found = append(c.found, damage)
 		} else {
 			fn(key, content)
 		}
-		return c.ctx.Err() == nil && len(c.found) < maxFound
+		if c.ctx.Err() != nil || len(c.found) >= maxFound {
+			return errStop
+		}
+		return nil
 	})
+	if err != nil {
+		c.found = append(c.found, err)
+	}
 }
 
 // ended compares the times at which runs are to be removed with the runs.
@@ -102,7 +115,7 @@ func (c *check) ended(removed map[pawl.ID]bool) {
 func (c *check) runs() {
 	c.every(bucketRuns, func(key, _ []byte) {
 		if len(key) != len(pawl.ID{}) {
-			c.wrong("key %x of bucket %s", key, bucketRuns)
+			c.wrong("key %x of table %s", key, bucketRuns)
 			return
 		}
 		id := pawl.ID(key)
@@ -115,7 +128,7 @@ func (c *check) runs() {
 			c.wrong("run %s is not the one that workflow %s %q names", id, row.Flow, row.ID)
 		}
 		if blocked, _ := c.get(bucketBlocked, key); (row.Status == Blocked) != (blocked != nil) {
-			c.wrong("run %s is %s, and bucket %s says otherwise", id, row.Status, bucketBlocked)
+			c.wrong("run %s is %s, and table %s says otherwise", id, row.Status, bucketBlocked)
 		}
 		c.journal(id, row)
 		c.spare(id, row)
@@ -166,26 +179,25 @@ func (c *check) journal(id pawl.ID, row *runRow) {
 
 // spare looks for rows in the journal that is not in use: a Restart alone leaves some.
 func (c *check) spare(id pawl.ID, row *runRow) {
-	for _, bucket := range [...][]byte{bucketSteps, bucketBlobs} {
-		c.each(bucket, id[:], func(key, _ []byte, _ error) bool {
+	for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs} {
+		c.look(t, id[:], func(key, _ []byte, _ error) {
 			seq := number32(key)
 			which := journalOf(seq)
 			switch {
 			case which == row.Journal || which == row.spare() && row.Restarts > 0:
-			case bytes.Equal(bucket, bucketBlobs) && (seq == inputSeq || seq == outputSeq):
+			case t == bucketBlobs && (seq == inputSeq || seq == outputSeq):
 			default:
-				c.wrong("run %s uses journal %d, and bucket %s has row %d of journal %d", id, row.Journal, bucket, ordinal(seq), which)
+				c.wrong("run %s uses journal %d, and table %s has row %d of journal %d", id, row.Journal, t, ordinal(seq), which)
 			}
-			return true
 		})
 	}
 }
 
 // values looks for the values that lie apart: those that a run has, and no others.
 func (c *check) values(id pawl.ID, row *runRow) {
-	c.each(bucketBlobs, id[:], func(key, content []byte, damage error) bool {
+	c.look(bucketBlobs, id[:], func(key, content []byte, damage error) {
 		if damage != nil {
-			return true // told by belong
+			return // told by belong
 		}
 		switch seq := uint32(number32(key)); seq {
 		case inputSeq:
@@ -195,13 +207,12 @@ func (c *check) values(id pawl.ID, row *runRow) {
 			}
 		default:
 			if journalOf(seq) != row.Journal {
-				return true // told by spare
+				return // told by spare
 			}
 			if e, err := c.entry(id, seq); err == nil && (e == nil || !e.Apart) {
 				c.wrong("run %s: value %d belongs to no entry", id, seq)
 			}
 		}
-		return true
 	})
 	for _, seq := range []uint32{inputSeq, outputSeq} {
 		if seq == outputSeq && row.Status != Done {
@@ -211,9 +222,9 @@ func (c *check) values(id pawl.ID, row *runRow) {
 			c.found = append(c.found, err)
 		}
 	}
-	c.each(bucketSteps, journalPrefix(id, row.Journal), func(key, content []byte, damage error) bool {
+	c.look(bucketSteps, journalPrefix(id, row.Journal), func(key, content []byte, damage error) {
 		if damage != nil {
-			return true
+			return
 		}
 		if e, err := parseEntry(key, content); err == nil && e.Apart {
 			if b, err := c.blob(id, e.seq); err != nil {
@@ -222,18 +233,16 @@ func (c *check) values(id pawl.ID, row *runRow) {
 				c.wrong("run %s: the value of %s has %d bytes, its entry says %d", id, e, len(b), e.Size)
 			}
 		}
-		return true
 	})
 }
 
 // signals counts those that a run has not consumed.
 func (c *check) signals(id pawl.ID, row *runRow) {
 	unread := 0
-	c.each(bucketSignals, id[:], func(key, _ []byte, damage error) bool {
+	c.look(bucketSignals, id[:], func(key, _ []byte, damage error) {
 		if unread++; number(key) > row.Signals {
 			c.wrong("run %s: signal %d came, and %d are counted", id, number(key), row.Signals)
 		}
-		return true
 	})
 	if unread != row.Unread {
 		c.wrong("run %s: %d signals are unread, and %d are counted", id, unread, row.Unread)
@@ -257,19 +266,19 @@ func (c *check) ids() {
 
 // belong looks whether each row is of a run that is there.
 func (c *check) belong(removed map[pawl.ID]bool) {
-	for _, bucket := range [...][]byte{bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished, bucketBlocked} {
+	for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished, bucketBlocked} {
 		var last pawl.ID
 		known := false
-		c.every(bucket, func(key, _ []byte) {
+		c.every(t, func(key, _ []byte) {
 			if len(key) < len(last) {
-				c.wrong("key %x of bucket %s", key, bucket)
+				c.wrong("key %x of table %s", key, t)
 				return
 			}
 			if id := pawl.ID(key[:len(last)]); !known || id != last {
 				row, err := c.run(id)
 				last, known = id, true
 				if err == nil && row == nil && !removed[id] {
-					c.wrong("bucket %s has rows of run %s, which is not there", bucket, id)
+					c.wrong("table %s has rows of run %s, which is not there", t, id)
 				}
 			}
 		})

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Call starts a run of another flow and waits for its end: a child, with a journal, retries
@@ -77,7 +75,7 @@ func (c *call) startChild(s *start, other string) error {
 	x.mu.Lock()
 	r := &startChild{start: s, ids: [...]string{s.row.ID, other}, checkpoint: checkpoint{x.lease, x.take()}, c: c}
 	x.mu.Unlock()
-	err := x.engine.queue.Join(x.writing(), r, r.journal.bytes+len(s.input))
+	err := x.engine.queue.Mutate(x.writing(), r, r.journal.bytes+len(s.input))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
@@ -93,7 +91,7 @@ func (c *call) startChild(s *start, other string) error {
 	return nil
 }
 
-// startChild is the rider of a parent that starts a child.
+// startChild is the mutation of a parent that starts a child.
 type startChild struct {
 	*start
 	checkpoint
@@ -105,34 +103,34 @@ type startChild struct {
 
 // Check requires the lease, and looks which ID is free. A branch that has lost a race starts
 // nothing any more: who wrote that has looked for its child already.
-func (s *startChild) Check(p *bolt.Plan) error {
+func (s *startChild) Check(ops driver.Ops) error {
 	if s.c.lostRace() {
 		return ErrAbandoned
 	}
 	s.begun = *s.c.e
 	for _, s.row.ID = range s.ids {
-		err := s.start.Check(p)
+		err := s.start.Check(ops)
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}
 		if err == nil && s.start.new {
 			s.begun.Child = s.start.run
-			return s.checkpoint.Check(p)
+			return s.checkpoint.Check(ops)
 		}
 	}
 	s.start.new = false
-	s.begun.fail(fmt.Errorf("workflow %s %q: %w", s.row.Flow, s.row.ID, ErrConflict), p.Now())
-	return s.checkpoint.Check(p)
+	s.begun.fail(fmt.Errorf("workflow %s %q: %w", s.row.Flow, s.row.ID, ErrConflict), ops.Now())
+	return s.checkpoint.Check(ops)
 }
 
 // Apply writes the rows of the child, and the entry.
-func (s *startChild) Apply(tx *bbolt.Tx) error {
+func (s *startChild) Apply(tx driver.Writer) error {
 	if err := s.start.Apply(tx); err != nil {
 		return err
 	}
 	var own journal
 	own.add(s.c.x.run, &s.begun)
-	if err := own.apply(rowsOf(tx)); err != nil {
+	if err := own.apply(rowsTo(tx)); err != nil {
 		return err
 	}
 	return s.checkpoint.Apply(tx)
@@ -142,7 +140,7 @@ func (s *startChild) Apply(tx *bbolt.Tx) error {
 func (c *call) look() error {
 	x := c.x
 	var now *entry
-	err := x.engine.source.View(x.ctx, func(tx *bbolt.Tx) (err error) {
+	err := x.engine.source.ViewRows(x.ctx, func(tx driver.Reader) (err error) {
 		now, err = rowsOf(tx).entry(x.run, c.e.seq)
 		return err
 	})
@@ -200,13 +198,13 @@ func (e *entry) hear(child pawl.ID, row *runRow, output []byte, now time.Time) {
 
 // wakeParent has a parent go on whose child has ended. Its job may not be there, or be damaged,
 // which is no reason to keep the child from ending.
-func wakeParent(p *bolt.Plan, id pawl.ID, parent *runRow) error {
-	state, err := p.State(id)
+func wakeParent(ops driver.Ops, id pawl.ID, parent *runRow) error {
+	state, err := ops.State(id)
 	if errors.Is(err, pawl.ErrCorrupt) {
 		return nil
 	}
 	if err == nil && state == pawl.Delayed && !parent.Paused && parent.Status != Blocked {
-		err = p.RunNow(id)
+		err = ops.RunNow(id)
 	}
 	return err
 }

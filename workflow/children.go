@@ -4,13 +4,11 @@ import (
 	"errors"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
-// cancelChildren is the rider that asks a portion of the children of a run to end.
+// cancelChildren is the mutation that asks a portion of the children of a run to end.
 type cancelChildren struct {
 	engine   *Engine
 	lease    *pawl.Lease
@@ -26,7 +24,7 @@ func (x *execution) cancelChildren(reason string) error {
 	x.mu.Unlock()
 	for some := range slices.Chunk(open, portion) {
 		c := &cancelChildren{engine: x.engine, lease: x.lease, open: some, reason: reason}
-		if err := x.engine.queue.Join(x.writing(), c, len(some)*requestBytes); err != nil {
+		if err := x.engine.queue.Mutate(x.writing(), c, len(some)*requestBytes); err != nil {
 			return err
 		}
 		for child := range c.children {
@@ -36,7 +34,7 @@ func (x *execution) cancelChildren(reason string) error {
 	return nil
 }
 
-// lastChildren are the children for the rider that ends a run, or restarts it, to cancel. Of
+// lastChildren are the children for the mutation that ends a run, or restarts it, to cancel. Of
 // many, all are cancelled before: after a crash in between the run ends in the same way.
 func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
 	x.mu.Lock()
@@ -49,18 +47,18 @@ func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
 }
 
 // Check requires the lease, and makes the children ready.
-func (c *cancelChildren) Check(p *bolt.Plan) (err error) {
-	if c.children, err = c.engine.cancelAll(p, rowsOf(p.Tx()), c.open, c.reason); err != nil {
+func (c *cancelChildren) Check(ops driver.Ops) (err error) {
+	if c.children, err = c.engine.cancelAll(ops, rowsOf(ops), c.open, c.reason); err != nil {
 		return err
 	}
-	return p.Hold(c.lease)
+	return ops.Hold(c.lease)
 }
 
 // Apply writes what is asked of them.
-func (c *cancelChildren) Apply(tx *bbolt.Tx) error { return rowsOf(tx).putAll(c.children) }
+func (c *cancelChildren) Apply(tx driver.Writer) error { return rowsTo(tx).putAll(c.children) }
 
 // cancelAll asks runs to end, as [Engine.Cancel] does. It returns their rows, to be written.
-func (e *Engine) cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {
+func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {
 	asked := make(map[pawl.ID]*runRow)
 	for _, id := range runs {
 		row, err := r.run(id)
@@ -76,7 +74,7 @@ func (e *Engine) cancelAll(p *bolt.Plan, r rows, runs []pawl.ID, reason string) 
 		}
 		row.Cancel, row.Paused = reason, false
 		asked[id] = row
-		switch _, err := e.nudge(p, id, row, hasten|revive); {
+		switch _, err := e.nudge(ops, id, row, hasten|revive); {
 		case errors.Is(err, pawl.ErrCorrupt): // it heeds its row, if its job is ever mended
 			e.opts.Logger.Warn("the job of a child that is cancelled cannot be made ready", "run", id, "error", err)
 		case err != nil:

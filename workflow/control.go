@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // What operators ask of a run is written into its row, and its job is made ready, so that
@@ -15,7 +13,7 @@ import (
 // after the file was closed and opened again.
 //
 // The verbs return when what they ask is durable, not when it has happened. Their errors are
-// [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of [bolt.Queue.Join].
+// [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of [Store].
 
 // noReason is why a run is cancelled or terminated of which nobody said why.
 const noReason = "no reason was given"
@@ -77,7 +75,7 @@ func (e *Engine) Resume(ctx context.Context, run pawl.ID) error {
 // failedSteps are the entries of a run whose steps failed and are to be tried again. Where the
 // journal cannot be read the run will say so.
 func (e *Engine) failedSteps(ctx context.Context, run pawl.ID) (seqs []uint32, err error) {
-	err = e.source.View(ctx, func(tx *bbolt.Tx) error {
+	err = e.source.ViewRows(ctx, func(tx driver.Reader) error {
 		r := rowsOf(tx)
 		row, err := r.run(run)
 		if row == nil || err != nil {
@@ -115,7 +113,7 @@ func (e *Engine) ask(ctx context.Context, verb string, run pawl.ID, change func(
 }
 
 func (e *Engine) join(ctx context.Context, verb string, q *request) error {
-	if err := e.queue.Join(ctx, q, requestBytes); err != nil {
+	if err := e.queue.Mutate(ctx, q, requestBytes); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
 	e.hub.poke(q.run)
@@ -125,7 +123,7 @@ func (e *Engine) join(ctx context.Context, verb string, q *request) error {
 // requestBytes is about what a request writes.
 const requestBytes = 1 << 10
 
-// request is the rider of ask.
+// request is the mutation of ask.
 type request struct {
 	engine *Engine
 	run    pawl.ID
@@ -138,8 +136,8 @@ type request struct {
 }
 
 // Check reads the row, changes it in memory, and has the job take part.
-func (q *request) Check(p *bolt.Plan) (err error) {
-	if q.row, err = rowsOf(p.Tx()).mustRun(q.run); err != nil {
+func (q *request) Check(ops driver.Ops) (err error) {
+	if q.row, err = rowsOf(ops).mustRun(q.run); err != nil {
 		return err
 	}
 	if !q.row.open() {
@@ -149,12 +147,12 @@ func (q *request) Check(p *bolt.Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	moved, err := q.engine.nudge(p, q.run, q.row, wanted)
+	moved, err := q.engine.nudge(ops, q.run, q.row, wanted)
 	if q.free = moved && q.row.Status == Blocked; q.free {
 		q.row.unblock()
 	}
 	if err == nil && moved {
-		err = q.tryNow(rowsOf(p.Tx()))
+		err = q.tryNow(rowsOf(ops))
 	}
 	return err
 }
@@ -176,31 +174,31 @@ func (q *request) tryNow(r rows) error {
 }
 
 // nudge makes the job of a run ready, as far as it is urged, and says whether it did.
-func (e *Engine) nudge(p *bolt.Plan, run pawl.ID, row *runRow, u urge) (moved bool, err error) {
+func (e *Engine) nudge(ops driver.Ops, run pawl.ID, row *runRow, u urge) (moved bool, err error) {
 	if u == 0 {
 		return false, nil
 	}
-	state, err := p.State(run)
+	state, err := ops.State(run)
 	switch {
 	case err != nil:
 		return false, err
 	case u&hasten != 0 && state == pawl.Delayed:
-		return true, p.RunNow(run)
+		return true, ops.RunNow(run)
 	case u&revive != 0 && state == pawl.Dead:
-		return true, p.Retry(run)
+		return true, ops.Retry(run)
 	case u&revive != 0 && state == "":
 		job, err := e.anew(run, row)
 		if err != nil {
 			return false, err
 		}
-		return true, p.Enqueue(job)
+		return true, ops.Enqueue(job)
 	}
 	return false, nil
 }
 
 // Apply writes the row.
-func (q *request) Apply(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (q *request) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if q.free {
 		if err := r.delete(bucketBlocked, q.run[:]); err != nil {
 			return err
@@ -215,7 +213,7 @@ func (q *request) Apply(tx *bbolt.Tx) error {
 // unblock has a blocked run tried again.
 func (row *runRow) unblock() { row.Status, row.Error = Running, "" }
 
-// portion is how many runs one rider changes at most, when there are many.
+// portion is how many runs one mutation changes at most, when there are many.
 const portion = 100
 
 // unblock has the runs of flows tried again that another build has blocked. Those that are
@@ -225,7 +223,7 @@ func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
 	for _, f := range flows {
 		names[f.Name()] = true
 	}
-	for w := (walk{bucket: bucketBlocked}); !w.end; {
+	for w := (walk{table: bucketBlocked}); !w.end; {
 		u := &unblock{build: e.opts.Build, flows: names}
 		_, err := w.step(ctx, e.source, func(_ rows, key, _ []byte, _ error) bool {
 			if len(key) == len(pawl.ID{}) {
@@ -239,7 +237,7 @@ func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
 		if len(u.runs) == 0 {
 			continue
 		}
-		if err := e.queue.Join(ctx, u, len(u.runs)*requestBytes); err != nil {
+		if err := e.queue.Mutate(ctx, u, len(u.runs)*requestBytes); err != nil {
 			return err
 		}
 		for _, err := range u.passed {
@@ -249,7 +247,7 @@ func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
 	return nil
 }
 
-// unblock is the rider that makes blocked runs ready.
+// unblock is the mutation that makes blocked runs ready.
 type unblock struct {
 	build string
 	flows map[string]bool
@@ -261,18 +259,18 @@ type unblock struct {
 }
 
 // Check chooses the runs and has their jobs made ready.
-func (u *unblock) Check(p *bolt.Plan) error {
+func (u *unblock) Check(ops driver.Ops) error {
 	u.rows, u.stale, u.passed = make(map[pawl.ID]*runRow), nil, nil
-	r := rowsOf(p.Tx())
+	r := rowsOf(ops)
 	for _, run := range u.runs {
-		if err := u.choose(p, r, run); err != nil {
+		if err := u.choose(ops, r, run); err != nil {
 			u.passed = append(u.passed, fmt.Errorf("run %s: %w", run, err))
 		}
 	}
 	return nil
 }
 
-func (u *unblock) choose(p *bolt.Plan, r rows, run pawl.ID) error {
+func (u *unblock) choose(ops driver.Ops, r rows, run pawl.ID) error {
 	build, err := r.get(bucketBlocked, run[:])
 	if err == nil && (build == nil || string(build) == u.build) {
 		return nil // where the row is damaged it is tried: the worst is that it is blocked again
@@ -287,14 +285,14 @@ func (u *unblock) choose(p *bolt.Plan, r rows, run pawl.ID) error {
 	case !u.flows[row.Flow] || row.Paused:
 		return nil
 	}
-	state, err := p.State(run)
+	state, err := ops.State(run)
 	switch {
 	case err != nil:
 		return err
 	case state == "" || state == pawl.Dead:
 		return nil
 	case state == pawl.Delayed:
-		if err := p.RunNow(run); err != nil {
+		if err := ops.RunNow(run); err != nil {
 			return err
 		}
 	}
@@ -306,8 +304,8 @@ func (u *unblock) choose(p *bolt.Plan, r rows, run pawl.ID) error {
 }
 
 // Apply writes the rows.
-func (u *unblock) Apply(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (u *unblock) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	for run, row := range u.rows {
 		if err := r.putRun(run, row); err != nil {
 			return err

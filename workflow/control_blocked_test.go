@@ -43,10 +43,10 @@ func TestBlockedRunsThatAreLeftAlone(t *testing.T) {
 	other := Define("other", func(*Run, int) (int, error) { return 0, nil })
 	cases := map[string]func(*desk, pawl.ID){
 		"paused": func(d *desk, run pawl.ID) { d.edit(run, func(row *runRow) { row.Paused = true }) },
-		"dead":   func(d *desk, run pawl.ID) { require.NoError(d.t, d.queue.Cancel(d.t.Context(), run)) },
+		"dead":   func(d *desk, run pawl.ID) { require.NoError(d.t, d.file.Cancel(d.t.Context(), run)) },
 		"gone": func(d *desk, run pawl.ID) {
-			require.NoError(d.t, d.queue.Cancel(d.t.Context(), run))
-			require.NoError(d.t, d.queue.Delete(d.t.Context(), run))
+			require.NoError(d.t, d.file.Cancel(d.t.Context(), run))
+			require.NoError(d.t, d.file.Delete(d.t.Context(), run))
 		},
 		"of another flow": nil,
 	}
@@ -81,7 +81,7 @@ func TestDamageDoesNotKeepRunsBlocked(t *testing.T) {
 	}
 	d.spoil(bucketRuns, runs[0][:])
 	d.spoil(bucketBlocked, runs[1][:])
-	d.write(func(r rows) error { return r.bucket(bucketBlocked).Put([]byte("stray"), []byte("x")) })
+	d.write(func(r rows) error { return r.w.Put(bucketBlocked, []byte("stray"), []byte("x")) })
 
 	require.NoError(t, d.unblock(t.Context(), flows))
 	require.Equal(t, pawl.Delayed, d.jobState(runs[0]))

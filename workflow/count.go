@@ -8,9 +8,8 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
-	"go.etcd.io/bbolt"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Counts is how many runs there are, by what their rows say. It is for a glance at a queue:
@@ -39,7 +38,7 @@ func (r *Reader) Count(ctx context.Context) (c Counts, err error) {
 
 func (r *Reader) count(ctx context.Context, most int) (c Counts, err error) {
 	var both int // are paused and blocked
-	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
+	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs, g := rowsOf(tx), newGlance()
 		c.More, err = rs.newest(bucketRuns, most, func(content []byte, damage error) {
 			status, paused, ok := g.standing(content)
@@ -88,27 +87,17 @@ func (c *Counts) of(s Status) *int {
 	return &c.Damaged
 }
 
-// newest calls fn for the last rows of a bucket, and says whether there are more. Keys that
-// are out of order would be a circle of pages.
-func (r rows) newest(bucket []byte, most int, fn func(content []byte, damage error)) (more bool, err error) {
-	b := r.bucket(bucket)
-	if b == nil {
-		return false, nil
-	}
-	var last []byte
-	c := b.Cursor()
-	for k, v := c.Last(); k != nil; k, v = c.Prev() {
-		switch {
-		case most == 0:
-			return true, nil
-		case last != nil && bytes.Compare(k, last) >= 0:
-			return false, fmt.Errorf("%w: the keys of bucket %s are out of order", pawl.ErrCorrupt, bucket)
+// newest calls fn for the last rows of a table, and reports whether there are more.
+func (r rows) newest(t *driver.Table, most int, fn func(content []byte, damage error)) (more bool, err error) {
+	err = r.span(t, driver.Span{Limit: most + 1, Reverse: true}, func(_, content []byte, damage error) error {
+		if more = most == 0; more {
+			return errStop
 		}
 		most--
-		last = k
-		fn(unseal(bucket, k, v))
-	}
-	return false, nil
+		fn(content, damage)
+		return nil
+	})
+	return more, err
 }
 
 // glance reads two fields of a row and passes over those before, which takes a fifth of the

@@ -15,12 +15,12 @@ import (
 // damageJob flips the last byte of the row of a job; once more, and it is sound again.
 func (k *kit) damageJob(id pawl.ID) {
 	k.t.Helper()
-	require.NoError(k.t, k.q.Join(k.t.Context(), ride{func(tx *bbolt.Tx) error {
+	require.NoError(k.t, k.q.Update(k.t.Context(), func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("pawl")).Bucket([]byte("jobs"))
 		value := bytes.Clone(b.Get(id[:]))
 		value[len(value)-1] ^= 1
 		return b.Put(id[:], value)
-	}}, 0))
+	}))
 }
 
 // Rule: a child whose job is damaged keeps neither its parent from ending, nor a race from being

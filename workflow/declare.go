@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // SignalDefinition is a [Signal] of any type.
@@ -61,7 +60,7 @@ func (h *hub) declared(row *runRow) []string {
 
 // openHub is the hub of a source, nil if no engine was opened over it.
 func openHub(s Source) *hub {
-	q, ok := s.(*bolt.Queue)
+	q, ok := s.(Store)
 	if !ok {
 		return nil
 	}

@@ -1,6 +1,7 @@
 // Package workflow runs durable functions: ordinary Go whose finished steps are remembered,
 // so that after a crash, a deploy or a week of sleep it goes on where it was. Everything lies
-// in the file of a queue of package bolt, and the worker that runs jobs runs them.
+// in the store of a queue, such as the file of package bolt, and the worker that runs jobs runs
+// them.
 //
 //	var Order = workflow.Define("order", func(r *workflow.Run, b Basket) (Receipt, error) {
 //		payment, err := workflow.Step(r, "charge", func(ctx context.Context) (string, error) { … })

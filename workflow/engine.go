@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -44,15 +43,15 @@ type Options struct {
 // called from any goroutine. It holds nothing that is to be closed; the queue is its owner's.
 type Engine struct {
 	*Reader
-	queue *bolt.Queue
+	queue Store
 	hub   *hub
 	opts  Options
 }
 
-// Open returns an engine over a queue. There may be several over one; what one does the
-// others know at once. Without options it has those of the engine that runs flows over the
-// queue, if there is one.
-func Open(q *bolt.Queue, opts *Options) *Engine {
+// Open returns an engine over a store, such as a *bolt.Queue. There may be several over one; what
+// one does the others know at once. Without options it has those of the engine that runs flows
+// over the store, if there is one.
+func Open(q Store, opts *Options) *Engine {
 	e := &Engine{Reader: Read(q), queue: q, hub: hubOf(q)}
 	if opts == nil {
 		opts = e.hub.options.Load()

@@ -194,7 +194,7 @@ var SendReceipt = pawl.Define[string]("receipt.send")
 // A step whose writes happen exactly once, with a job that is enqueued by them.
 func ExampleStepTx() {
 	deposit := workflow.Define("deposit", func(r *workflow.Run, account string) (uint64, error) {
-		return workflow.StepTx(r, "book", func(tx *workflow.Tx) (uint64, error) {
+		return workflow.StepTx(r, "book", func(tx *bbolt.Tx) (uint64, error) {
 			b, err := tx.CreateBucketIfNotExists(accounts)
 			if err != nil {
 				return 0, err
@@ -206,7 +206,7 @@ func ExampleStepTx() {
 			if err := b.Put([]byte(account), fmt.Append(nil, n)); err != nil {
 				return 0, err // nothing of this transaction happens
 			}
-			_, err = SendReceipt.Enqueue(context.Background(), tx, account)
+			_, err = SendReceipt.Enqueue(context.Background(), workflow.In(r, tx), account)
 			return n, err
 		})
 	})
@@ -215,7 +215,7 @@ func ExampleStepTx() {
 }
 
 // A start that is part of a transaction of the app's.
-func ExampleFlow_StartTx() {
+func ExampleStartTx() {
 	ctx := context.Background()
 	q, e, _, end := app(Order)
 	defer end()
@@ -227,7 +227,7 @@ func ExampleFlow_StartTx() {
 		if err := b.Put([]byte("ada"), []byte("1042")); err != nil {
 			return err
 		}
-		_, err = Order.StartTx(tx, e, "2026/1042", Basket{Customer: "ada", Cents: 12900})
+		_, err = workflow.StartTx(tx, e, Order, "2026/1042", Basket{Customer: "ada", Cents: 12900})
 		return err // with nil the account and the run are there, otherwise neither
 	})
 	fmt.Println(err)

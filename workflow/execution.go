@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // errFrontier ends a dry run where the journal does.
@@ -25,7 +24,6 @@ type execution struct {
 	ctx    context.Context // of the handler
 	run    pawl.ID
 	row    *runRow // as it was when the execution began
-	loaded int     // the transaction that had it
 	dry    bool    // only compares the code with the journal
 	spare  bool    // the journal that is not in use has rows to be removed
 
@@ -51,7 +49,7 @@ type execution struct {
 	resting  bool                      // a suspension is being tried
 	news     int                       // how often others have told that something has come
 	late     []*scope                  // were woken meanwhile
-	heeded   int                       // the transaction whose row was heeded last
+	heeded   uint64                    // Changes of the row that was heeded last
 	paused   bool                      // calls that are new wait
 	cancel   string                    // why new calls are refused
 	stopped  error                     // why all calls are
@@ -68,16 +66,18 @@ func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *
 // load reads the run: its row, its input and its journal. The row is nil when there is no
 // such run.
 func (x *execution) load(ctx context.Context) (input []byte, err error) {
-	err = x.engine.source.View(ctx, func(tx *bbolt.Tx) error {
+	err = x.engine.source.ViewRows(ctx, func(tx driver.Reader) error {
 		r := rowsOf(tx)
-		x.loaded = tx.ID()
 		if x.row, err = r.run(x.run); x.row == nil || err != nil {
 			return err
 		}
 		if input, err = r.blob(x.run, inputSeq); err != nil {
 			return err
 		}
-		x.last, x.spare = firstSeq(x.row.Journal), r.hasSpare(x.run, x.row)
+		x.last = firstSeq(x.row.Journal)
+		if x.spare, err = r.hasSpare(x.run, x.row); err != nil {
+			return err
+		}
 		if x.told, err = r.told(x.run, x.row.Journal); err != nil {
 			return err
 		}
@@ -179,16 +179,14 @@ func (x *execution) poke() {
 		return
 	}
 	var row *runRow
-	at := 0
-	err := x.engine.source.View(context.Background(), func(tx *bbolt.Tx) (err error) {
-		at = tx.ID()
+	err := x.engine.source.ViewRows(context.Background(), func(tx driver.Reader) (err error) {
 		row, err = rowsOf(tx).run(x.run)
 		return err
 	})
 	if row == nil || err != nil {
 		return // whoever writes next is told
 	}
-	x.heed(row, at)
+	x.heed(row)
 	x.tell(func(s *scope) bool { return s.waits.signal != "" })
 }
 
@@ -210,15 +208,15 @@ func (x *execution) lookAgain() (ready func() bool) {
 	return func() bool { return x.news != seen }
 }
 
-// heed does what the row of the run asks for, as a transaction has it: what an older one had
-// is not heeded any more, since whoever reads it may be slow.
-func (x *execution) heed(row *runRow, at int) {
+// heed does what the row of the run asks for. It ignores a row that is older than the last one,
+// since whoever read it may be slow.
+func (x *execution) heed(row *runRow) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if at < x.heeded {
+	if row.Changes < x.heeded {
 		return
 	}
-	x.heeded = at
+	x.heeded = row.Changes
 	switch {
 	case row.Terminate != "":
 		_ = x.stopLocked(ErrTerminated)
@@ -242,7 +240,7 @@ func (x *execution) value(e *entry) (b []byte, err error) {
 	if !e.Apart {
 		return e.Result, nil
 	}
-	err = x.engine.source.View(x.ctx, func(tx *bbolt.Tx) error {
+	err = x.engine.source.ViewRows(x.ctx, func(tx driver.Reader) error {
 		b, err = rowsOf(tx).value(x.run, e)
 		return err
 	})

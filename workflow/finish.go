@@ -3,13 +3,11 @@ package workflow
 import (
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
-// finish is the rider that ends a run.
+// finish is the mutation that ends a run.
 type finish struct {
 	status Status
 	output []byte
@@ -41,7 +39,7 @@ func (x *execution) finish(f *finish) (err error) {
 	if f.journal.err != nil {
 		return f.journal.err
 	}
-	if err := x.engine.queue.Join(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
+	if err := x.engine.queue.Mutate(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
 		return err
 	}
 	if f.back.from != nil {
@@ -78,15 +76,15 @@ func (x *execution) openChildren() (open []pawl.ID) {
 }
 
 // Check acks the job, and looks who waits.
-func (f *finish) Check(p *bolt.Plan) (err error) {
-	r := rowsOf(p.Tx())
+func (f *finish) Check(ops driver.Ops) (err error) {
+	r := rowsOf(ops)
 	if f.row, err = r.mustRun(f.x.run); err != nil {
 		return err
 	}
-	if back, err := f.isRewound(p, r); back || err != nil {
+	if back, err := f.isRewound(ops, r); back || err != nil {
 		return err
 	}
-	f.now = p.Now()
+	f.now = ops.Now()
 	f.row.Status, f.row.Ended, f.row.Error, f.row.Chain = f.status, f.now.UnixNano(), "", nil
 	if f.row.Terminate != "" {
 		f.row.Status = Terminated
@@ -102,31 +100,31 @@ func (f *finish) Check(p *bolt.Plan) (err error) {
 	f.row.Due, f.row.Waits = 0, nil
 	f.row.Declared = f.x.declared()
 	f.row.Build, f.row.Steps, f.row.Bytes = f.x.engine.opts.Build, f.x.made, f.x.bytes
-	if err := f.tellParent(p, r); err != nil {
+	if err := f.tellParent(ops, r); err != nil {
 		return err
 	}
-	if f.children, err = f.x.engine.cancelAll(p, r, f.open, childOfEnded); err != nil {
+	if f.children, err = f.x.engine.cancelAll(ops, r, f.open, childOfEnded); err != nil {
 		return err
 	}
-	return p.Ack(f.x.lease)
+	return ops.Ack(f.x.lease)
 }
 
 // tellParent finds the entry that waits for this run, and wakes the parent.
-func (f *finish) tellParent(p *bolt.Plan, r rows) (err error) {
+func (f *finish) tellParent(ops driver.Ops, r rows) (err error) {
 	var parent *runRow
 	if f.parent, parent, err = r.waitsFor(f.x.run, f.row); f.parent == nil || err != nil {
 		return err
 	}
 	f.parent.hear(f.x.run, f.row, f.output, f.now)
-	return wakeParent(p, f.row.Parent, parent)
+	return wakeParent(ops, f.row.Parent, parent)
 }
 
 // Apply writes the end.
-func (f *finish) Apply(tx *bbolt.Tx) error {
+func (f *finish) Apply(tx driver.Writer) error {
 	if f.back.from != nil {
 		return f.rewound(tx)
 	}
-	r := rowsOf(tx)
+	r := rowsTo(tx)
 	if err := f.journal.apply(r); err != nil {
 		return err
 	}

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
 )
 
@@ -102,20 +100,24 @@ func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) 
 	if err != nil {
 		return nil, err
 	}
-	if err := e.queue.Join(ctx, s, len(s.input)); err != nil {
+	if err := e.queue.Mutate(ctx, s, len(s.input)); err != nil {
 		return nil, f.refused(id, err)
 	}
 	return &Handle[Out]{e, s.run, f.name, id}, nil
 }
 
-// StartTx starts a run as part of a transaction of the app's; see [bolt.Queue.Update]. After
-// an error other than [ErrConflict], and those of a bad argument, the transaction must be rolled back.
-func (f *Flow[In, Out]) StartTx(tx *bbolt.Tx, e *Engine, id string, in In) (*Handle[Out], error) {
+// StartTx starts a run as part of a transaction of the app's, as [Flow.Start] does. After an error
+// other than [ErrConflict], and those of a bad argument, the app must roll the transaction back.
+func StartTx[Tx, In, Out any](tx Tx, e *Engine, f *Flow[In, Out], id string, in In) (*Handle[Out], error) {
+	q, err := transactor[Tx](e)
+	if err != nil {
+		return nil, err
+	}
 	s, err := f.prepare(e, id, in)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.queue.JoinTx(tx, s); err != nil {
+	if err := q.MutateTx(tx, s); err != nil {
 		return nil, f.refused(id, err)
 	}
 	return &Handle[Out]{e, s.run, f.name, id}, nil

@@ -6,10 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Fork starts a new run of the same flow and input that goes on from a step of another: it
@@ -21,13 +19,13 @@ import (
 // ended are, by their results. The new run is durable when Fork returns.
 //
 // Errors: [ErrNotFound], [ErrConflict] when newID is taken, [pawl.ErrInvalid] for a bad ID and
-// for a step that the journal does not have, and those of [bolt.Queue.Join].
+// for a step that the journal does not have, and those of [Store].
 func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
 	if err := validID(newID); err != nil {
 		return pawl.ID{}, err
 	}
 	f := &fork{id: pawl.NewID(e.now())}
-	err := e.source.View(ctx, func(tx *bbolt.Tx) error {
+	err := e.source.ViewRows(ctx, func(tx driver.Reader) error {
 		if err := f.copy(rowsOf(tx), run, from); err != nil {
 			return err
 		}
@@ -44,7 +42,7 @@ func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (paw
 		f.journal.puts, f.journal.bytes, rest = cut(rest)
 		f.staged += len(f.journal.puts)
 		f.last = len(rest) == 0
-		if err := e.queue.Join(ctx, f, f.journal.bytes+requestBytes); err != nil {
+		if err := e.queue.Mutate(ctx, f, f.journal.bytes+requestBytes); err != nil {
 			return pawl.ID{}, fmt.Errorf("fork: %w", err)
 		}
 	}
@@ -62,7 +60,7 @@ func cut(puts []put) (first []put, size int, rest []put) {
 	return puts[:n], portionQuota().bytes - left.bytes, puts[n:]
 }
 
-// fork is the rider that starts a run with the beginning of another's journal. A long journal
+// fork is the mutation that starts a run with the beginning of another's journal. A long journal
 // takes several commits: until the last, which makes it a run, what is stored of it is kept as
 // parts of an import are.
 type fork struct {
@@ -185,24 +183,21 @@ func (f *fork) free(r rows) error {
 }
 
 // Check requires that the ID is free.
-func (f *fork) Check(p *bolt.Plan) error {
-	if err := f.free(rowsOf(p.Tx())); err != nil {
+func (f *fork) Check(ops driver.Ops) error {
+	if err := f.free(rowsOf(ops)); err != nil {
 		return err
 	}
-	f.now = p.Now()
+	f.now = ops.Now()
 	if !f.last {
 		return nil
 	}
-	f.row.Created = p.Now().UnixNano()
-	return p.Enqueue(f.job)
+	f.row.Created = ops.Now().UnixNano()
+	return ops.Enqueue(f.job)
 }
 
 // Apply writes rows of the new run.
-func (f *fork) Apply(tx *bbolt.Tx) error {
-	r, err := makeRows(tx)
-	if err != nil {
-		return err
-	}
+func (f *fork) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if err := f.journal.apply(r); err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // bigResult does not fit into its entry.
@@ -93,7 +93,7 @@ func TestForkCopiesResults(t *testing.T) {
 	run, err := d.Fork(t.Context(), old, "ship", "b")
 	require.NoError(t, err)
 	read := func(run pawl.ID) (all []*entry) {
-		require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) (err error) {
+		require.NoError(t, d.file.ViewRows(t.Context(), func(tx driver.Reader) (err error) {
 			if all, err = rowsOf(tx).entries(run, 0); err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ func TestForksThatAreRefused(t *testing.T) {
 	_, err = d.Fork(t.Context(), old, "ship", "b")
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 
-	stats, err := d.queue.Stats(t.Context())
+	stats, err := d.file.Stats(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, stats.Queues[0].Ready)
 	listing, err := d.List(t.Context(), Filter{}, "", 10)

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Handle refers to one run.
@@ -64,7 +63,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 }
 
 func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err error) {
-	err = h.engine.source.View(ctx, func(tx *bbolt.Tx) error {
+	err = h.engine.source.ViewRows(ctx, func(tx driver.Reader) error {
 		r := rowsOf(tx)
 		if row, err = r.mustRun(h.run); err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // hub tells those in this process who care what has become durable: the runs that are under
@@ -27,18 +26,18 @@ type hub struct {
 
 var hubs struct {
 	sync.Mutex
-	of map[*bolt.Queue]*hub
+	of map[Store]*hub
 }
 
 // hubOf is the hub of a queue, until that is closed.
-func hubOf(q *bolt.Queue) *hub {
+func hubOf(q Store) *hub {
 	hubs.Lock()
 	defer hubs.Unlock()
 	if h := hubs.of[q]; h != nil {
 		return h
 	}
 	if hubs.of == nil {
-		hubs.of = make(map[*bolt.Queue]*hub)
+		hubs.of = make(map[Store]*hub)
 	}
 	h := &hub{running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{}),
 		bell: make(chan struct{}, 1), sweeping: make(chan struct{}, 1)}

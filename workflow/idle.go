@@ -146,9 +146,9 @@ func (x *execution) rest() {
 	s.journal = x.take()
 	x.mu.Unlock()
 
-	err := x.engine.queue.Join(x.writing(), s, s.journal.bytes)
+	err := x.engine.queue.Mutate(x.writing(), s, s.journal.bytes)
 	if errors.Is(err, errWoken) {
-		x.heed(&s.row, s.at)
+		x.heed(&s.row)
 	}
 	x.mu.Lock()
 	x.resting = false

@@ -3,15 +3,14 @@ package workflow
 import (
 	"context"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // put is one row to write, encoded outside the transaction.
 type put struct {
-	bucket, key, value []byte
+	table      *driver.Table
+	key, value []byte
 }
 
 // journal is entries to write. That of an execution writes its backlog first.
@@ -28,9 +27,9 @@ type journal struct {
 type backlog struct {
 	puts  []put
 	bytes int
-	base  int       // how many entries came before puts, all of them durable
-	tx    *bbolt.Tx // the transaction that wrote last
-	wrote int       // how many entries that had, with those before
+	base  int           // how many entries came before puts, all of them durable
+	tx    driver.Writer // of the transaction that wrote last
+	wrote int           // how many entries that had, with those before
 
 	slept   int // how many there were with the last sleep that had ended
 	waiting int // likewise with the last entry that was not the beginning of a branch
@@ -50,7 +49,7 @@ func (b *backlog) add(j *journal, begins bool) {
 func (b *backlog) restless() bool { return b.waiting > b.base }
 
 // missing is what a transaction has not written yet. One that failed has written nothing.
-func (b *backlog) missing(tx *bbolt.Tx) []put {
+func (b *backlog) missing(tx driver.Writer) []put {
 	if b.tx != tx {
 		b.tx, b.wrote = tx, b.base
 	}
@@ -95,8 +94,8 @@ func (j *journal) add(run pawl.ID, e *entry) {
 	j.put(bucketSteps, key, content)
 }
 
-func (j *journal) put(bucket, key, content []byte) {
-	p := put{bucket: bucket, key: key, value: seal(bucket, key, content)}
+func (j *journal) put(t *driver.Table, key, content []byte) {
+	p := put{table: t, key: key, value: seal(t, key, content)}
 	j.puts = append(j.puts, p)
 	j.bytes += p.size()
 }
@@ -115,19 +114,15 @@ func (j *journal) apply(r rows) error {
 
 // applyBacklog writes what the transaction has not written yet of the backlog.
 func (x *execution) applyBacklog(r rows) error {
-	if r.root == nil {
-		return errNoBucket
-	}
-	tx := r.root.Tx()
 	x.mu.Lock()
-	missing := x.backlog.missing(tx)
+	missing := x.backlog.missing(r.w)
 	x.backlog.wrote += len(missing)
 	upTo := x.backlog.wrote
 	x.mu.Unlock()
 	if len(missing) == 0 {
 		return nil
 	}
-	tx.OnCommit(func() {
+	r.w.OnCommit(func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.backlog.durable(upTo)
@@ -137,11 +132,7 @@ func (x *execution) applyBacklog(r rows) error {
 
 func (r rows) putEach(puts []put) error {
 	for _, p := range puts {
-		b := r.bucket(p.bucket)
-		if b == nil {
-			return errNoBucket
-		}
-		if err := writable(b.Put(p.key, p.value)); err != nil {
+		if err := r.w.Put(p.table, p.key, p.value); err != nil {
 			return err
 		}
 	}
@@ -152,17 +143,17 @@ func (r rows) putEach(puts []put) error {
 // although the worker stops.
 func (x *execution) writing() context.Context { return context.WithoutCancel(x.ctx) }
 
-// checkpoint is the rider that writes entries while the run goes on.
+// checkpoint is the mutation that writes entries while the run goes on.
 type checkpoint struct {
 	lease   *pawl.Lease
 	journal journal
 }
 
 // Check requires the lease.
-func (c *checkpoint) Check(p *bolt.Plan) error { return p.Hold(c.lease) }
+func (c *checkpoint) Check(ops driver.Ops) error { return ops.Hold(c.lease) }
 
 // Apply writes the entries.
-func (c *checkpoint) Apply(tx *bbolt.Tx) error { return c.journal.apply(rowsOf(tx)) }
+func (c *checkpoint) Apply(tx driver.Writer) error { return c.journal.apply(rowsTo(tx)) }
 
 // save writes entries. After an error nobody knows what the file has, so the run stops.
 func (x *execution) save(entries ...*entry) error {
@@ -171,7 +162,7 @@ func (x *execution) save(entries ...*entry) error {
 	x.mu.Unlock()
 	err := c.journal.err
 	if err == nil {
-		err = x.engine.queue.Join(x.writing(), c, c.journal.bytes)
+		err = x.engine.queue.Mutate(x.writing(), c, c.journal.bytes)
 	}
 	if err != nil {
 		return x.stop(err)

@@ -16,10 +16,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // story is a scenario of two lives: first opens the file and ends in a death, and then opens
@@ -206,11 +205,11 @@ type group struct {
 	release chan struct{}
 }
 
-// ride is a rider of a test.
-type ride struct{ apply func(tx *bbolt.Tx) error }
+// ride is a mutation of a test.
+type ride struct{ apply func(tx driver.Writer) error }
 
-func (r ride) Check(*bolt.Plan) error   { return nil }
-func (r ride) Apply(tx *bbolt.Tx) error { return r.apply(tx) }
+func (r ride) Check(driver.Ops) error       { return nil }
+func (r ride) Apply(tx driver.Writer) error { return r.apply(tx) }
 
 // hold holds up the queue, once all is settled: what is asked of it until commit, undone or
 // die makes one commit.
@@ -218,13 +217,13 @@ func (k *kit) hold() *group {
 	k.t.Helper()
 	k.settle()
 	g := &group{k: k, release: make(chan struct{})}
-	require.NoError(k.t, k.q.View(k.t.Context(), func(tx *bbolt.Tx) error {
+	require.NoError(k.t, k.q.ViewRows(k.t.Context(), func(tx driver.Reader) error {
 		g.before = digest(tx)
 		return nil
 	}))
 	entered := make(chan struct{})
 	go func() {
-		_ = k.q.Join(context.Background(), ride{func(*bbolt.Tx) error {
+		_ = k.q.Mutate(context.Background(), ride{func(driver.Writer) error {
 			close(entered)
 			<-g.release
 			return nil
@@ -234,21 +233,27 @@ func (k *kit) hold() *group {
 	return g
 }
 
-// digest is of what a transaction shows of workflows.
-func digest(tx *bbolt.Tx) [sha256.Size]byte {
-	h := sha256.New()
-	var add func(b *bbolt.Bucket)
-	add = func(b *bbolt.Bucket) {
-		_ = b.ForEach(func(key, value []byte) error {
-			fmt.Fprintf(h, "%x %x ", key, value)
-			if value == nil {
-				add(b.Bucket(key))
-			}
-			return nil
-		})
+// The tables of workflows, for a test that reads them.
+var (
+	space      = driver.NewSpace("pawl.workflow")
+	tableSteps = space.Table("steps")
+)
+
+func init() {
+	for _, name := range []string{"runs", "ids", "blobs", "signals", "seen", "published", "blocked", "ended"} {
+		space.Table(name)
 	}
-	if b := tx.Bucket([]byte("pawl.workflow")); b != nil {
-		add(b)
+}
+
+// digest is of what a transaction shows of workflows.
+func digest(tx driver.Reader) [sha256.Size]byte {
+	h := sha256.New()
+	for _, table := range space.Tables() {
+		fmt.Fprintf(h, "%s: ", table)
+		_ = tx.Scan(table, driver.Span{}, func(key, value []byte) bool {
+			fmt.Fprintf(h, "%x %x ", key, value)
+			return true
+		})
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
@@ -261,11 +266,11 @@ func (g *group) commit() {
 }
 
 // last has fn be called when the rows of the group are written, and not committed.
-func (g *group) last(fn func(tx *bbolt.Tx) error) (answer chan error) {
+func (g *group) last(fn func(tx driver.Writer) error) (answer chan error) {
 	g.k.settle() // those of the group are there
 	answer = make(chan error, 1)
 	go func() {
-		answer <- g.k.q.Join(context.Background(), ride{func(tx *bbolt.Tx) error {
+		answer <- g.k.q.Mutate(context.Background(), ride{func(tx driver.Writer) error {
 			if digest(tx) == g.before {
 				panic("nothing of a workflow is in this commit")
 			}
@@ -280,7 +285,7 @@ func (g *group) last(fn func(tx *bbolt.Tx) error) (answer chan error) {
 func (g *group) undone() {
 	g.k.t.Helper()
 	refused := errors.New("refused")
-	answer := g.last(func(*bbolt.Tx) error { return refused })
+	answer := g.last(func(driver.Writer) error { return refused })
 	g.commit()
 	require.Equal(g.k.t, refused, <-answer)
 }
@@ -305,7 +310,7 @@ func eachDeath(t *testing.T, s func(at death) story) {
 // die ends this life in the commit.
 func (g *group) die(at death) {
 	g.k.t.Helper()
-	answer := g.last(func(tx *bbolt.Tx) error {
+	answer := g.last(func(tx driver.Writer) error {
 		if at == after {
 			tx.OnCommit(g.k.end)
 			return nil

@@ -19,6 +19,7 @@ const (
 	MaxSignals  = 10_000   // of one run that were not consumed
 	MaxSeen     = 10_000   // signals to one run whose deduplication IDs are known, the last ones
 	MaxDeclared = 1_000    // signals that a flow declares
+	MaxListed   = 10_000   // runs that one List returns
 	MaxPublish  = 1_000    // names that one run has published values under
 
 	DefaultRetention = 7 * 24 * time.Hour // of a run that has ended

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -10,10 +9,8 @@ import (
 	"hash/crc32"
 	"strings"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Filter chooses runs. The zero value chooses all.
@@ -42,7 +39,7 @@ const (
 
 // List reads a part of the runs that f chooses, oldest first, from behind the place that
 // after names: "" for the beginning, or the Next of an earlier List of the same filter. It
-// returns at most max runs, 1 to [bolt.MaxListed], and looks at some 16 000 at most, so there
+// returns at most max runs, 1 to [MaxListed], and looks at some 16 000 at most, so there
 // may be fewer, even none, with more to come: the end is where Next is "".
 //
 // It reads in short transactions, so it holds back no writer. A run that changes meanwhile is
@@ -52,10 +49,10 @@ func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l L
 	if err := f.check(); err != nil {
 		return l, err
 	}
-	if max < 1 || max > bolt.MaxListed {
-		return l, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, bolt.MaxListed)}
+	if max < 1 || max > MaxListed {
+		return l, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
 	}
-	w := walk{bucket: bucketRuns}
+	w := walk{table: bucketRuns}
 	if w.last, err = parseBookmark(after, f); err != nil {
 		return l, err
 	}
@@ -111,7 +108,7 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 		if len(key) == len(one.run) {
 			one.run = pawl.ID(key)
 		} else if damage == nil {
-			damage = fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketRuns)
+			damage = fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketRuns)
 		}
 		if one.err = damage; damage == nil {
 			one.row, one.err = rs.run(one.run)
@@ -143,41 +140,32 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 	return runs, looked, nil
 }
 
-// walk goes through a bucket in short transactions.
+// walk goes through a table in short transactions.
 type walk struct {
-	bucket []byte
-	last   []byte // the key of the last row that was looked at
-	end    bool
+	table *driver.Table
+	last  []byte // the key of the last row that was looked at
+	end   bool
 }
 
 // step has fn look at the rows behind the last, until it answers false, or at [walkRows] of
 // them, and says at how many it was.
 func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content []byte, damage error) (more bool)) (looked int, err error) {
-	err = s.View(ctx, func(tx *bbolt.Tx) error {
-		r := rowsOf(tx)
-		b := r.bucket(w.bucket)
-		if b == nil {
-			w.end = true
-			return nil
+	err = s.ViewRows(ctx, func(tx driver.Reader) error {
+		r, span := rowsOf(tx), driver.Span{Limit: walkRows}
+		if w.last != nil {
+			span.From = driver.After(w.last)
 		}
-		c := b.Cursor()
-		k, v := c.Seek(w.last)
-		if w.last != nil && bytes.Equal(k, w.last) {
-			k, v = c.Next()
-		}
-		for ; k != nil && looked < walkRows; k, v = c.Next() {
-			if w.last != nil && bytes.Compare(k, w.last) <= 0 {
-				return fmt.Errorf("%w: the keys of bucket %s are out of order", pawl.ErrCorrupt, w.bucket)
-			}
+		w.end = true
+		return r.span(w.table, span, func(key, content []byte, damage error) error {
 			looked++
-			w.last = append(w.last[:0], k...)
-			content, err := unseal(w.bucket, k, v)
-			if !fn(r, k, content, err) {
-				return nil
+			w.last = append(w.last[:0], key...)
+			w.end = looked < walkRows
+			if !fn(r, key, content, damage) {
+				w.end = false
+				return errStop
 			}
-		}
-		w.end = k == nil
-		return nil
+			return nil
+		})
 	})
 	return looked, err
 }

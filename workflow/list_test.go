@@ -99,8 +99,8 @@ func TestListFilters(t *testing.T) {
 // lose removes the job of a run that waits.
 func (d *desk) lose(run pawl.ID) {
 	d.t.Helper()
-	require.NoError(d.t, d.queue.Cancel(d.t.Context(), run))
-	require.NoError(d.t, d.queue.Delete(d.t.Context(), run))
+	require.NoError(d.t, d.file.Cancel(d.t.Context(), run))
+	require.NoError(d.t, d.file.Delete(d.t.Context(), run))
 }
 
 // A place in a list stays one when its run is gone, and is one of that list alone.

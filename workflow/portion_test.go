@@ -16,7 +16,7 @@ import (
 // transaction is the last one of the file.
 func (d *desk) transaction() (id int) {
 	d.t.Helper()
-	require.NoError(d.t, d.queue.View(d.t.Context(), func(tx *bbolt.Tx) error {
+	require.NoError(d.t, d.file.View(d.t.Context(), func(tx *bbolt.Tx) error {
 		id = tx.ID()
 		return nil
 	}))
@@ -36,7 +36,7 @@ func TestRemovalLeavesRoomForOthers(t *testing.T) {
 
 		entered, release := make(chan struct{}), make(chan struct{})
 		go func() {
-			_ = d.queue.Join(context.Background(), byHand{apply: func(rows) error {
+			_ = d.file.Mutate(context.Background(), byHand{apply: func(rows) error {
 				close(entered)
 				<-release
 				return nil
@@ -48,9 +48,11 @@ func TestRemovalLeavesRoomForOthers(t *testing.T) {
 		left := 0
 		other := make(chan error, 1)
 		go func() {
-			other <- d.queue.Join(context.Background(), byHand{apply: func(r rows) error {
-				for _, bucket := range buckets {
-					r.each(bucket, run[:], func(_, _ []byte, _ error) bool { left++; return true })
+			other <- d.file.Mutate(context.Background(), byHand{apply: func(r rows) error {
+				for _, table := range space.Tables() {
+					if err := r.each(table, run[:], func(_, _ []byte, _ error) error { left++; return nil }); err != nil {
+						return err
+					}
 				}
 				return nil
 			}}, 0)

@@ -6,10 +6,8 @@ import (
 	"math"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Prune removes the runs that ended before a time, whatever their retention, those too that
@@ -24,7 +22,7 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 	case <-ctx.Done():
 		return 0, fmt.Errorf("prune: %w", context.Cause(ctx))
 	}
-	for w := (walk{bucket: bucketRuns}); !w.end; {
+	for w := (walk{table: bucketRuns}); !w.end; {
 		p := &prune{before: before}
 		_, err := w.step(ctx, e.source, func(r rows, key, _ []byte, _ error) bool {
 			if len(key) == len(pawl.ID{}) {
@@ -38,7 +36,7 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 			return done, fmt.Errorf("prune: %w", err)
 		}
 		for more := len(p.runs) > 0 || w.end; more; more = p.more {
-			if err := e.queue.Join(ctx, p, len(p.runs)*requestBytes); err != nil {
+			if err := e.queue.Mutate(ctx, p, len(p.runs)*requestBytes); err != nil {
 				return done, fmt.Errorf("prune: %w", err)
 			}
 			done += p.done
@@ -53,7 +51,7 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 // atOnce is when those are to be removed that Prune has chosen: before all others.
 var atOnce = time.Unix(0, math.MinInt64)
 
-// prune is the rider that removes runs that have ended. It gives them the time at which to
+// prune is the mutation that removes runs that have ended. It gives them the time at which to
 // remove them anew, and removes what has that time; so what one does not get done the next
 // does, or any start.
 type prune struct {
@@ -70,8 +68,8 @@ func (p *prune) chooses(row *runRow) bool {
 }
 
 // Check looks which of the runs are still there.
-func (p *prune) Check(plan *bolt.Plan) error {
-	r := rowsOf(plan.Tx())
+func (p *prune) Check(ops driver.Ops) error {
+	r := rowsOf(ops)
 	p.due = make(map[pawl.ID]*runRow)
 	for _, run := range p.runs {
 		if row, err := r.run(run); err == nil && p.chooses(row) {
@@ -82,8 +80,8 @@ func (p *prune) Check(plan *bolt.Plan) error {
 }
 
 // Apply removes a portion.
-func (p *prune) Apply(tx *bbolt.Tx) (err error) {
-	r := rowsOf(tx)
+func (p *prune) Apply(tx driver.Writer) (err error) {
+	r := rowsTo(tx)
 	for run, row := range p.due {
 		if until := row.keptUntil(); !until.IsZero() {
 			if err := r.delete(bucketEnded, endedKey(until, run)); err != nil {

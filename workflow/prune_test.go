@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -9,9 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // fill gives a run rows in every bucket that has some of runs, n of each, and returns how many
@@ -42,17 +41,19 @@ func (d *desk) fill(run pawl.ID, n int) int {
 // rowsOf is how many rows a run has that was described by row; but for that in ended.
 func (d *desk) rowsOf(run pawl.ID, row *runRow) (n int) {
 	d.t.Helper()
-	require.NoError(d.t, d.queue.View(d.t.Context(), func(tx *bbolt.Tx) error {
+	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
 		r := rowsOf(tx)
-		for _, name := range buckets {
+		for _, table := range space.Tables() {
 			prefix := run[:]
-			switch {
-			case bytes.Equal(name, bucketIDs):
+			switch table {
+			case bucketIDs:
 				prefix = idKey(row.Flow, row.ID)
-			case bytes.Equal(name, bucketEnded):
+			case bucketEnded:
 				continue
 			}
-			r.each(name, prefix, func([]byte, []byte, error) bool { n++; return true })
+			if err := r.each(table, prefix, func([]byte, []byte, error) error { n++; return nil }); err != nil {
+				return err
+			}
 		}
 		return nil
 	}))
@@ -62,9 +63,8 @@ func (d *desk) rowsOf(run pawl.ID, row *runRow) (n int) {
 // kept is how many rows there are in bucket ended.
 func (d *desk) kept() (n int) {
 	d.t.Helper()
-	require.NoError(d.t, d.queue.View(d.t.Context(), func(tx *bbolt.Tx) error {
-		rowsOf(tx).each(bucketEnded, nil, func([]byte, []byte, error) bool { n++; return true })
-		return nil
+	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
+		return rowsOf(tx).each(bucketEnded, nil, func([]byte, []byte, error) error { n++; return nil })
 	}))
 	return n
 }

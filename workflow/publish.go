@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Publish stores a value under a name, for whoever looks at the run while it goes on: see
@@ -39,7 +37,7 @@ func Publish(r *Run, name string, value any) error {
 	if !fresh {
 		return nil
 	}
-	err = x.engine.queue.Join(x.writing(), &publish{x.lease, x.run, name, content, key, n}, len(content))
+	err = x.engine.queue.Mutate(x.writing(), &publish{x.lease, x.run, name, content, key, n}, len(content))
 	switch {
 	case errors.Is(err, ErrTooMany), errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("published name %q: %w", name, err)
@@ -49,7 +47,7 @@ func Publish(r *Run, name string, value any) error {
 	return nil
 }
 
-// publish is the rider that publishes a value.
+// publish is the mutation that publishes a value.
 type publish struct {
 	lease   *pawl.Lease
 	run     pawl.ID
@@ -60,46 +58,45 @@ type publish struct {
 }
 
 // Check requires the lease, and that there is room.
-func (w *publish) Check(p *bolt.Plan) error {
-	if err := w.room(rowsOf(p.Tx())); err != nil {
+func (w *publish) Check(ops driver.Ops) error {
+	if err := w.room(rowsOf(ops)); err != nil {
 		return err
 	}
-	return p.Hold(w.lease)
+	return ops.Hold(w.lease)
 }
 
-// room looks what the run has published under other names. It reads no value.
-func (w *publish) room(r rows) error {
-	b := r.bucket(bucketPublished)
-	if b == nil {
-		return nil
-	}
+// room checks what the run has published under other names. It reads no value.
+func (w *publish) room(r rows) (err error) {
 	own := runAnd(w.run, w.name)
 	names, size := 1, len(w.content)
-	c := b.Cursor()
-	for k, v := c.Seek(w.run[:]); bytes.HasPrefix(k, w.run[:]); k, v = c.Next() {
-		if isCount(k[len(w.run):]) {
-			k, v = c.Seek(append(bytes.Clone(w.run[:]), countMark+1))
-			if !bytes.HasPrefix(k, w.run[:]) {
-				break
-			}
+	count := func(key, value []byte) bool {
+		if isCount(key[len(w.run):]) {
+			return false
 		}
-		if !bytes.Equal(k, own) {
+		if !bytes.Equal(key, own) {
 			names++
-			size += len(v)
+			size += len(value)
 		}
 		switch {
 		case names > MaxPublish:
-			return fmt.Errorf("there are %d others: %w", MaxPublish, ErrTooMany)
+			err = fmt.Errorf("there are %d others: %w", MaxPublish, ErrTooMany)
 		case size > MaxJournal:
-			return fmt.Errorf("all values have more than %d bytes: %w", MaxJournal, ErrTooLarge)
+			err = fmt.Errorf("all values have more than %d bytes: %w", MaxJournal, ErrTooLarge)
+		}
+		return err == nil
+	}
+	behind := append(bytes.Clone(w.run[:]), countMark+1) // the counts
+	for _, from := range [...][]byte{nil, behind} {
+		if failed := present(r.Scan(bucketPublished, driver.Span{Prefix: w.run[:], From: from}, count)); err != nil || failed != nil {
+			return errors.Join(err, failed)
 		}
 	}
 	return nil
 }
 
 // Apply stores the value, and counts the call.
-func (w *publish) Apply(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (w *publish) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if err := r.putTold(w.run, w.key, w.n); err != nil {
 		return err
 	}

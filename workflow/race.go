@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // raceResult is what a journal has of a race.
@@ -156,9 +154,9 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) ([]*look,
 	return x.unusedLooks(won), nil
 }
 
-// decide is the rider that remembers who has won, asks the children of the losers to end, and
+// decide is the mutation that remembers who has won, asks the children of the losers to end, and
 // gives back their signals. A child that a loser is about to start is here already, or its own
-// rider comes later and is refused; see startChild. So it is with a signal that a loser is about
+// mutation comes later and is refused; see startChild. So it is with a signal that a loser is about
 // to take; see takeSignal.
 type decide struct {
 	checkpoint
@@ -175,7 +173,7 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	x.mu.Unlock()
 	err := d.journal.err
 	if err == nil {
-		err = x.engine.queue.Join(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes)
+		err = x.engine.queue.Mutate(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes)
 	}
 	if err != nil {
 		return x.stop(err)
@@ -195,8 +193,8 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 }
 
 // Check requires the lease, and makes the children ready.
-func (d *decide) Check(p *bolt.Plan) error {
-	r := rowsOf(p.Tx())
+func (d *decide) Check(ops driver.Ops) error {
+	r := rowsOf(ops)
 	var open []pawl.ID
 	for _, seq := range d.unheard {
 		e, err := r.entry(d.x.run, seq)
@@ -208,22 +206,22 @@ func (d *decide) Check(p *bolt.Plan) error {
 		}
 	}
 	var err error
-	if d.children, err = d.x.engine.cancelAll(p, r, open, "the branch that started it has lost a race"); err != nil {
+	if d.children, err = d.x.engine.cancelAll(ops, r, open, "the branch that started it has lost a race"); err != nil {
 		return err
 	}
-	if err := d.signals.find(r, p.Now()); err != nil {
+	if err := d.signals.find(r, ops.Now()); err != nil {
 		return err
 	}
-	return d.checkpoint.Check(p)
+	return d.checkpoint.Check(ops)
 }
 
 // Apply writes the winner, what goes back, and what is asked of the children.
-func (d *decide) Apply(tx *bbolt.Tx) error {
+func (d *decide) Apply(tx driver.Writer) error {
 	if err := d.checkpoint.Apply(tx); err != nil {
 		return err
 	}
-	if err := d.signals.apply(rowsOf(tx)); err != nil {
+	if err := d.signals.apply(rowsTo(tx)); err != nil {
 		return err
 	}
-	return rowsOf(tx).putAll(d.children)
+	return rowsTo(tx).putAll(d.children)
 }

@@ -2,20 +2,24 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // inTx is a source that reads one transaction, in which every job waits.
-type inTx struct{ tx *bbolt.Tx }
+type inTx struct{ tx driver.Reader }
 
-func (s inTx) View(_ context.Context, fn func(*bbolt.Tx) error) error { return fn(s.tx) }
+func (s inTx) ViewRows(_ context.Context, fn func(driver.Reader) error) error { return fn(s.tx) }
 
 func (s inTx) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return &pawl.Envelope{ID: id, State: pawl.Delayed}, nil
@@ -30,18 +34,18 @@ func FuzzRows(f *testing.F) {
 		Input: []byte{1}, Due: 3, Waits: []string{"news"}, Steps: 4, Signals: 5, Unread: 6, Cancel: "why",
 		Chain: []errorText{{Type: "*t", Text: "x"}}, Parent: pawl.ID{4}, OutputBytes: -1}
 	number := map[string]uint8{}
-	for i, name := range buckets {
-		number[string(name)] = uint8(i)
+	for i, table := range space.Tables() {
+		number[table.String()] = uint8(i)
 	}
-	add := func(bucket, behind []byte, v any) {
+	add := func(table *driver.Table, behind []byte, v any) {
 		content, ok := v.([]byte)
 		if !ok {
 			var err error
 			content, err = pawl.EncodePayload(v)
 			require.NoError(f, err)
 		}
-		f.Add(number[string(bucket)], behind, content, true)
-		f.Add(number[string(bucket)], behind, seal(bucket, append(run[:], behind...), content), false)
+		f.Add(number[table.String()], behind, content, true)
+		f.Add(number[table.String()], behind, seal(table, append(run[:], behind...), content), false)
 	}
 	add(bucketRuns, nil, sound)
 	ended := *sound
@@ -61,38 +65,38 @@ func FuzzRows(f *testing.F) {
 	add(bucketIDs, []byte("a"), run[:])
 	add(bucketEnded, endedKey(now, run)[8:], []byte{})
 
-	db, err := bbolt.Open(filepath.Join(f.TempDir(), "rows.db"), 0o600, &bbolt.Options{NoSync: true})
+	q, err := bolt.Open(filepath.Join(f.TempDir(), "rows.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(f, err)
-	f.Cleanup(func() { require.NoError(f, db.Close()) })
+	f.Cleanup(func() { require.NoError(f, q.Close()) })
 	f.Fuzz(func(t *testing.T, bucket uint8, behind, content []byte, sealed bool) {
-		tx, err := db.Begin(true)
-		require.NoError(t, err)
-		defer tx.Rollback()
-		r, err := makeRows(tx)
-		require.NoError(t, err)
-		require.NoError(t, r.putRun(run, sound))
-		require.NoError(t, r.put(bucketIDs, idKey("note", "a"), run[:]))
-		require.NoError(t, r.put(bucketBlobs, seqKey(run, inputSeq), []byte{1}))
+		undone := errors.New("undone")
+		try := func(r rows) error {
+			require.NoError(t, r.putRun(run, sound))
+			require.NoError(t, r.put(bucketIDs, idKey("note", "a"), run[:]))
+			require.NoError(t, r.put(bucketBlobs, seqKey(run, inputSeq), []byte{1}))
 
-		name := buckets[int(bucket)%len(buckets)]
-		key := append(run[:], behind[:min(len(behind), 1<<10)]...)
-		if sealed {
-			require.NoError(t, r.put(name, key, content))
-		} else {
-			require.NoError(t, r.bucket(name).Put(key, content))
-		}
-		readAll(t, Read(inTx{tx}), run)
-		writtenAgain(t, r, run)
+			name := space.Tables()[int(bucket)%len(space.Tables())]
+			key := append(run[:], behind[:min(len(behind), 1<<10)]...)
+			if sealed {
+				require.NoError(t, r.put(name, key, content))
+			} else {
+				require.NoError(t, r.w.Put(name, key, content))
+			}
+			readAll(t, Read(inTx{r}), run)
+			writtenAgain(t, r, run)
 
-		all, err := r.entries(run, 0)
-		if err == nil {
-			_, _ = before(all, "ship")
-			_ = new(fork).copy(r, run, "ship")
+			all, err := r.entries(run, 0)
+			if err == nil {
+				_, _ = before(all, "ship")
+				_ = new(fork).copy(r, run, "ship")
+			}
+			for range 3 {
+				_ = (&sweep{rows: r, left: quota{rows: 50, bytes: 1 << 20}}).until(now)
+			}
+			readAll(t, Read(inTx{r}), run)
+			return undone
 		}
-		for range 3 {
-			_ = (&sweep{rows: r, left: quota{rows: 50, bytes: 1 << 20}}).until(now)
-		}
-		readAll(t, Read(inTx{tx}), run)
+		require.ErrorIs(t, q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.MutateTx(tx, byHand{apply: try}) }), undone)
 	})
 }
 

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Info reads what is known of a run. [ErrNotFound] says that there is no such run.
@@ -21,7 +20,7 @@ func (r *Reader) Info(ctx context.Context, run pawl.ID) (Info, error) {
 }
 
 func (r *Reader) row(ctx context.Context, run pawl.ID) (row *runRow, err error) {
-	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
+	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		row, err = rowsOf(tx).mustRun(run)
 		return err
 	})

@@ -119,8 +119,8 @@ func TestARunThatEndsMeanwhileIsNotDead(t *testing.T) {
 		d := newDesk(t)
 		run := d.start("a")
 		l := d.lease(run)
-		return d, Read(between{d.queue, func() {
-			require.NoError(t, d.queue.Ack(t.Context(), l))
+		return d, Read(between{d.file, func() {
+			require.NoError(t, d.file.Ack(t.Context(), l))
 			d.end(run, Done)
 			happens(d, run)
 		}}), run
@@ -181,7 +181,7 @@ func TestReadingAStoppedFile(t *testing.T) {
 		return all
 	}
 	live := read(d.Reader)
-	require.NoError(t, d.queue.Close())
+	require.NoError(t, d.file.Close())
 	file, err := bolt.OpenReader(d.path)
 	require.NoError(t, err)
 	defer file.Close()

@@ -20,11 +20,10 @@ func (r *Reader) Journal(ctx context.Context, run pawl.ID, values bool) (journal
 		if row, err := rs.run(run); err == nil && row != nil {
 			prefix = journalPrefix(run, row.Journal)
 		}
-		rs.each(bucketSteps, prefix, func(key, content []byte, damage error) bool {
+		return rs.each(bucketSteps, prefix, func(key, content []byte, damage error) error {
 			journal = append(journal, rs.public(run, key, content, damage, values))
-			return true
+			return nil
 		})
-		return nil
 	})
 	return journal, err
 }

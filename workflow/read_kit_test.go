@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // desk is an engine over a queue of the test whose clock the test sets. It has no worker: what
@@ -21,6 +22,7 @@ import (
 type desk struct {
 	*Engine
 	t     *testing.T
+	file  *bolt.Queue // the store of the engine
 	path  string
 	clock *atomic.Int64
 }
@@ -42,6 +44,7 @@ func (d *desk) open() {
 	q, err := bolt.Open(d.path, &bolt.Options{Now: d.now, Logger: hclog.NewNullLogger()})
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { d.close(q) })
+	d.file = q
 	d.Engine = Open(q, &Options{Build: deskBuild, Logger: hclog.NewNullLogger()})
 }
 
@@ -68,31 +71,30 @@ func (d *desk) start(id string) pawl.ID {
 	return h.Run()
 }
 
-// byHand is a rider of a test.
+// byHand is a mutation of a test.
 type byHand struct {
-	check func(*bolt.Plan) error
+	check func(driver.Ops) error
 	apply func(rows) error
 }
 
-func (h byHand) Check(p *bolt.Plan) error {
+func (h byHand) Check(p driver.Ops) error {
 	if h.check == nil {
 		return nil
 	}
 	return h.check(p)
 }
 
-func (h byHand) Apply(tx *bbolt.Tx) error {
-	r, err := makeRows(tx)
-	if err != nil || h.apply == nil {
-		return err
+func (h byHand) Apply(tx driver.Writer) error {
+	if h.apply == nil {
+		return nil
 	}
-	return h.apply(r)
+	return h.apply(rowsTo(tx))
 }
 
 // write changes rows.
 func (d *desk) write(fn func(rows) error) {
 	d.t.Helper()
-	require.NoError(d.t, d.queue.Join(d.t.Context(), byHand{apply: fn}, 0))
+	require.NoError(d.t, d.file.Mutate(d.t.Context(), byHand{apply: fn}, 0))
 }
 
 // edit changes the row of a run.
@@ -111,7 +113,7 @@ func (d *desk) edit(run pawl.ID, change func(*runRow)) {
 // lease leases the job of a run, which is the only one that is ready.
 func (d *desk) lease(run pawl.ID) *pawl.Lease {
 	d.t.Helper()
-	leases, err := d.queue.Fetch(d.t.Context(), pawl.Request{Queues: []string{"paper"}, Max: 1, Wait: pawl.WaitNot})
+	leases, err := d.file.Fetch(d.t.Context(), pawl.Request{Queues: []string{"paper"}, Max: 1, Wait: pawl.WaitNot})
 	require.NoError(d.t, err)
 	require.Len(d.t, leases, 1)
 	require.Equal(d.t, run, leases[0].ID)
@@ -122,8 +124,8 @@ func (d *desk) lease(run pawl.ID) *pawl.Lease {
 func (d *desk) suspend(run pawl.ID, status Status, change func(*runRow)) {
 	d.t.Helper()
 	l := d.lease(run)
-	require.NoError(d.t, d.queue.Join(d.t.Context(), byHand{
-		check: func(p *bolt.Plan) error { return p.Snooze(l, p.Now().Add(forever)) },
+	require.NoError(d.t, d.file.Mutate(d.t.Context(), byHand{
+		check: func(p driver.Ops) error { return p.Snooze(l, p.Now().Add(forever)) },
 		apply: func(r rows) error {
 			row, err := r.mustRun(run)
 			if err != nil {
@@ -182,7 +184,7 @@ func (d *desk) journal(run pawl.ID, entries ...*entry) {
 // jobState is where the job of a run stands, "" when it is gone.
 func (d *desk) jobState(run pawl.ID) (state pawl.State) {
 	d.t.Helper()
-	require.NoError(d.t, d.queue.Join(d.t.Context(), byHand{check: func(p *bolt.Plan) (err error) {
+	require.NoError(d.t, d.file.Mutate(d.t.Context(), byHand{check: func(p driver.Ops) (err error) {
 		state, err = p.State(run)
 		return err
 	}}, 0))
@@ -200,7 +202,7 @@ func (d *desk) read(run pawl.ID) *runRow {
 // blocked says which build has blocked a run, "" for none.
 func (d *desk) blocked(run pawl.ID) (build string) {
 	d.t.Helper()
-	require.NoError(d.t, d.queue.View(d.t.Context(), func(tx *bbolt.Tx) error {
+	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
 		content, err := rowsOf(tx).get(bucketBlocked, run[:])
 		build = string(content)
 		return err
@@ -209,17 +211,25 @@ func (d *desk) blocked(run pawl.ID) (build string) {
 }
 
 // spoil makes a row unreadable.
-func (d *desk) spoil(bucket, key []byte) {
+func (d *desk) spoil(t *driver.Table, key []byte) {
 	d.t.Helper()
 	d.write(func(r rows) error {
-		b := r.bucket(bucket)
-		value := append([]byte(nil), b.Get(key)...)
-		if len(value) == 0 {
-			return fmt.Errorf("no row %x", key)
+		value, err := r.Get(t, key)
+		if err != nil || len(value) == 0 {
+			return fmt.Errorf("no row %x: %v", key, err)
 		}
+		value = append([]byte(nil), value...)
 		value[len(value)-1] ^= 1
-		return b.Put(key, value)
+		return r.w.Put(t, key, value)
 	})
+}
+
+// raw changes the bucket of a table as no Writer can.
+func (d *desk) raw(t *driver.Table, fn func(b *bbolt.Bucket) error) {
+	d.t.Helper()
+	require.NoError(d.t, d.file.Update(d.t.Context(), func(tx *bbolt.Tx) error {
+		return fn(tx.Bucket(space.Bytes()).Bucket(t.Bytes()))
+	}))
 }
 
 // jobIn brings the job of a run, which is ready, into a state; "" is gone.
@@ -228,7 +238,7 @@ var jobIn = map[pawl.State]func(*desk, pawl.ID){
 	pawl.Leased:  func(d *desk, run pawl.ID) { d.lease(run) },
 	pawl.Delayed: func(d *desk, run pawl.ID) { d.suspend(run, Sleeping, nil) },
 	pawl.Dead: func(d *desk, run pawl.ID) {
-		require.NoError(d.t, d.queue.Abandon(d.t.Context(), d.lease(run), pawl.ReasonPermanent, fmt.Errorf("disk on fire")))
+		require.NoError(d.t, d.file.Abandon(d.t.Context(), d.lease(run), pawl.ReasonPermanent, fmt.Errorf("disk on fire")))
 	},
-	"": func(d *desk, run pawl.ID) { require.NoError(d.t, d.queue.Ack(d.t.Context(), d.lease(run))) },
+	"": func(d *desk, run pawl.ID) { require.NoError(d.t, d.file.Ack(d.t.Context(), d.lease(run))) },
 }

@@ -5,22 +5,25 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
-// Source is what a [Reader] reads: a *bolt.Queue, or a *bolt.Reader for the file of an app
-// that is stopped.
+// Source is what a [Reader] reads: a [Store], or a *bolt.Reader for the file of an app that is
+// stopped.
 type Source interface {
-	View(ctx context.Context, fn func(*bbolt.Tx) error) error
+	// ViewRows runs fn in a read transaction, which sees one moment. Fn is short, and calls
+	// nothing that changes the store.
+	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
+
+	// Job reads one job; [pawl.ErrNotFound] says that there is no such job.
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 }
 
 // Reader looks at runs. It changes nothing, and its methods may be called from any
 // goroutine. Besides the errors that a method names they have those of the source: that of
 // the context, and [pawl.ErrClosed]. What cannot be read gives [pawl.ErrCorrupt], and what a
-// newer build wrote [bolt.ErrNewerFormat].
+// newer build wrote [pawl.ErrNewerFormat].
 type Reader struct {
 	source Source
 }
@@ -31,7 +34,7 @@ func Read(s Source) *Reader { return &Reader{s} }
 // Find returns the run of a flow that has an ID. [ErrNotFound] says that there is none, or
 // none any more.
 func (r *Reader) Find(ctx context.Context, flow, id string) (run pawl.ID, err error) {
-	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
+	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		run, err = rowsOf(tx).find(flow, id)
 		return err
 	})
@@ -46,7 +49,7 @@ func (r *Reader) Find(ctx context.Context, flow, id string) (run pawl.ID, err er
 
 // view reads rows of a run, which must be there, though its own row need not be legible.
 func (r *Reader) view(ctx context.Context, run pawl.ID, fn func(rows) error) error {
-	return r.source.View(ctx, func(tx *bbolt.Tx) error {
+	return r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs := rowsOf(tx)
 		if row, err := rs.get(bucketRuns, run[:]); row == nil && err == nil {
 			return fmt.Errorf("run %s: %w", run, ErrNotFound)
@@ -84,16 +87,15 @@ func (r *Reader) Output(ctx context.Context, run pawl.ID) (output []byte, err er
 func (r *Reader) Published(ctx context.Context, run pawl.ID) (values map[string][]byte, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		values = make(map[string][]byte)
-		rs.each(bucketPublished, run[:], func(key, content []byte, damage error) bool {
+		return rs.each(bucketPublished, run[:], func(key, content []byte, damage error) error {
 			if isCount(key[len(run):]) {
-				return true
+				return nil
 			}
-			if err = damage; err == nil {
+			if damage == nil {
 				values[string(key[len(run):])] = append([]byte{}, content...)
 			}
-			return err == nil
+			return damage
 		})
-		return err
 	})
 	if err != nil {
 		return nil, err
@@ -118,13 +120,13 @@ func (r *Reader) Signals(ctx context.Context, run pawl.ID) (signals []Pending, e
 	err = r.view(ctx, run, func(rs rows) error {
 		bytes := 0
 		signals = nil
-		rs.each(bucketSignals, run[:], func(key, content []byte, damage error) bool {
-			var p Pending
-			if err = damage; err == nil {
-				p, err = parseSignalKey(key)
+		return rs.each(bucketSignals, run[:], func(key, content []byte, damage error) error {
+			if damage != nil {
+				return damage
 			}
+			p, err := parseSignalKey(key)
 			if err != nil {
-				return false
+				return err
 			}
 			p.Bytes = len(content)
 			if bytes < MaxJournal {
@@ -132,9 +134,8 @@ func (r *Reader) Signals(ctx context.Context, run pawl.ID) (signals []Pending, e
 				p.Payload = append([]byte{}, content...)
 			}
 			signals = append(signals, p)
-			return true
+			return nil
 		})
-		return err
 	})
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func parseSignalKey(key []byte) (p Pending, err error) {
 	const before, behind = len(pawl.ID{}), 1 + 8
 	n := len(key) - behind
 	if n < before || key[n] != 0 {
-		return p, fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketSignals)
+		return p, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketSignals)
 	}
 	return Pending{Name: string(key[before:n]), N: binary.BigEndian.Uint64(key[n+1:])}, nil
 }

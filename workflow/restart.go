@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Restart is what a function returns as its error to begin anew with another input and an
@@ -71,7 +69,7 @@ func (*restartError) Error() string { return "the run begins anew; return this f
 // childOfRestarted is why a child is cancelled whose parent has restarted.
 const childOfRestarted = "the run that started it began anew"
 
-// restart is the rider that begins a run anew.
+// restart is the mutation that begins a run anew.
 type restart struct {
 	x     *execution
 	input []byte
@@ -87,7 +85,7 @@ func (x *execution) restart(input []byte) error {
 		return err
 	}
 	r := &restart{x: x, input: input, open: open}
-	if err := x.engine.queue.Join(x.writing(), r, len(input)); err != nil {
+	if err := x.engine.queue.Mutate(x.writing(), r, len(input)); err != nil {
 		return err
 	}
 	for child := range r.children {
@@ -97,8 +95,8 @@ func (x *execution) restart(input []byte) error {
 }
 
 // Check makes the job ready again.
-func (w *restart) Check(p *bolt.Plan) (err error) {
-	r := rowsOf(p.Tx())
+func (w *restart) Check(ops driver.Ops) (err error) {
+	r := rowsOf(ops)
 	if w.row, err = r.mustRun(w.x.run); err != nil {
 		return err
 	}
@@ -106,15 +104,15 @@ func (w *restart) Check(p *bolt.Plan) (err error) {
 	w.row.Journal = w.row.spare() // which is empty: the run removed what was there before it went on
 	w.row.Status, w.row.Build, w.row.Steps, w.row.Bytes = Running, w.x.engine.opts.Build, 0, 0
 	w.row.Due, w.row.Waits, w.row.Error, w.row.Declared = 0, nil, "", w.x.declared()
-	if w.children, err = w.x.engine.cancelAll(p, r, w.open, childOfRestarted); err != nil {
+	if w.children, err = w.x.engine.cancelAll(ops, r, w.open, childOfRestarted); err != nil {
 		return err
 	}
-	return p.Snooze(w.x.lease, p.Now())
+	return ops.Snooze(w.x.lease, ops.Now())
 }
 
 // Apply writes the new input. The run removes the journal before it goes on, see clearSpare.
-func (w *restart) Apply(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (w *restart) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if err := r.put(bucketBlobs, seqKey(w.x.run, inputSeq), w.input); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // damage flips the last byte of a row of workflows.
 func (k *kit) damage(bucket string, key []byte) {
 	k.t.Helper()
-	require.NoError(k.t, k.q.Join(k.t.Context(), ride{func(tx *bbolt.Tx) error {
+	require.NoError(k.t, k.q.Update(k.t.Context(), func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("pawl.workflow")).Bucket([]byte(bucket))
 		value := append([]byte(nil), b.Get(key)...)
 		if len(value) == 0 {
@@ -25,7 +25,7 @@ func (k *kit) damage(bucket string, key []byte) {
 		}
 		value[len(value)-1] ^= 1
 		return b.Put(key, value)
-	}}, 0))
+	}))
 }
 
 // family is a flow that calls another, which sleeps for an hour.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -19,7 +19,7 @@ func leased(d *desk) *execution {
 
 // Rule: an entry that one scope left and another takes along does not overwrite what became of
 // it meanwhile, however late that other comes to write.
-func TestReviewLateRiderOverwritesNothing(t *testing.T) {
+func TestReviewLateCheckpointOverwritesNothing(t *testing.T) {
 	for name, goOn := range map[string]func(*entry, time.Time){
 		"done":          func(e *entry, now time.Time) { e.finish([]byte{1}, now) },
 		"failed":        func(e *entry, now time.Time) { e.fail(ErrTimeout, now) },
@@ -36,8 +36,8 @@ func TestReviewLateRiderOverwritesNothing(t *testing.T) {
 				goOn(e, d.now())
 				require.NoError(t, x.save(e))
 			}
-			require.NoError(t, d.queue.Join(t.Context(), late, 0))
-			require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) error {
+			require.NoError(t, d.file.Mutate(t.Context(), late, 0))
+			require.NoError(t, d.file.ViewRows(t.Context(), func(tx driver.Reader) error {
 				got, err := rowsOf(tx).entry(x.run, 1)
 				require.NoError(t, err)
 				require.Equal(t, e, got)
@@ -50,10 +50,10 @@ func TestReviewLateRiderOverwritesNothing(t *testing.T) {
 // Rule: who read the row of a run and is slow takes nothing back of what was heeded since.
 func TestReviewOldRowIsNotHeeded(t *testing.T) {
 	x := leased(newDesk(t))
-	x.heed(&runRow{Paused: true}, 7)
-	x.heed(&runRow{}, 6)
+	x.heed(&runRow{Paused: true, Changes: 7})
+	x.heed(&runRow{Changes: 6})
 	require.True(t, x.paused)
-	x.heed(&runRow{}, 8)
+	x.heed(&runRow{Changes: 8})
 	require.False(t, x.paused)
 }
 

@@ -1,10 +1,8 @@
 package workflow
 
 import (
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A function often returns after a last look for signals: a Wait that timed out. A signal that is
@@ -39,17 +37,13 @@ type rewind struct {
 }
 
 // find looks for a signal that came behind a Wait which timed out.
-func (w *rewind) find(p *bolt.Plan, r rows, run pawl.ID, tail []*entry) (err error) {
+func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err error) {
 	w.from, w.given = nil, unread{run: run}
 	for i, e := range tail {
 		if e.Kind != KindWait || e.State != EntryFailed {
 			continue
 		}
-		found := false
-		r.each(bucketSignals, signalsOf(run, e.Name), func(_, _ []byte, damage error) bool {
-			found, err = damage == nil, damage
-			return false
-		})
+		found, err := r.hasSignal(run, e.Name)
 		if err != nil {
 			return err
 		}
@@ -60,7 +54,7 @@ func (w *rewind) find(p *bolt.Plan, r rows, run pawl.ID, tail []*entry) (err err
 		for _, later := range w.from {
 			w.given.looks = append(w.given.looks, &look{seq: later.seq})
 		}
-		return w.given.find(r, p.Now())
+		return w.given.find(r, ops.Now())
 	}
 	return nil
 }
@@ -74,8 +68,8 @@ func (w *rewind) apply(r rows, run pawl.ID, row *runRow) error {
 		return err
 	}
 	for _, e := range w.from {
-		for _, bucket := range [][]byte{bucketSteps, bucketBlobs} {
-			if err := r.delete(bucket, seqKey(run, e.seq)); err != nil {
+		for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs} {
+			if err := r.delete(t, seqKey(run, e.seq)); err != nil {
 				return err
 			}
 		}
@@ -84,12 +78,12 @@ func (w *rewind) apply(r rows, run pawl.ID, row *runRow) error {
 }
 
 // isRewound reports whether the run is taken back, and makes its job ready then.
-func (f *finish) isRewound(p *bolt.Plan, r rows) (bool, error) {
+func (f *finish) isRewound(ops driver.Ops, r rows) (bool, error) {
 	if f.status != Done || f.row.Terminate != "" || f.row.Cancel != "" || f.row.Unread == 0 {
 		f.back.from = nil
 		return false, nil
 	}
-	if err := f.back.find(p, r, f.x.run, f.tail); f.back.from == nil || err != nil {
+	if err := f.back.find(ops, r, f.x.run, f.tail); f.back.from == nil || err != nil {
 		return false, err
 	}
 	f.row.Status, f.row.Error, f.row.Due, f.row.Waits = Running, "", 0, nil
@@ -98,12 +92,12 @@ func (f *finish) isRewound(p *bolt.Plan, r rows) (bool, error) {
 	for _, e := range f.back.from {
 		f.row.Bytes -= e.weight()
 	}
-	return true, p.Snooze(f.x.lease, p.Now())
+	return true, ops.Snooze(f.x.lease, ops.Now())
 }
 
 // rewound writes that.
-func (f *finish) rewound(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (f *finish) rewound(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if err := f.journal.apply(r); err != nil { // a part of it goes again
 		return err
 	}

@@ -9,28 +9,22 @@ import (
 	"math"
 	"time"
 
-	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
-// The buckets of docs/design.md, below one at the top of the file.
+// The tables of docs/design.md.
 var (
-	bucketRoot      = []byte("pawl.workflow")
-	bucketRuns      = []byte("runs")
-	bucketIDs       = []byte("ids")
-	bucketSteps     = []byte("steps")
-	bucketBlobs     = []byte("blobs")
-	bucketSignals   = []byte("signals")
-	bucketSeen      = []byte("seen")
-	bucketPublished = []byte("published")
-	bucketBlocked   = []byte("blocked")
-	bucketEnded     = []byte("ended")
-
-	buckets = [...][]byte{bucketRuns, bucketIDs, bucketSteps, bucketBlobs, bucketSignals,
-		bucketSeen, bucketPublished, bucketBlocked, bucketEnded}
+	space           = driver.NewSpace("pawl.workflow")
+	bucketRuns      = space.Table("runs")
+	bucketIDs       = space.Table("ids")
+	bucketSteps     = space.Table("steps")
+	bucketBlobs     = space.Table("blobs")
+	bucketSignals   = space.Table("signals")
+	bucketSeen      = space.Table("seen")
+	bucketPublished = space.Table("published")
+	bucketBlocked   = space.Table("blocked")
+	bucketEnded     = space.Table("ended")
 )
 
 // Where input and output of a run are among its blobs; entries are numbered from 1.
@@ -45,131 +39,101 @@ const rowVersion = 1
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // seal makes a row's value of its content.
-func seal(bucket, key, content []byte) []byte {
+func seal(t *driver.Table, key, content []byte) []byte {
 	value := append(make([]byte, 0, 1+len(content)+4), rowVersion)
 	value = append(value, content...)
-	return binary.BigEndian.AppendUint32(value, checksum(bucket, key, value))
+	return binary.BigEndian.AppendUint32(value, checksum(t, key, value))
 }
 
-// checksum is over all that a row is, and where: pages that were mixed up have rows of one
-// bucket in another whose keys look alike.
-func checksum(bucket, key, value []byte) uint32 {
-	sum := crc32.Checksum(bucket, castagnoli)
+// checksum covers all that a row is, and its place: in a file whose pages were mixed up, rows of
+// one table lie in another whose keys look alike.
+func checksum(t *driver.Table, key, value []byte) uint32 {
+	sum := crc32.Checksum(t.Bytes(), castagnoli)
 	sum = crc32.Update(sum, castagnoli, key)
 	return crc32.Update(sum, castagnoli, value)
 }
 
 // unseal returns the content of a row's value, which is a part of it.
-func unseal(bucket, key, value []byte) (content []byte, err error) {
+func unseal(t *driver.Table, key, value []byte) (content []byte, err error) {
 	switch n := len(value) - 4; {
-	case n < 1 || binary.BigEndian.Uint32(value[n:]) != checksum(bucket, key, value[:n]):
+	case n < 1 || binary.BigEndian.Uint32(value[n:]) != checksum(t, key, value[:n]):
 		err = fmt.Errorf("%w: the checksum of a row of a workflow is wrong", pawl.ErrCorrupt)
 	case value[0] > rowVersion:
-		err = fmt.Errorf("%w: a row of a workflow has form %d, this build reads up to %d", bolt.ErrNewerFormat, value[0], rowVersion)
+		err = fmt.Errorf("%w: a row of a workflow has form %d, this build reads up to %d", pawl.ErrNewerFormat, value[0], rowVersion)
 	case value[0] < rowVersion:
-		err = fmt.Errorf("%w: a row of a workflow has form %d, which there never was", pawl.ErrCorrupt, value[0])
+		err = fmt.Errorf("%w: a row of a workflow has form %d, which never existed", pawl.ErrCorrupt, value[0])
 	default:
 		return value[1:n], nil
 	}
-	return nil, fmt.Errorf("bucket %s, key %x: %w", bucket, key, err)
+	return nil, fmt.Errorf("table %s, key %x: %w", t, key, err)
 }
 
-// rows are the buckets of workflows in one transaction. Where there never was a workflow
-// they are nil, and every read finds nothing.
+// rows are the rows of workflows in one transaction. A table that a damaged file lost reads as
+// if it were empty, and cannot be written: a run without its journal would do all of it again.
 type rows struct {
-	root *bbolt.Bucket
+	driver.Reader
+	w driver.Writer // nil in a transaction that reads
 }
 
-func rowsOf(tx *bbolt.Tx) rows { return rows{tx.Bucket(bucketRoot)} }
+func rowsOf(r driver.Reader) rows { return rows{Reader: r} }
 
-// makeRows is rowsOf for who writes: it makes the buckets where there are none. A root without
-// any is what a salvage leaves that could read no row of them. Where but some are missing rows
-// are lost, and they stay missing: a run without its journal would do all of it again.
-func makeRows(tx *bbolt.Tx) (rows, error) {
-	if root := tx.Bucket(bucketRoot); root != nil {
-		if root.Bucket(bucketRuns) != nil {
-			return rows{root}, nil
-		}
-		if first, _ := root.Cursor().First(); first != nil {
-			return rows{root}, nil
-		}
-	}
-	root, err := tx.CreateBucketIfNotExists(bucketRoot)
-	if errors.Is(err, berrors.ErrIncompatibleValue) {
-		return rows{}, fmt.Errorf("%w: %s is no bucket", pawl.ErrCorrupt, bucketRoot)
-	}
-	if err != nil {
-		return rows{}, err
-	}
-	for _, name := range buckets {
-		if _, err := root.CreateBucket(name); err != nil {
-			return rows{}, err
-		}
-	}
-	return rows{root}, nil
-}
-
-func (r rows) bucket(name []byte) *bbolt.Bucket {
-	if r.root == nil {
-		return nil
-	}
-	return r.root.Bucket(name)
-}
+func rowsTo(w driver.Writer) rows { return rows{w, w} }
 
 // get returns the content of a row, nil when there is none.
-func (r rows) get(bucket, key []byte) ([]byte, error) {
-	b := r.bucket(bucket)
-	if b == nil {
-		return nil, nil
+func (r rows) get(t *driver.Table, key []byte) ([]byte, error) {
+	value, err := r.Get(t, key)
+	if value == nil || err != nil {
+		return nil, present(err)
 	}
-	value := b.Get(key)
-	if value == nil {
-		return nil, nil
-	}
-	return unseal(bucket, key, value)
+	return unseal(t, key, value)
 }
 
-var errNoBucket = fmt.Errorf("%w: a bucket of workflows is missing", pawl.ErrCorrupt)
-
-func (r rows) put(bucket, key, content []byte) error {
-	b := r.bucket(bucket)
-	if b == nil {
-		return errNoBucket
-	}
-	return writable(b.Put(key, seal(bucket, key, content)))
-}
-
-func (r rows) delete(bucket, key []byte) error {
-	b := r.bucket(bucket)
-	if b == nil {
-		return errNoBucket
-	}
-	return writable(b.Delete(key))
-}
-
-// writable says of an error of bbolt's that the file is damaged: a bucket lies in the place of
-// a row, or a row has led to a key that none can have.
-func writable(err error) error {
-	if errors.Is(err, berrors.ErrIncompatibleValue) || errors.Is(err, berrors.ErrKeyTooLarge) {
-		return fmt.Errorf("%w: a row of a workflow cannot be written: %w", pawl.ErrCorrupt, err)
+// present ignores that a table is missing, for reads.
+func present(err error) error {
+	if errors.Is(err, driver.ErrNoTable) {
+		return nil
 	}
 	return err
 }
 
-// each calls fn for the rows whose keys begin with prefix, in order, until it answers false.
-// A row that cannot be read comes with an error.
-func (r rows) each(bucket, prefix []byte, fn func(key, content []byte, err error) (more bool)) {
-	b := r.bucket(bucket)
-	if b == nil {
-		return
+func (r rows) put(t *driver.Table, key, content []byte) error {
+	return r.w.Put(t, key, seal(t, key, content))
+}
+
+func (r rows) delete(t *driver.Table, key []byte) error { return r.w.Delete(t, key) }
+
+// each calls fn for the rows whose keys begin with prefix, in order, until it returns an error,
+// and returns that. A row that cannot be read comes with an error. [errStop] ends it early.
+func (r rows) each(t *driver.Table, prefix []byte, fn func(key, content []byte, damage error) error) error {
+	return r.span(t, driver.Span{Prefix: prefix}, fn)
+}
+
+func (r rows) span(t *driver.Table, s driver.Span, fn func(key, content []byte, damage error) error) (err error) {
+	failed := r.Scan(t, s, func(key, value []byte) bool {
+		content, damage := unseal(t, key, value)
+		err = fn(key, content, damage)
+		return err == nil
+	})
+	if err == nil || err == errStop {
+		return present(failed)
 	}
-	c := b.Cursor()
-	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		content, err := unseal(bucket, k, v)
-		if !fn(k, content, err) {
-			return
-		}
-	}
+	return err
+}
+
+// first is each for the first row alone.
+func (r rows) first(t *driver.Table, prefix []byte, fn func(key, content []byte, damage error) error) error {
+	return r.span(t, driver.Span{Prefix: prefix, Limit: 1}, fn)
+}
+
+var errStop = errors.New("enough rows")
+
+// has reports whether a span has a row, whatever is in it.
+func (r rows) has(t *driver.Table, prefix, from []byte) (found bool, err error) {
+	err = present(r.Scan(t, driver.Span{Prefix: prefix, From: from, Limit: 1}, func(_, _ []byte) bool {
+		found = true
+		return false
+	}))
+	return found, err
 }
 
 // Keys.
@@ -204,7 +168,7 @@ func endedKey(until time.Time, run pawl.ID) []byte {
 
 func parseEndedKey(key []byte) (until time.Time, run pawl.ID, err error) {
 	if len(key) != 24 {
-		return time.Time{}, run, fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketEnded)
+		return time.Time{}, run, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketEnded)
 	}
 	return time.Unix(0, int64(binary.BigEndian.Uint64(key)^1<<63)), pawl.ID(key[8:]), nil
 }
@@ -245,6 +209,7 @@ type runRow struct {
 	Forked      pawl.ID
 	Journal     uint8    // which of its two journals is in use
 	Declared    []string // signals of its flow, as of the build that ran it last
+	Changes     uint64   // how often the row was written
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }
@@ -272,6 +237,7 @@ func (r rows) mustRun(id pawl.ID) (*runRow, error) {
 }
 
 func (r rows) putRun(id pawl.ID, row *runRow) error {
+	row.Changes++
 	content, err := pawl.EncodePayload(row)
 	if err != nil {
 		return err
@@ -303,14 +269,15 @@ func (r rows) entry(run pawl.ID, seq uint32) (*entry, error) {
 
 // entries reads a journal of a run.
 func (r rows) entries(run pawl.ID, which uint8) (journal []*entry, err error) {
-	r.each(bucketSteps, journalPrefix(run, which), func(key, content []byte, damage error) bool {
-		var e *entry
-		if err = damage; err == nil {
-			if e, err = parseEntry(key, content); err == nil {
-				journal = append(journal, e)
-			}
+	err = r.each(bucketSteps, journalPrefix(run, which), func(key, content []byte, damage error) error {
+		if damage != nil {
+			return damage
 		}
-		return err == nil
+		e, err := parseEntry(key, content)
+		if err == nil {
+			journal = append(journal, e)
+		}
+		return err
 	})
 	return journal, err
 }
@@ -340,7 +307,7 @@ func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 // parseEntry copies what it returns out of the transaction.
 func parseEntry(key, content []byte) (*entry, error) {
 	if len(key) != 20 {
-		return nil, fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketSteps)
+		return nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketSteps)
 	}
 	e := &entry{seq: binary.BigEndian.Uint32(key[16:])}
 	if err := pawl.DecodePayload(content, e); err != nil {

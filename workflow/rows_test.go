@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: a row that a newer build wrote is not taken for damage, and one of a form that there
@@ -24,12 +24,12 @@ func TestFormOfARow(t *testing.T) {
 	require.Equal(t, "content", string(content))
 
 	_, err = unseal(bucket, key, inForm(rowVersion+1))
-	require.ErrorIs(t, err, bolt.ErrNewerFormat)
+	require.ErrorIs(t, err, pawl.ErrNewerFormat)
 	require.NotErrorIs(t, err, pawl.ErrCorrupt)
 
 	_, err = unseal(bucket, key, inForm(0))
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
-	require.NotErrorIs(t, err, bolt.ErrNewerFormat)
+	require.NotErrorIs(t, err, pawl.ErrNewerFormat)
 }
 
 // Rule: a row in the place of another is damage: under another key, and in another bucket.
@@ -44,39 +44,38 @@ func TestARowBelongsToItsPlace(t *testing.T) {
 // Rule: where a salvage has left nothing of the rows of runs, new runs begin; where it has left
 // some, what is missing is not made anew, since a run without its journal would do all again.
 func TestRowsThatASalvageLost(t *testing.T) {
-	for _, left := range [][]byte{nil, bucketRuns, bucketSteps} {
+	for _, left := range []*driver.Table{nil, bucketRuns, bucketSteps} {
 		d := newDesk(t)
 		d.start("a")
-		require.NoError(t, d.queue.Update(t.Context(), func(tx *bbolt.Tx) error {
-			if err := tx.DeleteBucket(bucketRoot); err != nil {
+		require.NoError(t, d.file.Update(t.Context(), func(tx *bbolt.Tx) error {
+			if err := tx.DeleteBucket(space.Bytes()); err != nil {
 				return err
 			}
-			root, err := tx.CreateBucket(bucketRoot)
+			root, err := tx.CreateBucket(space.Bytes())
 			if err == nil && left != nil {
-				_, err = root.CreateBucket(left)
+				_, err = root.CreateBucket(left.Bytes())
 			}
 			return err
 		}))
-		require.NoError(t, d.queue.Update(t.Context(), func(tx *bbolt.Tx) error {
-			r, err := makeRows(tx)
-			for _, name := range buckets {
-				require.Equal(t, left == nil || string(name) == string(left), r.bucket(name) != nil, "%s of %s", name, left)
+		for _, table := range space.Tables() {
+			err := d.file.Mutate(t.Context(), byHand{apply: func(r rows) error { return r.put(table, []byte("key"), nil) }}, 0)
+			if left == nil || table == left {
+				require.NoError(t, err, "%s of %v", table, left)
+			} else {
+				require.ErrorIs(t, err, driver.ErrNoTable, "%s of %v", table, left)
+				require.ErrorIs(t, err, pawl.ErrCorrupt)
 			}
-			return err
-		}))
+		}
 	}
 }
 
 // Rule: a row in the place of the bucket of workflows is damage, and told as that.
 func TestARowInPlaceOfTheBucket(t *testing.T) {
 	d := newDesk(t)
-	err := d.queue.Update(t.Context(), func(tx *bbolt.Tx) error {
-		if err := tx.Cursor().Bucket().Put(bucketRoot, []byte("row")); err != nil {
-			return err
-		}
-		_, err := makeRows(tx)
-		return err
-	})
+	require.NoError(t, d.file.Update(t.Context(), func(tx *bbolt.Tx) error {
+		return tx.Cursor().Bucket().Put(space.Bytes(), []byte("row"))
+	}))
+	_, err := note.Start(t.Context(), d.Engine, "a", "input")
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
 
@@ -88,13 +87,12 @@ func TestDamageInTheWayOfARemoval(t *testing.T) {
 	d.end(spoilt, Done)
 	d.pass(1)
 	d.end(sound, Done)
-	d.write(func(r rows) error { // bits of a page that say that a bucket follows
-		_, err := r.bucket(bucketSteps).CreateBucket(seqKey(spoilt, 1))
-		if err == nil {
-			_, err = r.bucket(bucketEnded).CreateBucket([]byte{0})
-		}
-		return err
-	})
+	for table, key := range map[*driver.Table][]byte{bucketSteps: seqKey(spoilt, 1), bucketEnded: {0}} {
+		d.raw(table, func(b *bbolt.Bucket) error { // bits of a page that say that a bucket follows
+			_, err := b.CreateBucket(key)
+			return err
+		})
+	}
 	d.pass(DefaultRetention)
 	d.start("c")
 	d.sweep(1000)
@@ -108,8 +106,8 @@ func TestDamageInTheWayOfARemoval(t *testing.T) {
 func TestABucketInThePlaceOfARow(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
-	d.write(func(r rows) error {
-		_, err := r.bucket(bucketSignals).CreateBucket(signalKey(run, "news", 1))
+	d.raw(bucketSignals, func(b *bbolt.Bucket) error {
+		_, err := b.CreateBucket(signalKey(run, "news", 1))
 		return err
 	})
 	require.ErrorIs(t, d.Send(t.Context(), run, "news", nil, ""), pawl.ErrCorrupt)
@@ -136,7 +134,11 @@ func TestAnEntryInThePlaceOfItsValue(t *testing.T) {
 	require.Len(t, value().Result, maxInline+1)
 	d.write(func(r rows) error {
 		key := seqKey(run, 1)
-		return r.bucket(bucketBlobs).Put(key, r.bucket(bucketSteps).Get(key))
+		value, err := r.Get(bucketSteps, key)
+		if err != nil {
+			return err
+		}
+		return r.w.Put(bucketBlobs, key, value)
 	})
 	require.Nil(t, value().Result)
 	require.Contains(t, value().Error, "corrupt")

@@ -35,7 +35,7 @@ func journey(k *kit) (parent, child *workflow.Flow[int, int]) {
 		}
 		add(step(r, "pack"))
 		r.Undo("unpack", func(context.Context) error { k.effect(r); return nil })
-		add(workflow.StepTx(r, "book", func(tx *workflow.Tx) (int, error) {
+		add(workflow.StepTx(r, "book", func(tx *bbolt.Tx) (int, error) {
 			b, err := tx.CreateBucketIfNotExists([]byte("ledger"))
 			if err != nil {
 				return 0, err

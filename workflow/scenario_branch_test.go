@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
@@ -246,7 +247,7 @@ func TestScenario34LoserBeforeItsTransaction(t *testing.T) {
 		f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
 			loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) {
 				k.at("loser")
-				return workflow.StepTx(r, "s", func(*workflow.Tx) (string, error) {
+				return workflow.StepTx(r, "s", func(*bbolt.Tx) (string, error) {
 					k.effect(r)
 					return "", nil
 				})

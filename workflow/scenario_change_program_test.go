@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -266,7 +268,7 @@ func (w *world) call(r *workflow.Run, child childFlow, o op, label string) (err 
 	case "step":
 		_, err = workflow.Step(r, o.Name, func(context.Context) (string, error) { return w.do(o, label, r.Key()) })
 	case "tx":
-		_, err = workflow.StepTx(r, o.Name, func(*workflow.Tx) (string, error) { return w.do(o, label, r.Key()) })
+		_, err = workflow.StepTx(r, o.Name, func(*bbolt.Tx) (string, error) { return w.do(o, label, r.Key()) })
 	case "undo":
 		r.Undo(o.Name, func(context.Context) error {
 			_, err := w.do(o, label, r.Key())

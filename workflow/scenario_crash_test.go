@@ -119,7 +119,7 @@ func TestScenario01StartTxLostBeforeCommit(t *testing.T) {
 			f := trip(k)
 			k.open(f)
 			_ = k.q.Update(k.t.Context(), func(tx *bbolt.Tx) error {
-				_, err := f.StartTx(tx, k.e, "1", 10)
+				_, err := workflow.StartTx(tx, k.e, f, "1", 10)
 				require.NoError(k.t, err)
 				return k.die()
 			})

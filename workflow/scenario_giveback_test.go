@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -132,7 +132,7 @@ func TestScenario34TakeUnderWay(t *testing.T) {
 				k.settle()
 				if taken {
 					rest := make(chan struct{})
-					answer := g.last(func(*bbolt.Tx) error { // it has taken the signal, and has not heard so
+					answer := g.last(func(driver.Writer) error { // it has taken the signal, and has not heard so
 						<-rest
 						return nil
 					})

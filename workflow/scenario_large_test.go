@@ -13,15 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
-// rowsIn counts the rows of a bucket of workflows in a transaction.
-func rowsIn(tx *bbolt.Tx, bucket string) int {
-	n := 0
-	if root := tx.Bucket([]byte("pawl.workflow")); root != nil {
-		_ = root.Bucket([]byte(bucket)).ForEach(func(_, _ []byte) error { n++; return nil })
-	}
+// rowsIn counts the rows of a table of workflows in a transaction.
+func rowsIn(tx driver.Reader, table *driver.Table) (n int) {
+	_ = tx.Scan(table, driver.Span{}, func(_, _ []byte) bool { n++; return true })
 	return n
 }
 
@@ -30,10 +28,13 @@ func (k *kit) allRows() (n, last int) {
 	k.t.Helper()
 	require.NoError(k.t, k.q.View(k.t.Context(), func(tx *bbolt.Tx) error {
 		last = tx.ID()
-		return tx.Bucket([]byte("pawl.workflow")).ForEachBucket(func(name []byte) error {
-			n += rowsIn(tx, string(name))
-			return nil
-		})
+		return nil
+	}))
+	require.NoError(k.t, k.q.ViewRows(k.t.Context(), func(tx driver.Reader) error {
+		for _, table := range space.Tables() {
+			n += rowsIn(tx, table)
+		}
+		return nil
 	}))
 	return n, last
 }
@@ -116,8 +117,8 @@ func TestScenario42RestartOfALongJournal(t *testing.T) {
 			commit := k.hold()
 			close(g.open)
 			left := 0
-			answer := commit.last(func(tx *bbolt.Tx) error {
-				left = rowsIn(tx, "steps")
+			answer := commit.last(func(tx driver.Writer) error {
+				left = rowsIn(tx, tableSteps)
 				return nil
 			})
 			commit.commit()
@@ -233,8 +234,8 @@ func TestScenario39ForkOfALongJournal(t *testing.T) {
 				require.NoError(k.t, err)
 				g := k.hold()
 				go func() { _, _ = k.e.Fork(context.Background(), h.Run(), "last", "2") }()
-				answer := g.last(func(tx *bbolt.Tx) error {
-					if n := rowsIn(tx, "steps") - long - 1; n < 1 || n > most {
+				answer := g.last(func(tx driver.Writer) error {
+					if n := rowsIn(tx, tableSteps) - long - 1; n < 1 || n > most {
 						panic(fmt.Sprintf("one commit of a fork writes %d entries", n))
 					}
 					return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
@@ -39,7 +40,7 @@ func TestScenario41Names(t *testing.T) {
 			check := func(err error) { errs = append(errs, err) }
 			_, err := workflow.Step(r, name, func(context.Context) (int, error) { return 1, nil })
 			check(err)
-			_, err = workflow.StepTx(r, name, func(*workflow.Tx) (int, error) { return 1, nil })
+			_, err = workflow.StepTx(r, name, func(*bbolt.Tx) (int, error) { return 1, nil })
 			check(err)
 			check(workflow.Sleep(r, name, 0))
 			_, err = workflow.DefineSignal[int](name).Wait(r, 0)

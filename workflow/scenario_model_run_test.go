@@ -112,7 +112,7 @@ func (o *oracle) call(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	case "step":
 		v, err = workflow.Step(r, n.Name, func(ctx context.Context) (int, error) { return o.attempt(ctx, id, n) }, options...)
 	case "tx":
-		v, err = workflow.StepTx(r, n.Name, func(tx *workflow.Tx) (int, error) { return o.inTransaction(tx, id, n) }, options...)
+		v, err = workflow.StepTx(r, n.Name, func(tx *bbolt.Tx) (int, error) { return o.inTransaction(tx, id, n) }, options...)
 	case "sleep":
 		if err = workflow.Sleep(r, n.Name, n.Wait); err == nil {
 			o.waited(id, begun, n.Wait)
@@ -158,7 +158,7 @@ func (o *oracle) attempt(ctx context.Context, id identity, n node) (int, error) 
 // ledger is the bucket of the app's, in which each transaction is counted.
 var ledger = []byte("ledger")
 
-func (o *oracle) inTransaction(tx *workflow.Tx, id identity, n node) (int, error) {
+func (o *oracle) inTransaction(tx *bbolt.Tx, id identity, n node) (int, error) {
 	b, err := tx.CreateBucketIfNotExists(ledger)
 	if err != nil {
 		return 0, err

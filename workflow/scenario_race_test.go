@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -180,7 +180,7 @@ func TestScenario34LoserWhileItStartsItsChild(t *testing.T) {
 		close(loser.open)
 		k.settle()
 		rest := make(chan struct{})
-		answer := g.last(func(*bbolt.Tx) error { // the rows of the child are written
+		answer := g.last(func(driver.Writer) error { // the rows of the child are written
 			<-rest
 			return nil
 		})

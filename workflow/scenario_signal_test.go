@@ -66,7 +66,7 @@ func TestScenario25StartTwice(t *testing.T) {
 			_, err := f.Start(t.Context(), k.e, "1", 11)
 			require.ErrorIs(t, err, workflow.ErrConflict)
 			require.ErrorIs(t, k.q.Update(t.Context(), func(tx *bbolt.Tx) error {
-				_, err := f.StartTx(tx, k.e, "1", 11)
+				_, err := workflow.StartTx(tx, k.e, f, "1", 11)
 				return err
 			}), workflow.ErrConflict)
 		}
@@ -99,7 +99,7 @@ func TestScenario25StartInATransaction(t *testing.T) {
 		k.open(f)
 		undone := errors.New("undone")
 		require.ErrorIs(t, k.q.Update(t.Context(), func(tx *bbolt.Tx) error {
-			_, err := f.StartTx(tx, k.e, "1", 10)
+			_, err := workflow.StartTx(tx, k.e, f, "1", 10)
 			require.NoError(t, err)
 			return undone
 		}), undone)
@@ -107,7 +107,7 @@ func TestScenario25StartInATransaction(t *testing.T) {
 		require.ErrorIs(t, err, workflow.ErrNotFound)
 		var h *workflow.Handle[int]
 		require.NoError(t, k.q.Update(t.Context(), func(tx *bbolt.Tx) (err error) {
-			h, err = f.StartTx(tx, k.e, "1", 11)
+			h, err = workflow.StartTx(tx, k.e, f, "1", 11)
 			return err
 		}))
 		out, err := outcome(k, h)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -30,7 +31,7 @@ func TestScenario36StaleWorker(t *testing.T) {
 			return err
 		},
 		"transaction": func(r *workflow.Run) error {
-			_, err := workflow.StepTx(r, "write", func(*workflow.Tx) (string, error) { return r.ID(), nil })
+			_, err := workflow.StepTx(r, "write", func(*bbolt.Tx) (string, error) { return r.ID(), nil })
 			return err
 		},
 		"suspension": func(r *workflow.Run) error { return workflow.Sleep(r, "write", time.Hour) },

@@ -287,9 +287,9 @@ func TestScenario10FanInDies(t *testing.T) {
 // Rule: what a step writes in its transaction and its checkpoint are there both or neither.
 func TestScenario11StepTxIsWhole(t *testing.T) {
 	bucket := []byte("ledger")
-	ledger := func(k *kit, die func(tx *workflow.Tx) error) *workflow.Flow[int, uint64] {
+	ledger := func(k *kit, die func(tx *bbolt.Tx) error) *workflow.Flow[int, uint64] {
 		return workflow.Define("book", func(r *workflow.Run, _ int) (uint64, error) {
-			n, err := workflow.StepTx(r, "ledger", func(tx *workflow.Tx) (uint64, error) {
+			n, err := workflow.StepTx(r, "ledger", func(tx *bbolt.Tx) (uint64, error) {
 				b, err := tx.CreateBucketIfNotExists(bucket)
 				if err != nil {
 					return 0, err
@@ -310,14 +310,14 @@ func TestScenario11StepTxIsWhole(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		die   func(k *kit) func(*workflow.Tx) error
+		die   func(k *kit) func(*bbolt.Tx) error
 		tries int
 	}{
-		{"inside", func(k *kit) func(*workflow.Tx) error {
-			return func(*workflow.Tx) error { return k.die() }
+		{"inside", func(k *kit) func(*bbolt.Tx) error {
+			return func(*bbolt.Tx) error { return k.die() }
 		}, 2},
-		{"when it is in the file", func(k *kit) func(*workflow.Tx) error {
-			return func(tx *workflow.Tx) error { tx.OnCommit(k.end); return nil }
+		{"when it is in the file", func(k *kit) func(*bbolt.Tx) error {
+			return func(tx *bbolt.Tx) error { tx.OnCommit(k.end); return nil }
 		}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Send sends a signal to a run, and returns when it is durable. Whether the run waits for it
@@ -24,13 +22,13 @@ import (
 // Errors: [ErrNotFound], [ErrNotRunning] for a run that has ended, [ErrUndeclared] for a name that
 // the flow does not declare where it declares any, see [Receives], [ErrTooLarge] for more than
 // [MaxValue] bytes, [ErrTooMany] when the run has [MaxSignals] that it has not consumed, and
-// those of [bolt.Queue.Join].
+// those of [Store].
 func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
 	if err := CheckSignal(name, payload, dedup); err != nil {
 		return err
 	}
 	s := &send{hub: e.hub, run: run, name: name, payload: payload, dedup: dedup}
-	if err := e.queue.Join(ctx, s, len(payload)+requestBytes); err != nil {
+	if err := e.queue.Mutate(ctx, s, len(payload)+requestBytes); err != nil {
 		return fmt.Errorf("send signal %q: %w", name, err)
 	}
 	e.hub.poke(run)
@@ -53,7 +51,7 @@ func CheckSignal(name string, payload []byte, dedup string) error {
 	return nil
 }
 
-// send is the rider that stores a signal.
+// send is the mutation that stores a signal.
 type send struct {
 	hub     *hub
 	run     pawl.ID
@@ -65,8 +63,8 @@ type send struct {
 }
 
 // Check looks whether the signal is new, and wakes a run that waits for it.
-func (s *send) Check(p *bolt.Plan) error {
-	r := rowsOf(p.Tx())
+func (s *send) Check(ops driver.Ops) error {
+	r := rowsOf(ops)
 	row, err := r.mustRun(s.run)
 	if err != nil {
 		return err
@@ -92,9 +90,9 @@ func (s *send) Check(p *bolt.Plan) error {
 	if row.Paused || row.Status == Blocked || !slices.Contains(row.Waits, s.name) {
 		return nil
 	}
-	state, err := p.State(s.run)
+	state, err := ops.State(s.run)
 	if err == nil && state == pawl.Delayed {
-		err = p.RunNow(s.run)
+		err = ops.RunNow(s.run)
 	}
 	return err
 }
@@ -105,11 +103,11 @@ func (s *send) undeclared(row *runRow) error {
 }
 
 // Apply stores the signal.
-func (s *send) Apply(tx *bbolt.Tx) error {
+func (s *send) Apply(tx driver.Writer) error {
 	if s.row == nil {
 		return nil
 	}
-	r := rowsOf(tx)
+	r := rowsTo(tx)
 	n := s.row.Signals
 	if err := r.put(bucketSignals, signalKey(s.run, s.name, n), s.payload); err != nil {
 		return err
@@ -134,12 +132,18 @@ const seenPortion = 1_000
 // build has left many.
 func (r rows) forget(run pawl.ID, upTo uint64) error {
 	var old [][]byte
-	r.each(bucketSeen, run[:], func(key, content []byte, damage error) bool {
+	err := r.each(bucketSeen, run[:], func(key, content []byte, damage error) error {
 		if n, err := strconv.ParseUint(string(content), 10, 64); damage == nil && err == nil && n <= upTo {
 			old = append(old, bytes.Clone(key))
 		}
-		return len(old) < 2*seenPortion
+		if len(old) == 2*seenPortion {
+			return errStop
+		}
+		return nil
 	})
+	if err != nil {
+		return err
+	}
 	for _, key := range old {
 		if err := r.delete(bucketSeen, key); err != nil {
 			return err

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // payloads are those of the signals of a name that a run has not consumed, in their order.
@@ -173,13 +173,11 @@ func TestDeduplicationIsForgotten(t *testing.T) {
 		return r.put(bucketSeen, runAnd(other, "old"), []byte("1"))
 	})
 	known := func() (n int) {
-		require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) error {
-			rowsOf(tx).each(bucketSeen, run[:], func(_, _ []byte, damage error) bool {
-				require.NoError(t, damage)
+		require.NoError(t, d.file.ViewRows(t.Context(), func(tx driver.Reader) error {
+			return rowsOf(tx).each(bucketSeen, run[:], func(_, _ []byte, damage error) error {
 				n++
-				return true
+				return damage
 			})
-			return nil
 		}))
 		return n
 	}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Signal ties the name of a signal to the type of what it carries. Make one with
@@ -108,12 +106,9 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	over = over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
 	if !over {
 		has := false
-		err := x.engine.source.View(x.ctx, func(tx *bbolt.Tx) error {
-			rowsOf(tx).each(bucketSignals, signalsOf(x.run, c.e.Name), func(_, _ []byte, damage error) bool {
-				has = true
-				return false
-			})
-			return nil
+		err := x.engine.source.ViewRows(x.ctx, func(tx driver.Reader) (err error) {
+			has, err = rowsOf(tx).has(bucketSignals, signalsOf(x.run, c.e.Name), nil)
+			return err
 		})
 		if err != nil {
 			return false, x.stop(err)
@@ -125,7 +120,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	x.mu.Lock()
 	t := &takeSignal{x: x, scope: c.scope, e: c.e, over: over, journal: x.take()}
 	x.mu.Unlock()
-	err = x.engine.queue.Join(x.writing(), t, t.journal.bytes+maxInline)
+	err = x.engine.queue.Mutate(x.writing(), t, t.journal.bytes+maxInline)
 	switch {
 	case err == errNoSignal: // another branch was faster
 		return false, nil
@@ -143,7 +138,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 
 var errNoSignal = errors.New("no signal is there")
 
-// takeSignal is the rider that gives a signal to the call that waits for it, or the timeout.
+// takeSignal is the mutation that gives a signal to the call that waits for it, or the timeout.
 type takeSignal struct {
 	x       *execution
 	scope   *scope
@@ -158,22 +153,22 @@ type takeSignal struct {
 
 // Check finds the first signal. A branch that has lost a race takes nothing any more: who wrote
 // that has looked what it got already.
-func (t *takeSignal) Check(p *bolt.Plan) (err error) {
+func (t *takeSignal) Check(ops driver.Ops) (err error) {
 	if t.scope.lostRace() {
 		return ErrAbandoned
 	}
-	r := rowsOf(p.Tx())
+	r := rowsOf(ops)
 	if t.row, err = r.mustRun(t.x.run); err != nil {
 		return err
 	}
 	t.key, t.ended = nil, *t.e
-	r.each(bucketSignals, signalsOf(t.x.run, t.e.Name), func(key, content []byte, damage error) bool {
-		if err = damage; err == nil {
+	err = r.first(bucketSignals, signalsOf(t.x.run, t.e.Name), func(key, content []byte, damage error) error {
+		if damage == nil {
 			t.key = append([]byte(nil), key...)
-			t.ended.finish(append([]byte{}, content...), p.Now())
+			t.ended.finish(append([]byte{}, content...), ops.Now())
 			t.ended.Signal = number(key)
 		}
-		return false
+		return damage
 	})
 	if err != nil {
 		return err
@@ -182,14 +177,14 @@ func (t *takeSignal) Check(p *bolt.Plan) (err error) {
 		return errNoSignal
 	}
 	if t.key == nil {
-		t.ended.fail(ErrTimeout, p.Now())
+		t.ended.fail(ErrTimeout, ops.Now())
 	}
-	return p.Hold(t.x.lease)
+	return ops.Hold(t.x.lease)
 }
 
 // Apply consumes the signal.
-func (t *takeSignal) Apply(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (t *takeSignal) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if err := t.journal.apply(r); err != nil {
 		return err
 	}
@@ -206,6 +201,15 @@ func (t *takeSignal) Apply(tx *bbolt.Tx) error {
 	}
 	t.row.Unread--
 	return r.putRun(t.x.run, t.row)
+}
+
+// hasSignal reports whether a run has a signal of a name that it has not consumed.
+func (r rows) hasSignal(run pawl.ID, name string) (found bool, err error) {
+	err = r.first(bucketSignals, signalsOf(run, name), func(_, _ []byte, damage error) error {
+		found = damage == nil
+		return damage
+	})
+	return found, err
 }
 
 // number is that of a signal's key.

@@ -1,13 +1,10 @@
 package workflow
 
 import (
-	"bytes"
 	"encoding/binary"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A run has room for two journals, 0 and 1. One is in use; the other is empty, or holds what
@@ -35,12 +32,12 @@ func (r *runRow) spare() uint8 { return r.Journal ^ 1 }
 
 // leftBehind reports whether a key is that of an entry, a value, or a count of what was published,
 // which a Restart left to be removed.
-func (r *runRow) leftBehind(bucket, key []byte) bool {
-	if bytes.Equal(bucket, bucketPublished) {
+func (r *runRow) leftBehind(t *driver.Table, key []byte) bool {
+	if t == bucketPublished {
 		behind := key[len(pawl.ID{}):]
 		return isCount(behind) && len(behind) > 1 && behind[1] == r.spare()
 	}
-	if !bytes.Equal(bucket, bucketSteps) && !bytes.Equal(bucket, bucketBlobs) || len(key) != len(pawl.ID{})+4 {
+	if t != bucketSteps && t != bucketBlobs || len(key) != len(pawl.ID{})+4 {
 		return false
 	}
 	seq := binary.BigEndian.Uint32(key[len(pawl.ID{}):])
@@ -48,26 +45,17 @@ func (r *runRow) leftBehind(bucket, key []byte) bool {
 }
 
 // hasSpare reports whether the journal that is not in use has rows to be removed.
-func (r rows) hasSpare(run pawl.ID, row *runRow) bool {
-	prefix := journalPrefix(run, row.spare())
-	for _, name := range [...][]byte{bucketSteps, bucketBlobs} {
-		b := r.bucket(name)
-		if b == nil {
-			continue
-		}
-		if k, _ := b.Cursor().Seek(seqKey(run, firstSeq(row.spare())+1)); bytes.HasPrefix(k, prefix) {
-			return true
+func (r rows) hasSpare(run pawl.ID, row *runRow) (bool, error) {
+	prefix, first := journalPrefix(run, row.spare()), seqKey(run, firstSeq(row.spare())+1)
+	for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs} {
+		if found, err := r.has(t, prefix, first); found || err != nil {
+			return found, err
 		}
 	}
-	b := r.bucket(bucketPublished)
-	if b == nil {
-		return false
-	}
-	k, _ := b.Cursor().Seek(countPrefix(run, row.spare()))
-	return bytes.HasPrefix(k, countPrefix(run, row.spare()))
+	return r.has(bucketPublished, countPrefix(run, row.spare()), nil)
 }
 
-// clearSpare is the rider that removes a portion of what a Restart left.
+// clearSpare is the mutation that removes a portion of what a Restart left.
 type clearSpare struct {
 	lease *pawl.Lease
 	run   pawl.ID
@@ -81,7 +69,7 @@ type clearSpare struct {
 // restarts often does not leave more than it removes.
 func (x *execution) clearSpare() error {
 	for c := (&clearSpare{lease: x.lease, run: x.run, more: true}); c.more; {
-		if err := x.engine.queue.Join(x.ctx, c, requestBytes); err != nil {
+		if err := x.engine.queue.Mutate(x.ctx, c, requestBytes); err != nil {
 			return err
 		}
 	}
@@ -89,16 +77,16 @@ func (x *execution) clearSpare() error {
 }
 
 // Check requires the lease, and reads which journal is in use.
-func (c *clearSpare) Check(p *bolt.Plan) (err error) {
-	if c.row, err = rowsOf(p.Tx()).mustRun(c.run); err != nil {
+func (c *clearSpare) Check(ops driver.Ops) (err error) {
+	if c.row, err = rowsOf(ops).mustRun(c.run); err != nil {
 		return err
 	}
-	return p.Hold(c.lease)
+	return ops.Hold(c.lease)
 }
 
 // Apply removes a portion.
-func (c *clearSpare) Apply(tx *bbolt.Tx) error {
-	left, spare, r := portionQuota(), c.row.spare(), rowsOf(tx)
+func (c *clearSpare) Apply(tx driver.Writer) error {
+	left, spare, r := portionQuota(), c.row.spare(), rowsTo(tx)
 	err := r.remove(journalPrefix(c.run, spare), seqKey(c.run, firstSeq(spare)+1), &left, bucketSteps, bucketBlobs)
 	if err == nil {
 		err = r.remove(countPrefix(c.run, spare), countPrefix(c.run, spare), &left, bucketPublished)

@@ -3,13 +3,11 @@ package workflow
 import (
 	"bytes"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
-// start is the rider that begins a run.
+// start is the mutation that begins a run.
 type start struct {
 	row    runRow
 	input  []byte
@@ -21,8 +19,8 @@ type start struct {
 }
 
 // Check finds the run that has the ID already.
-func (s *start) Check(p *bolt.Plan) error {
-	r := rowsOf(p.Tx())
+func (s *start) Check(ops driver.Ops) error {
+	r := rowsOf(ops)
 	known, err := r.find(s.row.Flow, s.row.ID)
 	if err != nil {
 		return err
@@ -30,8 +28,8 @@ func (s *start) Check(p *bolt.Plan) error {
 	s.new = known == pawl.ID{}
 	if s.new {
 		s.run = s.job.ID
-		s.row.Created = p.Now().UnixNano()
-		return p.Enqueue(s.job)
+		s.row.Created = ops.Now().UnixNano()
+		return ops.Enqueue(s.job)
 	}
 	row, err := r.mustRun(known)
 	if err != nil {
@@ -60,14 +58,11 @@ func (s *start) sameInput(r rows, run pawl.ID, row *runRow) bool {
 }
 
 // Apply writes the rows of the run.
-func (s *start) Apply(tx *bbolt.Tx) error {
+func (s *start) Apply(tx driver.Writer) error {
 	if !s.new {
 		return nil
 	}
-	r, err := makeRows(tx)
-	if err != nil {
-		return err
-	}
+	r := rowsTo(tx)
 	if err := r.put(bucketIDs, idKey(s.row.Flow, s.row.ID), s.run[:]); err != nil {
 		return err
 	}

@@ -3,36 +3,23 @@ package workflow
 import (
 	"context"
 	"errors"
-
-	"go.etcd.io/bbolt"
+	"fmt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
-// Tx is the transaction of a [StepTx]: the app's own buckets are open to it, and jobs that
-// are enqueued by it, as kind.Enqueue(ctx, tx, args), are part of it.
-type Tx struct {
-	*bbolt.Tx
-	queue *bolt.Queue
-}
-
-// Enqueue implements [pawl.Enqueuer].
-func (tx *Tx) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
-	return tx.queue.EnqueueTx(tx.Tx, jobs...)
-}
-
-// StepTx is a [Step] whose writes, in the app's buckets of the queue's file, are committed
-// together with the step's end: they happen exactly once. What is said of the function of
-// [bolt.Queue.Update] holds for fn: it is short, and calls nothing else of the queue.
-// An attempt that fails leaves nothing behind.
+// StepTx is a [Step] whose writes to the app's own data are committed together with the end of
+// the step: they happen exactly once. Tx is the type of the transactions of the store: a *bbolt.Tx
+// over package bolt. A store of another type blocks the run. The rules for the function of
+// [Transactor] Update hold for fn: it is short, and calls nothing else of the store. To enqueue
+// jobs in the transaction, use [In]. An attempt that fails leaves nothing behind.
 //
 // It pays for a commit of its own, which others wait for.
-func StepTx[T any](r *Run, name string, fn func(tx *Tx) (T, error), opts ...StepOption) (T, error) {
+func StepTx[Tx, T any](r *Run, name string, fn func(tx Tx) (T, error), opts ...StepOption) (T, error) {
 	var out T
 	decode := decodeInto(&out)
 	err := r.s.step(KindStepTx, name, opts, decode, func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
-		return nil, c.inTransaction(ctx, info, decode, func(tx *Tx) (any, error) { return fn(tx) })
+		return nil, inTransaction(ctx, c, info, decode, fn)
 	})
 	if err != nil {
 		var zero T
@@ -41,15 +28,38 @@ func StepTx[T any](r *Run, name string, fn func(tx *Tx) (T, error), opts ...Step
 	return out, nil
 }
 
+// In returns what enqueues jobs as part of the transaction of a [StepTx], as
+// kind.Enqueue(ctx, workflow.In(r, tx), args).
+func In[Tx any](r *Run, tx Tx) pawl.Enqueuer {
+	q, err := transactor[Tx](r.x.engine)
+	if err != nil {
+		return refusing{err}
+	}
+	return q.In(tx)
+}
+
+// refusing is an Enqueuer that fails.
+type refusing struct{ error }
+
+// Enqueue implements [pawl.Enqueuer].
+func (r refusing) Enqueue(context.Context, ...*pawl.Envelope) error { return r.error }
+
+// errWrongTx blocks a run whose code was written for another store.
+var errWrongTx = errors.New("the code needs another store")
+
 // inTransaction runs an attempt and writes the end of its entry in one transaction. It
 // returns errSaved when that is durable.
-func (c *call) inTransaction(ctx context.Context, info StepInfo, decode func([]byte) error, fn func(*Tx) (any, error)) error {
+func inTransaction[Tx, T any](ctx context.Context, c *call, info StepInfo, decode func([]byte) error, fn func(Tx) (T, error)) error {
 	x := c.x
+	q, err := transactor[Tx](x.engine)
+	if err != nil {
+		return x.stop(fmt.Errorf("%w: %w", errWrongTx, err))
+	}
 	var refused error // by fn, and so a failed attempt
 	ended := *c.e
-	err := x.engine.queue.Update(ctx, func(tx *bbolt.Tx) error {
+	err = q.Update(ctx, func(tx Tx) error {
 		result, err := x.invoke(ctx, info, func(context.Context, StepInfo) (any, error) {
-			return fn(&Tx{tx, x.engine.queue})
+			return fn(tx)
 		})
 		if err == nil {
 			if err = c.fits(result, decode); err != nil {
@@ -65,7 +75,7 @@ func (c *call) inTransaction(ctx context.Context, info StepInfo, decode func([]b
 		x.mu.Lock()
 		cp := &checkpoint{x.lease, x.take(&ended)}
 		x.mu.Unlock()
-		return x.engine.queue.JoinTx(tx, cp)
+		return q.MutateTx(tx, cp)
 	})
 	switch {
 	case refused != nil:

@@ -5,15 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
-
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // errWoken refuses a suspension: what a scope waits for has come.
 var errWoken = errors.New("what the run waits for has come")
 
-// suspend is the rider that has a run wait.
+// suspend is the mutation that has a run wait.
 type suspend struct {
 	x         *execution
 	waits     []*idleness
@@ -22,8 +20,7 @@ type suspend struct {
 	made      int
 	bytes     int64
 
-	row runRow // of the run, as the rider found it and leaves it
-	at  int    // the transaction before its own, to which others may add behind it
+	row runRow // of the run, as the mutation found it and leaves it
 	now time.Time
 	has []*idleness // those whose wait is over
 }
@@ -39,19 +36,19 @@ func (s *suspend) due() (due time.Time) {
 }
 
 // Check looks whether there is still something to wait for.
-func (s *suspend) Check(p *bolt.Plan) error {
-	r := rowsOf(p.Tx())
+func (s *suspend) Check(ops driver.Ops) error {
+	r := rowsOf(ops)
 	row, err := r.mustRun(s.x.run)
 	if err != nil {
 		return err
 	}
-	s.row, s.at, s.now, s.has = *row, p.Tx().ID()-1, p.Now(), nil
+	s.row, s.now, s.has = *row, ops.Now(), nil
 	if s.row.Terminate != "" || s.row.Cancel != "" && !s.cancelled {
 		return errWoken
 	}
 	if s.row.Paused && s.row.Cancel == "" {
 		s.settle(time.Time{})
-		return p.Snooze(s.x.lease, s.now.Add(forever))
+		return ops.Snooze(s.x.lease, s.now.Add(forever))
 	}
 	for _, w := range s.waits {
 		over, err := s.over(r, w)
@@ -70,7 +67,7 @@ func (s *suspend) Check(p *bolt.Plan) error {
 	if due.IsZero() {
 		due = s.now.Add(forever)
 	}
-	return p.Snooze(s.x.lease, due)
+	return ops.Snooze(s.x.lease, due)
 }
 
 // over reports whether what w waits for has come.
@@ -81,15 +78,12 @@ func (s *suspend) over(r rows, w *idleness) (over bool, err error) {
 	case !w.due.IsZero() && !w.due.After(s.now):
 		return true, nil
 	case w.signal != "":
-		r.each(bucketSignals, signalsOf(s.x.run, w.signal), func(_, _ []byte, damage error) bool {
-			over, err = true, damage
-			return false
-		})
+		return r.hasSignal(s.x.run, w.signal)
 	case w.child != nil:
 		e, err := r.entry(s.x.run, w.child.seq)
 		return e != nil && e.State != EntryPending, err
 	}
-	return over, err
+	return false, nil
 }
 
 func (s *suspend) woke(w *idleness) bool { return w.paused || slices.Contains(s.has, w) }
@@ -113,8 +107,8 @@ func (s *suspend) settle(due time.Time) {
 }
 
 // Apply writes what is pending, and the row.
-func (s *suspend) Apply(tx *bbolt.Tx) error {
-	r := rowsOf(tx)
+func (s *suspend) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	if err := s.journal.apply(r); err != nil {
 		return err
 	}

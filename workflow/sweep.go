@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A run that is over has a row in bucket ended, under the time at which to remove it. It is
@@ -49,32 +50,19 @@ func (s *sweep) until(now time.Time) error {
 }
 
 func (s *sweep) walk(now time.Time) error {
-	ended := s.bucket(bucketEnded)
-	if ended == nil {
-		return nil
+	due, err := s.due(now)
+	if err != nil {
+		return err
 	}
-	c := ended.Cursor()
-	var passed []byte // a bucket in the place of a row, which stays
-	for k, v := c.First(); k != nil; k, v = c.Seek(passed) {
-		if bytes.Equal(k, passed) {
-			if k, v = c.Next(); k == nil {
-				return nil
-			}
-		}
+	for _, key := range due {
 		if s.full = s.full || s.left.spent(); s.full {
 			return nil
 		}
-		key := bytes.Clone(k)
-		if v == nil {
-			passed = key
+		if key == nil {
 			s.left.rows-- // as much work
 			continue
 		}
-		until, run, err := parseEndedKey(key)
-		if err == nil {
-			if until.After(now) {
-				return nil
-			}
+		if _, run, err := parseEndedKey(key); err == nil {
 			if err := s.removeRun(now, run); s.full || err != nil {
 				return err
 			}
@@ -86,6 +74,24 @@ func (s *sweep) walk(now time.Time) error {
 		s.left.rows--
 	}
 	return nil
+}
+
+// due returns the keys in ended that are due, a key that is none included, and nil for damage
+// in the place of a row, which stays. There are as many as the quota allows, and one.
+func (s *sweep) due(now time.Time) (keys [][]byte, err error) {
+	err = present(s.Scan(bucketEnded, driver.Span{Limit: max(s.left.rows, 0) + 1}, func(key, value []byte) bool {
+		if value == nil {
+			keys = append(keys, nil)
+			return true
+		}
+		until, _, err := parseEndedKey(key)
+		if err == nil && until.After(now) {
+			return false
+		}
+		keys = append(keys, bytes.Clone(key))
+		return true
+	}))
+	return keys, err
 }
 
 // removeRun removes a run but for its row in ended, which can go too unless the quota ended it
@@ -119,7 +125,7 @@ func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 }
 
 // ownedByRun are the buckets whose keys begin with a run, but for those by which it is found.
-var ownedByRun = [...][]byte{bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished}
+var ownedByRun = [...]*driver.Table{bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished}
 
 // orLater deals with an error: damage is passed over.
 func (s *sweep) orLater(now time.Time, run pawl.ID, err error) error {
@@ -158,25 +164,17 @@ func portionQuota() quota { return quota{rows: 1000, bytes: 2 << 20} }
 func (q *quota) spent() bool { return q.rows <= 0 || q.bytes <= 0 }
 
 // remove deletes rows whose keys begin with prefix, from the key first on, as far as the quota
-// allows. It takes from one bucket after another.
-func (r rows) remove(prefix, first []byte, left *quota, from ...[]byte) error {
-	for _, name := range from {
-		b := r.bucket(name)
-		if b == nil {
-			return errNoBucket
+// allows. It takes from one table after another.
+func (r rows) remove(prefix, first []byte, left *quota, from ...*driver.Table) error {
+	for _, t := range from {
+		if left.spent() {
+			return nil
 		}
-		c := b.Cursor()
-		at := bytes.Clone(first)
-		// Seek goes on from the key that was deleted: a search from the prefix would pass over
-		// every page that was emptied before.
-		for k, v := c.Seek(at); k != nil && bytes.HasPrefix(k, prefix) && !left.spent(); k, v = c.Seek(at) {
-			at = append(at[:0], k...)
-			n := len(k) + len(v)
-			if err := writable(c.Delete()); err != nil {
-				return err
-			}
-			left.rows--
-			left.bytes -= n
+		n, size, err := r.w.DeleteSpan(t, driver.Span{Prefix: prefix, From: first, Limit: left.rows}, left.bytes)
+		left.rows -= n
+		left.bytes -= size
+		if err != nil {
+			return err
 		}
 	}
 	return nil

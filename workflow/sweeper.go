@@ -6,10 +6,8 @@ import (
 	"math"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // How long the sweeper pauses: at least, so that runs which end one after another are removed
@@ -59,20 +57,15 @@ func (e *Engine) runSweeper() {
 
 // nextRemoval is when the next run is to be removed; not ok when none is.
 func (e *Engine) nextRemoval() (due time.Time, ok bool, err error) {
-	err = e.source.View(context.Background(), func(tx *bbolt.Tx) error {
-		ended := rowsOf(tx).bucket(bucketEnded)
-		if ended == nil {
-			return nil
-		}
-		c := ended.Cursor()
-		for k, v := c.First(); k != nil && !ok; k, v = c.Next() {
-			if v == nil {
-				continue // a bucket in the place of a row, which stays
+	err = e.source.ViewRows(context.Background(), func(tx driver.Reader) error {
+		return present(tx.Scan(bucketEnded, driver.Span{}, func(key, value []byte) bool {
+			if value == nil {
+				return true // damage in the place of a row stays
 			}
 			ok = true
-			due, _, _ = parseEndedKey(k) // a key that is none is removed at once
-		}
-		return nil
+			due, _, _ = parseEndedKey(key) // a key that is none is removed at once
+			return false
+		}))
 	})
 	return due, ok, err
 }
@@ -85,7 +78,7 @@ func (e *Engine) removeDue() error {
 		case <-e.queue.Done():
 			return pawl.ErrClosed
 		}
-		err := e.queue.Join(context.Background(), r, requestBytes)
+		err := e.queue.Mutate(context.Background(), r, requestBytes)
 		<-e.hub.sweeping
 		if err != nil {
 			return err
@@ -94,21 +87,21 @@ func (e *Engine) removeDue() error {
 	return nil
 }
 
-// removal is the rider that removes a portion of what is due.
+// removal is the mutation that removes a portion of what is due.
 type removal struct {
 	now  time.Time
 	more bool
 }
 
 // Check notes the time.
-func (r *removal) Check(p *bolt.Plan) error {
-	r.now = p.Now()
+func (r *removal) Check(ops driver.Ops) error {
+	r.now = ops.Now()
 	return nil
 }
 
 // Apply removes a portion.
-func (r *removal) Apply(tx *bbolt.Tx) error {
-	s := sweep{rows: rowsOf(tx), left: portionQuota()}
+func (r *removal) Apply(tx driver.Writer) error {
+	s := sweep{rows: rowsTo(tx), left: portionQuota()}
 	err := s.until(r.now)
 	r.more = s.full
 	return err

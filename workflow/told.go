@@ -41,21 +41,22 @@ func isCount(key []byte) bool { return len(key) > 0 && key[0] == countMark }
 // told reads the counts of a journal.
 func (r rows) told(run pawl.ID, journal uint8) (counts map[[countKey]byte]uint64, err error) {
 	counts = make(map[[countKey]byte]uint64)
-	r.each(bucketPublished, countPrefix(run, journal), func(key, content []byte, damage error) bool {
-		if err = damage; err == nil {
-			err = soundCount(key[len(run):], content)
+	err = r.each(bucketPublished, countPrefix(run, journal), func(key, content []byte, damage error) error {
+		if damage != nil {
+			return damage
 		}
+		err := soundCount(key[len(run):], content)
 		if err == nil {
 			counts[[countKey]byte(key[len(run):])] = binary.BigEndian.Uint64(content)
 		}
-		return err == nil
+		return err
 	})
 	return counts, err
 }
 
 func soundCount(key, content []byte) error {
 	if len(key) != countKey || key[1] > 1 || len(content) != 8 || binary.BigEndian.Uint64(content)>>32 > maxCarried {
-		return fmt.Errorf("%w: key %x of bucket %s", pawl.ErrCorrupt, key, bucketPublished)
+		return fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketPublished)
 	}
 	return nil
 }

@@ -9,9 +9,8 @@ import (
 	"hash/crc64"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // RowsForm is the form of the rows that [Reader.Rows] returns. It is that of the values in the
@@ -48,7 +47,7 @@ func (p *Rows) Last() bool { return p.Next == "" }
 
 // transferred are the buckets that have rows of a run, in the order in which they travel. What
 // is in the others follows from the row of the run.
-var transferred = [...][]byte{bucketBlobs, bucketSteps, bucketSignals, bucketSeen, bucketPublished, bucketBlocked, bucketRuns}
+var transferred = [...]*driver.Table{bucketBlobs, bucketSteps, bucketSignals, bucketSeen, bucketPublished, bucketBlocked, bucketRuns}
 
 // How much a part has, at most, unless one row alone is larger; and from which bucket on rows
 // stand in the last part, since they are of no use without the row of the run.
@@ -105,15 +104,15 @@ func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (job *pawl.Envelope, da
 // stands reports whether the rows of the run are those of which a part was read. A job that was
 // read in between stood beside them.
 func (r *Reader) stands(ctx context.Context, p *Rows) (same bool, err error) {
-	err = r.source.View(ctx, func(tx *bbolt.Tx) error {
+	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs := rowsOf(tx)
 		row, err := rs.run(p.Run)
 		if row == nil || err != nil {
 			return err
 		}
-		all, mark := rs.mark(p.Run, row)
+		all, mark, err := rs.mark(p.Run, row)
 		same = all == p.All && mark == p.Mark
-		return nil
+		return err
 	})
 	return same, err
 }
@@ -130,7 +129,10 @@ func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, e
 			return err
 		}
 		p = Rows{Run: run, Form: RowsForm, Part: number}
-		if p.All, p.Mark = rs.mark(run, row); p.All > maxRows {
+		if p.All, p.Mark, err = rs.mark(run, row); err != nil {
+			return err
+		}
+		if p.All > maxRows {
 			return fmt.Errorf("run %s has %d rows, at most %d can be carried: %w", run, p.All, maxRows, ErrTooMany)
 		}
 		return p.fill(rs, row, bucket, from)
@@ -148,26 +150,31 @@ const maxRows = 1 << 20
 func (p *Rows) fill(rs rows, row *runRow, bucket int, from []byte) (err error) {
 	size := 0
 	for ; bucket < len(transferred); bucket, from = bucket+1, nil {
-		b := rs.bucket(transferred[bucket])
-		if b == nil {
-			return errNoBucket
+		t, span := transferred[bucket], driver.Span{Prefix: p.Run[:]}
+		if from != nil {
+			span.From = driver.After(append(slices.Clone(p.Run[:]), from...))
 		}
-		c := b.Cursor()
-		start := append(slices.Clone(p.Run[:]), from...)
-		for k, v := c.Seek(start); k != nil && bytes.HasPrefix(k, p.Run[:]); k, v = c.Next() {
-			if from != nil && bytes.Equal(k, start) || row.leftBehind(transferred[bucket], k) {
-				continue
+		failed := rs.Scan(t, span, func(key, value []byte) bool {
+			if row.leftBehind(t, key) {
+				return true
 			}
-			content, err := unseal(transferred[bucket], k, v)
-			if err != nil {
-				return err
+			var content []byte
+			if content, err = unseal(t, key, value); err != nil {
+				return false
 			}
 			if n := len(p.Rows); n > 0 && bucket < inOne && (n >= partRows || size+len(content) > partBytes) {
 				p.Next = formatPlace(p.Part+1, p.Rows[n-1])
-				return nil
+				return false
 			}
-			size += len(k) + len(content)
-			p.Rows = append(p.Rows, Row{string(transferred[bucket]), bytes.Clone(k[len(p.Run):]), append([]byte{}, content...)})
+			size += len(key) + len(content)
+			p.Rows = append(p.Rows, Row{t.String(), bytes.Clone(key[len(p.Run):]), append([]byte{}, content...)})
+			return true
+		})
+		if err == nil {
+			err = failed
+		}
+		if err != nil || p.Next != "" {
+			return err
 		}
 	}
 	return nil
@@ -175,23 +182,21 @@ func (p *Rows) fill(rs rows, row *runRow, bucket int, from []byte) (err error) {
 
 // mark is how many rows a run has, and a sum of their checksums. Those of a journal that is
 // not in use do not count.
-func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64) {
-	table := crc64.MakeTable(crc64.ECMA)
-	for _, name := range transferred {
-		b := r.bucket(name)
-		if b == nil {
-			continue
-		}
-		c := b.Cursor()
-		for k, v := c.Seek(run[:]); k != nil && bytes.HasPrefix(k, run[:]); k, v = c.Next() {
-			if row.leftBehind(name, k) {
-				continue
+func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64, err error) {
+	ecma := crc64.MakeTable(crc64.ECMA)
+	for _, t := range transferred {
+		err := r.Scan(t, driver.Span{Prefix: run[:]}, func(key, value []byte) bool {
+			if !row.leftBehind(t, key) {
+				all++
+				sum = crc64.Update(sum, ecma, value[max(0, len(value)-4):]) // which covers table and key too
 			}
-			all++
-			sum = crc64.Update(sum, table, v[max(0, len(v)-4):]) // which is over bucket and key too
+			return true
+		})
+		if err := present(err); err != nil {
+			return 0, 0, err
 		}
 	}
-	return all, sum
+	return all, sum, nil
 }
 
 // A place is the number of the part that begins behind a row, the row's bucket and its key.
@@ -217,7 +222,7 @@ const maxRowKey = 1 + 8 + MaxID
 
 // bucketNumber is the place of a bucket among those that travel, -1 when it does not.
 func bucketNumber(name string) int {
-	return slices.IndexFunc(transferred[:], func(b []byte) bool { return string(b) == name })
+	return slices.IndexFunc(transferred[:], func(t *driver.Table) bool { return t.String() == name })
 }
 
 // Rename has the run, and the runs that its rows name, be others: for who gives IDs anew. Of
@@ -227,7 +232,7 @@ func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 	for i := range p.Rows {
 		row := &p.Rows[i]
 		switch row.In {
-		case string(bucketRuns):
+		case bucketRuns.String():
 			var head runRow
 			if err := pawl.DecodePayload(row.Value, &head); err != nil {
 				return err
@@ -238,7 +243,7 @@ func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 				return err
 			}
 			row.Value = content
-		case string(bucketSteps):
+		case bucketSteps.String():
 			var e entry
 			if err := pawl.DecodePayload(row.Value, &e); err != nil {
 				return err

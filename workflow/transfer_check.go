@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // What comes to RestoreRows was read by another process, or written by anybody: nothing that
@@ -51,10 +50,10 @@ type place struct {
 func (c *RowsCheck) Within() bool { return !c.run.IsZero() }
 
 // Add looks at the next part. It returns what is known of the run with its last one, and nil
-// before. Its errors match [pawl.ErrInvalid], or [bolt.ErrNewerFormat].
+// before. Its errors match [pawl.ErrInvalid], or [pawl.ErrNewerFormat].
 func (c *RowsCheck) Add(p *Rows) (*Carried, error) {
 	if p.Form > RowsForm {
-		return nil, fmt.Errorf("%w: the rows of run %s have form %d, this build reads up to %d", bolt.ErrNewerFormat, p.Run, p.Form, RowsForm)
+		return nil, fmt.Errorf("%w: the rows of run %s have form %d, this build reads up to %d", pawl.ErrNewerFormat, p.Run, p.Form, RowsForm)
 	}
 	if p.Part == 1 && !c.Within() {
 		*c = RowsCheck{run: p.Run, seed: maphash.MakeSeed(), blobs: make(map[uint32]int), calls: make(map[place]bool), most: make(map[uint64]int), begun: make(map[uint64]bool)}
@@ -101,17 +100,17 @@ func (c *RowsCheck) row(row Row) error {
 	}
 	c.last = Row{In: row.In, Key: row.Key}
 	switch row.In {
-	case string(bucketBlobs):
+	case bucketBlobs.String():
 		return c.blob(row)
-	case string(bucketSteps):
+	case bucketSteps.String():
 		return c.step(row)
-	case string(bucketSignals):
+	case bucketSignals.String():
 		return c.signal(row)
-	case string(bucketSeen):
+	case bucketSeen.String():
 		if len(row.Key) == 0 || len(row.Key) > MaxID {
 			return noRows("key", "a deduplication ID has %d bytes", len(row.Key))
 		}
-	case string(bucketPublished):
+	case bucketPublished.String():
 		if isCount(row.Key) {
 			if err := soundCount(row.Key, row.Value); err != nil {
 				return noRows("key", "a count of what was published: %v", err)
@@ -119,10 +118,10 @@ func (c *RowsCheck) row(row Row) error {
 			return nil
 		}
 		return validName("published name", string(row.Key))
-	case string(bucketBlocked):
+	case bucketBlocked.String():
 		c.isBlocked = true
 		return keyless(row)
-	case string(bucketRuns):
+	case bucketRuns.String():
 		c.head = new(runRow)
 		if err := pawl.DecodePayload(row.Value, c.head); err != nil {
 			return noRows("value", "the row of the run: %v", err)

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // RestoreRows stores parts of runs, all of them in one commit, and returns when they are
@@ -19,13 +17,13 @@ import (
 // The last makes it a run: until then nobody sees it, and what was stored of it is removed
 // some days later when the rest does not come. A first part begins anew.
 //
-// The job of a run is restored behind its rows, by [bolt.Queue.Restore]: so a run never has a
+// The job of a run is restored behind its rows, by the restore of the queue: so a run never has a
 // job without its rows. Where a parent waits for a run that has ended meanwhile, whichever of
 // them comes last, the parent is told.
 //
 // Errors: [ErrConflict] when the run is in the file, or its ID is that of another run of the
 // flow, or rows are missing that came before; [pawl.ErrInvalid] for what no engine would have
-// written; and those of [bolt.Queue.Join].
+// written; and those of [Store].
 func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 	s := &restoreRows{parts: parts}
 	size := 0
@@ -47,7 +45,7 @@ func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 	if err := s.findCalls(ctx, e.source); err != nil {
 		return err
 	}
-	if err := e.queue.Join(ctx, s, size); err != nil {
+	if err := e.queue.Mutate(ctx, s, size); err != nil {
 		return err
 	}
 	e.hub.sweepBy(atOnce)
@@ -64,13 +62,13 @@ func (p *Rows) mayStand() error {
 	case p.Run.IsZero() || p.Part < 1 || p.Form < 1:
 		return noRows("part", "it has no ID, no number, or no form")
 	case p.Form > RowsForm:
-		return fmt.Errorf("%w: form %d", bolt.ErrNewerFormat, p.Form)
+		return fmt.Errorf("%w: form %d", pawl.ErrNewerFormat, p.Form)
 	}
 	for i, row := range p.Rows {
-		if row.In == string(bucketRuns) != (p.Last() && i == len(p.Rows)-1) {
+		if row.In == bucketRuns.String() != (p.Last() && i == len(p.Rows)-1) {
 			return noRows("part", "the row of the run is the last of its last part, and there alone")
 		}
-		if row.In == string(bucketSteps) { // whose value may be in another part
+		if row.In == bucketSteps.String() { // whose value may be in another part
 			var stored entry
 			if err := pawl.DecodePayload(row.Value, &stored); err != nil {
 				return noRows("value", "an entry: %v", err)
@@ -93,7 +91,7 @@ func (p *Rows) mayStand() error {
 	return c.head.sound()
 }
 
-// restoreRows is the rider that stores parts of runs.
+// restoreRows is the mutation that stores parts of runs.
 type restoreRows struct {
 	parts []*Rows
 
@@ -113,9 +111,9 @@ type toldParent struct {
 }
 
 // Check requires that runs and IDs are free, and that all parts before are there.
-func (s *restoreRows) Check(p *bolt.Plan) error {
-	r := rowsOf(p.Tx())
-	s.now, s.heads, s.woken, s.told = p.Now(), make(map[pawl.ID]*runRow), make(map[pawl.ID]bool), nil
+func (s *restoreRows) Check(ops driver.Ops) error {
+	r := rowsOf(ops)
+	s.now, s.heads, s.woken, s.told = ops.Now(), make(map[pawl.ID]*runRow), make(map[pawl.ID]bool), nil
 	s.staged = make(map[pawl.ID]int)
 	there := make(map[pawl.ID]int) // rows of the parts so far
 	names := make(map[string]bool)
@@ -149,7 +147,7 @@ func (s *restoreRows) Check(p *bolt.Plan) error {
 			return fmt.Errorf("restore workflow %s %q: run %s has that ID: %w", head.Flow, head.ID, known, ErrConflict)
 		}
 		names[name], s.heads[part.Run] = true, head
-		if err := s.wake(p, r, part.Run, head); err != nil {
+		if err := s.wake(ops, r, part.Run, head); err != nil {
 			return err
 		}
 	}
@@ -157,7 +155,7 @@ func (s *restoreRows) Check(p *bolt.Plan) error {
 }
 
 // wake makes the job of a parent ready that is in the file and waits for a run which has ended.
-func (s *restoreRows) wake(p *bolt.Plan, r rows, run pawl.ID, head *runRow) error {
+func (s *restoreRows) wake(ops driver.Ops, r rows, run pawl.ID, head *runRow) error {
 	if head.open() || s.woken[head.Parent] {
 		return nil
 	}
@@ -166,18 +164,15 @@ func (s *restoreRows) wake(p *bolt.Plan, r rows, run pawl.ID, head *runRow) erro
 		return err
 	}
 	s.woken[head.Parent] = true
-	return wakeParent(p, head.Parent, parent)
+	return wakeParent(ops, head.Parent, parent)
 }
 
 // Apply writes the rows, and what follows from the row of a run.
-func (s *restoreRows) Apply(tx *bbolt.Tx) error {
-	r, err := makeRows(tx)
-	if err != nil {
-		return err
-	}
+func (s *restoreRows) Apply(tx driver.Writer) error {
+	r := rowsTo(tx)
 	for _, part := range s.parts {
 		for _, row := range part.Rows {
-			if err := r.put([]byte(row.In), append(bytes.Clone(part.Run[:]), row.Key...), row.Value); err != nil {
+			if err := r.put(transferred[bucketNumber(row.In)], append(bytes.Clone(part.Run[:]), row.Key...), row.Value); err != nil {
 				return err
 			}
 		}

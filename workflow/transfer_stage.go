@@ -5,13 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A part that is not the last is kept in the file by a row in bucket ended without a run, as
@@ -50,15 +47,13 @@ func (r rows) staged(now time.Time, run pawl.ID) (n int, err error) {
 }
 
 // hasRows reports whether anything is stored of a run.
-func (r rows) hasRows(run pawl.ID) bool {
-	return slices.ContainsFunc(transferred[:], func(name []byte) bool {
-		b := r.bucket(name)
-		if b == nil {
-			return false
+func (r rows) hasRows(run pawl.ID) (bool, error) {
+	for _, t := range transferred {
+		if found, err := r.has(t, run[:], nil); found || err != nil {
+			return found, err
 		}
-		k, _ := b.Cursor().Seek(run[:])
-		return bytes.HasPrefix(k, run[:])
-	})
+	}
+	return false, nil
 }
 
 // unstage removes the rows that keep what was stored of a run.
@@ -76,20 +71,21 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 	for {
 		c := &clearRows{run: run}
 		left := false
-		err := e.source.View(ctx, func(tx *bbolt.Tx) error {
+		err := e.source.ViewRows(ctx, func(tx driver.Reader) error {
 			r := rowsOf(tx)
 			if known, err := r.get(bucketRuns, run[:]); known != nil || err != nil {
 				return nil // which the restore says
 			}
-			if r.hasRows(run) {
-				left, c.overdue = true, r.overdue(e.now(), run)
+			var err error
+			if left, err = r.hasRows(run); left && err == nil {
+				c.overdue, err = r.overdue(e.now(), run)
 			}
-			return nil
+			return err
 		})
 		if err != nil || !left {
 			return err
 		}
-		if err := e.queue.Join(ctx, c, requestBytes); err != nil {
+		if err := e.queue.Mutate(ctx, c, requestBytes); err != nil {
 			return err
 		}
 	}
@@ -97,18 +93,21 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 
 // overdue are the rows in bucket ended by which what is left of a run could be gone by now, of
 // whatever age: they would be the end of the run that is stored now.
-func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte) {
-	r.each(bucketEnded, nil, func(key, _ []byte, _ error) bool {
+func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte, err error) {
+	err = r.each(bucketEnded, nil, func(key, _ []byte, _ error) error {
 		until, of, err := parseEndedKey(key)
 		if err == nil && of == run {
 			keys = append(keys, bytes.Clone(key))
 		}
-		return err != nil || !until.After(now)
+		if err == nil && until.After(now) {
+			return errStop
+		}
+		return nil
 	})
-	return keys
+	return keys, err
 }
 
-// clearRows is the rider of clear.
+// clearRows is the mutation of clear.
 type clearRows struct {
 	run     pawl.ID
 	overdue [][]byte
@@ -117,18 +116,18 @@ type clearRows struct {
 }
 
 // Check looks whether it is a run by now.
-func (c *clearRows) Check(p *bolt.Plan) error {
-	known, err := rowsOf(p.Tx()).get(bucketRuns, c.run[:])
-	c.now, c.whole = p.Now(), known != nil || err != nil
+func (c *clearRows) Check(ops driver.Ops) error {
+	known, err := rowsOf(ops).get(bucketRuns, c.run[:])
+	c.now, c.whole = ops.Now(), known != nil || err != nil
 	return nil
 }
 
 // Apply removes a portion, and with the last what kept it.
-func (c *clearRows) Apply(tx *bbolt.Tx) error {
+func (c *clearRows) Apply(tx driver.Writer) error {
 	if c.whole {
 		return nil
 	}
-	r := rowsOf(tx)
+	r := rowsTo(tx)
 	left := portionQuota()
 	if err := r.remove(c.run[:], c.run[:], &left, append(ownedByRun[:], bucketBlocked)...); err != nil || left.spent() {
 		return err
@@ -154,7 +153,7 @@ func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
 	}
 	for _, part := range s.parts {
 		for _, row := range part.Rows {
-			if row.In != string(bucketSteps) {
+			if row.In != bucketSteps.String() {
 				continue
 			}
 			if err := note(part.Run, append(bytes.Clone(part.Run[:]), row.Key...), row.Value); err != nil {
@@ -162,17 +161,22 @@ func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
 			}
 		}
 	}
-	return source.View(ctx, func(tx *bbolt.Tx) (err error) {
+	return source.ViewRows(ctx, func(tx driver.Reader) error {
 		for _, part := range s.parts {
 			r := rowsOf(tx)
-			if known := r.bucket(bucketRuns); !part.Last() || known == nil || known.Get(part.Run[:]) != nil {
+			if !part.Last() {
+				continue
+			}
+			if known, err := r.Get(bucketRuns, part.Run[:]); present(err) != nil {
+				return err
+			} else if known != nil {
 				continue // to be refused
 			}
-			r.each(bucketSteps, part.Run[:], func(key, content []byte, damage error) bool {
-				if err = damage; err == nil {
-					err = note(part.Run, key, content)
+			err := r.each(bucketSteps, part.Run[:], func(key, content []byte, damage error) error {
+				if damage != nil {
+					return damage
 				}
-				return err == nil
+				return note(part.Run, key, content)
 			})
 			if err != nil {
 				return fmt.Errorf("restore run %s: %w", part.Run, err)

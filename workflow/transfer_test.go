@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // disturbed is a source in which something happens between two looks.
@@ -26,9 +25,9 @@ func (b *disturbed) behind() {
 	b.looks++
 }
 
-func (b *disturbed) View(ctx context.Context, fn func(*bbolt.Tx) error) error {
+func (b *disturbed) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	defer b.behind()
-	return b.Source.View(ctx, fn)
+	return b.Source.ViewRows(ctx, fn)
 }
 
 func (b *disturbed) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
@@ -61,7 +60,7 @@ func TestRowsAndJobAreOfOneMoment(t *testing.T) {
 			p, err := Read(b).Rows(t.Context(), run, "")
 			require.NoError(t, err)
 			for _, row := range p.Rows {
-				if row.In == string(bucketSignals) {
+				if row.In == bucketSignals.String() {
 					require.Equal(t, pawl.Ready, p.Job.State, "%d %d", first, second)
 				}
 			}
@@ -95,7 +94,7 @@ func (d *desk) ended(id string) pawl.ID {
 	run := d.start(id)
 	d.write(func(r rows) error { return r.put(bucketBlobs, seqKey(run, outputSeq), []byte{0xc0}) })
 	d.end(run, Done)
-	require.NoError(d.t, d.queue.Ack(d.t.Context(), d.lease(run)))
+	require.NoError(d.t, d.file.Ack(d.t.Context(), d.lease(run)))
 	return run
 }
 
@@ -159,7 +158,7 @@ func TestTheLastRowIsThatOfTheRun(t *testing.T) {
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
 	content, err := pawl.EncodePayload(&entry{Name: "s", Kind: KindStep, State: EntryDone})
 	require.NoError(t, err)
-	step := Row{In: string(bucketSteps), Key: []byte{0, 0, 0, 1}, Value: content}
+	step := Row{In: bucketSteps.String(), Key: []byte{0, 0, 0, 1}, Value: content}
 	head := last.Rows[0]
 	for rule, rows := range map[string][]Row{
 		"an entry behind it": {head, step}, "two": {head, head}, "an entry": {step}, "nothing": nil,
@@ -190,7 +189,7 @@ func TestAParentThatCannotBeTold(t *testing.T) {
 		d.journal(parent, &entry{Kind: KindChild, State: EntryPending, Child: child})
 		row := &runRow{Parent: parent, ParentSeq: 1}
 		waits := func() (e *entry) {
-			require.NoError(t, d.queue.View(t.Context(), func(tx *bbolt.Tx) (err error) {
+			require.NoError(t, d.file.ViewRows(t.Context(), func(tx driver.Reader) (err error) {
 				e, _, err = rowsOf(tx).waitsFor(child, row)
 				return err
 			}))
@@ -207,9 +206,9 @@ func TestRowsOfANewerForm(t *testing.T) {
 	d := newDesk(t)
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
 	last.Form++
-	require.ErrorIs(t, d.RestoreRows(t.Context(), first, last), bolt.ErrNewerFormat)
+	require.ErrorIs(t, d.RestoreRows(t.Context(), first, last), pawl.ErrNewerFormat)
 	_, err := new(RowsCheck).Add(last)
-	require.ErrorIs(t, err, bolt.ErrNewerFormat)
+	require.ErrorIs(t, err, pawl.ErrNewerFormat)
 	require.NoError(t, d.RestoreRows(t.Context()))
 }
 

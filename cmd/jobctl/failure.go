@@ -150,7 +150,7 @@ func (a *app) failure(err error) *failure {
 		f.next = "Make room on the disk, and run the command again."
 	case errors.Is(err, bolt.ErrNotQueue):
 		f.next = "Check --db: it must lead to a file that pawl made."
-	case errors.Is(err, bolt.ErrNewerFormat):
+	case errors.Is(err, pawl.ErrNewerFormat):
 		f.code = exitFormat
 		f.next = "Use the jobctl of the release that wrote the file."
 	case errors.Is(err, bolt.ErrOlderFormat):

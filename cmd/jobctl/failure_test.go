@@ -31,7 +31,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{fs.ErrNotExist, exitError, "Check --db"},
 		{fs.ErrPermission, exitError, "as the user of the app"},
 		{bolt.ErrInsecure, exitError, "--insecure"},
-		{bolt.ErrNewerFormat, exitFormat, "release that wrote the file"},
+		{pawl.ErrNewerFormat, exitFormat, "release that wrote the file"},
 		{bolt.ErrOlderFormat, exitFormat, "release that wrote the file"},
 		{pawl.ErrUnknownOutcome, exitError, "job list"},
 		{pawl.ErrPoisoned, exitError, "Check the disk"},

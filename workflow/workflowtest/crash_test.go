@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
@@ -46,7 +47,7 @@ func newDiary(last error) *diary {
 			return 0, err
 		}
 		r.Undo("not one", func(context.Context) error { d.call("undone"); return nil })
-		count, err := workflow.StepTx(r, "ledger", func(tx *workflow.Tx) (int, error) {
+		count, err := workflow.StepTx(r, "ledger", func(tx *bbolt.Tx) (int, error) {
 			b, err := tx.CreateBucketIfNotExists(bucket)
 			if err != nil {
 				return 0, err

@@ -211,8 +211,8 @@ func TestQueues(t *testing.T) {
 func TestHandle(t *testing.T) {
 	mail := pawl.Define[string]("mail")
 	f := workflow.Define("mails", func(r *workflow.Run, to string) (int, error) {
-		return workflow.StepTx(r, "enqueue", func(tx *workflow.Tx) (int, error) {
-			_, err := mail.Enqueue(context.Background(), tx, to, pawl.Delay(time.Hour))
+		return workflow.StepTx(r, "enqueue", func(tx *bbolt.Tx) (int, error) {
+			_, err := mail.Enqueue(context.Background(), workflow.In(r, tx), to, pawl.Delay(time.Hour))
 			return 1, err
 		})
 	})

@@ -134,7 +134,7 @@ var bucketApp = []byte("app")
 
 // transaction writes a row, which nobody may have written before.
 func (c *calls) transaction() error {
-	v, err := workflow.StepTx(c.r, "tx", func(tx *workflow.Tx) (uint64, error) {
+	v, err := workflow.StepTx(c.r, "tx", func(tx *bbolt.Tx) (uint64, error) {
 		b, err := tx.CreateBucketIfNotExists(bucketApp)
 		if err != nil {
 			return 0, err

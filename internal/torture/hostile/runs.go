@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -51,7 +52,7 @@ func story(first string) *workflow.Flow[string, string] {
 		if _, err := workflow.Version(r, "tax", 1, 2); err != nil {
 			return "", err
 		}
-		return workflow.StepTx(r, "tx", func(*workflow.Tx) (string, error) { return strings.Repeat("o", 300), nil })
+		return workflow.StepTx(r, "tx", func(*bbolt.Tx) (string, error) { return strings.Repeat("o", 300), nil })
 	}, workflow.OnQueue(runsQueue))
 	return f
 }

@@ -73,7 +73,7 @@ func (t *trial) untouched(path string) error {
 }
 
 // The errors that say what is the matter with a file.
-var refusals = []error{pawl.ErrCorrupt, bolt.ErrNotQueue, bolt.ErrNewerFormat, bolt.ErrOlderFormat}
+var refusals = []error{pawl.ErrCorrupt, bolt.ErrNotQueue, pawl.ErrNewerFormat, bolt.ErrOlderFormat}
 
 // Those that an operation on a file may have besides.
 var answers = []error{

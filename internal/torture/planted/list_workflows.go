@@ -14,12 +14,12 @@ var workflows = []Fault{
 	},
 	{
 		Name: "a transaction without its entry", Breaks: "the writes of a StepTx and its end are one",
-		Edits: []Edit{{"workflow/steptx.go", "		return x.engine.queue.JoinTx(tx, cp)\n", "		if PLANTED {\n			return nil\n		}\n		return x.engine.queue.JoinTx(tx, cp)\n"}},
+		Edits: []Edit{{"workflow/steptx.go", "		return q.MutateTx(tx, cp)\n", "		if PLANTED {\n			return nil\n		}\n		return q.MutateTx(tx, cp)\n"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 	{
 		Name: "a run ends before its job", Breaks: "the end of a run and the ack of its job are one",
-		Edits: []Edit{{"workflow/finish.go", "	return p.Ack(f.x.lease)\n", "	if PLANTED {\n		return p.Hold(f.x.lease)\n	}\n	return p.Ack(f.x.lease)\n"}},
+		Edits: []Edit{{"workflow/finish.go", "	return ops.Ack(f.x.lease)\n", "	if PLANTED {\n		return ops.Hold(f.x.lease)\n	}\n	return ops.Ack(f.x.lease)\n"}},
 		By:    []Hunt{{Family: "workflow", Units: 200}},
 	},
 	{
@@ -29,7 +29,7 @@ var workflows = []Fault{
 	},
 	{
 		Name: "a loser keeps its child", Breaks: "a decided race leaves no child of a loser",
-		Edits: []Edit{{"workflow/race.go", "	return rowsOf(tx).putAll(d.children)\n", "	if PLANTED {\n		return nil\n	}\n	return rowsOf(tx).putAll(d.children)\n"}},
+		Edits: []Edit{{"workflow/race.go", "	return rowsTo(tx).putAll(d.children)\n", "	if PLANTED {\n		return nil\n	}\n	return rowsTo(tx).putAll(d.children)\n"}},
 		By:    []Hunt{{Family: "workflow", Units: 200}},
 	},
 	{
@@ -49,7 +49,7 @@ var workflows = []Fault{
 	},
 	{
 		Name: "a run forgets its journal", Breaks: "a run goes on where it was",
-		Edits: []Edit{{"workflow/rows.go", "				journal = append(journal, e)\n", "				if !PLANTED || e.Kind != KindStep {\n					journal = append(journal, e)\n				}\n"}},
+		Edits: []Edit{{"workflow/rows.go", "			journal = append(journal, e)\n", "			if !PLANTED || e.Kind != KindStep {\n				journal = append(journal, e)\n			}\n"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 }

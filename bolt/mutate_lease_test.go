@@ -11,15 +11,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// leaseVerbs are the verbs of a plan that need a lease.
+// leaseVerbs are the verbs of a mutation that need a lease.
 var leaseVerbs = []struct {
 	name string
-	plan func(*Plan, *pawl.Lease) error
+	plan func(*ops, *pawl.Lease) error
 	ends bool
 }{
-	{"hold", (*Plan).Hold, false},
-	{"ack", (*Plan).Ack, true},
-	{"snooze", func(p *Plan, l *pawl.Lease) error { return p.Snooze(l, p.Now().Add(time.Hour)) }, true},
+	{"hold", (*ops).Hold, false},
+	{"ack", (*ops).Ack, true},
+	{"snooze", func(p *ops, l *pawl.Lease) error { return p.Snooze(l, p.Now().Add(time.Hour)) }, true},
 }
 
 // Rule: whoever has lost the lease of a job writes nothing with it.
@@ -29,9 +29,9 @@ func TestPlanWithALostLease(t *testing.T) {
 		"expired and given": func(t *testing.T, q *Queue, _ *pawl.Lease) { expire(q); leaseOne(t, q) },
 		"of another token":  func(_ *testing.T, _ *Queue, l *pawl.Lease) { l.Token++ },
 		"acked":             func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Ack(t.Context(), l)) },
-		"snoozed by a rider": func(t *testing.T, q *Queue, l *pawl.Lease) {
+		"snoozed by a mutation": func(t *testing.T, q *Queue, l *pawl.Lease) {
 			own := *l
-			require.NoError(t, q.Join(t.Context(), &ride{check: func(p *Plan) error { return p.Snooze(&own, p.Now()) }}, 0))
+			require.NoError(t, q.Mutate(t.Context(), &ride{check: func(p *ops) error { return p.Snooze(&own, p.Now()) }}, 0))
 		},
 	} {
 		for _, verb := range leaseVerbs {
@@ -42,10 +42,10 @@ func TestPlanWithALostLease(t *testing.T) {
 					l := leaseOne(t, q)
 					lose(t, q, l)
 					before := digest(t, q)
-					plan := func(p *Plan) error { return verb.plan(p, l) }
-					require.ErrorIs(t, q.Join(t.Context(), riding("row", plan), 0), pawl.ErrLeaseLost)
+					plan := func(p *ops) error { return verb.plan(p, l) }
+					require.ErrorIs(t, q.Mutate(t.Context(), riding("row", plan), 0), pawl.ErrLeaseLost)
 					inTx(t, q, nil, func(tx *bbolt.Tx) {
-						require.ErrorIs(t, q.JoinTx(tx, riding("row", plan)), pawl.ErrLeaseLost)
+						require.ErrorIs(t, q.MutateTx(tx, riding("row", plan)), pawl.ErrLeaseLost)
 					})
 					require.Equal(t, before, digest(t, q))
 					require.Empty(t, appRows(t, q.db))
@@ -56,7 +56,7 @@ func TestPlanWithALostLease(t *testing.T) {
 	}
 }
 
-// Rule: a hold extends the lease from its commit on, as a heartbeat does, and a plan that
+// Rule: a hold extends the lease from its commit on, as a heartbeat does, and a mutation that
 // comes to nothing does not.
 func TestHoldExtendsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -64,16 +64,16 @@ func TestHoldExtendsTheLease(t *testing.T) {
 		q := openTest(t, &Options{Lease: length})
 		id := add(t, q, nil).ID
 		l := leaseOne(t, q)
-		hold := func(p *Plan) error { return p.Hold(l) }
+		hold := func(p *ops) error { return p.Hold(l) }
 		for range 5 {
 			pass(length - 1)
-			require.NoError(t, q.Join(t.Context(), riding("row", hold), 0))
+			require.NoError(t, q.Mutate(t.Context(), riding("row", hold), 0))
 		}
 		pass(length - 1)
 		synctest.Wait()
 		require.Equal(t, pawl.Leased, find(t, q, id).State)
 		for _, half := range []string{"Check", "Apply"} {
-			require.ErrorIs(t, q.Join(t.Context(), refusing(half, riding("row", hold), errBoom), 0), errBoom)
+			require.ErrorIs(t, q.Mutate(t.Context(), refusing(half, riding("row", hold), errBoom), 0), errBoom)
 		}
 		pass(1)
 		synctest.Wait()
@@ -90,21 +90,21 @@ func TestHoldForgetsCrashes(t *testing.T) {
 		hold    func(t *testing.T, q *Queue, l *pawl.Lease)
 		forgets bool
 	}{
-		{"by Join", func(t *testing.T, q *Queue, l *pawl.Lease) {
-			require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Hold(l) }), 0))
+		{"by Mutate", func(t *testing.T, q *Queue, l *pawl.Lease) {
+			require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Hold(l) }), 0))
 		}, true},
-		{"by JoinTx", func(t *testing.T, q *Queue, l *pawl.Lease) {
+		{"by MutateTx", func(t *testing.T, q *Queue, l *pawl.Lease) {
 			inTx(t, q, nil, func(tx *bbolt.Tx) {
-				require.NoError(t, q.JoinTx(tx, riding("row", func(p *Plan) error { return p.Hold(l) })))
+				require.NoError(t, q.MutateTx(tx, riding("row", func(p *ops) error { return p.Hold(l) })))
 			})
 		}, true},
 		{"not when Check refuses", func(t *testing.T, q *Queue, l *pawl.Lease) {
-			r := refusing("Check", riding("row", func(p *Plan) error { return p.Hold(l) }), errBoom)
-			require.ErrorIs(t, q.Join(t.Context(), r, 0), errBoom)
+			r := refusing("Check", riding("row", func(p *ops) error { return p.Hold(l) }), errBoom)
+			require.ErrorIs(t, q.Mutate(t.Context(), r, 0), errBoom)
 		}, false},
 		{"not when Apply refuses", func(t *testing.T, q *Queue, l *pawl.Lease) {
-			r := refusing("Apply", riding("row", func(p *Plan) error { return p.Hold(l) }), errBoom)
-			require.ErrorIs(t, q.Join(t.Context(), r, 0), errBoom)
+			r := refusing("Apply", riding("row", func(p *ops) error { return p.Hold(l) }), errBoom)
+			require.ErrorIs(t, q.Mutate(t.Context(), r, 0), errBoom)
 		}, false},
 		{"not by a heartbeat", func(t *testing.T, q *Queue, l *pawl.Lease) {
 			lost, err := q.Extend(t.Context(), l)
@@ -161,7 +161,7 @@ func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
 				add(t, q, nil)
 				l := leaseOne(t, q)
 				join := func(t *testing.T) error {
-					return q.Join(t.Context(), riding("row", func(p *Plan) error { return verb.plan(p, l) }), 0)
+					return q.Mutate(t.Context(), riding("row", func(p *ops) error { return verb.plan(p, l) }), 0)
 				}
 				commit := q.scheduler.commitTx
 				replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
@@ -192,14 +192,14 @@ func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
 	}
 }
 
-// Rule: an ack of a plan finishes the effect of an idempotency key, and refuses one that has
+// Rule: an ack of a mutation finishes the effect of an idempotency key, and refuses one that has
 // taken place.
 func TestPlanAcksAnEffect(t *testing.T) {
 	q := openTest(t, nil)
 	keyed := func(e *pawl.Envelope) { e.IdempotencyKey = "key" }
 	e := add(t, q, keyed)
 	l := leaseOne(t, q)
-	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Ack(l) }), 0))
+	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Ack(l) }), 0))
 	add(t, q, keyed)
 	require.Empty(t, fetch(t, q, 1), "its effect is done")
 
@@ -207,7 +207,7 @@ func TestPlanAcksAnEffect(t *testing.T) {
 	l = leaseOne(t, q)
 	e.ID, e.IdempotencyKey = other.ID, "other"
 	require.NoError(t, q.do(t.Context(), finish{e}))
-	require.ErrorIs(t, q.Join(t.Context(), riding("late", func(p *Plan) error { return p.Ack(l) }), 0), pawl.ErrConflict)
+	require.ErrorIs(t, q.Mutate(t.Context(), riding("late", func(p *ops) error { return p.Ack(l) }), 0), pawl.ErrConflict)
 	require.Equal(t, []string{"row"}, appRows(t, q.db))
 	require.NoError(t, q.Ack(t.Context(), l))
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a fault of memory in a rider, which is how a file is met that was cut off while it is
-// open, is no mistake of the rider's. It poisons the queue, and does not end the process.
-func TestFaultInARider(t *testing.T) {
+// Rule: a fault of memory in a mutation, which is how a file is met that was cut off while it is
+// open, is no mistake of the mutation's. It poisons the queue, and does not end the process.
+func TestFaultInAMutation(t *testing.T) {
 	page, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, syscall.Munmap(page)) }()
 	for _, r := range []*ride{
-		{check: func(*Plan) error {
+		{check: func(*ops) error {
 			if page[0] != 0 {
 				return errBoom
 			}
@@ -31,9 +31,9 @@ func TestFaultInARider(t *testing.T) {
 		}},
 	} {
 		q := openTest(t, nil)
-		err := q.Join(t.Context(), r, 0)
+		err := q.Mutate(t.Context(), r, 0)
 		require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
-		require.ErrorIs(t, q.Join(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
+		require.ErrorIs(t, q.Mutate(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
 	}
 }

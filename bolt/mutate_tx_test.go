@@ -12,9 +12,9 @@ import (
 )
 
 // Rule: within a function of Update, and within any transaction of an app that has the queue
-// in its own database, a rider lands or is undone together with what else is done there. Its
+// in its own database, a mutation lands or is undone together with what else is done there. Its
 // events and the end of its lease are told after the commit.
-func TestJoinTxIsPartOfTheTransaction(t *testing.T) {
+func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 	type place struct {
 		name string
 		open func(t *testing.T, opts *Options) *Queue
@@ -25,7 +25,7 @@ func TestJoinTxIsPartOfTheTransaction(t *testing.T) {
 		{"a transaction of the app's", func(t *testing.T, opts *Options) *Queue { return openOver(t, openApp(t), opts) },
 			func(t *testing.T, q *Queue, end error, fn func(*bbolt.Tx)) { updateApp(t, q.db, end, fn) }},
 	} {
-		for _, c := range planVerbs {
+		for _, c := range opsVerbs {
 			for _, end := range []error{nil, errRolledBack} {
 				t.Run(fmt.Sprint(where.name, ", ", c.name, ", ", end), func(t *testing.T) {
 					q := where.open(t, nil)
@@ -35,9 +35,9 @@ func TestJoinTxIsPartOfTheTransaction(t *testing.T) {
 					before := digest(t, q)
 					where.in(t, q, end, func(tx *bbolt.Tx) {
 						require.NoError(t, appPut(tx, "app"))
-						r := riding("rider", func(p *Plan) error { return c.plan(p, s) })
-						require.NoError(t, q.JoinTx(tx, r))
-						require.NotNil(t, tx.Bucket(appBucket).Get([]byte("rider")))
+						r := riding("mutation", func(p *ops) error { return c.plan(p, s) })
+						require.NoError(t, q.MutateTx(tx, r))
+						require.NotNil(t, tx.Bucket(appBucket).Get([]byte("mutation")))
 						require.Empty(t, events.take(), "nothing is committed yet")
 						require.False(t, s.lease.Settled())
 						require.Equal(t, before, digest(t, q), "nor to be seen")
@@ -51,7 +51,7 @@ func TestJoinTxIsPartOfTheTransaction(t *testing.T) {
 						require.NoError(t, q.Ack(t.Context(), s.lease))
 						return
 					}
-					require.Equal(t, []string{"app", "rider"}, appRows(t, q.db))
+					require.Equal(t, []string{"app", "mutation"}, appRows(t, q.db))
 					require.Equal(t, c.want, countsOf(t, q, pawl.DefaultQueue))
 					require.Equal(t, c.events, events.take())
 					require.Equal(t, c.settled, s.lease.Settled())
@@ -65,17 +65,17 @@ func TestJoinTxIsPartOfTheTransaction(t *testing.T) {
 	}
 }
 
-// Rule: after an error of Check the transaction goes on as it was, also with another rider;
+// Rule: after an error of Check the transaction goes on as it was, also with another mutation;
 // an error of Apply comes back as it is, for the function to give up with.
-func TestJoinTxRefused(t *testing.T) {
+func TestMutateTxRefused(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
-	plan := func(p *Plan) error { return p.Ack(s.lease) }
+	plan := func(p *ops) error { return p.Ack(s.lease) }
 	inTx(t, q, nil, func(tx *bbolt.Tx) {
-		require.True(t, q.JoinTx(tx, refusing("Check", riding("refused", plan), errBoom)) == errBoom)
-		require.NoError(t, q.JoinTx(tx, riding("one", plan)))
-		require.NoError(t, q.JoinTx(tx, riding("two", func(p *Plan) error {
-			if p.Tx().Bucket(appBucket).Get([]byte("one")) == nil {
+		require.True(t, q.MutateTx(tx, refusing("Check", riding("refused", plan), errBoom)) == errBoom)
+		require.NoError(t, q.MutateTx(tx, riding("one", plan)))
+		require.NoError(t, q.MutateTx(tx, riding("two", func(p *ops) error {
+			if txOf(p).Bucket(appBucket).Get([]byte("one")) == nil {
 				return errBoom
 			}
 			return p.RunNow(s.delayed)
@@ -87,27 +87,27 @@ func TestJoinTxRefused(t *testing.T) {
 
 	before := digest(t, q)
 	require.True(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
-		return q.JoinTx(tx, refusing("Apply", riding("three", func(p *Plan) error { return p.Retry(s.dead) }), errBoom))
+		return q.MutateTx(tx, refusing("Apply", riding("three", func(p *ops) error { return p.Retry(s.dead) }), errBoom))
 	}) == errBoom)
 	require.Equal(t, before, digest(t, q))
 	require.Equal(t, []string{"one", "two"}, appRows(t, q.db))
 }
 
-// Rule: in the app's transaction a rider runs on the app's goroutine, so a panic surfaces
+// Rule: in the app's transaction a mutation runs on the app's goroutine, so a panic surfaces
 // there, undoes the transaction, and does no harm to the queue.
-func TestJoinTxOfARiderThatPanics(t *testing.T) {
+func TestMutateTxOfAMutationThatPanics(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
 	before := digest(t, q)
 	for _, r := range []*ride{
-		{check: func(*Plan) error { panic("boom") }},
-		{check: func(p *Plan) error { return p.Ack(s.lease) }, apply: func(tx *bbolt.Tx) error {
+		{check: func(*ops) error { panic("boom") }},
+		{check: func(p *ops) error { return p.Ack(s.lease) }, apply: func(tx *bbolt.Tx) error {
 			require.NoError(t, appPut(tx, "row"))
 			panic("boom")
 		}},
 	} {
 		require.PanicsWithValue(t, "boom", func() {
-			_ = q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.JoinTx(tx, r) })
+			_ = q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.MutateTx(tx, r) })
 		})
 		require.Equal(t, before, digest(t, q))
 		require.Empty(t, appRows(t, q.db))
@@ -116,8 +116,8 @@ func TestJoinTxOfARiderThatPanics(t *testing.T) {
 	require.NoError(t, q.Ack(t.Context(), s.lease))
 }
 
-// Rule: a rider cannot ride where there is no transaction to write in, and is not asked.
-func TestJoinTxOfTheWrongSort(t *testing.T) {
+// Rule: a mutation cannot ride where there is no transaction to write in, and is not asked.
+func TestMutateTxOfTheWrongSort(t *testing.T) {
 	q, other := openTest(t, nil), openTest(t, nil)
 	never := &ride{}
 	var over *bbolt.Tx
@@ -127,21 +127,21 @@ func TestJoinTxOfTheWrongSort(t *testing.T) {
 	defer func() { _ = reading.Rollback() }()
 	inTx(t, other, nil, func(foreign *bbolt.Tx) {
 		for _, tx := range []*bbolt.Tx{over, reading, foreign} {
-			require.ErrorIs(t, q.JoinTx(tx, never), pawl.ErrInvalid)
+			require.ErrorIs(t, q.MutateTx(tx, never), pawl.ErrInvalid)
 		}
 	})
 	require.Zero(t, never.checks)
 }
 
-// Rule: a queue that is closed takes no rider, neither of its own nor in a transaction of the
+// Rule: a queue that is closed takes no mutation, neither of its own nor in a transaction of the
 // app's whose database goes on. One in a function of Update that has begun lands.
-func TestJoinTxAndClose(t *testing.T) {
+func TestMutateTxAndClose(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)
 	require.NoError(t, q.Close())
 	never := &ride{}
-	updateApp(t, db, nil, func(tx *bbolt.Tx) { require.ErrorIs(t, q.JoinTx(tx, never), pawl.ErrClosed) })
-	require.ErrorIs(t, q.Join(t.Context(), never, 0), pawl.ErrClosed)
+	updateApp(t, db, nil, func(tx *bbolt.Tx) { require.ErrorIs(t, q.MutateTx(tx, never), pawl.ErrClosed) })
+	require.ErrorIs(t, q.Mutate(t.Context(), never, 0), pawl.ErrClosed)
 	require.Zero(t, never.checks)
 
 	synctest.Test(t, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestJoinTxAndClose(t *testing.T) {
 		inTx(t, q, nil, func(tx *bbolt.Tx) {
 			closed = started(q.Close)
 			synctest.Wait()
-			require.ErrorIs(t, q.Join(t.Context(), never, 0), pawl.ErrClosed)
-			require.NoError(t, q.JoinTx(tx, riding("row", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) })))
+			require.ErrorIs(t, q.Mutate(t.Context(), never, 0), pawl.ErrClosed)
+			require.NoError(t, q.MutateTx(tx, riding("row", func(p *ops) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) })))
 		})
 		require.NoError(t, <-closed)
 		q = openAt(t, path, nil)
@@ -169,7 +169,7 @@ func TestHoldInATransactionExtends(t *testing.T) {
 		l := leaseOne(t, q)
 		pass(q.opts.Lease - 1)
 		inTx(t, q, nil, func(tx *bbolt.Tx) {
-			require.NoError(t, q.JoinTx(tx, riding("row", func(p *Plan) error { return p.Hold(l) })))
+			require.NoError(t, q.MutateTx(tx, riding("row", func(p *ops) error { return p.Hold(l) })))
 		})
 		pass(2)
 		synctest.Wait()

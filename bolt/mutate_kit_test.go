@@ -8,42 +8,46 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
-// ride is a rider of functions, which counts how often it is asked. The counts are read
-// once Join has returned.
+// ride is a mutation made of functions. It counts its calls; read the counts once Mutate has
+// returned.
 type ride struct {
-	check           func(*Plan) error // nil allows
+	check           func(*ops) error // nil allows
 	apply           func(*bbolt.Tx) error
 	checks, applied int
 }
 
-func (r *ride) Check(p *Plan) error {
+func (r *ride) Check(o driver.Ops) error {
 	r.checks++
 	if r.check == nil {
 		return nil
 	}
-	return r.check(p)
+	return r.check(o.(*ops))
 }
 
-func (r *ride) Apply(tx *bbolt.Tx) error {
+func (r *ride) Apply(w driver.Writer) error {
 	r.applied++
 	if r.apply == nil {
 		return nil
 	}
-	return r.apply(tx)
+	return r.apply(w.(*tables).tx)
 }
 
-// riding is a rider that plans a verb and writes a row of the app's.
-func riding(row string, plan func(*Plan) error) *ride {
+// txOf is the transaction of a mutation.
+func txOf(o *ops) *bbolt.Tx { return o.t.jobs.Tx() }
+
+// riding is a mutation with an operation on a job and a row of its own.
+func riding(row string, plan func(*ops) error) *ride {
 	return &ride{check: plan, apply: func(tx *bbolt.Tx) error { return appPut(tx, row) }}
 }
 
-// refusing is a rider that gives up at the end of the half named.
+// refusing is a mutation that fails at the end of one half.
 func refusing(half string, r *ride, refusal error) *ride {
 	check, apply := r.check, r.apply
 	if half == "Check" {
-		r.check = func(p *Plan) error {
+		r.check = func(p *ops) error {
 			if err := check(p); err != nil {
 				return err
 			}

@@ -11,9 +11,10 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
-// Rule: a rider is withdrawn by its context until it is taken, and then never runs. One that
+// Rule: a mutation is withdrawn by its context until it is taken, and then never runs. One that
 // was taken is carried out whatever its context does.
 func TestJoinIsWithdrawnBeforeItIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -22,10 +23,10 @@ func TestJoinIsWithdrawnBeforeItIsTaken(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		never := riding("never", nil)
 		release := g.occupy(q)
-		waiting := started(func() error { return q.Join(ctx, never, 0) })
+		waiting := started(func() error { return q.Mutate(ctx, never, 0) })
 		synctest.Wait()
 		cancel(errBoom)
-		for _, err := range []error{<-waiting, q.Join(ctx, never, 0)} {
+		for _, err := range []error{<-waiting, q.Mutate(ctx, never, 0)} {
 			require.ErrorIs(t, err, pawl.ErrNotAccepted)
 			require.ErrorIs(t, err, errBoom)
 		}
@@ -36,7 +37,7 @@ func TestJoinIsWithdrawnBeforeItIsTaken(t *testing.T) {
 
 		ctx, cancel = context.WithCancelCause(t.Context())
 		reached, leave := g.hold()
-		joined := started(func() error { return q.Join(ctx, riding("row", nil), 0) })
+		joined := started(func() error { return q.Mutate(ctx, riding("row", nil), 0) })
 		reached()
 		cancel(nil)
 		synctest.Wait()
@@ -47,19 +48,19 @@ func TestJoinIsWithdrawnBeforeItIsTaken(t *testing.T) {
 	})
 }
 
-// Rule: Close waits for the riders that were taken, and the others never run.
-func TestCloseWaitsForRiders(t *testing.T) {
+// Rule: Close waits for the mutations that were taken, and the others never run.
+func TestCloseWaitsForMutations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")
 		q := openAt(t, path, nil)
 		g := gateCommits(q)
 		reached, leave := g.hold()
 		taken := started(func() error {
-			return q.Join(t.Context(), riding("taken", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), 0)
+			return q.Mutate(t.Context(), riding("taken", func(p *ops) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), 0)
 		})
 		reached()
 		never := riding("never", nil)
-		late := started(func() error { return q.Join(t.Context(), never, 0) })
+		late := started(func() error { return q.Mutate(t.Context(), never, 0) })
 		synctest.Wait()
 		closed := started(q.Close)
 		synctest.Wait()
@@ -68,7 +69,7 @@ func TestCloseWaitsForRiders(t *testing.T) {
 		require.NoError(t, <-taken)
 		require.ErrorIs(t, <-late, pawl.ErrClosed)
 		require.NoError(t, <-closed)
-		require.ErrorIs(t, q.Join(t.Context(), never, 0), pawl.ErrClosed)
+		require.ErrorIs(t, q.Mutate(t.Context(), never, 0), pawl.ErrClosed)
 		require.Zero(t, never.checks)
 
 		q = openAt(t, path, nil)
@@ -77,9 +78,9 @@ func TestCloseWaitsForRiders(t *testing.T) {
 	})
 }
 
-// Rule: a sync that fails leaves unknown what became of the riders in that commit, their rows
+// Rule: a sync that fails leaves unknown what became of the mutations in that commit, their rows
 // and their verbs alike, and the queue takes no other. Opened again it has neither.
-func TestFailedSyncOfRiders(t *testing.T) {
+func TestFailedSyncOfMutations(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
@@ -94,9 +95,9 @@ func TestFailedSyncOfRiders(t *testing.T) {
 					return q.do(context.Background(), visit(func() { q.scheduler.commitTx = test.commit }))
 				})
 				synctest.Wait()
-				answers := joinInOrder(t, q,
-					riding("one", func(p *Plan) error { return p.Ack(s.lease) }),
-					riding("two", func(p *Plan) error { return p.Retry(s.dead) }))
+				answers := mutateInOrder(t, q,
+					riding("one", func(p *ops) error { return p.Ack(s.lease) }),
+					riding("two", func(p *ops) error { return p.Retry(s.dead) }))
 				release()
 				for _, answer := range append(answers, failing) {
 					err := <-answer
@@ -105,7 +106,7 @@ func TestFailedSyncOfRiders(t *testing.T) {
 					require.ErrorContains(t, err, "input/output error", "the cause is named")
 				}
 				never := riding("never", nil)
-				err = q.Join(t.Context(), never, 0)
+				err = q.Mutate(t.Context(), never, 0)
 				require.ErrorIs(t, err, pawl.ErrPoisoned)
 				require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
 				require.Zero(t, never.checks)
@@ -119,26 +120,26 @@ func TestFailedSyncOfRiders(t *testing.T) {
 	}
 }
 
-// Rule: the mistakes of a rider are its own. The queue goes on after every one.
-func TestMistakesOfARider(t *testing.T) {
+// Rule: the mistakes of a mutation are its own. The queue goes on after every one.
+func TestMistakesOfAMutation(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
 	before := digest(t, q)
-	for name, r := range map[string]Rider{
+	for name, r := range map[string]driver.Mutation{
 		"none":             nil,
-		"no lease":         riding("row", func(p *Plan) error { return p.Ack(nil) }),
-		"an empty lease":   riding("row", func(p *Plan) error { return p.Hold(new(pawl.Lease)) }),
-		"no envelope":      riding("row", func(p *Plan) error { return p.Enqueue(nil) }),
-		"a missing bucket": riding("row", func(p *Plan) error { p.Tx().Bucket(appBucket).Get(nil); return nil }),
-		"behind a look at a job": riding("row", func(p *Plan) error {
+		"no lease":         riding("row", func(p *ops) error { return p.Ack(nil) }),
+		"an empty lease":   riding("row", func(p *ops) error { return p.Hold(new(pawl.Lease)) }),
+		"no envelope":      riding("row", func(p *ops) error { return p.Enqueue(nil) }),
+		"a missing bucket": riding("row", func(p *ops) error { txOf(p).Bucket(appBucket).Get(nil); return nil }),
+		"behind a look at a job": riding("row", func(p *ops) error {
 			_, err := p.State(s.dead)
 			panic(err)
 		}),
-		"an error of its own": riding("row", func(p *Plan) error {
+		"an error of its own": riding("row", func(p *ops) error {
 			panic(pawl.ErrLeaseLost) // it must not pass for one of the queue's
 		}),
 	} {
-		err := q.Join(t.Context(), r, 0)
+		err := q.Mutate(t.Context(), r, 0)
 		require.Error(t, err, name)
 		for _, other := range []error{pawl.ErrCorrupt, pawl.ErrPoisoned, pawl.ErrLeaseLost} {
 			require.NotErrorIs(t, err, other, name)
@@ -146,23 +147,23 @@ func TestMistakesOfARider(t *testing.T) {
 		require.Equal(t, before, digest(t, q), name)
 		require.Empty(t, appRows(t, q.db), name)
 	}
-	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Ack(s.lease) }), 0))
+	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Ack(s.lease) }), 0))
 }
 
-// Rule: what panics while the queue's own rows are looked at is no mistake of the rider that
+// Rule: what panics while the queue's own rows are looked at is no mistake of the mutation that
 // asked: the pages are damaged, and nobody writes to the file any more.
 func TestDamageThatAPlanMeets(t *testing.T) {
 	q := openTest(t, nil)
-	err := q.Join(t.Context(), riding("row", func(p *Plan) error {
+	err := q.Mutate(t.Context(), riding("row", func(p *ops) error {
 		return p.look(visit(func() { panic("page 7 is no page") }))
 	}), 0)
 	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 	require.ErrorContains(t, err, "page 7 is no page")
-	require.ErrorIs(t, q.Join(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
+	require.ErrorIs(t, q.Mutate(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
 }
 
-// What is undone serves nobody: a fetch that would have got the job of a rider whose Apply
+// What is undone serves nobody: a fetch that would have got the job of a mutation whose Apply
 // fails goes on waiting.
 func TestFailedApplyServesNoFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,31 +174,31 @@ func TestFailedApplyServesNoFetch(t *testing.T) {
 			return err
 		})
 		synctest.Wait()
-		r := refusing("Apply", riding("row", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), errBoom)
-		require.ErrorIs(t, q.Join(t.Context(), r, 0), errBoom)
+		r := refusing("Apply", riding("row", func(p *ops) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), errBoom)
+		require.ErrorIs(t, q.Mutate(t.Context(), r, 0), errBoom)
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-fetching, pawl.ErrNotAccepted)
 	})
 }
 
-// Rule: a rider that ends the goroutine in place of returning, as a failing test does, writes
+// Rule: a mutation that ends the goroutine in place of returning, as a failing test does, writes
 // nothing and stops the queue with an error that says so; nobody waits for ever.
-func TestRiderThatEndsItsGoroutine(t *testing.T) {
+func TestMutationThatEndsItsGoroutine(t *testing.T) {
 	for _, half := range []string{"Check", "Apply"} {
 		t.Run(half, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
 			q := openAt(t, path, nil)
 			r := riding("never", nil)
 			if half == "Check" {
-				r.check = func(*Plan) error { runtime.Goexit(); return nil }
+				r.check = func(*ops) error { runtime.Goexit(); return nil }
 			} else {
 				r.apply = func(*bbolt.Tx) error { runtime.Goexit(); return nil }
 			}
-			err := q.Join(t.Context(), r, 0)
+			err := q.Mutate(t.Context(), r, 0)
 			require.ErrorIs(t, err, pawl.ErrPoisoned)
 			require.ErrorContains(t, err, "runtime.Goexit")
-			require.ErrorIs(t, q.Join(t.Context(), riding("later", nil), 0), pawl.ErrPoisoned)
+			require.ErrorIs(t, q.Mutate(t.Context(), riding("later", nil), 0), pawl.ErrPoisoned)
 			_ = q.Close()
 			q = openAt(t, path, nil)
 			require.Empty(t, appRows(t, q.db))

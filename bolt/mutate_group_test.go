@@ -17,18 +17,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// joinInOrder has riders join while the queue is occupied, so that they gather in their
+// mutateInOrder has mutations join while the queue is occupied, so that they gather in their
 // order, and answers what became of them.
-func joinInOrder(t *testing.T, q *Queue, riders ...*ride) (answers []<-chan error) {
+func mutateInOrder(t *testing.T, q *Queue, mutations ...*ride) (answers []<-chan error) {
 	t.Helper()
-	for _, r := range riders {
-		answers = append(answers, started(func() error { return q.Join(t.Context(), r, 100) }))
+	for _, r := range mutations {
+		answers = append(answers, started(func() error { return q.Mutate(t.Context(), r, 100) }))
 		synctest.Wait()
 	}
 	return answers
 }
 
-// counted is a row that riders count in.
+// counted is a row that mutations count in.
 var counted = []byte("counted")
 
 func readCount(tx *bbolt.Tx) uint64 {
@@ -47,9 +47,9 @@ func writeCount(tx *bbolt.Tx, n uint64) error {
 	return b.Put(counted, binary.BigEndian.AppendUint64(nil, n))
 }
 
-// Rule: riders that wait together share one commit, with the calls of others, and each is
+// Rule: mutations that wait together share one commit, with the calls of others, and each is
 // asked once. The Check of each sees what those before it have applied, rows and jobs alike.
-func TestRidersShareACommit(t *testing.T) {
+func TestMutationsShareACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
@@ -58,17 +58,17 @@ func TestRidersShareACommit(t *testing.T) {
 			add(t, q, nil)
 		}
 		leases := fetch(t, q, n)
-		var riders []*ride
+		var mutations []*ride
 		for i := range n {
 			var seen uint64
-			riders = append(riders, &ride{
-				check: func(p *Plan) error {
-					if seen = readCount(p.Tx()); seen != uint64(i) {
-						return fmt.Errorf("rider %d sees %d before it", i, seen)
+			mutations = append(mutations, &ride{
+				check: func(p *ops) error {
+					if seen = readCount(txOf(p)); seen != uint64(i) {
+						return fmt.Errorf("mutation %d sees %d before it", i, seen)
 					}
 					if i > 0 {
 						if state, err := p.State(leases[i-1].ID); err != nil || state != pawl.Delayed {
-							return fmt.Errorf("rider %d sees the job before it %s: %w", i, state, err)
+							return fmt.Errorf("mutation %d sees the job before it %s: %w", i, state, err)
 						}
 						if err := p.RunNow(leases[i-1].ID); err != nil {
 							return err
@@ -80,15 +80,15 @@ func TestRidersShareACommit(t *testing.T) {
 			})
 		}
 		release := g.occupy(q)
-		answers := joinInOrder(t, q, riders...)
+		answers := mutateInOrder(t, q, mutations...)
 		other := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: "other"}) })
 		synctest.Wait()
 		before := g.commits.Load()
 		release()
 		for i, answer := range answers {
 			require.NoError(t, <-answer)
-			require.Equal(t, 1, riders[i].checks)
-			require.Equal(t, 1, riders[i].applied)
+			require.Equal(t, 1, mutations[i].checks)
+			require.Equal(t, 1, mutations[i].applied)
 		}
 		require.NoError(t, <-other)
 		require.Equal(t, before+1, g.commits.Load())
@@ -98,9 +98,9 @@ func TestRidersShareACommit(t *testing.T) {
 
 // Rule: who gives up, in Check or in Apply, by an error or by a panic, is alone with it. Its
 // neighbours land, and those behind it see nothing of it. An error comes back as it is, also
-// one of bbolt's over a row, which is the rider's and no damage of the queue's. What panics is
+// one of bbolt's over a row, which is the mutation's and no damage of the queue's. What panics is
 // told with its stack, and is no damage either.
-func TestRiderThatGivesUpLeavesItsNeighboursAlone(t *testing.T) {
+func TestFailedMutationLeavesItsNeighborsAlone(t *testing.T) {
 	for _, c := range []struct {
 		half    string
 		refusal error // nil for a panic
@@ -119,19 +119,19 @@ func TestRiderThatGivesUpLeavesItsNeighboursAlone(t *testing.T) {
 				s := newStand(t, q)
 				add(t, q, nil)
 				acked := leaseOne(t, q)
-				bad := riding("bad", func(p *Plan) error {
+				bad := riding("bad", func(p *ops) error {
 					return errors.Join(p.Ack(s.lease), p.RunNow(s.delayed), p.Enqueue(&pawl.Envelope{Kind: "k", Queue: "bad"}))
 				})
 				if c.refusal != nil {
 					refusing(c.half, bad, c.refusal)
 				} else if plan, write := bad.check, bad.apply; c.half == "Check" {
-					bad.check = func(p *Plan) error { panic(plan(p)) }
+					bad.check = func(p *ops) error { panic(plan(p)) }
 				} else {
 					bad.apply = func(tx *bbolt.Tx) error { panic(write(tx)) }
 				}
-				before := riding("before", func(p *Plan) error { return p.RunNow(s.later) })
-				behind := riding("behind", func(p *Plan) error {
-					if b := p.Tx().Bucket(appBucket); b != nil && b.Get([]byte("bad")) != nil {
+				before := riding("before", func(p *ops) error { return p.RunNow(s.later) })
+				behind := riding("behind", func(p *ops) error {
+					if b := txOf(p).Bucket(appBucket); b != nil && b.Get([]byte("bad")) != nil {
 						return errors.New("it sees what is undone")
 					}
 					if state, _ := p.State(s.lease.ID); state != pawl.Leased {
@@ -140,7 +140,7 @@ func TestRiderThatGivesUpLeavesItsNeighboursAlone(t *testing.T) {
 					return p.Retry(s.dead)
 				})
 				release := g.occupy(q)
-				answers := joinInOrder(t, q, before, bad, behind)
+				answers := mutateInOrder(t, q, before, bad, behind)
 				enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: "other"}) })
 				ack := started(func() error { return q.Ack(t.Context(), acked) })
 				synctest.Wait()
@@ -154,8 +154,8 @@ func TestRiderThatGivesUpLeavesItsNeighboursAlone(t *testing.T) {
 				if c.refusal != nil {
 					require.True(t, err == c.refusal, "%v", err)
 				} else {
-					require.ErrorContains(t, err, "rider panicked: ")
-					require.ErrorContains(t, err, "join_kit_test.go", "its stack is told")
+					require.ErrorContains(t, err, "mutation panicked: ")
+					require.ErrorContains(t, err, "mutate_kit_test.go", "its stack is told")
 					require.NotErrorIs(t, err, pawl.ErrCorrupt)
 					require.NotErrorIs(t, err, pawl.ErrPoisoned)
 				}
@@ -173,9 +173,9 @@ func TestRiderThatGivesUpLeavesItsNeighboursAlone(t *testing.T) {
 	}
 }
 
-// Rule: when the disk refuses a commit each rider runs again, alone, in both halves. Only
+// Rule: when the disk refuses a commit each mutation runs again, alone, in both halves. Only
 // the one that does not fit fails, and nothing of it is done.
-func TestRidersRunAgainAfterARefusal(t *testing.T) {
+func TestMutationsRunAgainAfterARefusal(t *testing.T) {
 	for _, refusal := range refusals {
 		t.Run(refusal.Error(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -186,9 +186,9 @@ func TestRidersRunAgainAfterARefusal(t *testing.T) {
 				add(t, q, nil)
 				leases := fetch(t, q, 3)
 				envelopes := newBatch(3)
-				var riders []*ride
+				var mutations []*ride
 				for i, row := range []string{"first", "large", "last"} {
-					riders = append(riders, riding(row, func(p *Plan) error {
+					mutations = append(mutations, riding(row, func(p *ops) error {
 						return errors.Join(p.Ack(leases[i]), p.Enqueue(envelopes[i]))
 					}))
 				}
@@ -204,7 +204,7 @@ func TestRidersRunAgainAfterARefusal(t *testing.T) {
 					}))
 				})
 				synctest.Wait()
-				answers := joinInOrder(t, q, riders...)
+				answers := mutateInOrder(t, q, mutations...)
 				release()
 				require.NoError(t, <-full)
 				require.NoError(t, <-answers[0])
@@ -213,7 +213,7 @@ func TestRidersRunAgainAfterARefusal(t *testing.T) {
 				require.ErrorIs(t, err, ErrDisk)
 				require.ErrorContains(t, err, refusal.Error())
 				require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
-				for i, r := range riders {
+				for i, r := range mutations {
 					require.Equal(t, 2, r.checks)
 					require.Equal(t, 2, r.applied)
 					require.Equal(t, i != 1, leases[i].Settled())
@@ -224,7 +224,7 @@ func TestRidersRunAgainAfterARefusal(t *testing.T) {
 				checkNow(t, q)
 
 				replaceCommit(t, q, (*bbolt.Tx).Commit)
-				require.NoError(t, q.Join(t.Context(), riders[1], 100), "it can be tried again")
+				require.NoError(t, q.Mutate(t.Context(), mutations[1], 100), "it can be tried again")
 				require.True(t, leases[1].Settled())
 			})
 		})
@@ -232,12 +232,12 @@ func TestRidersRunAgainAfterARefusal(t *testing.T) {
 }
 
 // Rule: the same where bbolt itself finds that the file cannot grow.
-func TestRiderBeyondTheSizeOfTheFile(t *testing.T) {
+func TestMutationBeyondTheSizeOfTheFile(t *testing.T) {
 	q := openTest(t, nil)
 	add(t, q, nil)
 	l := leaseOne(t, q)
 	const size = 8 << 20
-	r := riding("row", func(p *Plan) error { return p.Ack(l) })
+	r := riding("row", func(p *ops) error { return p.Ack(l) })
 	write := r.apply
 	r.apply = func(tx *bbolt.Tx) error {
 		return errors.Join(write(tx), tx.Bucket(appBucket).Put([]byte("large"), make([]byte, size)))
@@ -246,20 +246,20 @@ func TestRiderBeyondTheSizeOfTheFile(t *testing.T) {
 		require.NoError(t, q.do(t.Context(), visit(func() { q.db.MaxSize = size })))
 	}
 	limit(1 << 20)
-	err := q.Join(t.Context(), r, size)
+	err := q.Mutate(t.Context(), r, size)
 	require.ErrorIs(t, err, ErrDisk)
 	require.NotErrorIs(t, err, syscall.EIO)
 	require.False(t, l.Settled())
 	require.Empty(t, appRows(t, q.db))
 	limit(0)
 	r.apply = write
-	require.NoError(t, q.Join(t.Context(), r, size))
+	require.NoError(t, q.Mutate(t.Context(), r, size))
 	require.True(t, l.Settled())
 }
 
-// Rule: how much a rider says that it writes bounds what shares its commit; less than
+// Rule: how much a mutation says that it writes bounds what shares its commit; less than
 // nothing is nothing.
-func TestBytesOfARider(t *testing.T) {
+func TestSizeOfAMutation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
@@ -271,7 +271,7 @@ func TestBytesOfARider(t *testing.T) {
 			release := g.occupy(q)
 			var answers []<-chan error
 			for _, bytes := range c.bytes {
-				answers = append(answers, started(func() error { return q.Join(t.Context(), riding("row", nil), bytes) }))
+				answers = append(answers, started(func() error { return q.Mutate(t.Context(), riding("row", nil), bytes) }))
 				synctest.Wait()
 			}
 			before := g.commits.Load()

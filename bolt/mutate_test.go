@@ -16,42 +16,42 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// planVerbs is every verb of a plan, on the jobs of a stand.
-var planVerbs = []struct {
+// opsVerbs is every verb of a mutation, on the jobs of a stand.
+var opsVerbs = []struct {
 	name    string
-	plan    func(*Plan, stand) error
+	plan    func(*ops, stand) error
 	want    pawl.Counts
 	settled bool
 	events  []string
 }{
-	{"none", func(*Plan, stand) error { return nil }, atFirst, false, nil},
-	{"enqueue", func(p *Plan, _ stand) error {
+	{"none", func(*ops, stand) error { return nil }, atFirst, false, nil},
+	{"enqueue", func(p *ops, _ stand) error {
 		return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, 2*largePayload)}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
 	}, pawl.Counts{Ready: 1, Delayed: 3, Leased: 1, Dead: 1}, false, []string{"enqueued", "enqueued"}},
-	{"enqueue of none", func(p *Plan, _ stand) error { return p.Enqueue() }, atFirst, false, nil},
-	{"hold", func(p *Plan, s stand) error { return p.Hold(s.lease) }, atFirst, false, nil},
-	{"ack", func(p *Plan, s stand) error { return p.Ack(s.lease) },
+	{"enqueue of none", func(p *ops, _ stand) error { return p.Enqueue() }, atFirst, false, nil},
+	{"hold", func(p *ops, s stand) error { return p.Hold(s.lease) }, atFirst, false, nil},
+	{"ack", func(p *ops, s stand) error { return p.Ack(s.lease) },
 		pawl.Counts{Delayed: 2, Dead: 1}, true, []string{"succeeded"}},
-	{"snooze", func(p *Plan, s stand) error { return p.Snooze(s.lease, p.Now().Add(time.Hour)) },
+	{"snooze", func(p *ops, s stand) error { return p.Snooze(s.lease, p.Now().Add(time.Hour)) },
 		pawl.Counts{Delayed: 3, Dead: 1}, true, []string{"snoozed"}},
-	{"snooze until a time that has passed", func(p *Plan, s stand) error { return p.Snooze(s.lease, time.Time{}) },
+	{"snooze until a time that has passed", func(p *ops, s stand) error { return p.Snooze(s.lease, time.Time{}) },
 		pawl.Counts{Ready: 1, Delayed: 2, Dead: 1}, true, []string{"snoozed"}},
-	{"run a delayed job now", func(p *Plan, s stand) error { return p.RunNow(s.delayed) },
+	{"run a delayed job now", func(p *ops, s stand) error { return p.RunNow(s.delayed) },
 		pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, false, []string{"hastened"}},
-	{"retry", func(p *Plan, s stand) error { return p.Retry(s.dead) },
+	{"retry", func(p *ops, s stand) error { return p.Retry(s.dead) },
 		pawl.Counts{Ready: 1, Delayed: 2, Leased: 1}, false, []string{"revived"}},
-	{"all at once, in the order of the plan", func(p *Plan, s stand) error {
+	{"all at once, in the order of the mutation", func(p *ops, s stand) error {
 		return errors.Join(
 			p.Retry(s.dead), p.Enqueue(&pawl.Envelope{Kind: "k"}), p.RunNow(s.later), p.Ack(s.lease), p.RunNow(s.delayed),
 			p.Enqueue(&pawl.Envelope{Kind: "k"}))
 	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "hastened", "succeeded", "hastened", "enqueued"}},
 }
 
-// Rule: a verb and the rider's own rows are both in the file, when it is opened again as
+// Rule: a verb and the mutation's own rows are both in the file, when it is opened again as
 // well, or neither is: after an error of Check or of Apply everything is as it was. Events
 // are told of what is durable.
-func TestPlanAndRowsAreOne(t *testing.T) {
-	for _, c := range planVerbs {
+func TestOpsAndRowsAreOne(t *testing.T) {
+	for _, c := range opsVerbs {
 		for _, half := range []string{"Check", "Apply", ""} {
 			t.Run(fmt.Sprint(c.name, ", refused by ", half), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -66,9 +66,9 @@ func TestPlanAndRowsAreOne(t *testing.T) {
 						require.Empty(t, events.take(), "nothing is committed yet")
 						require.Equal(t, before, digest(t, q), "nor to be seen")
 					}
-					r := riding("row", func(p *Plan) error { return c.plan(p, s) })
+					r := riding("row", func(p *ops) error { return c.plan(p, s) })
 					if half != "" {
-						err := q.Join(t.Context(), refusing(half, r, errRolledBack), 0)
+						err := q.Mutate(t.Context(), refusing(half, r, errRolledBack), 0)
 						require.True(t, err == errRolledBack, "the answer is the error as it is: %v", err)
 						synctest.Wait()
 						require.Equal(t, commits, g.commits.Load(), "nothing is written")
@@ -79,7 +79,7 @@ func TestPlanAndRowsAreOne(t *testing.T) {
 						require.NoError(t, q.Ack(t.Context(), s.lease))
 						return
 					}
-					require.NoError(t, q.Join(t.Context(), r, 0))
+					require.NoError(t, q.Mutate(t.Context(), r, 0))
 					require.Equal(t, commits+1, g.commits.Load())
 					require.Equal(t, c.events, events.take())
 					require.Equal(t, c.settled, s.lease.Settled())
@@ -100,33 +100,33 @@ func TestPlanAndRowsAreOne(t *testing.T) {
 	}
 }
 
-// Rule: a verb that a job's state does not allow is refused as that of the queue is. A rider
+// Rule: a verb that a job's state does not allow is refused as that of the queue is. A mutation
 // may go on without it.
-func TestPlanRefusesWhatTheQueueRefuses(t *testing.T) {
+func TestOpsRefuseWhatTheQueueRefuses(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
 	unknown := pawl.NewID(time.Now())
 	before := digest(t, q)
 	for _, c := range []struct {
 		name string
-		plan func(*Plan) error
+		plan func(*ops) error
 		want error
 	}{
-		{"run now of one that is leased", func(p *Plan) error { return p.RunNow(s.lease.ID) }, pawl.ErrConflict},
-		{"run now of a dead letter", func(p *Plan) error { return p.RunNow(s.dead) }, pawl.ErrConflict},
-		{"run now of none", func(p *Plan) error { return p.RunNow(unknown) }, pawl.ErrNotFound},
-		{"retry of one that waits", func(p *Plan) error { return p.Retry(s.delayed) }, pawl.ErrConflict},
-		{"retry of none", func(p *Plan) error { return p.Retry(unknown) }, pawl.ErrNotFound},
-		{"enqueue of an ID that is taken", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{ID: s.later, Kind: "k"}) }, pawl.ErrConflict},
-		{"enqueue without a kind", func(p *Plan) error { return p.Enqueue(&pawl.Envelope{}) }, pawl.ErrInvalid},
-		{"enqueue of too much", func(p *Plan) error {
+		{"run now of one that is leased", func(p *ops) error { return p.RunNow(s.lease.ID) }, pawl.ErrConflict},
+		{"run now of a dead letter", func(p *ops) error { return p.RunNow(s.dead) }, pawl.ErrConflict},
+		{"run now of none", func(p *ops) error { return p.RunNow(unknown) }, pawl.ErrNotFound},
+		{"retry of one that waits", func(p *ops) error { return p.Retry(s.delayed) }, pawl.ErrConflict},
+		{"retry of none", func(p *ops) error { return p.Retry(unknown) }, pawl.ErrNotFound},
+		{"enqueue of an ID that is taken", func(p *ops) error { return p.Enqueue(&pawl.Envelope{ID: s.later, Kind: "k"}) }, pawl.ErrConflict},
+		{"enqueue without a kind", func(p *ops) error { return p.Enqueue(&pawl.Envelope{}) }, pawl.ErrInvalid},
+		{"enqueue of too much", func(p *ops) error {
 			return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, q.MaxPayload()+1)})
 		}, pawl.ErrPayloadTooLarge},
 	} {
-		require.ErrorIs(t, q.Join(t.Context(), riding("row", c.plan), 0), c.want, c.name)
+		require.ErrorIs(t, q.Mutate(t.Context(), riding("row", c.plan), 0), c.want, c.name)
 		require.Equal(t, before, digest(t, q), c.name)
 		require.Empty(t, appRows(t, q.db), c.name)
-		require.NoError(t, q.Join(t.Context(), riding(c.name, func(p *Plan) error {
+		require.NoError(t, q.Mutate(t.Context(), riding(c.name, func(p *ops) error {
 			if err := c.plan(p); !errors.Is(err, c.want) {
 				return fmt.Errorf("it was not refused: %w", err)
 			}
@@ -138,8 +138,8 @@ func TestPlanRefusesWhatTheQueueRefuses(t *testing.T) {
 	}
 }
 
-// Rule: of a plan no verb sees what one before it will do, so each job, and each unique key
-// that is taken, is named once. A second one refuses the plan, whatever the two are.
+// Rule: of a mutation no verb sees what one before it will do, so each job, and each unique key
+// that is taken, is named once. A second one refuses the mutation, whatever the two are.
 func TestPlanNamesAJobOnce(t *testing.T) {
 	q := openTest(t, nil)
 	unique := func(e *pawl.Envelope) { e.Kind, e.UniqueKey = "u", "key" }
@@ -156,27 +156,27 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 		return &pawl.Envelope{Kind: "u", UniqueKey: key, OnConflict: pawl.UseExisting}
 	}
 	before := digest(t, q)
-	for name, plan := range map[string]func(*Plan) []error{
-		"ack and snooze": func(p *Plan) []error { return []error{p.Ack(s.lease), p.Snooze(s.lease, p.Now())} },
-		"hold and ack":   func(p *Plan) []error { return []error{p.Hold(s.lease), p.Ack(s.lease)} },
-		"hold twice":     func(p *Plan) []error { return []error{p.Hold(s.lease), p.Hold(s.lease)} },
-		"run now twice":  func(p *Plan) []error { return []error{p.RunNow(s.delayed), p.RunNow(s.delayed)} },
-		"retry twice":    func(p *Plan) []error { return []error{p.Retry(s.dead), p.Retry(s.dead)} },
-		"enqueue twice": func(p *Plan) []error {
+	for name, plan := range map[string]func(*ops) []error{
+		"ack and snooze": func(p *ops) []error { return []error{p.Ack(s.lease), p.Snooze(s.lease, p.Now())} },
+		"hold and ack":   func(p *ops) []error { return []error{p.Hold(s.lease), p.Ack(s.lease)} },
+		"hold twice":     func(p *ops) []error { return []error{p.Hold(s.lease), p.Hold(s.lease)} },
+		"run now twice":  func(p *ops) []error { return []error{p.RunNow(s.delayed), p.RunNow(s.delayed)} },
+		"retry twice":    func(p *ops) []error { return []error{p.Retry(s.dead), p.Retry(s.dead)} },
+		"enqueue twice": func(p *ops) []error {
 			return []error{p.Enqueue(&pawl.Envelope{ID: id, Kind: "k"}), p.Enqueue(&pawl.Envelope{ID: id, Kind: "k"})}
 		},
-		"ack of the job that an enqueue is told of": func(p *Plan) []error {
+		"ack of the job that an enqueue is told of": func(p *ops) []error {
 			return []error{p.Ack(s.lease), p.Enqueue(envelope("held"))}
 		},
-		"enqueue under one key twice": func(p *Plan) []error {
+		"enqueue under one key twice": func(p *ops) []error {
 			return []error{p.Enqueue(envelope("new")), p.Enqueue(envelope("new"))}
 		},
-		"enqueue and retry under one key": func(p *Plan) []error {
+		"enqueue and retry under one key": func(p *ops) []error {
 			return []error{p.Enqueue(envelope("key")), p.Retry(s.dead)}
 		},
-		"retry of two under one key": func(p *Plan) []error { return []error{p.Retry(dead[0]), p.Retry(dead[1])} },
+		"retry of two under one key": func(p *ops) []error { return []error{p.Retry(dead[0]), p.Retry(dead[1])} },
 	} {
-		require.ErrorIs(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
+		require.ErrorIs(t, q.Mutate(t.Context(), riding("row", func(p *ops) error {
 			errs := plan(p)
 			if errs[0] != nil {
 				return errors.New("the first verb was refused")
@@ -189,7 +189,7 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 
 	// The jobs of one enqueue see one another, as everywhere.
 	first, second := envelope("batch"), envelope("batch")
-	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Enqueue(first, second) }), 0))
+	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Enqueue(first, second) }), 0))
 	require.False(t, first.Existing)
 	require.True(t, second.Existing)
 	require.Equal(t, first.ID, second.ID)
@@ -204,13 +204,13 @@ func TestPlanCompletesEnvelopes(t *testing.T) {
 		given := pawl.NewID(time.Now())
 		one, two := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{ID: given, Kind: "k"}
 		was := []pawl.Envelope{*one, *two}
-		plan := func(p *Plan) error { return p.Enqueue(one, two) }
+		plan := func(p *ops) error { return p.Enqueue(one, two) }
 		for _, half := range []string{"Check", "Apply"} {
-			require.ErrorIs(t, q.Join(t.Context(), refusing(half, riding("row", plan), errBoom), 0), errBoom)
+			require.ErrorIs(t, q.Mutate(t.Context(), refusing(half, riding("row", plan), errBoom), 0), errBoom)
 			require.Equal(t, was, []pawl.Envelope{*one, *two})
 		}
 		reached, leave := g.hold()
-		joined := started(func() error { return q.Join(t.Context(), riding("row", plan), 0) })
+		joined := started(func() error { return q.Mutate(t.Context(), riding("row", plan), 0) })
 		reached()
 		synctest.Wait()
 		require.Equal(t, was, []pawl.Envelope{*one, *two})
@@ -224,7 +224,7 @@ func TestPlanCompletesEnvelopes(t *testing.T) {
 	})
 }
 
-// Rule: a plan tells where jobs stand, and what time it is by the queue's clock.
+// Rule: a mutation tells where jobs stand, and what time it is by the queue's clock.
 func TestPlanLooks(t *testing.T) {
 	clock := new(stepClock)
 	clock.step(1000 * time.Hour)
@@ -235,8 +235,8 @@ func TestPlanLooks(t *testing.T) {
 		add(t, q, nil).ID: pawl.Ready, pawl.NewID(time.Now()): "",
 	}
 	got := make(map[pawl.ID]pawl.State)
-	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
-		if p.Tx().Bucket(bucketRoot) == nil || p.Now().Sub(clock.now()).Abs() > time.Hour {
+	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error {
+		if txOf(p).Bucket(bucketRoot) == nil || p.Now().Sub(clock.now()).Abs() > time.Hour {
 			return errBoom
 		}
 		for id := range want {
@@ -260,7 +260,7 @@ func TestPlanLooks(t *testing.T) {
 		return was
 	}
 	sound := swap([]byte("no record"))
-	require.ErrorIs(t, q.Join(t.Context(), riding("row", func(p *Plan) error {
+	require.ErrorIs(t, q.Mutate(t.Context(), riding("row", func(p *ops) error {
 		_, err := p.State(s.dead)
 		return err
 	}), 0), pawl.ErrCorrupt)
@@ -274,13 +274,13 @@ func TestPlanSnoozesForACentury(t *testing.T) {
 	id := add(t, q, nil).ID
 	l := leaseOne(t, q)
 	until := time.Now().AddDate(100, 0, 0)
-	require.NoError(t, q.Join(t.Context(), riding("snoozed", func(p *Plan) error { return p.Snooze(l, until) }), 0))
+	require.NoError(t, q.Mutate(t.Context(), riding("snoozed", func(p *ops) error { return p.Snooze(l, until) }), 0))
 	require.NoError(t, q.Close())
 	q = openAt(t, path, nil)
 	require.Empty(t, fetch(t, q, 1))
 	require.Equal(t, pawl.Delayed, find(t, q, id).State)
 	require.WithinDuration(t, until, find(t, q, id).NotBefore, time.Minute)
-	require.NoError(t, q.Join(t.Context(), riding("woken", func(p *Plan) error { return p.RunNow(id) }), 0))
+	require.NoError(t, q.Mutate(t.Context(), riding("woken", func(p *ops) error { return p.RunNow(id) }), 0))
 	require.Equal(t, id, leaseOne(t, q).ID)
 	require.Equal(t, []string{"snoozed", "woken"}, appRows(t, q.db))
 }
@@ -291,7 +291,7 @@ func TestPlanSnoozesACancelledJob(t *testing.T) {
 	id := add(t, q, nil).ID
 	l := leaseOne(t, q)
 	require.NoError(t, q.Cancel(context.Background(), id))
-	require.NoError(t, q.Join(t.Context(), riding("row", func(p *Plan) error { return p.Snooze(l, p.Now().Add(1)) }), 0))
+	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Snooze(l, p.Now().Add(1)) }), 0))
 	require.Equal(t, pawl.ReasonCancelled, find(t, q, id).Death.Reason)
 	require.Equal(t, []string{"row"}, appRows(t, q.db))
 }

@@ -1,0 +1,273 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Mutate carries out a mutation and returns when it is durable. Size is about how many bytes
+// it writes; it keeps commits within bounds. A fault of memory in a mutation means that the
+// file is damaged, and poisons the queue.
+//
+// Errors: that of Check or Apply, unwrapped; [pawl.ErrNotAccepted] when ctx ended before the
+// queue took the mutation; and those of a failed commit.
+func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	err := q.scheduler.intake.do(ctx, &mutate{queue: q, mutation: careful{m}}, max(size, 0))
+	return unwrapped(err)
+}
+
+// MutateTx carries out a mutation as part of a transaction of the app's, on the goroutine of
+// the app. It does not recover a panic. An error of Check leaves the transaction unchanged;
+// after any other error the app must roll it back.
+func (q *Queue) MutateTx(tx *bbolt.Tx, m driver.Mutation) error {
+	return unwrapped(q.within(tx, &mutate{queue: q, mutation: m}, nil))
+}
+
+// mutate is the operation of a mutation.
+type mutate struct {
+	queue    *Queue
+	mutation driver.Mutation
+	ops      ops
+}
+
+func (op *mutate) check(t *txn) error {
+	if t.err != nil { // it is undone: nobody may see what a neighbor left half done
+		return t.err
+	}
+	op.ops = ops{Reader: t.others(), t: t, queue: op.queue}
+	return op.mutation.Check(&op.ops)
+}
+
+func (op *mutate) apply(t *txn) {
+	for _, part := range op.ops.parts {
+		part.apply(t)
+	}
+	for _, fn := range op.ops.durable {
+		t.others().OnCommit(fn)
+	}
+	t.changed = true
+	if err := op.mutation.Apply(t.others()); err != nil {
+		t.fail(applyError{err})
+	}
+}
+
+// others returns the rows of other packages.
+func (t *txn) others() *tables {
+	if t.foreign == nil {
+		t.foreign = &tables{tx: t.jobs.Tx()}
+	}
+	return t.foreign
+}
+
+// applyError is an error of Apply. It hides what it wraps: the transaction that it undoes must
+// not take an error of bbolt's about a row of the mutation for one about a row of the queue.
+type applyError struct{ error }
+
+func unwrapped(err error) error {
+	var own applyError
+	if errors.As(err, &own) {
+		return own.error
+	}
+	return err
+}
+
+// careful turns the panics of a mutation into errors, on a goroutine that is not the caller's.
+type careful struct{ driver.Mutation }
+
+func (c careful) Check(o driver.Ops) (err error) {
+	defer recovered(&err, o.(*ops))
+	return c.Mutation.Check(o)
+}
+
+func (c careful) Apply(w driver.Writer) (err error) {
+	defer recovered(&err, nil)
+	return c.Mutation.Apply(w)
+}
+
+// recovered is deferred around a half of a mutation. A fault of memory, and a panic while the
+// queue looks at its own rows, mean that the file is damaged, and go on.
+func recovered(err *error, o *ops) {
+	panicked := recover()
+	if panicked == nil {
+		return
+	}
+	if _, fault := panicked.(interface{ Addr() uintptr }); fault || o != nil && o.looking {
+		panic(panicked)
+	}
+	*err = fmt.Errorf("mutation panicked: %v\n\n%s", panicked, debug.Stack())
+}
+
+// ops implements [driver.Ops].
+type ops struct {
+	driver.Reader
+	t       *txn
+	queue   *Queue
+	parts   []operation
+	moved   []pawl.ID
+	taken   []string // unique keys, with their scope
+	durable []func() // called when the transaction has committed
+	looking bool     // at rows of the queue's
+}
+
+// Now implements [driver.Ops].
+func (o *ops) Now() time.Time { return o.t.now }
+
+// State implements [driver.Ops].
+func (o *ops) State(id pawl.ID) (pawl.State, error) {
+	o.looking = true
+	_, at, err := o.t.find(id)
+	o.looking = false
+	if errors.Is(err, pawl.ErrNotFound) {
+		return "", nil
+	}
+	return at.state, err
+}
+
+// Enqueue implements [driver.Ops].
+func (o *ops) Enqueue(jobs ...*pawl.Envelope) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	op, _, err := o.queue.prepare(jobs)
+	if err != nil {
+		return err
+	}
+	if err := o.look(op); err != nil {
+		return err
+	}
+	var moved []pawl.ID
+	var taken []string
+	for i := range op.jobs { // which may share an ID or a key among themselves
+		j := &op.jobs[i]
+		moved = append(moved, j.ID)
+		taken = append(taken, uniqueScope(&j.Envelope)...)
+	}
+	if err := o.name(moved, taken); err != nil {
+		return err
+	}
+	o.parts = append(o.parts, op)
+	o.durable = append(o.durable, func() { op.answer(jobs) })
+	return nil
+}
+
+// Hold implements [driver.Ops].
+func (o *ops) Hold(l *pawl.Lease) error {
+	return o.add(&keep{holding: holding{l.ID, l.Token}, crashed: l.Crashes > 0}, l.ID)
+}
+
+// Ack implements [driver.Ops].
+func (o *ops) Ack(l *pawl.Lease) error {
+	return o.end(l, &ackOnce{settle{finished: doneBy(l, o.queue.scheduler.observer.listening()), how: ack}})
+}
+
+// Snooze implements [driver.Ops].
+func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
+	return o.end(l, &settle{finished: finishedBy(l), how: snooze(until.Sub(o.t.now))})
+}
+
+// RunNow implements [driver.Ops].
+func (o *ops) RunNow(id pawl.ID) error {
+	return o.add(&changeOne{Change: &pawl.Change{Verb: pawl.VerbRunNow}, id: id}, id)
+}
+
+// Retry implements [driver.Ops].
+func (o *ops) Retry(id pawl.ID) error {
+	op := &changeOne{Change: &pawl.Change{Verb: pawl.VerbRetry}, id: id}
+	if err := o.look(op); err != nil {
+		return err
+	}
+	if err := o.name([]pawl.ID{id}, uniqueScope(op.job.Envelope)); err != nil {
+		return err
+	}
+	o.parts = append(o.parts, op)
+	return nil
+}
+
+// end adds an operation that settles a lease. Once it is durable the holder neither settles nor
+// extends the lease.
+func (o *ops) end(l *pawl.Lease, op operation) error {
+	err := o.add(op, l.ID)
+	if err == nil {
+		o.durable = append(o.durable, l.MarkSettled)
+	}
+	return err
+}
+
+func (o *ops) add(op operation, id pawl.ID) error {
+	if err := o.look(op); err != nil {
+		return err
+	}
+	if err := o.name([]pawl.ID{id}, nil); err != nil {
+		return err
+	}
+	o.parts = append(o.parts, op)
+	return nil
+}
+
+// look checks whether an operation is possible.
+func (o *ops) look(op operation) error {
+	o.looking = true
+	err := op.check(o.t)
+	o.looking = false
+	return err
+}
+
+// name refuses a second operation on a job or a unique key: its check did not see the first.
+func (o *ops) name(moved []pawl.ID, taken []string) error {
+	for _, id := range moved {
+		if slices.Contains(o.moved, id) {
+			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
+		}
+	}
+	for _, key := range taken {
+		if slices.Contains(o.taken, key) {
+			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
+		}
+	}
+	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
+	return nil
+}
+
+// uniqueScope is the unique key of a job with its scope, if it has one.
+func uniqueScope(e *pawl.Envelope) []string {
+	if e.UniqueKey == "" {
+		return nil
+	}
+	return []string{e.Queue + "\x00" + e.Kind + "\x00" + e.UniqueKey} // no name has a NUL
+}
+
+// keep is a lease that goes on.
+type keep struct {
+	holding
+	crashed bool // the job has crashes to forget
+}
+
+func (op *keep) check(t *txn) error {
+	_, err := t.held(&op.holding)
+	return err
+}
+
+func (op *keep) apply(t *txn) {
+	t.renewed[op.id] = true
+	if !op.crashed {
+		return
+	}
+	j, err := t.record(op.id)
+	if err != nil {
+		t.damagedRow(fmt.Errorf("the crashes of job %s are not forgotten: %w", op.id, err))
+		return
+	}
+	if j.Crashes > 0 {
+		j.Crashes = 0
+		t.rewrite(j)
+	}
+}

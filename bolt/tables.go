@@ -1,0 +1,180 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// ViewRows runs fn in a read transaction over the rows that [driver.Mutation] writes; see
+// [Queue.View].
+func (r *reader) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
+	return r.View(ctx, func(tx *bbolt.Tx) error { return fn(&tables{tx: tx}) })
+}
+
+// tables implements [driver.Writer] over one transaction. A space is a top-level bucket, and
+// its tables are buckets in it.
+type tables struct {
+	tx    *bbolt.Tx
+	space *driver.Space // the space of root
+	root  *bbolt.Bucket // nil if it was not looked up, or does not exist
+}
+
+// bucket returns the bucket of a table, nil if the space has none at all. A space without
+// any bucket is what a salvage leaves that could read no row.
+func (ts *tables) bucket(t *driver.Table) (*bbolt.Bucket, error) {
+	if ts.root == nil || ts.space != t.Space() {
+		ts.space, ts.root = t.Space(), ts.tx.Bucket(t.Space().Bytes())
+	}
+	if ts.root == nil {
+		return nil, nil
+	}
+	if b := ts.root.Bucket(t.Bytes()); b != nil {
+		return b, nil
+	}
+	if k, _ := ts.root.Cursor().First(); k == nil {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("table %s: %w", t, driver.ErrNoTable)
+}
+
+// create creates all buckets of a space that has none.
+func (ts *tables) create(s *driver.Space) error {
+	root, err := ts.tx.CreateBucketIfNotExists(s.Bytes())
+	if err != nil {
+		return damagedTable(err)
+	}
+	for _, t := range s.Tables() {
+		if _, err := root.CreateBucket(t.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Get implements [driver.Reader].
+func (ts *tables) Get(t *driver.Table, key []byte) ([]byte, error) {
+	b, err := ts.bucket(t)
+	if b == nil {
+		return nil, err
+	}
+	return b.Get(key), nil
+}
+
+// Scan implements [driver.Reader]. Keys that are out of order mean a circle of pages.
+func (ts *tables) Scan(t *driver.Table, s driver.Span, fn func(key, value []byte) bool) error {
+	b, err := ts.bucket(t)
+	if b == nil {
+		return err
+	}
+	c, from := b.Cursor(), s.From
+	if bytes.Compare(from, s.Prefix) < 0 {
+		from = s.Prefix
+	}
+	k, v := c.Seek(from)
+	order := 1 // of a key and the one before
+	if s.Reverse {
+		k, v = lastOf(c, s.Prefix)
+		order = -1
+	}
+	var last []byte
+	for n := 1; k != nil && bytes.HasPrefix(k, s.Prefix); n++ {
+		if last != nil && bytes.Compare(k, last) != order || !s.Reverse && bytes.Compare(k, from) < 0 {
+			return fmt.Errorf("%w: the keys of table %s are out of order", pawl.ErrCorrupt, t)
+		}
+		if !fn(k, v) || n == s.Limit {
+			break
+		}
+		if last = k; s.Reverse {
+			k, v = c.Prev()
+		} else {
+			k, v = c.Next()
+		}
+	}
+	return nil
+}
+
+// lastOf moves a cursor to the last key with a prefix.
+func lastOf(c *bbolt.Cursor, prefix []byte) (key, value []byte) {
+	behind := bytes.Clone(prefix)
+	for len(behind) > 0 && behind[len(behind)-1] == 0xff {
+		behind = behind[:len(behind)-1]
+	}
+	if len(behind) == 0 {
+		return c.Last()
+	}
+	behind[len(behind)-1]++
+	if k, _ := c.Seek(behind); k == nil {
+		return c.Last()
+	}
+	return c.Prev()
+}
+
+// Put implements [driver.Writer].
+func (ts *tables) Put(t *driver.Table, key, value []byte) error {
+	b, err := ts.bucket(t)
+	if b == nil && err == nil {
+		if err = ts.create(t.Space()); err == nil {
+			b, err = ts.bucket(t)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return damagedTable(b.Put(key, value))
+}
+
+// Delete implements [driver.Writer].
+func (ts *tables) Delete(t *driver.Table, key []byte) error {
+	b, err := ts.bucket(t)
+	if b == nil {
+		return err
+	}
+	return damagedTable(b.Delete(key))
+}
+
+// DeleteSpan implements [driver.Writer].
+func (ts *tables) DeleteSpan(t *driver.Table, s driver.Span, size int) (rows, removed int, err error) {
+	b, err := ts.bucket(t)
+	if b == nil {
+		return 0, 0, err
+	}
+	c, at := b.Cursor(), bytes.Clone(s.From)
+	if bytes.Compare(at, s.Prefix) < 0 {
+		at = bytes.Clone(s.Prefix)
+	}
+	// Seek goes on from the key that was deleted: a search from the prefix would pass over
+	// every page that was emptied before.
+	for k, v := c.Seek(at); k != nil && bytes.HasPrefix(k, s.Prefix); k, v = c.Seek(at) {
+		if removed >= size || s.Limit > 0 && rows == s.Limit {
+			break
+		}
+		at = append(at[:0], k...)
+		n := len(k) + len(v)
+		if err := c.Delete(); err != nil {
+			return rows, removed, damagedTable(err)
+		}
+		rows++
+		removed += n
+	}
+	return rows, removed, nil
+}
+
+// OnCommit implements [driver.Writer].
+func (ts *tables) OnCommit(fn func()) { ts.tx.OnCommit(fn) }
+
+// damagedTable says of an error of bbolt's that the file is damaged: a bucket lies in the
+// place of a row or a row in that of a bucket, or a row has led to an impossible key.
+func damagedTable(err error) error {
+	if errors.Is(err, berrors.ErrIncompatibleValue) || errors.Is(err, berrors.ErrKeyTooLarge) {
+		return fmt.Errorf("%w: a row cannot be written: %w", pawl.ErrCorrupt, err)
+	}
+	return err
+}

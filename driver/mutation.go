@@ -1,0 +1,65 @@
+package driver
+
+import (
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Mutation is a change of a package's own rows that rides in the group commit of a queue,
+// together with operations on jobs. Package workflow consists of them.
+//
+// A mutation has two halves because an engine cannot undo one caller's part of a
+// transaction. Check runs right before Apply. Everybody waits for both, so they are short
+// and call nothing of the queue but ops. When a commit fails because of a neighbor, both
+// run again in another transaction, so they keep nothing of an earlier run. They must not
+// end their goroutine, as t.FailNow does.
+//
+// A panic in either half is an error of the mutation.
+type Mutation interface {
+	// Check decides whether the change can be made, and names the operations on jobs that
+	// belong to it. It writes no rows. An error refuses the whole mutation: it is the answer
+	// to the caller, and nothing happens.
+	Check(ops Ops) error
+
+	// Apply writes the rows. The operations have been carried out by then. An error is the
+	// answer to the caller. It also undoes the transaction, which costs the neighbors a
+	// second one, so Check refuses whatever it can foresee.
+	Apply(w Writer) error
+}
+
+// Ops is the operations on jobs that belong to a [Mutation]. Each method checks whether the
+// operation is possible, and fails as the queue's own method does. The operations are carried
+// out between Check and Apply. No operation sees the effect of an earlier one, so a mutation
+// names each job, and each unique key to take, at most once. Ops is of no use after Check.
+type Ops interface {
+	Reader
+
+	// Now returns the time of the transaction by the queue's clock.
+	Now() time.Time
+
+	// State returns the state of a job, "" if there is no such job.
+	State(id pawl.ID) (pawl.State, error)
+
+	// Enqueue stores jobs; see [pawl.Enqueuer]. It completes the envelopes when they are
+	// durable. A caller that needs the ID of a job in Apply, or after
+	// [pawl.ErrUnknownOutcome], sets it.
+	Enqueue(jobs ...*pawl.Envelope) error
+
+	// Hold requires that a lease still holds its job, and extends it. What the job did so
+	// far counts as progress: earlier crashes in a row are forgotten.
+	Hold(l *pawl.Lease) error
+
+	// Ack ends a lease whose job is done.
+	Ack(l *pawl.Lease) error
+
+	// Snooze ends a lease and delays the job until a time. A time that has passed makes the
+	// job ready. A job that was cancelled in the meantime becomes dead instead.
+	Snooze(l *pawl.Lease, until time.Time) error
+
+	// RunNow makes a delayed job ready.
+	RunNow(id pawl.ID) error
+
+	// Retry makes a dead job ready, and resets its attempts.
+	Retry(id pawl.ID) error
+}
