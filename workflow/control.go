@@ -13,7 +13,7 @@ import (
 // after the file was closed and opened again.
 //
 // The verbs return when what they ask is durable, not when it has happened. Their errors are
-// [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of [Store].
+// [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of a [Store].
 
 // noReason is why a run is cancelled or terminated of which nobody said why.
 const noReason = "no reason was given"

@@ -19,7 +19,7 @@ import (
 // ended are, by their results. The new run is durable when Fork returns.
 //
 // Errors: [ErrNotFound], [ErrConflict] when newID is taken, [pawl.ErrInvalid] for a bad ID and
-// for a step that the journal does not have, and those of [Store].
+// for a step that the journal does not have, and those of a [Store].
 func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
 	if err := validID(newID); err != nil {
 		return pawl.ID{}, err

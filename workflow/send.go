@@ -22,7 +22,7 @@ import (
 // Errors: [ErrNotFound], [ErrNotRunning] for a run that has ended, [ErrUndeclared] for a name that
 // the flow does not declare where it declares any, see [Receives], [ErrTooLarge] for more than
 // [MaxValue] bytes, [ErrTooMany] when the run has [MaxSignals] that it has not consumed, and
-// those of [Store].
+// those of a [Store].
 func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
 	if err := CheckSignal(name, payload, dedup); err != nil {
 		return err

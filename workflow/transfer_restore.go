@@ -23,7 +23,7 @@ import (
 //
 // Errors: [ErrConflict] when the run is in the file, or its ID is that of another run of the
 // flow, or rows are missing that came before; [pawl.ErrInvalid] for what no engine would have
-// written; and those of [Store].
+// written; and those of a [Store].
 func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 	s := &restoreRows{parts: parts}
 	size := 0
