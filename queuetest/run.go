@@ -156,6 +156,7 @@ var groups = []struct {
 	{"retain", retainTests()},
 	{"delete", deleteTests()},
 	{"transfer", transferTests()},
+	{"mutation", mutationTests()},
 	{"change", changeTests()},
 	{"sort", sortTests()},
 	{"backoff", backoffTests()},

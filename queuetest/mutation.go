@@ -1,0 +1,396 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Mutator is a queue with rows of other packages beside its jobs. Package workflow needs one.
+type Mutator interface {
+	// Mutate carries out a mutation and returns when it is durable.
+	Mutate(ctx context.Context, m driver.Mutation, size int) error
+
+	// ViewRows runs fn in a read transaction.
+	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
+}
+
+func (f *fixture) mutator() Mutator {
+	f.Helper()
+	m, ok := f.q.(Mutator)
+	if !ok {
+		f.Skip("the queue is no Mutator")
+	}
+	return m
+}
+
+// The tables of the cases.
+var (
+	testSpace  = driver.NewSpace("queuetest")
+	testTable  = testSpace.Table("one")
+	otherTable = testSpace.Table("other")
+)
+
+// mutation is a mutation of functions; nil does nothing.
+type mutation struct {
+	check func(driver.Ops) error
+	apply func(driver.Writer) error
+}
+
+func (m mutation) Check(ops driver.Ops) error {
+	if m.check == nil {
+		return nil
+	}
+	return m.check(ops)
+}
+
+func (m mutation) Apply(w driver.Writer) error {
+	if m.apply == nil {
+		return nil
+	}
+	return m.apply(w)
+}
+
+// boomAfter fails with errBoom when fn has succeeded.
+func boomAfter[T any](fn func(T) error) func(T) error {
+	return func(v T) error {
+		if err := fn(v); err != nil {
+			return err
+		}
+		return errBoom
+	}
+}
+
+// put stores rows whose values are their keys.
+func put(keys ...string) func(driver.Writer) error {
+	return func(w driver.Writer) error {
+		for _, key := range keys {
+			if err := w.Put(testTable, []byte(key), []byte(key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// differ returns an error unless two values are equal. It is for the functions of a mutation,
+// which must not end the goroutine of the queue.
+func differ[T comparable](got, want T, what string) error {
+	if got != want {
+		return fmt.Errorf("%s: got %v, want %v", what, got, want)
+	}
+	return nil
+}
+
+// unlike returns an error unless an error matches want.
+func unlike(err, want error, doing string) error {
+	if !errors.Is(err, want) {
+		return fmt.Errorf("%s: error %v, want %v", doing, err, want)
+	}
+	return nil
+}
+
+// scan returns an error unless a scan of a span gives these keys, with their values.
+func scan(r driver.Reader, s driver.Span, want string) error {
+	var keys []string
+	err := r.Scan(testTable, s, func(key, value []byte) bool {
+		if keys = append(keys, string(key)); string(value) != string(key) {
+			keys = append(keys, "with", string(value))
+		}
+		return true
+	})
+	return errors.Join(err, differ(strings.Join(keys, " "), want, fmt.Sprintf("rows of %+v", s)))
+}
+
+// rowsAre looks at all rows in a transaction of its own.
+func (f *fixture) rowsAre(want, when string) {
+	f.Helper()
+	f.ok(f.mutator().ViewRows(f.Context(), func(r driver.Reader) error { return scan(r, driver.Span{}, want) }), "rows "+when)
+}
+
+func (f *fixture) mutate(m mutation) {
+	f.Helper()
+	f.ok(f.mutator().Mutate(f.Context(), m, 0), "mutate")
+}
+
+// opsCases are operations of a mutation, with the state of their job before and after.
+var opsCases = []struct {
+	name        string
+	before      pawl.State
+	do          func(ops driver.Ops, l *pawl.Lease, id pawl.ID) error
+	after       pawl.State // "" means gone
+	settles     bool
+	impossible  pawl.State // in which the operation is refused, with the error
+	refusal     error
+	needsHolder bool
+}{
+	{"hold", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error { return ops.Hold(l) }, pawl.Leased, false, "", nil, true},
+	{"ack", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error { return ops.Ack(l) }, "", true, "", nil, true},
+	{"snooze", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error {
+		return ops.Snooze(l, ops.Now().Add(time.Hour))
+	}, pawl.Delayed, true, "", nil, true},
+	{"snooze until a time that has passed", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error {
+		return ops.Snooze(l, ops.Now())
+	}, pawl.Ready, true, "", nil, true},
+	{"run now", pawl.Delayed, func(ops driver.Ops, _ *pawl.Lease, id pawl.ID) error { return ops.RunNow(id) }, pawl.Ready, false, pawl.Dead, pawl.ErrConflict, false},
+	{"retry", pawl.Dead, func(ops driver.Ops, _ *pawl.Lease, id pawl.ID) error { return ops.Retry(id) }, pawl.Ready, false, pawl.Delayed, pawl.ErrConflict, false},
+}
+
+// holds returns a job in a state, with its lease if it has one.
+func (f *fixture) holds(state pawl.State) (pawl.ID, *pawl.Lease) {
+	f.Helper()
+	if state == pawl.Leased {
+		f.add()
+		l := f.lease()
+		return l.ID, l
+	}
+	return f.held(state), nil
+}
+
+// stateOf is where a job stands, "" when it is gone.
+func (f *fixture) stateOf(id pawl.ID) pawl.State {
+	f.Helper()
+	if e := f.job(id); e != nil {
+		return e.State
+	}
+	return ""
+}
+
+func mutationTests() (tests []test) {
+	for _, c := range opsCases {
+		tests = append(tests, test{
+			name: c.name,
+			rule: "An operation of a mutation and the mutation's rows happen together.",
+			run: func(f *fixture) {
+				f.mutator()
+				id, l := f.holds(c.before)
+				f.mutate(mutation{func(ops driver.Ops) error {
+					state, err := ops.State(id)
+					return errors.Join(err, differ(state, c.before, "state in the transaction"), c.do(ops, l, id))
+				}, put("row")})
+				equal(f, f.stateOf(id), c.after, "state")
+				f.rowsAre("row", "behind it")
+				if l != nil {
+					equal(f, l.Settled(), c.settles, "the lease is settled")
+				}
+			},
+		}, test{
+			name: c.name + ", refused",
+			rule: "An error of Check or of Apply is the answer, and neither the operations nor the rows happen.",
+			run: func(f *fixture) {
+				m := f.mutator()
+				id, l := f.holds(c.before)
+				do := func(ops driver.Ops) error { return c.do(ops, l, id) }
+				unchanged := f.unchanged()
+				for half, refused := range map[string]mutation{
+					"Check": {boomAfter(do), put("row")},
+					"Apply": {do, boomAfter(put("row"))},
+				} {
+					if err := m.Mutate(f.Context(), refused, 0); err != errBoom {
+						f.Errorf("an error of %s came back as %v", half, err)
+					}
+					unchanged(half + " refused")
+					f.rowsAre("", half+" refused")
+				}
+				if l != nil {
+					f.ack(l)
+				}
+			},
+		})
+		if c.needsHolder {
+			tests = append(tests, test{
+				name: c.name + " by a stale holder",
+				rule: "A mutation that names a lease which is lost is refused with ErrLeaseLost.",
+				run: func(f *fixture) {
+					m := f.mutator()
+					_, l := f.holds(pawl.Leased)
+					f.release(l)
+					f.lease()
+					stale := &pawl.Lease{Envelope: l.Envelope, Token: l.Token, Length: l.Length}
+					err := m.Mutate(f.Context(), mutation{func(ops driver.Ops) error { return c.do(ops, stale, l.ID) }, put("row")}, 0)
+					f.is(err, pawl.ErrLeaseLost, c.name)
+					f.rowsAre("", "of a stale holder")
+				},
+			})
+			continue
+		}
+		tests = append(tests, test{
+			name: c.name + ", impossible",
+			rule: "An operation of a mutation is refused as the queue's own method is, and the mutation may go on without it.",
+			run: func(f *fixture) {
+				id, _ := f.holds(c.impossible)
+				f.mutator()
+				f.mutate(mutation{func(ops driver.Ops) error {
+					return errors.Join(unlike(c.do(ops, nil, id), c.refusal, c.name),
+						unlike(c.do(ops, nil, pawl.NewID(time.Now())), pawl.ErrNotFound, c.name+" of no job"))
+				}, put("row")})
+				equal(f, f.stateOf(id), c.impossible, "state")
+				f.rowsAre("row", "behind it")
+			},
+		})
+	}
+	return append(tests, rowTests...)
+}
+
+var rowTests = []test{{
+	name: "enqueue",
+	rule: "A job that a mutation enqueues is there when its rows are; the ID is known before.",
+	run: func(f *fixture) {
+		f.mutator()
+		e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k"}
+		f.mutate(mutation{func(ops driver.Ops) error { return ops.Enqueue(e) }, put("row")})
+		equal(f, f.lease().ID, e.ID, "the job that is fetched")
+		f.rowsAre("row", "behind it")
+		err := f.mutator().Mutate(f.Context(), mutation{func(ops driver.Ops) error { return ops.Enqueue(&pawl.Envelope{ID: e.ID, Kind: "k"}) }, put("late")}, 0)
+		f.is(err, pawl.ErrConflict, "enqueue of an ID that is taken")
+		f.rowsAre("row", "after the conflict")
+	},
+}, {
+	name: "a job named twice",
+	rule: "A mutation that names a job twice is invalid.",
+	run: func(f *fixture) {
+		f.mutator()
+		_, l := f.holds(pawl.Leased)
+		err := f.mutator().Mutate(f.Context(), mutation{func(ops driver.Ops) error {
+			if err := ops.Hold(l); err != nil {
+				return err
+			}
+			return ops.Ack(l)
+		}, put("row")}, 0)
+		f.is(err, pawl.ErrInvalid, "hold and ack")
+		f.rowsAre("", "afterwards")
+	},
+}, {
+	name: "spans",
+	rule: "A scan gives the rows of a span in key order, or in reverse, and a transaction reads its own writes.",
+	run: func(f *fixture) {
+		f.mutator()
+		f.mutate(mutation{apply: put("c", "b2", "a", "b1", "bb")})
+		f.mutate(mutation{apply: func(w driver.Writer) error {
+			err := errors.Join(w.Delete(testTable, []byte("bb")), w.Delete(testTable, []byte("none")), put("b3")(w))
+			for _, c := range []struct {
+				span driver.Span
+				want string
+			}{
+				{driver.Span{}, "a b1 b2 b3 c"},
+				{driver.Span{Prefix: []byte("b")}, "b1 b2 b3"},
+				{driver.Span{Prefix: []byte("b"), From: []byte("b2")}, "b2 b3"},
+				{driver.Span{From: driver.After([]byte("b2"))}, "b3 c"},
+				{driver.Span{Limit: 2}, "a b1"},
+				{driver.Span{Reverse: true}, "c b3 b2 b1 a"},
+				{driver.Span{Prefix: []byte("b"), Reverse: true, Limit: 2}, "b3 b2"},
+				{driver.Span{Prefix: []byte("x")}, ""},
+			} {
+				err = errors.Join(err, scan(w, c.span, c.want))
+			}
+			return err
+		}})
+		f.rowsAre("a b1 b2 b3 c", "afterwards")
+	},
+}, {
+	name: "tables",
+	rule: "Tables do not share rows, and a table that nobody wrote is empty.",
+	run: func(f *fixture) {
+		get := func(r driver.Reader, table *driver.Table, want string) error {
+			value, err := r.Get(table, []byte("key"))
+			return errors.Join(err, differ(string(value), want, "the value in table "+table.String()), differ(value == nil, want == "", "there is none"))
+		}
+		f.ok(f.mutator().ViewRows(f.Context(), func(r driver.Reader) error { return get(r, testTable, "") }), "view")
+		f.mutate(mutation{apply: put("key")})
+		f.ok(f.mutator().ViewRows(f.Context(), func(r driver.Reader) error {
+			return errors.Join(get(r, testTable, "key"), get(r, otherTable, ""))
+		}), "view")
+	},
+}, {
+	name: "delete of a span",
+	rule: "DeleteSpan removes rows in key order, within its limit, until they had as many bytes as asked for.",
+	run: func(f *fixture) {
+		f.mutator()
+		f.mutate(mutation{apply: put("a", "b1", "b2", "b3", "c")})
+		f.mutate(mutation{apply: func(w driver.Writer) error {
+			rows, bytes, err := w.DeleteSpan(testTable, driver.Span{Prefix: []byte("b")}, 5)
+			err = errors.Join(err, differ(rows, 2, "rows"), differ(bytes, 8, "bytes"))
+			rows, _, failed := w.DeleteSpan(testTable, driver.Span{Limit: 1}, 100)
+			return errors.Join(err, failed, differ(rows, 1, "rows"))
+		}})
+		f.rowsAre("b3 c", "afterwards")
+	},
+}, {
+	name: "restart",
+	rule: "Rows are there after a restart.",
+	run: func(f *fixture) {
+		f.mutator()
+		f.needRestart()
+		f.mutate(mutation{apply: put("row")})
+		f.restart()
+		f.rowsAre("row", "after a restart")
+	},
+}, {
+	name: "a panic",
+	rule: "A panic of a mutation is an error of its own, and the queue goes on.",
+	run: func(f *fixture) {
+		m := f.mutator()
+		for _, bad := range []mutation{
+			{check: func(driver.Ops) error { panic(nil) }},
+			{apply: func(w driver.Writer) error { panic(put("boom")(w)) }},
+		} {
+			if err := m.Mutate(f.Context(), bad, 0); err == nil {
+				f.Errorf("a panic is no error")
+			}
+		}
+		f.mutate(mutation{apply: put("later")})
+		f.rowsAre("later", "behind the panics")
+	},
+}, {
+	name: "neighbors",
+	rule: "Mutations take effect one after another, each sees the rows of those before it, and one that fails is alone with it.",
+	run: func(f *fixture) {
+		m := f.mutator()
+		const n = 20
+		var calls [n]<-chan error
+		for i := range n {
+			calls[i] = f.started(func() error {
+				count := 0
+				return m.Mutate(f.Context(), mutation{
+					func(ops driver.Ops) error {
+						count = 0
+						return ops.Scan(testTable, driver.Span{}, func(_, _ []byte) bool { count++; return true })
+					},
+					func(w driver.Writer) error {
+						if err := put(fmt.Sprintf("%02d", count))(w); err != nil || i%5 != 0 {
+							return err
+						}
+						return errBoom
+					},
+				}, 0)
+			})
+		}
+		for i, call := range calls {
+			want := error(nil)
+			if i%5 == 0 {
+				want = errBoom
+			}
+			f.ends(call, want, "a mutation among others")
+		}
+		f.rowsAre("00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15", "in the end")
+	},
+}, {
+	name: "on commit",
+	rule: "A function of OnCommit is called once, when the rows are durable, and never when they are not.",
+	run: func(f *fixture) {
+		m, called := f.mutator(), 0
+		note := func(w driver.Writer) error { w.OnCommit(func() { called++ }); return nil }
+		f.mutate(mutation{apply: note})
+		synctest.Wait()
+		equal(f, called, 1, "calls")
+		f.is(m.Mutate(f.Context(), mutation{apply: boomAfter(note)}, 0), errBoom, "mutate")
+		synctest.Wait()
+		equal(f, called, 1, "calls after an error")
+	},
+}}
