@@ -47,7 +47,7 @@ func (b *block) Apply(tx driver.Writer) error {
 	if err := b.journal.apply(r); err != nil {
 		return err
 	}
-	if err := r.put(bucketBlocked, b.x.run[:], []byte(b.row.Build)); err != nil {
+	if err := r.put(tableBlocked, b.x.run[:], []byte(b.row.Build)); err != nil {
 		return err
 	}
 	return r.putRun(b.x.run, b.row)

@@ -94,7 +94,7 @@ func (c *check) every(t *driver.Table, fn func(key, content []byte)) {
 
 // ended compares the times at which runs are to be removed with the runs.
 func (c *check) ended(removed map[pawl.ID]bool) {
-	c.every(bucketEnded, func(key, _ []byte) {
+	c.every(tableEnded, func(key, _ []byte) {
 		until, run, err := parseEndedKey(key)
 		if err != nil {
 			c.found = append(c.found, err)
@@ -113,9 +113,9 @@ func (c *check) ended(removed map[pawl.ID]bool) {
 
 // runs looks at each run with its journal and its values.
 func (c *check) runs() {
-	c.every(bucketRuns, func(key, _ []byte) {
+	c.every(tableRuns, func(key, _ []byte) {
 		if len(key) != len(pawl.ID{}) {
-			c.wrong("key %x of table %s", key, bucketRuns)
+			c.wrong("key %x of table %s", key, tableRuns)
 			return
 		}
 		id := pawl.ID(key)
@@ -127,8 +127,8 @@ func (c *check) runs() {
 		if known, err := c.find(row.Flow, row.ID); err != nil || known != id {
 			c.wrong("run %s is not the one that workflow %s %q names", id, row.Flow, row.ID)
 		}
-		if blocked, _ := c.get(bucketBlocked, key); (row.Status == Blocked) != (blocked != nil) {
-			c.wrong("run %s is %s, and table %s says otherwise", id, row.Status, bucketBlocked)
+		if blocked, _ := c.get(tableBlocked, key); (row.Status == Blocked) != (blocked != nil) {
+			c.wrong("run %s is %s, and table %s says otherwise", id, row.Status, tableBlocked)
 		}
 		c.journal(id, row)
 		c.spare(id, row)
@@ -179,13 +179,13 @@ func (c *check) journal(id pawl.ID, row *runRow) {
 
 // spare looks for rows in the journal that is not in use: a Restart alone leaves some.
 func (c *check) spare(id pawl.ID, row *runRow) {
-	for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs} {
+	for _, t := range [...]*driver.Table{tableSteps, tableBlobs} {
 		c.look(t, id[:], func(key, _ []byte, _ error) {
 			seq := number32(key)
 			which := journalOf(seq)
 			switch {
 			case which == row.Journal || which == row.spare() && row.Restarts > 0:
-			case t == bucketBlobs && (seq == inputSeq || seq == outputSeq):
+			case t == tableBlobs && (seq == inputSeq || seq == outputSeq):
 			default:
 				c.wrong("run %s uses journal %d, and table %s has row %d of journal %d", id, row.Journal, t, ordinal(seq), which)
 			}
@@ -195,7 +195,7 @@ func (c *check) spare(id pawl.ID, row *runRow) {
 
 // values looks for the values that lie apart: those that a run has, and no others.
 func (c *check) values(id pawl.ID, row *runRow) {
-	c.look(bucketBlobs, id[:], func(key, content []byte, damage error) {
+	c.look(tableBlobs, id[:], func(key, content []byte, damage error) {
 		if damage != nil {
 			return // told by belong
 		}
@@ -222,7 +222,7 @@ func (c *check) values(id pawl.ID, row *runRow) {
 			c.found = append(c.found, err)
 		}
 	}
-	c.look(bucketSteps, journalPrefix(id, row.Journal), func(key, content []byte, damage error) {
+	c.look(tableSteps, journalPrefix(id, row.Journal), func(key, content []byte, damage error) {
 		if damage != nil {
 			return
 		}
@@ -239,7 +239,7 @@ func (c *check) values(id pawl.ID, row *runRow) {
 // signals counts those that a run has not consumed.
 func (c *check) signals(id pawl.ID, row *runRow) {
 	unread := 0
-	c.look(bucketSignals, id[:], func(key, _ []byte, damage error) {
+	c.look(tableSignals, id[:], func(key, _ []byte, damage error) {
 		if unread++; number(key) > row.Signals {
 			c.wrong("run %s: signal %d came, and %d are counted", id, number(key), row.Signals)
 		}
@@ -251,7 +251,7 @@ func (c *check) signals(id pawl.ID, row *runRow) {
 
 // ids looks whether each name leads to a run of that name.
 func (c *check) ids() {
-	c.every(bucketIDs, func(key, content []byte) {
+	c.every(tableIDs, func(key, content []byte) {
 		flow, id, _ := bytes.Cut(key, []byte{0})
 		if len(content) != len(pawl.ID{}) {
 			c.wrong("the row of workflow %s %q", flow, id)
@@ -266,7 +266,7 @@ func (c *check) ids() {
 
 // belong looks whether each row is of a run that is there.
 func (c *check) belong(removed map[pawl.ID]bool) {
-	for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished, bucketBlocked} {
+	for _, t := range [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tablePublished, tableBlocked} {
 		var last pawl.ID
 		known := false
 		c.every(t, func(key, _ []byte) {

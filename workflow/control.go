@@ -200,7 +200,7 @@ func (e *Engine) nudge(ops driver.Ops, run pawl.ID, row *runRow, u urge) (moved 
 func (q *request) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
 	if q.free {
-		if err := r.delete(bucketBlocked, q.run[:]); err != nil {
+		if err := r.delete(tableBlocked, q.run[:]); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
 	for _, f := range flows {
 		names[f.Name()] = true
 	}
-	for w := (walk{table: bucketBlocked}); !w.end; {
+	for w := (walk{table: tableBlocked}); !w.end; {
 		u := &unblock{build: e.opts.Build, flows: names}
 		_, err := w.step(ctx, e.source, func(_ rows, key, _ []byte, _ error) bool {
 			if len(key) == len(pawl.ID{}) {
@@ -251,7 +251,7 @@ func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
 type unblock struct {
 	build string
 	flows map[string]bool
-	runs  []pawl.ID // that have a row in bucket blocked
+	runs  []pawl.ID // that have a row in table blocked
 
 	rows   map[pawl.ID]*runRow // of those to try again
 	stale  []pawl.ID           // that have ended, or are removed
@@ -271,7 +271,7 @@ func (u *unblock) Check(ops driver.Ops) error {
 }
 
 func (u *unblock) choose(ops driver.Ops, r rows, run pawl.ID) error {
-	build, err := r.get(bucketBlocked, run[:])
+	build, err := r.get(tableBlocked, run[:])
 	if err == nil && (build == nil || string(build) == u.build) {
 		return nil // where the row is damaged it is tried: the worst is that it is blocked again
 	}
@@ -310,12 +310,12 @@ func (u *unblock) Apply(tx driver.Writer) error {
 		if err := r.putRun(run, row); err != nil {
 			return err
 		}
-		if err := r.delete(bucketBlocked, run[:]); err != nil {
+		if err := r.delete(tableBlocked, run[:]); err != nil {
 			return err
 		}
 	}
 	for _, run := range u.stale {
-		if err := r.delete(bucketBlocked, run[:]); err != nil {
+		if err := r.delete(tableBlocked, run[:]); err != nil {
 			return err
 		}
 	}

@@ -79,9 +79,9 @@ func TestDamageDoesNotKeepRunsBlocked(t *testing.T) {
 		d.block(run, "1")
 		runs = append(runs, run)
 	}
-	d.spoil(bucketRuns, runs[0][:])
-	d.spoil(bucketBlocked, runs[1][:])
-	d.write(func(r rows) error { return r.w.Put(bucketBlocked, []byte("stray"), []byte("x")) })
+	d.spoil(tableRuns, runs[0][:])
+	d.spoil(tableBlocked, runs[1][:])
+	d.write(func(r rows) error { return r.w.Put(tableBlocked, []byte("stray"), []byte("x")) })
 
 	require.NoError(t, d.unblock(t.Context(), flows))
 	require.Equal(t, pawl.Delayed, d.jobState(runs[0]))
@@ -97,7 +97,7 @@ func TestBlockedRowsWithoutARunGo(t *testing.T) {
 	ended, nobody := d.start("a"), pawl.NewID(d.now())
 	d.block(ended, "1")
 	d.end(ended, Failed)
-	d.write(func(r rows) error { return r.put(bucketBlocked, nobody[:], []byte("1")) })
+	d.write(func(r rows) error { return r.put(tableBlocked, nobody[:], []byte("1")) })
 	require.NoError(t, d.unblock(t.Context(), flows))
 	require.Empty(t, d.blocked(ended))
 	require.Empty(t, d.blocked(nobody))

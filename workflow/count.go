@@ -40,7 +40,7 @@ func (r *Reader) count(ctx context.Context, most int) (c Counts, err error) {
 	var both int // are paused and blocked
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs, g := rowsOf(tx), newGlance()
-		c.More, err = rs.newest(bucketRuns, most, func(content []byte, damage error) {
+		c.More, err = rs.newest(tableRuns, most, func(content []byte, damage error) {
 			status, paused, ok := g.standing(content)
 			switch {
 			case damage != nil || !ok:
@@ -58,7 +58,7 @@ func (r *Reader) count(ctx context.Context, most int) (c Counts, err error) {
 			return err
 		}
 		blocked := 0
-		_, err = rs.newest(bucketBlocked, most, func([]byte, error) { blocked++ })
+		_, err = rs.newest(tableBlocked, most, func([]byte, error) { blocked++ })
 		c.Blocked = max(c.Blocked, blocked-both)
 		return err
 	})

@@ -30,7 +30,7 @@ func TestCount(t *testing.T) {
 		"failed":           func(run pawl.ID) { jobIn[""](d, run); d.end(run, Failed) },
 		"cancelled":        func(run pawl.ID) { jobIn[""](d, run); d.end(run, Cancelled) },
 		"terminated":       func(run pawl.ID) { jobIn[""](d, run); d.end(run, Terminated) },
-		"spoilt":           func(run pawl.ID) { jobIn[""](d, run); d.spoil(bucketRuns, run[:]) },
+		"spoilt":           func(run pawl.ID) { jobIn[""](d, run); d.spoil(tableRuns, run[:]) },
 		"of no status":     func(run pawl.ID) { jobIn[""](d, run); d.edit(run, func(row *runRow) { row.Status = "lost" }) },
 	} {
 		bring(d.start(id))

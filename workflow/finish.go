@@ -129,12 +129,12 @@ func (f *finish) Apply(tx driver.Writer) error {
 		return err
 	}
 	if f.row.Status == Done {
-		if err := r.put(bucketBlobs, seqKey(f.x.run, outputSeq), f.output); err != nil {
+		if err := r.put(tableBlobs, seqKey(f.x.run, outputSeq), f.output); err != nil {
 			return err
 		}
 	}
 	if until := f.row.keptUntil(); !until.IsZero() {
-		if err := r.put(bucketEnded, endedKey(until, f.x.run), nil); err != nil {
+		if err := r.put(tableEnded, endedKey(until, f.x.run), nil); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (f *finish) Apply(tx driver.Writer) error {
 	if err := r.putAll(f.children); err != nil {
 		return err
 	}
-	if err := r.delete(bucketBlocked, f.x.run[:]); err != nil {
+	if err := r.delete(tableBlocked, f.x.run[:]); err != nil {
 		return err
 	}
 	return r.putRun(f.x.run, f.row)

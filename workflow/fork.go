@@ -86,7 +86,7 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 	}
 	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input, Declared: old.Declared,
 		OutputBytes: -1, Forked: run, Journal: old.Journal}
-	f.journal.put(bucketBlobs, seqKey(f.id, inputSeq), input)
+	f.journal.put(tableBlobs, seqKey(f.id, inputSeq), input)
 	if from == "" {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (f *fork) Apply(tx driver.Writer) error {
 	if err := r.unstage(f.now, f.id); err != nil {
 		return err
 	}
-	if err := r.put(bucketIDs, idKey(f.row.Flow, f.row.ID), f.id[:]); err != nil {
+	if err := r.put(tableIDs, idKey(f.row.Flow, f.row.ID), f.id[:]); err != nil {
 		return err
 	}
 	return r.putRun(f.id, &f.row)

@@ -62,7 +62,7 @@ func TestForkTakesOverWhatWasBefore(t *testing.T) {
 	old := d.start("a")
 	d.journal(old, forked()...)
 	require.NoError(t, d.Send(t.Context(), old, "news", []byte("x"), ""))
-	d.write(func(r rows) error { return r.put(bucketPublished, runAnd(old, "percent"), []byte("40")) })
+	d.write(func(r rows) error { return r.put(tablePublished, runAnd(old, "percent"), []byte("40")) })
 	before := d.read(old)
 	for from, want := range cases {
 		t.Run("from "+from, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestForksThatAreRefused(t *testing.T) {
 	_, err = d.Fork(t.Context(), pawl.NewID(d.now()), "", "b")
 	require.ErrorIs(t, err, ErrNotFound)
 
-	d.spoil(bucketBlobs, seqKey(old, 5))
+	d.spoil(tableBlobs, seqKey(old, 5))
 	_, err = d.Fork(t.Context(), old, "ship", "b")
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 

@@ -82,7 +82,7 @@ func (j *journal) add(run pawl.ID, e *entry) {
 	key := seqKey(run, e.seq)
 	if row.Apart = e.Apart || len(e.Result) > maxInline; row.Apart {
 		if e.Result != nil {
-			j.put(bucketBlobs, key, e.Result)
+			j.put(tableBlobs, key, e.Result)
 		}
 		row.Result = nil
 	}
@@ -91,7 +91,7 @@ func (j *journal) add(run pawl.ID, e *entry) {
 		j.err = err
 		return
 	}
-	j.put(bucketSteps, key, content)
+	j.put(tableSteps, key, content)
 }
 
 func (j *journal) put(t *driver.Table, key, content []byte) {

@@ -52,7 +52,7 @@ func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l L
 	if max < 1 || max > MaxListed {
 		return l, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
 	}
-	w := walk{table: bucketRuns}
+	w := walk{table: tableRuns}
 	if w.last, err = parseBookmark(after, f); err != nil {
 		return l, err
 	}
@@ -108,7 +108,7 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 		if len(key) == len(one.run) {
 			one.run = pawl.ID(key)
 		} else if damage == nil {
-			damage = fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketRuns)
+			damage = fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableRuns)
 		}
 		if one.err = damage; damage == nil {
 			one.row, one.err = rs.run(one.run)

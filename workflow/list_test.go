@@ -146,9 +146,9 @@ func TestListShowsDamage(t *testing.T) {
 	d := newDesk(t)
 	spoilt, form := d.start("a"), d.start("b")
 	d.start("c")
-	d.spoil(bucketRuns, spoilt[:])
+	d.spoil(tableRuns, spoilt[:])
 	d.write(func(r rows) error { // a row of a newer build
-		return firstError(r.put(bucketRuns, form[:], []byte{0xc1}), r.put(bucketRuns, []byte("stray"), nil))
+		return firstError(r.put(tableRuns, form[:], []byte{0xc1}), r.put(tableRuns, []byte("stray"), nil))
 	})
 	for _, f := range []Filter{{}, {Status: Done}, {Flow: "x"}, {Prefix: "x"}} {
 		l, err := d.List(t.Context(), f, "", 10)

@@ -149,15 +149,15 @@ func (u *unread) apply(r rows) error {
 		b := &u.back[i]
 		e := b.entry
 		key := signalKey(u.run, e.Name, e.Signal)
-		if other, err := r.get(bucketSignals, key); other != nil || err != nil {
+		if other, err := r.get(tableSignals, key); other != nil || err != nil {
 			return fmt.Errorf("%w: run %s has signal %d twice", pawl.ErrCorrupt, u.run, e.Signal)
 		}
-		if err := r.put(bucketSignals, key, b.payload); err != nil {
+		if err := r.put(tableSignals, key, b.payload); err != nil {
 			return err
 		}
 		u.row.Unread++
 		if e.Apart {
-			if err := r.delete(bucketBlobs, seqKey(u.run, e.seq)); err != nil {
+			if err := r.delete(tableBlobs, seqKey(u.run, e.seq)); err != nil {
 				return err
 			}
 		}

@@ -75,7 +75,7 @@ func TestAPortionIsBoundedInBytes(t *testing.T) {
 	large := make([]byte, MaxValue)
 	d.write(func(r rows) error {
 		for i := range uint32(20) {
-			if err := r.put(bucketBlobs, seqKey(run, i+1), large); err != nil {
+			if err := r.put(tableBlobs, seqKey(run, i+1), large); err != nil {
 				return err
 			}
 		}

@@ -22,7 +22,7 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 	case <-ctx.Done():
 		return 0, fmt.Errorf("prune: %w", context.Cause(ctx))
 	}
-	for w := (walk{table: bucketRuns}); !w.end; {
+	for w := (walk{table: tableRuns}); !w.end; {
 		p := &prune{before: before}
 		_, err := w.step(ctx, e.source, func(r rows, key, _ []byte, _ error) bool {
 			if len(key) == len(pawl.ID{}) {
@@ -84,11 +84,11 @@ func (p *prune) Apply(tx driver.Writer) (err error) {
 	r := rowsTo(tx)
 	for run, row := range p.due {
 		if until := row.keptUntil(); !until.IsZero() {
-			if err := r.delete(bucketEnded, endedKey(until, run)); err != nil {
+			if err := r.delete(tableEnded, endedKey(until, run)); err != nil {
 				return err
 			}
 		}
-		if err := r.put(bucketEnded, endedKey(atOnce, run), nil); err != nil {
+		if err := r.put(tableEnded, endedKey(atOnce, run), nil); err != nil {
 			return err
 		}
 	}

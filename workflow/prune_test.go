@@ -21,18 +21,18 @@ func (d *desk) fill(run pawl.ID, n int) int {
 	d.write(func(r rows) error {
 		for i := range uint32(n) {
 			for _, err := range []error{
-				r.put(bucketSteps, seqKey(run, i+1), []byte("e")),
-				r.put(bucketBlobs, seqKey(run, i+1), []byte("b")),
-				r.put(bucketSignals, signalKey(run, "s", uint64(i)), []byte("p")),
-				r.put(bucketSeen, runAnd(run, fmt.Sprint(i)), []byte("1")),
-				r.put(bucketPublished, runAnd(run, fmt.Sprint(i)), []byte("v")),
+				r.put(tableSteps, seqKey(run, i+1), []byte("e")),
+				r.put(tableBlobs, seqKey(run, i+1), []byte("b")),
+				r.put(tableSignals, signalKey(run, "s", uint64(i)), []byte("p")),
+				r.put(tableSeen, runAnd(run, fmt.Sprint(i)), []byte("1")),
+				r.put(tablePublished, runAnd(run, fmt.Sprint(i)), []byte("v")),
 			} {
 				if err != nil {
 					return err
 				}
 			}
 		}
-		return r.put(bucketBlocked, run[:], []byte("1"))
+		return r.put(tableBlocked, run[:], []byte("1"))
 	})
 	require.Equal(d.t, 5*n+4, d.rowsOf(run, row))
 	return 5*n + 4
@@ -46,9 +46,9 @@ func (d *desk) rowsOf(run pawl.ID, row *runRow) (n int) {
 		for _, table := range space.Tables() {
 			prefix := run[:]
 			switch table {
-			case bucketIDs:
+			case tableIDs:
 				prefix = idKey(row.Flow, row.ID)
-			case bucketEnded:
+			case tableEnded:
 				continue
 			}
 			if err := r.each(table, prefix, func([]byte, []byte, error) error { n++; return nil }); err != nil {
@@ -60,11 +60,11 @@ func (d *desk) rowsOf(run pawl.ID, row *runRow) (n int) {
 	return n
 }
 
-// kept is how many rows there are in bucket ended.
+// kept is how many rows there are in table ended.
 func (d *desk) kept() (n int) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
-		return rowsOf(tx).each(bucketEnded, nil, func([]byte, []byte, error) error { n++; return nil })
+		return rowsOf(tx).each(tableEnded, nil, func([]byte, []byte, error) error { n++; return nil })
 	}))
 	return n
 }
@@ -179,12 +179,12 @@ func TestRetentionSparesWhatItDoesNotKnow(t *testing.T) {
 	open, spoilt := d.start("a"), d.start("b")
 	rowsOfOpen, rowsOfSpoilt := d.read(open), d.read(spoilt)
 	n, m := d.fill(open, 1), d.fill(spoilt, 1)
-	d.spoil(bucketRuns, spoilt[:])
+	d.spoil(tableRuns, spoilt[:])
 	d.write(func(r rows) error {
 		return firstError(
-			r.put(bucketEnded, endedKey(d.now(), open), nil),
-			r.put(bucketEnded, endedKey(d.now(), spoilt), nil),
-			r.put(bucketEnded, []byte{1}, nil),
+			r.put(tableEnded, endedKey(d.now(), open), nil),
+			r.put(tableEnded, endedKey(d.now(), spoilt), nil),
+			r.put(tableEnded, []byte{1}, nil),
 		)
 	})
 	require.NotZero(t, d.sweep(1000))
@@ -193,7 +193,7 @@ func TestRetentionSparesWhatItDoesNotKnow(t *testing.T) {
 	require.Equal(t, 1, d.kept())
 	require.Zero(t, d.sweep(1000))
 
-	d.spoil(bucketRuns, spoilt[:]) // it is as it was
+	d.spoil(tableRuns, spoilt[:]) // it is as it was
 	d.end(spoilt, Done)
 	d.pass(DefaultRetention)
 	d.sweep(1000)
@@ -231,7 +231,7 @@ func TestPrune(t *testing.T) {
 		d.end(run, Failed)
 	}
 	d.end(stays[2], Done)
-	d.spoil(bucketRuns, stays[2][:])
+	d.spoil(tableRuns, stays[2][:])
 	d.pass(time.Hour)
 	before := d.now()
 	d.end(stays[1], Done)
@@ -302,8 +302,8 @@ func TestPruneGoesOn(t *testing.T) {
 	until := d.read(run).keptUntil()
 	d.write(func(r rows) error {
 		return firstError(
-			r.delete(bucketEnded, endedKey(until, run)),
-			r.put(bucketEnded, endedKey(atOnce, run), nil),
+			r.delete(tableEnded, endedKey(until, run)),
+			r.put(tableEnded, endedKey(atOnce, run), nil),
 			(&sweep{rows: r, left: quota{rows: 10, bytes: 1 << 20}}).until(atOnce),
 		)
 	})
@@ -329,7 +329,7 @@ func TestRemovalFreesTheID(t *testing.T) {
 		run, other := d.start("a"), d.start("b")
 		d.edit(run, func(row *runRow) { row.Retain = 1 })
 		d.end(run, Done)
-		d.write(func(r rows) error { return r.put(bucketIDs, idKey("note", "a"), c.content(other)) })
+		d.write(func(r rows) error { return r.put(tableIDs, idKey("note", "a"), c.content(other)) })
 		d.pass(1)
 		require.NotZero(t, d.sweep(1000))
 		_, err := d.Find(t.Context(), "note", "a")

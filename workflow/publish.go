@@ -87,7 +87,7 @@ func (w *publish) room(r rows) (err error) {
 	}
 	behind := append(bytes.Clone(w.run[:]), countMark+1) // the counts
 	for _, from := range [...][]byte{nil, behind} {
-		if failed := present(r.Scan(bucketPublished, driver.Span{Prefix: w.run[:], From: from}, count)); err != nil || failed != nil {
+		if failed := present(r.Scan(tablePublished, driver.Span{Prefix: w.run[:], From: from}, count)); err != nil || failed != nil {
 			return errors.Join(err, failed)
 		}
 	}
@@ -100,5 +100,5 @@ func (w *publish) Apply(tx driver.Writer) error {
 	if err := r.putTold(w.run, w.key, w.n); err != nil {
 		return err
 	}
-	return r.put(bucketPublished, runAnd(w.run, w.name), w.content)
+	return r.put(tablePublished, runAnd(w.run, w.name), w.content)
 }

@@ -47,23 +47,23 @@ func FuzzRows(f *testing.F) {
 		f.Add(number[table.String()], behind, content, true)
 		f.Add(number[table.String()], behind, seal(table, append(run[:], behind...), content), false)
 	}
-	add(bucketRuns, nil, sound)
+	add(tableRuns, nil, sound)
 	ended := *sound
 	ended.Status, ended.Ended, ended.Retain = Done, 1, 1
-	add(bucketRuns, nil, &ended)
+	add(tableRuns, nil, &ended)
 	for i, e := range forked() {
 		if len(e.Result) > maxInline {
 			e.Result, e.Apart = nil, true
 		}
-		add(bucketSteps, seqKey(run, uint32(i))[16:], e)
+		add(tableSteps, seqKey(run, uint32(i))[16:], e)
 	}
-	add(bucketBlobs, seqKey(run, inputSeq)[16:], []byte{0xc0})
-	add(bucketSignals, signalKey(run, "news", 1)[16:], []byte{0xc0})
-	add(bucketSeen, []byte("order/1"), []byte("1"))
-	add(bucketPublished, []byte("percent"), []byte{40})
-	add(bucketBlocked, nil, []byte("1"))
-	add(bucketIDs, []byte("a"), run[:])
-	add(bucketEnded, endedKey(now, run)[8:], []byte{})
+	add(tableBlobs, seqKey(run, inputSeq)[16:], []byte{0xc0})
+	add(tableSignals, signalKey(run, "news", 1)[16:], []byte{0xc0})
+	add(tableSeen, []byte("order/1"), []byte("1"))
+	add(tablePublished, []byte("percent"), []byte{40})
+	add(tableBlocked, nil, []byte("1"))
+	add(tableIDs, []byte("a"), run[:])
+	add(tableEnded, endedKey(now, run)[8:], []byte{})
 
 	q, err := bolt.Open(filepath.Join(f.TempDir(), "rows.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(f, err)
@@ -72,8 +72,8 @@ func FuzzRows(f *testing.F) {
 		undone := errors.New("undone")
 		try := func(r rows) error {
 			require.NoError(t, r.putRun(run, sound))
-			require.NoError(t, r.put(bucketIDs, idKey("note", "a"), run[:]))
-			require.NoError(t, r.put(bucketBlobs, seqKey(run, inputSeq), []byte{1}))
+			require.NoError(t, r.put(tableIDs, idKey("note", "a"), run[:]))
+			require.NoError(t, r.put(tableBlobs, seqKey(run, inputSeq), []byte{1}))
 
 			name := space.Tables()[int(bucket)%len(space.Tables())]
 			key := append(run[:], behind[:min(len(behind), 1<<10)]...)

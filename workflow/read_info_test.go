@@ -152,7 +152,7 @@ func TestReadingAStoppedFile(t *testing.T) {
 	d.journal(run, forked()...)
 	require.NoError(t, d.Send(t.Context(), run, "news", []byte("x"), ""))
 	d.write(func(r rows) error {
-		return firstError(r.put(bucketPublished, runAnd(run, "percent"), []byte("40")), r.put(bucketBlobs, seqKey(done, outputSeq), []byte("out")))
+		return firstError(r.put(tablePublished, runAnd(run, "percent"), []byte("40")), r.put(tableBlobs, seqKey(done, outputSeq), []byte("out")))
 	})
 	d.end(done, Done)
 

@@ -20,7 +20,7 @@ func (r *Reader) Journal(ctx context.Context, run pawl.ID, values bool) (journal
 		if row, err := rs.run(run); err == nil && row != nil {
 			prefix = journalPrefix(run, row.Journal)
 		}
-		return rs.each(bucketSteps, prefix, func(key, content []byte, damage error) error {
+		return rs.each(tableSteps, prefix, func(key, content []byte, damage error) error {
 			journal = append(journal, rs.public(run, key, content, damage, values))
 			return nil
 		})

@@ -144,7 +144,7 @@ func (d *desk) suspend(run pawl.ID, status Status, change func(*runRow)) {
 func (d *desk) block(run pawl.ID, build string) {
 	d.t.Helper()
 	d.suspend(run, Blocked, func(row *runRow) { row.Error = "does not fit" })
-	d.write(func(r rows) error { return r.put(bucketBlocked, run[:], []byte(build)) })
+	d.write(func(r rows) error { return r.put(tableBlocked, run[:], []byte(build)) })
 }
 
 // end ends a run, whatever its job does, and has it be kept for the retention in its row.
@@ -157,7 +157,7 @@ func (d *desk) end(run pawl.ID, status Status) {
 		}
 		row.Status, row.Ended = status, d.clock.Load()
 		if until := row.keptUntil(); !until.IsZero() {
-			if err := r.put(bucketEnded, endedKey(until, run), nil); err != nil {
+			if err := r.put(tableEnded, endedKey(until, run), nil); err != nil {
 				return err
 			}
 		}
@@ -203,7 +203,7 @@ func (d *desk) read(run pawl.ID) *runRow {
 func (d *desk) blocked(run pawl.ID) (build string) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
-		content, err := rowsOf(tx).get(bucketBlocked, run[:])
+		content, err := rowsOf(tx).get(tableBlocked, run[:])
 		build = string(content)
 		return err
 	}))

@@ -51,7 +51,7 @@ func (r *Reader) Find(ctx context.Context, flow, id string) (run pawl.ID, err er
 func (r *Reader) view(ctx context.Context, run pawl.ID, fn func(rows) error) error {
 	return r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs := rowsOf(tx)
-		if row, err := rs.get(bucketRuns, run[:]); row == nil && err == nil {
+		if row, err := rs.get(tableRuns, run[:]); row == nil && err == nil {
 			return fmt.Errorf("run %s: %w", run, ErrNotFound)
 		}
 		return fn(rs)
@@ -87,7 +87,7 @@ func (r *Reader) Output(ctx context.Context, run pawl.ID) (output []byte, err er
 func (r *Reader) Published(ctx context.Context, run pawl.ID) (values map[string][]byte, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		values = make(map[string][]byte)
-		return rs.each(bucketPublished, run[:], func(key, content []byte, damage error) error {
+		return rs.each(tablePublished, run[:], func(key, content []byte, damage error) error {
 			if isCount(key[len(run):]) {
 				return nil
 			}
@@ -120,7 +120,7 @@ func (r *Reader) Signals(ctx context.Context, run pawl.ID) (signals []Pending, e
 	err = r.view(ctx, run, func(rs rows) error {
 		bytes := 0
 		signals = nil
-		return rs.each(bucketSignals, run[:], func(key, content []byte, damage error) error {
+		return rs.each(tableSignals, run[:], func(key, content []byte, damage error) error {
 			if damage != nil {
 				return damage
 			}
@@ -148,7 +148,7 @@ func parseSignalKey(key []byte) (p Pending, err error) {
 	const before, behind = len(pawl.ID{}), 1 + 8
 	n := len(key) - behind
 	if n < before || key[n] != 0 {
-		return p, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketSignals)
+		return p, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableSignals)
 	}
 	return Pending{Name: string(key[before:n]), N: binary.BigEndian.Uint64(key[n+1:])}, nil
 }

@@ -52,7 +52,7 @@ func TestInputAndOutput(t *testing.T) {
 	d.end(run, Done)
 	_, err = d.Output(t.Context(), run)
 	require.ErrorIs(t, err, pawl.ErrCorrupt, "it should be there")
-	d.write(func(r rows) error { return r.put(bucketBlobs, seqKey(run, outputSeq), []byte("out")) })
+	d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, outputSeq), []byte("out")) })
 	output, err = d.Output(t.Context(), run)
 	require.NoError(t, err)
 	require.Equal(t, []byte("out"), output)
@@ -98,11 +98,11 @@ func TestJournalWithDamage(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
 	d.journal(run, forked()...)
-	d.spoil(bucketSteps, seqKey(run, 2))
-	d.spoil(bucketBlobs, seqKey(run, 5))
-	d.spoil(bucketRuns, run[:])
+	d.spoil(tableSteps, seqKey(run, 2))
+	d.spoil(tableBlobs, seqKey(run, 5))
+	d.spoil(tableRuns, run[:])
 	d.write(func(r rows) error {
-		return r.put(bucketSteps, append(run[:], 1), []byte("stray"))
+		return r.put(tableSteps, append(run[:], 1), []byte("stray"))
 	})
 	journal, err := d.Journal(t.Context(), run, true)
 	require.NoError(t, err)
@@ -132,15 +132,15 @@ func TestPublished(t *testing.T) {
 	run, other := d.start("a"), d.start("b")
 	d.write(func(r rows) error {
 		return firstError(
-			r.put(bucketPublished, runAnd(run, "percent"), []byte("40")),
-			r.put(bucketPublished, runAnd(run, "stage"), []byte{}),
-			r.put(bucketPublished, runAnd(other, "percent"), []byte("80")),
+			r.put(tablePublished, runAnd(run, "percent"), []byte("40")),
+			r.put(tablePublished, runAnd(run, "stage"), []byte{}),
+			r.put(tablePublished, runAnd(other, "percent"), []byte("80")),
 		)
 	})
 	published, err := d.Published(t.Context(), run)
 	require.NoError(t, err)
 	require.Equal(t, map[string][]byte{"percent": []byte("40"), "stage": {}}, published)
-	d.spoil(bucketPublished, runAnd(run, "stage"))
+	d.spoil(tablePublished, runAnd(run, "stage"))
 	_, err = d.Published(t.Context(), run)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
@@ -153,7 +153,7 @@ func TestSignalsAreReadWithinBounds(t *testing.T) {
 	const each = MaxJournal / 4
 	d.write(func(r rows) error {
 		for i := range uint64(6) {
-			if err := r.put(bucketSignals, signalKey(run, "s", i), make([]byte, each)); err != nil {
+			if err := r.put(tableSignals, signalKey(run, "s", i), make([]byte, each)); err != nil {
 				return err
 			}
 		}
@@ -166,7 +166,7 @@ func TestSignalsAreReadWithinBounds(t *testing.T) {
 		require.Equal(t, each, s.Bytes)
 		require.Equal(t, i < 4, s.Payload != nil)
 	}
-	d.spoil(bucketSignals, signalKey(run, "s", 5))
+	d.spoil(tableSignals, signalKey(run, "s", 5))
 	_, err = d.Signals(t.Context(), run)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }

@@ -113,10 +113,10 @@ func (w *restart) Check(ops driver.Ops) (err error) {
 // Apply writes the new input. The run removes the journal before it goes on, see clearSpare.
 func (w *restart) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
-	if err := r.put(bucketBlobs, seqKey(w.x.run, inputSeq), w.input); err != nil {
+	if err := r.put(tableBlobs, seqKey(w.x.run, inputSeq), w.input); err != nil {
 		return err
 	}
-	if err := r.delete(bucketBlocked, w.x.run[:]); err != nil {
+	if err := r.delete(tableBlocked, w.x.run[:]); err != nil {
 		return err
 	}
 	if err := r.putAll(w.children); err != nil {

@@ -68,7 +68,7 @@ func (w *rewind) apply(r rows, run pawl.ID, row *runRow) error {
 		return err
 	}
 	for _, e := range w.from {
-		for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs} {
+		for _, t := range [...]*driver.Table{tableSteps, tableBlobs} {
 			if err := r.delete(t, seqKey(run, e.seq)); err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func (f *finish) rewound(tx driver.Writer) error {
 	if err := f.x.untold(r, f.back.at); err != nil {
 		return err
 	}
-	if err := r.delete(bucketBlocked, f.x.run[:]); err != nil {
+	if err := r.delete(tableBlocked, f.x.run[:]); err != nil {
 		return err
 	}
 	return r.putRun(f.x.run, f.row)

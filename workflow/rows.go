@@ -15,16 +15,16 @@ import (
 
 // The tables of docs/design.md.
 var (
-	space           = driver.NewSpace("pawl.workflow")
-	bucketRuns      = space.Table("runs")
-	bucketIDs       = space.Table("ids")
-	bucketSteps     = space.Table("steps")
-	bucketBlobs     = space.Table("blobs")
-	bucketSignals   = space.Table("signals")
-	bucketSeen      = space.Table("seen")
-	bucketPublished = space.Table("published")
-	bucketBlocked   = space.Table("blocked")
-	bucketEnded     = space.Table("ended")
+	space          = driver.NewSpace("pawl.workflow")
+	tableRuns      = space.Table("runs")
+	tableIDs       = space.Table("ids")
+	tableSteps     = space.Table("steps")
+	tableBlobs     = space.Table("blobs")
+	tableSignals   = space.Table("signals")
+	tableSeen      = space.Table("seen")
+	tablePublished = space.Table("published")
+	tableBlocked   = space.Table("blocked")
+	tableEnded     = space.Table("ended")
 )
 
 // Where input and output of a run are among its blobs; entries are numbered from 1.
@@ -168,7 +168,7 @@ func endedKey(until time.Time, run pawl.ID) []byte {
 
 func parseEndedKey(key []byte) (until time.Time, run pawl.ID, err error) {
 	if len(key) != 24 {
-		return time.Time{}, run, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketEnded)
+		return time.Time{}, run, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableEnded)
 	}
 	return time.Unix(0, int64(binary.BigEndian.Uint64(key)^1<<63)), pawl.ID(key[8:]), nil
 }
@@ -216,7 +216,7 @@ func (r *runRow) open() bool { return !r.Status.Ended() }
 
 // run reads the row of a run; nil when there is none.
 func (r rows) run(id pawl.ID) (*runRow, error) {
-	content, err := r.get(bucketRuns, id[:])
+	content, err := r.get(tableRuns, id[:])
 	if content == nil || err != nil {
 		return nil, err
 	}
@@ -242,12 +242,12 @@ func (r rows) putRun(id pawl.ID, row *runRow) error {
 	if err != nil {
 		return err
 	}
-	return r.put(bucketRuns, id[:], content)
+	return r.put(tableRuns, id[:], content)
 }
 
 // find is the run that an ID of the user's names; zero when there is none.
 func (r rows) find(flow, id string) (pawl.ID, error) {
-	content, err := r.get(bucketIDs, idKey(flow, id))
+	content, err := r.get(tableIDs, idKey(flow, id))
 	if content == nil || err != nil {
 		return pawl.ID{}, err
 	}
@@ -260,7 +260,7 @@ func (r rows) find(flow, id string) (pawl.ID, error) {
 // entry reads one entry of a journal; nil when there is none.
 func (r rows) entry(run pawl.ID, seq uint32) (*entry, error) {
 	key := seqKey(run, seq)
-	content, err := r.get(bucketSteps, key)
+	content, err := r.get(tableSteps, key)
 	if content == nil || err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (r rows) entry(run pawl.ID, seq uint32) (*entry, error) {
 
 // entries reads a journal of a run.
 func (r rows) entries(run pawl.ID, which uint8) (journal []*entry, err error) {
-	err = r.each(bucketSteps, journalPrefix(run, which), func(key, content []byte, damage error) error {
+	err = r.each(tableSteps, journalPrefix(run, which), func(key, content []byte, damage error) error {
 		if damage != nil {
 			return damage
 		}
@@ -285,7 +285,7 @@ func (r rows) entries(run pawl.ID, which uint8) (journal []*entry, err error) {
 // blob reads a value that lies apart.
 func (r rows) blob(run pawl.ID, seq uint32) ([]byte, error) {
 	key := seqKey(run, seq)
-	content, err := r.get(bucketBlobs, key)
+	content, err := r.get(tableBlobs, key)
 	if err == nil && content == nil {
 		err = fmt.Errorf("%w: value %d of run %s is missing", pawl.ErrCorrupt, seq, run)
 	}
@@ -307,7 +307,7 @@ func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 // parseEntry copies what it returns out of the transaction.
 func parseEntry(key, content []byte) (*entry, error) {
 	if len(key) != 20 {
-		return nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketSteps)
+		return nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableSteps)
 	}
 	e := &entry{seq: binary.BigEndian.Uint32(key[16:])}
 	if err := pawl.DecodePayload(content, e); err != nil {

@@ -14,7 +14,7 @@ import (
 // Rule: a row that a newer build wrote is not taken for damage, and one of a form that there
 // never was is; both say so by an error that a caller can match.
 func TestFormOfARow(t *testing.T) {
-	bucket, key := bucketSteps, []byte("key")
+	bucket, key := tableSteps, []byte("key")
 	inForm := func(form byte) []byte {
 		value := append([]byte{form}, "content"...)
 		return binary.BigEndian.AppendUint32(value, checksum(bucket, key, value))
@@ -34,17 +34,17 @@ func TestFormOfARow(t *testing.T) {
 
 // Rule: a row in the place of another is damage: under another key, and in another bucket.
 func TestARowBelongsToItsPlace(t *testing.T) {
-	sealed := seal(bucketSteps, []byte("key"), []byte("content"))
-	_, err := unseal(bucketSteps, []byte("kez"), sealed)
+	sealed := seal(tableSteps, []byte("key"), []byte("content"))
+	_, err := unseal(tableSteps, []byte("kez"), sealed)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
-	_, err = unseal(bucketBlobs, []byte("key"), sealed)
+	_, err = unseal(tableBlobs, []byte("key"), sealed)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
 
 // Rule: where a salvage has left nothing of the rows of runs, new runs begin; where it has left
 // some, what is missing is not made anew, since a run without its journal would do all again.
 func TestRowsThatASalvageLost(t *testing.T) {
-	for _, left := range []*driver.Table{nil, bucketRuns, bucketSteps} {
+	for _, left := range []*driver.Table{nil, tableRuns, tableSteps} {
 		d := newDesk(t)
 		d.start("a")
 		require.NoError(t, d.file.Update(t.Context(), func(tx *bbolt.Tx) error {
@@ -87,7 +87,7 @@ func TestDamageInTheWayOfARemoval(t *testing.T) {
 	d.end(spoilt, Done)
 	d.pass(1)
 	d.end(sound, Done)
-	for table, key := range map[*driver.Table][]byte{bucketSteps: seqKey(spoilt, 1), bucketEnded: {0}} {
+	for table, key := range map[*driver.Table][]byte{tableSteps: seqKey(spoilt, 1), tableEnded: {0}} {
 		d.raw(table, func(b *bbolt.Bucket) error { // bits of a page that say that a bucket follows
 			_, err := b.CreateBucket(key)
 			return err
@@ -106,15 +106,15 @@ func TestDamageInTheWayOfARemoval(t *testing.T) {
 func TestABucketInThePlaceOfARow(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
-	d.raw(bucketSignals, func(b *bbolt.Bucket) error {
+	d.raw(tableSignals, func(b *bbolt.Bucket) error {
 		_, err := b.CreateBucket(signalKey(run, "news", 1))
 		return err
 	})
 	require.ErrorIs(t, d.Send(t.Context(), run, "news", nil, ""), pawl.ErrCorrupt)
 	d.write(func(r rows) error {
-		require.ErrorIs(t, r.delete(bucketSignals, signalKey(run, "news", 1)), pawl.ErrCorrupt)
+		require.ErrorIs(t, r.delete(tableSignals, signalKey(run, "news", 1)), pawl.ErrCorrupt)
 		left := portionQuota()
-		require.ErrorIs(t, r.remove(run[:], run[:], &left, bucketSignals), pawl.ErrCorrupt)
+		require.ErrorIs(t, r.remove(run[:], run[:], &left, tableSignals), pawl.ErrCorrupt)
 		return nil
 	})
 }
@@ -134,11 +134,11 @@ func TestAnEntryInThePlaceOfItsValue(t *testing.T) {
 	require.Len(t, value().Result, maxInline+1)
 	d.write(func(r rows) error {
 		key := seqKey(run, 1)
-		value, err := r.Get(bucketSteps, key)
+		value, err := r.Get(tableSteps, key)
 		if err != nil {
 			return err
 		}
-		return r.w.Put(bucketBlobs, key, value)
+		return r.w.Put(tableBlobs, key, value)
 	})
 	require.Nil(t, value().Result)
 	require.Contains(t, value().Error, "corrupt")

@@ -71,7 +71,7 @@ func (s *send) Check(ops driver.Ops) error {
 	}
 	s.row = nil
 	if s.dedup != "" {
-		if known, err := r.get(bucketSeen, runAnd(s.run, s.dedup)); known != nil || err != nil {
+		if known, err := r.get(tableSeen, runAnd(s.run, s.dedup)); known != nil || err != nil {
 			return err
 		}
 	}
@@ -109,11 +109,11 @@ func (s *send) Apply(tx driver.Writer) error {
 	}
 	r := rowsTo(tx)
 	n := s.row.Signals
-	if err := r.put(bucketSignals, signalKey(s.run, s.name, n), s.payload); err != nil {
+	if err := r.put(tableSignals, signalKey(s.run, s.name, n), s.payload); err != nil {
 		return err
 	}
 	if s.dedup != "" {
-		if err := r.put(bucketSeen, runAnd(s.run, s.dedup), fmt.Appendf(nil, "%d", n)); err != nil {
+		if err := r.put(tableSeen, runAnd(s.run, s.dedup), fmt.Appendf(nil, "%d", n)); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ const seenPortion = 1_000
 // build has left many.
 func (r rows) forget(run pawl.ID, upTo uint64) error {
 	var old [][]byte
-	err := r.each(bucketSeen, run[:], func(key, content []byte, damage error) error {
+	err := r.each(tableSeen, run[:], func(key, content []byte, damage error) error {
 		if n, err := strconv.ParseUint(string(content), 10, 64); damage == nil && err == nil && n <= upTo {
 			old = append(old, bytes.Clone(key))
 		}
@@ -145,7 +145,7 @@ func (r rows) forget(run pawl.ID, upTo uint64) error {
 		return err
 	}
 	for _, key := range old {
-		if err := r.delete(bucketSeen, key); err != nil {
+		if err := r.delete(tableSeen, key); err != nil {
 			return err
 		}
 	}

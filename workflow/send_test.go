@@ -54,7 +54,7 @@ func TestSignalsAreNumberedOnce(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
 	require.NoError(t, d.Send(t.Context(), run, "news", []byte("1"), ""))
-	d.write(func(r rows) error { return r.delete(bucketSignals, signalKey(run, "news", 1)) })
+	d.write(func(r rows) error { return r.delete(tableSignals, signalKey(run, "news", 1)) })
 	d.edit(run, func(row *runRow) { row.Unread = 0 })
 	require.NoError(t, d.Send(t.Context(), run, "news", []byte("2"), ""))
 	signals, err := d.Signals(t.Context(), run)
@@ -126,7 +126,7 @@ func TestSignalsAreSentOnce(t *testing.T) {
 	require.Equal(t, []string{"z"}, d.payloads(other, "news"))
 	require.Equal(t, 2, d.read(run).Unread)
 
-	d.write(func(r rows) error { return r.delete(bucketSignals, signalKey(run, "news", 1)) })
+	d.write(func(r rows) error { return r.delete(tableSignals, signalKey(run, "news", 1)) })
 	require.NoError(t, d.Send(t.Context(), run, "news", []byte("x"), "order/1"))
 	require.Equal(t, []string{"y"}, d.payloads(run, "news"))
 
@@ -166,15 +166,15 @@ func TestDeduplicationIsForgotten(t *testing.T) {
 	run, other := d.start("a"), d.start("b")
 	d.write(func(r rows) error {
 		for n := range 2 * seenPortion {
-			if err := r.put(bucketSeen, runAnd(run, fmt.Sprint("old ", n)), []byte("1")); err != nil {
+			if err := r.put(tableSeen, runAnd(run, fmt.Sprint("old ", n)), []byte("1")); err != nil {
 				return err
 			}
 		}
-		return r.put(bucketSeen, runAnd(other, "old"), []byte("1"))
+		return r.put(tableSeen, runAnd(other, "old"), []byte("1"))
 	})
 	known := func() (n int) {
 		require.NoError(t, d.file.ViewRows(t.Context(), func(tx driver.Reader) error {
-			return rowsOf(tx).each(bucketSeen, run[:], func(_, _ []byte, damage error) error {
+			return rowsOf(tx).each(tableSeen, run[:], func(_, _ []byte, damage error) error {
 				n++
 				return damage
 			})

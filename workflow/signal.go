@@ -107,7 +107,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 	if !over {
 		has := false
 		err := x.engine.source.ViewRows(x.ctx, func(tx driver.Reader) (err error) {
-			has, err = rowsOf(tx).has(bucketSignals, signalsOf(x.run, c.e.Name), nil)
+			has, err = rowsOf(tx).has(tableSignals, signalsOf(x.run, c.e.Name), nil)
 			return err
 		})
 		if err != nil {
@@ -162,7 +162,7 @@ func (t *takeSignal) Check(ops driver.Ops) (err error) {
 		return err
 	}
 	t.key, t.ended = nil, *t.e
-	err = r.first(bucketSignals, signalsOf(t.x.run, t.e.Name), func(key, content []byte, damage error) error {
+	err = r.first(tableSignals, signalsOf(t.x.run, t.e.Name), func(key, content []byte, damage error) error {
 		if damage == nil {
 			t.key = append([]byte(nil), key...)
 			t.ended.finish(append([]byte{}, content...), ops.Now())
@@ -196,7 +196,7 @@ func (t *takeSignal) Apply(tx driver.Writer) error {
 	if t.key == nil {
 		return nil
 	}
-	if err := r.delete(bucketSignals, t.key); err != nil {
+	if err := r.delete(tableSignals, t.key); err != nil {
 		return err
 	}
 	t.row.Unread--
@@ -205,7 +205,7 @@ func (t *takeSignal) Apply(tx driver.Writer) error {
 
 // hasSignal reports whether a run has a signal of a name that it has not consumed.
 func (r rows) hasSignal(run pawl.ID, name string) (found bool, err error) {
-	err = r.first(bucketSignals, signalsOf(run, name), func(_, _ []byte, damage error) error {
+	err = r.first(tableSignals, signalsOf(run, name), func(_, _ []byte, damage error) error {
 		found = damage == nil
 		return damage
 	})

@@ -17,7 +17,7 @@ func journalPrefix(run pawl.ID, journal uint8) []byte {
 	return append(append(make([]byte, 0, 17), run[:]...), journal)
 }
 
-// firstSeq is the key before the first entry of a journal. In bucket blobs, that of journal 0
+// firstSeq is the key before the first entry of a journal. In table blobs, that of journal 0
 // is the input.
 func firstSeq(journal uint8) uint32 { return uint32(journal) << journalShift }
 
@@ -33,11 +33,11 @@ func (r *runRow) spare() uint8 { return r.Journal ^ 1 }
 // leftBehind reports whether a key is that of an entry, a value, or a count of what was published,
 // which a Restart left to be removed.
 func (r *runRow) leftBehind(t *driver.Table, key []byte) bool {
-	if t == bucketPublished {
+	if t == tablePublished {
 		behind := key[len(pawl.ID{}):]
 		return isCount(behind) && len(behind) > 1 && behind[1] == r.spare()
 	}
-	if t != bucketSteps && t != bucketBlobs || len(key) != len(pawl.ID{})+4 {
+	if t != tableSteps && t != tableBlobs || len(key) != len(pawl.ID{})+4 {
 		return false
 	}
 	seq := binary.BigEndian.Uint32(key[len(pawl.ID{}):])
@@ -47,12 +47,12 @@ func (r *runRow) leftBehind(t *driver.Table, key []byte) bool {
 // hasSpare reports whether the journal that is not in use has rows to be removed.
 func (r rows) hasSpare(run pawl.ID, row *runRow) (bool, error) {
 	prefix, first := journalPrefix(run, row.spare()), seqKey(run, firstSeq(row.spare())+1)
-	for _, t := range [...]*driver.Table{bucketSteps, bucketBlobs} {
+	for _, t := range [...]*driver.Table{tableSteps, tableBlobs} {
 		if found, err := r.has(t, prefix, first); found || err != nil {
 			return found, err
 		}
 	}
-	return r.has(bucketPublished, countPrefix(run, row.spare()), nil)
+	return r.has(tablePublished, countPrefix(run, row.spare()), nil)
 }
 
 // clearSpare is the mutation that removes a portion of what a Restart left.
@@ -87,9 +87,9 @@ func (c *clearSpare) Check(ops driver.Ops) (err error) {
 // Apply removes a portion.
 func (c *clearSpare) Apply(tx driver.Writer) error {
 	left, spare, r := portionQuota(), c.row.spare(), rowsTo(tx)
-	err := r.remove(journalPrefix(c.run, spare), seqKey(c.run, firstSeq(spare)+1), &left, bucketSteps, bucketBlobs)
+	err := r.remove(journalPrefix(c.run, spare), seqKey(c.run, firstSeq(spare)+1), &left, tableSteps, tableBlobs)
 	if err == nil {
-		err = r.remove(countPrefix(c.run, spare), countPrefix(c.run, spare), &left, bucketPublished)
+		err = r.remove(countPrefix(c.run, spare), countPrefix(c.run, spare), &left, tablePublished)
 	}
 	c.more = left.spent()
 	return err

@@ -63,10 +63,10 @@ func (s *start) Apply(tx driver.Writer) error {
 		return nil
 	}
 	r := rowsTo(tx)
-	if err := r.put(bucketIDs, idKey(s.row.Flow, s.row.ID), s.run[:]); err != nil {
+	if err := r.put(tableIDs, idKey(s.row.Flow, s.row.ID), s.run[:]); err != nil {
 		return err
 	}
-	if err := r.put(bucketBlobs, seqKey(s.run, inputSeq), s.input); err != nil {
+	if err := r.put(tableBlobs, seqKey(s.run, inputSeq), s.input); err != nil {
 		return err
 	}
 	return r.putRun(s.run, &s.row)

@@ -112,7 +112,7 @@ func (s *suspend) Apply(tx driver.Writer) error {
 	if err := s.journal.apply(r); err != nil {
 		return err
 	}
-	if err := r.delete(bucketBlocked, s.x.run[:]); err != nil {
+	if err := r.delete(tableBlocked, s.x.run[:]); err != nil {
 		return err
 	}
 	return r.putRun(s.x.run, &s.row)

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A run that is over has a row in bucket ended, under the time at which to remove it. It is
+// A run that is over has a row in table ended, under the time at which to remove it. It is
 // removed in portions:
 //
 //  1. the rows by which it is found, so that nobody meets half of a run, and its ID is free
@@ -67,7 +67,7 @@ func (s *sweep) walk(now time.Time) error {
 				return err
 			}
 		}
-		if err := s.delete(bucketEnded, key); err != nil {
+		if err := s.delete(tableEnded, key); err != nil {
 			return err
 		}
 		s.some = true
@@ -79,7 +79,7 @@ func (s *sweep) walk(now time.Time) error {
 // due returns the keys in ended that are due, a key that is none included, and nil for damage
 // in the place of a row, which stays. There are as many as the quota allows, and one.
 func (s *sweep) due(now time.Time) (keys [][]byte, err error) {
-	err = present(s.Scan(bucketEnded, driver.Span{Limit: max(s.left.rows, 0) + 1}, func(key, value []byte) bool {
+	err = present(s.Scan(tableEnded, driver.Span{Limit: max(s.left.rows, 0) + 1}, func(key, value []byte) bool {
 		if value == nil {
 			keys = append(keys, nil)
 			return true
@@ -124,8 +124,8 @@ func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 	return nil
 }
 
-// ownedByRun are the buckets whose keys begin with a run, but for those by which it is found.
-var ownedByRun = [...]*driver.Table{bucketSteps, bucketBlobs, bucketSignals, bucketSeen, bucketPublished}
+// ownedByRun are the tables whose keys begin with a run, except those by which it is found.
+var ownedByRun = [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tablePublished}
 
 // orLater deals with an error: damage is passed over.
 func (s *sweep) orLater(now time.Time, run pawl.ID, err error) error {
@@ -138,20 +138,20 @@ func (s *sweep) orLater(now time.Time, run pawl.ID, err error) error {
 // later has a run be looked at again.
 func (s *sweep) later(now time.Time, run pawl.ID) error {
 	s.left.rows-- // as much work
-	return s.put(bucketEnded, endedKey(now.Add(DefaultRetention), run), nil)
+	return s.put(tableEnded, endedKey(now.Add(DefaultRetention), run), nil)
 }
 
 // removeHead removes the rows by which a run is found.
 func (r rows) removeHead(run pawl.ID, row *runRow) error {
 	if known, err := r.find(row.Flow, row.ID); err != nil || known == run {
-		if err := r.delete(bucketIDs, idKey(row.Flow, row.ID)); err != nil {
+		if err := r.delete(tableIDs, idKey(row.Flow, row.ID)); err != nil {
 			return err
 		}
 	}
-	if err := r.delete(bucketBlocked, run[:]); err != nil {
+	if err := r.delete(tableBlocked, run[:]); err != nil {
 		return err
 	}
-	return r.delete(bucketRuns, run[:])
+	return r.delete(tableRuns, run[:])
 }
 
 // quota is what one transaction may still remove, in rows and bytes, so that nobody waits long

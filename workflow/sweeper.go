@@ -58,7 +58,7 @@ func (e *Engine) runSweeper() {
 // nextRemoval is when the next run is to be removed; not ok when none is.
 func (e *Engine) nextRemoval() (due time.Time, ok bool, err error) {
 	err = e.source.ViewRows(context.Background(), func(tx driver.Reader) error {
-		return present(tx.Scan(bucketEnded, driver.Span{}, func(key, value []byte) bool {
+		return present(tx.Scan(tableEnded, driver.Span{}, func(key, value []byte) bool {
 			if value == nil {
 				return true // damage in the place of a row stays
 			}

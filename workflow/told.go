@@ -15,7 +15,7 @@ import (
 // before it writes nothing. So a line that a new build leaves out does not keep later values from being
 // published.
 //
-// A place is a row in bucket published. Its key is the run, an underscore, which no name begins
+// A place is a row in table published. Its key is the run, an underscore, which no name begins
 // with, the journal that the count belongs to, and a checksum of scope and name.
 
 const (
@@ -35,13 +35,13 @@ func countPrefix(run pawl.ID, journal uint8) []byte {
 	return append(append(make([]byte, 0, 18), run[:]...), countMark, journal)
 }
 
-// isCount reports whether a row of bucket published is a count, by its key behind the run.
+// isCount reports whether a row of table published is a count, by its key behind the run.
 func isCount(key []byte) bool { return len(key) > 0 && key[0] == countMark }
 
 // told reads the counts of a journal.
 func (r rows) told(run pawl.ID, journal uint8) (counts map[[countKey]byte]uint64, err error) {
 	counts = make(map[[countKey]byte]uint64)
-	err = r.each(bucketPublished, countPrefix(run, journal), func(key, content []byte, damage error) error {
+	err = r.each(tablePublished, countPrefix(run, journal), func(key, content []byte, damage error) error {
 		if damage != nil {
 			return damage
 		}
@@ -56,13 +56,13 @@ func (r rows) told(run pawl.ID, journal uint8) (counts map[[countKey]byte]uint64
 
 func soundCount(key, content []byte) error {
 	if len(key) != countKey || key[1] > 1 || len(content) != 8 || binary.BigEndian.Uint64(content)>>32 > maxCarried {
-		return fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, bucketPublished)
+		return fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tablePublished)
 	}
 	return nil
 }
 
 func (r rows) putTold(run pawl.ID, key [countKey]byte, n uint64) error {
-	return r.put(bucketPublished, append(bytes.Clone(run[:]), key[:]...), binary.BigEndian.AppendUint64(nil, n))
+	return r.put(tablePublished, append(bytes.Clone(run[:]), key[:]...), binary.BigEndian.AppendUint64(nil, n))
 }
 
 // tailTold is a value that the function itself published behind the call that is number at of its

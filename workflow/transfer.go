@@ -17,7 +17,7 @@ import (
 // file, and rises with it.
 const RowsForm = rowVersion
 
-// Row is one row of a run: the bucket it lies in, its key behind the run, and its content.
+// Row is one row of a run: the table it lies in, its key behind the run, and its content.
 type Row struct {
 	In    string
 	Key   []byte
@@ -45,11 +45,11 @@ type Rows struct {
 // Last reports whether no part comes behind this one.
 func (p *Rows) Last() bool { return p.Next == "" }
 
-// transferred are the buckets that have rows of a run, in the order in which they travel. What
+// transferred are the tables that have rows of a run, in the order in which they travel. What
 // is in the others follows from the row of the run.
-var transferred = [...]*driver.Table{bucketBlobs, bucketSteps, bucketSignals, bucketSeen, bucketPublished, bucketBlocked, bucketRuns}
+var transferred = [...]*driver.Table{tableBlobs, tableSteps, tableSignals, tableSeen, tablePublished, tableBlocked, tableRuns}
 
-// How much a part has, at most, unless one row alone is larger; and from which bucket on rows
+// How much a part has, at most, unless one row alone is larger; and from which table on rows
 // stand in the last part, since they are of no use without the row of the run.
 const (
 	partRows  = 1000
@@ -119,7 +119,7 @@ func (r *Reader) stands(ctx context.Context, p *Rows) (same bool, err error) {
 
 // part reads one part.
 func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, err error) {
-	bucket, from, number, err := parsePlace(after)
+	table, from, number, err := parsePlace(after)
 	if err != nil {
 		return p, err
 	}
@@ -135,7 +135,7 @@ func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, e
 		if p.All > maxRows {
 			return fmt.Errorf("run %s has %d rows, at most %d can be carried: %w", run, p.All, maxRows, ErrTooMany)
 		}
-		return p.fill(rs, row, bucket, from)
+		return p.fill(rs, row, table, from)
 	})
 	if err != nil {
 		return Rows{}, fmt.Errorf("rows of run %s: %w", run, err)
@@ -147,10 +147,10 @@ func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, e
 const maxRows = 1 << 20
 
 // fill reads rows from a place on.
-func (p *Rows) fill(rs rows, row *runRow, bucket int, from []byte) (err error) {
+func (p *Rows) fill(rs rows, row *runRow, table int, from []byte) (err error) {
 	size := 0
-	for ; bucket < len(transferred); bucket, from = bucket+1, nil {
-		t, span := transferred[bucket], driver.Span{Prefix: p.Run[:]}
+	for ; table < len(transferred); table, from = table+1, nil {
+		t, span := transferred[table], driver.Span{Prefix: p.Run[:]}
 		if from != nil {
 			span.From = driver.After(append(slices.Clone(p.Run[:]), from...))
 		}
@@ -162,7 +162,7 @@ func (p *Rows) fill(rs rows, row *runRow, bucket int, from []byte) (err error) {
 			if content, err = unseal(t, key, value); err != nil {
 				return false
 			}
-			if n := len(p.Rows); n > 0 && bucket < inOne && (n >= partRows || size+len(content) > partBytes) {
+			if n := len(p.Rows); n > 0 && table < inOne && (n >= partRows || size+len(content) > partBytes) {
 				p.Next = formatPlace(p.Part+1, p.Rows[n-1])
 				return false
 			}
@@ -199,14 +199,14 @@ func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64, err error) {
 	return all, sum, nil
 }
 
-// A place is the number of the part that begins behind a row, the row's bucket and its key.
+// A place is the number of the part that begins behind a row, the row's table and its key.
 func formatPlace(number int, row Row) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(number))
-	b = append(b, byte(bucketNumber(row.In)))
+	b = append(b, byte(tableNumber(row.In)))
 	return bookmarkText.EncodeToString(append(b, row.Key...))
 }
 
-func parsePlace(text string) (bucket int, from []byte, number int, err error) {
+func parsePlace(text string) (table int, from []byte, number int, err error) {
 	if text == "" {
 		return 0, nil, 1, nil
 	}
@@ -220,8 +220,8 @@ func parsePlace(text string) (bucket int, from []byte, number int, err error) {
 // maxRowKey is how long a key may be behind the run.
 const maxRowKey = 1 + 8 + MaxID
 
-// bucketNumber is the place of a bucket among those that travel, -1 when it does not.
-func bucketNumber(name string) int {
+// tableNumber is the place of a table among those that travel, -1 when it does not.
+func tableNumber(name string) int {
 	return slices.IndexFunc(transferred[:], func(t *driver.Table) bool { return t.String() == name })
 }
 
@@ -232,7 +232,7 @@ func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 	for i := range p.Rows {
 		row := &p.Rows[i]
 		switch row.In {
-		case bucketRuns.String():
+		case tableRuns.String():
 			var head runRow
 			if err := pawl.DecodePayload(row.Value, &head); err != nil {
 				return err
@@ -243,7 +243,7 @@ func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 				return err
 			}
 			row.Value = content
-		case bucketSteps.String():
+		case tableSteps.String():
 			var e entry
 			if err := pawl.DecodePayload(row.Value, &e); err != nil {
 				return err

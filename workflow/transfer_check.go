@@ -87,10 +87,10 @@ func noRows(field, format string, args ...any) error {
 
 // row looks at one row by itself, behind the one before.
 func (c *RowsCheck) row(row Row) error {
-	n, before := bucketNumber(row.In), bucketNumber(c.last.In)
+	n, before := tableNumber(row.In), tableNumber(c.last.In)
 	switch {
 	case n < 0:
-		return noRows("in", "%q is no bucket of a run's rows", pawl.Clip(row.In, MaxName))
+		return noRows("in", "%q is no table of a run's rows", pawl.Clip(row.In, MaxName))
 	case n < before || n == before && bytes.Compare(row.Key, c.last.Key) <= 0:
 		return noRows("rows", "a row of %s stands out of order", row.In)
 	case len(row.Key) > maxRowKey:
@@ -100,17 +100,17 @@ func (c *RowsCheck) row(row Row) error {
 	}
 	c.last = Row{In: row.In, Key: row.Key}
 	switch row.In {
-	case bucketBlobs.String():
+	case tableBlobs.String():
 		return c.blob(row)
-	case bucketSteps.String():
+	case tableSteps.String():
 		return c.step(row)
-	case bucketSignals.String():
+	case tableSignals.String():
 		return c.signal(row)
-	case bucketSeen.String():
+	case tableSeen.String():
 		if len(row.Key) == 0 || len(row.Key) > MaxID {
 			return noRows("key", "a deduplication ID has %d bytes", len(row.Key))
 		}
-	case bucketPublished.String():
+	case tablePublished.String():
 		if isCount(row.Key) {
 			if err := soundCount(row.Key, row.Value); err != nil {
 				return noRows("key", "a count of what was published: %v", err)
@@ -118,10 +118,10 @@ func (c *RowsCheck) row(row Row) error {
 			return nil
 		}
 		return validName("published name", string(row.Key))
-	case bucketBlocked.String():
+	case tableBlocked.String():
 		c.isBlocked = true
 		return keyless(row)
-	case bucketRuns.String():
+	case tableRuns.String():
 		c.head = new(runRow)
 		if err := pawl.DecodePayload(row.Value, c.head); err != nil {
 			return noRows("value", "the row of the run: %v", err)

@@ -65,10 +65,10 @@ func (p *Rows) mayStand() error {
 		return fmt.Errorf("%w: form %d", pawl.ErrNewerFormat, p.Form)
 	}
 	for i, row := range p.Rows {
-		if row.In == bucketRuns.String() != (p.Last() && i == len(p.Rows)-1) {
+		if row.In == tableRuns.String() != (p.Last() && i == len(p.Rows)-1) {
 			return noRows("part", "the row of the run is the last of its last part, and there alone")
 		}
-		if row.In == bucketSteps.String() { // whose value may be in another part
+		if row.In == tableSteps.String() { // whose value may be in another part
 			var stored entry
 			if err := pawl.DecodePayload(row.Value, &stored); err != nil {
 				return noRows("value", "an entry: %v", err)
@@ -118,7 +118,7 @@ func (s *restoreRows) Check(ops driver.Ops) error {
 	there := make(map[pawl.ID]int) // rows of the parts so far
 	names := make(map[string]bool)
 	for _, part := range s.parts {
-		if known, err := r.get(bucketRuns, part.Run[:]); known != nil || err != nil || s.heads[part.Run] != nil {
+		if known, err := r.get(tableRuns, part.Run[:]); known != nil || err != nil || s.heads[part.Run] != nil {
 			return fmt.Errorf("restore run %s: it is in the file already: %w", part.Run, ErrConflict)
 		}
 		if there[part.Run] == 0 && part.Part > 1 { // those before lie in the file
@@ -172,7 +172,7 @@ func (s *restoreRows) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
 	for _, part := range s.parts {
 		for _, row := range part.Rows {
-			if err := r.put(transferred[bucketNumber(row.In)], append(bytes.Clone(part.Run[:]), row.Key...), row.Value); err != nil {
+			if err := r.put(transferred[tableNumber(row.In)], append(bytes.Clone(part.Run[:]), row.Key...), row.Value); err != nil {
 				return err
 			}
 		}
@@ -186,11 +186,11 @@ func (s *restoreRows) Apply(tx driver.Writer) error {
 		if err := r.unstage(s.now, run); err != nil {
 			return err
 		}
-		if err := r.put(bucketIDs, idKey(head.Flow, head.ID), run[:]); err != nil {
+		if err := r.put(tableIDs, idKey(head.Flow, head.ID), run[:]); err != nil {
 			return err
 		}
 		if until := head.keptUntil(); !head.open() && !until.IsZero() {
-			if err := r.put(bucketEnded, endedKey(until, run), nil); err != nil {
+			if err := r.put(tableEnded, endedKey(until, run), nil); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A part that is not the last is kept in the file by a row in bucket ended without a run, as
+// A part that is not the last is kept in the file by a row in table ended without a run, as
 // what is about to be removed is. It has a time of whole days, so that who completes the run
 // finds it.
 const (
@@ -29,13 +29,13 @@ func (r rows) stage(now time.Time, run pawl.ID, n int) error {
 	if err := r.unstage(now, run); err != nil {
 		return err
 	}
-	return r.put(bucketEnded, stageKey(now, stageKept, run), binary.AppendUvarint(nil, uint64(n)))
+	return r.put(tableEnded, stageKey(now, stageKept, run), binary.AppendUvarint(nil, uint64(n)))
 }
 
 // staged is how many rows were stored of a run that is not whole yet.
 func (r rows) staged(now time.Time, run pawl.ID) (n int, err error) {
 	for day := stageKept; day >= -stageOld; day-- {
-		content, err := r.get(bucketEnded, stageKey(now, day, run))
+		content, err := r.get(tableEnded, stageKey(now, day, run))
 		if err != nil {
 			return 0, err
 		}
@@ -59,7 +59,7 @@ func (r rows) hasRows(run pawl.ID) (bool, error) {
 // unstage removes the rows that keep what was stored of a run.
 func (r rows) unstage(now time.Time, run pawl.ID) error {
 	for day := -stageOld; day <= stageKept; day++ {
-		if err := r.delete(bucketEnded, stageKey(now, day, run)); err != nil {
+		if err := r.delete(tableEnded, stageKey(now, day, run)); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 		left := false
 		err := e.source.ViewRows(ctx, func(tx driver.Reader) error {
 			r := rowsOf(tx)
-			if known, err := r.get(bucketRuns, run[:]); known != nil || err != nil {
+			if known, err := r.get(tableRuns, run[:]); known != nil || err != nil {
 				return nil // which the restore says
 			}
 			var err error
@@ -91,10 +91,10 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 	}
 }
 
-// overdue are the rows in bucket ended by which what is left of a run could be gone by now, of
+// overdue are the rows in table ended by which what is left of a run could be gone by now, of
 // whatever age: they would be the end of the run that is stored now.
 func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte, err error) {
-	err = r.each(bucketEnded, nil, func(key, _ []byte, _ error) error {
+	err = r.each(tableEnded, nil, func(key, _ []byte, _ error) error {
 		until, of, err := parseEndedKey(key)
 		if err == nil && of == run {
 			keys = append(keys, bytes.Clone(key))
@@ -117,7 +117,7 @@ type clearRows struct {
 
 // Check looks whether it is a run by now.
 func (c *clearRows) Check(ops driver.Ops) error {
-	known, err := rowsOf(ops).get(bucketRuns, c.run[:])
+	known, err := rowsOf(ops).get(tableRuns, c.run[:])
 	c.now, c.whole = ops.Now(), known != nil || err != nil
 	return nil
 }
@@ -129,11 +129,11 @@ func (c *clearRows) Apply(tx driver.Writer) error {
 	}
 	r := rowsTo(tx)
 	left := portionQuota()
-	if err := r.remove(c.run[:], c.run[:], &left, append(ownedByRun[:], bucketBlocked)...); err != nil || left.spent() {
+	if err := r.remove(c.run[:], c.run[:], &left, append(ownedByRun[:], tableBlocked)...); err != nil || left.spent() {
 		return err
 	}
 	for _, key := range c.overdue {
-		if err := r.delete(bucketEnded, key); err != nil {
+		if err := r.delete(tableEnded, key); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
 	}
 	for _, part := range s.parts {
 		for _, row := range part.Rows {
-			if row.In != bucketSteps.String() {
+			if row.In != tableSteps.String() {
 				continue
 			}
 			if err := note(part.Run, append(bytes.Clone(part.Run[:]), row.Key...), row.Value); err != nil {
@@ -167,12 +167,12 @@ func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
 			if !part.Last() {
 				continue
 			}
-			if known, err := r.Get(bucketRuns, part.Run[:]); present(err) != nil {
+			if known, err := r.Get(tableRuns, part.Run[:]); present(err) != nil {
 				return err
 			} else if known != nil {
 				continue // to be refused
 			}
-			err := r.each(bucketSteps, part.Run[:], func(key, content []byte, damage error) error {
+			err := r.each(tableSteps, part.Run[:], func(key, content []byte, damage error) error {
 				if damage != nil {
 					return damage
 				}

@@ -50,7 +50,7 @@ func TestRowsAndJobAreOfOneMoment(t *testing.T) {
 			b := &disturbed{Source: d.source}
 			wake := func() { require.NoError(t, d.Send(t.Context(), run, "s", nil, "")) }
 			again := func() {
-				d.write(func(r rows) error { return r.remove(run[:], run[:], &quota{rows: 1, bytes: 1}, bucketSignals) })
+				d.write(func(r rows) error { return r.remove(run[:], run[:], &quota{rows: 1, bytes: 1}, tableSignals) })
 				sleep(0)
 			}
 			b.then = map[int]func(){first: wake, second: again}
@@ -60,7 +60,7 @@ func TestRowsAndJobAreOfOneMoment(t *testing.T) {
 			p, err := Read(b).Rows(t.Context(), run, "")
 			require.NoError(t, err)
 			for _, row := range p.Rows {
-				if row.In == bucketSignals.String() {
+				if row.In == tableSignals.String() {
 					require.Equal(t, pawl.Ready, p.Job.State, "%d %d", first, second)
 				}
 			}
@@ -92,7 +92,7 @@ func (d *desk) twoParts(of, as pawl.ID, name string) (first, last *Rows) {
 func (d *desk) ended(id string) pawl.ID {
 	d.t.Helper()
 	run := d.start(id)
-	d.write(func(r rows) error { return r.put(bucketBlobs, seqKey(run, outputSeq), []byte{0xc0}) })
+	d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, outputSeq), []byte{0xc0}) })
 	d.end(run, Done)
 	require.NoError(d.t, d.file.Ack(d.t.Context(), d.lease(run)))
 	return run
@@ -121,10 +121,10 @@ func TestARestoredRunIsKept(t *testing.T) {
 		{"half stored", func(d *desk, first *Rows) { require.NoError(t, d.RestoreRows(t.Context(), first)) }},
 		{"half removed", func(d *desk, first *Rows) {
 			d.write(func(r rows) error {
-				if err := r.put(bucketEnded, endedKey(atOnce, first.Run), nil); err != nil {
+				if err := r.put(tableEnded, endedKey(atOnce, first.Run), nil); err != nil {
 					return err
 				}
-				return r.put(bucketBlobs, seqKey(first.Run, outputSeq), nil)
+				return r.put(tableBlobs, seqKey(first.Run, outputSeq), nil)
 			})
 		}},
 	} {
@@ -158,7 +158,7 @@ func TestTheLastRowIsThatOfTheRun(t *testing.T) {
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
 	content, err := pawl.EncodePayload(&entry{Name: "s", Kind: KindStep, State: EntryDone})
 	require.NoError(t, err)
-	step := Row{In: bucketSteps.String(), Key: []byte{0, 0, 0, 1}, Value: content}
+	step := Row{In: tableSteps.String(), Key: []byte{0, 0, 0, 1}, Value: content}
 	head := last.Rows[0]
 	for rule, rows := range map[string][]Row{
 		"an entry behind it": {head, step}, "two": {head, head}, "an entry": {step}, "nothing": nil,
@@ -173,8 +173,8 @@ func TestTheLastRowIsThatOfTheRun(t *testing.T) {
 // from ending: it is told nothing.
 func TestAParentThatCannotBeTold(t *testing.T) {
 	for rule, change := range map[string]func(d *desk, parent pawl.ID){
-		"its row is damaged":   func(d *desk, parent pawl.ID) { d.spoil(bucketRuns, parent[:]) },
-		"its entry is damaged": func(d *desk, parent pawl.ID) { d.spoil(bucketSteps, seqKey(parent, 1)) },
+		"its row is damaged":   func(d *desk, parent pawl.ID) { d.spoil(tableRuns, parent[:]) },
+		"its entry is damaged": func(d *desk, parent pawl.ID) { d.spoil(tableSteps, seqKey(parent, 1)) },
 		"it is cancelled":      func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Cancel = "enough" }) },
 		"it has ended":         func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Status = Failed }) },
 		"it has restarted":     func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Journal = 1 }) },
@@ -236,7 +236,7 @@ func TestWhatACheckRefusesIsNotStored(t *testing.T) {
 			})
 		},
 		"a value of no entry": func(d *desk, run pawl.ID) {
-			d.write(func(r rows) error { return r.put(bucketBlobs, seqKey(run, 7), []byte("x")) })
+			d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, 7), []byte("x")) })
 		},
 	} {
 		d := newDesk(t)
