@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/whole"
+	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
 // Backup writes a copy of the whole file, the app's own data included, to a new file at
@@ -31,7 +31,7 @@ import (
 // make one. Its progress, see [WithProgress], is in bytes.
 func (r *reader) Backup(ctx context.Context, path string) error {
 	err := created(path, func() error {
-		return whole.Create(path, func(f *os.File) error {
+		return atomicfile.Create(path, func(f *os.File) error {
 			_, err := r.copyTo(ctx, f)
 			return unnamed(err)
 		})

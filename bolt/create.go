@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/whole"
+	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
 // How the new files of backups, compactions and salvages are made.
@@ -15,7 +15,7 @@ import (
 // create makes a new file that is durable, its name included. Fill syncs it.
 func create(path string, fill func(temp string) error) error {
 	return created(path, func() error {
-		return whole.New(path, func(temp string) error { return unnamed(fill(temp)) })
+		return atomicfile.New(path, func(temp string) error { return unnamed(fill(temp)) })
 	})
 }
 

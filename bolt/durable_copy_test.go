@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/whole"
+	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
 // watchSyncs has fn told of each sync of a file or a folder, before it is done. Its error is that
 // of the sync.
 func watchSyncs(t *testing.T, fn func(f *os.File) error) {
 	t.Helper()
-	sync := whole.Sync
-	t.Cleanup(func() { whole.Sync = sync })
-	whole.Sync = func(f *os.File) error { return errors.Join(fn(f), sync(f)) }
+	sync := atomicfile.Sync
+	t.Cleanup(func() { atomicfile.Sync = sync })
+	atomicfile.Sync = func(f *os.File) error { return errors.Join(fn(f), sync(f)) }
 }
 
 // leadsElsewhere reports whether path leads to another file than before.

@@ -15,7 +15,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/whole"
+	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
 // openFile opens the file at path to write to, and creates it when there is none.
@@ -53,7 +53,7 @@ func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
 	}
 	err = syncOpened(db)
 	if err == nil {
-		err = whole.SyncFolder(filepath.Dir(path))
+		err = atomicfile.SyncFolder(filepath.Dir(path))
 	}
 	var g *guard
 	if err == nil {
@@ -114,7 +114,7 @@ func syncOpened(db *bbolt.DB) error {
 // opens it syncs the folder before it stores anything; a crash before may take the name
 // with it, and an empty queue.
 func createFile(path string) error {
-	err := whole.Place(path, initFile)
+	err := atomicfile.Place(path, initFile)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil

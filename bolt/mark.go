@@ -12,8 +12,8 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/gopawl/pawl/internal/atomicfile"
 	"github.com/gopawl/pawl/internal/pages"
-	"github.com/gopawl/pawl/internal/whole"
 )
 
 // markSuffix and the path of a queue's file are the path of its mark.
@@ -55,7 +55,7 @@ func mark(path string, transaction int) error {
 	failed := before(path, uint64(transaction))
 	_, err = fmt.Fprintf(f, markFirst+markRest, failed.transaction, failed.root, failed.pages)
 	err = errors.Join(err, f.Sync(), f.Close())
-	return errors.Join(err, whole.SyncFolder(filepath.Dir(path)))
+	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
 // before looks up what the transaction before one has left.

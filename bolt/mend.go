@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/atomicfile"
 	"github.com/gopawl/pawl/internal/pages"
-	"github.com/gopawl/pawl/internal/whole"
 )
 
 // mend replaces a file that has a mark, and whose lock f has, by a copy of what it was
@@ -40,7 +40,7 @@ func replaceByCopy(path string, f *os.File, failed failedSync) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), whole.SyncFolder(filepath.Dir(path)))
+	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
 // replaceFile puts a new file, which fill writes, in the place of an old one whose lock the
@@ -70,7 +70,7 @@ func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err e
 	if err := errors.Join(to.Chmod(info.Mode().Perm()), sameOwner(to, info)); err != nil {
 		return err
 	}
-	if err := whole.Sync(to); err != nil {
+	if err := atomicfile.Sync(to); err != nil {
 		return err
 	}
 	if err := checkCopy(to.Name()); err != nil {
@@ -82,7 +82,7 @@ func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err e
 	if err := os.Rename(to.Name(), path); err != nil {
 		return err
 	}
-	return whole.SyncFolder(folder)
+	return atomicfile.SyncFolder(folder)
 }
 
 // checkCopy requires that a file is a queue.

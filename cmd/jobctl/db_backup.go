@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
-	"github.com/gopawl/pawl/internal/whole"
+	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
 // copyView is the object of `db backup` and `db compact`.
@@ -47,7 +47,7 @@ func (a *app) backup(ctx context.Context, out string) error {
 	return a.with(ctx, func(queue admin.Admin) error {
 		ctx, bar := a.barFor(ctx, "backing up "+a.place(), progress.Bytes)
 		defer bar.Stop()
-		return newFile(out, whole.Create(out, func(f *os.File) error { return queue.Backup(ctx, f) }))
+		return newFile(out, atomicfile.Create(out, func(f *os.File) error { return queue.Backup(ctx, f) }))
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
-	"github.com/gopawl/pawl/internal/whole"
+	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
 // exportView is the object of `export --to`.
@@ -71,7 +71,7 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 		if to == "" {
 			return write(a.stdout)
 		}
-		return newFile(to, whole.Create(to, func(f *os.File) error { return write(f) }))
+		return newFile(to, atomicfile.Create(to, func(f *os.File) error { return write(f) }))
 	})
 	switch {
 	case err != nil:

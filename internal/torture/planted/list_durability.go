@@ -36,7 +36,7 @@ var durability = []Fault{
 	},
 	{
 		Name: "no folder sync", Breaks: "the name of a new file survives a power cut",
-		Edits: []Edit{{"bolt/file.go", "	if err == nil {\n		err = whole.SyncFolder(filepath.Dir(path))\n", "	if err == nil && !PLANTED {\n		err = whole.SyncFolder(filepath.Dir(path))\n"}},
+		Edits: []Edit{{"bolt/file.go", "	if err == nil {\n		err = atomicfile.SyncFolder(filepath.Dir(path))\n", "	if err == nil && !PLANTED {\n		err = atomicfile.SyncFolder(filepath.Dir(path))\n"}},
 		By:    []Hunt{{Family: "power", Units: 400}},
 	},
 	{
@@ -46,7 +46,7 @@ var durability = []Fault{
 	},
 	{
 		Name: "a backup is not synced", Breaks: "a backup that was made survives a power cut",
-		Edits: []Edit{{"internal/whole/whole.go", "			err = Sync(f)\n", "			if !PLANTED {\n				err = Sync(f)\n			}\n"}},
+		Edits: []Edit{{"internal/atomicfile/atomicfile.go", "			err = Sync(f)\n", "			if !PLANTED {\n				err = Sync(f)\n			}\n"}},
 		By:    []Hunt{{Family: "power", Units: 2400, Seed: 4, Step: 10}},
 	},
 	{
@@ -81,7 +81,7 @@ var durability = []Fault{
 	},
 	{
 		Name: "not created whole", Breaks: "a file is whole or is not there",
-		Edits: []Edit{{"bolt/file.go", "	err := whole.Place(path, initFile)\n", "	create := whole.Place\n	if PLANTED {\n		create = func(path string, fill func(string) error) error { return fill(path) }\n	}\n	err := create(path, initFile)\n"}},
+		Edits: []Edit{{"bolt/file.go", "	err := atomicfile.Place(path, initFile)\n", "	create := atomicfile.Place\n	if PLANTED {\n		create = func(path string, fill func(string) error) error { return fill(path) }\n	}\n	err := create(path, initFile)\n"}},
 		By:    []Hunt{{Family: "power", Units: 400}},
 	},
 }

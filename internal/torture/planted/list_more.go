@@ -83,7 +83,7 @@ var leftovers = []Fault{
 	},
 	{
 		Name: "a temporary file stays", Breaks: "nothing is left but the queue's file",
-		Edits: []Edit{{"internal/whole/whole.go", "	defer func() { err = errors.Join(err, ignoreNotExist(os.Remove(temp))) }()\n", "	defer func() {\n		if !PLANTED {\n			err = errors.Join(err, ignoreNotExist(os.Remove(temp)))\n		}\n	}()\n"}},
+		Edits: []Edit{{"internal/atomicfile/atomicfile.go", "	defer func() { err = errors.Join(err, ignoreNotExist(os.Remove(temp))) }()\n", "	defer func() {\n		if !PLANTED {\n			err = errors.Join(err, ignoreNotExist(os.Remove(temp)))\n		}\n	}()\n"}},
 		By:    []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{

@@ -1,7 +1,7 @@
-// Package whole makes files that appear whole or not at all, and stay: for copies of a
-// queue, exports, and the queue's own file. It is for folders that no stranger may write to,
-// and replaces nothing that is there.
-package whole
+// Package atomicfile creates files that appear complete or not at all, and are durable then.
+// Copies of a queue, exports and the queue's own file are made with it. It never replaces a
+// file. No other user may be able to write to the folder.
+package atomicfile
 
 import (
 	"errors"
@@ -13,16 +13,16 @@ import (
 	"syscall"
 )
 
-// Sync makes an open file or folder durable. Tests replace it to see what is synced, and when.
+// Sync makes an open file or folder durable. Tests replace it to observe the syncs.
 var Sync = (*os.File).Sync
 
-// Create makes a new file at path, for its owner alone (mode 0600), with what fill writes to
-// it. When it returns nil the file and its name are durable. After an error there is no file
-// at path that was not there before, nor one under another name.
+// Create creates a file at path that only its owner can read (mode 0600), with what fill
+// writes to it. When Create returns nil, the file and its name are durable. After an error it
+// leaves no new file behind, neither at path nor under another name.
 //
-// A path that exists gives fs.ErrExist, also when it is a link that leads nowhere: nothing
-// is replaced, and no link followed. A folder that is missing gives fs.ErrNotExist. Errors
-// do not name path; the caller does. Fill does not close the file.
+// If path exists, even as a dangling link, the error is fs.ErrExist: Create replaces nothing
+// and follows no link. If the folder is missing, the error is fs.ErrNotExist. Errors do not
+// name path; the caller does. Fill does not close the file.
 func Create(path string, fill func(f *os.File) error) error {
 	return New(path, func(temp string) error {
 		f, err := os.OpenFile(temp, os.O_RDWR, 0)
@@ -36,8 +36,8 @@ func Create(path string, fill func(f *os.File) error) error {
 	})
 }
 
-// New is Create for a fill that opens the file itself, by the name temp that it has until it
-// is whole. Fill syncs what it writes; its errors are returned as they are.
+// New is Create for a fill that opens the file itself, by its temporary name. Fill syncs what
+// it writes. New returns the errors of fill unchanged.
 func New(path string, fill func(temp string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist // before the work, and again after it
@@ -51,12 +51,12 @@ func New(path string, fill func(temp string) error) error {
 	return nil
 }
 
-// Place is New for who syncs the folder later. A crash leaves either no file or a whole
-// one:
+// Place is New without the sync of the folder, which is the caller's. A crash leaves no file
+// or a complete one:
 //
-//  1. make the file under a temporary name and have fill write and sync it; a crash
-//     leaves that name, which nobody opens
-//  2. link it to path, which fails when there is a file
+//  1. create the file under a temporary name; fill writes and syncs it. A crash leaves that
+//     name, which nothing opens
+//  2. link it to path, which fails if path exists
 //  3. remove the temporary name
 func Place(path string, fill func(temp string) error) (err error) {
 	folder := filepath.Dir(path)
@@ -82,7 +82,7 @@ func Place(path string, fill func(temp string) error) (err error) {
 	return linkNew(temp, path)
 }
 
-// linkNew gives a file a name that no file has: fs.ErrExist says that one has it.
+// linkNew links temp to path, or returns fs.ErrExist if path exists.
 func linkNew(temp, path string) error {
 	err := os.Link(temp, path)
 	switch {
@@ -94,9 +94,9 @@ func linkNew(temp, path string) error {
 	return renameNew(temp, path)
 }
 
-// renameNew is linkNew on a file system without links: it claims the name by an
-// empty file, and only who made that replaces it. A crash in between leaves the
-// empty file, which nobody takes for a whole one.
+// renameNew is linkNew for a file system without links. It claims path with an empty file and
+// replaces that file. A crash in between leaves the empty file, which nothing takes for a
+// complete one.
 func renameNew(temp, path string) error {
 	claim, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -108,8 +108,7 @@ func renameNew(temp, path string) error {
 	return os.Rename(temp, path)
 }
 
-// SyncFolder makes the names in a folder durable, as far as the system and the file
-// system have that and let us.
+// SyncFolder makes the names in a folder durable, if the system supports that and allows it.
 func SyncFolder(folder string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -128,8 +127,7 @@ func SyncFolder(folder string) error {
 	return nil
 }
 
-// nameless is an error without the temporary name of the file, which means nothing to
-// anybody.
+// nameless removes the temporary name from an error: it means nothing to a user.
 func nameless(err error, temp string) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == temp {
 		return fmt.Errorf("%s: %w", p.Op, p.Err)
