@@ -1,95 +1,14 @@
 package admin
 
 import (
-	"context"
-	"io"
-	"iter"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 )
-
-// Admin is what an operator does to a queue, whoever has its file. There are three
-// implementations, which one suite of tests holds to this: [Of] in the process that has
-// the queue, [Dial] from another one, and [File] over the file of a stopped app.
-//
-// Its methods may be called from several goroutines. A method whose ctx ends returns its
-// error; a change that was accepted may have happened then. Errors match the sentinels of
-// packages pawl and bolt in all three, and [ErrUnreachable] where the app does not answer.
-type Admin interface {
-	// Stats says what is looked at, and how many jobs each queue has in each state. It reads
-	// a few rows, whatever the number of jobs.
-	Stats(ctx context.Context) (Stats, error)
-
-	// List reads one page of jobs. What it reads for one call is bounded, so a page may have
-	// fewer jobs than asked for, even none, while Next says that there are more places to
-	// look at. [Jobs] iterates over all pages.
-	List(ctx context.Context, q Query) (Page, error)
-
-	// Summary reads one page of a summary of dead jobs. What it reads for one call is bounded,
-	// so a page may have no group, while Next says that there are more places to look at.
-	// [Summarize] puts the pages together.
-	Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error)
-
-	// Job reads one job with its payload and history, or [pawl.ErrNotFound].
-	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
-
-	// FindIDs returns the IDs of jobs that begin or end with part, [MaxFound] at the most: what
-	// somebody types who saw a shortened ID. Part has four hexadecimal digits or more.
-	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)
-
-	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error
-	// for each ID in their order, nil where it was done: [pawl.ErrNotFound],
-	// [pawl.ErrNotEligible] for a job in a state in which the action does not apply, or that
-	// does not match its filter when it is carried out, [pawl.ErrConflict] for a dead job
-	// that may not live again, [pawl.ErrCorrupt] for one that cannot be read. The second
-	// error says that the action as a whole did not come through, and then nothing is known
-	// of the jobs.
-	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
-
-	// Enqueue stores jobs; the contract is that of [pawl.Enqueuer].
-	Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error
-
-	// Pause stops all fetching from a queue until Resume, also over a restart.
-	Pause(ctx context.Context, queue string) error
-
-	// Resume ends what Pause began.
-	Resume(ctx context.Context, queue string) error
-
-	// Reap takes back leases that have expired, and returns how many. Over a file no process
-	// holds any, so all of them are taken back, with one crash counted for each.
-	Reap(ctx context.Context) (int, error)
-
-	// Effects reads a page of the idempotency keys that count as done, behind the place that
-	// after names, and where the next begins, "" at the end.
-	Effects(ctx context.Context, after string) (effects []bolt.Effect, next string, err error)
-
-	// Restore stores jobs as they stand in their envelopes, whatever their state; see
-	// [bolt.Queue.Restore].
-	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error
-
-	// Check compares every row of the queue with every other; see [bolt.Queue.Check]. It
-	// tells its progress to [bolt.WithProgress].
-	Check(ctx context.Context) error
-
-	// Backup writes a copy of the file to w, as it is at one moment, while the queue works
-	// on. A nil error means that w got all of it. It tells its progress to
-	// [bolt.WithProgress].
-	Backup(ctx context.Context, w io.Writer) error
-
-	// Events iterates over what happens from now on, until ctx ends, which is its last
-	// error, or the queue closes ([pawl.ErrClosed]). A listener that is too slow misses
-	// events, and the next one says how many. Nothing happens in the file of a stopped app:
-	// [ErrNotLive].
-	Events(ctx context.Context) iter.Seq2[Event, error]
-
-	// Workflows is what there is to do with runs of workflows. It is of use until Close.
-	Workflows() Workflows
-
-	// Close lets go of the connection or of the file. The queue of [Of] stays open.
-	Close() error
-}
 
 // MaxFound is how many IDs one [Admin.FindIDs] returns.
 const MaxFound = 20
@@ -158,6 +77,38 @@ const (
 	Whole                  // everything
 	Payloads               // a summary and the payload
 )
+
+var detailNames = []string{Summary: "summary", IDs: "ids", Whole: "whole", Payloads: "payloads"}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Detail) MarshalText() ([]byte, error) { return nameOf(detailNames, int(d)), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Detail) UnmarshalText(text []byte) error {
+	at, err := named("detail", detailNames, text)
+	*d = Detail(at)
+	return err
+}
+
+// nameOf is names[i], or a number that the app refuses.
+func nameOf(names []string, i int) []byte {
+	if i < len(names) {
+		return []byte(names[i])
+	}
+	return strconv.AppendInt(nil, int64(i), 10)
+}
+
+// named is the place of a name in names; "" is the first.
+func named(field string, names []string, text []byte) (int, error) {
+	if len(text) == 0 {
+		return 0, nil
+	}
+	at := slices.Index(names, string(text))
+	if at < 0 {
+		return 0, invalid(field, "%q is none of %s", clip(string(text)), strings.Join(names, ", "))
+	}
+	return at, nil
+}
 
 // Query is one page of a list.
 type Query struct {

@@ -57,14 +57,14 @@ func (h *handler) admit(r *http.Request) error {
 // body reads a body within its time. Leave gives back the room for a large one.
 func (h *handler) body(out *sink, r *http.Request) (b []byte, leave func(), err error) {
 	leave = func() {}
-	if r.Method != http.MethodPost {
+	if r.Method == http.MethodGet {
 		if r.ContentLength != 0 {
-			return nil, leave, invalid("body", "a %s has none", r.Method)
+			return nil, leave, invalid("body", "a GET has none")
 		}
-		return nil, leave, nil
+		return []byte("{}"), leave, nil
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, leave, &wrongType{kind}
+		return nil, leave, &refusal{http.StatusUnsupportedMediaType, codeType, fmt.Sprintf("body of type %q; send it as application/json", clip(kind))}
 	}
 	if r.ContentLength > h.opts.MaxBody {
 		return nil, leave, h.tooLarge(r.ContentLength)

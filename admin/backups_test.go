@@ -46,7 +46,7 @@ func TestBackupForSlowClientIsGivenUp(t *testing.T) {
 				conn := newPiped(t, &scripted{backup: filler(1<<30, result)}, 4).connect()
 				defer conn.Close()
 				began := time.Now()
-				ask(t, conn, "GET "+pathBackup)
+				sendRaw(t, conn, "GET "+pathBackup)
 				if test.every > 0 {
 					go func() {
 						block := make([]byte, 64<<10)
@@ -101,7 +101,7 @@ func TestBackupThatWasCutIsNoBackup(t *testing.T) {
 				// A client that knows nothing of the trailer, such as curl, notices too.
 				conn := newPiped(t, a, 4).connect()
 				defer conn.Close()
-				ask(t, conn, "GET "+pathBackup)
+				sendRaw(t, conn, "GET "+pathBackup)
 				response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 				if err == nil {
 					_, err = io.Copy(io.Discard, response.Body)

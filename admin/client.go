@@ -79,15 +79,6 @@ type client struct {
 	closed  atomic.Bool
 }
 
-// call is one request and its answer.
-type call struct {
-	method, path string
-	query        url.Values
-	body         any  // nil for none
-	change       bool // it may have happened when no answer comes
-	into         any  // what to read the answer into, or nil
-}
-
 // timeoutOf is how long a call may take.
 func (c *client) timeoutOf(change bool) time.Duration {
 	if change {
@@ -96,34 +87,25 @@ func (c *client) timeoutOf(change bool) time.Duration {
 	return c.timeout
 }
 
-// ask carries out a call.
-func (c *client) ask(ctx context.Context, what call) error {
-	if err := c.begin(ctx, what.change); err != nil {
+// ask sends a request and reads its answer. If it is a change and no answer comes, the change
+// may have happened.
+func (c *client) ask(ctx context.Context, path string, body []byte, change bool, read func(answer []byte) error) error {
+	if err := c.begin(ctx, change); err != nil {
 		return err
 	}
-	var body []byte
-	if what.body != nil {
-		var err error
-		if body, err = marshal(what.body); err != nil {
-			return fmt.Errorf("write the request: %w", err)
-		}
-	}
-	bounded, cancel := context.WithTimeout(ctx, c.timeoutOf(what.change))
+	bounded, cancel := context.WithTimeout(ctx, c.timeoutOf(change))
 	defer cancel()
-	response, err := c.patiently(bounded, what, body)
+	response, err := c.patiently(bounded, path, body)
 	if err != nil {
-		return c.explain(ctx, err, what.change)
+		return c.explain(ctx, err, change)
 	}
 	defer response.Body.Close()
 	answer, err := readBounded(response.Body, maxAnswer)
 	if err != nil {
-		return c.explain(ctx, err, what.change)
+		return c.explain(ctx, err, change)
 	}
-	if what.into == nil {
-		what.into = &nothing{} // an answer that is none is not taken for done
-	}
-	if err := json.Unmarshal(answer, what.into); err != nil {
-		return c.explain(ctx, fmt.Errorf("%w: %w", errGarbled, err), what.change)
+	if err := read(answer); err != nil {
+		return c.explain(ctx, fmt.Errorf("%w: %w", errGarbled, err), change)
 	}
 	return nil
 }
@@ -142,9 +124,9 @@ func (c *client) begin(ctx context.Context, change bool) error {
 }
 
 // patiently sends a request, again when the app was too busy to begin with it.
-func (c *client) patiently(ctx context.Context, what call, body []byte) (*http.Response, error) {
+func (c *client) patiently(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	for wait := 25 * time.Millisecond; ; wait *= 2 {
-		response, err := c.send(ctx, what, body)
+		response, err := c.send(ctx, path, body)
 		if !errors.Is(err, ErrBusy) || wait > 2*time.Second {
 			return response, err
 		}
@@ -157,18 +139,13 @@ func (c *client) patiently(ctx context.Context, what call, body []byte) (*http.R
 }
 
 // send sends a request, and returns an answer that is one.
-func (c *client) send(ctx context.Context, what call, body []byte) (*http.Response, error) {
-	target := c.base + what.path
-	if len(what.query) > 0 {
-		target += "?" + what.query.Encode()
-	}
-	r, err := http.NewRequestWithContext(ctx, what.method, target, bytes.NewReader(body))
+func (c *client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	if what.method == http.MethodPost {
-		r.Header.Set("Content-Type", "application/json")
-	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(payloadHeader, "base64")
 	if len(body) > smallBody {
 		r.Header.Set("Expect", "100-continue") // so that a refusal is read before all was sent
 	}

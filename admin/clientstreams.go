@@ -3,7 +3,6 @@ package admin
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,17 +31,13 @@ type stream struct {
 }
 
 // open asks for a stream.
-func (c *client) open(ctx context.Context, what call) (*stream, error) {
+func (c *client) open(ctx context.Context, path string) (*stream, error) {
 	if err := c.begin(ctx, false); err != nil {
 		return nil, err
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	alarm := time.AfterFunc(silence, func() { cancel(errSilent) })
-	var body []byte
-	if what.body != nil {
-		body = []byte("{}")
-	}
-	response, err := c.send(bounded, what, body)
+	response, err := c.send(bounded, path, []byte("{}"))
 	if err != nil {
 		alarm.Stop()
 		cancel(nil)
@@ -94,7 +89,7 @@ func (s *stream) lines() iter.Seq2[streamLine, error] {
 				return
 			}
 			var l streamLine
-			if err := json.Unmarshal(text, &l); err != nil {
+			if err := decodeAnswer(text, &l); err != nil {
 				yield(streamLine{}, fmt.Errorf("%w: %w", errGarbled, err))
 				return
 			}
@@ -107,7 +102,7 @@ func (s *stream) lines() iter.Seq2[streamLine, error] {
 
 // Check implements Admin.
 func (c *client) Check(ctx context.Context) error {
-	s, err := c.open(ctx, call{method: http.MethodPost, path: pathCheck, body: nothing{}})
+	s, err := c.open(ctx, pathCheck)
 	if err != nil {
 		return err
 	}
@@ -118,7 +113,7 @@ func (c *client) Check(ctx context.Context) error {
 		case err != nil:
 			return c.explain(ctx, err, false)
 		case l.Error != nil:
-			return l.Error.err()
+			return l.Error
 		case l.Done:
 			return nil
 		case l.Progress != nil:
@@ -134,7 +129,7 @@ func (c *client) Check(ctx context.Context) error {
 
 // Backup implements Admin.
 func (c *client) Backup(ctx context.Context, w io.Writer) error {
-	s, err := c.open(ctx, call{method: http.MethodGet, path: pathBackup})
+	s, err := c.open(ctx, pathBackup)
 	if err != nil {
 		return err
 	}
@@ -200,7 +195,7 @@ func (c *client) Events(ctx context.Context) iter.Seq2[Event, error] {
 
 // hear calls fn for each event until it returns false, which is no error.
 func (c *client) hear(ctx context.Context, fn func(Event) bool) error {
-	s, err := c.open(ctx, call{method: http.MethodGet, path: pathEvents})
+	s, err := c.open(ctx, pathEvents)
 	if err != nil {
 		return err
 	}
@@ -210,13 +205,12 @@ func (c *client) hear(ctx context.Context, fn func(Event) bool) error {
 		case err != nil:
 			return c.explain(ctx, err, false)
 		case l.Error != nil:
-			return l.Error.err()
+			return l.Error
 		case l.Event != nil:
-			e, err := l.Event.event()
-			if err != nil {
-				return fmt.Errorf("%w: %w", errGarbled, err)
+			if l.Event.Job == nil {
+				return fmt.Errorf("%w: an event without a job", errGarbled)
 			}
-			if !fn(e) {
+			if !fn(*l.Event) {
 				return nil
 			}
 		}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -85,7 +86,7 @@ type problem struct {
 	Reason string `json:"reason,omitempty"`
 
 	// What a [workflow.DeterminismError] says.
-	Mismatch *mismatch `json:"mismatch,omitempty"`
+	Mismatch json.RawMessage `json:"mismatch,omitempty"`
 }
 
 // problemOf is the JSON form of an error, and the status that goes with it.
@@ -107,7 +108,8 @@ func problemOf(err error) (*problem, int) {
 		p.Field, p.Reason = pawl.Clip(invalid.Field, maxMessage), pawl.Clip(invalid.Reason, maxMessage)
 	}
 	if differs := (*workflow.DeterminismError)(nil); errors.As(err, &differs) {
-		if p.Mismatch = mismatchOf(differs); p.Code == codeInternal {
+		p.Mismatch, _ = encode(*differs, PayloadNone) // texts and a number always have a JSON form
+		if p.Code == codeInternal {
 			p.Code, status = codeMismatch, http.StatusConflict
 		}
 	}
@@ -139,8 +141,8 @@ func (p *problem) err() error {
 	if p.Field != "" {
 		e.matches = append(e.matches, &pawl.InvalidError{Field: p.Field, Reason: p.Reason})
 	}
-	if p.Mismatch != nil {
-		e.matches = append(e.matches, p.Mismatch.err())
+	if differs := new(workflow.DeterminismError); p.Mismatch != nil && decodeAnswer(p.Mismatch, differs) == nil {
+		e.matches = append(e.matches, differs)
 	}
 	return e
 }

@@ -127,17 +127,22 @@ func forward(ctx context.Context, from dlq.Reader, place func(letter *pawl.Envel
 		}
 		return dlq.ToQueue(place(letter), to).Store(ctx, letter)
 	}
+	atOnce(len(ids), forwardAtOnce, func(i int) { results[i] = one(ids[i]) })
+	return results, nil
+}
+
+// atOnce calls fn for 0 to n-1, some at a time.
+func atOnce(n, most int, fn func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(len(ids), forwardAtOnce) {
+	for range min(n, most) {
 		all.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(ids)); n = next.Add(1) - 1 {
-				results[n] = one(ids[n])
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				fn(int(i))
 			}
 		})
 	}
 	all.Wait()
-	return results, nil
 }
 
 // inPlace is a target of a dead job that is in it already. A dead job that somebody else

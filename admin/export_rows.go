@@ -1,16 +1,9 @@
 package admin
 
 import (
-	"context"
-	"fmt"
-	"net/http"
-	"net/url"
-
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
-
-// What is stored of a run, on its way through an export and through the API.
 
 // exportRun is a part of a run in JSON: a line of an export. Its field names are a promise, as
 // those of [Job] are. The rows are as they lie in the file: see "Runs in an export" in
@@ -76,107 +69,4 @@ func (x *exportRun) part() *workflow.Rows {
 		p.Rows[i] = workflow.Row(row)
 	}
 	return p
-}
-
-// rowsBody is an answer with a part of a run, and its job beside the first.
-type rowsBody struct {
-	exportRun
-	Next  string   `json:"next"`
-	Mark  uint64   `json:"mark,string"`
-	Job   *Job     `json:"job"`
-	Error *problem `json:"job_error"`
-}
-
-// partsBody is what restore is given.
-type partsBody struct {
-	Parts list[exportRun] `json:"parts"`
-}
-
-func (h *handler) workflowRows(r *http.Request, _ []byte) (any, error) {
-	p := params{values: r.URL.Query()}
-	text, after := p.text(paramID), p.text(paramAfter)
-	if err := p.end(); err != nil {
-		return nil, err
-	}
-	run, err := pawl.ParseID(text)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := h.admin.Workflows().Rows(r.Context(), run, after)
-	if err != nil {
-		return nil, err
-	}
-	b := rowsBody{exportRun: exportRunOf(&rows), Next: rows.Next, Mark: rows.Mark}
-	b.Error, _ = problemOf(rows.JobErr)
-	if rows.Job != nil {
-		job := JobOf(rows.Job, PayloadBase64)
-		b.Job = &job
-	}
-	return b, nil
-}
-
-func (h *handler) restoreWorkflows(r *http.Request, body []byte) (any, error) {
-	var b partsBody
-	if err := decode(body, &b); err != nil {
-		return nil, err
-	}
-	parts := make([]*workflow.Rows, len(b.Parts))
-	for i := range b.Parts {
-		parts[i] = b.Parts[i].part()
-	}
-	return nothing{}, h.admin.Workflows().RestoreRows(r.Context(), parts...)
-}
-
-// always says that an answer may be large.
-func always(*http.Request) bool { return true }
-
-func (w clientWorkflows) Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error) {
-	query := url.Values{paramID: {run.String()}}
-	if after != "" {
-		query.Set(paramAfter, after)
-	}
-	var b rowsBody
-	if err := w.get(ctx, pathWorkflowRows, query, &b); err != nil {
-		return workflow.Rows{}, err
-	}
-	rows := b.part()
-	rows.Next, rows.Mark, rows.JobErr = b.Next, b.Mark, b.Error.err()
-	if b.Run != run || b.Last != (b.Next == "") {
-		return workflow.Rows{}, fmt.Errorf("%w: it has a part of another run, or none behind it", errGarbled)
-	}
-	if b.Job != nil {
-		var err error
-		if rows.Job, err = b.Job.Envelope(); err != nil {
-			return workflow.Rows{}, fmt.Errorf("%w: %w", errGarbled, err)
-		}
-	}
-	return *rows, nil
-}
-
-func (w clientWorkflows) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
-	var b partsBody
-	for _, p := range parts {
-		b.Parts = append(b.Parts, exportRunOf(p))
-	}
-	return w.c.post(ctx, pathWorkflowRestore, b, nil)
-}
-
-func (r runReader) Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error) {
-	return r.r.Rows(ctx, run, after)
-}
-
-func (l localWorkflows) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
-	return l.engine().RestoreRows(ctx, parts...)
-}
-
-func (w fileWorkflows) Rows(ctx context.Context, run pawl.ID, after string) (rows workflow.Rows, err error) {
-	err = w.look(func(r runReader) error {
-		rows, err = r.Rows(ctx, run, after)
-		return err
-	})
-	return rows, err
-}
-
-func (w fileWorkflows) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
-	return w.f.change(func(l local) error { return l.Workflows().RestoreRows(ctx, parts...) })
 }

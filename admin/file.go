@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"os"
 	"sync"
 	"time"
@@ -49,6 +51,7 @@ const fileLock = 500 * time.Millisecond
 // app's limit for payloads is not known either: one takes as much as any queue may.
 func File(path string, opts *FileOptions) Admin {
 	f := &file{path: path}
+	f.direct = direct{f}
 	if opts != nil {
 		f.opts = *opts
 	}
@@ -63,6 +66,7 @@ func File(path string, opts *FileOptions) Admin {
 
 // file is what File returns.
 type file struct {
+	direct
 	path string
 	opts FileOptions
 
@@ -93,7 +97,7 @@ func (f *file) look(fn func(looker) error) error {
 }
 
 // change runs fn over the file, open to write.
-func (f *file) change(fn func(local) error) error {
+func (f *file) change(fn func(*bolt.Queue) error) error {
 	f.mu.RLock()
 	for f.queue == nil {
 		f.mu.RUnlock()
@@ -103,7 +107,7 @@ func (f *file) change(fn func(local) error) error {
 		f.mu.RLock()
 	}
 	defer f.mu.RUnlock()
-	err := fn(local{q: f.queue})
+	err := fn(f.queue)
 	if errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome) {
 		f.poisoned.Do(func() { f.opts.Notice(poisonNotice(err)) })
 	}
@@ -191,7 +195,25 @@ func (f *file) checkUnlocked() error {
 	return nil
 }
 
-// Close implements Admin. A call that is under way comes to its end first.
+// Reap implements Admin. The first one counts the leases that opening the file took back.
+func (f *file) Reap(ctx context.Context) (int, error) {
+	n, err := f.direct.Reap(ctx)
+	if err != nil {
+		return n, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, f.took = n+f.took, 0
+	return n, nil
+}
+
+func (f *file) Workflows() Workflows { return f.runs(false) }
+
+func (f *file) Events(context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) { yield(Event{}, ErrNotLive) }
+}
+
+// Close implements Admin. It waits for calls under way.
 func (f *file) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,6 +16,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
+// The API is version 1. A request is a POST of one JSON object to the path of an operation; the
+// answer is another object. An error is {"error":{"code":…,"message":…}}. A change of what a
+// field means raises the version and the paths.
+const (
+	apiVersion    = "1"
+	versionHeader = "Pawl-Admin"
+	payloadHeader = "Pawl-Payload" // of a request: "base64" asks for exact payloads in place of JSON
+)
+
 // HandlerOptions are the settings of a [Handler]. Set Token or NoAuth; every other zero
 // field means its default.
 type HandlerOptions struct {
@@ -111,27 +120,16 @@ type handler struct {
 	token   [sha256.Size]byte
 	log     pawl.Logger
 	closing context.Context
-	routes  map[string]map[string]route // by path and method
 
 	// lists lets lists at work on half of the processors, and when others wait on a part of
 	// that. Large has those whose body or answer is large.
 	lists, large, streams, checks, backups *gate
 }
 
-// route is one endpoint: either answer or stream.
-type route struct {
-	gate   *gate // or nil
-	change bool
-	params bool                       // it may have a query
-	large  func(r *http.Request) bool // whether the answer will be large; nil says no
-	answer func(r *http.Request, body []byte) (any, error)
-	stream func(out *sink, r *http.Request)
-}
-
 func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler {
 	h := &handler{
 		admin: a, opts: *opts, closing: closing,
-		lists:   newGate("lists", max(1, runtime.GOMAXPROCS(0)/2)).withQueue(maxSeats, patience),
+		lists:   newGate("lists", max(1, runtime.GOMAXPROCS(0)/2)).withQueue(maxConns, patience),
 		large:   newGate("large bodies or answers", largeBodies).withQueue(8*largeBodies, patience),
 		streams: newGate("streams of events", maxStreams),
 		checks:  newGate("check", 1),
@@ -148,7 +146,6 @@ func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler
 		h.log = hclog.Default()
 	}
 	h.token = sha256.Sum256([]byte(h.opts.Token))
-	h.routes = h.table()
 	return h
 }
 
@@ -161,7 +158,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set(versionHeader, apiVersion)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	if r.ContentLength != 0 { // it is sent in time, also where nobody reads it
+	if r.ContentLength != 0 { // the deadline also holds for a body that nobody reads
 		out.readWithin(h.opts.MaxBody)
 	}
 	if err := h.admit(r); err != nil {
@@ -171,101 +168,107 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(out, err)
 		return
 	}
-	path, id := r.URL.Path, ""
-	if rest, ok := strings.CutPrefix(path, pathJobs+"/"); ok && path != pathDo {
-		path, id = pathJobs+"/{id}", rest
+	if err := h.serve(out, r); err != nil {
+		h.refuse(out, h.explain(err))
 	}
-	r.SetPathValue("id", id)
-	methods, ok := h.routes[path]
-	if !ok {
-		h.reply(out, http.StatusNotFound, failure{&problem{Code: codePath, Message: fmt.Sprintf("there is no %q; this app speaks version %s of the API, below /v1/", clip(r.URL.Path), apiVersion)}})
-		return
-	}
-	to, ok := methods[r.Method]
-	if !ok {
-		for method := range methods {
-			header.Add("Allow", method)
-		}
-		h.reply(out, http.StatusMethodNotAllowed, failure{&problem{Code: codeMethod, Message: fmt.Sprintf("%s cannot be asked by %s", path, clip(r.Method))}})
-		return
-	}
-	if to.change && h.opts.ReadOnly {
-		h.refuse(out, fmt.Errorf("%w: it serves operators who look, and takes no changes", ErrDenied))
-		return
-	}
-	if err := checkParams(r.URL.RawQuery, to.params); err != nil {
-		h.refuse(out, err)
-		return
-	}
-	h.serve(out, r, to)
 }
 
-// serve reads the body, waits at the gates and answers.
-func (h *handler) serve(out *sink, r *http.Request, to route) {
+// serve finds the operation, reads the body, waits at the gates and answers.
+func (h *handler) serve(out *sink, r *http.Request) error {
+	to, err := h.find(r)
+	if err != nil {
+		return err
+	}
 	body, leave, err := h.body(out, r)
 	defer leave()
 	if err != nil {
-		h.refuse(out, err)
-		return
+		return err
 	}
-	if !begins(r.Context()) { // its connection is being closed, where this may come first
-		err := errCrowded
+	if !begins(r.Context()) { // its connection is being closed
 		if h.closing.Err() != nil {
-			err = errStopping
+			return errStopping
 		}
-		h.refuse(out, err)
-		return
+		return errTooMany
+	}
+	request, err := to.decode(body)
+	if err != nil {
+		return err
 	}
 	if to.stream != nil {
-		if err := empty(body); err != nil {
-			h.refuse(out, err)
-			return
-		}
-		leave, err := to.gate.enter(r.Context())
-		if err != nil {
-			h.refuse(out, h.explain(err))
-			return
-		}
-		defer leave()
-		to.stream(out, r)
-		return
+		return h.serveStream(out, r, to)
 	}
-	reserved := to.large != nil && to.large(r)
-	if reserved { // before there is an answer, so that none waits in memory
+	large := to.large(request)
+	if large { // before there is an answer, so that none waits in memory
 		leave, err := h.large.enter(r.Context())
 		if err != nil {
-			h.refuse(out, h.explain(err))
-			return
+			return err
 		}
 		defer leave()
 	}
-	answer, err := h.work(r, to, body)
+	answer, err := h.work(r, to, request)
 	switch {
 	case err != nil:
-		h.refuse(out, h.explain(err))
-	case reserved, to.change: // a change is done, so nothing may keep the answer back
+		return err
+	case large, to.changes: // a change is done, so nothing may delay its answer
 		h.send(out, http.StatusOK, answer)
 	default:
-		h.reply(out, http.StatusOK, answer)
+		h.reply(out, answer)
 	}
+	return nil
 }
 
-// work does what was asked, at its gate, and makes the JSON of the answer there too, which
-// costs as much.
-func (h *handler) work(r *http.Request, to route, body []byte) (any, error) {
-	if to.gate == nil {
-		return to.answer(r, body)
+// find is the operation that a request asks for. An operation that changes nothing may be
+// asked for by GET, with the zero value of its request.
+func (h *handler) find(r *http.Request) (*endpoint, error) {
+	to := endpoints[r.URL.Path]
+	get := r.Method == http.MethodGet
+	switch {
+	case to == nil:
+		return nil, &refusal{http.StatusNotFound, codePath, fmt.Sprintf("there is no %q; this app has version %s of the API, below /v1/", clip(r.URL.Path), apiVersion)}
+	case !get && r.Method != http.MethodPost, get && to.changes:
+		return nil, &refusal{http.StatusMethodNotAllowed, codeMethod, fmt.Sprintf("%s does not take %s; use POST", r.URL.Path, clip(r.Method))}
+	case to.changes && h.opts.ReadOnly:
+		return nil, fmt.Errorf("%w: it is read only and takes no changes", ErrDenied)
+	case r.URL.RawQuery != "":
+		return nil, invalid("parameter", "%q: an operation has none; send a JSON object by POST", clip(r.URL.RawQuery))
 	}
-	leave, err := to.gate.enter(r.Context())
+	return to, nil
+}
+
+func (h *handler) serveStream(out *sink, r *http.Request, to *endpoint) error {
+	leave, err := to.work(h).enter(r.Context())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
-	answer, err := to.answer(r, body)
+	to.stream(h, out, r)
+	return nil
+}
+
+// work carries out an operation at its gate. Encoding the answer costs as much, so that is
+// done there too.
+func (h *handler) work(r *http.Request, to *endpoint, request any) ([]byte, error) {
+	if to.work != nil {
+		leave, err := to.work(h).enter(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	answer, err := to.answer(r.Context(), h.admin, request)
 	if err != nil {
 		return nil, err
 	}
-	return marshal(answer)
+	form := PayloadAuto // for people
+	if r.Header.Get(payloadHeader) == "base64" {
+		form = PayloadBase64
+	}
+	b, err := encode(answer, form)
+	if err != nil {
+		h.log.Error("answer has no JSON form", "path", r.URL.Path, "error", err)
+		err = errors.New("the answer has no JSON form; the app's log says more")
+	}
+	return b, err
 }
 
 // explain says why a request ended that was ended from here.
@@ -276,6 +279,8 @@ func (h *handler) explain(err error) error {
 	return err
 }
 
+var errPanicked = errors.New("the app panicked over this request; its log says more")
+
 // survive turns a panic into an answer. The server goes on.
 func (h *handler) survive(out *sink, r *http.Request) {
 	p := recover()
@@ -285,9 +290,9 @@ func (h *handler) survive(out *sink, r *http.Request) {
 	case p == http.ErrAbortHandler:
 		panic(p) // which cuts the connection, and nothing else
 	}
-	h.log.Error("a request of an operator panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	h.log.Error("operator request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if out.began {
 		panic(http.ErrAbortHandler)
 	}
-	h.reply(out, http.StatusInternalServerError, failure{&problem{Code: codeInternal, Message: "the app panicked over this request; its log says more"}})
+	h.refuse(out, errPanicked)
 }

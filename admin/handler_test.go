@@ -68,50 +68,60 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 		{rule: "the root", method: "GET", path: "/", status: 404, code: codePath},
 		{rule: "a path below a path", method: "GET", path: "/v1/stats/", status: 404, code: codePath},
 		{rule: "a path that climbs", method: "GET", path: "/v1/../v1/stats", status: 404, code: codePath},
-		{rule: "a wrong method", method: "DELETE", path: pathStats, status: 405, code: codeMethod},
-		{rule: "a change by GET", method: "GET", path: pathReap, status: 405, code: codeMethod},
-		{rule: "an action by GET", method: "GET", path: pathDo, status: 405, code: codeMethod},
-		{rule: "an invented method", method: "BREW", path: pathJobs, status: 405, code: codeMethod},
-		{rule: "an ID that is none", method: "GET", path: pathJobs + "/7", status: 400, code: "invalid"},
-		{rule: "no ID", method: "GET", path: pathJobs + "/", status: 400, code: "invalid"},
-		{rule: "an ID with a path behind it", method: "GET", path: pathJobs + "/" + id + "/x", status: 400, code: "invalid"},
-		{rule: "an ID that is not there", method: "GET", path: pathJobs + "/" + id, status: 404, code: "not_found"},
-		{rule: "a parameter of another path", method: "GET", path: pathStats + "?queue=a", status: 400, code: "invalid"},
-		{rule: "a negative limit", method: "GET", path: pathJobs + "?limit=-1", status: 400, code: "invalid"},
-		{rule: "a cursor that is none", method: "GET", path: pathJobs + "?after=../../x", status: 400, code: "invalid"},
-		{rule: "a state that is none", method: "GET", path: pathJobs + "?state=alive", status: 400, code: "invalid"},
-		{rule: "a body where none is due", method: "GET", path: pathStats, body: "{}", status: 400, code: "invalid"},
+		{rule: "a wrong method", method: "DELETE", path: opStats.path, status: 405, code: codeMethod},
+		{rule: "a change by GET", method: "GET", path: opReap.path, status: 405, code: codeMethod},
+		{rule: "an action by GET", method: "GET", path: opDo.path, status: 405, code: codeMethod},
+		{rule: "an invented method", method: "BREW", path: opList.path, status: 405, code: codeMethod},
+		{rule: "an ID that is none", method: "POST", path: opJob.path, kind: jsonType, body: `{"id":"7"}`, status: 400, code: "invalid"},
+		{rule: "no ID", method: "GET", path: opJob.path, status: 404, code: "not_found"},
+		{rule: "an ID in the path", method: "GET", path: opJob.path + "/" + id, status: 404, code: codePath},
+		{rule: "an ID that is not there", method: "POST", path: opJob.path, kind: jsonType, body: `{"id":"` + id + `"}`, status: 404, code: "not_found"},
+		{rule: "a parameter", method: "GET", path: opStats.path + "?queue=a", status: 400, code: "invalid"},
+		{rule: "a field of another operation", method: "POST", path: opStats.path, kind: jsonType, body: `{"queue":"a"}`, status: 400, code: "invalid"},
+		{rule: "a negative limit", method: "POST", path: opList.path, kind: jsonType, body: `{"limit":-1}`, status: 400, code: "invalid"},
+		{rule: "a limit that is no integer", method: "POST", path: opList.path, kind: jsonType, body: `{"limit":1.5}`, status: 400, code: "invalid"},
+		{rule: "a limit beyond all integers", method: "POST", path: opList.path, kind: jsonType, body: `{"limit":99999999999999999999}`, status: 400, code: "invalid"},
+		{rule: "a cursor that is none", method: "POST", path: opList.path, kind: jsonType, body: `{"after":"../../x"}`, status: 400, code: "invalid"},
+		{rule: "a state that is none", method: "POST", path: opList.path, kind: jsonType, body: `{"state":"alive"}`, status: 400, code: "invalid"},
+		{rule: "a detail that is none", method: "POST", path: opList.path, kind: jsonType, body: `{"detail":"all"}`, status: 400, code: "invalid"},
+		{rule: "a time that is none", method: "POST", path: opList.path, kind: jsonType, body: `{"since":"yesterday"}`, status: 400, code: "invalid"},
+		{rule: "a misspelled condition", method: "POST", path: opList.path, kind: jsonType, body: `{"quue":"mail"}`, status: 400, code: "invalid"},
+		{rule: "more conditions than any batch", method: "POST", path: opList.path, kind: jsonType, body: `{"queues":["a"` + strings.Repeat(`,"a"`, pawl.MaxBatchJobs) + `]}`, status: 413, code: "batch_too_large"},
+		{rule: "a dry run as an action", method: "POST", path: opDo.path, kind: jsonType, body: `{"verb":"retry","ids":[],"dry_run":true}`, status: 400, code: "invalid"},
+		{rule: "an action as a dry run", method: "POST", path: opDryRun.path, kind: jsonType, body: `{"verb":"retry","ids":[]}`, status: 400, code: "invalid"},
+		{rule: "a job that is null", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[null]}`, status: 400, code: "invalid"},
+		{rule: "a body where none is due", method: "GET", path: opStats.path, body: "{}", status: 400, code: "invalid"},
 
-		{rule: "a form", method: "POST", path: pathReap, kind: "application/x-www-form-urlencoded", body: "a=b", status: 415, code: codeType},
-		{rule: "a plain text, as a form can send", method: "POST", path: pathPause, kind: "text/plain", body: `{"queue":"a"}`, status: 415, code: codeType},
-		{rule: "no type", method: "POST", path: pathPause, body: `{"queue":"a"}`, status: 415, code: codeType},
-		{rule: "a broken type", method: "POST", path: pathPause, kind: "application/json;;=", body: `{"queue":"a"}`, status: 415, code: codeType},
+		{rule: "a form", method: "POST", path: opReap.path, kind: "application/x-www-form-urlencoded", body: "a=b", status: 415, code: codeType},
+		{rule: "a plain text, as a form can send", method: "POST", path: opPause.path, kind: "text/plain", body: `{"queue":"a"}`, status: 415, code: codeType},
+		{rule: "no type", method: "POST", path: opPause.path, body: `{"queue":"a"}`, status: 415, code: codeType},
+		{rule: "a broken type", method: "POST", path: opPause.path, kind: "application/json;;=", body: `{"queue":"a"}`, status: 415, code: codeType},
 
-		{rule: "no body", method: "POST", path: pathPause, kind: jsonType, status: 400, code: "invalid"},
-		{rule: "half a body", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":`, status: 400, code: "invalid"},
-		{rule: "two bodies", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"a"}{"queue":"b"}`, status: 400, code: "invalid"},
-		{rule: "another shape", method: "POST", path: pathPause, kind: jsonType, body: `["a"]`, status: 400, code: "invalid"},
-		{rule: "an unknown field", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"a","until":"tomorrow"}`, status: 400, code: "invalid"},
-		{rule: "a queue without a name", method: "POST", path: pathPause, kind: jsonType, body: `{}`, status: 400, code: "invalid"},
-		{rule: "a name too long", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"` + strings.Repeat("q", 256) + `"}`, status: 400, code: "invalid"},
-		{rule: "deep nesting", method: "POST", path: pathPause, kind: jsonType, body: strings.Repeat(`{"queue":`, 5000), status: 400, code: "invalid"},
-		{rule: "deep lists", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":` + strings.Repeat(`[`, 50_000), status: 400, code: "invalid"},
-		{rule: "a huge body", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[` + strings.Repeat(" ", 100_000) + `]}`, status: 413, code: "batch_too_large"},
-		{rule: "more jobs than any batch", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{}` + strings.Repeat(",{}", pawl.MaxBatchJobs) + `]}`, status: 413, code: "batch_too_large"},
-		{rule: "a job of no kind", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{}]}`, status: 400, code: "invalid"},
-		{rule: "a priority too high", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"k","priority":128}]}`, status: 400, code: "invalid"},
-		{rule: "a payload that nests too deep", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"k","payload":{"value":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}}]}`, status: 400, code: "invalid"},
-		{rule: "effects to enqueue", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[],"effects":[{"kind":"k","key":"k","until":null}]}`, status: 400, code: "invalid"},
-		{rule: "an action without a verb", method: "POST", path: pathDo, kind: jsonType, body: `{"ids":[]}`, status: 400, code: "invalid"},
-		{rule: "an action on no ID", method: "POST", path: pathDo, kind: jsonType, body: `{"verb":"retry","ids":["x"]}`, status: 400, code: "invalid"},
-		{rule: "an action on too many", method: "POST", path: pathDo, kind: jsonType, body: `{"verb":"retry","ids":["` + id + `"` + strings.Repeat(`,"`+id+`"`, MaxIDs) + `]}`, status: 400, code: "invalid"},
+		{rule: "no body", method: "POST", path: opPause.path, kind: jsonType, status: 400, code: "invalid"},
+		{rule: "half a body", method: "POST", path: opPause.path, kind: jsonType, body: `{"queue":`, status: 400, code: "invalid"},
+		{rule: "two bodies", method: "POST", path: opPause.path, kind: jsonType, body: `{"queue":"a"}{"queue":"b"}`, status: 400, code: "invalid"},
+		{rule: "another shape", method: "POST", path: opPause.path, kind: jsonType, body: `["a"]`, status: 400, code: "invalid"},
+		{rule: "an unknown field", method: "POST", path: opPause.path, kind: jsonType, body: `{"queue":"a","until":"tomorrow"}`, status: 400, code: "invalid"},
+		{rule: "a queue without a name", method: "POST", path: opPause.path, kind: jsonType, body: `{}`, status: 400, code: "invalid"},
+		{rule: "a name too long", method: "POST", path: opPause.path, kind: jsonType, body: `{"queue":"` + strings.Repeat("q", 256) + `"}`, status: 400, code: "invalid"},
+		{rule: "deep nesting", method: "POST", path: opPause.path, kind: jsonType, body: strings.Repeat(`{"queue":`, 5000), status: 400, code: "invalid"},
+		{rule: "deep lists", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":` + strings.Repeat(`[`, 50_000), status: 400, code: "invalid"},
+		{rule: "a huge body", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[` + strings.Repeat(" ", 100_000) + `]}`, status: 413, code: "batch_too_large"},
+		{rule: "more jobs than any batch", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{}` + strings.Repeat(",{}", pawl.MaxBatchJobs) + `]}`, status: 413, code: "batch_too_large"},
+		{rule: "a job of no kind", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{}]}`, status: 400, code: "invalid"},
+		{rule: "a priority too high", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{"kind":"k","priority":128}]}`, status: 400, code: "invalid"},
+		{rule: "a payload that nests too deep", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{"kind":"k","payload":{"value":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}}]}`, status: 400, code: "invalid"},
+		{rule: "effects to enqueue", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[],"effects":[{"kind":"k","key":"k","until":null}]}`, status: 400, code: "invalid"},
+		{rule: "an action without a verb", method: "POST", path: opDo.path, kind: jsonType, body: `{"ids":[]}`, status: 400, code: "invalid"},
+		{rule: "an action on no ID", method: "POST", path: opDo.path, kind: jsonType, body: `{"verb":"retry","ids":["x"]}`, status: 400, code: "invalid"},
+		{rule: "an action on too many", method: "POST", path: opDo.path, kind: jsonType, body: `{"verb":"retry","ids":["` + id + `"` + strings.Repeat(`,"`+id+`"`, MaxIDs) + `]}`, status: 400, code: "invalid"},
 
-		{rule: "a name of another host", method: "GET", path: pathStats, host: "evil.example", status: 403, code: "denied"},
-		{rule: "no host", method: "GET", path: pathStats, host: " ", status: 403, code: "denied"},
+		{rule: "a name of another host", method: "GET", path: opStats.path, host: "evil.example", status: 403, code: "denied"},
+		{rule: "no host", method: "GET", path: opStats.path, host: " ", status: 403, code: "denied"},
 		{rule: "a page of another site", method: "GET", path: pathBackup, header: map[string]string{"Sec-Fetch-Site": "cross-site"}, status: 403, code: "denied"},
-		{rule: "this host by name", method: "GET", path: pathStats, host: "LOCALHOST.:8080", status: 200},
-		{rule: "this host by its number", method: "GET", path: pathStats, host: "[::1]:8080", status: 200},
-		{rule: "a type with a character set", method: "POST", path: pathReap, kind: "application/json; charset=utf-8", status: 200},
+		{rule: "this host by name", method: "GET", path: opStats.path, host: "LOCALHOST.:8080", status: 200},
+		{rule: "this host by its number", method: "GET", path: opStats.path, host: "[::1]:8080", status: 200},
+		{rule: "a type with a character set", method: "POST", path: opReap.path, kind: "application/json; charset=utf-8", status: 200},
 	} {
 		test.run(t, h)
 	}
@@ -123,7 +133,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 // A body of unknown length is bounded like any other.
 func TestHugeBodyOfUnknownLengthIsRefused(t *testing.T) {
 	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger(), MaxBody: 100_000})
-	r := httptest.NewRequest("POST", pathJobs, io.MultiReader(strings.NewReader(`{"jobs":[`+strings.Repeat(" ", 100_000)+`]}`)))
+	r := httptest.NewRequest("POST", opEnqueue.path, io.MultiReader(strings.NewReader(`{"jobs":[`+strings.Repeat(" ", 100_000)+`]}`)))
 	require.Negative(t, r.ContentLength)
 	r.Host = "localhost"
 	r.Header.Set("Content-Type", jsonType)
@@ -154,14 +164,14 @@ func TestHandlerNeedsTokenOrNoAuth(t *testing.T) {
 	}
 	h, err := Handler(&scripted{}, &HandlerOptions{NoAuth: true, Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
-	requestTest{rule: "NoAuth serves everybody", method: "GET", path: pathStats, status: 200}.run(t, h)
+	requestTest{rule: "NoAuth serves everybody", method: "GET", path: opStats.path, status: 200}.run(t, h)
 }
 
 // Rule: a handler whose token is empty lets nobody in, however it was made.
 func TestEmptyTokenLetsNobodyIn(t *testing.T) {
 	h := newHandler(&scripted{}, &HandlerOptions{Logger: hclog.NewNullLogger()}, context.Background())
 	for _, given := range []string{"", "Bearer", "Bearer ", "Bearer  "} {
-		requestTest{rule: given, method: "GET", path: pathStats, header: map[string]string{"Authorization": given}, status: 401, code: "denied"}.run(t, h)
+		requestTest{rule: given, method: "GET", path: opStats.path, header: map[string]string{"Authorization": given}, status: 401, code: "denied"}.run(t, h)
 	}
 }
 
@@ -184,7 +194,7 @@ func TestTokenIsRequired(t *testing.T) {
 		{rule: "another scheme", header: map[string]string{"Authorization": "Basic secret"}, status: 401, code: "denied"},
 		{rule: "the token", header: map[string]string{"Authorization": "Bearer secret"}, status: 200},
 	} {
-		test.method, test.path = "GET", pathStats
+		test.method, test.path = "GET", opStats.path
 		test.run(t, h)
 	}
 	requestTest{rule: "an unknown path without the token", method: "GET", path: "/x", status: 401, code: "denied"}.run(t, h)
@@ -193,20 +203,20 @@ func TestTokenIsRequired(t *testing.T) {
 // A handler that is read only takes no change, and is read.
 func TestReadOnlyTakesNoChanges(t *testing.T) {
 	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
-	for _, path := range []string{pathJobs, pathDo, pathPause, pathResume, pathReap, pathRestore} {
+	for _, path := range []string{opEnqueue.path, opDo.path, opPause.path, opResume.path, opReap.path, opRestore.path} {
 		requestTest{rule: path, method: "POST", path: path, kind: jsonType, body: "{}", status: 403, code: "denied"}.run(t, h)
 	}
-	requestTest{rule: "a list", method: "GET", path: pathJobs, status: 200}.run(t, h)
+	requestTest{rule: "a list", method: "GET", path: opList.path, status: 200}.run(t, h)
 }
 
 // A panic is answered, and the server goes on.
 func TestPanicIsAnswered(t *testing.T) {
 	h := handlerFor(t, &scripted{list: func(context.Context, Query) (Page, error) { panic("row 7") }}, &HandlerOptions{Logger: hclog.NewNullLogger()})
-	requestTest{rule: "a panic", method: "GET", path: pathJobs, status: 500, code: codeInternal}.run(t, h)
+	requestTest{rule: "a panic", method: "GET", path: opList.path, status: 500, code: codeInternal}.run(t, h)
 	for range 3 { // it left its place at the gate
-		requestTest{rule: "again", method: "GET", path: pathJobs, status: 500, code: codeInternal}.run(t, h)
+		requestTest{rule: "again", method: "GET", path: opList.path, status: 500, code: codeInternal}.run(t, h)
 	}
-	requestTest{rule: "another request", method: "GET", path: pathStats, status: 200}.run(t, h)
+	requestTest{rule: "another request", method: "GET", path: opStats.path, status: 200}.run(t, h)
 }
 
 // People ask by curl, and get the payload of a job as JSON.
@@ -214,7 +224,7 @@ func TestPayloadIsJSONForPeople(t *testing.T) {
 	q := openLive(t)
 	h := handlerFor(t, Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
 	requestTest{
-		rule: "a job as people write it", method: "POST", path: pathJobs, kind: jsonType,
+		rule: "a job as people write it", method: "POST", path: opEnqueue.path, kind: jsonType,
 		body:   `{"jobs":[{"kind":"mail","payload":{"value":{"to":"ada"}}}]}`,
 		status: 200,
 	}.run(t, h)
@@ -223,8 +233,9 @@ func TestPayloadIsJSONForPeople(t *testing.T) {
 	require.Len(t, listing.Jobs, 1)
 
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest("GET", pathJobs+"/"+listing.Jobs[0].Job.ID.String(), nil)
+	r := httptest.NewRequest("POST", opJob.path, strings.NewReader(`{"id":"`+listing.Jobs[0].Job.ID.String()+`"}`))
 	r.Host = "localhost"
+	r.Header.Set("Content-Type", jsonType)
 	h.ServeHTTP(w, r)
 	var got Job
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))

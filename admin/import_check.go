@@ -74,7 +74,7 @@ func (c *checking) line(text []byte, offset int64) error {
 	if c.ended {
 		return errors.New("it stands behind the last line {\"end\": …}; import one export at a time")
 	}
-	if err := strictJSON(text, lineElements); err != nil {
+	if err := strictJSON(text, lineElements, fieldLevels); err != nil {
 		return err
 	}
 	if offset == 0 {

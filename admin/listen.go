@@ -10,15 +10,15 @@ import (
 // listen iterates over the events of the queue. It hears what happens from the beginning of
 // the iteration on. When the queue closes, or is poisoned, it tells what it has heard before
 // it ends with that error.
-func (a *audience) listen(ctx context.Context) iter.Seq2[Event, error] {
+func (a *broadcaster) listen(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		r := a.join()
-		defer r.leave()
+		r := a.subscribe()
+		defer r.unsubscribe()
 		taken := make([]Event, handful) // and no more, for as long as this waits in yield
 		for {
 			var ended error
 			select {
-			case <-r.bell:
+			case <-r.ready:
 			case <-a.q.Done():
 				if _, ended = a.q.Extend(ctx); ended == nil { // of no lease: it tells why
 					ended = pawl.ErrClosed

@@ -89,7 +89,7 @@ func intrudeRole(socket string) error {
 		}
 		connected++
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-		_, _ = io.WriteString(conn, "GET "+pathStats+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		_, _ = io.WriteString(conn, "GET "+opStats.path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 			answered++
 		}

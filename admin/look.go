@@ -29,9 +29,6 @@ const (
 	lookBytes = 8 << 20 // of payloads
 )
 
-// effectsPage is how many effects one call of Effects returns.
-const effectsPage = 1000
-
 // listPage reads one page. Where the filter is more than the file can answer, it reads the jobs
 // that the rest of the filter allows, in portions of what the page has room for, so that the
 // place behind the last portion is the place behind the last job of the page.
@@ -93,9 +90,4 @@ func cut(e *pawl.Envelope, d Detail) *pawl.Envelope {
 		own.History = []pawl.Failure{own.History[n-1]} // a new one, so that the others are let go
 	}
 	return &own
-}
-
-func backup(ctx context.Context, from looker, w io.Writer) error {
-	_, err := from.WriteBackup(ctx, w)
-	return err
 }

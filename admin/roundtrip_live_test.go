@@ -35,7 +35,7 @@ func TestRoundTripOverHTTP(t *testing.T) {
 			require.Equal(t, comparable(exportOf(t, from)), comparable(export))
 			_, err := Import(t.Context(), ask(Of(to)), strings.NewReader(export), &ImportOptions{KeepIDs: true})
 			require.NoError(t, err)
-			requireSameJobs(t, from.(local).q, to)
+			requireSameJobs(t, from.(local).events.q, to)
 		})
 	}
 }

@@ -54,13 +54,13 @@ func (s *scripted) Events(ctx context.Context) iter.Seq2[Event, error] { return 
 // piped is a server without a network: connections are pipes, so that in a bubble of
 // testing/synctest its deadlines pass without anybody waiting for them.
 type piped struct {
-	t      *testing.T
-	conns  chan net.Conn
-	closed chan struct{}
-	close  sync.Once
-	crowd  *crowd
-	http   *http.Server
-	end    context.CancelFunc // of the streams
+	t       *testing.T
+	conns   chan net.Conn
+	closed  chan struct{}
+	close   sync.Once
+	limiter *limiter
+	http    *http.Server
+	end     context.CancelFunc // of the streams
 }
 
 func (p *piped) Accept() (net.Conn, error) {
@@ -85,19 +85,19 @@ func newPiped(t *testing.T, a Admin, seats int) *piped {
 	p := &piped{t: t, conns: make(chan net.Conn), closed: make(chan struct{})}
 	streams, end := context.WithCancel(context.Background())
 	p.end = end
-	p.crowd = newCrowd(p, seats, seatGrace, func(net.Conn) bool { return true })
-	p.http = newServer(newHandler(a, &HandlerOptions{NoAuth: true, Logger: hclog.NewNullLogger()}, streams), p.crowd, context.Background(), hclog.NewNullLogger())
+	p.limiter = newLimiter(p, seats, connGrace, func(net.Conn) bool { return true })
+	p.http = newServer(newHandler(a, &HandlerOptions{NoAuth: true, Logger: hclog.NewNullLogger()}, streams), p.limiter, context.Background(), hclog.NewNullLogger())
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = p.http.Serve(p.crowd)
+		_ = p.http.Serve(p.limiter)
 	}()
 	t.Cleanup(func() {
 		end()
-		_ = p.crowd.Close()
+		_ = p.limiter.Close()
 		_ = p.http.Close()
 		<-served
-		require.True(t, p.crowd.empty(closeGrace), "a request is left behind")
+		require.True(t, p.limiter.empty(closeGrace), "a request is left behind")
 	})
 	return p
 }

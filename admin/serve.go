@@ -32,9 +32,9 @@ type Options struct {
 // Limits of a [Server]. A client that connects and asks nothing gives its seat to the next
 // one, as soon as there are none left. A process that may have few files open has fewer seats.
 const (
-	maxSeats      = 256
-	minSeats      = 8
-	seatGrace     = 100 * time.Millisecond
+	maxConns      = 256
+	minConns      = 8
+	connGrace     = 100 * time.Millisecond
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 30 * time.Second
 	maxHeader     = 64 << 10
@@ -51,7 +51,7 @@ type Server struct {
 	socket  os.FileInfo // as it was made, to remove no other
 	note    os.FileInfo
 	http    *http.Server
-	crowd   *crowd
+	limiter *limiter
 	tally   *tally
 	end     context.CancelFunc // of streams
 	hurry   context.CancelFunc // of all requests
@@ -132,23 +132,23 @@ func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, lo
 	streams, end := context.WithCancel(context.Background())
 	s.end, s.hurry = end, hurry
 	s.tally = newTally(q)
-	s.crowd = newCrowd(listener, seatsOf(openable()), seatGrace, func(conn net.Conn) bool { return s.welcome(conn, log) })
+	s.limiter = newLimiter(listener, connsOf(openable()), connGrace, func(conn net.Conn) bool { return s.welcome(conn, log) })
 	handler := newHandler(&serving{Of(q), process, s.tally}, &HandlerOptions{
 		NoAuth:  true,                                  // the folder, the socket and welcome let nobody else in
 		MaxBody: largestRest + 2*int64(q.MaxPayload()), // a payload of that size in base64, and the rest of its job
 		Logger:  log,
 	}, streams)
-	s.http = newServer(handler, s.crowd, all, log)
+	s.http = newServer(handler, s.limiter, all, log)
 	go func() {
 		defer close(s.served)
-		if err := s.http.Serve(s.crowd); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		if err := s.http.Serve(s.limiter); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			log.Error("operators are not served any more", "error", err)
 		}
 	}()
 }
 
 // newServer is an HTTP server with the limits of this package. All its requests end with ctx.
-func newServer(h http.Handler, c *crowd, ctx context.Context, log pawl.Logger) *http.Server {
+func newServer(h http.Handler, c *limiter, ctx context.Context, log pawl.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
@@ -201,14 +201,14 @@ func (s *Server) shut() error {
 		removeSame(s.place.socket, s.socket),
 	)
 	s.end()
-	err = errors.Join(err, ignoreClosed(s.crowd.Close()))
+	err = errors.Join(err, ignoreClosed(s.limiter.Close()))
 	<-s.served
 	timely, cancel := context.WithTimeout(context.Background(), closeGrace)
 	_ = s.http.Shutdown(timely)
 	cancel()
 	s.hurry()
 	_ = s.http.Close()
-	if !s.crowd.empty(closeGrace) {
+	if !s.limiter.empty(closeGrace) {
 		err = errors.Join(err, errors.New("requests of operators do not come to their end; the queue may be stuck"))
 	}
 	s.tally.stop()
@@ -224,10 +224,10 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// seatsOf is how many connections a server has in a process that may have so many files open:
+// connsOf is how many connections a server has in a process that may have so many files open:
 // three quarters of them are the app's.
-func seatsOf(files uint64) int {
-	return int(max(minSeats, min(maxSeats, files/4)))
+func connsOf(files uint64) int {
+	return int(max(minConns, min(maxConns, files/4)))
 }
 
 // removeSame removes a file if it is the one that this server made: an app that opened

@@ -25,19 +25,20 @@ func TestRequestsThatMeanTwoThingsAreRefused(t *testing.T) {
 	q := openLive(t)
 	h := handlerFor(t, Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
 	for _, test := range []requestTest{
-		{rule: "conditions behind a semicolon", method: "GET", path: pathJobs + "?state=dead;queue=a"},
-		{rule: "a condition that is no text", method: "GET", path: pathJobs + "?state=dead&kind=%zz"},
-		{rule: "a parameter of a change", method: "POST", path: pathReap + "?queue=a", kind: jsonType},
+		{rule: "conditions as parameters", method: "GET", path: opList.path + "?state=dead"},
+		{rule: "conditions behind a semicolon", method: "GET", path: opList.path + "?state=dead;queue=a"},
+		{rule: "two states", method: "POST", path: opList.path, kind: jsonType, body: `{"state":"dead","state":"ready"}`},
+		{rule: "a parameter of a change", method: "POST", path: opReap.path + "?queue=a", kind: jsonType},
 		{rule: "a parameter of a check", method: "POST", path: pathCheck + "?queue=a", kind: jsonType},
 		{rule: "a parameter of a backup", method: "GET", path: pathBackup + "?queue=a"},
 		{rule: "a parameter of events", method: "GET", path: pathEvents + "?queue=a"},
 		{rule: "a check of something", method: "POST", path: pathCheck, kind: jsonType, body: `{"queue":"a"}`},
 		{rule: "a check with a body that is no JSON", method: "POST", path: pathCheck, kind: jsonType, body: `queue`},
-		{rule: "two queues", method: "POST", path: pathPause, kind: jsonType, body: `{"queue":"a","queue":"b"}`},
-		{rule: "two verbs", method: "POST", path: pathDo, kind: jsonType, body: `{"verb":"retry","ids":[],"verb":"delete"}`},
-		{rule: "two kinds of a job", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"a","kind":"b"}]}`},
-		{rule: "two values of a header", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"a","headers":{"a":"1","a":"2"}}]}`},
-		{rule: "bytes that are no UTF-8", method: "POST", path: pathDo, kind: jsonType, body: "{\"verb\":\"retry\xff\",\"ids\":[]}"},
+		{rule: "two queues", method: "POST", path: opPause.path, kind: jsonType, body: `{"queue":"a","queue":"b"}`},
+		{rule: "two verbs", method: "POST", path: opDo.path, kind: jsonType, body: `{"verb":"retry","ids":[],"verb":"delete"}`},
+		{rule: "two kinds of a job", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{"kind":"a","kind":"b"}]}`},
+		{rule: "two values of a header", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{"kind":"a","headers":{"a":"1","a":"2"}}]}`},
+		{rule: "bytes that are no UTF-8", method: "POST", path: opDo.path, kind: jsonType, body: "{\"verb\":\"retry\xff\",\"ids\":[]}"},
 	} {
 		test.status, test.code = 400, "invalid"
 		test.run(t, h)
@@ -117,7 +118,7 @@ func TestErrorOfAChangeWaitsForNobody(t *testing.T) {
 	}
 	h.large.queue = 0 // who waits is refused at once
 	requestTest{
-		rule: "a long error", method: "POST", path: pathJobs, kind: jsonType, body: `{"jobs":[{"kind":"k"}]}`,
+		rule: "a long error", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{"kind":"k"}]}`,
 		status: 500, code: "unknown_outcome",
 	}.run(t, h)
 }
@@ -135,8 +136,8 @@ func TestCloseLeavesAYoungerNote(t *testing.T) {
 // Three quarters of the files that a process may have open are the app's, and the socket has
 // some seats always.
 func TestSeatsAreAPartOfTheFiles(t *testing.T) {
-	for files, seats := range map[uint64]int{0: minSeats, 31: minSeats, 64: 16, 1023: 255, 1024: maxSeats, 1 << 63: maxSeats} {
-		require.Equal(t, seats, seatsOf(files), files)
+	for files, seats := range map[uint64]int{0: minConns, 31: minConns, 64: 16, 1023: 255, 1024: maxConns, 1 << 63: maxConns} {
+		require.Equal(t, seats, connsOf(files), files)
 	}
 	require.Positive(t, openable())
 }

@@ -2,9 +2,7 @@ package admin
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -86,73 +84,57 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// marshal is JSON with a newline at its end.
-func marshal(v any) (made, error) {
-	if b, ok := v.(made); ok {
-		return b, nil
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // which makes six bytes of one
-	err := enc.Encode(v)
-	return b.Bytes(), err
+// refusal is an error of the protocol, with its status and code.
+type refusal struct {
+	status     int
+	code, text string
 }
 
-// made is an answer that is JSON already.
-type made []byte
+func (r *refusal) Error() string { return r.text }
 
-// wrongType is a body of another type than JSON.
-type wrongType struct{ kind string }
-
-func (e *wrongType) Error() string {
-	return fmt.Sprintf("a body of type %q; send it as application/json", clip(e.kind))
+// failure is the answer to a request that failed.
+type failure struct {
+	Error *problem `json:"error"`
 }
 
 // refuse answers with an error.
 func (h *handler) refuse(out *sink, err error) {
 	p, status := problemOf(err)
+	var refused *refusal
 	switch {
-	case errors.As(err, new(*wrongType)):
-		p.Code, status = codeType, http.StatusUnsupportedMediaType
+	case errors.As(err, &refused):
+		p.Code, status = refused.code, refused.status
 	case errors.Is(err, errToken):
 		status = http.StatusUnauthorized
 	}
-	out.w.Header().Set("Connection", "close") // a body that was not read stays where it is
-	h.send(out, status, failure{p})           // which is bounded, and says what became of a change
+	out.w.Header().Set("Connection", "close") // the rest of the body is not read
+	b, _ := marshal(failure{p})               // texts alone always have a JSON form
+	h.send(out, status, b)                    // it is bounded, and waits for nothing
 }
 
-// reply answers with JSON. A large answer waits for a place, so that slow readers cannot keep
-// any number of them in memory.
-func (h *handler) reply(out *sink, status int, v any) {
-	b, err := marshal(v)
-	if err == nil && len(b) > smallBody {
-		var leave func()
-		if leave, err = h.large.enter(h.closing); err == nil {
-			defer leave()
+// reply sends an answer. A large one waits for its turn, so that slow readers cannot keep any
+// number of them in memory.
+func (h *handler) reply(out *sink, answer []byte) {
+	if len(answer) > smallBody {
+		leave, err := h.large.enter(h.closing)
+		if err != nil {
+			h.log.Error("answer to operator dropped", "error", err)
+			h.refuse(out, err)
+			return
 		}
+		defer leave()
 	}
-	if err != nil {
-		h.log.Error("an operator cannot be answered", "error", err)
-		out.w.Header().Set("Connection", "close")
-		p, code := problemOf(err)
-		status, v = code, failure{p}
-	}
-	h.send(out, status, v)
+	h.send(out, http.StatusOK, answer)
 }
 
-// send answers with JSON at once.
-func (h *handler) send(out *sink, status int, v any) {
-	b, err := marshal(v)
-	if err != nil {
-		h.log.Error("an answer to an operator is no JSON", "error", err)
-		status, b = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"the answer is no JSON; the app's log says more"}}`+"\n")
-	}
+// send sends an answer at once.
+func (h *handler) send(out *sink, status int, answer []byte) {
 	header := out.w.Header()
 	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(b)))
-	out.by = time.Now().Add(timeFor(int64(len(b))))
+	header.Set("Content-Length", strconv.Itoa(len(answer)))
+	out.by = time.Now().Add(timeFor(int64(len(answer))))
 	out.w.WriteHeader(status)
-	if _, err := out.Write(b); err == nil {
+	if _, err := out.Write(answer); err == nil {
 		_ = out.flush()
 	}
 }

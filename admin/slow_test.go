@@ -28,12 +28,12 @@ const slowClients = 1000
 // nor read.
 var slowRequests = []string{
 	"", // half open
-	"GET " + pathStats + " HTTP/1.1\r\nHost: localhost\r\nX-Header: a",
-	"POST " + pathReap + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n",
-	"POST " + pathJobs + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
+	"GET " + opStats.path + " HTTP/1.1\r\nHost: localhost\r\nX-Header: a",
+	"POST " + opReap.path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n",
+	"POST " + opEnqueue.path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
 	"GET " + pathEvents + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
-	"GET " + pathJobs + "?detail=whole&limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n",
-	"GET " + pathJobs + "?limit=50 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	"POST " + opList.path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 31\r\n\r\n" + `{"detail":"whole","limit":1000}`,
+	"GET " + opList.path + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	"GET " + pathBackup + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,34 +20,48 @@ func (h *handler) lines(out *sink) {
 
 // say writes one line.
 func (out *sink) say(l streamLine) error {
-	b, err := marshal(l)
+	b, err := encode(l, PayloadBase64)
 	if err == nil {
 		_, err = out.Write(b)
 	}
 	return err
 }
 
-// streaming is the context of a stream: it ends with the request, and when the server closes.
+// streaming is the context of a stream. It ends with the request, and when the server closes.
 func (h *handler) streaming(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(h.closing, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-func beat() *Stamp { return &Stamp{time.Now()} }
+// streamLine is one line of a stream. It has one of its fields.
+type streamLine struct {
+	Progress  *progress `json:"progress,omitempty"`
+	Event     *Event    `json:"event,omitempty"`
+	Heartbeat time.Time `json:"heartbeat,omitzero"`
+	Done      bool      `json:"done,omitempty"`
+	Error     error     `json:"error,omitempty"`
+}
+
+type progress struct{ Done, Total int64 }
+
+// heartbeat is how often a stream says that it is alive.
+const heartbeat = 15 * time.Second
+
+func beat() streamLine { return streamLine{Heartbeat: time.Now()} }
 
 // check runs one check, and tells four times a second how far it is.
 func (h *handler) check(out *sink, r *http.Request) {
 	ctx, cancel := h.streaming(r)
 	defer cancel()
-	var latest atomic.Pointer[progressBody]
-	ctx = bolt.WithProgress(ctx, func(done, total int64) { latest.Store(&progressBody{done, total}) })
+	var latest atomic.Pointer[progress]
+	ctx = bolt.WithProgress(ctx, func(done, total int64) { latest.Store(&progress{done, total}) })
 	ended := make(chan error, 1)
 	go func() { ended <- h.shielded(func() error { return h.admin.Check(ctx) }) }()
 
 	h.lines(out)
-	err := out.say(streamLine{Heartbeat: beat()})
-	var told *progressBody
+	err := out.say(beat())
+	var told *progress
 	ticks := time.NewTicker(250 * time.Millisecond)
 	defer ticks.Stop()
 	spoke := time.Now()
@@ -68,8 +81,7 @@ func (h *handler) check(out *sink, r *http.Request) {
 			}
 			last := streamLine{Done: true}
 			if found != nil {
-				p, _ := problemOf(h.explain(found))
-				last = streamLine{Error: p}
+				last = streamLine{Error: h.explain(found)}
 			}
 			_ = out.say(last)
 			_ = out.flush()
@@ -81,7 +93,7 @@ func (h *handler) check(out *sink, r *http.Request) {
 				err = out.say(streamLine{Progress: p})
 			case now.Sub(spoke) >= heartbeat:
 				spoke = now
-				err = out.say(streamLine{Heartbeat: beat()})
+				err = out.say(beat())
 			}
 		}
 	}
@@ -91,11 +103,21 @@ func (h *handler) check(out *sink, r *http.Request) {
 func (h *handler) shielded(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("a request of an operator panicked", "panic", p)
-			err = errors.New("the app panicked over this request; its log says more")
+			h.log.Error("operator request panicked", "panic", p)
+			err = errPanicked
 		}
 	}()
 	return fn()
+}
+
+// sent is the event without what events never have of their jobs.
+func (e Event) sent() *Event {
+	if e.Job != nil {
+		own := *e.Job
+		own.Payload = nil
+		e.Job = &own
+	}
+	return &e
 }
 
 // events tells what happens, and a heartbeat when nothing does.
@@ -111,7 +133,7 @@ func (h *handler) events(out *sink, r *http.Request) {
 					return err
 				}
 				select {
-				case happened <- streamLine{Event: eventBodyOf(e)}:
+				case happened <- streamLine{Event: e.sent()}:
 				case <-ctx.Done():
 					return ctx.Err()
 				}
@@ -122,9 +144,8 @@ func (h *handler) events(out *sink, r *http.Request) {
 			err = errStopping
 		}
 		if err != nil {
-			p, _ := problemOf(err)
 			select {
-			case happened <- streamLine{Error: p}:
+			case happened <- streamLine{Error: err}:
 			case <-r.Context().Done():
 			}
 		}
@@ -136,7 +157,7 @@ func (h *handler) events(out *sink, r *http.Request) {
 	}()
 
 	h.lines(out)
-	err := out.say(streamLine{Heartbeat: beat()})
+	err := out.say(beat())
 	beats := time.NewTicker(heartbeat)
 	defer beats.Stop()
 	for err == nil {
@@ -153,10 +174,17 @@ func (h *handler) events(out *sink, r *http.Request) {
 			}
 			err = out.say(l)
 		case <-beats.C:
-			err = out.say(streamLine{Heartbeat: beat()})
+			err = out.say(beat())
 		}
 	}
 }
+
+// Of a backup: the approximate size of the file when it begins, for a progress bar, and the
+// trailer with the bytes that were sent, which a truncated stream lacks.
+const (
+	sizeHeader     = "Pawl-Backup-Size"
+	writtenTrailer = "Pawl-Backup-Bytes"
+)
 
 // backup streams the file. What came through is counted in a trailer; a stream that breaks is
 // cut in the middle of a chunk, so that no client takes it for the whole.
@@ -177,7 +205,7 @@ func (h *handler) backup(out *sink, r *http.Request) {
 			h.refuse(out, err)
 			return
 		}
-		h.log.Warn("a backup for an operator broke off", "bytes", steady.n, "error", err)
+		h.log.Warn("operator backup broke off", "bytes", steady.n, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	out.w.Header().Set(writtenTrailer, strconv.FormatInt(steady.n, 10))

@@ -114,8 +114,8 @@ func TestEventsEndWithTheReason(t *testing.T) {
 	})
 }
 
-// ask sends a request by hand, and reads nothing of the answer.
-func ask(t *testing.T, conn net.Conn, request string) {
+// sendRaw sends a request by hand, and reads nothing of the answer.
+func sendRaw(t *testing.T, conn net.Conn, request string) {
 	t.Helper()
 	_, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestListenerThatStallsIsDropped(t *testing.T) {
 		conn := p.connect()
 		defer conn.Close()
 		began := time.Now()
-		ask(t, conn, "GET "+pathEvents)
+		sendRaw(t, conn, "GET "+pathEvents)
 		<-ended
 		require.Equal(t, stall, time.Since(began))
 	})

@@ -21,9 +21,9 @@ const (
 
 // strictJSON refuses a text that is not one JSON value, and what encoding/json lets pass
 // although it means nothing or two things: bytes that are no UTF-8, and a name that is
-// twice in an object. Of the levels that are fields, no object or list has more than so many
+// twice in an object. In the outer levels no object or list has more than maxElements
 // elements.
-func strictJSON(text []byte, maxElements int) error {
+func strictJSON(text []byte, maxElements, levels int) error {
 	if !utf8.Valid(text) {
 		return errors.New("it has bytes that are not UTF-8")
 	}
@@ -46,13 +46,13 @@ func strictJSON(text []byte, maxElements int) error {
 			open = open[:len(open)-1]
 		case ',':
 			last := &open[len(open)-1]
-			if last.commas++; last.commas >= maxElements && len(open) <= fieldLevels {
-				return fmt.Errorf("an object or a list has more than %d elements", maxElements)
+			if last.commas++; last.commas >= maxElements && len(open) <= levels {
+				return fmt.Errorf("%w than %d elements", errManyElements, maxElements)
 			}
 		case '"':
 			begin := i
 			i = closing(text, i)
-			if beforeColon(text[i+1:]) && len(open) <= fieldLevels+1 {
+			if beforeColon(text[i+1:]) && len(open) <= levels+1 {
 				if err := open[len(open)-1].named(text[begin : i+1]); err != nil {
 					return err
 				}
@@ -61,6 +61,8 @@ func strictJSON(text []byte, maxElements int) error {
 	}
 	return nil
 }
+
+var errManyElements = errors.New("an object or a list has more")
 
 // container is an object or a list that is open.
 type container struct {

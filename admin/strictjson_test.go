@@ -47,7 +47,7 @@ func TestStrictJSON(t *testing.T) {
 		{"values of payloads are bounded elsewhere", `{"job":{"payload":{"value":` + elements(lineElements+1) + `}}}`, ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
-			err := strictJSON([]byte(test.text), lineElements)
+			err := strictJSON([]byte(test.text), lineElements, fieldLevels)
 			if test.refused == "" {
 				require.NoError(t, err)
 				return

@@ -102,8 +102,17 @@ func (f *fixture) settle(e *workflow.Engine, times int, flows []workflow.Definit
 	require.NoError(f.t, <-ended)
 }
 
-// changed is someRuns whose process has other code by now.
-func changed(f *fixture) {
+// doRun carries out an action on one run.
+func doRun(ctx context.Context, w Workflows, a RunAction, run pawl.ID) error {
+	errs, err := w.Do(ctx, a, run)
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
+// recoded is someRuns whose process has other code by now.
+func recoded(f *fixture) {
 	someRuns(f)
 	e := workflow.Open(f.q, &workflow.Options{Build: "2", Logger: hclog.NewNullLogger()})
 	require.NoError(f.t, e.Handle(context.Background(), worker.New(f.q, nil), suiteOrder("other"), suiteNap))
@@ -265,31 +274,55 @@ var workflowCases = []suiteCase{
 	}},
 	{"a run is asked to end, for a reason, and the first one stays", someRuns, nil, func(t *testing.T, s *suiteTest) {
 		w := s.Workflows()
-		require.NoError(t, w.Cancel(t.Context(), runsByName["order:1"], "no \xff stock"))
-		require.NoError(t, w.Cancel(t.Context(), runsByName["order:1"], "again"))
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Cancel, Reason: "no \xff stock"}, runsByName["order:1"]))
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Cancel, Reason: "again"}, runsByName["order:1"]))
 		require.Equal(t, "no \xff stock", info(t, w, "order:1").Cancelling)
 		require.Equal(t, workflow.Running, info(t, w, "order:1").Status)
-		require.NoError(t, w.Terminate(t.Context(), runsByName["order:1"], "at once"))
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Terminate, Reason: "at once"}, runsByName["order:1"]))
 		require.Equal(t, "at once", info(t, w, "order:1").Cancelling)
-		require.ErrorIs(t, w.Pause(t.Context(), runsByName["order:1"]), pawl.ErrConflict)
-		require.NoError(t, w.Terminate(t.Context(), runsByName["nap:1"], ""))
+		require.ErrorIs(t, doRun(t.Context(), w, RunAction{Verb: Pause}, runsByName["order:1"]), pawl.ErrConflict)
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Terminate, Reason: ""}, runsByName["nap:1"]))
 		require.NotEmpty(t, info(t, w, "nap:1").Cancelling)
 	}},
 	{"a run is paused and resumed", someRuns, nil, func(t *testing.T, s *suiteTest) {
 		w := s.Workflows()
-		require.NoError(t, w.Pause(t.Context(), runsByName["nap:1"]))
-		require.NoError(t, w.Pause(t.Context(), runsByName["nap:1"]))
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Pause}, runsByName["nap:1"]))
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Pause}, runsByName["nap:1"]))
 		require.Equal(t, workflow.Paused, info(t, w, "nap:1").Status)
-		require.NoError(t, w.Resume(t.Context(), runsByName["nap:1"]))
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Resume}, runsByName["nap:1"]))
 		require.NotEqual(t, workflow.Paused, info(t, w, "nap:1").Status)
+	}},
+	{"a run that has another status than the ones asked for is left alone", someRuns, nil, func(t *testing.T, s *suiteTest) {
+		w, nap, order := s.Workflows(), runsByName["nap:1"], runsByName["order:1"]
+		require.Equal(t, workflow.Sleeping, info(t, w, "nap:1").Status)
+		require.Equal(t, workflow.Waiting, info(t, w, "order:1").Status)
+		for _, verb := range []Verb{Cancel, Terminate, Pause, Resume} {
+			before := info(t, w, "nap:1")
+			for _, dry := range []bool{true, false} {
+				err := doRun(t.Context(), w, RunAction{Verb: verb, If: []workflow.Status{workflow.Waiting, workflow.Paused}, DryRun: dry}, nap)
+				require.ErrorIs(t, err, pawl.ErrNotEligible, verb)
+				require.ErrorContains(t, err, "sleeping", verb)
+				require.NoError(t, doRun(t.Context(), w, RunAction{Verb: verb, If: []workflow.Status{workflow.Sleeping}, DryRun: true}, nap))
+			}
+			require.Equal(t, before, info(t, w, "nap:1"), verb)
+		}
+		errs, err := w.Do(t.Context(), RunAction{Verb: Pause, If: []workflow.Status{workflow.Waiting}}, nap, order, pawl.ID{1})
+		require.NoError(t, err)
+		require.ErrorIs(t, errs[0], pawl.ErrNotEligible)
+		require.NoError(t, errs[1])
+		require.ErrorIs(t, errs[2], workflow.ErrNotFound)
+		require.Equal(t, workflow.Paused, info(t, w, "order:1").Status)
+		require.NoError(t, doRun(t.Context(), w, RunAction{Verb: Resume, If: []workflow.Status{workflow.Paused}}, order))
+		require.NotEqual(t, workflow.Paused, info(t, w, "order:1").Status)
 	}},
 	{"what has ended, and what is not there, takes no request", someRuns, nil, func(t *testing.T, s *suiteTest) {
 		w := s.Workflows()
 		for run, want := range map[pawl.ID]error{runsByName["double:4"]: workflow.ErrNotRunning, {1}: workflow.ErrNotFound} {
-			require.ErrorIs(t, w.Cancel(t.Context(), run, "x"), want)
-			require.ErrorIs(t, w.Terminate(t.Context(), run, "x"), want)
-			require.ErrorIs(t, w.Pause(t.Context(), run), want)
-			require.ErrorIs(t, w.Resume(t.Context(), run), want)
+			require.ErrorIs(t, doRun(t.Context(), w, RunAction{Verb: Cancel, Reason: "x"}, run), want)
+			require.ErrorIs(t, doRun(t.Context(), w, RunAction{Verb: Terminate, Reason: "x"}, run), want)
+			require.ErrorIs(t, doRun(t.Context(), w, RunAction{Verb: Pause}, run), want)
+			require.ErrorIs(t, doRun(t.Context(), w, RunAction{Verb: Resume}, run), want)
+			require.ErrorIs(t, doRun(t.Context(), w, RunAction{Verb: Resume, DryRun: true}, run), want)
 			require.ErrorIs(t, w.Verify(t.Context(), run), want)
 		}
 	}},
@@ -312,7 +345,7 @@ var workflowCases = []suiteCase{
 		_, err = w.Fork(t.Context(), pawl.ID{1}, "approved", "3")
 		require.ErrorIs(t, err, workflow.ErrNotFound)
 	}},
-	{"runs are compared with the code of the app, and where there is none they are read", changed, nil, func(t *testing.T, s *suiteTest) {
+	{"runs are compared with the code of the app, and where there is none they are read", recoded, nil, func(t *testing.T, s *suiteTest) {
 		w := s.Workflows()
 		if !s.live {
 			require.ErrorIs(t, w.Verify(t.Context(), runsByName["order:1"]), ErrNotLive)
@@ -384,10 +417,10 @@ var workflowCases = []suiteCase{
 			"Find":      func() error { _, err := w.Find(ctx, "nap", "1"); return err },
 			"Show":      func() error { _, err := w.Show(ctx, run, RunValues); return err },
 			"Signal":    func() error { return w.Signal(ctx, run, "approved", nil, "") },
-			"Cancel":    func() error { return w.Cancel(ctx, run, "x") },
-			"Terminate": func() error { return w.Terminate(ctx, run, "x") },
-			"Pause":     func() error { return w.Pause(ctx, run) },
-			"Resume":    func() error { return w.Resume(ctx, run) },
+			"Cancel":    func() error { return doRun(ctx, w, RunAction{Verb: Cancel, Reason: "x"}, run) },
+			"Terminate": func() error { return doRun(ctx, w, RunAction{Verb: Terminate, Reason: "x"}, run) },
+			"Pause":     func() error { return doRun(ctx, w, RunAction{Verb: Pause}, run) },
+			"Resume":    func() error { return doRun(ctx, w, RunAction{Verb: Resume}, run) },
 			"Fork":      func() error { _, err := w.Fork(ctx, run, "first", "x"); return err },
 			"Verify":    func() error { return w.Verify(ctx, run) },
 			"Prune":     func() error { _, err := w.Prune(ctx, noon.Add(time.Hour)); return err },

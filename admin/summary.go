@@ -3,9 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -176,88 +173,4 @@ func summaryPage(ctx context.Context, from looker, q SummaryQuery) (page Summary
 			return page, nil
 		}
 	}
-}
-
-// groupBody is a group in JSON.
-type groupBody struct {
-	Key     Text    `json:"key"`
-	Count   int64   `json:"count"`
-	FirstAt Stamp   `json:"first_died_at"`
-	LastAt  Stamp   `json:"last_died_at"`
-	Example pawl.ID `json:"example"`
-}
-
-type summaryBody struct {
-	Groups  []groupBody `json:"groups"`
-	Damaged int64       `json:"damaged"`
-	Next    string      `json:"next"`
-}
-
-func summaryBodyOf(p SummaryPage) summaryBody {
-	b := summaryBody{Groups: make([]groupBody, len(p.Groups)), Damaged: p.Damaged, Next: p.Next}
-	for i, g := range p.Groups {
-		b.Groups[i] = groupBody{Text(g.Key), g.Count, Stamp{g.First}, Stamp{g.Last}, g.Example}
-	}
-	return b
-}
-
-func (b *summaryBody) page() SummaryPage {
-	p := SummaryPage{Groups: make([]Group, len(b.Groups)), Damaged: b.Damaged, Next: b.Next}
-	for i, g := range b.Groups {
-		p.Groups[i] = Group{string(g.Key), g.Count, g.FirstAt.Time, g.LastAt.Time, g.Example}
-	}
-	return p
-}
-
-// paramBy is the query parameter of a summary besides those of a list.
-const paramBy = "by"
-
-func summaryValues(q SummaryQuery) url.Values {
-	v := valuesOf(Query{Filter: q.Filter, After: q.After})
-	if q.By != "" {
-		v.Set(paramBy, q.By)
-	}
-	return v
-}
-
-func summaryQueryOf(v url.Values) (SummaryQuery, error) {
-	by := params{values: url.Values{paramBy: v[paramBy]}}
-	s := SummaryQuery{By: by.text(paramBy)}
-	rest := maps.Clone(v)
-	delete(rest, paramBy)
-	q, _, err := queryOf(rest)
-	s.Filter, s.After = q.Filter, q.After
-	return s, cmp.Or(by.end(), err)
-}
-
-func (h *handler) summary(r *http.Request, _ []byte) (any, error) {
-	q, err := summaryQueryOf(r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	page, err := h.admin.Summary(r.Context(), q)
-	if err != nil {
-		return nil, err
-	}
-	return summaryBodyOf(page), nil
-}
-
-func (c *client) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
-	var b summaryBody
-	if err := c.ask(ctx, call{method: http.MethodGet, path: pathSummary, query: summaryValues(q), into: &b}); err != nil {
-		return SummaryPage{}, err
-	}
-	return b.page(), nil
-}
-
-func (l local) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
-	return summaryPage(ctx, l.q, q)
-}
-
-func (f *file) Summary(ctx context.Context, q SummaryQuery) (page SummaryPage, err error) {
-	err = f.look(func(l looker) error {
-		page, err = summaryPage(ctx, l, q)
-		return err
-	})
-	return page, err
 }

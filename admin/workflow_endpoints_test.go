@@ -23,27 +23,31 @@ func TestHostileRequestsAboutWorkflows(t *testing.T) {
 	run := `"run":"01234567-89ab-7cde-8f01-23456789abcd"`
 	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger()})
 	for _, test := range []requestTest{
-		{rule: "a change by GET", method: "GET", path: pathWorkflowPrune, status: 405, code: codeMethod},
-		{rule: "a path below a path", method: "GET", path: pathWorkflows + "/show/x", status: 404, code: codePath},
-		{rule: "a status that is none", method: "GET", path: pathWorkflows + "?status=lost", status: 400, code: "invalid"},
-		{rule: "an unknown parameter", method: "GET", path: pathWorkflows + "?id=1", status: 400, code: "invalid"},
-		{rule: "a negative limit", method: "GET", path: pathWorkflows + "?limit=-1", status: 400, code: "invalid"},
-		{rule: "a cursor that is none", method: "GET", path: pathWorkflows + "?after=x", status: 400, code: "invalid"},
-		{rule: "an ID that is none", method: "GET", path: pathWorkflowShow + "?id=7", status: 400, code: "invalid"},
-		{rule: "no ID", method: "GET", path: pathWorkflowShow, status: 400, code: "invalid"},
-		{rule: "a depth that is none", method: "GET", path: pathWorkflowShow + "?id=01234567-89ab-7cde-8f01-23456789abcd&depth=all", status: 400, code: "invalid"},
-		{rule: "a run that is not there", method: "GET", path: pathWorkflowShow + "?id=01234567-89ab-7cde-8f01-23456789abcd", status: 404, code: "no_run"},
-		{rule: "an ID that names no run", method: "GET", path: pathWorkflowFind + "?flow=a&id=b", status: 404, code: "no_run"},
-		{rule: "a form", method: "POST", path: pathWorkflowCancel, kind: "text/plain", body: "{" + run + "}", status: 415, code: codeType},
-		{rule: "no body", method: "POST", path: pathWorkflowCancel, kind: jsonType, status: 400, code: "invalid"},
-		{rule: "an unknown field", method: "POST", path: pathWorkflowCancel, kind: jsonType, body: `{` + run + `,"at":1}`, status: 400, code: "invalid"},
-		{rule: "a reason to pause", method: "POST", path: pathWorkflowPause, kind: jsonType, body: `{` + run + `,"reason":"x"}`, status: 400, code: "invalid"},
-		{rule: "a signal without a name", method: "POST", path: pathWorkflowSignal, kind: jsonType, body: `{` + run + `}`, status: 400, code: "invalid"},
-		{rule: "a value that is not whole", method: "POST", path: pathWorkflowSignal, kind: jsonType, body: `{` + run + `,"name":"a","payload":{"size_bytes":9}}`, status: 400, code: "invalid"},
-		{rule: "a value as JSON", method: "POST", path: pathWorkflowSignal, kind: jsonType, body: `{` + run + `,"name":"a","payload":{"value":{"a":1}}}`, status: 404, code: "no_run"},
-		{rule: "a fork without an ID", method: "POST", path: pathWorkflowFork, kind: jsonType, body: `{` + run + `,"from":"a","new_id":""}`, status: 400, code: "invalid"},
-		{rule: "a fork of nothing", method: "POST", path: pathWorkflowFork, kind: jsonType, body: `{` + run + `,"from":"a","new_id":"b"}`, status: 404, code: "no_run"},
-		{rule: "to remove without a time", method: "POST", path: pathWorkflowPrune, kind: jsonType, body: `{}`, status: 400, code: "invalid"},
+		{rule: "a change by GET", method: "GET", path: opPrune.path, status: 405, code: codeMethod},
+		{rule: "a path below a path", method: "GET", path: opShowRun.path + "/x", status: 404, code: codePath},
+		{rule: "a status that is none", method: "POST", path: opRuns.path, kind: jsonType, body: `{"status":"lost"}`, status: 400, code: "invalid"},
+		{rule: "an unknown field of a list", method: "POST", path: opRuns.path, kind: jsonType, body: `{"id":"1"}`, status: 400, code: "invalid"},
+		{rule: "a negative limit", method: "POST", path: opRuns.path, kind: jsonType, body: `{"limit":-1}`, status: 400, code: "invalid"},
+		{rule: "a cursor that is none", method: "POST", path: opRuns.path, kind: jsonType, body: `{"after":"x"}`, status: 400, code: "invalid"},
+		{rule: "an ID that is none", method: "POST", path: opShowRun.path, kind: jsonType, body: `{"run":"7"}`, status: 400, code: "invalid"},
+		{rule: "no ID", method: "GET", path: opShowRun.path, status: 404, code: "no_run"},
+		{rule: "a depth that is none", method: "POST", path: opShowRun.path, kind: jsonType, body: `{` + run + `,"depth":"all"}`, status: 400, code: "invalid"},
+		{rule: "a run that is not there", method: "POST", path: opShowRun.path, kind: jsonType, body: `{` + run + `}`, status: 404, code: "no_run"},
+		{rule: "an ID that names no run", method: "POST", path: opFindRun.path, kind: jsonType, body: `{"flow":"a","id":"b"}`, status: 404, code: "no_run"},
+		{rule: "a form", method: "POST", path: opDoRuns.path, kind: "text/plain", body: "{}", status: 415, code: codeType},
+		{rule: "no body", method: "POST", path: opDoRuns.path, kind: jsonType, status: 400, code: "invalid"},
+		{rule: "an unknown field", method: "POST", path: opDoRuns.path, kind: jsonType, body: `{"verb":"cancel","runs":[],"at":1}`, status: 400, code: "invalid"},
+		{rule: "a reason to pause", method: "POST", path: opDoRuns.path, kind: jsonType, body: `{"verb":"pause","runs":[],"reason":"x"}`, status: 400, code: "invalid"},
+		{rule: "a verb that is none", method: "POST", path: opDoRuns.path, kind: jsonType, body: `{"verb":"stop","runs":[]}`, status: 400, code: "invalid"},
+		{rule: "a condition that is none", method: "POST", path: opDoRuns.path, kind: jsonType, body: `{"verb":"pause","runs":[],"if":["lost"]}`, status: 400, code: "invalid"},
+		{rule: "an action on too many", method: "POST", path: opDoRuns.path, kind: jsonType, body: `{"verb":"pause","runs":["01234567-89ab-7cde-8f01-23456789abcd"` + strings.Repeat(`,"01234567-89ab-7cde-8f01-23456789abcd"`, MaxIDs) + `]}`, status: 400, code: "invalid"},
+		{rule: "a part that is null", method: "POST", path: opRestoreRows.path, kind: jsonType, body: `{"parts":[null]}`, status: 400, code: "invalid"},
+		{rule: "a signal without a name", method: "POST", path: opSignal.path, kind: jsonType, body: `{` + run + `}`, status: 400, code: "invalid"},
+		{rule: "a value that is not whole", method: "POST", path: opSignal.path, kind: jsonType, body: `{` + run + `,"name":"a","payload":{"size_bytes":9}}`, status: 400, code: "invalid"},
+		{rule: "a value as JSON", method: "POST", path: opSignal.path, kind: jsonType, body: `{` + run + `,"name":"a","payload":{"value":{"a":1}}}`, status: 404, code: "no_run"},
+		{rule: "a fork without an ID", method: "POST", path: opFork.path, kind: jsonType, body: `{` + run + `,"from":"a","new_id":""}`, status: 400, code: "invalid"},
+		{rule: "a fork of nothing", method: "POST", path: opFork.path, kind: jsonType, body: `{` + run + `,"from":"a","new_id":"b"}`, status: 404, code: "no_run"},
+		{rule: "to remove without a time", method: "POST", path: opPrune.path, kind: jsonType, body: `{}`, status: 400, code: "invalid"},
 	} {
 		test.run(t, h)
 	}
@@ -53,11 +57,12 @@ func TestHostileRequestsAboutWorkflows(t *testing.T) {
 func TestReadOnlyTakesNoChangesOfWorkflows(t *testing.T) {
 	run := `{"run":"01234567-89ab-7cde-8f01-23456789abcd"}`
 	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
-	for _, path := range []string{pathWorkflowSignal, pathWorkflowCancel, pathWorkflowTerminate, pathWorkflowPause, pathWorkflowResume, pathWorkflowFork, pathWorkflowPrune} {
+	for _, path := range []string{opSignal.path, opDoRuns.path, opRestoreRows.path, opFork.path, opPrune.path} {
 		requestTest{rule: path, method: "POST", path: path, kind: jsonType, body: run, status: 403, code: "denied"}.run(t, h)
 	}
-	requestTest{rule: "verify", method: "POST", path: pathWorkflowVerify, kind: jsonType, body: run, status: 404, code: "no_run"}.run(t, h)
-	requestTest{rule: "list", method: "GET", path: pathWorkflows, status: 200}.run(t, h)
+	requestTest{rule: "a dry run", method: "POST", path: opDryRunRuns.path, kind: jsonType, body: `{"verb":"pause","runs":[],"dry_run":true}`, status: 200}.run(t, h)
+	requestTest{rule: "verify", method: "POST", path: opVerify.path, kind: jsonType, body: run, status: 404, code: "no_run"}.run(t, h)
+	requestTest{rule: "list", method: "GET", path: opRuns.path, status: 200}.run(t, h)
 }
 
 // pruning is an Admin whose Prune is what a test says.
@@ -66,14 +71,14 @@ type pruning struct {
 	prune func(context.Context) (int, error)
 }
 
-func (p *pruning) Workflows() Workflows { return pruned{prune: p.prune} }
+func (p *pruning) Workflows() Workflows { return prunedRuns{prune: p.prune} }
 
-type pruned struct {
+type prunedRuns struct {
 	Workflows
 	prune func(context.Context) (int, error)
 }
 
-func (p pruned) Prune(ctx context.Context, _ time.Time) (int, error) { return p.prune(ctx) }
+func (p prunedRuns) Prune(ctx context.Context, _ time.Time) (int, error) { return p.prune(ctx) }
 
 // Rule: one request removes runs for some seconds, at least some, and says that there are more;
 // the client asks until there are none, and adds up.
@@ -90,7 +95,7 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 		}}
 		h := handlerFor(t, a, &HandlerOptions{Logger: hclog.NewNullLogger()})
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest("POST", "http://localhost"+pathWorkflowPrune, strings.NewReader(`{"before":"2026-03-01T00:00:00Z"}`))
+		r := httptest.NewRequest("POST", "http://localhost"+opPrune.path, strings.NewReader(`{"before":"2026-03-01T00:00:00Z"}`))
 		r.Header.Set("Content-Type", jsonType)
 		h.ServeHTTP(w, r)
 		require.JSONEq(t, `{"removed":3,"more":true}`, w.Body.String())
@@ -130,7 +135,7 @@ func TestAnswersThatLieAboutRuns(t *testing.T) {
 		_, err := ask(answer).List(ctx, WorkflowQuery{})
 		require.ErrorIs(t, err, ErrUnreachable, answer)
 	}
-	for _, answer := range []string{"", `{"run":"x"}`, `{"run":"` + id.String() + `","journal":[{"child":"x"}]}`, `{"run":"` + id.String() + `","input":{"base64":"!"}}`, `{"run":"` + id.String() + `","published":[{"name":"a","size_bytes":7,"base64":""}]}`} {
+	for _, answer := range []string{"", "null", "{}", `{"run":"x"}`, `{"run":"` + pawl.NewID(noon).String() + `"}`, `{"run":"` + id.String() + `","journal":[{"child":"x"}]}`, `{"run":"` + id.String() + `","input":"!"}`, `{"run":"` + id.String() + `","published":[{"key":"a","value":7}]}`} {
 		_, err := ask(answer).Show(ctx, id, RunValues)
 		require.ErrorIs(t, err, ErrUnreachable, answer)
 	}
@@ -140,8 +145,13 @@ func TestAnswersThatLieAboutRuns(t *testing.T) {
 		_, err = ask(answer).Fork(ctx, id, "a", "b")
 		require.ErrorIs(t, err, ErrUnreachable, answer)
 	}
-	require.ErrorIs(t, ask("").Cancel(ctx, id, "x"), pawl.ErrUnknownOutcome)
-	err := ask("").Verify(ctx, id)
+	for _, answer := range []string{"", "{}", `{"errors":[]}`, `{"errors":[null,null]}`} {
+		_, err := ask(answer).Do(ctx, RunAction{Verb: Cancel}, id)
+		require.ErrorIs(t, err, ErrUnreachable, answer)
+	}
+	_, err := ask("").Do(ctx, RunAction{Verb: Cancel}, id)
+	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+	err = ask("").Verify(ctx, id)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.False(t, errors.Is(err, pawl.ErrUnknownOutcome), "nothing was to be changed")
 }

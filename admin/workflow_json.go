@@ -10,7 +10,7 @@ import (
 
 // Workflow is one run of a workflow in JSON. Its field names are a promise: fields may be
 // added and none is renamed. What does not apply to a run is null. Texts, times and durations
-// are as in [Job]. [WorkflowOf] makes one, and [Workflow.Info] takes it back without a loss.
+// are as in [Job]. [WorkflowOf] makes one.
 type Workflow struct {
 	Run           string  `json:"run"` // the ID of its job
 	Flow          Text    `json:"flow"`
@@ -55,34 +55,6 @@ func texts(names []string) []Text {
 	return all
 }
 
-// Info is the run as package workflow has it. It refuses an ID and a status that are none, by
-// a *pawl.InvalidError.
-func (w *Workflow) Info() (i workflow.Info, err error) {
-	if w.Status != "" && !slices.Contains(runStatuses, workflow.Status(w.Status)) {
-		return i, invalid("status", "%q is none of %v", clip(w.Status), runStatuses)
-	}
-	i = workflow.Info{
-		Flow: string(w.Flow), ID: string(w.ID), Status: workflow.Status(w.Status), Queue: string(w.Queue),
-		Build: textOf(w.Build), Created: w.CreatedAt.Time, Ended: w.EndedAt.Time, Retain: w.Retain.Duration(),
-		Cancelling: textOf(w.Cancelling), Due: w.DueAt.Time, Unread: w.UnreadSignals,
-		Steps: w.Steps, Bytes: w.ValueBytes, Restarts: w.Restarts, Error: textOf(w.Error),
-	}
-	for _, name := range w.WaitsFor {
-		i.Waits = append(i.Waits, string(name))
-	}
-	for _, name := range w.Declared {
-		i.Declared = append(i.Declared, string(name))
-	}
-	if i.Run, err = pawl.ParseID(w.Run); err != nil {
-		return i, err
-	}
-	if i.Parent, err = idOf(w.Parent); err != nil {
-		return i, err
-	}
-	i.Forked, err = idOf(w.ForkedFrom)
-	return i, err
-}
-
 // WorkflowCounts is a [workflow.Counts] in JSON, as [Workflow] is a run.
 type WorkflowCounts struct {
 	Active     int  `json:"active"` // neither paused, nor blocked, nor ended
@@ -102,13 +74,6 @@ func idOrNull(id pawl.ID) *string {
 	}
 	text := id.String()
 	return &text
-}
-
-func idOf(text *string) (pawl.ID, error) {
-	if text == nil {
-		return pawl.ID{}, nil
-	}
-	return pawl.ParseID(*text)
 }
 
 // WorkflowStep is one entry of the journal of a run in JSON, as [Workflow] is a run.
@@ -149,21 +114,6 @@ func WorkflowStepOf(e *workflow.Entry, form PayloadForm) WorkflowStep {
 	return s
 }
 
-// Entry is the entry as package workflow has it.
-func (s *WorkflowStep) Entry() (e workflow.Entry, err error) {
-	e = workflow.Entry{
-		Seq: s.Seq, Scope: string(s.Scope), Name: string(s.Name), Occurrence: s.Occurrence,
-		Kind: workflow.EntryKind(s.Kind), State: workflow.EntryState(s.State), Attempts: s.Attempts,
-		Started: s.StartedAt.Time, Finished: s.FinishedAt.Time, Due: s.DueAt.Time,
-		Error: textOf(s.Error), Bytes: s.Bytes, Build: textOf(s.Build),
-	}
-	if e.Child, err = idOf(s.Child); err != nil {
-		return e, err
-	}
-	e.Result, err = s.Result.bytes()
-	return e, err
-}
-
 // WorkflowValue is a value with its name: a signal, or what a run has published. Of many large
 // signals the later ones have their size alone.
 type WorkflowValue struct {
@@ -201,49 +151,6 @@ func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
 		d.Published = append(d.Published, WorkflowValue{Name: Text(key), Payload: *payloadOf(w.Published[key], form)})
 	}
 	return d
-}
-
-// WorkflowRun is the run as [Workflows.Show] returns it.
-func (d *WorkflowDetail) WorkflowRun() (*WorkflowRun, error) {
-	info, err := d.Info()
-	if err != nil {
-		return nil, err
-	}
-	w := &WorkflowRun{Info: info}
-	for i := range d.Journal {
-		e, err := d.Journal[i].Entry()
-		if err != nil {
-			return nil, err
-		}
-		w.Journal = append(w.Journal, e)
-	}
-	if w.Input, err = d.Input.bytes(); err != nil {
-		return nil, err
-	}
-	if w.Output, err = d.Output.bytes(); err != nil {
-		return nil, err
-	}
-	for i := range d.Signals {
-		s := &d.Signals[i]
-		p := workflow.Pending{Name: string(s.Name), N: s.Number, Bytes: s.Size}
-		if s.Base64 != nil || s.Hex != nil || len(s.Value) > 0 && string(s.Value) != "null" {
-			if p.Payload, err = s.bytes(); err != nil {
-				return nil, err
-			}
-		}
-		w.Signals = append(w.Signals, p)
-	}
-	for i := range d.Published {
-		b, err := d.Published[i].bytes()
-		if err != nil {
-			return nil, err
-		}
-		if w.Published == nil {
-			w.Published = make(map[string][]byte)
-		}
-		w.Published[string(d.Published[i].Name)] = b
-	}
-	return w, nil
 }
 
 // signalOf is the payload of a signal, of which there may be the size alone.

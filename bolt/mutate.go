@@ -132,6 +132,19 @@ func (o *ops) State(id pawl.ID) (pawl.State, error) {
 	return at.state, err
 }
 
+// Job implements [driver.Ops].
+func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
+	o.looking = true
+	j, at, err := o.t.find(id)
+	o.looking = false
+	if err != nil {
+		return nil, err
+	}
+	job := *j.Envelope
+	job.State = at.state
+	return &job, nil
+}
+
 // Enqueue implements [driver.Ops].
 func (o *ops) Enqueue(jobs ...*pawl.Envelope) error {
 	if len(jobs) == 0 {

@@ -2,7 +2,9 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -14,6 +16,10 @@ import (
 //
 // The verbs return when what they ask is durable, not when it has happened. Their errors are
 // [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of a [Store].
+//
+// The last argument of a verb restricts it to runs that have one of these statuses in the
+// transaction that changes them; otherwise the error is [pawl.ErrNotEligible]. A caller who
+// chose the run from a list passes the statuses that it chose by.
 
 // noReason is why a run is cancelled or terminated of which nobody said why.
 const noReason = "no reason was given"
@@ -22,8 +28,8 @@ const noReason = "no reason was given"
 // what the run has done is undone as its function says, and it ends as [Cancelled]. A run
 // that waits, is paused, blocked or dead is made ready for it, and is
 // cancelled when a worker has its flow. When it was cancelled before, the first reason stays.
-func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string) error {
-	return e.ask(ctx, "cancel", run, func(row *runRow) (urge, error) {
+func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string, only ...Status) error {
+	return e.ask(ctx, "cancel", run, only, func(row *runRow) (urge, error) {
 		if row.Cancel != "" || row.Terminate != "" {
 			return revive, nil
 		}
@@ -35,8 +41,8 @@ func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string) error {
 // Terminate ends a run at once, as [Terminated]: nothing is undone. The context of a step that
 // is under way ends, and a run whose function does not return then is terminated when it is
 // leased anew. It wins over Cancel; otherwise it is like that.
-func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string) error {
-	return e.ask(ctx, "terminate", run, func(row *runRow) (urge, error) {
+func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only ...Status) error {
+	return e.ask(ctx, "terminate", run, only, func(row *runRow) (urge, error) {
 		if row.Terminate != "" {
 			return revive, nil
 		}
@@ -48,8 +54,8 @@ func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string) erro
 // Pause has a run stop before its next call, until Resume; the call under way is completed.
 // What it waits for comes meanwhile, and is seen then. A run that is paused stays so; one
 // that is to be cancelled or terminated gives [pawl.ErrConflict].
-func (e *Engine) Pause(ctx context.Context, run pawl.ID) error {
-	return e.ask(ctx, "pause", run, func(row *runRow) (urge, error) {
+func (e *Engine) Pause(ctx context.Context, run pawl.ID, only ...Status) error {
+	return e.ask(ctx, "pause", run, only, func(row *runRow) (urge, error) {
 		if row.Cancel != "" || row.Terminate != "" {
 			return 0, fmt.Errorf("run %s: %w: it is being cancelled or terminated", run, pawl.ErrConflict)
 		}
@@ -61,12 +67,12 @@ func (e *Engine) Pause(ctx context.Context, run pawl.ID) error {
 // Resume has a run go on that is paused. One that is blocked is tried again, one that is
 // dead comes back, also when its job is gone. Steps that failed are tried at once, where the
 // run is suspended until then. Any other looks again at what it waits for.
-func (e *Engine) Resume(ctx context.Context, run pawl.ID) error {
+func (e *Engine) Resume(ctx context.Context, run pawl.ID, only ...Status) error {
 	failed, err := e.failedSteps(ctx, run)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	return e.join(ctx, "resume", &request{engine: e, run: run, failed: failed, change: func(row *runRow) (urge, error) {
+	return e.join(ctx, "resume", &request{engine: e, run: run, only: only, failed: failed, change: func(row *runRow) (urge, error) {
 		row.Paused = false
 		return hasten | revive, nil
 	}})
@@ -108,8 +114,8 @@ const (
 )
 
 // ask changes the row of a run that has not ended.
-func (e *Engine) ask(ctx context.Context, verb string, run pawl.ID, change func(row *runRow) (urge, error)) error {
-	return e.join(ctx, verb, &request{engine: e, run: run, change: change})
+func (e *Engine) ask(ctx context.Context, verb string, run pawl.ID, only []Status, change func(row *runRow) (urge, error)) error {
+	return e.join(ctx, verb, &request{engine: e, run: run, only: only, change: change})
 }
 
 func (e *Engine) join(ctx context.Context, verb string, q *request) error {
@@ -127,6 +133,7 @@ const requestBytes = 1 << 10
 type request struct {
 	engine *Engine
 	run    pawl.ID
+	only   []Status // in which the run is changed; none means any
 	change func(row *runRow) (urge, error)
 	failed []uint32 // entries of steps to try now, if the run is suspended
 
@@ -143,6 +150,9 @@ func (q *request) Check(ops driver.Ops) (err error) {
 	if !q.row.open() {
 		return fmt.Errorf("run %s: %w", q.run, ErrNotRunning)
 	}
+	if err := q.eligible(ops); err != nil {
+		return err
+	}
 	wanted, err := q.change(q.row)
 	if err != nil {
 		return err
@@ -155,6 +165,26 @@ func (q *request) Check(ops driver.Ops) (err error) {
 		err = q.tryNow(rowsOf(ops))
 	}
 	return err
+}
+
+// eligible refuses a run that is in none of the statuses asked for. The caller may have listed
+// it some time ago.
+func (q *request) eligible(ops driver.Ops) error {
+	if len(q.only) == 0 {
+		return nil
+	}
+	job, err := ops.Job(q.run)
+	if err != nil && !errors.Is(err, pawl.ErrNotFound) && !errors.Is(err, pawl.ErrCorrupt) {
+		return err
+	}
+	status := Dead
+	if err == nil && job.State != pawl.Dead && job.State != pawl.Completed {
+		status = q.row.openInfo(q.run, job).Status
+	}
+	if !slices.Contains(q.only, status) {
+		return fmt.Errorf("run %s: %w: it is %s now", q.run, pawl.ErrNotEligible, status)
+	}
+	return nil
 }
 
 // tryNow ends the waits of the steps that failed.

@@ -9,58 +9,92 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
+	"github.com/gopawl/pawl/workflow"
 )
 
-// change is one command that changes jobs. It looks first and lets go of the file: so
-// nothing is locked while somebody thinks about the question, and a file is opened to write
-// only when there is something to do. Then it does exactly what it asked about.
+// change is one command that changes jobs or workflow runs. It looks first and closes the
+// file, so nothing is locked while somebody thinks about the question, and a file is opened to
+// write only when there is something to do. Then it changes exactly what it asked about, and
+// of that only what the filters still choose in the transaction that changes it.
 type change struct {
-	app    *app
-	verb   verb
-	filter filterFlags
-	limit  int
-	all    bool
-	dry    bool
+	app       *app
+	verb      verb
+	selection selection
+	limit     int
+	all       bool
+	dry       bool
 
 	chosen  bool // by filters or --all
+	stopped bool // no app has the file
 	results results
-	damaged damage // jobs that the filters met and that cannot be read
+	damaged damage // what the filters met and cannot be read
+}
+
+// selection is which jobs or runs a change is about.
+type selection interface {
+	// given reports whether there is a filter, and String repeats it.
+	given() bool
+	String() string
+
+	// read reads the arguments that name jobs or runs.
+	read(a *app, words string, args []string) error
+
+	// named returns what the arguments name, with an error for each that is not there.
+	named(ctx context.Context, queue admin.Admin) (results, error)
+
+	// match lists what the filters choose, at most limit unless that is 0.
+	match(ctx context.Context, queue admin.Admin, limit int, damaged *damage) (results, error)
+
+	// condition requires of a change that the filters still match.
+	condition(h *how)
 }
 
 func (c *change) run(ctx context.Context, args []string) error {
-	c.chosen = c.all || c.filter.given()
+	c.chosen = c.all || c.selection.given()
 	if err := c.check(args); err != nil {
 		return err
 	}
-	ids, err := c.app.readIDs(c.verb.words, args)
-	if err != nil {
+	if err := c.selection.read(c.app, c.verb.words, args); err != nil {
 		return err
 	}
-	if err := c.app.with(ctx, func(queue admin.Admin) error { return c.choose(ctx, queue, ids) }); err != nil {
+	if err := c.app.with(ctx, func(queue admin.Admin) error { return c.choose(ctx, queue) }); err != nil {
+		if c.verb.runs {
+			return c.app.runFailure(err)
+		}
 		return err
 	}
 	if c.chosen && len(c.results) == 0 {
 		return c.nothing()
 	}
 	if c.chosen && !c.dry && !c.app.flags.yes {
-		if err := c.app.askAbout(ctx, len(c.results), "job", c.filter.String(), c.verb.ask); err != nil {
+		if err := c.app.askAbout(ctx, len(c.results), c.verb.noun(), c.selection.String(), c.verb.ask); err != nil {
 			return err
 		}
 	}
-	err = c.write(ctx)
+	err := c.write(ctx)
 	if reportErr := c.report(ctx); err == nil {
 		err = reportErr
 	}
 	if err == nil {
-		err = c.damaged.err()
+		err = damagedThings(&c.damaged, c.verb.noun())
 	}
+	c.hint()
 	return err
 }
 
 // check refuses flags that do not go together, before anything is looked at.
 func (c *change) check(args []string) error {
-	if err := namedOnce(c.verb.words, "job", "an ID", "IDs", args, c.all, c.chosen); err != nil {
-		return err
+	one, some := "an ID", "IDs"
+	if c.verb.runs {
+		one, some = "a run", "IDs or FLOW:ID"
+	}
+	switch noun := c.verb.noun(); {
+	case c.all && len(args) > 0:
+		return misused(c.verb.words, "--all and %s were given; name %ss in one way", one, noun)
+	case c.chosen && len(args) > 0:
+		return misused(c.verb.words, "%s and a filter were given; name %ss in one way", one, noun)
+	case !c.chosen && len(args) == 0:
+		return misused(c.verb.words, "no %s was named; add %s, - to read them, filters, or --all", noun, some)
 	}
 	if c.chosen && !c.dry {
 		if err := c.app.askable(c.verb.words, c.verb.do+" all that match"); err != nil {
@@ -73,51 +107,40 @@ func (c *change) check(args []string) error {
 	return nil
 }
 
-// namedOnce refuses a change of nothing, and one of things that were named in two ways.
-func namedOnce(words, noun, one, some string, args []string, all, chosen bool) error {
-	switch {
-	case all && len(args) > 0:
-		return misused(words, "--all and %s were given; name %ss in one way", one, noun)
-	case chosen && len(args) > 0:
-		return misused(words, "%s and a filter were given; name %ss in one way", one, noun)
-	case !chosen && len(args) == 0:
-		return misused(words, "no %s was named; add %s, - to read them, filters, or --all", noun, some)
-	}
-	return nil
-}
-
-// choose finds the jobs to change. Over a stopped file, or in a dry run, it also finds the
-// reasons why some cannot be changed; otherwise the app tells of each when it is asked to.
-func (c *change) choose(ctx context.Context, queue admin.Admin, ids []pawl.ID) error {
-	if c.chosen {
-		if err := c.match(ctx, queue); err != nil || !c.dry {
+// choose finds what to change. Over a stopped file, or in a dry run, it also finds the reasons
+// why some of it cannot be changed; otherwise the app returns them with the change.
+func (c *change) choose(ctx context.Context, queue admin.Admin) (err error) {
+	if c.verb.later || !c.chosen {
+		isLive, err := live(ctx, queue)
+		if err != nil {
 			return err
 		}
-		return c.try(ctx, queue)
+		c.stopped = !isLive
 	}
-	for _, id := range ids {
-		c.results = append(c.results, result{id: id})
+	if c.chosen {
+		c.results, err = c.selection.match(ctx, queue, c.limit, &c.damaged)
+	} else {
+		c.results, err = c.selection.named(ctx, queue)
 	}
-	isLive, err := live(ctx, queue)
-	if err != nil || isLive && !c.dry {
+	if err != nil || !c.dry && (c.chosen || !c.stopped) {
 		return err
 	}
-	if err := c.try(ctx, queue); err != nil || c.dry {
+	todo := c.results.possible()
+	if err := c.try(ctx, queue, todo); err != nil || c.dry {
 		return err
 	}
-	for i := range c.results { // what else is against it may be gone once the file is open
-		err := c.results[i].err
-		if !errors.Is(err, pawl.ErrNotEligible) && !errors.Is(err, pawl.ErrNotFound) && !errors.Is(err, pawl.ErrCorrupt) {
-			c.results[i].err = nil
+	for _, r := range todo { // another reason may be gone once the file is open
+		if !ofOne(r.err) && !errors.Is(r.err, pawl.ErrNotEligible) {
+			r.err = nil
 		}
 	}
 	return nil
 }
 
-// try notes what the change would make of each job. The decision is that of the change itself.
-func (c *change) try(ctx context.Context, queue admin.Admin) error {
-	for portion := range slices.Chunk(c.results.possible(), admin.MaxDryIDs) {
-		errs, err := c.verb.apply(ctx, queue, how{c.condition(), true}, idsOf(portion))
+// try notes what the change would make of each. The decision is that of the change itself.
+func (c *change) try(ctx context.Context, queue admin.Admin, todo []*result) error {
+	for portion := range slices.Chunk(todo, c.verb.tried()) {
+		errs, err := c.verb.apply(ctx, queue, c.how(true), idsOf(portion))
 		if err != nil {
 			return err
 		}
@@ -128,20 +151,12 @@ func (c *change) try(ctx context.Context, queue admin.Admin) error {
 	return nil
 }
 
-// condition is what must hold of the jobs when they are changed: the filters that chose them.
-func (c *change) condition() *admin.Filter {
-	if !c.chosen {
-		return nil
+func (c *change) how(dry bool) how {
+	h := how{dry: dry}
+	if c.chosen {
+		c.selection.condition(&h)
 	}
-	all := c.filter.filters() // which differ in the state alone
-	one := all[0]
-	if len(all) > 1 {
-		one.State = ""
-		for _, f := range all {
-			one.States = append(one.States, f.State)
-		}
-	}
-	return &one
+	return h
 }
 
 func idsOf(results []*result) []pawl.ID {
@@ -150,29 +165,6 @@ func idsOf(results []*result) []pawl.ID {
 		ids[i] = r.id
 	}
 	return ids
-}
-
-// match lists what the filters choose.
-func (c *change) match(ctx context.Context, queue admin.Admin) error {
-	if err := c.filter.known(ctx, queue); err != nil {
-		return err
-	}
-	for _, f := range c.filter.filters() {
-		q := admin.Query{Filter: f, Detail: admin.IDs}
-		for e, err := range admin.Jobs(ctx, queue, q) {
-			switch {
-			case c.limit > 0 && len(c.results) == c.limit:
-				return nil
-			case err != nil && e != nil:
-				c.damaged.add(err)
-			case err != nil:
-				return err
-			default:
-				c.results = append(c.results, result{id: e.ID})
-			}
-		}
-	}
-	return nil
 }
 
 // askAbout names how many things match and waits for a yes to a question such as "Retry %s?",
@@ -191,13 +183,13 @@ func (a *app) askAbout(ctx context.Context, n int, noun, filter, question string
 
 // nothing is the answer to filters that choose nothing.
 func (c *change) nothing() error {
-	if err := c.damaged.err(); err != nil {
+	if err := damagedThings(&c.damaged, c.verb.noun()); err != nil {
 		return err
 	}
-	return &failure{exitNoMatch, "no job matches (" + c.filter.String() + ")", c.verb.list}
+	return &failure{exitNoMatch, "no " + c.verb.noun() + " matches (" + c.selection.String() + ")", c.verb.list}
 }
 
-// write does what was chosen, in portions, so that no transaction is large and an
+// write changes what was chosen, in portions, so that no transaction is large and an
 // interruption comes between two of them.
 func (c *change) write(ctx context.Context) error {
 	todo := c.results.possible()
@@ -207,7 +199,7 @@ func (c *change) write(ctx context.Context) error {
 	for _, r := range todo {
 		r.err = errNotTried
 	}
-	opened, err := c.app.changeBehindBar(ctx, c.verb.words, "jobs", func(queue admin.Admin, tell tell) error {
+	opened, err := c.app.changeBehindBar(ctx, c.verb.words, progress.Unit(c.verb.noun()+"s"), func(queue admin.Admin, tell tell) error {
 		return c.portions(ctx, queue, todo, tell)
 	})
 	if !opened {
@@ -216,10 +208,10 @@ func (c *change) write(ctx context.Context) error {
 	return err
 }
 
-// tell is told how much of a change is done.
+// tell is called with how much of a change is done.
 type tell func(done, total int64)
 
-// changeBehindBar opens the queue for a change that shows how far it is.
+// changeBehindBar opens the queue for a change that shows its progress.
 func (a *app) changeBehindBar(ctx context.Context, words string, things progress.Unit, change func(admin.Admin, tell) error) (opened bool, err error) {
 	queue, err := a.open(ctx)
 	if err != nil {
@@ -231,7 +223,7 @@ func (a *app) changeBehindBar(ctx context.Context, words string, things progress
 	return true, errors.Join(err, queue.Close())
 }
 
-// atOnce is how many jobs are changed between two looks at the context.
+// atOnce is how many jobs or runs are changed between two looks at the context.
 const atOnce = admin.MaxIDs
 
 func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result, tell tell) error {
@@ -240,8 +232,8 @@ func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result
 		if ctx.Err() != nil {
 			return nil // what was not tried says so
 		}
-		ctx := context.WithoutCancel(ctx) // a portion is short, and what became of it is to be known
-		errs, err := c.verb.apply(ctx, queue, how{only: c.condition()}, idsOf(portion))
+		ctx := context.WithoutCancel(ctx) // a portion is short, and its outcome must be known
+		errs, err := c.verb.apply(ctx, queue, c.how(false), idsOf(portion))
 		for i, r := range portion {
 			if r.err = err; err == nil {
 				r.err = errs[i]
@@ -263,4 +255,140 @@ func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result
 // uncertain reports whether something may have been done in spite of an error.
 func uncertain(err error) bool {
 	return errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, admin.ErrUnreachable) || errors.Is(err, context.Canceled)
+}
+
+// ofOne reports whether an error is about one job or run, and not about the whole queue.
+func ofOne(err error) bool {
+	return errors.Is(err, pawl.ErrNotFound) || errors.Is(err, workflow.ErrNotFound) || errors.Is(err, workflow.ErrNotRunning) || errors.Is(err, pawl.ErrCorrupt)
+}
+
+// hint says what the outcome of a change of runs still depends on.
+func (c *change) hint() {
+	if !c.verb.runs || !c.app.people() {
+		return
+	}
+	blocked, one := 0, pawl.ID{}
+	for _, r := range c.results.possible() {
+		if c.verb.noBlocked && r.blocked {
+			blocked, one = blocked+1, r.id
+		}
+	}
+	switch {
+	case blocked == 1:
+		c.app.say("note: run %s is blocked and stays so until a build that fits runs it; 'jobctl wf terminate' ends it with nothing undone", one)
+	case blocked > 1:
+		c.app.say("note: %d of the runs are blocked and stay so until a build that fits runs them; 'jobctl wf terminate' ends them with nothing undone", blocked)
+	}
+	if c.verb.later && c.stopped && !c.dry && len(c.results.possible()) > 0 {
+		c.app.say("note: no app runs; the change takes effect when it does")
+	}
+}
+
+// jobSelection is which jobs a change is about.
+type jobSelection struct {
+	filterFlags
+	ids []pawl.ID
+}
+
+func (s *jobSelection) read(a *app, words string, args []string) (err error) {
+	s.ids, err = a.readIDs(words, args)
+	return err
+}
+
+func (s *jobSelection) named(context.Context, admin.Admin) (all results, err error) {
+	for _, id := range s.ids {
+		all = append(all, result{id: id})
+	}
+	return all, nil
+}
+
+func (s *jobSelection) match(ctx context.Context, queue admin.Admin, limit int, damaged *damage) (all results, err error) {
+	if err := s.known(ctx, queue); err != nil {
+		return nil, err
+	}
+	for _, f := range s.filters() {
+		q := admin.Query{Filter: f, Detail: admin.IDs}
+		for e, err := range admin.Jobs(ctx, queue, q) {
+			switch {
+			case limit > 0 && len(all) == limit:
+				return all, nil
+			case err != nil && e != nil:
+				damaged.add(err)
+			case err != nil:
+				return nil, err
+			default:
+				all = append(all, result{id: e.ID})
+			}
+		}
+	}
+	return all, nil
+}
+
+func (s *jobSelection) condition(h *how) {
+	all := s.filters() // they differ in the state alone
+	one := all[0]
+	if len(all) > 1 {
+		one.State = ""
+		for _, f := range all {
+			one.States = append(one.States, f.State)
+		}
+	}
+	h.only = &one
+}
+
+// runSelection is which runs a change is about.
+type runSelection struct {
+	runFilter
+	refs    []ref
+	blocked bool // note of those that are named whether they are blocked
+}
+
+func (s *runSelection) read(a *app, words string, args []string) (err error) {
+	s.refs, err = a.readRefs(words, args)
+	return err
+}
+
+func (s *runSelection) named(ctx context.Context, queue admin.Admin) (all results, err error) {
+	w := queue.Workflows()
+	for _, r := range s.refs {
+		one := result{name: r.text}
+		one.id, one.err = r.find(ctx, w)
+		if one.err == nil && s.blocked {
+			var run *admin.WorkflowRun
+			if run, one.err = w.Show(ctx, one.id, admin.RunInfo); one.err == nil {
+				one.blocked = run.Status == workflow.Blocked
+			}
+		}
+		if one.err != nil && !ofOne(one.err) {
+			return nil, one.err
+		}
+		if !slices.ContainsFunc(all, func(other result) bool { return one.err == nil && other.id == one.id }) {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+func (s *runSelection) match(ctx context.Context, queue admin.Admin, limit int, damaged *damage) (all results, err error) {
+	for run, err := range admin.WorkflowRuns(ctx, queue.Workflows(), s.query()) {
+		switch {
+		case err != nil:
+			return nil, err
+		case limit > 0 && len(all) == limit:
+			return all, nil
+		}
+		if err := damagedRun(&run); err != nil {
+			damaged.add(err)
+		} else if s.fits(&run) {
+			all = append(all, result{id: run.Run, blocked: run.Status == workflow.Blocked})
+		}
+	}
+	return all, nil
+}
+
+// condition implements selection. The flow and the ID of a run never change.
+func (s *runSelection) condition(h *how) {
+	if h.statuses = s.statuses; s.status != "" {
+		h.statuses = []workflow.Status{workflow.Status(s.status)}
+	}
 }

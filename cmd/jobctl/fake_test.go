@@ -74,7 +74,7 @@ func TestListTellsOfMore(t *testing.T) {
 func TestChooseTellsJobsFromTheQueue(t *testing.T) {
 	disk := errors.New("input/output error")
 	for _, err := range []error{disk, pawl.ErrNotFound, pawl.ErrCorrupt} {
-		c := &change{app: &app{}, verb: verb{states: []pawl.State{pawl.Dead}}}
+		c := &change{app: &app{}, selection: &jobSelection{ids: []pawl.ID{id(1)}}, verb: verb{states: []pawl.State{pawl.Dead}}}
 		c.verb.apply = func(_ context.Context, _ admin.Admin, how how, ids []pawl.ID) ([]error, error) {
 			require.True(t, how.dry)
 			if err == disk {
@@ -82,7 +82,7 @@ func TestChooseTellsJobsFromTheQueue(t *testing.T) {
 			}
 			return []error{err}, nil
 		}
-		got := c.choose(t.Context(), new(fake), []pawl.ID{id(1)})
+		got := c.choose(t.Context(), new(fake))
 		if err == disk {
 			require.ErrorIs(t, got, disk)
 			continue

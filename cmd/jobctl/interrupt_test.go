@@ -73,8 +73,9 @@ func (i interrupting) Read(b []byte) (int, error) {
 // applying runs "dead retry --all" with another apply.
 func applying(ctx context.Context, apply apply) outcomeOf {
 	return asOfToday(ctx, nil, false, func(a *app) error {
-		c := &change{app: a, all: true, verb: verb{words: "dead retry", do: "retry", did: "retried", states: []pawl.State{pawl.Dead}, apply: apply}}
-		c.filter.states = c.verb.states
+		jobs := new(jobSelection)
+		c := &change{app: a, selection: jobs, all: true, verb: verb{words: "dead retry", do: "retry", did: "retried", states: []pawl.State{pawl.Dead}, apply: apply}}
+		jobs.states = c.verb.states
 		a.flags = shared{db: "app.db", output: "table", yes: true}
 		a.note = func(string) {}
 		return c.run(ctx, nil)

@@ -40,7 +40,7 @@ func TestTableOfWideCharacters(t *testing.T) {
 // away with what to do then.
 func TestReasonsAreFolded(t *testing.T) {
 	gone := fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, admin.ErrUnreachable)
-	rs := results{{id: id(1)}, {id(2), gone}, {id(3), gone}, {id(4), errNotTried}}
+	rs := results{{id: id(1)}, {id: id(2), err: gone}, {id: id(3), err: gone}, {id: id(4), err: errNotTried}}
 	a := &app{stdout: bufio.NewWriter(&bytes.Buffer{}), flags: shared{output: "table"}}
 	c := &change{app: a, verb: verb{did: "retried", miss: "not_dead"}, chosen: true, results: rs}
 	f := a.failure(c.report(t.Context()))

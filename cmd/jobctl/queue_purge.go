@@ -14,7 +14,8 @@ import (
 var purgeable = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Dead, pawl.Completed}
 
 func (a *app) queuePurgeCommand() *cobra.Command {
-	ch := &change{app: a}
+	jobs := new(jobSelection)
+	ch := &change{app: a, selection: jobs}
 	var state string
 	v := verb{
 		words: "queue purge", do: "purge", did: "purged", ask: "Delete %s for good?",
@@ -37,7 +38,7 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 			return usage(v.words, "no state was named; add --state")
 		case state == string(pawl.Leased):
 			return usage(v.words, "leased jobs run and are not purged; 'jobctl job cancel -s leased' asks them to end")
-		case ch.filter.died.given() && state != string(pawl.Dead):
+		case jobs.died.given() && state != string(pawl.Dead):
 			return usage(v.words, "--died-since and --died-until are for --state dead")
 		}
 		name, err := oneQueue(v.words, args)
@@ -45,14 +46,14 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 			return err
 		}
 		v.states, v.apply = []pawl.State{pawl.State(state)}, purge(pawl.State(state))
-		ch.verb, ch.filter.queues, ch.filter.inStates = v, []string{name}, []string{state}
+		ch.verb, jobs.queues, jobs.inStates = v, []string{name}, []string{state}
 		return ch.run(ctx, nil)
 	}
 	words := append(stateWords(purgeable), string(pawl.Leased))
 	c.Flags().VarP(oneOf(&state, words...), "state", "s", "only jobs in this `STATE`: "+listed(words[:len(purgeable)]))
-	c.Flags().Var(a.momentFlag(&ch.filter.before), "older-than", "only jobs in this state for at least `AGE`")
-	ch.filter.died.register(a, c)
-	c.Flags().BoolVar(&ch.filter.newest, "newest", false, "the newest first: dead jobs by death, others by creation")
+	c.Flags().Var(a.momentFlag(&jobs.before), "older-than", "only jobs in this state for at least `AGE`")
+	jobs.died.register(a, c)
+	c.Flags().BoolVar(&jobs.newest, "newest", false, "the newest first: dead jobs by death, others by creation")
 	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of them")
 	dryRunFlag(c, &ch.dry)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // errNotTried is the result of a job that an error or an interruption came before.
@@ -17,8 +18,10 @@ var errNotTried = errors.New("not tried")
 type results []result
 
 type result struct {
-	id  pawl.ID
-	err error // nil: done, or still to be done
+	id      pawl.ID
+	err     error  // nil: done, or still to be done
+	name    string // of a run, as it was given; "" if a filter chose it
+	blocked bool   // of a run
 }
 
 // possible are those with no reason against them yet.
@@ -45,7 +48,7 @@ func (rs results) untried() (left []pawl.ID) {
 func (c *change) failed() (failed []result) {
 	for _, r := range c.results {
 		word := c.outcome(r.err)
-		moved := word == "not_found" || word == c.verb.miss
+		moved := word == "not_found" || word == "ended" || word == c.verb.miss
 		if r.err != nil && r.err != errNotTried && !errors.Is(r.err, admin.ErrCancelRequested) && !(c.chosen && moved) {
 			failed = append(failed, r)
 		}
@@ -58,7 +61,11 @@ func (c *change) report(ctx context.Context) error {
 	if err := c.print(); err != nil {
 		return err
 	}
-	v := verdict{noun: "job", did: c.verb.did, all: len(c.results), done: len(c.results.possible()), untried: len(c.results.untried()), again: againOf(c.chosen, "job show")}
+	show := "job show"
+	if c.verb.runs {
+		show = "wf show"
+	}
+	v := verdict{noun: c.verb.noun(), did: c.verb.did, all: len(c.results), done: len(c.results.possible()), untried: len(c.results.untried()), again: againOf(c.chosen, show)}
 	for _, r := range c.failed() {
 		v.failed = append(v.failed, r.err)
 	}
@@ -119,8 +126,11 @@ func againOf(chosen bool, show string) string {
 	return fmt.Sprintf("Then 'jobctl %s' has how each of them is.", show)
 }
 
-// explained is the failure of one job, with what the verb says to it.
+// explained is the failure of one job or run, with what the verb says to it.
 func (c *change) explained(err error) *failure {
+	if c.verb.runs {
+		return c.app.failure(c.app.runFailure(err))
+	}
 	f := c.app.failure(err)
 	switch {
 	case f.code != exitConflict, errors.Is(err, admin.ErrWorkflowJob):
@@ -133,12 +143,22 @@ func (c *change) explained(err error) *failure {
 }
 
 func (c *change) print() error {
-	v, asked := changeView{did: c.verb.did, DryRun: c.dry, Jobs: []resultView{}}, 0
+	a, asked := c.app, 0
+	v := changeView{did: c.verb.did, DryRun: c.dry}
 	if c.verb.asks {
 		v.Asked = &asked
 	}
+	all := make([]resultView, 0, len(c.results))
 	for _, r := range c.results {
-		job := resultView{ID: r.id.String(), Result: c.outcome(r.err)}
+		one := resultView{Result: c.outcome(r.err)}
+		switch {
+		case !c.verb.runs:
+			one.ID = r.id.String()
+		case r.id.IsZero():
+			one.Run = r.name
+		default:
+			one.Run = r.id.String()
+		}
 		switch {
 		case r.err == nil:
 			v.Done++
@@ -147,52 +167,35 @@ func (c *change) print() error {
 		default:
 			v.Skipped++
 			text := r.err.Error()
-			job.Error = &text
+			one.Error = &text
 		}
-		v.Jobs = append(v.Jobs, job)
+		all = append(all, one)
 	}
-	var done []pawl.ID
-	for _, r := range c.results.possible() {
-		done = append(done, r.id)
+	if v.Jobs = all; c.verb.runs {
+		v.Jobs, v.Runs = nil, all
 	}
-	return printChange(c.app, outcomes[resultView]{v, v.Jobs, done, c.verb.did, asked, v.Skipped, c.dry, c.chosen})
-}
-
-// outcomes is what is printed of a change of jobs or of runs.
-type outcomes[each any] struct {
-	whole   any // as one object
-	parts   []each
-	done    []pawl.ID
-	did     string
-	asked   int // running jobs that were asked to end
-	skipped int
-	dry     bool
-	chosen  bool // by filters, which may match none
-}
-
-func printChange[each any](a *app, o outcomes[each]) error {
 	switch {
-	case len(o.parts) == 0: // the queue could not be reached
+	case len(all) == 0: // the queue could not be reached
 		return nil
 	case a.flags.output == "json":
-		return a.print(o.whole)
+		return a.print(v)
 	case a.flags.output == "jsonl":
-		for _, one := range o.parts {
+		for _, one := range all {
 			if err := a.print(one); err != nil {
 				return err
 			}
 		}
 	case a.flags.output == "ids":
-		for _, id := range o.done {
-			fmt.Fprintln(a.stdout, id)
+		for _, r := range c.results.possible() {
+			fmt.Fprintln(a.stdout, r.id)
 		}
-	case o.dry:
-		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", o.did, len(o.done), o.skipped)
-	case o.asked > 0:
-		fmt.Fprintf(a.stdout, "%s %d, asked to cancel %d, skipped %d\n", o.did, len(o.done), o.asked, o.skipped)
+	case c.dry:
+		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", c.verb.did, v.Done, v.Skipped)
+	case asked > 0:
+		fmt.Fprintf(a.stdout, "%s %d, asked to cancel %d, skipped %d\n", c.verb.did, v.Done, asked, v.Skipped)
 		a.say("note: a job that runs ends when its handler returns; it stays leased until then")
-	case len(o.done) > 0 || len(o.parts) > 1 || o.chosen:
-		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", o.did, len(o.done), o.skipped)
+	case v.Done > 0 || len(all) > 1 || c.chosen:
+		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", c.verb.did, v.Done, v.Skipped)
 	}
 	return nil
 }
@@ -208,8 +211,10 @@ func (c *change) outcome(err error) string {
 		return "asked_to_cancel"
 	case errors.Is(err, admin.ErrWorkflowJob):
 		return "workflow_job"
-	case errors.Is(err, pawl.ErrNotFound):
+	case errors.Is(err, pawl.ErrNotFound), errors.Is(err, workflow.ErrNotFound):
 		return "not_found"
+	case errors.Is(err, workflow.ErrNotRunning):
+		return "ended"
 	case errors.Is(err, pawl.ErrNotEligible):
 		return c.verb.miss
 	case errors.Is(err, pawl.ErrConflict):

@@ -141,7 +141,7 @@ func TestRetryCondemnsNobody(t *testing.T) {
 func TestRetryReportsFailures(t *testing.T) {
 	rs := results{{id: id(1)}, {id: id(2), err: fmt.Errorf("job 2: %w", pawl.ErrNotFound)}}
 	for n := range 12 {
-		rs = append(rs, result{id(n + 3), fmt.Errorf("retry %c: %w", 'a'+n, pawl.ErrUnknownOutcome)})
+		rs = append(rs, result{id: id(n + 3), err: fmt.Errorf("retry %c: %w", 'a'+n, pawl.ErrUnknownOutcome)})
 	}
 	var stdout bytes.Buffer
 	a := &app{stdout: bufio.NewWriter(&stdout), flags: shared{output: "jsonl"}}

@@ -9,9 +9,10 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
-// verb is what a command does to jobs.
+// verb is what a command does to jobs or runs.
 type verb struct {
 	words  string       // of the command: "dead retry"
 	do     string       // "retry"
@@ -25,6 +26,27 @@ type verb struct {
 	asks   bool         // a running job is asked to end, and ends later
 	ready  func() error // refuses flags of the verb before anything is looked at; nil: it has none
 	apply  apply
+
+	// Of runs alone.
+	runs      bool
+	statuses  []workflow.Status // that filters choose among
+	later     bool              // it takes effect when the app runs
+	noBlocked bool              // it does not end a blocked run
+}
+
+func (v *verb) noun() string {
+	if v.runs {
+		return "run"
+	}
+	return "job"
+}
+
+// tried is how many are tried in one dry run.
+func (v *verb) tried() int {
+	if v.runs {
+		return admin.MaxIDs
+	}
+	return admin.MaxDryIDs
 }
 
 // apply carries out the verb on jobs; it is admin.Admin.Do for most.
@@ -32,8 +54,9 @@ type apply func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) 
 
 // how is how a verb is carried out.
 type how struct {
-	only *admin.Filter // must hold of a job when it is changed; nil for jobs that were named
-	dry  bool          // nothing is changed, and the results are those that a change would have
+	only     *admin.Filter     // must match a job when it is changed; nil for jobs that were named
+	statuses []workflow.Status // of which a run must have one when it is changed; nil for runs that were named
+	dry      bool              // nothing is changed, and the results are those that a change would have
 }
 
 // on is an action that is carried out so.
@@ -46,6 +69,15 @@ func (h how) on(a admin.Action) admin.Action {
 func act(action *admin.Action) apply {
 	return func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error) {
 		return queue.Do(ctx, how.on(*action), ids...)
+	}
+}
+
+// actOnRuns is act for runs.
+func actOnRuns(action *admin.RunAction) apply {
+	return func(ctx context.Context, queue admin.Admin, how how, runs []pawl.ID) ([]error, error) {
+		own := *action
+		own.If, own.DryRun = how.statuses, how.dry
+		return queue.Workflows().Do(ctx, own, runs...)
 	}
 }
 
@@ -69,7 +101,8 @@ those that were %s.
 
 // changing is a command that changes jobs: their IDs, or those that filters choose.
 func (a *app) changing(v verb, use, short, long, example string, flags func(*cobra.Command)) *cobra.Command {
-	ch := &change{app: a, verb: v}
+	jobs := new(jobSelection)
+	ch := &change{app: a, verb: v, selection: jobs}
 	c := a.command(&spec{
 		use: use + " ID... | - | FILTER... | --all", short: short, args: -1, ids: true,
 		long: long + `
@@ -83,14 +116,52 @@ first, names the count and asks; -o json, jsonl and ids do not ask and need -y.`
 		complete: a.completeIDs(v.states...),
 		run:      ch.run,
 	})
-	c.Flags().BoolVar(&ch.all, "all", false, "all that there are, after a question")
-	ch.filter.register(a, c, v.states...)
-	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of those that the filters choose")
-	dryRunFlag(c, &ch.dry)
-	if flags != nil {
-		flags(c)
-	}
+	jobs.register(a, c, v.states...)
+	ch.register(c, flags)
 	return c
+}
+
+// changingRuns is a command that changes runs: those that are named, or that filters choose.
+func (a *app) changingRuns(v verb, short, long, example string, flags func(*cobra.Command)) *cobra.Command {
+	v.words, v.runs, v.miss = "wf "+v.do, true, "wrong_status"
+	v.list = "'jobctl wf list' shows the runs of all flows."
+	runs := &runSelection{blocked: v.noBlocked}
+	ch := &change{app: a, verb: v, selection: runs}
+	c := a.command(&spec{
+		use: v.do + " REF... | - | FILTER... | --all", short: short, args: -1, ids: true,
+		long: long + "\n\n" + refText + ` A REF of - reads them from standard input, one a line.
+
+Of several runs it does those it can; the exit code is that of the first that it
+could not. By filters or --all it looks first, names the count and asks; -o json,
+jsonl and ids do not ask and need -y.`,
+		example: example,
+		json: fmt.Sprintf(`one object with %s and skipped (how many), dry_run, and
+  runs: a list of run, error and
+        result (%s, not_found, ended,
+                wrong_status (it has changed since the filters chose it),
+                conflict (a cancel was requested already), damaged, failed, or
+                not_tried (an error or an interruption came first))
+With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of
+those that were %s.
+`, fieldOf(v.did), fieldOf(v.did), v.did),
+		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		complete: a.completeRefs(-1, v.statuses...),
+		run:      ch.run,
+	})
+	runs.register(a, c, v.statuses...)
+	ch.register(c, flags)
+	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
+	return c
+}
+
+// register adds the flags of every change, and those of the verb.
+func (c *change) register(cmd *cobra.Command, flags func(*cobra.Command)) {
+	cmd.Flags().BoolVar(&c.all, "all", false, "all that there are, after a question")
+	cmd.Flags().VarP(countFlag(&c.limit), "limit", "n", "at most `COUNT` of those that the filters choose")
+	dryRunFlag(cmd, &c.dry)
+	if flags != nil {
+		flags(cmd)
+	}
 }
 
 // fieldOf is a word or two as the name of a JSON field.

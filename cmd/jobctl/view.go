@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ type queueView struct {
 	Failed         *int64     `json:"failed"`
 }
 
-// changeView is the object of a command that changes jobs. Its first field is what was
+// changeView is the object of a command that changes jobs or runs. Its first field is what was
 // done to them: retried, cancelled, deleted and so on.
 type changeView struct {
 	did     string
@@ -58,19 +57,21 @@ type changeView struct {
 	Asked   *int         `json:"asked_to_cancel,omitempty"` // of jobs that run
 	Skipped int          `json:"skipped"`
 	DryRun  bool         `json:"dry_run"`
-	Jobs    []resultView `json:"jobs"`
+	Jobs    []resultView `json:"jobs,omitzero"`
+	Runs    []resultView `json:"runs,omitzero"` // of a command that changes runs
 }
 
 // MarshalJSON implements json.Marshaler.
 func (v changeView) MarshalJSON() ([]byte, error) {
 	type fields changeView
-	rest, err := json.Marshal(fields(v))
+	rest, err := encode(fields(v))
 	return append(fmt.Appendf(nil, `{"%s":%d,`, fieldOf(v.did), v.Done), rest[min(1, len(rest)):]...), err
 }
 
 type resultView struct {
-	ID     string  `json:"id"`
-	Result string  `json:"result"` // what was done, or not_found, conflict, damaged, failed, not_tried and so on
+	ID     string  `json:"id,omitempty"`
+	Run    string  `json:"run,omitempty"` // in place of ID
+	Result string  `json:"result"`        // what was done, or not_found, conflict, damaged, failed, not_tried and so on
 	Error  *string `json:"error"`
 }
 

@@ -134,11 +134,6 @@ func (a *app) runFailure(err error) error {
 	return err
 }
 
-// ofOneRun reports whether an error is about one run, and not about the whole queue.
-func ofOneRun(err error) bool {
-	return errors.Is(err, workflow.ErrNotFound) || errors.Is(err, workflow.ErrNotRunning) || errors.Is(err, pawl.ErrCorrupt)
-}
-
 // damagedRun is the error of a run whose row cannot be read, nil for one that can be.
 func damagedRun(run *workflow.Info) error {
 	if run.Status != "" {
@@ -155,6 +150,9 @@ func damagedThings(d *damage, noun string) error {
 	f := new(failure)
 	if err := d.err(); !errors.As(err, &f) {
 		return err
+	}
+	if noun == "job" {
+		return f
 	}
 	f.text = fmt.Sprintf("%s could not be read and %s passed over:", plural(d.count, "damaged "+noun), wasWere(d.count))
 	return f

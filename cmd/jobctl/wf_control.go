@@ -1,41 +1,43 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
-	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The commands that ask something of runs. What they ask takes effect when the app runs.
+// The commands that ask something of runs. A change takes effect when the app runs.
+
+// openStatuses are those of a run that has not ended.
+var openStatuses = []workflow.Status{
+	workflow.Running, workflow.Sleeping, workflow.Waiting, workflow.Paused, workflow.Blocked, workflow.Dead,
+}
 
 func (a *app) wfCancelCommand() *cobra.Command {
-	reason := ""
-	return a.changingRuns(runVerb{
-		word: "cancel", noBlocked: true, did: "asked to cancel", ask: "Cancel %s?", statuses: openStatuses, later: true,
-		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Cancel(ctx, run, reason) },
+	action := &admin.RunAction{Verb: admin.Cancel}
+	return a.changingRuns(verb{
+		do: "cancel", noBlocked: true, did: "asked to cancel", ask: "Cancel %s?", statuses: openStatuses, later: true,
+		apply: actOnRuns(action),
 	}, "ask runs to end, with what they undo",
 		`Asks runs to end: the step under way gets an error, what was done is undone as the
 flow says, and then the run is cancelled. In the file of a stopped app that happens when the
 app runs again. A blocked run stays blocked until a build that fits runs it:
 'jobctl wf terminate' ends it.`,
 		`  jobctl --db jobs.db wf cancel order:1042 --reason "the customer called"
-  jobctl --db jobs.db wf cancel --flow order -s waiting`, reasonFlag(&reason))
+  jobctl --db jobs.db wf cancel --flow order -s waiting`, reasonFlag(&action.Reason))
 }
 
 func (a *app) wfTerminateCommand() *cobra.Command {
-	reason := ""
-	return a.changingRuns(runVerb{
-		word: "terminate", did: "asked to terminate", ask: "Terminate %s, with nothing undone?", statuses: openStatuses, later: true,
-		apply: func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Terminate(ctx, run, reason) },
+	action := &admin.RunAction{Verb: admin.Terminate}
+	return a.changingRuns(verb{
+		do: "terminate", did: "asked to terminate", ask: "Terminate %s, with nothing undone?", statuses: openStatuses, later: true,
+		apply: actOnRuns(action),
 	}, "end runs at once, with nothing undone",
 		`Ends runs without a step more: nothing is undone. 'jobctl wf cancel' lets them undo
 what they did. Over the file of a stopped app that comes when the app runs again.`,
 		`  jobctl --db jobs.db wf terminate order:1042 --reason "refunded by hand"
-  jobctl --db jobs.db wf terminate --flow import -s blocked`, reasonFlag(&reason))
+  jobctl --db jobs.db wf terminate --flow import -s blocked`, reasonFlag(&action.Reason))
 }
 
 func reasonFlag(to *string) func(*cobra.Command) {
@@ -46,10 +48,10 @@ func reasonFlag(to *string) func(*cobra.Command) {
 }
 
 func (a *app) wfPauseCommand() *cobra.Command {
-	return a.changingRuns(runVerb{
-		word: "pause", did: "paused", ask: "Pause %s?",
+	return a.changingRuns(verb{
+		do: "pause", did: "paused", ask: "Pause %s?",
 		statuses: []workflow.Status{workflow.Running, workflow.Sleeping, workflow.Waiting, workflow.Blocked, workflow.Dead},
-		apply:    func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Pause(ctx, run) },
+		apply:    actOnRuns(&admin.RunAction{Verb: admin.Pause}),
 	}, "stop runs before their next step",
 		`Stops runs before their next step until 'jobctl wf resume', also over a restart of the
 app. The step under way is completed; times and signals that they wait for come meanwhile.
@@ -59,10 +61,10 @@ Pausing a paused run is not an error.`,
 }
 
 func (a *app) wfResumeCommand() *cobra.Command {
-	return a.changingRuns(runVerb{
-		word: "resume", did: "resumed", ask: "Resume %s?",
+	return a.changingRuns(verb{
+		do: "resume", did: "resumed", ask: "Resume %s?",
 		statuses: []workflow.Status{workflow.Paused, workflow.Blocked, workflow.Dead},
-		apply:    func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Resume(ctx, run) },
+		apply:    actOnRuns(&admin.RunAction{Verb: admin.Resume}),
 	}, "resume paused, blocked, or dead runs",
 		`Ends what 'jobctl wf pause' began, tries blocked runs again, whose code did not fit
 their journal, and brings back runs whose job is dead. Any other run that is named looks

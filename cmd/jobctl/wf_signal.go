@@ -80,8 +80,8 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 			return err
 		}
 		if dry {
-			if err := openRun(before); err != nil {
-				return err
+			if before.Status.Ended() {
+				return fmt.Errorf("run %s: %w", run, workflow.ErrNotRunning)
 			}
 			return before.Accepts(args[1])
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func TestChangesOfRunsAsk(t *testing.T) {
 			require.True(t, slices.Equal(before, after), "the file was written to")
 			got = asked(t, strings.NewReader("y\n"), append(words("--db app.db"), words(line)...)...)
 			if strings.HasPrefix(line, "wf cancel") || strings.HasPrefix(line, "wf terminate") {
-				c.question += "note: no app runs; what was asked of runs takes effect when it does\n"
+				c.question += "note: no app runs; the change takes effect when it does\n"
 			}
 			require.Equal(t, outcomeOf{exitOK, c.done, c.question}, got)
 		})
@@ -127,15 +128,16 @@ func TestVerifyTellsRunsFromTheQueue(t *testing.T) {
 	}
 }
 
-// changeOf is a change of so many runs, of which each has an error of its own.
-func changeOf(t *testing.T, ctx context.Context, format string, n int, apply func(pawl.ID) error) outcomeOf {
+// changeOf is a change of so many runs.
+func changeOf(t *testing.T, ctx context.Context, format string, n int, apply func(runs []pawl.ID) ([]error, error)) outcomeOf {
 	t.Helper()
 	return asOfToday(t.Context(), nil, false, func(a *app) error {
 		a.flags.output = format
-		c := &runChange{app: a, verb: runVerb{word: "cancel", did: "cancelled", apply: func(_ context.Context, _ admin.Workflows, run pawl.ID) error { return apply(run) }}}
-		var todo []*runResult
+		c := &change{app: a, verb: verb{do: "cancel", did: "cancelled", miss: "wrong_status", runs: true}}
+		c.verb.apply = func(_ context.Context, _ admin.Admin, _ how, runs []pawl.ID) ([]error, error) { return apply(runs) }
+		var todo []*result
 		for i := range n {
-			c.results = append(c.results, runResult{id(i).String(), id(i), false, errNotTried})
+			c.results = append(c.results, result{id: id(i), err: errNotTried})
 		}
 		for i := range c.results {
 			todo = append(todo, &c.results[i])
@@ -151,38 +153,54 @@ func changeOf(t *testing.T, ctx context.Context, format string, n int, apply fun
 // Rule: an interruption comes between two portions, and what was not tried says so.
 func TestChangeOfRunsIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	got := changeOf(t, ctx, "table", runsAtOnce+3, func(pawl.ID) error { stop(); return nil })
-	require.Equal(t, outcomeOf{exitInterrupted, "cancelled 16, skipped 3\n", "error: interrupted: 16 of 19 runs were cancelled\n  3 runs not tried; run the command again for the others.\n"}, got)
+	got := changeOf(t, ctx, "table", atOnce+3, func(runs []pawl.ID) ([]error, error) { stop(); return make([]error, len(runs)), nil })
+	require.Equal(t, outcomeOf{exitInterrupted, "cancelled 1000, skipped 3\n", "error: interrupted: 1000 of 1003 runs were cancelled\n  3 runs not tried; run the command again for the others.\n"}, got)
 }
 
-// Rule: what ends the queue ends the change: before anything was done that is all, and later
-// each run has its error, the others are not tried.
+// Rule: an error of the queue ends the change: before anything was done that is all, and later
+// each run of the portion has it, and the others are not tried.
 func TestChangeOfRunsMeetsTheQueuesEnd(t *testing.T) {
-	got := changeOf(t, t.Context(), "table", 40, func(pawl.ID) error { return pawl.ErrClosed })
+	got := changeOf(t, t.Context(), "table", 40, func([]pawl.ID) ([]error, error) { return nil, pawl.ErrClosed })
 	require.Equal(t, outcomeOf{exitError, "", "error: " + pawl.ErrClosed.Error() + "\n"}, got)
 
-	got = changeOf(t, t.Context(), "table", runsAtOnce+3, func(run pawl.ID) error {
-		if run == id(runsAtOnce+1) {
-			return admin.ErrUnreachable
+	portions := 0
+	got = changeOf(t, t.Context(), "table", 2*atOnce+2, func(runs []pawl.ID) ([]error, error) {
+		if portions++; portions == 2 {
+			return nil, pawl.ErrClosed
 		}
-		return nil
+		return make([]error, len(runs)), nil
 	})
-	require.Equal(t, exitLocked, got.code)
-	require.Equal(t, "cancelled 18, skipped 1\n", got.stdout)
+	require.Equal(t, exitError, got.code)
+	require.Equal(t, "cancelled 1000, skipped 1002\n", got.stdout)
+	require.Contains(t, got.stderr, "error: 1000 of 2002 runs could not be cancelled:\n  "+pawl.ErrClosed.Error()+" (1000 runs)\n  and 2 runs not tried after that\n")
+	require.Contains(t, got.stderr, "'jobctl wf show' has how each of them is.\n")
+}
 
-	got = changeOf(t, t.Context(), "ids", 2*runsAtOnce+1, func(run pawl.ID) error {
-		switch run {
-		case id(1), id(2):
-			return workflow.ErrNotFound
-		case id(3):
-			return pawl.ErrUnknownOutcome
+// Rule: a run that the filters chose and that has another status when it is changed is left
+// alone, and is no error; one that was named is changed whatever its status.
+func TestChangeOfRunsDecidesWhenItChanges(t *testing.T) {
+	moved := func([]pawl.ID) ([]error, error) {
+		return []error{nil, fmt.Errorf("run 2: %w: it is done now", pawl.ErrNotEligible), workflow.ErrNotRunning, workflow.ErrNotFound}, nil
+	}
+	got := changeOf(t, t.Context(), "jsonl", 4, moved)
+	require.Equal(t, exitConflict, got.code, "named")
+	for _, word := range []string{"cancelled", "wrong_status", "ended", "not_found"} {
+		require.Contains(t, got.stdout, fmt.Sprintf(`"result":%q`, word))
+	}
+
+	var asked how
+	for _, status := range []string{"", "waiting"} {
+		s := &runSelection{runFilter: runFilter{status: status, statuses: openStatuses}}
+		c := &change{selection: s, chosen: true}
+		asked = c.how(false)
+		want := openStatuses
+		if status != "" {
+			want = []workflow.Status{workflow.Waiting}
 		}
-		return nil
-	})
-	require.Equal(t, exitNoMatch, got.code, "that of the first")
-	require.Len(t, strings.Fields(got.stdout), runsAtOnce-3)
-	require.Equal(t, "error: 3 of 33 runs could not be cancelled:\n  "+workflow.ErrNotFound.Error()+" (2 runs)\n  "+
-		pawl.ErrUnknownOutcome.Error()+"\n  and 17 runs not tried after that\n  Then 'jobctl wf show' has how each of them is.\n", got.stderr)
+		require.Equal(t, want, asked.statuses)
+		c.chosen = false
+		require.Empty(t, c.how(false).statuses)
+	}
 }
 
 // Rule: what is in a file cannot harm a terminal.

@@ -118,7 +118,7 @@ func (v *verification) all(ctx context.Context, w admin.Workflows, refs []ref) e
 		switch {
 		case err == nil:
 			runs = append(runs, run)
-		case ofOneRun(err):
+		case ofOne(err):
 			v.add(r.text, err)
 		default:
 			return err

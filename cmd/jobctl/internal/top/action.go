@@ -179,11 +179,11 @@ func idsOf(rows []row) (ids []pawl.ID) {
 // runVerbs are the actions on runs, by their keys.
 var runVerbs = map[string]struct {
 	ask, done string
-	do        func(context.Context, admin.Workflows, pawl.ID) error
+	verb      admin.Verb
 }{
-	"C": {"Cancel %s? It undoes its steps first.", "asked to cancel", func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Cancel(ctx, run, "") }},
-	"T": {"Terminate %s, with nothing undone?", "asked to terminate", func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Terminate(ctx, run, "") }},
-	"R": {"Resume %s?", "resumed", func(ctx context.Context, w admin.Workflows, run pawl.ID) error { return w.Resume(ctx, run) }},
+	"C": {"Cancel %s? It undoes its steps first.", "asked to cancel", admin.Cancel},
+	"T": {"Terminate %s, with nothing undone?", "asked to terminate", admin.Terminate},
+	"R": {"Resume %s?", "resumed", admin.Resume},
 }
 
 // askRuns is askJobs for runs of workflows.
@@ -207,11 +207,8 @@ func (m *model) askRuns(key string, rows []row, others []pawl.ID) bool {
 		text: fmt.Sprintf(v.ask, name),
 		done: name + isOrAre(len(ids)) + v.done,
 		ids:  ids,
-		do: func(ctx context.Context, a admin.Admin) (errs []error, err error) {
-			for _, id := range ids {
-				errs = append(errs, v.do(ctx, a.Workflows(), id))
-			}
-			return errs, nil
+		do: func(ctx context.Context, a admin.Admin) ([]error, error) {
+			return a.Workflows().Do(ctx, admin.RunAction{Verb: v.verb}, ids...)
 		},
 	}
 	return true

@@ -77,16 +77,11 @@ func (r fakeRuns) Show(_ context.Context, id pawl.ID, _ admin.RunDepth) (*admin.
 	return nil, workflow.ErrNotFound
 }
 
-func (r fakeRuns) Cancel(_ context.Context, run pawl.ID, _ string) error {
-	return r.f.called("cancel run " + shortened(run))
-}
-
-func (r fakeRuns) Terminate(_ context.Context, run pawl.ID, _ string) error {
-	return r.f.called("terminate run " + shortened(run))
-}
-
-func (r fakeRuns) Resume(_ context.Context, run pawl.ID) error {
-	return r.f.called("resume run " + shortened(run))
+func (r fakeRuns) Do(_ context.Context, a admin.RunAction, runs ...pawl.ID) (errs []error, err error) {
+	for _, run := range runs {
+		errs = append(errs, r.f.called(string(a.Verb)+" run "+shortened(run)))
+	}
+	return errs, nil
 }
 
 func (f *fake) Workflows() admin.Workflows { return fakeRuns{f: f} }

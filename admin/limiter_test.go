@@ -67,7 +67,7 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 			require.NoError(t, <-results)
 			require.Contains(t, <-told, `"busy"`)
 		}
-		require.LessOrEqual(t, time.Since(began), seatGrace)
+		require.LessOrEqual(t, time.Since(began), connGrace)
 	})
 }
 
@@ -98,20 +98,20 @@ func TestRequestsAtWorkKeepTheirSeats(t *testing.T) {
 // A request whose connection was sent away just before does nothing: its client was told that.
 func TestRequestOfOneSentAwayDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(nil, 1, 0, nil)
+		c := newLimiter(nil, 1, 0, nil)
 		ours, theirs := net.Pipe()
 		defer ours.Close()
-		first, _ := c.trySit(theirs)
+		first, _ := c.tryAdd(theirs)
 		require.NotNil(t, first)
 		ctx := c.ofConn(t.Context(), first)
 		_, theirs = net.Pipe()
-		second, _ := c.trySit(theirs)
+		second, _ := c.tryAdd(theirs)
 		require.NotNil(t, second)
 		require.True(t, begins(c.ofConn(t.Context(), second)))
 
 		h := newHandler(&scripted{stats: func(context.Context) (Stats, error) { panic("it was asked") }}, &HandlerOptions{NoAuth: true}, t.Context())
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest("GET", pathStats, nil).WithContext(ctx)
+		r := httptest.NewRequest("GET", opStats.path, nil).WithContext(ctx)
 		r.Host = "localhost"
 		h.ServeHTTP(w, r)
 		require.Equal(t, http.StatusServiceUnavailable, w.Code, "this may be all that its client hears")

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	ringSize = 1024        // events that wait for a listener that is slow
-	handful  = 64          // that a listener takes at a time
-	hold     = time.Second // for which a full ring of which nobody takes keeps them
+	bufferSize = 1024        // events that wait for a listener that is slow
+	handful    = 64          // that a listener takes at a time
+	hold       = time.Second // for which a full ring of which nobody takes keeps them
 )
 
-// audience is all who listen to the events of one queue. To the queue it is one listener,
+// broadcaster is all who listen to the events of one queue. To the queue it is one listener,
 // so one that is stalled costs the queue nothing: once its ring is full it is not told of
 // anything, and what it misses is a difference of two counts.
-type audience struct {
+type broadcaster struct {
 	q *bolt.Queue
 
 	// changing is held to come and to go, and never by put: to stop listening waits for that.
@@ -26,29 +26,29 @@ type audience struct {
 	size     int    // how many listen; guarded by changing
 	stop     func() // while somebody does; guarded by changing
 
-	mu   sync.Mutex // guards told, open and all rings
-	told int64      // events so far
-	open []*ring    // those that have room
+	mu   sync.Mutex      // guards told, open and all rings
+	told int64           // events so far
+	open []*subscription // those that have room
 }
 
-// ring holds the events that one listener has not taken yet, up to ringSize. One that is full
+// ring holds the events that one listener has not taken yet, up to bufferSize. One that is full
 // keeps the oldest for a second, in which its listener may only have been slow. Then it lets
 // go of them: a thousand jobs for each of those who have stalled, in the memory of an app,
 // make every collection of garbage dearer.
-type ring struct {
-	audience *audience
-	bell     chan struct{} // capacity 1: there is something to take
+type subscription struct {
+	broadcaster *broadcaster
+	ready       chan struct{} // capacity 1: there is something to take
 
-	// Guarded by audience.mu.
+	// Guarded by broadcaster.mu.
 	events []Event
 	missed int64       // since the last of events, up to full
-	full   int64       // audience.told when it became full; 0 while it has room
+	full   int64       // broadcaster.told when it became full; 0 while it has room
 	letGo  *time.Timer // of what it holds; set while it is full
 }
 
 // join has a new listener told of what happens from now on.
-func (a *audience) join() *ring {
-	r := &ring{audience: a, bell: make(chan struct{}, 1)}
+func (a *broadcaster) subscribe() *subscription {
+	r := &subscription{broadcaster: a, ready: make(chan struct{}, 1)}
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	a.mu.Lock()
@@ -61,13 +61,13 @@ func (a *audience) join() *ring {
 }
 
 // leave ends what join began.
-func (r *ring) leave() {
-	a := r.audience
+func (r *subscription) unsubscribe() {
+	a := r.broadcaster
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	a.mu.Lock()
 	r.reopen()
-	a.open = slices.DeleteFunc(a.open, func(other *ring) bool { return other == r })
+	a.open = slices.DeleteFunc(a.open, func(other *subscription) bool { return other == r })
 	a.mu.Unlock()
 	if a.size--; a.size == 0 {
 		a.stop()
@@ -75,7 +75,7 @@ func (r *ring) leave() {
 }
 
 // put is called by the queue between two commits, so it never waits.
-func (a *audience) put(e pawl.Event) {
+func (a *broadcaster) put(e pawl.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.told++
@@ -91,26 +91,26 @@ func (a *audience) put(e pawl.Event) {
 		r.events = append(r.events, Event{Event: e, Missed: r.missed})
 		r.missed = 0
 		select {
-		case r.bell <- struct{}{}:
+		case r.ready <- struct{}{}:
 		default:
 		}
-		if len(r.events) == ringSize {
+		if len(r.events) == bufferSize {
 			r.close()
 			full = true
 		}
 	}
 	if full {
-		a.open = slices.DeleteFunc(a.open, func(r *ring) bool { return r.full != 0 })
+		a.open = slices.DeleteFunc(a.open, func(r *subscription) bool { return r.full != 0 })
 	}
 }
 
-// close notes that the ring is full. audience.mu is held.
-func (r *ring) close() {
-	at := r.audience.told
+// close notes that the ring is full. broadcaster.mu is held.
+func (r *subscription) close() {
+	at := r.broadcaster.told
 	r.full = at
 	r.letGo = time.AfterFunc(hold, func() {
-		r.audience.mu.Lock()
-		defer r.audience.mu.Unlock()
+		r.broadcaster.mu.Lock()
+		defer r.broadcaster.mu.Unlock()
 		if r.full != at { // somebody has taken them while this began
 			return
 		}
@@ -123,9 +123,9 @@ func (r *ring) close() {
 
 // take moves the next events to the listener, which has room for some, and says how many. From
 // now on the ring has room for others.
-func (r *ring) take(into []Event) int {
-	r.audience.mu.Lock()
-	defer r.audience.mu.Unlock()
+func (r *subscription) take(into []Event) int {
+	r.broadcaster.mu.Lock()
+	defer r.broadcaster.mu.Unlock()
 	n := copy(into, r.events)
 	clear(r.events[:n])
 	if r.events = r.events[n:]; len(r.events) == 0 {
@@ -135,13 +135,13 @@ func (r *ring) take(into []Event) int {
 	return n
 }
 
-// reopen notes that the ring has room, if it had none. audience.mu is held.
-func (r *ring) reopen() {
+// reopen notes that the ring has room, if it had none. broadcaster.mu is held.
+func (r *subscription) reopen() {
 	if r.full == 0 {
 		return
 	}
 	r.letGo.Stop()
-	r.missed += r.audience.told - r.full
+	r.missed += r.broadcaster.told - r.full
 	r.full = 0
-	r.audience.open = append(r.audience.open, r)
+	r.broadcaster.open = append(r.broadcaster.open, r)
 }

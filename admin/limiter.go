@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// crowd bounds how many connections a server has, so that clients that connect and stall
-// cannot use up the descriptors of the app. When all seats are taken a newcomer gets the seat
+// limiter bounds how many connections a server has, so that clients that connect and stall
+// cannot use up the descriptors of the app. When all conns are taken a newcomer gets the seat
 // of whoever has been there longest without having asked for anything: slow ones make room,
 // and nobody whose request is at work loses its seat.
-type crowd struct {
+type limiter struct {
 	net.Listener
 	max    int
 	grace  time.Duration // in which a newcomer cannot be sent away
@@ -24,24 +24,24 @@ type crowd struct {
 	freed  chan struct{} // has room for one note that a seat became free
 
 	mu    sync.Mutex
-	seats []*seat // in the order in which they came, or became idle again
-	open  int     // connections that a goroutine of the server's is at, also of those sent away
-	last  func()  // called when open becomes 0; nil means nobody
+	conns []*limitedConn // in the order in which they came, or became idle again
+	open  int            // connections that a goroutine of the server's is at, also of those sent away
+	last  func()         // called when open becomes 0; nil means nobody
 }
 
-func newCrowd(l net.Listener, max int, grace time.Duration, admit func(net.Conn) bool) *crowd {
-	return &crowd{
+func newLimiter(l net.Listener, max int, grace time.Duration, admit func(net.Conn) bool) *limiter {
+	return &limiter{
 		Listener: l, max: max, grace: grace, admit: admit,
 		closed: make(chan struct{}), freed: make(chan struct{}, 1),
 	}
 }
 
 // seat is one connection.
-type seat struct {
+type limitedConn struct {
 	net.Conn
-	crowd *crowd
+	limiter *limiter
 
-	// Guarded by crowd.mu.
+	// Guarded by limiter.mu.
 	since   time.Time // when it came, or became idle
 	working bool      // a request of it is at work
 	served  bool      // it had an answer before
@@ -50,7 +50,7 @@ type seat struct {
 
 // Accept implements net.Listener. It waits for a seat; newcomers wait in the backlog of the
 // system meanwhile.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *limiter) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
@@ -60,7 +60,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 			_ = conn.Close()
 			continue
 		}
-		if s := c.sit(conn); s != nil {
+		if s := c.add(conn); s != nil {
 			return s, nil
 		}
 		_ = conn.Close()
@@ -69,9 +69,9 @@ func (c *crowd) Accept() (net.Conn, error) {
 }
 
 // sit gives a connection a seat as soon as there is one, or returns nil at the end.
-func (c *crowd) sit(conn net.Conn) *seat {
+func (c *limiter) add(conn net.Conn) *limitedConn {
 	for {
-		s, wait := c.trySit(conn)
+		s, wait := c.tryAdd(conn)
 		if s != nil {
 			return s
 		}
@@ -90,37 +90,37 @@ func (c *crowd) sit(conn net.Conn) *seat {
 	}
 }
 
-// trySit gives a connection a seat, if need be that of another; or it says when to try
+// tryAdd gives a connection a seat, if need be that of another; or it says when to try
 // again.
-func (c *crowd) trySit(conn net.Conn) (*seat, time.Duration) {
+func (c *limiter) tryAdd(conn net.Conn) (*limitedConn, time.Duration) {
 	c.mu.Lock()
 	now, wait := time.Now(), time.Second
-	if len(c.seats) >= c.max {
-		i := slices.IndexFunc(c.seats, func(s *seat) bool { return !s.working })
+	if len(c.conns) >= c.max {
+		i := slices.IndexFunc(c.conns, func(s *limitedConn) bool { return !s.working })
 		if i >= 0 {
-			wait = c.grace - now.Sub(c.seats[i].since)
+			wait = c.grace - now.Sub(c.conns[i].since)
 		}
 		if i < 0 || wait > 0 {
 			c.mu.Unlock()
 			return nil, wait
 		}
-		slow := c.seats[i]
+		slow := c.conns[i]
 		c.remove(slow)
 		c.mu.Unlock()
-		slow.sendAway(crowded)
+		slow.evict(tooMany)
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
-	s := &seat{Conn: conn, crowd: c, since: now}
-	c.seats = append(c.seats, s)
+	s := &limitedConn{Conn: conn, limiter: c, since: now}
+	c.conns = append(c.conns, s)
 	return s, 0
 }
 
 // remove takes a seat away. Mu is held.
-func (c *crowd) remove(s *seat) {
+func (c *limiter) remove(s *limitedConn) {
 	s.gone = true
-	if i := slices.Index(c.seats, s); i >= 0 {
-		c.seats = slices.Delete(c.seats, i, i+1)
+	if i := slices.Index(c.conns, s); i >= 0 {
+		c.conns = slices.Delete(c.conns, i, i+1)
 		select {
 		case c.freed <- struct{}{}:
 		default:
@@ -129,12 +129,12 @@ func (c *crowd) remove(s *seat) {
 }
 
 // Close implements net.Listener, and sends away everybody who has not asked for anything.
-func (c *crowd) Close() error {
+func (c *limiter) Close() error {
 	c.close.Do(func() { close(c.closed) })
 	err := c.Listener.Close()
 	c.mu.Lock()
-	var slow []*seat
-	for _, s := range slices.Clone(c.seats) {
+	var slow []*limitedConn
+	for _, s := range slices.Clone(c.conns) {
 		if !s.working {
 			c.remove(s)
 			slow = append(slow, s)
@@ -142,7 +142,7 @@ func (c *crowd) Close() error {
 	}
 	c.mu.Unlock()
 	for _, s := range slow {
-		s.sendAway(stopping)
+		s.evict(stopping)
 	}
 	return err
 }
@@ -150,10 +150,10 @@ func (c *crowd) Close() error {
 // What somebody is told who loses the seat. The request has not begun, so asking again does
 // nothing twice.
 var (
-	errCrowded  = fmt.Errorf("%w: too many connections at a time; ask again later", ErrBusy)
+	errTooMany  = fmt.Errorf("%w: too many connections at a time; ask again later", ErrBusy)
 	errStopping = fmt.Errorf("%w: it stops serving operators", ErrUnreachable)
 
-	crowded, stopping = lastAnswer(errCrowded), lastAnswer(errStopping)
+	tooMany, stopping = lastAnswer(errTooMany), lastAnswer(errStopping)
 )
 
 // lastAnswer is the whole of an answer that no handler gives.
@@ -164,9 +164,9 @@ func lastAnswer(err error) []byte {
 		status, http.StatusText(status), versionHeader, apiVersion, len(body), body)
 }
 
-// sendAway closes a connection whose request has not begun. One that had an answer before
+// evict closes a connection whose request has not begun. One that had an answer before
 // expects none now.
-func (s *seat) sendAway(answer []byte) {
+func (s *limitedConn) evict(answer []byte) {
 	if !s.served {
 		_ = s.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 		_, _ = s.Conn.Write(answer)
@@ -175,29 +175,29 @@ func (s *seat) sendAway(answer []byte) {
 }
 
 // Close implements net.Conn.
-func (s *seat) Close() error {
-	s.crowd.mu.Lock()
-	s.crowd.remove(s)
-	s.crowd.mu.Unlock()
+func (s *limitedConn) Close() error {
+	s.limiter.mu.Lock()
+	s.limiter.remove(s)
+	s.limiter.mu.Unlock()
 	return s.Conn.Close()
 }
 
 // begin notes that a request is at work, and reports whether the connection is still there:
 // from now on it keeps its seat until idle.
-func (s *seat) begin() bool {
-	s.crowd.mu.Lock()
-	defer s.crowd.mu.Unlock()
+func (s *limitedConn) begin() bool {
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
 	s.working = !s.gone
 	return s.working
 }
 
 // idle notes that the request was answered. The connection may carry another one.
-func (s *seat) idle() {
-	c := s.crowd
+func (s *limitedConn) idle() {
+	c := s.limiter
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.Index(c.seats, s); i >= 0 {
-		c.seats = append(slices.Delete(c.seats, i, i+1), s)
+	if i := slices.Index(c.conns, s); i >= 0 {
+		c.conns = append(slices.Delete(c.conns, i, i+1), s)
 		s.working, s.served, s.since = false, true, time.Now()
 		select {
 		case c.freed <- struct{}{}:
@@ -206,16 +206,16 @@ func (s *seat) idle() {
 	}
 }
 
-type seatKey struct{}
+type connKey struct{}
 
 // ofConn keeps the seat of a connection in the context of its requests.
-func (c *crowd) ofConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, seatKey{}, conn)
+func (c *limiter) ofConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
 }
 
 // changed is told of every new state of a connection.
-func (c *crowd) changed(conn net.Conn, state http.ConnState) {
-	s, ok := conn.(*seat)
+func (c *limiter) changed(conn net.Conn, state http.ConnState) {
+	s, ok := conn.(*limitedConn)
 	if !ok {
 		return
 	}
@@ -237,7 +237,7 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 
 // empty waits until no connection is left, and reports whether that came about in time. It
 // is called when nobody is accepted any more.
-func (c *crowd) empty(within time.Duration) bool {
+func (c *limiter) empty(within time.Duration) bool {
 	left := make(chan struct{})
 	c.mu.Lock()
 	if c.last = func() { close(left) }; c.open == 0 {
@@ -255,8 +255,8 @@ func (c *crowd) empty(within time.Duration) bool {
 }
 
 // begins notes that a request begins its work. It reports false for one whose connection was
-// sent away. A handler that is mounted elsewhere has no seats.
+// sent away. A handler that is mounted elsewhere has no conns.
 func begins(ctx context.Context) bool {
-	s, ok := ctx.Value(seatKey{}).(*seat)
+	s, ok := ctx.Value(connKey{}).(*limitedConn)
 	return !ok || s.begin()
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // takeAll is all that waits for a listener.
-func (r *ring) takeAll() (all []Event) {
+func (r *subscription) takeAll() (all []Event) {
 	taken := make([]Event, handful)
 	for n := r.take(taken); n > 0; n = r.take(taken) {
 		all = append(all, taken[:n]...)
@@ -22,7 +22,7 @@ func (r *ring) takeAll() (all []Event) {
 }
 
 // putMany tells of so many events.
-func (a *audience) putMany(n int, e pawl.Event) {
+func (a *broadcaster) putMany(n int, e pawl.Event) {
 	for range n {
 		a.put(e)
 	}
@@ -39,20 +39,20 @@ func missed(events []Event) (all []int64) {
 // A listener that is slow keeps the oldest events that fit, and learns with the next one how
 // many it missed. One that is not misses nothing.
 func TestRingCountsWhatIsMissed(t *testing.T) {
-	a := &audience{q: openLive(t)}
-	r, other := a.join(), a.join()
-	defer r.leave()
-	defer other.leave()
+	a := &broadcaster{q: openLive(t)}
+	r, other := a.subscribe(), a.subscribe()
+	defer r.unsubscribe()
+	defer other.unsubscribe()
 	job := &pawl.Envelope{Kind: "a"}
-	for i := range ringSize + 7 {
-		if i == ringSize/2 {
-			require.Len(t, other.takeAll(), ringSize/2)
+	for i := range bufferSize + 7 {
+		if i == bufferSize/2 {
+			require.Len(t, other.takeAll(), bufferSize/2)
 		}
 		a.put(pawl.Event{Type: pawl.EventEnqueued, Job: job})
 	}
 	job.Kind = "changed by whoever enqueued it"
 	events := r.takeAll()
-	require.Len(t, events, ringSize)
+	require.Len(t, events, bufferSize)
 	for _, e := range events {
 		require.Zero(t, e.Missed)
 		require.Equal(t, "a", e.Job.Kind)
@@ -60,9 +60,9 @@ func TestRingCountsWhatIsMissed(t *testing.T) {
 	require.Empty(t, r.takeAll())
 	a.putMany(2, pawl.Event{Type: pawl.EventDied, Job: job})
 	require.Equal(t, []int64{7, 0}, missed(r.takeAll()))
-	require.Len(t, r.bell, 1, "one sign is enough for whoever takes all")
+	require.Len(t, r.ready, 1, "one sign is enough for whoever takes all")
 	rest := other.takeAll()
-	require.Len(t, rest, ringSize/2+7+2)
+	require.Len(t, rest, bufferSize/2+7+2)
 	for _, e := range rest {
 		require.Zero(t, e.Missed)
 	}
@@ -71,17 +71,17 @@ func TestRingCountsWhatIsMissed(t *testing.T) {
 // A full ring has room again as soon as its listener has taken some; what came meanwhile is
 // counted before what comes next.
 func TestRingHasRoomWhereSomeWereTaken(t *testing.T) {
-	a := &audience{q: openLive(t)}
-	r := a.join()
-	defer r.leave()
-	a.putMany(ringSize+5, pawl.Event{Type: pawl.EventReaped})
+	a := &broadcaster{q: openLive(t)}
+	r := a.subscribe()
+	defer r.unsubscribe()
+	a.putMany(bufferSize+5, pawl.Event{Type: pawl.EventReaped})
 	require.Equal(t, handful, r.take(make([]Event, handful)))
 	a.putMany(handful+3, pawl.Event{Type: pawl.EventReaped})
 	events := r.takeAll()
-	require.Len(t, events, ringSize)
+	require.Len(t, events, bufferSize)
 	for i, e := range events {
 		want := int64(0)
-		if i == ringSize-handful {
+		if i == bufferSize-handful {
 			want = 5
 		}
 		require.Equal(t, want, e.Missed)
@@ -96,22 +96,22 @@ func TestRingHasRoomWhereSomeWereTaken(t *testing.T) {
 func TestStalledListenerHoldsNothing(t *testing.T) {
 	q := openLive(t)
 	synctest.Test(t, func(t *testing.T) {
-		a := &audience{q: q}
-		r := a.join()
-		defer r.leave()
+		a := &broadcaster{q: q}
+		r := a.subscribe()
+		defer r.unsubscribe()
 		e := pawl.Event{Type: pawl.EventReaped}
 
-		a.putMany(ringSize-1, e)
+		a.putMany(bufferSize-1, e)
 		<-time.After(2 * hold)
 		synctest.Wait()
 		require.Len(t, a.open, 1, "it has room")
-		require.Len(t, r.events, ringSize-1)
+		require.Len(t, r.events, bufferSize-1)
 
 		a.putMany(3, e)
 		require.Empty(t, a.open)
 		<-time.After(hold - 1)
 		synctest.Wait()
-		require.Len(t, r.events, ringSize, "it may only have been slow")
+		require.Len(t, r.events, bufferSize, "it may only have been slow")
 		<-time.After(1)
 		synctest.Wait()
 		require.Nil(t, r.events)
@@ -119,24 +119,24 @@ func TestStalledListenerHoldsNothing(t *testing.T) {
 		a.putMany(10, e)
 		require.Empty(t, r.takeAll())
 		a.put(e)
-		require.Equal(t, []int64{ringSize + 2 + 10}, missed(r.takeAll()))
+		require.Equal(t, []int64{bufferSize + 2 + 10}, missed(r.takeAll()))
 
-		a.putMany(ringSize, e)
+		a.putMany(bufferSize, e)
 		<-time.After(hold / 2)
-		require.Len(t, r.takeAll(), ringSize)
-		a.putMany(ringSize, e)
+		require.Len(t, r.takeAll(), bufferSize)
+		a.putMany(bufferSize, e)
 		<-time.After(hold - 1)
 		synctest.Wait()
-		require.Len(t, r.takeAll(), ringSize, "its second began when it became full again")
+		require.Len(t, r.takeAll(), bufferSize, "its second began when it became full again")
 
-		a.putMany(ringSize+5, e)
+		a.putMany(bufferSize+5, e)
 		r.take(make([]Event, handful))
 		a.putMany(handful, e) // the first of which knows of the five
 		<-time.After(hold)
 		synctest.Wait()
 		require.Empty(t, r.takeAll())
 		a.put(e)
-		require.Equal(t, []int64{5 + ringSize}, missed(r.takeAll()))
+		require.Equal(t, []int64{5 + bufferSize}, missed(r.takeAll()))
 	})
 }
 
@@ -144,7 +144,7 @@ func TestStalledListenerHoldsNothing(t *testing.T) {
 // comes and goes meanwhile takes nothing from the others.
 func TestAudienceComesAndGoes(t *testing.T) {
 	q := openLive(t)
-	a := &audience{q: q}
+	a := &broadcaster{q: q}
 	end := make(chan struct{})
 	var others, listeners sync.WaitGroup
 	for range 3 {
@@ -154,7 +154,7 @@ func TestAudienceComesAndGoes(t *testing.T) {
 				case <-end:
 					return
 				default:
-					a.join().leave()
+					a.subscribe().unsubscribe()
 				}
 			}
 		})
@@ -162,7 +162,7 @@ func TestAudienceComesAndGoes(t *testing.T) {
 	for i := range 4 {
 		listeners.Go(func() {
 			for round := range 10 {
-				r, kind := a.join(), fmt.Sprint(i, " ", round)
+				r, kind := a.subscribe(), fmt.Sprint(i, " ", round)
 				for range 3 {
 					if err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: kind}); err != nil {
 						t.Error(err)
@@ -174,7 +174,7 @@ func TestAudienceComesAndGoes(t *testing.T) {
 						heard++
 					}
 				}
-				r.leave()
+				r.unsubscribe()
 				if heard != 3 {
 					t.Errorf("3 jobs were enqueued, and %d heard of", heard)
 				}

@@ -1,0 +1,452 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Admin is what an operator does to a queue. There are three implementations, and one suite of
+// tests holds all of them to this: [Of] in the process that has the queue open, [Dial] from
+// another process, and [File] over the file of a stopped app.
+//
+// Its methods may be called from several goroutines. When its context ends, a method returns
+// the context's error; a change that the queue accepted may have happened then. Errors match
+// the sentinels of packages pawl and bolt in all three implementations, and [ErrUnreachable]
+// when the app does not answer.
+type Admin interface {
+	// Stats returns how many jobs each queue has in each state, and which process has the
+	// queue open. It reads a few rows, whatever the number of jobs.
+	Stats(ctx context.Context) (Stats, error)
+
+	// List reads one page of jobs. One call reads a bounded number of rows, so a page may have
+	// fewer jobs than asked for, even none, while Next says where to go on. [Jobs] iterates
+	// over all pages.
+	List(ctx context.Context, q Query) (Page, error)
+
+	// Summary reads one page of a summary of dead jobs. One call reads a bounded number of
+	// rows, so a page may have no group while Next says where to go on. [Summarize] merges
+	// all pages.
+	Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error)
+
+	// Job reads one job with its payload and history, or returns [pawl.ErrNotFound].
+	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+
+	// FindIDs returns the IDs of jobs that begin or end with part, at most [MaxFound]. It
+	// resolves a shortened ID. Part has four hexadecimal digits or more.
+	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)
+
+	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error
+	// for each ID in their order. Nil means done. Other errors are [pawl.ErrNotFound];
+	// [pawl.ErrNotEligible] for a job in a state in which the action does not apply, or that
+	// does not match Action.If when the action is carried out; [pawl.ErrConflict] for a dead
+	// job that may not be retried; [pawl.ErrCorrupt] for a damaged one. If the second result
+	// is an error, the action failed as a whole and the outcome of each job is unknown.
+	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
+
+	// Enqueue stores jobs; the contract is that of [pawl.Enqueuer].
+	Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error
+
+	// Pause stops all fetching from a queue until Resume, even across a restart.
+	Pause(ctx context.Context, queue string) error
+
+	// Resume ends a pause.
+	Resume(ctx context.Context, queue string) error
+
+	// Reap takes back expired leases and returns how many. Over a file no process holds a
+	// lease, so it takes back all of them and counts one crash for each.
+	Reap(ctx context.Context) (int, error)
+
+	// Effects reads a page of the idempotency keys that count as done, from the place after.
+	// Next is where the next page begins, "" at the end.
+	Effects(ctx context.Context, after string) (effects []bolt.Effect, next string, err error)
+
+	// Restore stores jobs exactly as their envelopes say, whatever their state; see
+	// [bolt.Queue.Restore].
+	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error
+
+	// Check compares every row of the queue with every other; see [bolt.Queue.Check]. It
+	// reports progress to [bolt.WithProgress].
+	Check(ctx context.Context) error
+
+	// Backup writes a snapshot of the file to w while the queue works on. A nil error means
+	// that w has all of it. It reports progress to [bolt.WithProgress].
+	Backup(ctx context.Context, w io.Writer) error
+
+	// Events iterates over events from now on. It ends with the error of ctx, or with
+	// [pawl.ErrClosed] when the queue closes. A slow listener misses events, and the next
+	// event says how many. The file of a stopped app has no events: [ErrNotLive].
+	Events(ctx context.Context) iter.Seq2[Event, error]
+
+	// Workflows returns the operations on workflow runs. It is valid until Close.
+	Workflows() Workflows
+
+	// Close closes the connection or the file. The queue of [Of] stays open.
+	Close() error
+}
+
+// direct carries out operations in this process.
+type direct struct{ access }
+
+var opStats = define(operation[nothing, Stats]{
+	path: "stats",
+	do:   func(ctx context.Context, a Admin, _ *nothing) (Stats, error) { return a.Stats(ctx) },
+})
+
+func (c *client) Stats(ctx context.Context) (Stats, error) { return ask(ctx, c, opStats, nothing{}) }
+
+func (d direct) Stats(ctx context.Context) (Stats, error) {
+	return looked(d, func(l looker) (Stats, error) {
+		s, err := l.Stats(ctx)
+		return Stats{Stats: s}, err
+	})
+}
+
+var opList = define(operation[Query, Page]{
+	path: "jobs/list", work: lists, large: func(q *Query) bool { return q.Limit > DefaultLimit || q.Detail >= Whole },
+	do: func(ctx context.Context, a Admin, q *Query) (Page, error) { return a.List(ctx, *q) },
+})
+
+func (c *client) List(ctx context.Context, q Query) (Page, error) { return ask(ctx, c, opList, q) }
+
+func (d direct) List(ctx context.Context, q Query) (Page, error) {
+	return looked(d, func(l looker) (Page, error) { return listPage(ctx, l, q) })
+}
+
+var opSummary = define(operation[SummaryQuery, SummaryPage]{
+	path: "dead/summary", work: lists,
+	do: func(ctx context.Context, a Admin, q *SummaryQuery) (SummaryPage, error) { return a.Summary(ctx, *q) },
+})
+
+func (c *client) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
+	return ask(ctx, c, opSummary, q)
+}
+
+func (d direct) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
+	return looked(d, func(l looker) (SummaryPage, error) { return summaryPage(ctx, l, q) })
+}
+
+type jobRequest struct{ ID pawl.ID }
+
+var opJob = define(operation[jobRequest, *pawl.Envelope]{
+	path: "jobs/show", work: lists,
+	do: func(ctx context.Context, a Admin, r *jobRequest) (*pawl.Envelope, error) { return a.Job(ctx, r.ID) },
+})
+
+func (c *client) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
+	e, err := ask(ctx, c, opJob, jobRequest{id})
+	if err == nil && e == nil {
+		err = fmt.Errorf("%w: it has no job", errGarbled)
+	}
+	return e, err
+}
+
+func (d direct) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
+	return looked(d, func(l looker) (*pawl.Envelope, error) { return l.Job(ctx, id) })
+}
+
+type findRequest struct{ Part string }
+
+type foundIDs struct{ IDs []pawl.ID }
+
+var opFindIDs = define(operation[findRequest, foundIDs]{
+	path: "jobs/find", work: lists,
+	do: func(ctx context.Context, a Admin, r *findRequest) (foundIDs, error) {
+		ids, err := a.FindIDs(ctx, r.Part)
+		return foundIDs{ids}, err
+	},
+})
+
+func (c *client) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
+	found, err := ask(ctx, c, opFindIDs, findRequest{part})
+	if len(found.IDs) > MaxFound {
+		return nil, fmt.Errorf("%w: it has %d IDs, at most %d are allowed", errGarbled, len(found.IDs), MaxFound)
+	}
+	return found.IDs, err
+}
+
+func (d direct) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
+	return looked(d, func(l looker) ([]pawl.ID, error) { return l.FindIDs(ctx, part, MaxFound) })
+}
+
+type doRequest struct {
+	Action
+	IDs []pawl.ID
+}
+
+// outcomes has an error, or nil, for each ID of a request, in their order.
+type outcomes struct{ Errors []error }
+
+func (o outcomes) of(ids []pawl.ID, err error) ([]error, error) {
+	if err == nil && len(o.Errors) != len(ids) {
+		err = fmt.Errorf("%w: it has outcomes for %d of %d IDs", errGarbled, len(o.Errors), len(ids))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.Errors, nil
+}
+
+// opDo and opDryRun differ in what a handler that is read only allows.
+var (
+	opDo     = defineDo("jobs/do", true)
+	opDryRun = defineDo("jobs/dry-run", false)
+)
+
+func defineDo(path string, changes bool) *operation[doRequest, outcomes] {
+	return define(operation[doRequest, outcomes]{
+		path: path, changes: changes,
+		do: func(ctx context.Context, a Admin, r *doRequest) (outcomes, error) {
+			if r.DryRun == changes {
+				return outcomes{}, invalid("dry_run", "it is %v; jobs/do changes jobs, and jobs/dry-run does not", r.DryRun)
+			}
+			errs, err := a.Do(ctx, r.Action, r.IDs...)
+			return outcomes{errs}, err
+		},
+	})
+}
+
+func (c *client) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
+	o, most := opDo, MaxIDs
+	if a.DryRun {
+		o, most = opDryRun, MaxDryIDs
+	}
+	if len(ids) > most {
+		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), most)
+	}
+	done, err := ask(ctx, c, o, doRequest{a, ids})
+	return done.of(ids, err)
+}
+
+func (d direct) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
+	if a.DryRun {
+		return looked(d, func(l looker) ([]error, error) { return dryRun(ctx, l, a, ids) })
+	}
+	return changed(d, func(q *bolt.Queue) ([]error, error) { return do(ctx, q, a, ids) })
+}
+
+type enqueueRequest struct{ Jobs []*pawl.Envelope }
+
+var opEnqueue = define(operation[enqueueRequest, storedJobs]{
+	path: "jobs/enqueue", changes: true,
+	do: func(ctx context.Context, a Admin, r *enqueueRequest) (storedJobs, error) {
+		err := a.Enqueue(ctx, r.Jobs...)
+		return storedOf(r.Jobs), err
+	},
+})
+
+func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	if _, err := pawl.CheckBatch(jobs, pawl.MaxBatchBytes); err != nil {
+		return err // as the queue would return it; JSON has no form for some of it
+	}
+	return c.store(ctx, jobs, func(sent []*pawl.Envelope) (storedJobs, error) {
+		return ask(ctx, c, opEnqueue, enqueueRequest{sent})
+	})
+}
+
+func (d direct) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+	return d.change(func(q *bolt.Queue) error { return q.Enqueue(ctx, jobs...) })
+}
+
+type restoreRequest struct {
+	Jobs    []*pawl.Envelope
+	Effects []bolt.Effect
+}
+
+var opRestore = define(operation[restoreRequest, storedJobs]{
+	path: "restore", changes: true,
+	do: func(ctx context.Context, a Admin, r *restoreRequest) (storedJobs, error) {
+		err := a.Restore(ctx, r.Jobs, r.Effects)
+		return storedOf(r.Jobs), err
+	},
+})
+
+func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+	if len(jobs)+len(effects) == 0 {
+		return nil
+	}
+	for i, e := range jobs {
+		if e == nil {
+			return fmt.Errorf("job %d: %w", i, e.Validate())
+		}
+	}
+	return c.store(ctx, jobs, func(sent []*pawl.Envelope) (storedJobs, error) {
+		return ask(ctx, c, opRestore, restoreRequest{sent, effects})
+	})
+}
+
+func (d direct) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+	return d.change(func(q *bolt.Queue) error { return q.Restore(ctx, jobs, effects) })
+}
+
+type queueRequest struct{ Queue string }
+
+var (
+	opPause  = defineQueue("queues/pause", Admin.Pause)
+	opResume = defineQueue("queues/resume", Admin.Resume)
+)
+
+func defineQueue(path string, set func(Admin, context.Context, string) error) *operation[queueRequest, nothing] {
+	return define(operation[queueRequest, nothing]{
+		path: path, changes: true,
+		do: func(ctx context.Context, a Admin, r *queueRequest) (nothing, error) {
+			return nothing{}, set(a, ctx, r.Queue)
+		},
+	})
+}
+
+func (c *client) Pause(ctx context.Context, queue string) error {
+	_, err := ask(ctx, c, opPause, queueRequest{queue})
+	return err
+}
+
+func (d direct) Pause(ctx context.Context, queue string) error {
+	return d.change(func(q *bolt.Queue) error { return q.Pause(ctx, queue) })
+}
+
+func (c *client) Resume(ctx context.Context, queue string) error {
+	_, err := ask(ctx, c, opResume, queueRequest{queue})
+	return err
+}
+
+func (d direct) Resume(ctx context.Context, queue string) error {
+	return d.change(func(q *bolt.Queue) error { return q.Resume(ctx, queue) })
+}
+
+type reaped struct{ Reaped int }
+
+var opReap = define(operation[nothing, reaped]{
+	path: "reap", changes: true,
+	do: func(ctx context.Context, a Admin, _ *nothing) (reaped, error) {
+		n, err := a.Reap(ctx)
+		return reaped{n}, err
+	},
+})
+
+func (c *client) Reap(ctx context.Context) (int, error) {
+	r, err := ask(ctx, c, opReap, nothing{})
+	return r.Reaped, err
+}
+
+func (d direct) Reap(ctx context.Context) (int, error) {
+	return changed(d, func(q *bolt.Queue) (int, error) { return q.Reap(ctx) })
+}
+
+type effectsRequest struct{ After string }
+
+type effectsPage struct {
+	Effects []bolt.Effect
+	Next    string
+}
+
+// maxEffects is how many effects one call of Effects returns.
+const maxEffects = 1000
+
+var opEffects = define(operation[effectsRequest, effectsPage]{
+	path: "effects", work: lists,
+	do: func(ctx context.Context, a Admin, r *effectsRequest) (effectsPage, error) {
+		effects, next, err := a.Effects(ctx, r.After)
+		return effectsPage{effects, next}, err
+	},
+})
+
+func (c *client) Effects(ctx context.Context, after string) ([]bolt.Effect, string, error) {
+	page, err := ask(ctx, c, opEffects, effectsRequest{after})
+	return page.Effects, page.Next, err
+}
+
+// Effects implements Admin. A damaged effect is an error with the place behind it.
+func (d direct) Effects(ctx context.Context, after string) (effects []bolt.Effect, next string, err error) {
+	err = d.look(func(l looker) error {
+		effects, next, err = l.Effects(ctx, after, maxEffects)
+		return err
+	})
+	return effects, next, err
+}
+
+// The streams, whose clients are in clientstreams.go.
+var (
+	pathCheck  = defineStream("check", func(h *handler) *gate { return h.checks }, (*handler).check)
+	pathBackup = defineStream("backup", func(h *handler) *gate { return h.backups }, (*handler).backup)
+	pathEvents = defineStream("events", func(h *handler) *gate { return h.streams }, (*handler).events)
+)
+
+func (d direct) Check(ctx context.Context) error {
+	return d.look(func(l looker) error { return l.Check(ctx) })
+}
+
+func (d direct) Backup(ctx context.Context, w io.Writer) error {
+	return d.look(func(l looker) error {
+		_, err := l.WriteBackup(ctx, w)
+		return err
+	})
+}
+
+// storedJobs is what the queue filled in when it stored jobs, in their order.
+type storedJobs struct{ Jobs []storedJob }
+
+type storedJob struct {
+	ID                 pawl.ID
+	Queue, Origin      string
+	Created, NotBefore time.Time
+	Seq                uint64
+	Existing           bool
+}
+
+func storedOf(jobs []*pawl.Envelope) storedJobs {
+	s := storedJobs{make([]storedJob, len(jobs))}
+	for i, e := range jobs {
+		s.Jobs[i] = storedJob{e.ID, e.Queue, e.Origin, e.Created, e.NotBefore, e.Seq, e.Existing}
+	}
+	return s
+}
+
+// complete fills in envelopes as the app did.
+func (s storedJobs) complete(jobs []*pawl.Envelope) error {
+	if len(s.Jobs) != len(jobs) {
+		return fmt.Errorf("%w: it has outcomes for %d of %d jobs", errGarbled, len(s.Jobs), len(jobs))
+	}
+	for _, one := range s.Jobs {
+		if one.ID.IsZero() {
+			return fmt.Errorf("%w: it stored a job without an ID", errGarbled)
+		}
+	}
+	for i, one := range s.Jobs {
+		e := jobs[i]
+		e.ID, e.Queue, e.Origin, e.Seq, e.Existing = one.ID, one.Queue, one.Origin, one.Seq, one.Existing
+		e.Created, e.NotBefore = one.Created, one.NotBefore
+	}
+	return nil
+}
+
+// store sends copies of jobs, each with an ID, and completes the jobs. After an error whose
+// outcome is unknown the jobs have these IDs, so that they can be looked up.
+func (c *client) store(ctx context.Context, jobs []*pawl.Envelope, send func([]*pawl.Envelope) (storedJobs, error)) error {
+	sent := make([]*pawl.Envelope, len(jobs))
+	now := time.Now()
+	for i, e := range jobs {
+		own := *e
+		if own.ID.IsZero() {
+			own.ID = pawl.NewID(now)
+		}
+		sent[i] = &own
+	}
+	stored, err := send(sent)
+	if err == nil {
+		err = stored.complete(jobs)
+	}
+	if maybeDone(ctx, err) {
+		for i, e := range jobs {
+			e.ID = sent[i].ID
+		}
+	}
+	return err
+}

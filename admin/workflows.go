@@ -1,0 +1,529 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Workflows is what an operator does to workflow runs. The ID of a run is that of its job,
+// which is an ordinary one: [Admin.Do] works on it as on any other.
+//
+// The promises of [Admin] hold here too. Errors also match the sentinels of package workflow:
+// each method that takes a run returns [workflow.ErrNotFound] if there is none, and each that
+// changes one returns [workflow.ErrNotRunning] if it has ended. A change is a request to the
+// run. Over the file of a stopped app it takes effect when the app runs again.
+type Workflows interface {
+	// List reads one page of runs, in the order in which they were started. A page may have
+	// fewer runs than asked for, even none, while Next says where to go on. [WorkflowRuns]
+	// iterates over all pages.
+	List(ctx context.Context, q WorkflowQuery) (workflow.Listing, error)
+
+	// Count counts the runs by status; see [workflow.Counts].
+	Count(ctx context.Context) (workflow.Counts, error)
+
+	// Find returns the run of a flow that has an ID of its starter's.
+	Find(ctx context.Context, flow, id string) (pawl.ID, error)
+
+	// Show reads one run in the given depth.
+	Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error)
+
+	// Do carries out one action on up to [MaxIDs] runs, each by itself, and returns an error
+	// for each run in their order, as [Admin.Do] does for jobs. Nil means done. Other errors
+	// are those above; [pawl.ErrNotEligible] for a run that is in none of the statuses of
+	// RunAction.If when the action is carried out; [pawl.ErrConflict] for a pause of a run
+	// that is being cancelled.
+	Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error)
+
+	// Signal sends a signal. Its payload is MessagePack, as [EncodeJSON] makes it of JSON. A
+	// second signal with the same dedup is dropped; "" is no dedup. Other errors are
+	// workflow.ErrUndeclared, workflow.ErrTooMany and workflow.ErrTooLarge.
+	Signal(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error
+
+	// Fork starts a new run with the input of a run and its journal up to a step. The new run
+	// takes that step itself. From is a step as [workflow.Entry.Step] writes it. An ID that is
+	// taken gives [workflow.ErrConflict].
+	Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error)
+
+	// Verify compares the journal of a run with the code of the app, and changes nothing. A
+	// *[workflow.DeterminismError] says where they differ; workflow.ErrNoFlow says that the
+	// app has no such flow. The file of a stopped app has no code: Verify reads everything
+	// that the run has, and returns [ErrNotLive] if that is sound.
+	Verify(ctx context.Context, run pawl.ID) error
+
+	// Prune removes the runs that ended before a time, whatever their retention, and returns
+	// how many. It works in portions and reports progress to [bolt.WithProgress], with -1 as
+	// the total. After an error, that of ctx too, some runs are removed.
+	Prune(ctx context.Context, before time.Time) (int, error)
+
+	// Rows reads a part of everything that is stored of a run, and its job, for an [Export].
+	// See [workflow.Reader.Rows].
+	Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error)
+
+	// RestoreRows stores parts of runs, all or none, for an [Import]. See
+	// [workflow.Engine.RestoreRows].
+	RestoreRows(ctx context.Context, parts ...*workflow.Rows) error
+}
+
+// The verbs of [Workflows.Do] besides [Cancel], which asks a run to end: it undoes first what
+// it has to undo.
+const (
+	Terminate Verb = "terminate" // the run ends at once, and nothing is undone
+	Pause     Verb = "pause"     // the run stops after the step under way, until Resume
+	Resume    Verb = "resume"    // a paused, blocked or dead run goes on
+)
+
+// RunAction is a verb with its settings.
+type RunAction struct {
+	Verb   Verb
+	Reason string // of Cancel and Terminate, for people
+
+	// If chooses the runs that have one of these statuses when the action is carried out. What
+	// a list said before does not count. None chooses all.
+	If []workflow.Status
+
+	// DryRun returns what the action would return now, as far as reading tells, and changes
+	// nothing.
+	DryRun bool
+}
+
+// directRuns carries out operations on runs in this process. No engine outlives a call.
+type directRuns struct {
+	access
+	live bool // with the code of the app; false for the file of a stopped one
+}
+
+func (d direct) runs(live bool) Workflows { return directRuns{d.access, live} }
+
+func readRuns[T any](from access, fn func(*workflow.Reader) (T, error)) (T, error) {
+	return looked(from, func(l looker) (T, error) { return fn(workflow.Read(l)) })
+}
+
+// changeRun calls fn with an engine. A file is opened to write only if it has the run.
+func changeRun[T any](ctx context.Context, d directRuns, run pawl.ID, fn func(*workflow.Engine) (T, error)) (none T, err error) {
+	if !d.live {
+		if _, err := readRuns(d, func(r *workflow.Reader) (workflow.Info, error) { return r.Info(ctx, run) }); err != nil {
+			return none, err
+		}
+	}
+	return changed(d, func(q *bolt.Queue) (T, error) { return fn(workflow.Open(q, nil)) })
+}
+
+// Workflows implements Admin.
+func (c *client) Workflows() Workflows { return clientRuns{c} }
+
+type clientRuns struct{ c *client }
+
+var opRuns = define(operation[WorkflowQuery, workflow.Listing]{
+	path: "workflows/list", work: lists, large: func(q *WorkflowQuery) bool { return q.Limit > DefaultLimit },
+	do: func(ctx context.Context, a Admin, q *WorkflowQuery) (workflow.Listing, error) {
+		return a.Workflows().List(ctx, *q)
+	},
+})
+
+func (w clientRuns) List(ctx context.Context, q WorkflowQuery) (workflow.Listing, error) {
+	if _, err := q.limit(); err != nil {
+		return workflow.Listing{}, err
+	}
+	return ask(ctx, w.c, opRuns, q)
+}
+
+func (d directRuns) List(ctx context.Context, q WorkflowQuery) (workflow.Listing, error) {
+	limit, err := q.limit()
+	if err != nil {
+		return workflow.Listing{}, err
+	}
+	return readRuns(d, func(r *workflow.Reader) (workflow.Listing, error) { return r.List(ctx, q.Filter, q.After, limit) })
+}
+
+var opCountRuns = define(operation[nothing, workflow.Counts]{
+	path: "workflows/count", work: lists,
+	do: func(ctx context.Context, a Admin, _ *nothing) (workflow.Counts, error) {
+		return a.Workflows().Count(ctx)
+	},
+})
+
+func (w clientRuns) Count(ctx context.Context) (workflow.Counts, error) {
+	return ask(ctx, w.c, opCountRuns, nothing{})
+}
+
+func (d directRuns) Count(ctx context.Context) (workflow.Counts, error) {
+	return readRuns(d, func(r *workflow.Reader) (workflow.Counts, error) { return r.Count(ctx) })
+}
+
+// runName names a run, in a request or an answer.
+type runName struct{ Run pawl.ID }
+
+// named is the run of an answer, which must name one.
+func (n runName) named(err error) (pawl.ID, error) {
+	if err == nil && n.Run.IsZero() {
+		err = fmt.Errorf("%w: it names no run", errGarbled)
+	}
+	return n.Run, err
+}
+
+type findRunRequest struct{ Flow, ID string }
+
+var opFindRun = define(operation[findRunRequest, runName]{
+	path: "workflows/find",
+	do: func(ctx context.Context, a Admin, r *findRunRequest) (runName, error) {
+		run, err := a.Workflows().Find(ctx, r.Flow, r.ID)
+		return runName{run}, err
+	},
+})
+
+func (w clientRuns) Find(ctx context.Context, flow, id string) (pawl.ID, error) {
+	found, err := ask(ctx, w.c, opFindRun, findRunRequest{flow, id})
+	return found.named(err)
+}
+
+func (d directRuns) Find(ctx context.Context, flow, id string) (pawl.ID, error) {
+	return readRuns(d, func(r *workflow.Reader) (pawl.ID, error) { return r.Find(ctx, flow, id) })
+}
+
+type showRequest struct {
+	Run   pawl.ID
+	Depth RunDepth
+}
+
+var opShowRun = define(operation[showRequest, *WorkflowRun]{
+	path: "workflows/show", work: lists, large: func(r *showRequest) bool { return r.Depth == RunValues },
+	do: func(ctx context.Context, a Admin, r *showRequest) (*WorkflowRun, error) {
+		return a.Workflows().Show(ctx, r.Run, r.Depth)
+	},
+})
+
+func (w clientRuns) Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error) {
+	shown, err := ask(ctx, w.c, opShowRun, showRequest{run, depth})
+	if err == nil && (shown == nil || shown.Run != run) {
+		err = fmt.Errorf("%w: it has another run, or none", errGarbled)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return shown, nil
+}
+
+func (d directRuns) Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error) {
+	return readRuns(d, func(r *workflow.Reader) (*WorkflowRun, error) { return showRun(ctx, r, run, depth) })
+}
+
+func showRun(ctx context.Context, r *workflow.Reader, run pawl.ID, depth RunDepth) (w *WorkflowRun, err error) {
+	w = new(WorkflowRun)
+	if w.Info, err = r.Info(ctx, run); err != nil {
+		return nil, err
+	}
+	if depth >= RunJournal {
+		if w.Journal, err = r.Journal(ctx, run, depth >= RunValues); err != nil {
+			return nil, err
+		}
+	}
+	if depth < RunValues {
+		return w, nil
+	}
+	if w.Input, err = r.Input(ctx, run); err != nil {
+		return nil, err
+	}
+	if w.Output, err = r.Output(ctx, run); err != nil {
+		return nil, err
+	}
+	if w.Signals, err = r.Signals(ctx, run); err != nil {
+		return nil, err
+	}
+	if w.Published, err = r.Published(ctx, run); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+type doRunsRequest struct {
+	RunAction
+	Runs []pawl.ID
+}
+
+var (
+	opDoRuns     = defineDoRuns("workflows/do", true)
+	opDryRunRuns = defineDoRuns("workflows/dry-run", false)
+)
+
+func defineDoRuns(path string, changes bool) *operation[doRunsRequest, outcomes] {
+	return define(operation[doRunsRequest, outcomes]{
+		path: path, changes: changes,
+		do: func(ctx context.Context, a Admin, r *doRunsRequest) (outcomes, error) {
+			if r.DryRun == changes {
+				return outcomes{}, invalid("dry_run", "it is %v; workflows/do changes runs, and workflows/dry-run does not", r.DryRun)
+			}
+			errs, err := a.Workflows().Do(ctx, r.RunAction, r.Runs...)
+			return outcomes{errs}, err
+		},
+	})
+}
+
+func (w clientRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
+	if len(runs) > MaxIDs {
+		return nil, invalid("runs", "%d of them, one call takes %d", len(runs), MaxIDs)
+	}
+	o := opDoRuns
+	if a.DryRun {
+		o = opDryRunRuns
+	}
+	done, err := ask(ctx, w.c, o, doRunsRequest{a, runs})
+	return done.of(runs, err)
+}
+
+// runsAtOnce is how many runs of one Do are changed at a time. They share commits.
+const runsAtOnce = 16
+
+func (d directRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
+	do, err := a.request(len(runs))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]error, len(runs))
+	atOnce(len(runs), runsAtOnce, func(i int) {
+		if a.DryRun {
+			results[i] = d.try(ctx, a, runs[i])
+			return
+		}
+		_, results[i] = changeRun(ctx, d, runs[i], func(e *workflow.Engine) (nothing, error) {
+			return nothing{}, do(ctx, e, runs[i])
+		})
+	})
+	for i, err := range results {
+		if stopped(err) {
+			return nil, fmt.Errorf("%s of run %s: %w", a.Verb, runs[i], err)
+		}
+	}
+	return results, nil
+}
+
+// try is a dry run of an action on one run.
+func (d directRuns) try(ctx context.Context, a RunAction, run pawl.ID) error {
+	info, err := readRuns(d, func(r *workflow.Reader) (workflow.Info, error) { return r.Info(ctx, run) })
+	switch {
+	case err != nil:
+		return err
+	case info.Status.Ended():
+		return fmt.Errorf("run %s: %w", run, workflow.ErrNotRunning)
+	case len(a.If) > 0 && !slices.Contains(a.If, info.Status):
+		return fmt.Errorf("run %s: %w: it is %s now", run, pawl.ErrNotEligible, info.Status)
+	case a.Verb == Pause && info.Cancelling != "":
+		return fmt.Errorf("run %s: %w: it is being cancelled or terminated", run, pawl.ErrConflict)
+	}
+	return nil
+}
+
+// request is what the action asks of one run.
+func (a RunAction) request(runs int) (func(context.Context, *workflow.Engine, pawl.ID) error, error) {
+	if runs > MaxIDs {
+		return nil, invalid("runs", "%d of them, one call takes %d", runs, MaxIDs)
+	}
+	if a.Reason != "" && a.Verb != Cancel && a.Verb != Terminate {
+		return nil, invalid("reason", "only %s and %s take one", Cancel, Terminate)
+	}
+	switch a.Verb {
+	case Cancel:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
+			return e.Cancel(ctx, run, a.Reason, a.If...)
+		}, nil
+	case Terminate:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
+			return e.Terminate(ctx, run, a.Reason, a.If...)
+		}, nil
+	case Pause:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Pause(ctx, run, a.If...) }, nil
+	case Resume:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Resume(ctx, run, a.If...) }, nil
+	}
+	return nil, invalid("verb", "%q is none of %s, %s, %s, %s", clip(string(a.Verb)), Cancel, Terminate, Pause, Resume)
+}
+
+type signalRequest struct {
+	Run     pawl.ID
+	Name    string
+	Payload *Payload
+	Dedup   string
+}
+
+var opSignal = define(operation[signalRequest, nothing]{
+	path: "workflows/signal", changes: true,
+	do: func(ctx context.Context, a Admin, r *signalRequest) (nothing, error) {
+		payload, err := r.Payload.bytes()
+		if err != nil {
+			return nothing{}, err
+		}
+		return nothing{}, a.Workflows().Signal(ctx, r.Run, r.Name, payload, r.Dedup)
+	},
+})
+
+func (w clientRuns) Signal(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
+	if err := workflow.CheckSignal(name, payload, dedup); err != nil {
+		return err
+	}
+	_, err := ask(ctx, w.c, opSignal, signalRequest{run, name, payloadOf(payload, PayloadBase64), dedup})
+	return err
+}
+
+func (d directRuns) Signal(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
+	_, err := changeRun(ctx, d, run, func(e *workflow.Engine) (nothing, error) {
+		return nothing{}, e.Send(ctx, run, name, payload, dedup)
+	})
+	return err
+}
+
+type forkRequest struct {
+	Run         pawl.ID
+	From, NewID string
+}
+
+var opFork = define(operation[forkRequest, runName]{
+	path: "workflows/fork", changes: true,
+	do: func(ctx context.Context, a Admin, r *forkRequest) (runName, error) {
+		run, err := a.Workflows().Fork(ctx, r.Run, r.From, r.NewID)
+		return runName{run}, err
+	},
+})
+
+func (w clientRuns) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
+	made, err := ask(ctx, w.c, opFork, forkRequest{run, from, newID})
+	return made.named(err)
+}
+
+func (d directRuns) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
+	return changeRun(ctx, d, run, func(e *workflow.Engine) (pawl.ID, error) { return e.Fork(ctx, run, from, newID) })
+}
+
+var opVerify = define(operation[runName, nothing]{
+	path: "workflows/verify", work: lists,
+	do: func(ctx context.Context, a Admin, r *runName) (nothing, error) {
+		return nothing{}, a.Workflows().Verify(ctx, r.Run)
+	},
+})
+
+func (w clientRuns) Verify(ctx context.Context, run pawl.ID) error {
+	_, err := ask(ctx, w.c, opVerify, runName{run})
+	return err
+}
+
+func (d directRuns) Verify(ctx context.Context, run pawl.ID) error {
+	if d.live {
+		return d.change(func(q *bolt.Queue) error { return workflow.Open(q, nil).Verify(ctx, run) })
+	}
+	all, err := d.Show(ctx, run, RunValues)
+	switch {
+	case err != nil:
+		return err
+	case all.Status.Ended():
+		return fmt.Errorf("run %s: %w", run, workflow.ErrNotRunning)
+	}
+	for i := range all.Journal {
+		if e := &all.Journal[i]; e.State == "" || e.State == workflow.EntryDone && e.Error != "" { // or its result is damaged
+			return fmt.Errorf("run %s, entry %d: %w: %s", run, e.Seq, pawl.ErrCorrupt, e.Error)
+		}
+	}
+	return ErrNotLive
+}
+
+type pruneRequest struct{ Before time.Time }
+
+// pruned is what one request removed. More says that it ended before it had removed all.
+type pruned struct {
+	Removed int
+	More    bool
+}
+
+// pruneTime is how long one request removes runs. The client repeats it, so an interruption of
+// the client ends the work.
+const pruneTime = 2 * time.Second
+
+var opPrune = define(operation[pruneRequest, pruned]{
+	path: "workflows/prune", changes: true,
+	do: func(ctx context.Context, a Admin, r *pruneRequest) (pruned, error) {
+		if r.Before.IsZero() {
+			return pruned{}, invalid("before", "it has no time")
+		}
+		portion, cancel := context.WithCancel(ctx)
+		defer cancel()
+		began := time.Now()
+		portion = bolt.WithProgress(portion, func(done, _ int64) {
+			if done > 0 && time.Since(began) > pruneTime { // each request removes something
+				cancel()
+			}
+		})
+		n, err := a.Workflows().Prune(portion, r.Before)
+		if err != nil && portion.Err() != nil && ctx.Err() == nil {
+			return pruned{n, true}, nil
+		}
+		return pruned{n, false}, err
+	},
+})
+
+func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err error) {
+	progress := bolt.ProgressOf(ctx)
+	for more := true; more; {
+		p, err := ask(ctx, w.c, opPrune, pruneRequest{before})
+		if err != nil {
+			return n, err
+		}
+		n, more = n+p.Removed, p.More
+		progress(int64(n), -1)
+	}
+	return n, nil
+}
+
+func (d directRuns) Prune(ctx context.Context, before time.Time) (int, error) {
+	progress := bolt.ProgressOf(ctx)
+	return changed(d, func(q *bolt.Queue) (int, error) {
+		return workflow.Open(q, nil).Prune(ctx, before, func(done int) { progress(int64(done), -1) })
+	})
+}
+
+type rowsRequest struct {
+	Run   pawl.ID
+	After string
+}
+
+var opRows = define(operation[rowsRequest, workflow.Rows]{
+	path: "workflows/rows", work: lists, large: always[rowsRequest],
+	do: func(ctx context.Context, a Admin, r *rowsRequest) (workflow.Rows, error) {
+		return a.Workflows().Rows(ctx, r.Run, r.After)
+	},
+})
+
+func (w clientRuns) Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error) {
+	rows, err := ask(ctx, w.c, opRows, rowsRequest{run, after})
+	if err == nil && rows.Run != run {
+		err = fmt.Errorf("%w: it has a part of another run", errGarbled)
+	}
+	if err != nil {
+		return workflow.Rows{}, err
+	}
+	return rows, nil
+}
+
+func (d directRuns) Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error) {
+	return readRuns(d, func(r *workflow.Reader) (workflow.Rows, error) { return r.Rows(ctx, run, after) })
+}
+
+type restoreRowsRequest struct{ Parts []*workflow.Rows }
+
+var opRestoreRows = define(operation[restoreRowsRequest, nothing]{
+	path: "workflows/restore", changes: true,
+	do: func(ctx context.Context, a Admin, r *restoreRowsRequest) (nothing, error) {
+		return nothing{}, a.Workflows().RestoreRows(ctx, r.Parts...)
+	},
+})
+
+func (w clientRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
+	_, err := ask(ctx, w.c, opRestoreRows, restoreRowsRequest{parts})
+	return err
+}
+
+func (d directRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
+	return d.change(func(q *bolt.Queue) error { return workflow.Open(q, nil).RestoreRows(ctx, parts...) })
+}
