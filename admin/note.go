@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gopawl/pawl/bolt"
 )
 
 // The folder beside a queue's file <file> is <file>.admin, and this is in it.
@@ -44,6 +46,41 @@ func placeOf(path string) (place, error) {
 	}
 	folder := path + folderSuffix
 	return place{file: path, folder: folder, note: filepath.Join(folder, noteName), socket: filepath.Join(folder, socketName)}, nil
+}
+
+// CheckNewFile refuses the path of a new file that belongs to the queue in file: the file
+// itself, the mark of a failed sync, and the folder of the socket with all that is in it. The
+// error is a *pawl.InvalidError.
+func CheckNewFile(file, path string) error {
+	own, err := resolved(file)
+	if err != nil {
+		return err
+	}
+	name, err := resolved(path)
+	if err != nil {
+		return err
+	}
+	folder := own + folderSuffix
+	if name == own || name == bolt.MarkPath(own) || name == folder || strings.HasPrefix(name, folder+string(filepath.Separator)) {
+		return invalid("path", "%s belongs to the queue in %s; name another file", path, file)
+	}
+	return nil
+}
+
+// resolved is the absolute path of a file that may be missing, with the links on the way to
+// its folder followed, and one at its own place if it leads somewhere.
+func resolved(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(folder, filepath.Base(path)), nil
+	}
+	return path, nil // its folder is missing, so nothing can be made there
 }
 
 // runtimeName is the name of the socket of a file in a folder that many share.

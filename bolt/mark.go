@@ -19,6 +19,10 @@ import (
 // markSuffix and the path of a queue's file are the path of its mark.
 const markSuffix = "-failed-sync"
 
+// MarkPath is the path of the mark that a failed sync leaves beside the file of a queue. No
+// other file may be there: the next Open could not tell what happened.
+func MarkPath(path string) string { return path + markSuffix }
+
 // failedSync is what a mark says: which transaction failed, and what the one before it left,
 // so that the mark of one file is not taken for that of another.
 type failedSync struct {

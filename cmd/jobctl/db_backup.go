@@ -45,6 +45,9 @@ than not.`,
 
 func (a *app) backup(ctx context.Context, out string) error {
 	return a.with(ctx, func(queue admin.Admin) error {
+		if err := a.checkNew(ctx, "db backup", out, queue); err != nil {
+			return err
+		}
 		ctx, bar := a.barFor(ctx, "backing up "+a.place(), progress.Bytes)
 		defer bar.Stop()
 		return newFile(out, atomicfile.Create(out, func(f *os.File) error { return queue.Backup(ctx, f) }))

@@ -51,6 +51,9 @@ func (a *app) compactTo(ctx context.Context, args []string) error {
 	if err := a.requireStopped(ctx); err != nil {
 		return err
 	}
+	if err := a.checkNew(ctx, "db compact", out, nil); err != nil {
+		return err
+	}
 	r, err := bolt.OpenReader(a.flags.db)
 	if err != nil {
 		return err

@@ -70,6 +70,9 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 	}
 	from, to := args[0], args[1]
 	a.flags.db, a.flags.addr = from, "" // which messages name
+	if err := a.checkNew(ctx, "db salvage", to, nil); err != nil {
+		return err
+	}
 	ctx, bar := a.barFor(ctx, "salvaging "+from, progress.Bytes)
 	result, err := bolt.Salvage(ctx, from, to)
 	bar.Stop()

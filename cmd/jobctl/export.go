@@ -71,6 +71,9 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 		if to == "" {
 			return write(a.stdout)
 		}
+		if err := a.checkNew(ctx, "export", to, queue); err != nil {
+			return err
+		}
 		return newFile(to, atomicfile.Create(to, func(f *os.File) error { return write(f) }))
 	})
 	switch {

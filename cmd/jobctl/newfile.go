@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 )
 
 // newName is the one argument of a command that makes a file. One that exists is noticed
@@ -24,6 +28,25 @@ func newName(command string, args []string) (string, error) {
 		return "", newFile(args[0], fs.ErrExist)
 	}
 	return args[0], nil
+}
+
+// checkNew refuses a new file in a place that belongs to the queue. The path of a queue that is
+// only known by an address is the app's to say, and means something on its machine.
+func (a *app) checkNew(ctx context.Context, words, path string, queue admin.Admin) error {
+	file := a.flags.db
+	if file == "" && queue != nil {
+		s, err := queue.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		file = s.Path
+	}
+	var wrong *pawl.InvalidError
+	err := admin.CheckNewFile(file, path)
+	if errors.As(err, &wrong) {
+		return usage(words, "%s", wrong.Reason)
+	}
+	return err
 }
 
 // newFile says what an error of making a new file means.
