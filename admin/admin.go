@@ -135,11 +135,11 @@ type Verb string
 
 // The verbs of [Admin.Do].
 const (
-	Retry   Verb = "retry"   // a dead letter becomes ready
+	Retry   Verb = "retry"   // a dead job becomes ready
 	Cancel  Verb = "cancel"  // a job that waits dies, one that runs is asked to end: ErrCancelRequested
-	Delete  Verb = "delete"  // a dead letter or a completed record is removed for good
+	Delete  Verb = "delete"  // a dead job or a completed record is removed for good
 	RunNow  Verb = "run-now" // a delayed job becomes ready
-	Forward Verb = "forward" // a dead letter becomes a job of another queue of the file
+	Forward Verb = "forward" // a dead job becomes a job of another queue of the file
 )
 
 // Action is a verb with its settings.

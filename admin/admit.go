@@ -14,11 +14,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What a request has to be before anything is done for it.
-
 var errToken = errors.New("the token is missing or wrong")
 
-// checkToken refuses a token that a header cannot carry as it is.
+// checkToken refuses a token that a header cannot carry unchanged.
 func checkToken(token string) error {
 	for i := 0; i < len(token); i++ {
 		if c := token[i]; c <= ' ' || c >= 0x7f {
@@ -28,7 +26,7 @@ func checkToken(token string) error {
 	return nil
 }
 
-// admit decides whether a request may ask anything at all.
+// admit checks the host name, the origin and the token of a request.
 func (h *handler) admit(r *http.Request) error {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -41,7 +39,7 @@ func (h *handler) admit(r *http.Request) error {
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "none", "same-origin":
 	default:
-		return fmt.Errorf("%w: a page of another site asks", ErrDenied)
+		return fmt.Errorf("%w: the request comes from a page of another site", ErrDenied)
 	}
 	if h.opts.NoAuth {
 		return nil
@@ -54,7 +52,7 @@ func (h *handler) admit(r *http.Request) error {
 	return nil
 }
 
-// body reads a body within its time. Leave gives back the room for a large one.
+// body reads a body within a time limit. Leave gives back the place of a large one.
 func (h *handler) body(out *sink, r *http.Request) (b []byte, leave func(), err error) {
 	leave = func() {}
 	if r.Method == http.MethodGet {
@@ -80,16 +78,16 @@ func (h *handler) body(out *sink, r *http.Request) (b []byte, leave func(), err 
 		return nil, leave, h.tooLarge(-1)
 	}
 	if err != nil {
-		return nil, leave, invalid("body", "it did not come in time, or not to its end")
+		return nil, leave, invalid("body", "it did not arrive completely and in time")
 	}
 	out.readDone()
 	return b, leave, nil
 }
 
 func (h *handler) tooLarge(size int64) error {
-	is := "more"
+	is := "too many"
 	if size >= 0 {
 		is = fmt.Sprint(size)
 	}
-	return fmt.Errorf("%w: the body has %s bytes, at most %d are taken; send fewer jobs at a time", pawl.ErrBatchTooLarge, is, h.opts.MaxBody)
+	return fmt.Errorf("%w: the body has %s bytes, the limit is %d; send fewer jobs at a time", pawl.ErrBatchTooLarge, is, h.opts.MaxBody)
 }

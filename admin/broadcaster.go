@@ -10,43 +10,43 @@ import (
 )
 
 const (
-	bufferSize = 1024        // events that wait for a listener that is slow
-	handful    = 64          // that a listener takes at a time
-	hold       = time.Second // for which a full ring of which nobody takes keeps them
+	bufferSize = 1024        // events that a subscription buffers
+	handful    = 64          // events that a listener takes at a time
+	hold       = time.Second // for which a full subscription keeps events that nobody takes
 )
 
-// broadcaster is all who listen to the events of one queue. To the queue it is one listener,
-// so one that is stalled costs the queue nothing: once its ring is full it is not told of
-// anything, and what it misses is a difference of two counts.
+// broadcaster passes the events of one queue to all subscriptions. To the queue it is one
+// listener, so a stalled subscription costs the queue nothing: once it is full it gets no
+// events, and the number that it misses is the difference of two counters.
 type broadcaster struct {
 	q *bolt.Queue
 
-	// changing is held to come and to go, and never by put: to stop listening waits for that.
+	// changing is held to subscribe and to unsubscribe, and never by put: ending a listener waits
+	// for put.
 	changing sync.Mutex
-	size     int    // how many listen; guarded by changing
-	stop     func() // while somebody does; guarded by changing
+	size     int    // subscriptions; guarded by changing
+	stop     func() // ends listening, if size > 0; guarded by changing
 
-	mu   sync.Mutex      // guards told, open and all rings
-	told int64           // events so far
-	open []*subscription // those that have room
+	mu   sync.Mutex      // guards sent, open and all subscriptions
+	sent int64           // events so far
+	open []*subscription // those that are not full
 }
 
-// ring holds the events that one listener has not taken yet, up to bufferSize. One that is full
-// keeps the oldest for a second, in which its listener may only have been slow. Then it lets
-// go of them: a thousand jobs for each of those who have stalled, in the memory of an app,
-// make every collection of garbage dearer.
+// subscription buffers up to bufferSize events for one listener. A full subscription keeps the
+// oldest for a second, since its listener may only be slow. Then it drops them: a thousand jobs
+// for each stalled listener would make every garbage collection of the app dearer.
 type subscription struct {
 	broadcaster *broadcaster
 	ready       chan struct{} // capacity 1: there is something to take
 
 	// Guarded by broadcaster.mu.
 	events []Event
-	missed int64       // since the last of events, up to full
-	full   int64       // broadcaster.told when it became full; 0 while it has room
-	letGo  *time.Timer // of what it holds; set while it is full
+	missed int64       // events missed since the last of events, up to full
+	full   int64       // broadcaster.sent when it became full; 0 while it has room
+	drop   *time.Timer // drops events; set while it is full
 }
 
-// join has a new listener told of what happens from now on.
+// subscribe adds a subscription to the events from now on.
 func (a *broadcaster) subscribe() *subscription {
 	r := &subscription{broadcaster: a, ready: make(chan struct{}, 1)}
 	a.changing.Lock()
@@ -60,7 +60,7 @@ func (a *broadcaster) subscribe() *subscription {
 	return r
 }
 
-// leave ends what join began.
+// unsubscribe ends the subscription.
 func (r *subscription) unsubscribe() {
 	a := r.broadcaster
 	a.changing.Lock()
@@ -74,16 +74,16 @@ func (r *subscription) unsubscribe() {
 	}
 }
 
-// put is called by the queue between two commits, so it never waits.
+// put passes an event on. The queue calls it between two commits, so it never waits.
 func (a *broadcaster) put(e pawl.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.told++
+	a.sent++
 	if len(a.open) == 0 {
 		return
 	}
 	if e.Job != nil {
-		own := *e.Job // which may be another's to change; those who listen here only read
+		own := *e.Job // somebody else may change the original; listeners here only read
 		e.Job = &own
 	}
 	full := false
@@ -104,14 +104,14 @@ func (a *broadcaster) put(e pawl.Event) {
 	}
 }
 
-// close notes that the ring is full. broadcaster.mu is held.
+// close marks the subscription as full. The caller holds broadcaster.mu.
 func (r *subscription) close() {
-	at := r.broadcaster.told
+	at := r.broadcaster.sent
 	r.full = at
-	r.letGo = time.AfterFunc(hold, func() {
+	r.drop = time.AfterFunc(hold, func() {
 		r.broadcaster.mu.Lock()
 		defer r.broadcaster.mu.Unlock()
-		if r.full != at { // somebody has taken them while this began
+		if r.full != at { // the listener took events meanwhile
 			return
 		}
 		for _, e := range r.events {
@@ -121,8 +121,8 @@ func (r *subscription) close() {
 	})
 }
 
-// take moves the next events to the listener, which has room for some, and says how many. From
-// now on the ring has room for others.
+// take moves the next events to the listener and returns how many. Then the subscription has
+// room for others.
 func (r *subscription) take(into []Event) int {
 	r.broadcaster.mu.Lock()
 	defer r.broadcaster.mu.Unlock()
@@ -135,13 +135,13 @@ func (r *subscription) take(into []Event) int {
 	return n
 }
 
-// reopen notes that the ring has room, if it had none. broadcaster.mu is held.
+// reopen marks the subscription as having room. The caller holds broadcaster.mu.
 func (r *subscription) reopen() {
 	if r.full == 0 {
 		return
 	}
-	r.letGo.Stop()
-	r.missed += r.broadcaster.told - r.full
+	r.drop.Stop()
+	r.missed += r.broadcaster.sent - r.full
 	r.full = 0
 	r.broadcaster.open = append(r.broadcaster.open, r)
 }

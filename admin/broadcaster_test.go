@@ -187,7 +187,7 @@ func TestAudienceComesAndGoes(t *testing.T) {
 	require.Empty(t, a.open)
 	require.Zero(t, a.size)
 	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
-	told := a.told
+	told := a.sent
 	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
-	require.Equal(t, told, a.told, "the queue tells nobody when nobody listens")
+	require.Equal(t, told, a.sent, "the queue tells nobody when nobody listens")
 }

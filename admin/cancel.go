@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// cancel ends jobs, or asks running ones to end, by a change, which may be a dry run. The job
-// of a workflow run needs force: its end would leave the run dead with nothing undone.
+// cancel ends jobs, or asks running ones to end, by a change that may be a dry run. The job of
+// a workflow run needs force: without its job the run is dead and nothing is undone.
 func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change func(...pawl.ID) ([]error, error)) ([]error, error) {
 	errs := make([]error, len(ids))
 	var todo []pawl.ID
@@ -25,7 +25,7 @@ func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change 
 	if err != nil {
 		return nil, err
 	}
-	_, stopped := from.(*bolt.Reader) // what is leased there has no process any more
+	_, stopped := from.(*bolt.Reader) // the process that leased its jobs has ended
 	for n, i := range at {
 		if errs[i] = done[n]; done[n] != nil || stopped {
 			continue
@@ -37,7 +37,7 @@ func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change 
 	return errs, nil
 }
 
-// refuseRun refuses the job of a workflow run that has not ended.
+// refuseRun refuses the job of an open workflow run.
 func refuseRun(ctx context.Context, from looker, force bool, id pawl.ID) error {
 	e, err := from.Job(ctx, id)
 	if force || err != nil || !strings.HasPrefix(e.Kind, runKind) {

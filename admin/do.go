@@ -29,8 +29,8 @@ func do(ctx context.Context, q *bolt.Queue, a Action, ids []pawl.ID) ([]error, e
 		case c != nil:
 			return change(todo...)
 		}
-		place := func(letter *pawl.Envelope) dlq.Target {
-			return inPlace{q, conditions{dlq.Unchanged(letter), condition}}
+		place := func(dead *pawl.Envelope) dlq.Target {
+			return inPlace{q, conditions{dlq.Unchanged(dead), condition}}
 		}
 		return forward(ctx, q, place, a.target(), todo)
 	})
@@ -46,7 +46,7 @@ func dryRun(ctx context.Context, from looker, a Action, ids []pawl.ID) ([]error,
 		case c != nil:
 			return change(todo...)
 		}
-		place := func(letter *pawl.Envelope) dlq.Target { return notReally{from, letter, conditions{condition}} }
+		place := func(dead *pawl.Envelope) dlq.Target { return notReally{from, dead, conditions{condition}} }
 		return forward(ctx, from, place, a.target(), todo)
 	})
 }
@@ -115,17 +115,17 @@ func stopped(err error) bool {
 
 // forward puts jobs of another queue in the places of dead jobs. Place is what takes the place
 // of one.
-func forward(ctx context.Context, from dlq.Reader, place func(letter *pawl.Envelope) dlq.Target, to string, ids []pawl.ID) ([]error, error) {
+func forward(ctx context.Context, from dlq.Reader, place func(dead *pawl.Envelope) dlq.Target, to string, ids []pawl.ID) ([]error, error) {
 	results := make([]error, len(ids))
 	one := func(id pawl.ID) error {
-		letter, err := dlq.Inspect(ctx, from, id)
+		dead, err := dlq.Inspect(ctx, from, id)
 		if err != nil {
 			return err
 		}
-		if letter.Queue == to {
-			return fmt.Errorf("job %s: %w: it is a dead letter of queue %q already; forward it to another queue, or retry it", id, pawl.ErrConflict, to)
+		if dead.Queue == to {
+			return fmt.Errorf("job %s: %w: it is a dead job of queue %q already; forward it to another queue, or retry it", id, pawl.ErrConflict, to)
 		}
-		return dlq.ToQueue(place(letter), to).Store(ctx, letter)
+		return dlq.ToQueue(place(dead), to).Store(ctx, dead)
 	}
 	atOnce(len(ids), forwardAtOnce, func(i int) { results[i] = one(ids[i]) })
 	return results, nil
@@ -170,14 +170,14 @@ func (p inPlace) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 // notReally is inPlace for a dry run.
 type notReally struct {
 	looker
-	letter *pawl.Envelope
-	when   conditions
+	dead *pawl.Envelope
+	when conditions
 }
 
 // Enqueue implements [pawl.Enqueuer]. It stores nothing.
 func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
-	if !n.when.Matches(n.letter) {
-		return pawl.NotEligible(n.letter.ID, "it does not match any more")
+	if !n.when.Matches(n.dead) {
+		return pawl.NotEligible(n.dead.ID, "it does not match any more")
 	}
 	_, err := pawl.CheckBatch(jobs, pawl.MaxBatchBytes)
 	return err

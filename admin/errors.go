@@ -4,21 +4,21 @@ import "errors"
 
 // Errors of this package besides those of packages pawl and bolt; match with errors.Is.
 var (
-	// ErrUnreachable says that nobody answers at the address, or not with what this
+	// ErrUnreachable means that nothing answers at the address, or not in a way that this
 	// package understands.
 	ErrUnreachable = errors.New("app does not answer")
 
-	// ErrDenied says that the app answered and does not let this caller in.
+	// ErrDenied means that the app refused this caller.
 	ErrDenied = errors.New("app does not let this user in")
 
-	// ErrNotLive says that no process has the queue open, so nothing happens in it.
+	// ErrNotLive means that no process has the queue open.
 	ErrNotLive = errors.New("no app has the queue open")
 
-	// ErrCancelRequested says that Cancel has not ended a job yet, because it runs: its
-	// handler's context has ended, and the job ends when the handler returns.
+	// ErrCancelRequested means that Cancel has not ended a running job yet: its handler's
+	// context is done, and the job ends when the handler returns.
 	ErrCancelRequested = errors.New("cancel requested; the job runs, and ends when its handler returns")
 
-	// ErrWorkflowJob says that Cancel was refused for the job of a workflow run that has not
-	// ended. Cancel the run by [Workflows], or set Action.Force.
+	// ErrWorkflowJob means that Cancel was refused for the job of an open workflow run. Cancel
+	// the run with [Workflows], or set Action.Force.
 	ErrWorkflowJob = errors.New("job belongs to the workflow run")
 )

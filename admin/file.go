@@ -24,31 +24,31 @@ type FileOptions struct {
 	// in [DialOptions]. The file itself does not use it.
 	Timeout time.Duration
 
-	// Logger gets what the queue logs while it is open to be changed. The default is
-	// nobody: errors come back to the caller.
+	// Logger is the queue's logger while it is open to write. The default drops everything:
+	// errors are returned.
 	Logger pawl.Logger
 
-	// Notice is told, in a sentence for people, what an open has changed besides what was
-	// asked for, and what a failed change means. The default is nobody.
+	// Notice is called with a sentence for people about what opening the file changed, and
+	// about what a failed change means. Nil drops it.
 	Notice func(string)
 
 	// Now is the wall clock. The default is time.Now.
 	Now func() time.Time
 }
 
-// fileLock is how long a change waits for another process to let go of the file.
+// fileLock is how long a change waits for another process to close the file.
 const fileLock = 500 * time.Millisecond
 
-// File is the [Admin] of the file of an app that does not run. Nothing is opened before the
-// first call: a look opens the file to read, and the first change opens it to write. Either
-// keeps the app from starting until Close, so be short. A file that is not there gives
-// fs.ErrNotExist, and one that a process has open bolt.ErrLocked.
+// File is the [Admin] of the file of a stopped app. The first read opens the file to read, and
+// the first change opens it to write. Either keeps the app from starting until Close, so be
+// quick. A missing file gives fs.ErrNotExist, and a file that a process has open
+// bolt.ErrLocked.
 //
-// A file opened to write makes every job ready again whose process has ended, with one more
-// crash counted, as the app would at its next start. The app's crash cap is not known here,
-// so none is applied: no job dies because an operator looked after another. What was
-// cancelled, or is past its deadline, dies as it would for the app. Notice tells of it. The
-// app's limit for payloads is not known either: one takes as much as any queue may.
+// Opening the file to write makes every leased job ready again and counts a crash for it, as
+// the app would at its next start. The app's limit of crashes is not known here, so none is
+// applied: no job dies because an operator changed another. A job that was cancelled or is
+// past its deadline dies, as it would for the app. Notice reports it. The app's limit for
+// payloads is not known either; the largest one that any queue takes applies.
 func File(path string, opts *FileOptions) Admin {
 	f := &file{path: path}
 	f.direct = direct{f}
@@ -70,13 +70,13 @@ type file struct {
 	path string
 	opts FileOptions
 
-	mu     sync.RWMutex // held to read by each call, and to write by what opens and closes
+	mu     sync.RWMutex // held to read by calls, and to write to open and close
 	reader *bolt.Reader // nil before the first look, and from the first change on
 	queue  *bolt.Queue  // nil before the first change
 	closed bool
-	took   int // leases that opening took back, which the first Reap counts
+	took   int // leases that opening took back; the first Reap counts them
 
-	poisoned sync.Once // the failure of the disk was told
+	poisoned sync.Once // the failure was reported
 }
 
 // look runs fn over the file, open to read at least.
@@ -114,7 +114,7 @@ func (f *file) change(fn func(*bolt.Queue) error) error {
 	return err
 }
 
-// poisonNotice says why nothing more is changed, and what to do.
+// poisonNotice says why nothing more can be changed, and what to do.
 func poisonNotice(err error) string {
 	if errors.Is(err, bolt.ErrReplaced) || errors.Is(err, bolt.ErrOverwritten) {
 		return "another program replaced or overwrote the file while it was changed, so this run changes nothing more: look again at what was to be done"
@@ -182,8 +182,8 @@ func (f *file) openToWrite() (err error) {
 	return nil
 }
 
-// checkUnlocked refuses a file that another process has open. What else is wrong with a file,
-// opening it to write says, or mends.
+// checkUnlocked refuses a file that another process has open. Opening the file to write reports
+// or repairs everything else.
 func (f *file) checkUnlocked() error {
 	r, err := bolt.OpenReader(f.path)
 	switch {

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// gate lets a few requests at a time do work that costs the processor, in the order in which
-// they came. While others wait, who leaves keeps the place empty for a while longer than the
-// work took: so all operators together take a bounded share of the processors, whatever
-// their number, and the queue has the rest.
+// gate lets a few requests at a time do expensive work, in the order in which they came. While
+// others wait, a place stays empty after each request for a multiple of the time that the work
+// took. So all operators together take a bounded share of the processors, whatever their
+// number.
 type gate struct {
-	name     string // of the work, for the error
+	name     string // of the work, for errors
 	slots    chan struct{}
-	patience time.Duration // how long one waits before it gets ErrBusy
+	patience time.Duration // how long a request waits before it fails with ErrBusy
 	queue    int32         // how many may wait
-	rest     int           // for how many times as long as the work took the place stays empty
+	rest     int           // the multiple
 	waiting  atomic.Int32
 }
 
 // maxRest is the longest that a place stays empty.
 const maxRest = 250 * time.Millisecond
 
-// newGate makes a gate at which nobody waits.
+// newGate returns a gate without a queue.
 func newGate(name string, width int) *gate {
 	return &gate{name: name, slots: make(chan struct{}, width)}
 }
 
-// withQueue lets so many wait, each for a time.
+// withQueue lets a number of requests wait, each at most for patience.
 func (g *gate) withQueue(length int32, patience time.Duration) *gate {
 	g.queue, g.patience = length, patience
 	return g
 }
 
-// enter waits for a place, and leave gives it back.
+// enter waits for a place; leave gives it back.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case g.slots <- struct{}{}:
@@ -69,5 +69,5 @@ func (g *gate) leave(entered time.Time) func() {
 }
 
 func (g *gate) busy() error {
-	return fmt.Errorf("%w: %d %s at a time; ask again later", ErrBusy, cap(g.slots), g.name)
+	return fmt.Errorf("%w: %d %s at a time; try again later", ErrBusy, cap(g.slots), g.name)
 }

@@ -48,7 +48,7 @@ type Imported struct {
 	Paused int64 // queues that were paused
 }
 
-// Import stores the jobs of an export, as they stood: dead letters stay dead, completed
+// Import stores the jobs of an export, as they stood: dead jobs stay dead, completed
 // records are kept until their time, jobs that waited wait. A job that was leased when it
 // was exported is ready. They come in the order of their sequences, behind the jobs that
 // are there; the target gives them sequences of its own. Queues that were paused are

@@ -102,7 +102,7 @@ type listsOld struct {
 func (l *listsOld) List(context.Context, Query) (Page, error) { return l.page, nil }
 
 // Rule: the job of a run that has ended and was removed while the jobs were read is not exported
-// alone: an import would make a dead letter of it.
+// alone: an import would make a dead job of it.
 func TestExportOfARunThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := newRunsApp(t, filepath.Join(t.TempDir(), "from.db"))

@@ -226,7 +226,7 @@ func TestImportEndsWithItsContext(t *testing.T) {
 	require.Zero(t, imported.Jobs)
 }
 
-// Rule: dead letters and records that are retained come without being told as such again.
+// Rule: dead jobs and records that are retained come without being told as such again.
 func TestImportIsNoNewDeath(t *testing.T) {
 	var died, enqueued int
 	to, err := bolt.Open(t.TempDir()+"/jobs.db", &bolt.Options{OnEvent: func(e pawl.Event) {

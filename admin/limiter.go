@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// limiter bounds how many connections a server has, so that clients that connect and stall
-// cannot use up the descriptors of the app. When all conns are taken a newcomer gets the seat
-// of whoever has been there longest without having asked for anything: slow ones make room,
-// and nobody whose request is at work loses its seat.
+// limiter limits the connections of a server, so that clients that connect and stall cannot
+// use up the file descriptors of the app. At the limit, a new connection takes the place of the
+// one that has been idle longest. A connection with a request at work is never closed.
 type limiter struct {
 	net.Listener
 	max    int
-	grace  time.Duration // in which a newcomer cannot be sent away
+	grace  time.Duration // for which a new connection cannot be evicted
 	admit  func(net.Conn) bool
 	closed chan struct{}
 	close  sync.Once
-	freed  chan struct{} // has room for one note that a seat became free
+	freed  chan struct{} // capacity 1: a place became free
 
 	mu    sync.Mutex
-	conns []*limitedConn // in the order in which they came, or became idle again
-	open  int            // connections that a goroutine of the server's is at, also of those sent away
-	last  func()         // called when open becomes 0; nil means nobody
+	conns []*limitedConn // in the order in which they came or became idle again
+	open  int            // connections that the server still has, also evicted ones
+	last  func()         // called when open becomes 0, if not nil
 }
 
 func newLimiter(l net.Listener, max int, grace time.Duration, admit func(net.Conn) bool) *limiter {
@@ -36,20 +35,20 @@ func newLimiter(l net.Listener, max int, grace time.Duration, admit func(net.Con
 	}
 }
 
-// seat is one connection.
+// limitedConn is one connection.
 type limitedConn struct {
 	net.Conn
 	limiter *limiter
 
 	// Guarded by limiter.mu.
 	since   time.Time // when it came, or became idle
-	working bool      // a request of it is at work
+	working bool      // it has a request at work
 	served  bool      // it had an answer before
-	gone    bool      // it was sent away, or closed
+	gone    bool      // it was evicted or closed
 }
 
-// Accept implements net.Listener. It waits for a seat; newcomers wait in the backlog of the
-// system meanwhile.
+// Accept implements net.Listener. While it waits for a place, new connections wait in the
+// system's backlog.
 func (c *limiter) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
@@ -68,7 +67,7 @@ func (c *limiter) Accept() (net.Conn, error) {
 	}
 }
 
-// sit gives a connection a seat as soon as there is one, or returns nil at the end.
+// add adds a connection as soon as there is a place. It returns nil when the limiter closes.
 func (c *limiter) add(conn net.Conn) *limitedConn {
 	for {
 		s, wait := c.tryAdd(conn)
@@ -90,8 +89,8 @@ func (c *limiter) add(conn net.Conn) *limitedConn {
 	}
 }
 
-// tryAdd gives a connection a seat, if need be that of another; or it says when to try
-// again.
+// tryAdd adds a connection, and evicts another for it if needed. If it cannot, it returns how
+// long to wait before the next try.
 func (c *limiter) tryAdd(conn net.Conn) (*limitedConn, time.Duration) {
 	c.mu.Lock()
 	now, wait := time.Now(), time.Second
@@ -116,7 +115,7 @@ func (c *limiter) tryAdd(conn net.Conn) (*limitedConn, time.Duration) {
 	return s, 0
 }
 
-// remove takes a seat away. Mu is held.
+// remove removes a connection. The caller holds mu.
 func (c *limiter) remove(s *limitedConn) {
 	s.gone = true
 	if i := slices.Index(c.conns, s); i >= 0 {
@@ -128,7 +127,7 @@ func (c *limiter) remove(s *limitedConn) {
 	}
 }
 
-// Close implements net.Listener, and sends away everybody who has not asked for anything.
+// Close implements net.Listener. It evicts every connection without a request at work.
 func (c *limiter) Close() error {
 	c.close.Do(func() { close(c.closed) })
 	err := c.Listener.Close()
@@ -147,25 +146,25 @@ func (c *limiter) Close() error {
 	return err
 }
 
-// What somebody is told who loses the seat. The request has not begun, so asking again does
-// nothing twice.
+// The errors for a connection that is evicted. Its request has not begun, so repeating it is
+// safe.
 var (
-	errTooMany  = fmt.Errorf("%w: too many connections at a time; ask again later", ErrBusy)
-	errStopping = fmt.Errorf("%w: it stops serving operators", ErrUnreachable)
+	errTooMany  = fmt.Errorf("%w: too many connections; try again later", ErrBusy)
+	errStopping = fmt.Errorf("%w: it is closing the admin server", ErrUnreachable)
 
 	tooMany, stopping = lastAnswer(errTooMany), lastAnswer(errStopping)
 )
 
-// lastAnswer is the whole of an answer that no handler gives.
+// lastAnswer is a complete HTTP response, written without a handler.
 func lastAnswer(err error) []byte {
 	p, status := problemOf(err)
-	body, _ := marshal(failure{p}) // of texts alone
+	body, _ := marshal(failure{p}) // texts alone always have a JSON form
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\n%s: %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		status, http.StatusText(status), versionHeader, apiVersion, len(body), body)
 }
 
-// evict closes a connection whose request has not begun. One that had an answer before
-// expects none now.
+// evict closes a connection whose request has not begun. A connection that had an answer
+// before expects no other.
 func (s *limitedConn) evict(answer []byte) {
 	if !s.served {
 		_ = s.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
@@ -182,8 +181,7 @@ func (s *limitedConn) Close() error {
 	return s.Conn.Close()
 }
 
-// begin notes that a request is at work, and reports whether the connection is still there:
-// from now on it keeps its seat until idle.
+// begin marks the connection as working until idle, and reports whether it is still open.
 func (s *limitedConn) begin() bool {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
@@ -191,7 +189,7 @@ func (s *limitedConn) begin() bool {
 	return s.working
 }
 
-// idle notes that the request was answered. The connection may carry another one.
+// idle marks the request as answered. The connection may carry another.
 func (s *limitedConn) idle() {
 	c := s.limiter
 	c.mu.Lock()
@@ -208,12 +206,12 @@ func (s *limitedConn) idle() {
 
 type connKey struct{}
 
-// ofConn keeps the seat of a connection in the context of its requests.
+// ofConn stores the connection in the context of its requests.
 func (c *limiter) ofConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// changed is told of every new state of a connection.
+// changed handles a new state of a connection.
 func (c *limiter) changed(conn net.Conn, state http.ConnState) {
 	s, ok := conn.(*limitedConn)
 	if !ok {
@@ -235,8 +233,8 @@ func (c *limiter) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// empty waits until no connection is left, and reports whether that came about in time. It
-// is called when nobody is accepted any more.
+// empty waits until no connection is left, and reports whether that happened in time. The
+// limiter is closed.
 func (c *limiter) empty(within time.Duration) bool {
 	left := make(chan struct{})
 	c.mu.Lock()
@@ -254,8 +252,8 @@ func (c *limiter) empty(within time.Duration) bool {
 	}
 }
 
-// begins notes that a request begins its work. It reports false for one whose connection was
-// sent away. A handler that is mounted elsewhere has no conns.
+// begins marks a request as at work. It reports false if the connection was evicted. A handler
+// that an app mounts itself has no limiter.
 func begins(ctx context.Context) bool {
 	s, ok := ctx.Value(connKey{}).(*limitedConn)
 	return !ok || s.begin()

@@ -201,7 +201,7 @@ func TestRoundTripWorksOn(t *testing.T) {
 		queue string
 		runs  int
 		rule  string
-	}{{"mail \u2028\xc3", 0, "its key is done"}, {"keys", 3, "one after the other"}, {"retries", 1, "the other one waits an hour"}, {"dead", 0, "dead letters stay"}} {
+	}{{"mail \u2028\xc3", 0, "its key is done"}, {"keys", 3, "one after the other"}, {"retries", 1, "the other one waits an hour"}, {"dead", 0, "dead jobs stay"}} {
 		runs := 0
 		for {
 			leases, err := to.Fetch(ctx, pawl.Request{Queues: []string{c.queue}, Max: 1, Wait: pawl.WaitNot})

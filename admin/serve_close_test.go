@@ -114,7 +114,7 @@ func TestCloseTellsWhoHasNotAsked(t *testing.T) {
 	status, body := answerOf(t, conn)
 	require.Equal(t, 503, status)
 	require.Contains(t, body, `"unreachable"`)
-	require.Contains(t, body, "it stops serving operators")
+	require.Contains(t, body, "it is closing the admin server")
 }
 
 // openFiles is how many descriptors the process has, -1 where the system does not tell.

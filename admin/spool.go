@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// Spool copies what can be read only once, such as standard input, to a temporary file
-// that its owner alone can read, since [Import] reads its input twice. The file is gone
-// when it is closed; on most systems it has no name already when Spool returns.
+// Spool copies input that can be read only once, such as standard input, to a temporary file
+// that only its owner can read: [Import] reads its input twice. Closing the file removes it. On
+// most systems it has no name once Spool returns.
 func Spool(r io.Reader) (io.ReadSeekCloser, error) {
 	f, err := os.CreateTemp("", "pawl-import-*")
 	if err != nil {
@@ -17,7 +17,7 @@ func Spool(r io.Reader) (io.ReadSeekCloser, error) {
 	}
 	s := &spooled{File: f}
 	if err := os.Remove(f.Name()); err != nil {
-		s.name = f.Name() // Windows removes no file that is open
+		s.name = f.Name() // Windows cannot remove an open file
 	}
 	if _, err = io.Copy(f, r); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
@@ -31,7 +31,7 @@ func Spool(r io.Reader) (io.ReadSeekCloser, error) {
 // spooled is a temporary file.
 type spooled struct {
 	*os.File
-	name string // that it still has
+	name string // to remove on Close, if any
 }
 
 // Close closes and removes the file.

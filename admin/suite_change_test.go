@@ -83,7 +83,7 @@ var changeCases = []suiteCase{
 			require.NotEmpty(t, job.History)
 		}
 	}},
-	{"a dead letter is forwarded to the queue named, or to the usual one, and says how it died", everyState, nil, func(t *testing.T, s *suiteTest) {
+	{"a dead job is forwarded to the queue named, or to the usual one, and says how it died", everyState, nil, func(t *testing.T, s *suiteTest) {
 		for kind, to := range map[string]string{"dead": "", "dead twice": "looked at"} {
 			results, err := s.Do(t.Context(), Action{Verb: Forward, Queue: to}, s.ids[kind])
 			require.NoError(t, err)
@@ -155,7 +155,7 @@ var changeCases = []suiteCase{
 		require.NoError(t, err)
 		require.Equal(t, pawl.Dead, job.State)
 	}},
-	{"a damaged dead letter cannot be retried, and can be deleted", everyState, spoil("dead"), func(t *testing.T, s *suiteTest) {
+	{"a damaged dead job cannot be retried, and can be deleted", everyState, spoil("dead"), func(t *testing.T, s *suiteTest) {
 		for verb, want := range map[Verb]error{Retry: pawl.ErrCorrupt, Forward: pawl.ErrCorrupt, Cancel: pawl.ErrCorrupt, RunNow: pawl.ErrCorrupt} {
 			results, err := s.Do(t.Context(), Action{Verb: verb}, s.ids["dead"])
 			require.NoError(t, err)

@@ -8,14 +8,14 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// maxTallied bounds the queues whose runs are counted, since names come from outside.
+// maxTallied bounds the queues that are counted, since their names come from outside.
 const maxTallied = 1000
 
-// tally counts the runs that end, by queue.
+// tally counts the attempts that ended, by queue.
 type tally struct {
 	stop func()
 
-	mu     sync.RWMutex // held to write by who adds a queue
+	mu     sync.RWMutex // held to write to add a queue
 	queues map[string]*counts
 }
 
@@ -27,8 +27,7 @@ func newTally(q *bolt.Queue) *tally {
 	return t
 }
 
-// hear counts an event that ended a run. It is the same as what pawl.Count counts as a
-// success or a failure.
+// hear counts an event that ended an attempt, as pawl.Count does.
 func (t *tally) hear(e pawl.Event) {
 	switch {
 	case e.Type == pawl.EventSucceeded:
@@ -43,7 +42,7 @@ func (t *tally) hear(e pawl.Event) {
 	}
 }
 
-// of is the counts of a queue, nil when there are too many.
+// of returns the counts of a queue, or nil if there are too many queues.
 func (t *tally) of(queue string) *counts {
 	t.mu.RLock()
 	c := t.queues[queue]
@@ -60,7 +59,7 @@ func (t *tally) of(queue string) *counts {
 	return c
 }
 
-// done is what was counted so far.
+// done returns the counts so far.
 func (t *tally) done() map[string]Done {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"context"
 	"slices"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -55,4 +57,32 @@ type WorkflowRun struct {
 	Output    []byte // nil where there is none
 	Signals   []workflow.Pending
 	Published map[string][]byte
+}
+
+func showRun(ctx context.Context, r *workflow.Reader, run pawl.ID, depth RunDepth) (w *WorkflowRun, err error) {
+	w = new(WorkflowRun)
+	if w.Info, err = r.Info(ctx, run); err != nil {
+		return nil, err
+	}
+	if depth >= RunJournal {
+		if w.Journal, err = r.Journal(ctx, run, depth >= RunValues); err != nil {
+			return nil, err
+		}
+	}
+	if depth < RunValues {
+		return w, nil
+	}
+	if w.Input, err = r.Input(ctx, run); err != nil {
+		return nil, err
+	}
+	if w.Output, err = r.Output(ctx, run); err != nil {
+		return nil, err
+	}
+	if w.Signals, err = r.Signals(ctx, run); err != nil {
+		return nil, err
+	}
+	if w.Published, err = r.Published(ctx, run); err != nil {
+		return nil, err
+	}
+	return w, nil
 }

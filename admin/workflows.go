@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -68,28 +67,6 @@ type Workflows interface {
 	// RestoreRows stores parts of runs, all or none, for an [Import]. See
 	// [workflow.Engine.RestoreRows].
 	RestoreRows(ctx context.Context, parts ...*workflow.Rows) error
-}
-
-// The verbs of [Workflows.Do] besides [Cancel], which asks a run to end: it undoes first what
-// it has to undo.
-const (
-	Terminate Verb = "terminate" // the run ends at once, and nothing is undone
-	Pause     Verb = "pause"     // the run stops after the step under way, until Resume
-	Resume    Verb = "resume"    // a paused, blocked or dead run goes on
-)
-
-// RunAction is a verb with its settings.
-type RunAction struct {
-	Verb   Verb
-	Reason string // of Cancel and Terminate, for people
-
-	// If chooses the runs that have one of these statuses when the action is carried out. What
-	// a list said before does not count. None chooses all.
-	If []workflow.Status
-
-	// DryRun returns what the action would return now, as far as reading tells, and changes
-	// nothing.
-	DryRun bool
 }
 
 // directRuns carries out operations on runs in this process. No engine outlives a call.
@@ -211,136 +188,6 @@ func (w clientRuns) Show(ctx context.Context, run pawl.ID, depth RunDepth) (*Wor
 
 func (d directRuns) Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error) {
 	return readRuns(d, func(r *workflow.Reader) (*WorkflowRun, error) { return showRun(ctx, r, run, depth) })
-}
-
-func showRun(ctx context.Context, r *workflow.Reader, run pawl.ID, depth RunDepth) (w *WorkflowRun, err error) {
-	w = new(WorkflowRun)
-	if w.Info, err = r.Info(ctx, run); err != nil {
-		return nil, err
-	}
-	if depth >= RunJournal {
-		if w.Journal, err = r.Journal(ctx, run, depth >= RunValues); err != nil {
-			return nil, err
-		}
-	}
-	if depth < RunValues {
-		return w, nil
-	}
-	if w.Input, err = r.Input(ctx, run); err != nil {
-		return nil, err
-	}
-	if w.Output, err = r.Output(ctx, run); err != nil {
-		return nil, err
-	}
-	if w.Signals, err = r.Signals(ctx, run); err != nil {
-		return nil, err
-	}
-	if w.Published, err = r.Published(ctx, run); err != nil {
-		return nil, err
-	}
-	return w, nil
-}
-
-type doRunsRequest struct {
-	RunAction
-	Runs []pawl.ID
-}
-
-var (
-	opDoRuns     = defineDoRuns("workflows/do", true)
-	opDryRunRuns = defineDoRuns("workflows/dry-run", false)
-)
-
-func defineDoRuns(path string, changes bool) *operation[doRunsRequest, outcomes] {
-	return define(operation[doRunsRequest, outcomes]{
-		path: path, changes: changes,
-		do: func(ctx context.Context, a Admin, r *doRunsRequest) (outcomes, error) {
-			if r.DryRun == changes {
-				return outcomes{}, invalid("dry_run", "it is %v; workflows/do changes runs, and workflows/dry-run does not", r.DryRun)
-			}
-			errs, err := a.Workflows().Do(ctx, r.RunAction, r.Runs...)
-			return outcomes{errs}, err
-		},
-	})
-}
-
-func (w clientRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
-	if len(runs) > MaxIDs {
-		return nil, invalid("runs", "%d of them, one call takes %d", len(runs), MaxIDs)
-	}
-	o := opDoRuns
-	if a.DryRun {
-		o = opDryRunRuns
-	}
-	done, err := ask(ctx, w.c, o, doRunsRequest{a, runs})
-	return done.of(runs, err)
-}
-
-// runsAtOnce is how many runs of one Do are changed at a time. They share commits.
-const runsAtOnce = 16
-
-func (d directRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
-	do, err := a.request(len(runs))
-	if err != nil {
-		return nil, err
-	}
-	results := make([]error, len(runs))
-	atOnce(len(runs), runsAtOnce, func(i int) {
-		if a.DryRun {
-			results[i] = d.try(ctx, a, runs[i])
-			return
-		}
-		_, results[i] = changeRun(ctx, d, runs[i], func(e *workflow.Engine) (nothing, error) {
-			return nothing{}, do(ctx, e, runs[i])
-		})
-	})
-	for i, err := range results {
-		if stopped(err) {
-			return nil, fmt.Errorf("%s of run %s: %w", a.Verb, runs[i], err)
-		}
-	}
-	return results, nil
-}
-
-// try is a dry run of an action on one run.
-func (d directRuns) try(ctx context.Context, a RunAction, run pawl.ID) error {
-	info, err := readRuns(d, func(r *workflow.Reader) (workflow.Info, error) { return r.Info(ctx, run) })
-	switch {
-	case err != nil:
-		return err
-	case info.Status.Ended():
-		return fmt.Errorf("run %s: %w", run, workflow.ErrNotRunning)
-	case len(a.If) > 0 && !slices.Contains(a.If, info.Status):
-		return fmt.Errorf("run %s: %w: it is %s now", run, pawl.ErrNotEligible, info.Status)
-	case a.Verb == Pause && info.Cancelling != "":
-		return fmt.Errorf("run %s: %w: it is being cancelled or terminated", run, pawl.ErrConflict)
-	}
-	return nil
-}
-
-// request is what the action asks of one run.
-func (a RunAction) request(runs int) (func(context.Context, *workflow.Engine, pawl.ID) error, error) {
-	if runs > MaxIDs {
-		return nil, invalid("runs", "%d of them, one call takes %d", runs, MaxIDs)
-	}
-	if a.Reason != "" && a.Verb != Cancel && a.Verb != Terminate {
-		return nil, invalid("reason", "only %s and %s take one", Cancel, Terminate)
-	}
-	switch a.Verb {
-	case Cancel:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
-			return e.Cancel(ctx, run, a.Reason, a.If...)
-		}, nil
-	case Terminate:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
-			return e.Terminate(ctx, run, a.Reason, a.If...)
-		}, nil
-	case Pause:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Pause(ctx, run, a.If...) }, nil
-	case Resume:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Resume(ctx, run, a.If...) }, nil
-	}
-	return nil, invalid("verb", "%q is none of %s, %s, %s, %s", clip(string(a.Verb)), Cancel, Terminate, Pause, Resume)
 }
 
 type signalRequest struct {

@@ -16,8 +16,8 @@ import (
 var verbs = map[string]func(*Engine, context.Context, pawl.ID) error{
 	"cancel":    func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Cancel(ctx, run, "why") },
 	"terminate": func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Terminate(ctx, run, "why") },
-	"pause":     (*Engine).Pause,
-	"resume":    (*Engine).Resume,
+	"pause":     func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Pause(ctx, run) },
+	"resume":    func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Resume(ctx, run) },
 }
 
 // A request makes the job ready that waits or died, makes one anew that is gone, and leaves

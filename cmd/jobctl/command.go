@@ -77,7 +77,7 @@ func (a *app) commands() *cobra.Command {
 		a.group("job", "jobs of every state",
 			a.jobListCommand(), a.jobShowCommand(), a.jobEnqueueCommand(), a.jobRetryCommand(),
 			a.jobCancelCommand(), a.jobDeleteCommand(), a.jobRunNowCommand()),
-		a.group("dead", "dead letters",
+		a.group("dead", "dead jobs",
 			a.deadListCommand(), a.deadSummaryCommand(), a.deadRetryCommand(), a.deadForwardCommand(), a.deadDeleteCommand()),
 		a.group("queue", "queues",
 			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),

@@ -29,14 +29,14 @@ to the new file TO. Use it when there is no backup, or to find out what a backup
 lacks. TO must not exist.
 
 Jobs whose bytes are sound stand where they stood. A job of which something is
-missing is a dead letter of reason "corrupt", and so is one that was found outside
+missing is a dead job of reason "corrupt", and so is one that was found outside
 the tree of pages: it may have been done long ago, so look at it before you retry
 it. 'jobctl --db TO dead list' shows them. Data of the app in the same file has no
 checksums: nobody can tell whether it is what was written.
 
 Runs of workflows are copied as the app's data is, in bucket pawl.workflow, but
 their rows have checksums: 'jobctl --db TO wf verify' reads all that are left. The
-job of a run that is lost becomes a dead letter when a worker takes it.
+job of a run that is lost becomes a dead job when a worker takes it.
 
 The exit code is 0 when nothing was damaged, 5 when something was lost or could
 not be told; TO is there in both cases.`,
@@ -47,8 +47,8 @@ not be told; TO is there in both cases.`,
   ready, delayed, leased, dead, completed
   kept: as they were; placed: where they stood is lost and follows from the
   record; reattached: the record lay outside the tree, and a row in it vouches
-  for the job; stray: dead letters found outside the tree; no_record and
-  no_payload: dead letters of which that is lost
+  for the job; stray: dead jobs found outside the tree; no_record and
+  no_payload: dead jobs of which that is lost
   history_lost: entries of histories
   rows_lost: a list of bucket and rows
   app_rows, app_lost: rows of the app and of workflows that were copied, and
@@ -110,9 +110,9 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 		{s.Kept, "as they were"},
 		{s.Reattached, "found outside the tree, and vouched for by a row in it: as they were"},
 		{s.Placed, "have lost where they stood: placed as their records say"},
-		{s.Stray, "found outside the tree: dead letters, perhaps done long ago"},
-		{s.NoRecord, "have lost their record: dead letters"},
-		{s.NoPayload, "have lost their payload, or it was found outside the tree: dead letters"},
+		{s.Stray, "found outside the tree: dead jobs, perhaps done long ago"},
+		{s.NoRecord, "have lost their record: dead jobs"},
+		{s.NoPayload, "have lost their payload, or it was found outside the tree: dead jobs"},
 		{s.History, "entries of histories are lost"},
 		{s.AppRows, "rows of the app's data and of workflows were copied; the app's have no checksums"},
 		{s.AppLost, "rows or buckets of the app's data and of workflows are lost"},

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// forwarding is where `dead forward` moves dead letters to.
+// forwarding is where `dead forward` moves dead jobs to.
 type forwarding struct {
 	app   *app
 	queue string
@@ -27,11 +27,11 @@ func (a *app) deadForwardCommand() *cobra.Command {
 	v := verb{
 		words: "dead forward", do: "forward", did: "forwarded", ask: "Forward %s?", states: []pawl.State{pawl.Dead},
 		only: "Only a dead job can be forwarded", miss: "not_dead",
-		list:  "'jobctl dead list' shows the dead letters of all queues.",
+		list:  "'jobctl dead list' shows the dead jobs of all queues.",
 		ready: f.ready, apply: f.apply,
 	}
-	return a.changing(v, "forward", "move dead letters to another queue or file",
-		`Moves dead letters to another queue, where they are jobs that are ready: how each
+	return a.changing(v, "forward", "move dead jobs to another queue or file",
+		`Moves dead jobs to another queue, where they are jobs that are ready: how each
 died is in its headers. With --to-db that queue is in another file, live or
 stopped, which must be there: each is stored there first and removed here then,
 so one that is interrupted is in one of them at least.`,

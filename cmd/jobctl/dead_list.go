@@ -12,8 +12,8 @@ import (
 func (a *app) deadListCommand() *cobra.Command {
 	var l list
 	s := &spec{
-		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "dead letters with their last error", ids: true,
-		long: `Lists dead letters in the order in which they died, queue by queue. With --newest
+		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "dead jobs with their last error", ids: true,
+		long: `Lists dead jobs in the order in which they died, queue by queue. With --newest
 or --sort died they come in the order of death over all queues.`,
 		example: `  jobctl --db jobs.db dead list -q email -k mail.welcome
   jobctl --db jobs.db dead list --died-since 2h --newest
@@ -27,7 +27,7 @@ or --sort died they come in the order of death over all queues.`,
 	return c
 }
 
-// deadListing is a list of dead letters.
+// deadListing is a list of dead jobs.
 func (a *app) deadListing() *jobListing {
 	columns := []column{
 		{title: "ID"}, {title: "QUEUE", cut: middle}, {title: "KIND", cut: middle},

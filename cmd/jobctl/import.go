@@ -41,7 +41,7 @@ func (a *app) importCommand() *cobra.Command {
 	i := &importing{}
 	c := a.command(&spec{
 		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs and runs of an export", args: 1, complete: files,
-		long: `Stores the jobs of an export as they stood: dead letters stay dead, records of
+		long: `Stores the jobs of an export as they stood: dead jobs stay dead, records of
 successes are kept until their time, what waited waits. A job that was leased is
 ready. The whole export is checked first, and nothing is stored when anything is
 wrong with it. Queues that were paused are paused before their first job comes.

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// many fills a file with dead letters.
+// many fills a file with dead jobs.
 func many(jobs int) func(*file) {
 	return func(f *file) {
 		for made := 0; made < jobs; {

@@ -18,7 +18,7 @@ func (a *app) jobCancelCommand() *cobra.Command {
 		apply: act(action),
 	}
 	return a.changing(v, "cancel", "end jobs that wait or run",
-		`Ends jobs. A waiting job becomes a dead letter of reason "cancelled" at once. A
+		`Ends jobs. A waiting job becomes a dead job of reason "cancelled" at once. A
 running job is only asked to end: its handler's context ends, and the job stays
 leased until the handler returns. The job of a workflow run is refused:
 'jobctl wf cancel' ends the run.`,

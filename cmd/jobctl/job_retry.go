@@ -17,12 +17,12 @@ func (a *app) retryCommand(words string) *cobra.Command {
 	v := verb{
 		words: words, do: "retry", did: "retried", ask: "Retry %s?", states: []pawl.State{pawl.Dead},
 		only: "Only a dead job can be retried", miss: "not_dead", held: true,
-		list:  "'jobctl dead list' shows the dead letters of all queues.",
+		list:  "'jobctl dead list' shows the dead jobs of all queues.",
 		apply: act(action),
 	}
-	return a.changing(v, "retry", "make dead letters ready again",
-		`Makes dead letters ready again. Their history stays and their attempts begin
-again from 0. A dead letter whose unique key another job has meanwhile, or whose
+	return a.changing(v, "retry", "make dead jobs ready again",
+		`Makes dead jobs ready again. Their history stays and their attempts begin
+again from 0. A dead job whose unique key another job has meanwhile, or whose
 deadline has passed, stays dead. As with every change to the file of a stopped
 app, jobs that were leased when their process ended become ready too, or dead if
 they were to end.`,

@@ -210,7 +210,7 @@ func stateOf(e *pawl.Envelope, atRest bool) string {
 	case e.State == pawl.Leased && !atRest:
 		return "leased; it runs"
 	case e.State == pawl.Leased && e.Cancelled:
-		return "leased and cancelled; its process is gone, the next open makes it a dead letter"
+		return "leased and cancelled; its process is gone, the next open makes it a dead job"
 	case e.State == pawl.Leased:
 		return "leased; its process is gone, the next open makes it ready"
 	}

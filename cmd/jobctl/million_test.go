@@ -68,7 +68,7 @@ func BenchmarkMillion(b *testing.B) {
 	require.NoError(b, q.Close())
 }
 
-// million stores 1 000 000 jobs: 200 000 dead letters in two queues, of which each second
+// million stores 1 000 000 jobs: 200 000 dead jobs in two queues, of which each second
 // one died of a timeout, and as many again; the others are ready, and a tenth delayed.
 func million(b *testing.B, q *bolt.Queue) {
 	const portion = 5_000

@@ -83,7 +83,7 @@ func purge(state pawl.State) apply {
 		cancelled := &admin.Filter{Filter: pawl.Filter{State: pawl.Dead, Reason: pawl.ReasonCancelled}}
 		deleted, err := queue.Do(ctx, admin.Action{Verb: admin.Delete, If: cancelled}, dead...)
 		if err != nil {
-			return nil, fmt.Errorf("some are dead letters now and perhaps not deleted: %w", err)
+			return nil, fmt.Errorf("some are dead jobs now and perhaps not deleted: %w", err)
 		}
 		for n, i := range at {
 			results[i] = deleted[n]

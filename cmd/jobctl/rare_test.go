@@ -88,7 +88,7 @@ func TestJobShowOfRareFields(t *testing.T) {
 	build(t, rare)
 	for n, want := range map[int][]string{
 		1: {"state       completed\n", "attempts    1 of 4\n", "completed   2026-03-01T10:00:00.000Z  (2h ago)\n"},
-		2: {"state       leased and cancelled; its process is gone, the next open makes it a dead letter\n"},
+		2: {"state       leased and cancelled; its process is gone, the next open makes it a dead job\n"},
 		4: {"deadline    2026-03-01T14:00:04.000Z  (in 2h)\n", "unique      invoice 17\n", "idempotency pay 17\n"},
 	} {
 		got := jobctl(t, "--db", "app.db", "job", "show", id(n).String())
@@ -101,7 +101,7 @@ func TestJobShowOfRareFields(t *testing.T) {
 
 const cancelledNote = "note: 1 leased job whose process had ended: dead now (cancelled, or past a deadline)\n"
 
-// A dead letter whose unique key is taken, or whose deadline has passed, stays dead: that
+// A dead job whose unique key is taken, or whose deadline has passed, stays dead: that
 // is told apart from a job that is not dead.
 func TestRetryOfWhatMustStayDead(t *testing.T) {
 	build(t, rare)

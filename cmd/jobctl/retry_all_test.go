@@ -46,7 +46,7 @@ func TestRetryAllThatMatch(t *testing.T) {
 	require.Equal(t, exitNoMatch, jobctl(t, "--db", "app.db", "dead", "retry", "--all", "-y", "-k", "mail.send").code)
 
 	got = asked(t, strings.NewReader("y\n"), "--db", "app.db", "dead", "retry", "--all", "-q", "email")
-	require.Equal(t, outcomeOf{exitNoMatch, "", "error: no job matches (queue=email state=dead)\n  'jobctl dead list' shows the dead letters of all queues.\n"}, got)
+	require.Equal(t, outcomeOf{exitNoMatch, "", "error: no job matches (queue=email state=dead)\n  'jobctl dead list' shows the dead jobs of all queues.\n"}, got)
 }
 
 // Where nobody can be asked, or the output is for a program, -y is asked for
@@ -104,7 +104,7 @@ type thinking func() string
 
 func (f thinking) Read(p []byte) (int, error) { return copy(p, f()), io.EOF }
 
-// A damaged dead letter stops neither the others nor goes unnoticed.
+// A damaged dead job stops neither the others nor goes unnoticed.
 func TestRetryAllPassesOverDamage(t *testing.T) {
 	build(t, everyState)
 	spoil(t, "app.db", id(1))
@@ -120,7 +120,7 @@ func TestRetryAllPassesOverDamage(t *testing.T) {
 	require.Equal(t, exitDamaged, got.code)
 }
 
-// Many dead letters share commits, and none is forgotten.
+// Many dead jobs share commits, and none is forgotten.
 func TestRetryMany(t *testing.T) {
 	const jobs = 1000
 	build(t, func(f *file) {

@@ -19,7 +19,7 @@ import (
 
 const orphanNote = "note: 1 leased job whose process had ended: ready again too\n"
 
-// A retried dead letter is ready with its history, and begins to count anew.
+// A retried dead job is ready with its history, and begins to count anew.
 func TestRetryOne(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, "retried 1, skipped 0\n", orphanNote},

@@ -34,7 +34,7 @@ func someBytes() (some []int) {
 	return some
 }
 
-// everyByte makes a dead letter for each byte, with the byte in every field that is text.
+// everyByte makes a dead job for each byte, with the byte in every field that is text.
 func everyByte(f *file) {
 	f.t.Helper()
 	for b := range 256 {

@@ -32,7 +32,7 @@ no worker when the app runs and nobody takes them, and stopped when no app has
 the file.
 
 A line tells of the runs of workflows, where there are any. Active ones run, sleep
-or wait. A run whose job is a dead letter is among them too; its job is among the
+or wait. A run whose job is a dead job is among them too; its job is among the
 DEAD of its queue. Of very many runs it counts the newest 16384, and all that are
 blocked; the line says then that there are older ones.
 

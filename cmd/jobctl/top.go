@@ -12,8 +12,8 @@ import (
 
 func (a *app) topCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "top", short: "a screen of queues, jobs, dead letters, and runs",
-		long: `Shows queues with their rates, jobs, dead letters, and runs of workflows on the
+		use: "top", short: "a screen of queues, jobs, dead jobs, and runs",
+		long: `Shows queues with their rates, jobs, dead jobs, and runs of workflows on the
 whole screen. While the app runs it is read once a second; for a stopped app it is
 a snapshot, and the file is released in between. ? lists the keys: those that change
 something are upper case and ask. Without a terminal it prints what 'jobctl stats'

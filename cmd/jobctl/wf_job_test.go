@@ -39,7 +39,7 @@ func TestShowTellsOfTheJobOfARun(t *testing.T) {
 			shown: "job         failed, runs again at 2026-03-01T12:01:04.000Z  (in 1m00s)\nfailed      1m00s ago: disk\n            full\n",
 		},
 		"whose error has the failure": {
-			run:   workflow.Info{Status: workflow.Dead, Error: "its job is a dead letter: disk\nfull"},
+			run:   workflow.Info{Status: workflow.Dead, Error: "its job is a dead job: disk\nfull"},
 			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Dead, Death: &pawl.Death{At: ago}, Crashes: 5, History: failed}},
 			shown: "job         dead since 2026-03-01T11:59:04.000Z  (1m00s ago)\n",
 		},

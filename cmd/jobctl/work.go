@@ -64,11 +64,11 @@ names run, compared by resolved path; one that runs others, as a shell or env
 does, allows everything. A run has a process group of its own, and nothing of it
 is alive when its job runs again, even when the worker was killed in between.
 Which runs there are is noted in the folder FILE.runs. Exit code 0 is a success;
-64, 65, 78, 126 and 127 send a job to the dead letters, others are retried.
+64, 65, 78, 126 and 127 send a job to the dead jobs, others are retried.
 
 A request goes to public addresses alone, but for what --allow-net and
 --allow-host name. A status from 200 to 299 is a success; 408, 425, 429 and those
-from 500 on are retried, others send the job to the dead letters.
+from 500 on are retried, others send the job to the dead jobs.
 
 SIGINT and SIGTERM end it: it takes no new job, lets running ones go on for
 --finish, then ends them and puts them back. A second signal ends it at once.

@@ -94,11 +94,11 @@ func (s *studio) live() (err error) {
 	}{
 		{typed: "for n in 1 2 3 4 5; do jobctl --db steer.db job enqueue invoice.close '{}' -q invoices --create-queue --delay 9h; done; jobctl --db steer.db -y queue pause invoices && echo a''ll\n",
 			what: "a queue that is paused", seen: func(screen string) bool { return strings.Contains(screen, "\nall\n") }},
-		{typed: "clear; jobctl --db steer.db top\n", what: "a trend, running jobs and dead letters", seen: overview, save: "top", title: "jobctl top: queues, running jobs and dead letters of an app at work"},
-		{typed: "4", what: "dead letters", seen: func(screen string) bool {
+		{typed: "clear; jobctl --db steer.db top\n", what: "a trend, running jobs and dead jobs", seen: overview, save: "top", title: "jobctl top: queues, running jobs and dead jobs of an app at work"},
+		{typed: "4", what: "dead jobs", seen: func(screen string) bool {
 			return strings.Contains(screen, "[4 dead") && strings.Contains(screen, "LAST ERROR") && strings.Contains(screen, "…")
 		},
-			save: "dead", title: "jobctl top: dead letters and what they failed with"},
+			save: "dead", title: "jobctl top: dead jobs and what they failed with"},
 		{typed: "q", what: "the shell", seen: empty},
 		{typed: "jobctl --db steer.db stats\n", what: "statistics", seen: func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "\n$") },
 			save: "stats", title: "jobctl stats of a running app"},

@@ -81,8 +81,8 @@ var verbs = map[string]struct {
 	states []pawl.State
 	refuse string // for a job in another state
 }{
-	"R": {admin.Retry, "Retry %s?", "ready again", []pawl.State{pawl.Dead}, "only a dead letter can be retried"},
-	"D": {admin.Delete, "Delete %s for good?", "deleted", []pawl.State{pawl.Dead, pawl.Completed}, "only a dead letter can be deleted; cancel the job first"},
+	"R": {admin.Retry, "Retry %s?", "ready again", []pawl.State{pawl.Dead}, "only a dead job can be retried"},
+	"D": {admin.Delete, "Delete %s for good?", "deleted", []pawl.State{pawl.Dead, pawl.Completed}, "only a dead job can be deleted; cancel the job first"},
 	"C": {admin.Cancel, "Cancel %s?", "cancelled", []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased}, "only a job that waits or runs can be cancelled"},
 	"N": {admin.RunNow, "Run %s now?", "ready", []pawl.State{pawl.Delayed}, "only a delayed job can be run now"},
 }

@@ -33,8 +33,8 @@ func TestActionsAreConfirmed(t *testing.T) {
 		{"C cancels a running job", []string{"2", "C"}, "Cancel job …00000004 (thumbnail, queue default)?", "cancel …00000004", "is cancelled"},
 		{"C cancels a waiting job", []string{"3", "j", "C"}, "Cancel job …00000007", "cancel …00000007", "is cancelled"},
 		{"N runs a delayed job", []string{"3", "N"}, "Run job …00000006", "run-now …00000006", "is ready"},
-		{"R retries a dead letter", []string{"4", "R"}, "Retry job …00000009 (mail.send, queue email)?", "retry …00000009", "is ready again"},
-		{"D deletes a dead letter", []string{"4", "j", "D"}, "Delete job …0000000a (mail.send, queue email) for good?", "delete …0000000a", "is deleted"},
+		{"R retries a dead job", []string{"4", "R"}, "Retry job …00000009 (mail.send, queue email)?", "retry …00000009", "is ready again"},
+		{"D deletes a dead job", []string{"4", "j", "D"}, "Delete job …0000000a (mail.send, queue email) for good?", "delete …0000000a", "is deleted"},
 		{"in the detail the keys are about its job", []string{"4", "j", "enter", "R"}, "Retry job …0000000a", "retry …0000000a", "is ready again"},
 	}
 	for _, c := range cases {
@@ -62,10 +62,10 @@ func TestActionsThatDoNotApply(t *testing.T) {
 		keys  []string
 		tells string
 	}{
-		{"a running job is no dead letter", []string{"2", "R"}, "only a dead letter can be retried"},
-		{"a waiting job is no dead letter", []string{"3", "D"}, "cancel the job first"},
+		{"a running job is no dead job", []string{"2", "R"}, "only a dead job can be retried"},
+		{"a waiting job is no dead job", []string{"3", "D"}, "cancel the job first"},
 		{"a ready job need not be run now", []string{"3", "j", "j", "N"}, "only a delayed job"},
-		{"a dead letter is not cancelled", []string{"4", "C"}, "only a job that waits or runs"},
+		{"a dead job is not cancelled", []string{"4", "C"}, "only a job that waits or runs"},
 		{"the same in the detail", []string{"4", "enter", "C"}, "only a job that waits or runs"},
 		{"a queue is paused where it is seen", []string{"2", "P"}, "queues are paused in the first pane"},
 		{"there is no job in the first pane", []string{"R"}, "P pause/resume"},
@@ -84,7 +84,7 @@ func TestFailedAction(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 20)
 	s.press("4", "R")
 	s.queue.jobs = slices.DeleteFunc(s.queue.jobs, func(e *pawl.Envelope) bool { return e.State == pawl.Dead })
-	s.press("y").has("error: " + pawl.ErrNotFound.Error()).has("No dead letters.")
+	s.press("y").has("error: " + pawl.ErrNotFound.Error()).has("No dead jobs.")
 	s.press("1", "P")
 	s.queue.err = errors.New("disk \x1b[31m is\nfull")
 	s.press("y").has(`error: disk \x1b[31m is; full`)

@@ -22,7 +22,7 @@ var panes = [...]struct {
 	queuesPane:  {title: "queues", empty: "No job was ever enqueued."},
 	runningPane: {"running", []pawl.State{pawl.Leased}, "No job runs."},
 	waitingPane: {"waiting", []pawl.State{pawl.Delayed, pawl.Ready}, "No job waits."},
-	deadPane:    {"dead", []pawl.State{pawl.Dead}, "No dead letters."},
+	deadPane:    {"dead", []pawl.State{pawl.Dead}, "No dead jobs."},
 	runsPane:    {"runs", nil, "There is no run of a workflow."},
 }
 

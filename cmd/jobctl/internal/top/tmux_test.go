@@ -191,7 +191,7 @@ func (term *terminal) restored() {
 func TestTerminal(t *testing.T) {
 	term := startTop(t, "app")
 	term.wait("live", "test-app (pid", "▸ email", "default", "running", "!stood here")
-	term.wait("── running 0 – key 2 shows all ──", "No job runs.", "── dead 0 – key 4 shows all ──", "No dead letters.")
+	term.wait("── running 0 – key 2 shows all ──", "No job runs.", "── dead 0 – key 4 shows all ──", "No dead jobs.")
 	term.press("j").wait("▸ default")
 	term.press("Up").wait("▸ email")
 	term.press("Tab", "Tab").wait("[3 waiting 4]", "mail.send", "delayed", "ready")
@@ -216,7 +216,7 @@ func TestTerminal(t *testing.T) {
 	term.press("3").wait("[waiting 4]")
 	require.NoError(t, term.Resize(120, 30))
 	term.wait("[3 waiting 4]")
-	term.press("?").wait("Each of these asks first", "waiting, dead,", "retry a dead letter; resume a run")
+	term.press("?").wait("Each of these asks first", "waiting, dead,", "retry a dead job; resume a run")
 	term.press("Escape").wait("!Each of these")
 	term.press("q")
 	term.ended("<nil>")
