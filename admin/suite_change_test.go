@@ -94,7 +94,7 @@ var changeCases = []suiteCase{
 			job, err := s.Job(t.Context(), s.ids[kind])
 			require.NoError(t, err)
 			require.Equal(t, to, job.Queue)
-			letter, ok := dlq.LetterOf(job)
+			letter, ok := dlq.SourceOf(job)
 			require.True(t, ok)
 			require.NotEmpty(t, letter.History)
 		}

@@ -1,16 +1,16 @@
-// Package dlq looks after dead letters: jobs whose retries are exhausted, which no
-// retry can help, whose deadline passed, which were cancelled, or which kept taking
-// their process down. They stay in the file of their queue, with the reason and the
-// history of their failed runs, until somebody retries, forwards or deletes them.
-// Nothing trims them, and nothing here happens by itself.
+// Package dlq manages the dead-letter queue: the dead jobs of a queue, which will not run again.
+// A job becomes dead when its retries are exhausted, its handler reports a permanent error, its
+// deadline passes, it is canceled, or it repeatedly crashes its process. Dead jobs stay in the
+// queue's file, with the reason and the history of failed runs, until somebody retries, forwards
+// or deletes them. Nothing removes them automatically.
 //
-//   - [List] and [Inspect] look at them. They need a [Reader], which *bolt.Reader is.
+//   - [List] and [Inspect] read them through a [Reader], such as *bolt.Reader.
 //   - [Retry] and [RetryAll] make them ready again.
-//   - [Forward] moves them to a [Sink]: with [ToQueue] to a queue in another file,
-//     where [LetterOf] tells a handler how they died, or to whatever the program says.
-//   - [Delete] and [Purge] remove them for good.
+//   - [Forward] moves them to a [Sink]. The sink of [ToQueue] is a queue, in another file or the
+//     same one; its handlers learn from [SourceOf] how a job died.
+//   - [Delete] and [Purge] remove them permanently.
 //
-// What changes them needs a [Store], which *bolt.Queue and *memory.Queue are.
+// Changes need a [Store], such as *bolt.Queue and *memory.Queue.
 package dlq
 
 import (
@@ -23,39 +23,37 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Reader is what this package needs to look at dead letters.
+// Reader reads dead jobs.
 type Reader interface {
-	// Jobs iterates over the jobs that a filter chooses. A job that cannot be read
-	// comes with an error that matches pawl.ErrCorrupt, and the iteration goes on.
+	// Jobs iterates over the jobs that match a filter. A damaged job comes with an error that
+	// matches pawl.ErrCorrupt, and the iteration continues.
 	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 
-	// Job returns one job with its payload and history, or pawl.ErrNotFound.
+	// Job returns a job with its payload and history, or pawl.ErrNotFound.
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 }
 
-// Store is what it needs to change them. Its methods are called from several
-// goroutines at once.
+// Store reads and changes dead jobs. It is used by several goroutines at once.
 type Store interface {
 	Reader
 
-	// Change carries out a change on each job by itself, all in one transaction, and returns
-	// an error for each ID in their order: pawl.ErrNotFound, pawl.ErrNotEligible for a job
-	// that the change does not apply to in that transaction, pawl.ErrConflict for a dead
-	// letter whose unique key is taken meanwhile or whose deadline has passed. The second
-	// error says that the change as a whole did not come through.
+	// Change applies a change to jobs in one transaction. It returns one result for each ID, in
+	// order: nil, pawl.ErrNotFound, pawl.ErrNotEligible if the change does not apply to the job
+	// in that transaction, or pawl.ErrConflict if the unique key of a dead job is taken or its
+	// deadline has passed. If the second error is not nil, nothing has changed.
 	Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 }
 
-// List iterates over the dead letters that f chooses, in its order: by default that in which
-// they died within each queue. The state in f is ignored. A letter whose record is
-// damaged comes with an error that matches pawl.ErrCorrupt, and the list goes on.
+// List iterates over the dead jobs that match f, by default in the order of their death within
+// each queue. It ignores the state in f. A damaged job comes with an error that matches
+// pawl.ErrCorrupt, and the iteration continues.
 func List(ctx context.Context, r Reader, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	f.State = pawl.Dead
 	return r.Jobs(ctx, f)
 }
 
-// Inspect returns one dead letter with its whole history. A job in another state
-// gives pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+// Inspect returns a dead job with its history. It returns pawl.ErrConflict for a job in another
+// state, and pawl.ErrNotFound for a missing one.
 func Inspect(ctx context.Context, r Reader, id pawl.ID) (*pawl.Envelope, error) {
 	e, err := r.Job(ctx, id)
 	if err != nil {
@@ -67,8 +65,8 @@ func Inspect(ctx context.Context, r Reader, id pawl.ID) (*pawl.Envelope, error) 
 	return e, nil
 }
 
-// deaths are letters as a list has shown them. As a condition they choose a letter only while
-// it is dead of the same death: one that somebody retried and that died again is another.
+// deaths is the condition that jobs are still dead of the listed deaths. A job that was retried
+// and died again does not match.
 type deaths map[pawl.ID]pawl.Death
 
 // Matches implements pawl.Condition.
@@ -80,17 +78,17 @@ func (d deaths) Matches(job *pawl.Envelope) bool {
 // ReadsBody implements pawl.Condition.
 func (d deaths) ReadsBody() bool { return false }
 
-// Unchanged is the condition that a dead letter is still what it was when it was read: dead of
-// the same death. A job that was retried and died again since is another letter.
-func Unchanged(letter *pawl.Envelope) pawl.Condition {
-	if letter.Death == nil {
+// Unchanged returns the condition that a dead job has not been retried since it was read, even if
+// it has died again.
+func Unchanged(job *pawl.Envelope) pawl.Condition {
+	if job.Death == nil {
 		return deaths{}
 	}
-	return deaths{letter.ID: *letter.Death}
+	return deaths{job.ID: *job.Death}
 }
 
-// choose returns the letters that f chooses and that can be read, in the order of the list.
-// What is done with them happens after the iteration has ended.
+// choose returns the readable dead jobs that match f, in list order. Changes begin after the
+// iteration has ended.
 func choose(ctx context.Context, r Reader, f pawl.Filter) (ids []pawl.ID, listed deaths, err error) {
 	listed = make(deaths)
 	for e, err := range List(ctx, r, f) {
@@ -108,22 +106,21 @@ func choose(ctx context.Context, r Reader, f pawl.Filter) (ids []pawl.ID, listed
 	return ids, listed, nil
 }
 
-// moved reports whether err says that somebody else was first with a letter: that it
-// is gone, or is not what it was when it was listed.
+// moved reports whether err means that the job was retried, forwarded or removed since it was
+// listed.
 func moved(err error) bool {
 	return errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrNotEligible)
 }
 
-// together is how many letters are changed in one transaction.
-const together = 500
+// batchSize is the number of jobs changed in one transaction.
+const batchSize = 500
 
-// changeAll carries out a change on all letters, and returns on how many it was. It passes
-// over letters that moved or cannot be read. A letter that fails keeps none of the others
-// back; the error is that of the first.
+// changeAll applies a change to all jobs and returns how many it changed. It skips jobs that
+// moved or are damaged. It continues after other errors, and returns the first of them.
 func changeAll(ctx context.Context, s Store, c pawl.Change, ids []pawl.ID) (done int, err error) {
 	failed := 0
-	for portion := range slices.Chunk(ids, together) {
-		errs, failure := s.Change(ctx, c, portion...)
+	for batch := range slices.Chunk(ids, batchSize) {
+		errs, failure := s.Change(ctx, c, batch...)
 		if failure != nil {
 			return done, failure
 		}
@@ -142,7 +139,7 @@ func changeAll(ctx context.Context, s Store, c pawl.Change, ids []pawl.ID) (done
 	return done, andMore(err, failed)
 }
 
-// andMore is the first of some errors, with the number of the others.
+// andMore adds the number of further errors to the first one.
 func andMore(first error, all int) error {
 	if all > 1 {
 		return fmt.Errorf("%w (and %d more)", first, all-1)

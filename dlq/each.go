@@ -8,63 +8,49 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// each calls do with every letter, in their order and up to width at a time, and
-// returns how many it did. A letter that fails keeps none of the others back, except
-// where a queue or the context is at its end: then those that were not begun are left.
-// The error is that of the first letter, in their order, that failed, however the
-// calls overlapped.
+// each calls do for every job in order, up to width at a time, and returns how many are done. It
+// continues after an error unless the queue or ctx is at its end. The returned error is that of the
+// first failed job in the order of ids, whatever the order of completion.
 func each(ctx context.Context, ids []pawl.ID, width int, do func(pawl.ID) (done bool, err error)) (done int, err error) {
-	var (
-		mu     sync.Mutex // guards what follows
-		next   int
-		failed int
-		first  = len(ids) // the number of the letter whose error is err
-		end    bool
-	)
-	take := func() (n int, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if end || next == len(ids) {
-			return 0, false
-		}
-		next++
-		return next - 1, true
-	}
-	note := func(n int, ok bool, failure error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if ok {
-			done++
-		}
-		if failure == nil {
-			return
-		}
-		failed++
-		end = end || ctx.Err() != nil || errors.Is(failure, pawl.ErrClosed) || errors.Is(failure, pawl.ErrPoisoned)
-		if n < first {
-			first, err = n, failure
-		}
-	}
+	var mu sync.Mutex // guards the following and the results
+	next, failed, first, stopped := 0, 0, len(ids), false
 	work := func() {
-		for n, ok := take(); ok; n, ok = take() {
-			if ctx.Err() != nil {
-				note(n, false, pawl.NotAccepted(ctx))
-				return
+		mu.Lock()
+		for !stopped && next < len(ids) {
+			n := next
+			next++
+			mu.Unlock()
+			ok, failure := false, ctx.Err()
+			if failure == nil {
+				ok, failure = do(ids[n])
+			} else {
+				failure = pawl.NotAccepted(ctx)
 			}
-			did, failure := do(ids[n])
-			note(n, did, failure)
+			mu.Lock()
+			if ok {
+				done++
+			}
+			if failure == nil {
+				continue
+			}
+			failed++
+			stopped = stopped || ctx.Err() != nil || errors.Is(failure, pawl.ErrClosed) || errors.Is(failure, pawl.ErrPoisoned)
+			if n < first {
+				first, err = n, failure
+			}
 		}
+		mu.Unlock()
 	}
 	if width <= 1 {
-		work()
+		work() // a panic of the sink reaches the caller
 	} else {
-		var all sync.WaitGroup
+		var workers sync.WaitGroup
 		for range min(width, len(ids)) {
-			all.Go(work)
+			workers.Go(work)
 		}
-		all.Wait()
+		workers.Wait()
 	}
-	if end {
+	if stopped {
 		failed = 1 // the others were not tried
 	}
 	return done, andMore(err, failed)

@@ -11,37 +11,33 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Sink is a place that dead letters are forwarded to.
+// Sink receives forwarded dead jobs.
 type Sink interface {
-	// Store takes a dead letter over: when it returns nil the letter is safe there, and
-	// is removed from where it was. The envelope has the payload, the death and the
-	// whole history; it is the sink's to keep.
+	// Store stores a dead job with its payload, death and history. If it returns nil, the job
+	// is durable there and Forward removes it from its queue. The sink may keep the envelope.
 	//
-	// A letter may come again, under the same ID, when its removal did not come
-	// through, so storing it twice must do no harm.
-	Store(ctx context.Context, letter *pawl.Envelope) error
+	// The same job comes again if its removal failed, so Store must be idempotent by ID.
+	Store(ctx context.Context, job *pawl.Envelope) error
 }
 
-// SinkFunc makes a function a [Sink].
-type SinkFunc func(ctx context.Context, letter *pawl.Envelope) error
+// SinkFunc adapts a function to a [Sink].
+type SinkFunc func(ctx context.Context, job *pawl.Envelope) error
 
 // Store implements [Sink].
-func (fn SinkFunc) Store(ctx context.Context, letter *pawl.Envelope) error { return fn(ctx, letter) }
+func (fn SinkFunc) Store(ctx context.Context, job *pawl.Envelope) error { return fn(ctx, job) }
 
-// ForwardOptions are the settings of a forward; nil, and every zero field, means the
-// default.
+// ForwardOptions configures [Forward]. Nil and zero fields mean the defaults.
 type ForwardOptions struct {
-	// Parallel is how many letters are on their way at a time. The default is 1: one
-	// after the other, in the order in which they died within each queue. With more
-	// the sink is called from several goroutines, and queues in files share their
-	// commits: 64 is many times as fast from file to file.
+	// Parallel is the number of jobs to forward at a time. The default is 1: one after the
+	// other, in the order of their death within each queue. With more, the sink is called from
+	// several goroutines. Files then share commits, so 64 is many times as fast as 1.
 	Parallel int
 
-	// Collector gets pawl.JobsDLQFailed for each letter that could not be stored.
+	// Collector counts each job that the sink did not store as pawl.JobsDLQFailed.
 	Collector pawl.Collector
 
-	// Logger gets an error-level line with severity=critical for each of those. The
-	// default is hclog.Default().
+	// Logger receives an error with severity=critical for each of them. The default is
+	// hclog.Default().
 	Logger pawl.Logger
 }
 
@@ -56,22 +52,21 @@ func (o *ForwardOptions) withDefaults() (c ForwardOptions, err error) {
 		c.Logger = hclog.Default()
 	}
 	if c.Parallel < 0 {
-		err = &pawl.InvalidError{Field: "Parallel", Reason: fmt.Sprintf("%d letters cannot be on their way", c.Parallel)}
+		err = &pawl.InvalidError{Field: "Parallel", Reason: fmt.Sprintf("%d is negative", c.Parallel)}
 	}
 	return c, err
 }
 
-// Forward moves the dead letters that f chooses to another place, and returns how
-// many. Each goes through two steps, and a crash leaves it in one place at least:
+// Forward moves the dead jobs that match f to a sink and returns how many it moved. A crash never
+// loses a job:
 //
-//  1. It is stored there. If that fails the letter stays here, is counted, and is
-//     logged as critical.
-//  2. It is removed here. If that fails, or the process dies before it, the letter is
-//     in both places, and the next Forward stores it again and removes it.
+//  1. Forward stores the job in the sink. On error the job stays in its queue, and the failure is
+//     counted and logged as critical.
+//  2. Forward removes the job from its queue. After an error or a crash the job is in both places,
+//     and the next Forward stores it again and removes it.
 //
-// A letter that fails does not keep the others back; the error is that of the first
-// one. It passes over damaged letters, which stay, and over those that somebody else
-// retried, forwarded or removed first.
+// Forward continues after a job that fails and returns the first error. It skips damaged jobs, and
+// jobs that were retried, forwarded or removed by others meanwhile.
 func Forward(ctx context.Context, s Store, to Sink, opts *ForwardOptions, f pawl.Filter) (forwarded int, err error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -85,51 +80,51 @@ func Forward(ctx context.Context, s Store, to Sink, opts *ForwardOptions, f pawl
 		})
 	}
 	if err != nil {
-		err = fmt.Errorf("forward dead letters: %w", err)
+		err = fmt.Errorf("forward dead jobs: %w", err)
 	}
 	return forwarded, err
 }
 
 func forward(ctx context.Context, s Store, to Sink, o *ForwardOptions, f pawl.Filter, id pawl.ID) (done bool, err error) {
-	letter, err := Inspect(ctx, s, id)
+	job, err := Inspect(ctx, s, id)
 	switch {
 	case moved(err), errors.Is(err, pawl.ErrCorrupt):
 		return false, nil
 	case err != nil:
 		return false, err
-	case !f.Matches(letter): // it died again since it was listed
+	case !f.Matches(job): // it died again since it was listed
 		return false, nil
 	}
-	from, death := *letter, pawl.Death{} // what the sink does to its envelope is not what is logged
-	if letter.Death != nil {
-		death = *letter.Death
+	from, death := *job, pawl.Death{} // the sink may modify its envelope
+	if job.Death != nil {
+		death = *job.Death
 	}
-	if err := to.Store(ctx, letter); err != nil {
+	if err := to.Store(ctx, job); err != nil {
 		o.Collector.Increment(pawl.JobsDLQFailed, pawl.Labels{Queue: from.Queue, Kind: from.Kind})
-		o.Logger.Error("dead letter could not be forwarded and stays where it is", "severity", "critical",
+		o.Logger.Error("could not forward dead job; it stays in its queue", "severity", "critical",
 			"id", id, "kind", from.Kind, "queue", from.Queue, "attempts", from.Attempts,
 			"reason", string(death.Reason), "died", death.At.Format(time.RFC3339), "error", err)
-		return false, fmt.Errorf("job %s: store it: %w", id, err)
+		return false, fmt.Errorf("job %s: store: %w", id, err)
 	}
-	switch err := removeDead(ctx, s, id, deaths{id: death}); { // of another death the sink knows nothing
+	switch err := removeDead(ctx, s, id, deaths{id: death}); { // the sink has not stored a later death
 	case err == nil:
 		return true, nil
 	case errors.Is(err, pawl.ErrConflict) && movedWithin(ctx, s, id, &death):
 		return true, nil
 	case errors.Is(err, pawl.ErrNotFound):
-		return false, nil // somebody else forwarded it at the same time, or removed it
+		return false, nil // forwarded or removed by others meanwhile
 	default:
-		return false, fmt.Errorf("job %s: it is stored there, and is still here: %w", id, err)
+		return false, fmt.Errorf("job %s: stored in the sink, but not removed from its queue: %w", id, err)
 	}
 }
 
-// movedWithin reports whether a letter is not dead any more because the sink moved it to
-// another queue of the very place that it was in.
+// movedWithin reports whether a job is no longer dead because the sink moved it to another queue
+// of the same store.
 func movedWithin(ctx context.Context, s Store, id pawl.ID, death *pawl.Death) bool {
 	job, err := s.Job(ctx, id)
 	if err != nil {
 		return false
 	}
-	l, ok := LetterOf(job)
-	return ok && sameDeath(&l.Death, death)
+	from, ok := SourceOf(job)
+	return ok && sameDeath(&from.Death, death)
 }

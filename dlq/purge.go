@@ -9,23 +9,23 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Delete removes dead letters for good. It stops at the first job that is no dead
-// letter, pawl.ErrConflict, or not there, pawl.ErrNotFound, and returns how many it
-// removed. One that is damaged gives pawl.ErrCorrupt where the store cannot remove it.
+// Delete removes dead jobs permanently and returns how many it removed. It stops at the first error:
+// pawl.ErrConflict for a job that is not dead, pawl.ErrNotFound for a missing one, and
+// pawl.ErrCorrupt for a damaged one that the store cannot remove.
 func Delete(ctx context.Context, s Store, ids ...pawl.ID) (int, error) {
 	for n, id := range ids {
 		err := removeDead(ctx, s, id, pawl.Filter{State: pawl.Dead})
-		if errors.Is(err, pawl.ErrCorrupt) { // nobody can say whether it meets a condition
+		if errors.Is(err, pawl.ErrCorrupt) { // a condition cannot be checked
 			err = removeDead(ctx, s, id, nil)
 		}
 		if err != nil {
-			return n, fmt.Errorf("delete dead letter: %w", err)
+			return n, fmt.Errorf("delete dead job: %w", err)
 		}
 	}
 	return len(ids), nil
 }
 
-// removeDead deletes one letter that meets a condition.
+// removeDead deletes a job that meets a condition.
 func removeDead(ctx context.Context, s Store, id pawl.ID, when pawl.Condition) error {
 	errs, err := s.Change(ctx, pawl.Change{Verb: pawl.VerbDelete, If: when}, id)
 	if err != nil {
@@ -34,17 +34,15 @@ func removeDead(ctx context.Context, s Store, id pawl.ID, when pawl.Condition) e
 	return errs[0]
 }
 
-// Purge removes for good the dead letters that f chooses and that died before a
-// time, and returns how many. For all of them give the time of now; the zero time is
-// refused, since it is more likely a mistake than a wish. With [pawl.Filter].DiedBefore
-// in f the earlier of the two counts.
+// Purge removes permanently the dead jobs that match f and died before a time, and returns how many
+// it removed. Pass the current time to remove all of them; the zero time is an error, since it is
+// probably a mistake. If f.DiedBefore is set too, the earlier time counts.
 //
-// Each letter is looked at again in the transaction that removes it. So Purge passes over
-// letters that somebody else retried or removed first, also over those that died again since,
-// and over damaged ones, whose age nobody knows.
+// Each job is checked again in the transaction that removes it. Purge skips jobs that others retried
+// or removed meanwhile, even if they died again, and damaged jobs, whose time of death is unknown.
 func Purge(ctx context.Context, s Store, before time.Time, f pawl.Filter) (purged int, err error) {
 	if before.IsZero() {
-		return 0, &pawl.InvalidError{Field: "time", Reason: "it is zero; say before when the letters to purge died"}
+		return 0, &pawl.InvalidError{Field: "time", Reason: "it is zero; jobs that died before this time are removed"}
 	}
 	if f.DiedBefore.IsZero() || before.Before(f.DiedBefore) {
 		f.DiedBefore = before
@@ -55,7 +53,7 @@ func Purge(ctx context.Context, s Store, before time.Time, f pawl.Filter) (purge
 		purged, err = changeAll(ctx, s, pawl.Change{Verb: pawl.VerbDelete, If: f}, ids)
 	}
 	if err != nil {
-		err = fmt.Errorf("purge dead letters: %w", err)
+		err = fmt.Errorf("purge dead jobs: %w", err)
 	}
 	return purged, err
 }

@@ -55,7 +55,7 @@ func TestRetryAll(t *testing.T) {
 }
 
 // Rule: a letter that may not live again is told about and keeps no other back.
-func TestRetryAllTellsOfLettersThatStayDead(t *testing.T) {
+func TestRetryAllReportsJobsThatStayDead(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
 		first := die(t, q, "mail", "a")

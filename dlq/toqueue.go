@@ -8,35 +8,32 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// FailedJobs is the queue that [ToQueue] uses unless it is told another.
+// FailedJobs is the default queue of [ToQueue].
 const FailedJobs = "failed_jobs"
 
-// Target is a queue that dead letters are forwarded to; *bolt.Queue and *memory.Queue
-// are.
+// Target is a queue to forward to, such as *bolt.Queue and *memory.Queue.
 type Target interface {
 	pawl.Enqueuer
 
-	// Job returns one job, or pawl.ErrNotFound.
+	// Job returns a job, or pawl.ErrNotFound.
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 }
 
-// ToQueue is the sink that enqueues each letter in q, on the queue named, or on
-// [FailedJobs] when the name is empty.
+// ToQueue returns a sink that enqueues each dead job in q, on the named queue, by default
+// [FailedJobs].
 //
-// The job there has the ID, payload, kind, origin, time of creation, headers and
-// signature of the letter, so its signature still verifies (by pawl.Keyring.Forwarded if it
-// had an idempotency key), and its timeout, retries, policy and priority. As a job it begins anew and is ready at once: it has no schedule,
-// deadline, unique key, idempotency key or retention. How it died, and the idempotency key
-// that it had, are in headers of its own, see [LetterOf]; a letter whose headers leave no
-// room for them is refused.
+// The new job has the ID, payload, kind, origin, creation time, headers, signature, timeout,
+// retries, policy and priority of the dead one, so its signature stays valid; if it had an
+// idempotency key, pawl.Keyring.Forwarded verifies it. The job is ready at once and starts without attempts, schedule, deadline, unique key, idempotency key and retention.
+// Additional headers say how the job died and which idempotency key it had; see [SourceOf]. Store
+// refuses a job whose own headers leave no room for them.
 //
-// Where q is the file that the letter is in, which holds each ID once, the job takes the
-// place of the letter in one transition, if q is a [Transferer]. A letter on the very
-// queue is refused with pawl.ErrConflict, and stays: to run it again where it is, use
-// [Retry].
+// If q is the store that the job is in, which holds each ID only once, and q is a [Transferer], the
+// new job replaces the dead one in one transition. Forwarding to the job's own queue is refused with
+// pawl.ErrConflict; use [Retry] for that.
 //
-// A letter that q holds already since an earlier Forward counts as stored. One that q
-// held and finished in between is enqueued again, and so runs there twice.
+// A job that q already holds from an earlier Forward counts as stored. If that job has already
+// finished and was removed, it is enqueued again and runs twice.
 func ToQueue(q Target, name string) Sink {
 	if name == "" {
 		name = FailedJobs
@@ -44,10 +41,10 @@ func ToQueue(q Target, name string) Sink {
 	return queueSink{q, name}
 }
 
-// Transferer is a [Target] that can move a dead letter within itself.
+// Transferer is a [Target] that can replace its own dead jobs.
 type Transferer interface {
-	// Transfer puts a job in the place of the dead letter of its ID, if that meets a
-	// condition, as one transition.
+	// Transfer replaces the dead job with the same ID in one transition, if it meets the
+	// condition.
 	Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error
 }
 
@@ -57,8 +54,8 @@ type queueSink struct {
 }
 
 // Store implements [Sink].
-func (s queueSink) Store(ctx context.Context, letter *pawl.Envelope) error {
-	job, err := s.job(letter)
+func (s queueSink) Store(ctx context.Context, dead *pawl.Envelope) error {
+	job, err := s.job(dead)
 	if err != nil {
 		return err
 	}
@@ -66,64 +63,56 @@ func (s queueSink) Store(ctx context.Context, letter *pawl.Envelope) error {
 	if !errors.Is(refused, pawl.ErrConflict) {
 		return refused
 	}
-	held, err := s.q.Job(ctx, letter.ID)
+	held, err := s.q.Job(ctx, dead.ID)
 	if err != nil {
-		return fmt.Errorf("%w; and looking at that one failed: %w", refused, err)
+		return fmt.Errorf("%w; reading that job failed: %w", refused, err)
 	}
-	if held.State == pawl.Dead && held.Queue == letter.Queue && sameDeath(held.Death, letter.Death) {
+	if held.State == pawl.Dead && held.Queue == dead.Queue && sameDeath(held.Death, dead.Death) {
 		if errors.Is(refused, pawl.ErrNotEligible) {
 			return refused
 		}
-		return s.transfer(ctx, job, letter, refused)
+		return s.transfer(ctx, job, dead, refused)
 	}
-	earlier, ok := LetterOf(held)
-	if ok && earlier.Queue == letter.Queue && sameDeath(&earlier.Death, letter.Death) {
+	earlier, ok := SourceOf(held)
+	if ok && earlier.Queue == dead.Queue && sameDeath(&earlier.Death, dead.Death) {
 		return nil
 	}
 	return refused
 }
 
-// transfer moves a letter to another queue of its own file.
-func (s queueSink) transfer(ctx context.Context, job, letter *pawl.Envelope, refused error) error {
+// transfer moves a dead job to another queue of its own store.
+func (s queueSink) transfer(ctx context.Context, job, dead *pawl.Envelope, refused error) error {
 	if t, ok := s.q.(Transferer); ok && job.Headers[HeaderQueue] != s.name {
-		return t.Transfer(ctx, job, Unchanged(letter))
+		return t.Transfer(ctx, job, Unchanged(dead))
 	}
-	return fmt.Errorf("%w: that one is the dead letter itself; forward it to another queue or file, or retry it", refused)
+	return fmt.Errorf("%w: that job is the dead job itself; forward it to another queue or file, or retry it", refused)
 }
 
 func sameDeath(a, b *pawl.Death) bool {
 	return a != nil && b != nil && a.Reason == b.Reason && a.At.Equal(b.At)
 }
 
-// job is the letter as a job of its new queue. What is not here is left behind:
+// job returns the job to enqueue. It leaves out:
 //
-//   - NotBefore, Delay: it is to be looked at now.
-//
-//   - Deadline: once it has passed the job would be dead on arrival.
-//
-//   - UniqueKey: among the letters of one kind it may come twice, and the second
-//     would not be stored.
-//
-//   - Retain: the record of its success would hold the ID, which a job that dies
-//     once more brings again.
-//
-//   - Attempts, crashes, death and history: they are the queue's to count, and travel
-//     in the headers.
-//
-//   - IdempotencyKey: that one letter was dealt with there must not let the next one
-//     with the same key vanish without a run. It travels in a header, where signatures
-//     look for it.
-func (s queueSink) job(letter *pawl.Envelope) (*pawl.Envelope, error) {
-	headers, err := letterHeaders(letter)
+//   - NotBefore and Delay, because the job should run now
+//   - Deadline, because a passed deadline would make the job dead at once
+//   - UniqueKey, because several dead jobs may have the same one
+//   - Retain, because the record of its success would block the ID, which a job that dies again
+//     brings back
+//   - Attempts, crashes, death and history, which belong to the queue and are in the headers
+//   - IdempotencyKey, because the success of one job must not suppress later jobs with the same key;
+//     it is in a header, where signatures cover it
+func (s queueSink) job(dead *pawl.Envelope) (*pawl.Envelope, error) {
+	headers, err := sourceHeaders(dead)
 	if err != nil {
 		return nil, err
 	}
 	return &pawl.Envelope{
-		ID: letter.ID, Origin: letter.Origin, Kind: letter.Kind, Payload: letter.Payload,
-		Created: letter.Created, Headers: headers,
-		KeyID: letter.KeyID, Signature: letter.Signature,
+		ID: dead.ID, Origin: dead.Origin, Kind: dead.Kind, Payload: dead.Payload,
+		Created: dead.Created, Headers: headers,
+		KeyID: dead.KeyID, Signature: dead.Signature,
 
-		Queue: s.name, Priority: letter.Priority, Timeout: letter.Timeout,
-		MaxRetries: letter.MaxRetries, Policy: letter.Policy,
+		Queue: s.name, Priority: dead.Priority, Timeout: dead.Timeout,
+		MaxRetries: dead.MaxRetries, Policy: dead.Policy,
 	}, nil
 }

@@ -49,7 +49,7 @@ func TestToQueue(t *testing.T) {
 		forward(t, from, to, "", 1)
 
 		job := get(t, to, id)
-		past, ok := dlq.LetterOf(job)
+		past, ok := dlq.SourceOf(job)
 		require.True(t, ok)
 		require.Equal(t, "1", job.Headers["trace"])
 		require.True(t, job.Created.Equal(time.Unix(7, 8)))
@@ -94,7 +94,7 @@ func TestToQueueDropsTheSchedule(t *testing.T) {
 	forward(t, from, to, "", 2)
 	for _, id := range []pawl.ID{late.ID, early.ID} {
 		require.Equal(t, pawl.Ready, get(t, to, id).State)
-		past, ok := dlq.LetterOf(get(t, to, id))
+		past, ok := dlq.SourceOf(get(t, to, id))
 		require.True(t, ok)
 		require.Zero(t, past.Attempts)
 		require.Empty(t, past.History)
@@ -102,7 +102,7 @@ func TestToQueueDropsTheSchedule(t *testing.T) {
 }
 
 // Rule: letters with the same keys are all stored, and all run.
-func TestToQueueSkipsNoLetter(t *testing.T) {
+func TestToQueueForwardsEachJob(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		from, to := open(), open()
 		var ids []pawl.ID
@@ -144,7 +144,7 @@ func TestToQueueKeepsSignatures(t *testing.T) {
 			require.ErrorIs(t, keys.Verify(lease.Envelope), pawl.ErrSignature)
 			require.ErrorContains(t, keys.Verify(lease.Envelope), "Keyring.Forwarded")
 			require.NoError(t, keys.Forwarded().Verify(lease.Envelope))
-			letter, ok := dlq.LetterOf(lease.Envelope)
+			letter, ok := dlq.SourceOf(lease.Envelope)
 			require.True(t, ok)
 			require.Equal(t, "i", letter.IdempotencyKey)
 			lease.Headers[dlq.HeaderIdempotencyKey] = "another"
@@ -217,7 +217,7 @@ func TestToQueueWithinTheSameFile(t *testing.T) {
 		require.Equal(t, dlq.FailedJobs, job.Queue)
 		require.Equal(t, letter.Payload, job.Payload)
 		require.Equal(t, letter.Origin, job.Origin)
-		l, ok := dlq.LetterOf(job)
+		l, ok := dlq.SourceOf(job)
 		require.True(t, ok)
 		require.Equal(t, "mail", l.Queue)
 		require.Equal(t, letter.Death.Reason, l.Reason)

@@ -15,7 +15,7 @@ import (
 
 // travel lets a job of these headers die of these causes, forwards it, and returns how
 // it died as its headers say, and what the letter said.
-func travel(t *testing.T, headers map[string]string, causes ...string) (dlq.Letter, *pawl.Envelope) {
+func travel(t *testing.T, headers map[string]string, causes ...string) (dlq.Source, *pawl.Envelope) {
 	t.Helper()
 	from, to := inMemory(t), inMemory(t)
 	id := dieOf(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Headers: headers}, pawl.ReasonExhausted, causes...)
@@ -26,7 +26,7 @@ func travel(t *testing.T, headers map[string]string, causes ...string) (dlq.Lett
 	for key, value := range headers {
 		require.Equal(t, value, job.Headers[key], "the job's own headers stay as they are")
 	}
-	past, ok := dlq.LetterOf(job)
+	past, ok := dlq.SourceOf(job)
 	require.True(t, ok)
 	return past, letter
 }
@@ -102,7 +102,7 @@ func TestHeadersOfEverySizeEitherTravelOrStay(t *testing.T) {
 		}
 		require.Zero(t, refused, "a larger one fits only where a smaller did")
 		require.Equal(t, 1, n)
-		past, ok := dlq.LetterOf(get(t, to, id))
+		past, ok := dlq.SourceOf(get(t, to, id))
 		require.True(t, ok)
 		require.Equal(t, 2, past.Failures)
 	}
@@ -133,7 +133,7 @@ func TestSecondDeath(t *testing.T) {
 	require.NoError(t, second.Abandon(t.Context(), fetch(t, second, dlq.FailedJobs), pawl.ReasonPermanent, errDown))
 	forward(t, second, third, "last", 1)
 
-	past, ok := dlq.LetterOf(get(t, third, id))
+	past, ok := dlq.SourceOf(get(t, third, id))
 	require.True(t, ok)
 	require.Equal(t, pawl.ReasonPermanent, past.Reason)
 	require.Equal(t, dlq.FailedJobs, past.Queue)
@@ -148,15 +148,15 @@ func TestSecondDeath(t *testing.T) {
 }
 
 // Rule: headers are anybody's to write; what does not fit together is no letter.
-func TestHostileHeadersAreNoLetter(t *testing.T) {
+func TestInvalidHeadersHaveNoSource(t *testing.T) {
 	good := map[string]string{
 		dlq.HeaderReason: "exhausted", dlq.HeaderQueue: "mail", dlq.HeaderTime: "2031-02-03T04:05:06.000000007Z",
 		dlq.HeaderAttempts: "2", dlq.HeaderFailures: "5", dlq.HeaderHistory: `[{"n":2,"at":"2031-02-03T04:05:06Z","error":"no luck"}]`,
 	}
-	past, ok := dlq.LetterOf(&pawl.Envelope{Headers: good})
+	past, ok := dlq.SourceOf(&pawl.Envelope{Headers: good})
 	require.True(t, ok)
 	at := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
-	require.Equal(t, dlq.Letter{
+	require.Equal(t, dlq.Source{
 		Death: pawl.Death{Reason: pawl.ReasonExhausted, At: at.Add(7)}, Queue: "mail", Attempts: 2, Failures: 5,
 		History: []pawl.Failure{{Attempt: 2, At: at, Error: "no luck"}},
 	}, past)
@@ -173,15 +173,15 @@ func TestHostileHeadersAreNoLetter(t *testing.T) {
 		for _, value := range values {
 			bad := maps.Clone(good)
 			bad[key] = value
-			past, ok := dlq.LetterOf(&pawl.Envelope{Headers: bad})
+			past, ok := dlq.SourceOf(&pawl.Envelope{Headers: bad})
 			require.False(t, ok, "%s: %.50s", key, value)
 			require.Zero(t, past)
 		}
 		bad := maps.Clone(good)
 		delete(bad, key)
-		_, ok := dlq.LetterOf(&pawl.Envelope{Headers: bad})
+		_, ok := dlq.SourceOf(&pawl.Envelope{Headers: bad})
 		require.False(t, ok, key)
 	}
-	_, ok = dlq.LetterOf(&pawl.Envelope{})
+	_, ok = dlq.SourceOf(&pawl.Envelope{})
 	require.False(t, ok, "it was not forwarded")
 }
