@@ -1,4 +1,4 @@
-// Package pawltest is a kit for the tests of programs that enqueue or handle jobs.
+// Package pawltest helps test programs that enqueue or handle jobs.
 //
 //	func TestSignup(t *testing.T) {
 //		q := pawltest.New(t, nil)
@@ -16,61 +16,44 @@
 //		}
 //	}
 //
-// This is all of it:
-//
-//	New                  a queue in memory, closed when the test ends
-//	Enqueued             the arguments of all jobs of a kind that were enqueued
-//	RequireEnqueued      fails unless a job with these arguments was enqueued
-//	RequireNothingElse   fails when there was one that the two above did not name
-//	RunOne               runs one job and says what became of it
-//	Drain                runs jobs until none is left, and skips their delays
-//	Queue.Advance        moves the clock of the queue
-//	Queue.Now            reads it
-//	Outcome              what became of a job
-//
-// A [Queue] is a *memory.Queue with all its methods besides: Job, Jobs and Stats look
-// at what is there, Cancel, Pause and Retry do what an operator would, and package dlq
-// takes it.
+// [New] returns a [Queue] in memory. [Enqueued], [RequireEnqueued] and [RequireNothingElse] inspect
+// what was enqueued. [RunOne] and [Drain] run jobs and return an [Outcome] for each. A Queue embeds
+// *memory.Queue: Job, Jobs and Stats read it, Cancel, Pause and Retry act as an operator would, and
+// package dlq accepts it.
 //
 // # Time
 //
-// There are two ways not to wait for time, and both are exact about delays, retries
-// and deadlines.
+// Tests need not wait. There are two ways; both are exact about delays, retries and deadlines.
 //
-// In an ordinary test the clock of the queue is moved. [Drain] does so by itself:
-// whenever all that is left waits for its time, it sets the clock to when the first job
-// is due. For single steps there is [Queue.Advance]:
+// In an ordinary test, the queue has its own clock, which the test moves. [Drain] moves it to the
+// time of the next delayed job whenever nothing else is left. [Queue.Advance] moves it step by step:
 //
 //	got := pawltest.RunOne(t, q, w) // it fails: got.Type is pawl.EventRetried
 //	q.Advance(got.Delay)
 //	got = pawltest.RunOne(t, q, w)  // the second attempt
 //
-// Only the queue knows of that clock. A time that the test gives to a job must begin at
-// [Queue.Now], as in pawl.At(q.Now().Add(time.Hour)). What runs on other clocks goes on
-// as before: the timeout of a run, a time.Sleep in a handler, and leases, which never
-// end by a wall clock.
+// Only the queue uses that clock. Times that the test gives to a job must be relative to
+// [Queue.Now], as in pawl.At(q.Now().Add(time.Hour)). The timeout of a run and a time.Sleep in a
+// handler use real time. Leases never expire by the queue's clock.
 //
-// In a bubble of testing/synctest all time is virtual, that of the handlers and of
-// leases too. There [time.Sleep] moves it, and nothing of this package is needed for
-// that:
+// In a bubble of testing/synctest all time is virtual, including that of handlers and leases, and
+// time.Sleep moves it:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		q := pawltest.New(t, nil)
 //		go newWorker(q).Run(t.Context())
 //		signUp(t.Context(), q, "ada@example.com")
-//		time.Sleep(24 * time.Hour) // passes at once, with all that falls due in it
+//		time.Sleep(24 * time.Hour) // returns at once, after everything due in it
 //		synctest.Wait()
 //		pawltest.RequireEnqueued(t, q, SendReminder, Reminder{To: "ada@example.com"})
 //	})
 //
-// Take the first for what happens to jobs one by one, the second where a worker runs
-// beside the test, or where leases and timeouts matter. All of this package works in a
-// bubble as it does outside, when [New] was called in there.
+// Use the first way to follow single jobs, and the second to run a worker beside the test or to
+// test leases and timeouts. The whole package works in a bubble if [New] is called there.
 //
-// # What it does not do
+// # Limits
 //
-// It does not make workers: give [RunOne] and [Drain] the one that the program makes of
-// a queue, so that its handlers, policies and middleware are tested too. It is not for
-// a queue in a file; what a program does with its own transactions is tested with
+// The package creates no workers. Pass the worker of the program to [RunOne] and [Drain], so that
+// its handlers, policies and middleware are tested too. To test transactions with a file, use
 // package bolt in a t.TempDir.
 package pawltest

@@ -10,11 +10,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Enqueued returns the arguments of all jobs of a kind that were enqueued in q so far,
-// in their order, whatever has become of them since. A job that a unique key kept out
-// is none of them, nor is one that another has replaced.
+// Enqueued returns the arguments of all jobs of a kind that were enqueued in q so far, in order,
+// whatever their state now. A job that its unique key kept out does not count, nor does a job that
+// another one replaced.
 //
-// For [RequireNothingElse] these jobs are named.
+// [RequireNothingElse] regards these jobs as matched.
 func Enqueued[T any](t testing.TB, q *Queue, kind *pawl.Kind[T]) []T {
 	t.Helper()
 	q.mu.Lock()
@@ -28,70 +28,67 @@ func Enqueued[T any](t testing.TB, q *Queue, kind *pawl.Kind[T]) []T {
 		if err != nil {
 			t.Fatalf("pawltest: %v", err)
 		}
-		e.named = true
+		e.matched = true
 		all = append(all, job.Args)
 	}
 	return all
 }
 
-// RequireEnqueued fails the test unless a job with these arguments was enqueued in q,
-// whatever has become of it since. It returns the job as it was then, to look at its
-// queue, its priority or its schedule.
+// RequireEnqueued fails the test unless a job with these arguments was enqueued in q, whatever its
+// state now. It returns the job as it was enqueued, with its queue, priority and schedule.
 //
-// Each call names one job, the first that no call has named before: who calls it twice
-// with the same arguments requires two such jobs. Arguments are compared as a handler
-// gets them, by [reflect.DeepEqual].
+// Each call matches one job, the first that no earlier call matched, so two calls with the same
+// arguments require two jobs. Arguments are compared in their decoded form by [reflect.DeepEqual].
 func RequireEnqueued[T any](t testing.TB, q *Queue, kind *pawl.Kind[T], want T) *pawl.Envelope {
 	t.Helper()
 	e, err := kind.Envelope(want)
 	if err != nil {
 		t.Fatalf("pawltest: %v", err)
 	}
-	wanted, err := kind.Job(e) // what does not travel cannot differ
+	wanted, err := kind.Job(e) // fields that are not encoded do not count
 	if err != nil {
 		t.Fatalf("pawltest: %v", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range q.enqueued {
-		if e.named || e.Kind != kind.Name() {
+		if e.matched || e.Kind != kind.Name() {
 			continue
 		}
 		if job, err := kind.Job(&e.Envelope); err == nil && reflect.DeepEqual(job.Args, wanted.Args) {
-			e.named = true
+			e.matched = true
 			return own(&e.Envelope)
 		}
 	}
-	t.Fatalf("pawltest: this job was not enqueued%s:\n  %s\n%s", q.besides(), describe(e), q.list(true))
+	t.Fatalf("pawltest: job not enqueued%s:\n  %s\n%s", q.besides(), describe(e), q.list(true))
 	return nil
 }
 
-// RequireNothingElse fails the test when a job was enqueued in q that no call of
-// [Enqueued] or [RequireEnqueued] has named.
+// RequireNothingElse fails the test if a job was enqueued in q that no call of [Enqueued] or
+// [RequireEnqueued] matched.
 func RequireNothingElse(t testing.TB, q *Queue) {
 	t.Helper()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if list := q.list(false); list != "" {
-		t.Fatalf("pawltest: there are jobs that nothing in the test has named:\n%s", list)
+		t.Fatalf("pawltest: unexpected jobs:\n%s", list)
 	}
 }
 
-// besides is what to add to "was not enqueued" when some jobs are named already.
+// besides qualifies "not enqueued" if earlier calls matched jobs.
 func (q *Queue) besides() string {
 	for _, e := range q.enqueued {
-		if e.named {
-			return ", besides those that the test has named"
+		if e.matched {
+			return ", apart from jobs that are already matched"
 		}
 	}
 	return ""
 }
 
-// longestList is how many jobs a message names.
-const longestList = 50
+// maxListed limits the jobs in a message.
+const maxListed = 50
 
-// list is the jobs that were enqueued, a line each: all of them, or those that were not
-// named, of which there may be none.
+// list returns a line for each enqueued job, or for each that is not matched, if any.
 func (q *Queue) list(all bool) string {
 	var lines []string
 	for _, e := range q.enqueued {
@@ -100,28 +97,27 @@ func (q *Queue) list(all bool) string {
 			line += fmt.Sprintf(" in %v", e.NotBefore.Sub(e.Created))
 		}
 		switch {
-		case e.named && !all:
+		case e.matched && !all:
 			continue
-		case e.named:
-			line += " (named)"
+		case e.matched:
+			line += " (matched)"
 		}
 		lines = append(lines, line)
 	}
-	if more := len(lines) - longestList; more > 0 {
-		lines = append(lines[:longestList], fmt.Sprintf("  and %d more", more))
+	if more := len(lines) - maxListed; more > 0 {
+		lines = append(lines[:maxListed], fmt.Sprintf("  and %d more", more))
 	}
 	switch {
 	case !all:
 	case len(lines) == 0:
 		return "nothing was enqueued"
 	default:
-		lines = append([]string{"enqueued were:"}, lines...)
+		lines = append([]string{"enqueued jobs:"}, lines...)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// describe is a job in a message: its kind, its arguments whatever their type, and
-// what is unusual about it.
+// describe returns the kind, the arguments and unusual settings of a job.
 func describe(e *pawl.Envelope) string {
 	text := e.Kind + " " + arguments(e)
 	if e.Queue != "" && e.Queue != pawl.DefaultQueue {
@@ -133,7 +129,7 @@ func describe(e *pawl.Envelope) string {
 	return text
 }
 
-// arguments are those of a job as JSON where they can be written so.
+// arguments returns the arguments of a job as JSON if possible.
 func arguments(e *pawl.Envelope) string {
 	job, err := pawl.Define[any](e.Kind).Job(e)
 	if err != nil {

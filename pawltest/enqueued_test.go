@@ -68,14 +68,14 @@ func TestRequireEnqueuedNamesEachJobOnce(t *testing.T) {
 	equal(t, first, pawltest.RequireEnqueued(t, q, sendMail, mail{To: "ada"}).ID)
 	equal(t, second, pawltest.RequireEnqueued(t, q, sendMail, mail{To: "ada"}).ID)
 	message := failure(t, func(t testing.TB) { pawltest.RequireEnqueued(t, q, sendMail, mail{To: "ada"}) })
-	equal(t, true, strings.Contains(message, "was not enqueued, besides those that the test has named"))
+	equal(t, true, strings.Contains(message, "not enqueued, apart from jobs that are already matched"))
 }
 
 // Rule: the message about a job that is not there names what is, of any kind, with what
 // is unusual about it.
 func TestRequireEnqueuedListsWhatIsThere(t *testing.T) {
 	q := pawltest.New(t, nil)
-	equal(t, `pawltest: this job was not enqueued:
+	equal(t, `pawltest: job not enqueued:
   count 7
 nothing was enqueued`, failure(t, func(t testing.TB) { pawltest.RequireEnqueued(t, q, count, 7) }))
 
@@ -94,12 +94,12 @@ nothing was enqueued`, failure(t, func(t testing.TB) { pawltest.RequireEnqueued(
 	message := failure(t, func(t testing.TB) { pawltest.RequireEnqueued(t, q, count, 7) })
 	lines := strings.Split(message, "\n")
 	equal(t, 6, len(lines))
-	equal(t, "pawltest: this job was not enqueued, besides those that the test has named:", lines[0])
+	equal(t, "pawltest: job not enqueued, apart from jobs that are already matched:", lines[0])
 	equal(t, "  count 7", lines[1])
-	equal(t, "enqueued were:", lines[2])
+	equal(t, "enqueued jobs:", lines[2])
 	equal(t, `  count 8 on queue "slow" with priority -2 in 1m30s`, lines[3])
 	equal(t, "  raw (1 bytes)", lines[4])
-	equal(t, true, strings.HasPrefix(lines[5], "  tags ") && strings.HasSuffix(lines[5], " (named)"))
+	equal(t, true, strings.HasPrefix(lines[5], "  tags ") && strings.HasSuffix(lines[5], " (matched)"))
 }
 
 // Rule: a long list is cut and says so.
@@ -113,7 +113,7 @@ func TestLongListsAreCut(t *testing.T) {
 	equal(t, true, strings.HasSuffix(message, "\n  and 10 more"))
 }
 
-// Rule: nothing else was enqueued when every job was named, by one call or the other.
+// Rule: nothing else was enqueued when every job was matched by one of the calls.
 func TestRequireNothingElse(t *testing.T) {
 	q := pawltest.New(t, nil)
 	pawltest.RequireNothingElse(t, q)
@@ -122,7 +122,7 @@ func TestRequireNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	pawltest.RequireEnqueued(t, q, sendMail, mail{To: "ada"})
-	equal(t, "pawltest: there are jobs that nothing in the test has named:\n  count 1",
+	equal(t, "pawltest: unexpected jobs:\n  count 1",
 		failure(t, func(t testing.TB) { pawltest.RequireNothingElse(t, q) }))
 	pawltest.Enqueued(t, q, count)
 	pawltest.RequireNothingElse(t, q)

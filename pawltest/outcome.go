@@ -8,27 +8,26 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Outcome is what became of a job: mostly by a run, of which it is the end.
+// Outcome is the result of a run, or of a job that ended without one.
 type Outcome struct {
 	// Type is one of
 	//
 	//   - pawl.EventSucceeded: the handler returned nil
-	//   - pawl.EventRetried: it failed, and runs again after Delay
-	//   - pawl.EventDied: the job is a dead letter, for Reason
-	//   - pawl.EventSnoozed: it comes back after Delay
-	//   - pawl.EventReleased, pawl.EventReaped: it was interrupted, or outlived its lease
-	//   - pawl.EventSkipped: it did not run, since its idempotency key was done
+	//   - pawl.EventRetried: the run failed, and the job runs again after Delay
+	//   - pawl.EventDied: the job is dead, for Reason
+	//   - pawl.EventSnoozed: the job runs again after Delay
+	//   - pawl.EventReleased, pawl.EventReaped: the run was interrupted, or outlived its lease
+	//   - pawl.EventSkipped: the job did not run, because its idempotency key is done
 	//
-	// or "" when no job was ready.
+	// or "" if no job was ready.
 	Type pawl.EventType
 
-	// Job is the job as it was then, with its history, to read; nil when none was
-	// ready.
+	// Job is a read-only copy of the job at that time, with its history; nil if none was ready.
 	Job *pawl.Envelope
 
-	Delay  time.Duration // of a retry or a snooze
-	Reason pawl.Reason   // of a death
-	Cause  string        // of a failed run or a death
+	Delay  time.Duration // before a retry or after a snooze
+	Reason pawl.Reason   // why the job is dead
+	Cause  string        // error of the failed run or of the death
 }
 
 func outcomeOf(e pawl.Event) Outcome {
@@ -42,7 +41,7 @@ func outcomeOf(e pawl.Event) Outcome {
 	return o
 }
 
-// String is one line for messages.
+// String returns one line for messages.
 func (o Outcome) String() string {
 	if o.Type == "" {
 		return "no job was ready"

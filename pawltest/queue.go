@@ -14,30 +14,29 @@ import (
 	"github.com/gopawl/pawl/memory"
 )
 
-// Queue is a queue for one test: one in memory that remembers what was enqueued and
-// what became of it, and whose clock can be moved. Its methods may be called from any
-// goroutine.
+// Queue is a queue in memory for one test. It records what was enqueued and how jobs ended, and the
+// test can move its clock. Its methods are safe for concurrent use.
 type Queue struct {
 	*memory.Queue
 
-	clock func() time.Time // the clock that its own goes by
-	ahead atomic.Int64     // how far its own is ahead of that, in nanoseconds
+	clock func() time.Time // the underlying clock
+	ahead atomic.Int64     // offset of the queue's clock, in nanoseconds
 
 	mu       sync.Mutex
-	enqueued []*enqueued // in their order
-	outcomes []Outcome   // in their order, and each EventFetched too
+	enqueued []*enqueued // in order; guarded by mu
+	outcomes []Outcome   // in order, with each EventFetched; guarded by mu
 }
 
-// enqueued is a job as it was when the queue took it in.
+// enqueued is a job as it was enqueued.
 type enqueued struct {
 	pawl.Envelope
-	named bool // by Enqueued or RequireEnqueued
+	matched bool // by Enqueued or RequireEnqueued
 }
 
-// New makes an empty queue, which is closed when the test has ended. Its settings are
-// those of package memory; by default it logs to the log of the test.
+// New returns an empty queue, which is closed when the test ends. The options are those of package
+// memory; the default logger writes to the test's log.
 //
-// In a bubble of testing/synctest call it there, with the t of the bubble.
+// In a bubble of testing/synctest, call New there with the bubble's t.
 func New(t testing.TB, opts *memory.Options) *Queue {
 	t.Helper()
 	var settings memory.Options
@@ -67,34 +66,33 @@ func New(t testing.TB, opts *memory.Options) *Queue {
 	return q
 }
 
-// Now is the time on the clock of the queue: that of [time.Now], or of the Now in its
-// options, and what it was moved besides.
+// Now returns the time of the queue's clock: the Now of its options, by default [time.Now], plus
+// what the test moved it.
 func (q *Queue) Now() time.Time { return q.clock().Add(time.Duration(q.ahead.Load())) }
 
-// Advance moves the clock of the queue by d, back when d is negative. What falls due by
-// that has happened when it returns: delayed jobs are ready, deadlines have passed,
-// retained records are gone, and fetches that waited have got their jobs. Leases do not
-// end by it.
+// Advance moves the queue's clock by d, which may be negative. When it returns, delayed jobs that
+// are due are ready, deadlines have passed, expired records are gone, and waiting fetches have their
+// jobs. Leases do not expire.
 func (q *Queue) Advance(d time.Duration) {
 	q.ahead.Add(int64(d))
 	q.notice()
 }
 
-// goTo moves the clock to t, or leaves it when it is later.
+// goTo moves the clock forward to t.
 func (q *Queue) goTo(t time.Time) {
 	q.ahead.Store(max(q.ahead.Load(), int64(t.Sub(q.clock()))))
 	q.notice()
 }
 
-// notice has the queue see its clock, which it reads in every call.
+// notice makes the queue read its clock, which every call does.
 func (q *Queue) notice() { _, _ = q.Stats(context.Background()) }
 
-// remember keeps what an event tells. It runs within the transition.
+// remember records an event. It runs within the transition.
 func (q *Queue) remember(e pawl.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch e.Type {
-	case pawl.EventReplaced: // the job before it will not run
+	case pawl.EventReplaced: // the earlier job will not run
 		q.enqueued = slices.DeleteFunc(q.enqueued, func(old *enqueued) bool { return old.ID == e.Job.ID })
 		fallthrough
 	case pawl.EventEnqueued:
@@ -105,8 +103,7 @@ func (q *Queue) remember(e pawl.Event) {
 	}
 }
 
-// own copies what an event tells of a job. Its history alone goes on changing in the
-// queue.
+// own copies the job of an event. Only its history is shared with the queue.
 func own(e *pawl.Envelope) *pawl.Envelope {
 	c := *e
 	c.History = slices.Clone(c.History)

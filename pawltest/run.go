@@ -12,45 +12,41 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// RunOne has w run one job, if one is ready in q, and returns what became of it. An
-// error of the handler is an outcome, not a failure of the test.
+// RunOne makes w run one job, if one is ready in q, and returns its outcome. An error of the handler is
+// an outcome and does not fail the test; an error of the worker does.
 //
-// The queue of w is q, or one around it, and no other worker runs jobs of q meanwhile.
-// That w cannot run at all fails the test.
+// w must work on q, or on a wrapper of q, and no other worker may run jobs of q meanwhile.
 func RunOne(t testing.TB, q *Queue, w *worker.Worker) Outcome {
 	t.Helper()
 	before := len(q.since(0))
 	err := w.ProcessOnce(t.Context())
-	told := q.since(before)
-	ran := slices.IndexFunc(told, isFetched)
+	events := q.since(before)
+	ran := slices.IndexFunc(events, isFetched)
 	switch {
 	case err != nil && !errors.Is(err, pawl.ErrEmpty):
 		t.Fatalf("pawltest: run one job: %v", err)
 	case err == nil && ran < 0:
 		t.Fatalf("pawltest: the worker ran a job of another queue than the one given")
 	}
-	var last Outcome // of the job that ran; without a run, of one that was skipped
-	for _, o := range told {
-		if ran >= 0 && o.Job.ID == told[ran].Job.ID || ran < 0 && o.Type == pawl.EventSkipped {
+	var last Outcome // of the job that ran, or else of a skipped job
+	for _, o := range events {
+		if ran >= 0 && o.Job.ID == events[ran].Job.ID || ran < 0 && o.Type == pawl.EventSkipped {
 			last = o
 		}
 	}
 	return last
 }
 
-// mostJumps is how often Drain moves the clock before it gives up.
-const mostJumps = 10_000
+// maxJumps limits how often one Drain moves the clock.
+const maxJumps = 10_000
 
-// Drain has w run jobs until no job of q is ready, leased or delayed, and returns what
-// became of them, in that order: an [Outcome] for each run, and for each job that died
-// without one meanwhile; what died before, as by [Queue.Advance], is seen by q.Job. Where all that is left is delayed, as retries are, it moves the clock of
-// q to the time when the first is due.
+// Drain makes w run jobs until no job of q is ready, leased or delayed. Whenever only delayed jobs are
+// left, such as retries, it moves the clock of q to the time of the first. It returns an [Outcome] for
+// each run, and for each job that died meanwhile without a run, in order. Jobs that died before, such
+// as by [Queue.Advance], are not included.
 //
-// Jobs of kinds that w does not handle stay, and so do those of queues on which it does not
-// work. What keeps
-// a [worker.Worker.Drain] waiting keeps this one waiting too: a paused queue that has
-// jobs, and a lease that somebody else holds. Jobs that never come to an end fail the
-// test after a while.
+// Jobs of kinds and queues that w does not work on stay. Drain waits for jobs on a paused queue and
+// for leases of others, as [worker.Worker.Drain] does. It fails the test if jobs never end.
 func Drain(t testing.TB, q *Queue, w *worker.Worker) []Outcome {
 	t.Helper()
 	before := len(q.since(0))
@@ -62,8 +58,8 @@ func Drain(t testing.TB, q *Queue, w *worker.Worker) []Outcome {
 		if due.IsZero() {
 			break
 		}
-		if jumps == mostJumps {
-			t.Fatalf("pawltest: the queue does not come to an end; after %d moves of its clock these jobs are delayed again:\n%s",
+		if jumps == maxJumps {
+			t.Fatalf("pawltest: the queue does not become empty; after %d moves of its clock these jobs are still delayed:\n%s",
 				jumps, strings.Join(delayed, "\n"))
 		}
 		q.goTo(due)
@@ -73,15 +69,15 @@ func Drain(t testing.TB, q *Queue, w *worker.Worker) []Outcome {
 
 func isFetched(o Outcome) bool { return o.Type == pawl.EventFetched }
 
-// since is a copy of what was told of jobs after the first n times.
+// since returns the outcomes after the first n.
 func (q *Queue) since(n int) []Outcome {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.outcomes[n:])
 }
 
-// delayed is when the first delayed job is due, zero when there is none, and a line for
-// each of the first few.
+// delayed returns the time at which the first delayed job is due, or zero, and a line for each of the
+// first few.
 func (q *Queue) delayed(t testing.TB) (due time.Time, lines []string) {
 	t.Helper()
 	for e, err := range q.Jobs(t.Context(), pawl.Filter{State: pawl.Delayed}) {
@@ -90,7 +86,7 @@ func (q *Queue) delayed(t testing.TB) (due time.Time, lines []string) {
 			t.Fatalf("pawltest: drain: %v", err)
 		case due.IsZero():
 			due = e.NotBefore
-		case len(lines) == longestList:
+		case len(lines) == maxListed:
 			return due, append(lines, "  and more")
 		}
 		lines = append(lines, fmt.Sprintf("  %s, until %v", describe(e), e.NotBefore))

@@ -1,5 +1,5 @@
-// Package allowance compares how often an operation allocates with a stored count, in the
-// tests of those packages that have a hot path.
+// Package allowance compares the allocations of operations with stored counts, in tests of packages
+// with a hot path.
 package allowance
 
 import (
@@ -24,18 +24,17 @@ const (
 
 var update = flag.Bool("update", false, "store the allocations that TestAllocations counts")
 
-// Operation is one whose allocations are stored.
+// Operation is an operation whose allocations are stored.
 type Operation struct {
 	Name  string
-	Ops   int                                // in one run
-	Slack float64                            // between two counts of the same code
-	Start func(t *testing.T, count RunCount) // makes what a run needs, and has it counted
+	Ops   int                                // operations in one run
+	Slack float64                            // allowed difference from the stored count
+	Start func(t *testing.T, count RunCount) // sets up a run and calls count with it
 }
 
-// RunCount counts the allocations of the second of two runs, when pools and caches are
-// warm. It lets one processor work, as testing.AllocsPerRun does, so that goroutines take
-// turns in much the same way each time; and no garbage is collected, which would empty
-// the pools.
+// RunCount runs a function twice and counts the allocations of the second run, when pools and caches
+// are warm. Like testing.AllocsPerRun it uses one processor, so that goroutines interleave alike.
+// Garbage collection is off, because it would empty pools.
 type RunCount func(run func())
 
 func (o Operation) count(t *testing.T) float64 {
@@ -57,15 +56,13 @@ func (o Operation) count(t *testing.T) float64 {
 	return math.Round(10*counts[len(counts)/2]) / 10
 }
 
-// Compare fails when an operation allocates more than is stored, and also when
-// it allocates less, so that what was won is not lost again without a word. What the
-// compiler and the standard library allocate differs from one release to the next, and
-// what bbolt does follows the size of a page, so counts are compared where they were
-// made alone.
+// Compare fails the test if an operation allocates more than its stored count, and also if it allocates
+// less, so that improvements are kept. Allocations depend on the Go release, the platform and bbolt's
+// page size, so Compare skips the test elsewhere than where the counts were made.
 func Compare(t *testing.T, all []Operation) {
 	info, ok := debug.ReadBuildInfo()
 	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("the race detector allocates by itself, and pools drop at random under it")
+		t.Skip("the race detector allocates, and pools drop items at random")
 	}
 	release := runtime.Version()
 	if parts := strings.SplitN(release, ".", 3); len(parts) == 3 {
@@ -82,27 +79,26 @@ func Compare(t *testing.T, all []Operation) {
 	}
 	header, stored := read(t)
 	if header != made {
-		t.Skipf("counts that were made elsewhere are not compared\nstored: %s\nhere:   %s", header, made)
+		t.Skipf("the stored counts are from another platform\nstored: %s\nhere:   %s", header, made)
 	}
 	for _, o := range all {
 		t.Run(o.Name, func(t *testing.T) {
 			allowed, ok := stored[o.Name]
-			require.True(t, ok, "%s has no such line; store it: %s", file, storeThem)
-			const bit = 0.01 // less than the numbers differ by, more than their arithmetic errs
+			require.True(t, ok, "%s has no count for it; store it with: %s", file, storeThem)
+			const epsilon = 0.01 // above rounding errors, below a difference of stored counts
 			switch n := o.count(t); {
-			case n > allowed+o.Slack+bit:
-				t.Errorf("it allocates %.1f times, %.1f are stored.\nFind what allocates more; or, where that must be, store it and say why in the commit: %s", n, allowed, storeThem)
-			case n < allowed-o.Slack-bit:
-				t.Errorf("it allocates %.1f times only, %.1f are stored.\nStore the lower number, so that it stays low: %s", n, allowed, storeThem)
+			case n > allowed+o.Slack+epsilon:
+				t.Errorf("it allocates %.1f times; the stored count is %.1f.\nFind what allocates more, or store the new count and say why in the commit: %s", n, allowed, storeThem)
+			case n < allowed-o.Slack-epsilon:
+				t.Errorf("it allocates only %.1f times; the stored count is %.1f.\nStore the lower count: %s", n, allowed, storeThem)
 			}
 		})
 		delete(stored, o.Name)
 	}
-	require.Empty(t, stored, "lines of %s that no operation has; leave them out: %s", file, storeThem)
+	require.Empty(t, stored, "%s has counts without an operation; update it with: %s", file, storeThem)
 }
 
-// read returns the first line, which says where the counts were made, and the
-// counts by name.
+// read returns the first line, which says where the counts were made, and the counts by name.
 func read(t *testing.T) (header string, stored map[string]float64) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)

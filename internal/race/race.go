@@ -1,9 +1,9 @@
-// Package race knows whether the race detector is at work, under which tests take several
-// times as long.
+// Package race reduces repetitions in tests under the race detector, which makes them several times as
+// slow.
 package race
 
-// Fewer is how many of n repetitions a test makes: a quarter of them, and one at least, under the
-// race detector, which finds no more races in the others.
+// Fewer returns how many of n repetitions a test should make: under the race detector a quarter, at
+// least 1, because it rarely finds more races in the others.
 func Fewer(n int) int {
 	if enabled {
 		return max(1, n/4)

@@ -15,17 +15,17 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// errCrashed is what a step ends with that a crash came before. Nobody writes it down.
+// errCrashed is the result of a step after a crash. It is never recorded.
 var errCrashed = pawl.Permanent(errors.New("workflowtest: the process has crashed"))
 
-// Point is where a crash comes.
+// Point is a place for a crash.
 type Point struct {
 	when when
-	step string      // its name, where any of that name will do
-	of   stepAttempt // or this one
-	rest int         // or when all is settled that often
-	seen *[]*Point   // what is recorded here, in place of a crash
-	mu   *sync.Mutex // of seen
+	step string      // any step with this name
+	of   stepAttempt // or this attempt
+	rest int         // or the n-th time that all runs wait
+	seen *[]*Point   // collects the possible points instead of crashing; guarded by mu
+	mu   *sync.Mutex
 }
 
 type when string
@@ -46,7 +46,7 @@ func attemptOf(s workflow.StepInfo) stepAttempt {
 	return stepAttempt{s.Flow, s.ID, s.Step, s.Attempt}
 }
 
-// String names the point.
+// String returns the name of the point.
 func (p *Point) String() string {
 	switch {
 	case p == nil || p.seen != nil:
@@ -61,20 +61,18 @@ func (p *Point) String() string {
 	return fmt.Sprintf("%s %s", p.when, p.of.step)
 }
 
-// meets reports whether a step is the one at which the crash comes.
+// meets reports whether the crash is at this step.
 func (p *Point) meets(when when, s workflow.StepInfo) bool {
 	return p.when == when && (p.of == attemptOf(s) || slices.Contains(names(s), p.step))
 }
 
-// CrashBefore places a crash before the next attempt of a step: its function is not called,
-// and what the step is told at its start is durable. The test fails at its end when there
-// was no such step.
+// CrashBefore crashes before the next attempt of a step: its function is not called, but the start of
+// the step is durable. The test fails if there is no such step.
 func (k *Kit) CrashBefore(step string) { k.place(&Point{when: before, step: step}) }
 
-// CrashAfter places a crash after the next attempt of a step, before anybody has written
-// down that it took place: what it did outside is done, and it runs again. A
-// [workflow.StepTx] has committed then, with its end, and does not run again. The test fails
-// at its end when there was no such step.
+// CrashAfter crashes after the next attempt of a step and before its result is recorded: its effects
+// have happened, and it runs again. A [workflow.StepTx] has committed together with its result, and
+// does not run again. The test fails if there is no such step.
 func (k *Kit) CrashAfter(step string) { k.place(&Point{when: after, step: step}) }
 
 func (k *Kit) place(p *Point) {
@@ -83,16 +81,16 @@ func (k *Kit) place(p *Point) {
 	k.points = append(k.points, p)
 }
 
-// Crash crashes while all runs wait or have ended.
+// Crash crashes now, while all runs wait or have ended.
 func (k *Kit) Crash() {
 	k.t.Helper()
 	k.dead.Store(true)
 	k.reopen()
 }
 
-// EachCrash runs a test once without a crash, and then once for each place of that at which
-// there can be one: before and after each attempt of each step, and wherever all runs wait.
-// The test gives at to [New] by Options.At, and makes all that it needs anew.
+// EachCrash runs a test once without a crash, and then once for each possible crash of that run:
+// before and after each attempt of each step, and whenever all runs wait. The test passes at to [New]
+// as Options.At and sets up everything anew.
 //
 //	workflowtest.EachCrash(t, func(t *testing.T, at *workflowtest.Point) {
 //		shop := newShop()
@@ -100,8 +98,7 @@ func (k *Kit) Crash() {
 //		…
 //	})
 //
-// Steps whose number is by chance, as that of retries that depend on the time, do not suit
-// it: a crash that does not come fails the test.
+// The number of steps and attempts must be deterministic: a crash that does not happen fails the test.
 func EachCrash(t *testing.T, test func(t *testing.T, at *Point)) {
 	t.Helper()
 	var seen []*Point
@@ -110,14 +107,14 @@ func EachCrash(t *testing.T, test func(t *testing.T, at *Point)) {
 		return
 	}
 	if len(seen) == 0 {
-		t.Fatalf("workflowtest: there is nowhere to crash; is Options.At set?")
+		t.Fatalf("workflowtest: no point for a crash; is Options.At set?")
 	}
 	for _, at := range seen {
 		t.Run(at.String(), func(t *testing.T) { test(t, at) })
 	}
 }
 
-// record remembers where there can be a crash.
+// record adds possible points of a crash.
 func (k *Kit) record(points ...*Point) {
 	if at := k.opts.At; at != nil && at.seen != nil {
 		at.mu.Lock()
@@ -126,7 +123,7 @@ func (k *Kit) record(points ...*Point) {
 	}
 }
 
-// watch is the outermost middleware, of the engine over q.
+// watch returns the outermost middleware of the engine on q.
 func (k *Kit) watch(q *bolt.Queue, dead *atomic.Bool) workflow.Middleware {
 	return func(next workflow.StepFunc) workflow.StepFunc {
 		return func(ctx context.Context, s workflow.StepInfo) (any, error) {
@@ -140,12 +137,12 @@ func (k *Kit) watch(q *bolt.Queue, dead *atomic.Bool) workflow.Middleware {
 			if k.comes(after, s) {
 				crash(q, dead)
 			}
-			return v, err // which the queue does not take any more
+			return v, err // the closed queue does not accept it
 		}
 	}
 }
 
-// comes reports whether a crash comes here, and takes it from those that are to come.
+// comes reports whether a crash is due here, and removes it from the pending ones.
 func (k *Kit) comes(when when, s workflow.StepInfo) bool {
 	return k.take(func(p *Point) bool { return p.meets(when, s) })
 }
@@ -171,11 +168,11 @@ func (k *Kit) rested() {
 	}
 }
 
-// crash closes the queue and returns when it takes nothing more. It may be called inside a
-// transaction of the queue, for whose end the queue waits.
+// crash closes the queue and returns when it accepts nothing more. It may be called within a
+// transaction of the queue, for which Close waits.
 func crash(q *bolt.Queue, dead *atomic.Bool) {
 	dead.Store(true)
-	go func() { _ = q.Close() }() // reopen closes it too, and tells the error
+	go func() { _ = q.Close() }() // reopen closes it too, and reports the error
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		_, err := q.Extend(ctx)
@@ -186,13 +183,13 @@ func crash(q *bolt.Queue, dead *atomic.Bool) {
 	}
 }
 
-// missed fails the test for crashes that did not come.
+// missed fails the test for crashes that did not happen.
 func (k *Kit) missed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.points {
 		if !k.t.Failed() {
-			k.t.Errorf("workflowtest: there was no crash %s", p)
+			k.t.Errorf("workflowtest: no crash %s happened", p)
 		}
 	}
 }

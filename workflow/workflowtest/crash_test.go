@@ -155,7 +155,7 @@ func TestCrashEndsOtherBranches(t *testing.T) {
 
 // Rule: a crash that did not come fails the test.
 func TestCrashThatDoesNotCome(t *testing.T) {
-	require.Equal(t, "workflowtest: there was no crash before two", failure(t, func(t testing.TB) {
+	require.Equal(t, "workflowtest: no crash before two happened", failure(t, func(t testing.TB) {
 		d := newDiary(nil)
 		k := workflowtest.New(t, nil, d.flow)
 		k.CrashBefore("two")

@@ -12,11 +12,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Journal is the calls that a run has made.
+// Journal holds the calls that a run has made.
 type Journal []workflow.Entry
 
-// Journal is the calls that the run has made: those of its function first, then those of its
-// branches, by name, then those that undo; within each in their order. Results are filled in.
+// Journal returns the calls that the run has made, with results: those of its function first, then
+// those of its branches by name, then undo steps; each in order.
 func (r *Run[Out]) Journal() Journal {
 	r.k.t.Helper()
 	entries, err := r.k.engine.Journal(r.k.t.Context(), r.run, true)
@@ -27,7 +27,7 @@ func (r *Run[Out]) Journal() Journal {
 	return entries
 }
 
-// compareScopes has branches that are numbered in the order of their numbers.
+// compareScopes orders numbered branches by number.
 func compareScopes(a, b string) int {
 	if undoA, undoB := strings.HasPrefix(a, "_"), strings.HasPrefix(b, "_"); undoA != undoB {
 		if undoA {
@@ -46,7 +46,7 @@ func compareScopes(a, b string) int {
 
 const digits = "0123456789"
 
-// Steps are the names of the calls, in their order.
+// Steps returns the names of the calls in order.
 func (j Journal) Steps() (steps []string) {
 	for i := range j {
 		steps = append(steps, j[i].Step())
@@ -54,14 +54,8 @@ func (j Journal) Steps() (steps []string) {
 	return steps
 }
 
-// String is a line for each call: its kind, its name, how long it took where that is not
-// nothing, and how it ended. It has no absolute time and no ID, so it can be compared with
-// one that was written down:
-//
-//	step reserve: "stock/1042"
-//	step charge, 2 attempts: "bank/1042"
-//	wait approval, 71h0m0s: {"Yes":true}
-//	sleep cooldown, until 24h0m0s: pending
+// String returns a line for each call: its kind, its name, its duration if not zero, and its result.
+// It contains no absolute times and no IDs, so it can be compared with a stored text:
 func (j Journal) String() string {
 	var b strings.Builder
 	for i := range j {
@@ -98,13 +92,12 @@ func line(e *workflow.Entry) string {
 	return text
 }
 
-// firstLine is the first line of a text.
 func firstLine(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return text
 }
 
-// valueOf is a result as JSON, "" for nothing.
+// valueOf returns a result as JSON, or "" if there is none.
 func valueOf(result []byte) string {
 	if len(result) == 0 {
 		return ""

@@ -20,60 +20,60 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Epoch is the time at which the clock of a kit begins.
+// Epoch is the initial time of a kit's clock.
 var Epoch = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC) // a Monday
 
-// mostSkips is how often the clock is moved for one call before that gives up.
-const mostSkips = 10_000
+// maxSkips limits how often one call moves the clock.
+const maxSkips = 10_000
 
-// Options are the settings of a kit. A nil *Options, and every zero field, means the
-// default.
+// Options configures a kit. A nil *Options and zero fields mean the defaults.
 type Options struct {
-	// Queues are those that the worker works on. The default is pawl.DefaultQueue; a flow
-	// that is defined on another has to be named here.
+	// Queues are the queues of the worker, by default only pawl.DefaultQueue. They must include
+	// the queues of all flows.
 	Queues []string
 
-	// Concurrency is how many runs run at once. The default is that of package worker.
+	// Concurrency is the number of runs that execute at once. The default is that of package
+	// worker.
 	Concurrency int
 
-	// Handle registers handlers of jobs that are none of workflows. It is called for each
-	// worker: at first, and after each crash.
+	// Handle registers handlers for ordinary jobs. It is called for the first worker and for the
+	// worker after each crash.
 	Handle func(w *worker.Worker)
 
-	// Engine are settings of the engine. What is in Around is around stubs too. The default
-	// of Build is "1", that of Logger the log of the test, for errors.
+	// Engine configures the engine. Middleware in Around also wraps stubs. The default Build is
+	// "1"; the default Logger writes errors to the test's log.
 	Engine workflow.Options
 
-	// Now is the clock that the kit's goes by. The default stands still at [Epoch].
+	// Now is the clock to which the kit adds its offset. The default stands still at [Epoch].
 	Now func() time.Time
 
-	// At is where a crash comes, when [EachCrash] gave one.
+	// At is the point of a crash, from [EachCrash].
 	At *Point
 }
 
-// Kit is a queue in a file with an engine and a worker. Its methods are for the goroutine of
-// the test, but for Now, Stub and Attempts.
+// Kit is a queue in a file with an engine and a worker. Its methods are for the test's goroutine, except
+// Now, Stub and Attempts.
 type Kit struct {
 	t     testing.TB
 	opts  Options
 	flows []workflow.Definition
 	path  string
-	ahead atomic.Int64 // how far the clock is ahead of Options.Now
-	rests int          // how often all was settled
+	ahead atomic.Int64 // offset from Options.Now, in nanoseconds
+	rests int          // how often all runs waited
 
 	queue  *bolt.Queue
 	engine *workflow.Engine
 	worker *worker.Worker
-	dead   *atomic.Bool // they have crashed
+	dead   *atomic.Bool // queue, engine and worker have crashed
 
 	mu       sync.Mutex
 	stubs    map[string]func(context.Context) (any, error)
-	attempts map[string]int // of steps, by what they may be called
-	points   []*Point       // where crashes are still to come
+	attempts map[string]int // by each name of a step
+	points   []*Point       // pending crashes
 }
 
-// New opens a queue in a temporary folder, with a worker for these flows. At the end of the
-// test it is checked and closed.
+// New opens a queue in a temporary folder, with a worker for these flows. When the test ends, the
+// queue is checked and closed.
 func New(t testing.TB, opts *Options, flows ...workflow.Definition) *Kit {
 	t.Helper()
 	k := &Kit{t: t, flows: flows, path: filepath.Join(t.TempDir(), "workflows.db"),
@@ -95,7 +95,7 @@ func New(t testing.TB, opts *Options, flows ...workflow.Definition) *Kit {
 	return k
 }
 
-// close ends the test: the file is sound, and all crashes have come.
+// close ends the test and checks that the file is sound and all crashes happened.
 func (k *Kit) close() {
 	k.t.Helper()
 	if err := k.queue.Check(context.Background()); err != nil && !errors.Is(err, pawl.ErrClosed) {
@@ -107,7 +107,7 @@ func (k *Kit) close() {
 	k.missed()
 }
 
-// open opens the file, as a process that starts does.
+// open opens the file, as a new process does.
 func (k *Kit) open() {
 	k.t.Helper()
 	var log pawl.Logger = hclog.New(&hclog.LoggerOptions{Name: "workflow", Output: k.t.Output(), Level: hclog.Error})
@@ -126,7 +126,7 @@ func (k *Kit) open() {
 	k.worker = worker.New(q, &worker.Options{
 		Queues:      k.opts.Queues,
 		Concurrency: k.opts.Concurrency,
-		Drain:       1, // a crash ends all contexts at once
+		Drain:       1, // not 0, which means the default: a crash ends all contexts at once
 		Logger:      hclog.NewNullLogger(),
 	})
 	if err := k.engine.Handle(k.t.Context(), k.worker, k.flows...); err != nil {
@@ -137,17 +137,17 @@ func (k *Kit) open() {
 	}
 }
 
-// Engine is the engine. It is another one after each crash.
+// Engine returns the current engine. A crash replaces it.
 func (k *Kit) Engine() *workflow.Engine { return k.engine }
 
-// Queue is the queue, to look at jobs. It is another one after each crash.
+// Queue returns the current queue. A crash replaces it.
 func (k *Kit) Queue() *bolt.Queue { return k.queue }
 
-// Now is the time by the clock of the queue.
+// Now returns the time of the queue's clock.
 func (k *Kit) Now() time.Time { return k.opts.Now().Add(time.Duration(k.ahead.Load())) }
 
-// Deploy closes the file and opens it with another build, as when a new version of the
-// program starts. Runs that the build before has blocked are tried again by the next Settle.
+// Deploy closes the file and opens it with another build, like a new version of the program. The next
+// Settle retries runs that the previous build blocked.
 func (k *Kit) Deploy(build string, flows ...workflow.Definition) {
 	k.t.Helper()
 	k.opts.Engine.Build, k.flows = build, flows
@@ -156,33 +156,33 @@ func (k *Kit) Deploy(build string, flows ...workflow.Definition) {
 
 func (k *Kit) reopen() {
 	k.t.Helper()
-	if err := k.queue.Close(); err != nil { // which waits for one that a crash began
+	if err := k.queue.Close(); err != nil { // waits for the Close of a crash
 		k.t.Fatalf("workflowtest: close the queue: %v", err)
 	}
 	k.open()
 }
 
-// Settle has the worker run all runs, and other jobs, until each run waits or has ended. The
-// clock does not move. A crash on the way is gone through.
+// Settle runs all runs and other jobs until each run waits or has ended, through crashes. It does not
+// move the clock.
 func (k *Kit) Settle() {
 	k.t.Helper()
 	for {
 		err := k.worker.Drain(k.t.Context(), pawl.WaitDrained)
 		if !k.dead.Load() {
 			if err != nil {
-				k.t.Fatalf("workflowtest: run the runs: %v", err)
+				k.t.Fatalf("workflowtest: settle: %v", err)
 			}
 			break
 		}
 		if err != nil && !errors.Is(err, pawl.ErrClosed) {
-			k.t.Fatalf("workflowtest: run the runs: %v", err)
+			k.t.Fatalf("workflowtest: settle: %v", err)
 		}
 		k.reopen()
 	}
 	open := k.openRuns()
 	for _, run := range open {
 		if run.Status == workflow.Running && k.ready(run.Run) {
-			k.t.Fatalf("workflowtest: %s is on queue %q, on which the worker does not work; see Options.Queues", describe(run), run.Queue)
+			k.t.Fatalf("workflowtest: %s is on queue %q, which the worker does not serve; see Options.Queues", describe(run), run.Queue)
 		}
 	}
 	if len(open) > 0 {
@@ -190,7 +190,7 @@ func (k *Kit) Settle() {
 	}
 }
 
-// ready reports whether the job of a run is left though the worker has its flow.
+// ready reports whether the job of a run is ready although the worker handles its flow.
 func (k *Kit) ready(run pawl.ID) bool {
 	k.t.Helper()
 	job, err := k.queue.Job(k.t.Context(), run)
@@ -200,22 +200,21 @@ func (k *Kit) ready(run pawl.ID) bool {
 	return job.State == pawl.Ready && k.worker.Handles(job.Kind)
 }
 
-// Skip moves the clock to the next deadline: the earliest time for which a run or a delayed
-// job waits. Then it settles. It returns how far the clock was moved. Without a deadline the
-// test fails.
+// Skip moves the clock to the next deadline, the earliest time for which a run or a delayed job waits,
+// and settles. It returns how far it moved the clock. Without a deadline the test fails.
 func (k *Kit) Skip() time.Duration {
 	k.t.Helper()
 	before := k.Now()
 	due := k.next()
 	if due.IsZero() {
-		k.t.Fatalf("workflowtest: no time is waited for; open are:\n%s", k.list())
+		k.t.Fatalf("workflowtest: nothing waits for a time; open runs:\n%s", k.list())
 	}
 	k.goTo(due)
 	k.Settle()
 	return due.Sub(before)
 }
 
-// Advance moves the clock by d. It stops at each deadline on the way, and settles.
+// Advance moves the clock by d, and settles at each deadline on the way and at the end.
 func (k *Kit) Advance(d time.Duration) {
 	k.t.Helper()
 	end := k.Now().Add(d)
@@ -224,8 +223,8 @@ func (k *Kit) Advance(d time.Duration) {
 		if due.IsZero() || due.After(end) {
 			break
 		}
-		if skips == mostSkips {
-			k.t.Fatalf("workflowtest: %d deadlines have passed within %v, and these have more:\n%s", skips, d, k.list())
+		if skips == maxSkips {
+			k.t.Fatalf("workflowtest: %d deadlines have passed within %v, and these runs have more:\n%s", skips, d, k.list())
 		}
 		k.goTo(due)
 		k.Settle()
@@ -234,12 +233,12 @@ func (k *Kit) Advance(d time.Duration) {
 	k.Settle()
 }
 
-// goTo moves the clock to t, or leaves it where it is later.
+// goTo moves the clock forward to t.
 func (k *Kit) goTo(t time.Time) {
 	k.ahead.Store(max(k.ahead.Load(), int64(t.Sub(k.opts.Now()))))
 }
 
-// next is when the first job is due that is delayed, zero when none ever is.
+// next returns when the first delayed job is due, or zero.
 func (k *Kit) next() time.Time {
 	k.t.Helper()
 	for job, err := range k.queue.Jobs(k.t.Context(), pawl.Filter{State: pawl.Delayed}) {
@@ -254,11 +253,11 @@ func (k *Kit) next() time.Time {
 	return time.Time{}
 }
 
-// never is a delay of which the end does not matter: runs that wait for no time are delayed
-// for longer.
+// never is a delay that does not end in practice: runs that wait without a deadline are delayed for
+// longer.
 const never = 50 * 365 * 24 * time.Hour
 
-// openRuns are the runs that have not ended.
+// openRuns returns the runs that have not ended.
 func (k *Kit) openRuns() (open []workflow.Info) {
 	k.t.Helper()
 	for after := ""; ; {
@@ -277,7 +276,7 @@ func (k *Kit) openRuns() (open []workflow.Info) {
 	}
 }
 
-// list is the open runs in a message.
+// list returns a line for each open run.
 func (k *Kit) list() string {
 	k.t.Helper()
 	var lines []string
@@ -290,7 +289,7 @@ func (k *Kit) list() string {
 	return strings.Join(lines, "\n")
 }
 
-// describe is a run in a message.
+// describe returns a run's state in one line.
 func describe(run workflow.Info) string {
 	text := fmt.Sprintf("workflow %s %q: %s", run.Flow, run.ID, run.Status)
 	if len(run.Waits) > 0 {

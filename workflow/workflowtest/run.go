@@ -5,7 +5,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Run is one run of a flow. It outlives crashes, which a [workflow.Handle] does not.
+// Run is a run of a flow. Unlike a [workflow.Handle] it survives crashes.
 type Run[Out any] struct {
 	k    *Kit
 	run  pawl.ID
@@ -13,8 +13,8 @@ type Run[Out any] struct {
 	find func() (*workflow.Handle[Out], error)
 }
 
-// Start starts a run, and settles: it waits or has ended then. For a start without that
-// there is that of the flow, with [Kit.Engine].
+// Start starts a run and settles, so that the run waits or has ended. To start without settling, use
+// the flow's Start with [Kit.Engine].
 func Start[In, Out any](k *Kit, f *workflow.Flow[In, Out], id string, in In) *Run[Out] {
 	k.t.Helper()
 	h, err := f.Start(k.t.Context(), k.engine, id, in)
@@ -27,7 +27,7 @@ func Start[In, Out any](k *Kit, f *workflow.Flow[In, Out], id string, in In) *Ru
 	}}
 }
 
-// Of is a run that was started otherwise: by the program, or by another run.
+// Of returns a run that the program or another run started.
 func Of[In, Out any](k *Kit, f *workflow.Flow[In, Out], id string) *Run[Out] {
 	k.t.Helper()
 	find := func() (*workflow.Handle[Out], error) { return f.Handle(k.t.Context(), k.engine, id) }
@@ -38,7 +38,7 @@ func Of[In, Out any](k *Kit, f *workflow.Flow[In, Out], id string) *Run[Out] {
 	return &Run[Out]{k: k, run: h.Run(), id: id, find: find}
 }
 
-// Send sends a signal, and settles.
+// Send sends a signal and settles.
 func Send[Out, T any](r *Run[Out], s *workflow.Signal[T], value T) {
 	r.k.t.Helper()
 	if err := s.Send(r.k.t.Context(), r.k.engine, r.run, value, ""); err != nil {
@@ -47,13 +47,13 @@ func Send[Out, T any](r *Run[Out], s *workflow.Signal[T], value T) {
 	r.k.Settle()
 }
 
-// Run is the ID of the run.
+// Run returns the ID of the run.
 func (r *Run[Out]) Run() pawl.ID { return r.run }
 
-// ID is the ID that its starter gave it.
+// ID returns the ID that its starter gave it.
 func (r *Run[Out]) ID() string { return r.id }
 
-// Info is where the run stands.
+// Info returns the state of the run.
 func (r *Run[Out]) Info() workflow.Info {
 	r.k.t.Helper()
 	info, err := r.k.engine.Info(r.k.t.Context(), r.run)
@@ -63,16 +63,15 @@ func (r *Run[Out]) Info() workflow.Info {
 	return info
 }
 
-// Result moves the clock from one deadline to the next until the run has ended, and returns
-// what its function did. A run that waits for something else than time, so that it does not
-// end by itself, fails the test.
+// Result moves the clock from one deadline to the next until the run has ended, and returns the result
+// of its function. The test fails if the run waits for something other than time.
 func (r *Run[Out]) Result() (Out, error) {
 	t := r.k.t
 	t.Helper()
 	r.k.Settle()
 	for skips := 0; !r.Info().Status.Ended(); skips++ {
-		if skips == mostSkips {
-			t.Fatalf("workflowtest: after %d deadlines the run has not ended: %s", skips, describe(r.Info()))
+		if skips == maxSkips {
+			t.Fatalf("workflowtest: the run has not ended after %d deadlines: %s", skips, describe(r.Info()))
 		}
 		r.k.Skip()
 	}

@@ -7,21 +7,19 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Stub has fn run in place of the function of a step, until it is replaced by another; nil
-// removes it. What fn returns has to fit the step's type. The retries of the step, and its
-// checkpoint, are as without it.
+// Stub replaces the function of a step by fn until the next call; nil removes the stub. The result of
+// fn must have the step's type. Retries and checkpoints of the step stay.
 //
-// Here, and in all of this package, a step is named in full, as [workflow.Entry.Step] does:
-// "charge", "eu/fetch#2". Or by its own name alone, "fetch", which stands for every step of
-// that name, in all branches, runs and flows; where there is a stub for the full name too,
-// that counts. Undo steps are steps too.
+// In this package a step has its full name, as in [workflow.Entry.Step]: "charge", "eu/fetch#2". Its
+// last part alone, "fetch", means every step of that name in all branches, runs and flows. A stub for
+// the full name takes precedence. Undo steps are steps too.
 func (k *Kit) Stub(step string, fn func(ctx context.Context) (any, error)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stubs[step] = fn
 }
 
-// Attempts is how often the function of a step, or its stub, was called.
+// Attempts returns how often the function of a step, or its stub, was called.
 func (k *Kit) Attempts(step string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,7 +45,7 @@ func (k *Kit) stubbed(next workflow.StepFunc) workflow.StepFunc {
 	}
 }
 
-// names are what a step may be called, the full name first.
+// names returns the names of a step, the full name first.
 func names(s workflow.StepInfo) []string {
 	own := s.Step[strings.LastIndexByte(s.Step, '/')+1:]
 	own, _, _ = strings.Cut(own, "#")
