@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// endpoint is the other side: a server on the loopback that has every fault which a
-// webhook meets. What it does with an event goes by its number:
+// endpoint is a server on a loopback port with the faults that webhooks meet. The last digit of an
+// event's number decides:
 //
-//	ends in 3   never taken: 422
-//	ends in 5   the first request stalls; later ones are taken
-//	ends in 7   an error, 500, twice, then taken
-//	ends in 8   busy at first, 429 with Retry-After: 1, then taken
-//	ends in 9   taken, but the first answer does not come
-//	20, 40, …   an error each time: 500
+//	3           never taken: 422
+//	5           the first request stalls; later ones are taken
+//	7           500 twice, then taken
+//	8           429 with Retry-After: 1 at first, then taken
+//	9           taken, but the first answer is lost
+//	20, 40, …   always 500
 //
-// Besides, all of it is down for a second after the first requests: 503 with
-// Retry-After: 1. An event is taken once, by its idempotency key.
+// In addition the endpoint is down for a second after the first requests: 503 with Retry-After: 1.
+// It takes an event once, by its idempotency key.
 type endpoint struct {
 	server   *http.Server
 	listener net.Listener
@@ -29,11 +29,11 @@ type endpoint struct {
 	mu        sync.Mutex
 	requests  int
 	downUntil time.Time
-	tries     map[string]int // requests while it was up, by key
-	taken     map[string]int // events that were taken, and how often they came again, by key
+	tries     map[string]int // by key: requests while it was up
+	taken     map[string]int // by key: repeated requests for taken events
 }
 
-// startEndpoint lets it listen on a free port.
+// startEndpoint listens on a free port.
 func startEndpoint() (*endpoint, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +47,7 @@ func startEndpoint() (*endpoint, error) {
 
 func (e *endpoint) URL() string { return "http://" + e.listener.Addr().String() + "/hook" }
 
-// Close ends what stalls too.
+// Close also ends stalled requests.
 func (e *endpoint) Close() error {
 	err := e.server.Close()
 	e.serving.Wait()
@@ -63,7 +63,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	code, answers := e.take(key, event.Number, time.Now())
 	if !answers {
-		<-r.Context().Done() // the other side has given up
+		<-r.Context().Done() // until the client gives up
 		return
 	}
 	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
@@ -72,10 +72,10 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(code)
 }
 
-// outage is how many requests it takes for the endpoint to be down for a while.
+// outage is the number of requests before the endpoint goes down.
 const outage = 20
 
-// take decides about one request. The second result is false when no answer comes.
+// take decides one request. answers is false if the client gets no answer.
 func (e *endpoint) take(key string, number int, now time.Time) (code int, answers bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,14 +99,13 @@ func (e *endpoint) take(key string, number int, now time.Time) (code int, answer
 	}
 	if _, again := e.taken[key]; again {
 		e.taken[key]++
-		return http.StatusOK, true // and nothing is done twice
+		return http.StatusOK, true // without a second effect
 	}
 	e.taken[key] = 0
 	return http.StatusOK, !(number%10 == 9 && first)
 }
 
-// seen is how many requests there were, how many events were taken, and how many
-// requests came for one that was.
+// seen returns the number of requests, of taken events, and of repeated requests for those.
 func (e *endpoint) seen() (requests, taken, repeated int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,22 +1,17 @@
-// Webhook delivers events to an HTTP endpoint that fails, stalls and recovers. The
-// endpoint is its own, on a port of the loopback, unless -url names another.
+// Webhook delivers events to an HTTP endpoint that fails, stalls and recovers. By default the
+// endpoint is its own, on a loopback port; -url names another.
 //
-//	go run ./examples/webhook [-n N] [-state FILE] [-url URL]
+//		go run ./examples/webhook [-n N] [-state FILE] [-url URL]
 //
-// It shows, on one page each:
+//	  - deliver.go: a handler that sends requests with an idempotency key through handlers.Sender, which
+//	    retries temporary failures with backoff or after Retry-After
+//	  - report.go: the counters of the queue, and a table of its dead jobs
+//	  - endpoint.go: the endpoint, which accepts each key once
 //
-//   - deliver.go: a handler with an idempotency key, which travels as the header
-//     Idempotency-Key, that tells failures apart: those that pass are retried with
-//     exponential backoff and jitter, or when the Retry-After of a 429 or 503 says; a
-//     run that takes too long is ended and retried; any other 4xx is permanent
-//   - report.go: the counters of the queue, and its dead letters as a table
-//   - endpoint.go: the other side, which does the work for each key once
-//
-// It takes a few seconds, prints its progress and then how many events were
-// delivered, retried, timed out and given up, and why. With -state the queue is kept:
-// started again after a kill it goes on with what is left, and enqueues N new events
-// only when nothing is. Exit codes: 0 nothing is left to deliver, 1 it failed, 2
-// usage, 130 interrupted.
+// It takes a few seconds, prints its progress, and then how many events were delivered, retried,
+// timed out and died, and why. With -state the queue is kept: a start after a kill continues with
+// what is left, and enqueues N new events only if nothing is. Exit codes: 0 nothing is left to
+// deliver, 1 failure, 2 usage, 130 interrupted.
 package main
 
 import (
@@ -49,12 +44,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("webhook", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&r.events, "n", 40, "how many events to deliver")
-	flags.StringVar(&r.state, "state", "", "`file` of the queue, which is kept (default a temporary one)")
-	flags.StringVar(&r.url, "url", "", "`endpoint` to deliver to in place of the built-in one")
-	flags.DurationVar(&r.timeout, "timeout", 500*time.Millisecond, "how long one delivery may take")
-	flags.DurationVar(&r.backoff, "backoff", 50*time.Millisecond, "wait before the first retry; take seconds for a real endpoint")
-	flags.IntVar(&r.slots, "j", 8, "how many deliveries run at once")
-	verbose := flags.Bool("v", false, "log each failed attempt")
+	flags.StringVar(&r.state, "state", "", "`file` of the queue, to keep it (default a temporary file)")
+	flags.StringVar(&r.url, "url", "", "`endpoint` to deliver to instead of the built-in one")
+	flags.DurationVar(&r.timeout, "timeout", 500*time.Millisecond, "time limit of one delivery")
+	flags.DurationVar(&r.backoff, "backoff", 50*time.Millisecond, "delay before the first retry; use seconds for a real endpoint")
+	flags.IntVar(&r.slots, "j", 8, "number of concurrent deliveries")
+	verbose := flags.Bool("v", false, "log failed attempts")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -66,12 +61,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if *verbose {
-		r.log = slog.New(slog.NewTextHandler(stderr, nil)) // an hclog.Logger would do too
+		r.log = slog.New(slog.NewTextHandler(stderr, nil)) // an hclog.Logger works too
 	}
 	err := r.run(ctx)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "interrupted; with -state the next start goes on")
+		fmt.Fprintln(stderr, "interrupted; with -state the next start continues")
 		return 130
 	case err != nil:
 		fmt.Fprintln(stderr, "error:", err)
@@ -94,13 +89,13 @@ func (r *runner) check(args []string) error {
 	u, err := url.Parse(r.url)
 	switch {
 	case len(args) > 0:
-		return fmt.Errorf("%q is no flag", args[0])
+		return fmt.Errorf("%q is not a flag", args[0])
 	case r.url != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""):
-		return fmt.Errorf("%q is no http or https URL", r.url)
+		return fmt.Errorf("%q is not an http or https URL", r.url)
 	case r.events < 1 || r.events > maxEvents:
 		return fmt.Errorf("-n is not between 1 and %d", maxEvents)
 	case r.slots < 1 || r.timeout <= 0 || r.backoff < 0:
-		return errors.New("-j and -timeout must be more than 0, and -backoff not less")
+		return errors.New("-j and -timeout must be positive, and -backoff not negative")
 	}
 	return nil
 }
@@ -125,7 +120,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	q, err := bolt.Open(r.state, &bolt.Options{
 		Logger:     r.log,
 		Collector:  &r.counters,
-		MaxCrashes: bolt.NoMaxCrashes, // a program that was killed is not the fault of an event
+		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of an event
 	})
 	if err != nil {
 		return err
@@ -135,8 +130,13 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 
+	c, err := newCourier(r.url)
+	if err != nil {
+		return err
+	}
+	defer c.sender.Close()
 	w := worker.New(q, &worker.Options{Concurrency: r.slots, Logger: r.log, Drain: time.Second})
-	worker.Handle(w, deliver, (&courier{url: r.url}).deliver)
+	worker.Handle(w, deliver, c.deliver)
 	stopProgress := r.showProgress(ctx, q)
 	err = w.Drain(ctx, pawl.WaitFinished)
 	stopProgress()
@@ -146,17 +146,17 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return r.report(ctx, q, own)
 }
 
-// maxEvents fit into one batch, those that are enqueued twice included.
+// maxEvents is the number of events that fit into one batch together with those enqueued twice.
 const maxEvents = pawl.MaxBatchJobs * 10 / 11
 
-// enqueue stores the events of this run, unless an earlier one left some.
+// enqueue stores the events of this run, unless an earlier run left some.
 func (r *runner) enqueue(ctx context.Context, q *bolt.Queue) error {
 	left, err := left(ctx, q)
 	if err != nil {
 		return err
 	}
 	if left > 0 {
-		fmt.Fprintf(r.out, "going on with %d events\n", left)
+		fmt.Fprintf(r.out, "continuing with %d events\n", left)
 		return nil
 	}
 	var batch []*pawl.Envelope
@@ -164,7 +164,7 @@ func (r *runner) enqueue(ctx context.Context, q *bolt.Queue) error {
 		event := Event{ID: "evt_" + pawl.NewID(time.Now()).String(), Number: i + 1, Type: "invoice.paid"}
 		times := 1
 		if event.Number%10 == 1 {
-			times = 2 // as by an app that does not know whether it did
+			times = 2 // like an app that does not know whether it did
 		}
 		for range times {
 			job, err := r.envelope(event)
@@ -175,5 +175,5 @@ func (r *runner) enqueue(ctx context.Context, q *bolt.Queue) error {
 		}
 	}
 	fmt.Fprintf(r.out, "delivering %d events to %s\n", r.events, r.url)
-	return q.Enqueue(ctx, batch...) // all of them or none
+	return q.Enqueue(ctx, batch...) // all or none
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +19,7 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// asChild makes the test binary behave as the program itself, so that a test can
-// kill it.
+// asChild makes the test binary run the program, so that a test can kill it.
 const asChild = "WEBHOOK_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -39,8 +37,8 @@ func webhook(ctx context.Context, args ...string) (code int, stdout, stderr stri
 	return code, out.String(), errs.String()
 }
 
-// refused are the events out of 40 that are never taken, with the reason and the
-// attempts as the endpoint's comment has it; attempts 0 means any number.
+// refused maps the events out of 40 that the endpoint never takes to the reason and the attempts in
+// its comment; 0 attempts means any number.
 var refused = map[int]struct {
 	reason   pawl.Reason
 	attempts int
@@ -51,8 +49,8 @@ var refused = map[int]struct {
 	20: {pawl.ReasonExhausted, 7, "500"}, 40: {pawl.ReasonExhausted, 7, "500"},
 }
 
-// requireOutcome fails unless the file holds the refused events alone, dead for their
-// reasons. It returns their keys.
+// requireOutcome requires that the file holds only the refused events, dead for their reasons. It
+// returns their keys.
 func requireOutcome(t *testing.T, state string) (keys []string) {
 	t.Helper()
 	q, err := bolt.OpenReader(state)
@@ -79,7 +77,7 @@ func requireOutcome(t *testing.T, state string) (keys []string) {
 	return keys
 }
 
-// number finds the figure in front of what the report says.
+// number returns the number that a pattern finds in the report.
 func number(t *testing.T, report, pattern string) int {
 	t.Helper()
 	found := regexp.MustCompile("(?m)^" + pattern).FindStringSubmatch(report)
@@ -89,8 +87,8 @@ func number(t *testing.T, report, pattern string) int {
 	return n
 }
 
-// Rule: it ends by itself, every event that the endpoint takes was taken once, the
-// others are dead with the reason, and the report says so.
+// Rule: the program ends by itself, the endpoint took every valid event once, the others are dead
+// with a reason, and the report says so.
 func TestDeliversAll(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "queue.db")
@@ -100,22 +98,21 @@ func TestDeliversAll(t *testing.T) {
 	require.Equal(t, 4, number(t, out, `skipped +(\d+)`))
 	require.Equal(t, 6, number(t, out, `dead +(\d+)`))
 	require.Equal(t, 34, number(t, out, `endpoint +(\d+) +events taken`))
-	// More time out on a machine that is slow.
+	// A slow machine has more timeouts.
 	timedOut, retried := number(t, out, `timed out +(\d+)`), number(t, out, `retried +(\d+)`)
 	require.GreaterOrEqual(t, timedOut, 8, "events 5, 9, 15, …")
 	require.GreaterOrEqual(t, retried, 4+4+2*4+4+2*6+1, "events 5, 9, 7, 8 and 20, and the outage")
-	require.GreaterOrEqual(t, number(t, out, ` +(\d+) +times it was sent`), 4, "events 9, 19, …")
+	require.GreaterOrEqual(t, number(t, out, ` +(\d+) +requests for events taken before`), 4, "events 9, 19, …")
 	if timedOut == 8 {
-		require.Equal(t, 34+retried+6, number(t, out, ` +(\d+) +requests in all`), "each run is one")
+		require.Equal(t, 34+retried+6, number(t, out, ` +(\d+) +requests in total`), "each run is one request")
 	}
 	requireOutcome(t, state)
 	for n, want := range refused {
-		require.Regexp(t, fmt.Sprintf(`(?m)^[0-9a-f-]{36}  webhook.deliver  %d +%s +\d +endpoint answered %s `, n, want.reason, want.err), out)
+		require.Regexp(t, fmt.Sprintf(`(?m)^[0-9a-f-]{36}  webhook.deliver  %d +%s +\d +http://\S+ answered %s `, n, want.reason, want.err), out)
 	}
 }
 
-// Rule: killed, and interrupted, and started again with the same state, it goes on, and
-// no event is lost.
+// Rule: after a kill and an interrupt, a start with the same state continues and loses no event.
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "queue.db")
@@ -147,8 +144,8 @@ func TestGoesOn(t *testing.T) {
 
 	code, out, errs := webhook(t.Context(), args...)
 	require.Equal(t, 0, code, errs)
-	require.Regexp(t, `^going on with \d+ events\n`, out)
-	require.NotContains(t, out, "endpoint  ", "its figures are not known")
+	require.Regexp(t, `^continuing with \d+ events\n`, out)
+	require.NotContains(t, out, "endpoint  ", "its counts are unknown")
 	_, taken, _ := e.seen()
 	require.Equal(t, 34, taken)
 	for _, key := range requireOutcome(t, state) {
@@ -156,62 +153,14 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// Rule: what an answer means depends on its status, and on Retry-After where HTTP has
-// that.
-func TestVerdict(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, c := range []struct {
-		code      int
-		header    string
-		failed    bool
-		permanent bool
-		wait      time.Duration // by RetryAfter; -1 for the backoff of the job
-	}{
-		{200, "", false, false, -1},
-		{204, "5", false, false, -1},
-		{301, "", true, true, -1},
-		{400, "", true, true, -1},
-		{401, "", true, true, -1},
-		{404, "5", true, true, -1},
-		{408, "", true, false, -1},
-		{410, "", true, true, -1},
-		{422, "", true, true, -1},
-		{429, "", true, false, -1},
-		{429, "5", true, false, 5 * time.Second},
-		{429, "0", true, false, 0},
-		{500, "5", true, false, -1},
-		{502, "", true, false, -1},
-		{503, "", true, false, -1},
-		{503, "120", true, false, 2 * time.Minute},
-		{503, "Fri, 02 Jan 2026 03:05:05 GMT", true, false, time.Minute},
-		{503, "Fri, 02 Jan 2026 03:00:00 GMT", true, false, 0},
-		{503, "Sat, 02 Jan 2027 03:00:00 GMT", true, false, longestWait},
-		{503, "4294967295", true, false, longestWait},
-		{503, "99999999999999999999", true, false, -1},
-		{503, "-5", true, false, -1},
-		{503, "soon", true, false, -1},
-	} {
-		resp := &http.Response{StatusCode: c.code, Status: strconv.Itoa(c.code), Header: http.Header{}}
-		if c.header != "" {
-			resp.Header.Set("Retry-After", c.header)
-		}
-		err := verdict(resp, now)
-		require.Equal(t, c.failed, err != nil, "%+v", c)
-		require.Equal(t, c.permanent, pawl.IsPermanent(err), "%+v", c)
-		wait, ok := pawl.RetryDelay(err)
-		require.Equal(t, c.wait >= 0, ok, "%+v", c)
-		require.Equal(t, max(c.wait, 0), wait, "%+v", c)
-	}
-}
-
-// Rule: mistakes get a clear error and the right exit code.
+// Rule: invalid input gets a clear error and exit code 2.
 func TestBadInput(t *testing.T) {
 	for text, args := range map[string][]string{
-		"is no flag":              {"now"},
-		"is no http or https URL": {"-url", "ftp://localhost"},
-		"-n is not between 1":     {"-n", "0"},
-		"-j and -timeout must":    {"-timeout", "0s"},
-		"flag provided but not":   {"-x"},
+		"is not a flag":               {"now"},
+		"is not an http or https URL": {"-url", "ftp://localhost"},
+		"-n is not between 1":         {"-n", "0"},
+		"-j and -timeout must":        {"-timeout", "0s"},
+		"flag provided but not":       {"-x"},
 	} {
 		code, _, errs := webhook(t.Context(), args...)
 		require.Equal(t, 2, code)
@@ -224,9 +173,9 @@ func TestBadInput(t *testing.T) {
 	require.Contains(t, errs, "error: ")
 }
 
-// Rule: with -v the log of queue and worker comes as the program's own.
+// Rule: with -v the queue and the worker log to the program's logger.
 func TestVerbose(t *testing.T) {
 	code, _, errs := webhook(t.Context(), "-v", "-n", "3")
 	require.Equal(t, 0, code)
-	require.Regexp(t, `(?m)^time=\S+ level=ERROR msg=.*endpoint answered 422`, errs)
+	require.Regexp(t, `(?m)^time=\S+ level=ERROR msg=.*answered 422`, errs)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// left is how many events are neither delivered nor dead.
+// left returns the number of events that are neither delivered nor dead.
 func left(ctx context.Context, q *bolt.Queue) (n int, err error) {
 	stats, err := q.Stats(ctx)
 	for _, c := range stats.Queues {
@@ -23,8 +23,7 @@ func left(ctx context.Context, q *bolt.Queue) (n int, err error) {
 	return n, err
 }
 
-// showProgress prints a line twice a second until the function that it returns is
-// called.
+// showProgress prints a line twice a second until stop is called.
 func (r *runner) showProgress(ctx context.Context, q *bolt.Queue) (stop func()) {
 	done := make(chan struct{})
 	var printing sync.WaitGroup
@@ -47,58 +46,57 @@ func (r *runner) showProgress(ctx context.Context, q *bolt.Queue) (stop func()) 
 	return func() { close(done); printing.Wait() }
 }
 
-// report prints the counters of this run and the dead letters in the file.
+// report prints the counters of this run and the dead jobs in the file.
 func (r *runner) report(ctx context.Context, q *bolt.Queue, own *endpoint) error {
 	c := r.counters.Snapshot()
 	table := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
 	row := func(what string, n any, text string) { fmt.Fprintf(table, "%s\t%v\t%s\n", what, n, text) }
 	fmt.Fprintln(table)
-	row("delivered", c.Total(pawl.JobsSucceeded), "events that were answered by 2xx")
-	row("skipped", c.Total(pawl.JobsSkippedIdempotent), "enqueued twice and run once")
-	row("retried", c.Total(pawl.JobsRequeued), "runs that failed and had another one")
-	row("timed out", c.Total(pawl.JobsTimedOut), "of the failed runs")
-	row("dead", c.Total(pawl.JobsFailedPermanently), "events that were given up")
+	row("delivered", c.Total(pawl.JobsSucceeded), "events answered with 2xx")
+	row("skipped", c.Total(pawl.JobsSkippedIdempotent), "enqueued twice, run once")
+	row("retried", c.Total(pawl.JobsRequeued), "failed runs that ran again")
+	row("timed out", c.Total(pawl.JobsTimedOut), "failed runs that took too long")
+	row("dead", c.Total(pawl.JobsFailedPermanently), "events that will not run again")
 	if own != nil {
 		requests, taken, repeated := own.seen()
-		row("endpoint", taken, "events taken, once each by their keys")
-		row("", repeated, "times it was sent one that it had taken already")
-		row("", requests, "requests in all")
+		row("endpoint", taken, "events taken, once for each key")
+		row("", repeated, "requests for events taken before")
+		row("", requests, "requests in total")
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return r.deadLetters(ctx, q)
+	return r.deadJobs(ctx, q)
 }
 
-// deadLetters prints a table of them.
-func (r *runner) deadLetters(ctx context.Context, q *bolt.Queue) error {
+// deadJobs prints a table of the dead jobs.
+func (r *runner) deadJobs(ctx context.Context, q *bolt.Queue) error {
 	table := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nDEAD LETTER\tKIND\tEVENT\tREASON\tATTEMPTS\tLAST ERROR")
-	letters := 0
-	for letter, err := range dlq.List(ctx, q, pawl.Filter{Kind: deliver.Name()}) {
+	fmt.Fprintln(table, "\nDEAD JOB\tKIND\tEVENT\tREASON\tATTEMPTS\tLAST ERROR")
+	n := 0
+	for dead, err := range dlq.List(ctx, q, pawl.Filter{Kind: deliver.Name()}) {
 		if err != nil {
 			return err
 		}
-		job, err := deliver.Job(letter)
+		job, err := deliver.Job(dead)
 		if err != nil {
 			return err
 		}
 		last := ""
-		if n := len(letter.History); n > 0 { // a letter that never ran has none
-			last = printable(letter.History[n-1].Error)
+		if i := len(dead.History) - 1; i >= 0 { // a job that never ran has none
+			last = printable(dead.History[i].Error)
 		}
-		letters++
+		n++
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%s\n",
-			letter.ID, letter.Kind, job.Args.Number, letter.Death.Reason, letter.Attempts, last)
+			dead.ID, dead.Kind, job.Args.Number, dead.Death.Reason, dead.Attempts, last)
 	}
-	if letters == 0 {
+	if n == 0 {
 		return nil
 	}
 	return table.Flush()
 }
 
-// printable puts a text of the endpoint's on one line, with nothing in it that a
-// terminal obeys.
+// printable puts text from the endpoint on one line, without control characters for the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
