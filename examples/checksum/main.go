@@ -1,13 +1,12 @@
-// Checksum writes the SHA-256 of every regular file below a folder into a manifest
-// that sha256sum -c reads. Each file is a job: kill the program at any moment,
-// start it again with the same arguments, and it goes on where it was.
+// Checksum writes the SHA-256 of every regular file below a folder into a manifest for sha256sum -c.
+// Each file is a job. Kill the program at any moment, start it again with the same arguments, and it
+// continues.
 //
 //	go run ./examples/checksum [-state DIR] [-j N] DIR
 //
-// The state folder holds the queue, the sums so far and, at the end, the manifest.
-// A file that cannot be read is retried with backoff and ends in the dead letters,
-// which are reported. Exit codes: 0 all files are in the manifest, 1 some are not
-// or the program failed, 2 usage, 130 interrupted.
+// The state folder holds the queue, the sums so far and, at the end, the manifest. A file that cannot
+// be read is retried with backoff; then its job is dead and reported. Exit codes: 0 the manifest is
+// complete, 1 files are missing from it or the program failed, 2 usage, 130 interrupted.
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// File is one file to sum, by its path in the manifest.
+// File is the payload: the path of a file in the manifest.
 type File struct{ Path string }
 
 var sumFile = pawl.Define[File]("checksum.file", pawl.MaxRetries(3),
@@ -47,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("checksum", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	state := flags.String("state", "checksum.state", "`folder` for the queue, the sums so far and the manifest")
-	slots := flags.Int("j", runtime.GOMAXPROCS(0), "how many files are read at once")
+	slots := flags.Int("j", runtime.GOMAXPROCS(0), "number of files to read at once")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: checksum [-state DIR] [-j N] DIR")
 		flags.PrintDefaults()
@@ -65,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	failed, err := r.run(ctx)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "interrupted; start it again with the same arguments to go on")
+		fmt.Fprintln(stderr, "interrupted; start it again with the same arguments to continue")
 		return 130
 	case err != nil:
 		fmt.Fprintln(stderr, "error:", err)
@@ -85,11 +84,11 @@ type runner struct {
 
 func (r *runner) manifestPath() string { return filepath.Join(r.state, "manifest.sha256") }
 
-// run goes through the steps, each of which finds what an earlier run left:
+// run performs three steps. Each of them continues where an earlier run stopped:
 //
-//  1. plan: every file becomes a job; a mark says that all are
-//  2. sum: each job adds a line to the sums, synced before the job is done
-//  3. write the manifest, which appears whole or not at all
+//  1. plan: enqueue a job for every file, then mark the plan as complete
+//  2. sum: each job adds a line to the sums, synced before the job is acked
+//  3. write the manifest atomically
 func (r *runner) run(ctx context.Context) (failed bool, err error) {
 	if info, err := os.Stat(r.root); err != nil {
 		return false, err
@@ -116,13 +115,13 @@ func (r *runner) run(ctx context.Context) (failed bool, err error) {
 	}
 	if done, err := r.finished(ctx, q); err != nil || done {
 		if done {
-			fmt.Fprintf(r.stdout, "finished already: %d files in %s; remove %s to start over\n",
+			fmt.Fprintf(r.stdout, "already finished: %d files in %s; remove %s to start over\n",
 				len(sums.byPath), r.manifestPath(), r.state)
 		}
 		return r.report(ctx, q, p, err)
 	}
 	if n := len(sums.byPath); n > 0 {
-		fmt.Fprintf(r.stderr, "going on: %d files are done\n", n)
+		fmt.Fprintf(r.stderr, "continuing: %d files are done\n", n)
 	}
 	if !p.Complete {
 		if err := r.enqueueAll(ctx, q, p, sums); err != nil {
@@ -141,13 +140,13 @@ func (r *runner) run(ctx context.Context) (failed bool, err error) {
 
 func (r *runner) openQueue() (*bolt.Queue, error) {
 	return bolt.Open(filepath.Join(r.state, "queue.db"), &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // being killed is this program's daily life, not the fault of a file
+		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of a file
 		Logger:     hclog.NewNullLogger(),
 	})
 }
 
-// finished reports whether the manifest is there and no job is left, such as one
-// that somebody took back from the dead letters.
+// finished reports whether the manifest exists and no job is left; an operator may have retried a dead
+// one.
 func (r *runner) finished(ctx context.Context, q *bolt.Queue) (bool, error) {
 	if _, err := os.Stat(r.manifestPath()); errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -158,7 +157,7 @@ func (r *runner) finished(ctx context.Context, q *bolt.Queue) (bool, error) {
 	return left == 0, err
 }
 
-// count says how many jobs are left and how many are dead.
+// count returns the number of live and of dead jobs.
 func count(ctx context.Context, q *bolt.Queue) (left, dead int, err error) {
 	stats, err := q.Stats(ctx)
 	for _, c := range stats.Queues {
@@ -182,7 +181,7 @@ func (r *runner) work(ctx context.Context, q *bolt.Queue, p *plan, sums *sums) e
 	return w.Drain(ctx, pawl.WaitFinished)
 }
 
-// report tells what is missing from the manifest.
+// report prints what is missing from the manifest.
 func (r *runner) report(ctx context.Context, q *bolt.Queue, p *plan, err error) (failed bool, _ error) {
 	if err != nil {
 		return false, err
@@ -204,7 +203,7 @@ func (r *runner) report(ctx context.Context, q *bolt.Queue, p *plan, err error) 
 		failed = true
 	}
 	if failed {
-		fmt.Fprintf(r.stderr, "to try the files again: jobctl --db %s dead retry --all -y, then start this again\n",
+		fmt.Fprintf(r.stderr, "to retry the files: jobctl --db %s dead retry --all -y, then start this again\n",
 			filepath.Join(r.state, "queue.db"))
 	}
 	return failed, nil

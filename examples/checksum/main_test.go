@@ -139,7 +139,7 @@ func TestFinishedStaysFinished(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "late"), []byte("late"), 0o644))
 	r := checksum(t, "-state", state, root)
 	require.Equal(t, 0, r.code)
-	require.Contains(t, r.stdout, "finished already: 20 files")
+	require.Contains(t, r.stdout, "already finished: 20 files")
 	require.Equal(t, before, manifest(t, state))
 }
 
@@ -163,7 +163,7 @@ func TestVanishedFileIsReported(t *testing.T) {
 
 	again := checksum(t, "-state", state, root)
 	require.Equal(t, 1, again.code, "it stays unfinished business")
-	require.Contains(t, again.stdout, "finished already")
+	require.Contains(t, again.stdout, "already finished")
 	require.Contains(t, again.stderr, "file not read")
 }
 
@@ -205,7 +205,7 @@ func TestBadInput(t *testing.T) {
 	require.Equal(t, 0, checksum(t, "-state", state, root).code)
 	other := checksum(t, "-state", state, t.TempDir())
 	require.Equal(t, 1, other.code)
-	require.Contains(t, other.stderr, "name another folder by -state")
+	require.Contains(t, other.stderr, "use another -state")
 }
 
 // Rule: what was being written when the program died is cut off, and nothing before

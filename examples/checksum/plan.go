@@ -14,17 +14,17 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// plan is what a run is about; it is kept in the state folder.
+// plan describes the run; it is stored in the state folder.
 type plan struct {
-	Root       string   // the folder, as it was given
-	Complete   bool     // every file is a job, or was one
-	Files      int      // how many there are
+	Root       string   // the folder, as given
+	Complete   bool     // every file was enqueued
+	Files      int      // number of files
 	Unreadable []string // folders that could not be listed
 }
 
 func (r *runner) planPath() string { return filepath.Join(r.state, "plan.json") }
 
-// loadPlan reads the plan of an earlier run, or begins one.
+// loadPlan reads the plan of an earlier run, or creates one.
 func (r *runner) loadPlan() (*plan, error) {
 	b, err := os.ReadFile(r.planPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +39,7 @@ func (r *runner) loadPlan() (*plan, error) {
 		return nil, fmt.Errorf("%s: %w", r.planPath(), err)
 	}
 	if p.Root != r.root {
-		return nil, fmt.Errorf("the state in %s is that of folder %q, not of %q; name another folder by -state", r.state, p.Root, r.root)
+		return nil, fmt.Errorf("the state in %s is for folder %q, not %q; use another -state", r.state, p.Root, r.root)
 	}
 	return p, nil
 }
@@ -52,9 +52,8 @@ func (r *runner) savePlan(p *plan) error {
 	return replaceFile(r.planPath(), append(b, '\n'))
 }
 
-// enqueueAll makes a job of every regular file, in batches, and then marks the plan
-// as complete. A run that was killed on the way finds its jobs in the queue, or
-// their sums, and adds the others.
+// enqueueAll enqueues a job for every regular file, in batches, and marks the plan as complete. After
+// a kill it adds only the files that have neither a job nor a sum.
 func (r *runner) enqueueAll(ctx context.Context, q *bolt.Queue, p *plan, sums *sums) error {
 	known := make(map[string]bool)
 	for path := range sums.byPath {
@@ -98,7 +97,7 @@ func (r *runner) enqueueAll(ctx context.Context, q *bolt.Queue, p *plan, sums *s
 	return r.savePlan(p)
 }
 
-// walk calls fn for each regular file below the root but those of the state folder.
+// walk calls fn for each regular file below the root, except in the state folder.
 func (r *runner) walk(p *plan, fn func(path string) error) error {
 	state, err := os.Stat(r.state)
 	if err != nil {
@@ -122,8 +121,7 @@ func (r *runner) walk(p *plan, fn func(path string) error) error {
 	})
 }
 
-// manifestName writes a path below the root as find prints it: the root as it was
-// given, a slash, the rest.
+// manifestName returns a path as find prints it: the root as given, a slash, the rest.
 func (r *runner) manifestName(path string) string {
 	rel, err := filepath.Rel(r.root, path)
 	if err != nil {

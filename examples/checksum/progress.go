@@ -12,8 +12,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// showProgress draws a bar on a terminal, and writes a line now and then elsewhere,
-// until the function that it returns is called.
+// showProgress draws a bar on a terminal, or else writes a line every 10 s, until stop is called.
 func showProgress(ctx context.Context, w io.Writer, files int, q *bolt.Queue) (stop func()) {
 	every, end := 10*time.Second, "\n"
 	if f, ok := w.(*os.File); ok {

@@ -16,19 +16,18 @@ import (
 	"sync"
 )
 
-// sums is the file of finished sums, one line each in the order of finishing. A
-// line is synced before Add returns, and so before its job is done: a job that was
-// killed in between runs again and adds its line a second time, which changes
-// nothing.
+// sums is the log of finished sums, one line each. Add syncs a line before it returns, and so before
+// its job is acked. A job that is killed in between runs again and adds the same line, which is
+// harmless.
 type sums struct {
 	file *os.File
 
 	mu     sync.Mutex
-	size   int64             // bytes that are synced
-	byPath map[string]string // what they say, by path
-	next   *flush            // what waits for the next sync
-	busy   bool              // somebody syncs
-	broken error             // of a failed sync, after which nothing can be trusted
+	size   int64             // synced bytes
+	byPath map[string]string // synced sums
+	next   *flush            // lines for the next sync
+	busy   bool              // a sync is running
+	broken error             // of a failed sync, after which the file cannot be trusted
 }
 
 // flush is a group of lines that one sync makes durable.
@@ -43,8 +42,8 @@ func newFlush() *flush {
 	return &flush{added: make(map[string]string), done: make(chan struct{})}
 }
 
-// openSums reads the sums of an earlier run. What follows the last whole line was
-// being written when that run ended; no job relied on it, and it is cut off.
+// openSums reads the sums of an earlier run. It removes an incomplete last line, which no acked job
+// relies on.
 func openSums(path string) (*sums, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -71,8 +70,7 @@ func openSums(path string) (*sums, error) {
 
 func (s *sums) Close() error { return s.file.Close() }
 
-// Add returns when the sum is on the disk. Those who call while a sync is under way
-// share the next one.
+// Add returns when the sum is on disk. Concurrent calls share a sync.
 func (s *sums) Add(path, sum string) error {
 	s.mu.Lock()
 	f := s.next
@@ -90,7 +88,7 @@ func (s *sums) Add(path, sum string) error {
 		size, err := s.size, s.broken
 		s.mu.Unlock()
 		if err == nil {
-			// A write that fails is overwritten by the next one.
+			// The next write overwrites a failed one.
 			_, err = s.file.WriteAt(group.lines.Bytes(), size)
 		}
 		var unsynced error
@@ -111,14 +109,14 @@ func (s *sums) Add(path, sum string) error {
 	return f.err
 }
 
-// sha256Of reads a file. It stops when ctx ends.
+// sha256Of returns the sum of a file. It stops when ctx ends.
 func sha256Of(ctx context.Context, path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is no regular file any more", path)
+		return "", fmt.Errorf("%s is no longer a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,7 +130,7 @@ func sha256Of(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// stopReader ends when its context does.
+// stopReader fails when its context ends.
 type stopReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -145,8 +143,7 @@ func (s stopReader) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// formatLine writes a line as sha256sum of the GNU coreutils does: a backslash in
-// front when the path has one of the characters that are escaped.
+// formatLine formats a line as sha256sum does: escaped paths begin with a backslash.
 func formatLine(path, sum string) string {
 	escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(path)
 	mark := ""
@@ -158,10 +155,10 @@ func formatLine(path, sum string) string {
 
 // parseLine is the inverse of formatLine.
 func parseLine(line string) (path, sum string, ok bool) {
-	line, whole := strings.CutSuffix(line, "\n")
+	line, complete := strings.CutSuffix(line, "\n")
 	line, escaped := strings.CutPrefix(line, `\`)
 	sum, path, found := strings.Cut(line, "  ")
-	if _, err := hex.DecodeString(sum); !whole || !found || err != nil || len(sum) != 2*sha256.Size || path == "" {
+	if _, err := hex.DecodeString(sum); !complete || !found || err != nil || len(sum) != 2*sha256.Size || path == "" {
 		return "", "", false
 	}
 	if escaped {
@@ -172,19 +169,14 @@ func parseLine(line string) (path, sum string, ok bool) {
 
 // writeManifest writes all sums, sorted by path.
 func writeManifest(path string, byPath map[string]string) error {
-	paths := make([]string, 0, len(byPath))
-	for p := range byPath {
-		paths = append(paths, p)
-	}
-	slices.Sort(paths)
 	var b bytes.Buffer
-	for _, p := range paths {
+	for _, p := range slices.Sorted(maps.Keys(byPath)) {
 		b.WriteString(formatLine(p, byPath[p]))
 	}
 	return replaceFile(path, b.Bytes())
 }
 
-// replaceFile puts content at path, whole or not at all.
+// replaceFile writes a file atomically.
 func replaceFile(path string, content []byte) (err error) {
 	temp := path + ".new"
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

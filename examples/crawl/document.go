@@ -12,15 +12,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Document is what was found in one.
+// Document is the analysis of a document.
 type Document struct {
 	Path   string
 	Words  int
 	Links  int
-	Broken []string // links to files that are not there
+	Broken []string // links to missing files
 }
 
-// readDocument reads a document and looks where its links lead.
+// readDocument reads a document and checks its links to files.
 func readDocument(path string) (Document, error) {
 	d := Document{Path: path}
 	b, err := os.ReadFile(path)
@@ -44,7 +44,7 @@ func readDocument(path string) (Document, error) {
 
 var link = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 
-// links are the targets of the links in a text, but for those in code.
+// links returns the targets of the links in a text, except in code.
 func links(text string) (targets []string) {
 	fenced := false
 	for line := range strings.Lines(text) {
@@ -66,7 +66,7 @@ func links(text string) (targets []string) {
 	return targets
 }
 
-// localPath is the file that a link leads to, if it leads to one.
+// localPath returns the file that a link refers to, if any.
 func localPath(from, target string) (path string, ok bool) {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.Path == "" {

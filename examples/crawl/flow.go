@@ -13,15 +13,15 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Corpus is what to crawl.
+// Corpus is the input of a crawl.
 type Corpus struct {
-	Paths  []string // files, and folders of documents
-	AtOnce int      // how many documents are read at a time
+	Paths  []string // files and folders
+	AtOnce int      // documents to read at a time
 }
 
-// Report is what a crawl found.
+// Report is the result of a crawl.
 type Report struct {
-	Documents            []Document // the longest first
+	Documents            []Document // longest first
 	Words, Links, Broken int
 }
 
@@ -46,7 +46,7 @@ var crawl = workflow.Define("crawl", func(r *workflow.Run, c Corpus) (Report, er
 	return summary(read), nil
 })
 
-// documents lists the files, and all Markdown files below the folders.
+// documents returns the files, and all Markdown files below the folders.
 func documents(roots []string) (paths []string, err error) {
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -59,7 +59,7 @@ func documents(roots []string) (paths []string, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, pawl.Permanent(err) // it will not be there the next time
+			return nil, pawl.Permanent(err) // a retry would not help
 		}
 	}
 	return paths, nil
@@ -86,7 +86,7 @@ func (r *Report) print(out io.Writer) {
 	fmt.Fprintf(out, "%7d words %4d links  in %d documents\n", r.Words, r.Links, len(r.Documents))
 	for _, d := range r.Documents {
 		for _, target := range d.Broken {
-			fmt.Fprintf(out, "%s: nothing is at %s\n", d.Path, target)
+			fmt.Fprintf(out, "%s: broken link to %s\n", d.Path, target)
 		}
 	}
 }

@@ -1,23 +1,20 @@
-// Crawl reads all Markdown documents below some folders, several at a time, and reports how
-// many words and links they have and which links lead nowhere. It is one workflow that fans
-// out into a branch for each document, and in again: kill it at any moment and start it again
-// with the same arguments, and it reads only what it had not read.
+// Crawl reads all Markdown documents below some folders, several at a time, and reports their words and
+// links and which links are broken. It is one workflow that fans out into a branch for each document.
+// Kill it at any moment and start it again with the same arguments: it reads only the remaining ones.
 //
 //	go run ./examples/crawl [-db FILE] [-name NAME] [-j N] [FILE or FOLDER...]
 //
-// Without arguments it reads the documents of this library, when it is started there:
+// In the folder of this library it reads the library's documents by default:
 //
 //	go run ./examples/crawl -name first
 //
-// A name stands for one crawl. Started again with the same name, one that was interrupted goes
-// on and one that is done reports once more, whatever the documents have become since; another
-// name is another crawl.
+// A name identifies a crawl. With the same name, an interrupted crawl continues and a finished one
+// reports again, even if the documents have changed; another name starts another crawl.
 //
 //   - flow.go: the workflow
-//   - document.go: what is counted in a document
+//   - document.go: the analysis of a document
 //
-// Exit codes: 0 it is read, and all links lead somewhere; 1 some do not, or it failed; 2
-// usage; 130 interrupted.
+// Exit codes: 0 finished without broken links; 1 broken links or failure; 2 usage; 130 interrupted.
 package main
 
 import (
@@ -44,9 +41,9 @@ func main() {
 	os.Exit(new(program).main(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// program is one run of crawl. A test sets what its user does not.
+// program is one run of crawl.
 type program struct {
-	around []workflow.Middleware // around every step
+	around []workflow.Middleware // set by tests
 
 	db, name string
 	what     Corpus
@@ -55,9 +52,9 @@ type program struct {
 func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("crawl", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&p.db, "db", "crawl.db", "`file` of the crawls")
+	flags.StringVar(&p.db, "db", "crawl.db", "`file` with the crawls")
 	flags.StringVar(&p.name, "name", "documents", "`name` of the crawl")
-	flags.IntVar(&p.what.AtOnce, "j", 4, "how many documents are read at a time")
+	flags.IntVar(&p.what.AtOnce, "j", 4, "number of documents to read at a time")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -67,16 +64,16 @@ func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Wri
 		p.what.Paths = []string{"README.md", "docs"}
 	}
 	if p.what.AtOnce < 1 {
-		fmt.Fprintln(stderr, "error: -j is less than 1")
+		fmt.Fprintln(stderr, "error: -j must be at least 1")
 		return 2
 	}
 	report, err := p.run(ctx)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "interrupted; start it again with the same arguments to go on")
+		fmt.Fprintln(stderr, "interrupted; start it again with the same arguments to continue")
 		return 130
 	case errors.Is(err, workflow.ErrConflict):
-		fmt.Fprintf(stderr, "error: crawl %q is one with other arguments; name this one by -name\n", p.name)
+		fmt.Fprintf(stderr, "error: crawl %q has other arguments; use another -name\n", p.name)
 		return 1
 	case err != nil:
 		fmt.Fprintln(stderr, "error:", err)
@@ -91,7 +88,7 @@ func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Wri
 
 func (p *program) run(ctx context.Context) (report Report, err error) {
 	q, err := bolt.Open(p.db, &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // this program is there to be killed
+		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of a crawl
 		Logger:     hclog.NewNullLogger(),
 	})
 	if err != nil {

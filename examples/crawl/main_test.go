@@ -213,7 +213,7 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("[y](y.md)"), 0o600))
 	code, out, _ := here(t, "-db", db, file)
 	require.Equal(t, 1, code)
-	require.Contains(t, out, file+": nothing is at y.md\n")
+	require.Contains(t, out, file+": broken link to y.md\n")
 	code, _, errs = here(t, "-db", db, "-j", "2", file)
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, `crawl "documents" is one with other arguments`)

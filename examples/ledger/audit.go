@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// statement is what an audit found.
+// statement is the result of an audit.
 type statement struct {
 	plan     plan
 	balances map[string]int64
@@ -25,21 +25,20 @@ type statement struct {
 	fees, feesWaiting      int
 }
 
-// reader is a queue, or the reader of a file that no process holds.
+// reader is a queue, or the reader of a closed file.
 type reader interface {
 	View(ctx context.Context, fn func(tx *bbolt.Tx) error) error
 	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 }
 
-// audit checks the books against the queue. It holds at every moment, after every kill,
-// that
+// audit checks the books against the queue. At every moment, after every kill:
 //
-//   - no money was made or lost
-//   - the balances are what the journal comes to
-//   - each transfer is once in the journal or once in the queue, and never in both
-//   - so is the fee of each transfer that was made, and no other
+//   - no money was created or lost
+//   - the balances are the sums of the journal entries
+//   - each transfer is either once in the journal or once in the queue
+//   - the same holds for the fee of each transfer that was made, and there are no other fees
 //
-// No worker may run meanwhile, for the books and the queue are read one after the other.
+// No worker may run meanwhile, because the books and the queue are read one after the other.
 func audit(ctx context.Context, q reader) (*statement, error) {
 	s := &statement{balances: make(map[string]int64)}
 	replayed := map[string]int64{bank: 0}
@@ -84,13 +83,13 @@ func audit(ctx context.Context, q reader) (*statement, error) {
 	return s, s.verify(replayed, posted, open)
 }
 
-// step is a transfer, or its fee.
+// step is a transfer or its fee.
 type step struct {
 	transfer int
 	fee      bool
 }
 
-// count counts a job in the queue, dead or alive.
+// count counts a job in the queue, live or dead.
 func (s *statement) count(job *pawl.Envelope, open map[step]int) error {
 	if job.Kind == chargeFee.Name() {
 		fee, err := chargeFee.Job(job)
@@ -114,13 +113,13 @@ func (s *statement) count(job *pawl.Envelope, open map[step]int) error {
 	return nil
 }
 
-// verify compares what was read.
+// verify compares the books with the journal and the queue.
 func (s *statement) verify(replayed map[string]int64, posted, open map[step]int) error {
 	if want := int64(s.plan.Accounts) * openingBalance; s.sum != want {
-		return fmt.Errorf("the books are wrong: all balances sum to %d, not to %d", s.sum, want)
+		return fmt.Errorf("the books are wrong: all balances sum to %d, not %d", s.sum, want)
 	}
 	if !maps.Equal(s.balances, replayed) {
-		return errors.New("the books are wrong: the balances are not what the journal comes to")
+		return errors.New("the books are wrong: the balances are not the sums of the journal entries")
 	}
 	for n := 1; n <= s.plan.Transfers; n++ {
 		transfer, fee := step{n, false}, step{n, true}
@@ -138,7 +137,7 @@ func (s *statement) verify(replayed map[string]int64, posted, open map[step]int)
 	return nil
 }
 
-// print writes the statement, with each account if they are few.
+// print writes the statement, with the accounts if they are few.
 func (s *statement) print(out io.Writer) {
 	fmt.Fprintf(out, "made %d, refused %d, waiting %d; fees charged %d, waiting %d\n",
 		s.made, s.refused, s.waiting, s.fees, s.feesWaiting)

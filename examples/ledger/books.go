@@ -14,30 +14,30 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The app's bucket, and what is in it. Amounts are cents.
+// The app's bucket and its content. Amounts are in cents.
 var (
 	bucketLedger   = []byte("ledger")
-	keyPlan        = []byte("plan")     // what the books were opened for, as JSON
-	bucketAccounts = []byte("accounts") // name of an account -> its balance, as decimal text
-	bucketJournal  = []byte("journal")  // number in sequence -> Entry, as JSON
+	keyPlan        = []byte("plan")     // plan as JSON
+	bucketAccounts = []byte("accounts") // account name -> balance as decimal text
+	bucketJournal  = []byte("journal")  // sequence number -> Entry as JSON
 )
 
 const (
-	bank           = "bank" // the account that fees go to
+	bank           = "bank" // receives the fees
 	openingBalance = 10_000_00
 )
 
-// Entry is what happened to two accounts.
+// Entry is a movement between two accounts.
 type Entry struct {
-	Transfer int  // its number
-	Fee      bool // this is the fee of that transfer
+	Transfer int  // number of the transfer
+	Fee      bool // this is its fee
 	From, To string
 	Amount   int64
 }
 
 var errFunds = errors.New("insufficient funds")
 
-// books are the app's data in a transaction, for reading or for writing.
+// books is the app's data in a transaction.
 type books struct{ accounts, journal *bbolt.Bucket }
 
 func booksIn(tx *bbolt.Tx) books {
@@ -45,9 +45,8 @@ func booksIn(tx *bbolt.Tx) books {
 	return books{b.Bucket(bucketAccounts), b.Bucket(bucketJournal)}
 }
 
-// post moves the money and adds the entry to the journal. It does not look whether the
-// journal has the entry: that a job runs to its ack once is the queue's word. After an
-// error the transaction must be rolled back.
+// post moves the money and adds the entry to the journal. It does not check for an earlier entry: the
+// queue guarantees that a job is acked once. After an error the caller must roll back.
 func (b books) post(e Entry) error {
 	if _, err := b.add(e.To, e.Amount); err != nil {
 		return err
@@ -56,7 +55,7 @@ func (b books) post(e Entry) error {
 	if err != nil {
 		return err
 	}
-	if left < 0 && !e.Fee { // the bank takes its fee, whatever is there
+	if left < 0 && !e.Fee { // a fee may overdraw the account
 		return errFunds
 	}
 	n, err := b.journal.NextSequence()
@@ -70,7 +69,7 @@ func (b books) post(e Entry) error {
 	return b.journal.Put(binary.BigEndian.AppendUint64(nil, n), value)
 }
 
-// add changes a balance and returns it.
+// add changes a balance and returns the new one.
 func (b books) add(account string, amount int64) (int64, error) {
 	balance, err := parseBalance(b.accounts.Get([]byte(account)))
 	if err != nil {
@@ -83,8 +82,8 @@ func (b books) add(account string, amount int64) (int64, error) {
 func parseBalance(b []byte) (int64, error) { return strconv.ParseInt(string(b), 10, 64) }
 func formatBalance(cents int64) []byte     { return strconv.AppendInt(nil, cents, 10) }
 
-// openBooks opens the accounts and enqueues the transfers, all in one transaction: a
-// kill leaves a file in which nothing was opened, or one that has everything.
+// openBooks opens the accounts and enqueues the transfers in one transaction, so a kill leaves either
+// nothing or everything.
 func (l *ledger) openBooks(ctx context.Context) error {
 	return l.q.Update(ctx, func(tx *bbolt.Tx) error {
 		if b := tx.Bucket(bucketLedger); b != nil {

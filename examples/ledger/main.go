@@ -1,24 +1,21 @@
-// Ledger moves money between accounts that lie in the same file as the queue. Each
-// transfer is a job, and takes place exactly once, however often the program is killed:
-// the debit, the credit, the entry in the journal, the job of its fee and its own ack
-// are one transaction.
+// Ledger moves money between accounts in the same file as the queue. Each transfer is a job that takes
+// effect exactly once, however often the program is killed: the debit, the credit, the journal entry,
+// the job for the fee and the ack are one transaction.
 //
 //	go run ./examples/ledger [-state FILE] [-accounts N] [-transfers N] [-seed N]
 //
-// It opens the accounts, works until every transfer is made or refused, and prints a
-// statement. Kill it at any moment and start it again with the same arguments: it
-// goes on where it was.
+// It opens the accounts, works until every transfer is made or refused, and prints a statement. Kill it
+// at any moment, start it again with the same arguments, and it continues.
 //
-//   - books.go: the app's own data, in a bucket beside that of the queue
-//   - transfer.go: the jobs. A transfer without funds is rolled back and ends as a dead
-//     letter; one that is made enqueues its fee in the same transaction
-//   - audit.go: what must hold at every moment, checked from the file alone
+//   - books.go: the app's own data, in a bucket beside the queue's
+//   - transfer.go: the jobs. A transfer without funds is rolled back and becomes dead; a successful one
+//     enqueues its fee in the same transaction
+//   - audit.go: invariants, checked from the file alone
 //
-// The file is that of [bolt.Open], and the app writes by Update and reads by View of the
-// queue. An app that has a database already puts the queue into it by [bolt.Over]; the
-// rest stays as it is.
+// The app opens the file with [bolt.Open], writes with the queue's Update and reads with its View. An
+// app that already has a database adds the queue to it with [bolt.Over]; the rest stays the same.
 //
-// Exit codes: 0 all is settled and the books are right, 1 not so, 2 usage, 130
+// Exit codes: 0 all transfers are settled and the books are right, 1 otherwise, 2 usage, 130
 // interrupted.
 package main
 
@@ -49,24 +46,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	l := &ledger{out: stdout}
 	flags := flag.NewFlagSet("ledger", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&l.state, "state", "ledger.db", "`file` of the accounts and the queue")
-	flags.IntVar(&l.plan.Accounts, "accounts", 10, "how many accounts are opened")
-	flags.IntVar(&l.plan.Transfers, "transfers", 1000, "how many transfers are made between them")
-	flags.Uint64Var(&l.plan.Seed, "seed", 1, "chooses the transfers")
+	flags.StringVar(&l.state, "state", "ledger.db", "`file` with the accounts and the queue")
+	flags.IntVar(&l.plan.Accounts, "accounts", 10, "number of accounts")
+	flags.IntVar(&l.plan.Transfers, "transfers", 1000, "number of transfers between them")
+	flags.Uint64Var(&l.plan.Seed, "seed", 1, "seed of the random transfers")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		return 2
 	}
 	if flags.NArg() > 0 || l.plan.Accounts < 2 || l.plan.Transfers < 0 {
-		fmt.Fprintln(stderr, "error: at least two accounts, no fewer than 0 transfers, and nothing but flags")
+		fmt.Fprintln(stderr, "error: need at least 2 accounts, at least 0 transfers, and no arguments except flags")
 		flags.Usage()
 		return 2
 	}
 	err := l.run(ctx)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "interrupted; start it again with the same arguments to go on")
+		fmt.Fprintln(stderr, "interrupted; start it again with the same arguments to continue")
 		return 130
 	case err != nil:
 		fmt.Fprintln(stderr, "error:", err)
@@ -86,7 +83,7 @@ type ledger struct {
 
 func (l *ledger) run(ctx context.Context) (err error) {
 	l.q, err = bolt.Open(l.state, &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // being killed is this program's daily life, not the fault of a transfer
+		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of a transfer
 		Logger:     hclog.NewNullLogger(),
 	})
 	if err != nil {
@@ -104,7 +101,7 @@ func (l *ledger) run(ctx context.Context) (err error) {
 	fmt.Fprintf(l.out, "%d transfers to go\n", s.waiting)
 	l.progress = progress{out: l.out, made: s.made, all: l.plan.Transfers}
 
-	// Each transfer is a commit of its own, so more slots would only queue for the disk.
+	// Each transfer is its own commit, so more slots would only wait for the disk.
 	w := worker.New(l.q, &worker.Options{Concurrency: 4, Logger: hclog.NewNullLogger()})
 	worker.Handle(w, makeTransfer, l.transfer)
 	worker.Handle(w, chargeFee, l.fee)
@@ -116,7 +113,7 @@ func (l *ledger) run(ctx context.Context) (err error) {
 	}
 	s.print(l.out)
 	if n := s.waiting + s.feesWaiting; n > 0 {
-		return fmt.Errorf("%d jobs could not be run: jobctl --db %s dead list", n, l.state)
+		return fmt.Errorf("%d jobs could not run; see: jobctl --db %s dead list", n, l.state)
 	}
 	return nil
 }

@@ -250,11 +250,11 @@ func TestAuditFinds(t *testing.T) {
 		"transfer 2 was made 0 times, its fee charged 1 times": func(b books) error {
 			return b.post(Entry{Transfer: 2, Fee: true, From: accountName(0), To: bank, Amount: feeCents})
 		},
-		"sum to 2000001, not to 2000000": func(b books) error {
+		"sum to 2000001, not 2000000": func(b books) error {
 			_, err := b.add(bank, 1)
 			return err
 		},
-		"not what the journal comes to": func(b books) error {
+		"not the sums of the journal entries": func(b books) error {
 			_, err := b.add(bank, 1)
 			if err == nil {
 				_, err = b.add(accountName(0), -1)
@@ -305,7 +305,7 @@ func TestBadInput(t *testing.T) {
 	require.Equal(t, 0, code)
 	code, _, errs := runLedger("-state", state, "-transfers", "4")
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, "was opened with -accounts 10 -transfers 3 -seed 1")
+	require.Contains(t, errs, "was created with -accounts 10 -transfers 3 -seed 1")
 	code, _, errs = runLedger("-state", filepath.Join(state, "x"))
 	require.Equal(t, 1, code)
 	require.NotEmpty(t, errs)

@@ -14,14 +14,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Transfer is the order to move money.
+// Transfer is the payload of a transfer.
 type Transfer struct {
 	Number   int
 	From, To string
 	Cents    int64
 }
 
-// Fee is the second step of a transfer that was made.
+// Fee is the payload of the fee for a successful transfer.
 type Fee struct {
 	Number int // of the transfer
 	From   string
@@ -34,15 +34,15 @@ var (
 
 const feeCents = 25
 
-// transfer is the handler. When Update returns nil, all of its transaction is on the
-// disk, the end of the job too; when it returns an error, or the process dies before the
-// commit, nothing is, and the job has not happened.
+// transfer is the handler of transfers. If Update returns nil, the whole transaction is on disk,
+// including the ack. If it returns an error, or the process dies before the commit, nothing is, and
+// the job has not happened.
 func (l *ledger) transfer(ctx context.Context, job *pawl.Job[Transfer]) error {
 	t := job.Args
 	err := l.q.Update(ctx, func(tx *bbolt.Tx) error {
 		err := booksIn(tx).post(Entry{Transfer: t.Number, From: t.From, To: t.To, Amount: t.Cents})
 		if errors.Is(err, errFunds) {
-			return pawl.Permanent(err) // to the dead letters; the credit is rolled back
+			return pawl.Permanent(err) // the job becomes dead; the credit is rolled back
 		}
 		if err != nil {
 			return err
@@ -58,7 +58,7 @@ func (l *ledger) transfer(ctx context.Context, job *pawl.Job[Transfer]) error {
 	return err
 }
 
-// fee charges for a transfer.
+// fee is the handler of fees.
 func (l *ledger) fee(ctx context.Context, job *pawl.Job[Fee]) error {
 	f := job.Args
 	return l.q.Update(ctx, func(tx *bbolt.Tx) error {
@@ -69,27 +69,27 @@ func (l *ledger) fee(ctx context.Context, job *pawl.Job[Fee]) error {
 	})
 }
 
-// plan is what a ledger is about.
+// plan is the configuration of a ledger.
 type plan struct {
 	Accounts, Transfers int
 	Seed                uint64
 }
 
-// check compares the plan with that of the file.
+// check compares the plan with the plan in the file.
 func (p plan) check(stored []byte, path string) error {
 	var of plan
 	if err := json.Unmarshal(stored, &of); err != nil {
 		return fmt.Errorf("plan in %s: %w", path, err)
 	}
 	if of != p {
-		return fmt.Errorf("%s was opened with -accounts %d -transfers %d -seed %d: give the same, or name another file by -state",
+		return fmt.Errorf("%s was created with -accounts %d -transfers %d -seed %d; use the same flags, or another -state",
 			path, of.Accounts, of.Transfers, of.Seed)
 	}
 	return nil
 }
 
-// jobs are the transfers: of up to half of what an account began with, so that some
-// find too little there.
+// jobs returns the transfers. Amounts are up to half of an opening balance, so some accounts lack
+// funds.
 func (p plan) jobs() (jobs []*pawl.Envelope, err error) {
 	random := rand.New(rand.NewPCG(p.Seed, 0))
 	for n := range p.Transfers {
@@ -108,7 +108,7 @@ func (p plan) jobs() (jobs []*pawl.Envelope, err error) {
 
 func accountName(i int) string { return fmt.Sprintf("account %04d", i+1) }
 
-// progress prints a line for each twentieth of the transfers that is made.
+// progress prints a line for each 5 % of the transfers.
 type progress struct {
 	out io.Writer
 	all int

@@ -11,28 +11,28 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Customer is somebody who signed up.
+// Customer is the input of the workflow.
 type Customer struct {
 	Address string
-	Day     time.Duration // how long a day is
+	Day     time.Duration // length of a day
 }
 
-// Week is what came of the first one.
+// Week is the result of the workflow.
 type Week struct {
-	Project string // that the customer has begun with, "" for none
+	Project string // begun by the customer, or ""
 	Mails   int
 }
 
-// begun tells that the customer has begun with a project.
+// begun signals that the customer has begun a project.
 var begun = workflow.DefineSignal[string]("begun")
 
-// mailer sends mails. It is called at least once for each; the key is the same for the same
-// mail, for a mail server that can tell by it.
+// mailer sends mails. It is called at least once for each mail, with the same key, by which the mail
+// server can recognize repetitions.
 type mailer interface {
 	Send(ctx context.Context, key, to, subject string) error
 }
 
-// newFlow makes the flow of the first week.
+// newFlow returns the workflow of the first week.
 func newFlow(m mailer) *workflow.Flow[Customer, Week] {
 	return workflow.Define("onboarding", func(r *workflow.Run, c Customer) (week Week, err error) {
 		mail := func(name, subject string) error {
@@ -67,10 +67,10 @@ func newFlow(m mailer) *workflow.Flow[Customer, Week] {
 			}
 		}
 		return week, mail("question", "How was your first week?")
-	}, workflow.Retain(365*24*time.Hour)) // so that nobody is welcomed twice in a year
+	}, workflow.Retain(365*24*time.Hour)) // nobody is welcomed twice in a year
 }
 
-// printer stands for a mail server.
+// printer stands in for a mail server.
 type printer struct {
 	mu  sync.Mutex
 	out io.Writer

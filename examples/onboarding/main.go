@@ -1,23 +1,22 @@
-// Onboarding welcomes new customers over a week: a mail at once, another after two days to
-// those who have not begun, a third at the end of the week. Each customer is a workflow that
-// sleeps for days: between the mails there is a row in a file, and no process has to run.
+// Onboarding welcomes new customers during a week: a mail at once, another after two days for those who
+// have not begun, a third at the end of the week. Each customer is a workflow that sleeps for days.
+// Between the mails it is a row in a file, and no process needs to run.
 //
 //	go run ./examples/onboarding [-db FILE] [-day DURATION] [ADDRESS...]
 //
-// It signs the addresses up, once each, and works until nobody waits for a mail any more. To
-// watch it, let a day pass in a second:
+// It signs up the addresses, once each, and works until nobody waits for a mail. To watch it, make a day
+// last a second:
 //
 //	go run ./examples/onboarding -day 1s ada@example.com grace@example.com
 //
-// Stop or kill it and start it again, without addresses too: nobody gets a mail twice that was
-// sent and written down, and what fell due meanwhile is sent at once. While it runs it can be
-// told that a customer has begun:
+// Stop or kill it and start it again, with or without addresses: a mail that was sent and recorded is not
+// sent again, and overdue mails are sent at once. While it runs, this signals that a customer has begun:
 //
 //	jobctl --db onboarding.db wf signal onboarding:ada@example.com begun '"a first project"'
 //
-// The test (main_test.go) lives through the week in no time, by package workflowtest.
+// The test in main_test.go passes the week in no time with package workflowtest.
 //
-// Exit codes: 0 everybody is through, 1 it failed, 2 usage, 130 interrupted.
+// Exit codes: 0 all customers are done, 1 failure, 2 usage, 130 interrupted.
 package main
 
 import (
@@ -49,15 +48,15 @@ func main() {
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("onboarding", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	path := flags.String("db", "onboarding.db", "`file` of the customers")
-	day := flags.Duration("day", 24*time.Hour, "how long a day is for those who sign up")
+	path := flags.String("db", "onboarding.db", "`file` with the customers")
+	day := flags.Duration("day", 24*time.Hour, "length of a day for new customers")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		return 2
 	}
 	if *day <= 0 {
-		fmt.Fprintln(stderr, "error: -day is not above 0")
+		fmt.Fprintln(stderr, "error: -day must be positive")
 		return 2
 	}
 	err := run(ctx, *path, *day, flags.Args(), stdout)
@@ -65,7 +64,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "interrupted; start it again to go on")
+		fmt.Fprintln(stderr, "interrupted; start it again to continue")
 		return 130
 	}
 	fmt.Fprintln(stderr, "error:", err)
@@ -74,14 +73,14 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func run(ctx context.Context, path string, day time.Duration, addresses []string, out io.Writer) (err error) {
 	q, err := bolt.Open(path, &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // this program is there to be killed
+		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of a customer
 		Logger:     hclog.NewNullLogger(),
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	server, err := admin.Serve(q, nil) // lets jobctl in while it runs
+	server, err := admin.Serve(q, nil) // lets jobctl in
 	if err != nil {
 		return err
 	}
@@ -96,10 +95,10 @@ func run(ctx context.Context, path string, day time.Duration, addresses []string
 	for _, address := range addresses {
 		_, err := onboarding.Start(ctx, e, address, Customer{Address: address, Day: day})
 		if errors.Is(err, workflow.ErrConflict) {
-			fmt.Fprintf(out, "%s has signed up already, with days of another length\n", address)
+			fmt.Fprintf(out, "%s has already signed up, with another -day\n", address)
 		} else if err != nil {
 			return err
 		}
 	}
-	return w.Drain(ctx, pawl.WaitFinished) // which waits for those who sleep
+	return w.Drain(ctx, pawl.WaitFinished) // waits for sleeping workflows too
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Order is what a customer wants.
+// Order is the input of the workflow.
 type Order struct {
 	ID    string
 	Cents int64
 }
 
-// Receipt is what comes of it.
+// Receipt is its result.
 type Receipt struct {
 	Payment string
 	Parcel  string
 }
 
-// Approval is the answer of somebody who looked at an order.
+// Approval is a decision about an order.
 type Approval struct{ Yes bool }
 
 var approval = workflow.DefineSignal[Approval]("approval")
 
-// patience is how long an order waits for it.
-const patience = 72 * time.Hour
+// approvalTimeout is how long an order waits for approval.
+const approvalTimeout = 72 * time.Hour
 
 var errRefused = errors.New("the order was refused")
 
@@ -44,12 +44,12 @@ func newShop(w *world) *shop {
 	return s
 }
 
-// process takes one order to its end. It runs again from the top whenever the order goes on;
-// a step that is done is not done again, and gives what it gave. What it returns an error
-// for is undone, the last first.
+// process handles one order. It runs again from the top whenever the order continues; completed steps
+// are not repeated and return their recorded results. If it returns an error, its undo steps run, last
+// first.
 //
-// A step that was killed between its effect and its checkpoint runs once more. Its key is
-// the same then, and the other side knows that it has had it.
+// A step that was killed between its effect and its checkpoint runs again with the same key, by which
+// the service recognizes the call.
 func (s *shop) process(r *workflow.Run, o Order) (Receipt, error) {
 	var done Receipt
 	_, err := workflow.Step(r, "reserve", func(context.Context) (string, error) {
@@ -64,8 +64,8 @@ func (s *shop) process(r *workflow.Run, o Order) (Receipt, error) {
 	})
 
 	done.Payment, err = workflow.Step(r, "charge", func(context.Context) (string, error) {
-		if o.Cents > mostCents {
-			return "", pawl.Permanent(errDeclined) // the bank will say so again
+		if o.Cents > maxCents {
+			return "", pawl.Permanent(errDeclined) // a retry would not help
 		}
 		return s.world.call(r.Key(), "charge", o.ID)
 	})
@@ -77,10 +77,10 @@ func (s *shop) process(r *workflow.Run, o Order) (Receipt, error) {
 		return err
 	})
 
-	answer, err := approval.Wait(r, patience)
+	answer, err := approval.Wait(r, approvalTimeout)
 	switch {
 	case errors.Is(err, workflow.ErrTimeout):
-		return done, fmt.Errorf("nobody approved it within %v: %w", patience, err)
+		return done, fmt.Errorf("nobody approved it within %v: %w", approvalTimeout, err)
 	case err != nil:
 		return done, err
 	case !answer.Yes:

@@ -1,27 +1,26 @@
-// Order takes orders through a shop: it reserves the goods, charges the customer, waits up
-// to three days for somebody to approve, and ships. An order that is refused, or that nobody
-// approves in time, gets its money and its goods back. It is a workflow: kill the program at
-// any moment and start it again, and every order goes on where it was.
+// Order takes orders through a shop: it reserves the goods, charges the customer, waits up to three days
+// for an approval, and ships. An order that is refused or not approved in time is undone: money and goods
+// are returned. It is a workflow: kill the program at any moment, start it again, and every order
+// continues.
 //
-//	order place ID CENTS    takes an order, until it waits for approval
-//	order approve ID        has it shipped
-//	order refuse ID         has it undone
-//	order work              goes on with what is due, such as orders that waited too long
-//	order list              shows the orders
+//	order place ID CENTS    processes an order until it waits for approval
+//	order approve ID        ships it
+//	order refuse ID         undoes it
+//	order work              continues with due orders, such as those that waited too long
+//	order list              lists the orders
 //
 // Try it:
 //
-//		go run ./examples/order -state /tmp/shop place 1042 12900
-//		go run ./examples/order -state /tmp/shop list
-//		go run ./examples/order -state /tmp/shop approve 1042
+//	go run ./examples/order -state /tmp/shop place 1042 12900
+//	go run ./examples/order -state /tmp/shop list
+//	go run ./examples/order -state /tmp/shop approve 1042
 //
-//	  - flow.go: the workflow, an ordinary function
-//	  - world.go: the stock, the bank and the courier, which take a key with every call, and
-//	    know a call that they have had
+// The workflow is an ordinary function in flow.go. The stock, the bank and the courier are in world.go;
+// they recognize repeated calls by their key.
 //
-// Nothing runs while all orders wait: there is no daemon, and the time of an approval is in
-// the file. The state folder has the orders in orders.db, and all that was ever done in the
-// world in effects.log. Orders that have ended are listed for a week.
+// Nothing runs while all orders wait: there is no daemon, and the deadline of an approval is in the file.
+// The state folder holds the orders in orders.db and every effect on the world in effects.log. Finished
+// orders are listed for a week.
 //
 // Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted.
 package main
@@ -53,9 +52,10 @@ func main() {
 	os.Exit(new(program).main(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// program is one run of order. A test sets what its user does not.
+// program is one run of order.
 type program struct {
-	now    func() time.Time      // nil for time.Now
+	// Set by tests.
+	now    func() time.Time      // nil means time.Now
 	around []workflow.Middleware // around every step
 	rests  func()                // called when every order waits or has ended
 
@@ -65,7 +65,7 @@ type program struct {
 	e     *workflow.Engine
 }
 
-// usageError is a mistake in the command line.
+// usageError is an invalid command line.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
@@ -74,7 +74,7 @@ func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Wri
 	p.out = stdout
 	flags := flag.NewFlagSet("order", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&p.state, "state", "shop", "`folder` of the orders")
+	flags.StringVar(&p.state, "state", "shop", "`folder` with the orders")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, "usage: order [-state FOLDER] place ID CENTS | approve ID | refuse ID | work | list\n")
 		flags.PrintDefaults()
@@ -94,7 +94,7 @@ func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Wri
 		flags.Usage()
 		return 2
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "interrupted; order work goes on")
+		fmt.Fprintln(stderr, "interrupted; order work continues")
 		return 130
 	}
 	fmt.Fprintln(stderr, "error:", err)
@@ -115,7 +115,7 @@ func (p *program) run(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
 	q, err := bolt.Open(filepath.Join(p.state, "orders.db"), &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // being killed is this program's daily life, not the fault of an order
+		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of an order
 		Logger:     hclog.NewNullLogger(),
 		Now:        p.now,
 	})
@@ -133,7 +133,7 @@ func (p *program) run(ctx context.Context, args []string) (err error) {
 	return command(ctx, w)
 }
 
-// parse returns what is to be done once all is open.
+// parse returns the function of a command.
 func (p *program) parse(args []string) (func(context.Context, *worker.Worker) error, error) {
 	name, operands := "", 0
 	if len(args) > 0 {
@@ -156,11 +156,11 @@ func (p *program) parse(args []string) (func(context.Context, *worker.Worker) er
 	case "place":
 		cents, err := strconv.ParseInt(args[2], 10, 64)
 		if err != nil || cents <= 0 {
-			return nil, usageError{fmt.Sprintf("%q is no number of cents", args[2])}
+			return nil, usageError{fmt.Sprintf("%q is not a number of cents", args[2])}
 		}
 		act = func(ctx context.Context) error {
 			_, err := p.shop.order.Start(ctx, p.e, args[1], Order{ID: args[1], Cents: cents})
-			return err // nil: it is on the disk, and will be processed whatever happens
+			return err // nil means that the order is on disk and will be processed
 		}
 	case "approve", "refuse":
 		act = func(ctx context.Context) error { return p.answer(ctx, args[1], name == "approve") }
@@ -181,7 +181,7 @@ func (p *program) parse(args []string) (func(context.Context, *worker.Worker) er
 	}, nil
 }
 
-// answer tells an order whether it is approved.
+// answer sends the approval or refusal of an order.
 func (p *program) answer(ctx context.Context, id string, yes bool) error {
 	h, err := p.shop.order.Handle(ctx, p.e, id)
 	if err != nil {
@@ -190,7 +190,7 @@ func (p *program) answer(ctx context.Context, id string, yes bool) error {
 	return approval.Send(ctx, p.e, h.Run(), Approval{Yes: yes}, "")
 }
 
-// list shows all orders, the oldest first.
+// list prints all orders, oldest first.
 func (p *program) list(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := p.e.List(ctx, workflow.Filter{Flow: p.shop.order.Name()}, after, 100)

@@ -153,7 +153,7 @@ func (s *story) tell(d *desk) {
 		require.Contains(d, listed, "1042       waiting for approval, until")
 		require.Equal(d, []string{"reserve", "charge"}, d.effects())
 		if s.answer == "" {
-			d.ahead = patience + time.Hour
+			d.ahead = approvalTimeout + time.Hour
 			listed = d.order("work")
 		} else {
 			listed = d.order(s.answer, "1042")

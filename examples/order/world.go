@@ -10,25 +10,23 @@ import (
 	"sync"
 )
 
-// mostCents is the largest sum that the bank lends.
-const mostCents = 1000_00
+// maxCents is the largest amount that the bank accepts.
+const maxCents = 1000_00
 
 var errDeclined = errors.New("the bank declined")
 
-// world stands for the stock, the bank and the courier: other people's services, which do
-// not share a transaction with the program. It is a file to which a line is added for each
-// effect. All that it knows of a caller is the key that a call brings: a call whose key it
-// has had changes nothing and gives the same answer, as payment services do.
+// world stands in for the stock, the bank and the courier: services of others, which do not share a
+// transaction with the program. It is a file with a line for each effect. Like payment services, it
+// answers a call with a known key without another effect.
 type world struct {
 	file *os.File
 
 	mu   sync.Mutex
-	size int64           // of the whole lines
-	had  map[string]bool // keys
+	size int64           // of complete lines
+	had  map[string]bool // known keys
 }
 
-// openWorld reads what was done. A line that was being written when the machine stopped is
-// cut off.
+// openWorld reads the effects and removes an incomplete last line.
 func openWorld(path string) (*world, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -39,12 +37,12 @@ func openWorld(path string) (*world, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	whole := b[:bytes.LastIndexByte(b, '\n')+1]
-	for line := range strings.Lines(string(whole)) {
+	lines := b[:bytes.LastIndexByte(b, '\n')+1]
+	for line := range strings.Lines(string(lines)) {
 		key, _, _ := strings.Cut(line, " ")
 		w.had[key] = true
 	}
-	w.size = int64(len(whole))
+	w.size = int64(len(lines))
 	if err := f.Truncate(w.size); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -53,8 +51,8 @@ func openWorld(path string) (*world, error) {
 
 func (w *world) Close() error { return w.file.Close() }
 
-// call does something for an order, once for each key, and returns a number to quote. When
-// it returns nil the effect is there to stay.
+// call does something for an order, once for each key, and returns a number for reference. When it
+// returns nil the effect is durable.
 func (w *world) call(key, what, order string) (number string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

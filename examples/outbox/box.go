@@ -16,25 +16,25 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Message is what is to be delivered.
+// Message is the payload of a job.
 type Message struct{ Text string }
 
-// Of a message that the other side refuses to take, sync gives up after so many runs.
+// send is the kind of a delivery. Sync gives up on a message after 20 retries.
 var send = pawl.Define[Message]("outbox.message", pawl.MaxRetries(20))
 
-// path is where the messages are.
+// path returns the path of the file.
 func (p *program) path() (string, error) {
 	if p.db != "" {
 		return p.db, nil
 	}
 	folder, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("%w; name a file by -db", err)
+		return "", fmt.Errorf("%w; name a file with -db", err)
 	}
 	return filepath.Join(folder, "outbox", "outbox.db"), nil
 }
 
-// open opens the file to change it, and makes it when it is not there.
+// open opens the file for changes, and creates it if needed.
 func (p *program) open() (*bolt.Queue, error) {
 	path, err := p.path()
 	if err != nil {
@@ -44,16 +44,16 @@ func (p *program) open() (*bolt.Queue, error) {
 		return nil, err
 	}
 	q, err := bolt.Open(path, &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // a sync that was killed is not the fault of a message
+		MaxCrashes: bolt.NoMaxCrashes, // killing a sync is not the fault of a message
 		Logger:     hclog.NewNullLogger(),
 	})
 	return q, explain(err)
 }
 
-// explain says what a locked file means here.
+// explain adds what a locked file means here.
 func explain(err error) error {
 	if errors.Is(err, bolt.ErrLocked) {
-		return fmt.Errorf("%w; another outbox, mostly a sync, is at work: try again when it is done", err)
+		return fmt.Errorf("%w; another outbox command is running, probably sync; try again after it", err)
 	}
 	return err
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// retry makes dead messages due again, with all their retries.
+// retry makes dead messages ready again, with all their retries.
 func (p *program) retry(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	ids, err := p.parseIDs(flags, "[ID...]", args)
 	if err != nil {
 		return err
 	}
-	return p.change("tried again by the next sync", func(s dlq.Store) (int, error) {
+	return p.change("retried by the next sync", func(s dlq.Store) (int, error) {
 		if len(ids) == 0 {
 			return dlq.RetryAll(ctx, s, nil, pawl.Filter{Kind: send.Name()})
 		}
@@ -24,7 +24,7 @@ func (p *program) retry(ctx context.Context, flags *flag.FlagSet, args []string)
 	})
 }
 
-// drop removes dead messages for good.
+// drop removes dead messages permanently.
 func (p *program) drop(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	ids, err := p.parseIDs(flags, "ID...", args)
 	if err == nil && len(ids) == 0 {
@@ -36,7 +36,7 @@ func (p *program) drop(ctx context.Context, flags *flag.FlagSet, args []string) 
 	return p.change("dropped", func(s dlq.Store) (int, error) { return dlq.Delete(ctx, s, ids...) })
 }
 
-// change opens the file, changes dead messages and says how many.
+// change opens the file, changes dead messages and prints how many.
 func (p *program) change(done string, fn func(dlq.Store) (int, error)) (err error) {
 	q, err := p.open()
 	if err != nil {

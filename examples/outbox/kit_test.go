@@ -76,7 +76,7 @@ func (b *box) list() (entries []entry) {
 func (b *box) syncAll(to string) {
 	b.Helper()
 	require.Eventually(b, func() bool { return b.run("sync", "-to", to).code == 0 }, time.Minute, 10*time.Millisecond)
-	require.Equal(b, "nothing waits\n", b.run("list").stdout)
+	require.Equal(b, "no messages\n", b.run("list").stdout)
 }
 
 // child is a sync in a process of its own.

@@ -16,10 +16,10 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// entry is a message that was not delivered, as -json prints it.
+// entry is an undelivered message, as -json prints it.
 type entry struct {
 	ID       pawl.ID     `json:"id"`
-	State    pawl.State  `json:"state"` // ready, delayed for a retry, leased by a sync that was killed, or dead
+	State    pawl.State  `json:"state"` // ready, delayed for a retry, leased by a killed sync, or dead
 	Added    time.Time   `json:"added"`
 	Text     string      `json:"text"`
 	Attempts int         `json:"attempts"`
@@ -50,7 +50,7 @@ func (p *program) list(ctx context.Context, flags *flag.FlagSet, args []string) 
 		return out.Encode(entries)
 	}
 	if len(entries) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "nothing waits")
+		_, err := fmt.Fprintln(p.stdout, "no messages")
 		return err
 	}
 	table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
@@ -61,10 +61,10 @@ func (p *program) list(ctx context.Context, flags *flag.FlagSet, args []string) 
 	return table.Flush()
 }
 
-// entries reads the messages in the order in which they were added. One that is
-// damaged is reported, and the others come nevertheless.
+// entries returns the messages in the order in which they were added. Damaged ones are reported and
+// skipped.
 func (p *program) entries(ctx context.Context) ([]entry, error) {
-	entries := []entry{} // which is [] in JSON
+	entries := []entry{} // not nil: [] in JSON
 	path, err := p.path()
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (p *program) entries(ctx context.Context) ([]entry, error) {
 	return entries, nil
 }
 
-// status is the state in a user's words.
+// status describes the state to a user.
 func (e entry) status(now time.Time) string {
 	switch {
 	case e.State == pawl.Dead:
@@ -121,8 +121,7 @@ func (e entry) lastError() string {
 	return e.Errors[len(e.Errors)-1].Error
 }
 
-// line is a text from anywhere on one line of a terminal: cut to n characters, and
-// with nothing in it that a terminal obeys.
+// line puts untrusted text on one terminal line of at most n characters, without control characters.
 func line(text string, n int) string {
 	printed := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -1,10 +1,10 @@
-// Outbox keeps messages in a file until they can be delivered: a command-line tool
-// that works offline and has no daemon.
+// Outbox keeps messages in a file until they can be delivered. It is a command-line tool that works
+// offline and without a daemon.
 //
-//	outbox add Call me back    stores a message and returns, whatever the network does
-//	outbox list                shows what waits, and what failed and why
-//	outbox sync -to URL        delivers what is due, in the order in which it came
-//	outbox retry               takes up again what was given up
+//	outbox add Call me back    stores a message and returns, even without a network
+//	outbox list                lists pending and failed messages with their errors
+//	outbox sync -to URL        delivers due messages in order
+//	outbox retry               retries dead messages
 //
 // Try it:
 //
@@ -12,12 +12,11 @@
 //	go run ./examples/outbox -db /tmp/outbox.db list
 //	go run ./examples/outbox -db /tmp/outbox.db sync
 //
-// A message is on the disk when add has printed its ID, and leaves the file when it
-// was delivered; whoever is killed in between loses none. Delivery is at least once:
-// the ID travels along, for the other side to know a message that it has already.
+// A message is on disk when add prints its ID, and leaves the file after delivery. A kill in between
+// loses nothing. Delivery is at least once; the receiver can recognize repeated messages by their ID.
 //
-// Exit codes: 0 all is well, and after sync nothing is left; 1 something is left, or
-// failed; 2 usage; 130 interrupted.
+// Exit codes: 0 success, and after sync nothing is left; 1 messages are left, or an error; 2 usage; 130
+// interrupted.
 package main
 
 import (
@@ -36,35 +35,34 @@ const help = `outbox keeps messages in a file until they can be delivered.
 usage: outbox [-db FILE] COMMAND
 
 commands:
-  add TEXT...      store a message (the words with spaces between; - reads it from
-                   the standard input) and print its ID; put -- before a text that
-                   begins with -
-  list [-json]     show the messages that were not delivered, and why
-  sync [-to SINK]  deliver what is due to SINK, an http(s) URL or a file to append to;
-                   exits with 1 when something is left
-  retry [ID...]    let sync try dead messages again, all unless IDs are given
-  drop ID...       remove dead messages for good
-  help             show this
+  add TEXT...      store a message and print its ID; - reads it from standard input,
+                   and -- precedes a text that begins with -
+  list [-json]     list undelivered messages and their errors
+  sync [-to SINK]  deliver due messages to SINK, an http(s) URL or a file to append to;
+                   exit with 1 if messages are left
+  retry [ID...]    let sync retry dead messages, by default all
+  drop ID...       remove dead messages permanently
+  help             print this help
 
-outbox COMMAND -h shows the flags of a command. The messages are in
-outbox/outbox.db in your folder for configurations, unless -db says otherwise.
+outbox COMMAND -h prints the flags of a command. By default the messages are in
+outbox/outbox.db in your configuration folder.
 `
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second ctrl-C ends it at once
+	context.AfterFunc(ctx, stop) // a second ctrl-C kills the program
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // program is one run of outbox.
 type program struct {
-	db             string // path of the queue; "" for the default
+	db             string // path of the file; "" means the default
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// usageError is a mistake in the command line.
+// usageError is an invalid command line.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
@@ -77,10 +75,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil:
 		return 0
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "outbox: %v; outbox help shows how it is used\n", err)
+		fmt.Fprintf(stderr, "outbox: %v; see outbox help\n", err)
 		return 2
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "outbox: interrupted; what was not delivered waits for the next sync")
+		fmt.Fprintln(stderr, "outbox: interrupted; the next sync delivers the rest")
 		return 130
 	}
 	fmt.Fprintln(stderr, "outbox:", err)
@@ -116,14 +114,14 @@ func (p *program) run(ctx context.Context, args []string) error {
 		err = usageError{fmt.Sprintf("no command %q", name)}
 	}
 	if errors.Is(err, flag.ErrHelp) {
-		return nil // parse has shown it
+		return nil // parse has printed it
 	}
 	return err
 }
 
-// parse adds the flag that all commands have, and returns what follows the flags.
+// parse parses the flags of a command, including the common -db, and returns the arguments.
 func (p *program) parse(flags *flag.FlagSet, operands string, args []string) ([]string, error) {
-	flags.StringVar(&p.db, "db", p.db, "`file` of the messages")
+	flags.StringVar(&p.db, "db", p.db, "`file` with the messages")
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) && flags.Name() != "outbox" {

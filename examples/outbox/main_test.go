@@ -25,7 +25,7 @@ import (
 func TestFailingThenWorkingSink(t *testing.T) {
 	t.Parallel()
 	b, sink := newBox(t), newEndpoint(t)
-	require.Equal(t, "nothing waits\n", b.run("list").stdout, "also before there is a file")
+	require.Equal(t, "no messages\n", b.run("list").stdout, "also before there is a file")
 	require.Empty(t, b.list())
 	ids := b.add("one", "two", "three")
 	for i, e := range b.list() {
@@ -215,7 +215,7 @@ func TestDead(t *testing.T) {
 
 	require.Equal(t, result{code: 0, stdout: "1 dropped\n"}, b.run("drop", ids[2]))
 	sink.set(always(http.StatusOK))
-	require.Equal(t, result{code: 0, stdout: "1 tried again by the next sync\n"}, b.run("retry"))
+	require.Equal(t, result{code: 0, stdout: "1 retried by the next sync\n"}, b.run("retry"))
 	require.Equal(t, 1, b.run("retry", ids[0]).code, "it is not dead any more")
 	b.syncAll(sink.URL)
 	require.Equal(t, []string{"good", "bad"}, sink.texts())
@@ -278,7 +278,7 @@ func TestBadInput(t *testing.T) {
 		"the message is empty":        {"add"},
 		"flag provided but not":       {"add", "-x"},
 		"list takes no":               {"list", "all"},
-		"the sink is named by -to":    {"sync", "http://localhost"},
+		"name the sink with -to":    {"sync", "http://localhost"},
 		"neither an http":             {"sync", "-to", "ftp://localhost/x"},
 		"-timeout must be":            {"sync", "-timeout", "0s"},
 		"-backoff cannot be negative": {"sync", "-backoff", "-1s"},

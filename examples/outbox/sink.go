@@ -17,25 +17,24 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// envelope is a message on its way. The ID is the same however often it is sent.
+// envelope is a message to deliver. Its ID is the same on every attempt.
 type envelope struct {
 	ID    pawl.ID   `json:"id"`
 	Added time.Time `json:"added"`
 	Text  string    `json:"text"`
 }
 
-// sink is where messages go. When Send returns nil a message has arrived.
+// sink receives messages. When Send returns nil the message has arrived.
 type sink interface {
 	Send(ctx context.Context, e envelope) error
 	Close() error
 }
 
-// errOffline says that the sink cannot be reached: the next message would fare no
-// better.
+// errOffline means that the sink is unreachable, and so for the next message too.
 var errOffline = errors.New("cannot reach the sink")
 
-// openSink opens the file, or prepares for the URL, that to names. Reaching a host may
-// take half of what a delivery may, so that a silent network counts as being offline.
+// openSink opens the sink at a URL or a file path. Connecting may take half of the timeout of a
+// delivery, so that a silent network counts as offline.
 func openSink(to string, timeout time.Duration) (sink, error) {
 	if !strings.Contains(to, "://") {
 		return openFile(to)
@@ -79,14 +78,14 @@ func (s *web) Send(ctx context.Context, e envelope) error {
 		return err
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be reused
 	switch code := answer.StatusCode; {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusBadRequest, code == http.StatusRequestEntityTooLarge, code == http.StatusUnprocessableEntity:
 		return pawl.Permanent(fmt.Errorf("%s refused it: %s", s.url, answer.Status))
 	}
-	return fmt.Errorf("%s answered %s", s.url, answer.Status) // the fault of the other side, or of the URL
+	return fmt.Errorf("%s answered %s", s.url, answer.Status) // retried: the server or the URL may be wrong
 }
 
 func (s *web) Close() error {
@@ -94,10 +93,10 @@ func (s *web) Close() error {
 	return nil
 }
 
-// file appends messages to a file, a line of JSON each.
+// file appends messages to a file as lines of JSON.
 type file struct{ f *os.File }
 
-// openFile ends a line that whoever wrote last could not finish.
+// openFile opens the file and completes an unfinished last line.
 func openFile(path string) (*file, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *file) Send(_ context.Context, e envelope) error {
 	}
 	_, err = s.f.Write(append(line, '\n'))
 	if err = errors.Join(err, s.f.Sync()); err != nil {
-		return fmt.Errorf("%w: %w", errOffline, err) // a full disk refuses the next one too
+		return fmt.Errorf("%w: %w", errOffline, err) // a full disk also fails the next one
 	}
 	return nil
 }

@@ -15,20 +15,19 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// sync delivers what is due, one message after the other, until nothing is or the
-// sink cannot be reached: being offline is no failure of a message, so it burns no
-// retry and keeps the order.
+// sync delivers due messages one after the other, until none is left or the sink is unreachable.
+// Being offline is not a failure of the message: it uses up no retry and keeps the order.
 func (p *program) sync(ctx context.Context, flags *flag.FlagSet, args []string) (err error) {
 	to := flags.String("to", "", "`sink`: an http or https URL, or a file to append to (default sent.jsonl beside the messages)")
-	backoff := flags.Duration("backoff", time.Second, "wait before a first retry; it doubles each time, up to an hour")
-	timeout := flags.Duration("timeout", 30*time.Second, "how long one delivery may take")
+	backoff := flags.Duration("backoff", time.Second, "delay before the first retry; doubles each time, up to an hour")
+	timeout := flags.Duration("timeout", 30*time.Second, "time limit of one delivery")
 	switch rest, err := p.parse(flags, "", args); {
 	case err != nil:
 		return err
 	case len(rest) > 0:
-		return usageError{fmt.Sprintf("sync takes no %q; the sink is named by -to", rest[0])}
+		return usageError{fmt.Sprintf("sync takes no %q; name the sink with -to", rest[0])}
 	case *timeout <= 0:
-		return usageError{"-timeout must be more than 0"}
+		return usageError{"-timeout must be positive"}
 	}
 	policy := pawl.Exponential(*backoff, 2).Cap(time.Hour).Jitter(pawl.DefaultJitter)
 	if policy.Err() != nil {
@@ -55,7 +54,7 @@ func (p *program) sync(ctx context.Context, flags *flag.FlagSet, args []string) 
 	w := worker.New(q, &worker.Options{
 		Policy:  policy,
 		Timeout: *timeout,
-		Drain:   time.Second, // what a delivery may still take after ctrl-C
+		Drain:   time.Second, // time for the current delivery after ctrl-C
 		Logger:  hclog.NewNullLogger(),
 	})
 	d := &delivery{program: p, sink: sink}
@@ -77,17 +76,17 @@ func (p *program) sync(ctx context.Context, flags *flag.FlagSet, args []string) 
 	return errors.Join(err, d.left(ctx, q))
 }
 
-// delivery is what one sync does.
+// delivery is one sync.
 type delivery struct {
 	*program
 	sink      sink
-	stop      context.CancelFunc // of the step that is under way
-	offline   error              // why the sink cannot be reached
+	stop      context.CancelFunc // stops the current step
+	offline   error              // why the sink is unreachable
 	delivered int
 }
 
-// run delivers one message. When the sink cannot be reached it stops its own step and
-// waits for the end of it: the worker then gives the message back to its old place.
+// run delivers one message. If the sink is unreachable, run stops its own step and waits for the end of
+// its context, so that the worker returns the message to its place.
 func (d *delivery) run(ctx context.Context, job *pawl.Job[Message]) error {
 	err := d.sink.Send(ctx, envelope{ID: job.ID, Added: job.Created, Text: job.Args.Text})
 	switch {
@@ -104,7 +103,7 @@ func (d *delivery) run(ctx context.Context, job *pawl.Job[Message]) error {
 	return err
 }
 
-// left tells how it went, as an error when messages are left.
+// left prints the result, or returns it as an error if messages are left.
 func (d *delivery) left(ctx context.Context, q *bolt.Queue) error {
 	stats, err := q.Stats(ctx)
 	if err != nil {

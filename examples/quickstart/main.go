@@ -1,6 +1,5 @@
-// Quickstart enqueues three greetings and runs them: one succeeds, one succeeds at
-// the second attempt, one is beyond help and ends in the dead letters. It finishes
-// by itself and prints what happened.
+// Quickstart enqueues three greetings and runs them: one succeeds, one succeeds at the second attempt,
+// and one fails permanently and becomes dead. It ends by itself and prints what happened.
 package main
 
 import (
@@ -73,7 +72,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// send stands for a mail server: busy at first, and strict about addresses.
+// send stands in for a mail server that is busy at first and strict about addresses.
 func send(to string, attempt int) error {
 	switch {
 	case to == "nobody":

@@ -9,13 +9,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Mail is what the app sends most.
+// Mail is the payload of a mail.
 type Mail struct {
 	To     string
 	Number int
 }
 
-// Report is what takes a while.
+// Report is the payload of a report.
 type Report struct {
 	Title string
 	Lines int
@@ -33,8 +33,8 @@ var (
 	errBusy      = errors.New("421 the server is busy, timeout")
 )
 
-// send has a fate for each mail: of 20 one has no mailbox until somebody has looked into
-// it and retries, and of 7 one finds the server busy at first. It takes 20 ms.
+// send takes 20 ms. One mail of 20 has no mailbox until an operator retries it, and one of 7 finds the
+// server busy at first.
 func send(ctx context.Context, job *pawl.Job[Mail]) error {
 	switch {
 	case job.Args.Number%20 == 19 && job.Failures == 0:
@@ -45,12 +45,12 @@ func send(ctx context.Context, job *pawl.Job[Mail]) error {
 	return pass(ctx, 20*time.Millisecond)
 }
 
-// render takes two seconds, and stops when it is asked to.
+// render takes two seconds, and stops with its context.
 func render(ctx context.Context, job *pawl.Job[Report]) error {
 	return pass(ctx, 2*time.Second)
 }
 
-// pass waits.
+// pass waits for d or for the end of ctx.
 func pass(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -60,8 +60,7 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// produce enqueues mails at a rate a second, and now and then a report, some of them for
-// tomorrow.
+// produce enqueues mails at a rate per second, and now and then a report, some of them for tomorrow.
 func produce(ctx context.Context, q pawl.Enqueuer, rate int) error {
 	if rate == 0 {
 		<-ctx.Done()
@@ -83,7 +82,7 @@ func produce(ctx context.Context, q pawl.Enqueuer, rate int) error {
 			_, err = Render.Enqueue(ctx, q, Report{Title: "of tomorrow"}, pawl.Delay(24*time.Hour))
 		}
 		if errors.Is(err, pawl.ErrNotAccepted) {
-			return nil // it is to stop
+			return nil // the app stops
 		}
 		if err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Steer is an app to try jobctl on: it enqueues jobs and works on them for as long as it
-// runs, and lets operators in.
+// Steer is an app to try jobctl on. It enqueues jobs, runs them, and serves operators until it is
+// stopped.
 //
 //	go run ./examples/steer [-db FILE] [-rate N]
 //
@@ -7,10 +7,9 @@
 //
 //	jobctl --db steer.db top
 //
-// The one call that lets jobctl in while the app runs is admin.Serve. Some of its mails find
-// no mailbox and end as dead letters, some find the server busy and are tried again, and its
-// reports take a while. Kill it whenever you like: what it had enqueued is in the file, and the
-// next start goes on with it. Exit codes: 0 stopped, 1 it failed, 2 usage.
+// The call of admin.Serve lets jobctl in while the app runs. Some mails find no mailbox and become dead,
+// some find the server busy and are retried, and reports take a while. Kill it at any moment: the jobs
+// are in the file, and the next start continues. Exit codes: 0 stopped, 1 failure, 2 usage.
 package main
 
 import (
@@ -41,14 +40,14 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("steer", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	path := flags.String("db", "steer.db", "`file` of the queue")
-	rate := flags.Int("rate", 20, "mails to enqueue in a second, 0 for none")
+	rate := flags.Int("rate", 20, "mails to enqueue per second; 0 for none")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		return 2
 	}
 	if *rate < 0 || *rate > 1000 || flags.NArg() > 0 {
-		fmt.Fprintln(stderr, "error: -rate is not between 0 and 1000, or there is an argument that is no flag")
+		fmt.Fprintln(stderr, "error: -rate must be between 0 and 1000, and arguments are not allowed")
 		return 2
 	}
 	if err := run(ctx, *path, *rate, stdout); err != nil {
@@ -60,8 +59,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func run(ctx context.Context, path string, rate int, out io.Writer) (err error) {
 	q, err := bolt.Open(path, &bolt.Options{
-		Logger:     hclog.NewNullLogger(), // dead letters are looked at by jobctl
-		MaxCrashes: bolt.NoMaxCrashes,     // this program is there to be killed
+		Logger:     hclog.NewNullLogger(), // jobctl shows dead jobs
+		MaxCrashes: bolt.NoMaxCrashes,     // killing the program is not the fault of a job
 	})
 	if err != nil {
 		return err
@@ -90,7 +89,7 @@ func run(ctx context.Context, path string, rate int, out io.Writer) (err error) 
 		defer stop() // without a producer there is nothing to show
 		produced <- produce(ctx, q, rate)
 	}()
-	fmt.Fprintf(out, "pid %d works on %s; stop it by ctrl-C\n", os.Getpid(), path)
+	fmt.Fprintf(out, "pid %d works on %s; press ctrl-C to stop\n", os.Getpid(), path)
 	err = w.Run(ctx)
 	stop()
 	return errors.Join(err, <-produced)
