@@ -216,5 +216,5 @@ func TestBadInput(t *testing.T) {
 	require.Contains(t, out, file+": broken link to y.md\n")
 	code, _, errs = here(t, "-db", db, "-j", "2", file)
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, `crawl "documents" is one with other arguments`)
+	require.Contains(t, errs, `crawl "documents" has other arguments`)
 }
