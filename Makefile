@@ -59,9 +59,8 @@ allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stor
 	@found=$$(go test -count=1 -v -run '^TestAllocations$$' . ./bolt ./worker $(ARGS)); failed=$$?; \
 	echo "$$found" | grep -v '^=== '; test $$failed = 0 && ! echo "$$found" | grep -q -e '--- SKIP'
 
-compare: ## the modules that compare queues and workflows: checked, and run on small cases
+compare: ## the comparison with other queues and workflows: checked, and run on small cases
 	cd bench && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
-	cd bench/workflows && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 
 # The seeds follow from the commit: each commit tries others, and trying a commit again
 # tries the same.

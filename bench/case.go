@@ -159,15 +159,6 @@ func (f *firstError) failed() bool {
 	return f.err != nil
 }
 
-// percentile is the value that so many percent of the sorted values do not exceed.
-func percentile(sorted []time.Duration, percent float64) time.Duration {
-	return sorted[min(len(sorted)-1, int(float64(len(sorted))*percent/100))]
-}
-
-func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func mib(n int64) float64 { return float64(n) / (1 << 20) }
-
 func fileSize(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/gopawl/pawl/bench/report"
 )
 
 // ceilingBacklog is what backlogged is to a queue. It stores 64 a commit, and takes the
@@ -76,7 +78,7 @@ func loneCommit(t *trial) error {
 		all[i] = time.Since(began)
 	}
 	slices.Sort(all)
-	t.report("lone-commit", milli(percentile(all, 50)), milliseconds)
+	t.report("lone-commit", report.Milli(report.Percentile(all, 50)), milliseconds)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -50,7 +51,7 @@ const chartStyle = `text { font-family: sans-serif; font-size: 12px; fill: #3d44
 
 // chart draws the cases that every system runs as an SVG: a panel for each case, a bar for
 // each system.
-func chart(w io.Writer, r report) {
+func chart(w io.Writer, r comparison) {
 	names, weaker := r.barNames()
 	all := groups(r.results)
 	panelHeight := panelTitle + rowHeight*len(names) + panelGap
@@ -103,7 +104,7 @@ func chart(w io.Writer, r report) {
 }
 
 // barNames are the systems that have a bar in each panel, and which of them promise less.
-func (r report) barNames() (names []string, weaker map[string]bool) {
+func (r comparison) barNames() (names []string, weaker map[string]bool) {
 	weaker = make(map[string]bool)
 	for _, s := range r.systems {
 		if r.absent[s.Name] == nil {
@@ -137,18 +138,18 @@ func drawPanel(w io.Writer, left, top int, title string, g group, names []string
 		base := y + barHeight - 2.5 // of the letters, to stand in the middle of the bar
 		fmt.Fprintf(w, `<text class="name%s" x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n",
 			emphasis, zero-8, base, escape(name))
-		at := slices.IndexFunc(g.results, func(r *result) bool { return r.System == name })
+		at := slices.IndexFunc(g.results, func(r *report.Result) bool { return r.System == name })
 		if at < 0 {
 			chartText(w, "small", zero+7, base, "no figure")
 			continue
 		}
 		r := g.results[at]
 		fmt.Fprintf(w, `<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%d"><title>%s: %s %s</title></rect>`+"\n",
-			class, zero, y, max(r.Value*scale, 1.5), barHeight, escape(name), number(r.Value), escape(g.unit()))
+			class, zero, y, max(r.Value*scale, 1.5), barHeight, escape(name), report.Number(r.Value), escape(g.unit()))
 		if r.Max > r.Min {
 			fmt.Fprintf(w, `<path class="bounds" d="M%.1f %.1fH%.1f"/>`+"\n", zero+r.Min*scale, y+barHeight/2.0, zero+r.Max*scale)
 		}
-		chartText(w, "number"+emphasis, zero+r.Max*scale+7, base, number(r.Value))
+		chartText(w, "number"+emphasis, zero+r.Max*scale+7, base, report.Number(r.Value))
 	}
 }
 

@@ -73,6 +73,6 @@ func TestChartWithGaps(t *testing.T) {
 
 func TestChartOfNothing(t *testing.T) {
 	var out strings.Builder
-	chart(&out, report{})
+	chart(&out, comparison{})
 	assert.Empty(t, barsOf(t, out.String()))
 }

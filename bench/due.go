@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 	"github.com/gopawl/pawl/bolt"
 )
@@ -64,8 +65,8 @@ func fallingDue(t *trial) error {
 		return err
 	}
 	slices.Sort(all)
-	t.report("enqueue-p50", milli(percentile(all, 50)), milliseconds)
-	t.report("enqueue-p99", milli(percentile(all, 99)), milliseconds)
+	t.report("enqueue-p50", report.Milli(report.Percentile(all, 50)), milliseconds)
+	t.report("enqueue-p99", report.Milli(report.Percentile(all, 99)), milliseconds)
 	t.report("all-ready", allReady.Seconds(), seconds)
 	return q.Close()
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -46,7 +47,7 @@ func spacing(t *trial) error {
 		if err != nil {
 			return err
 		}
-		t.report(run.metric, mib(n), mebibytes)
+		t.report(run.metric, report.MiB(n), mebibytes)
 	}
 	return nil
 }

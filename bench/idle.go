@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -56,7 +57,7 @@ func idling(t *trial) error {
 	}{{"", w}, {"-empty-program", none}} {
 		t.report("wake-ups"+p.suffix, float64(p.wakeUps)/p.minutes(), perMinute)
 		t.report("switches"+p.suffix, float64(p.last.switches-p.first.switches)/p.minutes(), perMinute)
-		t.report("cpu"+p.suffix, milli(p.last.cpu-p.first.cpu)/p.minutes(), "ms/min")
+		t.report("cpu"+p.suffix, report.Milli(p.last.cpu-p.first.cpu)/p.minutes(), "ms/min")
 	}
 	return err
 }

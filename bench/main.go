@@ -1,6 +1,9 @@
-// Bench compares pawl with other queues, and with what bbolt can do at best, in one run:
-// every system takes its turn in every round of a case, so that they share what the
-// machine does meanwhile. It prints a table, and writes docs/performance.md and its chart.
+// Bench compares pawl with other queues, with what bbolt can do at best, and with other libraries of
+// durable workflows. All systems of a comparison run in one run and take turns in every round, so that
+// they share the machine's conditions. It prints tables, and writes docs/performance.md with its chart
+// and docs/workflows-performance.md.
+//
+//	go run . [queues | workflows] [flags]
 package main
 
 import (
@@ -11,43 +14,97 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
+
+	"github.com/gopawl/pawl/bench/workflows"
 )
 
 func main() {
-	if child() {
+	if child() || workflows.Child() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
-	var r runner
-	quick := flag.Bool("quick", false, "finish in under a minute: smaller cases, one round, no report")
-	asJSON := flag.Bool("json", false, "print one JSON object a line, and write no report")
-	cases := flag.String("case", "", "run only the cases whose names match this regular expression")
-	only := flag.String("only", "", "run only the systems whose names match this regular expression")
-	flag.StringVar(&r.disk, "dir", os.TempDir(), "a folder on the disk to measure")
-	flag.IntVar(&r.rounds, "rounds", 0, "rounds of each case (default 3, or 1 with -quick)")
-	flag.Parse()
+// options are the command line. A comparison with all systems at full size writes its report.
+type options struct {
+	quick, json       bool
+	only, cases, disk string
+	rounds, callers   int
+	profiles          string
+}
+
+func run(ctx context.Context, args []string) error {
+	what := ""
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		what, args = args[0], args[1:]
+	}
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	flags.BoolVar(&o.quick, "quick", false, "finish in about a minute: smaller cases, one round, no report")
+	flags.BoolVar(&o.json, "json", false, "print one JSON object per line, and write no report")
+	flags.StringVar(&o.only, "only", "", "run only the systems whose names match this regular expression")
+	flags.StringVar(&o.disk, "dir", os.TempDir(), "a folder on the disk to measure")
+	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each case (default 3, 5 for workflows, or 1 with -quick)")
+	flags.StringVar(&o.cases, "case", "", "only queues: run only the cases whose names match this regular expression")
+	flags.IntVar(&o.callers, "callers", 0, "only workflows: run only with this number of callers")
+	flags.StringVar(&o.profiles, "profile", "", "only workflows: write a CPU profile of each trial into this folder")
+	_ = flags.Parse(args) // exits on an error
+	queues := what != "workflows" && o.callers == 0 && o.profiles == ""
+	flows := what != "queues" && o.cases == ""
 	switch {
-	case flag.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q; bench -h lists the flags", flag.Arg(0))
-	case r.rounds < 0:
-		return fmt.Errorf("-rounds: %d is negative", r.rounds)
+	case what != "" && what != "queues" && what != "workflows":
+		return fmt.Errorf("unknown comparison %q; use queues, workflows, or neither for both", what)
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q; bench -h lists the flags", flags.Arg(0))
+	case o.rounds < 0:
+		return fmt.Errorf("-rounds: %d is negative", o.rounds)
+	case o.callers < 0:
+		return fmt.Errorf("-callers: %d is negative", o.callers)
+	case !queues && !flows:
+		return errors.New("-case is for queues, and -callers and -profile are for workflows")
 	}
-	r.size = fullSize
-	if *quick {
-		r.size = quickSize
+	var r runner
+	var w *workflows.Runner
+	if queues {
+		r.disk, r.rounds, r.size = o.disk, o.rounds, fullSize
+		if o.quick {
+			r.size = quickSize
+		}
+		if err := r.choose(o.cases, o.only); err != nil {
+			return err
+		}
 	}
-	if err := r.choose(*cases, *only); err != nil {
-		return err
+	if flows {
+		var err error
+		if w, err = workflows.New(workflows.Options{Quick: o.quick, Only: o.only, Callers: o.callers, Rounds: o.rounds,
+			Disk: o.disk, Profiles: o.profiles}); err != nil {
+			return err
+		}
 	}
+	if queues {
+		if err := compareQueues(ctx, &r, o); err != nil {
+			return err
+		}
+	}
+	if flows {
+		page := filepath.Join("..", "docs", "workflows-performance.md")
+		if o.quick || o.only != "" || o.callers > 0 {
+			page = ""
+		}
+		return w.Compare(ctx, os.Stdout, o.json, page)
+	}
+	return nil
+}
+
+// compareQueues runs the comparison of queues and writes its report.
+func compareQueues(ctx context.Context, r *runner, o options) error {
 	results, err := r.run(ctx)
 	if ctx.Err() != nil {
 		return errors.New("interrupted; nothing was written")
@@ -55,16 +112,16 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if *asJSON {
-		return printJSON(os.Stdout, results)
+	if o.json {
+		return results.JSON(os.Stdout)
 	}
-	rep := report{
+	c := comparison{
 		results: results, systems: r.systems, servers: r.servers, absent: r.absent,
-		size: r.size, rounds: r.rounds, disk: r.disk,
+		size: r.size, rounds: r.rounds, disk: r.disk, load: r.load,
 	}
-	rep.table(os.Stdout)
-	if *quick || *cases != "" || *only != "" {
-		return nil // a report is of all cases and systems
+	c.table(os.Stdout)
+	if o.quick || o.cases != "" || o.only != "" {
+		return nil
 	}
-	return writeReport(filepath.Join("..", "docs", "performance.md"), "performance.svg", rep)
+	return writeReport(filepath.Join("..", "docs", "performance.md"), "performance.svg", c)
 }

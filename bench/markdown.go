@@ -9,15 +9,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/gopawl/pawl/bench/report"
 )
 
 // writeReport writes the report to path, and its chart beside it.
-func writeReport(path, chartName string, r report) error {
-	m, err := inspect(r.disk)
+func writeReport(path, chartName string, r comparison) error {
+	m, err := report.Inspect(r.disk)
 	if err != nil {
 		return err
 	}
+	m.Load = r.load
 	var text, picture bytes.Buffer
 	r.markdown(&text, chartName, m)
 	chart(&picture, r)
@@ -27,7 +29,7 @@ func writeReport(path, chartName string, r report) error {
 	return os.WriteFile(path, text.Bytes(), 0o644)
 }
 
-func (r report) markdown(w io.Writer, chartName string, m machine) {
+func (r comparison) markdown(w io.Writer, chartName string, m report.Machine) {
 	fmt.Fprintf(w, `# Performance
 
 How many jobs pawl stores and runs a second, beside other queues and beside what bbolt can
@@ -40,13 +42,13 @@ between them are what to take from here; the figures themselves are this machine
 `, r.rounds, chartName)
 	r.markdownTargets(w)
 	fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(notes))
-	m.markdown(w)
+	m.Markdown(w)
 	r.markdownSystems(w)
 	r.markdownResults(w)
 	fmt.Fprint(w, repeat)
 }
 
-func (r report) markdownTargets(w io.Writer) {
+func (r comparison) markdownTargets(w io.Writer) {
 	fmt.Fprint(w, `## To reach, in one run
 
 Pawl syncs each commit to the disk before it answers. A peer with the same promise does so
@@ -60,10 +62,10 @@ median of the ratios in each round.
 		result, text := t.check(r)
 		rows = append(rows, []string{t.name, t.goal, text, string(result)})
 	}
-	markdownTable(w, "llll", rows)
+	report.Table(w, "llll", rows)
 }
 
-func (r report) markdownSystems(w io.Writer) {
+func (r comparison) markdownSystems(w io.Writer) {
 	fmt.Fprint(w, "## The systems\n\nA queue that a server keeps was reached on the same machine.\n\n")
 	rows := [][]string{{"system", "durability", "version", "settings"}}
 	for _, s := range r.systems {
@@ -76,19 +78,19 @@ func (r report) markdownSystems(w io.Writer) {
 		}
 		rows = append(rows, []string{s.Name, s.Durability, version, s.Settings})
 	}
-	markdownTable(w, "llll", rows)
+	report.Table(w, "llll", rows)
 	if len(r.absent) > 0 {
 		fmt.Fprint(w, "Absent, and so without figures:\n\n")
 		for _, s := range r.systems {
 			if err := r.absent[s.Name]; err != nil {
-				fold(w, "- ", fmt.Sprintf("%s (%s): %s", s.Name, s.Version, oneLine(err)))
+				report.Fold(w, "- ", fmt.Sprintf("%s (%s): %s", s.Name, s.Version, report.OneLine(err)))
 			}
 		}
 		fmt.Fprintln(w)
 	}
 }
 
-func (r report) markdownResults(w io.Writer) {
+func (r comparison) markdownResults(w io.Writer) {
 	fmt.Fprint(w, `## All results
 
 The median of the rounds with the least and the greatest of them; pawl/this is pawl's
@@ -99,7 +101,7 @@ system.
 	if failed := r.failed(); len(failed) > 0 {
 		fmt.Fprint(w, "Failed, and so without figures; the run told why:\n\n")
 		for _, one := range failed {
-			fold(w, "- ", one)
+			report.Fold(w, "- ", one)
 		}
 		fmt.Fprintln(w)
 	}
@@ -109,7 +111,7 @@ system.
 		if name != last {
 			fmt.Fprintf(w, "### %s\n\n", name)
 			if text := about(name); text != "" {
-				fold(w, "", strings.ToUpper(text[:1])+text[1:]+".")
+				report.Fold(w, "", strings.ToUpper(text[:1])+text[1:]+".")
 				fmt.Fprintln(w)
 			}
 			last = name
@@ -123,15 +125,15 @@ system.
 		fmt.Fprintf(w, "%s:\n\n", unit)
 		rows := [][]string{{"system", "median", "min", "max", "rounds", "pawl/this", "durability"}}
 		for _, one := range g.results {
-			rows = append(rows, []string{one.System, number(one.Value), number(one.Min), number(one.Max),
-				strconv.Itoa(len(one.values)), g.ratio(one), one.promise()})
+			rows = append(rows, []string{one.System, report.Number(one.Value), report.Number(one.Min), report.Number(one.Max),
+				strconv.Itoa(one.Rounds), g.ratio(one), promise(one)})
 		}
-		markdownTable(w, "lrrrrrl", rows)
+		report.Table(w, "lrrrrrl", rows)
 	}
 }
 
 // failed names what a run of all cases should have measured and has not.
-func (r report) failed() []string {
+func (r comparison) failed() []string {
 	var failed []string
 	for _, c := range allCases() {
 		for _, s := range r.systems {
@@ -142,7 +144,7 @@ func (r report) failed() []string {
 			case ceilingName:
 				due = c.ceiling != nil
 			}
-			if due && r.absent[s.Name] == nil && !slices.ContainsFunc(r.results, func(have *result) bool {
+			if due && r.absent[s.Name] == nil && !slices.ContainsFunc(r.results, func(have *report.Result) bool {
 				name, _, _ := strings.Cut(have.Case, "/")
 				return have.System == s.Name && name == c.name
 			}) {
@@ -156,7 +158,7 @@ func (r report) failed() []string {
 // repeat is how a reader gets figures of their own.
 const repeat = `## How to repeat it
 
-    cd bench && go run .
+    cd bench && go run . queues
 
 prints a table, and writes this file and its chart. Queues that a server keeps take part
 where their programs are installed: the Debian packages redis-server, postgresql and
@@ -168,70 +170,7 @@ stops them again.
 | -quick        | smaller cases in one round, in under a minute; writes no report               |
 | -case REGEXP  | only the cases whose names match; writes no report                            |
 | -only REGEXP  | only the systems whose names match; writes no report                          |
-| -dir FOLDER   | on the disk to measure; a folder in memory tells nothing of synced commits    |
-| -rounds N     | how often each system has its turn in a case                                  |
+| -dir FOLDER   | on the disk to measure; in a folder in memory, syncs cost nothing             |
+| -rounds N     | number of rounds of each case                                                 |
 | -json         | one JSON object a line: system, case, value, unit, durability, min, max       |
 `
-
-// markdownTable writes rows, the first of which is the header, and an empty line.
-func markdownTable(w io.Writer, alignment string, rows [][]string) {
-	for _, row := range rows {
-		for i := range row {
-			row[i] = strings.ReplaceAll(row[i], "|", `\|`)
-		}
-	}
-	align(rows, alignment)
-	rule := make([]string, len(rows[0]))
-	for i, cell := range rows[0] {
-		rule[i] = strings.Repeat("-", utf8.RuneCountInString(cell)+1)
-		if alignment[i] == 'r' {
-			rule[i] += ":"
-		} else {
-			rule[i] += "-"
-		}
-	}
-	for i, row := range rows {
-		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
-		if i == 0 {
-			fmt.Fprintf(w, "|%s|\n", strings.Join(rule, "|"))
-		}
-	}
-	fmt.Fprintln(w)
-}
-
-// align pads the cells of each column to one width. The alignment has a letter for each
-// column, l or r.
-func align(rows [][]string, alignment string) {
-	for i := range alignment {
-		width := 0
-		for _, row := range rows {
-			width = max(width, utf8.RuneCountInString(row[i]))
-		}
-		for _, row := range rows {
-			space := strings.Repeat(" ", width-utf8.RuneCountInString(row[i]))
-			if alignment[i] == 'r' {
-				row[i] = space + row[i]
-			} else {
-				row[i] += space
-			}
-		}
-	}
-}
-
-// fold writes text in lines that are easy to read; those after the first are indented as
-// the mark before the first is wide.
-func fold(w io.Writer, mark, text string) {
-	const width = 90
-	line := mark
-	for word := range strings.FieldsSeq(text) {
-		if utf8.RuneCountInString(line+word) > width && strings.TrimSpace(line) != strings.TrimSpace(mark) {
-			fmt.Fprintln(w, strings.TrimRight(line, " "))
-			line = strings.Repeat(" ", len(mark))
-		}
-		line += word + " "
-	}
-	fmt.Fprintln(w, strings.TrimRight(line, " "))
-}
-
-// oneLine is the text of an error that may quote several lines of a program's.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -26,7 +27,7 @@ func opening(t *trial) error {
 	open := func(metric, dir string) error {
 		o, err := t.open(dir)
 		all = append(all, o)
-		t.report(metric, milli(o.took), milliseconds)
+		t.report(metric, report.Milli(o.took), milliseconds)
 		return err
 	}
 	if err := open("clean-warm", dir); err != nil {
@@ -65,7 +66,7 @@ func opening(t *trial) error {
 	most := func(of func(opened) float64) float64 {
 		return of(slices.MaxFunc(all, func(a, b opened) int { return cmp.Compare(of(a), of(b)) }))
 	}
-	t.report("recovered", most(func(o opened) float64 { return milli(o.recovered) }), milliseconds)
+	t.report("recovered", most(func(o opened) float64 { return report.Milli(o.recovered) }), milliseconds)
 	t.report("heap", most(func(o opened) float64 { return o.heap }), mebibytes)
 	return nil
 }
@@ -87,7 +88,7 @@ func (t *trial) open(dir string) (o opened, err error) {
 	}
 	err = until(t.ctx, q, func(c pawl.Counts) bool { return c.Leased == 0 })
 	o.recovered = time.Since(began) - o.took
-	o.heap = mib(max(0, heap()-before))
+	o.heap = report.MiB(max(0, heap()-before))
 	return o, errors.Join(err, q.Close())
 }
 

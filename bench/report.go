@@ -3,25 +3,26 @@ package main
 import (
 	"cmp"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
-// report is a run, and all that is told of it.
-type report struct {
-	results []*result
+// comparison is a run with all that its report needs.
+type comparison struct {
+	results report.Results
 	systems []system.System
 	servers map[string]*system.Server
 	absent  map[string]error // by the system's name: why it was not measured
 	size    size
 	rounds  int
 	disk    string // a folder on the disk that was measured
+	load    string // of the machine before the run
 }
 
 var pawlName = system.Pawl().Name
@@ -31,25 +32,14 @@ var pawlName = system.Pawl().Name
 //go:embed notes.md
 var notes string
 
-func printJSON(w io.Writer, results []*result) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	for _, r := range results {
-		if err := enc.Encode(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // group is one metric of one case over all systems.
 type group struct {
 	name    string // of the case, with the metric behind a slash
-	results []*result
+	results report.Results
 }
 
 // groups are the results by case and metric, in the order of the run, pawl first.
-func groups(results []*result) []group {
+func groups(results report.Results) []group {
 	var all []group
 	for _, r := range results {
 		i := slices.IndexFunc(all, func(g group) bool { return g.name == r.Case })
@@ -69,20 +59,20 @@ func (g group) unit() string { return g.results[0].Unit }
 
 // most is the greatest value, bounds included.
 func (g group) most() float64 {
-	return slices.MaxFunc(g.results, func(a, b *result) int { return cmp.Compare(a.Max, b.Max) }).Max
+	return slices.MaxFunc(g.results, func(a, b *report.Result) int { return cmp.Compare(a.Max, b.Max) }).Max
 }
 
 // ratio is pawl's figure divided by this one, empty where there is no such ratio.
-func (g group) ratio(r *result) string {
+func (g group) ratio(r *report.Result) string {
 	pawl := g.results[0]
 	if pawl.System != pawlName || r == pawl || r.Value == 0 {
 		return ""
 	}
-	return number(compare(pawl, r, func(a, b float64) float64 { return a / b })) + "x"
+	return report.Number(report.Compare(pawl, r, func(a, b float64) float64 { return a / b })) + "x"
 }
 
 // promise is the durability in a word.
-func (r *result) promise() string {
+func promise(r *report.Result) string {
 	if r.Durability == system.Synced {
 		return system.Synced
 	}
@@ -111,16 +101,16 @@ func about(name string) string {
 func allCases() []benchCase { return append(sharedCases(), ownCases()...) }
 
 // table shows a run on a terminal.
-func (r report) table(w io.Writer) {
+func (r comparison) table(w io.Writer) {
 	rows := [][]string{{"", "median", "min", "max", "pawl/this", ""}}
 	all := groups(r.results)
 	for _, g := range all {
 		for _, one := range g.results {
-			rows = append(rows, []string{"  " + one.System, number(one.Value), number(one.Min), number(one.Max),
-				g.ratio(one), one.promise()})
+			rows = append(rows, []string{"  " + one.System, report.Number(one.Value), report.Number(one.Min), report.Number(one.Max),
+				g.ratio(one), promise(one)})
 		}
 	}
-	align(rows, "lrrrrl")
+	report.Align(rows, "lrrrrl")
 	header, rows := rows[0], rows[1:]
 	for _, g := range all {
 		if text := about(g.name); text != "" {
@@ -138,7 +128,7 @@ func (r report) table(w io.Writer) {
 	for _, s := range r.systems {
 		switch err := r.absent[s.Name]; {
 		case err != nil:
-			fmt.Fprintf(w, "%s was left out: %s\n", s.Name, oneLine(err))
+			fmt.Fprintf(w, "%s was left out: %s\n", s.Name, report.OneLine(err))
 		case s.Durability != system.Synced:
 			fmt.Fprintf(w, "%s promises less: %s\n", s.Name, s.Durability)
 		}
@@ -164,33 +154,4 @@ func blocks(share float64, width int) string {
 		bar += string([]rune("▏▎▍▌▋▊▉")[rest-1])
 	}
 	return bar
-}
-
-// number has three digits, or all of a greater one, by thousands.
-func number(v float64) string {
-	size := math.Abs(v)
-	switch {
-	case v == 0:
-		return "0"
-	case size < 0.09995:
-		return fmt.Sprintf("%.3g", v)
-	case size < 0.9995:
-		return fmt.Sprintf("%.3f", v)
-	case size < 9.995:
-		return fmt.Sprintf("%.2f", v)
-	case size < 99.95:
-		return fmt.Sprintf("%.1f", v)
-	}
-	digits := fmt.Sprintf("%.0f", size)
-	var text strings.Builder
-	if v < 0 {
-		text.WriteByte('-')
-	}
-	for i, digit := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 && len(digits) > 4 {
-			text.WriteRune('\u00a0') // a space at which no line ends
-		}
-		text.WriteRune(digit)
-	}
-	return text.String()
 }

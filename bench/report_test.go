@@ -20,9 +20,9 @@ import (
 
 // sampleReport is a run of two rounds over a few systems, in which every target can be
 // measured. Most figures meet theirs.
-func sampleReport() report {
+func sampleReport() comparison {
 	server := func(context.Context, string) (*system.Server, error) { return nil, nil }
-	r := report{
+	r := comparison{
 		systems: []system.System{
 			{Name: pawlName, Durability: system.Synced, Settings: "default options", Version: "this checkout"},
 			{Name: ceilingName, Durability: system.Synced},
@@ -38,14 +38,9 @@ func sampleReport() report {
 	}
 	add := func(name, unit string, values map[string][]float64) {
 		for _, s := range r.systems {
-			if len(values[s.Name]) == 0 {
-				continue
-			}
-			one := &result{System: s.Name, Case: name, Unit: unit, Durability: s.Durability}
 			for _, v := range values[s.Name] {
-				one.take(v)
+				r.results.Add(s.Name, name, unit, s.Durability, v)
 			}
-			r.results = append(r.results, one)
 		}
 	}
 	type by = map[string][]float64
@@ -99,18 +94,18 @@ func TestTable(t *testing.T) {
 
 func TestTableOfNothing(t *testing.T) {
 	var out strings.Builder
-	report{}.table(&out)
+	comparison{}.table(&out)
 	assert.Contains(t, out.String(), string(unmeasured))
 }
 
 func TestPrintJSON(t *testing.T) {
 	var out bytes.Buffer
 	r := sampleReport()
-	require.NoError(t, printJSON(&out, r.results))
+	require.NoError(t, r.results.JSON(&out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, len(r.results))
 	assert.JSONEq(t, `{"system": "pawl", "case": "producer", "value": 96000, "unit": "jobs/s", "durability": "synced",
-		"min": 95000, "max": 97000}`, lines[0])
+		"min": 95000, "max": 97000, "rounds": 2}`, lines[0])
 	for _, line := range lines {
 		assert.True(t, json.Valid([]byte(line)), line)
 	}
@@ -149,59 +144,12 @@ func TestWriteReport(t *testing.T) {
 	assert.Len(t, entries, 2, "the report and the chart, and nothing of the measured sync")
 }
 
-func TestMarkdownTable(t *testing.T) {
-	var out strings.Builder
-	markdownTable(&out, "lr", [][]string{{"system", "rate"}, {"a|b", "12"}, {"größer", "100\u00a0000"}})
-	assert.Equal(t, strings.Join([]string{
-		`| system |    rate |`,
-		`|--------|--------:|`,
-		`| a\|b   |      12 |`,
-		`| größer | 100` + "\u00a0" + `000 |`,
-		``, ``,
-	}, "\n"), out.String())
-}
-
-func TestFold(t *testing.T) {
-	var out strings.Builder
-	fold(&out, "- ", strings.Repeat("word ", 20)+strings.Repeat("x", 100))
-	assert.Equal(t, "- "+strings.TrimSpace(strings.Repeat("word ", 17))+"\n  word word word\n  "+strings.Repeat("x", 100)+"\n", out.String())
-}
-
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{
-		0:         "0",
-		0.0031234: "0.00312",
-		0.5:       "0.500",
-		0.99949:   "0.999",
-		0.9996:    "1.00",
-		1.234:     "1.23",
-		9.996:     "10.0",
-		12.34:     "12.3",
-		99.96:     "100",
-		1234.5:    "1234",
-		12345:     "12\u00a0345",
-		1234567:   "1\u00a0234\u00a0567",
-		-12345:    "-12\u00a0345",
-		-0.25:     "-0.250",
-	} {
-		assert.Equal(t, want, number(v))
-	}
-}
-
 func TestBlocks(t *testing.T) {
 	assert.Equal(t, "", blocks(0, 4))
 	assert.Equal(t, "▏", blocks(0.0001, 4))
 	assert.Equal(t, "██", blocks(0.5, 4))
 	assert.Equal(t, "██▌", blocks(0.625, 4))
 	assert.Equal(t, "████", blocks(1, 4))
-}
-
-func TestInspect(t *testing.T) {
-	m, err := inspect(t.TempDir())
-	require.NoError(t, err)
-	assert.Positive(t, m.sync)
-	_, err = inspect(filepath.Join(t.TempDir(), "absent"))
-	assert.Error(t, err)
 }
 
 // Rule: a figure that is none, as a rate over no time, is left out and said; the others
@@ -221,7 +169,7 @@ func TestFiguresThatAreNone(t *testing.T) {
 		results, err := r.run(t.Context())
 		require.NoError(t, err)
 		var out bytes.Buffer
-		require.NoError(t, printJSON(&out, results))
+		require.NoError(t, results.JSON(&out))
 		require.Equal(t, 1, strings.Count(out.String(), "\n"))
 		require.Contains(t, out.String(), `"case":"some","value":7`)
 	}

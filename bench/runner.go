@@ -10,27 +10,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"time"
 
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
 // ceilingName is the ceiling's among the systems.
 const ceilingName = "ceiling"
-
-// result is one figure of one system: the median of the rounds, and their bounds.
-type result struct {
-	System     string  `json:"system"`
-	Case       string  `json:"case"` // with the metric behind a slash, if there is one
-	Value      float64 `json:"value"`
-	Unit       string  `json:"unit"`
-	Durability string  `json:"durability"`
-	Min        float64 `json:"min"`
-	Max        float64 `json:"max"`
-
-	values []float64 // by round
-}
 
 // runner takes every chosen system through every chosen case.
 type runner struct {
@@ -43,7 +30,8 @@ type runner struct {
 
 	servers map[string]*system.Server
 	absent  map[string]error // by the system's name: why it was not measured
-	results []*result
+	results report.Results
+	load    string // of the machine before the run
 }
 
 // choose takes the cases and systems whose names match; an empty pattern matches all.
@@ -87,7 +75,7 @@ func systems() []system.System {
 }
 
 // run measures. A system that fails is told of and left out; the others go on.
-func (r *runner) run(ctx context.Context) ([]*result, error) {
+func (r *runner) run(ctx context.Context) (report.Results, error) {
 	dir, err := os.MkdirTemp(r.disk, "pawl-bench-")
 	if err != nil {
 		return nil, err
@@ -96,6 +84,7 @@ func (r *runner) run(ctx context.Context) ([]*result, error) {
 	if err := os.Chmod(dir, 0o711); err != nil { // a server may run as another user
 		return nil, err
 	}
+	r.load = report.LoadAverage()
 	defer r.stopServers()
 	r.startServers(ctx, dir)
 	for _, c := range r.cases {
@@ -168,24 +157,8 @@ func (r *runner) add(c benchCase, s system.System, samples []sample) {
 		if one.metric != "" {
 			name += "/" + one.metric
 		}
-		i := slices.IndexFunc(r.results, func(have *result) bool { return have.System == s.Name && have.Case == name })
-		if i < 0 {
-			i = len(r.results)
-			r.results = append(r.results, &result{System: s.Name, Case: name, Unit: one.unit, Durability: s.Durability})
-		}
-		r.results[i].take(one.value)
+		r.results.Add(s.Name, name, one.unit, s.Durability, one.value)
 	}
-}
-
-func (r *result) take(value float64) {
-	r.values = append(r.values, value)
-	r.Value, r.Min, r.Max = median(r.values), slices.Min(r.values), slices.Max(r.values)
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 func (r *runner) startServers(ctx context.Context, dir string) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -199,8 +200,8 @@ func (t *trial) sampled(once func() (time.Duration, error)) error {
 		}
 	}
 	slices.Sort(all)
-	t.report("p50", milli(percentile(all, 50)), milliseconds)
-	t.report("p99", milli(percentile(all, 99)), milliseconds)
+	t.report("p50", report.Milli(report.Percentile(all, 50)), milliseconds)
+	t.report("p99", report.Milli(report.Percentile(all, 99)), milliseconds)
 	return nil
 }
 

@@ -3,9 +3,9 @@ package main
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
+	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -37,7 +37,7 @@ const (
 
 // measure computes a figure from the results. The text says it in words, and without a
 // figure, what it would have been.
-type measure func(report) (value float64, text string, ok bool)
+type measure func(comparison) (value float64, text string, ok bool)
 
 // verdict is whether a target was met.
 type verdict string
@@ -172,7 +172,7 @@ var targets = []target{
 
 // check says whether the target was met, and by what figures. There is no text where there
 // are no figures.
-func (t target) check(r report) (verdict, string) {
+func (t target) check(r comparison) (verdict, string) {
 	decided := !t.atFullSize || r.size.million >= fullSize.million
 	result := met
 	var texts []string
@@ -192,7 +192,7 @@ func (t target) check(r report) (verdict, string) {
 			}
 		case decided && p.misses(value):
 			result = missed
-			if number(value) == number(p.limit) {
+			if report.Number(value) == report.Number(p.limit) {
 				text += " (just missed)"
 			} else {
 				text += " (missed)"
@@ -215,9 +215,9 @@ func (p part) misses(value float64) bool {
 
 // of is a figure of pawl.
 func of(name string) measure {
-	return func(r report) (float64, string, bool) {
-		if have := r.find(pawlName, name); have != nil {
-			return have.Value, number(have.Value), true
+	return func(r comparison) (float64, string, bool) {
+		if have := r.results.Find(pawlName, name); have != nil {
+			return have.Value, report.Number(have.Value), true
 		}
 		return 0, "", false
 	}
@@ -234,13 +234,13 @@ func pawlAbove(name, other, otherName string) measure {
 }
 
 func compared(name, other, otherName string, how func(a, b float64) float64) measure {
-	return func(r report) (float64, string, bool) {
-		a, b := r.find(pawlName, name), r.find(other, otherName)
+	return func(r comparison) (float64, string, bool) {
+		a, b := r.results.Find(pawlName, name), r.results.Find(other, otherName)
 		if a == nil || b == nil {
 			return 0, "", false
 		}
-		v := compare(a, b, how)
-		return v, number(v), true
+		v := report.Compare(a, b, how)
+		return v, report.Number(v), true
 	}
 }
 
@@ -250,7 +250,7 @@ func ofCeiling(name string) measure {
 
 // named puts words behind a figure.
 func named(words string, m measure) measure {
-	return func(r report) (float64, string, bool) {
+	return func(r comparison) (float64, string, bool) {
 		value, text, ok := m(r)
 		return value, strings.TrimSpace(text + words), ok
 	}
@@ -258,7 +258,7 @@ func named(words string, m measure) measure {
 
 // timesPeer compares with the best of the peers, the one to which pawl's ratio is lowest.
 func timesPeer(name string, among func(system.System) bool) measure {
-	return func(r report) (float64, string, bool) {
+	return func(r comparison) (float64, string, bool) {
 		var lowest float64
 		var best *system.System
 		for _, s := range r.systems {
@@ -273,7 +273,7 @@ func timesPeer(name string, among func(system.System) bool) measure {
 		if best == nil {
 			return 0, "times the best peer", false
 		}
-		text := number(lowest) + " times " + best.Name
+		text := report.Number(lowest) + " times " + best.Name
 		if best.Durability != system.Synced {
 			text += ", which promises less"
 		}
@@ -287,29 +287,8 @@ func samePromise(s system.System) bool { return s.Durability == system.Synced }
 
 func samePromiseEmbedded(s system.System) bool { return samePromise(s) && s.Start == nil }
 
-func (r report) find(system, name string) *result {
-	i := slices.IndexFunc(r.results, func(have *result) bool { return have.System == system && have.Case == name })
-	if i < 0 {
-		return nil
-	}
-	return r.results[i]
-}
-
-// compare sets two figures against each other: round by round, and takes the median, where
-// both have as many rounds. What slows the machine down for a while then counts less.
-func compare(a, b *result, how func(a, b float64) float64) float64 {
-	if len(a.values) != len(b.values) || len(a.values) == 0 {
-		return how(a.Value, b.Value)
-	}
-	all := make([]float64, len(a.values))
-	for i := range all {
-		all[i] = how(a.values[i], b.values[i])
-	}
-	return median(all)
-}
-
 // rank puts pawl first and the ceiling second.
-func rank(a, b *result) int {
+func rank(a, b *report.Result) int {
 	place := func(name string) int {
 		switch name {
 		case pawlName:

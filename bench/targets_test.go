@@ -6,9 +6,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bench/report"
 )
 
-func checkTarget(t *testing.T, r report, name string) (verdict, string) {
+func checkTarget(t *testing.T, r comparison, name string) (verdict, string) {
 	t.Helper()
 	i := slices.IndexFunc(targets, func(one target) bool { return one.name == name })
 	require.GreaterOrEqual(t, i, 0, name)
@@ -65,7 +67,7 @@ func TestTargetMissed(t *testing.T) {
 
 func TestTargetNotMeasured(t *testing.T) {
 	for _, target := range targets {
-		result, text := target.check(report{size: fullSize})
+		result, text := target.check(comparison{size: fullSize})
 		assert.Equal(t, unmeasured, result, target.name)
 		assert.Empty(t, text, target.name)
 	}
@@ -74,7 +76,7 @@ func TestTargetNotMeasured(t *testing.T) {
 func TestTargetMeasuredInPart(t *testing.T) {
 	const name = "drain, 16 no-op workers, 100 B"
 	r := sampleReport()
-	r.results = slices.DeleteFunc(r.results, func(one *result) bool { return one.System == ceilingName })
+	r.results = slices.DeleteFunc(r.results, func(one *report.Result) bool { return one.System == ceilingName })
 	result, text := checkTarget(t, r, name)
 	assert.Equal(t, unmeasured, result)
 	assert.Equal(t, "of the ceiling: not measured; 23.7 times served", text)
@@ -96,22 +98,6 @@ func TestTargetInSmallerCases(t *testing.T) {
 	assert.Equal(t, met, result)
 }
 
-func TestCompareRoundByRound(t *testing.T) {
-	slow, slower := &result{}, &result{}
-	for _, v := range []float64{100, 10, 100} { // the machine was busy in the second round
-		slow.take(v)
-		slower.take(v / 4)
-	}
-	ratio := func(a, b float64) float64 { return a / b }
-	assert.InDelta(t, 4, compare(slow, slower, ratio), 1e-9)
-	slower.take(1)
-	assert.InDelta(t, 100/13.75, compare(slow, slower, ratio), 1e-9, "of the medians, with other rounds")
-}
-
-func change(r report, system, name string, values ...float64) {
-	one := r.find(system, name)
-	one.values = nil
-	for _, v := range values {
-		one.take(v)
-	}
+func change(r comparison, system, name string, values ...float64) {
+	r.results.Find(system, name).Set(values...)
 }

@@ -1,4 +1,4 @@
-package main
+package workflows
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ const trialVariable = "PAWL_WORKFLOWS_TRIAL"
 // tooLong is how long a child may take, besides its window.
 const tooLong = 3 * time.Minute
 
-// child runs the trial of this process, if it has one.
-func child() bool {
+// Child runs the trial of this process, if it has one.
+func Child() bool {
 	text := os.Getenv(trialVariable)
 	if text == "" {
 		return false

@@ -1,4 +1,4 @@
-package main
+package workflows
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if child() {
+	if Child() {
 		return
 	}
 	os.Exit(m.Run())

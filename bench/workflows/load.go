@@ -1,10 +1,9 @@
-package main
+package workflows
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/gopawl/pawl/bench/report"
 )
 
 // trial is one turn of one engine, in a process and a folder of its own.
@@ -173,12 +174,6 @@ func (l *load) figures() figures {
 	slices.Sort(l.times)
 	return figures{
 		Workflows: len(l.times), All: l.results, Took: l.closed.Sub(l.opened), CPU: l.cpu,
-		P50: percentile(l.times, 50), P99: percentile(l.times, 99),
+		P50: report.Percentile(l.times, 50), P99: report.Percentile(l.times, 99),
 	}
-}
-
-// percentile is the smallest of the sorted values that so many percent do not exceed.
-func percentile(sorted []time.Duration, percent float64) time.Duration {
-	i := int(math.Ceil(float64(len(sorted))*percent/100)) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
 }

@@ -1,4 +1,4 @@
-package main
+package workflows
 
 import (
 	"context"
@@ -99,15 +99,4 @@ func TestFailedWorkflowEndsTheTrial(t *testing.T) {
 		l := newLoad(&fakeStore{takes: second, err: broken}, trial{Callers: 1, Window: time.Hour})
 		require.ErrorIs(t, l.run(t.Context()), broken)
 	})
-}
-
-// A percentile is a value that was measured.
-func TestPercentile(t *testing.T) {
-	var sorted []time.Duration
-	for i := range 200 {
-		sorted = append(sorted, time.Duration(i+1))
-	}
-	require.EqualValues(t, 100, percentile(sorted, 50))
-	require.EqualValues(t, 198, percentile(sorted, 99))
-	require.EqualValues(t, 1, percentile(sorted[:1], 99))
 }

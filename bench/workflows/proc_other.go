@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package workflows
 
 import (
 	"os"
@@ -14,7 +14,3 @@ func mark() {}
 func processorTime() (time.Duration, error) { return 0, nil }
 
 func peakMemory() (int64, error) { return 0, nil }
-
-func syncData(f *os.File) error { return f.Sync() }
-
-func fileSystem(string) string { return "" }

@@ -1,25 +1,28 @@
-package main
+package workflows
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bench/report"
 )
 
 // sampleReport is a run of two rounds in which pawl is as many times as fast as its peers.
-func sampleReport(atOne, at16, at64 float64) report {
-	r := report{size: size{rounds: 2, callers: []int{1, 16, 64}, window: time.Second, count: 10}}
+func sampleReport(atOne, at16, at64 float64) comparison {
+	r := comparison{size: size{rounds: 2, callers: []int{1, 16, 64}, window: time.Second, count: 10}}
 	for _, name := range []string{pawlName, dbosFull, "other"} {
 		r.engines = append(r.engines, engine{name: name, durability: synced, settings: "a | b"})
 	}
 	r.engines = append(r.engines, engine{name: "quick", durability: normal})
 	add := func(name string, callers int, metric string, values ...float64) {
-		r.results = append(r.results, &result{name, callers, metric, values})
+		for _, v := range values {
+			r.results.Add(name, caseName(callers, metric), "workflows/s", synced, v)
+		}
 	}
 	for _, one := range []struct {
 		callers int
@@ -36,7 +39,7 @@ func sampleReport(atOne, at16, at64 float64) report {
 
 // A target holds pawl against the best peer of the same promise, round by round.
 func TestTargets(t *testing.T) {
-	verdicts := func(r report) (all []string) {
+	verdicts := func(r comparison) (all []string) {
 		for _, t := range targets {
 			verdict, text := t.check(r)
 			all = append(all, strings.TrimSpace(verdict+" "+text))
@@ -47,7 +50,7 @@ func TestTargets(t *testing.T) {
 		verdicts(sampleReport(0.6, 5, 5.5)))
 	require.Equal(t, []string{"no 0.590 times dbos-full", "no 4.90 times dbos-full", "no 1.00 times dbos-full"},
 		verdicts(sampleReport(0.59, 4.9, 1)))
-	require.Equal(t, []string{"not measured", "not measured", "not measured"}, verdicts(report{}))
+	require.Equal(t, []string{"not measured", "not measured", "not measured"}, verdicts(comparison{}))
 }
 
 // What is shown of a run has every figure, says who promises less, and what failed.
@@ -57,7 +60,7 @@ func TestTableAndMarkdown(t *testing.T) {
 	r.failed = []failure{{"other", 64, errors.New("it broke\n(badly)")}}
 	var table, page bytes.Buffer
 	r.table(&table)
-	r.markdown(&page, machine{processor: "abacus"}, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	r.markdown(&page, report.Machine{Processor: "abacus"}, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
 	for _, shown := range []string{table.String(), page.String()} {
 		for _, want := range []string{"64 at a time", "200", "6.00x", "weaker", normal, "no tracer",
 			"other with 64 at a time: it broke (badly)", "6.00 times dbos-full"} {
@@ -72,25 +75,8 @@ func TestTableAndMarkdown(t *testing.T) {
 	}
 }
 
-// Each line of -json is one figure with its unit and bounds.
-func TestJSON(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, sampleReport(1, 6, 7).json(&out))
-	var first line
-	require.NoError(t, json.NewDecoder(&out).Decode(&first))
-	require.Equal(t, line{pawlName, 1, throughput, 200, "workflows/s", synced, 100, 300, 2}, first)
-}
-
 // A run fails when pawl did, and not when a peer did.
 func TestOwnFailureFailsTheRun(t *testing.T) {
-	require.NoError(t, report{failed: []failure{{"other", 1, errors.New("x")}}}.own())
-	require.ErrorContains(t, report{failed: []failure{{pawlName, 1, errors.New("broken")}}}.own(), "broken")
-}
-
-// A number has three digits, or all of a greater one.
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.01234: "0.0123", 0.5: "0.500", 9.994: "9.99", 14: "14.0",
-		99.96: "100", 4780: "4780", 12345: "12\u00a0345"} {
-		require.Equal(t, want, number(v))
-	}
+	require.NoError(t, comparison{failed: []failure{{"other", 1, errors.New("x")}}}.own())
+	require.ErrorContains(t, comparison{failed: []failure{{pawlName, 1, errors.New("broken")}}}.own(), "broken")
 }

@@ -1,4 +1,4 @@
-package main
+package workflows
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/gopawl/pawl/bench/report"
 )
 
 // size is how much there is to measure.
@@ -41,8 +43,10 @@ const (
 	memory     = "memory"
 )
 
-// units are those of the metrics, in the order in which they are shown.
-var units = []struct{ metric, unit string }{
+type unit struct{ metric, unit string }
+
+// units are the units of the metrics in display order.
+var units = []unit{
 	{throughput, "workflows/s"},
 	{p50, "ms"},
 	{p99, "ms"},
@@ -52,22 +56,14 @@ var units = []struct{ metric, unit string }{
 	{memory, "MiB"},
 }
 
-// result is one figure of one engine, with the values of all rounds.
-type result struct {
-	engine  string
-	callers int
-	metric  string
-	values  []float64
-}
-
-// runner takes every chosen engine through every number of callers.
-type runner struct {
+// Runner runs every chosen engine with every number of callers.
+type Runner struct {
 	size
 	disk     string
 	profiles string // a folder, or empty
 
 	engines  []engine
-	results  []*result
+	results  report.Results
 	failed   []failure
 	untraced error  // why no syncs were counted
 	load     string // of the machine before the run
@@ -80,13 +76,13 @@ type failure struct {
 	err     error
 }
 
-func (f failure) String() string {
+func (f failure) Error() string {
 	return fmt.Sprintf("%s with %d at a time: %v", f.engine, f.callers, f.err)
 }
 
 // choose takes the engines whose names match; an empty pattern matches all, and where
 // a number is 0 it is that of the size.
-func (r *runner) choose(only string, callers, rounds int) error {
+func (r *Runner) choose(only string, callers, rounds int) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
@@ -112,13 +108,13 @@ func (r *runner) choose(only string, callers, rounds int) error {
 // The trials by time come first and in rounds. One by number follows, under a tracer and
 // with as many workflows for each engine: it tells what does not hang on the speed of the
 // machine, and what grows with the number.
-func (r *runner) run(ctx context.Context) error {
+func (r *Runner) run(ctx context.Context) error {
 	dir, err := os.MkdirTemp(r.disk, "pawl-workflows-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r.load = loadAverage()
+	r.load = report.LoadAverage()
 	if _, err := tracer(""); err != nil {
 		r.untraced = err
 	}
@@ -135,7 +131,7 @@ func (r *runner) run(ctx context.Context) error {
 }
 
 // each lets every engine take its turn with every number of callers.
-func (r *runner) each(ctx context.Context, turn func(e engine, callers int) error) {
+func (r *Runner) each(ctx context.Context, turn func(e engine, callers int) error) {
 	for _, callers := range r.callers {
 		for _, e := range r.engines {
 			if ctx.Err() != nil || r.has(e, callers) {
@@ -151,11 +147,11 @@ func (r *runner) each(ctx context.Context, turn func(e engine, callers int) erro
 }
 
 // has says whether an engine has failed with so many callers.
-func (r *runner) has(e engine, callers int) bool {
+func (r *Runner) has(e engine, callers int) bool {
 	return slices.ContainsFunc(r.failed, func(f failure) bool { return f.engine == e.name && f.callers == callers })
 }
 
-func (r *runner) byTime(ctx context.Context, dir string, e engine, callers, round int) error {
+func (r *Runner) byTime(ctx context.Context, dir string, e engine, callers, round int) error {
 	// What is under way at the borders of the window must be little of what is done in it.
 	t := trial{Engine: e.name, Callers: callers, Window: r.window, Count: perCaller * callers}
 	if r.profiles != "" {
@@ -171,14 +167,14 @@ func (r *runner) byTime(ctx context.Context, dir string, e engine, callers, roun
 		}
 		n := float64(f.Workflows)
 		r.add(e, callers, throughput, n/f.Took.Seconds())
-		r.add(e, callers, p50, milli(f.P50))
-		r.add(e, callers, p99, milli(f.P99))
-		r.add(e, callers, processor, milli(f.CPU)/n)
+		r.add(e, callers, p50, report.Milli(f.P50))
+		r.add(e, callers, p99, report.Milli(f.P99))
+		r.add(e, callers, processor, report.Milli(f.CPU)/n)
 		return nil
 	})
 }
 
-func (r *runner) byNumber(ctx context.Context, dir string, e engine, callers int) error {
+func (r *Runner) byNumber(ctx context.Context, dir string, e engine, callers int) error {
 	t := trial{Engine: e.name, Callers: callers, Count: r.count}
 	return within(dir, func(dir string) (err error) {
 		var f figures
@@ -211,15 +207,14 @@ func within(dir string, do func(dir string) error) error {
 	return do(own)
 }
 
-func (r *runner) add(e engine, callers int, metric string, value float64) {
-	i := slices.IndexFunc(r.results, func(have *result) bool {
-		return have.engine == e.name && have.callers == callers && have.metric == metric
-	})
-	if i < 0 {
-		i = len(r.results)
-		r.results = append(r.results, &result{engine: e.name, callers: callers, metric: metric})
-	}
-	r.results[i].values = append(r.results[i].values, value)
+func (r *Runner) add(e engine, callers int, metric string, value float64) {
+	i := slices.IndexFunc(units, func(u unit) bool { return u.metric == metric })
+	r.results.Add(e.name, caseName(callers, metric), units[i].unit, e.durability, value)
+}
+
+// caseName names a metric with a number of callers among the results.
+func caseName(callers int, metric string) string {
+	return fmt.Sprintf("%d at a time/%s", callers, metric)
 }
 
 // folderSize is that of the files in a folder and below, in bytes.
@@ -236,13 +231,3 @@ func folderSize(dir string) (size int64, err error) {
 	})
 	return size, err
 }
-
-func (r *result) median() float64 { return median(r.values) }
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,7 +1,7 @@
-package main
+package workflows
 
 import (
-	"slices"
+	"github.com/gopawl/pawl/bench/report"
 )
 
 // target is a line of what pawl sets out to reach.
@@ -21,7 +21,7 @@ var targets = []target{
 func samePromise(e engine) bool { return !e.weaker() }
 
 // check says whether the target was met, and by what.
-func (t target) check(r report) (verdict, text string) {
+func (t target) check(r comparison) (verdict, text string) {
 	lowest, best := 0.0, ""
 	for _, e := range r.engines {
 		if e.name == pawlName || !t.peers(e) {
@@ -35,35 +35,20 @@ func (t target) check(r report) (verdict, text string) {
 	case best == "":
 		return "not measured", ""
 	case lowest < t.atLeast:
-		return "no", number(lowest) + " times " + best
+		return "no", report.Number(lowest) + " times " + best
 	}
-	return "yes", number(lowest) + " times " + best
+	return "yes", report.Number(lowest) + " times " + best
 }
 
-// ratio is pawl's figure divided by another engine's: round by round, and of that the
-// median, where both have as many rounds. What slows the machine down for a while then
-// counts less.
-func (r report) ratio(name string, callers int, metric string) (float64, bool) {
+// ratio is pawl's figure divided by another engine's.
+func (r comparison) ratio(name string, callers int, metric string) (float64, bool) {
 	a, b := r.find(pawlName, callers, metric), r.find(name, callers, metric)
 	if a == nil || b == nil {
 		return 0, false
 	}
-	if len(a.values) != len(b.values) {
-		return a.median() / b.median(), true
-	}
-	all := make([]float64, len(a.values))
-	for i := range all {
-		all[i] = a.values[i] / b.values[i]
-	}
-	return median(all), true
+	return report.Ratio(a, b), true
 }
 
-func (r report) find(name string, callers int, metric string) *result {
-	i := slices.IndexFunc(r.results, func(have *result) bool {
-		return have.engine == name && have.callers == callers && have.metric == metric
-	})
-	if i < 0 {
-		return nil
-	}
-	return r.results[i]
+func (r comparison) find(name string, callers int, metric string) *report.Result {
+	return r.results.Find(name, caseName(callers, metric))
 }

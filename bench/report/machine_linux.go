@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"os"
@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// syncData does to a file what a commit of bbolt does.
+// syncData syncs a file as a commit of bbolt does.
 func syncData(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }
 
-// fileSystem is the kind of the one that a folder lies on: of all mounts above the folder
-// the deepest, and of those the last, which hides the others.
+// fileSystem returns the type of the file system of a folder: that of the deepest mount above it, and
+// of the last one if several are equally deep.
 func fileSystem(dir string) string {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
