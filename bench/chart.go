@@ -32,7 +32,7 @@ const (
 	barHeight    = 13
 	labelWidth   = 152 // of the names, on the left
 	numberWidth  = 76  // of the figures, on the right
-	letterWidth  = 6.9
+	charWidth    = 6.9
 	panelColumns = 2
 )
 
@@ -86,7 +86,7 @@ func chart(w io.Writer, r comparison) {
 	} {
 		fmt.Fprintf(w, `<rect class="%s" x="%d.5" y="55.5" width="22" height="%d"/>`+"\n", key.class, x, barHeight)
 		chartText(w, "small", float64(x+30), 66, key.text)
-		x += 30 + int(letterWidth*float64(len(key.text))) + 24
+		x += 30 + int(charWidth*float64(len(key.text))) + 24
 	}
 
 	for i, panel := range panels {

@@ -22,7 +22,7 @@ import (
 // are due as soon as they are stored: with the real one they might be due before, or
 // everybody would have to wait.
 func fallingDue(t *trial) error {
-	const patience = 5 * time.Minute
+	const timeLimit = 5 * time.Minute
 	var ahead atomic.Int64 // of the real clock
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	inner, err := bolt.Open(filepath.Join(t.dir, system.PawlFile), &bolt.Options{Logger: hclog.NewNullLogger(), Now: now})
@@ -39,7 +39,7 @@ func fallingDue(t *trial) error {
 		return err
 	}
 
-	ctx, stop := context.WithTimeout(t.ctx, patience)
+	ctx, stop := context.WithTimeout(t.ctx, timeLimit)
 	defer stop()
 	var (
 		wg       sync.WaitGroup

@@ -26,7 +26,7 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	if len(s.wreck.metas) == 0 {
 		s.result.NoFormat = true
 		s.hurt[string(bucketJobs)] = true
-		walked, ok, err := pages.StraysOnly(s.ctx, s.wreck, s.wreck.size)
+		walked, ok, err := pages.UnreachedOnly(s.ctx, s.wreck, s.wreck.size)
 		if err == nil && !ok {
 			err = s.wreck.noPages()
 		}

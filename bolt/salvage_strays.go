@@ -37,7 +37,7 @@ func (s *salvor) eachStray(walked *pages.Walked, fn func(t *txn, key, value []by
 		rows, bytes = rows[:0], 0
 		return err
 	}
-	err := walked.Strays(func(e pages.Element) error {
+	err := walked.Unreached(func(e pages.Element) error {
 		if len(e.Key) != 16 && len(e.Key) != 20 || e.Size > maxSalvagedRow {
 			return nil
 		}

@@ -31,13 +31,13 @@ func open(t *testing.T, path string) *bolt.Queue {
 	return q
 }
 
-// damagedStore has three dead letters; the record of the second is damaged.
+// damagedStore has three dead jobs; the record of the second is damaged.
 func damagedStore(t *testing.T) (q *bolt.Queue, first, damaged, last pawl.ID) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
-	first, damaged, last = die(t, q, "mail", "a"), die(t, q, "mail", "a"), die(t, q, "mail", "a")
+	first, damaged, last = makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
 	require.NoError(t, q.Close())
 
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -52,9 +52,9 @@ func damagedStore(t *testing.T) (q *bolt.Queue, first, damaged, last pawl.ID) {
 	return open(t, path), first, damaged, last
 }
 
-// Rule: a damaged letter is reported and passed over; it neither hides the others
+// Rule: a damaged dead job is reported and passed over; it neither hides the others
 // nor stops them from being retried.
-func TestDamagedLetter(t *testing.T) {
+func TestDamagedJob(t *testing.T) {
 	q, first, damaged, last := damagedStore(t)
 	var seen []pawl.ID
 	for job, err := range dlq.List(t.Context(), q, pawl.Filter{}) {
@@ -71,8 +71,8 @@ func TestDamagedLetter(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// Rule: a damaged letter is neither forwarded nor purged with the others: it stays.
-func TestDamagedLetterStays(t *testing.T) {
+// Rule: a damaged dead job is neither forwarded nor purged with the others: it stays.
+func TestDamagedJobStays(t *testing.T) {
 	q, _, damaged, _ := damagedStore(t)
 	to := inMemory(t)
 	n, err := dlq.Forward(t.Context(), q, dlq.ToQueue(to, ""), nil, pawl.Filter{Kind: "a"})
@@ -90,7 +90,7 @@ func TestDamagedLetterStays(t *testing.T) {
 	require.Equal(t, []pawl.ID{damaged}, left)
 }
 
-// Rule: letters go from one file to another whole, also when both files were closed
+// Rule: jobs go from one file to another whole, also when both files were closed
 // between the two steps.
 func TestForwardFromFileToFile(t *testing.T) {
 	dir := t.TempDir()
@@ -99,11 +99,11 @@ func TestForwardFromFileToFile(t *testing.T) {
 	to, err := bolt.Open(filepath.Join(dir, "failed.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	large := &pawl.Envelope{Kind: "a", Queue: "mail", Payload: make([]byte, 500_000)}
-	id := dieOf(t, from, large, pawl.ReasonPermanent, "one", "two")
+	id := failDead(t, from, large, pawl.ReasonPermanent, "one", "two")
 	for range 200 {
-		die(t, from, "mail", "a")
+		makeDead(t, from, "mail", "a")
 	}
-	letters := list(t, from, pawl.Filter{})
+	jobs := list(t, from, pawl.Filter{})
 
 	crash := &shelf{queue: from, delete: func(pawl.ID) error { return pawl.ErrPoisoned }}
 	_, err = dlq.Forward(t.Context(), crash, dlq.ToQueue(to, ""), nil, pawl.Filter{})
@@ -112,12 +112,12 @@ func TestForwardFromFileToFile(t *testing.T) {
 	require.NoError(t, to.Close())
 
 	source, target := open(t, filepath.Join(dir, "jobs.db")), open(t, filepath.Join(dir, "failed.db"))
-	require.Equal(t, letters, list(t, source, pawl.Filter{}), "all are here still")
+	require.Equal(t, jobs, list(t, source, pawl.Filter{}), "all are here still")
 	n, err := dlq.Forward(t.Context(), source, dlq.ToQueue(target, ""), &dlq.ForwardOptions{Parallel: 64}, pawl.Filter{})
 	require.NoError(t, err)
-	require.Equal(t, len(letters), n)
+	require.Equal(t, len(jobs), n)
 	require.Empty(t, list(t, source, pawl.Filter{}))
-	for _, id := range letters {
+	for _, id := range jobs {
 		job := get(t, target, id)
 		require.Equal(t, pawl.Ready, job.State)
 		require.Equal(t, dlq.FailedJobs, job.Queue)

@@ -10,14 +10,14 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// Rule: the list has the dead letters that the filter chooses, in the order in which
+// Rule: the list has the dead jobs that the filter chooses, in the order in which
 // they died, and no job that is alive.
 func TestList(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		first := die(t, q, "mail", "a")
-		second := dieOf(t, q, &pawl.Envelope{Kind: "b", Queue: "mail"}, pawl.ReasonPermanent, "hopeless")
-		third := die(t, q, "other", "a")
+		first := makeDead(t, q, "mail", "a")
+		second := failDead(t, q, &pawl.Envelope{Kind: "b", Queue: "mail"}, pawl.ReasonPermanent, "hopeless")
+		third := makeDead(t, q, "other", "a")
 		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "a", Queue: "mail"}))
 
 		require.Equal(t, []pawl.ID{first, second, third}, list(t, q, pawl.Filter{}))
@@ -36,11 +36,11 @@ func TestList(t *testing.T) {
 	})
 }
 
-// Rule: a dead letter tells why it died; a job in another state is not one.
+// Rule: a dead job tells why it died; a job in another state is not one.
 func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		id := die(t, q, "mail", "a")
+		id := makeDead(t, q, "mail", "a")
 		job, err := dlq.Inspect(t.Context(), q, id)
 		require.NoError(t, err)
 		require.Equal(t, pawl.ReasonExhausted, job.Death.Reason)

@@ -37,8 +37,8 @@ func ExampleForward() {
 
 	clerk := worker.New(q, &worker.Options{Queues: []string{dlq.FailedJobs}, Logger: quiet})
 	worker.Handle(clerk, Ship, func(_ context.Context, job *pawl.Job[Order]) error {
-		letter, _ := dlq.SourceOf(job.Envelope)
-		fmt.Println("order", job.Args.Number, "died in", letter.Queue, "after", letter.Attempts, "attempt:", letter.History[0].Error)
+		dead, _ := dlq.SourceOf(job.Envelope)
+		fmt.Println("order", job.Args.Number, "died in", dead.Queue, "after", dead.Attempts, "attempt:", dead.History[0].Error)
 		return nil
 	})
 	_ = clerk.ProcessOnce(ctx)

@@ -17,7 +17,7 @@ import (
 
 var _ dlq.Store = (*memory.Queue)(nil)
 
-// queue is a queue whose dead letters these tests look after.
+// queue is a queue whose dead jobs these tests look after.
 type queue interface {
 	pawl.Queue
 	dlq.Store
@@ -41,14 +41,14 @@ func inMemory(t *testing.T) queue {
 	return q
 }
 
-// die enqueues a job and lets its first run be its last.
-func die(t *testing.T, q queue, queue, kind string) pawl.ID {
+// makeDead enqueues a job and lets its first run be its last.
+func makeDead(t *testing.T, q queue, queue, kind string) pawl.ID {
 	t.Helper()
-	return dieOf(t, q, &pawl.Envelope{Kind: kind, Queue: queue}, pawl.ReasonExhausted, "no luck")
+	return failDead(t, q, &pawl.Envelope{Kind: kind, Queue: queue}, pawl.ReasonExhausted, "no luck")
 }
 
-// dieOf enqueues a job and lets one run fail for each cause.
-func dieOf(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, causes ...string) pawl.ID {
+// failDead enqueues a job and lets one run fail for each cause.
+func failDead(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, causes ...string) pawl.ID {
 	t.Helper()
 	require.NoError(t, q.Enqueue(t.Context(), job))
 	for i, cause := range causes {
@@ -64,8 +64,8 @@ func dieOf(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, causes
 	return job.ID
 }
 
-// dieAgain retries a letter, which dies once more.
-func dieAgain(t *testing.T, q queue, id pawl.ID) {
+// deadAgain retries a dead job and makes it dead again.
+func deadAgain(t *testing.T, q queue, id pawl.ID) {
 	t.Helper()
 	require.NoError(t, q.Retry(t.Context(), id, false))
 	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"mail"}, Max: 1, Wait: pawl.WaitNot})
@@ -93,7 +93,7 @@ func get(t *testing.T, r interface {
 	return e
 }
 
-// shelf is a store of dead letters that does as it is told.
+// shelf is a store of dead jobs that does as it is told.
 type shelf struct {
 	queue
 	retry  func(pawl.ID) error // what happens in place of a retry
@@ -127,7 +127,7 @@ func (s *shelf) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]er
 // tomorrow is later than every death of a test.
 func tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
 
-// numbered are errors that tell apart, one for each letter.
+// numbered are errors that tell apart, one for each dead job.
 func numbered(ids []pawl.ID) map[pawl.ID]error {
 	errs := make(map[pawl.ID]error)
 	for i, id := range ids {

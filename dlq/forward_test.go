@@ -18,18 +18,18 @@ import (
 
 var errDown = errors.New("the sink is down")
 
-// Rule: a sink gets each letter whole, one after the other in the order in which they
+// Rule: a sink gets each dead job whole, one after the other in the order in which they
 // died; what it took is gone here.
 func TestForwardToASink(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		first := dieOf(t, q, &pawl.Envelope{Kind: "a", Queue: "mail", Payload: []byte("p")}, pawl.ReasonPermanent, "one", "two")
-		second, other := die(t, q, "mail", "a"), die(t, q, "mail", "b")
+		first := failDead(t, q, &pawl.Envelope{Kind: "a", Queue: "mail", Payload: []byte("p")}, pawl.ReasonPermanent, "one", "two")
+		second, other := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "b")
 		want := get(t, q, first)
 
 		var got []*pawl.Envelope
-		sink := dlq.SinkFunc(func(_ context.Context, letter *pawl.Envelope) error {
-			got = append(got, letter)
+		sink := dlq.SinkFunc(func(_ context.Context, dead *pawl.Envelope) error {
+			got = append(got, dead)
 			return nil
 		})
 		n, err := dlq.Forward(t.Context(), q, sink, nil, pawl.Filter{Kind: "a"})
@@ -47,15 +47,15 @@ func TestForwardToASink(t *testing.T) {
 // the others not back.
 func TestForwardThatFails(t *testing.T) {
 	q := inMemory(t)
-	first := dieOf(t, q, &pawl.Envelope{Kind: "a", Queue: "mail"}, pawl.ReasonExhausted, "one", "two")
-	second, third := die(t, q, "mail", "a"), die(t, q, "slow", "b")
+	first := failDead(t, q, &pawl.Envelope{Kind: "a", Queue: "mail"}, pawl.ReasonExhausted, "one", "two")
+	second, third := makeDead(t, q, "mail", "a"), makeDead(t, q, "slow", "b")
 	var log bytes.Buffer
 	var tally pawl.Tally
-	sink := dlq.SinkFunc(func(_ context.Context, letter *pawl.Envelope) error {
-		if letter.ID == second {
+	sink := dlq.SinkFunc(func(_ context.Context, dead *pawl.Envelope) error {
+		if dead.ID == second {
 			return nil
 		}
-		*letter = pawl.Envelope{} // it is the sink's
+		*dead = pawl.Envelope{} // the sink may modify it
 		return errDown
 	})
 	n, err := dlq.Forward(t.Context(), q, sink, &dlq.ForwardOptions{
@@ -85,11 +85,11 @@ func TestForwardThatFails(t *testing.T) {
 	}
 }
 
-// Rule: a letter that is stored and not removed is in both places, never in none; the
+// Rule: a dead job that is stored and not removed is in both places, never in none; the
 // next Forward stores it once more and removes it.
 func TestForwardThatDoesNotRemove(t *testing.T) {
 	q := inMemory(t)
-	id := die(t, q, "mail", "a")
+	id := makeDead(t, q, "mail", "a")
 	stored := 0
 	sink := dlq.SinkFunc(func(context.Context, *pawl.Envelope) error {
 		stored++
@@ -117,17 +117,17 @@ func TestForwardOfWhatMoved(t *testing.T) {
 	q := inMemory(t)
 	var ids []pawl.ID
 	for range 4 {
-		ids = append(ids, die(t, q, "mail", "a"))
+		ids = append(ids, makeDead(t, q, "mail", "a"))
 	}
-	sink := dlq.SinkFunc(func(ctx context.Context, letter *pawl.Envelope) error {
-		switch letter.ID {
+	sink := dlq.SinkFunc(func(ctx context.Context, dead *pawl.Envelope) error {
+		switch dead.ID {
 		case ids[0]:
 			require.NoError(t, q.Retry(ctx, ids[1], false))
 			return q.Delete(ctx, ids[0])
 		case ids[2]:
 			return q.Retry(ctx, ids[2], false)
 		}
-		require.Equal(t, ids[3], letter.ID)
+		require.Equal(t, ids[3], dead.ID)
 		return nil
 	})
 	n, err := dlq.Forward(t.Context(), q, sink, nil, pawl.Filter{})
@@ -138,17 +138,17 @@ func TestForwardOfWhatMoved(t *testing.T) {
 	require.Equal(t, pawl.Ready, get(t, q, ids[2]).State)
 }
 
-// Rule: a context that ends leaves the letters that were not begun, uncounted.
+// Rule: a context that ends leaves the dead jobs that were not begun, uncounted.
 func TestForwardEndsWithItsContext(t *testing.T) {
 	q := inMemory(t)
 	for range 3 {
-		die(t, q, "mail", "a")
+		makeDead(t, q, "mail", "a")
 	}
 	ids := list(t, q, pawl.Filter{})
 	var tally pawl.Tally
 	ctx, cancel := context.WithCancel(t.Context())
-	sink := dlq.SinkFunc(func(ctx context.Context, letter *pawl.Envelope) error {
-		if letter.ID == ids[1] {
+	sink := dlq.SinkFunc(func(ctx context.Context, dead *pawl.Envelope) error {
+		if dead.ID == ids[1] {
 			cancel()
 			return ctx.Err()
 		}
@@ -161,13 +161,13 @@ func TestForwardEndsWithItsContext(t *testing.T) {
 	require.Equal(t, int64(1), tally.Snapshot().Total(pawl.JobsDLQFailed), "the one that was begun")
 }
 
-// Rule: a sink whose own time runs out fails with that letter alone.
+// Rule: a sink whose own time runs out fails with that dead job alone.
 func TestForwardGoesOnAfterATimeoutOfTheSink(t *testing.T) {
 	q := inMemory(t)
-	slow := die(t, q, "mail", "a")
-	die(t, q, "mail", "a")
-	sink := dlq.SinkFunc(func(_ context.Context, letter *pawl.Envelope) error {
-		if letter.ID == slow {
+	slow := makeDead(t, q, "mail", "a")
+	makeDead(t, q, "mail", "a")
+	sink := dlq.SinkFunc(func(_ context.Context, dead *pawl.Envelope) error {
+		if dead.ID == slow {
 			return context.DeadlineExceeded
 		}
 		return nil
@@ -178,13 +178,13 @@ func TestForwardGoesOnAfterATimeoutOfTheSink(t *testing.T) {
 	require.Equal(t, []pawl.ID{slow}, list(t, q, pawl.Filter{}))
 }
 
-// Rule: as many letters are on their way as was said, one unless something was.
+// Rule: as many dead jobs are on their way as was said, one unless something was.
 func TestForwardInParallel(t *testing.T) {
 	for _, parallel := range []int{0, 1, 7, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			q := inMemory(t)
 			for range 100 {
-				die(t, q, "mail", "a")
+				makeDead(t, q, "mail", "a")
 			}
 			arrived, gate := make(chan struct{}, 100), make(chan struct{})
 			sink := dlq.SinkFunc(func(context.Context, *pawl.Envelope) error {

@@ -11,12 +11,12 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// Rule: what is deleted is gone for good; only dead letters are, and the first job that
+// Rule: what is deleted is gone for good; only dead jobs are, and the first job that
 // is none stops the rest.
 func TestDelete(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		one, two, three := die(t, q, "mail", "a"), die(t, q, "mail", "a"), die(t, q, "mail", "a")
+		one, two, three := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
 		n, err := dlq.Delete(t.Context(), q, one)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
@@ -42,12 +42,12 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// Rule: a purge removes the letters that are older than it says and that the filter
+// Rule: a purge removes the dead jobs that are older than it says and that the filter
 // chooses, and nothing else.
 func TestPurge(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		first, second, third := die(t, q, "mail", "a"), die(t, q, "mail", "b"), die(t, q, "mail", "a")
+		first, second, third := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "b"), makeDead(t, q, "mail", "a")
 		done := complete(t, q)
 		at := get(t, q, second).Death.At
 
@@ -72,7 +72,7 @@ func TestPurge(t *testing.T) {
 		require.Zero(t, n, "whichever that is")
 
 		for range 99 {
-			die(t, q, "mail", "a")
+			makeDead(t, q, "mail", "a")
 		}
 		n, err = dlq.Purge(t.Context(), q, tomorrow(), pawl.Filter{})
 		require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestPurge(t *testing.T) {
 // Rule: a forgotten time purges nothing.
 func TestPurgeWithoutATimeIsRefused(t *testing.T) {
 	q := inMemory(t)
-	id := die(t, q, "mail", "a")
+	id := makeDead(t, q, "mail", "a")
 	_, err := dlq.Purge(t.Context(), q, time.Time{}, pawl.Filter{DiedBefore: tomorrow()})
 	require.ErrorIs(t, err, pawl.ErrInvalid)
 	require.Equal(t, []pawl.ID{id}, list(t, q, pawl.Filter{}))
@@ -96,10 +96,10 @@ func TestPurgeWithoutATimeIsRefused(t *testing.T) {
 	require.Equal(t, []pawl.ID{id}, list(t, q, pawl.Filter{}))
 }
 
-// Rule: a letter that somebody retried meanwhile is not purged.
+// Rule: a dead job that somebody retried meanwhile is not purged.
 func TestPurgePassesOverWhatMoved(t *testing.T) {
 	q := inMemory(t)
-	one, two := die(t, q, "mail", "a"), die(t, q, "mail", "a")
+	one, two := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
 	other := &shelf{queue: q, delete: func(id pawl.ID) error {
 		if id == one {
 			return q.Retry(t.Context(), id, false)
@@ -114,16 +114,16 @@ func TestPurgePassesOverWhatMoved(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrNotFound)
 }
 
-// Rule: a letter that died before the time when the list was read, and again after it since,
+// Rule: a dead job that died before the time when the list was read, and again after it since,
 // is not purged.
-func TestPurgeLeavesWhatDiesAgain(t *testing.T) {
+func TestPurgeKeepsJobsDeadAgain(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		again, other := die(t, q, "mail", "a"), die(t, q, "mail", "a")
+		again, other := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
 		before := get(t, q, other).Death.At.Add(1)
 		busy := &shelf{queue: q, delete: func(id pawl.ID) error {
 			if id == again {
-				dieAgain(t, q, again)
+				deadAgain(t, q, again)
 			}
 			return nil
 		}}
@@ -134,15 +134,15 @@ func TestPurgeLeavesWhatDiesAgain(t *testing.T) {
 	})
 }
 
-// Rule: what became of a letter since it was stored elsewhere is not lost: one that died again
-// stays, and its older death is told by nobody else.
-func TestForwardLeavesWhatDiesAgain(t *testing.T) {
+// Rule: what became of a dead job since it was stored elsewhere is not lost: one that died again
+// stays, and its older death is reported by nobody else.
+func TestForwardKeepsJobsDeadAgain(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		again, other := die(t, q, "mail", "a"), die(t, q, "mail", "a")
-		sink := dlq.SinkFunc(func(_ context.Context, letter *pawl.Envelope) error {
-			if letter.ID == again {
-				dieAgain(t, q, again)
+		again, other := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
+		sink := dlq.SinkFunc(func(_ context.Context, dead *pawl.Envelope) error {
+			if dead.ID == again {
+				deadAgain(t, q, again)
 			}
 			return nil
 		})

@@ -10,12 +10,12 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// Rule: a retried letter is ready with its history; its attempts start again unless
+// Rule: a retried dead job is ready with its history; its attempts start again unless
 // they are kept. The first that cannot be retried stops the rest.
 func TestRetry(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		one, two, three := die(t, q, "mail", "a"), die(t, q, "mail", "a"), die(t, q, "mail", "a")
+		one, two, three := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
 
 		n, err := dlq.Retry(t.Context(), q, nil, one)
 		require.NoError(t, err)
@@ -33,14 +33,14 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// Rule: all letters that the filter chooses are retried, once, and no others.
+// Rule: all dead jobs that the filter chooses are retried, once, and no others.
 func TestRetryAll(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
 		for range 100 {
-			die(t, q, "mail", "a")
+			makeDead(t, q, "mail", "a")
 		}
-		other := die(t, q, "mail", "b")
+		other := makeDead(t, q, "mail", "b")
 		n, err := dlq.RetryAll(t.Context(), q, nil, pawl.Filter{Kind: "a"})
 		require.NoError(t, err)
 		require.Equal(t, 100, n)
@@ -54,13 +54,13 @@ func TestRetryAll(t *testing.T) {
 	})
 }
 
-// Rule: a letter that may not live again is told about and keeps no other back.
+// Rule: a dead job that may not live again is reported and keeps no other back.
 func TestRetryAllReportsJobsThatStayDead(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		first := die(t, q, "mail", "a")
-		taken := dieOf(t, q, &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}, pawl.ReasonExhausted, "no luck")
-		last := die(t, q, "mail", "a")
+		first := makeDead(t, q, "mail", "a")
+		taken := failDead(t, q, &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}, pawl.ReasonExhausted, "no luck")
+		last := makeDead(t, q, "mail", "a")
 		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}))
 
 		n, err := dlq.RetryAll(t.Context(), q, nil, pawl.Filter{})
@@ -77,7 +77,7 @@ func TestRetryAllReportsJobsThatStayDead(t *testing.T) {
 // Rule: what somebody else retried or removed since the beginning is no error.
 func TestRetryAllPassesOverWhatMoved(t *testing.T) {
 	q := inMemory(t)
-	ids := []pawl.ID{die(t, q, "mail", "a"), die(t, q, "mail", "a"), die(t, q, "mail", "a")}
+	ids := []pawl.ID{makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")}
 	other := &shelf{queue: q, retry: func(id pawl.ID) error {
 		switch id {
 		case ids[0]:
@@ -93,14 +93,14 @@ func TestRetryAllPassesOverWhatMoved(t *testing.T) {
 	require.Empty(t, list(t, q, pawl.Filter{}))
 }
 
-// Rule: a letter that was retried since the list was read, and died again, stays dead.
-func TestRetryAllLeavesWhatDiesAgain(t *testing.T) {
+// Rule: a dead job that was retried since the list was read, and died again, stays dead.
+func TestRetryAllKeepsJobsDeadAgain(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		again, other := die(t, q, "mail", "a"), die(t, q, "mail", "a")
+		again, other := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
 		busy := &shelf{queue: q, retry: func(id pawl.ID) error {
 			if id == again {
-				dieAgain(t, q, again)
+				deadAgain(t, q, again)
 			}
 			return nil
 		}}
@@ -112,11 +112,11 @@ func TestRetryAllLeavesWhatDiesAgain(t *testing.T) {
 	})
 }
 
-// Rule: many letters share a transaction, and no transaction has more than 500.
+// Rule: many dead jobs share a transaction, and no transaction has more than 500.
 func TestRetryAllInPortions(t *testing.T) {
 	q := inMemory(t)
 	for range 1100 {
-		die(t, q, "mail", "a")
+		makeDead(t, q, "mail", "a")
 	}
 	counted := &portions{queue: q}
 	n, err := dlq.RetryAll(t.Context(), counted, nil, pawl.Filter{})
@@ -136,25 +136,25 @@ func (p *portions) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([
 	return p.queue.Change(ctx, c, ids...)
 }
 
-// Rule: the error is that of the first letter that failed, however the calls overlap,
+// Rule: the error is that of the first dead job that failed, however the calls overlap,
 // and one that fails keeps no other back.
 func TestErrorOfManyIsThatOfTheFirst(t *testing.T) {
 	q := inMemory(t)
 	for range 100 {
-		die(t, q, "mail", "a")
+		makeDead(t, q, "mail", "a")
 	}
 	ids := list(t, q, pawl.Filter{})
 	errs := numbered(ids)
 	for range 20 {
 		late := make(chan struct{})
-		sink := dlq.SinkFunc(func(_ context.Context, letter *pawl.Envelope) error {
-			switch letter.ID {
+		sink := dlq.SinkFunc(func(_ context.Context, dead *pawl.Envelope) error {
+			switch dead.ID {
 			case ids[3]:
 				<-late // the first of them is the last to fail
 			case ids[50]:
 				close(late)
 			}
-			return errs[letter.ID]
+			return errs[dead.ID]
 		})
 		opts := quiet()
 		opts.Parallel = 64
@@ -171,11 +171,11 @@ func TestErrorOfManyIsThatOfTheFirst(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// Rule: a queue that is at its end is not asked about every letter.
+// Rule: a queue that is at its end is not asked about every dead job.
 func TestManyStopAtAClosedQueue(t *testing.T) {
 	q := inMemory(t)
 	for range 1000 {
-		die(t, q, "mail", "a")
+		makeDead(t, q, "mail", "a")
 	}
 	for _, end := range []error{pawl.ErrClosed, pawl.ErrPoisoned, context.Canceled} {
 		calls := 0

@@ -14,12 +14,12 @@ import (
 )
 
 // travel lets a job of these headers die of these causes, forwards it, and returns how
-// it died as its headers say, and what the letter said.
+// it died as its headers say, and what the dead job said.
 func travel(t *testing.T, headers map[string]string, causes ...string) (dlq.Source, *pawl.Envelope) {
 	t.Helper()
 	from, to := inMemory(t), inMemory(t)
-	id := dieOf(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Headers: headers}, pawl.ReasonExhausted, causes...)
-	letter := get(t, from, id)
+	id := failDead(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Headers: headers}, pawl.ReasonExhausted, causes...)
+	dead := get(t, from, id)
 	forward(t, from, to, "", 1)
 	job := get(t, to, id)
 	require.NoError(t, job.Validate())
@@ -28,7 +28,7 @@ func travel(t *testing.T, headers map[string]string, causes ...string) (dlq.Sour
 	}
 	past, ok := dlq.SourceOf(job)
 	require.True(t, ok)
-	return past, letter
+	return past, dead
 }
 
 func numberedCauses(n, size int) (causes []string) {
@@ -41,13 +41,13 @@ func numberedCauses(n, size int) (causes []string) {
 // Rule: of a long history the newest runs travel, whole, and the number says how many
 // there were.
 func TestLongHistoryIsCut(t *testing.T) {
-	past, letter := travel(t, nil, numberedCauses(150, 200)...)
+	past, dead := travel(t, nil, numberedCauses(150, 200)...)
 	require.Equal(t, 150, past.Failures)
 	require.Equal(t, 150, past.Attempts)
 	require.Greater(t, len(past.History), 20)
 	require.Less(t, len(past.History), 40)
 	for i, failure := range past.History {
-		want := letter.History[len(letter.History)-len(past.History)+i]
+		want := dead.History[len(dead.History)-len(past.History)+i]
 		require.Equal(t, want.Error, failure.Error)
 		require.Equal(t, want.Attempt, failure.Attempt)
 	}
@@ -92,7 +92,7 @@ func TestHeadersOfEverySizeEitherTravelOrStay(t *testing.T) {
 	for size := pawl.MaxHeaderBytes - 600; size <= pawl.MaxHeaderBytes-len("big"); size += 7 {
 		from, to := inMemory(t), inMemory(t)
 		headers := map[string]string{"big": strings.Repeat("v", size)}
-		id := dieOf(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Headers: headers}, pawl.ReasonExhausted, "one", strings.Repeat("two", 100))
+		id := failDead(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Headers: headers}, pawl.ReasonExhausted, "one", strings.Repeat("two", 100))
 		n, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{})
 		if err != nil {
 			refused++
@@ -119,7 +119,7 @@ func TestManyHeadersLeaveNoRoom(t *testing.T) {
 	}
 	travel(t, headers(pawl.MaxHeaders-6), "no luck")
 	from, to := inMemory(t), inMemory(t)
-	dieOf(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Headers: headers(pawl.MaxHeaders - 5)}, pawl.ReasonExhausted, "no luck")
+	failDead(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Headers: headers(pawl.MaxHeaders - 5)}, pawl.ReasonExhausted, "no luck")
 	_, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{})
 	require.ErrorIs(t, err, pawl.ErrInvalid)
 }
@@ -128,7 +128,7 @@ func TestManyHeadersLeaveNoRoom(t *testing.T) {
 // and of the failed runs before both.
 func TestSecondDeath(t *testing.T) {
 	first, second, third := inMemory(t), inMemory(t), inMemory(t)
-	id := dieOf(t, first, &pawl.Envelope{Kind: "a", Queue: "mail", IdempotencyKey: "i"}, pawl.ReasonExhausted, "one", "two")
+	id := failDead(t, first, &pawl.Envelope{Kind: "a", Queue: "mail", IdempotencyKey: "i"}, pawl.ReasonExhausted, "one", "two")
 	forward(t, first, second, "", 1)
 	require.NoError(t, second.Abandon(t.Context(), fetch(t, second, dlq.FailedJobs), pawl.ReasonPermanent, errDown))
 	forward(t, second, third, "last", 1)
@@ -147,7 +147,7 @@ func TestSecondDeath(t *testing.T) {
 	require.Equal(t, []string{"one", "two", errDown.Error()}, texts)
 }
 
-// Rule: headers are anybody's to write; what does not fit together is no letter.
+// Rule: headers are anybody's to write; what does not fit together is no dead job.
 func TestInvalidHeadersHaveNoSource(t *testing.T) {
 	good := map[string]string{
 		dlq.HeaderReason: "exhausted", dlq.HeaderQueue: "mail", dlq.HeaderTime: "2031-02-03T04:05:06.000000007Z",

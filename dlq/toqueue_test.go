@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/memory"
 )
 
-// forward moves all letters, and demands that all went.
+// forward moves all dead jobs, and demands that all went.
 func forward(t *testing.T, from dlq.Store, to dlq.Target, name string, want int) {
 	t.Helper()
 	n, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, name), nil, pawl.Filter{})
@@ -39,13 +39,13 @@ func TestToQueue(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		from, to := open(), open()
 		policy := pawl.Fixed(time.Second)
-		id := dieOf(t, from, &pawl.Envelope{
+		id := failDead(t, from, &pawl.Envelope{
 			Kind: "mail", Queue: "slow", Origin: "first", Payload: []byte("payload"), Created: time.Unix(7, 8),
 			Headers: map[string]string{"trace": "1"}, Priority: 5, Timeout: time.Minute, MaxRetries: 9, Policy: &policy,
 			UniqueKey: "u", UniqueIn: []pawl.State{pawl.Ready}, IdempotencyKey: "i", IdempotencyTTL: time.Hour, Retain: time.Hour,
 			Deadline: time.Now().Add(time.Hour),
 		}, pawl.ReasonPermanent, "one", "two", "three")
-		letter := get(t, from, id)
+		dead := get(t, from, id)
 		forward(t, from, to, "", 1)
 
 		job := get(t, to, id)
@@ -60,16 +60,16 @@ func TestToQueue(t *testing.T) {
 		}, *job)
 
 		require.Equal(t, pawl.ReasonPermanent, past.Reason)
-		require.True(t, past.At.Equal(letter.Death.At))
+		require.True(t, past.At.Equal(dead.Death.At))
 		require.Equal(t, "slow", past.Queue)
 		require.Equal(t, 3, past.Attempts)
 		require.Equal(t, 3, past.Failures)
 		require.Equal(t, "i", past.IdempotencyKey)
 		require.Len(t, past.History, 3)
 		for i, failure := range past.History {
-			require.Equal(t, letter.History[i].Attempt, failure.Attempt)
-			require.Equal(t, letter.History[i].Error, failure.Error)
-			require.True(t, letter.History[i].At.Equal(failure.At))
+			require.Equal(t, dead.History[i].Attempt, failure.Attempt)
+			require.Equal(t, dead.History[i].Error, failure.Error)
+			require.True(t, dead.History[i].At.Equal(failure.At))
 		}
 		require.Equal(t, id, fetch(t, to, dlq.FailedJobs).ID)
 	})
@@ -77,12 +77,12 @@ func TestToQueue(t *testing.T) {
 
 func TestToQueueOfAName(t *testing.T) {
 	from, to := inMemory(t), inMemory(t)
-	id := die(t, from, "mail", "a")
+	id := makeDead(t, from, "mail", "a")
 	forward(t, from, to, "graves", 1)
 	require.Equal(t, "graves", get(t, to, id).Queue)
 }
 
-// Rule: a letter that waited for its time, or whose time is over, is there at once and
+// Rule: a dead job that waited for its time, or whose time is over, is there at once and
 // does not die again.
 func TestToQueueDropsTheSchedule(t *testing.T) {
 	from, to := inMemory(t), inMemory(t)
@@ -101,13 +101,13 @@ func TestToQueueDropsTheSchedule(t *testing.T) {
 	}
 }
 
-// Rule: letters with the same keys are all stored, and all run.
+// Rule: dead jobs with the same keys are all stored, and all run.
 func TestToQueueForwardsEachJob(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		from, to := open(), open()
 		var ids []pawl.ID
 		for range 2 {
-			ids = append(ids, dieOf(t, from, &pawl.Envelope{
+			ids = append(ids, failDead(t, from, &pawl.Envelope{
 				Kind: "a", Queue: "mail", UniqueKey: "u", UniqueIn: pawl.States()[:3], IdempotencyKey: "i",
 			}, pawl.ReasonExhausted, "no luck"))
 		}
@@ -122,7 +122,7 @@ func TestToQueueForwardsEachJob(t *testing.T) {
 	})
 }
 
-// Rule: a signed letter still verifies by Keyring.Forwarded. Every letter is handed out there once, also when
+// Rule: a signed dead job still verifies by Keyring.Forwarded. Every dead job is handed out there once, also when
 // others with its idempotency key are leased, or were dealt with.
 func TestToQueueKeepsSignatures(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
@@ -133,20 +133,20 @@ func TestToQueueKeepsSignatures(t *testing.T) {
 		for range 4 {
 			job := &pawl.Envelope{Kind: "a", Queue: "mail", Payload: []byte("p"), IdempotencyKey: "i"}
 			require.NoError(t, keys.Sign(job))
-			ids = append(ids, dieOf(t, from, job, pawl.ReasonExhausted, "no luck"))
+			ids = append(ids, failDead(t, from, job, pawl.ReasonExhausted, "no luck"))
 		}
 		forward(t, from, to, "", 4)
 		var leased *pawl.Lease
 		for n, id := range ids {
 			lease := fetch(t, to, dlq.FailedJobs)
-			require.NotNil(t, lease, "letter %d", n)
+			require.NotNil(t, lease, "job %d", n)
 			require.Equal(t, id, lease.ID)
 			require.ErrorIs(t, keys.Verify(lease.Envelope), pawl.ErrSignature)
 			require.ErrorContains(t, keys.Verify(lease.Envelope), "Keyring.Forwarded")
 			require.NoError(t, keys.Forwarded().Verify(lease.Envelope))
-			letter, ok := dlq.SourceOf(lease.Envelope)
+			dead, ok := dlq.SourceOf(lease.Envelope)
 			require.True(t, ok)
-			require.Equal(t, "i", letter.IdempotencyKey)
+			require.Equal(t, "i", dead.IdempotencyKey)
 			lease.Headers[dlq.HeaderIdempotencyKey] = "another"
 			require.ErrorIs(t, keys.Forwarded().Verify(lease.Envelope), pawl.ErrSignature)
 			if n > 0 {
@@ -160,7 +160,7 @@ func TestToQueueKeepsSignatures(t *testing.T) {
 	})
 }
 
-// Rule: a signed letter that dies again where it was forwarded to, and is forwarded once
+// Rule: a signed dead job that dies again where it was forwarded to, and is forwarded once
 // more, still verifies.
 func TestToQueueKeepsSignaturesTwice(t *testing.T) {
 	q := inMemory(t)
@@ -168,7 +168,7 @@ func TestToQueueKeepsSignaturesTwice(t *testing.T) {
 	require.NoError(t, err)
 	job := &pawl.Envelope{Kind: "a", Queue: "mail", IdempotencyKey: "i"}
 	require.NoError(t, keys.Sign(job))
-	dieOf(t, q, job, pawl.ReasonExhausted, "no luck")
+	failDead(t, q, job, pawl.ReasonExhausted, "no luck")
 	for _, name := range []string{"first", "second"} {
 		forward(t, q, q, name, 1)
 		lease := fetch(t, q, name)
@@ -190,7 +190,7 @@ func TestToQueueAfterACrash(t *testing.T) {
 			"done": func(to queue) { require.NoError(t, to.Ack(t.Context(), fetch(t, to, dlq.FailedJobs))) },
 		} {
 			from, to := open(), open()
-			id := die(t, from, "mail", "a")
+			id := makeDead(t, from, "mail", "a")
 			crash := &shelf{queue: from, delete: func(pawl.ID) error { return pawl.ErrPoisoned }}
 			_, err := dlq.Forward(t.Context(), crash, dlq.ToQueue(to, ""), nil, pawl.Filter{})
 			require.ErrorIs(t, err, pawl.ErrPoisoned)
@@ -203,36 +203,36 @@ func TestToQueueAfterACrash(t *testing.T) {
 	})
 }
 
-// Rule: within one file a letter moves to another queue in one transition, with its ID,
+// Rule: within one file a dead job moves to another queue in one transition, with its ID,
 // its arguments and its death.
 func TestToQueueWithinTheSameFile(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
-		id := die(t, q, "mail", "a")
-		letter := get(t, q, id)
+		id := makeDead(t, q, "mail", "a")
+		dead := get(t, q, id)
 		forward(t, q, q, "", 1)
 		require.Empty(t, list(t, q, pawl.Filter{}))
 		job := get(t, q, id)
 		require.Equal(t, pawl.Ready, job.State)
 		require.Equal(t, dlq.FailedJobs, job.Queue)
-		require.Equal(t, letter.Payload, job.Payload)
-		require.Equal(t, letter.Origin, job.Origin)
+		require.Equal(t, dead.Payload, job.Payload)
+		require.Equal(t, dead.Origin, job.Origin)
 		l, ok := dlq.SourceOf(job)
 		require.True(t, ok)
 		require.Equal(t, "mail", l.Queue)
-		require.Equal(t, letter.Death.Reason, l.Reason)
-		require.Equal(t, letter.Attempts, l.Attempts)
-		require.Len(t, l.History, len(letter.History))
+		require.Equal(t, dead.Death.Reason, l.Reason)
+		require.Equal(t, dead.Attempts, l.Attempts)
+		require.Len(t, l.History, len(dead.History))
 		require.Equal(t, id, fetch(t, q, dlq.FailedJobs).ID)
 	})
 }
 
-// Rule: a letter is not forwarded to the very queue on which it died; it is told how
-// else, and the letter stays, also one that was forwarded to this file.
+// Rule: a dead job is not forwarded to the very queue on which it died; it is reported how
+// else, and the dead job stays, also one that was forwarded to this file.
 func TestToQueueOntoTheVeryQueueIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q, elsewhere := open(), open()
-		own, came := die(t, q, "mail", "a"), die(t, elsewhere, "mail", "a")
+		own, came := makeDead(t, q, "mail", "a"), makeDead(t, elsewhere, "mail", "a")
 		forward(t, elsewhere, q, "mail", 1)
 		require.NoError(t, q.Abandon(t.Context(), fetch(t, q, "mail"), pawl.ReasonExhausted, errDown))
 		var tally pawl.Tally
@@ -247,13 +247,13 @@ func TestToQueueOntoTheVeryQueueIsRefused(t *testing.T) {
 }
 
 // Rule: only what the target holds of this very death counts as stored.
-func TestToQueueTellsConflictsApart(t *testing.T) {
-	for name, hold := range map[string]func(letter *pawl.Envelope) *pawl.Envelope{
-		"an unrelated job": func(letter *pawl.Envelope) *pawl.Envelope {
-			return &pawl.Envelope{ID: letter.ID, Kind: "a"}
+func TestToQueueDistinguishesConflicts(t *testing.T) {
+	for name, hold := range map[string]func(dead *pawl.Envelope) *pawl.Envelope{
+		"an unrelated job": func(dead *pawl.Envelope) *pawl.Envelope {
+			return &pawl.Envelope{ID: dead.ID, Kind: "a"}
 		},
-		"an earlier death of it": func(letter *pawl.Envelope) *pawl.Envelope {
-			return &pawl.Envelope{ID: letter.ID, Kind: "a", Headers: map[string]string{
+		"an earlier death of it": func(dead *pawl.Envelope) *pawl.Envelope {
+			return &pawl.Envelope{ID: dead.ID, Kind: "a", Headers: map[string]string{
 				dlq.HeaderReason: "exhausted", dlq.HeaderQueue: "mail", dlq.HeaderTime: "2031-01-01T00:00:00Z",
 				dlq.HeaderAttempts: "1", dlq.HeaderFailures: "0", dlq.HeaderHistory: "[]",
 			}}
@@ -261,7 +261,7 @@ func TestToQueueTellsConflictsApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := inMemory(t), inMemory(t)
-			id := die(t, from, "mail", "a")
+			id := makeDead(t, from, "mail", "a")
 			require.NoError(t, to.Enqueue(t.Context(), hold(get(t, from, id))))
 			held := get(t, to, id)
 			_, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{})
@@ -275,8 +275,8 @@ func TestToQueueTellsConflictsApart(t *testing.T) {
 // Rule: what the target cannot take stays here, and the others go.
 func TestToQueueThatRefuses(t *testing.T) {
 	from, to := inMemory(t), memory.New(&memory.Options{MaxPayload: 10, Logger: hclog.NewNullLogger()})
-	large := dieOf(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Payload: make([]byte, 11)}, pawl.ReasonExhausted, "no luck")
-	small := die(t, from, "mail", "a")
+	large := failDead(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Payload: make([]byte, 11)}, pawl.ReasonExhausted, "no luck")
+	small := makeDead(t, from, "mail", "a")
 	n, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{})
 	require.ErrorIs(t, err, pawl.ErrPayloadTooLarge)
 	require.Equal(t, 1, n)
@@ -286,7 +286,7 @@ func TestToQueueThatRefuses(t *testing.T) {
 	_, err = dlq.Forward(t.Context(), from, dlq.ToQueue(to, "bad\x00"), quiet(), pawl.Filter{})
 	require.ErrorIs(t, err, pawl.ErrInvalid)
 	require.NoError(t, to.Close())
-	other := die(t, from, "mail", "b")
+	other := makeDead(t, from, "mail", "b")
 	_, err = dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{Kind: "b"})
 	require.ErrorIs(t, err, pawl.ErrClosed)
 	require.Equal(t, []pawl.ID{large, other}, list(t, from, pawl.Filter{}))

@@ -55,10 +55,10 @@ func child(args []string) {
 		signal.Ignore(syscall.SIGTERM)
 		hang(args[1], args[2])
 	case "polite":
-		told := make(chan os.Signal, 1)
-		signal.Notify(told, syscall.SIGTERM)
+		signaled := make(chan os.Signal, 1)
+		signal.Notify(signaled, syscall.SIGTERM)
 		conn, in := report(args[1], args[2])
-		<-told
+		<-signaled
 		fmt.Fprintln(conn, "bye")
 		_, _ = in.ReadString('\n')
 		fmt.Fprintln(conn, "clean")

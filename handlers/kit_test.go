@@ -61,8 +61,8 @@ func jobOf[T any](args T) *pawl.Job[T] {
 	return &pawl.Job[T]{Envelope: &pawl.Envelope{ID: pawl.NewID(time.Now()), Queue: "default", MaxRetries: 3}, Args: args, Attempt: 1}
 }
 
-// patience bounds what a test waits for; a test that is right never waits so long.
-const patience = 30 * time.Second
+// testTimeout bounds what a test waits for; a test that is right never waits so long.
+const testTimeout = 30 * time.Second
 
 // phone is a socket on which processes report. Its connection ends when the process does,
 // and nothing else ends it.
@@ -97,7 +97,7 @@ func (p *phone) accept(n int) map[string]*call {
 	p.t.Helper()
 	calls := make(map[string]*call)
 	for range n {
-		require.NoError(p.t, p.listener.SetDeadline(time.Now().Add(patience)))
+		require.NoError(p.t, p.listener.SetDeadline(time.Now().Add(testTimeout)))
 		conn, err := p.listener.AcceptUnix()
 		require.NoError(p.t, err, "waiting for a process to report")
 		p.t.Cleanup(func() { conn.Close() })
@@ -111,7 +111,7 @@ func (p *phone) accept(n int) map[string]*call {
 // line waits for the next line that the process says.
 func (c *call) line() string {
 	c.t.Helper()
-	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	text, err := c.in.ReadString('\n')
 	require.NoError(c.t, err, "the process %s ended in place of saying a line", c.name)
 	return strings.TrimSuffix(text, "\n")
@@ -120,7 +120,7 @@ func (c *call) line() string {
 // requireEnds waits for the end of the process.
 func (c *call) requireEnds() {
 	c.t.Helper()
-	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	_, err := c.in.ReadString('\n')
 	require.ErrorIs(c.t, err, io.EOF, "the process %s is alive", c.name)
 }
@@ -150,7 +150,7 @@ func wait(t *testing.T, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the handler did not return")
 		return nil
 	}

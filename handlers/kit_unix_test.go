@@ -20,4 +20,4 @@ func stateOf(r *Runner) string { return r.state.dir }
 
 // bePatient has a runner wait for what it has killed as long as a test waits: a machine that
 // is busy takes its time.
-func bePatient(r *Runner) { r.state.timeout = patience }
+func bePatient(r *Runner) { r.state.timeout = testTimeout }

@@ -26,18 +26,18 @@ func TestRedirected(t *testing.T) {
 		status   int
 		body     string
 		want     string // method, URL and body
-		told     bool   // the job's headers
+		sent     bool   // whether the job's headers are sent
 		says     string
 	}{
-		{rule: "a look moves on", method: "GET", from: "http://a/x", to: "/y?z", status: 301, want: "GET http://a/y?z ", told: true},
-		{rule: "found", method: "HEAD", from: "http://a/x", to: "y", status: 302, want: "HEAD http://a/y ", told: true},
-		{rule: "a relative one without scheme", method: "GET", from: "https://a/x", to: "//a/y", status: 302, want: "GET https://a/y ", told: true},
-		{rule: "done, the result is elsewhere", method: "POST", from: "http://a/x", to: "/y", status: 303, body: "b", want: "GET http://a/y ", told: true},
-		{rule: "do it there", method: "POST", from: "http://a/x", to: "/y", status: 307, body: "b", want: "POST http://a/y b", told: true},
-		{rule: "do it there from now on", method: "DELETE", from: "http://a/x", to: "/y", status: 308, want: "DELETE http://a/y ", told: true},
-		{rule: "to encryption", method: "POST", from: "http://a/x", to: "https://a/x", status: 308, body: "b", want: "POST https://a/x b", told: true},
-		{rule: "the same port, written", method: "GET", from: "https://a/x", to: "https://A:443/x", status: 301, want: "GET https://A:443/x ", told: true},
-		{rule: "another host is told nothing", method: "GET", from: "http://a/x", to: "http://b/x", status: 302, want: "GET http://b/x "},
+		{rule: "a look moves on", method: "GET", from: "http://a/x", to: "/y?z", status: 301, want: "GET http://a/y?z ", sent: true},
+		{rule: "found", method: "HEAD", from: "http://a/x", to: "y", status: 302, want: "HEAD http://a/y ", sent: true},
+		{rule: "a relative one without scheme", method: "GET", from: "https://a/x", to: "//a/y", status: 302, want: "GET https://a/y ", sent: true},
+		{rule: "done, the result is elsewhere", method: "POST", from: "http://a/x", to: "/y", status: 303, body: "b", want: "GET http://a/y ", sent: true},
+		{rule: "do it there", method: "POST", from: "http://a/x", to: "/y", status: 307, body: "b", want: "POST http://a/y b", sent: true},
+		{rule: "do it there from now on", method: "DELETE", from: "http://a/x", to: "/y", status: 308, want: "DELETE http://a/y ", sent: true},
+		{rule: "to encryption", method: "POST", from: "http://a/x", to: "https://a/x", status: 308, body: "b", want: "POST https://a/x b", sent: true},
+		{rule: "the same port, written", method: "GET", from: "https://a/x", to: "https://A:443/x", status: 301, want: "GET https://A:443/x ", sent: true},
+		{rule: "another host receives nothing", method: "GET", from: "http://a/x", to: "http://b/x", status: 302, want: "GET http://b/x "},
 		{rule: "a part of the host is another", method: "GET", from: "http://a.com/x", to: "http://w.a.com/x", status: 302, want: "GET http://w.a.com/x "},
 		{rule: "another port is another host", method: "GET", from: "http://a/x", to: "http://a:81/x", status: 302, want: "GET http://a:81/x "},
 		{rule: "the result on another host", method: "POST", from: "http://a/x", to: "http://b/x", status: 303, body: "b", want: "GET http://b/x "},
@@ -61,10 +61,10 @@ func TestRedirected(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, c.want, next.method+" "+next.to.String()+" "+string(next.body))
-			require.Equal(t, c.told, next.header["Authorization"] != nil)
-			require.Equal(t, c.told, next.header["X-Key"] != nil)
+			require.Equal(t, c.sent, next.header["Authorization"] != nil)
+			require.Equal(t, c.sent, next.header["X-Key"] != nil)
 			require.Equal(t, "pawl", next.header.Get("User-Agent"))
-			require.Equal(t, len(next.body) > 0 || c.status != 303 && c.told, next.header["Content-Type"] != nil)
+			require.Equal(t, len(next.body) > 0 || c.status != 303 && c.sent, next.header["Content-Type"] != nil)
 			require.Equal(t, "secret", m.header.Get("X-Key"), "the first message is not changed")
 		})
 	}

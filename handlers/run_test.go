@@ -174,7 +174,7 @@ func TestNoProgram(t *testing.T) {
 // success: the job's handler returns why the context ended.
 func TestContextEnds(t *testing.T) {
 	program, phone := programs(t), listen(t)
-	r := newRunner(t, program, &ExecOptions{Grace: patience})
+	r := newRunner(t, program, &ExecOptions{Grace: testTimeout})
 	because := errors.New("the worker is stopping")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := running(ctx, r, jobOf(Command{Args: []string{program, "polite", phone.path, "child"}}))
@@ -216,7 +216,7 @@ func TestStubborn(t *testing.T) {
 // although that one has ended.
 func TestGraceOfTheGroup(t *testing.T) {
 	program, phone := programs(t), listen(t)
-	r := newRunner(t, program, &ExecOptions{Grace: patience})
+	r := newRunner(t, program, &ExecOptions{Grace: testTimeout})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := running(ctx, r, jobOf(Command{Args: []string{program, "family", phone.path, "polite", "hang"}}))
 	calls := phone.accept(2)

@@ -59,14 +59,14 @@ func TestStateFolderOfOthers(t *testing.T) {
 // that the note names, it is.
 func TestNumberIsReused(t *testing.T) {
 	program, phone := programs(t), listen(t)
-	cmd := exec.Command(program, "hang", phone.path, "stranger")
+	cmd := exec.Command(program, "hang", phone.path, "other")
 	cmd.SysProcAttr = setsid()
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	stranger := phone.accept(1)["stranger"]
+	other := phone.accept(1)["other"]
 	start, boot := identify(cmd.Process.Pid)
 	require.NotEmpty(t, start)
 	require.NotEmpty(t, boot)
@@ -91,9 +91,9 @@ func TestNumberIsReused(t *testing.T) {
 	require.Empty(t, note(record{PID: cmd.Process.Pid, Start: start, Boot: "another"}))
 	require.Empty(t, note(record{PID: cmd.Process.Pid}))
 	require.Empty(t, note(record{}))
-	require.False(t, stranger.over())
+	require.False(t, other.over())
 	require.Equal(t, []Orphan{{Job: id, PIDs: []int{cmd.Process.Pid}}}, note(record{PID: cmd.Process.Pid, Start: start, Boot: boot}))
-	stranger.requireEnds()
+	other.requireEnds()
 }
 
 // Rule: while something that cannot be found has the lock of an earlier run, the job does not
@@ -159,7 +159,7 @@ func TestStateIsDeleted(t *testing.T) {
 	require.Eventually(t, func() bool { // the command may call before its process is noted
 		rec, err := os.ReadFile(r.state.file(job.ID))
 		return err == nil && bytes.Count(rec, []byte("\n")) == 2
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	require.NoError(t, os.RemoveAll(r.state.dir))
 	_, err := calls["child"].conn.Write([]byte("end\n"))
 	require.NoError(t, err)

@@ -106,11 +106,11 @@ func TestTimePassesInABubble(t *testing.T) {
 // Rule: the settings count: a clock is what the queue's own goes by, and who listens to
 // events hears them.
 func TestSettingsCount(t *testing.T) {
-	var told atomic.Int64
+	var events atomic.Int64
 	day := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	q := pawltest.New(t, &memory.Options{
 		Now:        func() time.Time { return day },
-		OnEvent:    func(pawl.Event) { told.Add(1) },
+		OnEvent:    func(pawl.Event) { events.Add(1) },
 		MaxPayload: 100,
 	})
 	equal(t, day, q.Now())
@@ -119,7 +119,7 @@ func TestSettingsCount(t *testing.T) {
 	q.Advance(-2 * time.Hour)
 	equal(t, day.Add(-time.Hour), q.Now())
 	id := enqueue(t, q, "ada")
-	equal(t, int64(1), told.Load())
+	equal(t, int64(1), events.Load())
 	e, err := q.Job(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestClosedAtCleanup(t *testing.T) {
 }
 
 // Rule: a dead letter that moves to another queue was enqueued there.
-func TestForwardedLettersAreEnqueued(t *testing.T) {
+func TestForwardedJobsAreEnqueued(t *testing.T) {
 	from, to := pawltest.New(t, nil), pawltest.New(t, nil)
 	enqueue(t, from, "ada")
 	pawltest.Drain(t, from, answering(from, pawl.Permanent(errBusy)))

@@ -75,7 +75,7 @@ func TestRunOneLeavesUnknownKinds(t *testing.T) {
 }
 
 // Rule: a job whose idempotency key was done is skipped: told when nothing else ran.
-func TestRunOneTellsSkips(t *testing.T) {
+func TestRunOneReportsSkips(t *testing.T) {
 	q := pawltest.New(t, nil)
 	w := answering(q)
 	enqueue(t, q, "ada", pawl.IdempotencyKey("k"))
@@ -86,7 +86,7 @@ func TestRunOneTellsSkips(t *testing.T) {
 }
 
 // Rule: a job that fails past its deadline is dead, which is the last word about the run.
-func TestRunOneTellsTheLastWord(t *testing.T) {
+func TestRunOneReportsTheLastOutcome(t *testing.T) {
 	q := pawltest.New(t, nil)
 	enqueue(t, q, "ada", pawl.Deadline(q.Now().Add(time.Minute)))
 	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})

@@ -68,7 +68,7 @@ func TestEnginesAreDescribed(t *testing.T) {
 }
 
 // A child that fails says why, and its parent repeats it.
-func TestFailureOfAChildIsTold(t *testing.T) {
+func TestFailureOfAChildIsReported(t *testing.T) {
 	_, err := trial{Engine: "nobody", Callers: 1, Count: 1}.start(t.Context(), t.TempDir())
 	require.ErrorContains(t, err, `no engine "nobody"`)
 }

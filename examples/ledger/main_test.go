@@ -103,13 +103,13 @@ func TestInProcess(t *testing.T) {
 
 // Rule: a transfer without funds is a dead letter that says so, and nothing of its
 // transaction is there.
-func TestRefusedIsADeadLetter(t *testing.T) {
+func TestRefusedJobIsDead(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "ledger.db")
 	code, _, errs := runLedger("-state", state, "-accounts", "2", "-transfers", "60")
 	require.Equal(t, 0, code, errs)
 	q := openReader(t, state)
 	_, posted := readBooks(t, q)
-	letters := 0
+	dead := 0
 	for job, err := range dlq.List(t.Context(), q, pawl.Filter{}) {
 		require.NoError(t, err)
 		transfer, err := makeTransfer.Job(job)
@@ -119,9 +119,9 @@ func TestRefusedIsADeadLetter(t *testing.T) {
 		require.Equal(t, 1, job.Attempts)
 		require.Zero(t, posted[step{transfer.Args.Number, false}])
 		require.Zero(t, posted[step{transfer.Args.Number, true}])
-		letters++
+		dead++
 	}
-	require.Positive(t, letters)
+	require.Positive(t, dead)
 }
 
 // killed runs the program as a child process until it has printed some lines and a

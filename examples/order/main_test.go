@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 			around: []workflow.Middleware{killed(point)},
 		}
 		if point == "at rest" {
-			p.rests = die
+			p.rests = killSelf
 		}
 		os.Exit(p.main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
@@ -45,19 +45,19 @@ func killed(point string) workflow.Middleware {
 		return func(ctx context.Context, s workflow.StepInfo) (any, error) {
 			step := s.Step[strings.LastIndexByte(s.Step, '/')+1:]
 			if point == "before "+step {
-				die()
+				killSelf()
 			}
 			v, err := next(ctx, s)
 			if point == "after "+step {
-				die()
+				killSelf()
 			}
 			return v, err
 		}
 	}
 }
 
-// die kills the process as kill -9 does.
-func die() {
+// killSelf kills the process like kill -9.
+func killSelf() {
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil {
 		err = self.Kill()
@@ -145,8 +145,8 @@ var stories = []story{
 		effects: []string{"reserve", "release"}, end: `failed: step "charge": the bank declined`},
 }
 
-// tell tells a story.
-func (s *story) tell(d *desk) {
+// play acts out a story.
+func (s *story) play(d *desk) {
 	d.Helper()
 	listed := d.order("place", "1042", s.cents)
 	if s.waits {
@@ -176,7 +176,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, killed %s", s.name, point), func(t *testing.T) {
 				t.Parallel()
 				d := newDesk(t, point)
-				s.tell(d)
+				s.play(d)
 				require.Equal(t, "never", d.point, "it was not killed")
 			})
 		}

@@ -278,7 +278,7 @@ func TestBadInput(t *testing.T) {
 		"the message is empty":        {"add"},
 		"flag provided but not":       {"add", "-x"},
 		"list takes no":               {"list", "all"},
-		"name the sink with -to":    {"sync", "http://localhost"},
+		"name the sink with -to":      {"sync", "http://localhost"},
 		"neither an http":             {"sync", "-to", "ftp://localhost/x"},
 		"-timeout must be":            {"sync", "-timeout", "0s"},
 		"-backoff cannot be negative": {"sync", "-backoff", "-1s"},

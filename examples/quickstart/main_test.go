@@ -22,7 +22,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 }
 
 // Rule: it ends by itself, and tells of each job what became of it.
-func TestTellsWhatHappened(t *testing.T) {
+func TestPrintsWhatHappened(t *testing.T) {
 	var out buffer
 	require.NoError(t, run(t.Context(), &out))
 	for _, line := range []string{

@@ -3,7 +3,7 @@
 // bbolt maps its file into memory and follows its pages, which have no checksums. A damaged page
 // can make it panic, fault, loop or exhaust memory, sometimes in goroutines where no recover
 // helps. [Check] reports whether a file is safe to open. [Walk] reads a damaged file: it visits
-// what is sound and skips the rest. [Strays] finds leaf pages that no tree refers to any more.
+// what is sound and skips the rest. [Walked.Unreached] finds leaf pages that no tree refers to any more.
 //
 // A [Meta] is the root of a file; a file has two, written alternately. It refers to a tree of
 // branch and leaf pages with elements. Some elements are buckets: trees of their own, or inline

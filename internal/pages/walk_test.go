@@ -44,10 +44,10 @@ func rows(t *testing.T, file []byte) map[string]string {
 
 // walked is what a walk has found.
 type walked struct {
-	rows     map[string]string
-	problems []pages.Problem
-	strays   map[string]string // by key
-	elements int
+	rows      map[string]string
+	problems  []pages.Problem
+	unreached map[string]string // by key
+	elements  int
 }
 
 // walkAll walks over a file by each of its meta pages, or over its pages.
@@ -56,10 +56,10 @@ func walkAll(t testing.TB, file []byte) (all []walked) {
 	f, size := bytes.NewReader(file), int64(len(file))
 	metas, err := pages.Metas(f)
 	if err != nil {
-		w, ok, err := pages.StraysOnly(t.Context(), f, size)
+		w, ok, err := pages.UnreachedOnly(t.Context(), f, size)
 		require.NoError(t, err)
 		if ok {
-			all = append(all, walked{strays: straysOf(t, w)})
+			all = append(all, walked{unreached: unreachedOf(t, w)})
 		}
 	}
 	for _, m := range metas {
@@ -81,16 +81,16 @@ func walkAll(t testing.TB, file []byte) (all []walked) {
 			Problem: func(p pages.Problem) { one.problems = append(one.problems, p) },
 		})
 		require.NoError(t, err)
-		one.strays = straysOf(t, w)
+		one.unreached = unreachedOf(t, w)
 		all = append(all, one)
 	}
 	return all
 }
 
-func straysOf(t testing.TB, w *pages.Walked) map[string]string {
+func unreachedOf(t testing.TB, w *pages.Walked) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
-	require.NoError(t, w.Strays(func(e pages.Element) error {
+	require.NoError(t, w.Unreached(func(e pages.Element) error {
 		value, err := e.Value()
 		found[string(e.Key)] = string(value)
 		return err
@@ -108,12 +108,12 @@ func TestWalkOfASoundFile(t *testing.T) {
 		require.Equal(t, len(want)-7, w.elements, "all but the buckets")
 		require.Empty(t, w.problems)
 		if freelist {
-			require.Empty(t, w.strays, "what is listed as free is not lost")
+			require.Empty(t, w.unreached, "what is listed as free is not lost")
 		}
 	}
 }
 
-// A lost page costs what lies on it; what lies below it is found among the strays.
+// A lost page costs what lies on it; what lies below it is found among the unreached.
 func TestWalkAroundALostBranch(t *testing.T) {
 	file := sample(t, true)
 	l := layoutOf(t, file)
@@ -127,7 +127,7 @@ func TestWalkAroundALostBranch(t *testing.T) {
 	for i := range 300 {
 		key := fmt.Sprintf("key %03d", i)
 		require.Equal(t, want["/queue/ready/"+key], w.rows["/queue/ready/"+key])
-		require.Contains(t, w.strays, key)
+		require.Contains(t, w.unreached, key)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestWalkBesideALongRun(t *testing.T) {
 	put32(at(file, leaf)[12:], uint32(l.meta.Pages-leaf-1))
 	w := walkAll(t, file)[0]
 	for i := range 300 {
-		require.Contains(t, w.strays, fmt.Sprintf("key %03d", i))
+		require.Contains(t, w.unreached, fmt.Sprintf("key %03d", i))
 	}
 }
 

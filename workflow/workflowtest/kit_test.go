@@ -24,7 +24,7 @@ import (
 // trip is a flow with a step, a wait, and a sleep.
 var (
 	trip = workflow.Define("trip", func(r *workflow.Run, to string) (string, error) {
-		seat, err := workflow.Step(r, "book", func(context.Context) (string, error) { return "seat in " + to, nil })
+		booking, err := workflow.Step(r, "book", func(context.Context) (string, error) { return "seat in " + to, nil })
 		if err != nil {
 			return "", err
 		}
@@ -37,7 +37,7 @@ var (
 		if err := workflow.Sleep(r, "flight", 90*time.Minute); err != nil {
 			return "", err
 		}
-		return seat + ", " + gate, nil
+		return booking + ", " + gate, nil
 	})
 	called = workflow.DefineSignal[string]("called")
 )

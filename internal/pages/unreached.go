@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// Strays calls found for the elements of leaf pages that the walk did not reach and the file does
+// Unreached calls found for the elements of leaf pages that the walk did not reach and the file does
 // not list as free. They were lost with a damaged page above them, or are old copies; without a
 // list of free pages the two cannot be told apart. Buckets are skipped.
 //
 // Errors: those of found and of the walk's context.
-func (w *Walked) Strays(found func(Element) error) error {
+func (w *Walked) Unreached(found func(Element) error) error {
 	skip := w.free()
 	for id := uint64(2); id < w.r.meta.Pages; id++ {
 		if err := w.ctx.Err(); err != nil {
@@ -54,11 +54,11 @@ func (w *Walked) free() bitmap {
 	return all
 }
 
-// StraysOnly returns an empty walk for a file without a sound meta page. It uses the page size
+// UnreachedOnly returns an empty walk for a file without a sound meta page. It uses the page size
 // at which the most pages name themselves in their headers; ok is false if none does.
 //
 // Errors: those of ctx.
-func StraysOnly(ctx context.Context, f io.ReaderAt, size int64) (w *Walked, ok bool, err error) {
+func UnreachedOnly(ctx context.Context, f io.ReaderAt, size int64) (w *Walked, ok bool, err error) {
 	best := 0
 	for pageSize := uint32(minPageSize); pageSize <= maxPageSize; pageSize *= 2 {
 		if size < int64(pageSize) {
@@ -83,5 +83,5 @@ func StraysOnly(ctx context.Context, f io.ReaderAt, size int64) (w *Walked, ok b
 	return w, best > 0, nil
 }
 
-// samplePages limits the number of pages that StraysOnly samples for each page size.
+// samplePages limits the number of pages that UnreachedOnly samples for each page size.
 const samplePages = 1 << 16
