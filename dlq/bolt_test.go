@@ -52,8 +52,7 @@ func damagedStore(t *testing.T) (q *bolt.Queue, first, damaged, last pawl.ID) {
 	return open(t, path), first, damaged, last
 }
 
-// Rule: a damaged dead job is reported and passed over; it neither hides the others
-// nor stops them from being retried.
+// Rule: a damaged dead job is reported and skipped; the others are still listed and retried.
 func TestDamagedJob(t *testing.T) {
 	q, first, damaged, last := damagedStore(t)
 	var seen []pawl.ID
@@ -71,7 +70,7 @@ func TestDamagedJob(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// Rule: a damaged dead job is neither forwarded nor purged with the others: it stays.
+// Rule: a damaged dead job is neither forwarded nor purged with the others.
 func TestDamagedJobStays(t *testing.T) {
 	q, _, damaged, _ := damagedStore(t)
 	to := inMemory(t)
@@ -90,7 +89,7 @@ func TestDamagedJobStays(t *testing.T) {
 	require.Equal(t, []pawl.ID{damaged}, left)
 }
 
-// Rule: jobs go from one file to another whole, also when both files were closed
+// Rule: dead jobs are forwarded completely from one file to another, even if both files are closed
 // between the two steps.
 func TestForwardFromFileToFile(t *testing.T) {
 	dir := t.TempDir()

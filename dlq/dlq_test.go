@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// Rule: the list has the dead jobs that the filter chooses, in the order in which
-// they died, and no job that is alive.
+// Rule: the list has the dead jobs that match the filter, in the order of their death, and no live
+// jobs.
 func TestList(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -36,7 +36,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// Rule: a dead job tells why it died; a job in another state is not one.
+// Rule: Inspect returns why a job died; it refuses a job in another state.
 func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()

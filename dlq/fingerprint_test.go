@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// Rule: errors of one cause have one fingerprint, whatever numbers, IDs, times and quoted texts
-// they name; errors of different causes have different ones.
+// Rule: errors with one cause have one fingerprint, whatever numbers, IDs, times and quoted texts
+// they contain; errors with different causes have different ones.
 func TestFingerprint(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "",

@@ -18,8 +18,8 @@ import (
 
 var errDown = errors.New("the sink is down")
 
-// Rule: a sink gets each dead job whole, one after the other in the order in which they
-// died; what it took is gone here.
+// Rule: a sink gets each complete dead job, one after the other in the order of their death; stored
+// jobs are removed.
 func TestForwardToASink(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -43,8 +43,8 @@ func TestForwardToASink(t *testing.T) {
 	})
 }
 
-// Rule: what could not be stored stays, is counted, and is logged as critical; it keeps
-// the others not back.
+// Rule: a job that could not be stored stays, is counted and is logged as critical; the others
+// continue.
 func TestForwardThatFails(t *testing.T) {
 	q := inMemory(t)
 	first := failDead(t, q, &pawl.Envelope{Kind: "a", Queue: "mail"}, pawl.ReasonExhausted, "one", "two")
@@ -85,8 +85,8 @@ func TestForwardThatFails(t *testing.T) {
 	}
 }
 
-// Rule: a dead job that is stored and not removed is in both places, never in none; the
-// next Forward stores it once more and removes it.
+// Rule: a job that is stored but not removed is in both places, never in none; the next Forward
+// stores it again and removes it.
 func TestForwardThatDoesNotRemove(t *testing.T) {
 	q := inMemory(t)
 	id := makeDead(t, q, "mail", "a")
@@ -111,8 +111,8 @@ func TestForwardThatDoesNotRemove(t *testing.T) {
 	require.Empty(t, list(t, q, pawl.Filter{}))
 }
 
-// Rule: what somebody else moved before its turn is passed over; what was removed while
-// it was stored is no error; what was retried meanwhile lives twice, and is told.
+// Rule: a job that was moved before its turn is skipped; one that was removed while being stored is
+// no error; one that was retried meanwhile exists twice, and is reported.
 func TestForwardOfWhatMoved(t *testing.T) {
 	q := inMemory(t)
 	var ids []pawl.ID
@@ -138,7 +138,7 @@ func TestForwardOfWhatMoved(t *testing.T) {
 	require.Equal(t, pawl.Ready, get(t, q, ids[2]).State)
 }
 
-// Rule: a context that ends leaves the dead jobs that were not begun, uncounted.
+// Rule: when the context ends, jobs that were not begun stay and are not counted as failures.
 func TestForwardEndsWithItsContext(t *testing.T) {
 	q := inMemory(t)
 	for range 3 {
@@ -161,7 +161,7 @@ func TestForwardEndsWithItsContext(t *testing.T) {
 	require.Equal(t, int64(1), tally.Snapshot().Total(pawl.JobsDLQFailed), "the one that was begun")
 }
 
-// Rule: a sink whose own time runs out fails with that dead job alone.
+// Rule: a sink that times out on its own fails only with that job.
 func TestForwardGoesOnAfterATimeoutOfTheSink(t *testing.T) {
 	q := inMemory(t)
 	slow := makeDead(t, q, "mail", "a")
@@ -178,7 +178,7 @@ func TestForwardGoesOnAfterATimeoutOfTheSink(t *testing.T) {
 	require.Equal(t, []pawl.ID{slow}, list(t, q, pawl.Filter{}))
 }
 
-// Rule: as many dead jobs are on their way as was said, one unless something was.
+// Rule: Parallel is the number of jobs forwarded at a time, by default one.
 func TestForwardInParallel(t *testing.T) {
 	for _, parallel := range []int{0, 1, 7, 1000} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// Rule: what is deleted is gone for good; only dead jobs are, and the first job that
-// is none stops the rest.
+// Rule: Delete removes only dead jobs, permanently, and stops at the first job that is not dead.
 func TestDelete(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -42,8 +41,7 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// Rule: a purge removes the dead jobs that are older than it says and that the filter
-// chooses, and nothing else.
+// Rule: Purge removes the matching dead jobs older than the given time, and nothing else.
 func TestPurge(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -81,7 +79,7 @@ func TestPurge(t *testing.T) {
 	})
 }
 
-// Rule: a forgotten time purges nothing.
+// Rule: the zero time purges nothing.
 func TestPurgeWithoutATimeIsRefused(t *testing.T) {
 	q := inMemory(t)
 	id := makeDead(t, q, "mail", "a")
@@ -96,7 +94,7 @@ func TestPurgeWithoutATimeIsRefused(t *testing.T) {
 	require.Equal(t, []pawl.ID{id}, list(t, q, pawl.Filter{}))
 }
 
-// Rule: a dead job that somebody retried meanwhile is not purged.
+// Rule: a dead job that was retried meanwhile is not purged.
 func TestPurgePassesOverWhatMoved(t *testing.T) {
 	q := inMemory(t)
 	one, two := makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
@@ -114,8 +112,8 @@ func TestPurgePassesOverWhatMoved(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrNotFound)
 }
 
-// Rule: a dead job that died before the time when the list was read, and again after it since,
-// is not purged.
+// Rule: a job that died before the given time when it was listed, and died again since, is not
+// purged.
 func TestPurgeKeepsJobsDeadAgain(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -134,8 +132,7 @@ func TestPurgeKeepsJobsDeadAgain(t *testing.T) {
 	})
 }
 
-// Rule: what became of a dead job since it was stored elsewhere is not lost: one that died again
-// stays, and its older death is reported by nobody else.
+// Rule: if a job dies again after it was stored in the sink, Forward does not remove it.
 func TestForwardKeepsJobsDeadAgain(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()

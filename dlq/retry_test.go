@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// Rule: a retried dead job is ready with its history; its attempts start again unless
-// they are kept. The first that cannot be retried stops the rest.
+// Rule: a retried job is ready with its history; its attempts restart unless they are kept. The
+// first error stops the rest.
 func TestRetry(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -33,7 +33,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// Rule: all dead jobs that the filter chooses are retried, once, and no others.
+// Rule: all matching dead jobs are retried once, and no others.
 func TestRetryAll(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -54,7 +54,7 @@ func TestRetryAll(t *testing.T) {
 	})
 }
 
-// Rule: a dead job that may not live again is reported and keeps no other back.
+// Rule: a dead job that must not become ready is reported, and the others are retried.
 func TestRetryAllReportsJobsThatStayDead(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -74,7 +74,7 @@ func TestRetryAllReportsJobsThatStayDead(t *testing.T) {
 	})
 }
 
-// Rule: what somebody else retried or removed since the beginning is no error.
+// Rule: jobs that others retried or removed meanwhile are no error.
 func TestRetryAllPassesOverWhatMoved(t *testing.T) {
 	q := inMemory(t)
 	ids := []pawl.ID{makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")}
@@ -93,7 +93,7 @@ func TestRetryAllPassesOverWhatMoved(t *testing.T) {
 	require.Empty(t, list(t, q, pawl.Filter{}))
 }
 
-// Rule: a dead job that was retried since the list was read, and died again, stays dead.
+// Rule: a job that was retried after the list was read, and died again, stays dead.
 func TestRetryAllKeepsJobsDeadAgain(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -112,7 +112,7 @@ func TestRetryAllKeepsJobsDeadAgain(t *testing.T) {
 	})
 }
 
-// Rule: many dead jobs share a transaction, and no transaction has more than 500.
+// Rule: dead jobs share transactions of at most 500.
 func TestRetryAllInPortions(t *testing.T) {
 	q := inMemory(t)
 	for range 1100 {
@@ -136,8 +136,8 @@ func (p *portions) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([
 	return p.queue.Change(ctx, c, ids...)
 }
 
-// Rule: the error is that of the first dead job that failed, however the calls overlap,
-// and one that fails keeps no other back.
+// Rule: the error is that of the first failed job in list order, however the calls overlap, and the
+// others continue.
 func TestErrorOfManyIsThatOfTheFirst(t *testing.T) {
 	q := inMemory(t)
 	for range 100 {
@@ -171,7 +171,7 @@ func TestErrorOfManyIsThatOfTheFirst(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// Rule: a queue that is at its end is not asked about every dead job.
+// Rule: after the queue is closed or poisoned, no further jobs are tried.
 func TestManyStopAtAClosedQueue(t *testing.T) {
 	q := inMemory(t)
 	for range 1000 {

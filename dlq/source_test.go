@@ -38,8 +38,7 @@ func numberedCauses(n, size int) (causes []string) {
 	return causes
 }
 
-// Rule: of a long history the newest runs travel, whole, and the number says how many
-// there were.
+// Rule: the newest runs of a long history are forwarded completely, with the number of all runs.
 func TestLongHistoryIsCut(t *testing.T) {
 	past, dead := travel(t, nil, numberedCauses(150, 200)...)
 	require.Equal(t, 150, past.Failures)
@@ -53,8 +52,8 @@ func TestLongHistoryIsCut(t *testing.T) {
 	}
 }
 
-// Rule: the last error always travels, as much of it as there is room for, also where
-// escaping makes it six times as long.
+// Rule: the last error is always forwarded, shortened to the available room, even if escaping makes
+// it six times as long.
 func TestLastErrorIsShortened(t *testing.T) {
 	for name, test := range map[string]struct {
 		cause string
@@ -85,8 +84,8 @@ func TestLastErrorIsShortened(t *testing.T) {
 	}
 }
 
-// Rule: headers of any size either go with those of the death or are refused; they are
-// never cut, and nothing is lost.
+// Rule: a job's own headers of any size are either forwarded unchanged with those of the death, or
+// refused.
 func TestHeadersOfEverySizeEitherTravelOrStay(t *testing.T) {
 	refused := 0
 	for size := pawl.MaxHeaderBytes - 600; size <= pawl.MaxHeaderBytes-len("big"); size += 7 {
@@ -124,8 +123,8 @@ func TestManyHeadersLeaveNoRoom(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrInvalid)
 }
 
-// Rule: a job that died in two places and was forwarded twice tells of the last death,
-// and of the failed runs before both.
+// Rule: a job that died in two places and was forwarded twice reports the last death and the failed
+// runs before both.
 func TestSecondDeath(t *testing.T) {
 	first, second, third := inMemory(t), inMemory(t), inMemory(t)
 	id := failDead(t, first, &pawl.Envelope{Kind: "a", Queue: "mail", IdempotencyKey: "i"}, pawl.ReasonExhausted, "one", "two")
@@ -147,7 +146,7 @@ func TestSecondDeath(t *testing.T) {
 	require.Equal(t, []string{"one", "two", errDown.Error()}, texts)
 }
 
-// Rule: headers are anybody's to write; what does not fit together is no dead job.
+// Rule: anybody can write headers; inconsistent headers are not a source.
 func TestInvalidHeadersHaveNoSource(t *testing.T) {
 	good := map[string]string{
 		dlq.HeaderReason: "exhausted", dlq.HeaderQueue: "mail", dlq.HeaderTime: "2031-02-03T04:05:06.000000007Z",

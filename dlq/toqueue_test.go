@@ -33,8 +33,8 @@ func fetch(t *testing.T, q queue, queue string) *pawl.Lease {
 	return leases[0]
 }
 
-// Rule: what a job is stays; what it went through travels in headers; as a job of its
-// new queue it begins anew, ready at once.
+// Rule: a forwarded job keeps its identity, its past is in headers, and it starts anew and ready in
+// its new queue.
 func TestToQueue(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		from, to := open(), open()
@@ -82,8 +82,8 @@ func TestToQueueOfAName(t *testing.T) {
 	require.Equal(t, "graves", get(t, to, id).Queue)
 }
 
-// Rule: a dead job that waited for its time, or whose time is over, is there at once and
-// does not die again.
+// Rule: a forwarded job is ready at once, even if its schedule or its deadline has passed, and does
+// not die again.
 func TestToQueueDropsTheSchedule(t *testing.T) {
 	from, to := inMemory(t), inMemory(t)
 	late := &pawl.Envelope{Kind: "a", Queue: "mail", Deadline: time.Unix(1, 0)}
@@ -122,8 +122,8 @@ func TestToQueueForwardsEachJob(t *testing.T) {
 	})
 }
 
-// Rule: a signed dead job still verifies by Keyring.Forwarded. Every dead job is handed out there once, also when
-// others with its idempotency key are leased, or were dealt with.
+// Rule: Keyring.Forwarded verifies a signed dead job, and each one is leased once, even if others
+// with its idempotency key are leased or done.
 func TestToQueueKeepsSignatures(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		from, to := open(), open()
@@ -160,8 +160,7 @@ func TestToQueueKeepsSignatures(t *testing.T) {
 	})
 }
 
-// Rule: a signed dead job that dies again where it was forwarded to, and is forwarded once
-// more, still verifies.
+// Rule: a signed job that dies again in its new queue and is forwarded again still verifies.
 func TestToQueueKeepsSignaturesTwice(t *testing.T) {
 	q := inMemory(t)
 	keys, err := pawl.NewKeyring("k", map[string][]byte{"k": bytes.Repeat([]byte{1}, pawl.MinSecretBytes)})
@@ -177,8 +176,8 @@ func TestToQueueKeepsSignaturesTwice(t *testing.T) {
 	}
 }
 
-// Rule: a crash between the two steps is made good by the next Forward, whatever
-// became of the job there.
+// Rule: after a crash between the two steps, the next Forward completes them, whatever happened to
+// the job in the target.
 func TestToQueueAfterACrash(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		for name, meanwhile := range map[string]func(queue){
@@ -203,8 +202,8 @@ func TestToQueueAfterACrash(t *testing.T) {
 	})
 }
 
-// Rule: within one file a dead job moves to another queue in one transition, with its ID,
-// its arguments and its death.
+// Rule: within one file a dead job moves to another queue in one transition, with its ID, arguments
+// and death.
 func TestToQueueWithinTheSameFile(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q := open()
@@ -227,8 +226,8 @@ func TestToQueueWithinTheSameFile(t *testing.T) {
 	})
 }
 
-// Rule: a dead job is not forwarded to the very queue on which it died; it is reported how
-// else, and the dead job stays, also one that was forwarded to this file.
+// Rule: a dead job is not forwarded to its own queue, even if it was forwarded to this file; the
+// error names the alternatives, and the job stays.
 func TestToQueueOntoTheVeryQueueIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, open func() queue) {
 		q, elsewhere := open(), open()
@@ -246,7 +245,7 @@ func TestToQueueOntoTheVeryQueueIsRefused(t *testing.T) {
 	})
 }
 
-// Rule: only what the target holds of this very death counts as stored.
+// Rule: only a job of this very death counts as stored in the target.
 func TestToQueueDistinguishesConflicts(t *testing.T) {
 	for name, hold := range map[string]func(dead *pawl.Envelope) *pawl.Envelope{
 		"an unrelated job": func(dead *pawl.Envelope) *pawl.Envelope {
@@ -272,7 +271,7 @@ func TestToQueueDistinguishesConflicts(t *testing.T) {
 	}
 }
 
-// Rule: what the target cannot take stays here, and the others go.
+// Rule: a job that the target refuses stays, and the others are forwarded.
 func TestToQueueThatRefuses(t *testing.T) {
 	from, to := inMemory(t), memory.New(&memory.Options{MaxPayload: 10, Logger: hclog.NewNullLogger()})
 	large := failDead(t, from, &pawl.Envelope{Kind: "a", Queue: "mail", Payload: make([]byte, 11)}, pawl.ReasonExhausted, "no luck")

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: public addresses may be reached, and no others, however they are written; ranges that
-// are allowed are exceptions.
+// Rule: only public addresses may be reached, however they are written; allowed ranges are
+// exceptions.
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		address string
@@ -61,8 +61,7 @@ func TestAddresses(t *testing.T) {
 
 func nobody(netip.Addr) bool { return false }
 
-// Rule: a public address that is the machine's own is forbidden like 127.0.0.1, unless it is
-// allowed.
+// Rule: a public address of this machine is forbidden like 127.0.0.1 unless it is allowed.
 func TestOwnPublicAddress(t *testing.T) {
 	mine := netip.MustParseAddr("93.184.216.34")
 	own := func(a netip.Addr) bool { return a == mine }
@@ -74,7 +73,7 @@ func TestOwnPublicAddress(t *testing.T) {
 	require.NoError(t, checkAddress(mine, []netip.Prefix{netip.PrefixFrom(mine, 32)}, own))
 }
 
-// Rule: the addresses of the machine's interfaces are its own, and no others.
+// Rule: isOwn reports exactly the addresses of the machine's interfaces.
 func TestIsOwn(t *testing.T) {
 	interfaces, err := net.InterfaceAddrs()
 	if err != nil {

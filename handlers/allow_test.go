@@ -32,8 +32,8 @@ func tree(t *testing.T) string {
 	return dir
 }
 
-// Rule: a program runs if what its name leads to, looked up by the runner and with all links
-// followed, is on the list, by the name that is there.
+// Rule: a program runs if its path, looked up by the runner and with all links followed, is on the
+// list under that name.
 func TestAllowList(t *testing.T) {
 	dir := tree(t)
 	a, err := newAllowList([]string{"good", dir + "/bin/list", dir + "/work/link"}, dir+"/bin:relative::"+dir+"/work")
@@ -80,7 +80,7 @@ func TestAllowList(t *testing.T) {
 	}
 }
 
-// Rule: a relative or empty folder in PATH is none: it would be another one for each job.
+// Rule: relative and empty folders in PATH are ignored, because they would differ for each job.
 func TestRelativePath(t *testing.T) {
 	dir := tree(t)
 	t.Chdir(dir + "/bin")
@@ -88,7 +88,7 @@ func TestRelativePath(t *testing.T) {
 	require.ErrorContains(t, err, "no program of that name")
 }
 
-// Rule: what PATH is later, to the process or to the job, changes nothing.
+// Rule: later changes of PATH, in the process or the job, have no effect.
 func TestPathIsFixed(t *testing.T) {
 	dir := tree(t)
 	t.Setenv("PATH", dir+"/bin")
@@ -100,8 +100,8 @@ func TestPathIsFixed(t *testing.T) {
 	require.Contains(t, cmd.Env, "PATH="+dir+"/work", "the program has it as the job wants")
 }
 
-// Rule: a link that is led elsewhere between the check and the start runs what was checked;
-// one that was led elsewhere before is refused.
+// Rule: changing a link between the check and the start runs the checked program; changing it
+// earlier is refused.
 func TestLinkIsSwapped(t *testing.T) {
 	program := programs(t)
 	link := filepath.Join(t.TempDir(), childName)
@@ -120,8 +120,7 @@ func TestLinkIsSwapped(t *testing.T) {
 	require.True(t, pawl.IsPermanent(err))
 }
 
-// Rule: mistakes in the list are told when the runner is made, and so is a program that
-// everybody could replace.
+// Rule: NewRunner reports mistakes in the list, and programs that everybody could replace.
 func TestAllowListMistakes(t *testing.T) {
 	dir := tree(t)
 	require.NoError(t, os.Mkdir(dir+"/open", 0o700))
@@ -154,7 +153,7 @@ func TestAllowListMistakes(t *testing.T) {
 	}
 }
 
-// Rule: the error of a refused program says what to do, and not what the job could use.
+// Rule: the error for a refused program says what to do, and does not list what is allowed.
 func TestRefusalSaysWhatToDo(t *testing.T) {
 	dir := tree(t)
 	a, err := newAllowList([]string{"good"}, dir+"/bin")

@@ -48,8 +48,8 @@ func port(t *testing.T, server *httptest.Server) string {
 	return u.Port()
 }
 
-// Rule: without an option no address of the machine is connected to, by whatever name, and
-// the refusal is permanent and says what to do.
+// Rule: by default no address of this machine is reached, by whatever name; the error is permanent
+// and says what to do.
 func TestForbiddenByDefault(t *testing.T) {
 	server, connections := counted(t, "127.0.0.1:0")
 	s := newSender(t, &HTTPOptions{})
@@ -70,8 +70,8 @@ func TestForbiddenByDefault(t *testing.T) {
 	require.Zero(t, connections.Load())
 }
 
-// Rule: a name is asked for once for each connection, and the connection goes to the address
-// that was checked: a name server that answers otherwise a moment later gains nothing.
+// Rule: a name is resolved once for each connection, and the connection goes to the checked
+// address, even if the name server changes its answer.
 func TestRebinding(t *testing.T) {
 	good, toGood := counted(t, "127.0.0.2:0")
 	evil, toEvil := counted(t, "127.0.0.1:"+port(t, good)) // another address, the same port
@@ -96,7 +96,7 @@ func TestRebinding(t *testing.T) {
 	require.Zero(t, toEvil.Load())
 }
 
-// Rule: a host with a forbidden address among good ones is not connected to at all.
+// Rule: a host with a forbidden address among public ones is refused.
 func TestMixedAnswer(t *testing.T) {
 	good, connections := counted(t, "127.0.0.2:0")
 	s := newSender(t, &HTTPOptions{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}})
@@ -109,7 +109,7 @@ func TestMixedAnswer(t *testing.T) {
 	require.Zero(t, connections.Load())
 }
 
-// Rule: when an address does not answer the next one is tried.
+// Rule: if an address does not answer, the next one is tried.
 func TestNextAddress(t *testing.T) {
 	good, connections := counted(t, "127.0.0.2:0")
 	s := newSender(t, nil)
@@ -120,7 +120,7 @@ func TestNextAddress(t *testing.T) {
 	require.Equal(t, int32(1), connections.Load())
 }
 
-// Rule: the machine's own public address is not connected to.
+// Rule: the machine's own public address is refused.
 func TestOwnAddressIsForbidden(t *testing.T) {
 	s := newSender(t, &HTTPOptions{})
 	s.dialer.own = func(a netip.Addr) bool { return a == netip.MustParseAddr("93.184.216.34") }
@@ -129,8 +129,8 @@ func TestOwnAddressIsForbidden(t *testing.T) {
 	require.True(t, pawl.IsPermanent(err))
 }
 
-// Rule: a connection has its deadline however long the name takes and however many addresses
-// it has, also when nobody waits for it any more.
+// Rule: a connection has a deadline, however slow the name server is and however many addresses it
+// returns, even after the request was canceled.
 func TestConnectionHasADeadline(t *testing.T) {
 	s := newSender(t, &HTTPOptions{ConnectTimeout: time.Millisecond})
 	s.dialer.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) {
@@ -145,7 +145,7 @@ func TestConnectionHasADeadline(t *testing.T) {
 	require.ErrorIs(t, wait(t, done), context.DeadlineExceeded)
 }
 
-// Rule: an address that does not answer leaves time for the next ones, and has 2 s at least.
+// Rule: an address that does not answer leaves time for the next ones, and has at least 2 s.
 func TestShareOfAnAddress(t *testing.T) {
 	for _, c := range []struct {
 		left time.Duration
@@ -161,7 +161,7 @@ func TestShareOfAnAddress(t *testing.T) {
 	}
 }
 
-// Rule: of a host with very many addresses all are checked, and the first 16 are tried.
+// Rule: all addresses of a host are checked, and the first 16 are tried.
 func TestManyAddresses(t *testing.T) {
 	var addresses []netip.Addr
 	for i := range 4000 {
@@ -183,7 +183,7 @@ func TestManyAddresses(t *testing.T) {
 	require.True(t, pawl.IsPermanent(err))
 }
 
-// Rule: names and ports narrow what may be reached; a trusted name widens it.
+// Rule: Hosts and Ports narrow what may be reached; AllowHosts widens it.
 func TestHostsAndPorts(t *testing.T) {
 	server, _ := counted(t, "127.0.0.1:0")
 	to := "http://Example.com.:" + port(t, server)
@@ -218,7 +218,7 @@ func TestHostsAndPorts(t *testing.T) {
 	}
 }
 
-// Rule: a name that cannot be resolved now is worth a retry.
+// Rule: a name that cannot be resolved is worth a retry.
 func TestNoName(t *testing.T) {
 	s := newSender(t, nil)
 	s.dialer.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
@@ -229,7 +229,8 @@ func TestNoName(t *testing.T) {
 	require.False(t, pawl.IsPermanent(err))
 }
 
-// Rule: proxies of the environment are not used: they would go where nobody has checked.
+// Rule: proxies from the environment are not used, because they would connect to unchecked
+// addresses.
 func TestNoProxy(t *testing.T) {
 	require.Nil(t, newSender(t, nil).transport.Proxy)
 }

@@ -59,8 +59,8 @@ func startWorker(t *testing.T, dir, program string) *exec.Cmd {
 	return cmd
 }
 
-// Rule: when a worker is killed and its job is recovered, nothing of the earlier run is
-// alive when the job runs again, grandchildren included.
+// Rule: after a worker was killed and its job recovered, nothing of the earlier run is alive when
+// the job runs again, including grandchildren.
 func TestKilledWorker(t *testing.T) {
 	for _, c := range []struct {
 		rule, how string
@@ -111,8 +111,8 @@ func enqueue(t *testing.T, dir string, c Command) {
 	require.NoError(t, q.Close())
 }
 
-// Rule: the stop of a worker ends its commands and releases their jobs: no attempt is
-// counted, and nothing is left.
+// Rule: stopping a worker ends its commands and releases their jobs without counting an attempt;
+// nothing is left.
 func TestStopReleases(t *testing.T) {
 	dir, program, phone := t.TempDir(), programs(t), listen(t)
 	r := newRunner(t, program, nil)
@@ -139,8 +139,8 @@ func TestStopReleases(t *testing.T) {
 	require.Zero(t, w.Stuck())
 }
 
-// Rule: a job of the same ID in another queue, such as a copy of the file, is another job:
-// its run is left alone.
+// Rule: a job with the same ID in another queue, such as a copy of the file, is another job; its
+// run continues.
 func TestSameJobElsewhere(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	here, there := newRunner(t, program, &ExecOptions{Grace: 1}), newRunner(t, program, nil)

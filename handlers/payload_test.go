@@ -10,8 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a payload made of JSON, as maps, lists and texts, decodes to what the JSON says: bytes
-// may be given as a text.
+// Rule: a payload encoded from JSON values decodes to the same values; bytes may be strings.
 func TestPayloadsOfJSON(t *testing.T) {
 	e := envelopeOf(t, `{"args": ["a", "b"], "dir": "/d", "env": {"A": "1"}, "stdin": "in", "ok": [1], "retry": [2], "permanent": [3]}`)
 	command, err := Exec.Job(e)
@@ -52,7 +51,7 @@ func whole(value any) any {
 	return value
 }
 
-// Rule: what is enqueued by the kind is what its handler gets, and the kinds keep their names.
+// Rule: the handler receives what was enqueued, and the names of the kinds are stable.
 func TestPayloadsOfKinds(t *testing.T) {
 	command := Command{Args: []string{"a"}, Env: map[string]string{"B": "c"}, Stdin: []byte{0, 255}, OK: []int{1}}
 	e, err := Exec.Envelope(command)

@@ -16,8 +16,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a redirect is followed when what the job asked for is what happens there, and no other
-// host hears what the job says; else it is refused.
+// Rule: a redirect is followed only if it keeps the meaning of the request and sends nothing of the
+// job to another host.
 func TestRedirected(t *testing.T) {
 	for _, c := range []struct {
 		rule     string
@@ -70,8 +70,8 @@ func TestRedirected(t *testing.T) {
 	}
 }
 
-// Rule: redirects are followed up to the limit, each is connected to by the rules of the
-// first, and a POST that is sent on arrives whole.
+// Rule: redirects are followed up to the limit, each by the rules of the first request, and a
+// repeated POST has its whole body.
 func TestFollow(t *testing.T) {
 	var got []string
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +109,7 @@ func TestFollow(t *testing.T) {
 	require.True(t, pawl.IsPermanent(err))
 }
 
-// Rule: a redirect to another name is resolved and checked anew.
+// Rule: a redirect to another name is resolved and checked again.
 func TestRedirectToName(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://inside.example.com/", http.StatusFound)

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: 0 is a success; other codes are retried, unless the runner's list says that no retry
-// helps; what the job says comes before that.
+// Rule: exit code 0 is success; the job's lists decide about others, then the runner's permanent
+// codes; the rest is retried.
 func TestExitCodes(t *testing.T) {
 	program := programs(t)
 	const done, retry, permanent = "done", "retry", "permanent"
@@ -72,9 +72,8 @@ func TestEndedBySignal(t *testing.T) {
 	require.False(t, pawl.IsPermanent(err))
 }
 
-// Rule: a program gets the arguments as they were written, its folder, and of the environment
-// what is inherited, what every command gets, what the job sets, and what the runner says:
-// nothing else.
+// Rule: a program receives its arguments unchanged, its folder, and only the inherited, common, job
+// and runner variables.
 func TestWhatACommandGets(t *testing.T) {
 	t.Setenv("LANG", "C.UTF-8")
 	t.Setenv("SECRET", "of the worker")
@@ -99,8 +98,8 @@ func TestWhatACommandGets(t *testing.T) {
 	require.Zero(t, run.Code)
 }
 
-// Rule: the standard input is what the job says, or else empty: a program that reads it
-// neither waits nor reads the worker's.
+// Rule: standard input is the job's or empty; a program that reads it neither waits nor reads the
+// worker's.
 func TestStdin(t *testing.T) {
 	program := programs(t)
 	for _, stdin := range []string{"", "two\nlines\n", strings.Repeat("x", 1<<18)} {
@@ -111,15 +110,15 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// Rule: a program that does not read its input is judged by how it ends.
+// Rule: a program that does not read its input is judged by its exit.
 func TestStdinUnread(t *testing.T) {
 	program := programs(t)
 	err := newRunner(t, program, nil).Run(t.Context(), jobOf(Command{Args: []string{program, "say", "0"}, Stdin: make([]byte, 1<<20)}))
 	require.NoError(t, err)
 }
 
-// Rule: of a flood of output the first and the last part are kept, what was cut is counted,
-// and the error has the end, within what a history keeps.
+// Rule: the first and the last part of a large output are kept, the rest is counted, and the error
+// has the end within the limit of a history.
 func TestFlood(t *testing.T) {
 	program := programs(t)
 	var run Run
@@ -134,7 +133,7 @@ func TestFlood(t *testing.T) {
 	require.Contains(t, string(run.Output), "\n[... 799000 bytes cut ...]\n")
 }
 
-// Rule: what a job asks for and cannot be is refused for good, before anything starts.
+// Rule: an impossible job is refused permanently before anything starts.
 func TestRefusedCommands(t *testing.T) {
 	program := programs(t)
 	r := newRunner(t, program, &ExecOptions{OnRun: func(Run) { t.Error("something was started") }})
@@ -161,7 +160,7 @@ func TestRefusedCommands(t *testing.T) {
 	}
 }
 
-// Rule: a file that is on the allow-list and is no program is refused for good.
+// Rule: an allowed file that is not a program is refused permanently.
 func TestNoProgram(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte("no program"), 0o700))
@@ -170,8 +169,8 @@ func TestNoProgram(t *testing.T) {
 	require.True(t, pawl.IsPermanent(err), "%v", err)
 }
 
-// Rule: when its context ends a command is told to end, and what it makes of that is no
-// success: the job's handler returns why the context ended.
+// Rule: when its context ends a command is stopped and never succeeds; the handler returns the
+// cause.
 func TestContextEnds(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	r := newRunner(t, program, &ExecOptions{Grace: testTimeout})
@@ -190,7 +189,7 @@ func TestContextEnds(t *testing.T) {
 	require.False(t, pawl.IsPermanent(err))
 }
 
-// Rule: a context that has ended starts nothing.
+// Rule: nothing starts in a context that has ended.
 func TestContextHasEnded(t *testing.T) {
 	program := programs(t)
 	r := newRunner(t, program, &ExecOptions{OnRun: func(Run) { t.Error("something was started") }})
@@ -200,7 +199,7 @@ func TestContextHasEnded(t *testing.T) {
 	require.ErrorIs(t, r.Run(ctx, jobOf(Command{Args: []string{program, "say", "0"}})), because)
 }
 
-// Rule: a command that does not end by SIGTERM is killed after the grace.
+// Rule: a command that survives SIGTERM is killed after the grace.
 func TestStubborn(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	r := newRunner(t, program, &ExecOptions{Grace: 20 * time.Millisecond})
@@ -212,8 +211,8 @@ func TestStubborn(t *testing.T) {
 	require.ErrorContains(t, wait(t, done), "killed")
 }
 
-// Rule: the grace is for the whole group: what the first process has started may clean up
-// although that one has ended.
+// Rule: the grace applies to the whole group: a child may clean up after the first process has
+// exited.
 func TestGraceOfTheGroup(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	r := newRunner(t, program, &ExecOptions{Grace: testTimeout})
@@ -229,8 +228,8 @@ func TestGraceOfTheGroup(t *testing.T) {
 	require.Error(t, wait(t, done))
 }
 
-// Rule: when the first process of a run has ended, nothing of the run is alive when its
-// handler returns, however it ended.
+// Rule: when the first process of a run has exited, nothing of the run is alive when the handler
+// returns.
 func TestNothingIsLeft(t *testing.T) {
 	for _, c := range []struct {
 		rule, how, then string
@@ -266,8 +265,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Rule: a process that keeps the pipe of the output open and cannot be found does not keep
-// the handler.
+// Rule: an unknown process that keeps the output pipe open does not delay the handler.
 func TestPipeKeptOpen(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	r := newRunner(t, program, nil)

@@ -40,8 +40,8 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// Rule: 2xx is a success; 408, 425, 429 and 5xx are worth a retry, after the time that the
-// server asks for; all others are permanent; what the job calls OK is a success.
+// Rule: 2xx and the job's OK are success; 408, 425, 429 and 5xx are retried after Retry-After;
+// everything else is permanent.
 func TestStatuses(t *testing.T) {
 	for _, c := range []struct {
 		rule   string
@@ -101,7 +101,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// Rule: a delay is seconds or a date, never negative and never above the limit.
+// Rule: a delay is in seconds or a date, never negative and never above the limit.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2015, 10, 21, 7, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Rule: a server gets what the job says, and the headers that it does not set.
+// Rule: a server receives the job's request and the default headers that it does not set.
 func TestWhatAServerGets(t *testing.T) {
 	var got *http.Request
 	var body string
@@ -148,7 +148,7 @@ func TestWhatAServerGets(t *testing.T) {
 	require.Equal(t, []string{"own"}, got.Header["User-Agent"])
 }
 
-// Rule: what cannot or must not be sent is refused for good, and nothing is sent.
+// Rule: an invalid request is refused permanently, and nothing is sent.
 func TestRefusedRequests(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })
 	header := func(name, value string) Request {
@@ -199,7 +199,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// Rule: what goes wrong on the way is worth a retry.
+// Rule: failures of the connection are retried.
 func TestNobodyAnswers(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	server.Close()
@@ -209,7 +209,7 @@ func TestNobodyAnswers(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-// Rule: an answer that breaks off is no success.
+// Rule: a truncated response is not a success.
 func TestAnswerBreaksOff(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -220,8 +220,7 @@ func TestAnswerBreaksOff(t *testing.T) {
 	require.False(t, pawl.IsPermanent(err))
 }
 
-// Rule: a server that never ends its answer is read up to the limit, and the error keeps a
-// part of it.
+// Rule: an endless response is read up to the limit, and the error has a part of it.
 func TestEndlessAnswer(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
@@ -240,8 +239,7 @@ func TestEndlessAnswer(t *testing.T) {
 	require.Less(t, len(err.Error()), pawl.MaxErrorText)
 }
 
-// Rule: a server that changes the protocol unasked, and then says nothing, does not keep the
-// handler.
+// Rule: a server that switches protocols unasked and then stays silent does not block the handler.
 func TestUnaskedUpgrade(t *testing.T) {
 	gone := make(chan bool, 1)
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -263,8 +261,7 @@ func TestUnaskedUpgrade(t *testing.T) {
 	<-gone
 }
 
-// Rule: a request that takes too long ends, and is worth a retry; one whose context ends
-// says why.
+// Rule: a request that takes too long is retried; the error of an ended context has its cause.
 func TestSlowServer(t *testing.T) {
 	reached := make(chan bool, 1)
 	server := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -285,8 +282,8 @@ func TestSlowServer(t *testing.T) {
 	require.False(t, pawl.IsPermanent(err))
 }
 
-// Rule: a certificate is verified, old versions of TLS are not spoken, and mistakes in the
-// options are told when the sender is made.
+// Rule: certificates are verified, old versions of TLS are refused, and NewSender reports invalid
+// options.
 func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.Config.ErrorLog = quiet()
@@ -309,7 +306,7 @@ func TestTLS(t *testing.T) {
 	require.ErrorContains(t, err, "protocol version")
 }
 
-// Rule: mistakes in the options are told when the sender is made.
+// Rule: NewSender reports invalid options.
 func TestSenderMistakes(t *testing.T) {
 	for _, c := range []struct {
 		rule string

@@ -10,8 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a job sets the variables that the operator names, and no others, however it spells
-// them.
+// Rule: a job sets only the variables that the operator names, however they are spelled.
 func TestVariablesOfJobs(t *testing.T) {
 	e, err := newEnviron(&ExecOptions{Inherit: []string{}, JobEnv: []string{"MODE"}})
 	require.NoError(t, err)
@@ -26,7 +25,7 @@ func TestVariablesOfJobs(t *testing.T) {
 	require.ErrorContains(t, err, "NUL")
 }
 
-// Rule: what the runner says about a run comes before what anybody else says.
+// Rule: the runner's variables override all others.
 func TestRunnerHasTheLastWord(t *testing.T) {
 	e, err := newEnviron(&ExecOptions{Inherit: []string{}, Env: map[string]string{"PWD": "env"}, JobEnv: []string{"PWD"}})
 	require.NoError(t, err)
@@ -35,7 +34,7 @@ func TestRunnerHasTheLastWord(t *testing.T) {
 	require.Equal(t, []string{"PWD=run"}, env)
 }
 
-// Rule: nil inherits the default list, and of that what is there.
+// Rule: a nil Inherit means the default list; unset variables stay unset.
 func TestInheritByDefault(t *testing.T) {
 	for _, name := range DefaultInherit() {
 		t.Setenv(name, "") // so that it is set back
@@ -48,7 +47,7 @@ func TestInheritByDefault(t *testing.T) {
 	require.Equal(t, map[string]string{"HOME": "of the worker"}, e.base)
 }
 
-// Rule: with roots, a job works in and below them, whatever its path looks like.
+// Rule: with roots, a job works in and below them, however its path is written.
 func TestRoots(t *testing.T) {
 	dir := tree(t)
 	require.NoError(t, os.MkdirAll(dir+"/workshop", 0o755))
@@ -84,7 +83,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// Rule: mistakes in the options are told when the runner is made, and leave no lock behind.
+// Rule: NewRunner reports invalid options and releases the lock.
 func TestRunnerMistakes(t *testing.T) {
 	program := programs(t)
 	state := filepath.Join(t.TempDir(), "runs")
@@ -115,8 +114,8 @@ func TestRunnerMistakes(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// Rule: of output the first and the last half are kept, whatever the sizes of the writes,
-// and cut counts the rest.
+// Rule: the first and the last half of the output are kept, whatever the sizes of the writes, and
+// cut counts the rest.
 func TestOutputHalves(t *testing.T) {
 	text := make([]byte, 300)
 	for i := range text {
@@ -145,7 +144,8 @@ func TestOutputHalves(t *testing.T) {
 	}
 }
 
-// Rule: the text for an error is UTF-8, begins with a whole character, and is the end.
+// Rule: the text in an error is valid UTF-8, begins with a complete character, and is the end of
+// the output.
 func TestOutputText(t *testing.T) {
 	o := newOutput(100)
 	_, _ = o.Write([]byte("abcäö\xff\n\n"))
@@ -154,8 +154,8 @@ func TestOutputText(t *testing.T) {
 	require.Equal(t, "", newOutput(100).text(20))
 }
 
-// Rule: each run has a file of its own, for its owner alone; the oldest jobs' go first; those
-// that were there before count, and what a crash has left of one is deleted.
+// Rule: each run has its own file with mode 0600; the oldest jobs' files go first, including
+// earlier ones; unfinished files are deleted.
 func TestLogs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "logs")
 	l, err := NewLogs(dir, 2)
@@ -187,8 +187,8 @@ func TestLogs(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Rule: an empty list is not the same as no list. A list that came out empty by mistake, as
-// from an empty setting, allows nothing instead of everything.
+// Rule: an empty list differs from nil: an empty list by mistake, as from an empty setting, allows
+// nothing.
 func TestEmptyListAllowsNothing(t *testing.T) {
 	_, err := NewSender(&HTTPOptions{Hosts: []string{}})
 	require.ErrorContains(t, err, "list of hosts is empty")

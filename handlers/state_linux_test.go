@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: one runner at a time has a state folder; it is free when that is closed.
+// Rule: one runner at a time uses a state folder; Close releases it.
 func TestStateHasOneOwner(t *testing.T) {
 	program := programs(t)
 	dir := filepath.Join(t.TempDir(), "runs")
@@ -31,7 +31,7 @@ func TestStateHasOneOwner(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-// Rule: a folder in which others could say whom the runner kills is refused.
+// Rule: a folder in which others could choose the processes to kill is refused.
 func TestStateFolderOfOthers(t *testing.T) {
 	program := programs(t)
 	_, err := NewRunner("", []string{program}, nil)
@@ -54,9 +54,7 @@ func TestStateFolderOfOthers(t *testing.T) {
 	}
 }
 
-// Rule: a process that is not of the run is not killed, though it has the number that a note
-// names: not if it started at another time, or in another life of the system. If it is the one
-// that the note names, it is.
+// Rule: a process with a recorded number is killed only if its start time and boot ID match too.
 func TestNumberIsReused(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	cmd := exec.Command(program, "hang", phone.path, "other")
@@ -96,8 +94,8 @@ func TestNumberIsReused(t *testing.T) {
 	other.requireEnds()
 }
 
-// Rule: while something that cannot be found has the lock of an earlier run, the job does not
-// run, and its error says so; once that is gone it runs.
+// Rule: while an unknown process holds the lock of an earlier run, the job fails with an error that
+// says so; afterwards it runs.
 func TestLockIsKept(t *testing.T) {
 	program := programs(t)
 	r := newRunner(t, program, nil)
@@ -115,8 +113,8 @@ func TestLockIsKept(t *testing.T) {
 	require.NoError(t, r.Run(t.Context(), job))
 }
 
-// Rule: on a disk that takes no note a command does not run unnoted: its job fails, to be tried
-// again, nothing is left of it, and the next try is not in its way.
+// Rule: if the disk is full and a run cannot be recorded, its command does not run; nothing is left
+// of it, and the retry is not blocked.
 func TestNoteFails(t *testing.T) {
 	const alone = "PAWL_TEST_ALONE"
 	if os.Getenv(alone) == "" { // the limit is one of the whole process, so it has one of its own
@@ -148,8 +146,8 @@ func TestNoteFails(t *testing.T) {
 	}
 }
 
-// Rule: when the state folder is deleted while a command runs, what a run that failed has left
-// is ended all the same; no other job runs, and its error says what to do.
+// Rule: if the state folder is deleted while a command runs, the rest of a failed run is still
+// ended; other jobs fail with an error that says what to do.
 func TestStateIsDeleted(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	r := newRunner(t, program, nil)
@@ -171,7 +169,7 @@ func TestStateIsDeleted(t *testing.T) {
 	require.False(t, pawl.IsPermanent(err))
 }
 
-// Rule: the name of a process does not shift the fields that are read behind it.
+// Rule: the name of a process does not shift the fields after it.
 func TestStatOfStrangeName(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	link := filepath.Join(t.TempDir(), ") Z 1 1 (")
@@ -192,7 +190,7 @@ func TestStatOfStrangeName(t *testing.T) {
 	require.Equal(t, cmd.Process.Pid, s.session)
 }
 
-// Rule: a file in the state folder that is not one of a run is left alone.
+// Rule: files in the state folder that do not belong to runs are ignored.
 func TestStrangeFilesStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	require.NoError(t, os.Mkdir(dir, 0o700))

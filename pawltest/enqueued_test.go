@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/pawltest"
 )
 
-// Rule: Enqueued returns the arguments of one kind in the order of their enqueue, also
-// of jobs that are done by now.
+// Rule: Enqueued returns the arguments of one kind in the order of their enqueue, including jobs
+// that are done.
 func TestEnqueuedReturnsAllOfAKind(t *testing.T) {
 	q := pawltest.New(t, nil)
 	equal(t, 0, len(pawltest.Enqueued(t, q, sendMail)))
@@ -31,8 +31,8 @@ func TestEnqueuedReturnsAllOfAKind(t *testing.T) {
 	equal(t, []int{7}, pawltest.Enqueued(t, q, count))
 }
 
-// Rule: what a unique key kept out was not enqueued, and of a job and the one that
-// replaced it only the second was.
+// Rule: a job that its unique key kept out was not enqueued, nor was a job that another one
+// replaced.
 func TestUniqueKeysCountOnce(t *testing.T) {
 	q := pawltest.New(t, nil)
 	enqueue(t, q, "first", pawl.Unique("k"))
@@ -43,8 +43,8 @@ func TestUniqueKeysCountOnce(t *testing.T) {
 	equal(t, "third", got[0].To)
 }
 
-// Rule: a job that was enqueued is found by its arguments as a handler gets them, and
-// comes with its schedule, also when it is done.
+// Rule: an enqueued job is found by its decoded arguments, with its schedule, even after it is
+// done.
 func TestRequireEnqueuedReturnsTheJob(t *testing.T) {
 	q := pawltest.New(t, nil)
 	now := time.Now() // with a monotonic part, which does not travel
@@ -61,7 +61,7 @@ func TestRequireEnqueuedReturnsTheJob(t *testing.T) {
 	equal(t, time.Hour, e.NotBefore.Sub(e.Created))
 }
 
-// Rule: each call of RequireEnqueued needs a job of its own.
+// Rule: each call of RequireEnqueued matches another job.
 func TestRequireEnqueuedNamesEachJobOnce(t *testing.T) {
 	q := pawltest.New(t, nil)
 	first, second := enqueue(t, q, "ada"), enqueue(t, q, "ada")
@@ -71,8 +71,8 @@ func TestRequireEnqueuedNamesEachJobOnce(t *testing.T) {
 	equal(t, true, strings.Contains(message, "not enqueued, apart from jobs that are already matched"))
 }
 
-// Rule: the message about a job that is not there names what is, of any kind, with what
-// is unusual about it.
+// Rule: the message about a missing job lists the enqueued jobs of any kind and their unusual
+// settings.
 func TestRequireEnqueuedListsWhatIsThere(t *testing.T) {
 	q := pawltest.New(t, nil)
 	equal(t, `pawltest: job not enqueued:
@@ -128,8 +128,8 @@ func TestRequireNothingElse(t *testing.T) {
 	pawltest.RequireNothingElse(t, q)
 }
 
-// Rule: a mistake of the test is told as one: arguments that cannot travel, stored bytes
-// that are no arguments of the kind, bad settings.
+// Rule: a mistake in the test is reported as such: arguments that cannot be encoded, payloads of
+// another type, invalid options.
 func TestMistakesOfTheTest(t *testing.T) {
 	q := pawltest.New(t, nil)
 	channels := pawl.Define[chan int]("channels")

@@ -22,7 +22,7 @@ var (
 	_ dlq.Store  = (*pawltest.Queue)(nil)
 )
 
-// Rule: what is due by a clock that was moved has happened when Advance returns.
+// Rule: everything due by the moved clock has happened when Advance returns.
 func TestAdvanceMakesDue(t *testing.T) {
 	advance := func(t *testing.T) {
 		q := pawltest.New(t, nil)
@@ -44,7 +44,7 @@ func TestAdvanceMakesDue(t *testing.T) {
 	t.Run("in a bubble", func(t *testing.T) { synctest.Test(t, advance) })
 }
 
-// Rule: a worker that waits gets what becomes due, without a call of anybody else's.
+// Rule: a waiting worker gets jobs that become due, without another call.
 func TestAdvanceWakesWorkers(t *testing.T) {
 	q := pawltest.New(t, nil)
 	ran, stopped := make(chan string), make(chan error)
@@ -65,7 +65,7 @@ func TestAdvanceWakesWorkers(t *testing.T) {
 	equal(t, error(nil), <-stopped)
 }
 
-// Rule: a lease does not end by the clock of the queue; in a bubble it ends in time.
+// Rule: a lease does not expire by the queue's clock; in a bubble it expires in time.
 func TestLeasesDoNotEndByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := pawltest.New(t, &memory.Options{Lease: time.Minute})
@@ -87,7 +87,7 @@ func TestLeasesDoNotEndByTheClock(t *testing.T) {
 	})
 }
 
-// Rule: in a bubble time passes for the queue by itself, as the package comment has it.
+// Rule: in a bubble the queue's time passes, as the package comment says.
 func TestTimePassesInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := pawltest.New(t, nil)
@@ -103,8 +103,7 @@ func TestTimePassesInABubble(t *testing.T) {
 	})
 }
 
-// Rule: the settings count: a clock is what the queue's own goes by, and who listens to
-// events hears them.
+// Rule: the options apply: the queue's clock is based on Now, and OnEvent receives the events.
 func TestSettingsCount(t *testing.T) {
 	var events atomic.Int64
 	day := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -136,7 +135,7 @@ func TestSettingsCount(t *testing.T) {
 	}
 }
 
-// Rule: the queue is closed when its test has ended.
+// Rule: the queue is closed when its test ends.
 func TestClosedAtCleanup(t *testing.T) {
 	var q *pawltest.Queue
 	t.Run("test", func(t *testing.T) {
@@ -148,7 +147,7 @@ func TestClosedAtCleanup(t *testing.T) {
 	q.Advance(time.Hour) // does no harm
 }
 
-// Rule: a dead letter that moves to another queue was enqueued there.
+// Rule: a dead job that moves to another queue was enqueued there.
 func TestForwardedJobsAreEnqueued(t *testing.T) {
 	from, to := pawltest.New(t, nil), pawltest.New(t, nil)
 	enqueue(t, from, "ada")

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Rule: RunOne says what became of the one job that it ran.
+// Rule: RunOne returns the outcome of the job that it ran.
 func TestRunOneSaysWhatBecameOfTheJob(t *testing.T) {
 	permanent := pawl.Permanent(errBusy)
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestRunOneLeavesUnknownKinds(t *testing.T) {
 	equal(t, pawl.Ready, job.State)
 }
 
-// Rule: a job whose idempotency key was done is skipped: told when nothing else ran.
+// Rule: a job whose idempotency key is done is skipped, and reported if nothing else ran.
 func TestRunOneReportsSkips(t *testing.T) {
 	q := pawltest.New(t, nil)
 	w := answering(q)
@@ -85,7 +85,7 @@ func TestRunOneReportsSkips(t *testing.T) {
 	equal(t, pawl.EventType(""), pawltest.RunOne(t, q, w).Type)
 }
 
-// Rule: a job that fails past its deadline is dead, which is the last word about the run.
+// Rule: a job that fails past its deadline is dead, which is the final outcome.
 func TestRunOneReportsTheLastOutcome(t *testing.T) {
 	q := pawltest.New(t, nil)
 	enqueue(t, q, "ada", pawl.Deadline(q.Now().Add(time.Minute)))
@@ -100,7 +100,7 @@ func TestRunOneReportsTheLastOutcome(t *testing.T) {
 	equal(t, 1, len(got.Job.History))
 }
 
-// Rule: an outcome stays as it was, whatever happens to the job afterwards.
+// Rule: an outcome does not change with the job.
 func TestOutcomesDoNotChange(t *testing.T) {
 	q := pawltest.New(t, nil)
 	w := answering(q, errBusy, errBusy, errBusy)
@@ -112,8 +112,8 @@ func TestOutcomesDoNotChange(t *testing.T) {
 	equal(t, 1, first.Job.Attempts)
 }
 
-// Rule: a worker that cannot run, or that works on another queue, is a mistake of the
-// test and told as one.
+// Rule: a worker that cannot run, or that works on another queue, is reported as a mistake in the
+// test.
 func TestRunOneRefusesWorkersOfOtherQueues(t *testing.T) {
 	q, other := pawltest.New(t, nil), pawltest.New(t, nil)
 	enqueue(t, other, "ada")
@@ -128,8 +128,8 @@ func TestRunOneRefusesWorkersOfOtherQueues(t *testing.T) {
 	}
 }
 
-// Rule: Drain runs every job to its end, retries and delayed ones too, in no time and
-// in the order of the clock, and tells each end.
+// Rule: Drain runs every job to its end, including retries and delayed jobs, without waiting and in
+// clock order, and returns each outcome.
 func TestDrainSkipsDelays(t *testing.T) {
 	drain := func(t *testing.T) {
 		began := time.Now()
@@ -179,7 +179,7 @@ func TestDrainRunsWhatHandlersEnqueue(t *testing.T) {
 	equal(t, []int{3, 2, 1, 0}, pawltest.Enqueued(t, q, count))
 }
 
-// Rule: a job that never comes to an end fails the test with its name.
+// Rule: a job that never ends fails the test, which names the job.
 func TestDrainGivesUp(t *testing.T) {
 	q := pawltest.New(t, nil)
 	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
@@ -191,8 +191,7 @@ func TestDrainGivesUp(t *testing.T) {
 	equal(t, true, strings.HasPrefix(message, "pawltest: the queue does not become empty; after 10000 moves of its clock these jobs are still delayed:\n  count 3, until "))
 }
 
-// Rule: a job that is not due for longer than a clock can be moved does not hang the
-// test.
+// Rule: a job that is due later than the clock can be moved does not hang the test.
 func TestDrainGivesUpOnTheFarFuture(t *testing.T) {
 	q := pawltest.New(t, nil)
 	enqueue(t, q, "ada", pawl.At(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)))

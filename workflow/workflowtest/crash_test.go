@@ -69,8 +69,8 @@ func newDiary(last error) *diary {
 	return d
 }
 
-// Rule: before a crash the step is not called, after one it was; both times it runs once
-// more, under the same key, and nothing that was done before it does.
+// Rule: a crash before a step prevents its call, a crash after it does not; in both cases it runs
+// again with the same key, and earlier steps do not.
 func TestCrashAtAStep(t *testing.T) {
 	for _, at := range []struct {
 		name  string
@@ -100,7 +100,7 @@ func TestCrashAtAStep(t *testing.T) {
 	}
 }
 
-// Rule: a step that runs at most once and was crashed in is not run again.
+// Rule: a step that runs at most once does not run again after a crash in it.
 func TestCrashOfAStepThatRunsOnce(t *testing.T) {
 	calls := 0
 	f := workflow.Define("once", func(r *workflow.Run, _ int) (int, error) {
@@ -118,8 +118,8 @@ func TestCrashOfAStepThatRunsOnce(t *testing.T) {
 	require.Equal(t, 1, calls)
 }
 
-// Rule: at a crash nothing of the process is written any more. A step of another branch that
-// is under way runs again, although it comes to its end, and what follows it runs once.
+// Rule: after a crash the process writes nothing. A running step of another branch runs again
+// although it completes, and its successors run once.
 func TestCrashEndsOtherBranches(t *testing.T) {
 	var k *workflowtest.Kit
 	var first sync.Once
@@ -153,7 +153,7 @@ func TestCrashEndsOtherBranches(t *testing.T) {
 	require.Equal(t, 1, k.Attempts("a/next"))
 }
 
-// Rule: a crash that did not come fails the test.
+// Rule: a crash that did not happen fails the test.
 func TestCrashThatDoesNotCome(t *testing.T) {
 	require.Equal(t, "workflowtest: no crash before two happened", failure(t, func(t testing.TB) {
 		d := newDiary(nil)
@@ -163,7 +163,7 @@ func TestCrashThatDoesNotCome(t *testing.T) {
 	}))
 }
 
-// Rule: each place is visited once, undo steps and waits too, and none twice.
+// Rule: each point is visited exactly once, including undo steps and waits.
 func TestEachCrash(t *testing.T) {
 	var visited []string
 	workflowtest.EachCrash(t, func(t *testing.T, at *workflowtest.Point) {
@@ -180,8 +180,8 @@ func TestEachCrash(t *testing.T) {
 		"at rest 1", "at rest 2", "before two", "after two", "before _undo/not one", "after _undo/not one"}, visited)
 }
 
-// Rule: a stub stands in for a step of its full name, or for all of its own name; it is
-// retried, as the step says, at the times that it says; and nil takes it away.
+// Rule: a stub replaces the step with its full name, or all steps with its own name; the step's
+// retry policy applies; nil removes it.
 func TestStub(t *testing.T) {
 	real := 0
 	f := workflow.Define("fetch", func(r *workflow.Run, _ int) (sum int, err error) {

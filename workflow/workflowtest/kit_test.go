@@ -90,8 +90,8 @@ func failure(t *testing.T, test func(t testing.TB)) string {
 	return try.failed
 }
 
-// Rule: a run stops where it waits, the clock moves to the deadline exactly and only when it
-// is told to, and the result comes without waiting.
+// Rule: a run stops where it waits, only Skip, Advance and Result move the clock, exactly to the
+// deadline, and the result comes without waiting.
 func TestSkip(t *testing.T) {
 	k := workflowtest.New(t, nil, trip)
 	run := workflowtest.Start(k, trip, "1", "Rome")
@@ -109,7 +109,7 @@ func TestSkip(t *testing.T) {
 	require.Equal(t, []string{"book", "called", "flight"}, run.Journal().Steps())
 }
 
-// Rule: a signal is sent to a run, which goes on by it; and an error is returned as it is.
+// Rule: a run continues on a signal; an error is returned unchanged.
 func TestSend(t *testing.T) {
 	k := workflowtest.New(t, nil, trip)
 	run := workflowtest.Start(k, trip, "1", "Oslo")
@@ -126,8 +126,8 @@ func TestSend(t *testing.T) {
 	require.ErrorIs(t, err, workflow.ErrCancelled)
 }
 
-// Rule: Advance stops at each deadline on the way, so that what follows from one is at its
-// time; and goes no further than it was told.
+// Rule: Advance settles at each deadline on the way, so that later deadlines are exact, and goes no
+// further.
 func TestAdvance(t *testing.T) {
 	k := workflowtest.New(t, nil, trip)
 	first := workflowtest.Start(k, trip, "1", "Rome")
@@ -143,8 +143,8 @@ func TestAdvance(t *testing.T) {
 	require.Equal(t, tripJournal, second.Journal().String())
 }
 
-// Rule: the kit does in a bubble what it does outside; there a step that waits takes no time, and
-// does not move the clock of the queue.
+// Rule: the kit works in a bubble as outside; there a waiting step takes no time and does not move
+// the queue's clock.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := workflowtest.New(t, nil, trip)
@@ -163,7 +163,7 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// Rule: with the clock of a bubble a wait moves the queue's too.
+// Rule: with the bubble's clock a wait also moves the queue's clock.
 func TestBubbleClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := workflowtest.New(t, &workflowtest.Options{Now: time.Now}, trip)
@@ -176,8 +176,8 @@ func TestBubbleClock(t *testing.T) {
 	})
 }
 
-// Rule: a run that does not end by itself fails the test, which says what it waits for, as
-// does a Skip without a deadline.
+// Rule: a run that does not end by itself fails the test, which names what it waits for; so does
+// Skip without a deadline.
 func TestNoEnd(t *testing.T) {
 	forever := workflow.Define("forever", func(r *workflow.Run, _ int) (string, error) {
 		return called.Wait(r, workflow.Forever)
@@ -193,7 +193,7 @@ func TestNoEnd(t *testing.T) {
 	}
 }
 
-// Rule: a flow on a queue that is not named fails the test, and runs where it is named.
+// Rule: a flow on a queue that Options.Queues lacks fails the test.
 func TestQueues(t *testing.T) {
 	side := workflow.Define("side", func(*workflow.Run, int) (int, error) { return 7, nil }, workflow.OnQueue("side"))
 	require.Contains(t, failure(t, func(t testing.TB) {
@@ -206,8 +206,8 @@ func TestQueues(t *testing.T) {
 	require.Equal(t, 7, out)
 }
 
-// Rule: jobs of other kinds are handled as Handle says, also after a crash, and Skip goes to
-// those that are delayed.
+// Rule: Options.Handle registers handlers for other kinds, also after a crash, and Skip moves to
+// their delayed jobs.
 func TestHandle(t *testing.T) {
 	mail := pawl.Define[string]("mail")
 	f := workflow.Define("mails", func(r *workflow.Run, to string) (int, error) {
@@ -230,8 +230,8 @@ func TestHandle(t *testing.T) {
 	require.Equal(t, []string{"ada"}, sent)
 }
 
-// Rule: a build whose code does not fit the journal blocks the run, one that fits heals it,
-// and between them Verify tells. One that does not have the flow leaves it as it is.
+// Rule: a build whose code does not fit the journal blocks the run, a fitting build repairs it, and
+// Verify reports both. A build without the flow does not touch it.
 func TestDeploy(t *testing.T) {
 	k := workflowtest.New(t, nil, trip)
 	run := workflowtest.Start(k, trip, "1", "Rome")
@@ -269,7 +269,7 @@ func TestDeploy(t *testing.T) {
 	require.Equal(t, "3", run.Info().Build)
 }
 
-// Rule: a test that leaves a file which is not sound fails.
+// Rule: a test that leaves a damaged file fails.
 func TestSoundness(t *testing.T) {
 	require.Contains(t, failure(t, func(t testing.TB) {
 		k := workflowtest.New(t, nil, trip)
@@ -280,7 +280,7 @@ func TestSoundness(t *testing.T) {
 	}), `bucket "history" is missing`)
 }
 
-// Rule: what was started by others is found, and what is not there fails the test.
+// Rule: Of finds a run that others started; a missing one fails the test.
 func TestOf(t *testing.T) {
 	k := workflowtest.New(t, nil, trip)
 	h, err := trip.Start(t.Context(), k.Engine(), "1", "Rome")
@@ -295,8 +295,8 @@ func TestOf(t *testing.T) {
 	}), "no such run")
 }
 
-// Rule: the order of branches in a journal is that of their numbers and names, whoever came
-// first; failures, children, versions and what was undone are told.
+// Rule: a journal orders branches by number and name, not by time, and shows failures, children,
+// versions and undo steps.
 func TestJournal(t *testing.T) {
 	child := workflow.Define("child", func(r *workflow.Run, n int) (int, error) {
 		return n + 1, workflow.Sleep(r, "nap", time.Minute)

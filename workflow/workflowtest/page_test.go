@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: every Go snippet of docs/workflows.md stands, line for line, in a file that the
-// compiler sees; indentation aside.
+// Rule: every Go snippet of docs/workflows.md appears, except for indentation, in a compiled file.
 func TestPageSnippetsCompile(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "workflows.md"))
@@ -39,7 +38,7 @@ func TestPageSnippetsCompile(t *testing.T) {
 	}
 }
 
-// Rule: the files that the page names are there.
+// Rule: the files that the page links to exist.
 func TestPageLinks(t *testing.T) {
 	docs := filepath.Join("..", "..", "docs")
 	page, err := os.ReadFile(filepath.Join(docs, "workflows.md"))
