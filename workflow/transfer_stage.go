@@ -77,9 +77,11 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 				return nil // which the restore says
 			}
 			var err error
-			if left, err = r.hasRows(run); left && err == nil {
-				c.overdue, err = r.overdue(e.now(), run)
+			if c.overdue, err = r.overdue(e.now(), run); err != nil {
+				return err
 			}
+			left, err = r.hasRows(run)
+			left = left || len(c.overdue) > 0
 			return err
 		})
 		if err != nil || !left {
@@ -91,8 +93,9 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 	}
 }
 
-// overdue are the rows in table ended by which what is left of a run could be gone by now, of
-// whatever age: they would be the end of the run that is stored now.
+// overdue returns the rows in table ended by which a run is to be removed by now. A sweep that
+// was killed leaves one, even if nothing else is left of the run. The next sweep would remove the
+// run that is stored now.
 func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte, err error) {
 	err = r.each(tableEnded, nil, func(key, _ []byte, _ error) error {
 		until, of, err := parseEndedKey(key)

@@ -127,6 +127,9 @@ func TestARestoredRunIsKept(t *testing.T) {
 				return r.put(tableBlobs, seqKey(first.Run, outputSeq), nil)
 			})
 		}},
+		{"removed by a sweep that was killed before the last portion", func(d *desk, first *Rows) {
+			d.write(func(r rows) error { return r.put(bucketEnded, endedKey(d.now(), first.Run), nil) })
+		}},
 	} {
 		for _, days := range []int{0, 1, 4, 30} {
 			d := newDesk(t)
