@@ -77,6 +77,7 @@ type Definition interface {
 	kind() *pawl.Kind[struct{}]
 	input() reflect.Type
 	signals() []string
+	decode(b []byte, v any) error
 	start(r *Run, input []byte) (output []byte, err error)
 }
 

@@ -28,6 +28,7 @@ type flowDraft struct {
 	priority int8
 	retain   time.Duration
 	receives []string // names of signals
+	unknown  bool     // fields that a type lacks are skipped
 	err      error
 }
 
@@ -45,6 +46,11 @@ func Priority(p int8) Option { return func(d *flowDraft) { d.priority = p } }
 func Retain(d time.Duration) Option {
 	return func(draft *flowDraft) { draft.retain = max(d, 0) }
 }
+
+// AllowUnknownFields lets runs go on although a value that they read has fields that its type
+// lacks: these are skipped. It counts for inputs, results of steps and children, signals, and
+// [Handle.Result]. Give it to a flow for as long as a journal may have a field that was removed.
+func AllowUnknownFields() Option { return func(d *flowDraft) { d.unknown = true } }
 
 // Define makes the flow called name. A bad name or option is reported by the first use of
 // the flow, as a [*pawl.InvalidError].
@@ -76,12 +82,19 @@ func (f *Flow[In, Out]) kind() *pawl.Kind[struct{}] { return f.job }
 func (f *Flow[In, Out]) signals() []string          { return f.draft.receives }
 func (f *Flow[In, Out]) input() reflect.Type        { return reflect.TypeFor[In]() }
 
+func (f *Flow[In, Out]) decode(b []byte, v any) error {
+	if f.draft.unknown {
+		return pawl.DecodeKnown(b, v)
+	}
+	return pawl.DecodePayload(b, v)
+}
+
 // start calls the function.
 func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 	var in In
-	if err := pawl.DecodePayload(input, &in); err != nil {
+	if err := f.decode(input, &in); err != nil {
 		return nil, r.x.mismatch(&DeterminismError{Want: "an input of another type", Got: fmt.Sprintf("the type %T", in),
-			Reason: err.Error() + "; read the old type too; Restart has to be called with the type of the flow"})
+			Reason: err.Error() + "; read the old type too, or give the flow AllowUnknownFields if a field was removed; Restart has to be called with the type of the flow"})
 	}
 	out, err := f.fn(r, in)
 	if err != nil {
@@ -103,7 +116,7 @@ func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) 
 	if err := e.queue.Mutate(ctx, s, len(s.input)); err != nil {
 		return nil, f.refused(id, err)
 	}
-	return &Handle[Out]{e, s.run, f.name, id}, nil
+	return &Handle[Out]{e, s.run, f.name, id, f.decode}, nil
 }
 
 // StartTx starts a run as part of a transaction of the app's, as [Flow.Start] does. After an error
@@ -120,7 +133,7 @@ func StartTx[Tx, In, Out any](tx Tx, e *Engine, f *Flow[In, Out], id string, in 
 	if err := q.MutateTx(tx, s); err != nil {
 		return nil, f.refused(id, err)
 	}
-	return &Handle[Out]{e, s.run, f.name, id}, nil
+	return &Handle[Out]{e, s.run, f.name, id, f.decode}, nil
 }
 
 // refused tells why a run was not started.
@@ -156,7 +169,7 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 // reread encodes an input anew as this build reads it.
 func reread[In any](stored []byte) ([]byte, error) {
 	var in In
-	if err := pawl.DecodePayload(stored, &in); err != nil {
+	if err := pawl.DecodeKnown(stored, &in); err != nil {
 		return nil, err
 	}
 	return pawl.EncodePayload(in)
@@ -168,5 +181,5 @@ func (f *Flow[In, Out]) Handle(ctx context.Context, e *Engine, id string) (*Hand
 	if err != nil {
 		return nil, err
 	}
-	return &Handle[Out]{e, run, f.name, id}, nil
+	return &Handle[Out]{e, run, f.name, id, f.decode}, nil
 }

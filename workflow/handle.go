@@ -14,6 +14,7 @@ type Handle[Out any] struct {
 	run    pawl.ID
 	flow   string
 	id     string
+	decode func([]byte, any) error
 }
 
 // Run is the run, which is the ID of its job too. All that an operator does to a run takes
@@ -42,7 +43,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, err)
 		case row.Status == Done:
 			leave()
-			if err := pawl.DecodePayload(output, &out); err != nil {
+			if err := h.decode(output, &out); err != nil {
 				return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, err)
 			}
 			return out, nil

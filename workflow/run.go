@@ -313,10 +313,10 @@ func (c *call) become(e *entry) {
 // remedy says what to do about a result that cannot be read.
 func remedy(kind EntryKind) string {
 	if kind == KindWait {
-		return "; unless the code has another type than before, the signal was sent with a wrong one: " +
+		return "; if the code has the type that it had before, the signal was sent with a wrong one: " +
 			"fork the run from this wait, and terminate it"
 	}
-	return "; read the old type too, or call it by another name behind a Version"
+	return "; read the old type too, give the flow AllowUnknownFields if a field was removed, or call it by another name behind a Version"
 }
 
 // outcome is what the call ended with.
@@ -355,8 +355,9 @@ func (s *scope) leftover() error {
 		Reason: "the function returned before it; keep the calls that were made"}))
 }
 
-func decodeInto(v any) func([]byte) error {
-	return func(b []byte) error { return pawl.DecodePayload(b, v) }
+// decodeInto reads a value of the run as its flow reads values.
+func (r *Run) decodeInto(v any) func([]byte) error {
+	return func(b []byte) error { return r.x.flow.decode(b, v) }
 }
 
 func decodeNothing([]byte) error { return nil }

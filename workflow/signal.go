@@ -51,7 +51,7 @@ func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {
 	if s.err != nil {
 		return out, s.err
 	}
-	if err := r.s.awaitSignal(s.name, timeout, decodeInto(&out)); err != nil {
+	if err := r.s.awaitSignal(s.name, timeout, r.decodeInto(&out)); err != nil {
 		var zero T
 		return zero, err
 	}

@@ -113,7 +113,7 @@ type Middleware func(next StepFunc) StepFunc
 // step that was interrupted so is not remembered.
 func Step[T any](r *Run, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	var out T
-	err := r.s.step(KindStep, name, opts, decodeInto(&out), func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
+	err := r.s.step(KindStep, name, opts, r.decodeInto(&out), func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
 		return c.x.invoke(ctx, info, func(ctx context.Context, _ StepInfo) (any, error) { return fn(ctx) })
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // It pays for a commit of its own, which others wait for.
 func StepTx[Tx, T any](r *Run, name string, fn func(tx Tx) (T, error), opts ...StepOption) (T, error) {
 	var out T
-	decode := decodeInto(&out)
+	decode := r.decodeInto(&out)
 	err := r.s.step(KindStepTx, name, opts, decode, func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
 		return nil, inTransaction(ctx, c, info, decode, fn)
 	})
