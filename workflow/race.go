@@ -94,11 +94,7 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	looks, err := x.abandon(s, &won, all)
-	if err != nil {
-		return 0, err
-	}
-	result, err := encode("the result of a race", won)
+	result, looks, err := x.abandon(s, &won, all)
 	if err != nil {
 		return 0, err
 	}
@@ -118,31 +114,26 @@ func namesOf(all []*branch) (names []string) {
 	return names
 }
 
-// abandon has the losers, and the branches that they have begun, make no more calls. It finds
-// those that wait for a child, and the signals that they have not used. A race is not won any
+// abandon has the losers, and the branches that they have begun, make no more calls. It returns
+// the result of the race, with those that wait for a child, and the signals that they have not
+// used. If the result is too large to be stored, nothing is abandoned. A race is not won any
 // more once the run is cancelled: a loser may have been told that. Whoever waits for a loser
 // hears nothing before the race is decided.
-func (x *execution) abandon(by *scope, won *raceResult, all []*branch) ([]*look, error) {
+func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result []byte, looks []*look, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := x.mayGoOn(by, KindRace); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	winner := all[won.Winner]
-	by.follows(winner)
 	for _, b := range all {
 		if b != winner && b.scope != nil {
 			won.Losers = append(won.Losers, b.scope.name)
-			b.losing = true
 		}
 	}
 	for _, s := range x.scopes {
-		if won.lost(s.name) {
-			s.abandoned = true
-			s.cancel(ErrAbandoned)
-			if e := s.current; e != nil && e.Kind == KindChild && e.State == EntryPending {
-				won.Unheard = append(won.Unheard, e.seq)
-			}
+		if e := s.current; e != nil && won.lost(s.name) && e.Kind == KindChild && e.State == EntryPending {
+			won.Unheard = append(won.Unheard, e.seq)
 		}
 	}
 	for _, e := range x.calls { // also those to which their branches have not come yet
@@ -150,8 +141,21 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) ([]*look,
 			won.Unheard = append(won.Unheard, e.seq)
 		}
 	}
+	if result, err = encode("the result of a race", won); err != nil {
+		return nil, nil, err
+	}
+	by.follows(winner)
+	for _, b := range all {
+		b.losing = b != winner && b.scope != nil
+	}
+	for _, s := range x.scopes {
+		if won.lost(s.name) {
+			s.abandoned = true
+			s.cancel(ErrAbandoned)
+		}
+	}
 	x.wakeLocked(func(s *scope) bool { return won.lost(s.name) && !s.waits.branches })
-	return x.unusedLooks(won), nil
+	return result, x.unusedLooks(won), nil
 }
 
 // decide is the mutation that remembers who has won, asks the children of the losers to end, and

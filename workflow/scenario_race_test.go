@@ -194,3 +194,43 @@ func TestScenario34LoserWhileItStartsItsChild(t *testing.T) {
 		goesOn(k, h)
 	})
 }
+
+// within calls fn in a branch of a branch, and so on, each with a name as long as may be.
+func within[T any](r *workflow.Run, depth int, fn func(r *workflow.Run) (T, error)) (T, error) {
+	if depth == 0 {
+		return fn(r)
+	}
+	return workflow.Go(r, strings.Repeat("b", workflow.MaxName), func(r *workflow.Run) (T, error) {
+		return within(r, depth-1, fn)
+	}).Wait(r)
+}
+
+// Rule: a race whose result is too large to be stored is an error, and nobody has lost it: its
+// branches go on.
+func TestRaceThatIsTooLargeToBeDecided(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		var raced error
+		f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
+			return within(r, 5, func(r *workflow.Run) (string, error) {
+				branches := []*workflow.Branch[string]{workflow.Go(r, "listens", func(r *workflow.Run) (string, error) {
+					return word.Wait(r, workflow.Forever)
+				})}
+				for range 980 {
+					branches = append(branches, workflow.Go(r, "b", func(*workflow.Run) (string, error) { return "", nil }))
+				}
+				if _, _, raced = workflow.Race(r, "first", branches...); raced == nil {
+					return "", nil
+				}
+				return branches[0].Wait(r)
+			})
+		})
+		k.open(f)
+		h := start(k, f, "1", 0)
+		k.settle()
+		require.ErrorIs(t, raced, workflow.ErrTooLarge)
+		say(k, h.Run(), "heard", "")
+		out, err := outcome(k, h)
+		require.NoError(t, err)
+		require.Equal(t, "heard", out)
+	})
+}
