@@ -50,7 +50,8 @@ var (
 	// ErrClosed says that the queue was closed.
 	ErrClosed = errors.New("queue is closed; stop what uses it, workers above all, before Close")
 
-	// ErrNotFound says that no job in the queue has the ID.
+	// ErrNotFound says that no job in the queue has the ID. The errors of package workflow
+	// about a run that is not there match it too.
 	ErrNotFound = errors.New("no such job")
 
 	// ErrConflict says that the job is in a state in which the operation does

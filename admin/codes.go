@@ -25,6 +25,7 @@ type code struct {
 // from right to left. An error that matches several has the first as its code and the others
 // beside it, so errors.Is answers the same on both sides.
 var codes = []code{
+	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
 	{"not_found", http.StatusNotFound, pawl.ErrNotFound},
 	{"conflict", http.StatusConflict, pawl.ErrConflict},
 	{"not_eligible", http.StatusConflict, pawl.ErrNotEligible},
@@ -54,7 +55,6 @@ var codes = []code{
 	{"newer_format", http.StatusInternalServerError, pawl.ErrNewerFormat},
 	{"older_format", http.StatusInternalServerError, bolt.ErrOlderFormat},
 	{"unsupported", http.StatusNotImplemented, errors.ErrUnsupported},
-	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
 	{"run_conflict", http.StatusConflict, workflow.ErrConflict},
 	{"run_ended", http.StatusConflict, workflow.ErrNotRunning},
 	{"undeclared_signal", http.StatusConflict, workflow.ErrUndeclared},

@@ -221,7 +221,7 @@ var workflowCases = []suiteCase{
 		}
 		_, err := s.Workflows().Find(t.Context(), "nap", "2")
 		require.ErrorIs(t, err, workflow.ErrNotFound)
-		require.NotErrorIs(t, err, pawl.ErrNotFound)
+		require.ErrorIs(t, err, pawl.ErrNotFound)
 	}},
 	{"a run is shown as deep as was asked, with values as they were stored", someRuns, nil, func(t *testing.T, s *suiteTest) {
 		for name, run := range runsByName {

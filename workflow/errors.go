@@ -38,8 +38,8 @@ var (
 	// ErrAbandoned is what the calls of a branch return once a race was won by another.
 	ErrAbandoned = errors.New("another branch won the race")
 
-	// ErrNotFound says that there is no such run.
-	ErrNotFound = errors.New("no such run")
+	// ErrNotFound is the [pawl.ErrNotFound] of a run: there is no such run.
+	ErrNotFound error = notFound{}
 
 	// ErrConflict says that the ID is taken: by a run with another input, for who starts one.
 	ErrConflict = errors.New("the ID is taken by another run")
@@ -56,6 +56,12 @@ var (
 	// ErrTooLarge says that a value is larger than this package stores.
 	ErrTooLarge = errors.New("value is too large")
 )
+
+type notFound struct{}
+
+func (notFound) Error() string { return "no such run" }
+
+func (notFound) Unwrap() error { return pawl.ErrNotFound }
 
 // errorText is an error of a chain, as far as it is remembered.
 type errorText struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -17,4 +18,11 @@ func TestChainOfAPanic(t *testing.T) {
 	chain := chainOf(err)
 	require.Equal(t, []errorText{{Type: "*fmt.wrapError", Text: "tried: panic: EOF"},
 		{Type: "*worker.PanicError", Text: "panic: EOF"}, {Type: "*errors.errorString", Text: "EOF"}}, chain)
+}
+
+// Rule: a run that is not there matches pawl.ErrNotFound, as a job does, and says that it is a run.
+func TestNoRunMatchesNotFound(t *testing.T) {
+	require.ErrorIs(t, ErrNotFound, pawl.ErrNotFound)
+	require.NotErrorIs(t, pawl.ErrNotFound, ErrNotFound)
+	require.EqualError(t, ErrNotFound, "no such run")
 }
