@@ -21,30 +21,24 @@ import (
 
 type Welcome struct{ To string }
 
-var SendWelcome = pawl.Define[Welcome]("mail.welcome", pawl.MaxRetries(5),
-	pawl.Backoff(pawl.Exponential(5*time.Second, 2).Cap(5*time.Minute).Jitter(0.15)))
+var SendWelcome = pawl.Define[Welcome]("mail.welcome", pawl.MaxRetries(5))
 
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-
 	q, err := bolt.Open("jobs.db", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer q.Close()
-
-	job, err := SendWelcome.Enqueue(ctx, q, Welcome{To: "ada@example.com"}, pawl.Delay(time.Minute))
-	if err != nil {
+	if _, err := SendWelcome.Enqueue(ctx, q, Welcome{To: "ada@example.com"}, pawl.Delay(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("enqueued", job.ID) // it is on the disk
-
 	w := worker.New(q, &worker.Options{Concurrency: 16})
 	worker.Handle(w, SendWelcome, func(ctx context.Context, job *pawl.Job[Welcome]) error {
-		return send(ctx, job.Args.To) // job.Attempt is 1 on the first run
+		return send(ctx, job.Args.To)
 	})
-	if err := w.Run(ctx); err != nil { // blocks; stops cleanly when ctx ends
+	if err := w.Run(ctx); err != nil { // blocks until ctx ends, then stops cleanly
 		log.Fatal(err)
 	}
 }
@@ -59,11 +53,11 @@ func ExamplePermanent() {
 		err := send(ctx, job.Args.To)
 		switch {
 		case errors.Is(err, errGone):
-			return pawl.Permanent(err) // to the dead letters now
+			return pawl.Permanent(err) // no retry helps: the job is dead
 		case errors.Is(err, context.DeadlineExceeded):
-			return pawl.RetryAfter(time.Hour, err) // a failed attempt; the next one in an hour
+			return pawl.RetryAfter(time.Hour, err) // the attempt failed; the next one runs in an hour
 		case time.Now().Weekday() == time.Sunday:
-			return pawl.Snooze(24 * time.Hour) // not a failure; come back tomorrow
+			return pawl.Snooze(24 * time.Hour) // not a failure; the job runs again tomorrow
 		}
 		return err // nil: done; an error: retried by the policy
 	}

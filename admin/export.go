@@ -72,7 +72,7 @@ const MaxDamage = 100
 //
 // A run of a workflow has one line or several, one behind the other, with all its rows; its
 // job stands before them. Both are of one moment. The rows are in base64: "Runs in an export"
-// in docs/design.md says what is in them. A run of which a row is damaged is named only, with
+// in docs/internals/format.md says what is in them. A run of which a row is damaged is named only, with
 // its job. Memory is bounded by what is stored of the largest run.
 //
 // While the app runs, an export of jobs in any state has each job once that is there from

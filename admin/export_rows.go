@@ -7,7 +7,7 @@ import (
 
 // exportRun is a part of a run in JSON: a line of an export. Its field names are a promise, as
 // those of [Job] are. The rows are as they lie in the file: see "Runs in an export" in
-// docs/design.md.
+// docs/internals/format.md.
 type exportRun struct {
 	Run  pawl.ID `json:"run"`
 	Form int     `json:"form"` // of the rows

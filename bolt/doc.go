@@ -8,7 +8,7 @@
 // [Queue] implements [pawl.Queue]. Three nouns make it up:
 //
 //   - The file: buckets for ready, delayed, leased, failed and completed jobs, which hold
-//     the order, and one for the jobs themselves. docs/design.md has the format.
+//     the order, and one for the jobs themselves. docs/internals/format.md has the format.
 //   - The scheduler: one goroutine, the only writer. It gathers the operations
 //     of all callers into one transaction, promotes what has become due, takes
 //     back expired leases, hands jobs to waiting fetches, commits, and answers

@@ -81,6 +81,11 @@ func TestCommentsNameExistingPages(t *testing.T) {
 	})
 }
 
+// Rule: the README has at most 180 lines. More belongs into the guide.
+func TestReadmeIsShort(t *testing.T) {
+	require.LessOrEqual(t, strings.Count(read(t, filepath.Join(root, "README.md")), "\n"), 180)
+}
+
 // pages are the Markdown files that people read.
 func pages(t *testing.T) (all []string) {
 	t.Helper()

@@ -35,5 +35,5 @@
 // suspended, its job delayed, and [ErrSuspended] is what every call returns. So return errors
 // that are not a step's own.
 //
-// Promises, limits, and how to change code while runs are under way: docs/workflows.md.
+// Promises, limits, and how to change code while runs are under way: docs/guide/workflows.md.
 package workflow

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The tables of docs/design.md.
+// The tables of docs/internals/format.md.
 var (
 	space          = driver.NewSpace("pawl.workflow")
 	tableRuns      = space.Table("runs")

@@ -17,13 +17,14 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
 )
 
-// Rule: the session of the README, typed into a terminal line by line, does what the README
-// shows: an app is steered while it runs, killed, its file is steered, and it goes on.
-func TestSessionOfReadme(t *testing.T) {
+// Rule: the session of the guide, typed into a terminal line by line, does what the guide
+// shows: an operator changes jobs of an app that runs, kills the app, changes its file, and
+// starts it again.
+func TestSessionOfGuide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds two programs and takes seconds: not with -short")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // it waits more than it computes
 	bin := t.TempDir()
 	for name, source := range map[string]string{"jobctl": ".", "steer": "../.."} {
 		build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
@@ -67,18 +68,18 @@ func killServing(path string) {
 	}
 }
 
-// step is a line that is typed, and what the README shows below it.
+// step is a line that is typed, and what the guide shows below it.
 type step struct {
 	typed string
 	shown []string
 }
 
-// steps reads a session out of the README.
+// steps reads a session out of the guide.
 func steps(t *testing.T, session int) (all []step) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/guide/operating.md")
 	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.Len(t, blocks, 2)
 	for line := range strings.Lines(blocks[session][1]) {
 		line = strings.TrimSuffix(line, "\n")
@@ -100,19 +101,20 @@ type session struct {
 	db       string
 }
 
-// take types a step and requires that what the README shows stands on the screen.
+// take types a step and requires that the screen shows what the guide shows.
 func (s session) take(step step) {
 	s.t.Helper()
 	switch {
 	case strings.HasSuffix(step.typed, "&"):
 		s.enter(step.typed, "works on app.db")
-		s.deadLetter() // by then both queues have had jobs
+		s.deadJob() // by then both queues have had jobs
 	case strings.HasSuffix(step.typed, " top"):
 		s.enter(step.typed, "q quit")
 		require.NoError(s.t, s.terminal.Press("q"))
 		s.wait("the end of top", prompted)
 	case strings.HasPrefix(step.typed, "kill"):
-		s.deadLetter() // so that there is something to retry in the file
+		s.deadJob() // so that the file has a job to retry
+		s.freshReport()
 		s.enter(step.typed, "")
 	default:
 		asks := len(step.shown) > 1 && strings.HasSuffix(step.shown[1], "Type y: y")
@@ -159,23 +161,42 @@ func prompted(screen string) bool {
 	return lines[len(lines)-1] == "$"
 }
 
-// deadLetter waits until the app has one.
-func (s session) deadLetter() {
+// deadJob waits until the app has a dead job.
+func (s session) deadJob() {
+	s.t.Helper()
+	s.poll("no job died within a minute", func() bool { return len(s.list("dead", "list")) > 0 })
+}
+
+// freshReport waits until a report has just begun, which takes the app two seconds. So a kill
+// right after it meets a leased job.
+func (s session) freshReport() {
+	s.t.Helper()
+	leased := func() string { return strings.Join(s.list("job", "list", "-q", "reports", "-s", "leased"), " ") }
+	before := leased()
+	s.poll("no report began within a minute", func() bool {
+		now := leased()
+		return now != "" && now != before
+	})
+}
+
+// list returns the IDs of the jobs that a command lists.
+func (s session) list(command ...string) (jobs []string) {
+	s.t.Helper()
+	out, err := exec.Command(s.jobctl, append([]string{"--db", s.db, "-o", "ids"}, command...)...).Output()
+	require.NoError(s.t, err)
+	return strings.Fields(string(out))
+}
+
+// poll asks again until the answer is yes, for a minute.
+func (s session) poll(failure string, ask func() bool) {
 	s.t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for end := time.After(time.Minute); ; {
-		out, err := exec.Command(s.jobctl, "--db", s.db, "dead", "list", "-o", "json").Output()
-		require.NoError(s.t, err)
-		var dead struct{ Jobs []json.RawMessage }
-		require.NoError(s.t, json.Unmarshal(out, &dead))
-		if len(dead.Jobs) > 0 {
-			return
-		}
+	for end := time.After(time.Minute); !ask(); {
 		select {
 		case <-again.C:
 		case <-end:
-			require.Fail(s.t, "no job died within a minute")
+			require.Fail(s.t, failure)
 		}
 	}
 }

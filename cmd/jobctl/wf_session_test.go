@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: the session of the README about workflows, line by line in a shell, shows what the
-// README shows.
-func TestWorkflowSessionOfReadme(t *testing.T) {
+// Rule: the session of the guide about workflows, line by line in a shell, shows what the
+// guide shows.
+func TestWorkflowSessionOfGuide(t *testing.T) {
 	switch {
 	case testing.Short():
 		t.Skip("it builds two programs and takes seconds: not with -short")
 	case runtime.GOOS == "windows":
 		t.Skip("it is typed into a shell")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // it waits more than it computes
 	bin, folder := t.TempDir(), t.TempDir()
 	for name, source := range map[string]string{"jobctl": ".", "order": filepath.Join("..", "..", "examples", "order")} {
 		build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
@@ -38,8 +38,8 @@ func TestWorkflowSessionOfReadme(t *testing.T) {
 	}
 }
 
-// shapeOfRuns is a text without what differs from run to run: IDs, times, lengths of time,
-// builds and widths.
+// shapeOfRuns removes from a text what differs from run to run: IDs, times, durations,
+// builds, and widths.
 func shapeOfRuns(text string) string {
 	for _, change := range []struct{ from, to string }{
 		{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "ID"},

@@ -1,0 +1,69 @@
+package guide
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/workflow"
+	"github.com/gopawl/pawl/workflow/workflowtest"
+)
+
+type Basket struct {
+	Customer string
+	Cents    int64
+}
+
+// Approved is the signal that an order waits for.
+var Approved = workflow.DefineSignal[bool]("approved")
+
+var Order = workflow.Define("order", func(r *workflow.Run, b Basket) (string, error) {
+	payment, err := workflow.Step(r, "charge", func(ctx context.Context) (string, error) {
+		return bank.Charge(ctx, r.Key(), b.Customer, b.Cents) // the bank ignores a key that it has seen
+	})
+	if err != nil {
+		return "", err
+	}
+	r.Undo("refund", func(ctx context.Context) error { return bank.Refund(ctx, payment) })
+	if _, err := Approved.Wait(r, 72*time.Hour); err != nil {
+		return "", err // nobody approved it: the refund runs, and the run fails
+	}
+	return workflow.Step(r, "ship", func(ctx context.Context) (string, error) {
+		return courier.Ship(ctx, r.Key(), b.Customer)
+	})
+})
+
+// The services that the flow calls.
+type service struct{ refunded []string }
+
+var bank, courier = &service{}, &service{}
+
+func (*service) Charge(_ context.Context, _, customer string, cents int64) (string, error) {
+	return fmt.Sprint(customer, " paid ", cents), nil
+}
+
+func (s *service) Refund(_ context.Context, payment string) error {
+	s.refunded = append(s.refunded, payment)
+	return nil
+}
+
+func (*service) Ship(_ context.Context, _, customer string) (string, error) {
+	return "parcel to " + customer, nil
+}
+
+// Rule: the README's workflow ships what was approved, and refunds what was not.
+func TestReadmeWorkflow(t *testing.T) {
+	k := workflowtest.New(t, nil, Order)
+	approved := workflowtest.Start(k, Order, "1042", Basket{Customer: "ada", Cents: 12900})
+	workflowtest.Send(approved, Approved, true)
+	parcel, err := approved.Result()
+	require.NoError(t, err)
+	require.Equal(t, "parcel to ada", parcel)
+
+	_, err = workflowtest.Start(k, Order, "1043", Basket{Customer: "bob", Cents: 50}).Result()
+	require.ErrorIs(t, err, workflow.ErrTimeout)
+	require.Equal(t, []string{"bob paid 50"}, bank.refunded)
+}
