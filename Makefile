@@ -1,50 +1,49 @@
-# Every target works on a machine that has Go and nothing else, but for race and compare,
-# which need a C compiler.
+# Every target needs Go alone, except race and compare, which need a C compiler.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger order onboarding crawl
 
-# The command jobctl is a module of its own, so that who uses the library has none of what
-# a terminal needs. IN_BOTH runs a command of the go tool in both.
+# The command jobctl is a module of its own, so that users of the library do not depend on
+# what a terminal needs. IN_BOTH runs a command of the go tool in both modules.
 IN_BOTH = @both() { echo "$$@"; "$$@" && (cd cmd/jobctl && "$$@"); }; both
 
-all: fmt vet lint imports portable tidy test
+all: fmt vet lint imports portable tidy test ## run what a change must pass
 
-help: ## this list
+help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-fmt: ## no file that gofmt would change
+fmt: ## check that gofmt would change no file
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 
-vet:
+vet: ## run go vet
 	$(IN_BOTH) go vet ./...
 
-lint:
+lint: ## run staticcheck
 	$(IN_BOTH) go run $(STATICCHECK) ./...
 
-imports: ## the direction of imports
+imports: ## check which package imports which
 	sh .ci/imports
 
-portable: ## it builds for other systems, and where an int has 32 bits
+portable: ## build for Windows, macOS, and 32 bits
 	$(IN_BOTH) env GOOS=linux GOARCH=386 go build ./...
 	$(IN_BOTH) env GOOS=windows go build ./...
 	$(IN_BOTH) env GOOS=darwin go build ./...
 
-tidy: ## go.mod and go.sum are as go mod tidy leaves them
+tidy: ## check that go mod tidy would change nothing
 	sh .ci/tidy
 
-install: ## jobctl and an app, installed from the last commit with an empty module cache
+install: ## install jobctl and an app from the last commit, with an empty module cache
 	sh .ci/install
 
-test:
+test: ## run all tests
 	$(IN_BOTH) go test ./...
 
-race:
+race: ## run all tests under the race detector
 	$(IN_BOTH) go test -race -shuffle=on -timeout 40m ./...
 
 FUZZTIME = 20s
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## run every fuzz target for FUZZTIME
 	@for module in . cmd/jobctl; do for pkg in $$(go list -C $$module ./...); do \
 		for target in $$(go test -C $$module -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			go test -C $$module -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
@@ -52,51 +51,51 @@ fuzz: ## every fuzz target for FUZZTIME
 	done; done
 
 BENCHTIME = 1s
-bench: ## every Go benchmark for BENCHTIME; the comparison with other queues is in bench
+bench: ## run every Go benchmark for BENCHTIME
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
-allocs: ## allocations are as stored, and are compared indeed; ARGS=-update stores them
+allocs: ## compare allocations with the stored ones; ARGS=-update stores them
 	@found=$$(go test -count=1 -v -run '^TestAllocations$$' . ./bolt ./worker $(ARGS)); failed=$$?; \
 	echo "$$found" | grep -v '^=== '; test $$failed = 0 && ! echo "$$found" | grep -q -e '--- SKIP'
 
-compare: ## the comparison with other queues and workflows: checked, and run on small cases
+compare: ## check the module in bench, and run its small cases
 	cd bench && go vet ./... && go run $(STATICCHECK) ./... && go test ./... && go run . -quick
 
-# The seeds follow from the commit: each commit tries others, and trying a commit again
-# tries the same.
-torture: ## every family of faults, as much as for every change; TORTURE=-night for the night
+# The seeds follow from the commit: each commit tries others, and the same commit tries the
+# same ones again.
+torture: ## run every family of faults; TORTURE=-night runs for hours
 	go run ./internal/torture -from $$((0x$$(git rev-parse HEAD | cut -c1-10))) $(TORTURE)
 
-jobctl: ## the command, built as bin/jobctl
+jobctl: ## build bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .
 
-examples: quickstart checksum webhook ledger order onboarding crawl
+examples: quickstart checksum webhook ledger order onboarding crawl ## run every example that ends by itself
 
-quickstart:
+quickstart: ## run three jobs
 	go run ./examples/quickstart
 
-checksum: ## the sums of the library's own source, checked by sha256sum
+checksum: ## compute checksums of bolt, and check them with sha256sum
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/checksum -state "$$state" bolt && \
 	sha256sum -c --quiet --strict "$$state/manifest.sha256"
 
-webhook: ## an endpoint with every fault, and what becomes of the deliveries
+webhook: ## deliver events to an endpoint with every fault
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/webhook -state "$$state/jobs.db"
 
-ledger: ## transfers between accounts; it checks its books itself
+ledger: ## move money between accounts, and check the sums
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/ledger -state "$$state/ledger.db"
 
-order: ## an order that waits for its approval, and is approved
+order: ## run an order that waits for an approval
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/order -state "$$state" place 1042 12900 && \
 	go run ./examples/order -state "$$state" approve 1042
 
-onboarding: ## a week of mails, in days of 200 ms
+onboarding: ## send a week of mails, in days of 200 ms
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/onboarding -db "$$state/onboarding.db" -day 200ms ada@example.com
 
-crawl: ## the documents of the library
+crawl: ## read the documents of the library
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/crawl -db "$$state/crawl.db"
