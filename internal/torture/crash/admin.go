@@ -14,11 +14,12 @@ import (
 // Admin kills processes amid what is rare and large: a queue's file being created, brought
 // to a newer format, recovered, backed up, compacted and replaced, closed.
 var Admin = &harness.Family{
-	Name:   "kill-admin",
-	Goals:  "R2",
-	Method: "SIGKILL amid creation, recovery, backup, compaction with its rename, and close; then every file that has its name is whole",
-	Unit:   "kills",
-	PR:     300, Nightly: 10_000, Share: 10,
+	Name:  "kill-admin",
+	Goals: "R2",
+	Method: "SIGKILL during creation, recovery, backup, compaction with its rename, and close; then every file " +
+		"under its final name is complete",
+	Unit: "kills",
+	PR:   300, Nightly: 10_000, Share: 10,
 	Prepare: prepareAdmin,
 }
 

@@ -16,11 +16,12 @@ import (
 
 // Kill kills a process at work, again and again on the same file.
 var Kill = &harness.Family{
-	Name:   "kill",
-	Goals:  "R2",
-	Method: "SIGKILL of a process at work, from its first instruction on; then every invariant and the state of every job",
-	Unit:   "cycles",
-	PR:     500, Nightly: 20_000, Share: 15,
+	Name:  "kill",
+	Goals: "R2",
+	Method: "SIGKILL of a working process, from its first instruction on; then every invariant and the state of " +
+		"every job",
+	Unit: "cycles",
+	PR:   500, Nightly: 20_000, Share: 15,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
 }
 

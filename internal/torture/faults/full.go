@@ -14,11 +14,12 @@ import (
 
 // Full has the system refuse a process to let its file grow, at random moments.
 var Full = &harness.Family{
-	Name:   "full",
-	Goals:  "R5",
-	Method: "a limit of the file's size (RLIMIT_FSIZE) at any byte, at the end of what is in use or at its size; an enqueue must say so, settles work, and all when there is room again",
-	Unit:   "full disks",
-	PR:     500, Nightly: 20_000, Share: 12,
+	Name:  "full",
+	Goals: "R5",
+	Method: "a limit of the file's size (RLIMIT_FSIZE) at any byte, at the end of the used pages, or at its size; " +
+		"an enqueue reports it, settlements work, and everything works when there is room again",
+	Unit: "full disks",
+	PR:   500, Nightly: 20_000, Share: 12,
 	Missing: missingLimit,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return full, nil },
 }

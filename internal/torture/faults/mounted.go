@@ -23,7 +23,7 @@ func mountedFamily(name, sort string, pr, nightly int) *harness.Family {
 	return &harness.Family{
 		Name:   name,
 		Goals:  "R5",
-		Method: "a real " + sort + " of a few MiB that another file fills, but for a few bytes; as full, also when the queue is closed and opened then",
+		Method: "a real " + sort + " of a few MiB that another file fills except for a few bytes; like full, also when the queue is closed and opened then",
 		Unit:   "full disks",
 		PR:     pr, Nightly: nightly, Share: 5,
 		Missing: func() string { return missingMount(sort) },

@@ -15,8 +15,9 @@ import (
 var Syncs = &harness.Family{
 	Name:  "syncs",
 	Goals: "R4",
-	Method: "every sync of a run fails, alone or with all until the next open, or is followed by a fault of a call of that open; " +
-		"nothing is acknowledged after it, nothing built on what it left, and the next open finds the way back",
+	Method: "every sync of a run fails, alone, with all until the next open, or followed by a failing call of " +
+		"that open; nothing is acknowledged after it, nothing is built on what it left, and the next open " +
+		"repairs the file",
 	Unit: "failed syncs",
 	PR:   syncsOfScript, Nightly: syncsOfScript, Share: 40, Parallel: 4,
 	Missing: missingSupervision,

@@ -18,8 +18,8 @@ import (
 var Syscalls = &harness.Family{
 	Name:  "syscalls",
 	Goals: "R3 R2",
-	Method: "every system call on the queue's files in a run of 50 commits fails (EIO, ENOSPC and the like), does half of its write, " +
-		"half of it and then ENOSPC, or is the last one before SIGKILL",
+	Method: "every system call on the queue's files in a run of 50 commits fails (EIO, ENOSPC, and others), " +
+		"writes half, writes half and then fails with ENOSPC, or is the last before SIGKILL",
 	Unit: "runs with a fault",
 	PR:   faultsOfScript, Nightly: faultsOfScript, Share: 65, Parallel: 4,
 	Missing: missingSupervision,
@@ -43,7 +43,7 @@ func pick(all []at, seed uint64) at {
 var RandomSyscalls = &harness.Family{
 	Name:   "syscalls-random",
 	Goals:  "R3 R2",
-	Method: "as syscalls, of which a random one fails in one of 64 runs that differ",
+	Method: "like syscalls, with a random failing call in one of 64 different runs",
 	Unit:   "runs with a fault",
 	PR:     100, Nightly: 20_000, Share: 6, Parallel: 4,
 	Missing: missingSupervision,

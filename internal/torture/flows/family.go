@@ -14,11 +14,13 @@ import (
 
 // Workflow kills a process that runs workflows, again and again on the same file.
 var Workflow = &harness.Family{
-	Name:   "workflow",
-	Goals:  "W1",
-	Method: "SIGKILL of a process that runs random workflows (steps, retries, transactions, sleeps, signals, children, branches, races, undo, restarts) while others steer them; then every invariant, and each journal against what the process told; in the end every run ends",
-	Unit:   "kills",
-	PR:     200, Nightly: 10_000, Share: 20,
+	Name:  "workflow",
+	Goals: "W1",
+	Method: "SIGKILL of a process that runs random workflows (steps, retries, transactions, sleeps, signals, " +
+		"children, branches, races, undo, restarts) while others control them; then every invariant, and each " +
+		"journal compared with the reports of the process; in the end every run ends",
+	Unit: "kills",
+	PR:   200, Nightly: 10_000, Share: 20,
 	Parallel: 4 * runtime.GOMAXPROCS(0), // runs mostly wait: for retries, for one another, for the kill
 	Prepare:  func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
 }

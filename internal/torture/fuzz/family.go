@@ -25,11 +25,12 @@ const module = "github.com/gopawl/pawl"
 // target. What the fuzzer finds it keeps where the go tool puts it: under testdata/fuzz of
 // the package, so that every later test tries it again.
 var Fuzz = &harness.Family{
-	Name:   "fuzz",
-	Goals:  "R11",
-	Method: "every fuzz target of library and command, by go test -fuzz: records, rows, keys and their order, payloads, pages, exports, arguments of jobctl",
-	Unit:   "executions",
-	PR:     500_000, Nightly: 100_000_000, Share: 75,
+	Name:  "fuzz",
+	Goals: "R11",
+	Method: "every fuzz target of the library and the command, by go test -fuzz: records, rows, keys and their " +
+		"order, payloads, pages, exports, arguments of jobctl",
+	Unit: "executions",
+	PR:   500_000, Nightly: 100_000_000, Share: 75,
 	Parallel: 1, // one try gives all targets their executions
 	Missing:  func() string { return missing(context.Background()) },
 	Prepare:  prepare,

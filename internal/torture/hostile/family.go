@@ -15,11 +15,12 @@ import (
 
 // Library hands hostile files to everything in package bolt that opens one.
 var Library = &harness.Family{
-	Name:   "hostile",
-	Goals:  "R7",
-	Method: "damaged and hostile files, 29 classes, through Open, OpenReader and all that they offer: no panic, fault, hang, 256 MiB or wrong data",
-	Unit:   "files",
-	PR:     50_000, Nightly: 2_000_000, Share: 60,
+	Name:  "hostile",
+	Goals: "R7",
+	Method: "damaged and hostile files of 29 classes, through every call of Open and OpenReader: no panic, fault, " +
+		"hang, wrong data, or more than 256 MiB",
+	Unit: "files",
+	PR:   50_000, Nightly: 2_000_000, Share: 60,
 	Prepare: prepare("hostile-files"),
 }
 
@@ -27,7 +28,7 @@ var Library = &harness.Family{
 var Salvage = &harness.Family{
 	Name:   "salvage",
 	Goals:  "R7",
-	Method: "the same files through Salvage: what it makes can be opened, keeps every invariant and holds no wrong data",
+	Method: "the same files through Salvage: its result opens, keeps every invariant, and has no wrong data",
 	Unit:   "files",
 	PR:     5_000, Nightly: 400_000, Share: 14,
 	Prepare: prepare("hostile-salvage"),

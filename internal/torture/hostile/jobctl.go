@@ -20,11 +20,12 @@ import (
 
 // Jobctl hands hostile files to the commands of jobctl.
 var Jobctl = &harness.Family{
-	Name:   "jobctl",
-	Goals:  "R7, S6",
-	Method: "the same files through every command of jobctl: exit code, 2 s, 256 MiB, no control byte printed, no wrong data, nothing changed by reading",
-	Unit:   "files",
-	PR:     5_000, Nightly: 400_000, Share: 60,
+	Name:  "jobctl",
+	Goals: "R7, S6",
+	Method: "the same files through every command of jobctl: exit code, 2 s, 256 MiB, no control byte in the " +
+		"output, no wrong data, no change by reading",
+	Unit: "files",
+	PR:   5_000, Nightly: 400_000, Share: 60,
 	Missing: missing,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		if err := makeBases(env.Ctx, env.Dir); err != nil {

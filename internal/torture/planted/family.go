@@ -22,9 +22,10 @@ func Over(families []*harness.Family) *harness.Family {
 	}
 	harness.Role(role, func(args []string) error { return hunt(byName, args) })
 	return &harness.Family{
-		Name:    "planted",
-		Goals:   "R12",
-		Method:  "faults planted in the queue, each of which the family that is there for it must find; without one they find nothing",
+		Name:  "planted",
+		Goals: "R12",
+		Method: "faults planted in the queue; the family for each fault must find it, and without a fault finds " +
+			"nothing",
 		Unit:    "faults",
 		PR:      len(faults()),
 		Nightly: 10 * len(faults()),

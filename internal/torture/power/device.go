@@ -15,11 +15,12 @@ import (
 // Device cuts the power of a real file system. The process that works on it is stopped, the
 // device below is copied at that moment, and the copy is mounted, which replays its journal.
 var Device = &harness.Family{
-	Name:   "device",
-	Goals:  "R6",
-	Method: "a file system on a loop device, copied while the process that works on it is stopped; the copy mounted, its journal replayed; then every invariant and the state of every job",
-	Unit:   "copies",
-	PR:     50, Nightly: 2_000, Share: 6,
+	Name:  "device",
+	Goals: "R6",
+	Method: "a file system on a loop device is copied while the working process is stopped; the copy is mounted " +
+		"and its journal replayed; then every invariant and the state of every job",
+	Unit: "copies",
+	PR:   50, Nightly: 2_000, Share: 6,
 	Missing: deviceMissing,
 	Prepare: prepareDevice,
 }

@@ -15,11 +15,12 @@ import (
 // was to make durable the kernel goes on showing, and the disk may have it or not, for ever:
 // a later sync that succeeds says nothing about it.
 var FailedSync = &harness.Family{
-	Name:   "failed-sync-images",
-	Goals:  "R4",
-	Method: "a sync fails by strace; nothing is acknowledged after it, and in images of power cuts from then on, where what it was to sync may be lost for good, is all that was acknowledged before",
-	Unit:   "images",
-	PR:     5_000, Nightly: 100_000, Share: 10,
+	Name:  "failed-sync-images",
+	Goals: "R4",
+	Method: "strace fails a sync; nothing is acknowledged after it, and images of later power cuts, in which its " +
+		"data may be lost for good, have all that was acknowledged before",
+	Unit: "images",
+	PR:   5_000, Nightly: 100_000, Share: 10,
 	Missing: trace.MissingInjection,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
 		return func(t *harness.Try) error { return watched(t, "failed-sync-try", patience) }, nil

@@ -15,11 +15,13 @@ import (
 
 // Power cuts the power of a system whose disk keeps what it promised.
 var Power = &harness.Family{
-	Name:   "power",
-	Goals:  "R1",
-	Method: "power cuts on paper: images from a log of all writes, syncs and names; of what is not synced all, nothing, pages, sectors or a torn write is spared; against the exact state of all rows",
-	Unit:   "images",
-	PR:     25_000, Nightly: 1_000_000, Share: 30,
+	Name:  "power",
+	Goals: "R1",
+	Method: "simulated power cuts: images from a log of all writes, syncs, and names, in which unsynced data " +
+		"survives entirely, not at all, or in pages, sectors, or a torn write; compared with the exact state " +
+		"of all rows",
+	Unit: "images",
+	PR:   25_000, Nightly: 1_000_000, Share: 30,
 	Missing: trace.Missing,
 	Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
 		return func(t *harness.Try) error { return watched(t, "power-try", patience) }, nil

@@ -17,11 +17,12 @@ const CaseVariable = "PAWL_TORTURE_CASE"
 
 // Random is the family of random calls, crashes and stalls.
 var Random = &harness.Family{
-	Name:   "simulate",
-	Goals:  "R8",
-	Method: "random calls, crashes, stalls and several workers in virtual time; each job against a model, then a drain and all that happened explained",
-	Unit:   "seeds",
-	PR:     5000, Nightly: 200_000, Share: 125,
+	Name:  "simulate",
+	Goals: "R8",
+	Method: "random calls, crashes, stalls, and several workers in virtual time; each job is compared with a " +
+		"model, then a drain, and every event has a cause",
+	Unit: "seeds",
+	PR:   5000, Nightly: 200_000, Share: 125,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "simulate"), nil },
 }
 
@@ -29,7 +30,7 @@ var Random = &harness.Family{
 var Clock = &harness.Family{
 	Name:   "clock",
 	Goals:  "R9",
-	Method: "steps of the wall clock by 1 s to 100 years in both directions, and clocks that stand, amid such a simulation",
+	Method: "the wall clock steps by 1 s to 100 years in both directions, or stops, during such a simulation",
 	Unit:   "schedules",
 	PR:     1000, Nightly: 50_000, Share: 14,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "clock"), nil },

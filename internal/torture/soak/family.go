@@ -32,11 +32,12 @@ const firstSoak = 1_000_000/roundSize + 1
 
 // Soak works for long and counts exactly.
 var Soak = &harness.Family{
-	Name:   "soak",
-	Goals:  "R10",
-	Method: "jobs of seventeen sorts, workers, kills, restarts, backups; each job's end, all counts, memory, goroutines, files",
-	Unit:   "jobs",
-	PR:     1_000_000, Nightly: 50_000_000, Share: 50,
+	Name:  "soak",
+	Goals: "R10",
+	Method: "jobs of seventeen sorts, workers, kills, restarts, backups; the end of each job, all counts, memory, " +
+		"goroutines, files",
+	Unit: "jobs",
+	PR:   1_000_000, Nightly: 50_000_000, Share: 50,
 	Parallel: 1,
 	Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, roundSize), nil },
 }
