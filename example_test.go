@@ -65,7 +65,7 @@ func ExamplePermanent() {
 	// Output: true
 }
 
-// A batch is stored whole or not at all, in one commit.
+// One commit stores all jobs of a batch or none.
 func ExampleKind_Envelope() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "pawl-*")
@@ -91,7 +91,7 @@ func ExampleKind_Envelope() {
 	// Output: <nil> 2
 }
 
-// Dead letters stay until somebody looks after them.
+// Dead jobs stay until you retry or delete them.
 func Example_deadLetters() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "pawl-*")
@@ -104,7 +104,7 @@ func Example_deadLetters() {
 
 	for job, err := range dlq.List(ctx, q, pawl.Filter{Kind: "mail.welcome"}) {
 		if err != nil {
-			log.Print(err) // a damaged one; the list goes on
+			log.Print(err) // a damaged job; the list continues
 			continue
 		}
 		fmt.Println(job.ID, job.Death.Reason, job.Attempts, job.LastError())
@@ -114,7 +114,7 @@ func Example_deadLetters() {
 	// Output: 0 <nil>
 }
 
-// Three settings that serve well.
+// Three policies that work well.
 func ExampleExponential() {
 	// Money: patient, and never in step with the other side's recovery.
 	careful := []pawl.Option{pawl.MaxRetries(5),

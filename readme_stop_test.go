@@ -88,16 +88,16 @@ func due(t *testing.T, dir string) pawl.ID {
 	return job.ID
 }
 
-// Rule: the README's program treats SIGTERM, which ends containers and services, as it
-// treats ctrl-C: the handler that runs may finish.
+// Rule: at SIGTERM, which ends containers and services, the README's program lets the
+// running handler finish, as it does at ctrl-C.
 func TestReadmeProgramStopsAtSIGTERM(t *testing.T) {
 	t.Parallel()
 	binary := readmeProgram(t, `
 func send(ctx context.Context, to string) error {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
+	signaled := make(chan os.Signal, 1)
+	signal.Notify(signaled, syscall.SIGTERM)
 	fmt.Println("sending")
-	<-told // and so, after the worker was told
+	<-signaled // so the worker has the signal too
 	return ctx.Err()
 }
 
@@ -113,7 +113,7 @@ var _ time.Duration
 	require.ErrorIs(t, err, pawl.ErrNotFound, "the handler was interrupted")
 }
 
-// Rule: five deploys amid a handler of 30 s lose nothing, end within 9 s each, and count
+// Rule: five deploys during a handler of 30 s lose nothing, end within 9 s each, and count
 // neither a crash nor an attempt. It takes 35 s, so it runs only where PAWL_SLOW_TESTS is
 // set; worker.TestDeploysAmidALongJob is the same in virtual time.
 func TestReadmeProgramFiveDeploys(t *testing.T) {
