@@ -128,7 +128,7 @@ func TestARestoredRunIsKept(t *testing.T) {
 			})
 		}},
 		{"removed by a sweep that was killed before the last portion", func(d *desk, first *Rows) {
-			d.write(func(r rows) error { return r.put(bucketEnded, endedKey(d.now(), first.Run), nil) })
+			d.write(func(r rows) error { return r.put(tableEnded, endedKey(d.now(), first.Run), nil) })
 		}},
 	} {
 		for _, days := range []int{0, 1, 4, 30} {
