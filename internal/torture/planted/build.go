@@ -11,11 +11,10 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// modulePath is that of the module in which faults are planted.
+// modulePath is the path of the module that gets the faults.
 const modulePath = "github.com/gopawl/pawl"
 
-// moduleFolder is where the source of the module lies, of which the current folder is a
-// part.
+// moduleFolder returns the root of the module that contains the current folder.
 func moduleFolder(ctx context.Context) (string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}")
 	list.Env = append(os.Environ(), "GOWORK=off") // or it lists every module of the workspace
@@ -30,7 +29,7 @@ func moduleFolder(ctx context.Context) (string, error) {
 	return folder, nil
 }
 
-// missing says what this machine lacks for the hunts of all faults.
+// missing reports what this machine lacks for the hunts of all faults.
 func missing(families map[string]*harness.Family) string {
 	if _, err := moduleFolder(context.Background()); err != nil {
 		return err.Error()
@@ -47,13 +46,13 @@ func missing(families map[string]*harness.Family) string {
 	return ""
 }
 
-// build makes the program with all faults in a folder, and returns its path.
-func build(ctx context.Context, folder string, faults []Fault) (program string, err error) {
+// buildProgram builds the program with all faults into a folder and returns its path.
+func buildProgram(ctx context.Context, folder string, faults []Fault) (program string, err error) {
 	module, err := moduleFolder(ctx)
 	if err != nil {
 		return "", err
 	}
-	overlay, err := lay(module, folder, faults)
+	overlay, err := writeOverlay(module, folder, faults)
 	if err != nil {
 		return "", err
 	}

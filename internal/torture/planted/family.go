@@ -2,6 +2,7 @@ package planted
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Over is the family that plants faults under those given, which it runs by their names.
-// The program that it builds has the same families: call it where they are listed.
+// Over returns the family that plants faults and hunts them with the given families. The
+// program that it builds has the same families: call Over where they are listed.
 func Over(families []*harness.Family) *harness.Family {
 	byName := make(map[string]*harness.Family)
 	for _, f := range families {
@@ -30,17 +31,16 @@ func Over(families []*harness.Family) *harness.Family {
 		PR:      len(faults()),
 		Nightly: 10 * len(faults()),
 		Share:   80,
-		// Some faults show by this alone that nothing happens any more, and meanwhile nothing does.
+		// Some faults only show by a hang, and a process that hangs uses no CPU.
 		Parallel: 3 * runtime.GOMAXPROCS(0),
 		Missing:  func() string { return missing(byName) },
 		Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, faults()) },
 	}
 }
 
-// prepare builds the program, and requires that its families find nothing where there is
-// nothing.
+// prepare builds the program, and requires that its families find nothing without a fault.
 func prepare(env *harness.Env, faults []Fault) (func(*harness.Try) error, error) {
-	program, err := build(env.Ctx, env.Dir, faults)
+	program, err := buildProgram(env.Ctx, env.Dir, faults)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,8 @@ type planting struct {
 	faults  []Fault
 }
 
-// control runs the families that have to find faults without one, for a part of the shortest
-// hunt of each: that there is nothing to find they show at length by themselves, and here
-// that the program differs by nothing but its faults.
+// control runs each family without a fault, for a part of its shortest hunt. Long runs of
+// the families alone show that the queue is sound. This shows that the build is, too.
 func (p planting) control(env *harness.Env) error {
 	all := hunts(p.faults)
 	for i := range all {
@@ -80,14 +79,13 @@ func (p planting) control(env *harness.Env) error {
 		})
 	}
 	running.Wait()
-	return firstError(errs...)
+	return errors.Join(errs...)
 }
 
-// partOfHunt is which part of a hunt is made without a fault, 1 in so many.
+// partOfHunt is the divisor of the hunts without a fault.
 const partOfHunt = 5
 
-// hunts are the families of all faults, each with its shortest hunt, in the order of their
-// names.
+// hunts returns the families of all faults by name, each with its shortest hunt.
 func hunts(faults []Fault) (all []Hunt) {
 	shortest := make(map[string]int)
 	for _, f := range faults {
@@ -104,7 +102,7 @@ func hunts(faults []Fault) (all []Hunt) {
 	return all
 }
 
-// try plants one fault, which follows from the seed.
+// try plants the fault that the seed selects.
 func (p planting) try(t *harness.Try) error {
 	f := p.faults[t.Seed%uint64(len(p.faults))]
 	for _, h := range f.By {
@@ -115,13 +113,13 @@ func (p planting) try(t *harness.Try) error {
 	return nil
 }
 
-// chances is how often a family may look for a fault: what it tries is drawn at random, and
-// many faults show only now and then.
+// chances is the number of hunts for a fault: tries are random, and many faults show only
+// now and then.
 const chances = 3
 
 // hunted requires that a family finds a fault.
 func (p planting) hunted(t *harness.Try, f Fault, h Hunt) error {
-	said := ""
+	last := ""
 	for n := range uint64(chances) {
 		seed := t.Rand.Uint64() >> 24
 		if h.Seed != 0 {
@@ -134,12 +132,12 @@ func (p planting) hunted(t *harness.Try, f Fault, h Hunt) error {
 		case strings.HasPrefix(line, found):
 			return nil
 		}
-		said = line
+		last = line
 	}
-	return fmt.Errorf("fault %q (%s) is not found by family %s, in %d hunts: %s", f.Name, f.Breaks, h.Family, chances, said)
+	return fmt.Errorf("fault %q (%s): family %s did not find it in %d hunts: %s", f.Name, f.Breaks, h.Family, chances, last)
 }
 
-// line is what the program says of a hunt. What the hunt left is removed.
+// line runs a hunt in a folder of its own, which it removes, and returns the verdict.
 func (p planting) line(ctx context.Context, folder, fault string, h Hunt, seed uint64) (string, error) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return "", err

@@ -1,41 +1,49 @@
-// Package planted proves the other families: it builds the program with faults planted in
-// the queue, and requires that the families which are there for them find each.
+// Package planted proves the other families. It builds the program with faults planted in
+// the queue, and requires that the families responsible for a fault find it.
 //
-// A Fault is a change of the source, kept as text. All faults go into one program, in which
-// the environment of a process says which of them it has, so that one build serves all. The
-// tree is not touched: the changed files are laid over it for the build.
+// A Fault replaces an expression or statements of a function, so reworded comments, moved
+// functions and other formatting do not matter. One program has all faults, and the
+// environment of a process selects one of them: a single build serves all. The source tree
+// stays untouched: the build lays the changed files over it.
 package planted
+
+import "slices"
 
 // Fault is a mistake that somebody could make in the queue.
 type Fault struct {
 	Name   string
-	Breaks string // the promise that is broken, for who reads that it was not found
+	Breaks string // the promise that the fault breaks, for the report that nobody found it
 	Edits  []Edit
-	By     []Hunt // who must find it: every one of them
+	By     []Hunt // the families that must find it, all of them
 }
 
-// Edit replaces a text of a file by another. In it the word PLANTED stands for a condition
-// that holds in a process that has the fault.
+// Edit replaces a part of a function.
 type Edit struct {
-	File string // in the module, with slashes
-	Old  string // occurs exactly once
-	New  string
+	In  string // folder/function or folder/Type.method
+	Old string // an expression, or statements; the function has it exactly once
+	New string // with a condition, and matched for what Old matched
 }
 
-// Hunt is a family and how many of its units it has to find a fault.
+// The words of Edit.New.
+const (
+	condition = "PLANTED" // true in a process that has the fault
+	matched   = "$"
+)
+
+// skip is the Edit.New of a fault that does not do what Old says.
+const skip = "if !PLANTED { $ }"
+
+// Hunt is a family, and how many of its units it may take to find a fault.
 type Hunt struct {
 	Family string
 	Units  int
 
-	// Seed is that of its first try, and Step leads from one to the next, where not every try
-	// can meet the fault. 0 means any, and 1.
+	// Seed is the seed of its first try, and Step leads from one seed to the next, where only
+	// some tries can meet the fault. 0 means any seed, and a step of 1.
 	Seed, Step uint64
 }
 
-// faults are all there are.
-func faults() (all []Fault) {
-	for _, some := range [][]Fault{durability, states, keys, times, crashes, files, workers, answers, leftovers, workflows} {
-		all = append(all, some...)
-	}
-	return all
+// faults returns all faults.
+func faults() []Fault {
+	return slices.Concat(durability, states, keys, times, crashes, files, workers, answers, leftovers, workflows)
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// role is that of a program with faults: it runs one family until that finds something.
+// role is the role of a program with faults: it runs one family until that finds something.
 const role = "planted-hunt"
 
-// What a program in that role says, one line of it.
+// The verdicts of a program in that role, each the start of one line.
 const (
-	found   = "found"   // a violation, and which
-	nothing = "nothing" // and how much was tried
-	untried = "untried" // and why not
+	found   = "found"   // followed by the violation
+	nothing = "nothing" // followed by the number of tries
+	untried = "untried" // followed by the reason
 )
 
 // huntLimit is how long one hunt may take.
 const huntLimit = 2 * time.Minute
 
-// patience is how long a program that was told to end may take for that before it is
-// killed: what it started must not outlive it.
+// patience is how long an interrupted program may take to end before it is killed. It ends
+// its own child processes first.
 const patience = 10 * time.Second
 
-// hunt is the role: a family, its units, a seed.
+// hunt is the role. Its arguments are a family, its units, a seed and a step.
 func hunt(families map[string]*harness.Family, args []string) error {
 	if len(args) != 4 {
 		return errors.New("the role needs a family, a number of units, a seed and a step")
@@ -59,7 +59,7 @@ func hunt(families map[string]*harness.Family, args []string) error {
 	return nil
 }
 
-// verdict is the line that a result is.
+// verdict returns the line for a result.
 func verdict(r *harness.Result) string {
 	switch {
 	case r.Missing != "":
@@ -77,8 +77,8 @@ func verdict(r *harness.Result) string {
 	return fmt.Sprintf("%s in %d %s", nothing, r.Tried, r.Unit)
 }
 
-// start runs the role in a program, with a fault or with none, and returns its line.
-// Whatever it leaves behind goes into the folder.
+// start runs the role in a program, with a fault or "" for none, and returns its line. The
+// program leaves its files in the folder.
 func start(ctx context.Context, program, folder, fault string, h Hunt, seed uint64) (line string, err error) {
 	cmd, err := harness.Command(ctx, nil, role, h.Family, strconv.Itoa(h.Units), strconv.FormatUint(seed, 10), strconv.FormatUint(h.Step, 10))
 	if err != nil {

@@ -2,6 +2,12 @@ package planted
 
 import (
 	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +17,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// liar finds nothing, however broken the queue is; doubter finds something where there is
-// nothing. They are families of this test program only.
+// liar never finds a violation, doubter always does. Only this test program has them.
 var (
 	liar    = &harness.Family{Name: "liar", Unit: "tries", Prepare: trying(nil)}
 	doubter = &harness.Family{Name: "doubter", Unit: "tries", Prepare: trying(errors.New("doubt"))}
@@ -25,7 +30,7 @@ func trying(err error) func(*harness.Env) (func(*harness.Try) error, error) {
 	}
 }
 
-// family is what the tests run. It registers the role.
+// family is the family under test. It registers the role.
 var family = Over([]*harness.Family{crash.Kill, liar, doubter, idle})
 
 func TestMain(m *testing.M) {
@@ -33,7 +38,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// plan is for one fault after the other.
+// plan returns a plan for a number of units.
 func plan(t *testing.T, units int) harness.Plan {
 	deadline, ok := t.Deadline()
 	if !ok {
@@ -42,7 +47,7 @@ func plan(t *testing.T, units int) harness.Plan {
 	return harness.Plan{Goal: units, Until: deadline}
 }
 
-// pick is some of the faults, by their names.
+// pick returns the faults with these names.
 func pick(t *testing.T, names ...string) (some []Fault) {
 	for _, name := range names {
 		for _, f := range faults() {
@@ -55,7 +60,7 @@ func pick(t *testing.T, names ...string) (some []Fault) {
 	return some
 }
 
-// of is the family with these faults alone, in a program that has all of them.
+// of returns the family with only these faults, in a program that has all faults.
 func of(program string, faults []Fault) *harness.Family {
 	f := *family
 	f.PR, f.Missing = len(faults), nil
@@ -66,14 +71,14 @@ func of(program string, faults []Fault) *harness.Family {
 	return &f
 }
 
-// Every fault finds its place in the source as it is, and all of them build together. Of
-// the program that they make two faults are found by kill in its first cycles; and one that
-// a kill cannot show is not found, which is a violation.
+// Rule: every fault has its place in the current source, and the program with all faults
+// builds. Family kill finds two faults in its first cycles. A fault that a kill cannot show
+// is a violation.
 func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: it builds a program")
 	}
-	program, err := build(t.Context(), t.TempDir(), faults())
+	program, err := buildProgram(t.Context(), t.TempDir(), faults())
 	require.NoError(t, err)
 
 	some := pick(t, "an ack leaves the lease", "loses an attempt")
@@ -89,7 +94,7 @@ func TestProgram(t *testing.T) {
 	result = of(program, hidden).Run(t.Context(), plan(t, 1))
 	require.NotEmpty(t, result.First)
 	require.ErrorContains(t, result.First[0].Err, `fault "no sync"`)
-	require.ErrorContains(t, result.First[0].Err, "is not found by family kill, in 3 hunts: nothing in")
+	require.ErrorContains(t, result.First[0].Err, "family kill did not find it in 3 hunts: nothing in")
 }
 
 func TestFaultsAreDescribed(t *testing.T) {
@@ -103,28 +108,125 @@ func TestFaultsAreDescribed(t *testing.T) {
 	}
 }
 
-func TestRewritten(t *testing.T) {
-	one := func(text, new string) []edit { return []edit{{Edit{Old: text, New: new}, "one"}} }
+// source is a package in which the tests below plant faults.
+const source = `package p
+
+// F calls b once.
+func F() int {
+	if a() { // reworded
+		b(1, 2)
+	}
+	c()
+	c()
+	return 1
+}
+
+type T struct{}
+
+func (*T) F() {
+	switch {
+	case x:
+		d() // d comes first
+		e()
+	}
+}
+`
+
+// plant returns the source with edits made in it.
+func plant(t *testing.T, source string, edits ...edit) (string, error) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "p.go")
+	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	p, err := parsePackage(dir)
+	require.NoError(t, err)
+	texts, err := p.apply(edits)
+	return texts[file], err
+}
+
+func one(in, old, new string) edit { return edit{Edit{"p/" + in, old, new}, "one"} }
+func two(in, old, new string) edit { return edit{Edit{"p/" + in, old, new}, "two"} }
+
+// Rule: an edit changes the one expression, or the statements, that it describes.
+func TestApply(t *testing.T) {
 	for _, test := range []struct {
-		rule  string
-		edits []edit
-		want  string // "" for an error
+		rule      string
+		edit      edit
+		old, want string // what is different in the source
 	}{
-		{"the place is found once", one("b", "if PLANTED { b }"), `a if planted("one") { b } c c`},
-		{"a place that is gone is an error", one("x", "PLANTED"), ""},
-		{"a place that is there twice is an error", one("c", "PLANTED"), ""},
-		{"a fault that would be in every process is an error", one("b", "B"), ""},
-		{"places that overlap are an error", append(one("a b", "PLANTED"), edit{Edit{Old: "b c", New: "PLANTED"}, "two"}), ""},
-		{"one place for two faults is an error", append(one("a b", "PLANTED"), edit{Edit{Old: "a", New: "PLANTED"}, "two"}), ""},
-		{"the order of edits does not matter", append(one("b", "PLANTED"), edit{Edit{Old: "a", New: "PLANTED"}, "two"}), `planted("two") planted("one") c c`},
+		{"an expression", one("F", "a()", "$ && PLANTED"), "a()", `a() && planted("one")`},
+		{"a statement", one("F", "b(1,2)", skip), "b(1, 2)", `if !planted("one") { b(1, 2) }`},
+		{"a statement with another layout and a comment", one("F", "if a() { b(1, 2,) }", "if PLANTED {}"),
+			"if a() { // reworded\n\t\tb(1, 2)\n\t}", `if planted("one") {}`},
+		{"statements that follow each other", one("F", "c(); c()", "PLANTED"), "c()\n\tc()", `planted("one")`},
+		{"a method, and a comment between statements", one("T.F", "d(); e()", "PLANTED"), "d() // d comes first\n\t\te()", `planted("one")`},
 	} {
-		got, err := rewritten("a b c c", test.edits)
-		require.Equal(t, test.want, got, test.rule)
-		require.Equal(t, test.want == "", err != nil, "%s: %v", test.rule, err)
+		got, err := plant(t, source, test.edit)
+		require.NoError(t, err, test.rule)
+		require.Equal(t, strings.Replace(source, test.old, test.want, 1), got, test.rule)
 	}
 }
 
-// What a family says is told apart: a violation, nothing, and that nothing was tried.
+// Rule: several edits of a file do not depend on their order.
+func TestApplySeveral(t *testing.T) {
+	edits := []edit{one("F", "a()", "PLANTED"), two("T.F", "x", "PLANTED")}
+	got, err := plant(t, source, edits...)
+	require.NoError(t, err)
+	require.Contains(t, got, `if planted("one") {`)
+	require.Contains(t, got, `case planted("two"):`)
+	slices.Reverse(edits)
+	again, err := plant(t, source, edits...)
+	require.NoError(t, err)
+	require.Equal(t, got, again)
+}
+
+// Rule: an edit without exactly one place is an error that names the fault and the place.
+func TestApplyRefuses(t *testing.T) {
+	for _, test := range []struct {
+		edits []edit
+		want  string
+	}{
+		{[]edit{one("F", "gone()", "PLANTED")}, `fault "one": p/F has 0 places like this, not one; adapt the fault to the source: gone()`},
+		{[]edit{one("F", "c()", "PLANTED")}, `fault "one": p/F has 2 places like this`},
+		{[]edit{one("F", "b(1", "PLANTED")}, `fault "one": p/F has 0 places like this`},
+		{[]edit{one("G", "c()", "PLANTED")}, `fault "one": 0 functions are named p/G; adapt the fault to the source`},
+		{[]edit{one("F", "a()", "true")}, `fault "one" would be in every process`},
+		{[]edit{one("F", "if a() { b(1, 2) }", "PLANTED"), two("F", "a()", "PLANTED")}, `faults "one" and "two" change the same place`},
+	} {
+		_, err := plant(t, source, test.edits...)
+		require.ErrorContains(t, err, test.want)
+	}
+}
+
+// Rule: a fault does not depend on comments or blank lines. The test replaces all of them in
+// every file that has a fault.
+func TestFaultsIgnoreComments(t *testing.T) {
+	module, err := moduleFolder(t.Context())
+	require.NoError(t, err)
+	reworded := t.TempDir()
+	comment := regexp.MustCompile(`(?m)(^|[ \t])// .*$`)
+	for _, f := range faults() {
+		for _, e := range f.Edits {
+			pkg, _ := path.Split(e.In)
+			if _, err := os.Stat(filepath.Join(reworded, pkg, "p.done")); err == nil {
+				continue
+			}
+			require.NoError(t, os.MkdirAll(filepath.Join(reworded, pkg), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(reworded, pkg, "p.done"), nil, 0o600))
+			files, err := filepath.Glob(filepath.Join(module, pkg, "*.go"))
+			require.NoError(t, err)
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				text = comment.ReplaceAll(text, []byte("$1// reworded\n"))
+				require.NoError(t, os.WriteFile(filepath.Join(reworded, pkg, filepath.Base(file)), text, 0o600))
+			}
+		}
+	}
+	_, err = writeOverlay(reworded, t.TempDir(), faults())
+	require.NoError(t, err)
+}
+
+// Rule: a verdict distinguishes a violation, no violation, and no try.
 func TestVerdict(t *testing.T) {
 	family := func(f *harness.Family, units int) string {
 		result := f.Run(t.Context(), plan(t, units))
