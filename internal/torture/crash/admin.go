@@ -3,9 +3,7 @@ package crash
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
@@ -73,11 +71,11 @@ func prepareAdmin(env *harness.Env) (func(*harness.Try) error, error) {
 func (s *scene) prepare(env *harness.Env) (err error) {
 	base, copied := filepath.Join(env.Dir, s.name), filepath.Join(env.Dir, s.name+"-undisturbed")
 	if s.base != nil {
-		if err := errors.Join(s.base(base), copyFile(base, copied)); err != nil {
+		if err := errors.Join(s.base(base), harness.CopyFile(base, copied)); err != nil {
 			return err
 		}
 	}
-	c, err := harness.Start(env.Ctx, nil, "kill-admin", s.name, copied, "1")
+	c, err := harness.Start(env.Ctx, nil, "kill-admin", s.name, copied, 1)
 	if err != nil {
 		return err
 	}
@@ -85,9 +83,8 @@ func (s *scene) prepare(env *harness.Env) (err error) {
 		return err
 	}
 	began := time.Now()
-	c.Rest()
-	if text := c.Stderr(); text != "" {
-		return errors.New(text)
+	if _, err := c.End(); err != nil {
+		return err
 	}
 	s.took = time.Since(began)
 	if s.base != nil {
@@ -104,7 +101,7 @@ func (s *scene) try(t *harness.Try, base string) error {
 	}
 	path := filepath.Join(t.Dir, "jobs.db")
 	if s.base != nil {
-		if err := copyFile(base, path); err != nil {
+		if err := harness.CopyFile(base, path); err != nil {
 			return err
 		}
 	}
@@ -133,41 +130,24 @@ func (s *scene) try(t *harness.Try, base string) error {
 // kill starts the scene, and kills the process at some time before it would end. A process
 // that was faster counts for nothing.
 func (s *scene) kill(t *harness.Try, path string) (killed bool, lines []string, err error) {
-	c, err := harness.Start(t.Ctx, nil, "kill-admin", s.name, path, strconv.FormatUint(t.Rand.Uint64(), 10))
+	c, err := harness.Start(t.Ctx, nil, "kill-admin", s.name, path, t.Rand.Uint64())
 	if err != nil {
 		return false, nil, err
 	}
 	if _, err := c.Line(); err != nil {
 		return false, nil, err
 	}
-	timer := time.AfterFunc(time.Duration(t.Rand.Int64N(int64(s.took))), c.Kill)
-	lines = c.Rest()
-	timer.Stop()
-	if text := c.Stderr(); text != "" {
-		return false, nil, errors.New(text)
-	}
-	return !c.ProcessState.Success(), lines, nil
+	lines, err = c.KillAfter(time.Duration(t.Rand.Int64N(int64(s.took))))
+	return err == nil && !c.ProcessState.Success(), lines, err
 }
 
 // adminRole plays a scene.
-func adminRole(args []string) error {
-	seed, err := strconv.ParseUint(args[2], 10, 64)
-	if err != nil {
-		return err
-	}
+func adminRole(args harness.Args) error {
 	for _, s := range scenes {
 		if s.name == args[0] {
 			harness.Tell(up)
-			return s.do(args[1], seed)
+			return s.do(args[1], args.Uint(2))
 		}
 	}
 	return fmt.Errorf("there is no scene %q", args[0])
-}
-
-func copyFile(from, to string) error {
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o600)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/gopawl/pawl/bolt"
@@ -22,7 +21,7 @@ var Kill = &harness.Family{
 		"every job",
 	Unit: "cycles",
 	PR:   500, Nightly: 20_000, Share: 15,
-	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
+	Prepare: harness.Each(kill),
 }
 
 func init() { harness.Role("kill-work", work) }
@@ -35,21 +34,18 @@ func kill(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
 	var o oracle.Oracle
 	for range cycles {
-		c, err := harness.Start(t.Ctx, nil, "kill-work", path, strconv.FormatUint(t.Rand.Uint64(), 10))
+		c, err := harness.Start(t.Ctx, nil, "kill-work", path, t.Rand.Uint64())
 		if err != nil {
 			return err
 		}
-		limit := 40 * time.Millisecond
 		if t.Rand.IntN(4) > 0 { // otherwise it may die while it opens the file
 			if _, err := c.Line(); err != nil {
 				return err
 			}
 		}
-		timer := time.AfterFunc(time.Duration(t.Rand.Int64N(int64(limit))), c.Kill)
-		lines := c.Rest()
-		timer.Stop()
-		if text := c.Stderr(); text != "" {
-			return errors.New(text)
+		lines, err := c.KillAfter(time.Duration(t.Rand.Int64N(int64(40 * time.Millisecond))))
+		if err != nil {
+			return err
 		}
 		if err := after(t.Ctx, path, &o, lines); err != nil {
 			return err
@@ -88,16 +84,12 @@ func after(ctx context.Context, path string, o *oracle.Oracle, lines []string) e
 const up = "up"
 
 // work is the role of a process that is killed.
-func work(args []string) error {
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
+func work(args harness.Args) error {
 	q, err := bolt.Open(args[0], oracle.Options())
 	if err != nil {
 		return err
 	}
 	harness.Tell(up)
-	w := oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}
+	w := oracle.Workload{Seed: args.Uint(1), Producers: 2, Consumers: 2, Batch: 4}
 	return w.Run(context.Background(), q, harness.Tell)
 }

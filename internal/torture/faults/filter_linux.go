@@ -33,9 +33,9 @@ const supervisorFD = 3
 // tracedRole has the kernel ask the supervisor about each call of fileKinds, hands it the
 // descriptor on which it is asked, and goes on as the role in the arguments. What is asked
 // about is decided by the kernel in the order of the calls, over all threads.
-func tracedRole(args []string) error {
+func tracedRole(args harness.Args) error {
 	runtime.LockOSThread() // a filter is one thread's, which alone is left by an exec
-	cmd, err := harness.Command(context.Background(), nil, args[0], args[1:]...)
+	cmd, err := harness.Command(context.Background(), nil, args[0], words(args[1:])...)
 	if err != nil {
 		return err
 	}
@@ -54,6 +54,13 @@ func tracedRole(args []string) error {
 		return fmt.Errorf("hand over the supervision: %w", err)
 	}
 	return syscall.Exec(cmd.Path, cmd.Args, append(cmd.Env, "GODEBUG=asyncpreemptoff=1"))
+}
+
+func words(args []string) (all []any) {
+	for _, arg := range args {
+		all = append(all, arg)
+	}
+	return all
 }
 
 func listen(flags uintptr) (int, error) {

@@ -3,10 +3,8 @@ package faults
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
@@ -21,7 +19,7 @@ var Full = &harness.Family{
 	Unit: "full disks",
 	PR:   500, Nightly: 20_000, Share: 12,
 	Missing: missingLimit,
-	Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return full, nil },
+	Prepare: harness.Each(full),
 }
 
 func init() { harness.Role("faults-full", fullRole) }
@@ -31,15 +29,20 @@ const fills = 5
 
 func full(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
-	c, err := harness.Start(t.Ctx, nil, "faults-full", path, strconv.FormatUint(t.Rand.Uint64(), 10))
+	c, err := harness.Start(t.Ctx, nil, "faults-full", path, t.Rand.Uint64())
 	if err != nil {
 		return err
 	}
-	var h heard
-	lines := c.Rest()
-	if text := c.Stderr(); text != "" {
-		return fmt.Errorf("the process said: %s", text)
+	lines, err := c.End()
+	if err != nil {
+		return fmt.Errorf("the process said: %w", err)
 	}
+	return judgeFull(t, path, lines)
+}
+
+// judgeFull judges what a child told that uses a queue on full disks, and the file it left.
+func judgeFull(t *harness.Try, path string, lines []string) error {
+	var h heard
 	if err := errors.Join(h.hear(lines), h.check(t.Ctx, path)); err != nil {
 		return err
 	}
@@ -57,13 +60,8 @@ const (
 )
 
 // fullRole uses a queue whose disk is full now and then.
-func fullRole(args []string) error {
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
-	f := &filler{user: user{rand: rand.New(rand.NewPCG(seed, 0))}}
-	f.path, f.takesSpace = args[0], fileLimit
+func fullRole(args harness.Args) error {
+	f := &filler{user: newUser(args.Uint(1)), path: args[0], takesSpace: fileLimit}
 	return f.run()
 }
 

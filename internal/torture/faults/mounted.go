@@ -2,11 +2,9 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
@@ -36,19 +34,11 @@ func mountedFamily(name, sort string, pr, nightly int) *harness.Family {
 
 func mounted(t *harness.Try, sort, image string) error {
 	left := filepath.Join(t.Dir, queueName)
-	lines, stderr, err := runMounted(t.Ctx, t.Dir, sort, image, left, strconv.FormatUint(t.Rand.Uint64(), 10))
+	lines, stderr, err := runMounted(t.Ctx, t.Dir, sort, image, left, t.Rand.Uint64())
 	if stderr != "" || err != nil {
 		return fmt.Errorf("the process ended with %v and said: %s", err, stderr)
 	}
-	var h heard
-	if err := errors.Join(h.hear(lines), h.check(t.Ctx, left)); err != nil {
-		return err
-	}
-	if h.notes[fullNote] != fills || h.notes[refusedNote] < fills {
-		return fmt.Errorf("the disk was full %d times, and refused %d: the try is none", h.notes[fullNote], h.notes[refusedNote])
-	}
-	t.Count(fills)
-	return nil
+	return judgeFull(t, left, lines)
 }
 
 // missingMount tries whether such a file system can be mounted.
@@ -62,7 +52,7 @@ func missingMount(sort string) string {
 	if err != nil {
 		return fmt.Sprintf("no %s can be made here: %v", sort, err)
 	}
-	_, stderr, err := runMounted(context.Background(), dir, sort, image, "", "0")
+	_, stderr, err := runMounted(context.Background(), dir, sort, image, "", 0)
 	if err != nil {
 		return fmt.Sprintf("no %s can be mounted here: %v: %s", sort, err, stderr)
 	}

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -31,41 +28,21 @@ func makeImage(dir, sort string) (string, error) {
 	if err := os.Truncate(image, size); err != nil {
 		return "", err
 	}
-	text, err := system("mkfs."+sort, "-q", "-F", image).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, bytes.TrimSpace(text))
-	}
-	return image, nil
-}
-
-// system is a command of those that only root has in its path.
-func system(name string, args ...string) *exec.Cmd {
-	path, err := exec.LookPath(name)
-	for _, folder := range []string{"/usr/sbin", "/sbin"} {
-		if err != nil {
-			path, err = exec.LookPath(filepath.Join(folder, name))
-		}
-	}
-	if err != nil {
-		path = name
-	}
-	return exec.Command(path, args...)
+	return image, harness.System("mkfs."+sort, "-q", "-F", image)
 }
 
 // runMounted runs a child that sees its own mounts, as its own root if it is nobody's.
-func runMounted(ctx context.Context, dir, sort, image, left, seed string) (lines []string, stderr string, err error) {
+func runMounted(ctx context.Context, dir, sort, image, left string, seed uint64) (lines []string, stderr string, err error) {
 	at := filepath.Join(dir, "mounted")
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return nil, "", err
 	}
 	if image != "" { // each try has its own
-		b, err := os.ReadFile(image)
-		if image = filepath.Join(dir, "disk"); err == nil {
-			err = os.WriteFile(image, b, 0o600)
-		}
-		if err != nil {
+		own := filepath.Join(dir, "disk")
+		if err := harness.CopyFile(image, own); err != nil {
 			return nil, "", err
 		}
+		image = own
 		defer os.Remove(image)
 	}
 	cmd, err := harness.Command(ctx, nil, "faults-mounted", sort, at, image, left, seed)
@@ -81,39 +58,28 @@ func runMounted(ctx context.Context, dir, sort, image, left, seed string) (lines
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
 	err = cmd.Run()
-	if text := strings.TrimSuffix(out.String(), "\n"); text != "" {
-		lines = strings.Split(text, "\n")
-	}
-	return lines, strings.TrimSpace(errs.String()), err
+	return harness.Lines(out.String()), strings.TrimSpace(errs.String()), err
 }
 
 // mountedRole mounts a file system, uses a queue in it, and leaves a copy of its file outside.
-func mountedRole(args []string) error {
+func mountedRole(args harness.Args) (err error) {
 	sort, at, image, left := args[0], args[1], args[2], args[3]
-	seed, err := strconv.ParseUint(args[4], 10, 64)
-	if err != nil {
-		return err
-	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("have mounts of its own: %w", err)
 	}
 	if sort == "tmpfs" {
 		err = syscall.Mount("tmpfs", at, "tmpfs", 0, "size=4m")
-	} else if text, e := system("mount", "-t", sort, "-o", "loop", image, at).CombinedOutput(); e != nil {
-		err = fmt.Errorf("%w: %s", e, bytes.TrimSpace(text))
+	} else {
+		err = harness.System("mount", "-t", sort, "-o", "loop", image, at)
 	}
 	if err != nil || left == "" {
 		return err
 	}
-	f := &filler{user: user{rand: rand.New(rand.NewPCG(seed, 0))}, path: filepath.Join(at, queueName), takesSpace: fillDisk}
+	f := &filler{user: newUser(args.Uint(4)), path: filepath.Join(at, queueName), takesSpace: fillDisk}
 	if err := f.run(); err != nil {
 		return err
 	}
-	b, err := os.ReadFile(f.path)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(left, b, 0o600)
+	return harness.CopyFile(f.path, left)
 }
 
 // fillDisk fills the disk beside the queue's file, but for some bytes.

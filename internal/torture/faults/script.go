@@ -2,10 +2,8 @@ package faults
 
 import (
 	"errors"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -32,13 +30,9 @@ type script struct {
 	path string
 }
 
-func scriptRole(args []string) error {
+func scriptRole(args harness.Args) error {
 	defer watch()()
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
-	s := &script{path: args[0], user: user{rand: rand.New(rand.NewPCG(seed, 0))}}
+	s := &script{path: args[0], user: newUser(args.Uint(1))}
 	s.open()
 	s.use(20)
 	s.try(func() error { return s.enqueue(16, 30_000) }) // which lets the file grow

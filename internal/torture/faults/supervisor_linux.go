@@ -53,7 +53,7 @@ type supervisor struct {
 
 // supervise runs a child in a role until it ends. An error says that it could not be
 // supervised.
-func supervise(ctx context.Context, folder string, plan func(n int, c call) fault, role string, args ...string) (r ran, err error) {
+func supervise(ctx context.Context, folder string, plan func(n int, c call) fault, role string, args ...any) (r ran, err error) {
 	s := &supervisor{folder: folder, plan: plan}
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -62,7 +62,7 @@ func supervise(ctx context.Context, folder string, plan func(n int, c call) faul
 	mine, its := os.NewFile(uintptr(pair[0]), "supervisor"), os.NewFile(uintptr(pair[1]), "supervised")
 	defer mine.Close()
 	var out, stderr bytes.Buffer
-	s.cmd, err = harness.Command(ctx, nil, "faults-traced", append([]string{role}, args...)...)
+	s.cmd, err = harness.Command(ctx, nil, "faults-traced", append([]any{role}, args...)...)
 	if err == nil {
 		s.cmd.Stdout, s.cmd.Stderr, s.cmd.ExtraFiles = &out, &stderr, []*os.File{its}
 		err = s.cmd.Start()
@@ -78,10 +78,7 @@ func supervise(ctx context.Context, folder string, plan func(n int, c call) faul
 		_ = s.cmd.Process.Kill()
 	}
 	ended := s.cmd.Wait()
-	r = ran{calls: s.calls, stderr: strings.TrimSpace(stderr.String()), ended: ended}
-	if text := strings.TrimSuffix(out.String(), "\n"); text != "" {
-		r.lines = strings.Split(text, "\n")
-	}
+	r = ran{calls: s.calls, lines: harness.Lines(out.String()), stderr: strings.TrimSpace(stderr.String()), ended: ended}
 	if errors.Is(err, errNotSupervised) {
 		err = fmt.Errorf("%w: %s", err, r.stderr)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 
@@ -139,7 +138,7 @@ func runScript(ctx context.Context, script uint64, plan func(int, call) fault) (
 		return ran{}, err
 	}
 	defer os.RemoveAll(dir)
-	r, err := supervise(ctx, dir, plan, "faults-script", filepath.Join(dir, queueName), strconv.FormatUint(script, 10))
+	r, err := supervise(ctx, dir, plan, "faults-script", filepath.Join(dir, queueName), script)
 	if err = errors.Join(err, r.ended); err != nil {
 		return r, fmt.Errorf("%w: %s", err, r.stderr)
 	}
@@ -151,7 +150,7 @@ const queueName = "jobs.db"
 // faulty runs a script with a fault, and then opens its file without one.
 func faulty(t *harness.Try, script uint64, a at) error {
 	p := &injection{at: a, index: -1, again: -1}
-	r, err := supervise(t.Ctx, t.Dir, p.plan, "faults-script", filepath.Join(t.Dir, queueName), strconv.FormatUint(script, 10))
+	r, err := supervise(t.Ctx, t.Dir, p.plan, "faults-script", filepath.Join(t.Dir, queueName), script)
 	if err != nil {
 		return err
 	}
@@ -244,5 +243,5 @@ func missingSupervision() string {
 }
 
 func init() {
-	harness.Role("faults-nothing", func(args []string) error { return os.WriteFile(args[0], []byte("nothing"), 0o600) })
+	harness.Role("faults-nothing", func(args harness.Args) error { return os.WriteFile(args[0], []byte("nothing"), 0o600) })
 }

@@ -153,7 +153,7 @@ func TestFamilyCanFail(t *testing.T) {
 
 // A child that says that it stored a job, and did not.
 func init() {
-	harness.Role("faults-planted", func(args []string) error {
+	harness.Role("faults-planted", func(args harness.Args) error {
 		u := &user{rand: newRand(1)}
 		s := &script{user: *u, path: args[0]}
 		s.open()

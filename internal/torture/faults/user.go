@@ -49,6 +49,8 @@ func watch() (stop func() bool) {
 	}).Stop
 }
 
+func newUser(seed uint64) user { return user{rand: rand.New(rand.NewPCG(seed, 0))} }
+
 // options are those of a user's queue.
 func options() *bolt.Options {
 	o := oracle.Options()

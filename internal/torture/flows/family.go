@@ -1,11 +1,11 @@
 package flows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/gopawl/pawl/bolt"
@@ -22,7 +22,7 @@ var Workflow = &harness.Family{
 	Unit: "kills",
 	PR:   200, Nightly: 10_000, Share: 20,
 	Parallel: 4 * runtime.GOMAXPROCS(0), // runs mostly wait: for retries, for one another, for the kill
-	Prepare:  func(*harness.Env) (func(*harness.Try) error, error) { return kill, nil },
+	Prepare:  harness.Each(kill),
 }
 
 func init() { harness.Role("workflow-work", work) }
@@ -36,7 +36,7 @@ func kill(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
 	s := newStory()
 	for range kills {
-		c, err := harness.Start(t.Ctx, nil, "workflow-work", path, strconv.FormatUint(t.Rand.Uint64(), 10), "")
+		c, err := harness.Start(t.Ctx, nil, "workflow-work", path, t.Rand.Uint64(), "")
 		if err != nil {
 			return err
 		}
@@ -45,27 +45,22 @@ func kill(t *harness.Try) error {
 				return err
 			}
 		}
-		timer := time.AfterFunc(time.Duration(t.Rand.Int64N(int64(250*time.Millisecond))), c.Kill)
-		lines := c.Rest()
-		timer.Stop()
-		if text := c.Stderr(); text != "" {
-			return errors.New(text)
+		lines, err := c.KillAfter(time.Duration(t.Rand.Int64N(int64(250 * time.Millisecond))))
+		if err != nil {
+			return err
 		}
 		if err := s.after(t.Ctx, path, lines); err != nil {
 			return err
 		}
 		t.Count(1)
 	}
-	c, err := harness.Start(t.Ctx, nil, "workflow-work", path, strconv.FormatUint(t.Rand.Uint64(), 10), toTheEnd)
+	c, err := harness.Start(t.Ctx, nil, "workflow-work", path, t.Rand.Uint64(), toTheEnd)
 	if err != nil {
 		return err
 	}
-	lines := c.Rest()
-	switch {
-	case t.Ctx.Err() != nil:
-		return t.Ctx.Err()
-	case c.Stderr() != "":
-		return errors.New(c.Stderr())
+	lines, err := c.End()
+	if err := cmp.Or(t.Ctx.Err(), err); err != nil {
+		return err
 	}
 	if err := s.after(t.Ctx, path, lines); err != nil {
 		return err

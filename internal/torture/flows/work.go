@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,11 +23,7 @@ func quiet() hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: io.Dis
 
 // work is the role of a process that runs workflows until it is killed, or until all have
 // ended.
-func work(args []string) error {
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
+func work(args harness.Args) error {
 	q, err := bolt.Open(args[0], options())
 	if err != nil {
 		return err
@@ -47,7 +42,7 @@ func work(args []string) error {
 			harness.Tell("wrong", "worker:", err)
 		}
 	})
-	p := &process{engine: e, seed: seed}
+	p := &process{engine: e, seed: args.Uint(1)}
 	if args[2] == toTheEnd {
 		err = p.end(ctx, q)
 	} else {

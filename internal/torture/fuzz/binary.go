@@ -48,10 +48,8 @@ func build(ctx context.Context, to, temp string, all []target) (b binaries, err 
 		for _, pattern := range instrumented {
 			args = append(args, "-gcflags="+pattern+"=-d=libfuzzer") // as go test -fuzz does
 		}
-		cmd := exec.CommandContext(ctx, "go", append(args, some...)...)
-		cmd.Dir = folders[command] // in its module
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return b, fmt.Errorf("build %s: %w: %s", strings.Join(some, " "), err, out)
+		if err := harness.Build(ctx, folders[command], append(args, some...)...); err != nil { // in its module
+			return b, err
 		}
 	}
 	return b, nil

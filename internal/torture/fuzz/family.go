@@ -3,10 +3,8 @@ package fuzz
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -19,7 +17,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-const module = "github.com/gopawl/pawl"
+const module = harness.Module
 
 // Fuzz runs every fuzz target of the module by the go tool. Its unit is one execution of a
 // target. What the fuzzer finds it keeps where the go tool puts it: under testdata/fuzz of
@@ -32,32 +30,8 @@ var Fuzz = &harness.Family{
 	Unit: "executions",
 	PR:   500_000, Nightly: 100_000_000, Share: 75,
 	Parallel: 1, // one try gives all targets their executions
-	Missing:  func() string { return missing(context.Background()) },
+	Missing:  harness.MissingSource,
 	Prepare:  prepare,
-}
-
-// missing says what is lacking to fuzz, which takes the source and a go tool that fits.
-func missing(ctx context.Context) string {
-	if _, err := exec.LookPath("go"); err != nil {
-		return "needs the go tool"
-	}
-	if _, err := source(ctx); err != nil {
-		return "needs the source of the module: run it in its folder"
-	}
-	return ""
-}
-
-// source is the folder of the module.
-func source(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return "", err
-	}
-	dir := strings.TrimSpace(string(out))
-	if dir == "" {
-		return "", errors.New("the module has no folder")
-	}
-	return dir, nil
 }
 
 // costly are the targets of which an execution is a whole file or a whole command: some
@@ -73,7 +47,7 @@ type fuzzing struct {
 
 // prepare finds the targets and builds them.
 func prepare(env *harness.Env) (func(*harness.Try) error, error) {
-	dir, err := source(env.Ctx)
+	dir, err := harness.Source(env.Ctx)
 	if err != nil {
 		return nil, err
 	}

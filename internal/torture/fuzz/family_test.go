@@ -113,7 +113,7 @@ func TestTargetsAreFound(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("there is no go tool")
 	}
-	dir, err := source(t.Context())
+	dir, err := harness.Source(t.Context())
 	require.NoError(t, err)
 	all, err := everyTarget(t.Context(), dir)
 	require.NoError(t, err)

@@ -5,25 +5,43 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// Families that kill start the program again with a role in its environment. A child
-// tells in lines on its standard output, each in one write that a pipe takes whole, so that
-// neither side ever waits for a time to pass and a kill leaves a line out or whole.
+// Some families start the program again as a child, with a role in its environment. A child
+// reports lines on its standard output, each in one write that a pipe takes whole. So
+// neither side waits for a time to pass, and a kill never cuts a line.
 const roleVariable = "PAWL_TORTURE_ROLE"
 
-var roles = make(map[string]func(args []string) error)
+var roles = make(map[string]func(Args) error)
 
 // Role registers what a child of that name does. Families call it before Main.
-func Role(name string, run func(args []string) error) { roles[name] = run }
+func Role(name string, run func(args Args) error) { roles[name] = run }
 
-// Main plays the role that the environment names, and does not return then. Programs and
-// tests that run families call it first.
+// Args are the arguments of a role. They come from this program, so a wrong one panics.
+type Args []string
+
+// Uint is the argument at i as a number, a seed for example.
+func (a Args) Uint(i int) uint64 {
+	n, err := strconv.ParseUint(a[i], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// Int is the argument at i as a number.
+func (a Args) Int(i int) int { return int(a.Uint(i)) }
+
+// Main runs the role that the environment names, if any, and then does not return. Programs
+// and tests that run families call it first.
 func Main() {
 	name := os.Getenv(roleVariable)
 	if name == "" {
@@ -54,27 +72,30 @@ type Child struct {
 	err   bytes.Buffer
 }
 
-// Command is the command that starts a child; a family may put another in front of it.
-// What runs before the arguments, a tracer for example, stands in wrap.
-func Command(ctx context.Context, wrap []string, role string, args ...string) (*exec.Cmd, error) {
+// Command returns the command that starts a child. Wrap is a command that runs it, such as a
+// tracer, or nil.
+func Command(ctx context.Context, wrap []string, role string, args ...any) (*exec.Cmd, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	words := append(append(append([]string(nil), wrap...), binary), args...)
+	words := append(append([]string(nil), wrap...), binary)
+	for _, arg := range args {
+		words = append(words, fmt.Sprint(arg))
+	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, Collecting(),
 		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // or the race detector waits a second at every exit
 	return cmd, nil
 }
 
-// Collecting is for the environment of programs that families start: they collect garbage a
-// quarter as often as others do, or as the environment says. Little of theirs lives long,
-// and it took up to a third of their time.
+// Collecting is an environment variable for programs that families start: they collect
+// garbage a quarter as often as the default, unless the environment sets GOGC. Little of
+// their memory lives long, and collection took up to a third of their time.
 func Collecting() string { return "GOGC=" + cmp.Or(os.Getenv("GOGC"), "400") }
 
-// Start starts a child. The caller ends it by Kill or by letting it end, and calls Rest.
-func Start(ctx context.Context, wrap []string, role string, args ...string) (*Child, error) {
+// Start starts a child. The caller calls Rest, End or KillAfter, whether it kills it or not.
+func Start(ctx context.Context, wrap []string, role string, args ...any) (*Child, error) {
 	ctx, kill := context.WithCancel(ctx)
 	cmd, err := Command(ctx, wrap, role, args...)
 	if err != nil {
@@ -97,8 +118,8 @@ func Start(ctx context.Context, wrap []string, role string, args ...string) (*Ch
 	return c, nil
 }
 
-// Line is the next line of the child. When there is none it has ended, and the error says
-// how.
+// Line returns the next line of the child. Without one the child has ended, and the error
+// says how.
 func (c *Child) Line() (string, error) {
 	if !c.lines.Scan() {
 		err := c.Wait()
@@ -107,7 +128,7 @@ func (c *Child) Line() (string, error) {
 	return c.lines.Text(), nil
 }
 
-// Rest reads what the child says until it ends, however it does, and waits for that.
+// Rest reads the lines of the child until it ends, in any way.
 func (c *Child) Rest() (lines []string) {
 	for c.lines.Scan() {
 		lines = append(lines, c.lines.Text())
@@ -117,5 +138,28 @@ func (c *Child) Rest() (lines []string) {
 	return lines
 }
 
-// Stderr is what the child wrote to its standard error, once it has ended.
+// End is Rest for a child that writes nothing to its standard error.
+func (c *Child) End() (lines []string, err error) {
+	lines = c.Rest()
+	if text := c.Stderr(); text != "" {
+		err = errors.New(text)
+	}
+	return lines, err
+}
+
+// KillAfter is End for a child that it kills after a time, if it has not ended by then.
+func (c *Child) KillAfter(d time.Duration) (lines []string, err error) {
+	defer time.AfterFunc(d, c.Kill).Stop()
+	return c.End()
+}
+
+// Stderr is what the child wrote to its standard error. The child has ended.
 func (c *Child) Stderr() string { return strings.TrimSpace(c.err.String()) }
+
+// Lines splits the output of a child.
+func Lines(output string) []string {
+	if output = strings.TrimSuffix(output, "\n"); output != "" {
+		return strings.Split(output, "\n")
+	}
+	return nil
+}

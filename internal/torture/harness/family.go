@@ -44,6 +44,11 @@ type Family struct {
 	Prepare func(env *Env) (func(*Try) error, error)
 }
 
+// Each is the Prepare of a family whose tries share nothing.
+func Each(try func(*Try) error) func(*Env) (func(*Try) error, error) {
+	return func(*Env) (func(*Try) error, error) { return try, nil }
+}
+
 // Env is what the tries of a family share.
 type Env struct {
 	Ctx  context.Context // ends when time is up or the user interrupts

@@ -21,39 +21,12 @@ import (
 //go:embed driver/driver.go
 var driverSource []byte
 
-const (
-	module         = "github.com/gopawl/pawl"
-	drivenVariable = "PAWL_TORTURE_DRIVEN"
-)
-
-// sourceFolder is where the module is, as the go tool knows it.
-func sourceFolder(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).CombinedOutput()
-	dir := strings.TrimSpace(string(out))
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, "cmd", "jobctl"))
-	}
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, dir)
-	}
-	return dir, nil
-}
-
-// missing says what is lacking to build jobctl.
-func missing() string {
-	if _, err := exec.LookPath("go"); err != nil {
-		return "needs the go tool"
-	}
-	if _, err := sourceFolder(context.Background()); err != nil {
-		return "needs the source of the module: run it in its folder"
-	}
-	return ""
-}
+const drivenVariable = "PAWL_TORTURE_DRIVEN"
 
 // buildJobctl builds the command with the driver among its files, by an overlay: the source
 // stays as it is.
 func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
-	source, err := sourceFolder(ctx)
+	source, err := harness.Source(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -74,12 +47,8 @@ func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, ".")
-	cmd.Dir = filepath.Join(source, "cmd", "jobctl") // a module of its own
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build jobctl: %w: %s", err, out)
-	}
-	return binary, nil
+	jobctl := filepath.Join(source, "cmd", "jobctl") // a module of its own
+	return binary, harness.Build(ctx, jobctl, "build", "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, ".")
 }
 
 // driven is a process that carries out command lines of jobctl.

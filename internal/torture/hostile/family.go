@@ -58,7 +58,7 @@ const perTry = 250
 func seedOf(try uint64, n int) uint64 { return try<<12 + uint64(n) }
 
 // batch has children take the files of a try. One that dies costs one file, not the rest.
-func batch(t *harness.Try, role string, args ...string) error {
+func batch(t *harness.Try, role string, args ...any) error {
 	t.Count(0)
 	for from := 0; from < perTry && !t.Enough(); {
 		next, err := child(t, role, from, args...)
@@ -74,9 +74,8 @@ func batch(t *harness.Try, role string, args ...string) error {
 const silence = 2 * mostWall
 
 // child runs one from a file on, and returns the file at which to go on.
-func child(t *harness.Try, role string, from int, args ...string) (next int, err error) {
-	args = append([]string{t.Dir, strconv.FormatUint(t.Seed, 10), strconv.Itoa(from), strconv.Itoa(perTry)}, args...)
-	c, err := harness.Start(t.Ctx, nil, role, args...)
+func child(t *harness.Try, role string, from int, args ...any) (next int, err error) {
+	c, err := harness.Start(t.Ctx, nil, role, append([]any{t.Dir, t.Seed, from, perTry}, args...)...)
 	if err != nil {
 		return 0, err
 	}
@@ -142,15 +141,8 @@ func keep(t *harness.Try, n int, how string, wrong error) error {
 
 // files is the role of a child: its folder, the seed of the try, which files to take, and
 // where the sound ones are.
-func files(run func(*trial, string) error) func(args []string) error {
-	return func(args []string) error {
-		numbers := make([]uint64, 3)
-		for i := range numbers {
-			var err error
-			if numbers[i], err = strconv.ParseUint(args[1+i], 10, 64); err != nil {
-				return err
-			}
-		}
+func files(run func(*trial, string) error) func(harness.Args) error {
+	return func(args harness.Args) error {
 		ctx := context.Background()
 		bases, err := loadBases(ctx, args[4])
 		if err != nil {
@@ -161,8 +153,8 @@ func files(run func(*trial, string) error) func(args []string) error {
 			os.Exit(3)
 		})
 		w.start()
-		for n := int(numbers[1]); n < int(numbers[2]); n++ {
-			h := forge(bases, seedOf(numbers[0], n), filepath.Join(args[0], "scratch.db"))
+		for n := args.Int(2); n < args.Int(3); n++ {
+			h := forge(bases, seedOf(args.Uint(1), n), filepath.Join(args[0], "scratch.db"))
 			harness.Tell("file", n, strconv.Quote(h.how))
 			path := filepath.Join(args[0], "case.db")
 			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {

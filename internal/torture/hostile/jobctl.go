@@ -26,7 +26,7 @@ var Jobctl = &harness.Family{
 		"output, no wrong data, no change by reading",
 	Unit: "files",
 	PR:   5_000, Nightly: 400_000, Share: 60,
-	Missing: missing,
+	Missing: harness.MissingSource,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		if err := makeBases(env.Ctx, env.Dir); err != nil {
 			return nil, err

@@ -28,7 +28,7 @@ func init() {
 		"test-exits": func() { os.Exit(0) },
 		"test-tells": func() { wrong(errors.New("planted")) },
 	} {
-		harness.Role(name, func(args []string) error {
+		harness.Role(name, func(args harness.Args) error {
 			from, err := strconv.Atoi(args[2])
 			if err != nil {
 				return err

@@ -21,7 +21,7 @@ func Over(families []*harness.Family) *harness.Family {
 	for _, f := range families {
 		byName[f.Name] = f
 	}
-	harness.Role(role, func(args []string) error { return hunt(byName, args) })
+	harness.Role(role, func(args harness.Args) error { return hunt(byName, args) })
 	return &harness.Family{
 		Name:  "planted",
 		Goals: "R12",

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,29 +31,14 @@ const huntLimit = 2 * time.Minute
 const patience = 10 * time.Second
 
 // hunt is the role. Its arguments are a family, its units, a seed and a step.
-func hunt(families map[string]*harness.Family, args []string) error {
-	if len(args) != 4 {
-		return errors.New("the role needs a family, a number of units, a seed and a step")
-	}
+func hunt(families map[string]*harness.Family, args harness.Args) error {
 	f := families[args[0]]
 	if f == nil {
 		return fmt.Errorf("there is no family %q", args[0])
 	}
-	units, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	seed, err := strconv.ParseUint(args[2], 10, 64)
-	if err != nil {
-		return err
-	}
-	step, err := strconv.ParseUint(args[3], 10, 64)
-	if err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	result := f.Run(ctx, harness.Plan{Goal: units, Until: time.Now().Add(huntLimit), Seed: seed, Step: step, First: true})
+	result := f.Run(ctx, harness.Plan{Goal: args.Int(1), Until: time.Now().Add(huntLimit), Seed: args.Uint(2), Step: args.Uint(3), First: true})
 	harness.Tell(verdict(&result))
 	return nil
 }
@@ -80,7 +64,7 @@ func verdict(r *harness.Result) string {
 // start runs the role in a program, with a fault or "" for none, and returns its line. The
 // program leaves its files in the folder.
 func start(ctx context.Context, program, folder, fault string, h Hunt, seed uint64) (line string, err error) {
-	cmd, err := harness.Command(ctx, nil, role, h.Family, strconv.Itoa(h.Units), strconv.FormatUint(seed, 10), strconv.FormatUint(h.Step, 10))
+	cmd, err := harness.Command(ctx, nil, role, h.Family, h.Units, seed, h.Step)
 	if err != nil {
 		return "", err
 	}

@@ -200,7 +200,7 @@ func TestApplyRefuses(t *testing.T) {
 // Rule: a fault does not depend on comments or blank lines. The test replaces all of them in
 // every file that has a fault.
 func TestFaultsIgnoreComments(t *testing.T) {
-	module, err := moduleFolder(t.Context())
+	module, err := harness.Source(t.Context())
 	require.NoError(t, err)
 	reworded := t.TempDir()
 	comment := regexp.MustCompile(`(?m)(^|[ \t])// .*$`)

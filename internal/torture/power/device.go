@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
-	"strconv"
 
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
@@ -28,12 +27,9 @@ var Device = &harness.Family{
 func init() { harness.Role("device-work", deviceWork) }
 
 // deviceWork uses a queue in a folder until it is killed.
-func deviceWork(args []string) error {
+func deviceWork(args harness.Args) error {
 	go endWithInput()
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
+	seed := args.Uint(1)
 	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
 	if err != nil {
 		return err

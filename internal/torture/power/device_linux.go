@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,7 +27,7 @@ func prepareDevice(env *harness.Env) (func(*harness.Try) error, error) {
 	return func(t *harness.Try) error {
 		n := int(t.Seed % uint64(len(present())))
 		d := &device{t: t, fs: present()[n], file: filepath.Join(t.Dir, "disk")}
-		if err := copyFile(blank(env.Dir, n), d.file); err != nil {
+		if err := harness.CopyFile(blank(env.Dir, n), d.file); err != nil {
 			return err
 		}
 		if err := d.run(); err != nil {
@@ -81,7 +80,7 @@ func (d *device) run() (err error) {
 // start starts the process. It tells its story to a file, so that all it has said until it
 // is stopped can be read at once.
 func (d *device) start() (stop func(), err error) {
-	cmd, err := harness.Command(d.t.Ctx, nil, "device-work", d.below.folder, strconv.FormatUint(d.t.Seed, 10))
+	cmd, err := harness.Command(d.t.Ctx, nil, "device-work", d.below.folder, d.t.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +162,7 @@ func (d *device) copyAtRest(image string) error {
 		if err != nil {
 			return err
 		}
-		if err := copyFile(d.file, image); err != nil {
+		if err := harness.CopyFile(d.file, image); err != nil {
 			return err
 		}
 		after, still, err := d.below.written()

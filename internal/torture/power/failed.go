@@ -22,9 +22,7 @@ var FailedSync = &harness.Family{
 	Unit: "images",
 	PR:   5_000, Nightly: 100_000, Share: 10,
 	Missing: trace.MissingInjection,
-	Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
-		return func(t *harness.Try) error { return watched(t, "failed-sync-try", patience) }, nil
-	},
+	Prepare: harness.Each(func(t *harness.Try) error { return watched(t, "failed-sync-try", patience) }),
 }
 
 func init() { harness.Role("failed-sync-try", role(failedSyncTry)) }

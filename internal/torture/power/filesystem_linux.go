@@ -3,13 +3,13 @@ package power
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
 // fileSystem is a sort of file system, and how it is mounted.
@@ -29,34 +29,12 @@ var fileSystems = []fileSystem{
 // There are those that this machine can make.
 var present = sync.OnceValue(func() (found []fileSystem) {
 	for _, fs := range fileSystems {
-		if program(fs.make[0]) != "" {
+		if harness.FindProgram(fs.make[0]) != "" {
 			found = append(found, fs)
 		}
 	}
 	return found
 })
-
-// program finds a command, also where only root looks for it.
-func program(name string) string {
-	for _, name := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-func command(words ...string) error {
-	path := program(words[0])
-	if path == "" {
-		return fmt.Errorf("there is no %s", words[0])
-	}
-	out, err := exec.Command(path, words[1:]...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(string(out)))
-	}
-	return nil
-}
 
 // format makes a file system in a new file.
 func (fs fileSystem) format(path string) error {
@@ -67,7 +45,7 @@ func (fs fileSystem) format(path string) error {
 	if err := errors.Join(f.Truncate(fs.size), f.Close()); err != nil {
 		return err
 	}
-	return command(append(append([]string(nil), fs.make...), path)...)
+	return harness.System(append(append([]string(nil), fs.make...), path)...)
 }
 
 // mounted is a file system that is mounted from a file.
@@ -85,7 +63,7 @@ func (fs fileSystem) mount(file, folder string) (*mounted, error) {
 	if fs.options != "" {
 		options += "," + fs.options
 	}
-	if err := command("mount", "-t", fs.name, "-o", options, file, folder); err != nil {
+	if err := harness.System("mount", "-t", fs.name, "-o", options, file, folder); err != nil {
 		return nil, err
 	}
 	m := &mounted{folder: folder}
@@ -107,7 +85,7 @@ func (fs fileSystem) mount(file, folder string) (*mounted, error) {
 // unmount waits for whoever looks at the file system in passing, such as a service of the machine.
 func (m *mounted) unmount() (err error) {
 	for range 50 {
-		if err = command("umount", m.folder); err == nil || !strings.Contains(err.Error(), "busy") {
+		if err = harness.System("umount", m.folder); err == nil || !strings.Contains(err.Error(), "busy") {
 			return err
 		}
 		<-time.After(100 * time.Millisecond)
@@ -126,36 +104,6 @@ func (m *mounted) written() (writes, underWay string, err error) {
 		return "", "", fmt.Errorf("the device %s counts its writes as %q", m.device, text)
 	}
 	return words[4], words[8], nil
-}
-
-// copyFile copies a file and leaves holes where there are only zeros.
-func copyFile(from, to string) (err error) {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dst.Close()) }()
-	buf, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
-	for at := int64(0); ; {
-		n, err := src.ReadAt(buf, at)
-		if n > 0 && string(buf[:n]) != string(zeros[:n]) {
-			if _, err := dst.WriteAt(buf[:n], at); err != nil {
-				return err
-			}
-		}
-		at += int64(n)
-		if errors.Is(err, io.EOF) {
-			return dst.Truncate(at)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // deviceMissing says what this machine lacks. It tries.

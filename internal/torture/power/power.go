@@ -23,9 +23,7 @@ var Power = &harness.Family{
 	Unit: "images",
 	PR:   25_000, Nightly: 1_000_000, Share: 30,
 	Missing: trace.Missing,
-	Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
-		return func(t *harness.Try) error { return watched(t, "power-try", patience) }, nil
-	},
+	Prepare: harness.Each(func(t *harness.Try) error { return watched(t, "power-try", patience) }),
 }
 
 func init() { harness.Role("power-try", role(powerTry)) }

@@ -49,7 +49,7 @@ func (r *recording) run(role string, f flavour, many, before, killAt int) error 
 		more = append(more, "-e", fmt.Sprintf("inject=fdatasync:delay_enter=%d", slowly.Microseconds()))
 	}
 	c, err := harness.Start(r.ctx, trace.Wrap(file, more...), role,
-		r.log.Folder, strconv.FormatUint(r.rand.Uint64(), 10), string(f), strconv.Itoa(many), strconv.Itoa(before))
+		r.log.Folder, r.rand.Uint64(), f, many, before)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -67,32 +66,17 @@ type sequence struct {
 	closed  bool
 }
 
-// seedAndNumber reads what the arguments of both roles have in common.
-func seedAndNumber(args []string) (seed uint64, many int, err error) {
-	if seed, err = strconv.ParseUint(args[1], 10, 64); err == nil {
-		many, err = strconv.Atoi(args[3])
-	}
-	return seed, many, err
-}
-
 // stepsRole takes the folder, a seed, the flavour, how many steps to take, and how many were
 // taken by processes before.
-func stepsRole(args []string) error {
+func stepsRole(args harness.Args) error {
 	go endWithInput()
-	seed, many, err := seedAndNumber(args)
-	if err != nil {
-		return err
-	}
-	before, err := strconv.Atoi(args[4])
-	if err != nil {
-		return err
-	}
+	before := args.Int(4)
 	s := &sequence{
 		ctx: context.Background(), folder: args[0], flavour: flavour(args[2]),
-		rand: rand.New(rand.NewPCG(seed, uint64(before))), n: before,
+		rand: rand.New(rand.NewPCG(args.Uint(1), uint64(before))), n: before,
 	}
 	harness.Tell("pid", os.Getpid())
-	return s.run(many)
+	return s.run(args.Int(3))
 }
 
 func (s *sequence) path() string { return filepath.Join(s.folder, queueFile) }
@@ -227,12 +211,9 @@ func (s *sequence) any() error {
 
 // crowdRole has several goroutines use a queue: it takes the folder, a seed, the flavour and
 // how many lines of its story to tell.
-func crowdRole(args []string) error {
+func crowdRole(args harness.Args) error {
 	go endWithInput()
-	seed, many, err := seedAndNumber(args)
-	if err != nil {
-		return err
-	}
+	seed := args.Uint(1)
 	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
 	if byDisk(err) {
 		return nil // it has told nothing, so nothing is expected of it
@@ -248,7 +229,7 @@ func crowdRole(args []string) error {
 	if flavour(args[2]) == stores {
 		w.Producers, w.Consumers = 8, 1
 	}
-	told := &counter{left: many, enough: enough}
+	told := &counter{left: args.Int(3), enough: enough}
 	err = w.Run(ctx, q, told.tell)
 	return errors.Join(err, q.Close())
 }

@@ -30,7 +30,7 @@ const (
 //	violation text   and the end
 //	end              all were looked at
 func watched(t *harness.Try, role string, patience time.Duration) error {
-	c, err := harness.Start(t.Ctx, nil, role, t.Dir, strconv.FormatUint(t.Seed, 10))
+	c, err := harness.Start(t.Ctx, nil, role, t.Dir, t.Seed)
 	if err != nil {
 		return err
 	}
@@ -86,12 +86,9 @@ type tried struct {
 }
 
 // role makes a role of a try, which tells what comes of it.
-func role(try func(t *tried) error) func(args []string) error {
-	return func(args []string) error {
-		seed, err := strconv.ParseUint(args[1], 10, 64)
-		if err != nil {
-			return err
-		}
+func role(try func(t *tried) error) func(harness.Args) error {
+	return func(args harness.Args) error {
+		seed := args.Uint(1)
 		go boundMemory()
 		go endWithInput()
 		t := &tried{dir: args[0], seed: seed, rand: rand.New(rand.NewPCG(seed, 1))}

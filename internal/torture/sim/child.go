@@ -34,7 +34,7 @@ func init() { harness.Role(role, serve) }
 
 // serve is the role of a child: it reads tasks, a line each, and carries them out. It is a
 // program that is a test, and ends as one.
-func serve([]string) error {
+func serve(harness.Args) error {
 	debug.SetGCPercent(400)
 	testing.Init()
 	testing.Main(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "TestTasks", F: tasks}}, nil, nil)

@@ -1,11 +1,8 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -105,7 +103,7 @@ func (p *process) die() {
 		return
 	}
 	p.left = p.world.path()
-	p.failed = copyFile(p.path, p.left)
+	p.failed = harness.CopyFile(p.path, p.left)
 	p.end()
 	p.world.died <- struct{}{}
 }
@@ -120,37 +118,6 @@ func (p *process) end() {
 	for _, r := range p.world.runs {
 		if r.to == 0 {
 			r.to, r.died = now(), true
-		}
-	}
-}
-
-// copyFile copies a file, and leaves out the blocks that are empty: most of it is room to
-// grow.
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	var block, empty [32 << 10]byte
-	for at := int64(0); ; {
-		n, err := io.ReadFull(in, block[:])
-		if block := block[:n]; !bytes.Equal(block, empty[:n]) {
-			if _, err := out.WriteAt(block, at); err != nil {
-				return err
-			}
-		}
-		at += int64(n)
-		switch {
-		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-			return out.Truncate(at)
-		case err != nil:
-			return err
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"time"
@@ -38,23 +37,11 @@ type orders struct {
 	kills        int // of processes that were killed in it
 }
 
-func (o orders) args() []string {
-	return []string{"-path", o.path, "-ledger", o.ledger, "-size", fmt.Sprint(o.size),
-		"-round", fmt.Sprint(o.round), "-kills", fmt.Sprint(o.kills)}
-}
+func (o orders) args() []any { return []any{o.path, o.ledger, o.size, o.round, o.kills} }
 
 // work is the role.
-func work(words []string) error {
-	var o orders
-	f := flag.NewFlagSet(roleName, flag.ContinueOnError)
-	f.StringVar(&o.path, "path", "", "")
-	f.StringVar(&o.ledger, "ledger", "", "")
-	f.IntVar(&o.size, "size", 0, "")
-	f.IntVar(&o.round, "round", 0, "")
-	f.IntVar(&o.kills, "kills", 0, "")
-	if err := f.Parse(words); err != nil {
-		return err
-	}
+func work(args harness.Args) error {
+	o := orders{args[0], args[1], args.Int(2), args.Int(3), args.Int(4)}
 	if err := o.live(context.Background(), bufio.NewScanner(os.Stdin)); err != nil {
 		harness.Tell(wrong, fmt.Sprintf("%q", err.Error()))
 	}

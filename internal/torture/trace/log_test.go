@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 func init() { harness.Role("trace-test", everything) }
 
 // everything does to a folder all that the log knows.
-func everything(args []string) error {
+func everything(args harness.Args) error {
 	in := func(name string) string { return filepath.Join(args[0], name) }
 	f, err := os.Create(in("new"))
 	if err != nil {

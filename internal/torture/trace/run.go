@@ -44,7 +44,7 @@ func (l *Log) AddFile(path string) error {
 const probe = "trace-probe"
 
 func init() {
-	harness.Role(probe, func(args []string) error {
+	harness.Role(probe, func(args harness.Args) error {
 		harness.Tell("traced")
 		f, err := os.Create(args[0])
 		if err != nil {
@@ -94,9 +94,8 @@ func try(fails bool, more ...string) error {
 	if err != nil {
 		return err
 	}
-	c.Rest()
-	if text := c.Stderr(); text != "" {
-		return errors.New(text)
+	if _, err := c.End(); err != nil {
+		return err
 	}
 	if err := l.AddFile(file); err != nil {
 		return err
