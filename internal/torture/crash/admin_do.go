@@ -60,25 +60,14 @@ func mixedFile(path string) error {
 	}
 	leases, err := q.Fetch(ctx, pawl.Request{Queues: oracle.Queues, Max: 400, Wait: pawl.WaitNot})
 	for i, l := range leases {
-		var one error
-		switch i % 8 {
-		case 0:
-			one = q.Snooze(ctx, l, time.Hour)
-		case 1:
-			one = q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
-		case 2:
-			one = q.Nack(ctx, l, 0, errBoom)
-		case 3:
-			one = q.Release(ctx, l)
-		default:
-			one = q.Ack(ctx, l)
+		v := oracle.Verbs[0]
+		if i%2 == 0 {
+			v = oracle.Verbs[i/2%len(oracle.Verbs)]
 		}
-		err = errors.Join(err, one)
+		err = errors.Join(err, v.Do(ctx, q, l))
 	}
 	return errors.Join(err, q.Close())
 }
-
-var errBoom = errors.New("boom")
 
 // still are options with a clock that stands, long before anything in a file is due: it
 // changes by what is done to it alone.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
 // Full has the system refuse a process to let its file grow, at random moments.
@@ -68,7 +69,7 @@ func fullRole(args harness.Args) error {
 // run uses a queue whose disk becomes full a few times, and ends it in one of three ways.
 func (f *filler) run() (err error) {
 	defer watch()()
-	if f.q, err = bolt.Open(f.path, options()); err != nil {
+	if f.Queue, err = bolt.Open(f.path, options()); err != nil {
 		return err
 	}
 	for range fills {
@@ -80,7 +81,7 @@ func (f *filler) run() (err error) {
 	case 0: // as if it were killed
 		return nil
 	case 1:
-		return f.q.Close()
+		return f.Queue.Close()
 	}
 	return f.reopen()
 }
@@ -88,14 +89,14 @@ func (f *filler) run() (err error) {
 // reopen closes the queue and opens it again on a full disk. Taking back the leases may not
 // fit, and then it works when there is room again.
 func (f *filler) reopen() error {
-	if err := errors.Join(f.fetch(20), f.measure(), f.q.Close()); err != nil {
+	if err := errors.Join(f.fetch(20), f.measure(), f.Queue.Close()); err != nil {
 		return err
 	}
 	giveBack, _, err := f.takesSpace(f)
 	if err != nil {
 		return err
 	}
-	f.q, err = bolt.Open(f.path, options())
+	f.Queue, err = bolt.Open(f.path, options())
 	if err != nil && !errors.Is(err, bolt.ErrDisk) {
 		violate("the file on a full disk: %v", err)
 	}
@@ -103,18 +104,18 @@ func (f *filler) reopen() error {
 		return err
 	}
 	if err != nil {
-		if f.q, err = bolt.Open(f.path, options()); err != nil {
+		if f.Queue, err = bolt.Open(f.path, options()); err != nil {
 			violate("the file, when there was room again: %v", err)
 			return nil
 		}
 	}
-	tellFound(f.q)
-	return f.q.Close()
+	tellFound(f.Queue)
+	return f.Queue.Close()
 }
 
 // filler is a user whose disk becomes full.
 type filler struct {
-	user
+	*user
 	path string
 
 	// takesSpace makes the disk full, and returns what ends that. Sure says that a settle has
@@ -175,11 +176,11 @@ const enoughPages = 128
 // settleAll ends all leases on a full disk.
 func (f *filler) settleAll(sure bool) error {
 	for len(f.held) > 0 && !f.ended {
-		stats, err := f.q.Stats(background)
+		stats, err := f.Queue.Stats(background)
 		if err != nil {
 			return err
 		}
-		err = f.settle(f.rand.IntN(len(verbs)))
+		err = f.settle(oracle.Verbs[f.rand.IntN(len(oracle.Verbs))])
 		if err != nil && sure && stats.Free/int64(os.Getpagesize()) >= enoughPages {
 			violate("a settle on a full disk, with %d free bytes in the file: %v", stats.Free, err)
 		}
@@ -201,7 +202,7 @@ func (f *filler) tooLarge() {
 }
 
 func (f *filler) measure() error {
-	stats, err := f.q.Stats(background)
+	stats, err := f.Queue.Stats(background)
 	f.used = uint64(stats.Size)
 	return err
 }

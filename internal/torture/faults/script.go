@@ -8,6 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
 func init() { harness.Role("faults-script", scriptRole) }
@@ -26,7 +27,7 @@ const backupName = "copy.db"
 // script is a fixed run of a queue in which one call may fail: it is created, used, grown,
 // backed up, closed, opened again, used and closed.
 type script struct {
-	user
+	*user
 	path string
 }
 
@@ -51,7 +52,7 @@ func (s *script) open() {
 	const most = 12 // more than calls that fail in a row
 	for tries := range most {
 		var err error
-		if s.q, err = bolt.Open(s.path, options()); err == nil {
+		if s.Queue, err = bolt.Open(s.path, options()); err == nil {
 			return
 		}
 		harness.Tell(noteLine, openRefused)
@@ -82,9 +83,9 @@ func (s *script) wayBack() {
 	_ = s.enqueue(1, 0)
 	_ = s.fetch(1)
 	if len(s.held) > 0 {
-		_ = s.settle(0)
+		_ = s.settle(oracle.Verbs[0])
 	}
-	if _, err := s.q.Reap(background); !errors.Is(err, pawl.ErrPoisoned) {
+	if _, err := s.Queue.Reap(background); !errors.Is(err, pawl.ErrPoisoned) {
 		violate("a reap of a poisoned queue: %v", err)
 	}
 	s.again()
@@ -94,11 +95,11 @@ func (s *script) again() {
 	s.close()
 	s.held, s.ended = nil, false
 	s.open()
-	tellFound(s.q)
+	tellFound(s.Queue)
 }
 
 func (s *script) close() {
-	if err := s.q.Close(); err != nil {
+	if err := s.Queue.Close(); err != nil {
 		harness.Tell(noteLine, closeRefused)
 	}
 }
@@ -106,7 +107,7 @@ func (s *script) close() {
 // backUp makes a copy, which appears or does not.
 func (s *script) backUp() {
 	path := filepath.Join(filepath.Dir(s.path), backupName)
-	if err := s.q.Backup(background, path); err != nil {
+	if err := s.Queue.Backup(background, path); err != nil {
 		harness.Tell(noteLine, backupFailed)
 		return
 	}

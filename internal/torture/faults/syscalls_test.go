@@ -154,8 +154,8 @@ func TestFamilyCanFail(t *testing.T) {
 // A child that says that it stored a job, and did not.
 func init() {
 	harness.Role("faults-planted", func(args harness.Args) error {
-		u := &user{rand: newRand(1)}
-		s := &script{user: *u, path: args[0]}
+		u := newUser(1)
+		s := &script{user: u, path: args[0]}
 		s.open()
 		id := s.newID()
 		harness.Tell("begin enqueue 0", id)

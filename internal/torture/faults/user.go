@@ -29,7 +29,7 @@ var start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // user uses a queue, one call after the other.
 type user struct {
-	q     *bolt.Queue
+	oracle.User
 	rand  *rand.Rand
 	held  []*pawl.Lease
 	made  uint64 // IDs
@@ -49,7 +49,11 @@ func watch() (stop func() bool) {
 	}).Stop
 }
 
-func newUser(seed uint64) user { return user{rand: rand.New(rand.NewPCG(seed, 0))} }
+func newUser(seed uint64) *user {
+	u := &user{User: oracle.User{Tell: harness.Tell}, rand: rand.New(rand.NewPCG(seed, 0))}
+	u.Judge = u.judge
+	return u
+}
 
 // options are those of a user's queue.
 func options() *bolt.Options {
@@ -81,141 +85,60 @@ func violate(format string, args ...any) {
 	harness.Tell(violationLine, fmt.Sprintf(format, args...))
 }
 
-// say tells an operation and does it. An error that a caller cannot act on is told as a
-// violation; the error returned is one of those that it can.
-func (u *user) say(verb string, ids []pawl.ID, do func() error) error {
-	words := func(what string) (line []any) {
-		line = []any{what, verb, 0}
-		for _, id := range ids {
-			line = append(line, id)
-		}
-		return line
-	}
-	harness.Tell(words("begin")...)
-	err := do()
+// judge reports a violation for an answer that the queue must not give.
+func (u *user) judge(verb string, err error) {
 	switch {
+	case err == nil && u.ended:
+		violate("%s was acknowledged after a sync had failed", verb)
 	case err == nil:
-		harness.Tell(words("done")...)
-		if u.ended {
-			violate("%s was acknowledged after a sync had failed", verb)
-		}
-	case errors.Is(err, pawl.ErrUnknownOutcome):
-		harness.Tell(words("unknown")...)
-		if u.ended {
-			violate("%s of a poisoned queue was tried: %v", verb, err)
-		}
+	case errors.Is(err, oracle.ErrNoAnswer):
+		violate("%v", err)
+	case errors.Is(err, pawl.ErrPoisoned) && !errors.Is(err, pawl.ErrUnknownOutcome):
 		u.ended = true
-	case errors.Is(err, pawl.ErrPoisoned):
-		harness.Tell(words("refused")...)
-		u.ended = true
-	case errors.Is(err, bolt.ErrDisk):
-		harness.Tell(words("refused")...)
-		if u.ended {
-			violate("%s of a poisoned queue was tried: %v", verb, err)
-		}
 	default:
-		harness.Tell(words("unknown")...)
-		violate("%s of %v: the error says neither that nothing happened nor that this is unknown: %v", verb, ids, err)
+		if u.ended {
+			violate("%s of a poisoned queue was tried: %v", verb, err)
+		}
+		u.ended = u.ended || errors.Is(err, pawl.ErrUnknownOutcome)
 	}
-	return err
 }
 
 // enqueue stores n jobs together, whose payloads have at least so many bytes.
 func (u *user) enqueue(n, least int) error {
 	ids, jobs := u.newJobs(n, least)
-	return u.say("enqueue", ids, func() error { return u.q.Enqueue(background, jobs...) })
+	return u.Do(background, "enqueue", ids, func() error { return u.Queue.Enqueue(background, jobs...) })
 }
 
-// fetch leases up to n jobs and holds them. That there are none is no error.
-func (u *user) fetch(n int) (err error) {
-	if u.ended { // the story has room for one fetch whose outcome is unknown
-		if _, err = u.q.Fetch(background, pawl.Request{Queues: oracle.Queues, Max: n, Wait: pawl.WaitNot}); !errors.Is(err, pawl.ErrPoisoned) {
+// fetch leases up to n jobs and holds them. An empty queue is no error.
+func (u *user) fetch(n int) error {
+	if u.ended { // the story has room for one fetch with an unknown outcome
+		_, err := u.Queue.Fetch(background, pawl.Request{Queues: oracle.Queues, Max: n, Wait: pawl.WaitNot})
+		if !errors.Is(err, pawl.ErrPoisoned) {
 			violate("a fetch from a poisoned queue: %v", err)
 		}
 		return err
 	}
-	var leases []*pawl.Lease
-	harness.Tell("begin fetch 0", n)
-	leases, err = u.q.Fetch(background, pawl.Request{Queues: oracle.Queues, Max: n, Wait: pawl.WaitNot})
-	switch {
-	case err == nil:
-		line := []any{"done fetch 0"}
-		for _, l := range leases {
-			line = append(line, l.ID)
-			if err := oracle.SameJob(l.Envelope); err != nil {
-				violate("%v", err)
-			}
-		}
-		u.held = append(u.held, leases...)
-		harness.Tell(line...)
-		return nil
-	case errors.Is(err, pawl.ErrEmpty):
-		harness.Tell("refused fetch 0")
-		return nil
-	case errors.Is(err, pawl.ErrUnknownOutcome):
-		harness.Tell("unknown fetch 0")
-		u.ended = true
-	case errors.Is(err, pawl.ErrPoisoned):
-		harness.Tell("refused fetch 0")
-		u.ended = true
-	case errors.Is(err, bolt.ErrDisk):
-		harness.Tell("refused fetch 0")
-	default:
-		harness.Tell("unknown fetch 0")
-		violate("fetch: the error says neither that nothing happened nor that this is unknown: %v", err)
-	}
+	leases, err := u.Fetch(background, n, pawl.WaitNot)
+	u.held = append(u.held, leases...)
 	return err
 }
 
-var errBoom = errors.New("boom")
-
-// verbs end a lease; those of package oracle, by their names.
-var verbs = []struct {
-	name string
-	do   func(*bolt.Queue, *pawl.Lease) error
-}{
-	{"ack", func(q *bolt.Queue, l *pawl.Lease) error { return q.Ack(background, l) }},
-	{"nack", func(q *bolt.Queue, l *pawl.Lease) error { return q.Nack(background, l, 0, errBoom) }},
-	{"later", func(q *bolt.Queue, l *pawl.Lease) error { return q.Nack(background, l, 1000*time.Hour, errBoom) }},
-	{"abandon", func(q *bolt.Queue, l *pawl.Lease) error {
-		return q.Abandon(background, l, pawl.ReasonPermanent, errBoom)
-	}},
-	{"release", func(q *bolt.Queue, l *pawl.Lease) error { return q.Release(background, l) }},
-	{"snooze", func(q *bolt.Queue, l *pawl.Lease) error { return q.Snooze(background, l, 1000*time.Hour) }},
-}
-
-// settle ends the lease that is held first by the verb of that number. A lease that could not
-// be settled is held no more: the next process finds it.
-func (u *user) settle(verb int) error {
+// settle ends the first lease that it holds. If that fails, the next process finds the lease.
+func (u *user) settle(v oracle.Verb) error {
 	l := u.held[0]
 	u.held = u.held[1:]
-	v := verbs[verb]
-	return u.say(v.name, []pawl.ID{l.ID}, func() error { return v.do(u.q, l) })
+	return u.Settle(background, u.rand, v, l)
 }
 
-// step does something, mostly what fits to how many leases are held.
-func (u *user) step() (err error) {
+// step does something. What it does depends on the number of leases that it holds.
+func (u *user) step() error {
 	switch n := u.rand.IntN(8); {
 	case len(u.held) > 0 && n < 5:
-		verb := u.rand.IntN(len(verbs) + 3)
-		if verb >= len(verbs) {
-			verb = 0 // an ack
-		}
-		letter := u.held[0].ID
-		if err = u.settle(verb); err == nil && verbs[verb].name == "abandon" {
-			switch u.rand.IntN(3) {
-			case 0:
-				err = u.say("retry", []pawl.ID{letter}, func() error { return u.q.Retry(background, letter, true) })
-			case 1:
-				err = u.say("delete", []pawl.ID{letter}, func() error { return u.q.Delete(background, letter) })
-			}
-		}
+		return u.settle(oracle.AnyVerb(u.rand))
 	case n == 5 || n == 6:
-		err = u.fetch(1 + u.rand.IntN(4))
+		return u.fetch(1 + u.rand.IntN(4))
 	case n == 7:
-		err = u.enqueue(2+u.rand.IntN(3), 0)
-	default:
-		err = u.enqueue(1, 0)
+		return u.enqueue(2+u.rand.IntN(3), 0)
 	}
-	return err
+	return u.enqueue(1, 0)
 }

@@ -1,6 +1,7 @@
-// Package oracle knows what a queue promised. A workload says each operation before it
-// begins and after its answer; from what was heard until a crash the oracle says which
-// states the file may be in, and compares.
+// Package oracle knows what a queue promised before a crash. A workload tells each operation
+// before it begins and after its answer. From the story until the crash the oracle derives
+// the states that each job may be in, and compares them with the file. What an operation
+// makes of a job it asks the oracle of package queuetest.
 package oracle
 
 import (
@@ -17,11 +18,11 @@ import (
 // later is a time that no try reaches.
 const later = 1000 * time.Hour
 
-// Queues are those that a workload uses.
+// Queues are the queues that a workload uses.
 var Queues = []string{"a", "b"}
 
-// JobOf makes the job of an ID: all that it is follows from its ID, so that nobody needs
-// to say it and every byte can be compared.
+// JobOf makes the job of an ID. All of it follows from the ID, so a story names jobs by ID
+// alone and a check compares every byte.
 func JobOf(id pawl.ID) *pawl.Envelope {
 	h := fnv.New64a()
 	h.Write(id[:])
@@ -53,8 +54,8 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 	return e
 }
 
-// payload is mostly small, now and then larger than what a record holds, and rarely than
-// many pages.
+// payload returns a small payload, sometimes one that does not fit in a record, and rarely
+// one of many pages.
 func payload(id pawl.ID, r *rand.Rand) []byte {
 	size := r.IntN(200)
 	switch r.IntN(32) {
@@ -72,12 +73,12 @@ func payload(id pawl.ID, r *rand.Rand) []byte {
 	return b
 }
 
-// SameJob requires that a job is, besides its state, what its ID says.
+// SameJob requires that a job is what its ID says, apart from its state.
 func SameJob(e *pawl.Envelope) error {
 	want := JobOf(e.ID)
 	switch {
 	case !bytes.Equal(e.Payload, want.Payload):
-		return fmt.Errorf("job %s has another payload than was given", e.ID)
+		return fmt.Errorf("job %s has another payload than it was given", e.ID)
 	case e.Queue != want.Queue, e.Kind != want.Kind, e.Priority != want.Priority, e.UniqueKey != want.UniqueKey,
 		e.IdempotencyKey != want.IdempotencyKey, e.Retain != want.Retain, e.Deadline.IsZero() != want.Deadline.IsZero():
 		return fmt.Errorf("job %s is not as it was given: %+v", e.ID, e)

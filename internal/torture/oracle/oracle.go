@@ -12,20 +12,18 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/queuetest"
 )
 
 func quiet() hclog.Logger { return hclog.NewNullLogger() }
 
-// Known is what is known of a job.
+// Known is what a check sees of a job.
 type Known struct {
 	State             pawl.State // "" for a job that is gone
 	Attempts, Crashes int
 }
 
-// crashed is a job whose process died while it was leased, once the file is open again.
-func (k Known) crashed() Known { return Known{pawl.Ready, k.Attempts, k.Crashes + 1} }
-
-// begun is an operation that was begun and not answered for certain.
+// begun is an operation without a certain answer.
 type begun struct {
 	verb string
 	ids  []pawl.ID
@@ -33,15 +31,15 @@ type begun struct {
 
 // Oracle follows a story. The zero value is that of an empty file.
 type Oracle struct {
-	jobs     map[pawl.ID]Known // by what was acknowledged
+	jobs     map[pawl.ID]Known // after the acknowledged operations
 	leased   map[pawl.ID]bool
-	under    map[pawl.ID]*begun // what may or may not have happened to a job
-	doing    map[int]*begun     // what each goroutine does
-	fetching map[int]int        // how many jobs a goroutine's fetch may have leased
+	under    map[pawl.ID]*begun // the operation that may have changed a job
+	doing    map[int]*begun     // the operation of each goroutine
+	fetching map[int]int        // the jobs that a goroutine's fetch may have leased
 	answered int
 }
 
-// Acknowledged is how many operations were told to be done.
+// Acknowledged returns the number of acknowledged operations.
 func (o *Oracle) Acknowledged() int { return o.answered }
 
 // Hear takes the next line of the story.
@@ -94,20 +92,20 @@ func (o *Oracle) Hear(line string) error {
 	return nil
 }
 
-// happened carries out what was under way with a job.
+// happened applies the operation under way on a job.
 func (o *Oracle) happened(id pawl.ID) {
 	o.jobs[id] = outcome(o.under[id].verb, id, o.jobs[id])
 	delete(o.under, id)
 	delete(o.leased, id)
 }
 
-// fetched takes the jobs that a fetch got. Whatever was under way with one of them has
+// fetched takes the jobs that a fetch returned. An operation under way on one of them has
 // happened, and made it ready.
 func (o *Oracle) fetched(goroutine int, ids []pawl.ID) error {
 	delete(o.fetching, goroutine)
 	for _, id := range ids {
 		if b := o.under[id]; b != nil && b.verb == "enqueue" {
-			for _, id := range b.ids { // which are stored together
+			for _, id := range b.ids { // a batch is stored as a whole
 				o.happened(id)
 			}
 		} else if b != nil {
@@ -126,22 +124,40 @@ func (o *Oracle) fetched(goroutine int, ids []pawl.ID) error {
 	return nil
 }
 
-// outcome is what a verb makes of a job.
+// outcome is what an operation makes of a job, by the oracle of the suite.
 func outcome(verb string, id pawl.ID, k Known) Known {
-	switch job := JobOf(id); {
-	case verb == "enqueue" && job.Delay > 0:
-		return Known{State: pawl.Delayed}
+	o, job := queuetest.NewOracle(queuetest.Settings{Lease: later, MaxCrashes: -1}), JobOf(id)
+	var err error
+	switch v := slices.IndexFunc(Verbs, func(v Verb) bool { return v.Name == verb }); {
 	case verb == "enqueue":
-		return Known{State: pawl.Ready}
-	case verb == "ack" && job.Retain > 0:
-		return Known{State: pawl.Completed, Attempts: k.Attempts + 1}
-	case verb == "ack", verb == "delete":
-		return Known{}
+		err = o.Enqueue(job)
+	case v >= 0 || verb == "crash":
+		o.Put(k.job(job, pawl.Leased))
+		if verb == "crash" {
+			o.Restart()
+		} else {
+			err = o.Settle(id, Verbs[v].verb, Verbs[v].delay, pawl.ReasonPermanent)
+		}
 	case verb == "retry":
-		return Known{State: pawl.Ready, Attempts: k.Attempts}
+		o.Put(k.job(job, k.State))
+		err = o.Retry(id, true)
+	case verb == "delete":
+		o.Put(k.job(job, k.State))
+		err = o.Delete(id)
 	}
-	i := slices.IndexFunc(verbs, func(v verbOf) bool { return v.name == verb })
-	return verbs[i].after(k)
+	if err != nil {
+		return k // it must fail, and changes nothing
+	}
+	if job = o.Job(id); job == nil {
+		return Known{}
+	}
+	return Known{job.State, job.Attempts, job.Crashes}
+}
+
+// job sets what is known in an envelope, with a state.
+func (k Known) job(e *pawl.Envelope, state pawl.State) *pawl.Envelope {
+	e.State, e.Attempts, e.Crashes = state, k.Attempts, k.Crashes
+	return e
 }
 
 func parseIDs(words []string) ([]pawl.ID, error) {
@@ -155,8 +171,8 @@ func parseIDs(words []string) ([]pawl.ID, error) {
 	return ids, nil
 }
 
-// Scan reads all jobs of a queue that was opened after the crash, requires that each is as
-// it was given, and that the file keeps every invariant.
+// Scan reads all jobs of a queue after a crash. It requires that each is as it was given,
+// and that the file keeps every invariant.
 func Scan(ctx context.Context, q *bolt.Queue) (map[pawl.ID]Known, error) {
 	found := make(map[pawl.ID]Known)
 	for e, err := range q.Jobs(ctx, pawl.Filter{}) {
@@ -175,12 +191,12 @@ func Scan(ctx context.Context, q *bolt.Queue) (map[pawl.ID]Known, error) {
 	return found, q.Check(ctx)
 }
 
-// Explain requires that what was found after a crash follows from what was heard before
-// it: all that was acknowledged has happened, nothing has happened twice, and of what was
-// under way each operation has happened entirely or not at all.
+// Explain requires that the jobs after a crash follow from the story before it: every
+// acknowledged operation has happened, none has happened twice, and each operation under way
+// has happened entirely or not at all.
 func (o *Oracle) Explain(found map[pawl.ID]Known) error {
 	var wrong []error
-	unsaid := 0 // leases that were given and not heard of
+	unsaid := 0 // leases that the story does not have
 	for id, is := range found {
 		switch o.explain(id, is) {
 		case impossible:
@@ -212,14 +228,14 @@ const (
 	leasedUnheard
 )
 
-// explain says whether a job may be so.
+// explain reports whether a job may be in this state.
 func (o *Oracle) explain(id pawl.ID, is Known) explanation {
 	k, known := o.jobs[id]
 	under := o.under[id]
-	var free []Known // what it may be without a lease that nobody heard of
+	var free []Known // its possible states without a lease that the story does not have
 	switch {
 	case known && o.leased[id]:
-		if is == k.crashed() {
+		if is == outcome("crash", id, k) {
 			return possible
 		}
 	case known:
@@ -231,7 +247,7 @@ func (o *Oracle) explain(id pawl.ID, is Known) explanation {
 	switch {
 	case slices.Contains(free, is):
 		return possible
-	case slices.ContainsFunc(free, func(k Known) bool { return k.State == pawl.Ready && k.crashed() == is }):
+	case slices.ContainsFunc(free, func(k Known) bool { return k.State == pawl.Ready && outcome("crash", id, k) == is }):
 		return leasedUnheard
 	}
 	return impossible
@@ -248,7 +264,7 @@ func (o *Oracle) amid(id pawl.ID) string {
 	return text
 }
 
-// halves finds operations on several jobs of which a part happened.
+// halves finds batches that were stored in part.
 func (o *Oracle) halves(found map[pawl.ID]Known) (wrong []error) {
 	checked := make(map[*begun]bool)
 	for _, b := range o.under {
@@ -269,7 +285,7 @@ func (o *Oracle) halves(found map[pawl.ID]Known) (wrong []error) {
 	return wrong
 }
 
-// Adopt takes what was found as the state from which the story goes on in a new process.
+// Adopt continues the story in a new process, from the jobs that it found.
 func (o *Oracle) Adopt(found map[pawl.ID]Known) {
 	*o = Oracle{
 		jobs:     found,

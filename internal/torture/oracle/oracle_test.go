@@ -146,8 +146,8 @@ func TestWorkloadTellsTheTruth(t *testing.T) {
 		told[strings.Fields(line)[1]] = true
 		require.NoError(t, o.Hear(strings.TrimSpace(line)))
 	}
-	for _, v := range verbs {
-		require.True(t, told[v.name], v.name)
+	for _, v := range Verbs {
+		require.True(t, told[v.Name], v.Name)
 	}
 	require.NoError(t, q.Close())
 	q, err = bolt.Open(path, Options())

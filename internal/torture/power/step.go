@@ -70,8 +70,6 @@ func (s *sequence) fetch() error {
 	})
 }
 
-var errBoom = errors.New("boom")
-
 // settle ends one lease, or acks a few together.
 func (s *sequence) settle() error {
 	if len(s.leases) == 0 {
@@ -79,28 +77,18 @@ func (s *sequence) settle() error {
 	}
 	l := s.leases[0]
 	s.leases = s.leases[1:]
-	switch s.rand.IntN(10) {
-	case 0:
-		return s.step("nack", func() error { return s.q.Nack(s.ctx, l, 0, errBoom) })
-	case 1:
-		return s.step("nack later", func() error { return s.q.Nack(s.ctx, l, later, errBoom) })
-	case 2:
-		err := s.step("abandon", func() error { return s.q.Abandon(s.ctx, l, pawl.ReasonPermanent, errBoom) })
-		if err == nil { // otherwise the job may run again, and be dead or gone by another step
-			s.dead = append(s.dead, l.ID)
-		}
-		return err
-	case 3:
-		return s.step("release", func() error { return s.q.Release(s.ctx, l) })
-	case 4:
-		return s.step("snooze", func() error { return s.q.Snooze(s.ctx, l, later) })
-	case 5:
+	if s.rand.IntN(10) == 0 {
 		n := s.rand.IntN(len(s.leases) + 1)
 		acks := append(slices.Clone(s.leases[:n]), l)
 		s.leases = s.leases[n:]
 		return s.step("ack some", func() error { return s.q.Ack(s.ctx, acks...) })
 	}
-	return s.step("ack", func() error { return s.q.Ack(s.ctx, l) })
+	v := oracle.AnyVerb(s.rand)
+	err := s.step(v.Name, func() error { return v.Do(s.ctx, s.q, l) })
+	if err == nil && v.Name == "abandon" { // otherwise the job may run again, and be dead or gone by another step
+		s.dead = append(s.dead, l.ID)
+	}
+	return err
 }
 
 // manage does what an operator does.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -236,6 +235,3 @@ func crowdRole(args harness.Args) error {
 
 // up is what a crowd says once the file is open.
 const up = "up"
-
-// later is a time that no try reaches.
-const later = 1000 * time.Hour
