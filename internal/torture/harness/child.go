@@ -102,12 +102,21 @@ func Start(ctx context.Context, wrap []string, role string, args ...any) (*Child
 		kill()
 		return nil, err
 	}
+	return StartCommand(cmd, kill)
+}
+
+// mostLine is the length of the longest line that a child may write.
+const mostLine = 64 << 20
+
+// StartCommand starts a command that reads and writes lines as a child does. Kill ends it.
+func StartCommand(cmd *exec.Cmd, kill context.CancelFunc) (_ *Child, err error) {
 	c := &Child{Cmd: cmd, Kill: kill}
 	cmd.Stderr = &c.err
 	if c.In, err = cmd.StdinPipe(); err == nil {
 		var out io.ReadCloser
 		if out, err = cmd.StdoutPipe(); err == nil {
 			c.lines = bufio.NewScanner(out)
+			c.lines.Buffer(nil, mostLine)
 			err = cmd.Start()
 		}
 	}

@@ -1,18 +1,14 @@
 package hostile
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
@@ -51,53 +47,34 @@ func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 	return binary, harness.Build(ctx, jobctl, "build", "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, ".")
 }
 
-// driven is a process that carries out command lines of jobctl.
+// driven is a process that runs command lines of jobctl.
 type driven struct {
-	kill     context.CancelFunc
-	cmd      *exec.Cmd
-	in       io.WriteCloser
-	out      *bufio.Reader
-	err      strings.Builder
+	*harness.Child
 	commands []string // that there are
 }
 
 func startDriven(ctx context.Context, binary, dir string) (*driven, error) {
 	ctx, kill := context.WithCancel(ctx)
-	d := &driven{kill: kill, cmd: exec.CommandContext(ctx, binary)}
-	d.cmd.Dir, d.cmd.Env, d.cmd.Stderr = dir, append(os.Environ(), drivenVariable+"=1", harness.Collecting()), &d.err
-	err := d.start()
+	cmd := exec.CommandContext(ctx, binary)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), drivenVariable+"=1", harness.Collecting())
+	c, err := harness.StartCommand(cmd, kill)
 	if err != nil {
-		kill()
 		return nil, fmt.Errorf("start jobctl: %w", err)
 	}
-	return d, nil
+	d := &driven{Child: c}
+	return d, d.read(&d.commands)
 }
 
-func (d *driven) start() (err error) {
-	if d.in, err = d.cmd.StdinPipe(); err != nil {
-		return err
-	}
-	out, err := d.cmd.StdoutPipe()
+// read reads the next line of the process.
+func (d *driven) read(to any) error {
+	line, err := d.Line()
 	if err != nil {
 		return err
 	}
-	d.out = bufio.NewReader(out)
-	if err := d.cmd.Start(); err != nil {
-		return err
-	}
-	return d.hear(&d.commands)
+	return json.Unmarshal([]byte(line), to)
 }
 
-// hear takes a line that the process says.
-func (d *driven) hear(to any) error {
-	line, err := d.out.ReadBytes('\n')
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(line, to)
-}
-
-// answer is what became of a command line; the fields are those of the driver.
+// answer is the result of a command line. Its fields are those of the driver.
 type answer struct {
 	Code           int
 	Stdout, Stderr []byte
@@ -106,32 +83,30 @@ type answer struct {
 	Bytes          uint64
 }
 
-// run carries out a command line. An error says that the process died or had to be ended,
-// and the next command line needs another one.
+// run runs a command line. An error says that the process has ended, so the next command line
+// needs another one.
 func (d *driven) run(args []string) (a answer, err error) {
 	line, err := json.Marshal(args)
 	if err != nil {
 		return a, err
 	}
-	hung := time.AfterFunc(mostWall, d.kill)
+	hung := time.AfterFunc(mostWall, d.Kill)
 	defer hung.Stop()
-	if _, err = d.in.Write(append(line, '\n')); err == nil {
-		if err = d.hear(&a); err == nil {
+	if _, err = d.In.Write(append(line, '\n')); err == nil {
+		if err = d.read(&a); err == nil {
 			return a, nil
 		}
 	}
 	ended := !hung.Stop()
-	err = errors.Join(err, d.close())
+	d.close()
 	if ended {
 		return a, fmt.Errorf("it did not end within %v", mostWall)
 	}
-	return a, fmt.Errorf("it took the process down: %w: %s", err, d.err.String())
+	return a, fmt.Errorf("it took the process down: %w: %s", err, d.Stderr())
 }
 
 // close ends the process.
-func (d *driven) close() error {
-	_ = d.in.Close()
-	err := d.cmd.Wait()
-	d.kill()
-	return err
+func (d *driven) close() {
+	_ = d.In.Close()
+	d.Rest()
 }

@@ -156,7 +156,7 @@ func (c *ctl) soundAnswers(env *harness.Env) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.close() }()
+	defer d.close()
 	for _, b := range c.bases {
 		if err := os.WriteFile(filepath.Join(env.Dir, "case.db"), b.whole, 0o600); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (c *ctl) try(t *harness.Try) error {
 	var d *driven
 	defer func() {
 		if d != nil {
-			_ = d.close()
+			d.close()
 		}
 	}()
 	for n := 0; n < ofOne && !t.Enough(); n++ {
