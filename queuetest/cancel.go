@@ -39,26 +39,13 @@ func cancelsWaiting(state pawl.State) test {
 	}
 }
 
-// refusedCancel cancels a job that has ended.
-func refusedCancel(state pawl.State) test {
-	return test{
-		name: "a job that is " + string(state),
-		rule: "Cancel of a job that is dead or completed gives ErrConflict and changes nothing.",
-		run: func(f *fixture) {
-			id := f.held(state)
-			unchanged := f.unchanged()
-			f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrConflict, "cancel")
-			unchanged("after the refusal")
-		},
-	}
-}
-
 func cancelTests() (tests []test) {
 	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed} {
 		tests = append(tests, cancelsWaiting(state))
 	}
 	for _, state := range []pawl.State{pawl.Dead, pawl.Completed} {
-		tests = append(tests, refusedCancel(state))
+		tests = append(tests, cancelling.wrongState("a job that is ",
+			"Cancel of a job that is dead or completed gives ErrConflict and changes nothing.", state))
 	}
 	for _, end := range endings {
 		tests = append(tests, endsCancelled(end))

@@ -41,16 +41,7 @@ func moreCancelTests() (tests []test) {
 			},
 		})
 	}
-	return append(tests, test{
-		name: "no job",
-		rule: "Cancel of a job that the queue does not hold gives ErrNotFound.",
-		run: func(f *fixture) {
-			f.is(f.canceller().Cancel(f.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
-			id := f.add().ID
-			f.ack(f.lease())
-			f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrNotFound, "a job that is done")
-		},
-	}, test{
+	return append(tests, cancelling.unknownJob("no job"), test{
 		name: "one of many",
 		rule: "Cancel ends one job, in whatever place; the others come in their order.",
 		run: func(f *fixture) {

@@ -20,14 +20,7 @@ type Changer interface {
 	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 }
 
-func (f *fixture) changer() Changer {
-	f.Helper()
-	c, ok := f.q.(Changer)
-	if !ok {
-		f.Skip("the queue is no Changer")
-	}
-	return c
-}
+func (f *fixture) changer() Changer { return able[Changer](f) }
 
 // change carries out a change, and returns the errors of the jobs.
 func (f *fixture) change(c pawl.Change, ids ...pawl.ID) []error {

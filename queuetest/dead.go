@@ -31,27 +31,9 @@ func deadTests() (tests []test) {
 		})
 	}
 	for _, state := range states[:len(states)-1] {
-		tests = append(tests, test{
-			name: "retry of a job that is " + string(state),
-			rule: "Retry is for dead letters: any other job gives ErrConflict and is not changed.",
-			run: func(f *fixture) {
-				id := f.held(state)
-				unchanged := f.unchanged()
-				f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrConflict, "retry")
-				unchanged("after the refusal")
-			},
-		})
+		tests = append(tests, retrying.wrongState("retry of a job that is ", "Retry is for dead letters: any other job gives ErrConflict and is not changed.", state))
 	}
-	return append(tests, test{
-		name: "retry of no job",
-		rule: "Retry of a job that the queue does not hold gives ErrNotFound.",
-		run: func(f *fixture) {
-			f.is(f.retrier().Retry(f.Context(), pawl.NewID(time.Now()), false), pawl.ErrNotFound, "a job that never was")
-			id := f.add().ID
-			f.ack(f.lease())
-			f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrNotFound, "a job that is done")
-		},
-	}, test{
+	return append(tests, retrying.unknownJob("retry of no job"), test{
 		name: "stays dead",
 		rule: "A dead letter stays until somebody retries it: no fetch or time brings it back.",
 		run: func(f *fixture) {

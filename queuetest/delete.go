@@ -7,14 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-func (f *fixture) deleter() Deleter {
-	f.Helper()
-	d, ok := f.q.(Deleter)
-	if !ok {
-		f.Skip("the queue is no Deleter")
-	}
-	return d
-}
+func (f *fixture) deleter() Deleter { return able[Deleter](f) }
 
 // remove deletes a job that is dead or completed.
 func (f *fixture) remove(id pawl.ID) {
@@ -57,27 +50,9 @@ func deleteTests() (tests []test) {
 		})
 	}
 	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased} {
-		tests = append(tests, test{
-			name: "a job that is " + string(state),
-			rule: "Delete is for jobs that have ended: any other gives ErrConflict and is not changed.",
-			run: func(f *fixture) {
-				id := f.held(state)
-				unchanged := f.unchanged()
-				f.is(f.deleter().Delete(f.Context(), id), pawl.ErrConflict, "delete")
-				unchanged("after the refusal")
-			},
-		})
+		tests = append(tests, deleting.wrongState("a job that is ", "Delete is for jobs that have ended: any other gives ErrConflict and is not changed.", state))
 	}
-	return append(tests, test{
-		name: "no job",
-		rule: "Delete of a job that the queue does not hold gives ErrNotFound.",
-		run: func(f *fixture) {
-			f.is(f.deleter().Delete(f.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
-			id := f.add().ID
-			f.ack(f.lease())
-			f.is(f.deleter().Delete(f.Context(), id), pawl.ErrNotFound, "a job that is done")
-		},
-	}, test{
+	return append(tests, deleting.unknownJob("no job"), test{
 		name: "the ID is free",
 		rule: "The ID of a job that was deleted may come again, as a job without a past.",
 		run: func(f *fixture) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,32 +65,18 @@ func (f *fixture) fresh(s Settings) {
 	f.reopen()
 }
 
-func (f *fixture) inspector() Inspector {
-	f.Helper()
-	i, ok := f.q.(Inspector)
+// able returns the queue as a T, or skips the case.
+func able[T any](f *fixture) T {
+	q, ok := f.q.(T)
 	if !ok {
-		f.Skip("the queue is no Inspector")
+		f.Skipf("the queue is no %s", reflect.TypeFor[T]().Name())
 	}
-	return i
+	return q
 }
 
-func (f *fixture) retrier() Retrier {
-	f.Helper()
-	r, ok := f.q.(Retrier)
-	if !ok {
-		f.Skip("the queue is no Retrier")
-	}
-	return r
-}
-
-func (f *fixture) canceller() Canceller {
-	f.Helper()
-	c, ok := f.q.(Canceller)
-	if !ok {
-		f.Skip("the queue is no Canceller")
-	}
-	return c
-}
+func (f *fixture) inspector() Inspector { return able[Inspector](f) }
+func (f *fixture) retrier() Retrier     { return able[Retrier](f) }
+func (f *fixture) canceller() Canceller { return able[Canceller](f) }
 
 // pass lets time go by, and then everything happen that is due.
 func (f *fixture) pass(d time.Duration) {

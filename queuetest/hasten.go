@@ -7,14 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-func (f *fixture) hastener() Hastener {
-	f.Helper()
-	h, ok := f.q.(Hastener)
-	if !ok {
-		f.Skip("the queue is no Hastener")
-	}
-	return h
-}
+func (f *fixture) hastener() Hastener { return able[Hastener](f) }
 
 // runNow has a job wait no longer.
 func (f *fixture) runNow(id pawl.ID) {
@@ -47,16 +40,7 @@ func hastenTests() (tests []test) {
 		},
 	})
 	for _, state := range []pawl.State{pawl.Ready, pawl.Leased, pawl.Dead, pawl.Completed} {
-		tests = append(tests, test{
-			name: "refused for one that is " + string(state),
-			rule: "RunNow is for delayed jobs: any other gives ErrConflict and is not changed.",
-			run: func(f *fixture) {
-				id := f.held(state)
-				unchanged := f.unchanged()
-				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "run now")
-				unchanged("after the refusal")
-			},
-		})
+		tests = append(tests, runningNow.wrongState("refused for one that is ", "RunNow is for delayed jobs: any other gives ErrConflict and is not changed.", state))
 	}
 	return append(tests, test{
 		name: "refused for one that waits for its key",
@@ -83,16 +67,7 @@ func hastenTests() (tests []test) {
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch after the success")
 			equal(f, f.job(id) == nil, true, "it was skipped")
 		},
-	}, test{
-		name: "no job",
-		rule: "RunNow of a job that the queue does not hold gives ErrNotFound.",
-		run: func(f *fixture) {
-			f.is(f.hastener().RunNow(f.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
-			id := f.add().ID
-			f.ack(f.lease())
-			f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrNotFound, "a job that is done")
-		},
-	}, test{
+	}, runningNow.unknownJob("no job"), test{
 		name: "its place",
 		rule: "A job that RunNow made ready goes behind those of its priority that are ready, and before those that come later.",
 		run: func(f *fixture) {

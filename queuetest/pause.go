@@ -8,14 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-func (f *fixture) pauser() Pauser {
-	f.Helper()
-	p, ok := f.q.(Pauser)
-	if !ok {
-		f.Skip("the queue is no Pauser")
-	}
-	return p
-}
+func (f *fixture) pauser() Pauser { return able[Pauser](f) }
 
 func (f *fixture) pause(queue string) {
 	f.Helper()

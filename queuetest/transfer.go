@@ -15,14 +15,7 @@ type Transferer interface {
 	Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error
 }
 
-func (f *fixture) transferer() Transferer {
-	f.Helper()
-	tr, ok := f.q.(Transferer)
-	if !ok {
-		f.Skip("the queue is no Transferer")
-	}
-	return tr
-}
+func (f *fixture) transferer() Transferer { return able[Transferer](f) }
 
 func transferTests() (tests []test) {
 	tests = []test{{
