@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/soak"
 )
 
-// families are all there are, in the order of the table.
+// families are all families, in the order of the table.
 var families = []*harness.Family{
 	crash.Kill,
 	crash.Admin,
@@ -36,5 +36,5 @@ var families = []*harness.Family{
 	flows.Workflow,
 }
 
-// The last one plants faults under all others.
+// The last family plants faults under all others.
 func init() { families = append(families, planted.Over(families)) }

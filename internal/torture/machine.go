@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// machine is where a run took place, in one sentence.
+// machine describes the machine of a run in one sentence.
 func machine() string {
 	parts := []string{
 		fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH),

@@ -1,14 +1,14 @@
-// Torture tries to make the queue break its promises: it kills processes, cuts the power
-// on paper, fails system calls, fills disks, damages files, steps clocks, and counts what
-// comes of it. Docs/reliability.md says what each family does and why.
+// Torture tries to make the queue break its promises. It kills processes, simulates power
+// cuts, fails system calls, fills disks, damages files and steps clocks, and counts the
+// violations. docs/reliability.md explains each family.
 //
-//	go run ./internal/torture                     # every family, as for every change
-//	go run ./internal/torture -night              # as many tries as at night
-//	go run ./internal/torture -budget 1m          # in less time
+//	go run ./internal/torture                     # every family, as for each change
+//	go run ./internal/torture -night              # the tries of a night
+//	go run ./internal/torture -budget 1m          # less time
 //	go run ./internal/torture -family kill -seed 7
 //
-// It prints a table, and for each violation the seed that repeats it, and ends with exit
-// code 1 when there was one. What this machine lacks for a family is named in the table.
+// It prints a table, and the seed that repeats each violation. The exit code is 1 after a
+// violation. The table names what this machine lacks for a family.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// command is how the program is started, in what it prints.
+// command is the command line of this program in its output.
 const command = "go run ./internal/torture"
 
 func main() {
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if s.once && len(chosen) != 1 {
-		fmt.Fprintln(stderr, "-seed repeats a try of one family: name it by -family")
+		fmt.Fprintln(stderr, "-seed repeats a try of one family; name the family with -family")
 		return 2
 	}
 	results := s.all(ctx, chosen, stderr)
@@ -82,12 +82,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&s.budget, "budget", 0, "how long all of it may take (default 13m, with -night 3h)")
-	flags.BoolVar(&s.night, "night", false, "try as much as at night")
-	names := flags.String("family", "", "the families to try, with commas between (default all)")
-	flags.Uint64Var(&s.seed, "seed", 0, "repeat the try of this seed, of one family")
-	flags.Uint64Var(&s.seed, "from", 0, "try the seeds from this one on (default a random one)")
-	flags.StringVar(&s.disk, "disk", "", "a folder on the disk to try (default the folder for temporary files)")
+	flags.DurationVar(&s.budget, "budget", 0, "time limit for the whole run (default 13m, with -night 3h)")
+	flags.BoolVar(&s.night, "night", false, "run the tries of a night")
+	names := flags.String("family", "", "comma-separated list of families (default all)")
+	flags.Uint64Var(&s.seed, "seed", 0, "repeat the try of one family with this seed")
+	flags.Uint64Var(&s.seed, "from", 0, "first seed (default random)")
+	flags.StringVar(&s.disk, "disk", "", "folder on the disk to test (default the folder for temporary files)")
 	flags.StringVar(&s.report, "report", "", "write the table into this document")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -116,7 +116,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	return s, nil
 }
 
-// choose finds families by name.
+// choose returns the families with these names, or all.
 func choose(names []string) (chosen []*harness.Family, err error) {
 	if len(names) == 0 {
 		return families, nil
@@ -135,7 +135,7 @@ func choose(names []string) (chosen []*harness.Family, err error) {
 	return chosen, nil
 }
 
-// all runs one family after the other. Each may take its share of the time that is left.
+// all runs one family after another. Each may use its share of the remaining time.
 func (s settings) all(ctx context.Context, chosen []*harness.Family, stderr io.Writer) (results []harness.Result) {
 	end := time.Now().Add(s.budget)
 	shares := 0
@@ -154,19 +154,19 @@ func (s settings) all(ctx context.Context, chosen []*harness.Family, stderr io.W
 		part := time.Until(end) * time.Duration(f.Share) / time.Duration(shares)
 		shares -= f.Share
 		results = append(results, f.Run(ctx, harness.Plan{
-			Goal: goal, Until: time.Now().Add(part), Seed: s.seed, Once: s.once, Folder: s.disk, Heard: progress.Start(f, goal),
+			Goal: goal, Until: time.Now().Add(part), Seed: s.seed, Once: s.once, Folder: s.disk, OnTry: progress.Start(f, goal),
 		}))
 		progress.Done()
 	}
 	return results
 }
 
-// verdict says in one line how it went, and returns the exit code.
+// verdict prints a summary and returns the exit code.
 func verdict(w io.Writer, results []harness.Result) int {
 	var failed, short, missing []string
 	for i := range results {
 		switch r := &results[i]; {
-		case r.Failed(), r.Missing == "" && r.Tried == 0: // in which time something may have hung
+		case r.Failed(), r.Missing == "" && r.Tried == 0: // something may have hung
 			failed = append(failed, r.Name)
 		case r.Missing != "":
 			missing = append(missing, r.Name)
@@ -176,13 +176,13 @@ func verdict(w io.Writer, results []harness.Result) int {
 	}
 	fmt.Fprintln(w)
 	if len(missing) > 0 {
-		fmt.Fprintf(w, "not tried, for want of means: %s\n", strings.Join(missing, ", "))
+		fmt.Fprintf(w, "not tried on this machine: %s\n", strings.Join(missing, ", "))
 	}
 	if len(short) > 0 {
-		fmt.Fprintf(w, "time was up before all was tried: %s\n", strings.Join(short, ", "))
+		fmt.Fprintf(w, "out of time: %s\n", strings.Join(short, ", "))
 	}
 	if len(failed) > 0 {
-		fmt.Fprintf(w, "VIOLATIONS, or nothing tried in its time: %s\n", strings.Join(failed, ", "))
+		fmt.Fprintf(w, "VIOLATIONS, or no try in time: %s\n", strings.Join(failed, ", "))
 		return 1
 	}
 	fmt.Fprintln(w, "no violation")

@@ -24,7 +24,7 @@ func stub(t *testing.T, tries map[string]func(*harness.Try) error) {
 	before := families
 	t.Cleanup(func() { families = before })
 	families = nil
-	for _, name := range []string{"calm", "broken", "poor"} {
+	for _, name := range []string{"quiet", "broken", "poor"} {
 		try, ok := tries[name]
 		if !ok {
 			continue
@@ -45,34 +45,34 @@ func torture(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-func calm(*harness.Try) error   { return nil }
+func quiet(*harness.Try) error  { return nil }
 func broken(*harness.Try) error { return errors.New("it broke") }
 
 // Rule: the exit code is 1 when a promise was not kept, and the table names what could not
 // be tried.
 func TestRun(t *testing.T) {
-	stub(t, map[string]func(*harness.Try) error{"calm": calm, "poor": calm})
+	stub(t, map[string]func(*harness.Try) error{"quiet": quiet, "poor": quiet})
 	code, out, progress := torture(t)
 	require.Zero(t, code)
 	require.Contains(t, out, "a tool that is not there")
-	require.Contains(t, out, "not tried, for want of means: poor\nno violation\n")
-	require.Contains(t, progress, "calm: 3 tries\n")
+	require.Contains(t, out, "not tried on this machine: poor\nno violation\n")
+	require.Contains(t, progress, "quiet: 3 tries\n")
 
-	code, out, _ = torture(t, "-night", "-family", "calm")
+	code, out, _ = torture(t, "-night", "-family", "quiet")
 	require.Zero(t, code)
 	require.Contains(t, out, "30 tries")
 
-	stub(t, map[string]func(*harness.Try) error{"calm": calm, "broken": broken})
+	stub(t, map[string]func(*harness.Try) error{"quiet": quiet, "broken": broken})
 	code, out, _ = torture(t, "-family", "broken", "-seed", "17")
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "broken, seed 17: it broke\n  repeat: go run ./internal/torture -family broken -seed 17\n")
-	require.Contains(t, out, "VIOLATIONS, or nothing tried in its time: broken\n")
+	require.Contains(t, out, "VIOLATIONS, or no try in time: broken\n")
 }
 
 // Rule: -from names the first seed, and the seeds behind it follow.
 func TestFrom(t *testing.T) {
 	var seeds []uint64
-	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error {
+	stub(t, map[string]func(*harness.Try) error{"quiet": func(t *harness.Try) error {
 		seeds = append(seeds, t.Seed)
 		return nil
 	}})
@@ -83,14 +83,14 @@ func TestFrom(t *testing.T) {
 
 // Rule: a command line that cannot be carried out is exit code 2, and says why.
 func TestBadCommandLine(t *testing.T) {
-	stub(t, map[string]func(*harness.Try) error{"calm": calm, "broken": broken})
+	stub(t, map[string]func(*harness.Try) error{"quiet": quiet, "broken": broken})
 	for _, test := range []struct {
 		args []string
 		says string
 	}{
-		{[]string{"-family", "mild"}, `there is no family "mild"; there are calm, broken`},
+		{[]string{"-family", "mild"}, `there is no family "mild"; there are quiet, broken`},
 		{[]string{"-seed", "1"}, "name it by -family"},
-		{[]string{"calm"}, `unexpected argument "calm"`},
+		{[]string{"quiet"}, `unexpected argument "quiet"`},
 		{[]string{"-budget", "long"}, "budget"},
 	} {
 		code, out, says := torture(t, test.args...)
@@ -103,7 +103,7 @@ func TestBadCommandLine(t *testing.T) {
 // Rule: when time is up, what was not tried is told.
 func TestBudget(t *testing.T) {
 	tried := false
-	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error {
+	stub(t, map[string]func(*harness.Try) error{"quiet": func(t *harness.Try) error {
 		if !tried {
 			tried = true
 			return nil
@@ -115,17 +115,17 @@ func TestBudget(t *testing.T) {
 	began := time.Now()
 	code, out, _ := torture(t, "-budget", "50ms")
 	require.Zero(t, code)
-	require.Contains(t, out, "time was up before all was tried: calm")
+	require.Contains(t, out, "out of time: quiet")
 	require.Less(t, time.Since(began), time.Minute)
 
-	stub(t, map[string]func(*harness.Try) error{"calm": func(t *harness.Try) error { <-t.Ctx.Done(); return t.Ctx.Err() }})
+	stub(t, map[string]func(*harness.Try) error{"quiet": func(t *harness.Try) error { <-t.Ctx.Done(); return t.Ctx.Err() }})
 	code, _, _ = torture(t, "-budget", "50ms")
 	require.Equal(t, 1, code, "a family that did not come to try anything has shown nothing")
 }
 
 // Rule: the report replaces the table in a document and nothing else of it.
 func TestReport(t *testing.T) {
-	stub(t, map[string]func(*harness.Try) error{"calm": calm, "poor": calm})
+	stub(t, map[string]func(*harness.Try) error{"quiet": quiet, "poor": quiet})
 	path := filepath.Join(t.TempDir(), "page.md")
 	require.NoError(t, os.WriteFile(path, []byte("before\n"+tableBegins+"old\n"+tableEnds+"after\n"), 0o600))
 	code, _, _ := torture(t, "-report", path)
@@ -136,7 +136,7 @@ func TestReport(t *testing.T) {
 	require.True(t, strings.HasPrefix(text, "before\n"+tableBegins))
 	require.True(t, strings.HasSuffix(text, tableEnds+"after\n"))
 	require.NotContains(t, text, "old")
-	require.Contains(t, text, "| calm | R0 | none | 3 tries | 3 | 0 |")
+	require.Contains(t, text, "| quiet | R0 | none | 3 tries | 3 | 0 |")
 	require.Contains(t, text, "a tool that is not there")
 
 	require.NoError(t, os.WriteFile(path, []byte("no place"), 0o600))

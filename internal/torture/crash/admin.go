@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Admin kills processes amid what is rare and large: a queue's file being created, brought
-// to a newer format, recovered, backed up, compacted and replaced, closed.
+// Admin kills processes during rare and large operations: creation, recovery, backup,
+// compaction and close.
 var Admin = &harness.Family{
 	Name:  "kill-admin",
 	Goals: "R2",
@@ -23,26 +23,26 @@ var Admin = &harness.Family{
 
 func init() { harness.Role("kill-admin", adminRole) }
 
-// scene is something rare that a process does to a file.
+// scene is a rare operation of a process on a file.
 type scene struct {
 	name string
 
-	// base makes the file at a path on which it is done, and want what is to be found in it
-	// after any number of kills. Both are nil for scenes that tell a story.
+	// base makes the file for the scene, and want is its content after any number of kills.
+	// Both are nil for scenes that tell a story.
 	base func(path string) error
 	want contents
 
-	// do is what the process does that is killed. It says up when it begins.
+	// do runs in the process. The kill comes after it has said up.
 	do func(path string, seed uint64) error
 
-	// others are files that may be there besides, by what is added to the path.
+	// others are the suffixes of other files that may exist.
 	others []string
 
 	took  time.Duration // undisturbed
-	wrong error         // what came of it even so
+	wrong error         // a violation even so
 }
 
-// scenes are those of the family. Not every scene has a file before it.
+// scenes are all scenes. Some start without a file.
 var scenes = []*scene{
 	{name: "recovery", base: leasedFile, do: openAlone},
 	{name: "creation", do: openAlone},
@@ -51,7 +51,7 @@ var scenes = []*scene{
 	{name: "close", do: workAndClose},
 }
 
-// prepareAdmin makes the files of the scenes, and sees how long each takes.
+// prepareAdmin makes the files of the scenes, and measures each scene.
 func prepareAdmin(env *harness.Env) (func(*harness.Try) error, error) {
 	for _, s := range scenes {
 		if err := s.prepare(env); err != nil {
@@ -67,7 +67,7 @@ func prepareAdmin(env *harness.Env) (func(*harness.Try) error, error) {
 	}, nil
 }
 
-// prepare makes the scene's file, and plays the scene on a copy of it.
+// prepare makes the scene's file, and runs the scene on a copy of it.
 func (s *scene) prepare(env *harness.Env) (err error) {
 	base, copied := filepath.Join(env.Dir, s.name), filepath.Join(env.Dir, s.name+"-undisturbed")
 	if s.base != nil {
@@ -93,8 +93,7 @@ func (s *scene) prepare(env *harness.Env) (err error) {
 	return nil
 }
 
-// try kills a few processes that do the scene one after the other, and then looks at the
-// files.
+// try kills a few processes in the scene, one after another, and then checks the files.
 func (s *scene) try(t *harness.Try, base string) error {
 	if s.wrong != nil {
 		return fmt.Errorf("undisturbed: %w", s.wrong)
@@ -112,11 +111,11 @@ func (s *scene) try(t *harness.Try, base string) error {
 		if story && n > 0 {
 			break // each process has a story of its own
 		}
-		killed, told, err := s.kill(t, path)
+		killed, reported, err := s.kill(t, path)
 		if err != nil {
 			return err
 		}
-		lines = told
+		lines = reported
 		if killed {
 			t.Count(1)
 		} else {
@@ -127,8 +126,8 @@ func (s *scene) try(t *harness.Try, base string) error {
 	return s.check(t, path, lines, kills)
 }
 
-// kill starts the scene, and kills the process at some time before it would end. A process
-// that was faster counts for nothing.
+// kill starts the scene and kills the process before its usual end. A faster process does
+// not count.
 func (s *scene) kill(t *harness.Try, path string) (killed bool, lines []string, err error) {
 	c, err := harness.Start(t.Ctx, nil, "kill-admin", s.name, path, t.Rand.Uint64())
 	if err != nil {
@@ -141,11 +140,11 @@ func (s *scene) kill(t *harness.Try, path string) (killed bool, lines []string, 
 	return err == nil && !c.ProcessState.Success(), lines, err
 }
 
-// adminRole plays a scene.
+// adminRole runs a scene.
 func adminRole(args harness.Args) error {
 	for _, s := range scenes {
 		if s.name == args[0] {
-			harness.Tell(up)
+			harness.Emit(up)
 			return s.do(args[1], args.Uint(2))
 		}
 	}

@@ -24,7 +24,7 @@ type aJob struct {
 	priority                    int8
 }
 
-// read opens a file to write, as a program would, and reads what it has.
+// read opens a file for writing, as a program would, and reads its content.
 func read(ctx context.Context, path string) (contents, error) {
 	q, err := bolt.Open(path, still())
 	if err != nil {
@@ -44,7 +44,7 @@ func read(ctx context.Context, path string) (contents, error) {
 	return found, errors.Join(err, q.Close())
 }
 
-// goesOn requires that a queue works.
+// goesOn requires that a queue still works.
 func goesOn(ctx context.Context, q *bolt.Queue) error {
 	if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "probe", Queue: "probe"}); err != nil {
 		return err
@@ -56,19 +56,19 @@ func goesOn(ctx context.Context, q *bolt.Queue) error {
 	return q.Ack(ctx, leases...)
 }
 
-// check looks at all files that are left when processes were killed.
+// check checks all files after the kills.
 func (s *scene) check(t *harness.Try, path string, lines []string, kills int) error {
 	temps, err := filepath.Glob(filepath.Join(t.Dir, ".pawl-new-*"))
 	if err != nil {
 		return err
 	}
-	const most = 2 // that a scene makes: the file itself, and a copy
+	const most = 2 // of a scene: the file itself, and a copy
 	if len(temps) > most*kills {
-		return fmt.Errorf("%d kills left the temporary files %v", kills, temps)
+		return fmt.Errorf("%d kills left too many temporary files: %v", kills, temps)
 	}
 	for _, other := range s.others {
 		if err := s.checkOther(t.Ctx, path+other); err != nil {
-			return fmt.Errorf("the file with the name of a whole %s: %w", other[1:], err)
+			return fmt.Errorf("the file with the name of a complete %s: %w", other[1:], err)
 		}
 	}
 	if s.want == nil && s.name != "creation" {
@@ -82,7 +82,7 @@ func (s *scene) check(t *harness.Try, path string, lines []string, kills int) er
 	return s.want.same(found)
 }
 
-// checkOther looks at a copy, which a kill may have prevented.
+// checkOther checks a copy, if it exists.
 func (s *scene) checkOther(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -94,14 +94,14 @@ func (s *scene) checkOther(ctx context.Context, path string) error {
 	return err
 }
 
-// same requires that a file has what it should have.
+// same requires that a file has this content.
 func (c contents) same(found contents) error {
 	if maps.Equal(c, found) {
 		return nil
 	}
 	for id, want := range c {
 		if is, ok := found[id]; !ok {
-			return fmt.Errorf("job %s is lost; it was %+v (%d jobs of %d are there)", id, want, len(found), len(c))
+			return fmt.Errorf("job %s is lost; it was %+v (%d of %d jobs exist)", id, want, len(found), len(c))
 		} else if is != want {
 			return fmt.Errorf("job %s is %+v, and should be %+v", id, is, want)
 		}

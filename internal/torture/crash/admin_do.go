@@ -14,16 +14,16 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// What is added to the path of a queue for the names of other files.
+// The suffixes of the files beside a queue.
 const (
 	compacted = ".compacted"
 	backup    = ".backup"
 )
 
-// leased is how many leases are recovered. It takes more than one commit.
+// leased is the number of leases to recover. That takes more than one commit.
 const leased = 5500
 
-// store opens a new queue with so many jobs.
+// store opens a new queue with jobs.
 func store(path string, jobs int, job func(pawl.ID) *pawl.Envelope) (*bolt.Queue, error) {
 	q, err := bolt.Open(path, oracle.Options())
 	if err != nil {
@@ -36,7 +36,7 @@ func store(path string, jobs int, job func(pawl.ID) *pawl.Envelope) (*bolt.Queue
 	return q, q.Enqueue(context.Background(), batch...)
 }
 
-// leasedFile is a file whose process was killed when it had many leases.
+// leasedFile makes the file of a process that was killed with many leases.
 func leasedFile(path string) error {
 	q, err := store(path, leased, func(id pawl.ID) *pawl.Envelope { return &pawl.Envelope{ID: id, Kind: "k", Queue: "a"} })
 	for n := 0; err == nil && n < leased; {
@@ -51,7 +51,7 @@ func leasedFile(path string) error {
 	return errors.Join(harness.CopyFile(path, killed), q.Close(), os.Rename(killed, path))
 }
 
-// mixedFile is a file with jobs in all states but leased, and with free pages.
+// mixedFile makes a file with jobs in all states except leased, and with free pages.
 func mixedFile(path string) error {
 	ctx := context.Background()
 	q, err := store(path, 800, oracle.JobOf)
@@ -69,15 +69,15 @@ func mixedFile(path string) error {
 	return errors.Join(err, q.Close())
 }
 
-// still are options with a clock that stands, long before anything in a file is due: it
-// changes by what is done to it alone.
+// still returns options with a stopped clock, long before any job in a file is due, so only
+// calls change the file.
 func still() *bolt.Options {
 	o := oracle.Options()
 	o.Now = func() time.Time { return time.Unix(1e9, 0) }
 	return o
 }
 
-// openAlone opens a file and ends: opening is what creates and recovers.
+// openAlone opens a file and ends: an open creates and recovers.
 func openAlone(path string, _ uint64) error {
 	_, err := bolt.Open(path, still())
 	return err
@@ -86,7 +86,7 @@ func openAlone(path string, _ uint64) error {
 // compact compacts a file into a new one, and then in place.
 func compact(path string, _ uint64) error {
 	if err := os.Remove(path + compacted); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // that of a process before, which was killed
+		return err // left by a killed process
 	}
 	q, err := bolt.Open(path, still())
 	if err != nil {
@@ -98,10 +98,10 @@ func compact(path string, _ uint64) error {
 	return bolt.CompactInPlace(context.Background(), path, still())
 }
 
-// linesBefore is how many lines of its story a queue tells before it is closed.
+// linesBefore is the number of lines of the story before the close.
 const linesBefore = 100
 
-// backUp backs a queue up amid work.
+// backUp backs up a queue at work.
 func backUp(path string, seed uint64) error {
 	q, err := bolt.Open(path, oracle.Options())
 	if err != nil {
@@ -111,7 +111,7 @@ func backUp(path string, seed uint64) error {
 	var failed error
 	ctx, stop := context.WithCancel(context.Background())
 	working.Go(func() {
-		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(ctx, q, harness.Tell)
+		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(ctx, q, harness.Emit)
 	})
 	for range 3 {
 		if err == nil {
@@ -125,7 +125,7 @@ func backUp(path string, seed uint64) error {
 	return errors.Join(err, failed)
 }
 
-// workAndClose closes a queue amid work.
+// workAndClose closes a queue at work.
 func workAndClose(path string, seed uint64) error {
 	q, err := bolt.Open(path, oracle.Options())
 	if err != nil {
@@ -135,14 +135,14 @@ func workAndClose(path string, seed uint64) error {
 	var failed error
 	var lines atomic.Int64
 	enough := make(chan struct{})
-	tell := func(words ...any) {
-		harness.Tell(words...)
+	emit := func(words ...any) {
+		harness.Emit(words...)
 		if lines.Add(1) == linesBefore {
 			close(enough)
 		}
 	}
 	working.Go(func() {
-		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(context.Background(), q, tell)
+		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(context.Background(), q, emit)
 	})
 	<-enough
 	err = q.Close()

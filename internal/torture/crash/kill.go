@@ -26,10 +26,10 @@ var Kill = &harness.Family{
 
 func init() { harness.Role("kill-work", work) }
 
-// cycles is how often one file is used.
+// cycles is the number of processes for one file.
 const cycles = 5
 
-// kill has a file worked on by a few processes after each other, each of which is killed.
+// kill lets a few processes work on one file, one after another, and kills each.
 func kill(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
 	var o oracle.Oracle
@@ -38,7 +38,7 @@ func kill(t *harness.Try) error {
 		if err != nil {
 			return err
 		}
-		if t.Rand.IntN(4) > 0 { // otherwise it may die while it opens the file
+		if t.Rand.IntN(4) > 0 { // otherwise the kill may hit the open
 			if _, err := c.Line(); err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func kill(t *harness.Try) error {
 	return nil
 }
 
-// after opens the file that a process has left, and compares it with its story.
+// after opens the file of a killed process and compares it with the story.
 func after(ctx context.Context, path string, o *oracle.Oracle, lines []string) error {
 	for _, line := range lines {
 		if line == up {
@@ -67,7 +67,7 @@ func after(ctx context.Context, path string, o *oracle.Oracle, lines []string) e
 	}
 	q, err := bolt.Open(path, oracle.Options())
 	if err != nil {
-		return fmt.Errorf("the file that a killed process left cannot be opened: %w", err)
+		return fmt.Errorf("cannot open the file of a killed process: %w", err)
 	}
 	found, err := oracle.Scan(ctx, q)
 	if err = errors.Join(err, q.Close()); err != nil {
@@ -89,7 +89,7 @@ func work(args harness.Args) error {
 	if err != nil {
 		return err
 	}
-	harness.Tell(up)
+	harness.Emit(up)
 	w := oracle.Workload{Seed: args.Uint(1), Producers: 2, Consumers: 2, Batch: 4}
-	return w.Run(context.Background(), q, harness.Tell)
+	return w.Run(context.Background(), q, harness.Emit)
 }

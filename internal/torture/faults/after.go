@@ -15,15 +15,15 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// heard is what a child told besides its story.
-type heard struct {
+// childReport is the story of a child and its other lines.
+type childReport struct {
 	oracle oracle.Oracle
-	found  map[pawl.ID]oracle.Known // amid being told
+	found  map[pawl.ID]oracle.Known // the jobs of a reopened file so far
 	notes  map[string]int
 }
 
-// hear takes the lines of a child, and returns what it met that it must not meet.
-func (h *heard) hear(lines []string) error {
+// hear takes the lines of a child and returns its violations.
+func (h *childReport) hear(lines []string) error {
 	if h.notes == nil {
 		h.notes = make(map[string]int)
 		h.found = make(map[pawl.ID]oracle.Known)
@@ -51,22 +51,22 @@ func (h *heard) hear(lines []string) error {
 	return errors.Join(wrong...)
 }
 
-// tellFound tells all jobs of a queue that was opened again.
-func tellFound(q *bolt.Queue) {
+// emitFound reports all jobs of a reopened queue.
+func emitFound(q *bolt.Queue) {
 	found, err := oracle.Scan(background, q)
 	if err != nil {
-		violate("the file that was opened again: %v", err)
+		violate("the reopened file: %v", err)
 	}
 	for id, k := range found {
-		harness.Tell(foundLine, id, k.State, k.Attempts, k.Crashes)
+		harness.Emit(foundLine, id, k.State, k.Attempts, k.Crashes)
 	}
-	harness.Tell(openLine)
+	harness.Emit(openLine)
 }
 
-func (h *heard) find(rest string) error {
+func (h *childReport) find(rest string) error {
 	words := strings.Fields(rest)
 	if len(words) != 4 {
-		return fmt.Errorf("the child told that it found %q", rest)
+		return fmt.Errorf("the child reported the job %q", rest)
 	}
 	id, err := pawl.ParseID(words[0])
 	attempts, err2 := strconv.Atoi(words[2])
@@ -75,11 +75,11 @@ func (h *heard) find(rest string) error {
 	return errors.Join(err, err2, err3)
 }
 
-// check opens a file without faults, compares it with the story, and stores a job in it.
-func (h *heard) check(ctx context.Context, path string) error {
+// check opens a file without faults, compares it with the story, and stores a job.
+func (h *childReport) check(ctx context.Context, path string) error {
 	q, err := bolt.Open(path, options())
 	if err != nil {
-		return fmt.Errorf("afterwards the file cannot be opened: %w", err)
+		return fmt.Errorf("cannot open the file afterwards: %w", err)
 	}
 	found, err := oracle.Scan(ctx, q)
 	if err == nil {
@@ -94,14 +94,14 @@ func (h *heard) check(ctx context.Context, path string) error {
 	return nil
 }
 
-// checkBackup requires that a copy is whole, and there if and only if that was said.
-func (h *heard) checkBackup(ctx context.Context, path string, a at) error {
+// checkBackup requires that a copy is complete, and exists exactly if the child said so.
+func (h *childReport) checkBackup(ctx context.Context, path string, a at) error {
 	there := exists(path)
 	switch {
 	case h.notes[backupDone] > 0 && !there:
-		return errors.New("the backup that was made is not there")
+		return errors.New("the backup succeeded, and the file is absent")
 	case h.notes[backupFailed] > 0 && there && a.kind != "unlinkat":
-		return errors.New("the backup that could not be made is there")
+		return errors.New("the backup failed, and the file exists")
 	case !there:
 		return nil
 	}
@@ -113,13 +113,13 @@ func (h *heard) checkBackup(ctx context.Context, path string, a at) error {
 	return errors.Join(err, q.Close())
 }
 
-// leftovers are the temporary files in a folder.
+// leftovers returns the temporary files in a folder.
 func leftovers(folder string) []string {
 	names, _ := filepath.Glob(filepath.Join(folder, ".pawl-new-*"))
 	return names
 }
 
-// exists reports whether there is a file.
+// exists reports whether a file exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

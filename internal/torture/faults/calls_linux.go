@@ -4,15 +4,15 @@ package faults
 
 import "syscall"
 
-// kind is a system call by which a queue deals with its files.
+// kind is a kind of system call on the queue's files.
 type kind struct {
 	name string
-	path func(p *process, args []uint64) string // the file that it concerns, "" for none
-	only *condition                             // which of the calls are looked at; nil for all
+	path func(p *process, args []uint64) string // the file of a call, "" for none
+	only *condition                             // selects some of the calls; nil for all
 }
 
-// condition compares the lower half of an argument, in the filter of the kernel: what it lets
-// pass costs nothing.
+// condition compares the lower half of an argument in the kernel's filter, so calls that it
+// lets pass cost nothing.
 type condition struct {
 	arg    int
 	jump   uint16 // of package syscall
@@ -23,7 +23,7 @@ type condition struct {
 var (
 	byFD      = func(p *process, args []uint64) string { return p.fileOf(args[0]) }
 	byName    = func(p *process, args []uint64) string { return p.text(args[1]) }
-	ownFD     = &condition{arg: 0, jump: syscall.BPF_JGE, value: 3} // not what the story is told on
+	ownFD     = &condition{arg: 0, jump: syscall.BPF_JGE, value: 3} // not the story's output
 	noFile    = uint32(1<<32 - 1)
 	isRandom  = &condition{arg: 2, jump: syscall.BPF_JEQ, value: syscall.MADV_RANDOM} // bbolt's; Go has others
 	hasFile   = &condition{arg: 4, jump: syscall.BPF_JEQ, value: noFile, negate: true}

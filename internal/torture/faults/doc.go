@@ -1,7 +1,7 @@
-// Package faults has the families in which the system fails the queue: a disk that is full,
-// a system call that fails or does a part of its work, a sync that fails.
+// Package faults has the families in which the system fails the queue: a full disk, a system
+// call that fails or does half of its work, a failed sync.
 //
-// In each a child works on a queue and tells its story, the family makes something fail in it,
-// and afterwards compares the file with the story. The child itself tells what it must not
-// meet, an error of no known type for example, in a line that begins with "violation".
+// A child works on a queue and tells its story. The family makes something in it fail, and
+// then compares the file with the story. The child reports a violation that it sees itself,
+// such as an error of unknown type, in a line that starts with "violation".
 package faults

@@ -27,14 +27,14 @@ const (
 	offsetOfArgs   = 16
 )
 
-// supervisorFD is where a traced child has the socket to its supervisor.
+// supervisorFD is the descriptor of a traced child's socket to its supervisor.
 const supervisorFD = 3
 
-// tracedRole has the kernel ask the supervisor about each call of fileKinds, hands it the
-// descriptor on which it is asked, and goes on as the role in the arguments. What is asked
-// about is decided by the kernel in the order of the calls, over all threads.
+// tracedRole makes the kernel ask the supervisor about each call of fileKinds, sends it the
+// descriptor for the answers, and continues as the role in the arguments. The kernel asks in
+// the order of the calls, over all threads.
 func tracedRole(args harness.Args) error {
-	runtime.LockOSThread() // a filter is one thread's, which alone is left by an exec
+	runtime.LockOSThread() // a filter belongs to one thread, the only one after exec
 	cmd, err := harness.Command(context.Background(), nil, args[0], words(args[1:])...)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func listen(flags uintptr) (int, error) {
 	return int(fd), nil
 }
 
-// program is the filter: it asks about the calls of fileKinds, and lets all others pass.
+// program returns the filter. It asks about the calls of fileKinds and lets all others pass.
 func program() (code []syscall.SockFilter) {
 	load := func(offset int) syscall.SockFilter {
 		return syscall.SockFilter{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: uint32(offset)}

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// Full has the system refuse a process to let its file grow, at random moments.
+// Full limits the size of a process's file at random moments.
 var Full = &harness.Family{
 	Name:  "full",
 	Goals: "R5",
@@ -25,7 +25,7 @@ var Full = &harness.Family{
 
 func init() { harness.Role("faults-full", fullRole) }
 
-// fills is how often a process meets a full disk.
+// fills is the number of full disks for one process.
 const fills = 5
 
 func full(t *harness.Try) error {
@@ -41,9 +41,9 @@ func full(t *harness.Try) error {
 	return judgeFull(t, path, lines)
 }
 
-// judgeFull judges what a child told that uses a queue on full disks, and the file it left.
+// judgeFull judges the lines and the file of a child on full disks.
 func judgeFull(t *harness.Try, path string, lines []string) error {
-	var h heard
+	var h childReport
 	if err := errors.Join(h.hear(lines), h.check(t.Ctx, path)); err != nil {
 		return err
 	}
@@ -54,19 +54,19 @@ func judgeFull(t *harness.Try, path string, lines []string) error {
 	return nil
 }
 
-// What the child notes: a disk is full, an enqueue was refused.
+// The notes of the child: a disk is full, an enqueue was refused.
 const (
 	fullNote    = "full"
 	refusedNote = "refused"
 )
 
-// fullRole uses a queue whose disk is full now and then.
+// fullRole uses a queue whose disk is sometimes full.
 func fullRole(args harness.Args) error {
 	f := &filler{user: newUser(args.Uint(1)), path: args[0], takesSpace: fileLimit}
 	return f.run()
 }
 
-// run uses a queue whose disk becomes full a few times, and ends it in one of three ways.
+// run uses a queue whose disk becomes full a few times, and ends in one of three ways.
 func (f *filler) run() (err error) {
 	defer watch()()
 	if f.Queue, err = bolt.Open(f.path, options()); err != nil {
@@ -86,8 +86,8 @@ func (f *filler) run() (err error) {
 	return f.reopen()
 }
 
-// reopen closes the queue and opens it again on a full disk. Taking back the leases may not
-// fit, and then it works when there is room again.
+// reopen closes the queue and opens it again on a full disk. The recovery of the leases may
+// not fit. Then the open works when there is room again.
 func (f *filler) reopen() error {
 	if err := errors.Join(f.fetch(20), f.measure(), f.Queue.Close()); err != nil {
 		return err
@@ -109,23 +109,23 @@ func (f *filler) reopen() error {
 			return nil
 		}
 	}
-	tellFound(f.Queue)
+	emitFound(f.Queue)
 	return f.Queue.Close()
 }
 
-// filler is a user whose disk becomes full.
+// filler is a user on a disk that becomes full.
 type filler struct {
 	*user
 	path string
 
-	// takesSpace makes the disk full, and returns what ends that. Sure says that a settle has
-	// to work meanwhile, as far as it needs no page more than there are.
+	// takesSpace fills the disk, and returns the function that frees it. Sure reports that a
+	// settle has to work meanwhile, if the file has enough free pages.
 	takesSpace func(f *filler) (giveBack func() error, sure bool, err error)
 
-	used uint64 // bytes of the file that are, when the queue was last open
+	used uint64 // bytes of the file in use when the queue was last open
 }
 
-// round is a disk that becomes full amid work, and has room again.
+// round fills the disk during work, and frees it again.
 func (f *filler) round() error {
 	works := func(what string, do func() error) bool {
 		err := do()
@@ -150,7 +150,7 @@ func (f *filler) round() error {
 	if err != nil {
 		return err
 	}
-	harness.Tell(noteLine, fullNote)
+	harness.Emit(noteLine, fullNote)
 	if f.rand.IntN(2) == 0 {
 		f.tooLarge()
 	} else {
@@ -168,12 +168,11 @@ func (f *filler) round() error {
 	return nil
 }
 
-// enoughPages is with how many free pages of the file every settle works. Most need less than
-// ten, but a page of the file that has large payloads is as large as two of those, and is
-// written as one.
+// enoughPages is a number of free pages in the file with which every settle works. Most need
+// less than ten, but a page of large payloads spans several and is written as a unit.
 const enoughPages = 128
 
-// settleAll ends all leases on a full disk.
+// settleAll settles all leases on a full disk.
 func (f *filler) settleAll(sure bool) error {
 	for len(f.held) > 0 && !f.ended {
 		stats, err := f.Queue.Stats(background)
@@ -191,11 +190,11 @@ func (f *filler) settleAll(sure bool) error {
 	return nil
 }
 
-// tooLarge stores more than there is room for, until that is refused.
+// tooLarge stores large batches until they are refused.
 func (f *filler) tooLarge() {
 	for n, refused := 0, 0; refused < 4 && !f.ended && f.mayGoOn(n); n++ {
 		if f.enqueue(100, 0) != nil {
-			harness.Tell(noteLine, refusedNote)
+			harness.Emit(noteLine, refusedNote)
 			refused++
 		}
 	}
@@ -207,24 +206,24 @@ func (f *filler) measure() error {
 	return err
 }
 
-// brim stores jobs until not even a single one fits. Then few settles work: what a full disk
-// refuses, an ack too needs to write.
+// brim stores jobs until not even a single one fits. Then few settles work, because an ack
+// needs to write too.
 func (f *filler) brim() {
 	size := 32
 	for n, refused := 0, 0; refused < 4 && !f.ended && f.mayGoOn(n); n++ {
 		if err := f.enqueue(size, 0); err != nil {
-			harness.Tell(noteLine, refusedNote)
+			harness.Emit(noteLine, refusedNote)
 			size = 1
 			refused++
 		}
 	}
 }
 
-// mayGoOn ends what would have no end if a full disk were not told.
+// mayGoOn bounds the enqueues, in case a full disk is never reported.
 func (f *filler) mayGoOn(enqueues int) bool {
-	const most = 3000 // some hundred are enough
+	const most = 3000 // a few hundred are enough
 	if enqueues == most {
-		violate("%d enqueues on a full disk were answered", most)
+		violate("%d enqueues on a full disk succeeded", most)
 		f.ended = true
 	}
 	return enqueues < most

@@ -35,12 +35,12 @@ func TestFullCanFail(t *testing.T) {
 		{"a file that is opened again has what was acknowledged", []string{known, "done enqueue 0 " + id, openLine}, "is lost"},
 		{"a file that is opened again has nothing that was refused",
 			[]string{known, "refused enqueue 0 " + id, foundLine + " " + id + " ready 0 0", openLine}, "and was"},
-		{"what is found can be read", []string{foundLine + " nothing"}, "found"},
+		{"what is found can be read", []string{foundLine + " nothing"}, "reported the job"},
 		{"the story can be read", []string{"nonsense"}, "nonsense"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			path := t.TempDir() + "/" + queueName
-			var h heard
+			var h childReport
 			err := h.hear(test.lines)
 			if err == nil {
 				err = h.check(t.Context(), path)
@@ -48,7 +48,7 @@ func TestFullCanFail(t *testing.T) {
 			require.ErrorContains(t, err, test.says)
 		})
 	}
-	var h heard
+	var h childReport
 	require.NoError(t, h.hear([]string{known, "refused enqueue 0 " + id, "note full"}))
 	require.NoError(t, h.check(t.Context(), t.TempDir()+"/"+queueName))
 	require.Equal(t, 1, h.notes[fullNote])

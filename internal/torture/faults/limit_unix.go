@@ -10,9 +10,9 @@ import (
 
 func missingLimit() string { return "" }
 
-// fileLimit forbids the file to grow beyond a byte: any one of those in use, the end of
-// them, or of the file. In the first case writes in place are refused too, and what crosses
-// the limit is written in part.
+// fileLimit limits the size of the file: to a random byte of the used part, to its end, or to
+// the size of the file. In the first case the system refuses writes in place too, and does
+// a part of a write across the limit.
 func fileLimit(f *filler) (giveBack func() error, sure bool, err error) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
@@ -24,7 +24,7 @@ func fileLimit(f *filler) (giveBack func() error, sure bool, err error) {
 		return nil, false, err
 	}
 	limit := before
-	metas := 2 * uint64(os.Getpagesize()) // they lie in place: no disk is too full for them
+	metas := 2 * uint64(os.Getpagesize()) // a full disk still takes writes to them
 	switch f.rand.IntN(3) {
 	case 0:
 		limit.Cur = metas + f.rand.Uint64N(f.used-metas)

@@ -9,14 +9,14 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// FullMemory and FullDisk fill real file systems, each of which a process mounts for itself
-// alone: it is gone when the process is.
+// FullMemory and FullDisk fill real file systems. A process mounts each for itself, and it
+// goes away with the process.
 var (
 	FullMemory = mountedFamily("full-tmpfs", "tmpfs", 50, 3000)
 	FullDisk   = mountedFamily("full-ext4", "ext4", 25, 1000)
 )
 
-// mountedFamily is that of a sort of file system.
+// mountedFamily returns the family of a type of file system.
 func mountedFamily(name, sort string, pr, nightly int) *harness.Family {
 	return &harness.Family{
 		Name:   name,
@@ -41,7 +41,7 @@ func mounted(t *harness.Try, sort, image string) error {
 	return judgeFull(t, left, lines)
 }
 
-// missingMount tries whether such a file system can be mounted.
+// missingMount tries to mount such a file system.
 func missingMount(sort string) string {
 	dir, err := harness.MemoryFolder()
 	if err != nil {
@@ -50,11 +50,11 @@ func missingMount(sort string) string {
 	defer os.RemoveAll(dir)
 	image, err := makeImage(dir, sort)
 	if err != nil {
-		return fmt.Sprintf("no %s can be made here: %v", sort, err)
+		return fmt.Sprintf("cannot make a %s here: %v", sort, err)
 	}
 	_, stderr, err := runMounted(context.Background(), dir, sort, image, "", 0)
 	if err != nil {
-		return fmt.Sprintf("no %s can be mounted here: %v: %s", sort, err, stderr)
+		return fmt.Sprintf("cannot mount a %s here: %v: %s", sort, err, stderr)
 	}
 	return ""
 }

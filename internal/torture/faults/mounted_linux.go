@@ -15,7 +15,7 @@ import (
 
 func init() { harness.Role("faults-mounted", mountedRole) }
 
-// makeImage makes the image of a disk, for file systems that have one.
+// makeImage makes the image of a disk, if the file system has one.
 func makeImage(dir, sort string) (string, error) {
 	if sort == "tmpfs" {
 		return "", nil
@@ -31,7 +31,8 @@ func makeImage(dir, sort string) (string, error) {
 	return image, harness.System("mkfs."+sort, "-q", "-F", image)
 }
 
-// runMounted runs a child that sees its own mounts, as its own root if it is nobody's.
+// runMounted runs a child with mounts of its own. It is root in a user namespace if this
+// process is not root.
 func runMounted(ctx context.Context, dir, sort, image, left string, seed uint64) (lines []string, stderr string, err error) {
 	at := filepath.Join(dir, "mounted")
 	if err := os.MkdirAll(at, 0o700); err != nil {
@@ -61,7 +62,7 @@ func runMounted(ctx context.Context, dir, sort, image, left string, seed uint64)
 	return harness.Lines(out.String()), strings.TrimSpace(errs.String()), err
 }
 
-// mountedRole mounts a file system, uses a queue in it, and leaves a copy of its file outside.
+// mountedRole mounts a file system, uses a queue in it, and copies its file outside.
 func mountedRole(args harness.Args) (err error) {
 	sort, at, image, left := args[0], args[1], args[2], args[3]
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
@@ -82,7 +83,7 @@ func mountedRole(args harness.Args) (err error) {
 	return harness.CopyFile(f.path, left)
 }
 
-// fillDisk fills the disk beside the queue's file, but for some bytes.
+// fillDisk fills the disk beside the queue's file, except for some bytes.
 func fillDisk(f *filler) (giveBack func() error, sure bool, err error) {
 	path := filepath.Join(filepath.Dir(f.path), "ballast")
 	giveBack = func() error { return os.Remove(path) }

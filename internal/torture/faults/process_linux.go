@@ -11,9 +11,9 @@ import (
 	"unsafe"
 )
 
-// process is a supervised process, which stands still in a call while it is looked at.
+// process is a supervised process. It waits in a call during each inspection.
 type process struct {
-	pid    int // of the thread that stands still
+	pid    int // of the thread that waits
 	handle int // a pidfd of the process
 }
 
@@ -23,13 +23,13 @@ const (
 	sysTakeFD      = 438 // pidfd_getfd
 )
 
-// fileOf is the file that a descriptor leads to.
+// fileOf returns the file of a descriptor.
 func (p *process) fileOf(fd uint64) string {
 	name, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", p.pid, int32(fd)))
 	return name
 }
 
-// mapped is the file whose map begins at an address.
+// mapped returns the file whose map starts at an address.
 func (p *process) mapped(address uint64) string {
 	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.pid))
 	begin := fmt.Sprintf("%08x-", address)
@@ -43,7 +43,7 @@ func (p *process) mapped(address uint64) string {
 	return ""
 }
 
-// text reads a string of C.
+// text reads a C string.
 func (p *process) text(address uint64) string {
 	var all []byte
 	page := uint64(os.Getpagesize())
@@ -74,8 +74,7 @@ func (p *process) memory(address, n uint64) ([]byte, error) {
 	return b[:got], nil
 }
 
-// writePart carries out the first half of a write, in the process's place, and returns how
-// many bytes that were.
+// writePart does the first half of a write for the process, and returns its number of bytes.
 func (p *process) writePart(number int, args []uint64) (int, error) {
 	half := args[2] / 2
 	if half == 0 {

@@ -13,7 +13,7 @@ import (
 
 func init() { harness.Role("faults-script", scriptRole) }
 
-// What a script notes.
+// The notes of a script.
 const (
 	openRefused  = "open refused"
 	closeRefused = "close refused"
@@ -24,8 +24,8 @@ const (
 
 const backupName = "copy.db"
 
-// script is a fixed run of a queue in which one call may fail: it is created, used, grown,
-// backed up, closed, opened again, used and closed.
+// script is a fixed use of a queue in which one call may fail. It creates, uses, grows, backs
+// up, closes, reopens, uses and closes the queue.
 type script struct {
 	*user
 	path string
@@ -36,7 +36,7 @@ func scriptRole(args harness.Args) error {
 	s := &script{path: args[0], user: newUser(args.Uint(1))}
 	s.open()
 	s.use(20)
-	s.try(func() error { return s.enqueue(16, 30_000) }) // which lets the file grow
+	s.try(func() error { return s.enqueue(16, 30_000) }) // the file grows
 	s.use(5)
 	s.backUp()
 	s.use(5)
@@ -46,8 +46,7 @@ func scriptRole(args harness.Args) error {
 	return nil
 }
 
-// open opens the queue. An open may fail; the next one may not, but for a disk that is still
-// full.
+// open opens the queue. An open may fail. The next one may fail only if the disk is still full.
 func (s *script) open() {
 	const most = 12 // more than calls that fail in a row
 	for tries := range most {
@@ -55,15 +54,15 @@ func (s *script) open() {
 		if s.Queue, err = bolt.Open(s.path, options()); err == nil {
 			return
 		}
-		harness.Tell(noteLine, openRefused)
+		harness.Emit(noteLine, openRefused)
 		if tries > 0 && !errors.Is(err, bolt.ErrDisk) || tries == most-1 {
-			violate("the file cannot be opened after an open has failed: %v", err)
+			violate("cannot open the file after a failed open: %v", err)
 			os.Exit(0)
 		}
 	}
 }
 
-// use does so many steps. When the queue is poisoned it goes the way back.
+// use does a number of steps. It reopens a poisoned queue.
 func (s *script) use(steps int) {
 	for range steps {
 		s.try(s.step)
@@ -77,9 +76,9 @@ func (s *script) try(do func() error) {
 	}
 }
 
-// wayBack is what to do with a queue that a sync has stopped: close it and open it again.
+// wayBack closes a queue that a failed sync has stopped, and opens it again.
 func (s *script) wayBack() {
-	harness.Tell(noteLine, poisoned)
+	harness.Emit(noteLine, poisoned)
 	_ = s.enqueue(1, 0)
 	_ = s.fetch(1)
 	if len(s.held) > 0 {
@@ -95,21 +94,21 @@ func (s *script) again() {
 	s.close()
 	s.held, s.ended = nil, false
 	s.open()
-	tellFound(s.Queue)
+	emitFound(s.Queue)
 }
 
 func (s *script) close() {
 	if err := s.Queue.Close(); err != nil {
-		harness.Tell(noteLine, closeRefused)
+		harness.Emit(noteLine, closeRefused)
 	}
 }
 
-// backUp makes a copy, which appears or does not.
+// backUp makes a backup, which may fail.
 func (s *script) backUp() {
 	path := filepath.Join(filepath.Dir(s.path), backupName)
 	if err := s.Queue.Backup(background, path); err != nil {
-		harness.Tell(noteLine, backupFailed)
+		harness.Emit(noteLine, backupFailed)
 		return
 	}
-	harness.Tell(noteLine, backupDone)
+	harness.Emit(noteLine, backupDone)
 }

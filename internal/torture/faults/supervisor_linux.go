@@ -41,7 +41,7 @@ const (
 	goOn         = 1 // in response.flags: carry the call out
 )
 
-// supervisor asks a plan about each call of a child that concerns files in a folder.
+// supervisor asks a plan about each call of a child on files in a folder.
 type supervisor struct {
 	folder   string
 	plan     func(n int, c call) fault // n counts from 0
@@ -51,8 +51,7 @@ type supervisor struct {
 	calls    []call
 }
 
-// supervise runs a child in a role until it ends. An error says that it could not be
-// supervised.
+// supervise runs a child in a role until it ends. An error means that it was not supervised.
 func supervise(ctx context.Context, folder string, plan func(n int, c call) fault, role string, args ...any) (r ran, err error) {
 	s := &supervisor{folder: folder, plan: plan}
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -85,9 +84,9 @@ func supervise(ctx context.Context, folder string, plan func(n int, c call) faul
 	return r, err
 }
 
-var errNotSupervised = errors.New("the child ended before its calls were supervised")
+var errNotSupervised = errors.New("the child ended before the supervision of its calls")
 
-// takeOver receives the descriptor on which the kernel asks.
+// takeOver receives the descriptor for the kernel's questions.
 func (s *supervisor) takeOver(socket int) error {
 	rights := make([]byte, syscall.CmsgSpace(4))
 	for {
@@ -117,7 +116,7 @@ func (s *supervisor) takeOver(socket int) error {
 	}
 }
 
-// serve answers the kernel until the child has ended.
+// serve answers the kernel until the child ends.
 func (s *supervisor) serve() error {
 	defer func() { _, _ = syscall.Close(s.listener), syscall.Close(s.process.handle) }()
 	for {
@@ -127,7 +126,7 @@ func (s *supervisor) serve() error {
 		}
 		var n notification
 		if errno := ioctl(s.listener, ioctlReceive, unsafe.Pointer(&n)); errno == syscall.EINTR || errno == syscall.ENOENT {
-			continue // it was interrupted, or killed meanwhile
+			continue // interrupted, or killed meanwhile
 		} else if errno != 0 {
 			return fmt.Errorf("hear of a call: %w", errno)
 		}
@@ -141,7 +140,7 @@ func (s *supervisor) serve() error {
 	}
 }
 
-// wait waits for a call. There is none any more when nobody has the filter.
+// wait waits for a call. More is false when no process has the filter any more.
 func (s *supervisor) wait() (more bool, err error) {
 	const pollIn = 1
 	for {
@@ -192,7 +191,7 @@ func (s *supervisor) decide(n *notification, r *response) error {
 	return nil
 }
 
-// inFolder is the name of a file in the folder.
+// inFolder returns the name of a file in the folder.
 func (s *supervisor) inFolder(path string) (name string, inside bool) {
 	name, inside = strings.CutPrefix(path, s.folder)
 	return strings.TrimPrefix(name, "/"), inside

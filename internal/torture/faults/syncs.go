@@ -10,8 +10,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Syncs has each sync of one run fail in turn. Tries with seeds in a row, as many as there are
-// faults, try all of them.
+// Syncs makes each sync of one run fail in turn. Consecutive seeds try all faults.
 var Syncs = &harness.Family{
 	Name:  "syncs",
 	Goals: "R4",
@@ -30,23 +29,23 @@ var Syncs = &harness.Family{
 			all = append(all, more...)
 		}
 		if err == nil && len(all) > syncsOfScript {
-			err = fmt.Errorf("the run has %d faults to try, and the family asks for %d: correct that", len(all), syncsOfScript)
+			err = fmt.Errorf("the run has %d possible faults, and the goal of the family is %d; raise it", len(all), syncsOfScript)
 		}
 		return func(t *harness.Try) error { return faulty(t, fixedScript, pick(all, t.Seed)) }, err
 	},
 }
 
-// syncsOfScript is at least how many faults the syncs of the script can have.
+// syncsOfScript is an upper bound of the faults in the script's syncs.
 const syncsOfScript = 950
 
-// syncFaults are the ways in which the syncs of a run can fail.
+// syncFaults returns the faults of a run's syncs.
 func syncFaults(every []at) (all []at) {
 	for _, a := range every {
 		if !isSync(a.call) || a.errno != syscall.EIO {
 			continue
 		}
 		all = append(all, a)
-		if a.file == queueName { // and there is a file to open again
+		if a.file == queueName { // there is a file to open again
 			more := fault{name: "input/output error, also of all syncs until the next open", errno: syscall.EIO, lasting: true}
 			all = append(all, at{a.n, a.call, more, nil})
 		}
@@ -54,8 +53,8 @@ func syncFaults(every []at) (all []at) {
 	return all
 }
 
-// wayBackFaults are two faults each: a sync of the queue's file, amid the run, and a call by
-// which the file is opened again and mended; of its reads every eighth.
+// wayBackFaults returns double faults: a sync of the queue's file during the run, and a call
+// of the open that repairs the file, of its reads every eighth.
 func wayBackFaults(ctx context.Context, syncs []at) (all []at, err error) {
 	var firsts []at
 	for _, a := range syncs {
@@ -63,23 +62,23 @@ func wayBackFaults(ctx context.Context, syncs []at) (all []at, err error) {
 			firsts = append(firsts, a)
 		}
 	}
-	for _, first := range firsts[len(firsts)/2:][:2] { // one of the pages, and one of a meta page
+	for _, first := range firsts[len(firsts)/2:][:2] { // a sync of pages, and one of a meta page
 		p := &injection{at: first, index: -1, again: -1}
 		r, err := runScript(ctx, fixedScript, p.plan)
 		if err != nil {
 			return nil, err
 		}
 		if p.again < 0 {
-			return nil, fmt.Errorf("%s: the queue was not opened again", first)
+			return nil, fmt.Errorf("%s: the script did not open the queue again", first)
 		}
-		for n, c := range mending(r.calls[p.again:]) {
+		for n, c := range repairCalls(r.calls[p.again:]) {
 			if c.kind == "pread64" && n%8 != 0 {
-				continue // there are hundreds of them, one for each page
+				continue // there are hundreds, one for each page
 			}
 			for _, f := range faultsOf(c.kind) {
 				a := first
 				a.then = &later{n, c, f}
-				if !f.part { // which is for the first fault alone
+				if !f.part { // only the first fault can be partial
 					all = append(all, a)
 				}
 			}
@@ -88,9 +87,9 @@ func wayBackFaults(ctx context.Context, syncs []at) (all []at, err error) {
 	return all, nil
 }
 
-// mending are the calls of an open up to the first write to the file that took the place of
-// another, none when it took no other's place.
-func mending(calls []call) []call {
+// repairCalls returns the calls of an open until the first write to the file that replaced
+// the damaged one, and none without a replacement.
+func repairCalls(calls []call) []call {
 	replaced := false
 	for n, c := range calls {
 		replaced = replaced || c.kind == "renameat" && c.to == queueName
@@ -103,9 +102,8 @@ func mending(calls []call) []call {
 
 func isSync(c call) bool { return c.kind == "fsync" || c.kind == "fdatasync" }
 
-// builtOn finds what must not be once a sync has failed, the call of that number: the queue's
-// file is written to before another one has taken its place, or a file that was being made
-// gets its name.
+// builtOn finds violations after the failed sync n: a write to the queue's file before
+// another file has replaced it, or a name for a file that was being made.
 func (r *ran) builtOn(n int) error {
 	failed := r.calls[n]
 	if !isSync(failed) {
@@ -129,9 +127,9 @@ func (r *ran) builtOn(n int) error {
 	return nil
 }
 
-// told requires that somebody heard of a sync of the queue's file that failed: a caller, or
-// the next open by a mark. Marked says that there is a mark now.
-func (r *ran) told(n int, h *heard, marked bool) error {
+// reported requires that a failed sync of the queue's file reached a caller, or the next open
+// by a marker. Marked reports whether there is a marker now.
+func (r *ran) reported(n int, h *childReport, marked bool) error {
 	if !isSync(r.calls[n]) || r.calls[n].file != queueName || marked ||
 		h.notes[poisoned]+h.notes[openRefused]+h.notes[closeRefused] > 0 {
 		return nil
@@ -141,10 +139,10 @@ func (r *ran) told(n int, h *heard, marked bool) error {
 			return nil
 		}
 	}
-	return errors.New("a sync of the queue's file failed, and nobody was told")
+	return errors.New("a failed sync of the queue's file was not reported")
 }
 
-// extra are the files beside a queue's that have its name and more: marks.
+// extra returns the files whose names start with that of the queue: markers.
 func extra(dir string) []string {
 	names, _ := filepath.Glob(filepath.Join(dir, queueName+"?*"))
 	return names

@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Syscalls has each system call of one run fail in turn, in each way in which its kind can.
-// Tries with seeds in a row, as many as there are faults, try all of them.
+// Syscalls makes each system call of one run fail in turn, in each way that its kind can
+// fail. Consecutive seeds try all faults.
 var Syscalls = &harness.Family{
 	Name:  "syscalls",
 	Goals: "R3 R2",
@@ -25,20 +25,20 @@ var Syscalls = &harness.Family{
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		all, err := everyFault(env.Ctx, fixedScript)
 		if err == nil && len(all) > faultsOfScript {
-			err = fmt.Errorf("the run has %d faults to try, and the family asks for %d: correct that", len(all), faultsOfScript)
+			err = fmt.Errorf("the run has %d possible faults, and the goal of the family is %d; raise it", len(all), faultsOfScript)
 		}
 		return func(t *harness.Try) error { return faulty(t, fixedScript, pick(all, t.Seed)) }, err
 	},
 }
 
-// pick has seeds in a row try all faults, those of neighbours far apart.
+// pick returns a fault. Consecutive seeds try all faults, neighbors far apart.
 func pick(all []at, seed uint64) at {
 	n := uint64(len(all))
 	const stride = 1_000_003 // a prime
 	return all[seed%n*stride%n]
 }
 
-// RandomSyscalls has a random system call fail in runs that differ.
+// RandomSyscalls makes a random system call fail in different runs.
 var RandomSyscalls = &harness.Family{
 	Name:   "syscalls-random",
 	Goals:  "R3 R2",
@@ -63,15 +63,15 @@ var RandomSyscalls = &harness.Family{
 	},
 }
 
-// fixedScript is the seed of the run of which each call fails, and faultsOfScript at least how
-// many faults that are.
+// fixedScript is the seed of the run in which each call fails, and faultsOfScript an upper
+// bound of its faults.
 const (
 	fixedScript    = 1
 	faultsOfScript = 2750
 )
 
 // at is a fault of the n-th call of a kind, counted from 0 over all threads of a run. Runs of
-// one script differ a little: bbolt takes free pages in no order.
+// one script differ slightly: bbolt takes free pages in random order.
 type at struct {
 	n int
 	call
@@ -79,7 +79,7 @@ type at struct {
 	then *later // a second one, nil for none
 }
 
-// later is a fault of the n-th call since the queue's file was opened again.
+// later is a fault of the n-th call since the queue's file was reopened.
 type later struct {
 	n int
 	call
@@ -96,7 +96,7 @@ func (a at) String() string {
 
 func failing(errno syscall.Errno) fault { return fault{name: errno.Error(), errno: errno} }
 
-// faultsOf are the ways in which a call of a kind can fail.
+// faultsOf returns the faults of a kind of call.
 func faultsOf(kind string) []fault {
 	all := []fault{failing(syscall.EIO), {name: "killed before it", kill: true}}
 	switch kind {
@@ -115,7 +115,7 @@ func faultsOf(kind string) []fault {
 	return all
 }
 
-// everyFault runs a script without faults, and returns each that it could have.
+// everyFault runs a script without faults and returns all possible faults.
 func everyFault(ctx context.Context, script uint64) (all []at, err error) {
 	r, err := runScript(ctx, script, func(int, call) fault { return fault{} })
 	if err != nil {
@@ -147,7 +147,7 @@ func runScript(ctx context.Context, script uint64, plan func(int, call) fault) (
 
 const queueName = "jobs.db"
 
-// faulty runs a script with a fault, and then opens its file without one.
+// faulty runs a script with a fault, and then opens its file without faults.
 func faulty(t *harness.Try, script uint64, a at) error {
 	p := &injection{at: a, index: -1, again: -1}
 	r, err := supervise(t.Ctx, t.Dir, p.plan, "faults-script", filepath.Join(t.Dir, queueName), script)
@@ -155,7 +155,7 @@ func faulty(t *harness.Try, script uint64, a at) error {
 		return err
 	}
 	if p.index < 0 || p.then != nil && !p.both {
-		t.Count(0) // this run had one call less
+		t.Count(0) // this run had fewer calls
 		return nil
 	}
 	if err := p.judge(t.Ctx, t.Dir, &r); err != nil {
@@ -164,13 +164,13 @@ func faulty(t *harness.Try, script uint64, a at) error {
 	return nil
 }
 
-// injection has one call of a run fail.
+// injection makes one call of a run fail.
 type injection struct {
 	at
 	seen  int
-	index int  // of the call among all, when it came
-	both  bool // the second one came
-	again int  // of the call by which the queue's file is opened again
+	index int  // of the call among all calls, once it came
+	both  bool // the second call came
+	again int  // index of the call that reopens the queue's file
 }
 
 func (p *injection) plan(n int, c call) (f fault) {
@@ -203,29 +203,29 @@ func (p *injection) plan(n int, c call) (f fault) {
 	return f
 }
 
-// judge requires that a run with a fault kept what is promised.
+// judge requires that a run with a fault kept all promises.
 func (p *injection) judge(ctx context.Context, dir string, r *ran) error {
 	killed := p.kill || p.then != nil && p.then.kill
 	unlinked := p.kind == "unlinkat" || p.then != nil && p.then.kind == "unlinkat"
 	if r.stderr != "" || r.ended != nil && !killed {
 		return fmt.Errorf("the process ended with %v and said: %s", r.ended, r.stderr)
 	}
-	var h heard
+	var h childReport
 	err := h.hear(r.lines)
 	if left := leftovers(dir); len(left) > 0 && !killed && !unlinked {
 		err = errors.Join(err, fmt.Errorf("it left %v", left))
 	}
 	if !killed {
-		err = errors.Join(err, r.builtOn(p.index), r.told(p.index, &h, len(extra(dir)) > 0))
+		err = errors.Join(err, r.builtOn(p.index), r.reported(p.index, &h, len(extra(dir)) > 0))
 	}
 	err = errors.Join(err, h.check(ctx, filepath.Join(dir, queueName)), h.checkBackup(ctx, filepath.Join(dir, backupName), p.at))
 	if left := extra(dir); len(left) > 0 {
-		err = errors.Join(err, fmt.Errorf("when all is well again there is still %v", left))
+		err = errors.Join(err, fmt.Errorf("files remain after an open without faults: %v", left))
 	}
 	return err
 }
 
-// missingSupervision tries whether system calls can be supervised.
+// missingSupervision tries to supervise system calls.
 func missingSupervision() string {
 	dir, err := harness.MemoryFolder()
 	if err != nil {
@@ -235,9 +235,9 @@ func missingSupervision() string {
 	r, err := supervise(context.Background(), dir, func(int, call) fault { return fault{} }, "faults-nothing", filepath.Join(dir, "file"))
 	switch {
 	case err != nil:
-		return fmt.Sprintf("system calls cannot be supervised here (seccomp, Linux 5.9): %v", err)
+		return fmt.Sprintf("cannot supervise system calls here (seccomp, Linux 5.9): %v", err)
 	case len(r.calls) == 0:
-		return "system calls cannot be supervised here: none was seen"
+		return "cannot supervise system calls here: the kernel reports none"
 	}
 	return ""
 }

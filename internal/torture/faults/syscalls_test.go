@@ -99,11 +99,11 @@ func TestJudgeCanFail(t *testing.T) {
 			ran: ran{lines: []string{"begin enqueue 0 " + id, "done enqueue 0 " + id}}, says: "is lost"},
 		{rule: "no temporary file is left", at: write, left: ".pawl-new-1", says: "it left"},
 		{rule: "but that which could not be removed", at: at{call: call{kind: "unlinkat"}, fault: failing(syscall.EIO)}, left: ".pawl-new-1"},
-		{rule: "no mark is left", at: write, left: queueName + "-mark", says: "there is still"},
-		{rule: "a backup that was made is there", at: write, ran: ran{lines: []string{"note " + backupDone}}, says: "is not there"},
-		{rule: "a backup that was not made is not there", at: write, ran: ran{lines: []string{"note " + backupFailed}}, left: backupName, says: "is there"},
+		{rule: "no mark is left", at: write, left: queueName + "-mark", says: "files remain"},
+		{rule: "a backup that was made is there", at: write, ran: ran{lines: []string{"note " + backupDone}}, says: "the file is absent"},
+		{rule: "a backup that was not made is not there", at: write, ran: ran{lines: []string{"note " + backupFailed}}, left: backupName, says: "the file exists"},
 		{rule: "a backup is whole", at: write, left: backupName, says: "the backup"},
-		{rule: "somebody hears of a failed sync", at: sync, says: "nobody was told"},
+		{rule: "somebody hears of a failed sync", at: sync, says: "was not reported"},
 		{rule: "by a poisoned queue", at: sync, ran: ran{lines: []string{"note " + poisoned}}},
 		{rule: "by the next open", at: sync, ran: ran{calls: []call{{kind: "renameat", file: "copy", to: queueName}}}},
 		{rule: "nothing is written behind a failed sync", at: sync,
@@ -158,8 +158,8 @@ func init() {
 		s := &script{user: u, path: args[0]}
 		s.open()
 		id := s.newID()
-		harness.Tell("begin enqueue 0", id)
-		harness.Tell("done enqueue 0", id)
+		harness.Emit("begin enqueue 0", id)
+		harness.Emit("done enqueue 0", id)
 		s.close()
 		return nil
 	})

@@ -15,16 +15,16 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// The lines of a child that are not of its story.
+// The lines of a child outside its story.
 const (
-	violationLine = "violation" // and what it met
-	noteLine      = "note"      // and what the family wants to know
-	foundLine     = "found"     // a job of a file that was opened again
-	openLine      = "open"      // that all of them were told
+	violationLine = "violation" // followed by its text
+	noteLine      = "note"      // followed by an event that the family counts
+	foundLine     = "found"     // followed by a job of a reopened file
+	openLine      = "open"      // the end of these jobs
 )
 
-// start is when the clock of a child's queue begins. Its jobs have the same IDs and times
-// in each run, so that each run makes the same system calls.
+// start is the time on the clock of a child's queue. Its jobs have the same IDs and times in
+// each run, so each run makes the same system calls.
 var start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // user uses a queue, one call after the other.
@@ -33,29 +33,29 @@ type user struct {
 	rand  *rand.Rand
 	held  []*pawl.Lease
 	made  uint64 // IDs
-	ended bool   // a call was told that the outcome is unknown, or that the queue is poisoned
+	ended bool   // a call got ErrUnknownOutcome or ErrPoisoned
 }
 
 var background = context.Background()
 
-// patience is how long a child may take, many times what it does: one that takes longer hangs.
-const patience = time.Minute
+// childTimeout is the time limit of a child, many times its usual time.
+const childTimeout = time.Minute
 
-// watch ends a child that hangs, with the stacks of its goroutines. Stop is for its end.
+// watch ends a stuck child with the stacks of its goroutines. The caller stops it at the end.
 func watch() (stop func() bool) {
-	return time.AfterFunc(patience, func() {
+	return time.AfterFunc(childTimeout, func() {
 		debug.SetTraceback("all")
-		panic("a call has not returned for " + patience.String())
+		panic("a call has not returned for " + childTimeout.String())
 	}).Stop
 }
 
 func newUser(seed uint64) *user {
-	u := &user{User: oracle.User{Tell: harness.Tell}, rand: rand.New(rand.NewPCG(seed, 0))}
+	u := &user{User: oracle.User{Emit: harness.Emit}, rand: rand.New(rand.NewPCG(seed, 0))}
 	u.Judge = u.judge
 	return u
 }
 
-// options are those of a user's queue.
+// options returns the options of a user's queue.
 func options() *bolt.Options {
 	o := oracle.Options()
 	o.Now = func() time.Time { return start }
@@ -70,7 +70,7 @@ func (u *user) newID() (id pawl.ID) {
 	return id
 }
 
-// newJobs makes n jobs whose payload has at least so many bytes.
+// newJobs makes n jobs whose payloads have at least a number of bytes.
 func (u *user) newJobs(n, least int) (ids []pawl.ID, jobs []*pawl.Envelope) {
 	for len(jobs) < n {
 		id := u.newID()
@@ -82,7 +82,7 @@ func (u *user) newJobs(n, least int) (ids []pawl.ID, jobs []*pawl.Envelope) {
 }
 
 func violate(format string, args ...any) {
-	harness.Tell(violationLine, fmt.Sprintf(format, args...))
+	harness.Emit(violationLine, fmt.Sprintf(format, args...))
 }
 
 // judge reports a violation for an answer that the queue must not give.
@@ -103,7 +103,7 @@ func (u *user) judge(verb string, err error) {
 	}
 }
 
-// enqueue stores n jobs together, whose payloads have at least so many bytes.
+// enqueue stores n jobs together, whose payloads have at least a number of bytes.
 func (u *user) enqueue(n, least int) error {
 	ids, jobs := u.newJobs(n, least)
 	return u.Do(background, "enqueue", ids, func() error { return u.Queue.Enqueue(background, jobs...) })

@@ -79,8 +79,8 @@ const up = "up"
 // toTheEnd has a process let all runs go on until they have ended.
 const toTheEnd = "to-the-end"
 
-var errTold = errors.New("what the process told and what the file has differ")
+var errDiffer = errors.New("what the process told and what the file has differ")
 
 func differ(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errTold, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", errDiffer, fmt.Sprintf(format, args...))
 }

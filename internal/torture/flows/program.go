@@ -125,7 +125,7 @@ func (c *calls) step(name string, failures int) error {
 // effect is what a step does to the world: the family hears of it.
 func effect(key string) (uint64, error) {
 	n := rand.Uint64()
-	harness.Tell("effect", key, n)
+	harness.Emit("effect", key, n)
 	return n, nil
 }
 
@@ -141,7 +141,7 @@ func (c *calls) transaction() error {
 		}
 		key := []byte(c.r.Key())
 		if b.Get(key) != nil {
-			harness.Tell("twice", c.r.Key())
+			harness.Emit("twice", c.r.Key())
 		}
 		n := rand.Uint64()
 		return n, b.Put(key, strconv.AppendUint(nil, n, 10))

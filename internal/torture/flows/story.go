@@ -19,18 +19,18 @@ type story struct {
 	started map[string]string          // run to the ID that it was given
 	effects map[string]uint64          // key to what the last effect of that key returned
 	sent    map[string]map[string]bool // run to its signals
-	results map[string]told            // run to how it was said to have ended
+	results map[string]runEnd          // run to how it was said to have ended
 	open    []string                   // runs that had not ended when the file was last looked at
 }
 
-type told struct {
+type runEnd struct {
 	status workflow.Status
 	value  uint64
 }
 
 func newStory() *story {
 	return &story{started: make(map[string]string), effects: make(map[string]uint64),
-		sent: make(map[string]map[string]bool), results: make(map[string]told)}
+		sent: make(map[string]map[string]bool), results: make(map[string]runEnd)}
 }
 
 // hear takes in one line.
@@ -62,7 +62,7 @@ func (s *story) hear(line string) error {
 		if err != nil {
 			return err
 		}
-		now := told{workflow.Status(words[2]), n}
+		now := runEnd{workflow.Status(words[2]), n}
 		if before, known := s.results[words[1]]; known && before != now {
 			return differ("run %s ended as %v and as %v", words[1], before, now)
 		}
@@ -85,7 +85,7 @@ func (s *story) after(ctx context.Context, path string, lines []string) error {
 	}
 	q, err := bolt.Open(path, options())
 	if err != nil {
-		return fmt.Errorf("the file that a killed process left cannot be opened: %w", err)
+		return fmt.Errorf("cannot open the file of a killed process: %w", err)
 	}
 	f := &file{story: s, q: q, r: workflow.Read(q)}
 	return errors.Join(f.compare(ctx), q.Close())
@@ -205,8 +205,8 @@ func (f *file) steps(i workflow.Info, journal []workflow.Entry) error {
 			if err := pawl.DecodePayload(e.Result, &n); err != nil {
 				return differ("%s has a result that cannot be read: %v", e.Step(), err)
 			}
-			if last, told := f.effects[key]; !told || last != n {
-				return differ("%s is done with %d, and its last effect returned %d (%v)", e.Step(), n, last, told)
+			if last, known := f.effects[key]; !known || last != n {
+				return differ("%s is done with %d, and its last effect returned %d (%v)", e.Step(), n, last, known)
 			}
 		case workflow.KindStepTx:
 			done[key] = true

@@ -28,7 +28,7 @@ func work(args harness.Args) error {
 	if err != nil {
 		return err
 	}
-	harness.Tell(up)
+	harness.Emit(up)
 	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: quiet(), Around: []workflow.Middleware{counting}})
 	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: quiet()})
 	ctx, stop := context.WithCancel(context.Background())
@@ -39,7 +39,7 @@ func work(args harness.Args) error {
 	var working sync.WaitGroup
 	working.Go(func() {
 		if err := w.Run(ctx); err != nil {
-			harness.Tell("wrong", "worker:", err)
+			harness.Emit("wrong", "worker:", err)
 		}
 	})
 	p := &process{engine: e, seed: args.Uint(1)}
@@ -89,15 +89,15 @@ func (p *process) start(ctx context.Context, r *rand.Rand) error {
 		if err != nil {
 			return fmt.Errorf("start %d: %w", n, err)
 		}
-		harness.Tell("started", h.Run(), n)
+		harness.Emit("started", h.Run(), n)
 		go func() {
 			v, err := h.Result(ctx)
 			var failed *workflow.RunError
 			switch {
 			case err == nil:
-				harness.Tell("result", h.Run(), workflow.Done, v)
+				harness.Emit("result", h.Run(), workflow.Done, v)
 			case errors.As(err, &failed):
-				harness.Tell("result", h.Run(), failed.Status, 0)
+				harness.Emit("result", h.Run(), failed.Status, 0)
 			}
 		}()
 	}
@@ -149,7 +149,7 @@ func (p *process) send(ctx context.Context, run pawl.ID) error {
 	text := fmt.Sprintf("%x-%d", p.seed, p.sent.Add(1))
 	err := goOn.Send(ctx, p.engine, run, text, text)
 	if err == nil {
-		harness.Tell("sent", run, text)
+		harness.Emit("sent", run, text)
 	}
 	return err
 }
@@ -184,7 +184,7 @@ func (p *process) end(ctx context.Context, q *bolt.Queue) error {
 					continue
 				}
 				if i.Status != workflow.Paused {
-					harness.Tell("wrong", i.Flow, i.ID, i.Run, "is", i.Status, i.Error)
+					harness.Emit("wrong", i.Flow, i.ID, i.Run, "is", i.Status, i.Error)
 				}
 				if err := p.engine.Resume(ctx, i.Run); err != nil && !allowed(err) {
 					return err

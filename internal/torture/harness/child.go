@@ -60,8 +60,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// Tell sends a line from a child to its family.
-func Tell(words ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintln(words...)) }
+// Emit sends a line from a child to its family.
+func Emit(words ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintln(words...)) }
 
 // Child is a process in a role.
 type Child struct {

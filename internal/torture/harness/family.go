@@ -1,6 +1,6 @@
-// Package harness is what the families of faults have in common: it draws seeds, runs
-// tries side by side until there were enough or time is up, keeps what is needed to repeat
-// one that failed, and prints the table.
+// Package harness has the parts that all families of faults share. It draws seeds, runs tries
+// in parallel until the goal or the time limit is reached, keeps the files of a failed try,
+// and prints the table.
 package harness
 
 import (
@@ -24,23 +24,23 @@ type Family struct {
 	Method string // one line for the table
 	Unit   string // what Tried counts, in the plural
 
-	// How many units to try for every change, and at night.
+	// PR and Nightly are the goals for each change and for each night, in units.
 	PR, Nightly int
 
-	// Share is the part of the budget that the family gets, against the shares of the others:
-	// about the seconds that it takes for PR on two processors, and some more.
+	// Share is the family's share of the time, relative to the others: a bit more than the
+	// seconds that PR units take on two processors.
 	Share int
 
 	// Parallel is how many tries run at a time, GOMAXPROCS when it is 0.
 	Parallel int
 
-	// Missing says what this machine lacks for the family, "" when nothing. It may be nil.
+	// Missing reports what this machine lacks for the family, "" for nothing. It may be nil.
 	Missing func() string
 
-	// Prepare makes what all tries share, and returns the function that runs one. A violation
-	// of a promise is its error, unless time was up: a try that is cut short fails for that
-	// alone, and tells what it found for certain by Violate. What Prepare makes in env.Dir is
-	// removed at the end.
+	// Prepare sets up what all tries share, and returns the function that runs one try. Its
+	// error is a violation of a promise, unless time is up: the end of the time makes a try
+	// fail, so it reports a certain violation with Violate. The harness removes env.Dir at
+	// the end.
 	Prepare func(env *Env) (func(*Try) error, error)
 }
 
@@ -49,7 +49,7 @@ func Each(try func(*Try) error) func(*Env) (func(*Try) error, error) {
 	return func(*Env) (func(*Try) error, error) { return try, nil }
 }
 
-// Env is what the tries of a family share.
+// Env is shared by the tries of a family.
 type Env struct {
 	Ctx  context.Context // ends when time is up or the user interrupts
 	Dir  string          // in memory where the system has that, and empty
@@ -62,8 +62,8 @@ type Env struct {
 // Cleanup has fn run when the family is done, the last one first.
 func (e *Env) Cleanup(fn func()) { e.cleanups = append(e.cleanups, fn) }
 
-// Try is one try. All that is random in it comes from Seed, so that the seed repeats it as
-// far as the scheduling of goroutines and processes lets it.
+// Try is one try. All its random choices come from Seed, so the seed repeats it as far as
+// the scheduling of goroutines and processes allows.
 type Try struct {
 	Ctx  context.Context
 	Seed uint64
@@ -74,34 +74,34 @@ type Try struct {
 	counted atomic.Bool
 }
 
-// Count adds to what was tried, from any goroutine. A try that never calls it counts as one.
+// Count adds units that were tried. Any goroutine may call it. A try that never calls it
+// counts as one unit.
 func (t *Try) Count(units int) {
 	t.counted.Store(true)
 	t.run.tried.Add(int64(units))
 }
 
-// Enough reports whether the family has tried all it was asked to, or time is up: a try
-// that counts many units looks at it in between.
+// Enough reports whether the family has reached its goal or time is up. A try of many units
+// checks it between units.
 func (t *Try) Enough() bool { return t.Ctx.Err() != nil || t.run.enough() }
 
-// Violate keeps a violation and lets the try go on.
+// Violate records a violation. The try goes on.
 func (t *Try) Violate(err error) { t.run.violate(t.Seed, t.Dir, err) }
 
-// ErrUntried is in the error of a Violation that is none of a promise: the family could not
-// be tried.
+// ErrUntried marks a Violation that breaks no promise: the family could not be tried.
 var ErrUntried = errors.New("could not be tried")
 
-// Violation is a promise that was not kept, or a try that could not be made.
+// Violation is a broken promise, or a try that could not run.
 type Violation struct {
 	Seed uint64
-	Dir  string // where the files of the try are kept, "" when they are not
+	Dir  string // the files of the try, "" for none
 	Err  error
 }
 
 // Result is what a family found.
 type Result struct {
 	*Family
-	Goal       int    // how many units were asked for
+	Goal       int    // in units
 	Missing    string // why nothing was tried
 	Tried      int
 	Violations int         // all of them
@@ -109,7 +109,7 @@ type Result struct {
 	Took       time.Duration
 }
 
-// Plan says how long a family runs.
+// Plan limits the run of a family.
 type Plan struct {
 	Goal   int       // units
 	Until  time.Time // at most
@@ -118,14 +118,13 @@ type Plan struct {
 	Once   bool      // only that try
 	First  bool      // only until a promise is violated, amid a try as well
 	Folder string    // for Env.Disk; the system's folder for temporary files when it is ""
-	Heard  func(tried, violations int)
+	OnTry  func(tried, violations int)
 }
 
-// maxFirst bounds the violations that are kept whole, and the tries after which a family
-// that only fails is ended.
+// maxFirst is the number of violations that a Result keeps. A family ends after as many.
 const maxFirst = 5
 
-// run is a family at work.
+// run is one run of a family.
 type run struct {
 	plan     Plan
 	ctx      context.Context
@@ -170,7 +169,7 @@ func (f *Family) Run(ctx context.Context, plan Plan) (result Result) {
 	ctx, cancel := context.WithDeadline(ctx, plan.Until)
 	defer cancel()
 	r := &run{plan: plan, ctx: ctx, stop: cancel}
-	if err := r.all(f); err != nil && ctx.Err() == nil { // what is cut short fails for that alone
+	if err := r.all(f); err != nil && ctx.Err() == nil { // out of time is no violation
 		r.violate(plan.Seed, "", fmt.Errorf("%w: %w", ErrUntried, err))
 	}
 	result.Goal = r.plan.Goal
@@ -244,8 +243,8 @@ func (r *run) one(try func(*Try) error) error {
 	if r.violations() == before {
 		_ = os.RemoveAll(dir)
 	}
-	if r.plan.Heard != nil {
-		r.plan.Heard(int(r.tried.Load()), r.violations())
+	if r.plan.OnTry != nil {
+		r.plan.OnTry(int(r.tried.Load()), r.violations())
 	}
 	return nil
 }
@@ -260,12 +259,12 @@ func guarded(try func(*Try) error, t *Try) (err error) {
 	return try(t)
 }
 
-// MemoryVariable names a folder in which MemoryFolder makes its own, for who starts a
-// family in a process of its own and wants to find what it leaves.
+// MemoryVariable names the parent of the folders that MemoryFolder makes. A parent process
+// sets it to find the files that a family leaves.
 const MemoryVariable = "PAWL_TORTURE_MEMORY"
 
-// MemoryFolder makes a folder in memory where the system has that: most families prove
-// nothing about the disk below.
+// MemoryFolder makes a folder in memory, if the system can. Most families prove nothing
+// about the disk.
 func MemoryFolder() (string, error) {
 	parent := cmp.Or(os.Getenv(MemoryVariable), "/dev/shm")
 	if dir, err := os.MkdirTemp(parent, "pawl-torture-"); err == nil {

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// columns of the table. The method is for the document: a terminal is not as wide.
+// columns are the columns of the table. A terminal is too narrow for the method, so only the
+// document has it.
 var columns = []string{"family", "goals", "method", "tried", "asked for", "violations", "rate"}
 
 const methodColumn = 2
 
-// row is a result in those columns.
+// row returns a result in these columns.
 func (r *Result) row() []string {
 	if r.Missing != "" {
 		return []string{r.Name, r.Goals, r.Method, "not tried", Thousands(r.Goal) + " " + r.Unit, "", r.Missing}
@@ -29,13 +30,13 @@ func (r *Result) rate() string {
 	return fmt.Sprintf("%s/min", Thousands(int(perMinute)))
 }
 
-// Failed reports whether a promise was not kept.
+// Failed reports whether there was a violation.
 func (r *Result) Failed() bool { return r.Violations > 0 }
 
-// Short reports whether time was up before all was tried.
+// Short reports whether time was up before the goal.
 func (r *Result) Short() bool { return r.Missing == "" && r.Tried < r.Goal }
 
-// Table prints results for people.
+// Table prints results on a terminal.
 func Table(w io.Writer, results []Result) {
 	rows := [][]string{columns}
 	for i := range results {
@@ -82,11 +83,11 @@ func Markdown(w io.Writer, results []Result) {
 // numeric reports whether a column is aligned to the right.
 func numeric(column int) bool { return column >= 3 }
 
-// Violations prints what failed, and how to repeat it with the command given.
+// Violations prints each violation, and the command that repeats it.
 func Violations(w io.Writer, command string, results []Result) {
 	for _, r := range results {
 		for _, v := range r.First {
-			fmt.Fprintf(w, "\n%s, seed %d: %v\n", r.Name, v.Seed, clip(v.Err))
+			fmt.Fprintf(w, "\n%s, seed %d: %v\n", r.Name, v.Seed, truncate(v.Err))
 			fmt.Fprintf(w, "  repeat: %s -family %s -seed %d\n", command, r.Name, v.Seed)
 			if v.Dir != "" {
 				fmt.Fprintf(w, "  its files: %s\n", v.Dir)
@@ -98,8 +99,8 @@ func Violations(w io.Writer, command string, results []Result) {
 	}
 }
 
-// clip bounds what is printed of an error: a stack has hundreds of lines.
-func clip(err error) string {
+// truncate shortens an error for printing: a stack has hundreds of lines.
+func truncate(err error) string {
 	const most = 30
 	lines := strings.Split(err.Error(), "\n")
 	if more := len(lines) - most; more > 0 {
@@ -117,15 +118,15 @@ func Thousands(n int) string {
 	return s
 }
 
-// Progress tells how far families are: on a terminal in one line that changes, elsewhere
-// in one line a family.
+// Progress prints the progress of families: on a terminal in a line that changes, elsewhere
+// in one line for each family.
 type Progress struct {
 	W        io.Writer
 	Terminal bool
 	last     time.Time
 }
 
-// Start returns what a Plan hears by.
+// Start returns the OnTry of a Plan.
 func (p *Progress) Start(f *Family, goal int) func(tried, violations int) {
 	if !p.Terminal {
 		fmt.Fprintf(p.W, "%s: %s %s\n", f.Name, Thousands(goal), f.Unit)
@@ -137,7 +138,7 @@ func (p *Progress) Start(f *Family, goal int) func(tried, violations int) {
 		select {
 		case updates <- struct{}{}:
 		default:
-			return // another try is telling
+			return // another try is printing
 		}
 		if time.Since(p.last) > time.Second/10 {
 			p.last = time.Now()

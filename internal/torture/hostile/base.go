@@ -160,7 +160,7 @@ func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := c.tell(); err != nil {
+		if err := c.makeRuns(); err != nil {
 			return fmt.Errorf("make runs: %w", err)
 		}
 	}

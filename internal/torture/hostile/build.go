@@ -90,14 +90,14 @@ func (d *driven) run(args []string) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	hung := time.AfterFunc(mostWall, d.Kill)
-	defer hung.Stop()
+	timer := time.AfterFunc(mostWall, d.Kill)
+	defer timer.Stop()
 	if _, err = d.In.Write(append(line, '\n')); err == nil {
 		if err = d.read(&a); err == nil {
 			return a, nil
 		}
 	}
-	ended := !hung.Stop()
+	ended := !timer.Stop()
 	d.close()
 	if ended {
 		return a, fmt.Errorf("it did not end within %v", mostWall)

@@ -81,7 +81,7 @@ func child(t *harness.Try, role string, from int, args ...any) (next int, err er
 	}
 	mute := time.AfterFunc(silence, c.Kill)
 	defer mute.Stop()
-	at, how, told := from-1, "", false
+	at, how, reported := from-1, "", false
 	for {
 		line, lineErr := c.Line()
 		if lineErr != nil {
@@ -105,10 +105,10 @@ func child(t *harness.Try, role string, from int, args ...any) (next int, err er
 			if at, err = strconv.Atoi(number); err != nil {
 				return 0, fmt.Errorf("the child said %q", line)
 			}
-			how, told = text, false
+			how, reported = text, false
 		case "wrong":
 			t.Violate(keep(t, at, how, errors.New(text)))
-			told = true
+			reported = true
 			if _, err := c.In.Write([]byte{'\n'}); err != nil {
 				return 0, err
 			}
@@ -124,7 +124,7 @@ func child(t *harness.Try, role string, from int, args ...any) (next int, err er
 	if at < from {
 		return 0, fmt.Errorf("the child did not begin: %w", err)
 	}
-	if !told {
+	if !reported {
 		t.Violate(keep(t, at, how, fmt.Errorf("it took the process down: %w", err)))
 	}
 	return at + 1, nil
@@ -155,7 +155,7 @@ func files(run func(*trial, string) error) func(harness.Args) error {
 		w.start()
 		for n := args.Int(2); n < args.Int(3); n++ {
 			h := forge(bases, seedOf(args.Uint(1), n), filepath.Join(args[0], "scratch.db"))
-			harness.Tell("file", n, strconv.Quote(h.how))
+			harness.Emit("file", n, strconv.Quote(h.how))
 			path := filepath.Join(args[0], "case.db")
 			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 				return err
@@ -164,7 +164,7 @@ func files(run func(*trial, string) error) func(harness.Args) error {
 				wrong(err)
 			}
 		}
-		harness.Tell("done", 0)
+		harness.Emit("done", 0)
 		return nil
 	}
 }
@@ -173,6 +173,6 @@ func files(run func(*trial, string) error) func(harness.Args) error {
 func wrong(err error) {
 	const most = 16 << 10 // a line that is longer is not heard
 	text := err.Error()
-	harness.Tell("wrong", 0, strconv.Quote(text[:min(len(text), most)]))
+	harness.Emit("wrong", 0, strconv.Quote(text[:min(len(text), most)]))
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }

@@ -34,7 +34,7 @@ func init() {
 				return err
 			}
 			for n := from; n < 4; n++ {
-				harness.Tell("file", n, strconv.Quote("a mutation"))
+				harness.Emit("file", n, strconv.Quote("a mutation"))
 				if err := os.WriteFile(filepath.Join(args[0], "case.db"), []byte{byte(n)}, 0o600); err != nil {
 					return err
 				}
@@ -42,7 +42,7 @@ func init() {
 					fault()
 				}
 			}
-			harness.Tell("done", 0)
+			harness.Emit("done", 0)
 			return nil
 		})
 	}
@@ -93,14 +93,14 @@ func TestFaultOfAStepIsSeen(t *testing.T) {
 	}), "it took")
 }
 
-// Rule: a step without an end is told, with the stacks of all goroutines.
+// Rule: a step without an end is reported, with the stacks of all goroutines.
 func TestHangIsSeen(t *testing.T) {
-	told := make(chan error, 1)
-	w := newWatch(func(err error) { told <- err })
+	reported := make(chan error, 1)
+	w := newWatch(func(err error) { reported <- err })
 	w.wall = 0
 	w.start()
 	require.NoError(t, w.step("hangs", func() error {
-		require.ErrorContains(t, <-told, "hangs: it has not ended")
+		require.ErrorContains(t, <-reported, "hangs: it has not ended")
 		return nil
 	}))
 }

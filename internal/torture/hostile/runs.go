@@ -123,8 +123,8 @@ func (c *crew) all() error {
 	return errors.Join(err, errors.New("the runs go on without end"))
 }
 
-// tell makes runs in every state, with journals, signals, and values that lie apart.
-func (c *crew) tell() error {
+// makeRuns makes runs in every state, with journals, signals, and values that lie apart.
+func (c *crew) makeRuns() error {
 	var err error
 	run := make(map[string]pawl.ID)
 	start := func(id, what string) {

@@ -20,8 +20,8 @@ var flowAnswers = []error{
 	workflow.ErrNotFound, workflow.ErrNotRunning, workflow.ErrConflict, workflow.ErrTooMany, workflow.ErrTooLarge, workflow.ErrNoFlow,
 }
 
-// toldBy requires that an error is one that a caller can match.
-func toldBy(err error) error {
+// matchable requires that an error is one that a caller can match.
+func matchable(err error) error {
 	if errors.As(err, new(*workflow.DeterminismError)) {
 		return nil
 	}
@@ -61,14 +61,14 @@ func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 		t.do("Info of a run", func() error {
 			info, err := rd.Info(t.ctx, run)
 			if err != nil {
-				return toldBy(err)
+				return matchable(err)
 			}
 			return sameInfo(info, known)
 		})
 		t.do("Journal of a run", func() error {
 			journal, err := rd.Journal(t.ctx, run, t.rand.IntN(4) > 0)
 			if err != nil {
-				return toldBy(err)
+				return matchable(err)
 			}
 			for _, e := range journal {
 				if err := sameEntry(e, known); err != nil {
@@ -80,14 +80,14 @@ func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 		t.do("Signals of a run", func() error {
 			signals, err := rd.Signals(t.ctx, run)
 			if err != nil {
-				return toldBy(err)
+				return matchable(err)
 			}
 			return sameSignals(signals, known)
 		})
 		t.do("Published by a run", func() error {
 			values, err := rd.Published(t.ctx, run)
 			if err != nil {
-				return toldBy(err)
+				return matchable(err)
 			}
 			if t.salvaged {
 				return nil
@@ -97,10 +97,10 @@ func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 		t.do("Input and output of a run", func() error {
 			_, err := rd.Input(t.ctx, run)
 			_, outputErr := rd.Output(t.ctx, run)
-			return errors.Join(toldBy(err), toldBy(outputErr))
+			return errors.Join(matchable(err), matchable(outputErr))
 		})
 	}
-	t.do("Check of runs", func() error { return toldBy(rd.Check(t.ctx)) })
+	t.do("Check of runs", func() error { return matchable(rd.Check(t.ctx)) })
 }
 
 // listRuns reads a list to its end, in parts.
@@ -111,7 +111,7 @@ func (t *trial) listRuns(rd *workflow.Reader, asStored bool) error {
 	for after := ""; ; {
 		l, err := rd.List(t.ctx, filter, after, part)
 		if err != nil {
-			return toldBy(err)
+			return matchable(err)
 		}
 		for _, info := range l.Runs {
 			known := t.stories[info.Run]
@@ -226,19 +226,19 @@ func (t *trial) steer(q *bolt.Queue) {
 	} {
 		if t.rand.IntN(2) == 0 {
 			id := t.anyRun()
-			t.do(name, func() error { return toldBy(run(id)) })
+			t.do(name, func() error { return matchable(run(id)) })
 		}
 	}
 	if t.rand.IntN(2) == 0 {
 		t.do("Prune", func() error {
 			_, err := e.Prune(t.ctx, []time.Time{began, began.Add(1), {}}[t.rand.IntN(3)], nil)
-			return toldBy(err)
+			return matchable(err)
 		})
 	}
 	if t.rand.IntN(2) == 0 {
 		t.crew(q)
 	}
-	t.do("Check of runs that were steered", func() error { return toldBy(e.Check(t.ctx)) })
+	t.do("Check of runs that were steered", func() error { return matchable(e.Check(t.ctx)) })
 }
 
 // crew has a build go on with runs: the one that wrote them, or one that does not fit.
@@ -248,18 +248,18 @@ func (t *trial) crew(q *bolt.Queue) {
 	var c *crew
 	t.do("Handle", func() (err error) {
 		c, err = newCrew(t.ctx, q, []string{"step", "step", "step", "other"}[t.rand.IntN(4)])
-		return toldBy(err)
+		return matchable(err)
 	})
 	t.do("Verify", func() error {
 		for _, run := range t.someRuns() {
-			if err := toldBy(c.Verify(t.ctx, run)); err != nil {
+			if err := matchable(c.Verify(t.ctx, run)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	t.do("a worker with runs", func() error {
-		if err := toldBy(c.works(8)); err != nil {
+		if err := matchable(c.works(8)); err != nil {
 			return err
 		}
 		return ctx.Err()

@@ -25,15 +25,15 @@ type watch struct {
 	wall  time.Duration
 	bytes uint64
 
-	mu     sync.Mutex
-	name   string
-	began  time.Time
-	active bool
-	dying  func(error) // ends the process
+	mu      sync.Mutex
+	name    string
+	began   time.Time
+	active  bool
+	onLimit func(error) // ends the process
 }
 
-func newWatch(dying func(error)) *watch {
-	return &watch{cpu: mostCPU, wall: mostWall, bytes: mostBytes, dying: dying}
+func newWatch(onLimit func(error)) *watch {
+	return &watch{cpu: mostCPU, wall: mostWall, bytes: mostBytes, onLimit: onLimit}
 }
 
 // start watches steps that do not end by themselves.
@@ -55,7 +55,7 @@ func (w *watch) start() {
 				continue
 			}
 			stacks := make([]byte, 1<<20)
-			w.dying(fmt.Errorf("%s: %s\n%s", name, wrong, stacks[:runtime.Stack(stacks, true)]))
+			w.onLimit(fmt.Errorf("%s: %s\n%s", name, wrong, stacks[:runtime.Stack(stacks, true)]))
 			return
 		}
 	}()

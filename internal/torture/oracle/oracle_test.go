@@ -127,27 +127,27 @@ func TestAdopt(t *testing.T) {
 
 // Rule: the story of a workload without faults is explained by the file at its end, with
 // every verb in it.
-func TestWorkloadTellsTheTruth(t *testing.T) {
+func TestWorkloadReportsTheTruth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := bolt.Open(path, Options())
 	require.NoError(t, err)
 	lines := make(chan string, 1<<16)
-	tell := func(words ...any) { lines <- fmt.Sprintln(words...) }
+	emit := func(words ...any) { lines <- fmt.Sprintln(words...) }
 	w := Workload{Seed: 1, Producers: 2, Steps: 80}
-	require.NoError(t, w.Run(t.Context(), q, tell))
+	require.NoError(t, w.Run(t.Context(), q, emit))
 	ctx, cancel := context.WithCancel(t.Context())
 	w = Workload{Seed: 1, Consumers: 2, Batch: 4, Steps: 8}
-	require.NoError(t, w.Run(ctx, q, tell))
+	require.NoError(t, w.Run(ctx, q, emit))
 	cancel()
 	close(lines)
 	var o Oracle
-	told := make(map[string]bool)
+	reported := make(map[string]bool)
 	for line := range lines {
-		told[strings.Fields(line)[1]] = true
+		reported[strings.Fields(line)[1]] = true
 		require.NoError(t, o.Hear(strings.TrimSpace(line)))
 	}
 	for _, v := range Verbs {
-		require.True(t, told[v.Name], v.Name)
+		require.True(t, reported[v.Name], v.Name)
 	}
 	require.NoError(t, q.Close())
 	q, err = bolt.Open(path, Options())

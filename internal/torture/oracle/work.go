@@ -18,8 +18,8 @@ func Options() *bolt.Options {
 	return &bolt.Options{Logger: quiet(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour}
 }
 
-// Tell takes one line of the story. Several goroutines call it.
-type Tell func(words ...any)
+// Emit takes one line of the story. Several goroutines call it.
+type Emit func(words ...any)
 
 // The answers to an operation, as the story tells them.
 const (
@@ -33,7 +33,7 @@ const (
 // id..."). It begins no operation on a job before the answer to the last one on it.
 type User struct {
 	Queue  *bolt.Queue
-	Tell   Tell
+	Emit   Emit
 	Number int // of the goroutine
 
 	// Judge looks at the error of each operation. It may be nil.
@@ -65,7 +65,7 @@ var ErrNoAnswer = errors.New("the error says neither that nothing happened nor t
 
 // Do tells an operation on jobs and does it.
 func (u *User) Do(ctx context.Context, verb string, ids []pawl.ID, do func() error) error {
-	u.tell("begin", verb, ids)
+	u.emit("begin", verb, ids)
 	err := do()
 	return u.answered(ctx, verb, ids, err)
 }
@@ -73,7 +73,7 @@ func (u *User) Do(ctx context.Context, verb string, ids []pawl.ID, do func() err
 // answered tells the answer to an operation.
 func (u *User) answered(ctx context.Context, verb string, ids []pawl.ID, err error) error {
 	text, known := answer(ctx, err)
-	u.tell(text, verb, ids)
+	u.emit(text, verb, ids)
 	if !known {
 		err = fmt.Errorf("%s of job %s: %w: %w", verb, ids, ErrNoAnswer, err)
 	}
@@ -83,21 +83,21 @@ func (u *User) answered(ctx context.Context, verb string, ids []pawl.ID, err err
 	return err
 }
 
-func (u *User) tell(what, verb string, ids []pawl.ID) {
+func (u *User) emit(what, verb string, ids []pawl.ID) {
 	line := []any{what, verb, u.Number}
 	for _, id := range ids {
 		line = append(line, id)
 	}
-	u.Tell(line...)
+	u.Emit(line...)
 }
 
 // Fetch tells a fetch of up to n jobs ("begin fetch number n", "done fetch number id...")
 // and requires that each is as it was given.
 func (u *User) Fetch(ctx context.Context, n int, wait pawl.Wait) ([]*pawl.Lease, error) {
-	u.Tell("begin fetch", u.Number, n)
+	u.Emit("begin fetch", u.Number, n)
 	leases, err := u.Queue.Fetch(ctx, pawl.Request{Queues: Queues, Max: n, Wait: wait})
 	if errors.Is(err, pawl.ErrEmpty) {
-		u.Tell(Refused, "fetch", u.Number)
+		u.Emit(Refused, "fetch", u.Number)
 		return nil, nil
 	}
 	for _, l := range leases {
@@ -168,12 +168,12 @@ type Workload struct {
 
 // Run works on the queue until all steps are done, ctx ends, or the queue stops. Its error is
 // a violation: an error that nothing explains, or a job that is not as it was given.
-func (w Workload) Run(ctx context.Context, q *bolt.Queue, tell Tell) error {
+func (w Workload) Run(ctx context.Context, q *bolt.Queue, emit Emit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	run := func(number int, step func(w Workload, ctx context.Context, u *User, r *rand.Rand) error) {
-		u, r := &User{Queue: q, Tell: tell, Number: number}, rand.New(rand.NewPCG(w.Seed, uint64(number)))
+		u, r := &User{Queue: q, Emit: emit, Number: number}, rand.New(rand.NewPCG(w.Seed, uint64(number)))
 		all.Go(func() {
 			for n := 0; w.Steps == 0 || n < w.Steps; n++ {
 				switch err := step(w, ctx, u, r); {

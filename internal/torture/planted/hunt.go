@@ -26,9 +26,9 @@ const (
 // huntLimit is how long one hunt may take.
 const huntLimit = 2 * time.Minute
 
-// patience is how long an interrupted program may take to end before it is killed. It ends
+// endTimeout is how long an interrupted program may take to end before it is killed. It ends
 // its own child processes first.
-const patience = 10 * time.Second
+const endTimeout = 10 * time.Second
 
 // hunt is the role. Its arguments are a family, its units, a seed and a step.
 func hunt(families map[string]*harness.Family, args harness.Args) error {
@@ -39,7 +39,7 @@ func hunt(families map[string]*harness.Family, args harness.Args) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	result := f.Run(ctx, harness.Plan{Goal: args.Int(1), Until: time.Now().Add(huntLimit), Seed: args.Uint(2), Step: args.Uint(3), First: true})
-	harness.Tell(verdict(&result))
+	harness.Emit(verdict(&result))
 	return nil
 }
 
@@ -71,7 +71,7 @@ func start(ctx context.Context, program, folder, fault string, h Hunt, seed uint
 	cmd.Path, cmd.Args[0] = program, program
 	cmd.Env = append(cmd.Env, variable+"="+fault, harness.MemoryVariable+"="+folder)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = endTimeout
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError

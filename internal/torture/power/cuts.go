@@ -15,21 +15,21 @@ import (
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
 
-// cuts cuts the power between the events of a log, and looks at what is left.
+// cuts simulates power cuts between the events of a log, and checks the images.
 type cuts struct {
-	log    *trace.Log
-	story  story
-	rand   *rand.Rand
-	folder string             // where images are laid out
-	from   int                // the first event to cut at
-	rounds int                // how often to draw an image of each mode
-	least  int                // images to look at, about
-	heard  func(where string) // before each image
-	after  func()             // after each
+	log     *trace.Log
+	story   story
+	rand    *rand.Rand
+	folder  string             // for images
+	from    int                // the first event to cut at
+	rounds  int                // images of each mode at a moment
+	least   int                // the approximate number of images
+	onImage func(where string) // before each image
+	after   func()             // after each
 }
 
-// run walks through the log. Of its moments it takes as many as give the number of images
-// that is asked for, drawn at random, and from each the image of every mode.
+// run walks through the log. It draws enough moments for the number of images, and checks the
+// images of every mode at each.
 func (c *cuts) run(ctx context.Context) error {
 	d := newDisk(c.log)
 	odds := float64(c.least) / float64(max(c.possible(), 1))
@@ -40,7 +40,7 @@ func (c *cuts) run(ctx context.Context) error {
 				return err
 			}
 		}
-		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) // so that one image can be made again alone
+		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) // so that a seed repeats a single image
 		if !matters || i < c.from || r.Float64() > odds {
 			continue
 		}
@@ -51,7 +51,7 @@ func (c *cuts) run(ctx context.Context) error {
 	return nil
 }
 
-// possible is how many images there are, one for each mode.
+// possible returns the number of images, one for each mode.
 func (c *cuts) possible() (n int) {
 	d := newDisk(c.log)
 	for i, e := range c.log.Events {
@@ -66,7 +66,7 @@ func (c *cuts) possible() (n int) {
 	return n
 }
 
-// moment looks at the different images that a power cut after an event may leave.
+// moment checks the distinct images of a power cut after an event.
 func (c *cuts) moment(ctx context.Context, d *disk, event int, r *rand.Rand) error {
 	seen := make(map[uint64]bool)
 	for n := range int(modes) * c.rounds {
@@ -78,11 +78,11 @@ func (c *cuts) moment(ctx context.Context, d *disk, event int, r *rand.Rand) err
 		}
 		seen[sum] = true
 		where := fmt.Sprintf("%d-%s-%d", event, m, n/int(modes))
-		c.heard(where)
+		c.onImage(where)
 		goesOn := r.IntN(4) == 0
 		if err := c.look(ctx, img, goesOn); err != nil {
 			kept := c.keep(img)
-			return fmt.Errorf("power cut after event %d, %s; spared: %s: %w%s", event, c.event(event), m, err, kept)
+			return fmt.Errorf("power cut after event %d, %s; survivors: %s: %w%s", event, c.event(event), m, err, kept)
 		}
 		c.after()
 	}
@@ -93,7 +93,7 @@ func (c *cuts) event(n int) string {
 	e := c.log.Events[n]
 	what := "the end of "
 	if e.Begin {
-		what = "the begin of "
+		what = "the start of "
 	}
 	what += e.Kind.String()
 	switch e.Kind {
@@ -105,7 +105,7 @@ func (c *cuts) event(n int) string {
 	return fmt.Sprintf("%s of file %d %s %s", what, e.File, e.Name, e.To)
 }
 
-// look judges an image, and sees whether the queue goes on from there.
+// look judges an image, and sometimes lets the queue continue from it.
 func (c *cuts) look(ctx context.Context, img image, goesOn bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -119,12 +119,12 @@ func (c *cuts) look(ctx context.Context, img image, goesOn bool) (err error) {
 		return err
 	}
 	if err := carryOn(ctx, filepath.Join(c.folder, queueFile)); err != nil {
-		return fmt.Errorf("the queue does not go on: %w", err)
+		return fmt.Errorf("the queue cannot continue: %w", err)
 	}
 	return nil
 }
 
-// carryOn opens what a crash left, stores a job, and finds it after another open.
+// carryOn opens the file of a crash, stores a job, and finds it after another open.
 func carryOn(ctx context.Context, path string) error {
 	job := oracle.JobOf(pawl.NewID(time.Now()))
 	if err := within(path, func(q *bolt.Queue) error { return q.Enqueue(ctx, job) }); err != nil {
@@ -146,7 +146,7 @@ func within(path string, use func(*bolt.Queue) error) error {
 	return errors.Join(err, q.Check(context.Background()), q.Close())
 }
 
-// keep lays an image out where it stays, as the crash left it.
+// keep writes an image to a folder that stays.
 func (c *cuts) keep(img image) string {
 	folder := c.folder + "-failed"
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// Device cuts the power of a real file system. The process that works on it is stopped, the
-// device below is copied at that moment, and the copy is mounted, which replays its journal.
+// Device simulates power cuts of a real file system. It stops the process at work, copies the
+// device, and mounts the copy, which replays the journal.
 var Device = &harness.Family{
 	Name:  "device",
 	Goals: "R6",
@@ -26,7 +26,7 @@ var Device = &harness.Family{
 
 func init() { harness.Role("device-work", deviceWork) }
 
-// deviceWork uses a queue in a folder until it is killed.
+// deviceWork uses a queue in a folder until a kill.
 func deviceWork(args harness.Args) error {
 	go endWithInput()
 	seed := args.Uint(1)
@@ -34,9 +34,9 @@ func deviceWork(args harness.Args) error {
 	if err != nil {
 		return err
 	}
-	harness.Tell(up)
+	harness.Emit(up)
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := oracle.Workload{Seed: seed, Producers: 1 + r.IntN(3), Consumers: 1 + r.IntN(3), Batch: 1 + r.IntN(8)}
-	err = w.Run(context.Background(), q, harness.Tell)
+	err = w.Run(context.Background(), q, harness.Emit)
 	return errors.Join(err, q.Close())
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// copiesOfADevice is how often the device below one process is copied.
+// copiesOfADevice is the number of copies for one process.
 const copiesOfADevice = 5
 
-// prepareDevice makes a file system of each sort that tries begin with.
+// prepareDevice makes a file system of each type as the start of tries.
 func prepareDevice(env *harness.Env) (func(*harness.Try) error, error) {
 	for n, fs := range present() {
 		if err := fs.format(blank(env.Dir, n)); err != nil {
@@ -46,7 +46,7 @@ type device struct {
 	file   string
 	below  *mounted
 	worker *exec.Cmd
-	said   string // the file to which the process tells its story
+	said   string // the file with the story of the process
 	copies int    // so far
 	story  deviceStory
 }
@@ -77,8 +77,8 @@ func (d *device) run() (err error) {
 	return nil
 }
 
-// start starts the process. It tells its story to a file, so that all it has said until it
-// is stopped can be read at once.
+// start starts the process. It writes its story to a file, so the whole story up to a stop
+// can be read at once.
 func (d *device) start() (stop func(), err error) {
 	cmd, err := harness.Command(d.t.Ctx, nil, "device-work", d.below.folder, d.t.Seed)
 	if err != nil {
@@ -103,27 +103,27 @@ func (d *device) start() (stop func(), err error) {
 	}, nil
 }
 
-// cut copies the device while the process is stopped, and looks at the copy.
+// cut copies the device while the process is stopped, and checks the copy.
 func (d *device) cut() error {
 	if err := d.stop(); err != nil {
 		return err
 	}
 	d.copies++
-	// Each copy is a file of its own: a device of the one before may be let go of late, and would
-	// show what it remembers of it.
+	// Each copy is a file of its own: the system may release the last device late, and would
+	// show its cached content.
 	image := filepath.Join(d.t.Dir, fmt.Sprint("copy-", d.copies))
 	err := d.copyAtRest(image)
-	told, readErr := os.ReadFile(d.said)
+	text, readErr := os.ReadFile(d.said)
 	goOn := d.worker.Process.Signal(syscall.SIGCONT)
 	if err := errors.Join(err, readErr, goOn); err != nil {
 		return err
 	}
-	if err := d.story.hearAll(string(told)); err != nil {
+	if err := d.story.hearAll(string(text)); err != nil {
 		return err
 	}
 	m, err := d.fs.mount(image, filepath.Join(d.t.Dir, "copied"))
 	if err != nil {
-		return fmt.Errorf("the copy cannot be mounted: %w", err)
+		return fmt.Errorf("cannot mount the copy: %w", err)
 	}
 	err = errors.Join(d.story.judgeCopy(d.t.Ctx, m.folder), m.unmount())
 	if err == nil {
@@ -148,14 +148,14 @@ func (d *device) stop() error {
 		case status.Stopped():
 			return nil
 		default:
-			told, _ := os.ReadFile(d.said)
-			return fmt.Errorf("the process ended: %.2000s", told[max(0, len(told)-2000):])
+			text, _ := os.ReadFile(d.said)
+			return fmt.Errorf("the process ended: %.2000s", text[max(0, len(text)-2000):])
 		}
 	}
 }
 
-// copyAtRest copies the device at one moment: the kernel may still write to it, and then the
-// copy is made again. Without that it would be of no moment at all.
+// copyAtRest copies the device at one moment. It repeats the copy if the kernel has written
+// to the device meanwhile.
 func (d *device) copyAtRest(image string) error {
 	for range 200 {
 		before, underWay, err := d.below.written()
@@ -176,19 +176,19 @@ func (d *device) copyAtRest(image string) error {
 	return errors.New("the device does not come to rest")
 }
 
-// deviceStory is what the process told so far.
+// deviceStory is the story of the process so far.
 type deviceStory struct {
-	crowdStory
-	heard int // bytes
+	concurrentStory
+	read int // bytes
 }
 
-// hearAll takes the lines that are new. The last one may not be whole.
-func (s *deviceStory) hearAll(told string) error {
-	for line := range strings.Lines(told[s.heard:]) {
+// hearAll takes the new lines. The last one may be incomplete.
+func (s *deviceStory) hearAll(text string) error {
+	for line := range strings.Lines(text[s.read:]) {
 		if !strings.HasSuffix(line, "\n") {
 			break
 		}
-		s.heard += len(line)
+		s.read += len(line)
 		if err := s.hear(strings.TrimSuffix(line, "\n")); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (s *deviceStory) hearAll(told string) error {
 	return nil
 }
 
-// judgeCopy looks at the queue on a copy.
+// judgeCopy checks the queue on a copy.
 func (s *deviceStory) judgeCopy(ctx context.Context, folder string) error {
 	if _, err := inspect(filepath.Join(folder, queueFile), true); err != nil {
 		return err

@@ -14,11 +14,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// absent is the digest of no file.
+// absent is the digest of an absent file.
 const absent = "absent"
 
-// digestOf sums up every row of a file: names and sequences of buckets, keys, values. Where
-// they lie does not count, so that a copy has the digest of its original.
+// digestOf hashes every row of a file: names and sequences of buckets, keys, values. Their
+// position does not count, so a copy has the digest of its original.
 func digestOf(tx *bbolt.Tx) (string, error) {
 	d := digest{sum: sha256.New()}
 	err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error { return d.bucket(name, b) })
@@ -60,9 +60,8 @@ func (d *digest) bucket(name []byte, b *bbolt.Bucket) error {
 	return err
 }
 
-// inspect opens a file by bbolt alone, and only to read, returns its digest, and has bbolt
-// check every page of it when asked. Nothing of the queue takes part, so nothing of it can
-// hide what is there.
+// inspect opens a file read-only with bbolt and returns its digest. If asked, bbolt checks
+// every page. No code of the queue takes part, so none can hide a fault.
 func inspect(path string, check bool) (is string, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return absent, nil
@@ -77,7 +76,7 @@ func inspect(path string, check bool) (is string, err error) {
 			return err
 		}
 		var wrong []error
-		for e := range tx.Check() { // to its end, or its goroutine would wait for ever
+		for e := range tx.Check() { // to its end, or its goroutine would wait forever
 			if len(wrong) < 5 {
 				wrong = append(wrong, e)
 			}

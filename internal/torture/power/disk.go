@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	sector   = 512  // what a disk writes whole
-	pageSize = 4096 // what the kernel caches whole
+	sector   = 512  // the unit of a disk's writes
+	pageSize = 4096 // the unit of the kernel's cache
 )
 
-// disk is a folder as a power cut finds it: what is durable, and what is not. It knows no
-// more than what systems promise: bytes become durable by fsync or fdatasync of their file,
-// a size that ftruncate set by fsync of the file, and a name by fsync of the folder. All
-// else may be lost or kept, each by itself.
+// disk is a folder with its durable and its other changes. It relies only on the promises of
+// systems: fsync or fdatasync of a file makes its bytes durable, fsync of the file makes a
+// size set by ftruncate durable, and fsync of the folder makes a name durable. A power cut
+// loses or keeps each other change independently.
 type disk struct {
 	files   map[int]*file
 	names   map[string]int // durable
@@ -22,23 +22,23 @@ type disk struct {
 	covers  map[*trace.Op][]*change
 }
 
-// file is what is durable of a file, and what is not, in its order.
+// file is the durable content of a file, and its other changes in order.
 type file struct {
-	data    []byte // up to the last byte that was written: the rest of a file that grew is zeros
+	data    []byte // up to the last written byte; zeros follow
 	size    int64
-	shown   int64 // the size that the kernel shows
+	shown   int64 // the size according to the kernel
 	pending []*change
 }
 
-// change is an op that is not durable.
+// change is an op that is not durable yet.
 type change struct {
 	*trace.Op
 	ended bool
 	grows bool // a truncate that makes the file longer
 
-	// A failed sync leaves it doubtful whether the disk has a change, for ever: the kernel
-	// shows it and does not write it again. A page of it that is written anew is written
-	// whole, and counts as rewritten.
+	// After a failed sync a change stays doubtful: the kernel shows it and does not write it
+	// again, and the disk may have it or not. A later write of the same page writes the whole
+	// page, which counts as rewritten.
 	doubtful  bool
 	rewritten map[int64]bool // by page
 }
@@ -60,7 +60,7 @@ func (d *disk) file(number int) *file {
 	return f
 }
 
-// apply takes the next event, and reports whether it can make a difference for a crash.
+// apply takes the next event, and reports whether it can matter for a crash.
 func (d *disk) apply(e trace.Event) bool {
 	switch {
 	case e.Kind == trace.Say:
@@ -104,7 +104,7 @@ func (d *disk) ended(op *trace.Op) {
 	}
 }
 
-// completed are the changes that a sync which begins now is asked to make durable.
+// completed returns the changes that a sync starting now has to make durable.
 func (d *disk) completed(sync *trace.Op) (covered []*change) {
 	list := d.renamed
 	if sync.Kind != trace.SyncFolder {
@@ -118,7 +118,7 @@ func (d *disk) completed(sync *trace.Op) (covered []*change) {
 	return covered
 }
 
-// sync makes durable what a sync that has ended covers, or doubtful when it failed.
+// sync makes the covered changes of an ended sync durable, or doubtful if it failed.
 func (d *disk) sync(op *trace.Op, covered []*change) {
 	if op.Failed {
 		for _, c := range covered {
@@ -145,8 +145,8 @@ func (d *disk) sync(op *trace.Op, covered []*change) {
 	d.file(op.File).sync(is, op.Kind == trace.Sync)
 }
 
-// sync makes changes durable. Without the size, ftruncates that make the file longer are
-// left, but for what the bytes behind them need.
+// sync makes changes durable. Without the size it leaves ftruncates that grow the file, up to
+// the last durable byte.
 func (f *file) sync(covered map[*change]bool, withSize bool) {
 	var left []*change
 	for i, c := range f.pending {
@@ -156,7 +156,7 @@ func (f *file) sync(covered map[*change]bool, withSize bool) {
 		case c.Kind == trace.Truncate:
 			f.truncate(c)
 			if !c.grows {
-				left = nil // what was to be added before is cut off
+				left = nil // it cuts off earlier growth
 			}
 		default:
 			f.rewrite(f.pending[:i], c)
@@ -166,7 +166,7 @@ func (f *file) sync(covered map[*change]bool, withSize bool) {
 	f.pending = left
 }
 
-// rewrite makes durable what is doubtful of the pages that a write touches.
+// rewrite makes the doubtful changes of the pages that a write touches durable.
 func (f *file) rewrite(before []*change, w *change) {
 	for _, c := range before {
 		if !c.doubtful || c.Kind != trace.Write {
@@ -185,7 +185,7 @@ func (f *file) rewrite(before []*change, w *change) {
 	}
 }
 
-// blocks calls fn for the parts of a write that lie in blocks of a size.
+// blocks calls fn for each part of a write in a block of a size.
 func (c *change) blocks(size int64, fn func(at int64, part []byte)) {
 	at, data := c.At, c.Data
 	for len(data) > 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
 
-// FailedSync lets a sync fail, and cuts the power at any moment from then on. What that sync
-// was to make durable the kernel goes on showing, and the disk may have it or not, for ever:
-// a later sync that succeeds says nothing about it.
+// FailedSync makes a sync fail, and simulates power cuts at any later moment. The kernel still
+// shows the changes that the sync covered, and the disk may have them or not. A later
+// successful sync says nothing about them.
 var FailedSync = &harness.Family{
 	Name:  "failed-sync-images",
 	Goals: "R4",
@@ -22,21 +22,21 @@ var FailedSync = &harness.Family{
 	Unit: "images",
 	PR:   5_000, Nightly: 100_000, Share: 10,
 	Missing: trace.MissingInjection,
-	Prepare: harness.Each(func(t *harness.Try) error { return watched(t, "failed-sync-try", patience) }),
+	Prepare: harness.Each(func(t *harness.Try) error { return watched(t, "failed-sync-try", imageTimeout) }),
 }
 
 func init() { harness.Role("failed-sync-try", role(failedSyncTry)) }
 
-var failingFlavours = []flavour{plain, crowd, large, reopens, copies, inTx, killed}
+var failingFlavours = []flavour{plain, concurrent, large, reopens, copies, inTx, killed}
 
-// roundsOfAFailure is how many images of each mode are drawn at a moment: there are few
-// moments after a failed sync, and much may be lost at each.
+// roundsOfAFailure is the number of images of each mode at a moment. There are few moments
+// after a failed sync, and each may lose much.
 const roundsOfAFailure = 8
 
 func failedSyncTry(t *tried) error {
 	f := failingFlavours[t.seed%uint64(len(failingFlavours))]
 	for which := 1 + t.rand.IntN(30); which > 0; which /= 2 {
-		if f == killed { // that which Open makes
+		if f == killed { // the sync of Open
 			which = 1
 		}
 		dir, err := subfolder(t.dir, fmt.Sprintf("sync-%d", which))
@@ -49,10 +49,10 @@ func failedSyncTry(t *tried) error {
 		}
 		r.strace = []string{"-e", fmt.Sprintf("inject=fdatasync,fsync:error=EIO:when=%d", which)}
 		role, many := "power-steps", 60
-		if f == crowd {
-			role, many = "power-crowd", 300
+		if f == concurrent {
+			role, many = "power-concurrent", 300
 		}
-		if f == killed { // the sync that fails is one of the process that goes on
+		if f == killed { // a sync of the next process fails
 			inject := r.strace
 			r.strace = nil
 			if err := r.run(role, f, 1000, 0, 1+r.rand.IntN(90)); err != nil {
@@ -63,7 +63,7 @@ func failedSyncTry(t *tried) error {
 		if err := r.run(role, f, many, r.lastBegun(), 0); err != nil {
 			return fmt.Errorf("workload %s: %w", f, err)
 		}
-		if f == killed { // and another goes on after that
+		if f == killed { // another process continues after that
 			r.strace = nil
 			if err := r.run(role, f, 10, r.lastBegun(), 0); err != nil {
 				return fmt.Errorf("workload %s: %w", f, err)
@@ -71,7 +71,7 @@ func failedSyncTry(t *tried) error {
 		}
 		at := firstFailure(r.log)
 		if at < 0 {
-			continue // strace counts the syncs of each thread by itself, and none came so far
+			continue // strace counts the syncs of each thread, and no thread had so many
 		}
 		if err := t.afterFailure(r, f, at); err != nil {
 			return fmt.Errorf("workload %s: %w", f, err)
@@ -82,8 +82,8 @@ func failedSyncTry(t *tried) error {
 }
 
 func (t *tried) afterFailure(r *recording, f flavour, at int) error {
-	if f == crowd {
-		return t.cut(r, new(crowdStory), at, roundsOfAFailure, imagesOfATry)
+	if f == concurrent {
+		return t.cut(r, new(concurrentStory), at, roundsOfAFailure, imagesOfATry)
 	}
 	if err := silent(r.log, at); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (t *tried) afterFailure(r *recording, f flavour, at int) error {
 	return t.cut(r, s, at, roundsOfAFailure, imagesOfATry)
 }
 
-// firstFailure is the end of the first sync that failed, -1 when none did.
+// firstFailure returns the end of the first failed sync, -1 for none.
 func firstFailure(l *trace.Log) int {
 	for i, e := range l.Events {
 		if e.IsSync() && !e.Begin && e.Failed {
@@ -109,9 +109,9 @@ func firstFailure(l *trace.Log) int {
 	return -1
 }
 
-// silent requires that nothing is acknowledged after a sync of the queue's file has failed,
-// until it is opened again, which puts a copy in its place. A backup is another file: the
-// queue may go on without it.
+// silent requires that nothing is acknowledged between a failed sync of the queue's file and
+// the next open, which replaces the file by a copy. A backup is another file, so the queue
+// may continue without it.
 func silent(l *trace.Log, failure int) error {
 	if f := l.Events[failure]; f.Kind == trace.SyncFolder || f.File != l.Number(queueFile) {
 		return nil
@@ -128,15 +128,15 @@ func silent(l *trace.Log, failure int) error {
 			case what == "open again":
 				return nil
 			default:
-				return fmt.Errorf("step %s (%s) was acknowledged after a sync had failed, which was event %d", words[1], what, failure)
+				return fmt.Errorf("step %s (%s) was acknowledged after the failed sync of event %d", words[1], what, failure)
 			}
 		}
 	}
 	return nil
 }
 
-// learnFailures finds the states that steps leave which were not acknowledged and so told
-// none: what the kernel shows right after the sync that failed.
+// learnFailures finds the states after steps that were not acknowledged, and so reported no
+// state: the content according to the kernel right after the failed sync.
 func (s *states) learnFailures(l *trace.Log, folder string) error {
 	d := newDisk(l)
 	begun := 0
@@ -151,7 +151,7 @@ func (s *states) learnFailures(l *trace.Log, folder string) error {
 		if !e.IsSync() || e.Begin || !e.Failed {
 			continue
 		}
-		if _, told := s.digests[begun]; told {
+		if _, known := s.digests[begun]; known {
 			continue
 		}
 		is, err := put(folder, queueFile, d.image(kept, rand.New(rand.NewPCG(0, 0))))

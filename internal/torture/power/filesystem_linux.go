@@ -12,11 +12,11 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// fileSystem is a sort of file system, and how it is mounted.
+// fileSystem is a type of file system, and its mount options.
 type fileSystem struct {
 	name    string
-	make    []string // the command, but for the file
-	size    int64    // of the device, most of which stays a hole
+	make    []string // the command, without the file
+	size    int64    // of the device; most of it stays a hole
 	options string
 }
 
@@ -26,7 +26,7 @@ var fileSystems = []fileSystem{
 	{"xfs", []string{"mkfs.xfs", "-q", "-f"}, 320 << 20, "nouuid"},
 }
 
-// There are those that this machine can make.
+// present returns those that this machine can make.
 var present = sync.OnceValue(func() (found []fileSystem) {
 	for _, fs := range fileSystems {
 		if harness.FindProgram(fs.make[0]) != "" {
@@ -48,13 +48,13 @@ func (fs fileSystem) format(path string) error {
 	return harness.System(append(append([]string(nil), fs.make...), path)...)
 }
 
-// mounted is a file system that is mounted from a file.
+// mounted is a file system mounted from a file.
 type mounted struct {
 	folder string
 	device string // the name of the loop device
 }
 
-// mount mounts the file system in a file, on a loop device that ends with the mount.
+// mount mounts the file system of a file. The loop device ends with the mount.
 func (fs fileSystem) mount(file, folder string) (*mounted, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (fs fileSystem) mount(file, folder string) (*mounted, error) {
 	return m, nil
 }
 
-// unmount waits for whoever looks at the file system in passing, such as a service of the machine.
+// unmount waits while another process, such as a service of the machine, uses the file system.
 func (m *mounted) unmount() (err error) {
 	for range 50 {
 		if err = harness.System("umount", m.folder); err == nil || !strings.Contains(err.Error(), "busy") {
@@ -93,7 +93,7 @@ func (m *mounted) unmount() (err error) {
 	return err
 }
 
-// written returns how many writes the device has had, and how many are under way.
+// written returns the number of the device's writes, and the number under way.
 func (m *mounted) written() (writes, underWay string, err error) {
 	text, err := os.ReadFile("/sys/block/" + m.device + "/stat")
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *mounted) written() (writes, underWay string, err error) {
 	return words[4], words[8], nil
 }
 
-// deviceMissing says what this machine lacks. It tries.
+// deviceMissing reports what this machine lacks. It tries a mount.
 var deviceMissing = sync.OnceValue(func() string {
 	if os.Geteuid() != 0 {
 		return "needs root, to mount"
@@ -115,7 +115,7 @@ var deviceMissing = sync.OnceValue(func() string {
 		return "needs mkfs.ext4 or mkfs.xfs"
 	}
 	if err := tryDevice(present()[0]); err != nil {
-		return fmt.Sprintf("no file system can be mounted here: %v", err)
+		return fmt.Sprintf("cannot mount a file system here: %v", err)
 	}
 	return ""
 })

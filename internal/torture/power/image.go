@@ -10,15 +10,15 @@ import (
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
 
-// A mode says what a power cut spares of what was not durable.
+// A mode says which changes that are not durable survive a power cut.
 type mode int
 
 const (
-	kept    mode = iota // all of it
-	lost                // nothing
+	kept    mode = iota // all changes
+	lost                // none
 	pages               // some pages of 4 KiB
 	sectors             // some sectors of 512 bytes
-	torn                // the begin of one write, with all before it and nothing after it
+	torn                // the start of one write, and all writes before it
 	modes
 )
 
@@ -30,14 +30,14 @@ type image struct {
 	names map[string]*content
 }
 
-// content is what is in a file.
+// content is the content of a file.
 type content struct {
 	data []byte
-	size int64 // behind the data are zeros
+	size int64 // zeros follow the data
 }
 
-// image makes what a mode leaves of the disk. Names may be lost in every mode but kept, and are
-// in mode lost.
+// image returns the disk after a power cut in a mode. Every mode except kept may lose names,
+// and mode lost loses all.
 func (d *disk) image(m mode, r *rand.Rand) image {
 	s := spared{mode: m, rand: r, odds: []float64{0.1, 0.5, 0.9}[r.IntN(3)]}
 	if m == torn {
@@ -65,7 +65,7 @@ func (d *disk) pendingWrites() (n int) {
 	return n
 }
 
-// settled reports whether nothing can be lost: every mode has the same image.
+// settled reports whether a power cut loses nothing: every mode has the same image.
 func (d *disk) settled() bool {
 	for _, f := range d.files {
 		if len(f.pending) > 0 {
@@ -75,18 +75,18 @@ func (d *disk) settled() bool {
 	return len(d.renamed) == 0
 }
 
-// spared draws what a power cut spares.
+// spared draws the changes that survive a power cut.
 type spared struct {
 	mode mode
 	rand *rand.Rand
-	odds float64 // of a page, a sector, a size or a name to be lost
-	torn int     // how many writes there are before the one that is torn
+	odds float64 // of losing a page, a sector, a size or a name
+	torn int     // the number of writes before the torn one
 }
 
 func (s *spared) loses() bool { return s.rand.Float64() < s.odds }
 
-// names keeps some of the changes of names. What happened to one name happened in order, so
-// when a change is lost all later ones of the same name are.
+// names keeps some of the changes of names. The changes of one name are ordered, so the loss
+// of a change loses all later changes of the same name.
 func (s *spared) names(d *disk) map[string]int {
 	names := maps.Clone(d.names)
 	gone := make(map[string]bool)
@@ -115,7 +115,7 @@ func (s *spared) file(from *file) *content {
 		return &content{from.data, from.size}
 	}
 	f := &file{data: slices.Clone(from.data), size: from.size}
-	gone := make(map[int64]bool) // blocks whose next write was lost: those behind it were not either
+	gone := make(map[int64]bool) // blocks that lost a write, and so all later ones
 	sizeGone := false
 	for _, c := range from.pending {
 		if c.Kind == trace.Truncate {
@@ -129,8 +129,8 @@ func (s *spared) file(from *file) *content {
 	return &content{f.data, f.size}
 }
 
-// write keeps what the mode spares of a write. What is durable of it by now, since its page
-// was written again, stays as it is.
+// write keeps the part of a write that survives in the mode. Parts that became durable by a
+// later write of the same page stay unchanged.
 func (s *spared) write(f *file, c *change, gone map[int64]bool) {
 	size, spared := int64(pageSize), int64(len(c.Data))
 	switch s.mode {
@@ -162,7 +162,7 @@ func (s *spared) write(f *file, c *change, gone map[int64]bool) {
 
 var hashSeed = maphash.MakeSeed()
 
-// sum tells images of one moment apart.
+// sum distinguishes the images of one moment.
 func (img *image) sum() uint64 {
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
@@ -176,15 +176,15 @@ func (img *image) sum() uint64 {
 	return h.Sum64()
 }
 
-// writeTo puts the content into a file, which keeps its pages in memory from one image to
-// the next.
+// writeTo writes the content into a file. The file keeps its pages in memory from one image
+// to the next.
 func (c *content) writeTo(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := f.Truncate(int64(len(c.data))); err != nil { // what is behind must be zeros
+	if err := f.Truncate(int64(len(c.data))); err != nil { // zeros must follow
 		return err
 	}
 	if _, err := f.WriteAt(c.data, 0); err != nil {

@@ -1,8 +1,8 @@
-// Package power has the families that cut the power. A process works on a queue while all
-// that it does to its folder is written down (package trace). Then the power is cut, on
-// paper, at many moments: of what was not yet durable at that moment some is lost. Each
-// such image is laid out as files, and must hold all that was acknowledged until then,
-// whole, and of what was under way all or nothing; and the queue must go on from there.
+// Package power has the families that simulate power cuts. Package trace records what a
+// process does to the folder of a queue. A simulated power cut at an event loses some of the
+// changes that are not durable yet. The result is an image, written as files. It must have
+// all acknowledged operations, and each operation under way entirely or not at all. The queue
+// must be able to continue from it.
 package power
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
 
-// Power cuts the power of a system whose disk keeps what it promised.
+// Power simulates power cuts on a disk that keeps its promises.
 var Power = &harness.Family{
 	Name:  "power",
 	Goals: "R1",
@@ -23,15 +23,15 @@ var Power = &harness.Family{
 	Unit: "images",
 	PR:   25_000, Nightly: 1_000_000, Share: 30,
 	Missing: trace.Missing,
-	Prepare: harness.Each(func(t *harness.Try) error { return watched(t, "power-try", patience) }),
+	Prepare: harness.Each(func(t *harness.Try) error { return watched(t, "power-try", imageTimeout) }),
 }
 
 func init() { harness.Role("power-try", role(powerTry)) }
 
 // flavours take turns by seed.
-var flavours = []flavour{plain, crowd, reopens, large, copies, killed, reopens, inTx, stores, crowd}
+var flavours = []flavour{plain, concurrent, reopens, large, copies, killed, reopens, inTx, stores, concurrent}
 
-// imagesOfATry is about how many images a workload gives.
+// imagesOfATry is the approximate number of images of a workload.
 const imagesOfATry = 1250
 
 func powerTry(t *tried) error {
@@ -50,11 +50,11 @@ func powerTry(t *tried) error {
 	return nil
 }
 
-// workload has the processes of a flavour run, and returns their story.
+// workload runs the processes of a flavour and returns their story.
 func (r *recording) workload(f flavour) (story, error) {
 	switch f {
-	case crowd, stores:
-		return new(crowdStory), r.run("power-crowd", f, 300, 0, 0)
+	case concurrent, stores:
+		return new(concurrentStory), r.run("power-concurrent", f, 300, 0, 0)
 	case killed:
 		return r.killed()
 	}
@@ -64,9 +64,8 @@ func (r *recording) workload(f flavour) (story, error) {
 	return newStates(r.log)
 }
 
-// killed has processes work on one file, each but the last of which is killed. What a
-// killed process has not synced is shown to the next one all the same, and may be lost when
-// the power goes.
+// killed runs processes on one file and kills all but the last. The next process sees what
+// a killed process has not synced, and a power cut may lose it.
 func (r *recording) killed() (story, error) {
 	for range 3 {
 		if err := r.run("power-steps", killed, 1000, r.lastBegun(), 1+r.rand.IntN(90)); err != nil {
@@ -79,7 +78,7 @@ func (r *recording) killed() (story, error) {
 	return newStates(r.log)
 }
 
-// lastBegun is the number of the last step.
+// lastBegun returns the number of the last step.
 func (r *recording) lastBegun() int {
 	last := 0
 	for _, line := range r.log.Story(len(r.log.Events)) {

@@ -51,9 +51,9 @@ func record(t *testing.T, f flavour) (*recording, story) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	r, err := newRecording(t.Context(), dir, rand.New(rand.NewPCG(1, 0)))
 	require.NoError(t, err)
-	if f == crowd {
-		require.NoError(t, r.run("power-crowd", f, 40, 0, 0))
-		return r, new(crowdStory)
+	if f == concurrent {
+		require.NoError(t, r.run("power-concurrent", f, 40, 0, 0))
+		return r, new(concurrentStory)
 	}
 	steps := 8
 	if f == copies {
@@ -73,7 +73,7 @@ func look(t *testing.T, l *trace.Log, s story, images int) error {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := cuts{
 		log: l, story: s, rand: rand.New(rand.NewPCG(1, 0)), folder: filepath.Join(dir, "image"), rounds: 1, least: images,
-		heard: func(string) {}, after: func() {},
+		onImage: func(string) {}, after: func() {},
 	}
 	require.NoError(t, os.Mkdir(c.folder, 0o700))
 	return c.run(t.Context())
@@ -103,11 +103,11 @@ func sooner(l *trace.Log) *trace.Log {
 
 // The family finds each fault that is planted in the log of a queue that has none.
 func TestPowerFinds(t *testing.T) {
-	for _, f := range []flavour{plain, crowd} {
+	for _, f := range []flavour{plain, concurrent} {
 		r, s := record(t, f)
 		again := func() story {
-			if f == crowd {
-				return new(crowdStory)
+			if f == concurrent {
+				return new(concurrentStory)
 			}
 			s, err := newStates(r.log)
 			require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestFailedSyncFindsAcknowledgements(t *testing.T) {
 			continue
 		}
 		require.NoError(t, silent(r.log, len(r.log.Events)-1))
-		require.ErrorContains(t, silent(r.log, i), "after a sync had failed")
+		require.ErrorContains(t, silent(r.log, i), "after the failed sync")
 		return
 	}
 	t.Fatal("there is no sync")
@@ -188,7 +188,7 @@ func TestFailedSyncFindsLosses(t *testing.T) {
 func TestDeviceFindsLosses(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, within(filepath.Join(dir, queueFile), func(*bolt.Queue) error { return nil }))
-	s := new(crowdStory)
+	s := new(concurrentStory)
 	require.NoError(t, s.hear(up))
 	require.NoError(t, s.judgeFolder(t.Context(), dir))
 	id := pawl.NewID(time.Now()).String()
@@ -201,11 +201,11 @@ func TestDeviceFindsLosses(t *testing.T) {
 
 func init() {
 	harness.Role("test-dies", role(func(*tried) error {
-		harness.Tell("image", "7-lost")
+		harness.Emit("image", "7-lost")
 		panic(errors.New("a page of its own"))
 	}))
 	harness.Role("test-hangs", role(func(*tried) error {
-		harness.Tell("image", "8-lost")
+		harness.Emit("image", "8-lost")
 		select {}
 	}))
 }
@@ -214,14 +214,14 @@ func init() {
 // image, and leaves the family alive.
 func TestWatched(t *testing.T) {
 	for name, test := range map[string]struct {
-		patience time.Duration
-		want     string
+		imageTimeout time.Duration
+		want         string
 	}{
-		"test-dies":  {patience, "image 7-lost"},
+		"test-dies":  {imageTimeout, "image 7-lost"},
 		"test-hangs": {time.Second / 10, "no end in"},
 	} {
 		f := &harness.Family{Name: name, Parallel: 1, Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
-			return func(t *harness.Try) error { return watched(t, name, test.patience) }, nil
+			return func(t *harness.Try) error { return watched(t, name, test.imageTimeout) }, nil
 		}}
 		r := f.Run(t.Context(), harness.Plan{Goal: 1, Until: time.Now().Add(time.Hour), Once: true})
 		require.Equal(t, 1, r.Violations)

@@ -21,12 +21,12 @@ type recording struct {
 	ctx    context.Context
 	dir    string
 	rand   *rand.Rand
-	strace []string // more arguments, such as calls to let fail
+	strace []string // more arguments, such as calls to fail
 	log    *trace.Log
 	parts  int
 }
 
-// newRecording begins with an empty folder.
+// newRecording starts with an empty folder.
 func newRecording(ctx context.Context, dir string, r *rand.Rand) (_ *recording, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func newRecording(ctx context.Context, dir string, r *rand.Rand) (_ *recording, 
 	return &recording{ctx: ctx, dir: dir, rand: r, log: l}, err
 }
 
-// run adds a process in a role to the log. It is killed by the line of a number, if that is
-// above 0, and a bit later.
+// run adds a process in a role to the log. If killAt is positive, it kills the process soon
+// after that line.
 func (r *recording) run(role string, f flavour, many, before, killAt int) error {
 	r.parts++
 	file := filepath.Join(r.dir, fmt.Sprintf("calls-%d", r.parts))
 	more := r.strace
-	if killAt > 0 { // syncs take long, so that it dies inside of one
+	if killAt > 0 { // slow syncs, so that it often dies inside one
 		more = append(more, "-e", fmt.Sprintf("inject=fdatasync:delay_enter=%d", slowly.Microseconds()))
 	}
 	c, err := harness.Start(r.ctx, trace.Wrap(file, more...), role,
@@ -71,14 +71,13 @@ func (r *recording) run(role string, f flavour, many, before, killAt int) error 
 	return os.Remove(file)
 }
 
-// slowly is how long a sync takes at least in a process that is to be killed.
+// slowly is the minimum time of a sync in a process that will be killed.
 const slowly = 2 * time.Millisecond
 
-// complaint is what strace says when a process dies inside of a call that was to take long.
+// complaint is what strace prints when a process dies inside a delayed call.
 var complaint = regexp.MustCompile(`(?m)^strace: dispatch_event: .*$\n?`)
 
-// killChild kills the process that strace runs, when it has told so many lines, and a while
-// later.
+// killChild kills the process that strace runs, a while after a number of lines.
 func killChild(c *harness.Child, lines int, later time.Duration) error {
 	process := (*os.Process)(nil)
 	for n := 0; n < lines; n++ {
@@ -97,7 +96,7 @@ func killChild(c *harness.Child, lines int, later time.Duration) error {
 		}
 	}
 	if process == nil {
-		return errors.New("the child did not tell its number")
+		return errors.New("the child did not report its process ID")
 	}
 	<-time.After(later)
 	return process.Kill()

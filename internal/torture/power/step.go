@@ -15,18 +15,18 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// errIO is what a disk answers that fails.
+// errIO is the error of a failing disk.
 var errIO = syscall.EIO
 
-// counter ends a crowd when it has told enough.
+// counter ends a concurrent workload after a number of lines.
 type counter struct {
 	mu     sync.Mutex
 	left   int
 	enough func()
 }
 
-func (c *counter) tell(words ...any) {
-	harness.Tell(words...)
+func (c *counter) emit(words ...any) {
+	harness.Emit(words...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left--; c.left == 0 {
@@ -70,7 +70,7 @@ func (s *sequence) fetch() error {
 	})
 }
 
-// settle ends one lease, or acks a few together.
+// settle settles one lease, or acks a few together.
 func (s *sequence) settle() error {
 	if len(s.leases) == 0 {
 		return s.fetch()
@@ -91,7 +91,7 @@ func (s *sequence) settle() error {
 	return err
 }
 
-// manage does what an operator does.
+// manage does the work of an operator.
 func (s *sequence) manage() error {
 	if len(s.dead) > 0 && s.rand.IntN(2) == 0 {
 		id := s.dead[0]
@@ -113,7 +113,7 @@ func (s *sequence) manage() error {
 	})
 }
 
-// transaction does the app's own work, and acks and stores jobs with it.
+// transaction does work of the app, and acks and stores jobs with it.
 func (s *sequence) transaction() error {
 	var acked *pawl.Lease
 	if len(s.leases) > 0 {
@@ -143,10 +143,10 @@ func (s *sequence) reopen() error {
 	return s.step("open again", s.open)
 }
 
-// copy makes a backup or a compaction.
+// copy makes a backup or a compact copy.
 func (s *sequence) copy() error {
 	name := fmt.Sprintf("copy-%d.db", s.n+1)
-	harness.Tell("copy", s.n+1, name)
+	harness.Emit("copy", s.n+1, name)
 	if s.rand.IntN(2) == 0 {
 		return s.step("backup", func() error { return s.q.Backup(s.ctx, s.folder+"/"+name) })
 	}

@@ -22,37 +22,37 @@ const queueFile = "jobs.db"
 
 func init() {
 	harness.Role("power-steps", stepsRole)
-	harness.Role("power-crowd", crowdRole)
+	harness.Role("power-concurrent", concurrentRole)
 }
 
-// A flavour says what a process mostly does.
+// A flavour is the main activity of a process.
 type flavour string
 
 const (
-	plain   flavour = "plain"
-	reopens flavour = "reopens" // closes the queue and opens it again and again
-	large   flavour = "large"   // payloads of many pages: the file grows
-	copies  flavour = "copies"  // backups and compactions
-	inTx    flavour = "tx"      // the app's own transactions
-	killed  flavour = "killed"  // is killed, and another process goes on
-	crowd   flavour = "crowd"   // several goroutines at a time, so commits of many calls
-	stores  flavour = "stores"  // likewise, mostly storing
+	plain      flavour = "plain"
+	reopens    flavour = "reopens"    // closes the queue and opens it again and again
+	large      flavour = "large"      // payloads of many pages: the file grows
+	copies     flavour = "copies"     // backups and compactions
+	inTx       flavour = "tx"         // the app's own transactions
+	killed     flavour = "killed"     // is killed, and another process continues
+	concurrent flavour = "concurrent" // several goroutines, so commits of many calls
+	stores     flavour = "stores"     // likewise, with many enqueues
 )
 
-// endWithInput ends the process when its family is gone.
+// endWithInput ends the process when its family ends.
 func endWithInput() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)
 }
 
-// sequence does one step after the other, and tells after each what all rows of the file
-// sum up to. So for every moment it is known which one or two states the file may be in.
+// sequence does one step after another, and reports the digest of all rows after each. So
+// the one or two possible states of the file are known at every moment.
 //
-//	begin n what      a step is about to be taken
+//	begin n what      a step starts
 //	done n            it was acknowledged
-//	failed n          it was not
-//	state n digest    what is in the file after it
-//	copy n name       step n makes a copy of that name
+//	failed n          it failed
+//	state n digest    the file after it
+//	copy n name       step n makes a copy with that name
 type sequence struct {
 	ctx     context.Context
 	folder  string
@@ -65,8 +65,8 @@ type sequence struct {
 	closed  bool
 }
 
-// stepsRole takes the folder, a seed, the flavour, how many steps to take, and how many were
-// taken by processes before.
+// stepsRole takes the folder, a seed, the flavour, the number of steps, and the number of
+// steps of earlier processes.
 func stepsRole(args harness.Args) error {
 	go endWithInput()
 	before := args.Int(4)
@@ -74,7 +74,7 @@ func stepsRole(args harness.Args) error {
 		ctx: context.Background(), folder: args[0], flavour: flavour(args[2]),
 		rand: rand.New(rand.NewPCG(args.Uint(1), uint64(before))), n: before,
 	}
-	harness.Tell("pid", os.Getpid())
+	harness.Emit("pid", os.Getpid())
 	return s.run(args.Int(3))
 }
 
@@ -85,7 +85,7 @@ func (s *sequence) run(many int) error {
 	if err != nil {
 		return err
 	}
-	harness.Tell("state", s.n, is)
+	harness.Emit("state", s.n, is)
 	var failed failedStep
 	if err := s.step("open", s.open); errors.As(err, &failed) {
 		return nil
@@ -100,9 +100,9 @@ func (s *sequence) run(many int) error {
 		case err == nil:
 		case !errors.As(err, &failed):
 			return fmt.Errorf("step %d: %w", before+1, err)
-		case s.closed: // it cannot be opened again
+		case s.closed: // the open failed
 			return nil
-		case failures == 3: // long enough to show that it does not go on
+		case failures == 3: // enough to show that it does not continue
 			return s.step("close", s.close)
 		default:
 			failures++
@@ -111,38 +111,38 @@ func (s *sequence) run(many int) error {
 	return s.step("close", s.close)
 }
 
-// failedStep is the end of a step by a disk that fails. Only families with such a disk take
-// it for granted.
+// failedStep is the error of a step on a failing disk. Only families with such a disk accept
+// it.
 type failedStep struct{ error }
 
 func (s *sequence) step(what string, do func() error) error {
 	s.n++
-	harness.Tell("begin", s.n, what)
+	harness.Emit("begin", s.n, what)
 	if err := do(); err != nil {
 		if !byDisk(err) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		harness.Tell("failed", s.n)
+		harness.Emit("failed", s.n)
 		return failedStep{err}
 	}
-	harness.Tell("done", s.n)
+	harness.Emit("done", s.n)
 	return s.state()
 }
 
-// byDisk reports whether an error is what a failing disk gives.
+// byDisk reports whether an error comes from a failing disk.
 func byDisk(err error) bool {
 	if err == nil {
 		return false
 	}
 	var p *os.PathError
-	if strings.Contains(err.Error(), "file sync error") { // as bbolt says it, when it makes a file larger
+	if strings.Contains(err.Error(), "file sync error") { // from bbolt, when it grows a file
 		return true
 	}
 	return errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, bolt.ErrDisk) ||
 		errors.Is(err, errIO) || errors.As(err, &p) && p.Op == "sync"
 }
 
-// state tells what is in the file.
+// state reports the digest of the file.
 func (s *sequence) state() (err error) {
 	is := ""
 	if s.closed {
@@ -156,7 +156,7 @@ func (s *sequence) state() (err error) {
 	if err != nil {
 		return err
 	}
-	harness.Tell("state", s.n, is)
+	harness.Emit("state", s.n, is)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (s *sequence) close() error {
 	return s.q.Close()
 }
 
-// chance is a step and how often it is taken, by flavour; the empty one means the others.
+// chance is a step and its weight by flavour. The empty flavour means the others.
 type chance struct {
 	take  func(*sequence) error
 	often map[flavour]int
@@ -208,19 +208,19 @@ func (s *sequence) any() error {
 	return nil
 }
 
-// crowdRole has several goroutines use a queue: it takes the folder, a seed, the flavour and
-// how many lines of its story to tell.
-func crowdRole(args harness.Args) error {
+// concurrentRole uses a queue with several goroutines. It takes the folder, a seed, the
+// flavour and the number of lines of its story.
+func concurrentRole(args harness.Args) error {
 	go endWithInput()
 	seed := args.Uint(1)
 	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
 	if byDisk(err) {
-		return nil // it has told nothing, so nothing is expected of it
+		return nil // without a story it promised nothing
 	}
 	if err != nil {
 		return err
 	}
-	harness.Tell(up)
+	harness.Emit(up)
 	ctx, enough := context.WithCancel(context.Background())
 	defer enough()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -228,10 +228,10 @@ func crowdRole(args harness.Args) error {
 	if flavour(args[2]) == stores {
 		w.Producers, w.Consumers = 8, 1
 	}
-	told := &counter{left: args.Int(3), enough: enough}
-	err = w.Run(ctx, q, told.tell)
+	lines := &counter{left: args.Int(3), enough: enough}
+	err = w.Run(ctx, q, lines.emit)
 	return errors.Join(err, q.Close())
 }
 
-// up is what a crowd says once the file is open.
+// up is the line of a concurrent workload when the file is open.
 const up = "up"

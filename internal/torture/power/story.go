@@ -16,25 +16,25 @@ import (
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
 
-// story knows what was told until a crash, and judges what the crash left.
+// story knows the lines until a crash, and judges the image after it.
 type story interface {
 	hear(line string) error
 	judge(ctx context.Context, folder string, img image) error
 }
 
-// states is the story of a sequence: what was in the file after each step.
+// states is the story of a sequence: the digest of the file after each step.
 type states struct {
 	digests      map[int]string // of all steps, from the whole log
 	steps        map[int]string
 	copies       map[int]string // which step makes which copy
 	failing      bool           // the disk is made to fail
 	acked, begun int
-	made         map[int]bool // copies that were acknowledged
-	fresh        map[int]bool // copies that were not looked at since they were acknowledged
+	made         map[int]bool // acknowledged copies
+	fresh        map[int]bool // acknowledged copies without a check since
 }
 
-// newStates reads the states from a whole log. Two processes that tell of one step, because
-// one of them was killed after it, tell the same.
+// newStates reads the states from a whole log. Two processes report the state of one step if
+// the first was killed after it, and both report the same.
 func newStates(l *trace.Log) (*states, error) {
 	s := &states{
 		digests: make(map[int]string), steps: make(map[int]string),
@@ -91,12 +91,12 @@ func (s *states) hear(line string) error {
 	return nil
 }
 
-// promises reports whether a step says that what is in the file is durable. Those that do not
-// may be done after a failed sync.
+// promises reports whether a step promises that the file is durable. Other steps may succeed
+// after a failed sync.
 func promises(step string) bool { return step != "close" && step != "backup" && step != "compact" }
 
-// allowed are the digests that the file may have: that of the last acknowledged step, and
-// those of steps that were begun since.
+// allowed returns the digests that the file may have: after the last acknowledged step, and
+// after each step that started since.
 func (s *states) allowed() (digests []string) {
 	for n := s.acked; n <= s.begun; n++ {
 		if is, ok := s.digests[n]; ok {
@@ -123,18 +123,18 @@ func (s *states) judge(_ context.Context, folder string, img image) error {
 	return nil
 }
 
-// at says after which step a state was.
+// at names the step that left a state.
 func (s *states) at(is string) string {
 	for n := s.begun; n >= 0; n-- {
 		if s.digests[n] == is {
-			return fmt.Sprintf("; that state was after step %d", n)
+			return fmt.Sprintf("; step %d left that state", n)
 		}
 	}
 	return "; no step left that state"
 }
 
-// judgeCopy requires that a copy is whole or absent, and there once it was acknowledged. One
-// that was there is not looked at again and again.
+// judgeCopy requires that a copy is complete or absent, and present once it was acknowledged.
+// It checks a present copy only once.
 func (s *states) judgeCopy(folder string, img image, n int, name string) error {
 	if s.made[n] && !s.fresh[n] {
 		return nil
@@ -143,7 +143,7 @@ func (s *states) judgeCopy(folder string, img image, n int, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s, of step %d: %w", name, n, err)
 	}
-	want, known := s.digests[n-1] // which is not known once a sync has failed
+	want, known := s.digests[n-1] // unknown after a failed sync
 	if is == absent && s.made[n] || is != absent && is != want && known {
 		return fmt.Errorf("%s, of step %d, is in the state %s, and the file was in %s", name, n, is, want)
 	}
@@ -153,8 +153,8 @@ func (s *states) judgeCopy(folder string, img image, n int, name string) error {
 	return nil
 }
 
-// put writes a file of an image, or takes it away, and inspects it. A panic over damaged pages
-// is an error, so that the caller can name the file.
+// put writes or removes a file of an image, and inspects it. It returns a panic over damaged
+// pages as an error, so the caller can name the file.
 func put(folder, name string, img image) (is string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -172,8 +172,8 @@ func put(folder, name string, img image) (is string, err error) {
 	return inspect(path, true)
 }
 
-// putBeside lays out what a queue keeps beside its file, and takes away what a queue that was
-// opened there has left.
+// putBeside writes the files of an image that belong to the queue's file, and removes those of
+// an earlier queue.
 func putBeside(folder string, img image) error {
 	left, err := filepath.Glob(filepath.Join(folder, queueFile+"-*"))
 	if err != nil {
@@ -195,13 +195,13 @@ func putBeside(folder string, img image) error {
 	return nil
 }
 
-// crowdStory is the story of several goroutines: the oracle says which states may be.
-type crowdStory struct {
+// concurrentStory is the story of several goroutines. The oracle knows the possible states.
+type concurrentStory struct {
 	oracle oracle.Oracle
 	up     bool
 }
 
-func (s *crowdStory) hear(line string) error {
+func (s *concurrentStory) hear(line string) error {
 	if line == up {
 		s.up = true
 		return nil
@@ -209,19 +209,19 @@ func (s *crowdStory) hear(line string) error {
 	return s.oracle.Hear(line)
 }
 
-func (s *crowdStory) judge(ctx context.Context, folder string, img image) error {
+func (s *concurrentStory) judge(ctx context.Context, folder string, img image) error {
 	if _, err := put(folder, queueFile, img); err != nil {
 		return err
 	}
 	return s.judgeFolder(ctx, folder)
 }
 
-// judgeFolder opens the queue in a folder, and compares it with what was told.
-func (s *crowdStory) judgeFolder(ctx context.Context, folder string) error {
+// judgeFolder opens the queue in a folder and compares it with the story.
+func (s *concurrentStory) judgeFolder(ctx context.Context, folder string) error {
 	path := filepath.Join(folder, queueFile)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if s.up {
-			return errors.New("the file is absent, and was open")
+			return errors.New("the file is absent, though it was open")
 		}
 		return nil
 	}

@@ -15,21 +15,21 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// patience is how long an image may take. A page that refers to itself has a reader go
-// round for ever, or until all memory is used.
+// imageTimeout and mostMemory limit the check of an image. A page that refers to itself
+// makes a reader loop, or use all memory.
 const (
-	patience   = 30 * time.Second
-	mostMemory = 1 << 30
+	imageTimeout = 30 * time.Second
+	mostMemory   = 1 << 30
 )
 
-// watched has a try run in a process of its own, which a broken file may hang or kill, and
-// hears from it.
+// watched runs a try in a process of its own, because a broken file may hang or kill it. The
+// process prints:
 //
-//	image where      what is looked at now
-//	tried n          so many more images are behind it
-//	violation text   and the end
-//	end              all were looked at
-func watched(t *harness.Try, role string, patience time.Duration) error {
+//	image where      the image that it checks next
+//	tried n          the number of images since the last such line
+//	violation text   the last line
+//	end              the last line without a violation
+func watched(t *harness.Try, role string, imageTimeout time.Duration) error {
 	c, err := harness.Start(t.Ctx, nil, role, t.Dir, t.Seed)
 	if err != nil {
 		return err
@@ -39,14 +39,14 @@ func watched(t *harness.Try, role string, patience time.Duration) error {
 		c.Rest()
 	}()
 	last := "none yet"
-	timer := time.AfterFunc(patience, c.Kill)
+	timer := time.AfterFunc(imageTimeout, c.Kill)
 	defer timer.Stop()
 	for {
 		line, err := c.Line()
-		hung := !timer.Reset(patience) // it has fired, and killed the process
+		timedOut := !timer.Reset(imageTimeout) // it has killed the process
 		if err != nil {
-			if hung {
-				err = fmt.Errorf("no end in %v", patience)
+			if timedOut {
+				err = fmt.Errorf("no end in %v", imageTimeout)
 			}
 			return fmt.Errorf("image %s: %w", last, err)
 		}
@@ -74,10 +74,10 @@ func watched(t *harness.Try, role string, patience time.Duration) error {
 	}
 }
 
-// report is how many images are told together.
+// report is the number of images for a line "tried".
 const report = 25
 
-// tried is the process in which a try runs.
+// tried is a try in its process.
 type tried struct {
 	dir    string
 	seed   uint64
@@ -85,7 +85,7 @@ type tried struct {
 	untold int
 }
 
-// role makes a role of a try, which tells what comes of it.
+// role returns the role that runs a try.
 func role(try func(t *tried) error) func(harness.Args) error {
 	return func(args harness.Args) error {
 		seed := args.Uint(1)
@@ -93,16 +93,16 @@ func role(try func(t *tried) error) func(harness.Args) error {
 		go endWithInput()
 		t := &tried{dir: args[0], seed: seed, rand: rand.New(rand.NewPCG(seed, 1))}
 		if err := try(t); err != nil {
-			harness.Tell("violation", strconv.Quote(err.Error()))
+			harness.Emit("violation", strconv.Quote(err.Error()))
 			return nil
 		}
-		harness.Tell("tried", t.untold)
-		harness.Tell("end")
+		harness.Emit("tried", t.untold)
+		harness.Emit("end")
 		return nil
 	}
 }
 
-// boundMemory ends a process that a broken file has use up memory.
+// boundMemory ends a process that uses too much memory.
 func boundMemory() {
 	for range time.Tick(time.Second / 10) {
 		var m runtime.MemStats
@@ -114,7 +114,7 @@ func boundMemory() {
 	}
 }
 
-// cut looks at images of a log, about so many, from an event on.
+// cut checks about a number of images of a log, from an event on.
 func (t *tried) cut(r *recording, s story, from, rounds, images int) error {
 	folder := filepath.Join(t.dir, "image")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -122,10 +122,10 @@ func (t *tried) cut(r *recording, s story, from, rounds, images int) error {
 	}
 	c := cuts{
 		log: r.log, story: s, rand: t.rand, folder: folder, from: from, rounds: rounds, least: images,
-		heard: func(where string) { harness.Tell("image", where) },
+		onImage: func(where string) { harness.Emit("image", where) },
 		after: func() {
 			if t.untold++; t.untold == report {
-				harness.Tell("tried", t.untold)
+				harness.Emit("tried", t.untold)
 				t.untold = 0
 			}
 		},

@@ -93,7 +93,7 @@ func (l law) operate(k known, r *record, answer error) (known, bool) {
 		k.cancelled = true
 		return k, true
 	}
-	return l.die(k, pawl.ReasonCancelled), true
+	return l.dead(k, pawl.ReasonCancelled), true
 }
 
 // settle is what ends a lease, or renews it.
@@ -112,9 +112,9 @@ func (l law) settle(k known, r *record) known {
 		k.attempts++
 		return l.done(k, r.at)
 	case k.cancelled:
-		return l.die(k, pawl.ReasonCancelled)
+		return l.dead(k, pawl.ReasonCancelled)
 	case r.what == "abandon":
-		return l.die(k, cmp.Or(r.reason, pawl.ReasonPermanent))
+		return l.dead(k, cmp.Or(r.reason, pawl.ReasonPermanent))
 	case r.what == "nack" || r.what == "snooze":
 		if r.what == "snooze" && r.ran {
 			k.attempts = 0

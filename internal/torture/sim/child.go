@@ -65,6 +65,6 @@ func tasks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		harness.Tell(string(text))
+		harness.Emit(string(text))
 	}
 }

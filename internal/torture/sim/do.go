@@ -44,14 +44,14 @@ func (w *world) do(op Op) {
 		if h := w.proc.hands[op.Worker]; h != nil {
 			h.stalled.Store(time.Now().Add(op.For).UnixNano())
 			w.mu.Lock()
-			h.troubled(op.For)
+			h.impair(op.For)
 			w.mu.Unlock()
 		}
 	case "refuse":
 		w.refusing.Store(now() + int64(op.For))
 		w.mu.Lock()
 		for _, h := range w.proc.hands {
-			h.troubled(op.For)
+			h.impair(op.For)
 		}
 		w.mu.Unlock()
 	case "crash":
@@ -90,7 +90,7 @@ func (w *world) do(op Op) {
 func (w *world) stopHand(h *hand) {
 	w.mu.Lock()
 	h.stopped = now()
-	h.troubled(drainTime)
+	h.impair(drainTime)
 	w.mu.Unlock()
 	h.stop()
 }

@@ -36,8 +36,8 @@ var Clock = &harness.Family{
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "clock"), nil },
 }
 
-// patience is how long a child may take for one case, shrinking included, before it hangs.
-const patience = 2 * time.Minute
+// caseTimeout is how long a child may take for one case, shrinking included, before it hangs.
+const caseTimeout = 2 * time.Minute
 
 // shrinkTime bounds how long a case that fails is shrunk.
 const shrinkTime = 15 * time.Second
@@ -79,7 +79,7 @@ func prepare(env *harness.Env, family string) func(*harness.Try) error {
 		if err != nil {
 			c.Kill()
 			c.Rest()
-			return fmt.Errorf("%w: %s", err, clip(c.Stderr()))
+			return fmt.Errorf("%w: %s", err, truncate(c.Stderr()))
 		}
 		idle <- c
 		if a.Wrong != "" {
@@ -98,7 +98,7 @@ func ask(c *harness.Child, do task) (a answer, err error) {
 	if _, err = c.In.Write(append(text, '\n')); err != nil {
 		return a, err
 	}
-	watchdog := time.AfterFunc(patience, c.Kill)
+	watchdog := time.AfterFunc(caseTimeout, c.Kill)
 	defer watchdog.Stop()
 	line, err := c.Line()
 	if err != nil {
@@ -140,13 +140,13 @@ func (do task) carryOut(simulate func(*Case) error) (wrong string) {
 	})
 	path := filepath.Join(do.Dir, "case.json")
 	if save := c.Save(path); save != nil {
-		return fmt.Sprintf("%s; it could not be kept: %v", clip(first.Error()), save)
+		return fmt.Sprintf("%s; it could not be kept: %v", truncate(first.Error()), save)
 	}
-	return fmt.Sprintf("%s\nshrunk from %d steps to %d, which %s=%s repeats: %s", clip(first.Error()), steps, len(c.Ops), CaseVariable, path, clip(err.Error()))
+	return fmt.Sprintf("%s\nshrunk from %d steps to %d, which %s=%s repeats: %s", truncate(first.Error()), steps, len(c.Ops), CaseVariable, path, truncate(err.Error()))
 }
 
-// clip bounds a text, which must fit into a line of a child.
-func clip(s string) string {
+// truncate bounds a text, which must fit into a line of a child.
+func truncate(s string) string {
 	const most = 6000
 	if len(s) > most {
 		return s[:most] + "…"

@@ -21,9 +21,9 @@ func Generate(seed uint64) *Case {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 8)), Case: &Case{Seed: seed}}
 	g.Lease = time.Duration(5+g.IntN(20)) * time.Second
 	g.MaxCrashes = []int{-1, 1, 2, 3, 5, 5}[g.IntN(6)]
-	if g.Culprit = g.IntN(8) == 0; g.Culprit {
+	if g.Suspect = g.IntN(8) == 0; g.Suspect {
 		g.MaxCrashes = 5
-		g.culprit()
+		g.suspect()
 		return g.Case
 	}
 	for len(g.Ops) < opsOfCase {
@@ -149,7 +149,7 @@ func (g *generator) run() Run {
 
 func (g *generator) crew() *Crew {
 	c := &Crew{Queues: pick(g, queueNames, queueNames, queueNames[:1], queueNames[1:]), Kinds: kindNames, Concurrency: 1 + g.IntN(4),
-		RetryShare: pick(g, 0, 0, 0.2, 0.5), Hung: g.grace(), Drain: g.grace(), Grace: g.grace(),
+		RetryShare: pick(g, 0, 0, 0.2, 0.5), Stuck: g.grace(), Drain: g.grace(), Grace: g.grace(),
 		Timeout: pick(g, 0, 0, g.long()), Backoff: pick(g, 0, time.Second, g.delay())}
 	if g.IntN(6) == 0 {
 		c.Kinds = kindNames[:2]
@@ -172,12 +172,12 @@ func (g *generator) grace() time.Duration { return time.Duration(1+g.IntN(5_000)
 // pick is one of some values.
 func pick[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
 
-// culprit makes a case in which one job takes its process down each time that it runs, and
+// suspect makes a case in which one job takes its process down each time that it runs, and
 // many others, which do not, are at work beside it.
-func (g *generator) culprit() {
+func (g *generator) suspect() {
 	for n := range 2 {
 		g.add(Op{Do: "start", Worker: n, Crew: &Crew{Queues: queueNames, Kinds: kindNames, Concurrency: 2 + g.IntN(6),
-			Hung: time.Minute, Drain: time.Second, Grace: time.Second}})
+			Stuck: time.Minute, Drain: time.Second, Grace: time.Second}})
 	}
 	at := g.IntN(20)
 	for len(g.Ops) < opsOfCase/2 {

@@ -64,7 +64,7 @@ func (h *hand) runBegins(l *pawl.Lease) *run {
 		return nil
 	}
 	r := &run{job: t.N, token: l.Token, from: now(), attempt: l.Attempt(), last: l.LastAttempt(), limit: l.Timeout, plan: Run{Do: succeeds}, by: h}
-	if len(t.Runs) > 0 && !w.calm {
+	if len(t.Runs) > 0 && !w.faultless {
 		r.plan = t.Runs[min(w.ran[t.N], len(t.Runs)-1)]
 	}
 	r.does, r.wait, r.deaf = r.plan.Do, r.plan.For, r.plan.Deaf

@@ -67,7 +67,7 @@ func (l law) place(k known, at int64, ready bool) known {
 	k.token, k.expires = 0, 0
 	switch {
 	case l.late(at):
-		return l.die(k, pawl.ReasonDeadline)
+		return l.dead(k, pawl.ReasonDeadline)
 	case ready || k.due <= l.at(at):
 		k.State = pawl.Ready
 	default:
@@ -76,7 +76,7 @@ func (l law) place(k known, at int64, ready bool) known {
 	return k
 }
 
-func (l law) die(k known, reason pawl.Reason) known {
+func (l law) dead(k known, reason pawl.Reason) known {
 	k.State, k.reason, k.cancelled, k.token, k.expires = pawl.Dead, reason, false, 0, 0
 	return k
 }
@@ -86,10 +86,10 @@ func (l law) crash(k known, at int64) known {
 	k.crashes++
 	switch {
 	case k.cancelled:
-		return l.die(k, pawl.ReasonCancelled)
+		return l.dead(k, pawl.ReasonCancelled)
 	case l.maxCrashes >= 0 && k.crashes >= l.maxCrashes:
 		k.failures++
-		return l.die(k, pawl.ReasonPoison)
+		return l.dead(k, pawl.ReasonPoison)
 	}
 	return l.place(k, at, true)
 }
@@ -117,7 +117,7 @@ func (l law) next(k known) (due int64, then known, ok bool) {
 	default:
 		return 0, k, false
 	}
-	return l.deadline, l.die(k, pawl.ReasonDeadline), l.deadline != 0
+	return l.deadline, l.dead(k, pawl.ReasonDeadline), l.deadline != 0
 }
 
 // pass adds to a set what a job may be when time has come from one instant to another: at

@@ -55,7 +55,7 @@ func TestTimeInTheModel(t *testing.T) {
 	ready := known{State: pawl.Ready, due: 20 * second}
 	leased := known{State: pawl.Leased, token: 1, expires: 30 * second}
 	crashed := known{State: pawl.Ready, crashes: 1}
-	late := l.die(ready, pawl.ReasonDeadline)
+	late := l.dead(ready, pawl.ReasonDeadline)
 	for _, c := range []struct {
 		rule  string
 		from  known

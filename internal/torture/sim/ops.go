@@ -13,7 +13,7 @@ type Case struct {
 	Lease      time.Duration
 	MaxCrashes int  // as bolt.Options has it
 	Clock      bool // the wall clock is stepped
-	Culprit    bool // one job takes its process down whenever it runs, and nothing else does
+	Suspect    bool // one job takes its process down whenever it runs, and nothing else does
 	Ops        []Op
 }
 
@@ -79,7 +79,7 @@ type Crew struct {
 	Weights       map[string]int `json:",omitempty"`
 	RetryShare    float64        `json:",omitempty"`
 	Timeout       time.Duration  `json:",omitempty"`
-	Hung          time.Duration
+	Stuck         time.Duration
 	Drain, Grace  time.Duration
 	Backoff       time.Duration `json:",omitempty"`
 }

@@ -43,19 +43,19 @@ type hand struct {
 	done    chan struct{}
 
 	// Under the history's mutex.
-	busy    int         // handlers
-	jobs    map[int]int // how many of them have each job
-	stopped int64       // when it was told to stop, 0 when it was not
-	trouble []period    // when it could not extend its leases
+	busy     int         // handlers
+	jobs     map[int]int // how many of them have each job
+	stopped  int64       // when it was told to stop, 0 when it was not
+	impaired []period    // when it could not extend its leases
 }
 
 // period is from one instant to another.
 type period struct{ from, to int64 }
 
-// troubled notes that a worker cannot extend its leases for a time. The caller holds the
+// impair notes that a worker cannot extend its leases for a time. The caller holds the
 // history's mutex.
-func (h *hand) troubled(d time.Duration) {
-	h.trouble = append(h.trouble, period{now(), now() + int64(d)})
+func (h *hand) impair(d time.Duration) {
+	h.impaired = append(h.impaired, period{now(), now() + int64(d)})
 }
 
 func (h *hand) stalledUntil() time.Time { return time.Unix(0, h.stalled.Load()) }
@@ -91,14 +91,14 @@ func (p *process) hear(e pawl.Event) {
 	}
 	if p.fuse > 0 && e.Type != pawl.EventFetched {
 		if p.fuse--; p.fuse == 0 {
-			p.die()
+			p.kill()
 		}
 	}
 }
 
-// die is the crash. Nobody writes to the file meanwhile. The caller holds the history's
+// kill is the crash. Nobody writes to the file meanwhile. The caller holds the history's
 // mutex.
-func (p *process) die() {
+func (p *process) kill() {
 	if p.dead {
 		return
 	}
@@ -143,7 +143,7 @@ func (p *process) hand(crew Crew) *hand {
 	h := &hand{process: p, crew: crew, done: make(chan struct{}), jobs: make(map[int]int)}
 	h.Worker = worker.New(&tap{p, h}, &worker.Options{
 		Queues: h.crew.Queues, Weights: h.crew.Weights, RetryShare: h.crew.RetryShare, Concurrency: h.crew.Concurrency,
-		Timeout: h.crew.Timeout, HungGrace: h.crew.Hung, Drain: h.crew.Drain, StopGrace: h.crew.Grace,
+		Timeout: h.crew.Timeout, HungGrace: h.crew.Stuck, Drain: h.crew.Drain, StopGrace: h.crew.Grace,
 		Policy: pawl.Fixed(h.crew.Backoff), Logger: hclog.NewNullLogger(), Middleware: []worker.Middleware{h.around},
 	})
 	for _, kind := range h.crew.Kinds {

@@ -53,23 +53,23 @@ func (w *world) judgeEnd(r *run, l *lease) error {
 	if l.track.deadline != 0 && !w.c.Clock { // by the clock on the wall, which the worker does not see
 		over = min(over, max(l.track.deadline, r.from))
 	}
-	heard := over // when its context ended at the latest
+	noticed := over // when its context ended at the latest
 	for _, at := range l.track.cancels {
 		if at > r.from && (l.ended == 0 || at < l.ended) {
-			heard = min(heard, at)
+			noticed = min(noticed, at)
 		}
 	}
 	stopped := cmp.Or(h.stopped, never)
 	if stopped != never {
-		heard = min(heard, max(r.from, stopped+int64(h.crew.Drain)))
+		noticed = min(noticed, max(r.from, stopped+int64(h.crew.Drain)))
 	}
 	decided, is := w.decisions[r.token]
 	switch {
 	case r.from > stopped:
 		return errors.New("its worker had stopped")
-	case !r.deaf && r.to > heard:
-		return fmt.Errorf("it was to end at %s, and was not told", clock(heard))
-	case r.deaf && !r.died && over != never && r.to > over+int64(h.crew.Hung) && (!is || decided > over+int64(h.crew.Hung)):
+	case !r.deaf && r.to > noticed:
+		return fmt.Errorf("it was to end at %s, and was not told", clock(noticed))
+	case r.deaf && !r.died && over != never && r.to > over+int64(h.crew.Stuck) && (!is || decided > over+int64(h.crew.Stuck)):
 		return fmt.Errorf("its time was over at %s, and it was not given up", clock(over))
 	}
 	return nil

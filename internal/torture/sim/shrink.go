@@ -75,7 +75,7 @@ func (s *shrinking) list(at place) {
 }
 
 // needed are the fields without which a step or a job means something else.
-var needed = []string{"Do", "Verb", "Queue", "Kind", "N", "Job", "Worker", "Hung", "Drain", "Grace", "Keep"}
+var needed = []string{"Do", "Verb", "Queue", "Kind", "N", "Job", "Worker", "Stuck", "Drain", "Grace", "Keep"}
 
 // fields simplifies a step, a job, a run or a crew.
 func (s *shrinking) fields(at place) {

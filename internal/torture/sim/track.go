@@ -20,7 +20,7 @@ type track struct {
 	base    span   // what it may have been at the last scan
 	spans   []span // and after each instant since in which something was done to it
 	records []*record
-	lately  []string    // what was done to it, for whoever looks for the cause of a failure
+	recent  []string    // what was done to it, for whoever looks for the cause of a failure
 	leases  []*lease    // in the order in which they were heard of
 	cancels []int64     // instants in which it was cancelled
 	retired atomic.Bool // it is gone for good
@@ -191,13 +191,13 @@ func (t *track) at(at int64, after bool) []known {
 
 func (t *track) remember(records []*record) {
 	for _, r := range records {
-		t.lately = append(t.lately, r.String())
+		t.recent = append(t.recent, r.String())
 	}
-	if old := len(t.lately) - 30; old > 0 {
-		t.lately = t.lately[old:]
+	if old := len(t.recent) - 30; old > 0 {
+		t.recent = t.recent[old:]
 	}
 }
 
 func (t *track) story() string {
-	return fmt.Sprintf("  job %+v\n  %s", *t.Job, strings.Join(t.lately, "\n  "))
+	return fmt.Sprintf("  job %+v\n  %s", *t.Job, strings.Join(t.recent, "\n  "))
 }

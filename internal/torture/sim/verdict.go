@@ -42,12 +42,12 @@ func (w *world) verdict() error {
 		if l.run == nil && !l.held && slices.Contains([]string{"ack", "nack"}, l.how) {
 			return fmt.Errorf("job %d: a lease of %s ended by %s, and nothing ran\n%s", l.job, clock(l.at), l.how, l.track.story())
 		}
-		if l.how == "expiry" && l.by != nil && !slices.ContainsFunc(l.by.trouble, func(p period) bool { return p.from <= l.expires && p.to >= l.at }) {
+		if l.how == "expiry" && l.by != nil && !slices.ContainsFunc(l.by.impaired, func(p period) bool { return p.from <= l.expires && p.to >= l.at }) {
 			return fmt.Errorf("job %d: a lease of %s expired, and nothing had kept its worker from extending it\n%s", l.job, clock(l.at), l.track.story())
 		}
 	}
 	slices.SortStableFunc(w.leases, func(a, b *lease) int { return cmp.Compare(a.at, b.at) })
-	return errors.Join(w.effects(), w.repeaters(), w.storms(), w.culprit())
+	return errors.Join(w.effects(), w.repeatSuspects(), w.storms(), w.suspect())
 }
 
 // wholeHistory requires that a job's history has each failed run that was told, with its
@@ -139,8 +139,8 @@ func beside(leases []*lease) (a, b *lease) {
 
 func (l *lease) until() int64 { return cmp.Or(l.ended, never) }
 
-// repeaters requires that of jobs that crashed twice or more one was leased at a time.
-func (w *world) repeaters() error {
+// repeatSuspects requires that of jobs that crashed twice or more one was leased at a time.
+func (w *world) repeatSuspects() error {
 	all := slices.DeleteFunc(slices.Clone(w.leases), func(l *lease) bool { return l.crashes < 2 })
 	if a, b := beside(all); a != nil {
 		return fmt.Errorf("jobs %d and %d, which had crashed twice or more, were leased side by side at %s and %s\n%s\n%s",
@@ -165,10 +165,10 @@ func (w *world) storms() error {
 	return nil
 }
 
-// culprit requires that where one job takes its process down each time, and nothing else
+// suspect requires that where one job takes its process down each time, and nothing else
 // does, that job is poison in the end, after as many crashes as it may have, and no other.
-func (w *world) culprit() error {
-	if !w.c.Culprit {
+func (w *world) suspect() error {
+	if !w.c.Suspect {
 		return nil
 	}
 	for _, t := range w.order {
@@ -176,7 +176,7 @@ func (w *world) culprit() error {
 		for _, k := range t.base.set {
 			switch poison := k.reason == pawl.ReasonPoison; {
 			case poison && !kills:
-				return fmt.Errorf("job %d was only beside the culprit, and is poison\n%s", t.N, t.story())
+				return fmt.Errorf("job %d was only beside the suspect, and is poison\n%s", t.N, t.story())
 			case poison && len(t.leases) != w.c.MaxCrashes:
 				return fmt.Errorf("job %d is poison after %d leases\n%s", t.N, len(t.leases), t.story())
 			}

@@ -40,14 +40,14 @@ func Simulate(t *testing.T, c *Case, dir string, open Opener) (err error) {
 type world struct {
 	history // shared, with its mutex
 
-	c     *Case
-	dir   string
-	open  Opener
-	wall  *wall
-	proc  *process
-	files int
-	held  []*pawl.Lease // leases that the simulation itself took
-	calm  bool          // from the last step on all runs succeed; under the history's mutex
+	c         *Case
+	dir       string
+	open      Opener
+	wall      *wall
+	proc      *process
+	files     int
+	held      []*pawl.Lease // leases that the simulation itself took
+	faultless bool          // from the last step on all runs succeed; under the history's mutex
 
 	refusing atomic.Int64 // the instant until which calls are refused
 	died     chan struct{}
@@ -123,7 +123,7 @@ func (w *world) pass(d time.Duration) error {
 		case <-w.died:
 		case p := <-w.killed:
 			timer.Stop()
-			if synctest.Wait(); !w.calm {
+			if synctest.Wait(); !w.faultless {
 				w.crash(p)
 			}
 			continue
@@ -139,7 +139,7 @@ func (w *world) pass(d time.Duration) error {
 func (w *world) crash(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.die()
+	p.kill()
 }
 
 // reborn opens the file that a process has left.
@@ -161,7 +161,7 @@ func (w *world) reborn() error {
 		return fmt.Errorf("found after a crash: %w", err)
 	}
 	for number, hand := range old.hands {
-		if !w.calm {
+		if !w.faultless {
 			w.proc.hire(number, hand.crew)
 		}
 	}
@@ -210,7 +210,7 @@ func (w *world) report(format string, args ...any) {
 // drain ends all faults, and works until nothing is left to do.
 func (w *world) drain() error {
 	w.mu.Lock()
-	w.calm, w.proc.fuse = true, 0
+	w.faultless, w.proc.fuse = true, 0
 	w.mu.Unlock()
 	w.refusing.Store(0)
 	if w.c.Clock {

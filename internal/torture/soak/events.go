@@ -22,8 +22,8 @@ func (l *life) event(e pawl.Event) {
 	}
 	l.progress.Add(1)
 	l.counts[e.Type]++
-	if l.heard++; l.durable && l.heard%(len(l.cells)/progressLines) == 0 {
-		harness.Tell(at)
+	if l.events++; l.durable && l.events%(len(l.cells)/progressLines) == 0 {
+		harness.Emit(at)
 	}
 	c := &l.cells[n]
 	before := *c
@@ -39,7 +39,7 @@ func (l *life) event(e pawl.Event) {
 	case e.Type == pawl.EventSucceeded && classOf(n) == onePair:
 		l.ended[n&^1] = time.Now()
 	case e.Type == pawl.EventDied:
-		l.letters.add(n)
+		l.deadJobs.add(n)
 	}
 }
 
@@ -88,14 +88,14 @@ func (c *cell) event(what pawl.EventType) error {
 	return nil
 }
 
-// letters are the dead letters that nobody has looked after yet.
-type letters struct {
+// deadJobs are the dead deadJobs that nobody has looked after yet.
+type deadJobs struct {
 	mu   sync.Mutex
 	some map[int]bool
 	bell chan struct{} // capacity 1
 }
 
-func (l *letters) add(n int) {
+func (l *deadJobs) add(n int) {
 	l.mu.Lock()
 	if l.some == nil {
 		l.some = make(map[int]bool)
@@ -108,7 +108,7 @@ func (l *letters) add(n int) {
 	}
 }
 
-func (l *letters) take() (some map[int]bool) {
+func (l *deadJobs) take() (some map[int]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	some, l.some = l.some, nil

@@ -108,7 +108,7 @@ func (s soak) process(o *orders) (killed bool, err error) {
 		c.Rest()
 	}()
 	var samples []sample
-	dies := s.lines(*o)
+	killAt := s.lines(*o)
 	for {
 		line, err := c.Line()
 		if s.Ctx.Err() != nil {
@@ -119,7 +119,7 @@ func (s soak) process(o *orders) (killed bool, err error) {
 		}
 		switch word, rest, _ := strings.Cut(line, " "); word {
 		case at:
-			if dies--; dies == 0 {
+			if killAt--; killAt == 0 {
 				o.kills++
 				return true, flat(samples)
 			}
@@ -136,7 +136,7 @@ func (s soak) process(o *orders) (killed bool, err error) {
 			samples = append(samples, one)
 			s.Count(s.size)
 			o.round, o.kills = o.round+1, 0
-			dies = s.lines(*o)
+			killAt = s.lines(*o)
 			if o.round >= s.rounds || s.Enough() {
 				return false, s.stop(c, samples)
 			}

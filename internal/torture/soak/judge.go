@@ -26,8 +26,8 @@ func (l *life) judge() error {
 			stored++
 		}
 	}
-	if told := l.counts[pawl.EventEnqueued]; l.kills == 0 && told != stored {
-		return fmt.Errorf("%d jobs were stored, and %d were told", stored, told)
+	if enqueued := l.counts[pawl.EventEnqueued]; l.kills == 0 && enqueued != stored {
+		return fmt.Errorf("%d jobs were stored, and %d were told", stored, enqueued)
 	}
 	return errors.Join(l.err)
 }

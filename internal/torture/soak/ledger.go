@@ -53,7 +53,7 @@ type ledger struct {
 	cells  []cell
 	counts map[pawl.EventType]int
 	ended  map[int]time.Time // when the queue said that an effect took place
-	heard  int               // events
+	events int               // events
 	err    error             // of the file
 }
 
@@ -70,7 +70,7 @@ func openLedger(path string, size int) (*ledger, error) {
 func (l *ledger) begin(round int, durable bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.round, l.durable, l.heard = round, durable, 0
+	l.round, l.durable, l.events = round, durable, 0
 	l.counts, l.ended = make(map[pawl.EventType]int), make(map[int]time.Time)
 	clear(l.cells)
 	if err := l.file.Truncate(0); err != nil {

@@ -18,12 +18,12 @@ import (
 // life is one process of a soak, from its start to its end or its kill.
 type life struct {
 	*ledger
-	path    string
-	kills   int // processes that were killed in this round
-	q       *bolt.Queue
-	letters letters
-	seq     atomic.Uint64 // the highest of a job so far
-	lastSeq uint64        // the highest when the queue was opened last
+	path     string
+	kills    int // processes that were killed in this round
+	q        *bolt.Queue
+	deadJobs deadJobs
+	seq      atomic.Uint64 // the highest of a job so far
+	lastSeq  uint64        // the highest when the queue was opened last
 
 	progress atomic.Int64 // rises with whatever happens
 	waiting  atomic.Bool  // for the other side to say whether to go on

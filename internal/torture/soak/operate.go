@@ -8,20 +8,20 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// operate looks after dead letters: some are taken back, the others are deleted.
+// operate looks after dead deadJobs: some are taken back, the others are deleted.
 func (l *life) operate(ctx context.Context) {
 	for {
-		for n := range l.letters.take() {
-			switch err := l.bury(ctx, n); {
+		for n := range l.deadJobs.take() {
+			switch err := l.handleDead(ctx, n); {
 			case err == nil:
 			case ctx.Err() != nil:
-				l.letters.add(n)
+				l.deadJobs.add(n)
 			default:
 				l.wrong(fmt.Errorf("dead letter %d, of class %d: %w", n, classOf(n), err))
 			}
 		}
 		select {
-		case <-l.letters.bell:
+		case <-l.deadJobs.bell:
 		case <-ctx.Done():
 			return
 		}
@@ -37,9 +37,9 @@ var reasons = map[class]pawl.Reason{
 	stopped:   pawl.ReasonCancelled,
 }
 
-// bury takes a dead letter back or deletes it, and requires that it died for what it was
+// handleDead takes a dead letter back or deletes it, and requires that it died for what it was
 // to die for, with all of its history.
-func (l *life) bury(ctx context.Context, n int) error {
+func (l *life) handleDead(ctx context.Context, n int) error {
 	id := idOf(l.round, n)
 	e, err := l.q.Job(ctx, id)
 	switch {
@@ -55,15 +55,15 @@ func (l *life) bury(ctx context.Context, n int) error {
 	return l.q.Delete(ctx, id)
 }
 
-// findLetters has the operator look after the letters of a process that died. Some of them
+// findDeadJobs has the operator look after the deadJobs of a process that died. Some of them
 // were told already, since the queue was opened.
-func (l *life) findLetters(ctx context.Context) error {
+func (l *life) findDeadJobs(ctx context.Context) error {
 	for e, err := range l.q.Jobs(ctx, pawl.Filter{State: pawl.Dead}) {
 		if err != nil {
 			return err
 		}
 		_, n := numberOf(e.ID)
-		l.letters.add(n)
+		l.deadJobs.add(n)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (o orders) args() []any { return []any{o.path, o.ledger, o.size, o.round, o
 func work(args harness.Args) error {
 	o := orders{args[0], args[1], args.Int(2), args.Int(3), args.Int(4)}
 	if err := o.live(context.Background(), bufio.NewScanner(os.Stdin)); err != nil {
-		harness.Tell(wrong, fmt.Sprintf("%q", err.Error()))
+		harness.Emit(wrong, fmt.Sprintf("%q", err.Error()))
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
 	}
 	defer book.file.Close()
 	l := &life{ledger: book, path: o.path, kills: o.kills}
-	l.letters.bell = make(chan struct{}, 1)
+	l.deadJobs.bell = make(chan struct{}, 1)
 	if o.kills > 0 {
 		err = book.resume(o.round)
 	} else {
@@ -65,14 +65,14 @@ func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
 	if err != nil {
 		return err
 	}
-	harness.Tell(at)
+	harness.Emit(at)
 	defer l.watch()()
 	if err := l.open(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.rest(), l.q.Close()) }()
 	if o.kills > 0 {
-		if err := errors.Join(l.q.Check(ctx), l.findLetters(ctx), l.cancelAgain(ctx)); err != nil {
+		if err := errors.Join(l.q.Check(ctx), l.findDeadJobs(ctx), l.cancelAgain(ctx)); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
 		if err != nil {
 			return err
 		}
-		harness.Tell(ended, sample)
+		harness.Emit(ended, sample)
 		l.waiting.Store(true)
 		if !in.Scan() || in.Text() != goOn {
 			return in.Err()
@@ -116,7 +116,7 @@ func (l *life) watch() (stop func()) {
 	go func() {
 		look := time.NewTicker(stuckAfter / 10)
 		defer look.Stop()
-		heard, since := int64(-1), time.Now()
+		last, since := int64(-1), time.Now()
 		for {
 			select {
 			case <-ended:
@@ -124,10 +124,10 @@ func (l *life) watch() (stop func()) {
 			case <-look.C:
 			}
 			switch now := l.progress.Load(); {
-			case now != heard:
-				heard, since = now, time.Now()
+			case now != last:
+				last, since = now, time.Now()
 			case time.Since(since) > stuckAfter && !l.waiting.Load():
-				harness.Tell(wrong, fmt.Sprintf("%q", l.stuck()))
+				harness.Emit(wrong, fmt.Sprintf("%q", l.stuck()))
 				os.Exit(1)
 			}
 		}

@@ -97,7 +97,7 @@ func (l *life) takeTurns(ctx context.Context) error {
 
 // quiet requires that the counts are those of the tally.
 func (l *life) quiet(ctx context.Context) error {
-	if err := l.told(ctx); err != nil {
+	if err := l.flush(ctx); err != nil {
 		return err
 	}
 	stats, err := l.q.Stats(ctx)
@@ -177,9 +177,9 @@ func (l *life) compact(ctx context.Context) error {
 	return l.again(ctx, func() error { return os.Rename(path, l.path) })
 }
 
-// told waits until all events were told of what is in the file: the answer of a call
+// flush waits until all events were told of what is in the file: the answer of a call
 // follows those of every commit before it.
-func (l *life) told(ctx context.Context) error {
+func (l *life) flush(ctx context.Context) error {
 	_, err := l.q.Reap(ctx)
 	return err
 }
@@ -204,7 +204,7 @@ func (l *life) drain(ctx context.Context) error {
 			all.Add(q.Counts)
 		}
 		if all == (pawl.Counts{}) {
-			return l.told(ctx)
+			return l.flush(ctx)
 		}
 		select {
 		case <-look.C:

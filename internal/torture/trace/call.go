@@ -15,13 +15,13 @@ type Call struct {
 	Name     string
 	Args     []string // as strace writes them; strings are unquoted
 	Result   int64    // when it is Known
-	Known    bool     // false for a call that never came back
-	Injected bool     // strace let it fail
+	Known    bool     // false for a call that did not return
+	Injected bool     // strace made it fail
 
-	clipped bool // strace left out the end of a string
+	clipped bool // strace cut the end of a string
 }
 
-// Failed reports whether the call came back with an error.
+// Failed reports whether the call returned an error.
 func (c *Call) Failed() bool { return c.Known && c.Result < 0 }
 
 func (c *Call) number(arg int) (int64, error) {
@@ -31,14 +31,13 @@ func (c *Call) number(arg int) (int64, error) {
 	return strconv.ParseInt(c.Args[arg], 0, 64)
 }
 
-// moment is the begin or the end of a call.
+// moment is the start or the end of a call.
 type moment struct {
 	call  *Call
 	begin bool
 }
 
-// parseCalls reads what strace -f has written. A process that was killed may have left a last
-// line that is cut off.
+// parseCalls reads the output of strace -f. The last line of a killed process may be cut.
 func parseCalls(r io.Reader) (moments []moment, err error) {
 	lines := bufio.NewReaderSize(r, 1<<20)
 	open := make(map[string]*Call) // by thread
@@ -52,17 +51,17 @@ func parseCalls(r io.Reader) (moments []moment, err error) {
 		}
 		thread, rest, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 		if !ok {
-			return nil, fmt.Errorf("the log of strace has the line %q", clip(line))
+			return nil, fmt.Errorf("the log of strace has the line %q", truncate(line))
 		}
 		rest = bytes.TrimLeft(rest, " ")
 		if bytes.HasPrefix(rest, []byte("+++")) || bytes.HasPrefix(rest, []byte("---")) {
 			continue // the end of a thread; a signal
 		}
 		if bytes.HasPrefix(rest, []byte("???")) {
-			continue // a thread that died before it was seen
+			continue // a thread that died early
 		}
 		if moments, err = parseLine(moments, open, string(thread), rest); err != nil {
-			return nil, fmt.Errorf("%w in %q", err, clip(line))
+			return nil, fmt.Errorf("%w in %q", err, truncate(line))
 		}
 	}
 }
@@ -73,7 +72,7 @@ var (
 	resumed    = []byte(" resumed>")
 )
 
-// parseLine reads a call, its begin or its end.
+// parseLine reads a call, its start or its end.
 func parseLine(moments []moment, open map[string]*Call, thread string, rest []byte) ([]moment, error) {
 	if after, ok := bytes.CutPrefix(rest, []byte("<... ")); ok {
 		_, rest, _ = bytes.Cut(after, resumed)
@@ -82,7 +81,7 @@ func parseLine(moments []moment, open map[string]*Call, thread string, rest []by
 		}
 		c := open[thread]
 		if c == nil {
-			return nil, errors.New("a call resumed that was not begun")
+			return nil, errors.New("a resumed call has no start")
 		}
 		delete(open, thread)
 		if err := c.end(rest); err != nil {
@@ -123,7 +122,7 @@ func (c *Call) end(text []byte) error {
 	}
 	c.Injected = strings.Contains(result, "(INJECTED)")
 	result, _, _ = strings.Cut(result, " ")
-	if result == "?" { // the process ended inside of it
+	if result == "?" { // the process ended inside it
 		return nil
 	}
 	c.Known = true
@@ -131,8 +130,8 @@ func (c *Call) end(text []byte) error {
 	return err
 }
 
-// arguments reads arguments up to the closing bracket, and returns what follows it. Nothing
-// is nested but what stands in square or curly brackets, which no call that matters has.
+// arguments reads arguments up to the closing bracket, and returns the rest. Only square and
+// curly brackets nest, and no call that matters has them.
 func (c *Call) arguments(text []byte) (rest []byte, err error) {
 	depth := 0
 	for len(text) > 0 {
@@ -161,7 +160,7 @@ func (c *Call) arguments(text []byte) (rest []byte, err error) {
 			if n <= 0 {
 				n = len(text)
 			}
-			word, _, _ := bytes.Cut(text[:n], unfinished) // of a call inside of which the process died
+			word, _, _ := bytes.Cut(text[:n], unfinished) // the process died inside the call
 			c.Args = append(c.Args, string(bytes.TrimSpace(word)))
 			text = text[n:]
 		}
@@ -169,8 +168,7 @@ func (c *Call) arguments(text []byte) (rest []byte, err error) {
 	return nil, nil
 }
 
-// unquote reads a string of which every byte is written as \x and two digits, up to its
-// closing quotes.
+// unquote reads a string up to its closing quotes. Each byte is \x and two digits.
 func unquote(text []byte) (s string, rest []byte, err error) {
 	n := bytes.IndexByte(text, '"')
 	if n < 0 || n%4 != 0 {
@@ -197,4 +195,4 @@ func digit(b byte) byte {
 	return 255
 }
 
-func clip(line []byte) []byte { return line[:min(len(line), 200)] }
+func truncate(line []byte) []byte { return line[:min(len(line), 200)] }

@@ -1,13 +1,12 @@
-// Package trace writes down what a process does to the files of one folder, by strace,
-// which needs neither a mount nor a privilege. A [Log] has every write, every sync, every
-// change of a name, and every line that the process told, in the order in which they
-// happened: what a crash may leave at any point of it can be worked out afterwards.
+// Package trace records what a process does to the files of one folder. It uses strace, which
+// needs neither a mount nor privileges. A [Log] has every write, sync, change of a name, and
+// line of output, in order. From it a family derives what a crash may leave at each point.
 //
-// A [Call] is one line of strace, or two where another thread came in between. An [Op] is
-// what a call means for the folder. An [Event] is the begin or the end of an op: between
-// the two nobody knows whether it has happened.
+// A [Call] is one line of strace, or two if another thread interrupted it. An [Op] is the
+// effect of a call on the folder. An [Event] is the start or the end of an op. Between the
+// two the op may or may not have happened.
 //
-// Reads matter only where they move the place of the next write. What the log does not see, a write through a
-// shared map for example, is noticed: [Log.Add] compares what all ops together make of the
-// folder with the folder, byte for byte.
+// Reads matter only because they move the position of the next write. [Log.Add] detects a
+// change that the log does not see, a write through a shared map for example: it compares the
+// result of all ops with the folder, byte for byte.
 package trace

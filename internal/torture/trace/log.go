@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Log is what one process after the other did to a folder.
+// Log is what several processes did to a folder, one after another.
 type Log struct {
 	Folder string
 	Names  map[string]int // the files that were there at first
@@ -22,8 +22,8 @@ type Log struct {
 	next  int            // number of the next file
 }
 
-// NewLog begins a log with what is in a folder. Its path is absolute and without links, as
-// the processes will use it.
+// NewLog returns a log that starts with the content of a folder. The path is absolute and has
+// no links, and the processes use the same path.
 func NewLog(folder string) (*Log, error) {
 	content, err := contentOf(folder)
 	if err != nil {
@@ -52,8 +52,8 @@ func contentOf(folder string) (map[string][]byte, error) {
 	return content, nil
 }
 
-// Add adds what a process did, from what strace wrote, once the process has ended. An error
-// says that the log does not explain what is in the folder.
+// Add adds the calls of a process that has ended, as strace wrote them. It fails if the log
+// does not explain the content of the folder.
 func (l *Log) Add(strace io.Reader) error {
 	moments, err := parseCalls(strace)
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *Log) Add(strace io.Reader) error {
 	return l.compare(content)
 }
 
-// Story returns the lines that were told before the event of a number began.
+// Story returns the lines of output before the event with a number.
 func (l *Log) Story(before int) (lines []string) {
 	for _, e := range l.Events[:before] {
 		if e.Kind == Say && e.Begin {
@@ -84,7 +84,7 @@ func (l *Log) Story(before int) (lines []string) {
 	return lines
 }
 
-// Number is the number of the file that has a name now, -1 when none has.
+// Number returns the number of the file with a name, -1 for none.
 func (l *Log) Number(name string) int {
 	if n, ok := l.names[name]; ok {
 		return n
@@ -92,8 +92,8 @@ func (l *Log) Number(name string) int {
 	return -1
 }
 
-// settle finds out what has happened of the calls inside of which a process died, by what
-// is in the folder.
+// settle decides which calls of a process that died inside them have happened. It compares
+// them with the folder.
 func (l *Log) settle(first int, content map[string][]byte) {
 	ended := make(map[*Op]bool)
 	for _, e := range l.Events[first:] {
@@ -141,8 +141,7 @@ func (l *Log) contentByNumber(content map[string][]byte, file int) []byte {
 	return nil
 }
 
-// compare requires that the log explains every byte of the folder: nothing was written in
-// a way that it does not see.
+// compare requires that the log explains every byte of the folder, so it missed no write.
 func (l *Log) compare(content map[string][]byte) error {
 	names, files := l.replay()
 	var wrong []error
@@ -150,20 +149,20 @@ func (l *Log) compare(content map[string][]byte) error {
 		number, ok := names[name]
 		switch {
 		case !ok:
-			wrong = append(wrong, fmt.Errorf("the log does not know how %s came into the folder", name))
+			wrong = append(wrong, fmt.Errorf("the log does not explain the file %s", name))
 		case string(files[number]) != string(is):
 			wrong = append(wrong, fmt.Errorf("the log does not explain what is in %s, of %d bytes, by the log %d", name, len(is), len(files[number])))
 		}
 	}
 	for name := range names {
 		if _, ok := content[name]; !ok {
-			wrong = append(wrong, fmt.Errorf("the log does not know where %s has gone", name))
+			wrong = append(wrong, fmt.Errorf("the log has the file %s, and the folder does not", name))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// replay returns the folder as it is when all that happened is in it.
+// replay returns the folder after all ops that happened.
 func (l *Log) replay() (names map[string]int, files map[int][]byte) {
 	names, files = maps.Clone(l.Names), make(map[int][]byte)
 	for number, content := range l.Files {
@@ -185,7 +184,7 @@ func (l *Log) replay() (names map[string]int, files map[int][]byte) {
 	return names, files
 }
 
-// Put writes into bytes, which grow where they end before.
+// Put writes into bytes, which grow as needed.
 func Put(to []byte, at int64, data []byte) []byte {
 	if end := at + int64(len(data)); end > int64(len(to)) {
 		to = Resize(to, end)
@@ -194,7 +193,7 @@ func Put(to []byte, at int64, data []byte) []byte {
 	return to
 }
 
-// Resize cuts bytes, or adds zeros.
+// Resize truncates bytes or appends zeros.
 func Resize(b []byte, size int64) []byte {
 	if size <= int64(len(b)) {
 		return b[:size:size]
@@ -202,7 +201,7 @@ func Resize(b []byte, size int64) []byte {
 	return append(b, make([]byte, size-int64(len(b)))...)
 }
 
-// Rewrite does to names what an op does to them.
+// Rewrite applies an op to names.
 func Rewrite(names map[string]int, o *Op) {
 	switch o.Kind {
 	case Create:
@@ -217,8 +216,8 @@ func Rewrite(names map[string]int, o *Op) {
 	}
 }
 
-// inFolder returns the name of a path in the folder, "." for the folder itself, and "" for
-// what lies elsewhere.
+// inFolder returns the name of a path in the folder, "." for the folder itself, and "" for a
+// path elsewhere.
 func (l *Log) inFolder(path string) string {
 	if path == l.Folder {
 		return "."

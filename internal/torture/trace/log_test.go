@@ -44,7 +44,7 @@ func everything(args harness.Args) error {
 		if err := step(); err != nil {
 			return fmt.Errorf("step %d: %w", n, err)
 		}
-		harness.Tell("done", n)
+		harness.Emit("done", n)
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ package trace
 type Kind int
 
 const (
-	Say        Kind = iota // the process told a line
+	Say        Kind = iota // the process wrote a line of output
 	Write                  // bytes of a file
 	Truncate               // the size of a file
 	Sync                   // fsync of a file
@@ -29,17 +29,17 @@ type Op struct {
 	At   int64  // of a write
 	Data []byte // of a write
 	Size int64  // of a truncate
-	Text string // of what was told, without the end of the line
+	Text string // the line of output, without its end
 
-	// Failed says that the call came back with an error, or that the process died inside of
-	// it and it has not happened.
+	// Failed reports that the call returned an error, or that the process died inside it and
+	// it has not happened.
 	Failed bool
 }
 
 // IsSync reports whether an op makes something durable.
 func (o *Op) IsSync() bool { return o.Kind == Sync || o.Kind == DataSync || o.Kind == SyncFolder }
 
-// Event is the begin or the end of an op. An op whose process died inside of it has no end.
+// Event is the start or the end of an op. An op has no end if the process died inside it.
 type Event struct {
 	*Op
 	Begin bool

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// process follows one process through its calls.
+// process follows the calls of one process.
 type process struct {
 	log  *Log
 	open map[int64]*descriptor
@@ -18,12 +18,11 @@ type descriptor struct {
 	file     int
 	folder   bool
 	position int64
-	appends  bool // or is moved in ways that leave its position unknown
+	appends  bool // or its position is unknown
 }
 
-// calls are those that are traced. The last line are some to be refused, should a build come
-// to write by them; what else there may be is noticed when the log is compared with the
-// folder.
+// calls are the traced calls. The log refuses the calls of the last line, in case a build
+// writes with them. The comparison with the folder detects all others.
 var calls = []string{"openat", "open", "creat", "close", "dup", "dup2", "dup3", "fcntl", "lseek",
 	"read", "write", "pwrite64", "ftruncate", "fsync", "fdatasync",
 	"link", "linkat", "unlink", "unlinkat", "rename", "renameat", "renameat2",
@@ -33,7 +32,7 @@ func (p *process) moment(m moment) error {
 	if m.begin {
 		return p.begin(m.call)
 	}
-	if m.call.Known { // otherwise the process died inside of it
+	if m.call.Known { // otherwise the process died inside it
 		for _, op := range p.ops[m.call] {
 			p.log.Events = append(p.log.Events, Event{op, false})
 		}
@@ -42,7 +41,7 @@ func (p *process) moment(m moment) error {
 	return p.end(m.call)
 }
 
-// did adds an op of a call that has begun.
+// did adds an op of a call that has started.
 func (p *process) did(c *Call, op Op) {
 	op.Failed = c.Failed()
 	if !op.Failed {
@@ -52,9 +51,9 @@ func (p *process) did(c *Call, op Op) {
 	p.log.Events = append(p.log.Events, Event{&op, true})
 }
 
-var errPosition = errors.New("where this writes is not known")
+var errPosition = errors.New("the position of this write is unknown")
 
-// begin takes the calls that change something.
+// begin handles the start of a call that changes something.
 func (p *process) begin(c *Call) error {
 	switch c.Name {
 	case "openat", "open", "creat":
@@ -85,7 +84,7 @@ func (p *process) begin(c *Call) error {
 	return p.changing(c, d)
 }
 
-// changing takes the calls on an open file of the folder.
+// changing handles a call on an open file of the folder.
 func (p *process) changing(c *Call, d *descriptor) error {
 	switch c.Name {
 	case "write", "pwrite64":
@@ -140,7 +139,7 @@ func (p *process) writing(c *Call, d *descriptor) (err error) {
 	return nil
 }
 
-// opening notes what an open makes: a new file, or an empty one of an old one.
+// opening records that an open creates or truncates a file.
 func (p *process) opening(c *Call) error {
 	path, flags := openArguments(c)
 	name := p.log.inFolder(path)
@@ -168,7 +167,7 @@ func openArguments(c *Call) (path, flags string) {
 	return c.Args[0], "O_CREAT|O_TRUNC"
 }
 
-// naming takes the calls that change names. All paths are absolute.
+// naming handles a call that changes names. All paths are absolute.
 func (p *process) naming(c *Call) error {
 	var paths []string
 	for _, arg := range c.Args {
@@ -197,7 +196,7 @@ func (p *process) naming(c *Call) error {
 	return nil
 }
 
-// end takes what is known once a call has come back: descriptors.
+// end handles the end of a call that changes descriptors.
 func (p *process) end(c *Call) error {
 	if !c.Known || c.Result < 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Wrap is the command that runs another one and writes its calls to a file. More are
-// arguments for strace, such as calls to let fail.
+// Wrap returns the command that runs another command and writes its calls to a file. More
+// has arguments for strace, such as calls to fail.
 func Wrap(file string, more ...string) []string {
 	return append(append([]string{
 		"strace", "-f", "--seccomp-bpf", "-qq", "-xx", "-s", "1000000000", "-e", "signal=none",
@@ -22,8 +22,8 @@ func Wrap(file string, more ...string) []string {
 	}, more...), "--")
 }
 
-// known has a question mark before each call, which lets strace do without those that the
-// processor does not have.
+// known returns the calls with question marks: strace ignores those that the processor does
+// not have.
 func known() []string {
 	marked := make([]string, len(calls))
 	for i, call := range calls {
@@ -32,7 +32,7 @@ func known() []string {
 	return marked
 }
 
-// AddFile is Add of what Wrap wrote.
+// AddFile is Add for the file of Wrap.
 func (l *Log) AddFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -45,20 +45,20 @@ const probe = "trace-probe"
 
 func init() {
 	harness.Role(probe, func(args harness.Args) error {
-		harness.Tell("traced")
+		harness.Emit("traced")
 		f, err := os.Create(args[0])
 		if err != nil {
 			return err
 		}
-		_ = f.Sync() // which may be made to fail
+		_ = f.Sync() // a test may make it fail
 		return f.Close()
 	})
 }
 
-// Missing says what this machine lacks for tracing, "" when nothing. It tries.
+// Missing reports what this machine lacks for tracing, "" for nothing. It runs a trace.
 var Missing = sync.OnceValue(func() string { return missing(false) })
 
-// MissingInjection says what it lacks for tracing with calls that are made to fail.
+// MissingInjection is Missing for traces that make calls fail.
 var MissingInjection = sync.OnceValue(func() string { return missing(true, "-e", "inject=fsync:error=EIO") })
 
 func missing(fails bool, more ...string) string {
@@ -71,7 +71,7 @@ func missing(fails bool, more ...string) string {
 	return ""
 }
 
-// try traces a process that tells a line and syncs a file.
+// try traces a process that prints a line and syncs a file.
 func try(fails bool, more ...string) error {
 	dir, err := os.MkdirTemp("", "pawl-torture-")
 	if err != nil {
@@ -100,11 +100,11 @@ func try(fails bool, more ...string) error {
 	if err := l.AddFile(file); err != nil {
 		return err
 	}
-	if told := l.Story(len(l.Events)); len(told) != 1 || told[0] != "traced" {
-		return fmt.Errorf("it saw %q", told)
+	if lines := l.Story(len(l.Events)); len(lines) != 1 || lines[0] != "traced" {
+		return fmt.Errorf("it saw %q", lines)
 	}
 	if last := l.Events[len(l.Events)-1]; last.Kind != Sync || last.Failed != fails {
-		return errors.New("it did not see the sync as it was")
+		return errors.New("it recorded another result of the sync")
 	}
 	return nil
 }
