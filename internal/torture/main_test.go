@@ -89,7 +89,7 @@ func TestBadCommandLine(t *testing.T) {
 		says string
 	}{
 		{[]string{"-family", "mild"}, `there is no family "mild"; there are quiet, broken`},
-		{[]string{"-seed", "1"}, "name it by -family"},
+		{[]string{"-seed", "1"}, "name the family with -family"},
 		{[]string{"quiet"}, `unexpected argument "quiet"`},
 		{[]string{"-budget", "long"}, "budget"},
 	} {

@@ -27,11 +27,10 @@ var Workflow = &harness.Family{
 
 func init() { harness.Role("workflow-work", work) }
 
-// kills is how often one file is used.
+// kills is the number of kills for one file.
 const kills = 6
 
-// kill has a file worked on by a few processes after each other, each of which is killed but
-// for the last.
+// kill lets a few processes work on one file, one after another, and kills all but the last.
 func kill(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
 	s := newStory()
@@ -40,7 +39,7 @@ func kill(t *harness.Try) error {
 		if err != nil {
 			return err
 		}
-		if t.Rand.IntN(5) > 0 { // otherwise it may die while it opens the file
+		if t.Rand.IntN(5) > 0 { // otherwise the kill may hit the open
 			if _, err := c.Line(); err != nil {
 				return err
 			}
@@ -68,18 +67,18 @@ func kill(t *harness.Try) error {
 	return s.allEnded()
 }
 
-// options are those of the queue, in the process that works and in the one that looks.
+// options returns the options of the queue, for the child and for this process.
 func options() *bolt.Options {
 	return &bolt.Options{Logger: quiet(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour}
 }
 
-// up is what a process says first, once the file is open.
+// up is the first line of a process, when the file is open.
 const up = "up"
 
-// toTheEnd has a process let all runs go on until they have ended.
+// toTheEnd makes a process continue all runs until they end.
 const toTheEnd = "to-the-end"
 
-var errDiffer = errors.New("what the process told and what the file has differ")
+var errDiffer = errors.New("the story of the process and the file differ")
 
 func differ(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errDiffer, fmt.Sprintf(format, args...))

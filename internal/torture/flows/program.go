@@ -15,17 +15,17 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Plan is the input of a run: from it alone follow the calls that it makes.
+// Plan is the input of a run. All its calls follow from it.
 type Plan struct {
 	Seed  uint64
 	Depth int // of children and branches below it
-	Round int // how often it began anew
+	Round int // the number of its restarts
 }
 
-// Go is what the signals tell a run.
+// goOn is the signal for runs.
 var goOn = workflow.DefineSignal[string]("go")
 
-// program is the flow. It calls itself, as a child.
+// program is the flow. It calls itself as a child.
 var program *workflow.Flow[Plan, uint64]
 
 func init() {
@@ -47,8 +47,8 @@ func init() {
 
 var errUnlucky = errors.New("unlucky")
 
-// calls is a sequence of calls that a seed gives. What they return goes into sum, and by
-// that into the result of the run.
+// calls is the sequence of calls of a seed. Their results go into sum, and so into the result
+// of the run.
 type calls struct {
 	r     *workflow.Run
 	rand  *rand.Rand
@@ -65,7 +65,7 @@ func (c *calls) some(n int) error {
 	return nil
 }
 
-// one makes a call. Whatever it is, the same numbers are drawn.
+// one makes a call. It draws the same numbers for each kind of call.
 func (c *calls) one() error {
 	what, a, b := c.rand.IntN(13), c.rand.IntN(4), c.rand.Uint64()
 	switch {
@@ -111,7 +111,7 @@ func (c *calls) take(v uint64, err error) error {
 	return err
 }
 
-// step has an effect, once it has failed as often as it is to.
+// step fails a number of times and then has an effect.
 func (c *calls) step(name string, failures int) error {
 	v, err := workflow.Step(c.r, name, func(ctx context.Context) (uint64, error) {
 		if attemptOf(ctx) <= failures {
@@ -122,7 +122,7 @@ func (c *calls) step(name string, failures int) error {
 	return c.take(v, err)
 }
 
-// effect is what a step does to the world: the family hears of it.
+// effect is the effect of a step. It reports it to the family.
 func effect(key string) (uint64, error) {
 	n := rand.Uint64()
 	harness.Emit("effect", key, n)
@@ -132,7 +132,7 @@ func effect(key string) (uint64, error) {
 // bucketApp has a row for each transaction.
 var bucketApp = []byte("app")
 
-// transaction writes a row, which nobody may have written before.
+// transaction writes a row, which must not exist yet.
 func (c *calls) transaction() error {
 	v, err := workflow.StepTx(c.r, "tx", func(tx *bbolt.Tx) (uint64, error) {
 		b, err := tx.CreateBucketIfNotExists(bucketApp)
@@ -154,7 +154,7 @@ func (c *calls) wait(timeout time.Duration) error {
 	return c.take(uint64(len(text)), err)
 }
 
-// branch is what each branch does.
+// branch returns the function of a branch.
 func (c *calls) branch(seed uint64) func(*workflow.Run) (uint64, error) {
 	return func(r *workflow.Run) (uint64, error) {
 		own := &calls{r: r, rand: rand.New(rand.NewPCG(seed, 1)), depth: c.depth - 1}
@@ -182,7 +182,7 @@ func (c *calls) race(seed uint64) error {
 	return c.take(v, err)
 }
 
-// attemptOf is the attempt that the middleware has put into a context.
+// attemptOf returns the attempt that the middleware put into a context.
 func attemptOf(ctx context.Context) int {
 	n, _ := ctx.Value(attemptKey{}).(int)
 	return n
@@ -190,14 +190,14 @@ func attemptOf(ctx context.Context) int {
 
 type attemptKey struct{}
 
-// counting tells steps which attempt they are.
+// counting puts the number of the attempt into the context of a step.
 func counting(next workflow.StepFunc) workflow.StepFunc {
 	return func(ctx context.Context, s workflow.StepInfo) (any, error) {
 		return next(context.WithValue(ctx, attemptKey{}, s.Attempt), s)
 	}
 }
 
-// rowsOfApp reads what the transactions have written.
+// rowsOfApp reads the rows of the transactions.
 func rowsOfApp(tx *bbolt.Tx) map[string]uint64 {
 	rows := make(map[string]uint64)
 	if b := tx.Bucket(bucketApp); b != nil {

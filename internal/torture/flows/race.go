@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// decided is what a journal has of a race, as far as it is looked at here.
+// decided has the fields of a race's result that this package reads.
 type decided struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -19,7 +19,7 @@ type decided struct {
 	Branches []string
 }
 
-// losers requires that each child of a branch that has lost a race has ended, or is asked to.
+// losers requires that each child of a losing branch has ended, or has a request to end.
 func (f *file) losers(ctx context.Context, journal []workflow.Entry) error {
 	var lost []string
 	for _, e := range journal {
@@ -46,7 +46,7 @@ func (f *file) losers(ctx context.Context, journal []workflow.Entry) error {
 	return nil
 }
 
-// below reports whether a scope is one of these, or of a branch that one has begun.
+// below reports whether a scope is one of these, or a branch of one.
 func below(scope string, these []string) bool {
 	for _, name := range these {
 		if scope == name || strings.HasPrefix(scope, name+"/") {

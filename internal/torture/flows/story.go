@@ -14,12 +14,12 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// story is what the processes of one file have told, and what the file had after each.
+// story is what the processes of one file reported, and the content of the file after each.
 type story struct {
 	started map[string]string          // run to the ID that it was given
 	effects map[string]uint64          // key to what the last effect of that key returned
 	sent    map[string]map[string]bool // run to its signals
-	results map[string]runEnd          // run to how it was said to have ended
+	results map[string]runEnd          // by run, the end that a process reported
 	open    []string                   // runs that had not ended when the file was last looked at
 }
 
@@ -139,7 +139,7 @@ func (f *file) compare(ctx context.Context) error {
 	return nil
 }
 
-// run compares one run with what was told of it.
+// run compares one run with the story.
 func (f *file) run(ctx context.Context, i workflow.Info) error {
 	_, err := f.q.Job(ctx, i.Run)
 	switch {

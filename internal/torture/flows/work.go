@@ -21,8 +21,7 @@ import (
 
 func quiet() hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: io.Discard}) }
 
-// work is the role of a process that runs workflows until it is killed, or until all have
-// ended.
+// work is the role of a process that runs workflows until a kill, or until all have ended.
 func work(args harness.Args) error {
 	q, err := bolt.Open(args[0], options())
 	if err != nil {
@@ -53,14 +52,14 @@ func work(args harness.Args) error {
 	return errors.Join(err, q.Close())
 }
 
-// process is what a process does beside its worker.
+// process is the activity of a process beside its worker.
 type process struct {
 	engine *workflow.Engine
 	seed   uint64
 	sent   atomic.Uint64
 }
 
-// use starts runs and steers them, without end.
+// use starts and steers runs without end.
 func (p *process) use(ctx context.Context) error {
 	var all sync.WaitGroup
 	errs := make(chan error, 4)
@@ -79,7 +78,7 @@ func (p *process) use(ctx context.Context) error {
 	return joined
 }
 
-// names is how many IDs there are, so that some are started twice.
+// names is the number of IDs, small enough that some start twice.
 const names = 40
 
 func (p *process) start(ctx context.Context, r *rand.Rand) error {
@@ -103,7 +102,7 @@ func (p *process) start(ctx context.Context, r *rand.Rand) error {
 	}
 }
 
-// steer does to runs what operators do.
+// steer does the operations of operators on runs.
 func (p *process) steer(ctx context.Context, r *rand.Rand) error {
 	for tick := time.NewTicker(7 * time.Millisecond); ; <-tick.C {
 		list, err := p.engine.List(ctx, workflow.Filter{}, "", 500)
@@ -134,7 +133,7 @@ func (p *process) steer(ctx context.Context, r *rand.Rand) error {
 	}
 }
 
-// allowed are the errors that a run may give to an operator who does not look.
+// allowed reports whether an operation on a random run may fail with an error.
 func allowed(err error) bool {
 	for _, ok := range []error{workflow.ErrNotRunning, workflow.ErrNotFound, workflow.ErrConflict, pawl.ErrConflict, pawl.ErrInvalid} {
 		if errors.Is(err, ok) {
@@ -144,7 +143,7 @@ func allowed(err error) bool {
 	return false
 }
 
-// send sends a signal of which there is only one.
+// send sends a unique signal.
 func (p *process) send(ctx context.Context, run pawl.ID) error {
 	text := fmt.Sprintf("%x-%d", p.seed, p.sent.Add(1))
 	err := goOn.Send(ctx, p.engine, run, text, text)
@@ -154,11 +153,11 @@ func (p *process) send(ctx context.Context, run pawl.ID) error {
 	return err
 }
 
-// stall is how long nothing may happen while runs are open. None waits for longer than half
-// a second.
+// stall is the time limit without an event while runs are open. No run waits for more than
+// half a second.
 const stall = 10 * time.Second
 
-// end lets all runs go on until they have ended.
+// end continues all runs until they have ended.
 func (p *process) end(ctx context.Context, q *bolt.Queue) error {
 	var events atomic.Int64
 	defer q.Listen(func(pawl.Event) { events.Add(1) })()
@@ -167,7 +166,7 @@ func (p *process) end(ctx context.Context, q *bolt.Queue) error {
 		if now := events.Load(); now != seen {
 			seen, moved = now, time.Now()
 		} else if time.Since(moved) > stall {
-			return errors.New("runs are open, and nothing happens")
+			return errors.New("runs are open without an event")
 		}
 		open := 0
 		for after := ""; ; {

@@ -34,7 +34,7 @@ var Fuzz = &harness.Family{
 	Prepare:  prepare,
 }
 
-// costly are the targets of which an execution is a whole file or a whole command: some
+// costly are the targets whose execution is a whole file or a whole command: some
 // hundred times the work of another one. Such a target has a fifth of the executions.
 var costly = []string{module + "/bolt FuzzFile", module + "/internal/pages FuzzCheck", module + "/cmd/jobctl FuzzArguments"}
 
@@ -156,11 +156,11 @@ func (f *fuzzing) one(ctx context.Context, t *harness.Try, next target, executio
 // blind is what the fuzzer says of a binary that does not tell which of its branches run.
 const blind = "not built with coverage instrumentation"
 
-// executions are told by the fuzzer every few seconds, in all so far. It begins with those
+// executions matches the totals that the fuzzer prints every few seconds. It begins with those
 // of what it found interesting before.
 var executions = regexp.MustCompile(`execs: (\d+) |coverage: (\d+)/\d+ completed`)
 
-// counted is how many executions the fuzzer told last.
+// counted returns the last total of executions that the fuzzer printed.
 func counted(out []byte) (n int) {
 	for _, m := range executions.FindAllSubmatch(out, -1) {
 		n, _ = strconv.Atoi(string(m[1]) + string(m[2]))

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What happens to files: disks, cables, cats.
+// Accidents: disks, cables, cats.
 
 // flip flips bits anywhere.
 func (h *hostile) flip() {
@@ -26,7 +26,7 @@ func (h *hostile) flipBit(at int) {
 	h.say("bit %d of byte %d (page %d, %d)", bit, at, at/h.pageSize, at%h.pageSize)
 }
 
-// flipHeader flips a bit where a page says what it is, and where its elements are.
+// flipHeader flips a bit in the header of a page or of an element.
 func (h *hostile) flipHeader() {
 	n := h.node()
 	width := headerWidth
@@ -38,7 +38,7 @@ func (h *hostile) flipHeader() {
 	}
 }
 
-// flipMeta flips a bit in a meta page, or in both, and has the checksum agree.
+// flipMeta flips a bit in one or both meta pages, under a right checksum.
 func (h *hostile) flipMeta() {
 	at := metaMagic + h.rand.IntN(metaSum-metaMagic)
 	bit := byte(1 << h.rand.IntN(8))
@@ -51,7 +51,7 @@ func (h *hostile) flipMeta() {
 	}
 }
 
-// metas draws one meta page or both.
+// metas draws one or both meta pages.
 func (h *hostile) metas() []int { return [][]int{{0}, {1}, {0, 1}, {0, 1}}[h.rand.IntN(4)] }
 
 func (h *hostile) zeroPages() {
@@ -96,11 +96,10 @@ func (h *hostile) truncate() {
 	h.say("to %d bytes", size)
 }
 
-// mostGrown is how long a file may become, in bytes: what a reader may use of time and
-// memory follows the size of the file.
+// mostGrown limits the size of a file in bytes: a reader's time and memory grow with it.
 const mostGrown = 16 << 20
 
-// grow adds bytes behind the end, and has the meta pages know of them now and then.
+// grow appends bytes, and sometimes tells the meta pages.
 func (h *hostile) grow() {
 	size := int64(len(h.file)) + h.rand.Int64N(1<<h.rand.IntN(25))
 	h.size = min(size, mostGrown)
@@ -117,7 +116,7 @@ func (h *hostile) grow() {
 	}
 }
 
-// swapPages exchanges two pages, with the numbers in their headers or without.
+// swapPages exchanges two pages, with or without the numbers in their headers.
 func (h *hostile) swapPages() {
 	a, b := h.rand.IntN(h.pages), h.node().page
 	p, q := h.page(a), h.page(b)
@@ -135,7 +134,7 @@ func (h *hostile) swapPages() {
 	}
 }
 
-// copyPage puts a page over another one, as a write to the wrong place does.
+// copyPage overwrites a page with another one, like a write to the wrong place.
 func (h *hostile) copyPage() {
 	from, to := h.node().page, h.rand.IntN(h.pages)
 	p, q := h.page(from), h.page(to)
@@ -168,7 +167,7 @@ func (h *hostile) splice() {
 	}
 }
 
-// tear takes the end, or the meta pages, of another file.
+// tear takes the end or the meta pages of another file.
 func (h *hostile) tear() {
 	other := h.all[h.rand.IntN(len(h.all))]
 	h.adopt(other)
@@ -182,7 +181,7 @@ func (h *hostile) tear() {
 	h.say("from byte %d on a file of %d pages", at, other.pages)
 }
 
-// adopt has the jobs and runs of another file be known as sound ones.
+// adopt makes the jobs and runs of another file count as sound.
 func (h *hostile) adopt(other *base) {
 	h.sources = append(h.sources, other.layout)
 	joined := *h.base
@@ -199,7 +198,7 @@ func (h *hostile) adopt(other *base) {
 	h.base = &joined
 }
 
-// otherFile is no queue at all.
+// otherFile replaces the file by something that is no queue.
 func (h *hostile) otherFile() {
 	others := [][]byte{
 		nil, {0}, []byte("SQLite format 3\x00"), bytes.Repeat([]byte("a text\n"), 2000), {0x1f, 0x8b, 8, 0},

@@ -20,17 +20,17 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// base is a sound file, from which hostile ones are made, and what is in it.
+// base is a sound file and its content. Mutations start from it.
 type base struct {
 	*layout
-	jobs map[pawl.ID]*pawl.Envelope // as they are read from the sound file
+	jobs map[pawl.ID]*pawl.Envelope // as read from the sound file
 	ids  []pawl.ID                  // of all jobs, in their order
 
-	stories map[pawl.ID]*storyOf // of the runs of workflows, where it has some
-	runs    []pawl.ID            // which they are, in their order
+	stories map[pawl.ID]*storyOf // of its workflow runs, if any
+	runs    []pawl.ID            // in order
 }
 
-// began is when the stories of all bases take place: the same seed gives the same bytes.
+// began is the time of all bases, so the same seed gives the same bytes.
 var began = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func options() *bolt.Options {
@@ -41,15 +41,15 @@ func options() *bolt.Options {
 	}
 }
 
-// baseSizes are how many jobs the bases have. Small files are tried fast, the larger
-// ones have branch pages.
+// baseSizes are the numbers of jobs in the bases. Small files are fast, large files have
+// branch pages.
 var baseSizes = []int{4, 24, 24, 60, 110}
 
-// withRuns is which of them have runs of workflows too.
+// withRuns is the base that has workflow runs too.
 const withRuns = 2
 
-// makeBases writes the sound files into a folder, each twice: as after a clean close, with a
-// list of free pages, and as after a crash, without.
+// makeBases writes the sound files into a folder, each twice: with a list of free pages, as
+// after a clean close, and without, as after a crash.
 func makeBases(ctx context.Context, dir string) error {
 	for n, jobs := range baseSizes {
 		worked := filepath.Join(dir, "worked")
@@ -73,7 +73,7 @@ func makeBases(ctx context.Context, dir string) error {
 	return nil
 }
 
-// loadBases reads the files that makeBases wrote.
+// loadBases reads the files of makeBases.
 func loadBases(ctx context.Context, dir string) (bases []*base, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "base-*"))
 	if err != nil {
@@ -109,10 +109,10 @@ func loadBases(ctx context.Context, dir string) (bases []*base, err error) {
 	return bases, nil
 }
 
-// sharedKey is an idempotency key that several jobs have.
+// sharedKey is the idempotency key of several jobs.
 const sharedKey = "shared"
 
-// jobID is that of a job of a base, the same in every run.
+// jobID returns the ID of a job of a base, the same in every run.
 func jobID(base uint64, n int) pawl.ID {
 	r := rand.New(rand.NewPCG(base, uint64(n)))
 	id := pawl.NewID(began)
@@ -134,7 +134,7 @@ func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
 		if !e.Deadline.IsZero() {
 			e.Deadline = began.Add(1000 * time.Hour)
 		}
-		if n%7 == 3 { // waits while the job before it is leased
+		if n%7 == 3 { // it is blocked while the job before it is leased
 			e.IdempotencyKey = sharedKey
 		}
 		if err := q.Enqueue(ctx, e); err != nil {
@@ -167,7 +167,7 @@ func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
 	return q.Backup(ctx, path)
 }
 
-// settle ends the n-th lease in one way or another, or not.
+// settle settles the n-th lease in a way that depends on n, or leaves it.
 func settle(ctx context.Context, q *bolt.Queue, l *pawl.Lease, n int) error {
 	cause := errors.New(strings.Repeat("boom ", n%40))
 	switch n % 8 {
@@ -187,9 +187,9 @@ func settle(ctx context.Context, q *bolt.Queue, l *pawl.Lease, n int) error {
 	return nil // it stays leased
 }
 
-// inOrder copies a queue's file bucket by bucket, so that the same content gives the same
-// pages: bbolt writes the buckets of one transaction in any order. Tokens of leases, which
-// are drawn by chance, become the same ones, as do the IDs of runs.
+// inOrder copies a queue's file bucket by bucket, so the same content gives the same pages:
+// bbolt writes the buckets of one transaction in random order. It replaces the random tokens
+// of leases and IDs of runs by fixed values.
 func inOrder(from, to string, crashed bool, ids steady) (err error) {
 	src, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
@@ -221,7 +221,7 @@ var (
 	leasedName = []byte("leased")
 )
 
-// leaseWidth is how many bytes the row of a lease has.
+// leaseWidth is the number of bytes in the row of a lease.
 const leaseWidth = 33
 
 func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, root, name []byte, ids steady) error {

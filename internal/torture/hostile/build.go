@@ -19,8 +19,8 @@ var driverSource []byte
 
 const drivenVariable = "PAWL_TORTURE_DRIVEN"
 
-// buildJobctl builds the command with the driver among its files, by an overlay: the source
-// stays as it is.
+// buildJobctl builds the command with the driver among its files. An overlay adds it, so the
+// source tree stays unchanged.
 func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 	source, err := harness.Source(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 // driven is a process that runs command lines of jobctl.
 type driven struct {
 	*harness.Child
-	commands []string // that there are
+	commands []string // all commands of jobctl
 }
 
 func startDriven(ctx context.Context, binary, dir string) (*driven, error) {

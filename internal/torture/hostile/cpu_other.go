@@ -6,5 +6,5 @@ import "time"
 
 var processBegan = time.Now()
 
-// processorTime is how long this process runs: the time on processors is not asked for.
+// processorTime returns the age of this process: this system does not report CPU time.
 func processorTime() time.Duration { return time.Since(processBegan) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is how long this process has run on processors.
+// processorTime returns the CPU time of this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -1,8 +1,7 @@
-// Package hostile has the families that hand damaged and hostile files to everything that
-// reads one.
+// Package hostile has the families that open damaged and hostile files with all code that
+// reads files.
 //
-// A base is a sound file. A mutation makes a hostile one of it, by the seed of the try. A
-// child process takes a batch of those and leads each past every entry point, a step at a
-// time, watched for time and memory. What the child says, and whether it dies, is judged by
-// its family.
+// A base is a sound file. A mutation turns it into a hostile file, by the seed of the try. A
+// child process takes a batch of files and passes each to every entry point, one step at a
+// time, with limits of time and memory. The family judges the lines and the end of the child.
 package hostile

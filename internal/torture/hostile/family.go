@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Library hands hostile files to everything in package bolt that opens one.
+// Library passes hostile files to all functions of package bolt that open files.
 var Library = &harness.Family{
 	Name:  "hostile",
 	Goals: "R7",
@@ -24,7 +24,7 @@ var Library = &harness.Family{
 	Prepare: prepare("hostile-files"),
 }
 
-// Salvage hands them to what saves a damaged file.
+// Salvage passes hostile files to Salvage.
 var Salvage = &harness.Family{
 	Name:   "salvage",
 	Goals:  "R7",
@@ -39,7 +39,7 @@ func init() {
 	harness.Role("hostile-salvage", files((*trial).save))
 }
 
-// prepare makes the sound files. Children in a role take the others.
+// prepare makes the sound files. Children in a role take the hostile ones.
 func prepare(role string) func(*harness.Env) (func(*harness.Try) error, error) {
 	return func(env *harness.Env) (func(*harness.Try) error, error) {
 		dir := filepath.Join(env.Dir, "sound")
@@ -50,14 +50,14 @@ func prepare(role string) func(*harness.Env) (func(*harness.Try) error, error) {
 	}
 }
 
-// perTry is how many files one child takes: what a panic leaves behind of maps and locks
-// ends with the process.
+// perTry is the number of files for one child. The maps and locks that a panic leaves end
+// with the process.
 const perTry = 250
 
-// seedOf is that of the n-th file of a try.
+// seedOf returns the seed of the n-th file of a try.
 func seedOf(try uint64, n int) uint64 { return try<<12 + uint64(n) }
 
-// batch has children take the files of a try. One that dies costs one file, not the rest.
+// batch passes the files of a try to children. A dead child costs one file, not the rest.
 func batch(t *harness.Try, role string, args ...any) error {
 	t.Count(0)
 	for from := 0; from < perTry && !t.Enough(); {
@@ -70,10 +70,10 @@ func batch(t *harness.Try, role string, args ...any) error {
 	return nil
 }
 
-// silence is how long a child may say nothing.
+// silence is the time limit of a child between two lines.
 const silence = 2 * mostWall
 
-// child runs one from a file on, and returns the file at which to go on.
+// child runs a child from a file on, and returns the next file.
 func child(t *harness.Try, role string, from int, args ...any) (next int, err error) {
 	c, err := harness.Start(t.Ctx, nil, role, append([]any{t.Dir, t.Seed, from, perTry}, args...)...)
 	if err != nil {
@@ -103,7 +103,7 @@ func child(t *harness.Try, role string, from int, args ...any) (next int, err er
 				return perTry, nil
 			}
 			if at, err = strconv.Atoi(number); err != nil {
-				return 0, fmt.Errorf("the child said %q", line)
+				return 0, fmt.Errorf("the child printed %q", line)
 			}
 			how, reported = text, false
 		case "wrong":
@@ -130,7 +130,7 @@ func child(t *harness.Try, role string, from int, args ...any) (next int, err er
 	return at + 1, nil
 }
 
-// keep puts a file aside that showed a violation.
+// keep keeps the file of a violation.
 func keep(t *harness.Try, n int, how string, wrong error) error {
 	name := fmt.Sprintf("file-%d.db", n)
 	if err := os.Rename(filepath.Join(t.Dir, "case.db"), filepath.Join(t.Dir, name)); err != nil {
@@ -139,8 +139,8 @@ func keep(t *harness.Try, n int, how string, wrong error) error {
 	return fmt.Errorf("file %d (%s; %s): %w", n, name, how, wrong)
 }
 
-// files is the role of a child: its folder, the seed of the try, which files to take, and
-// where the sound ones are.
+// files is the role of a child. Its arguments are its folder, the seed of the try, the range
+// of files, and the folder of the sound files.
 func files(run func(*trial, string) error) func(harness.Args) error {
 	return func(args harness.Args) error {
 		ctx := context.Background()
@@ -169,9 +169,9 @@ func files(run func(*trial, string) error) func(harness.Args) error {
 	}
 }
 
-// wrong tells a violation and waits until it was heard, since the file is put aside then.
+// wrong reports a violation and waits until the family has kept the file.
 func wrong(err error) {
-	const most = 16 << 10 // a line that is longer is not heard
+	const most = 16 << 10 // of a line
 	text := err.Error()
 	harness.Emit("wrong", 0, strconv.Quote(text[:min(len(text), most)]))
 	_, _ = os.Stdin.Read(make([]byte, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// forgery stores something in a sound file, beneath its root bucket.
+// forgery stores something in a sound file, below its root bucket.
 type forgery struct {
 	name string
 	put  func(h *hostile, root *bbolt.Bucket) error
@@ -35,16 +35,16 @@ var forgeries = []forgery{
 	{"a sequence at its end", (*hostile).putSequence},
 }
 
-// in finds a bucket, which an earlier forgery may have removed.
+// in returns a bucket. An earlier forgery may have removed it.
 func in(root *bbolt.Bucket, name string) *bbolt.Bucket {
 	b, err := root.CreateBucketIfNotExists([]byte(name))
 	if err != nil {
-		panic(err) // the name is one of ours, and the transaction writes
+		panic(err) // the name is valid, and the transaction writes
 	}
 	return b
 }
 
-// job draws a job of the file to forge.
+// job draws a job of the file.
 func (h *hostile) job() pawl.Envelope {
 	if e := h.jobs[h.anyID()]; e != nil {
 		return *e
@@ -107,7 +107,7 @@ func (h *hostile) putRecord(root *bbolt.Bucket) error {
 	return putJob(root, &e, apart)
 }
 
-// bombs are payloads that a careless decoder takes for gigabytes, or for a deep stack.
+// bombs are payloads that make a careless decoder allocate gigabytes or recurse deeply.
 var bombs = []string{
 	"\xdd\xff\xff\xff\xff", "\xdf\xff\xff\xff\xff", "\xdb\xff\xff\xff\xff", "\xc6\xff\xff\xff\xff", "\xc9\xff\xff\xff\xff\x05",
 	"\xdc\xff\xff", "\xde\xff\xff", "\x91\x91\x91\x91\xdd\xff\xff\xff\xff", "\x81\xa1k\xdf\xff\xff\xff\xff",
@@ -135,7 +135,7 @@ func (h *hostile) putBomb(root *bbolt.Bucket) error {
 
 func (h *hostile) putMessagePack(root *bbolt.Bucket) error {
 	id, b := h.anyID(), h.bytes(80)
-	if h.rand.IntN(2) == 0 { // a record whose bytes are no longer its own
+	if h.rand.IntN(2) == 0 { // a record with changed bytes
 		e := h.job()
 		b = pawl.AppendRecord(nil, &e, 0)[5:]
 		h.scribble(b[:min(len(b), 120)])
@@ -167,7 +167,7 @@ func (h *hostile) putStateRow(root *bbolt.Bucket) error {
 	} else if len(value) >= 16 {
 		copy(value, id[:])
 	}
-	if len(key) > 4 && h.rand.IntN(2) == 0 { // of a queue that there is
+	if len(key) > 4 && h.rand.IntN(2) == 0 { // of an existing queue
 		copy(key, []byte{0, 0, 0, byte(1 + h.rand.IntN(2))})
 	}
 	if len(key) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// flowForgeries store something among the rows of workflows, beneath their root bucket.
+// flowForgeries store something among the rows of workflows, below their root bucket.
 var flowForgeries = []forgery{
 	{"a run with absurd fields", (*hostile).putRun},
 	{"a run with absurd fields", (*hostile).putRun},
@@ -38,7 +38,7 @@ func putFlowRow(root *bbolt.Bucket, bucket string, key, content []byte) error {
 	return in(root, bucket).Put(key, sealed)
 }
 
-// absurd changes some of the fields of a row that is a list, and writes it again.
+// absurd changes some fields of a row and encodes it again.
 func (h *hostile) absurd(content []byte) []byte {
 	var fields []any
 	if err := pawl.DecodePayload(content, &fields); err != nil || len(fields) == 0 || h.rand.IntN(8) == 0 {
@@ -58,7 +58,7 @@ func (h *hostile) absurd(content []byte) []byte {
 	return b
 }
 
-// like draws a value of the type of another, or now and then of any.
+// like draws a value of the same type as another, or sometimes of any type.
 func (h *hostile) like(v any) any {
 	if h.rand.IntN(8) == 0 {
 		return []any{nil, -1, math.NaN(), true, "", []any{}, map[string]any{"a": 1}, []byte{}}[h.rand.IntN(8)]
@@ -89,7 +89,7 @@ func (h *hostile) like(v any) any {
 	return int64(h.number())
 }
 
-// rowOf draws a row of a bucket, of one run where it has any.
+// rowOf draws a row of a bucket, if possible of one run.
 func (h *hostile) rowOf(b *bbolt.Bucket) (key, content []byte) {
 	run := h.anyRun()
 	c := b.Cursor()
@@ -145,7 +145,7 @@ func (h *hostile) putSignal(root *bbolt.Bucket) error {
 	run := h.anyRun()
 	key := append(run[:], []string{"go\x00", "go", "", h.text() + "\x00"}[h.rand.IntN(4)]...)
 	if key = binary.BigEndian.AppendUint64(key, h.number()); len(key) > 30_000 {
-		return nil // longer than bbolt's keys are
+		return nil // too long for bbolt
 	}
 	return putFlowRow(root, "signals", key, []byte(append([]string{"\xa1a", "\xa2ab"}, bombs...)[h.rand.IntN(2+len(bombs))]))
 }

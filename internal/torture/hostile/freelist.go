@@ -2,10 +2,10 @@ package hostile
 
 import "slices"
 
-// freeList has the list of free pages lie.
+// freeList forges the list of free pages.
 func (h *hostile) freeList() {
 	id := h.freelist
-	if id == 0 { // a list where there was none
+	if id == 0 { // a list where none was
 		id = h.pages - 1
 		if len(h.free) > 0 {
 			id = h.free[h.rand.IntN(len(h.free))]
@@ -27,7 +27,7 @@ func (h *hostile) freeList() {
 	native.PutUint16(p[atFlags:], flagFreelist)
 	ids := h.freeIDs()
 	count, at := len(ids), headerWidth
-	if h.rand.IntN(4) == 0 { // the count stands for itself in the first place
+	if h.rand.IntN(4) == 0 { // the count is the first element
 		native.PutUint16(p[atCount:], 0xFFFF)
 		native.PutUint64(p[at:], h.countOf(count))
 		at += 8
@@ -43,7 +43,7 @@ func (h *hostile) freeList() {
 	h.say("at page %d of %d pages", id, count)
 }
 
-// countOf is mostly the right number.
+// countOf usually returns the right number.
 func (h *hostile) countOf(n int) uint64 {
 	if h.rand.IntN(4) == 0 {
 		return h.number()
@@ -51,7 +51,7 @@ func (h *hostile) countOf(n int) uint64 {
 	return uint64(n)
 }
 
-// freeIDs are what a list may say that is free.
+// freeIDs returns the pages for a forged list.
 func (h *hostile) freeIDs() (ids []uint64) {
 	for _, id := range h.free {
 		ids = append(ids, uint64(id))

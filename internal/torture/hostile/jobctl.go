@@ -18,7 +18,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Jobctl hands hostile files to the commands of jobctl.
+// Jobctl passes hostile files to the commands of jobctl.
 var Jobctl = &harness.Family{
 	Name:  "jobctl",
 	Goals: "R7, S6",
@@ -44,24 +44,24 @@ var Jobctl = &harness.Family{
 	},
 }
 
-// ctl is what the tries share.
+// ctl is shared by the tries.
 type ctl struct {
 	binary string
 	bases  []*base
-	sound  map[*layout]map[string]bool // the lines that reading commands print of each sound file
+	sound  map[*layout]map[string]bool // the output of reading commands for each sound file
 }
 
-// copiedName is the file that commands make of the hostile one.
+// copiedName is the file that commands make from the hostile file.
 const copiedName = "copied.db"
 
 // line is a command line.
 type line struct {
 	words []string
-	reads bool // it leaves the file as it is
+	reads bool // it does not change the file
 }
 
-// lines are the command lines for a file, a job and a run of it: of every command one that has
-// to do with it. Commands that are new are given an ID, and mostly refuse it.
+// lines returns the command lines for a file, one of its jobs and one of its runs. An unknown
+// command gets the ID of the job.
 func lines(commands []string, id, run pawl.ID) (all []line) {
 	db := func(reads bool, words ...string) {
 		all = append(all, line{append([]string{"--db", "case.db"}, words...), reads})
@@ -137,7 +137,7 @@ func lines(commands []string, id, run pawl.ID) (all []line) {
 			db(false, append(strings.Fields(c), id.String())...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b line) int { // those that write come last
+	slices.SortStableFunc(all, func(a, b line) int { // writing commands come last
 		switch {
 		case a.reads == b.reads:
 			return 0
@@ -149,7 +149,7 @@ func lines(commands []string, id, run pawl.ID) (all []line) {
 	return all
 }
 
-// soundAnswers reads what jobctl says of the sound files.
+// soundAnswers collects the output of jobctl for the sound files.
 func (c *ctl) soundAnswers(env *harness.Env) error {
 	c.sound = make(map[*layout]map[string]bool)
 	d, err := startDriven(env.Ctx, c.binary, env.Dir)
@@ -184,15 +184,15 @@ func (c *ctl) soundAnswers(env *harness.Env) error {
 // ofRuns reports whether a command line is about runs of workflows.
 func (l line) ofRuns() bool { return slices.Contains(l.words, "wf") }
 
-// isJSON reports whether a command line asks for jobs as JSON, one a line.
+// isJSON reports whether a command line asks for jobs as JSON lines.
 func isJSON(l line) bool {
 	return l.words[2] != "stats" && slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "json") })
 }
 
-// ofOne is how many files one process takes.
+// ofOne is the number of files for one process.
 const ofOne = 50
 
-// try leads some files past all commands.
+// try passes some files to all commands.
 func (c *ctl) try(t *harness.Try) error {
 	t.Count(0)
 	var d *driven
@@ -210,7 +210,7 @@ func (c *ctl) try(t *harness.Try) error {
 			}
 		}
 		commands := lines(d.commands, h.anyID(), h.anyRun())
-		if h.rand.IntN(16) > 0 { // one of sixteen takes every command, the others one of eight
+		if h.rand.IntN(16) > 0 { // one file in sixteen takes every command, the others one command in eight
 			commands = slices.DeleteFunc(commands, func(line) bool { return h.rand.IntN(8) > 0 })
 		}
 		for _, l := range commands {
@@ -242,12 +242,12 @@ func (c *ctl) carryOut(t *harness.Try, d *driven, h *hostile, l line) (ended boo
 		return false, err
 	}
 	var a answer
-	if h.rand.IntN(64) == 0 { // as people run it
+	if h.rand.IntN(64) == 0 { // as a user runs it
 		a, err = c.process(t, l)
 	} else if a, err = d.run(l.words); err != nil {
 		return true, err
 	}
-	if err == nil && a.Took > mostCPU { // the machine may be busy: the best of three counts
+	if err == nil && a.Took > mostCPU { // the best of three counts: the machine may be busy
 		for range 2 {
 			again, err := d.run(l.words)
 			if err != nil {
@@ -271,17 +271,16 @@ func (c *ctl) process(t *harness.Try, l line) (a answer, err error) {
 	return answer{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}, err
 }
 
-// The exit codes that a command may end with over a file that nobody has open: done, an
-// error, no match, damaged, another format; and the state of a job in the way of a retry.
+// exits are the allowed exit codes for a file that no process has open: success, error, no
+// match, damaged file, other format. A conflict is allowed for commands that write.
 var exits = []int{0, 1, 3, 5, 7}
 
 const exitConflict = 6
 
-// exitNoApp is that of a command that compares runs with the code of an app, which none has
-// here.
+// exitNoApp is the code of commands that compare runs with the code of an app.
 const exitNoApp = 4
 
-// may reports whether a command line may end with a code.
+// may reports whether an exit code is allowed for a command line.
 func (l line) may(code int) bool {
 	switch {
 	case slices.Contains(exits, code):
@@ -292,7 +291,7 @@ func (l line) may(code int) bool {
 	return code == exitNoApp && slices.Contains(l.words, "verify")
 }
 
-// judge looks at what a command said.
+// judge judges the answer of a command.
 func (c *ctl) judge(h *hostile, l line, a answer) error {
 	switch {
 	case a.Panic != "":
@@ -300,7 +299,7 @@ func (c *ctl) judge(h *hostile, l line, a answer) error {
 	case !l.may(a.Code):
 		return fmt.Errorf("exit code %d: %s", a.Code, a.Stderr)
 	case a.Code != 0 && len(a.Stderr) == 0:
-		return fmt.Errorf("exit code %d without a word", a.Code)
+		return fmt.Errorf("exit code %d without a message", a.Code)
 	case a.Took > mostCPU:
 		return fmt.Errorf("it took %v", a.Took.Round(time.Millisecond))
 	case a.Bytes > mostBytes:
@@ -308,7 +307,7 @@ func (c *ctl) judge(h *hostile, l line, a answer) error {
 	}
 	for _, out := range [][]byte{a.Stdout, a.Stderr} {
 		if !utf8.Valid(out) {
-			return fmt.Errorf("it printed what is no UTF-8: %q", out)
+			return fmt.Errorf("it printed invalid UTF-8: %q", out)
 		}
 		for _, r := range string(out) {
 			if r != '\n' && !unicode.IsPrint(r) {
@@ -322,13 +321,13 @@ func (c *ctl) judge(h *hostile, l line, a answer) error {
 	return nil
 }
 
-// sameLines requires that each line of JSON is one that the sound file gave, unless
-// checksums were forged. What is said of a run depends on what became of its job, so there
-// it only has to be JSON. A summary that reports damage may count fewer jobs.
+// sameLines requires that each line of JSON equals one for the sound file, unless checksums
+// were forged. The output for a run depends on its job, so it only has to be JSON. A summary
+// that reports damage may count fewer jobs.
 func (c *ctl) sameLines(h *hostile, l line, a answer) error {
 	for text := range strings.Lines(string(a.Stdout)) {
 		if !json.Valid([]byte(text)) {
-			return fmt.Errorf("it printed what is no JSON: %q", text)
+			return fmt.Errorf("it printed invalid JSON: %q", text)
 		}
 		if h.forged || l.ofRuns() {
 			continue
@@ -372,7 +371,7 @@ func partOfGroup(text string, sound map[string]bool) bool {
 	return false
 }
 
-// left requires that a command that reads leaves the file as it was.
+// left requires that a reading command leaves the file unchanged.
 func (c *ctl) left(path string, h *hostile, l line) error {
 	if !l.reads {
 		return nil

@@ -27,23 +27,23 @@ const (
 
 var native = binary.NativeEndian
 
-// layout is a sound file with what is where.
+// layout is a sound file and the positions of its parts.
 type layout struct {
 	whole    []byte
 	pageSize int
 	pages    int       // the high-water mark
 	freelist int       // its page, 0 when there is none
 	tree     []node    // the pages of all trees
-	rows     []element // those of all leaf pages, and of buckets within them
+	rows     []element // of all leaf pages and inline buckets
 	roots    []int     // offsets of the headers of buckets
-	free     []int     // pages that no tree reaches
+	free     []int     // pages outside all trees
 }
 
 // node is a page of a tree.
 type node struct {
 	page, parent  int
 	bucket        string
-	flags, extent int // how many pages it takes
+	flags, extent int // extent is its number of pages
 	count         int
 }
 
@@ -88,7 +88,7 @@ func layoutOf(path string) (*layout, error) {
 	return l, nil
 }
 
-// walk visits the page of a tree and all below it.
+// walk visits a page of a tree and all pages below it.
 func (l *layout) walk(id, parent int, bucket string) {
 	at := id * l.pageSize
 	n := node{
@@ -128,7 +128,7 @@ func (l *layout) leaf(id, header, count int, bucket string, inline bool) {
 	}
 }
 
-// sumMeta makes the checksum of a meta page right again.
+// sumMeta corrects the checksum of a meta page.
 func sumMeta(page []byte) {
 	h := fnv.New64a()
 	h.Write(page[metaMagic:metaSum])
@@ -137,14 +137,14 @@ func sumMeta(page []byte) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal makes the checksum right that a row ends with.
+// seal corrects the checksum at the end of a row.
 func seal(key, sealed []byte) {
 	if n := len(sealed) - 4; n >= 0 {
 		binary.LittleEndian.PutUint32(sealed[n:], crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, sealed[:n]))
 	}
 }
 
-// sealRecord makes the checksum right that the record of a job begins with.
+// sealRecord corrects the checksum at the start of a job's record.
 func sealRecord(record []byte) {
 	if len(record) >= 5 {
 		binary.LittleEndian.PutUint32(record[1:], crc32.Checksum(record[5:], castagnoli))

@@ -1,8 +1,8 @@
 package hostile
 
-// What takes somebody who knows bbolt's format: pages that are well made and lie.
+// Lies of somebody who knows bbolt's format: pages with a valid form and wrong content.
 
-// metaField puts a number into a field of a meta page, under a right checksum.
+// metaField sets a field of a meta page, under a right checksum.
 func (h *hostile) metaField() {
 	value, field := h.number(), []int{
 		metaMagic, metaVersion, metaPageSize, metaFlags, metaRoot, metaSequence, metaFreelist, metaHighMark, metaTxid,
@@ -25,7 +25,7 @@ func (h *hostile) metaField() {
 	}
 }
 
-// in changes the header of a page of a tree, or of another one now and then.
+// in changes the header of a page of a tree, or sometimes of another page.
 func (h *hostile) in(change func(p []byte, n node)) {
 	n := h.node()
 	if h.rand.IntN(8) == 0 {
@@ -75,7 +75,7 @@ func (h *hostile) overflow() {
 	})
 }
 
-// pointer has a child of a branch page lie elsewhere.
+// pointer makes a branch page refer to another child.
 func (h *hostile) pointer() {
 	n := h.branch()
 	if n.flags != flagBranch {
@@ -90,8 +90,7 @@ func (h *hostile) pointer() {
 	}
 }
 
-// bucketRoot has the tree of a bucket begin elsewhere, or the bucket say that it is none
-// of its own.
+// bucketRoot makes a bucket refer to another root page, or claim to be inline.
 func (h *hostile) bucketRoot() {
 	at := h.roots[h.rand.IntN(len(h.roots))]
 	if h.within(at, 8) {
@@ -101,7 +100,7 @@ func (h *hostile) bucketRoot() {
 	}
 }
 
-// element changes where an element says that its key and value are.
+// element changes a field of an element: the position or the length of its key or value.
 func (h *hostile) element() {
 	n, field, width := h.node(), h.rand.IntN(4), 4
 	if n.count == 0 {
@@ -123,7 +122,7 @@ func (h *hostile) element() {
 	h.say("%d of page %d, field %d: %d", i, n.page, field, value)
 }
 
-// order exchanges two elements, or what two of them lead to.
+// order exchanges two elements, or their keys and values.
 func (h *hostile) order() {
 	n := h.node()
 	if n.count < 2 {
@@ -166,7 +165,7 @@ func (h *hostile) key() {
 	}
 }
 
-// bucketFlag takes the flag from an element that it holds a bucket, or gives it one.
+// bucketFlag flips the flag that an element is a bucket.
 func (h *hostile) bucketFlag() {
 	e := h.rows[h.rand.IntN(len(h.rows))]
 	if !h.within(e.at, 4) {
@@ -181,7 +180,7 @@ func (h *hostile) bucketFlag() {
 	}
 }
 
-// inlineBucket spoils a bucket that lies within a value.
+// inlineBucket damages an inline bucket.
 func (h *hostile) inlineBucket() {
 	at := h.roots[h.rand.IntN(len(h.roots))]
 	if !h.within(at, 16+headerWidth+elementWidth) {

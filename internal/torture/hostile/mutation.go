@@ -11,27 +11,26 @@ import (
 // hostile is a file in the making.
 type hostile struct {
 	*base
-	all  []*base // to take parts of others from
+	all  []*base // for parts of other files
 	rand *rand.Rand
 
 	scratch string // a path for work on it
 	file    []byte
-	size    int64  // how long the file is made, where that is more
-	how     string // what was done to it
-	forged  bool   // checksums were made right, so wrong data may look sound
+	size    int64  // of the file, if it is longer
+	how     string // the mutations
+	forged  bool   // with corrected checksums, so wrong data may look sound
 
-	sources []*layout // the sound files that it is made of
+	sources []*layout // the sound files that it comes from
 }
 
 // mutation is a class of damages.
 type mutation struct {
 	name   string
-	weight int // how often it is drawn, against the others
+	weight int // relative to the others
 	apply  func(h *hostile)
 }
 
-// mutations are all classes: accidents first, then lies that take somebody who knows the
-// format.
+// mutations are all classes: accidents first, then lies of somebody who knows the format.
 var mutations = []mutation{
 	{"flip", 12, (*hostile).flip},
 	{"flip in a header", 6, (*hostile).flipHeader},
@@ -65,7 +64,7 @@ var mutations = []mutation{
 	{"format version", 1, (*hostile).formatVersion},
 }
 
-// forge draws a base and damages for it, by the seed alone. Scratch is a path for its work.
+// forge draws a base and mutations from a seed. Scratch is a path for temporary files.
 func forge(all []*base, seed uint64, scratch string) *hostile {
 	h := blank(all, seed, scratch)
 	times := 1
@@ -82,14 +81,14 @@ func forge(all []*base, seed uint64, scratch string) *hostile {
 	return h
 }
 
-// One file in largeShare is made largeSize bytes long, with a hole at its end, so that a limit
-// to the size of files that are checked shows.
+// One file in largeShare gets largeSize bytes, with a hole at its end. It tests limits on the
+// size of a checked file.
 const (
 	largeShare = 64
 	largeSize  = 100 << 20
 )
 
-// blank is a file to which nothing was done.
+// blank returns a file without mutations.
 func blank(all []*base, seed uint64, scratch string) *hostile {
 	r := rand.New(rand.NewPCG(seed, 1))
 	b := all[r.IntN(len(all))]
@@ -111,7 +110,7 @@ func (h *hostile) draw() mutation {
 	panic("no mutation was drawn")
 }
 
-// say adds to what was done.
+// say adds to the description of the mutations.
 func (h *hostile) say(format string, args ...any) {
 	h.how = strings.TrimPrefix(h.how+" "+fmt.Sprintf(format, args...), " ")
 }
@@ -127,10 +126,10 @@ func (h *hostile) write(path string) error {
 	return nil
 }
 
-// within reports whether width bytes at an offset are in the file, as it is by now.
+// within reports whether the current file has width bytes at an offset.
 func (h *hostile) within(at, width int) bool { return at >= 0 && at+width <= len(h.file) }
 
-// page is a page of the file by now, nil when it is gone.
+// page returns a page of the current file, nil if it is gone.
 func (h *hostile) page(id int) []byte {
 	if at := id * h.pageSize; h.within(at, h.pageSize) {
 		return h.file[at : at+h.pageSize]
@@ -141,7 +140,7 @@ func (h *hostile) page(id int) []byte {
 // node draws a page of a tree.
 func (h *hostile) node() node { return h.tree[h.rand.IntN(len(h.tree))] }
 
-// branch draws a branch page, or any where there is none.
+// branch draws a branch page, or any page if it finds none.
 func (h *hostile) branch() node {
 	for range 8 {
 		if n := h.node(); n.flags == flagBranch {
@@ -151,7 +150,7 @@ func (h *hostile) branch() node {
 	return h.node()
 }
 
-// anyRow draws an element that holds no bucket.
+// anyRow draws an element that is no bucket.
 func (h *hostile) anyRow() element {
 	for {
 		if e := h.rows[h.rand.IntN(len(h.rows))]; !e.holdsBucket {
@@ -160,7 +159,7 @@ func (h *hostile) anyRow() element {
 	}
 }
 
-// number draws one that is likely to hurt, of up to 64 bits.
+// number draws a number that is likely to hurt, of up to 64 bits.
 func (h *hostile) number() uint64 {
 	n := []uint64{
 		0, 1, 2, 3, 15, 16, 17, uint64(h.pages), uint64(h.pages) - 1, uint64(h.pages) + 1, uint64(h.pageSize), uint64(len(h.file)),
@@ -171,7 +170,7 @@ func (h *hostile) number() uint64 {
 	return n[h.rand.IntN(len(n))]
 }
 
-// target draws a page to lead to from another.
+// target draws a page for a reference from another page.
 func (h *hostile) target(from node) uint64 {
 	other := h.node()
 	targets := []uint64{

@@ -11,10 +11,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What takes somebody who knows the format of the queue: rows and records whose checksums
-// are right and whose content is not.
+// Lies of somebody who knows the queue's format: rows and records with right checksums and
+// wrong content.
 
-// row changes bytes of a row in place, and seals it.
+// row changes bytes of a row in place and seals it.
 func (h *hostile) row() {
 	e := h.anyRow()
 	if e.bucket == "jobs" {
@@ -34,7 +34,7 @@ func (h *hostile) row() {
 	h.say("of %s", e.bucket)
 }
 
-// record does so with the record of a job.
+// record is row for the record of a job.
 func (h *hostile) record() {
 	for range 64 {
 		e := h.anyRow()
@@ -49,7 +49,7 @@ func (h *hostile) record() {
 	}
 }
 
-// scribble changes bytes so that their number stays.
+// scribble changes bytes and keeps their number.
 func (h *hostile) scribble(b []byte) {
 	for range 1 + h.rand.IntN(3) {
 		at := h.rand.IntN(len(b))
@@ -74,7 +74,7 @@ func (h *hostile) scribble(b []byte) {
 	}
 }
 
-// formatVersion has the file be of another format.
+// formatVersion changes the version of the file's format.
 func (h *hostile) formatVersion() {
 	for _, e := range h.rows {
 		if e.bucket != "meta" || !h.within(e.key, e.end-e.key) || e.end-e.value != 8 {
@@ -91,9 +91,9 @@ func (h *hostile) formatVersion() {
 	}
 }
 
-// otherRow has bbolt itself store something that no queue would.
+// otherRow stores a row with bbolt that no queue would store.
 func (h *hostile) otherRow() {
-	if h.changed() { // bbolt may not survive what was done to the file before
+	if h.changed() { // bbolt may not survive earlier mutations
 		h.row()
 		return
 	}
@@ -103,7 +103,7 @@ func (h *hostile) otherRow() {
 	}
 }
 
-// putAny stores among the rows of the queue, or of workflows where there are some.
+// putAny stores among the rows of the queue, or of workflows if there are some.
 func (h *hostile) putAny(tx *bbolt.Tx) error {
 	if flows := tx.Bucket(flowsName); flows != nil && h.rand.IntN(2) == 0 {
 		return h.putSome(flows, flowForgeries)
@@ -111,11 +111,11 @@ func (h *hostile) putAny(tx *bbolt.Tx) error {
 	return h.putSome(tx.Bucket(rootName), forgeries)
 }
 
-// changed reports whether something was done to the base already.
+// changed reports whether a mutation has changed the base.
 func (h *hostile) changed() bool { return h.size != 0 || string(h.file) != string(h.sources[0].whole) }
 
-// store runs a transaction on the file. bbolt writes several buckets in any order, so the
-// result is written once more, in one.
+// store runs a transaction on the file. bbolt writes several buckets in random order, so
+// store rewrites the result in a fixed order.
 func (h *hostile) store(put func(*bbolt.Tx) error) error {
 	path := h.scratch
 	if err := os.WriteFile(path, h.file, 0o600); err != nil {
@@ -126,7 +126,7 @@ func (h *hostile) store(put func(*bbolt.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	// An error leaves what was put before it, or nothing: both is a file to try.
+	// After an error the file has the earlier rows or none. Both are files to try.
 	err = db.Update(put)
 	if closeErr := db.Close(); closeErr != nil {
 		return closeErr
@@ -157,7 +157,7 @@ func (h *hostile) putSome(root *bbolt.Bucket, from []forgery) error {
 	return nil
 }
 
-// anyID draws that of a job, or of none.
+// anyID draws the ID of a job, or of no job.
 func (h *hostile) anyID() pawl.ID {
 	if len(h.ids) == 0 || h.rand.IntN(8) == 0 {
 		return jobID(h.rand.Uint64(), 0)
@@ -165,7 +165,7 @@ func (h *hostile) anyID() pawl.ID {
 	return h.ids[h.rand.IntN(len(h.ids))]
 }
 
-// bytes draws some, of any length up to most.
+// bytes draws up to most bytes.
 func (h *hostile) bytes(most int) []byte {
 	b := make([]byte, h.rand.IntN(most+1))
 	for i := range b {
@@ -174,7 +174,7 @@ func (h *hostile) bytes(most int) []byte {
 	return b
 }
 
-// time draws one that no clock shows.
+// time draws a time that no clock shows.
 func (h *hostile) time() time.Time {
 	return []time.Time{
 		{}, time.Unix(0, 0), time.Unix(math.MaxInt64, 999_999_999), time.Unix(math.MinInt64, 0), time.Unix(1<<62, 1), time.Unix(-1<<62, 1),
@@ -183,7 +183,7 @@ func (h *hostile) time() time.Time {
 	}[h.rand.IntN(12)]
 }
 
-// text draws what a terminal, a parser or a limit may stumble over.
+// text draws a text that a terminal, a parser or a limit may not expect.
 func (h *hostile) text() string {
 	return []string{
 		"", "\x00", "\x1b[2J\x1b[31m", "\u202e", "\xff\xfe", "a\nb\r\tc", string(make([]byte, 255)), string(make([]byte, 256)),

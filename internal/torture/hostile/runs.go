@@ -16,11 +16,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// runsQueue is that of all runs.
+// runsQueue is the queue of all runs.
 const runsQueue = "runs"
 
-// story is the flow of the runs: the input says what becomes of one. Builds that call the first
-// step otherwise do not fit the journals of each other.
+// story returns the flow of the runs. The input of a run decides its course. A build with
+// another name for the first step does not match the journals of this one.
 func story(first string) *workflow.Flow[string, string] {
 	var f *workflow.Flow[string, string]
 	f = workflow.Define("story", func(r *workflow.Run, what string) (string, error) {
@@ -61,8 +61,7 @@ var goOn = workflow.DefineSignal[string]("go")
 
 func fails(context.Context) (string, error) { return "", errors.New("boom") }
 
-// branches makes calls in branches, one after another all the same: the journal has them in
-// the order in which they came.
+// branches makes calls in branches, in a fixed order, so the journal is the same each time.
 func branches(r *workflow.Run) (string, error) {
 	step := func(r *workflow.Run) (string, error) {
 		return workflow.Step(r, "step", func(context.Context) (string, error) { return "b", nil })
@@ -87,7 +86,7 @@ func branches(r *workflow.Run) (string, error) {
 	return "", err
 }
 
-// crew runs a story, job by job.
+// crew runs a story, one job at a time.
 type crew struct {
 	*workflow.Engine
 	ctx    context.Context
@@ -96,7 +95,7 @@ type crew struct {
 	flow   *workflow.Flow[string, string]
 }
 
-// newCrew is a build of its own: its first step is called so.
+// newCrew returns a crew of a build with this name of the first step.
 func newCrew(ctx context.Context, q *bolt.Queue, first string) (*crew, error) {
 	c := &crew{ctx: ctx, queue: q, flow: story(first)}
 	c.Engine = workflow.Open(q, &workflow.Options{Build: first, Logger: hclog.NewNullLogger()})
@@ -104,7 +103,7 @@ func newCrew(ctx context.Context, q *bolt.Queue, first string) (*crew, error) {
 	return c, c.Handle(ctx, c.worker, c.flow)
 }
 
-// works runs what is ready, up to most jobs.
+// works runs up to most ready jobs.
 func (c *crew) works(most int) error {
 	for range most {
 		if err := c.worker.ProcessOnce(c.ctx); err != nil {
@@ -114,16 +113,16 @@ func (c *crew) works(most int) error {
 	return nil
 }
 
-// all runs what is ready.
+// all runs all ready jobs.
 func (c *crew) all() error {
 	err := c.works(1000)
 	if errors.Is(err, pawl.ErrEmpty) {
 		return nil
 	}
-	return errors.Join(err, errors.New("the runs go on without end"))
+	return errors.Join(err, errors.New("the runs do not end"))
 }
 
-// makeRuns makes runs in every state, with journals, signals, and values that lie apart.
+// makeRuns makes runs in every state, with journals, signals and large values.
 func (c *crew) makeRuns() error {
 	var err error
 	run := make(map[string]pawl.ID)

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// save makes a new file of what is sound in one, and requires that a queue can go on in it.
+// save salvages a file, and requires that a queue can continue in the result.
 func (t *trial) save(path string) error {
 	if t.err = t.write(path); t.err != nil {
 		return t.err

@@ -19,13 +19,13 @@ import (
 // flowsName is the bucket of workflows.
 var flowsName = []byte("pawl.workflow")
 
-// flowBuckets are those in it. No bucket of the queue is called as one of them.
+// flowBuckets are its buckets. No bucket of the queue has one of these names.
 var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "ended"}
 
 func ofFlows(bucket string) bool { return slices.Contains(flowBuckets, bucket) }
 
-// sealFlow makes the checksum right that a row of workflows ends with: over the name of its
-// bucket, the key and the value, with its highest byte first.
+// sealFlow corrects the checksum at the end of a workflow row: over the name of its bucket,
+// the key and the value, in big-endian order.
 func sealFlow(bucket string, key, sealed []byte) {
 	if n := len(sealed) - 4; n >= 0 {
 		sum := crc32.Update(crc32.Checksum([]byte(bucket), castagnoli), castagnoli, key)
@@ -33,10 +33,10 @@ func sealFlow(bucket string, key, sealed []byte) {
 	}
 }
 
-// steady has IDs that are drawn by chance become the same ones in every run.
+// steady replaces random IDs by fixed ones.
 type steady struct{ pairs [][2][]byte }
 
-// steadyOf gives the runs of a file their IDs, in the order of their names.
+// steadyOf assigns fixed IDs to the runs of a file, in the order of their names.
 func steadyOf(ctx context.Context, path string, seed uint64) (s steady, err error) {
 	r, err := bolt.OpenReader(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func steadyOf(ctx context.Context, path string, seed uint64) (s steady, err erro
 // isRun reports whether a job is the run of a workflow.
 func isRun(e *pawl.Envelope) bool { return strings.HasPrefix(e.Kind, "workflow/") }
 
-// replace writes the IDs of this run over the others.
+// replace replaces the random IDs.
 func (s steady) replace(b []byte) (changed []byte) {
 	for _, p := range s.pairs {
 		b = bytes.ReplaceAll(b, p[0], p[1])
@@ -67,7 +67,7 @@ func (s steady) replace(b []byte) (changed []byte) {
 	return b
 }
 
-// row does so with a row, and seals it again where it changed.
+// row replaces the IDs in a row, and seals it if it changed.
 func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 	key, value = s.replace(k), s.replace(v)
 	if bytes.Equal(key, k) && bytes.Equal(value, v) {
@@ -84,7 +84,7 @@ func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 	return key, value
 }
 
-// storyOf is what a sound file says of a run.
+// storyOf is the content of a sound file about a run.
 type storyOf struct {
 	info      workflow.Info
 	journal   map[uint32]workflow.Entry
@@ -121,7 +121,7 @@ func storiesOf(ctx context.Context, r *bolt.Reader) (all map[pawl.ID]*storyOf, i
 	return all, ids, rd.Check(ctx)
 }
 
-// rootsOf are the buckets at the top of a file that are copied.
+// rootsOf returns the root buckets to copy.
 func rootsOf(tx *bbolt.Tx) (names [][]byte) {
 	for _, name := range [][]byte{rootName, flowsName} {
 		if tx.Bucket(name) != nil {

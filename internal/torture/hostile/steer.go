@@ -15,12 +15,12 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The errors that package workflow has besides those of the queue.
+// The errors of package workflow besides those of the queue.
 var flowAnswers = []error{
 	workflow.ErrNotFound, workflow.ErrNotRunning, workflow.ErrConflict, workflow.ErrTooMany, workflow.ErrTooLarge, workflow.ErrNoFlow,
 }
 
-// matchable requires that an error is one that a caller can match.
+// matchable requires that a caller can match an error.
 func matchable(err error) error {
 	if errors.As(err, new(*workflow.DeterminismError)) {
 		return nil
@@ -28,7 +28,7 @@ func matchable(err error) error {
 	return matched(err, refusals, answers, flowAnswers)
 }
 
-// anyRun draws a run of the file, or none.
+// anyRun draws the ID of a run, or of no run.
 func (h *hostile) anyRun() pawl.ID {
 	if len(h.runs) == 0 || h.rand.IntN(16) == 0 {
 		return h.anyID()
@@ -36,7 +36,7 @@ func (h *hostile) anyRun() pawl.ID {
 	return h.runs[h.rand.IntN(len(h.runs))]
 }
 
-// someRuns draws a few.
+// someRuns draws a few runs.
 func (h *hostile) someRuns() (runs []pawl.ID) {
 	for range 4 {
 		runs = append(runs, h.anyRun())
@@ -44,8 +44,8 @@ func (h *hostile) someRuns() (runs []pawl.ID) {
 	return runs
 }
 
-// lookAtRuns reads all that is told of runs. While nobody has worked on the file, each is as
-// it was in the sound one, or what is wrong is said.
+// lookAtRuns reads all about runs. If nobody has worked on the file, each run is as in the
+// sound file, or there is an error.
 func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 	if len(t.runs) == 0 {
 		return
@@ -103,7 +103,7 @@ func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 	t.do("Check of runs", func() error { return matchable(rd.Check(t.ctx)) })
 }
 
-// listRuns reads a list to its end, in parts.
+// listRuns reads a list to its end, in pages.
 func (t *trial) listRuns(rd *workflow.Reader, asStored bool) error {
 	filters := []workflow.Filter{{}, {}, {Flow: "story"}, {Status: workflow.Waiting}, {Status: workflow.Dead}, {Prefix: "w"}}
 	filter, part := filters[t.rand.IntN(len(filters))], 1+t.rand.IntN(30)
@@ -134,17 +134,17 @@ func (t *trial) listRuns(rd *workflow.Reader, asStored bool) error {
 	}
 }
 
-// sameInfo requires that what a run's row says is what it said, if it is known what that was.
-// The job of the run may be lost, and with it the status.
+// sameInfo requires that the row of a run is unchanged, if its content is known. The job of
+// the run may be lost, and with it the status.
 func sameInfo(is workflow.Info, known *storyOf) error {
 	if known == nil || is.Flow == "" && is.Error != "" {
 		return nil
 	}
 	was := known.info
-	if is.Error != was.Error { // its job cannot be read, or is gone
+	if is.Error != was.Error { // its job is damaged or gone
 		is.Status, is.Error, is.Due, is.Waits = was.Status, was.Error, was.Due, was.Waits
 	}
-	if is.Status != was.Status { // its job is lost in one state, and found in another
+	if is.Status != was.Status { // its job is in another state
 		is.Status, is.Due, is.Waits = was.Status, was.Due, was.Waits
 	}
 	if !reflect.DeepEqual(is, was) {
@@ -158,10 +158,10 @@ func sameEntry(is workflow.Entry, known *storyOf) error {
 		return nil
 	}
 	was := known.journal[is.Seq]
-	if is.Result == nil { // it was not asked for, or is lost
+	if is.Result == nil { // not requested, or lost
 		is.Result = was.Result
 	}
-	if is.Error != "" && was.Error == "" { // the value cannot be read
+	if is.Error != "" && was.Error == "" { // the value is damaged
 		is.Error = ""
 	}
 	if !reflect.DeepEqual(is, was) {
@@ -198,10 +198,10 @@ func samePublished(are map[string][]byte, known *storyOf) error {
 	return nil
 }
 
-// mostWork is how long a few jobs of runs may take: what they wait for suspends them.
+// mostWork is the time limit of a few jobs of runs. A run that waits suspends.
 const mostWork = 5 * time.Second
 
-// steer does to runs what operators do, and lets a worker take a few of them.
+// steer does the operations of operators on runs, and lets a worker run a few.
 func (t *trial) steer(q *bolt.Queue) {
 	if len(t.runs) == 0 || t.rand.IntN(2) == 0 {
 		return
@@ -241,7 +241,7 @@ func (t *trial) steer(q *bolt.Queue) {
 	t.do("Check of runs that were steered", func() error { return matchable(e.Check(t.ctx)) })
 }
 
-// crew has a build go on with runs: the one that wrote them, or one that does not fit.
+// crew continues runs with a build: the one that wrote them, or one that does not match.
 func (t *trial) crew(q *bolt.Queue) {
 	ctx, stop := context.WithTimeout(t.ctx, mostWork)
 	defer stop()

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// trial is one hostile file on its way past the entry points. Each step is watched; the
-// first violation ends it.
+// trial is one hostile file and its way through the entry points. Each step has limits. The
+// first violation ends the trial.
 type trial struct {
 	*hostile
 	ctx   context.Context
@@ -22,13 +22,13 @@ type trial struct {
 	watch *watch
 	err   error
 
-	// salvaged says that the file was. A bucket may have got the page of another then, and the
-	// checksum of a row of workflows does not say of which bucket it is: what a run is
-	// said to have published may be its signals.
+	// salvaged is set for a salvaged file. A bucket of it may have the page of another bucket,
+	// and the checksum of a workflow row does not tell them apart: the published values of a
+	// run may be its signals.
 	salvaged bool
 }
 
-// do takes a step, unless one before it showed a violation.
+// do runs a step, unless an earlier one had a violation.
 func (t *trial) do(name string, run func() error) {
 	if t.err == nil {
 		if t.err = t.watch.step(name, run); t.err != nil {
@@ -37,7 +37,7 @@ func (t *trial) do(name string, run func() error) {
 	}
 }
 
-// run leads a file past everything that opens one.
+// run passes a file to all functions that open files.
 func (t *trial) run(path string) error {
 	if t.err = t.write(path); t.err != nil {
 		return t.err
@@ -45,13 +45,13 @@ func (t *trial) run(path string) error {
 	t.read(path)
 	t.do("the file after a reader", func() error { return t.untouched(path) })
 	work := filepath.Join(t.dir, "work.db")
-	_ = os.Remove(work) // a new file, whatever became of the lock of the old one
+	_ = os.Remove(work) // a new file has no old lock
 	t.do("a copy", func() error { return t.write(work) })
 	t.use(work)
 	return t.err
 }
 
-// untouched requires that the file is as it was written.
+// untouched requires that the file is unchanged.
 func (t *trial) untouched(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -72,19 +72,19 @@ func (t *trial) untouched(path string) error {
 	return nil
 }
 
-// The errors that say what is the matter with a file.
+// refusals are the errors that say what is wrong with a file.
 var refusals = []error{pawl.ErrCorrupt, bolt.ErrNotQueue, pawl.ErrNewerFormat, bolt.ErrOlderFormat}
 
-// Those that an operation on a file may have besides.
+// answers are the other errors of operations on a file.
 var answers = []error{
 	pawl.ErrNotFound, pawl.ErrEmpty, pawl.ErrPoisoned, pawl.ErrUnknownOutcome, pawl.ErrClosed, pawl.ErrLeaseLost,
 	pawl.ErrConflict, pawl.ErrInvalid, bolt.ErrDisk,
 }
 
-// refused requires that an error says what is the matter with the file.
+// refused requires that an error says what is wrong with the file.
 func refused(err error) error { return matched(err, refusals) }
 
-// answered requires that an error is one that a caller can match.
+// answered requires that a caller can match an error.
 func answered(err error) error { return matched(err, refusals, answers) }
 
 func matched(err error, of ...[]error) error {
@@ -98,10 +98,10 @@ func matched(err error, of ...[]error) error {
 			}
 		}
 	}
-	return fmt.Errorf("an error that nobody can match: %w", err)
+	return fmt.Errorf("an error that no caller can match: %w", err)
 }
 
-// read looks at all of a file that no process has open.
+// read reads all of a file that no process has open.
 func (t *trial) read(path string) {
 	var r *bolt.Reader
 	t.do("OpenReader", func() (err error) {
@@ -119,7 +119,7 @@ func (t *trial) read(path string) {
 	t.do("Close of a reader", r.Close)
 }
 
-// looks is what a queue and a reader have in common.
+// looks are the common methods of a queue and a reader.
 type looks interface {
 	Stats(context.Context) (bolt.Stats, error)
 	Job(context.Context, pawl.ID) (*pawl.Envelope, error)
@@ -129,7 +129,7 @@ type looks interface {
 	jobsOf
 }
 
-// look reads statistics and jobs, and requires that each is what compare says.
+// look reads statistics and jobs, and passes each job to compare.
 func (t *trial) look(q looks, compare func(*pawl.Envelope) error) {
 	t.do("Stats", func() error {
 		_, err := q.Stats(t.ctx)

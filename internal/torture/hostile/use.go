@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// use opens a file to write and works on it.
+// use opens a file for writing and works on it.
 func (t *trial) use(path string) {
 	var q *bolt.Queue
 	t.do("Open", func() (err error) {
@@ -42,7 +42,7 @@ func (t *trial) use(path string) {
 	})
 }
 
-// work fetches jobs and ends their leases in every way.
+// work fetches jobs and settles them in every way.
 func (t *trial) work(q *bolt.Queue) error {
 	for range 2 {
 		leases, err := q.Fetch(t.ctx, pawl.Request{Queues: oracle.Queues, Max: 8, Wait: pawl.WaitNot})
@@ -61,7 +61,7 @@ func (t *trial) work(q *bolt.Queue) error {
 	return nil
 }
 
-// administer does what a person may do to single jobs.
+// administer does the operations of operators on single jobs.
 func (t *trial) administer(q *bolt.Queue) {
 	for name, run := range map[string]func(pawl.ID) error{
 		"Retry":  func(id pawl.ID) error { return q.Retry(t.ctx, id, true) },
@@ -81,8 +81,7 @@ type jobsOf interface {
 	Jobs(context.Context, pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 }
 
-// mostListed bounds a list: no file that is tried has as many jobs, so one that goes on is
-// without end.
+// mostListed bounds a list. No file has as many jobs, so a longer list is endless.
 const mostListed = 20_000
 
 func (t *trial) list(q jobsOf, f pawl.Filter, compare func(*pawl.Envelope) error) error {
@@ -103,8 +102,8 @@ func (t *trial) list(q jobsOf, f pawl.Filter, compare func(*pawl.Envelope) error
 	return nil
 }
 
-// asStored requires that a job is to the last byte as it was in the sound file. Where
-// checksums were forged nobody can know.
+// asStored requires that a job equals the job of the sound file, unless checksums were
+// forged.
 func (t *trial) asStored(e *pawl.Envelope) error {
 	if t.forged {
 		return nil
@@ -125,14 +124,14 @@ func sameFailure(a, b pawl.Failure) bool {
 	return a.Attempt == b.Attempt && a.Error == b.Error && a.At.Equal(b.At)
 }
 
-// asGiven requires what is fixed for the life of a job. A job that this process stored is
+// asGiven compares the fields that are fixed for the life of a job. A job of this process is
 // as its ID says.
 func (t *trial) asGiven(e *pawl.Envelope) error {
 	if t.forged {
 		return nil
 	}
 	if e.Death != nil && e.Death.Reason == pawl.ReasonCorrupt {
-		return nil // what is wrong with it is said
+		return nil // its damage is reported
 	}
 	want := t.jobs[e.ID]
 	if want == nil {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// What a step may use.
+// The limits of a step.
 const (
-	mostCPU   = 2 * time.Second // of processor time: the machine may be busy with other things
+	mostCPU   = 2 * time.Second // of CPU time, because the machine may be busy
 	mostWall  = 20 * time.Second
-	mostBytes = 256 << 20 // that it allocates, in all; what it holds at a time is less
+	mostBytes = 256 << 20 // allocated in total
 
-	// mostHeld ends the process before the system does.
+	// mostHeld limits the memory of the process, so the system does not end it.
 	mostHeld = 1 << 30
 )
 
-// watch is what looks after the steps of a child process.
+// watch limits the steps of a child process.
 type watch struct {
 	cpu   time.Duration
 	wall  time.Duration
@@ -36,7 +36,7 @@ func newWatch(onLimit func(error)) *watch {
 	return &watch{cpu: mostCPU, wall: mostWall, bytes: mostBytes, onLimit: onLimit}
 }
 
-// start watches steps that do not end by themselves.
+// start ends the process for a step that does not end.
 func (w *watch) start() {
 	go func() {
 		for range time.Tick(20 * time.Millisecond) {
@@ -61,8 +61,7 @@ func (w *watch) start() {
 	}()
 }
 
-// step runs one and returns what it did wrong: an error of its own, a panic, or too much of
-// time or memory.
+// step runs a step. Its error is the step's own, a panic, or a limit of time or memory.
 func (w *watch) step(name string, run func() error) (err error) {
 	w.mu.Lock()
 	w.name, w.began, w.active = name, time.Now(), true
@@ -83,7 +82,7 @@ func (w *watch) step(name string, run func() error) (err error) {
 		return fmt.Errorf("it took %v", took)
 	}
 	if used := read("/gc/heap/allocs:bytes") - bytes; used > w.bytes {
-		defer debug.FreeOSMemory() // it must not count for the next one
+		defer debug.FreeOSMemory() // it must not count for the next step
 		return fmt.Errorf("it allocated %d MiB", used>>20)
 	}
 	return nil

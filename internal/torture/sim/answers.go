@@ -7,10 +7,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What the answer to a call says of a job: which states it could have been given in, and
-// what it made of them.
+// The answer to a call restricts the states before it, and determines those after it.
 
-// apply is what a call makes of a job. Ok is false when it could not have been answered so.
+// apply returns a job after a call. Ok is false if the answer is impossible in that state.
 func (l law) apply(k known, r *record) (_ known, ok bool) {
 	has := k.State == pawl.Leased && k.token == r.token
 	answer := r.err
@@ -42,7 +41,7 @@ func (l law) apply(k known, r *record) (_ known, ok bool) {
 	return l.settle(k, r), has
 }
 
-// outcome is what a call without an answer would have been answered.
+// outcome returns the answer of a call that has none.
 func (l law) outcome(k known, r *record) error {
 	if r.token != 0 && (k.State != pawl.Leased || k.token != r.token) {
 		return pawl.ErrLeaseLost
@@ -71,7 +70,7 @@ func (l law) operates(k known, r *record) error {
 	return nil
 }
 
-// operate is what an operator's call makes of a job.
+// operate returns a job after an operator's call.
 func (l law) operate(k known, r *record, answer error) (known, bool) {
 	want := l.operates(k, r)
 	if answer != nil {
@@ -96,7 +95,7 @@ func (l law) operate(k known, r *record, answer error) (known, bool) {
 	return l.dead(k, pawl.ReasonCancelled), true
 }
 
-// settle is what ends a lease, or renews it.
+// settle returns a job after a call that ends or extends its lease.
 func (l law) settle(k known, r *record) known {
 	if r.what == "extend" {
 		k.expires = r.at + int64(l.lease)
@@ -125,7 +124,7 @@ func (l law) settle(k known, r *record) known {
 	return l.place(k, r.at, true)
 }
 
-// is reports whether a job that was found in the file is in this state.
+// is reports whether a job in the file is in this state.
 func (k known) is(e *pawl.Envelope) bool {
 	if e == nil {
 		return k.State == ""

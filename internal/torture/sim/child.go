@@ -15,10 +15,10 @@ import (
 
 const role = "simulate"
 
-// longest is how long one case may take, of real time: it takes a tenth of a second.
+// longest is the time limit of one case in real time. It usually takes a tenth of a second.
 const longest = 30 * time.Second
 
-// hangs ends a child whose case does not end, and says what it does.
+// hangs ends a child whose case does not end, and prints its stacks.
 func hangs() {
 	stacks := make([]byte, 64<<10)
 	n := runtime.Stack(stacks, true)
@@ -26,14 +26,12 @@ func hangs() {
 	os.Exit(1)
 }
 
-// opener opens the queues of children. The tests of this package have their children open
-// queues with a planted fault.
+// opener opens the queues of children. The tests of this package plant faults with it.
 var opener = Real
 
 func init() { harness.Role(role, serve) }
 
-// serve is the role of a child: it reads tasks, a line each, and carries them out. It is a
-// program that is a test, and ends as one.
+// serve is the role of a child. It reads tasks, one per line, and runs them inside a test.
 func serve(harness.Args) error {
 	debug.SetGCPercent(400)
 	testing.Init()
@@ -48,7 +46,7 @@ func tasks(t *testing.T) {
 		if err := json.Unmarshal(lines.Bytes(), &do); err != nil {
 			t.Fatal(err)
 		}
-		// On one processor goroutines take turns, which costs least. Some run beside one another.
+		// One processor is fastest. Some cases use two.
 		processors := 1
 		if do.Seed%8 == 3 {
 			processors = 2

@@ -11,8 +11,7 @@ const (
 	century = 100 * 365 * day
 )
 
-// GenerateClock makes the case of a seed in which the wall clock is stepped, and stands,
-// amid all else.
+// GenerateClock makes the case of a seed with steps and stops of the wall clock.
 func GenerateClock(seed uint64) *Case {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 9)), Case: &Case{Seed: seed, Clock: true}}
 	g.Lease = time.Duration(5+g.IntN(20)) * time.Second

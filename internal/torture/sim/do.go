@@ -12,14 +12,14 @@ import (
 
 var queueNames = []string{"x", "y"}
 
-// do carries out one step.
+// do runs one step.
 func (w *world) do(op Op) {
 	ctx, own := context.Background(), &tap{process: w.proc}
 	switch op.Do {
 	case "enqueue":
 		w.enqueue(op.Jobs)
 	case "pass":
-		// a violation comes up again at the next step
+		// the next step reports a violation again
 		if err := w.pass(op.For); err != nil {
 			w.report("%v", err)
 		}
@@ -86,7 +86,7 @@ func (w *world) do(op Op) {
 	}
 }
 
-// stopHand tells a worker to stop, which in the end lets go of what hangs.
+// stopHand stops a worker, which finally gives up stuck runs.
 func (w *world) stopHand(h *hand) {
 	w.mu.Lock()
 	h.stopped = now()
@@ -95,14 +95,14 @@ func (w *world) stopHand(h *hand) {
 	h.stop()
 }
 
-// expect takes an error of a call that nothing speaks against, but the end of its process.
+// expect reports an error of a call that may only fail at the end of its process.
 func (w *world) expect(err error) {
 	if err != nil && !errors.Is(err, pawl.ErrClosed) {
 		w.report("%v", err)
 	}
 }
 
-// lease is one that was taken, the newest being 0.
+// lease returns a lease of the simulation, 0 for the newest.
 func (w *world) lease(n int) *pawl.Lease {
 	w.registry.Lock()
 	defer w.registry.Unlock()
@@ -112,7 +112,7 @@ func (w *world) lease(n int) *pawl.Lease {
 	return w.held[len(w.held)-1-n]
 }
 
-// settle ends a lease that the simulation took, mostly one that it has no more.
+// settle settles a lease of the simulation. Many of them have ended.
 func (w *world) settle(ctx context.Context, own *tap, l *pawl.Lease, op Op) {
 	switch op.Verb {
 	case "ack":
@@ -131,7 +131,7 @@ func (w *world) settle(ctx context.Context, own *tap, l *pawl.Lease, op Op) {
 	}
 }
 
-// operate is a call of an operator about one job.
+// operate is a call of an operator on one job.
 func (w *world) operate(ctx context.Context, own *tap, op Op) {
 	w.registry.Lock()
 	t := w.tracks[op.Job]
@@ -206,7 +206,7 @@ func (w *world) enqueue(jobs []Job) {
 	w.mu.Unlock()
 }
 
-// envelope is a job as it is stored.
+// envelope returns the envelope of a job.
 func (w *world) envelope(j *Job) (*pawl.Envelope, error) {
 	opts := []pawl.Option{pawl.OnQueue(j.Queue), pawl.Priority(j.Priority), pawl.MaxRetries(j.Retries), pawl.Delay(j.Delay),
 		pawl.Timeout(j.Timeout), pawl.Retain(j.Retain), pawl.IdempotencyTTL(j.TTL)}

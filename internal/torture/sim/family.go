@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// CaseVariable names a file with a case that the families try in place of those of seeds:
-// the one that was kept of a violation, for example.
+// CaseVariable names a file with a case that the families try instead of those of seeds, such
+// as the case of a violation.
 const CaseVariable = "PAWL_TORTURE_CASE"
 
 // Random is the family of random calls, crashes and stalls.
@@ -36,13 +36,13 @@ var Clock = &harness.Family{
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "clock"), nil },
 }
 
-// caseTimeout is how long a child may take for one case, shrinking included, before it hangs.
+// caseTimeout is the time limit of a child for one case, including shrinking.
 const caseTimeout = 2 * time.Minute
 
 // shrinkTime bounds how long a case that fails is shrunk.
 const shrinkTime = 15 * time.Second
 
-// task is what a child is asked to do: the case of a seed, or one from a file.
+// task is a request to a child: the case of a seed, or one from a file.
 type task struct {
 	Family string
 	Seed   uint64
@@ -50,11 +50,11 @@ type task struct {
 	Dir    string
 }
 
-// answer is what it says then.
+// answer is its answer.
 type answer struct{ Wrong string }
 
-// prepare returns a try, which has a child carry out a case: virtual time is to be had in a
-// test alone, which the child is. A child is used again and again.
+// prepare returns the try. A child runs the case, because only a test has virtual time. A
+// child takes many cases.
 func prepare(env *harness.Env, family string) func(*harness.Try) error {
 	idle := make(chan *harness.Child, 64)
 	env.Cleanup(func() {
@@ -89,7 +89,7 @@ func prepare(env *harness.Env, family string) func(*harness.Try) error {
 	}
 }
 
-// ask has a child carry out a case.
+// ask lets a child run a case.
 func ask(c *harness.Child, do task) (a answer, err error) {
 	text, err := json.Marshal(do)
 	if err != nil {
@@ -102,13 +102,13 @@ func ask(c *harness.Child, do task) (a answer, err error) {
 	defer watchdog.Stop()
 	line, err := c.Line()
 	if err != nil {
-		return a, fmt.Errorf("the simulation hangs, or took its process down: %w", err)
+		return a, fmt.Errorf("the simulation hangs, or its process died: %w", err)
 	}
 	return a, json.Unmarshal([]byte(line), &a)
 }
 
-// carryOut makes and simulates the case of a task. One that fails is shrunk, and kept in the
-// folder of the task.
+// carryOut makes and simulates the case of a task. It shrinks a failing case and keeps it in
+// the folder of the task.
 func (do task) carryOut(simulate func(*Case) error) (wrong string) {
 	c := Generate(do.Seed)
 	if do.Family == "clock" {
@@ -145,7 +145,7 @@ func (do task) carryOut(simulate func(*Case) error) (wrong string) {
 	return fmt.Sprintf("%s\nshrunk from %d steps to %d, which %s=%s repeats: %s", truncate(first.Error()), steps, len(c.Ops), CaseVariable, path, truncate(err.Error()))
 }
 
-// truncate bounds a text, which must fit into a line of a child.
+// truncate shortens a text for a line of a child.
 func truncate(s string) string {
 	const most = 6000
 	if len(s) > most {

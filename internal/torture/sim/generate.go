@@ -16,7 +16,7 @@ type generator struct {
 	jobs int
 }
 
-// Generate makes the case of a seed: of random calls, crashes and stalls.
+// Generate makes the case of a seed with random calls, crashes and stalls.
 func Generate(seed uint64) *Case {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 8)), Case: &Case{Seed: seed}}
 	g.Lease = time.Duration(5+g.IntN(20)) * time.Second
@@ -62,7 +62,7 @@ func (g *generator) op() Op {
 	return g.call()
 }
 
-// call is a call that others may be made beside.
+// call is a call that may overlap with others.
 func (g *generator) call() Op {
 	switch n := g.IntN(28); {
 	case n < 6:
@@ -83,7 +83,7 @@ func (g *generator) call() Op {
 	return Op{Do: "reap"}
 }
 
-// time lets time pass, sometimes just as much as a lease, or a delay, lasts.
+// time lets time pass, sometimes exactly the length of a lease.
 func (g *generator) time() Op {
 	d := pick(g, time.Millisecond, 100*time.Millisecond, time.Second, 3*time.Second, 10*time.Second, time.Minute)
 	if g.IntN(8) == 0 {
@@ -164,7 +164,7 @@ func (g *generator) queue() string { return pick(g, queueNames...) }
 func (g *generator) kind() string  { return pick(g, kindNames...) }
 func (g *generator) job() int      { return max(1, g.jobs-g.IntN(20)) }
 
-// Times are whole milliseconds, which keeps them apart from the steps.
+// Times are whole milliseconds, so they never coincide with steps.
 func (g *generator) delay() time.Duration { return time.Duration(1+g.IntN(30_000)) * time.Millisecond }
 func (g *generator) long() time.Duration  { return time.Duration(1+g.IntN(60_000)) * time.Millisecond }
 func (g *generator) grace() time.Duration { return time.Duration(1+g.IntN(5_000)) * time.Millisecond }
@@ -172,8 +172,8 @@ func (g *generator) grace() time.Duration { return time.Duration(1+g.IntN(5_000)
 // pick is one of some values.
 func pick[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
 
-// suspect makes a case in which one job takes its process down each time that it runs, and
-// many others, which do not, are at work beside it.
+// suspect makes a case in which one job crashes its process each time it runs, beside many
+// other jobs.
 func (g *generator) suspect() {
 	for n := range 2 {
 		g.add(Op{Do: "start", Worker: n, Crew: &Crew{Queues: queueNames, Kinds: kindNames, Concurrency: 2 + g.IntN(6),

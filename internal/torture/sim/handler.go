@@ -21,7 +21,7 @@ var (
 	kindOf    = map[string]*pawl.Kind[args]{"a": pawl.Define[args]("a"), "b": pawl.Define[args]("b"), "c": pawl.Define[args]("c")}
 )
 
-// fill is the payload of a job, every byte of which follows from its number.
+// fill returns the payload of a job. Every byte follows from its number.
 func fill(j *Job) []byte {
 	b := make([]byte, j.Size)
 	for i := range b {
@@ -32,7 +32,7 @@ func fill(j *Job) []byte {
 
 type runKey struct{}
 
-// around notes each run: the middleware of every worker.
+// around is the middleware of every worker. It records each run.
 func (h *hand) around(next worker.HandlerFunc) worker.HandlerFunc {
 	return func(ctx context.Context, l *pawl.Lease) error {
 		r := h.runBegins(l)
@@ -49,8 +49,8 @@ var (
 	errFailed = errors.New("it failed")
 )
 
-// runBegins notes that a handler starts, and plans what it does; nil in a process that is
-// dead.
+// runBegins records the start of a handler and plans its action. It returns nil in a dead
+// process.
 func (h *hand) runBegins(l *pawl.Lease) *run {
 	w := h.process.world
 	t := w.trackOf(l.ID)
@@ -144,7 +144,7 @@ func (p *process) handle(ctx context.Context, job *pawl.Job[args]) error {
 	return errFailed
 }
 
-// same requires that a job comes as it was stored.
+// same requires that a job is as it was stored.
 func (w *world) same(r *run, job *pawl.Job[args]) {
 	t := w.trackOf(job.ID)
 	if job.Args.N != t.N || string(job.Args.Fill) != string(fill(t.Job)) || job.Kind != t.Kind || job.Queue != t.Queue ||

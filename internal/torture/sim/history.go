@@ -10,16 +10,16 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// never is a place in the history behind all others: that of an answer that did not come.
+// never is the place of a missing answer, after all others.
 const never = math.MaxInt
 
-// record is what one call did to one job, or asked of it.
+// record is one call on one job.
 type record struct {
 	what       string // a verb of the queue
 	job        int
 	token      uint64
 	at         int64 // the instant, in Unix nanoseconds of the simulation
-	begin, end int   // places in the history: of two records of which one ends before the other begins, it came first
+	begin, end int   // places in the history: a record that ends before the start of another came first
 	err        error // the answer
 
 	delay             time.Duration
@@ -27,8 +27,8 @@ type record struct {
 	cause             string
 	keep              bool
 	attempts, crashes int   // of a lease, as it says
-	ran               bool  // a snooze by a run that had begun
-	held              bool  // by the simulation itself and not by a worker
+	ran               bool  // a snooze by a run that had started
+	held              bool  // by the simulation itself
 	by                *hand // the worker
 	existing          int   // the job whose unique key an enqueue met
 	fetch             *fetch
@@ -53,7 +53,7 @@ func (r *record) String() string {
 
 func clock(at int64) string { return time.Unix(0, at).UTC().Format("15:04:05.000000000") }
 
-// class is an error by what it says of the job.
+// class returns the text of an error's class.
 func class(err error) string {
 	for _, known := range []error{pawl.ErrLeaseLost, pawl.ErrConflict, pawl.ErrNotFound, pawl.ErrNotAccepted, pawl.ErrClosed} {
 		if errors.Is(err, known) {
@@ -88,21 +88,21 @@ type run struct {
 	by       *hand
 }
 
-// history is what was noted, by many goroutines.
+// history has the records of many goroutines.
 type history struct {
 	mu      sync.Mutex
 	place   int
 	records []*record // not judged yet
 	fetches []*fetch  // the same, and those that are open
 	runs    []*run
-	wrong   []error // what was seen at once
+	wrong   []error // violations
 
-	// When a worker first wanted to settle each lease. That it was stalled, or refused, may
-	// have put off the call.
+	// decisions has the time when a worker first wanted to settle each lease. A stall or a
+	// refusal may have delayed the call.
 	decisions map[uint64]int64
 }
 
-// decided notes that a worker wants to settle a lease.
+// decided records that a worker wants to settle a lease.
 func (h *history) decided(token uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +111,7 @@ func (h *history) decided(token uint64) {
 	}
 }
 
-// begin notes that calls begin. A process that is dead makes no calls.
+// begin records the start of calls. A dead process makes no calls.
 func (h *history) begin(p *process, records ...*record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,7 @@ func (h *history) begin(p *process, records ...*record) error {
 	return nil
 }
 
-// end notes their answers, unless the process died meanwhile.
+// end records their answers, unless the process died meanwhile.
 func (h *history) end(p *process, answer func(), records ...*record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +143,7 @@ func (h *history) end(p *process, answer func(), records ...*record) error {
 	return nil
 }
 
-// fault notes a violation. The caller holds mu.
+// fault records a violation. The caller holds mu.
 func (h *history) fault(format string, args ...any) {
 	if len(h.wrong) < 10 {
 		h.wrong = append(h.wrong, fmt.Errorf(clock(now())+" "+format, args...))

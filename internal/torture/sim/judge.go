@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// judge compares what was noted with what the contract makes of it.
+// judge compares the history with the contract.
 type judge struct {
 	w       *world
 	rules   rules
@@ -25,12 +25,12 @@ type judge struct {
 	batches [][]*record // since the last crash
 }
 
-// pausing is a queue's being paused or resumed.
+// pausing is a pause or resume of a queue.
 type pausing struct {
 	queue   string
 	at      int64
 	paused  bool
-	unknown bool // whether it came to that
+	unknown bool // whether it happened
 }
 
 func newJudge(w *world) judge {
@@ -41,7 +41,7 @@ func newJudge(w *world) judge {
 	return judge{w: w, rules: r, byToken: make(map[uint64]*lease)}
 }
 
-// take takes over what was noted since the last time.
+// take takes the records since the last time.
 func (j *judge) take(at int64, crashed bool) error {
 	w := j.w
 	w.mu.Lock()
@@ -70,9 +70,9 @@ func (j *judge) take(at int64, crashed bool) error {
 		t := w.tracks[r.job]
 		switch {
 		case t == nil:
-			return fmt.Errorf("%v is about a job that nobody stored", r)
+			return fmt.Errorf("%v: nobody stored the job", r)
 		case r.end == never && !crashed:
-			return fmt.Errorf("job %d: %v is not answered, and nothing is left to be waited for", r.job, r)
+			return fmt.Errorf("job %d: %v has no answer, and nothing is left to wait for", r.job, r)
 		case t.retired.Load() && r.what != "extend":
 			t.retired.Store(false) // what is gone gets ErrNotFound and ErrLeaseLost
 		}
@@ -96,12 +96,12 @@ func (j *judge) take(at int64, crashed bool) error {
 	return j.existed(records)
 }
 
-// follow notes what a record means for the leases.
+// follow applies a record to the leases.
 func (j *judge) follow(t *track, r *record) error {
 	switch r.what {
 	case "lease":
 		if j.byToken[r.token] != nil {
-			return fmt.Errorf("job %d: a lease has a token that was given before", r.job)
+			return fmt.Errorf("job %d: a lease has the token of an earlier lease", r.job)
 		}
 		l := &lease{record: r, track: t, expires: r.at + int64(j.rules.lease)}
 		j.byToken[r.token] = l
@@ -136,7 +136,7 @@ func (j *judge) follow(t *track, r *record) error {
 	return nil
 }
 
-// expire ends the leases that have ended without a call.
+// expire ends the leases that ended without a call.
 func (j *judge) expire(at int64, crashed bool) {
 	for _, l := range j.leases {
 		switch {
@@ -149,7 +149,7 @@ func (j *judge) expire(at int64, crashed bool) {
 	}
 }
 
-// existed requires that a job which was not stored, for its unique key, had one in its way.
+// existed requires that a job blocked the unique key of each job that was not stored for it.
 func (j *judge) existed(records []*record) error {
 	for _, r := range records {
 		if r.what != "enqueue" || r.end == never || r.existing == 0 || r.existing == r.job {
@@ -173,11 +173,11 @@ func alive(k known) bool {
 	return k.State != "" && k.State != pawl.Dead && k.State != pawl.Completed
 }
 
-// judgeCrash goes on until the moment of a crash.
+// judgeCrash judges up to a crash.
 func (w *world) judgeCrash(at int64) error { return w.judge.take(at, true) }
 
-// look scans the file and requires that each job is in a state in which it may be. Check
-// has every row compared too. Nothing is under way meanwhile.
+// look scans the file and requires that each job is in a possible state. With check it
+// compares every row too. No call is under way.
 func (w *world) look(check bool) error {
 	j := &w.judge
 	at := now()
@@ -200,7 +200,7 @@ func (w *world) look(check bool) error {
 	}
 	for _, t := range w.order {
 		if e := found[t.id]; e != nil && t.retired.Load() {
-			return fmt.Errorf("job %d is in the file again, %s, and was gone\n%s", t.N, e.State, t.story())
+			return fmt.Errorf("job %d is in the file again, %s, after it was gone\n%s", t.N, e.State, t.story())
 		} else if !t.retired.Load() {
 			if err := t.found(e); err != nil {
 				return err
@@ -216,7 +216,7 @@ func (w *world) look(check bool) error {
 	return nil
 }
 
-// together judges what holds between jobs while nothing is under way.
+// together judges rules between jobs while no call is under way.
 func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 	type key struct{ queue, kind, unique string }
 	unique := make(map[key]int)
@@ -235,7 +235,7 @@ func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 		if live := e.State != pawl.Dead && e.State != pawl.Completed; live && t.Unique != "" {
 			k := key{t.Queue, t.Kind, t.Unique}
 			if other := unique[k]; other != 0 {
-				return fmt.Errorf("jobs %d and %d are there with one unique key", other, t.N)
+				return fmt.Errorf("jobs %d and %d have the same unique key", other, t.N)
 			}
 			unique[k] = t.N
 		}
@@ -252,7 +252,7 @@ func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 	return j.whole(found)
 }
 
-// whole requires that of a batch whose call had no answer all jobs are there or none.
+// whole requires that all jobs or no jobs of a batch without an answer are in the file.
 func (j *judge) whole(found map[pawl.ID]*pawl.Envelope) error {
 	j.w.mu.Lock()
 	batches := j.batches

@@ -8,10 +8,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// known is a state in which a job may be.
+// known is a possible state of a job.
 type known struct {
 	State     pawl.State // "" when it is not in the file
-	gone      bool       // it was there once
+	gone      bool       // it was stored once
 	due       int64      // a time on the wall
 	attempts  int
 	crashes   int
@@ -43,13 +43,12 @@ func (k known) String() string {
 	return text
 }
 
-// rules are what the contract makes of a job's states: the shortest form of it that
-// follows one job at a time.
+// rules are the contract's transitions of a single job.
 type rules struct {
 	*wall
 	lease      time.Duration
 	maxCrashes int           // none when it is negative
-	slack      time.Duration // how late a step of the clock may be noticed
+	slack      time.Duration // the delay until the queue notices a step of the clock
 }
 
 // law is the rules for one job.
@@ -61,8 +60,7 @@ type law struct {
 
 func (l law) late(at int64) bool { return l.deadline != 0 && l.deadline <= l.at(at) }
 
-// place gives a job that waits its state. One that was ready stays so whatever the clock
-// says.
+// place returns a waiting job in its state. A ready job stays ready at any time of the clock.
 func (l law) place(k known, at int64, ready bool) known {
 	k.token, k.expires = 0, 0
 	switch {
@@ -81,7 +79,7 @@ func (l law) dead(k known, reason pawl.Reason) known {
 	return k
 }
 
-// crash ends a lease without a word from its holder.
+// crash ends a lease without a call of its holder.
 func (l law) crash(k known, at int64) known {
 	k.crashes++
 	switch {
@@ -94,7 +92,7 @@ func (l law) crash(k known, at int64) known {
 	return l.place(k, at, true)
 }
 
-// done is a job that is done with: gone, or a record.
+// done returns a job after its success: gone, or a completed record.
 func (l law) done(k known, at int64) known {
 	if l.Retain == 0 {
 		return known{gone: true}
@@ -102,7 +100,7 @@ func (l law) done(k known, at int64) known {
 	return known{State: pawl.Completed, attempts: k.attempts, failures: k.failures, ends: l.at(at) + int64(l.Retain)}
 }
 
-// next is the next thing that the clock on the wall does to a job.
+// next returns the next transition of a job by the wall clock.
 func (l law) next(k known) (due int64, then known, ok bool) {
 	switch k.State {
 	case pawl.Completed:
@@ -120,8 +118,8 @@ func (l law) next(k known) (due int64, then known, ok bool) {
 	return l.deadline, l.dead(k, pawl.ReasonDeadline), l.deadline != 0
 }
 
-// pass adds to a set what a job may be when time has come from one instant to another: at
-// the end of that when whole, or else before all else that it brings.
+// pass adds the possible states of a job after time has passed from one instant to another: at
+// the end of the last instant if whole, or else at its start.
 func (l law) pass(set []known, k known, from, to int64, whole bool) []known {
 	must := func(since int64) bool { return since < to || whole && since == to }
 	if k.State == pawl.Leased {

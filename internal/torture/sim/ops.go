@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Case is all that decides about one simulation, but for the order in which goroutines run.
+// Case has all that decides about a simulation, except the scheduling of goroutines.
 type Case struct {
 	Seed       uint64
 	Lease      time.Duration
 	MaxCrashes int  // as bolt.Options has it
 	Clock      bool // the wall clock is stepped
-	Suspect    bool // one job takes its process down whenever it runs, and nothing else does
+	Suspect    bool // one job crashes its process whenever it runs, and nothing else does
 	Ops        []Op
 }
 
@@ -33,9 +33,9 @@ type Op struct {
 	Beside []Op          `json:",omitempty"` // carried out at the same time
 }
 
-// Job is a job to store, with what its handler will do.
+// Job is a job to store, with the actions of its handler.
 type Job struct {
-	N        int // its number, by which others name it
+	N        int // its number in other steps
 	Kind     string
 	Queue    string
 	Priority int8          `json:",omitempty"`
@@ -52,11 +52,11 @@ type Job struct {
 	Runs     []Run         `json:",omitempty"` // the last of them again and again
 }
 
-// Run is what a handler does.
+// Run is the action of a handler.
 type Run struct {
 	Do   string        // one of the results below
 	Take time.Duration `json:",omitempty"`
-	Deaf bool          `json:",omitempty"` // it does not hear that its context ended
+	Deaf bool          `json:",omitempty"` // it ignores the end of its context
 	For  time.Duration `json:",omitempty"` // of a snooze, or until the retry
 }
 
@@ -84,7 +84,7 @@ type Crew struct {
 	Backoff       time.Duration `json:",omitempty"`
 }
 
-// Save writes a case to a file, from which [Load] reads it.
+// Save writes a case to a file for [Load].
 func (c *Case) Save(path string) error {
 	text, err := json.MarshalIndent(c, "", " ")
 	if err != nil {

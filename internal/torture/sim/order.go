@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// longestSleep is within how long a step of the clock is noticed.
+// longestSleep is the time until the queue notices a step of the clock.
 const longestSleep = time.Minute
 
 type pauseState int
@@ -20,7 +20,7 @@ const (
 	unsure
 )
 
-// isPaused says what a queue was at an instant, in which nobody paused or resumed it.
+// isPaused returns the state of a queue at an instant without a pause or resume.
 func (j *judge) isPaused(queue string, at int64) (is pauseState) {
 	j.w.mu.Lock()
 	defer j.w.mu.Unlock()
@@ -38,14 +38,14 @@ func (j *judge) isPaused(queue string, at int64) (is pauseState) {
 	return is
 }
 
-// inOrder judges the fetches since the last scan: what they took, and what they left.
+// inOrder judges the fetches since the last scan: the jobs they took and the jobs they left.
 func (j *judge) inOrder() error {
 	fetches := j.answers
 	j.answers = nil
 	for _, f := range fetches {
 		idle := f.request.Max - f.request.Ahead
 		if len(f.leases) > f.request.Max {
-			return fmt.Errorf("a fetch of %d jobs was given %d", f.request.Max, len(f.leases))
+			return fmt.Errorf("a fetch of %d jobs returned %d", f.request.Max, len(f.leases))
 		}
 		last := make(map[string]*track) // that each queue gave
 		lastDue := make(map[string]known)
@@ -58,13 +58,13 @@ func (j *judge) inOrder() error {
 				return fmt.Errorf("job %d was leased, and its queue is paused", t.N)
 			}
 			if !slices.Contains(f.request.Queues, t.Queue) || !f.request.Wants(t.Kind) {
-				return fmt.Errorf("job %d of queue %s was leased to who did not ask for that", t.N, t.Queue)
+				return fmt.Errorf("job %d of queue %s was leased to a fetch that did not ask for it", t.N, t.Queue)
 			}
 			last[t.Queue] = t
 			lastDue[t.Queue] = leasedAs(t, r)
 		}
 		if idle < 0 {
-			return fmt.Errorf("a fetch with %d idle slots was given more jobs that had crashed", f.request.Max-f.request.Ahead)
+			return fmt.Errorf("a fetch with %d idle slots returned more jobs that had crashed", f.request.Max-f.request.Ahead)
 		}
 		for queue, t := range last {
 			if lastDue[queue].State == "" {
@@ -78,7 +78,7 @@ func (j *judge) inOrder() error {
 	return nil
 }
 
-// leasedAs is what a job was right before it was leased, if that is known.
+// leasedAs returns the state of a job right before its lease, if known.
 func leasedAs(t *track, r *record) known {
 	for _, k := range t.at(r.at, true) {
 		if k.token == r.token {
@@ -88,8 +88,8 @@ func leasedAs(t *track, r *record) known {
 	return known{}
 }
 
-// ahead requires that no job was ready throughout the instant of a fetch, and left, that
-// comes before the last one which the fetch was given of the queue.
+// ahead requires that a fetch left no job that was ready throughout its instant and comes
+// before the last job of the queue in its answer.
 func (j *judge) ahead(f *fetch, t *track, as known) error {
 	for _, other := range j.w.order {
 		if other.seq == 0 || t.seq == 0 || other.retired.Load() || other == t || other.Queue != t.Queue || other.Effect != "" || !f.request.Wants(other.Kind) {
@@ -114,8 +114,7 @@ func (j *judge) ahead(f *fetch, t *track, as known) error {
 	return nil
 }
 
-// touched reports whether something was done to a job in an instant since the last scan,
-// or may have been.
+// touched reports whether a call may have changed a job in an instant since the last scan.
 func (t *track) touched(at int64) bool {
 	return slices.ContainsFunc(t.spans, func(s span) bool { return s.at == at })
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// process is what lives from one opening of the file to a crash: a queue and its workers.
-// It dies at once, in memory; what is left of its goroutines finds that every call is
-// refused, and ends.
+// process is a queue and its workers, from an open of the file to a crash. It dies at once, in
+// memory: its remaining goroutines find every call refused, and end.
 type process struct {
 	world *world
 	q     Queue
@@ -33,7 +32,7 @@ type process struct {
 	failed error
 }
 
-// hand is a worker at work.
+// hand is a running worker.
 type hand struct {
 	*worker.Worker
 	process *process
@@ -45,14 +44,14 @@ type hand struct {
 	// Under the history's mutex.
 	busy     int         // handlers
 	jobs     map[int]int // how many of them have each job
-	stopped  int64       // when it was told to stop, 0 when it was not
+	stopped  int64       // when it had to stop, 0 for never
 	impaired []period    // when it could not extend its leases
 }
 
 // period is from one instant to another.
 type period struct{ from, to int64 }
 
-// impair notes that a worker cannot extend its leases for a time. The caller holds the
+// impair records that a worker cannot extend its leases for a time. The caller holds the
 // history's mutex.
 func (h *hand) impair(d time.Duration) {
 	h.impaired = append(h.impaired, period{now(), now() + int64(d)})
@@ -75,9 +74,8 @@ func (w *world) start(path string) error {
 	return nil
 }
 
-// hear is told of every event, those that were not of a fetch by the scheduler right after
-// the commit: the moment in which a crash leaves calls that were carried out and not
-// answered.
+// hear receives every event. The scheduler emits most events right after the commit, when a
+// crash leaves calls that took effect without an answer.
 func (p *process) hear(e pawl.Event) {
 	h := &p.world.history
 	h.mu.Lock()
@@ -108,7 +106,7 @@ func (p *process) kill() {
 	p.world.died <- struct{}{}
 }
 
-// end has all that a process does come to nothing. The caller holds the history's mutex.
+// end makes all further calls of a process fail. The caller holds the history's mutex.
 func (p *process) end() {
 	p.dead, p.diedAt = true, now()
 	close(p.gone)

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// judgeRun requires that a run had a lease of its own, and that the queue was told what it
-// came to.
+// judgeRun requires that a run had a lease of its own, and that the worker settled it by its
+// result.
 func (w *world) judgeRun(r *run) error {
 	l := w.byToken[r.token]
 	switch {
@@ -35,14 +35,14 @@ func (w *world) judgeRun(r *run) error {
 		at := w.decisions[r.token]
 		early, late := r.to == 0 || at <= r.to, r.to != 0 && at >= r.to // in one instant either may have come first
 		if !(early && r.givenUp(s) || late && r.allows(s)) {
-			return fmt.Errorf("the queue was told %v, reason %q, and it had ended by %v", s, s.reason, r.cause)
+			return fmt.Errorf("the worker settled it by %v, reason %q, and its context had ended by %v", s, s.reason, r.cause)
 		}
 	}
 	return nil
 }
 
-// judgeEnd requires that a run was told to end when its time was over, and that one which did
-// not hear it was given up.
+// judgeEnd requires that the context of a run ended at its limit, and that the worker gave up
+// a stuck run.
 func (w *world) judgeEnd(r *run, l *lease) error {
 	h, never := r.by, int64(never)
 	limit := cmp.Or(time.Duration(r.limit), h.crew.Timeout)
@@ -50,7 +50,7 @@ func (w *world) judgeEnd(r *run, l *lease) error {
 	if limit > 0 {
 		over = r.from + int64(limit)
 	}
-	if l.track.deadline != 0 && !w.c.Clock { // by the clock on the wall, which the worker does not see
+	if l.track.deadline != 0 && !w.c.Clock { // by the wall clock, which the worker does not see
 		over = min(over, max(l.track.deadline, r.from))
 	}
 	noticed := over // when its context ended at the latest
@@ -68,14 +68,14 @@ func (w *world) judgeEnd(r *run, l *lease) error {
 	case r.from > stopped:
 		return errors.New("its worker had stopped")
 	case !r.deaf && r.to > noticed:
-		return fmt.Errorf("it was to end at %s, and was not told", clock(noticed))
+		return fmt.Errorf("its context had to end at %s, and did not", clock(noticed))
 	case r.deaf && !r.died && over != never && r.to > over+int64(h.crew.Stuck) && (!is || decided > over+int64(h.crew.Stuck)):
-		return fmt.Errorf("its time was over at %s, and it was not given up", clock(over))
+		return fmt.Errorf("its time was over at %s, and the worker did not give it up", clock(over))
 	}
 	return nil
 }
 
-// allows reports whether a verb is what the result of a run means.
+// allows reports whether a verb fits the result of a run.
 func (r *run) allows(s *record) bool {
 	stopped := errors.Is(r.cause, worker.ErrStopping) && s.what == "release"
 	exhausted := r.last && s.what == "abandon" && s.reason == pawl.ReasonExhausted
@@ -92,7 +92,7 @@ func (r *run) allows(s *record) bool {
 	return stopped || exhausted || !r.last && s.what == "nack" && s.delay == r.by.crew.Backoff
 }
 
-// givenUp reports whether a verb is that of a worker which did not wait for the run's end.
+// givenUp reports whether a verb fits a worker that gave up the run.
 func (r *run) givenUp(s *record) bool {
 	return s.what == "release" || r.deaf && (s.what == "abandon" || s.what == "nack")
 }

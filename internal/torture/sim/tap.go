@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Queue is what is simulated: a bolt.Queue, or one with a planted fault.
+// Queue is the queue under test: a bolt.Queue, or one with a planted fault.
 type Queue interface {
 	pawl.Queue
 	Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error
@@ -24,8 +24,8 @@ type Queue interface {
 	Close() error
 }
 
-// tap notes all calls of a worker, or of the simulation itself, to the queue of a process.
-// It delays or refuses them where the case says so.
+// tap records all calls of a worker, or of the simulation itself, to the queue of a process.
+// It delays or refuses them as the case says.
 type tap struct {
 	*process
 	worker *hand // nil for the simulation itself
@@ -54,8 +54,8 @@ func (t *tap) enter(ctx context.Context) error {
 	return nil
 }
 
-// call makes one call and notes it. The answer to each record is that of the call, unless
-// one says otherwise.
+// call makes and records a call. Each record gets the answer of the call, unless answer
+// changes it.
 func (t *tap) call(ctx context.Context, do func() error, answer func(error), records ...*record) error {
 	if err := t.enter(ctx); err != nil {
 		return err
@@ -79,12 +79,12 @@ func (t *tap) call(ctx context.Context, do func() error, answer func(error), rec
 	return err
 }
 
-// of is a record about the job of a lease.
+// of returns a record about the job of a lease.
 func (t *tap) of(what string, l *pawl.Lease) *record {
 	return &record{what: what, job: t.world.numberOf(l.ID), token: l.Token, held: t.worker == nil, by: t.worker}
 }
 
-// ends is a record of a call that ends a lease.
+// ends returns a record of a call that ends a lease.
 func (t *tap) ends(what string, l *pawl.Lease) *record {
 	if t.worker != nil {
 		t.world.decided(l.Token)

@@ -17,22 +17,22 @@ type track struct {
 	id      pawl.ID
 	payload []byte
 	seq     uint64 // by which it is ordered last, once it was found in the file
-	base    span   // what it may have been at the last scan
-	spans   []span // and after each instant since in which something was done to it
+	base    span   // its possible states at the last scan
+	spans   []span // its possible states after each later instant with a call
 	records []*record
-	recent  []string    // what was done to it, for whoever looks for the cause of a failure
-	leases  []*lease    // in the order in which they were heard of
+	recent  []string    // the last records, for the report of a violation
+	leases  []*lease    // in the order of the history
 	cancels []int64     // instants in which it was cancelled
 	retired atomic.Bool // it is gone for good
 }
 
-// span is what a job may be from an instant on.
+// span has the possible states of a job from an instant on.
 type span struct {
 	at  int64
 	set []known
 }
 
-// lease is one lease of a job, as the history tells.
+// lease is one lease of a job in the history.
 type lease struct {
 	*record
 	track   *track
@@ -43,9 +43,9 @@ type lease struct {
 	settles []*record
 }
 
-// explain goes on with what a job may be, by what was noted, until an instant. Crashed says
-// that the process died in it, and otherwise nothing is left to be done then. Fetching says
-// that somebody may have been given jobs and have died before knowing.
+// explain continues the possible states of a job with the records until an instant. Crashed
+// means that the process died in that instant. Otherwise no work is left then. Fetching means
+// that a fetch may have leased jobs before the crash, without an answer.
 func (t *track) explain(to int64, crashed, fetching bool) error {
 	records := t.records
 	t.records = nil
@@ -81,8 +81,8 @@ func (t *track) explain(to int64, crashed, fetching bool) error {
 	return nil
 }
 
-// linear is what a job may be after some calls of one instant, in every order in which they
-// may have come. A call without an answer may have done nothing.
+// linear returns the possible states after some calls of one instant, in every possible order.
+// A call without an answer may have had no effect.
 func (t *track) linear(set []known, records []*record, at int64) (after []known) {
 	type node struct {
 		done uint64
@@ -104,7 +104,7 @@ func (t *track) linear(set []known, records []*record, at int64) (after []known)
 		if complete {
 			after = add(after, n.known)
 		}
-		for _, k := range t.pass(nil, n.known, at, at, false) { // what time does in between
+		for _, k := range t.pass(nil, n.known, at, at, false) { // time passes in between
 			visit(node{n.done, k})
 		}
 		for i, r := range records {
@@ -122,7 +122,8 @@ func (t *track) linear(set []known, records []*record, at int64) (after []known)
 	return after
 }
 
-// next reports whether a record may come next: nothing that ended before it began is left.
+// next reports whether a record may come next: all records that ended before its start are
+// done.
 func next(records []*record, done uint64, r *record) bool {
 	for i, other := range records {
 		if done&(1<<i) == 0 && other.end < r.begin {
@@ -132,7 +133,7 @@ func next(records []*record, done uint64, r *record) bool {
 	return true
 }
 
-// left is what a job may be in the file that a process has left, once that is open again.
+// left returns the possible states of a job after a crash and the next open.
 func (t *track) left(set []known, at int64, fetching bool) (after []known) {
 	for _, k := range set {
 		if k.State == pawl.Leased {
@@ -143,7 +144,7 @@ func (t *track) left(set []known, at int64, fetching bool) (after []known) {
 		if k.State != pawl.Ready || !fetching {
 			continue
 		}
-		after = add(after, t.crash(k, at)) // it was leased, and nobody heard of it
+		after = add(after, t.crash(k, at)) // leased without an answer
 		if t.Effect != "" {
 			after = add(after, t.done(k, at)) // or skipped
 		}
@@ -151,7 +152,7 @@ func (t *track) left(set []known, at int64, fetching bool) (after []known) {
 	return after
 }
 
-// found compares a job with what was found of it in the file: nil for nothing.
+// found compares a job with the file: nil for an absent job.
 func (t *track) found(e *pawl.Envelope) error {
 	if e != nil && !t.same(e) {
 		return fmt.Errorf("job %d is not as it was stored: %+v\n%s", t.N, e, t.story())
@@ -177,8 +178,8 @@ func (t *track) same(e *pawl.Envelope) bool {
 		e.MaxRetries == t.Retries && e.Timeout == t.Timeout && e.Retain == t.Retain && e.UniqueKey == t.Unique && e.IdempotencyKey == t.Effect
 }
 
-// at is what a job may have been right before an instant, or right after it, since the last
-// scan.
+// at returns the possible states of a job right before or right after an instant since the
+// last scan.
 func (t *track) at(at int64, after bool) []known {
 	last := t.base
 	for _, s := range t.spans {

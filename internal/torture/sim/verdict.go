@@ -139,7 +139,8 @@ func beside(leases []*lease) (a, b *lease) {
 
 func (l *lease) until() int64 { return cmp.Or(l.ended, never) }
 
-// repeatSuspects requires that of jobs that crashed twice or more one was leased at a time.
+// repeatSuspects requires that at most one job that crashed twice or more was leased at a
+// time.
 func (w *world) repeatSuspects() error {
 	all := slices.DeleteFunc(slices.Clone(w.leases), func(l *lease) bool { return l.crashes < 2 })
 	if a, b := beside(all); a != nil {
@@ -149,11 +150,10 @@ func (w *world) repeatSuspects() error {
 	return nil
 }
 
-// manyLeases is more than any job is to have of one second: its retries, and what makes it
-// come back besides.
+// manyLeases is more leases than a job may have in one second.
 const manyLeases = 40
 
-// storms requires that no job came again and again.
+// storms requires that no job was leased again and again.
 func (w *world) storms() error {
 	for _, t := range w.order {
 		for i := manyLeases; i < len(t.leases); i++ {
@@ -165,8 +165,8 @@ func (w *world) storms() error {
 	return nil
 }
 
-// suspect requires that where one job takes its process down each time, and nothing else
-// does, that job is poison in the end, after as many crashes as it may have, and no other.
+// suspect requires that a job that crashes its process each time becomes poison after the
+// maximum number of crashes, and that no other job does.
 func (w *world) suspect() error {
 	if !w.c.Suspect {
 		return nil

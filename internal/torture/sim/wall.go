@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// wall is the clock on the wall as the queue sees it. A case sets it ahead, back, or stops
-// it; between two of these it goes as time does. Instants are those of the simulation.
+// wall is the wall clock of the queue. A case sets it ahead, sets it back, or stops it.
+// Otherwise it runs normally. Instants are times of the simulation.
 type wall struct {
 	mu     sync.Mutex
 	pieces []piece
 }
 
-// piece is what the clock showed from an instant on.
+// piece is the state of the clock from an instant on.
 type piece struct {
 	from  int64
 	ahead int64
-	stuck bool // at what it showed first
+	stuck bool // at its first time
 }
 
 func newWall() *wall { return &wall{pieces: []piece{{from: now()}}} }
@@ -42,7 +42,7 @@ func (p piece) shows(at int64) int64 {
 	return at + p.ahead
 }
 
-// at is what it showed at an instant; at one in which it was set, afterwards.
+// at returns its time at an instant, after a setting in the same instant.
 func (w *wall) at(at int64) int64 {
 	for i := len(w.pieces) - 1; i > 0; i-- {
 		if w.pieces[i].from <= at {
@@ -52,7 +52,7 @@ func (w *wall) at(at int64) int64 {
 	return w.pieces[0].shows(at)
 }
 
-// latest is the latest time that it showed between two instants.
+// latest returns its latest time between two instants.
 func (w *wall) latest(from, to int64) (latest int64) {
 	for i, p := range w.pieces {
 		end := to
@@ -68,8 +68,8 @@ func (w *wall) latest(from, to int64) (latest int64) {
 	return latest
 }
 
-// since is the instant since which it has not shown a time before due, until the instant
-// given. Ok is false when it shows one then.
+// since returns the instant since which its time has not been before due, until an instant.
+// Ok is false if its time is before due at that instant.
 func (w *wall) since(due, to int64) (since int64, ok bool) {
 	for i := len(w.pieces) - 1; i >= 0; i-- {
 		p := w.pieces[i]

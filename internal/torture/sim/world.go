@@ -19,7 +19,7 @@ import (
 // Opener opens the queue of a new process.
 type Opener func(path string, o *bolt.Options) (Queue, error)
 
-// Real opens the queue that is to be tried.
+// Real opens the real queue.
 func Real(path string, o *bolt.Options) (Queue, error) {
 	q, err := bolt.Open(path, o)
 	if err != nil {
@@ -28,15 +28,14 @@ func Real(path string, o *bolt.Options) (Queue, error) {
 	return q, nil
 }
 
-// Simulate carries out a case in virtual time, with its files in a folder. The error is a
-// violation.
+// Simulate runs a case in virtual time, with its files in a folder. The error is a violation.
 func Simulate(t *testing.T, c *Case, dir string, open Opener) (err error) {
 	synctest.Test(t, func(*testing.T) { err = newWorld(c, dir, open).simulate() })
 	return err
 }
 
-// world is one simulation. But for what is said to be shared it belongs to the goroutine
-// that carries out the steps.
+// world is one simulation. Except for the fields marked as shared it belongs to the goroutine
+// that runs the steps.
 type world struct {
 	history // shared, with its mutex
 
@@ -46,7 +45,7 @@ type world struct {
 	wall      *wall
 	proc      *process
 	files     int
-	held      []*pawl.Lease // leases that the simulation itself took
+	held      []*pawl.Lease // leases of the simulation itself
 	faultless bool          // from the last step on all runs succeed; under the history's mutex
 
 	refusing atomic.Int64 // the instant until which calls are refused
@@ -64,8 +63,8 @@ type world struct {
 	judge
 }
 
-// step is the time between two steps, which keeps them apart from what falls due: that lies
-// whole milliseconds behind one of them.
+// step is the time between two steps. Due times are whole milliseconds after a step, so they
+// never coincide with one.
 const step = 7919 * time.Nanosecond
 
 func newWorld(c *Case, dir string, open Opener) *world {
@@ -79,7 +78,7 @@ func newWorld(c *Case, dir string, open Opener) *world {
 	return w
 }
 
-// simulate carries out the case, in a bubble of virtual time.
+// simulate runs the case in virtual time.
 func (w *world) simulate() error {
 	if err := w.start(w.path()); err != nil {
 		return err
@@ -107,7 +106,7 @@ func (w *world) carryOut() error {
 	return nil
 }
 
-// pass lets time go by. A process that dies meanwhile is followed by another.
+// pass lets time pass. Another process follows a process that dies meanwhile.
 func (w *world) pass(d time.Duration) error {
 	for end := time.Now().Add(d); ; {
 		synctest.Wait()
@@ -135,14 +134,14 @@ func (w *world) pass(d time.Duration) error {
 	}
 }
 
-// crash ends a process while it does nothing.
+// crash ends an idle process.
 func (w *world) crash(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.kill()
 }
 
-// reborn opens the file that a process has left.
+// reborn opens the file of a dead process.
 func (w *world) reborn() error {
 	old := w.proc
 	synctest.Wait()
@@ -154,7 +153,7 @@ func (w *world) reborn() error {
 		return fmt.Errorf("at a crash: %w", err)
 	}
 	if err := w.start(old.left); err != nil {
-		return fmt.Errorf("the file that a crash left: %w", err)
+		return fmt.Errorf("the file of a crash: %w", err)
 	}
 	synctest.Wait()
 	if err := w.look(true); err != nil {
@@ -168,7 +167,7 @@ func (w *world) reborn() error {
 	return nil
 }
 
-// abandon lets go of the file of a process that is dead.
+// abandon releases the file of a dead process.
 func (w *world) abandon(p *process) {
 	_ = p.q.Close()
 	_ = os.Remove(p.path)
@@ -207,7 +206,7 @@ func (w *world) report(format string, args ...any) {
 	w.fault(format, args...)
 }
 
-// drain ends all faults, and works until nothing is left to do.
+// drain ends all faults and works until no work is left.
 func (w *world) drain() error {
 	w.mu.Lock()
 	w.faultless, w.proc.fuse = true, 0
@@ -233,7 +232,7 @@ func (w *world) drain() error {
 		w.setPaused(queue, false)
 	}
 	if w.c.Clock {
-		w.wall.set(century+century/4, false) // what was put off while it was far ahead is due then
+		w.wall.set(century+century/4, false) // everything that was delayed while the clock was far ahead is due
 	}
 	last := w.proc.hand(Crew{Queues: queueNames, Kinds: kindNames, Concurrency: 4})
 	ctx, stop := context.WithTimeout(context.Background(), drainTime)
@@ -242,7 +241,7 @@ func (w *world) drain() error {
 	go func() { done <- last.Drain(ctx, pawl.WaitFinished) }()
 	if err := <-done; err != nil {
 		_ = w.look(true)
-		return errors.Join(fmt.Errorf("a drain of %v did not come to its end: %w", drainTime, err), w.verdict())
+		return errors.Join(fmt.Errorf("a drain of %v did not end: %w", drainTime, err), w.verdict())
 	}
 	if err := w.pass(step); err != nil {
 		return err
@@ -253,5 +252,5 @@ func (w *world) drain() error {
 	return w.last()
 }
 
-// drainTime is how long a drain may last: more than all delays and retentions of a case.
+// drainTime limits a drain: more than all delays and retentions of a case.
 const drainTime = 100 * time.Hour

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// event takes down what the queue says has happened. That is told after it is durable and
-// before anything can follow from it, so that a run which begins later is compared with it.
+// event records an event of the queue. The queue emits it when it is durable, before anything
+// can follow from it, so later runs can be compared with it.
 func (l *life) event(e pawl.Event) {
 	round, n := numberOf(e.Job.ID)
 	l.mu.Lock()
@@ -43,7 +43,7 @@ func (l *life) event(e pawl.Event) {
 	}
 }
 
-// event takes down one event of the job.
+// event records one event of the job.
 func (c *cell) event(what pawl.EventType) error {
 	ran := c.has(running)
 	over := func(counter *uint8) error {
@@ -88,7 +88,7 @@ func (c *cell) event(what pawl.EventType) error {
 	return nil
 }
 
-// deadJobs are the dead deadJobs that nobody has looked after yet.
+// deadJobs are the dead jobs that the operator has not handled yet.
 type deadJobs struct {
 	mu   sync.Mutex
 	some map[int]bool

@@ -1,14 +1,14 @@
-// Package soak has the family that works for long and counts exactly.
+// Package soak has the family that works for a long time and counts exactly.
 //
-// A soak is rounds of as many jobs each, of many sorts, on one file. Of each job it is
-// known beforehand what is to become of it: how often it fails, whether it dies and what
-// happens to it then. What is told of it, by the answer of Enqueue, by its runs and by the
-// queue's events, goes into a ledger, which is judged when the round is over and the queue
-// is empty. The ledger is as large as a round, however long the soak is.
+// A soak is a sequence of rounds on one file, each with the same number of jobs of many
+// classes. The fate of each job is known in advance: its failures, whether it dies, and what
+// follows. A ledger records the answer of Enqueue, the runs and the events of each job. The
+// family judges it when the round is over and the queue is empty. The ledger grows with the
+// round, not with the soak.
 //
-// The processes at work live longer and longer: some are killed within their rounds, and
-// between two kills twice as many rounds are in order as before, over which memory,
-// goroutines, open files and the file must not grow.
+// The processes live longer and longer. Some are killed within a round, and the number of
+// rounds between two kills doubles. Memory, goroutines, open files and the file must not grow
+// over these rounds.
 package soak
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// roundSize is how many jobs a round has, a multiple of blockSize.
+// roundSize is the number of jobs in a round, a multiple of blockSize.
 const roundSize = 79 * blockSize
 
-// firstSoak is how many rounds the first soak of a run has. It is in memory; what follows
-// when more is asked for is on the disk.
+// firstSoak is the number of rounds in the first soak of a run, which is in memory. Further
+// soaks are on the disk.
 const firstSoak = 1_000_000/roundSize + 1
 
-// Soak works for long and counts exactly.
+// Soak works for a long time and counts exactly.
 var Soak = &harness.Family{
 	Name:  "soak",
 	Goals: "R10",
@@ -42,7 +42,7 @@ var Soak = &harness.Family{
 	Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, roundSize), nil },
 }
 
-// prepare makes the tries of rounds of this size. The first is in memory.
+// prepare returns the tries of rounds with this size. The first is in memory.
 func prepare(env *harness.Env, size int) func(*harness.Try) error {
 	var tries atomic.Int64
 	return func(t *harness.Try) error {
@@ -57,7 +57,7 @@ func prepare(env *harness.Env, size int) func(*harness.Try) error {
 	}
 }
 
-// soak is one of them, seen from outside.
+// soak is a soak in the parent process.
 type soak struct {
 	*harness.Try
 	size   int
@@ -65,8 +65,8 @@ type soak struct {
 	rounds int    // at most
 }
 
-// killed reports whether processes are killed in a round: in the first two, and then after
-// twice as many rounds each time.
+// killed reports whether a round has kills: the first two rounds, and then rounds at doubling
+// distances.
 func killed(round int) bool {
 	for next := 24; next <= round; next *= 2 {
 		if next == round {
@@ -76,10 +76,10 @@ func killed(round int) bool {
 	return round < 2
 }
 
-// mostKills is how many processes are killed in such a round.
+// mostKills is the number of kills in such a round.
 const mostKills = 3
 
-// run plays rounds until that is enough.
+// run runs rounds until the goal.
 func (s soak) run() error {
 	o := orders{path: filepath.Join(s.folder, "jobs.db"), ledger: filepath.Join(s.Dir, "ledger"), size: s.size}
 	for o.round < s.rounds && !s.Enough() {
@@ -97,7 +97,7 @@ func (s soak) run() error {
 	return s.leftOver()
 }
 
-// process has one process at work until it is killed or it is enough.
+// process runs one process until a kill or the goal.
 func (s soak) process(o *orders) (killed bool, err error) {
 	c, err := harness.Start(s.Ctx, nil, roleName, o.args()...)
 	if err != nil {
@@ -144,12 +144,12 @@ func (s soak) process(o *orders) (killed bool, err error) {
 				return false, fmt.Errorf("round %d: %w", o.round, err)
 			}
 		default:
-			return false, fmt.Errorf("round %d: the process says %q", o.round, line)
+			return false, fmt.Errorf("round %d: the process printed %q", o.round, line)
 		}
 	}
 }
 
-// lines is after how many lines of progress a process is killed; 0 for never.
+// lines returns the number of lines "at" before a kill, 0 for no kill.
 func (s soak) lines(o orders) int {
 	if !killed(o.round) || o.kills >= mostKills {
 		return 0
@@ -157,21 +157,19 @@ func (s soak) lines(o orders) int {
 	return 1 + s.Rand.IntN(2*progressLines)
 }
 
-// stop lets a process end in peace, and requires that it used no more in the end than in
-// the beginning.
+// stop lets a process end, and requires that its resource use did not grow.
 func (s soak) stop(c *harness.Child, samples []sample) error {
 	_ = c.In.Close()
 	for _, line := range c.Rest() {
-		return fmt.Errorf("at its end the process says %q", line)
+		return fmt.Errorf("at its end the process printed %q", line)
 	}
 	if text := c.Stderr(); text != "" {
-		return fmt.Errorf("at its end the process says %q", text)
+		return fmt.Errorf("at its end the process printed %q", text)
 	}
 	return flat(samples)
 }
 
-// tidy removes what a process leaves that is killed while it makes a copy: the copy, and the
-// temporary file that it is made in, which nobody opens.
+// tidy removes the copy and the temporary file that a killed process may leave.
 func (s soak) tidy() error {
 	for _, name := range []string{"jobs.db.backup", "jobs.db.compact", ".pawl-new-*"} {
 		left, err := filepath.Glob(filepath.Join(s.folder, name))
@@ -179,7 +177,7 @@ func (s soak) tidy() error {
 			return err
 		}
 		if len(left) > 1 {
-			return fmt.Errorf("a process that was killed has left %v", left)
+			return fmt.Errorf("a killed process left %v", left)
 		}
 		for _, path := range left {
 			if err := os.Remove(path); err != nil {
@@ -190,7 +188,7 @@ func (s soak) tidy() error {
 	return nil
 }
 
-// leftOver requires that nothing is left in the folder but the file.
+// leftOver requires that the folder has no other file than the queue's.
 func (s soak) leftOver() error {
 	entries, err := os.ReadDir(s.folder)
 	if err != nil {

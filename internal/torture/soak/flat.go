@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// sample is what a process takes when a round is over, with its workers idle. What cannot
-// be told here is -1.
+// sample is the resource use of a process after a round, with idle workers. -1 is unknown.
 type sample struct {
-	heap       int // bytes that are reachable
+	heap       int // reachable bytes
 	goroutines int
 	files      int   // open ones
 	size       int64 // of the queue's file, in bytes
@@ -25,7 +24,7 @@ func parseSample(text string) (s sample, err error) {
 	return s, err
 }
 
-// sample takes one.
+// sample takes a sample.
 func (l *life) sample() (s sample, err error) {
 	info, err := os.Stat(l.path)
 	if err != nil {
@@ -41,23 +40,22 @@ func (l *life) sample() (s sample, err error) {
 	return s, nil
 }
 
-// What a process may use more in its last rounds than in its first ones, by the medians of
-// the first and of the last third of its samples. Single samples differ: by timers that run
-// out, by connections of the scheduler's goroutines, by what pools keep.
+// The limits of growth, between the medians of the first and of the last third of the
+// samples. Single samples differ by timers, goroutines and pools.
 const (
 	heapFactor     = 1.25
-	heapRoom       = 512 << 10 // bytes; small heaps differ by what the runtime keeps
+	heapRoom       = 512 << 10 // bytes, for the runtime's own memory
 	goroutinesRoom = 2
 	sizeFactor     = 2
 
-	// fewSamples is how many a process must have: with less, its thirds say nothing.
+	// fewSamples is the minimum number of samples for a comparison of thirds.
 	fewSamples = 24
-	// warmUp is the part of the samples, 1 in so many, that come before all buffers, pools
-	// and the file have been as large as they get.
+	// warmUp is the divisor of the samples before buffers, pools and the file have their full
+	// size.
 	warmUp = 5
 )
 
-// flat requires that what a process uses does not grow.
+// flat requires that the resource use of a process does not grow.
 func flat(samples []sample) error {
 	if len(samples) < fewSamples {
 		return nil

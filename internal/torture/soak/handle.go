@@ -15,8 +15,8 @@ import (
 
 var errBoom = errors.New("boom")
 
-// handle is the handler of all jobs. It notes that a run begins, and compares that with
-// what is known of the job, before it does anything else.
+// handle is the handler of all jobs. First it records the start of the run and compares it
+// with the ledger.
 func (l *life) handle(ctx context.Context, job *pawl.Job[args]) error {
 	n := job.Args.N
 	if err := l.start(job); err != nil {
@@ -30,14 +30,14 @@ func (l *life) handle(ctx context.Context, job *pawl.Job[args]) error {
 	return err
 }
 
-// start requires that a run may begin, and notes that it does.
+// start requires that a run may start, and records it.
 func (l *life) start(job *pawl.Job[args]) (err error) {
 	n := job.Args.N
 	switch {
 	case job.Args.Round != l.round || n < 0 || n >= len(l.cells):
 		return fmt.Errorf("it is of round %d, and this is round %d", job.Args.Round, l.round)
 	case job.ID != idOf(l.round, n) || !bytes.Equal(job.Args.Fill, fill(l.round, n)):
-		return errors.New("it has another payload than was given")
+		return errors.New("it has another payload than it was given")
 	case job.NotBefore.After(time.Now()):
 		return fmt.Errorf("it was to wait until %v", job.NotBefore)
 	case job.Crashes > l.kills:
@@ -52,10 +52,10 @@ func (l *life) start(job *pawl.Job[args]) (err error) {
 	return err
 }
 
-// may says why a run must not begin, by what is known of the job. The caller holds mu.
+// may returns the reason why a run must not start, by the ledger. The caller holds mu.
 func (l *life) may(n int, c cell, attempts int) error {
 	least, most := int(c.failures), int(c.failures)
-	if l.kills > 0 { // what a process did right before its end was not heard
+	if l.kills > 0 { // the last events of a killed process are lost
 		most += int(c.cuts)
 	}
 	if classOf(n) == permanent && c.has(revived) {
@@ -89,7 +89,7 @@ func (l *life) may(n int, c cell, attempts int) error {
 	return nil
 }
 
-// act does what a job of its class does.
+// act does the work of a job's class.
 func (l *life) act(ctx context.Context, job *pawl.Job[args]) error {
 	n := job.Args.N
 	c := l.cell(n)
@@ -124,7 +124,7 @@ func (l *life) act(ctx context.Context, job *pawl.Job[args]) error {
 		return context.Cause(ctx)
 	case inTx:
 		err := l.q.Update(ctx, func(tx *bbolt.Tx) error { return errors.Join(errBoom, l.countEffect(tx, n)) })
-		switch { // otherwise nothing of it was stored, which its effect will show
+		switch { // its effect will show if something was stored
 		case err == nil:
 			l.wrong(fmt.Errorf("an Update of job %d was answered as done, and its function had failed", n))
 		case !errors.Is(err, errBoom):
@@ -140,7 +140,7 @@ func (l *life) act(ctx context.Context, job *pawl.Job[args]) error {
 	return nil
 }
 
-// effects is the bucket in which handlers keep their effects: how often each took place.
+// effects is the bucket with the number of each handler's effects.
 var effects = []byte("effects of handlers")
 
 func (l *life) countEffect(tx *bbolt.Tx, n int) error {
@@ -156,7 +156,7 @@ func (l *life) countEffect(tx *bbolt.Tx, n int) error {
 	return b.Put(id[:], binary.BigEndian.AppendUint32(nil, count))
 }
 
-// forgetEffects removes the effects of the rounds before.
+// forgetEffects removes the effects of earlier rounds.
 func forgetEffects(tx *bbolt.Tx) error {
 	if tx.Bucket(effects) == nil {
 		return nil

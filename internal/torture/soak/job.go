@@ -10,33 +10,33 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Jobs of a round are numbered from 0. What a job is and what becomes of it follows from its
-// number, so that every run and every end can be compared with what was told.
+// Jobs of a round are numbered from 0. The content and the fate of a job follow from its
+// number, so every run and every end can be checked.
 
-// class is what becomes of a job.
+// class is the fate of a job.
 type class uint8
 
 const (
 	plain      class = iota // succeeds
-	large                   // succeeds, with a payload that lies apart
+	large                   // succeeds, with a payload outside its record
 	slow                    // takes a few milliseconds, or until the worker stops
 	retried                 // fails one to three times
 	panics                  // panics once
-	snoozed                 // asks to come back later, once
-	delayed                 // is to wait some milliseconds
-	retained                // its record stays for some milliseconds
+	snoozed                 // snoozes once
+	delayed                 // waits some milliseconds
+	retained                // its record stays some milliseconds
 	inTx                    // its handler acks it in a transaction of its own, with an effect
-	late                    // nobody handles its kind until workers have stopped for once
-	uniquePair              // an even number and the odd one behind it have one unique key
-	onePair                 // and here one idempotency key
-	permanent               // dies at its first run, is taken back, and succeeds
-	exhausted               // fails as often as it may, and its letter is deleted
+	late                    // no worker handles its kind in the first half of some rounds
+	uniquePair              // an even number and the next odd one share a unique key
+	onePair                 // an even number and the next odd one share an idempotency key
+	permanent               // dies at its first run, is retried, and succeeds
+	exhausted               // dies of its failures, and is deleted
 	cancelled               // waits for an hour, is cancelled, and deleted
 	stopped                 // is cancelled by its own handler, and deleted
 	overdue                 // waits for an hour, and its deadline comes first
 )
 
-// parts are how many of a hundred pairs of jobs are of each class; the rest is plain.
+// parts are the shares of the classes in a hundred pairs of jobs. The rest is plain.
 var parts = []struct {
 	class
 	part int
@@ -59,7 +59,7 @@ var table = func() (all [100]class) {
 
 func classOf(n int) class { return table[n/2%len(table)] }
 
-// failures is how often a job fails before it succeeds, in full.
+// failures returns the total number of a job's failures.
 func failures(n int) int {
 	switch classOf(n) {
 	case retried:
@@ -76,16 +76,16 @@ const exhaustedRetries = 2
 
 // Times of jobs. They are short: a round ends when the last job has.
 const (
-	farAway    = time.Hour // what no job is to wait for
+	farAway    = time.Hour // longer than any round
 	effectTime = 5 * time.Second
 )
 
-// slowness is how long the run of a slow job takes: long enough that a stop comes upon some.
+// slowness returns the time of a slow job's run, long enough that a stop hits some.
 func slowness(n int) time.Duration {
 	return time.Duration(n/2/len(table)%16) * time.Millisecond
 }
 
-// existing reports whether a job is one for which another is there already.
+// existing reports whether the unique key of a job belongs to another one.
 func existing(n int) bool { return classOf(n) == uniquePair && n%2 == 1 }
 
 // Queues are those of the jobs.
@@ -102,7 +102,7 @@ var (
 	lateKind = pawl.Define[args]("late")
 )
 
-// fill is what the payload of a job has besides.
+// fill returns the rest of a job's payload.
 func fill(round, n int) []byte {
 	r := rand.New(rand.NewPCG(uint64(round), uint64(n)))
 	size := r.IntN(40)
@@ -116,7 +116,7 @@ func fill(round, n int) []byte {
 	return b[:size]
 }
 
-// idOf is the ID of a job: a UUID of version 7 in which its round and its number stand.
+// idOf returns the ID of a job: a version 7 UUID with its round and its number.
 func idOf(round, n int) (id pawl.ID) {
 	binary.BigEndian.PutUint32(id[2:], uint32(round)+1)
 	id[6], id[8] = 0x70, 0x80
@@ -124,7 +124,7 @@ func idOf(round, n int) (id pawl.ID) {
 	return id
 }
 
-// numberOf is what idOf was given.
+// numberOf is the inverse of idOf.
 func numberOf(id pawl.ID) (round, n int) {
 	return int(binary.BigEndian.Uint32(id[2:])) - 1, int(binary.BigEndian.Uint32(id[12:]))
 }

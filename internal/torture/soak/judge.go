@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// judge requires that every job of the round came to its end, and to no other. The queue
-// is empty: what has not come to its end is lost.
+// judge requires that every job of the round had its expected end. The queue is empty, so a
+// job without an end is lost.
 func (l *life) judge() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,13 +27,13 @@ func (l *life) judge() error {
 		}
 	}
 	if enqueued := l.counts[pawl.EventEnqueued]; l.kills == 0 && enqueued != stored {
-		return fmt.Errorf("%d jobs were stored, and %d were told", stored, enqueued)
+		return fmt.Errorf("%d jobs were stored, and %d events reported that", stored, enqueued)
 	}
 	return errors.Join(l.err)
 }
 
-// judgeJob is judge for one job. Where processes were killed what they did right before is
-// not known, so that less can be asked. The caller holds mu.
+// judgeJob is judge for one job. It checks less after kills, because the last events of a
+// killed process are lost. The caller holds mu.
 func (l *life) judgeJob(n int, c cell) error {
 	known := l.kills == 0
 	switch {
@@ -52,11 +52,11 @@ func (l *life) judgeJob(n int, c cell) error {
 	}
 	switch classOf(n) {
 	case cancelled, overdue:
-		return unless(c.starts == 0 && (c.has(deleted) || !known), "it was to die unrun")
+		return unless(c.starts == 0 && (c.has(deleted) || !known), "it had to die without a run")
 	case stopped:
-		return unless(c.starts > 0 && (c.has(deleted) || !known), "it was to die in its run")
+		return unless(c.starts > 0 && (c.has(deleted) || !known), "it had to die in its run")
 	case exhausted:
-		return unless(c.returned == 0 && (!known || c.has(deleted) && int(c.failures) == exhaustedRetries), "it was to die of its failures")
+		return unless(c.returned == 0 && (!known || c.has(deleted) && int(c.failures) == exhaustedRetries), "it had to die of its failures")
 	case uniquePair:
 		if existing(n) {
 			return unless(c.starts == 0, "it was not stored")
@@ -80,7 +80,7 @@ func (l *life) judgeJob(n int, c cell) error {
 		snoozes = 1
 	}
 	return unless(int(c.failures) == failures(n) && c.snoozes == snoozes && c.has(died) == (classOf(n) == permanent),
-		"it did not fail as it was to")
+		"it did not fail as expected")
 }
 
 func unless(ok bool, text string) error {
@@ -90,8 +90,8 @@ func unless(ok bool, text string) error {
 	return errors.New(text)
 }
 
-// wasStored finds out what became of a job whose storing was under way when a process was
-// killed: it was stored with all of its batch, or none was. The caller holds mu.
+// wasStored reports whether a kill left a job stored. All of its batch was stored, or none.
+// The caller holds mu.
 func (l *life) wasStored(n int) (bool, error) {
 	from, to := batchOf(l.round, n)
 	stored, not, one := 0, 0, 0
@@ -101,7 +101,7 @@ func (l *life) wasStored(n int) (bool, error) {
 		case existing(n):
 		case c.starts > 0 || c.has(done|skipped|died|deleted):
 			stored++
-		case classOf(n) == onePair && l.cells[n^1].returned > 0: // the kill came before it was told that it is skipped
+		case classOf(n) == onePair && l.cells[n^1].returned > 0: // the kill came before the event that it was skipped
 		default:
 			not, one = not+1, n
 		}
@@ -112,8 +112,8 @@ func (l *life) wasStored(n int) (bool, error) {
 	return stored > 0, nil
 }
 
-// judgeEffects requires that the effect of each job which its handler acked together with
-// it took place once.
+// judgeEffects requires one effect for each job that its handler acked in the same
+// transaction.
 func (l *life) judgeEffects(tx *bbolt.Tx) error {
 	b := tx.Bucket(effects)
 	for n := range l.cells {
@@ -134,8 +134,8 @@ func (l *life) judgeEffects(tx *bbolt.Tx) error {
 	return nil
 }
 
-// tally requires that the queue has as many jobs as were stored and did not come to their
-// end. Nothing is under way.
+// tally requires that the queue has exactly the stored jobs without an end. No call is under
+// way.
 func (l *life) tally(stats pawl.Stats) error {
 	var have pawl.Counts
 	for _, q := range stats.Queues {
@@ -152,7 +152,7 @@ func (l *life) tally(stats pawl.Stats) error {
 	switch {
 	case have.Leased != 0:
 		return fmt.Errorf("%d jobs are leased, and no worker is at work", have.Leased)
-	case l.kills > 0: // what was done right before was not heard
+	case l.kills > 0: // the last events are lost
 		return nil
 	case have.Ready+have.Delayed+have.Dead != want: // between these they still move as time goes by
 		return fmt.Errorf("%d jobs are not done, and the queue counts %+v", want, have)

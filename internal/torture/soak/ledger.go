@@ -10,15 +10,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// cell is what is known of one job of a round. It is as large as the round and no larger,
-// however long the soak is.
+// cell is the state of one job of a round in the ledger. The ledger grows with the round, not
+// with the soak.
 type cell struct {
 	flags    marks
 	starts   uint8 // runs that began
-	settled  uint8 // of those, runs that the queue said are over and count
-	cuts     uint8 // and runs that do not: a stop released them, or a kill cut them off
-	failures uint8 // runs that the queue said have failed
-	returned uint8 // runs of which the handler returned nil
+	settled  uint8 // runs that ended and count, by the events
+	cuts     uint8 // runs that a stop released or a kill ended
+	failures uint8 // runs that failed, by the events
+	returned uint8 // runs whose handler returned nil
 	snoozes  uint8
 }
 
@@ -29,21 +29,21 @@ type marks uint16
 const (
 	begun    marks = 1 << iota // Enqueue was called
 	accepted                   // it returned nil
-	running                    // a run began, and the queue did not say yet how it ended
-	done                       // the queue said that it succeeded
+	running                    // a run started, without an event of its end
+	done                       // an event reported success
 	skipped
 	died
 	revived
 	deleted
-	doubted // a kill came while Enqueue was under way
+	doubted // a kill came during Enqueue
 )
 
 func (c cell) has(f marks) bool { return c.flags&f != 0 }
 
-// ledger has the cells of a round, and what else was counted in it.
+// ledger has the cells of a round and its other counts.
 //
-// What it knows it writes to its file at once, if it is to survive a kill: the operating
-// system keeps what a process wrote before it was killed.
+// A durable ledger writes each change to its file at once. The system keeps the writes of a
+// killed process.
 type ledger struct {
 	file    *os.File
 	durable bool
@@ -52,12 +52,12 @@ type ledger struct {
 	round  int
 	cells  []cell
 	counts map[pawl.EventType]int
-	ended  map[int]time.Time // when the queue said that an effect took place
-	events int               // events
-	err    error             // of the file
+	ended  map[int]time.Time // when an event reported an effect
+	events int
+	err    error // of the file
 }
 
-// openLedger opens the ledger of rounds of this many jobs in a file.
+// openLedger opens the ledger of rounds with size jobs in a file.
 func openLedger(path string, size int) (*ledger, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -66,7 +66,7 @@ func openLedger(path string, size int) (*ledger, error) {
 	return &ledger{file: f, cells: make([]cell, size)}, nil
 }
 
-// begin begins a round. A durable one can be resumed by another process.
+// begin starts a round. Another process can resume a durable round.
 func (l *ledger) begin(round int, durable bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *ledger) begin(round int, durable bool) error {
 	return l.file.Truncate(int64(len(l.cells) * cellWidth))
 }
 
-// resume takes up the round of a process that was killed: what was open then is cut off.
+// resume continues the round of a killed process. The kill has ended its open runs.
 func (l *ledger) resume(round int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *ledger) resume(round int) error {
 	return nil
 }
 
-// change changes the cell of a job, and keeps it.
+// change changes and keeps the cell of a job.
 func (l *ledger) change(n int, fn func(c *cell)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *ledger) keep(from, to int) {
 	}
 }
 
-// current is the round, for who does not stop between two.
+// current returns the round, for goroutines that run across rounds.
 func (l *ledger) current() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

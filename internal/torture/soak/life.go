@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// life is one process of a soak, from its start to its end or its kill.
+// life is one process of a soak.
 type life struct {
 	*ledger
 	path     string
@@ -25,17 +25,16 @@ type life struct {
 	seq      atomic.Uint64 // the highest of a job so far
 	lastSeq  uint64        // the highest when the queue was opened last
 
-	progress atomic.Int64 // rises with whatever happens
-	waiting  atomic.Bool  // for the other side to say whether to go on
+	progress atomic.Int64 // rises with every event
+	waiting  atomic.Bool  // for the next round
 
-	off func() error // ends what work began; nil when nothing is at work
+	off func() error // ends the work; nil without work
 
 	wrongs sync.Mutex
 	found  []error
 }
 
-// leaseLength is longer than a process that is not killed can be held up: no lease may
-// expire here.
+// leaseLength exceeds any delay of a live process, so no lease may expire.
 const leaseLength = time.Minute
 
 func (l *life) options() *bolt.Options {
@@ -49,7 +48,7 @@ func (l *life) open() (err error) {
 	return err
 }
 
-// wrong keeps a violation; the round ends soon.
+// wrong records a violation. The round ends soon.
 func (l *life) wrong(err error) {
 	l.wrongs.Lock()
 	defer l.wrongs.Unlock()
@@ -58,15 +57,15 @@ func (l *life) wrong(err error) {
 	}
 }
 
-// violation is what was found, nil for nothing.
+// violation returns the violations, nil for none.
 func (l *life) violation() error {
 	l.wrongs.Lock()
 	defer l.wrongs.Unlock()
 	return errors.Join(l.found...)
 }
 
-// work has two workers, the operator and a reader at work until rest. Workers handle all
-// kinds, or all but one.
+// work starts two workers, the operator and a reader. Workers handle all kinds, or all but
+// one.
 func (l *life) work(all bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -100,7 +99,7 @@ func (l *life) work(all bool) {
 	}
 }
 
-// rest ends what work began. Everything that was leased has been given back or is settled.
+// rest ends the work. Every lease has been released or settled.
 func (l *life) rest() error {
 	if l.off == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// operate looks after dead deadJobs: some are taken back, the others are deleted.
+// operate handles dead jobs: it retries some and deletes the others.
 func (l *life) operate(ctx context.Context) {
 	for {
 		for n := range l.deadJobs.take() {
@@ -28,7 +28,7 @@ func (l *life) operate(ctx context.Context) {
 	}
 }
 
-// reasons are for what the jobs die that die.
+// reasons are the reasons of dead jobs by class.
 var reasons = map[class]pawl.Reason{
 	permanent: pawl.ReasonPermanent,
 	exhausted: pawl.ReasonExhausted,
@@ -37,8 +37,8 @@ var reasons = map[class]pawl.Reason{
 	stopped:   pawl.ReasonCancelled,
 }
 
-// handleDead takes a dead letter back or deletes it, and requires that it died for what it was
-// to die for, with all of its history.
+// handleDead retries or deletes a dead job, and requires the right reason and a complete
+// history.
 func (l *life) handleDead(ctx context.Context, n int) error {
 	id := idOf(l.round, n)
 	e, err := l.q.Job(ctx, id)
@@ -46,7 +46,7 @@ func (l *life) handleDead(ctx context.Context, n int) error {
 	case err != nil:
 		return err
 	case e.Death == nil || e.Death.Reason != reasons[classOf(n)]:
-		return fmt.Errorf("it is not to die so: %+v", e)
+		return fmt.Errorf("it is dead for another reason: %+v", e)
 	case len(e.History) != e.Failures || classOf(n) == exhausted && e.Failures != failures(n):
 		return fmt.Errorf("it has a history of %d failures: %+v", len(e.History), e)
 	case classOf(n) == permanent:
@@ -55,8 +55,8 @@ func (l *life) handleDead(ctx context.Context, n int) error {
 	return l.q.Delete(ctx, id)
 }
 
-// findDeadJobs has the operator look after the deadJobs of a process that died. Some of them
-// were told already, since the queue was opened.
+// findDeadJobs passes the dead jobs of a killed process to the operator. Events have reported
+// some of them since the open.
 func (l *life) findDeadJobs(ctx context.Context) error {
 	for e, err := range l.q.Jobs(ctx, pawl.Filter{State: pawl.Dead}) {
 		if err != nil {
@@ -68,13 +68,13 @@ func (l *life) findDeadJobs(ctx context.Context) error {
 	return nil
 }
 
-// readEvery is how often the reader reads, and readJobs how many jobs: some pages of them.
+// readEvery is the interval of the reader, and readJobs the number of jobs that it reads.
 const (
 	readEvery = 20 * time.Millisecond
 	readJobs  = 200
 )
 
-// read opens snapshots beside the writers.
+// read reads snapshots beside the writers.
 func (l *life) read(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
@@ -90,8 +90,8 @@ func (l *life) read(ctx context.Context) {
 	}
 }
 
-// readOnce reads the first jobs, and requires that each is one of the round, or of the next
-// one where that begins meanwhile.
+// readOnce reads the first jobs, and requires that each belongs to the round, or to the next
+// round if that starts meanwhile.
 func (l *life) readOnce(ctx context.Context) error {
 	seen, first := 0, l.current()
 	for e, err := range l.q.Jobs(ctx, pawl.Filter{}) {

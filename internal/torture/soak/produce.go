@@ -11,25 +11,25 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// blockSize is how many jobs one producer takes at a time. It stores them in batches of
-// equal size.
+// blockSize is the number of jobs that a producer takes at a time. It stores them in batches
+// of equal size.
 const blockSize = 64
 
-// batchSize is the size of the batches of a block: from 2 to all of it.
+// batchSize returns the size of a block's batches: from 2 to the whole block.
 func batchSize(round, block int) int { return 2 << ((round + block*7) % 6) }
 
-// batchOf is the batch in which a job is stored.
+// batchOf returns the batch of a job.
 func batchOf(round, n int) (from, to int) {
 	size := batchSize(round, n/blockSize)
 	from = n - n%size
 	return from, from + size
 }
 
-// producers is how many goroutines store jobs.
+// producers is the number of goroutines that store jobs.
 const producers = 2
 
-// produce stores the jobs of a range that is made of blocks, but for those that an earlier
-// process began to store.
+// produce stores the jobs of a range of blocks, except those that an earlier process began to
+// store.
 func (l *life) produce(ctx context.Context, from, to int) error {
 	var (
 		all  sync.WaitGroup
@@ -65,7 +65,7 @@ func (l *life) block(ctx context.Context, from int) error {
 	return nil
 }
 
-// batch stores jobs, and cancels those that are to be cancelled while they wait.
+// batch stores jobs, and cancels those of class cancelled.
 func (l *life) batch(ctx context.Context, from, to int) error {
 	jobs := make([]*pawl.Envelope, 0, to-from)
 	now := time.Now()
@@ -98,8 +98,7 @@ func (l *life) batch(ctx context.Context, from, to int) error {
 	return l.cancel(ctx, from, to)
 }
 
-// storeAgain stores the jobs of a range that wait for long once more, which their unique
-// keys must not let happen.
+// storeAgain stores the long-delayed jobs of a range again. Their unique keys must prevent it.
 func (l *life) storeAgain(ctx context.Context, from, to int) error {
 	for n := from; n < to; n++ {
 		if classOf(n) != cancelled {
@@ -120,7 +119,7 @@ func (l *life) storeAgain(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// cancel cancels the jobs of a range that are to be cancelled while they wait.
+// cancel cancels the jobs of class cancelled in a range.
 func (l *life) cancel(ctx context.Context, from, to int) error {
 	for n := from; n < to; n++ {
 		if classOf(n) != cancelled {
@@ -133,7 +132,7 @@ func (l *life) cancel(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// cancelAgain cancels what a process that died was to cancel.
+// cancelAgain cancels the jobs that a killed process had to cancel.
 func (l *life) cancelAgain(ctx context.Context) error {
 	for n := range l.cells {
 		if !l.cell(n).has(begun) {

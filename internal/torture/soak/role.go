@@ -11,25 +11,25 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// What a process of a soak says, one line each.
+// The lines of a process of a soak.
 const (
-	at    = "at"    // that some of the events of a round which can be killed were heard
-	ended = "ended" // that a round is over and in order, and the sample
-	wrong = "wrong" // what was found
+	at    = "at"    // some events of a round with kills have passed
+	ended = "ended" // a round is over without a violation; followed by the sample
+	wrong = "wrong" // followed by a violation
 )
 
-// goOn is the line that it hears when it is to go on with the next round.
+// goOn is its input before each further round.
 const goOn = "go"
 
-// progressLines is how often it says at while as many events are heard as a round has jobs,
-// of which each has about three.
+// progressLines is the number of lines "at" during as many events as a round has jobs. A job
+// has about three events.
 const progressLines = 16
 
 const roleName = "soak-work"
 
 func init() { harness.Role(roleName, work) }
 
-// orders is the command line of a process.
+// orders are the arguments of a process.
 type orders struct {
 	path, ledger string
 	size         int
@@ -48,7 +48,7 @@ func work(args harness.Args) error {
 	return nil
 }
 
-// live plays one round after the other for as long as the other side wants.
+// live runs rounds until its input ends.
 func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
 	book, err := openLedger(o.ledger, o.size)
 	if err != nil {
@@ -106,7 +106,7 @@ func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
 	}
 }
 
-// stuckAfter is after how long without any event a process is stuck: no job waits for more
+// stuckAfter is the time without events after which a process is stuck. No job waits for more
 // than some milliseconds.
 const stuckAfter = 15 * time.Second
 
@@ -135,9 +135,9 @@ func (l *life) watch() (stop func()) {
 	return func() { close(ended) }
 }
 
-// stuck says what there is when nothing happens any more.
+// stuck describes a queue without events.
 func (l *life) stuck() string {
-	text := "nothing happens any more"
+	text := "there are no more events"
 	if l.q == nil {
 		return text + ", and the queue is not open"
 	}

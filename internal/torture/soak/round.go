@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// play is one round: all its jobs are stored, worked on and at their end. Many rounds have
-// a break in the middle, in which everything stops.
+// play runs one round: it stores all jobs and works until all have ended. Many rounds have a
+// break in the middle, without work.
 func (l *life) play(ctx context.Context) error {
 	half := len(l.cells) / blockSize / 2 * blockSize
 	pause := breakOf(l.round)
@@ -42,7 +42,7 @@ func (l *life) play(ctx context.Context) error {
 	return errors.Join(err, l.violation())
 }
 
-// breakOf is what happens in the break of a round, nil for a round without one.
+// breakOf returns the function for the break of a round, nil for a round without a break.
 func breakOf(round int) func(*life, context.Context) error {
 	switch round % 8 {
 	case 1:
@@ -57,10 +57,10 @@ func breakOf(round int) func(*life, context.Context) error {
 	return nil
 }
 
-// turnsTaken is how many jobs takeTurns fetches.
+// turnsTaken is the number of jobs that takeTurns fetches.
 const turnsTaken = 16
 
-// takeTurns requires that queues which have jobs enough take turns.
+// takeTurns requires that queues with enough jobs take turns.
 func (l *life) takeTurns(ctx context.Context) error {
 	if err := l.quiet(ctx); err != nil {
 		return err
@@ -90,12 +90,12 @@ func (l *life) takeTurns(ctx context.Context) error {
 		}
 	}
 	if enough == len(queues) && got[queues[0]] != got[queues[1]] {
-		return fmt.Errorf("queues with jobs enough took turns like this: %v", got)
+		return fmt.Errorf("queues with enough jobs gave unequal numbers of jobs: %v", got)
 	}
 	return nil
 }
 
-// quiet requires that the counts are those of the tally.
+// quiet requires that the counts match the ledger.
 func (l *life) quiet(ctx context.Context) error {
 	if err := l.flush(ctx); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (l *life) quiet(ctx context.Context) error {
 	return l.tally(stats.Stats)
 }
 
-// reopen closes the queue, which is paused, and opens it again.
+// reopen closes the paused queue and opens it again.
 func (l *life) reopen(ctx context.Context) error {
 	for _, name := range queues {
 		if err := l.q.Pause(ctx, name); err != nil {
@@ -128,7 +128,7 @@ func (l *life) reopen(ctx context.Context) error {
 	return nil
 }
 
-// again closes the queue, does something, opens it, and requires that the queue is the same.
+// again closes the queue, calls closed, opens the queue, and requires that it is the same.
 func (l *life) again(ctx context.Context, closed func() error) error {
 	if err := l.quiet(ctx); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (l *life) again(ctx context.Context, closed func() error) error {
 	return l.quiet(ctx)
 }
 
-// backUp copies the queue at work, and requires that the copy is the same queue.
+// backUp backs up the queue at work, and requires that the copy is the same queue.
 func (l *life) backUp(ctx context.Context) error {
 	path := l.path + ".backup"
 	if err := l.q.Backup(ctx, path); err != nil {
@@ -168,7 +168,7 @@ func (l *life) backUp(ctx context.Context) error {
 	return errors.Join(err, q.Close())
 }
 
-// compact puts a compacted copy in the place of the file.
+// compact replaces the file by a compact copy.
 func (l *life) compact(ctx context.Context) error {
 	path := l.path + ".compact"
 	if err := l.q.Compact(ctx, path); err != nil {
@@ -177,14 +177,14 @@ func (l *life) compact(ctx context.Context) error {
 	return l.again(ctx, func() error { return os.Rename(path, l.path) })
 }
 
-// flush waits until all events were told of what is in the file: the answer of a call
-// follows those of every commit before it.
+// flush waits for all events so far: the answer of a call follows the events of every earlier
+// commit.
 func (l *life) flush(ctx context.Context) error {
 	_, err := l.q.Reap(ctx)
 	return err
 }
 
-// lookEvery is how often to look whether the queue is empty.
+// lookEvery is the interval of the checks for an empty queue.
 const lookEvery = 2 * time.Millisecond
 
 // drain waits until the queue is empty.

@@ -2,9 +2,9 @@
 
 package main
 
-// This file is not built here. The family "jobctl" adds it to the command jobctl when it
-// builds that, so that one process carries out many command lines, by the same function as
-// the command itself: see ../jobctl.go.
+// This file is not part of this module's build. The family "jobctl" adds it to its build of
+// jobctl, so one process runs many command lines with the command's own function. See
+// ../jobctl.go.
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// drivenAnswer is what became of a command line.
+// drivenAnswer is the result of a command line.
 type drivenAnswer struct {
 	Code           int
 	Stdout, Stderr []byte
@@ -28,8 +28,8 @@ type drivenAnswer struct {
 	Bytes          uint64 // allocated in all
 }
 
-// With the variable, lines of JSON come on standard input, each the arguments of one
-// command line, and go out as answers. The first line that goes out names all commands.
+// With the variable, each line of standard input is the arguments of a command line as JSON,
+// and each line of output is its answer. The first line of output names all commands.
 func init() {
 	if os.Getenv("PAWL_TORTURE_DRIVEN") == "" {
 		return
