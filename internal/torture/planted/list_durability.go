@@ -1,6 +1,6 @@
 package planted
 
-// durability are faults in what is on the disk when somebody is answered.
+// durability are faults in the state of the disk when a call returns.
 var durability = []Fault{
 	{
 		Name: "no sync", Breaks: "what was acknowledged survives a power cut",
@@ -31,22 +31,22 @@ $`},
 		By:    []Hunt{{Family: "power", Units: 400}},
 	},
 	{
-		Name: "what a killed process wrote is not synced", Breaks: "nothing builds on what the disk may not have",
+		Name: "the writes of a killed process are not synced", Breaks: "nothing builds on writes that the disk may not have",
 		Edits: []Edit{{"bolt/syncOpened", "err := db.Sync()", "if PLANTED { return nil }; $"}},
 		By:    []Hunt{{Family: "power", Units: 6000, Seed: 5, Step: 10}},
 	},
 	{
-		Name: "a backup is not synced", Breaks: "a backup that was made survives a power cut",
+		Name: "a backup is not synced", Breaks: "a finished backup survives a power cut",
 		Edits: []Edit{{"internal/atomicfile/Create", "err = Sync(f)", skip}},
 		By:    []Hunt{{Family: "power", Units: 2400, Seed: 4, Step: 10}},
 	},
 	{
-		Name: "half a batch", Breaks: "jobs that are stored together are stored all or none",
+		Name: "half a batch", Breaks: "a batch is stored entirely or not at all",
 		Edits: []Edit{{"bolt/enqueue.apply", "j.existing || j.dropped", "$ || PLANTED && i > 4"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
-		Name: "a refused call is answered as done", Breaks: "an error says that nothing was stored",
+		Name: "a refused call succeeds", Breaks: "an error means that nothing was stored",
 		Edits: []Edit{{"bolt/scheduler.passApart", "c.answer(refused.error)", `if PLANTED {
 	c.answer(nil)
 	continue
@@ -60,7 +60,7 @@ $`}},
 		By:    []Hunt{{Family: "syncs", Units: 100}},
 	},
 	{
-		Name: "leases are answered before the commit", Breaks: "a lease that somebody has is in the file",
+		Name: "leases are answered before the commit", Breaks: "the file has every lease that a fetch returned",
 		Edits: []Edit{
 			{"bolt/scheduler.serve", "t.lend(f.jobs)", "$; if PLANTED { f.answer(nil) }"},
 			{"bolt/scheduler.answerFetches", "f.answer(f.err)", "if !PLANTED || f.err != nil { $ }"},
@@ -68,7 +68,7 @@ $`}},
 		By: []Hunt{{Family: "kill", Units: 500}},
 	},
 	{
-		Name: "not created whole", Breaks: "a file is whole or is not there",
+		Name: "a file is created in place", Breaks: "a file is complete or absent",
 		Edits: []Edit{{"bolt/createFile", "err := atomicfile.Place(path, initFile)", `create := atomicfile.Place
 if PLANTED {
 	create = func(path string, fill func(string) error) error { return fill(path) }

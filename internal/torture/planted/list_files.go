@@ -1,14 +1,14 @@
 package planted
 
-// files are faults in what looks at whole files.
+// files are faults in the handling of whole files.
 var files = []Fault{
 	{
-		Name: "pages are not looked at", Breaks: "a file with damaged pages is refused before it is mapped",
+		Name: "pages are not checked", Breaks: "a file with damaged pages is refused before bbolt maps it",
 		Edits: []Edit{{"bolt/inspect", "err = pages.Check(context.Background(), f, info.Size())", skip}},
 		By:    []Hunt{{Family: "hostile", Units: 2000}},
 	},
 	{
-		Name: "a compaction forgets sequences", Breaks: "a compacted file is the same queue",
+		Name: "a compaction forgets sequences", Breaks: "a compact file is the same queue",
 		Edits: []Edit{{"bolt/compaction.bucket", "var last []byte", `if PLANTED {
 	if err := to.SetSequence(0); err != nil {
 		return err
@@ -18,12 +18,12 @@ $`}},
 		By: []Hunt{{Family: "soak", Units: 50_000}},
 	},
 	{
-		Name: "a compaction forgets a row", Breaks: "a compacted file is the same queue",
+		Name: "a compaction forgets a row", Breaks: "a compact file is the same queue",
 		Edits: []Edit{{"bolt/compaction.bucket", "if err := to.Put(k, v); err != nil { return err }", "if PLANTED && k[len(k)-1]%8 == 7 { continue }; $"}},
 		By:    []Hunt{{Family: "soak", Units: 50_000}},
 	},
 	{
-		Name: "a failed sync leaves no mark", Breaks: "the next open knows that a sync failed",
+		Name: "a failed sync leaves no marker", Breaks: "the next open knows about a failed sync",
 		Edits: []Edit{{"bolt/commitMarked", "db, path, transaction := tx.DB(), tx.DB().Path(), tx.ID()", `$
 mark := mark
 if PLANTED {
@@ -32,12 +32,12 @@ if PLANTED {
 		By: []Hunt{{Family: "syncs", Units: 100}},
 	},
 	{
-		Name: "half a meta page counts as refused", Breaks: "an error that says that nothing was stored is true",
+		Name: "half a meta page counts as refused", Breaks: "after an error that says so, nothing was stored",
 		Edits: []Edit{{"bolt/commitMarked", "shows(db, transaction)", "!PLANTED && $"}},
 		By:    []Hunt{{Family: "syscalls-random", Units: 300}},
 	},
 	{
-		Name: "a mark is removed and no copy made", Breaks: "after a failed sync nothing builds on what it wrote",
+		Name: "a marker is removed without a copy", Breaks: "nothing builds on the writes of a failed sync",
 		Edits: []Edit{{"bolt/mend", "failed, ok, err := marked(path)", `$
 if PLANTED && err == nil && ok && !a.readOnly && canLock {
 	return false, os.Remove(path + markSuffix)

@@ -23,27 +23,27 @@ var keys = []Fault{
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
 	{
-		Name: "jobs aside are not brought back", Breaks: "a job that waits for an effect comes when that is free",
+		Name: "blocked jobs stay blocked", Breaks: "a blocked job is ready when its key is free",
 		Edits: []Edit{{"bolt/txn.freeEffect", "from != nil", "$ && !PLANTED"}},
 		By:    []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{
-		Name: "priority does not count", Breaks: "jobs come in the order of their priority",
+		Name: "priority does not count", Breaks: "jobs come in the order of their priorities",
 		Edits: []Edit{{"bolt/appendOrder", "b = append(b, byte(127-int(e.Priority)))", "if PLANTED { e = &pawl.Envelope{NotBefore: e.NotBefore, Seq: e.Seq} }; $"}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
 	{
-		Name: "a sequence is used again after a restart", Breaks: "the sequence of jobs rises as long as the file lives",
+		Name: "a sequence is used again after a restart", Breaks: "sequence numbers rise for the life of the file",
 		Edits: []Edit{{"bolt/newQueue", "q.seq.Store(s.jobs.Sequence())", "$; if PLANTED { q.seq.Store(s.jobs.Sequence() / 2) }"}},
 		By:    []Hunt{{Family: "soak", Units: 50_000}},
 	},
 	{
-		Name: "a delayed job leads to another lane", Breaks: "a delayed job comes into its place among the ready ones",
+		Name: "a delayed job leads to another lane", Breaks: "a promoted job has its place among the ready jobs",
 		Edits: []Edit{{"bolt/txn.place", "row := delayedRow{indexRow{j.ID, j.flags()}, ready}", "if PLANTED && j.Attempts > 0 { ready[4] ^= 1 }; $"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
-		Name: "checksums of rows are not compared", Breaks: "a row whose bytes were changed is not believed",
+		Name: "checksums of rows are not compared", Breaks: "a changed row is detected",
 		Edits: []Edit{{"bolt/unseal", "binary.LittleEndian.Uint32(sealed[n:]) != sum(key, sealed[:n])", "$ && !PLANTED"}},
 		By:    []Hunt{{Family: "hostile", Units: 2000}},
 	},

@@ -3,7 +3,7 @@ package planted
 // states are faults in the moves of a job between its states, and in the counts.
 var states = []Fault{
 	{
-		Name: "no token check", Breaks: "only who has the lease settles the job",
+		Name: "no token check", Breaks: "only the holder of the lease settles the job",
 		Edits: []Edit{{"bolt/txn.held", "row.token != h.token", "$ && !PLANTED"}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
@@ -21,7 +21,7 @@ if PLANTED && op.id[15]%16 == 0 {
 		By: []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
-		Name: "a dead letter that is retried stays counted", Breaks: "the counts are those of a scan",
+		Name: "a retried dead job stays counted", Breaks: "the counts are those of a scan",
 		Edits: []Edit{{"bolt/txn.unplace", "*t.counts(p.line).Of(p.state)--", "if !PLANTED || p.state != pawl.Dead { $ }"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
@@ -31,12 +31,12 @@ if PLANTED && op.id[15]%16 == 0 {
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
-		Name: "a payload stays behind", Breaks: "nothing is left of a job that is done",
+		Name: "a payload stays behind", Breaks: "a finished job leaves no rows",
 		Edits: []Edit{{"bolt/txn.remove", "f&hasPayload != 0", "$ && !PLANTED"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
-		Name: "a retry loses the payload", Breaks: "a job runs with the payload that it was given",
+		Name: "a retry loses the payload", Breaks: "a job keeps its payload",
 		Edits: []Edit{{"bolt/nack", "t.rewrite(j)", `$
 if PLANTED && j.apart > 0 {
 	t.delete(t.payloads, j.ID[:])
@@ -45,7 +45,7 @@ if PLANTED && j.apart > 0 {
 		By: []Hunt{{Family: "kill", Units: 100}},
 	},
 	{
-		Name: "a history stays behind", Breaks: "nothing is left of a job that is done",
+		Name: "a history stays behind", Breaks: "a finished job leaves no rows",
 		Edits: []Edit{{"bolt/txn.remove", "t.delete(t.history, k)", "if PLANTED { break }; $"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},
@@ -58,7 +58,7 @@ $`}},
 		By: []Hunt{{Family: "soak", Units: 20_000}, {Family: "simulate", Units: 100}},
 	},
 	{
-		Name: "a retry forgets the attempts that it keeps", Breaks: "a dead letter that is retried keeps its attempts when it is to",
+		Name: "a retry forgets the attempts that it keeps", Breaks: "a retry can keep the attempts of a dead job",
 		Edits: []Edit{{"bolt/txn.revive", "!keepAttempts", "$ || PLANTED"}},
 		By:    []Hunt{{Family: "kill", Units: 100}},
 	},

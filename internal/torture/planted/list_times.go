@@ -1,6 +1,6 @@
 package planted
 
-// times are faults in what waits for a time.
+// times are faults in delays, deadlines and leases.
 var times = []Fault{
 	{
 		Name: "promotes early", Breaks: "a job never runs before its time",
@@ -12,7 +12,7 @@ return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, last
 		By: []Hunt{{Family: "simulate", Units: 500}},
 	},
 	{
-		Name: "a failed job does not wait", Breaks: "a failed job waits as long as its policy says",
+		Name: "a failed job does not wait", Breaks: "a failed job waits for its backoff",
 		Edits: []Edit{{"bolt/nack", "t.place(j)", `if PLANTED {
 	t.placeReady(j)
 	return
@@ -26,7 +26,7 @@ $`}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
 	{
-		Name: "completed records stay", Breaks: "a completed record goes when it was retained long enough",
+		Name: "completed records stay", Breaks: "a completed job is removed after its retention",
 		Edits: []Edit{{"bolt/txn.expireDue", "removed := t.eachDue(t.completed, portion, t.removeCompleted)", `removed := 0
 if !PLANTED {
 	removed = t.eachDue(t.completed, portion, t.removeCompleted)
@@ -34,12 +34,12 @@ if !PLANTED {
 		By: []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{
-		Name: "a lease that was extended expires", Breaks: "a job that is held is not given to another",
+		Name: "an extended lease expires", Breaks: "no other worker gets a leased job",
 		Edits: []Edit{{"bolt/leaseTable.takeNote", "lt.unlink(g)", "if PLANTED { continue }; $"}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
 	{
-		Name: "a lease that is lost is not told", Breaks: "who has lost a lease is told so",
+		Name: "an extension hides a lost lease", Breaks: "a holder learns that its lease is lost",
 		Edits: []Edit{{"bolt/extend.apply", "op.lost = append(op.lost, i)", skip}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},
@@ -49,7 +49,7 @@ if !PLANTED {
 		By:    []Hunt{{Family: "soak", Units: 50_000}},
 	},
 	{
-		Name: "leases do not expire", Breaks: "a job whose holder is silent runs again",
+		Name: "leases do not expire", Breaks: "a job runs again after its lease expires",
 		Edits: []Edit{{"bolt/leaseTable.reap", "g != &lt.head && reaped < portion && !g.expires.After(lt.heard)", "!PLANTED && $"}},
 		By:    []Hunt{{Family: "simulate", Units: 500}},
 	},

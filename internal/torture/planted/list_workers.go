@@ -1,29 +1,29 @@
 package planted
 
-// workers are faults in what a worker makes of a run.
+// workers are faults in a worker.
 var workers = []Fault{
 	{
-		Name: "a worker forgets to ack", Breaks: "a job that succeeded is settled",
+		Name: "a worker forgets to ack", Breaks: "a successful job is settled",
 		Edits: []Edit{{"worker/session.ackFinished", "began := time.Now()", "if n := len(leases); PLANTED && n > 2 { leases = leases[:n-1] }; $"}},
 		By:    []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{
-		Name: "a worker acks a job that panicked", Breaks: "a handler that panics has failed",
+		Name: "a worker acks a job that panicked", Breaks: "a panic is a failure",
 		Edits: []Edit{{"worker/attempt.run", "a.err = p", skip}},
 		By:    []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{
-		Name: "a job runs once more than it may", Breaks: "a job runs at most once more than it has retries",
+		Name: "a job gets one retry too many", Breaks: "a job runs at most once more than its retries",
 		Edits: []Edit{{"worker/decide", "e.LastAttempt()", "$ && !(PLANTED && e.Attempts == e.MaxRetries)"}},
 		By:    []Hunt{{Family: "soak", Units: 20_000}},
 	},
 	{
-		Name: "a run that is told to stop counts", Breaks: "a run that a stop interrupts is no failure",
+		Name: "an interrupted run counts", Breaks: "a run that a stop interrupts is no failure",
 		Edits: []Edit{{"worker/decide", "interrupted", "$ && !PLANTED"}},
 		By:    []Hunt{{Family: "soak", Units: 50_000}},
 	},
 	{
-		Name: "what was fetched ahead is not given back", Breaks: "a stop leaves no lease",
+		Name: "prefetched jobs are not released", Breaks: "a stop leaves no lease",
 		Edits: []Edit{{"worker/session.releaseWaiting", "go s.conclude(a, decision{verb: release})", `if PLANTED {
 	s.forget(a)
 	continue

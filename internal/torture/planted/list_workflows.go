@@ -1,6 +1,6 @@
 package planted
 
-// workflows are faults in what remembers the steps of a run.
+// workflows are faults in the journals of runs.
 var workflows = []Fault{
 	{
 		Name: "a signal is not consumed", Breaks: "a run gets each signal once",
@@ -8,7 +8,7 @@ var workflows = []Fault{
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 	{
-		Name: "a step that is done runs again", Breaks: "a finished step never runs again",
+		Name: "a finished step runs again", Breaks: "a finished step never runs again",
 		Edits: []Edit{{"workflow/scope.find", "e.State != EntryPending", "$ && !(PLANTED && kind == KindStep)"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
@@ -23,7 +23,7 @@ var workflows = []Fault{
 		By:    []Hunt{{Family: "workflow", Units: 200}},
 	},
 	{
-		Name: "a child does not wake its parent", Breaks: "a run that waits is woken by what it waits for",
+		Name: "a child does not notify its parent", Breaks: "the end of a child notifies its parent",
 		Edits: []Edit{{"workflow/wakeParent", "state == pawl.Delayed", "!PLANTED && $"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
@@ -38,7 +38,7 @@ var workflows = []Fault{
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 	{
-		Name: "entries are numbered anew", Breaks: "what a journal has stays",
+		Name: "entries are numbered anew", Breaks: "entries of a journal are never replaced",
 		Edits: []Edit{{"workflow/execution.index", "x.last = max(x.last, e.seq)", skip}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
@@ -48,7 +48,7 @@ var workflows = []Fault{
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},
 	{
-		Name: "a run forgets its journal", Breaks: "a run goes on where it was",
+		Name: "a run forgets its journal", Breaks: "a run continues from its journal",
 		Edits: []Edit{{"workflow/rows.entries", "journal = append(journal, e)", "if !PLANTED || e.Kind != KindStep { $ }"}},
 		By:    []Hunt{{Family: "workflow", Units: 60}},
 	},

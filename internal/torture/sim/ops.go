@@ -25,7 +25,7 @@ type Op struct {
 	Job    int           `json:",omitempty"` // the number of a job, or of a lease that was taken
 	Verb   string        `json:",omitempty"` // that ends a lease
 	For    time.Duration `json:",omitempty"`
-	Keep   bool          `json:",omitempty"` // the attempts of a dead letter
+	Keep   bool          `json:",omitempty"` // the attempts of a dead job
 	N      int           `json:",omitempty"` // jobs to take; events until a crash
 	Queue  string        `json:",omitempty"`
 	Worker int           `json:",omitempty"`

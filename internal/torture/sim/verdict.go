@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// last judges the end of a case, after the drain: nothing is left but dead letters and
+// last judges the end of a case, after the drain: nothing is left but dead jobs and
 // records, and all that happened has a cause.
 func (w *world) last() error {
 	for e, err := range w.proc.q.Jobs(context.Background(), pawl.Filter{}) {

@@ -17,7 +17,7 @@ func (l *life) operate(ctx context.Context) {
 			case ctx.Err() != nil:
 				l.deadJobs.add(n)
 			default:
-				l.wrong(fmt.Errorf("dead letter %d, of class %d: %w", n, classOf(n), err))
+				l.wrong(fmt.Errorf("dead job %d, of class %d: %w", n, classOf(n), err))
 			}
 		}
 		select {
