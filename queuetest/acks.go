@@ -54,58 +54,49 @@ func forged(l *pawl.Lease) *pawl.Lease {
 
 // ackTests are about one call that acks any number of leases.
 func ackTests() []test {
-	return []test{{
-		name: "several",
-		rule: "One ack ends all leases that it is given, in whatever order and on whatever queues, and no other.",
-		run: func(f *fixture) {
-			f.addKinds("a", "b", "c", "d", "e")
-			f.add(on("q"))
-			leases := slices.Concat(f.leases(4), f.leases(1, "q"))
-			other := f.must(leases[1].ID)
-			f.acks([]*pawl.Lease{leases[4], leases[2], leases[0], leases[3]})
-			equal(f, kindsOf(f.list(pawl.Filter{})), "be", "jobs left")
-			f.same(f.must(other.ID), other, "the job of a lease that was not given")
-			equal(f, kinds(f.fetch(9, pawl.DefaultQueue, "q")), "e", "jobs to fetch")
-			f.ack(leases[1])
-		},
-	}, {
-		name: "none",
-		rule: "An ack of no lease is no work and no error.",
-		run: func(f *fixture) {
+	return []test{
+		newTest("several",
+			"One ack ends all leases that it is given, in whatever order and on whatever queues, and no other.", func(f *fixture) {
+				f.addKinds("a", "b", "c", "d", "e")
+				f.add(on("q"))
+				leases := slices.Concat(f.leases(4), f.leases(1, "q"))
+				other := f.must(leases[1].ID)
+				f.acks([]*pawl.Lease{leases[4], leases[2], leases[0], leases[3]})
+				equal(f, kindsOf(f.list(pawl.Filter{})), "be", "jobs left")
+				f.same(f.must(other.ID), other, "the job of a lease that was not given")
+				equal(f, kinds(f.fetch(9, pawl.DefaultQueue, "q")), "e", "jobs to fetch")
+				f.ack(leases[1])
+			}),
+		newTest("none", "An ack of no lease is no work and no error.", func(f *fixture) {
 			f.crowded()
 			unchanged := f.unchanged()
 			f.ok(f.q.Ack(f.Context()), "ack of no lease")
 			unchanged("after the ack")
-		},
-	}, {
-		name: "stale ones among them",
-		rule: "Each lease of an ack counts by itself: the error names those that are stale, all the others are acked, and a job whose lease is stale is not changed.",
-		run: func(f *fixture) {
-			f.add(of("e"))
-			expired := f.lease()
-			f.expire(expired)
-			f.addKinds("a", "b", "c", "d")
-			leases := f.leases(5)
-			equal(f, kinds(leases), "eabcd", "jobs")
-			e, a, b, c, d := leases[0], leases[1], leases[2], leases[3], leases[4]
-			f.ack(b)
-			f.release(d)
-			again := f.lease()
-			before := []*pawl.Envelope{f.must(e.ID), f.must(d.ID)}
-			guess := forged(c)
-			never := &pawl.Lease{Envelope: &pawl.Envelope{ID: pawl.NewID(time.Now())}, Token: c.Token}
-			f.acks([]*pawl.Lease{expired, a, b, guess, d, never, c}, expired, b, guess, d, never)
-			equal(f, kindsOf(f.list(pawl.Filter{})), "ed", "jobs left")
-			for _, want := range before {
-				f.same(f.must(want.ID), want, "a job whose lease was stale")
-			}
-			f.acks([]*pawl.Lease{again, e})
-			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left in the end")
-		},
-	}, {
-		name: "stale ones alone",
-		rule: "An ack whose leases are all stale names all of them, and changes nothing.",
-		run: func(f *fixture) {
+		}),
+		newTest("stale ones among them",
+			"Each lease of an ack counts by itself: the error names those that are stale, all the others are acked, and a job whose lease is stale is not changed.", func(f *fixture) {
+				f.add(of("e"))
+				expired := f.lease()
+				f.expire(expired)
+				f.addKinds("a", "b", "c", "d")
+				leases := f.leases(5)
+				equal(f, kinds(leases), "eabcd", "jobs")
+				e, a, b, c, d := leases[0], leases[1], leases[2], leases[3], leases[4]
+				f.ack(b)
+				f.release(d)
+				again := f.lease()
+				before := []*pawl.Envelope{f.must(e.ID), f.must(d.ID)}
+				guess := forged(c)
+				never := &pawl.Lease{Envelope: &pawl.Envelope{ID: pawl.NewID(time.Now())}, Token: c.Token}
+				f.acks([]*pawl.Lease{expired, a, b, guess, d, never, c}, expired, b, guess, d, never)
+				equal(f, kindsOf(f.list(pawl.Filter{})), "ed", "jobs left")
+				for _, want := range before {
+					f.same(f.must(want.ID), want, "a job whose lease was stale")
+				}
+				f.acks([]*pawl.Lease{again, e})
+				equal(f, len(f.list(pawl.Filter{})), 0, "jobs left in the end")
+			}),
+		newTest("stale ones alone", "An ack whose leases are all stale names all of them, and changes nothing.", func(f *fixture) {
 			f.add(of("a"), kept(time.Hour))
 			f.addKinds("b", "c")
 			leases := f.leases(3)
@@ -115,28 +106,23 @@ func ackTests() []test {
 			stale := []*pawl.Lease{leases[0], leases[1], forged(leases[2])}
 			f.acks(stale, stale...)
 			unchanged("after the ack")
-		},
-	}, {
-		name: "one lease twice",
-		rule: "A lease that is twice in one ack is acked once. The second time it is lost, so the error names it, although its job is done.",
-		run: func(f *fixture) {
-			id := f.add(of("a"), kept(time.Hour)).ID
-			f.addKinds("b", "c")
-			leases := f.leases(3)
-			a, b, c := leases[0], leases[1], leases[2]
-			equal(f, a.ID, id, "the first job")
-			double := &pawl.Lease{Envelope: c.Envelope, Token: c.Token}
-			f.acks([]*pawl.Lease{a, b, a, c, a, double}, a, double)
-			equal(f, kindsOf(f.list(pawl.Filter{})), "a", "jobs left")
-			record := f.must(id)
-			equal(f, record.State, pawl.Completed, "state")
-			equal(f, record.Attempts, 1, "attempts")
-			f.sameTime(record.Completed, time.Now(), "time of the success")
-		},
-	}, {
-		name: "more than one call takes",
-		rule: "An ack has at most 10 000 leases, else ErrBatchTooLarge, and none is acked.",
-		run: func(f *fixture) {
+		}),
+		newTest("one lease twice",
+			"A lease that is twice in one ack is acked once. The second time it is lost, so the error names it, although its job is done.", func(f *fixture) {
+				id := f.add(of("a"), kept(time.Hour)).ID
+				f.addKinds("b", "c")
+				leases := f.leases(3)
+				a, b, c := leases[0], leases[1], leases[2]
+				equal(f, a.ID, id, "the first job")
+				double := &pawl.Lease{Envelope: c.Envelope, Token: c.Token}
+				f.acks([]*pawl.Lease{a, b, a, c, a, double}, a, double)
+				equal(f, kindsOf(f.list(pawl.Filter{})), "a", "jobs left")
+				record := f.must(id)
+				equal(f, record.State, pawl.Completed, "state")
+				equal(f, record.Attempts, 1, "attempts")
+				f.sameTime(record.Completed, time.Now(), "time of the success")
+			}),
+		newTest("more than one call takes", "An ack has at most 10 000 leases, else ErrBatchTooLarge, and none is acked.", func(f *fixture) {
 			f.addKinds("a", "b")
 			leases := f.leases(2)
 			unchanged := f.unchanged()
@@ -145,56 +131,49 @@ func ackTests() []test {
 			unchanged("after the refusal")
 			f.acks(all, leases...) // each of them once, and as lost each further time
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
-		},
-	}, {
-		name: "records and keys",
-		rule: "Each job of an ack leaves what it would leave alone: its record for its time, its idempotency key as done, its unique key free.",
-		run: func(f *fixture) {
-			again := func(kind string) pawl.ID { return f.add(ofKey(kind, "x")).ID }
-			f.addKinds("a")
-			record := f.add(of("b"), kept(time.Minute)).ID
-			f.add(of("c"), effect("x"), ttl(time.Hour))
-			both := f.add(of("d"), effect("x"), kept(time.Hour), ttl(time.Minute), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) }).ID
-			f.add(of("e"), unique("key"), within(time.Minute), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
-			stale := again("f")
-			leases := f.leases(6)
-			f.release(leases[5])
-			f.pass(time.Second)
-			f.acks(slices.Concat(leases[3:], leases[:3]), leases[5])
-			l := f.lease()
-			equal(f, l.ID, stale, "the job whose ack was stale, and its key not done")
-			f.ack(l)
-			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "bd", "records")
-			for _, id := range []pawl.ID{record, both} {
-				equal(f, f.must(id).Attempts, 1, "attempts of a record")
-				f.sameTime(f.must(id).Completed, time.Now(), "time of its success")
-			}
-			f.skips(again("c"), "whose key is done")
-			f.skips(again("d"), "whose key is done beside a record")
-			f.keyIsFree("after the ack")
-			f.pass(time.Minute)
-			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "d", "records after a minute")
-			f.skips(again("c"), "whose key is done for an hour")
-			id := again("d")
-			equal(f, f.lease().ID, id, "the job whose key was done for a minute")
-		},
-	}, {
-		name: "cancelled and late ones",
-		rule: "Of the leases of an ack those count as ever whose jobs were cancelled, or are past their deadlines.",
-		run: func(f *fixture) {
-			f.add(of("a"), kept(time.Hour))
-			f.add(of("b"), kept(time.Hour), within(time.Second))
-			f.add(of("c"), kept(time.Hour))
-			leases := f.leases(3)
-			f.cancel(leases[0].ID)
-			f.pass(2 * time.Second)
-			f.acks(leases)
-			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "abc", "records")
-		},
-	}, {
-		name: "counts",
-		rule: "Each job of an ack is counted no more, or as a record, on its own queue.",
-		run: func(f *fixture) {
+		}),
+		newTest("records and keys",
+			"Each job of an ack leaves what it would leave alone: its record for its time, its idempotency key as done, its unique key free.", func(f *fixture) {
+				again := func(kind string) pawl.ID { return f.add(ofKey(kind, "x")).ID }
+				f.addKinds("a")
+				record := f.add(of("b"), kept(time.Minute)).ID
+				f.add(of("c"), effect("x"), ttl(time.Hour))
+				both := f.add(of("d"), effect("x"), kept(time.Hour), ttl(time.Minute), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) }).ID
+				f.add(of("e"), unique("key"), within(time.Minute), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
+				stale := again("f")
+				leases := f.leases(6)
+				f.release(leases[5])
+				f.pass(time.Second)
+				f.acks(slices.Concat(leases[3:], leases[:3]), leases[5])
+				l := f.lease()
+				equal(f, l.ID, stale, "the job whose ack was stale, and its key not done")
+				f.ack(l)
+				equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "bd", "records")
+				for _, id := range []pawl.ID{record, both} {
+					equal(f, f.must(id).Attempts, 1, "attempts of a record")
+					f.sameTime(f.must(id).Completed, time.Now(), "time of its success")
+				}
+				f.skips(again("c"), "whose key is done")
+				f.skips(again("d"), "whose key is done beside a record")
+				f.keyIsFree("after the ack")
+				f.pass(time.Minute)
+				equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "d", "records after a minute")
+				f.skips(again("c"), "whose key is done for an hour")
+				id := again("d")
+				equal(f, f.lease().ID, id, "the job whose key was done for a minute")
+			}),
+		newTest("cancelled and late ones",
+			"Of the leases of an ack those count as ever whose jobs were cancelled, or are past their deadlines.", func(f *fixture) {
+				f.add(of("a"), kept(time.Hour))
+				f.add(of("b"), kept(time.Hour), within(time.Second))
+				f.add(of("c"), kept(time.Hour))
+				leases := f.leases(3)
+				f.cancel(leases[0].ID)
+				f.pass(2 * time.Second)
+				f.acks(leases)
+				equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "abc", "records")
+			}),
+		newTest("counts", "Each job of an ack is counted no more, or as a record, on its own queue.", func(f *fixture) {
 			f.fill(3, "x")
 			f.fill(2, "y")
 			f.add(onQueue("y"), kept(time.Hour))
@@ -203,91 +182,82 @@ func ackTests() []test {
 			f.acks([]*pawl.Lease{x[0], y[0], guess, x[2], x[0], y[2]}, guess, x[0])
 			f.countsAre("x", pawl.Counts{Leased: 1}, "the ack")
 			f.countsAre("y", pawl.Counts{Leased: 1, Completed: 1}, "the ack")
-		},
-	}, {
-		name: "told and counted",
-		rule: "Each success of an ack is told once and counted once, with its own run; what could not be acked is not told.",
-		run: func(f *fixture) {
-			w := f.witnessed(Settings{})
-			f.addKinds("a", "b", "c", "d")
-			f.pass(time.Second)
-			f.nack(f.leases(1)[0], 0)
-			leases := f.leases(4)
-			equal(f, kinds(leases), "bcda", "jobs")
-			for i, l := range leases {
-				l.Started = time.Now().Add(time.Duration(-i) * time.Second)
-				l.TimedOut = i == 2
-			}
-			counted := newFigures()
-			for _, e := range w.told() {
-				counted.add(e)
-			}
-			guess := forged(leases[1])
-			f.acks([]*pawl.Lease{leases[3], guess, leases[0], leases[2], leases[0], leases[3]}, guess, leases[0], leases[3])
-			events := w.told()
-			equal(f, w.late, "", "an event whose time is not that of its transition")
-			told := make(map[string]string)
-			for _, e := range events {
-				counted.add(e)
-				told[e.Job.Kind] += fmt.Sprintf("%s, attempts %d, took %v, timed out %v;", e.Type, e.Job.Attempts, e.Took, e.TimedOut)
-			}
-			equal(f, len(events), 3, "events")
-			equal(f, told["a"], "succeeded, attempts 2, took 3s, timed out false;", "what was told of a")
-			equal(f, told["b"], "succeeded, attempts 1, took 0s, timed out false;", "what was told of b")
-			equal(f, told["d"], "succeeded, attempts 1, took 2s, timed out true;", "what was told of d")
-			f.ok(counted.compare(w.tally.Snapshot()), "count")
-		},
-	}, {
-		name: "and a fetch that waits",
-		rule: "A fetch that waits for what one ack ends goes on after it: a drain is over, a job that crashed twice can be leased.",
-		run: func(f *fixture) {
-			f.fill(3, "q")
-			leases := f.leases(3, "q")
-			for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
-				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait, Queues: []string{"q"}})
-				f.waits(call, "while jobs are leased")
-				if wait == pawl.WaitDrained {
-					f.acks(leases[:2])
-					f.waits(call, "while one is leased still")
-					f.acks(leases[1:], leases[1])
-				} else {
-					f.acks(leases)
+		}),
+		newTest("told and counted",
+			"Each success of an ack is told once and counted once, with its own run; what could not be acked is not told.", func(f *fixture) {
+				w := f.witnessed(Settings{})
+				f.addKinds("a", "b", "c", "d")
+				f.pass(time.Second)
+				f.nack(f.leases(1)[0], 0)
+				leases := f.leases(4)
+				equal(f, kinds(leases), "bcda", "jobs")
+				for i, l := range leases {
+					l.Started = time.Now().Add(time.Duration(-i) * time.Second)
+					l.TimedOut = i == 2
 				}
-				f.ends(call, pawl.ErrEmpty, waits[wait])
+				counted := newFigures()
+				for _, e := range w.taken() {
+					counted.add(e)
+				}
+				guess := forged(leases[1])
+				f.acks([]*pawl.Lease{leases[3], guess, leases[0], leases[2], leases[0], leases[3]}, guess, leases[0], leases[3])
+				events := w.taken()
+				equal(f, w.late, "", "an event whose time is not that of its transition")
+				by := make(map[string]string)
+				for _, e := range events {
+					counted.add(e)
+					by[e.Job.Kind] += fmt.Sprintf("%s, attempts %d, took %v, timed out %v;", e.Type, e.Job.Attempts, e.Took, e.TimedOut)
+				}
+				equal(f, len(events), 3, "events")
+				equal(f, by["a"], "succeeded, attempts 2, took 3s, timed out false;", "what was by of a")
+				equal(f, by["b"], "succeeded, attempts 1, took 0s, timed out false;", "what was by of b")
+				equal(f, by["d"], "succeeded, attempts 1, took 2s, timed out true;", "what was by of d")
+				f.ok(counted.compare(w.tally.Snapshot()), "count")
+			}),
+		newTest("and a fetch that waits",
+			"A fetch that waits for what one ack ends goes on after it: a drain is over, a job that crashed twice can be leased.", func(f *fixture) {
 				f.fill(3, "q")
-				leases = f.leases(3, "q")
-			}
-			f.acks(leases)
+				leases := f.leases(3, "q")
+				for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
+					_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait, Queues: []string{"q"}})
+					f.waits(call, "while jobs are leased")
+					if wait == pawl.WaitDrained {
+						f.acks(leases[:2])
+						f.waits(call, "while one is leased still")
+						f.acks(leases[1:], leases[1])
+					} else {
+						f.acks(leases)
+					}
+					f.ends(call, pawl.ErrEmpty, waits[wait])
+					f.fill(3, "q")
+					leases = f.leases(3, "q")
+				}
+				f.acks(leases)
 
-			f.crashedJobs(2, "ab")
-			f.add(of("x"))
-			first := f.fetch(9)
-			equal(f, kinds(first), "ax", "jobs of the first fetch")
-			next, call := f.fetching(f.Context(), pawl.Request{Max: 1})
-			f.waits(call, "while one that crashed twice is leased")
-			f.acks([]*pawl.Lease{first[1], first[0]})
-			f.ends(call, nil, "fetch")
-			equal(f, kinds(*next), "b", "the next")
-		},
-	}, {
-		name: "not accepted",
-		rule: "An ack of several leases whose context has ended acks none of them, and its error is not that of single leases.",
-		run: func(f *fixture) {
-			f.addKinds("a", "b")
-			leases := f.leases(2)
-			unchanged := f.unchanged()
-			ctx, cancel := context.WithCancel(f.Context())
-			cancel()
-			err := f.q.Ack(ctx, leases[0], leases[1], forged(leases[0]))
-			f.refused(err, pawl.ErrNotAccepted)
-			f.is(err, context.Canceled, "ack")
-			unchanged("after the refusal")
-			f.acks(leases)
-		},
-	}, {
-		name: "many at once",
-		rule: "Of several acks that have the same leases each lease is acked by exactly one.",
-		run: func(f *fixture) {
+				f.crashedJobs(2, "ab")
+				f.add(of("x"))
+				first := f.fetch(9)
+				equal(f, kinds(first), "ax", "jobs of the first fetch")
+				next, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+				f.waits(call, "while one that crashed twice is leased")
+				f.acks([]*pawl.Lease{first[1], first[0]})
+				f.ends(call, nil, "fetch")
+				equal(f, kinds(*next), "b", "the next")
+			}),
+		newTest("not accepted",
+			"An ack of several leases whose context has ended acks none of them, and its error is not that of single leases.", func(f *fixture) {
+				f.addKinds("a", "b")
+				leases := f.leases(2)
+				unchanged := f.unchanged()
+				ctx, cancel := context.WithCancel(f.Context())
+				cancel()
+				err := f.q.Ack(ctx, leases[0], leases[1], forged(leases[0]))
+				f.refused(err, pawl.ErrNotAccepted)
+				f.is(err, context.Canceled, "ack")
+				unchanged("after the refusal")
+				f.acks(leases)
+			}),
+		newTest("many at once", "Of several acks that have the same leases each lease is acked by exactly one.", func(f *fixture) {
 			const callers = 8
 			batch := newBatch(60)
 			for _, e := range batch {
@@ -321,26 +291,24 @@ func ackTests() []test {
 				equal(f, acked[i].Load(), 1, "acks of a lease that went through")
 				equal(f, f.must(leases[i].ID).Attempts, 1, "attempts")
 			}
-		},
-	}, {
-		name: "over a restart",
-		rule: "All that an ack ended is durable when it returns: no job of it comes back, its records and keys stay.",
-		run: func(f *fixture) {
-			f.needRestart()
-			f.addKinds("a", "b")
-			f.add(of("c"), effect("x"), ttl(time.Hour))
-			record := f.add(of("d"), kept(time.Hour)).ID
-			f.addKinds("e")
-			leases := f.leases(5)
-			guess := forged(leases[4])
-			f.acks(append(leases[:4:4], guess), guess)
-			want := f.must(record)
-			f.restart()
-			equal(f, kindsOf(f.list(pawl.Filter{})), "de", "jobs after the restart")
-			f.same(f.must(record), want, "the record")
-			f.add(of("c"), effect("x"))
-			equal(f, kinds(f.fetch(9)), "e", "jobs to fetch")
-			equal(f, strings.Contains(kindsOf(f.list(pawl.Filter{})), "c"), false, "the job whose key is done is there")
-		},
-	}}
+		}),
+		newTest("over a restart",
+			"All that an ack ended is durable when it returns: no job of it comes back, its records and keys stay.", func(f *fixture) {
+				f.needRestart()
+				f.addKinds("a", "b")
+				f.add(of("c"), effect("x"), ttl(time.Hour))
+				record := f.add(of("d"), kept(time.Hour)).ID
+				f.addKinds("e")
+				leases := f.leases(5)
+				guess := forged(leases[4])
+				f.acks(append(leases[:4:4], guess), guess)
+				want := f.must(record)
+				f.restart()
+				equal(f, kindsOf(f.list(pawl.Filter{})), "de", "jobs after the restart")
+				f.same(f.must(record), want, "the record")
+				f.add(of("c"), effect("x"))
+				equal(f, kinds(f.fetch(9)), "e", "jobs to fetch")
+				equal(f, strings.Contains(kindsOf(f.list(pawl.Filter{})), "c"), false, "the job whose key is done is there")
+			}),
+	}
 }

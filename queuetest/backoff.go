@@ -8,10 +8,8 @@ import (
 
 // clearing lets a job fail, leases its retry, and ends that in another way.
 func clearing(name string, end func(*fixture, *pawl.Lease)) test {
-	return test{
-		name: "cleared by " + name,
-		rule: "BackoffSince is there from a failed run until its retry ends: release, snooze, crash, ack, abandon and retry clear it.",
-		run: func(f *fixture) {
+	return newTest("cleared by "+name,
+		"BackoffSince is there from a failed run until its retry ends: release, snooze, crash, ack, abandon and retry clear it.", func(f *fixture) {
 			id := f.add(kept(time.Hour)).ID
 			f.nack(f.lease(), time.Minute)
 			f.pass(time.Minute)
@@ -20,8 +18,7 @@ func clearing(name string, end func(*fixture, *pawl.Lease)) test {
 			end(f, l)
 			e := f.must(id)
 			f.sameTime(e.BackoffSince, time.Time{}, "backoff after "+name)
-		},
-	}
+		})
 }
 
 func backoffTests() (tests []test) {
@@ -31,26 +28,25 @@ func backoffTests() (tests []test) {
 		}
 	}
 	for _, delay := range []time.Duration{0, -time.Hour, 1, time.Hour} {
-		tests = append(tests, test{
-			name: "after a nack with the delay " + delay.String(),
-			rule: "A nack notes when the failed run ended, whatever the delay, and the lease of the retry tells it.",
-			run: func(f *fixture) {
-				id := f.add().ID
-				f.pass(time.Second)
-				l := f.lease()
-				f.sameTime(l.BackoffSince, time.Time{}, "backoff before the first run")
-				f.pass(time.Second)
-				failed := time.Now()
-				f.nack(l, delay)
-				f.sameTime(f.must(id).BackoffSince, failed, "backoff after the failure")
-				f.pass(max(delay, 0) + time.Second)
-				f.sameTime(f.must(id).BackoffSince, failed, "backoff of the job that is due")
-				l = f.lease()
-				f.sameTime(l.BackoffSince, failed, "backoff of the lease")
-				f.extend(l)
-				f.sameTime(f.must(id).BackoffSince, failed, "backoff while it is leased")
-			},
-		})
+		tests = append(tests,
+			newTest("after a nack with the delay "+delay.String(),
+				"A nack notes when the failed run ended, whatever the delay, and the lease of the retry tells it.", func(f *fixture) {
+					id := f.add().ID
+					f.pass(time.Second)
+					l := f.lease()
+					f.sameTime(l.BackoffSince, time.Time{}, "backoff before the first run")
+					f.pass(time.Second)
+					failed := time.Now()
+					f.nack(l, delay)
+					f.sameTime(f.must(id).BackoffSince, failed, "backoff after the failure")
+					f.pass(max(delay, 0) + time.Second)
+					f.sameTime(f.must(id).BackoffSince, failed, "backoff of the job that is due")
+					l = f.lease()
+					f.sameTime(l.BackoffSince, failed, "backoff of the lease")
+					f.extend(l)
+					f.sameTime(f.must(id).BackoffSince, failed, "backoff while it is leased")
+				}),
+		)
 	}
 	return append(tests, clearing("an expiry", (*fixture).expire),
 		clearing("a restart", func(f *fixture, _ *pawl.Lease) { f.restart() }),
@@ -58,46 +54,35 @@ func backoffTests() (tests []test) {
 			f.abandon(l)
 			f.retry(l.ID, true)
 		}),
-		test{
-			name: "of the last failure",
-			rule: "A second failure starts the backoff anew.",
-			run: func(f *fixture) {
-				id := f.add().ID
-				for range 3 {
-					f.nack(f.lease(), time.Minute)
-					f.sameTime(f.must(id).BackoffSince, time.Now(), "backoff")
-					f.pass(time.Hour)
-				}
-			},
-		}, test{
-			name: "over a restart",
-			rule: "A job that waits for its retry does so over a restart, since the failure.",
-			run: func(f *fixture) {
-				f.needRestart()
-				id := f.add().ID
-				failed := time.Now()
-				f.nack(f.lease(), time.Hour)
-				f.restart()
-				f.sameTime(f.must(id).BackoffSince, failed, "backoff")
+		newTest("of the last failure", "A second failure starts the backoff anew.", func(f *fixture) {
+			id := f.add().ID
+			for range 3 {
+				f.nack(f.lease(), time.Minute)
+				f.sameTime(f.must(id).BackoffSince, time.Now(), "backoff")
 				f.pass(time.Hour)
-				f.sameTime(f.lease().BackoffSince, failed, "backoff of the lease")
-			},
-		}, test{
-			name: "of no failure",
-			rule: "A job that did not fail was not in backoff, however long it waited.",
-			run: func(f *fixture) {
-				f.add(after(time.Hour))
-				f.pass(time.Hour)
-				l := f.lease()
-				f.sameTime(l.BackoffSince, time.Time{}, "backoff of the first lease")
-				f.snooze(l, time.Minute)
-				f.pass(time.Minute)
-				f.sameTime(f.lease().BackoffSince, time.Time{}, "backoff of the next lease")
-			},
-		}, test{
-			name: "not from outside",
-			rule: "What an envelope says of backoff, completion or a cancel when it is enqueued means nothing.",
-			run: func(f *fixture) {
+			}
+		}),
+		newTest("over a restart", "A job that waits for its retry does so over a restart, since the failure.", func(f *fixture) {
+			f.needRestart()
+			id := f.add().ID
+			failed := time.Now()
+			f.nack(f.lease(), time.Hour)
+			f.restart()
+			f.sameTime(f.must(id).BackoffSince, failed, "backoff")
+			f.pass(time.Hour)
+			f.sameTime(f.lease().BackoffSince, failed, "backoff of the lease")
+		}),
+		newTest("of no failure", "A job that did not fail was not in backoff, however long it waited.", func(f *fixture) {
+			f.add(after(time.Hour))
+			f.pass(time.Hour)
+			l := f.lease()
+			f.sameTime(l.BackoffSince, time.Time{}, "backoff of the first lease")
+			f.snooze(l, time.Minute)
+			f.pass(time.Minute)
+			f.sameTime(f.lease().BackoffSince, time.Time{}, "backoff of the next lease")
+		}),
+		newTest("not from outside",
+			"What an envelope says of backoff, completion or a cancel when it is enqueued means nothing.", func(f *fixture) {
 				id := f.add(func(e *pawl.Envelope) {
 					e.BackoffSince, e.Completed, e.Cancelled = time.Now(), time.Now(), true
 				}).ID
@@ -105,6 +90,6 @@ func backoffTests() (tests []test) {
 				f.sameTime(e.BackoffSince, time.Time{}, "backoff")
 				f.sameTime(e.Completed, time.Time{}, "when it was completed")
 				equal(f, e.Cancelled, false, "cancelled")
-			},
-		})
+			}),
+	)
 }

@@ -41,10 +41,8 @@ var states = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased, pawl.Dead}
 
 // spoiled refuses a batch because of one job in the middle of it.
 func spoiled(name string, want error, spoil func(*fixture, *pawl.Envelope)) test {
-	return test{
-		name: "all or nothing, " + name,
-		rule: "A batch is stored whole or not at all, and one that is refused leaves its envelopes as they were.",
-		run: func(f *fixture) {
+	return newTest("all or nothing, "+name,
+		"A batch is stored whole or not at all, and one that is refused leaves its envelopes as they were.", func(f *fixture) {
 			batch := newBatch(5)
 			batch[0].ID = pawl.NewID(time.Now())
 			spoil(f, batch[3])
@@ -58,8 +56,7 @@ func spoiled(name string, want error, spoil func(*fixture, *pawl.Envelope)) test
 			for i, e := range batch {
 				f.same(e, &copies[i], "an envelope of the batch")
 			}
-		},
-	}
+		})
 }
 
 func batchTests() []test {
@@ -74,39 +71,28 @@ func batchTests() []test {
 			e.ID = f.held(state)
 		}))
 	}
-	return append(tests, []test{{
-		name: "an ID twice in one batch",
-		rule: "A queue never holds two jobs of one ID: the batch conflicts with itself.",
-		run: func(f *fixture) {
+	return append(tests, []test{
+		newTest("an ID twice in one batch", "A queue never holds two jobs of one ID: the batch conflicts with itself.", func(f *fixture) {
 			batch := newBatch(3)
 			batch[0].ID = pawl.NewID(time.Now())
 			batch[2].ID = batch[0].ID
 			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
-		},
-	}, {
-		name: "an ID is free again once its job is gone",
-		rule: "A conflict is one with a job that the queue holds.",
-		run: func(f *fixture) {
+		}),
+		newTest("an ID is free again once its job is gone", "A conflict is one with a job that the queue holds.", func(f *fixture) {
 			id := f.add().ID
 			f.ack(f.lease())
 			f.add(func(e *pawl.Envelope) { e.ID = id })
 			equal(f, f.lease().ID, id, "job")
-		},
-	}, {
-		name: "the most jobs",
-		rule: "A batch has at most 10 000 jobs, else ErrBatchTooLarge.",
-		run: func(f *fixture) {
+		}),
+		newTest("the most jobs", "A batch has at most 10 000 jobs, else ErrBatchTooLarge.", func(f *fixture) {
 			batch := newBatch(pawl.MaxBatchJobs + 1)
 			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrBatchTooLarge, "one job too many")
 			equal(f, len(f.fetch(1)), 0, "jobs stored")
 			f.ok(f.q.Enqueue(f.Context(), batch[:pawl.MaxBatchJobs]...), "the most jobs")
 			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Ready})), idsOf(batch[:pawl.MaxBatchJobs]), "jobs stored")
-		},
-	}, {
-		name: "the most bytes",
-		rule: "The payloads of a batch have at most 64 MiB, else ErrBatchTooLarge.",
-		run: func(f *fixture) {
+		}),
+		newTest("the most bytes", "The payloads of a batch have at most 64 MiB, else ErrBatchTooLarge.", func(f *fixture) {
 			const jobs = pawl.MaxBatchBytes / pawl.DefaultMaxPayload
 			batch := newBatch(jobs + 1)
 			payload := make([]byte, pawl.DefaultMaxPayload)
@@ -123,15 +109,13 @@ func batchTests() []test {
 				n = len(f.fetch(jobs + 1)) // fewer at a time, since they are large
 			}
 			equal(f, stored, jobs+1, "jobs stored")
-		},
-	}, {
-		name: "an envelope twice in one batch",
-		rule: "An envelope is completed in place, so it stands for one job: twice in one batch it conflicts with itself.",
-		run: func(f *fixture) {
-			e := &pawl.Envelope{Kind: "k"}
-			f.is(f.q.Enqueue(f.Context(), e, &pawl.Envelope{Kind: "k"}, e), pawl.ErrConflict, "enqueue")
-			equal(f, e.ID.IsZero(), true, "the ID is zero")
-			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
-		},
-	}}...)
+		}),
+		newTest("an envelope twice in one batch",
+			"An envelope is completed in place, so it stands for one job: twice in one batch it conflicts with itself.", func(f *fixture) {
+				e := &pawl.Envelope{Kind: "k"}
+				f.is(f.q.Enqueue(f.Context(), e, &pawl.Envelope{Kind: "k"}, e), pawl.ErrConflict, "enqueue")
+				equal(f, e.ID.IsZero(), true, "the ID is zero")
+				equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
+			}),
+	}...)
 }

@@ -21,21 +21,16 @@ func besideTests() (tests []test) {
 		case "release":
 			next = "a"
 		}
-		tests = append(tests, test{
-			name: "beside one, after " + v.name,
-			rule: after,
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest("beside one, after "+v.name, after, func(f *fixture) {
 				f.three()
 				l := f.leases(1)[0]
 				equal(f, payloads(f.fetch(9)), "", "jobs beside the first")
 				f.pass(time.Second)
 				f.end(v, l)
 				equal(f, payloads(f.fetch(9)), next, "jobs after "+v.name)
-			},
-		}, test{
-			name: "a fetch that waits, and " + v.name,
-			rule: after + " A fetch that waits gets the next at once.",
-			run: func(f *fixture) {
+			}),
+			newTest("a fetch that waits, and "+v.name, after+" A fetch that waits gets the next at once.", func(f *fixture) {
 				f.three()
 				l := f.leases(1)[0]
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Wait: pawl.WaitDrained})
@@ -49,13 +44,11 @@ func besideTests() (tests []test) {
 				}
 				f.ends(call, nil, "fetch")
 				equal(f, payloads(*leases), next, "jobs")
-			},
-		})
+			}),
+		)
 	}
-	return append(tests, test{
-		name: "beside one, after an expiry",
-		rule: after,
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("beside one, after an expiry", after, func(f *fixture) {
 			f.three()
 			l := f.leases(1)[0]
 			f.pass(l.Length - 1)
@@ -66,22 +59,16 @@ func besideTests() (tests []test) {
 			equal(f, payloads(*leases), "a", "jobs at the expiry")
 			f.expire((*leases)[0])
 			equal(f, payloads(f.request(pawl.Request{Max: 9, Ahead: 9})), "b", "jobs that have not crashed")
-		},
-	}, test{
-		name: "beside one, after a cancel",
-		rule: after,
-		run: func(f *fixture) {
+		}),
+		newTest("beside one, after a cancel", after, func(f *fixture) {
 			f.three()
 			l := f.leases(1)[0]
 			f.cancel(l.ID)
 			equal(f, payloads(f.fetch(9)), "", "jobs after the cancel")
 			f.release(l)
 			equal(f, payloads(f.fetch(9)), "b", "jobs after the lease")
-		},
-	}, test{
-		name: "beside one that is extended",
-		rule: pass,
-		run: func(f *fixture) {
+		}),
+		newTest("beside one that is extended", pass, func(f *fixture) {
 			f.three()
 			l := f.leases(1)[0]
 			for range 5 {
@@ -89,46 +76,35 @@ func besideTests() (tests []test) {
 				f.extend(l)
 				equal(f, payloads(f.fetch(9)), "", "jobs")
 			}
-		},
-	}, test{
-		name: "one of a key in a fetch",
-		rule: pass,
-		run: func(f *fixture) {
+		}),
+		newTest("one of a key in a fetch", pass, func(f *fixture) {
 			for _, key := range []string{"x", "y", "x", "", "y", "x", ""} {
 				f.add(ofKey("k", key))
 			}
 			equal(f, keysOf(f.fetch(9)), "xy--", "keys of a fetch")
 			equal(f, len(f.fetch(9)), 0, "jobs of the next")
-		},
-	}, test{
-		name: "a full fetch",
-		rule: pass + " Those passed over take no place in the fetch.",
-		run: func(f *fixture) {
+		}),
+		newTest("a full fetch", pass+" Those passed over take no place in the fetch.", func(f *fixture) {
 			for _, key := range []string{"x", "x", "x", "y", "", "x", "z"} {
 				f.add(ofKey("k", key))
 			}
 			equal(f, keysOf(f.fetch(2)), "xy", "keys of a fetch of two")
 			equal(f, keysOf(f.fetch(2)), "-z", "keys of the next")
-		},
-	}, test{
-		name: "beside one, in other places",
-		rule: pass + " A key is that of a kind, on whichever queue and of whatever priority.",
-		run: func(f *fixture) {
-			f.add(effect("x"))
-			l := f.lease()
-			f.add(effect("x"), priority(100))
-			f.add(effect("x"), func(e *pawl.Envelope) { e.Queue = "q" })
-			f.add(ofKey("other", "x"))
-			f.add(ofKey("calm", ""), func(e *pawl.Envelope) { e.Queue = "q" })
-			equal(f, kinds(f.fetch(1, "q", "default")), "calm", "the first job")
-			equal(f, kinds(f.fetch(9, "default", "q")), "other", "the others")
-			f.release(l)
-			equal(f, len(f.fetch(9, "default", "q")), 1, "jobs after the lease")
-		},
-	}, test{
-		name: "one of a key over queues",
-		rule: pass,
-		run: func(f *fixture) {
+		}),
+		newTest("beside one, in other places",
+			pass+" A key is that of a kind, on whichever queue and of whatever priority.", func(f *fixture) {
+				f.add(effect("x"))
+				l := f.lease()
+				f.add(effect("x"), priority(100))
+				f.add(effect("x"), func(e *pawl.Envelope) { e.Queue = "q" })
+				f.add(ofKey("other", "x"))
+				f.add(ofKey("calm", ""), func(e *pawl.Envelope) { e.Queue = "q" })
+				equal(f, kinds(f.fetch(1, "q", "default")), "calm", "the first job")
+				equal(f, kinds(f.fetch(9, "default", "q")), "other", "the others")
+				f.release(l)
+				equal(f, len(f.fetch(9, "default", "q")), 1, "jobs after the lease")
+			}),
+		newTest("one of a key over queues", pass, func(f *fixture) {
 			for _, queue := range []string{"a", "b", "c"} {
 				for range 2 {
 					f.add(on(queue), ofKey("k", "x"))
@@ -144,11 +120,8 @@ func besideTests() (tests []test) {
 				}
 			}
 			equal(f, keyed, 1, "jobs with the key")
-		},
-	}, test{
-		name: "is ready",
-		rule: "A job that is passed over is ready, and is counted and waited for as such.",
-		run: func(f *fixture) {
+		}),
+		newTest("is ready", "A job that is passed over is ready, and is counted and waited for as such.", func(f *fixture) {
 			f.three()
 			l := f.leases(1)[0]
 			unchanged := f.unchanged()
@@ -162,11 +135,8 @@ func besideTests() (tests []test) {
 				defer f.ends(call, pawl.ErrEmpty, waits[wait])
 			}
 			f.ack(l)
-		},
-	}, test{
-		name: "many of a key in front",
-		rule: pass,
-		run: func(f *fixture) {
+		}),
+		newTest("many of a key in front", pass, func(f *fixture) {
 			batch := newBatch(1500)
 			for _, e := range batch {
 				e.IdempotencyKey = "x"
@@ -177,23 +147,20 @@ func besideTests() (tests []test) {
 			equal(f, f.leases(1)[0].ID, id, "the job behind them")
 			f.release(l)
 			equal(f, f.leases(1)[0].ID, l.ID, "the job that is first again")
-		},
-	}, test{
-		name: "beside one, over a restart",
-		rule: "A lease that is found at open has ended: its key is free, and one of its jobs is leased at a time.",
-		run: func(f *fixture) {
-			f.needRestart()
-			f.three()
-			f.leases(1)
-			f.restart()
-			l := f.leases(1)[0]
-			equal(f, payloads([]*pawl.Lease{l}), "a", "job")
-			equal(f, payloads(f.fetch(9)), "", "jobs beside it")
-			f.ack(l)
-			equal(f, payloads(f.fetch(9)), "", "jobs after the success")
-			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
-		},
-	}, neverBeside("failures", false), neverBeside("a success", true))
+		}),
+		newTest("beside one, over a restart",
+			"A lease that is found at open has ended: its key is free, and one of its jobs is leased at a time.", func(f *fixture) {
+				f.needRestart()
+				f.three()
+				f.leases(1)
+				f.restart()
+				l := f.leases(1)[0]
+				equal(f, payloads([]*pawl.Lease{l}), "a", "job")
+				equal(f, payloads(f.fetch(9)), "", "jobs beside it")
+				f.ack(l)
+				equal(f, payloads(f.fetch(9)), "", "jobs after the success")
+				equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
+			}), neverBeside("failures", false), neverBeside("a success", true))
 }
 
 // three adds the jobs a, b and c of one idempotency key, a second apart.

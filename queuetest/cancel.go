@@ -8,10 +8,8 @@ import (
 
 // cancelsWaiting cancels a job that waits, and failed once.
 func cancelsWaiting(state pawl.State) test {
-	return test{
-		name: "a job that is " + string(state),
-		rule: "Cancel makes a job that waits a dead letter with the reason cancelled. Nothing else changes; nothing ran.",
-		run: func(f *fixture) {
+	return newTest("a job that is "+string(state),
+		"Cancel makes a job that waits a dead letter with the reason cancelled. Nothing else changes; nothing ran.", func(f *fixture) {
 			f.canceller() // or skip
 			e := f.add(priority(3), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
 			f.nack(f.lease(), 0)
@@ -35,8 +33,7 @@ func cancelsWaiting(state pawl.State) test {
 			equal(f, l.Cancelled.Fired(), false, "the signal of a lease after the retry fired")
 			f.nack(l, 0)
 			equal(f, f.must(e.ID).State, pawl.Ready, "state after a retry and a failure")
-		},
-	}
+		})
 }
 
 func cancelTests() (tests []test) {
@@ -51,10 +48,8 @@ func cancelTests() (tests []test) {
 		tests = append(tests, endsCancelled(end))
 	}
 	const flag = "Cancel of a leased job sets its flag and fires the signal of its lease; the run goes on until its holder ends it."
-	tests = append(tests, test{
-		name: "a job that is leased",
-		rule: flag,
-		run: func(f *fixture) {
+	tests = append(tests,
+		newTest("a job that is leased", flag, func(f *fixture) {
 			l, want := f.seasoned()
 			equal(f, l.Cancelled.Fired(), false, "the signal fired before the cancel")
 			for range 2 {
@@ -71,11 +66,8 @@ func cancelTests() (tests []test) {
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.ack(l)
 			equal(f, f.job(l.ID) == nil, true, "the job is gone")
-		},
-	}, test{
-		name: "a holder that is told",
-		rule: "The signal calls its function once, when the flag is durable.",
-		run: func(f *fixture) {
+		}),
+		newTest("a holder that is told", "The signal calls its function once, when the flag is durable.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			calls := make(chan bool, 9)
@@ -87,28 +79,23 @@ func cancelTests() (tests []test) {
 			equal(f, f.must(id).Cancelled, true, "Cancelled")
 			l.Cancelled.OnFire(func() { calls <- true })
 			equal(f, len(calls), 2, "calls after one that came late")
-		},
-	}, test{
-		name: "leased, and ack",
-		rule: "An ack of a cancelled job succeeds as any other: it is removed or retained, and its key is done.",
-		run: func(f *fixture) {
-			id := f.add(effect("x")).ID
-			l := f.lease()
-			f.cancel(id)
-			f.ack(l)
-			equal(f, f.job(id) == nil, true, "the job is gone")
-			f.skips(f.add(effect("x")).ID, "after the success")
-			id = f.add(kept(time.Hour)).ID
-			l = f.lease()
-			f.cancel(id)
-			f.ack(l)
-			equal(f, f.must(id).State, pawl.Completed, "state")
-			equal(f, f.must(id).Attempts, 1, "attempts")
-		},
-	}, test{
-		name: "signals of other leases",
-		rule: "A cancel fires the signal of the lease that holds the job, and of no other.",
-		run: func(f *fixture) {
+		}),
+		newTest("leased, and ack",
+			"An ack of a cancelled job succeeds as any other: it is removed or retained, and its key is done.", func(f *fixture) {
+				id := f.add(effect("x")).ID
+				l := f.lease()
+				f.cancel(id)
+				f.ack(l)
+				equal(f, f.job(id) == nil, true, "the job is gone")
+				f.skips(f.add(effect("x")).ID, "after the success")
+				id = f.add(kept(time.Hour)).ID
+				l = f.lease()
+				f.cancel(id)
+				f.ack(l)
+				equal(f, f.must(id).State, pawl.Completed, "state")
+				equal(f, f.must(id).Attempts, 1, "attempts")
+			}),
+		newTest("signals of other leases", "A cancel fires the signal of the lease that holds the job, and of no other.", func(f *fixture) {
 			f.addKinds("a", "b")
 			leases := f.leases(2)
 			f.release(leases[0])
@@ -122,11 +109,8 @@ func cancelTests() (tests []test) {
 			f.cancel(leases[1].ID)
 			f.pass(0)
 			equal(f, leases[1].Cancelled.Fired(), false, "the signal of a lease that had ended fired")
-		},
-	}, test{
-		name: "signals and time",
-		rule: "No end of a lease fires its signal.",
-		run: func(f *fixture) {
+		}),
+		newTest("signals and time", "No end of a lease fires its signal.", func(f *fixture) {
 			f.canceller() // or skip
 			for _, v := range verbs {
 				f.fresh(Settings{})
@@ -136,7 +120,7 @@ func cancelTests() (tests []test) {
 				f.pass(time.Hour)
 				equal(f, l.Cancelled.Fired(), false, "the signal fired after "+v.name)
 			}
-		},
-	})
+		}),
+	)
 	return append(tests, moreCancelTests()...)
 }

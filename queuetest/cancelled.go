@@ -12,61 +12,53 @@ import (
 // moreCancelTests are about what a cancel means to others.
 func moreCancelTests() (tests []test) {
 	for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
-		tests = append(tests, test{
-			name: "and " + waits[wait],
-			rule: "A fetch that waits for the end of the work does not wait for a job that was cancelled.",
-			run: func(f *fixture) {
-				request := pawl.Request{Max: 1, Ahead: 1, Wait: wait}
-				crashed := f.add().ID
-				f.expire(f.lease())
-				_, call := f.fetching(f.Context(), request)
-				f.waits(call, "while a job is ready that crashed")
-				f.cancel(crashed)
-				f.ends(call, pawl.ErrEmpty, "fetch")
-
-				f.add()
-				l := f.lease()
-				_, call = f.fetching(f.Context(), request)
-				f.cancel(l.ID)
-				f.waits(call, "while a cancelled job runs")
-				f.release(l)
-				f.ends(call, pawl.ErrEmpty, "fetch")
-				if wait == pawl.WaitFinished {
-					id := f.add(after(time.Hour)).ID
-					_, call = f.fetching(f.Context(), request)
-					f.waits(call, "while a job is delayed")
-					f.cancel(id)
+		tests = append(tests,
+			newTest("and "+waits[wait],
+				"A fetch that waits for the end of the work does not wait for a job that was cancelled.", func(f *fixture) {
+					request := pawl.Request{Max: 1, Ahead: 1, Wait: wait}
+					crashed := f.add().ID
+					f.expire(f.lease())
+					_, call := f.fetching(f.Context(), request)
+					f.waits(call, "while a job is ready that crashed")
+					f.cancel(crashed)
 					f.ends(call, pawl.ErrEmpty, "fetch")
-				}
-			},
-		})
+
+					f.add()
+					l := f.lease()
+					_, call = f.fetching(f.Context(), request)
+					f.cancel(l.ID)
+					f.waits(call, "while a cancelled job runs")
+					f.release(l)
+					f.ends(call, pawl.ErrEmpty, "fetch")
+					if wait == pawl.WaitFinished {
+						id := f.add(after(time.Hour)).ID
+						_, call = f.fetching(f.Context(), request)
+						f.waits(call, "while a job is delayed")
+						f.cancel(id)
+						f.ends(call, pawl.ErrEmpty, "fetch")
+					}
+				}),
+		)
 	}
-	return append(tests, cancelling.unknownJob("no job"), test{
-		name: "one of many",
-		rule: "Cancel ends one job, in whatever place; the others come in their order.",
-		run: func(f *fixture) {
+	return append(tests, cancelling.unknownJob("no job"),
+		newTest("one of many", "Cancel ends one job, in whatever place; the others come in their order.", func(f *fixture) {
 			ids := f.addKinds("a", "b", "c", "d", "e")
 			f.cancel(ids[2])
 			f.cancel(ids[0])
 			equal(f, kinds(f.fetch(9)), "bde", "jobs")
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Leased: 3, Dead: 2}, "the fetch")
-		},
-	}, test{
-		name: "at the crash cap",
-		rule: "A cancelled job that crashes is cancelled, be it for the last time that it may crash.", settings: Settings{MaxCrashes: 1},
-		run: func(f *fixture) {
-			id := f.add().ID
-			l := f.lease()
-			f.cancel(id)
-			f.expire(l)
-			e := f.must(id)
-			equal(f, e.Death.Reason, pawl.ReasonCancelled, "reason")
-			equal(f, e.Failures, 0, "failures")
-		},
-	}, test{
-		name: "reap",
-		rule: "Reap counts a cancelled job whose lease has expired; it is dead then.",
-		run: func(f *fixture) {
+		}),
+		newTest("at the crash cap",
+			"A cancelled job that crashes is cancelled, be it for the last time that it may crash.", func(f *fixture) {
+				id := f.add().ID
+				l := f.lease()
+				f.cancel(id)
+				f.expire(l)
+				e := f.must(id)
+				equal(f, e.Death.Reason, pawl.ReasonCancelled, "reason")
+				equal(f, e.Failures, 0, "failures")
+			}).with(Settings{MaxCrashes: 1}),
+		newTest("reap", "Reap counts a cancelled job whose lease has expired; it is dead then.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			f.cancel(id)
@@ -74,11 +66,8 @@ func moreCancelTests() (tests []test) {
 			f.reap()
 			equal(f, f.must(id).State, pawl.Dead, "state")
 			equal(f, f.must(id).Death.Reason, pawl.ReasonCancelled, "reason")
-		},
-	}, test{
-		name: "over a restart",
-		rule: "What was cancelled stays so.",
-		run: func(f *fixture) {
+		}),
+		newTest("over a restart", "What was cancelled stays so.", func(f *fixture) {
 			f.needRestart()
 			var ids []pawl.ID
 			for _, state := range []pawl.State{pawl.Delayed, pawl.Ready} {
@@ -90,11 +79,8 @@ func moreCancelTests() (tests []test) {
 			unchanged("after the restart")
 			f.pass(2 * time.Hour)
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-		},
-	}, test{
-		name: "an envelope that says so",
-		rule: "A job is new when it is accepted, whatever its envelope tells of its past.",
-		run: func(f *fixture) {
+		}),
+		newTest("an envelope that says so", "A job is new when it is accepted, whatever its envelope tells of its past.", func(f *fixture) {
 			e := f.add(func(e *pawl.Envelope) {
 				e.Cancelled, e.BackoffSince, e.Completed = true, time.Now(), time.Now()
 			})
@@ -102,81 +88,75 @@ func moreCancelTests() (tests []test) {
 			f.stored(e, "the job")
 			f.release(f.lease())
 			equal(f, f.must(e.ID).State, pawl.Ready, "state after a release")
-		},
-	}, test{
-		name: "refused calls",
-		rule: "A cancel whose context has ended gives ErrNotAccepted and changes nothing, and one after Close gives ErrClosed.",
-		run: func(f *fixture) {
-			ids := []pawl.ID{f.held(pawl.Leased), f.held(pawl.Ready)}
-			ctx, cancel := context.WithCancel(f.Context())
-			cancel()
-			unchanged := f.unchanged()
-			for _, id := range ids {
-				f.is(f.canceller().Cancel(ctx, id), pawl.ErrNotAccepted, "cancel")
-			}
-			unchanged("after the refusals")
-			c := f.canceller()
-			f.closed()
-			f.is(c.Cancel(context.Background(), ids[0]), pawl.ErrClosed, "cancel after Close")
-		},
-	}, test{
-		name: "beside a settle",
-		rule: "A cancel and a settle at the same time come one after the other: a job that did not succeed is dead, in either order.",
-		run: func(f *fixture) {
-			c := f.canceller()
-			for i := range 40 {
-				id := f.add().ID
-				l := f.lease()
-				v := verbs[i%len(verbs)]
-				const callers = 8
-				answers := make(chan error, callers+1)
-				for range callers {
-					go func() { answers <- c.Cancel(f.Context(), id) }()
+		}),
+		newTest("refused calls",
+			"A cancel whose context has ended gives ErrNotAccepted and changes nothing, and one after Close gives ErrClosed.", func(f *fixture) {
+				ids := []pawl.ID{f.held(pawl.Leased), f.held(pawl.Ready)}
+				ctx, cancel := context.WithCancel(f.Context())
+				cancel()
+				unchanged := f.unchanged()
+				for _, id := range ids {
+					f.is(f.canceller().Cancel(ctx, id), pawl.ErrNotAccepted, "cancel")
 				}
-				go func() {
-					if err := v.end(f.Context(), f.q, l); err != nil {
-						answers <- fmt.Errorf("%s: %w", v.name, err)
-						return
+				unchanged("after the refusals")
+				c := f.canceller()
+				f.closed()
+				f.is(c.Cancel(context.Background(), ids[0]), pawl.ErrClosed, "cancel after Close")
+			}),
+		newTest("beside a settle",
+			"A cancel and a settle at the same time come one after the other: a job that did not succeed is dead, in either order.", func(f *fixture) {
+				c := f.canceller()
+				for i := range 40 {
+					id := f.add().ID
+					l := f.lease()
+					v := verbs[i%len(verbs)]
+					const callers = 8
+					answers := make(chan error, callers+1)
+					for range callers {
+						go func() { answers <- c.Cancel(f.Context(), id) }()
 					}
-					answers <- nil
-				}()
-				for range callers + 1 {
-					if err := <-answers; !errors.Is(err, pawl.ErrConflict) && !errors.Is(err, pawl.ErrNotFound) {
-						f.ok(err, "a call")
+					go func() {
+						if err := v.end(f.Context(), f.q, l); err != nil {
+							answers <- fmt.Errorf("%s: %w", v.name, err)
+							return
+						}
+						answers <- nil
+					}()
+					for range callers + 1 {
+						if err := <-answers; !errors.Is(err, pawl.ErrConflict) && !errors.Is(err, pawl.ErrNotFound) {
+							f.ok(err, "a call")
+						}
+					}
+					if v.name == "ack" {
+						equal(f, f.job(id) == nil, true, "the job is gone after an ack")
+						continue
+					}
+					e := f.must(id)
+					equal(f, e.State, pawl.Dead, "state after "+v.name)
+					ran := v.name == "nack" || v.name == "abandon"
+					equal(f, e.Attempts == 1, ran, "an attempt was counted")
+					if v.name != "abandon" {
+						equal(f, e.Death.Reason, pawl.ReasonCancelled, "reason after "+v.name)
 					}
 				}
-				if v.name == "ack" {
-					equal(f, f.job(id) == nil, true, "the job is gone after an ack")
-					continue
+			}),
+		newTest("beside a fetch",
+			"A cancel and a fetch at the same time come one after the other: the job is dead, or its holder is told.", func(f *fixture) {
+				c := f.canceller()
+				for range 40 {
+					id := f.add().ID
+					answer := make(chan error)
+					go func() { answer <- c.Cancel(f.Context(), id) }()
+					leases := f.fetch(1)
+					f.ok(<-answer, "cancel")
+					f.pass(0)
+					for _, l := range leases {
+						equal(f, l.Cancelled.Fired(), true, "the signal fired")
+						equal(f, f.must(id).Cancelled, true, "Cancelled")
+						f.release(l)
+					}
+					equal(f, f.must(id).State, pawl.Dead, "state")
 				}
-				e := f.must(id)
-				equal(f, e.State, pawl.Dead, "state after "+v.name)
-				ran := v.name == "nack" || v.name == "abandon"
-				equal(f, e.Attempts == 1, ran, "an attempt was counted")
-				if v.name != "abandon" {
-					equal(f, e.Death.Reason, pawl.ReasonCancelled, "reason after "+v.name)
-				}
-			}
-		},
-	}, test{
-		name: "beside a fetch",
-		rule: "A cancel and a fetch at the same time come one after the other: the job is dead, or its holder is told.",
-		run: func(f *fixture) {
-			c := f.canceller()
-			for range 40 {
-				id := f.add().ID
-				answer := make(chan error)
-				go func() { answer <- c.Cancel(f.Context(), id) }()
-				leases := f.fetch(1)
-				f.ok(<-answer, "cancel")
-				f.pass(0)
-				for _, l := range leases {
-					equal(f, l.Cancelled.Fired(), true, "the signal fired")
-					equal(f, f.must(id).Cancelled, true, "Cancelled")
-					f.release(l)
-				}
-				equal(f, f.must(id).State, pawl.Dead, "state")
-			}
-		},
-	})
+			}),
+	)
 }

@@ -16,10 +16,8 @@ func (c *clock) step(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // stepped sets the clock while a job of each fate is leased.
 func stepped(step time.Duration) test {
-	return test{
-		name: "a step by " + step.String(),
-		rule: "Leases expire on monotonic time: a clock step reaps nothing, and what becomes ready is ready by its new time.",
-		run: func(f *fixture) {
+	return newTest("a step by "+step.String(),
+		"Leases expire on monotonic time: a clock step reaps nothing, and what becomes ready is ready by its new time.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			for _, v := range verbs {
@@ -46,8 +44,7 @@ func stepped(step time.Duration) test {
 			equal(f, f.must(fresh).State, pawl.Ready, "state of a new job")
 			f.pass(snoozed)
 			equal(f, len(f.fetch(99)), 6, "jobs: nack, release, snooze, crash and the two that never ran")
-		},
-	}
+		})
 }
 
 func clockTests() (tests []test) {
@@ -56,30 +53,27 @@ func clockTests() (tests []test) {
 		tests = append(tests, stepped(step))
 	}
 	for _, step := range []time.Duration{day, -day} {
-		tests = append(tests, test{
-			name: "a lease after a step by " + step.String(),
-			rule: "A lease that is given or extended after the wall clock was set lasts its length.",
-			run: func(f *fixture) {
-				var c clock
-				f.fresh(Settings{Now: c.now})
-				f.addKinds("a", "b")
-				c.step(step)
-				leases := f.leases(2)
-				f.pass(leases[0].Length - 1)
-				equal(f, len(f.extend(leases[1])), 0, "leases lost")
-				f.pass(1)
-				equal(f, f.must(leases[0].ID).State, pawl.Ready, "state at the end of the lease")
-				f.pass(leases[1].Length - 2)
-				equal(f, f.must(leases[1].ID).State, pawl.Leased, "state before the end of the extended lease")
-				f.pass(1)
-				equal(f, f.must(leases[1].ID).State, pawl.Ready, "state at its end")
-			},
-		})
+		tests = append(tests,
+			newTest("a lease after a step by "+step.String(),
+				"A lease that is given or extended after the wall clock was set lasts its length.", func(f *fixture) {
+					var c clock
+					f.fresh(Settings{Now: c.now})
+					f.addKinds("a", "b")
+					c.step(step)
+					leases := f.leases(2)
+					f.pass(leases[0].Length - 1)
+					equal(f, len(f.extend(leases[1])), 0, "leases lost")
+					f.pass(1)
+					equal(f, f.must(leases[0].ID).State, pawl.Ready, "state at the end of the lease")
+					f.pass(leases[1].Length - 2)
+					equal(f, f.must(leases[1].ID).State, pawl.Leased, "state before the end of the extended lease")
+					f.pass(1)
+					equal(f, f.must(leases[1].ID).State, pawl.Ready, "state at its end")
+				}),
+		)
 	}
-	return append(tests, test{
-		name: "set back",
-		rule: "A delayed job comes at its time by the wall clock, however that was set.",
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("set back", "A delayed job comes at its time by the wall clock, however that was set.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			f.add(after(10 * time.Minute))
@@ -91,17 +85,15 @@ func clockTests() (tests []test) {
 			f.waits(call, "before the time")
 			f.await(call)
 			f.sameTime(c.now(), due, "the wall clock at the fetch")
-		},
-	}, test{
-		name: "set forward",
-		rule: "A job whose time the wall clock shows is found by the next fetch, and since when it is ready does not move.",
-		run: func(f *fixture) {
-			var c clock
-			f.fresh(Settings{Now: c.now})
-			f.add(of("b"), after(24*time.Hour))
-			f.add(of("a"), after(time.Hour))
-			c.step(25 * time.Hour)
-			equal(f, kinds(f.fetch(9)), "ab", "order")
-		},
-	})
+		}),
+		newTest("set forward",
+			"A job whose time the wall clock shows is found by the next fetch, and since when it is ready does not move.", func(f *fixture) {
+				var c clock
+				f.fresh(Settings{Now: c.now})
+				f.add(of("b"), after(24*time.Hour))
+				f.add(of("a"), after(time.Hour))
+				c.step(25 * time.Hour)
+				equal(f, kinds(f.fetch(9)), "ab", "order")
+			}),
+	)
 }

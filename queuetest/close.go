@@ -26,21 +26,16 @@ func (f *fixture) needClose() {
 	}
 }
 
-var closeTests = []test{{
-	name: "while fetches wait",
-	rule: "Close answers every fetch that waits by ErrClosed.",
-	run: func(f *fixture) {
+var closeTests = []test{
+	newTest("while fetches wait", "Close answers every fetch that waits by ErrClosed.", func(f *fixture) {
 		f.needClose()
 		for range 3 {
 			_, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			defer f.ends(call, pawl.ErrClosed, "a fetch that waits")
 		}
 		f.close()
-	},
-}, {
-	name: "before a call",
-	rule: "After Close every method returns ErrClosed.",
-	run: func(f *fixture) {
+	}),
+	newTest("before a call", "After Close every method returns ErrClosed.", func(f *fixture) {
 		l := f.crowded()
 		q := f.closed()
 		for _, c := range calls() {
@@ -63,83 +58,77 @@ var closeTests = []test{{
 		if h, ok := q.(Hastener); ok {
 			f.is(h.RunNow(f.Context(), l.ID), pawl.ErrClosed, "RunNow")
 		}
-	},
-}, {
-	name: "with work ahead",
-	rule: "Close waits for no job, and nothing of a queue runs after it, whatever was to come: the bubble ends.",
-	run: func(f *fixture) {
-		f.crowded()
-		start := time.Now()
-		f.closed()
-		equal(f, time.Since(start), 0, "the time that Close took")
-	},
-}, {
-	name: "amid calls",
-	rule: "A call that Close meets is answered: carried out, or refused by ErrClosed. What was accepted is stored.",
-	run: func(f *fixture) {
-		f.needRestart()
-		const callers = 20
-		batch := newBatch(callers)
-		answers := make([]error, callers)
-		done := make(chan int, callers)
-		for i, e := range batch {
-			e.ID = pawl.NewID(time.Now())
-			go func() {
-				answers[i] = f.q.Enqueue(f.Context(), e)
-				done <- i
-			}()
-		}
-		q := f.q
-		for range callers / 2 {
-			<-done
-		}
-		f.ok(q.(io.Closer).Close(), "close")
-		for range callers / 2 {
-			<-done
-		}
-		f.reopen()
-		for i, e := range batch {
-			if answers[i] != nil {
-				f.is(answers[i], pawl.ErrClosed, "enqueue")
+	}),
+	newTest("with work ahead",
+		"Close waits for no job, and nothing of a queue runs after it, whatever was to come: the bubble ends.", func(f *fixture) {
+			f.crowded()
+			start := time.Now()
+			f.closed()
+			equal(f, time.Since(start), 0, "the time that Close took")
+		}),
+	newTest("amid calls",
+		"A call that Close meets is answered: carried out, or refused by ErrClosed. What was accepted is stored.", func(f *fixture) {
+			f.needRestart()
+			const callers = 20
+			batch := newBatch(callers)
+			answers := make([]error, callers)
+			done := make(chan int, callers)
+			for i, e := range batch {
+				e.ID = pawl.NewID(time.Now())
+				go func() {
+					answers[i] = f.q.Enqueue(f.Context(), e)
+					done <- i
+				}()
 			}
-			equal(f, f.job(e.ID) != nil, answers[i] == nil, "the job is stored")
-		}
-	},
-}, {
-	name: "amid fetches",
-	rule: "A fetch that Close meets gives its leases or an error; what it did not give was not leased.",
-	run: func(f *fixture) {
-		f.needRestart()
-		batch := newBatch(40)
-		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
-		given := make(chan pawl.ID, len(batch))
-		q := f.q
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				for {
-					leases, err := q.Fetch(f.Context(), pawl.Request{Max: 1})
-					if err != nil {
-						if !errors.Is(err, pawl.ErrClosed) {
-							f.Errorf("fetch: %v", err)
-						}
-						return
-					}
-					given <- leases[0].ID
+			q := f.q
+			for range callers / 2 {
+				<-done
+			}
+			f.ok(q.(io.Closer).Close(), "close")
+			for range callers / 2 {
+				<-done
+			}
+			f.reopen()
+			for i, e := range batch {
+				if answers[i] != nil {
+					f.is(answers[i], pawl.ErrClosed, "enqueue")
 				}
-			})
-		}
-		first := <-given
-		f.ok(q.(io.Closer).Close(), "close")
-		wg.Wait()
-		close(given)
-		crashes := map[pawl.ID]int{first: 1}
-		for id := range given {
-			crashes[id]++
-		}
-		f.reopen()
-		for _, e := range batch {
-			equal(f, f.must(e.ID).Crashes, crashes[e.ID], "leases found at open")
-		}
-	},
-}}
+				equal(f, f.job(e.ID) != nil, answers[i] == nil, "the job is stored")
+			}
+		}),
+	newTest("amid fetches",
+		"A fetch that Close meets gives its leases or an error; what it did not give was not leased.", func(f *fixture) {
+			f.needRestart()
+			batch := newBatch(40)
+			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			given := make(chan pawl.ID, len(batch))
+			q := f.q
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					for {
+						leases, err := q.Fetch(f.Context(), pawl.Request{Max: 1})
+						if err != nil {
+							if !errors.Is(err, pawl.ErrClosed) {
+								f.Errorf("fetch: %v", err)
+							}
+							return
+						}
+						given <- leases[0].ID
+					}
+				})
+			}
+			first := <-given
+			f.ok(q.(io.Closer).Close(), "close")
+			wg.Wait()
+			close(given)
+			crashes := map[pawl.ID]int{first: 1}
+			for id := range given {
+				crashes[id]++
+			}
+			f.reopen()
+			for _, e := range batch {
+				equal(f, f.must(e.ID).Crashes, crashes[e.ID], "leases found at open")
+			}
+		}),
+}

@@ -46,49 +46,45 @@ func (f *fixture) crowded() *pawl.Lease {
 
 func contextTests() (tests []test) {
 	for _, c := range calls() {
-		tests = append(tests, test{
-			name: "before " + c.name,
-			rule: "A call whose context has ended gives ErrNotAccepted, which wraps the context's error, and changes nothing.",
-			run: func(f *fixture) {
-				l := f.crowded()
-				unchanged := f.unchanged()
-				ctx, cancel := context.WithCancel(f.Context())
-				cancel()
-				err := c.do(ctx, f.q, l)
-				f.is(err, pawl.ErrNotAccepted, c.name)
-				f.is(err, context.Canceled, c.name)
-				unchanged("after the refusal")
-			},
-		})
+		tests = append(tests,
+			newTest("before "+c.name,
+				"A call whose context has ended gives ErrNotAccepted, which wraps the context's error, and changes nothing.", func(f *fixture) {
+					l := f.crowded()
+					unchanged := f.unchanged()
+					ctx, cancel := context.WithCancel(f.Context())
+					cancel()
+					err := c.do(ctx, f.q, l)
+					f.is(err, pawl.ErrNotAccepted, c.name)
+					f.is(err, context.Canceled, c.name)
+					unchanged("after the refusal")
+				}),
+		)
 	}
 	for _, v := range verbs {
-		tests = append(tests, test{
-			name: "during " + v.name,
-			rule: "An operation whose context ends is carried out whole or not at all, and the answer tells which.",
-			run: func(f *fixture) {
-				for range 20 {
-					f.add()
-					l := f.lease()
-					err := f.interrupted(func(ctx context.Context) error { return v.end(ctx, f.q, l) })
-					lost := len(f.extend(l)) == 1
-					if errors.Is(err, pawl.ErrNotAccepted) {
-						equal(f, lost, false, "the lease is lost, although "+v.name+" was not accepted")
-						f.ack(l)
-						continue
+		tests = append(tests,
+			newTest("during "+v.name,
+				"An operation whose context ends is carried out whole or not at all, and the answer tells which.", func(f *fixture) {
+					for range 20 {
+						f.add()
+						l := f.lease()
+						err := f.interrupted(func(ctx context.Context) error { return v.end(ctx, f.q, l) })
+						lost := len(f.extend(l)) == 1
+						if errors.Is(err, pawl.ErrNotAccepted) {
+							equal(f, lost, false, "the lease is lost, although "+v.name+" was not accepted")
+							f.ack(l)
+							continue
+						}
+						f.ok(err, v.name)
+						equal(f, lost, true, "the lease is lost after "+v.name)
+						if v.next == pawl.Ready {
+							f.ack(f.lease())
+						}
 					}
-					f.ok(err, v.name)
-					equal(f, lost, true, "the lease is lost after "+v.name)
-					if v.next == pawl.Ready {
-						f.ack(f.lease())
-					}
-				}
-			},
-		})
+				}),
+		)
 	}
-	return append(tests, test{
-		name: "during enqueue",
-		rule: "A batch whose context ends is stored whole or not at all, and the answer tells which.",
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("during enqueue", "A batch whose context ends is stored whole or not at all, and the answer tells which.", func(f *fixture) {
 			stored := 0
 			for range 50 {
 				err := f.interrupted(func(ctx context.Context) error { return f.q.Enqueue(ctx, newBatch(3)...) })
@@ -100,11 +96,8 @@ func contextTests() (tests []test) {
 				}
 				equal(f, len(f.list(pawl.Filter{})), stored, "jobs stored")
 			}
-		},
-	}, test{
-		name: "during fetch",
-		rule: "A fetch that gives an error has leased nothing.",
-		run: func(f *fixture) {
+		}),
+		newTest("during fetch", "A fetch that gives an error has leased nothing.", func(f *fixture) {
 			for range 50 {
 				leases := new([]*pawl.Lease)
 				ctx, cancel := context.WithCancel(f.Context())
@@ -124,11 +117,8 @@ func contextTests() (tests []test) {
 				equal(f, len(*leases), 1, "leases")
 				f.ack((*leases)[0])
 			}
-		},
-	}, test{
-		name: "while a fetch waits",
-		rule: "A fetch waits no longer than its context, and takes no job afterwards.",
-		run: func(f *fixture) {
+		}),
+		newTest("while a fetch waits", "A fetch waits no longer than its context, and takes no job afterwards.", func(f *fixture) {
 			ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
 			defer cancel()
 			start := time.Now()
@@ -138,18 +128,15 @@ func contextTests() (tests []test) {
 			equal(f, time.Since(start), time.Minute, "it waited")
 			id := f.add().ID
 			equal(f, f.lease().ID, id, "job")
-		},
-	}, test{
-		name: "with a cause",
-		rule: "ErrNotAccepted tells why the context ended.",
-		run: func(f *fixture) {
+		}),
+		newTest("with a cause", "ErrNotAccepted tells why the context ended.", func(f *fixture) {
 			ctx, cancel := context.WithCancelCause(f.Context())
 			cancel(errBoom)
 			err := f.q.Enqueue(ctx, newBatch(1)...)
 			f.is(err, context.Canceled, "the context's error")
 			f.is(err, errBoom, "its cause")
-		},
-	})
+		}),
+	)
 }
 
 // interrupted runs fn with a context that ends at any moment.

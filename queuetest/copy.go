@@ -38,37 +38,31 @@ func (f *fixture) rich() *pawl.Envelope {
 	})
 }
 
-var copyTests = []test{{
-	name: "of what was enqueued",
-	rule: "What a caller changes in its envelope after Enqueue changes nothing in the queue.",
-	run: func(f *fixture) {
-		e := f.rich()
-		want := copied(f.must(e.ID))
-		scribble(e)
-		f.same(f.must(want.ID), want, "the job")
-		l := f.lease()
-		want.State, want.LeasedSince = "", time.Time{}
-		f.same(l.Envelope, want, "the lease")
-	},
-}, {
-	name: "of what was leased",
-	rule: "What a handler changes in its job changes nothing in the queue; the ID and the token are all that counts.",
-	run: func(f *fixture) {
-		f.rich()
-		l := f.lease()
-		want := copied(f.must(l.ID))
-		token := l.Token
-		scribble(l.Envelope)
-		l.Length, l.Expires = 0, time.Time{}
-		f.same(f.must(want.ID), want, "the job")
-		f.release(&pawl.Lease{Envelope: l.Envelope, Token: token})
-		want.State, want.LeasedSince = pawl.Ready, time.Time{}
-		f.same(f.must(want.ID), want, "the job after release")
-	},
-}, {
-	name: "of what was inspected",
-	rule: "What a reader changes in the jobs that it got changes nothing in the queue.",
-	run: func(f *fixture) {
+var copyTests = []test{
+	newTest("of what was enqueued",
+		"What a caller changes in its envelope after Enqueue changes nothing in the queue.", func(f *fixture) {
+			e := f.rich()
+			want := copied(f.must(e.ID))
+			scribble(e)
+			f.same(f.must(want.ID), want, "the job")
+			l := f.lease()
+			want.State, want.LeasedSince = "", time.Time{}
+			f.same(l.Envelope, want, "the lease")
+		}),
+	newTest("of what was leased",
+		"What a handler changes in its job changes nothing in the queue; the ID and the token are all that counts.", func(f *fixture) {
+			f.rich()
+			l := f.lease()
+			want := copied(f.must(l.ID))
+			token := l.Token
+			scribble(l.Envelope)
+			l.Length, l.Expires = 0, time.Time{}
+			f.same(f.must(want.ID), want, "the job")
+			f.release(&pawl.Lease{Envelope: l.Envelope, Token: token})
+			want.State, want.LeasedSince = pawl.Ready, time.Time{}
+			f.same(f.must(want.ID), want, "the job after release")
+		}),
+	newTest("of what was inspected", "What a reader changes in the jobs that it got changes nothing in the queue.", func(f *fixture) {
 		id := f.rich().ID
 		f.nack(f.lease(), 0)
 		f.abandon(f.lease())
@@ -79,11 +73,8 @@ var copyTests = []test{{
 			scribble(e)
 		}
 		f.same(f.must(id), want, "after a change of what Jobs gave")
-	},
-}, {
-	name: "each caller has its own",
-	rule: "Two leases of one job share nothing.",
-	run: func(f *fixture) {
+	}),
+	newTest("each caller has its own", "Two leases of one job share nothing.", func(f *fixture) {
 		f.rich()
 		old := f.lease()
 		want := copied(old.Envelope)
@@ -91,11 +82,8 @@ var copyTests = []test{{
 		l := f.lease()
 		scribble(old.Envelope)
 		f.same(l.Envelope, want, "the second lease")
-	},
-}, {
-	name: "the caller's memory",
-	rule: "The queue does not write to the memory of a payload that it was given.",
-	run: func(f *fixture) {
+	}),
+	newTest("the caller's memory", "The queue does not write to the memory of a payload that it was given.", func(f *fixture) {
 		const size = 2048
 		buffer := make([]byte, 4*size)
 		for i := range buffer {
@@ -111,5 +99,5 @@ var copyTests = []test{{
 				f.Fatalf("byte %d of the caller's buffer was changed", i)
 			}
 		}
-	},
-}}
+	}),
+}

@@ -7,26 +7,25 @@ import (
 )
 
 func counterTests() []test {
-	return []test{{
-		name: "of a long walk",
-		rule: "After any number of operations each counter is the number of the events that it counts.",
-		run: func(f *fixture) {
-			if !f.config.Events {
-				f.Skip("the queue tells no events")
-			}
-			steps := cmp.Or(f.config.CounterSteps, defaultCounterSteps)
-			w := f.walk(1, steps, 500)
-			if steps < defaultCounterSteps/50 {
-				return
-			}
-			counted := w.tally.Snapshot()
-			for _, name := range []string{
-				pawl.JobsFetched, pawl.JobsSucceeded, pawl.JobsFailed, pawl.JobsFailedPermanently, pawl.JobsTimedOut,
-				pawl.JobsReleased, pawl.JobsSnoozed, pawl.JobsReaped,
-			} {
-				equal(f, counted.Total(name) > 0, true, "the walk met what counts as "+name)
-			}
-			equal(f, counted.Total(pawl.RetriesTotal), counted.Total(pawl.JobsRequeued), "retries, which are jobs requeued")
-		},
-	}}
+	return []test{
+		newTest("of a long walk",
+			"After any number of operations each counter is the number of the events that it counts.", func(f *fixture) {
+				if !f.config.Events {
+					f.Skip("the queue tells no events")
+				}
+				steps := cmp.Or(f.config.CounterSteps, defaultCounterSteps)
+				w := f.walk(1, steps, 500)
+				if steps < defaultCounterSteps/50 {
+					return
+				}
+				counted := w.tally.Snapshot()
+				for _, name := range []string{
+					pawl.JobsFetched, pawl.JobsSucceeded, pawl.JobsFailed, pawl.JobsFailedPermanently, pawl.JobsTimedOut,
+					pawl.JobsReleased, pawl.JobsSnoozed, pawl.JobsReaped,
+				} {
+					equal(f, counted.Total(name) > 0, true, "the walk met what counts as "+name)
+				}
+				equal(f, counted.Total(pawl.RetriesTotal), counted.Total(pawl.JobsRequeued), "retries, which are jobs requeued")
+			}),
+	}
 }

@@ -28,50 +28,45 @@ func (f *fixture) countsAre(queue string, want pawl.Counts, when string) {
 	equal(f, listed, want, "jobs listed after "+when)
 }
 
-var countTests = []test{{
-	name:     "after every transition",
-	rule:     "A job is in exactly one state, and the counts are those of all jobs in that state.",
-	settings: Settings{MaxCrashes: 2},
-	run: func(f *fixture) {
-		var l *pawl.Lease
-		lease := func() { l = f.lease() }
-		for _, step := range []struct {
-			name string
-			do   func()
-			want pawl.Counts
-		}{
-			{"enqueue", func() { f.add() }, pawl.Counts{Ready: 1}},
-			{"enqueue with a delay", func() { f.add(after(time.Hour)) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"extend", func() { f.extend(l) }, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"nack", func() { f.nack(l, 0) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after nack", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"nack with a delay", func() { f.nack(l, time.Minute) }, pawl.Counts{Delayed: 2}},
-			{"the delay", func() { f.pass(time.Minute) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after the delay", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"snooze", func() { f.snooze(l, time.Minute) }, pawl.Counts{Delayed: 2}},
-			{"the snooze", func() { f.pass(time.Minute) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after the snooze", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"release", func() { f.release(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after release", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"an expiry", func() { f.expire(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after the expiry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"the last crash", func() { f.expire(l) }, pawl.Counts{Dead: 1, Delayed: 1}},
-			{"retry", func() { f.retry(l.ID, false) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"fetch after retry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"abandon", func() { f.abandon(l) }, pawl.Counts{Dead: 1, Delayed: 1}},
-			{"another retry", func() { f.retry(l.ID, true) }, pawl.Counts{Ready: 1, Delayed: 1}},
-			{"the last fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"ack", func() { f.ack(l) }, pawl.Counts{Delayed: 1}},
-		} {
-			step.do()
-			f.countsAre(pawl.DefaultQueue, step.want, step.name)
-		}
-	},
-}, {
-	name: "each queue apart",
-	rule: "Counts are those of one queue; a queue that is empty now is known still.",
-	run: func(f *fixture) {
+var countTests = []test{
+	newTest("after every transition",
+		"A job is in exactly one state, and the counts are those of all jobs in that state.", func(f *fixture) {
+			var l *pawl.Lease
+			lease := func() { l = f.lease() }
+			for _, step := range []struct {
+				name string
+				do   func()
+				want pawl.Counts
+			}{
+				{"enqueue", func() { f.add() }, pawl.Counts{Ready: 1}},
+				{"enqueue with a delay", func() { f.add(after(time.Hour)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"extend", func() { f.extend(l) }, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"nack", func() { f.nack(l, 0) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"fetch after nack", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"nack with a delay", func() { f.nack(l, time.Minute) }, pawl.Counts{Delayed: 2}},
+				{"the delay", func() { f.pass(time.Minute) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"fetch after the delay", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"snooze", func() { f.snooze(l, time.Minute) }, pawl.Counts{Delayed: 2}},
+				{"the snooze", func() { f.pass(time.Minute) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"fetch after the snooze", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"release", func() { f.release(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"fetch after release", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"an expiry", func() { f.expire(l) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"fetch after the expiry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"the last crash", func() { f.expire(l) }, pawl.Counts{Dead: 1, Delayed: 1}},
+				{"retry", func() { f.retry(l.ID, false) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"fetch after retry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"abandon", func() { f.abandon(l) }, pawl.Counts{Dead: 1, Delayed: 1}},
+				{"another retry", func() { f.retry(l.ID, true) }, pawl.Counts{Ready: 1, Delayed: 1}},
+				{"the last fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
+				{"ack", func() { f.ack(l) }, pawl.Counts{Delayed: 1}},
+			} {
+				step.do()
+				f.countsAre(pawl.DefaultQueue, step.want, step.name)
+			}
+		}).with(Settings{MaxCrashes: 2}),
+	newTest("each queue apart", "Counts are those of one queue; a queue that is empty now is known still.", func(f *fixture) {
 		equal(f, len(f.counts()), 0, "queues before the first job")
 		f.fill(3, "b")
 		f.fill(2, "a")
@@ -82,11 +77,8 @@ var countTests = []test{{
 		f.countsAre("b", pawl.Counts{Ready: 2, Leased: 1}, "a fetch")
 		f.countsAre("a", pawl.Counts{}, "all acks")
 		equal(f, len(f.counts()), 2, "queues")
-	},
-}, {
-	name: "after a restart",
-	rule: "Counts are right after a restart.",
-	run: func(f *fixture) {
+	}),
+	newTest("after a restart", "Counts are right after a restart.", func(f *fixture) {
 		f.needRestart()
 		for _, state := range []pawl.State{pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready} {
 			f.held(state)
@@ -94,5 +86,5 @@ var countTests = []test{{
 		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, "one job of each state")
 		f.restart()
 		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, "the restart")
-	},
-}}
+	}),
+}

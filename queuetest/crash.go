@@ -8,11 +8,8 @@ import (
 
 // crashCap lets a job crash until it dies, after so many crashes as it may survive.
 func crashCap(max, survives int) test {
-	return test{
-		name:     fmt.Sprint("a cap of ", max),
-		rule:     "At the crash cap, 5 by default, a job is a dead letter with the reason poison; its attempts stay.",
-		settings: Settings{MaxCrashes: max},
-		run: func(f *fixture) {
+	return newTest(fmt.Sprint("a cap of ", max),
+		"At the crash cap, 5 by default, a job is a dead letter with the reason poison; its attempts stay.", func(f *fixture) {
 			id := f.add().ID
 			f.nack(f.lease(), 0)
 			for n := range survives {
@@ -26,8 +23,7 @@ func crashCap(max, survives int) test {
 			equal(f, deathText(e), deathText(&pawl.Envelope{Death: &pawl.Death{Reason: pawl.ReasonPoison, At: l.Expires}}), "death")
 			equal(f, e.Attempts, 1, "attempts")
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-		},
-	}
+		}).with(Settings{MaxCrashes: max})
 }
 
 // crash leases a job, which is the only one, and lets the lease end.
@@ -45,10 +41,8 @@ func crashTests() (tests []test) {
 		if v.next == "" || v.next == pawl.Dead {
 			continue
 		}
-		tests = append(tests, test{
-			name: v.name + " resets",
-			rule: "Crashes are counted in a row: every settle sets them to 0.",
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest(v.name+" resets", "Crashes are counted in a row: every settle sets them to 0.", func(f *fixture) {
 				id := f.add().ID
 				for range 4 {
 					f.crash(id)
@@ -62,25 +56,19 @@ func crashTests() (tests []test) {
 					f.crash(id)
 				}
 				equal(f, f.must(id).State, pawl.Ready, "state after four more")
-			},
-		})
+			}),
+		)
 	}
-	return append(tests, test{
-		name:     "no cap",
-		rule:     "Without a cap a job may crash for ever.",
-		settings: Settings{MaxCrashes: -1},
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("no cap", "Without a cap a job may crash for ever.", func(f *fixture) {
 			id := f.add().ID
 			for range 20 {
 				f.crash(id)
 			}
 			equal(f, f.must(id).State, pawl.Ready, "state")
 			equal(f, f.must(id).Crashes, 20, "crashes")
-		},
-	}, test{
-		name: "a crash burns no retry",
-		rule: "A run that never settled is no attempt.",
-		run: func(f *fixture) {
+		}).with(Settings{MaxCrashes: -1}),
+		newTest("a crash burns no retry", "A run that never settled is no attempt.", func(f *fixture) {
 			id := f.add(func(e *pawl.Envelope) { e.MaxRetries = 1 }).ID
 			for range 3 {
 				f.crash(id)
@@ -88,21 +76,19 @@ func crashTests() (tests []test) {
 			l := f.lease()
 			equal(f, l.Attempt(), 1, "the run under way")
 			equal(f, l.LastAttempt(), false, "the last run")
-		},
-	}, test{
-		name: "poison that is retried",
-		rule: "A retried dead letter begins without crashes: it may crash as often as a new one.",
-		run: func(f *fixture) {
-			id := f.add().ID
-			for range 5 {
-				f.crash(id)
-			}
-			f.retry(id, true)
-			equal(f, f.must(id).Crashes, 0, "crashes")
-			for range 4 {
-				f.crash(id)
-			}
-			equal(f, f.must(id).State, pawl.Ready, "state")
-		},
-	})
+		}),
+		newTest("poison that is retried",
+			"A retried dead letter begins without crashes: it may crash as often as a new one.", func(f *fixture) {
+				id := f.add().ID
+				for range 5 {
+					f.crash(id)
+				}
+				f.retry(id, true)
+				equal(f, f.must(id).Crashes, 0, "crashes")
+				for range 4 {
+					f.crash(id)
+				}
+				equal(f, f.must(id).State, pawl.Ready, "state")
+			}),
+	)
 }

@@ -9,44 +9,38 @@ import (
 
 func deadTests() (tests []test) {
 	for _, keep := range []bool{false, true} {
-		tests = append(tests, test{
-			name: fmt.Sprintf("retry, attempts kept: %v", keep),
-			rule: "Retry takes a dead letter to ready, since now; attempts begin again unless they are kept, and nothing else changes.",
-			run: func(f *fixture) {
-				id := f.add(priority(7)).ID
-				f.nack(f.lease(), 0)
-				f.abandon(f.lease())
-				want := f.must(id)
-				equal(f, want.Attempts, 2, "attempts")
-				f.pass(time.Hour)
-				f.retry(id, keep)
-				want.State, want.Death, want.NotBefore = pawl.Ready, nil, time.Now()
-				if !keep {
-					want.Attempts = 0
-				}
-				f.same(f.must(id), want, "the job")
-				l := f.lease()
-				equal(f, l.Attempts, want.Attempts, "attempts of the next run")
-			},
-		})
+		tests = append(tests,
+			newTest(fmt.Sprintf("retry, attempts kept: %v", keep),
+				"Retry takes a dead letter to ready, since now; attempts begin again unless they are kept, and nothing else changes.", func(f *fixture) {
+					id := f.add(priority(7)).ID
+					f.nack(f.lease(), 0)
+					f.abandon(f.lease())
+					want := f.must(id)
+					equal(f, want.Attempts, 2, "attempts")
+					f.pass(time.Hour)
+					f.retry(id, keep)
+					want.State, want.Death, want.NotBefore = pawl.Ready, nil, time.Now()
+					if !keep {
+						want.Attempts = 0
+					}
+					f.same(f.must(id), want, "the job")
+					l := f.lease()
+					equal(f, l.Attempts, want.Attempts, "attempts of the next run")
+				}),
+		)
 	}
 	for _, state := range states[:len(states)-1] {
 		tests = append(tests, retrying.wrongState("retry of a job that is ", "Retry is for dead letters: any other job gives ErrConflict and is not changed.", state))
 	}
-	return append(tests, retrying.unknownJob("retry of no job"), test{
-		name: "stays dead",
-		rule: "A dead letter stays until somebody retries it: no fetch or time brings it back.",
-		run: func(f *fixture) {
+	return append(tests, retrying.unknownJob("retry of no job"),
+		newTest("stays dead", "A dead letter stays until somebody retries it: no fetch or time brings it back.", func(f *fixture) {
 			id := f.held(pawl.Dead)
 			f.pass(1000 * time.Hour)
 			f.reap()
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			equal(f, f.must(id).State, pawl.Dead, "state")
-		},
-	}, test{
-		name: "dies again",
-		rule: "A retried dead letter may die again, for another reason.",
-		run: func(f *fixture) {
+		}),
+		newTest("dies again", "A retried dead letter may die again, for another reason.", func(f *fixture) {
 			id := f.held(pawl.Dead)
 			f.retry(id, false)
 			f.pass(time.Second)
@@ -56,15 +50,12 @@ func deadTests() (tests []test) {
 			f.sameTime(e.Death.At, time.Now(), "time of death")
 			equal(f, e.Attempts, 1, "attempts")
 			equal(f, e.Failures, 2, "failures")
-		},
-	}, test{
-		name: "retried on its queue",
-		rule: "A retried dead letter is on the queue on which it died.",
-		run: func(f *fixture) {
+		}),
+		newTest("retried on its queue", "A retried dead letter is on the queue on which it died.", func(f *fixture) {
 			id := f.held(pawl.Dead, on("q"))
 			f.retry(id, false)
 			equal(f, len(f.fetch(9)), 0, "jobs on the default queue")
 			equal(f, f.lease("q").ID, id, "job")
-		},
-	})
+		}),
+	)
 }

@@ -18,10 +18,8 @@ func (f *fixture) expired(id pawl.ID, at time.Time, what string) {
 
 // expires lets a job that waits, and failed once, meet its deadline.
 func expires(state pawl.State) test {
-	return test{
-		name: "a job that is " + string(state),
-		rule: "At its deadline, not an instant earlier, a job that waits is a dead letter with the reason deadline. Nothing else changes.",
-		run: func(f *fixture) {
+	return newTest("a job that is "+string(state),
+		"At its deadline, not an instant earlier, a job that waits is a dead letter with the reason deadline. Nothing else changes.", func(f *fixture) {
 			e := f.add(priority(3), within(time.Hour), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
 			f.nack(f.lease(), 0)
 			switch l := f.lease(); state {
@@ -40,16 +38,13 @@ func expires(state pawl.State) test {
 			f.pass(2 * time.Hour)
 			f.expired(e.ID, e.Deadline, "later")
 			f.same(f.must(e.ID), want, "the job, later")
-		},
-	}
+		})
 }
 
 // late enqueues a job whose deadline is in the past, or now.
 func late(name string, ago time.Duration, change ...func(*pawl.Envelope)) test {
-	return test{
-		name: "enqueued " + name,
-		rule: "A job that is enqueued past its deadline is accepted, dies at once, and is never fetched.",
-		run: func(f *fixture) {
+	return newTest("enqueued "+name,
+		"A job that is enqueued past its deadline is accepted, dies at once, and is never fetched.", func(f *fixture) {
 			e := f.add(append(change, within(-ago))...)
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.pass(0)
@@ -57,17 +52,14 @@ func late(name string, ago time.Duration, change ...func(*pawl.Envelope)) test {
 			equal(f, f.must(e.ID).Attempts, 0, "attempts")
 			equal(f, f.must(e.ID).Failures, 0, "failures")
 			f.sameTime(f.must(e.ID).Deadline, e.Deadline, "deadline")
-		},
-	}
+		})
 }
 
 // outlives ends a lease that lasts longer than the deadline, while a fetch waits.
 func outlives(end ending) test {
-	return test{
-		name: "leased, and " + end.name,
-		rule: "A leased job is left alone at its deadline. What would put it back after that makes it a dead letter, which no fetch gets: " +
-			"with an attempt and an entry in the history more for a run that failed, with nothing for one that did not settle.",
-		run: func(f *fixture) {
+	return newTest("leased, and "+end.name,
+		"A leased job is left alone at its deadline. What would put it back after that makes it a dead letter, which no fetch gets: "+
+			"with an attempt and an entry in the history more for a run that failed, with nothing for one that did not settle.", func(f *fixture) {
 			for _, past := range []time.Duration{0, time.Second} {
 				f.fresh(Settings{})
 				l, want := f.seasonedUntil(10 * time.Second)
@@ -92,8 +84,7 @@ func outlives(end ending) test {
 				f.same(got, want, "the job")
 				f.expired(l.ID, time.Now(), "after "+end.name)
 			}
-		},
-	}
+		})
 }
 
 // seasonedUntil is seasoned for a job with a deadline, which is then so far away.
@@ -126,10 +117,8 @@ func deadlineTests() (tests []test) {
 		impossible("a deadline before its time", func(e *pawl.Envelope) {
 			e.NotBefore, e.Deadline = time.Now().Add(2), time.Now().Add(1)
 		}),
-		test{
-			name: "retry of what died before",
-			rule: "A dead letter stays as it died, at its deadline too; from then on it cannot be retried.",
-			run: func(f *fixture) {
+		newTest("retry of what died before",
+			"A dead letter stays as it died, at its deadline too; from then on it cannot be retried.", func(f *fixture) {
 				id := f.add(within(time.Hour)).ID
 				f.abandon(f.lease())
 				unchanged := f.unchanged()
@@ -137,56 +126,44 @@ func deadlineTests() (tests []test) {
 				unchanged("at the deadline")
 				f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrConflict, "retry at the deadline")
 				unchanged("after the refusal")
-			},
-		},
-		test{
-			name: "leased, and ack",
-			rule: "A run that succeeds after the deadline has succeeded.",
-			run: func(f *fixture) {
-				for _, retain := range []time.Duration{0, time.Hour} {
-					id := f.add(within(10*time.Second), kept(retain)).ID
-					l := f.lease()
-					f.pass(20 * time.Second)
-					f.extend(l)
-					f.pass(20 * time.Second)
-					f.ack(l)
-					f.pass(0)
-					equal(f, f.job(id) == nil, retain == 0, "the job is gone")
-				}
-				equal(f, f.list(pawl.Filter{})[0].State, pawl.Completed, "state of the record")
-			},
-		}, test{
-			name: "leased, and abandon",
-			rule: "Abandon keeps the reason that it was given, also past the deadline.",
-			run: func(f *fixture) {
-				id := f.add(within(10 * time.Second)).ID
+			}),
+		newTest("leased, and ack", "A run that succeeds after the deadline has succeeded.", func(f *fixture) {
+			for _, retain := range []time.Duration{0, time.Hour} {
+				id := f.add(within(10*time.Second), kept(retain)).ID
 				l := f.lease()
 				f.pass(20 * time.Second)
-				f.abandon(l)
-				f.pass(time.Second)
-				e := f.must(id)
-				equal(f, e.Death.Reason, pawl.ReasonExhausted, "reason")
-				equal(f, e.Attempts, 1, "attempts")
-			},
-		}, test{
-			name: "cancelled too",
-			rule: "A job that was cancelled while it is leased is cancelled, also past its deadline.",
-			run: func(f *fixture) {
-				for _, end := range endings[:len(endings)-1] {
-					f.fresh(Settings{})
-					id := f.add(within(10 * time.Second)).ID
-					l := f.lease()
-					f.cancel(id)
-					f.pass(20 * time.Second)
-					end.do(f, l)
-					f.pass(0)
-					equal(f, f.must(id).Death.Reason, pawl.ReasonCancelled, "reason after "+end.name)
-				}
-			},
-		}, test{
-			name: "put back before it",
-			rule: "A job that is put back before its deadline waits, and dies at its deadline, whenever its time would come.",
-			run: func(f *fixture) {
+				f.extend(l)
+				f.pass(20 * time.Second)
+				f.ack(l)
+				f.pass(0)
+				equal(f, f.job(id) == nil, retain == 0, "the job is gone")
+			}
+			equal(f, f.list(pawl.Filter{})[0].State, pawl.Completed, "state of the record")
+		}),
+		newTest("leased, and abandon", "Abandon keeps the reason that it was given, also past the deadline.", func(f *fixture) {
+			id := f.add(within(10 * time.Second)).ID
+			l := f.lease()
+			f.pass(20 * time.Second)
+			f.abandon(l)
+			f.pass(time.Second)
+			e := f.must(id)
+			equal(f, e.Death.Reason, pawl.ReasonExhausted, "reason")
+			equal(f, e.Attempts, 1, "attempts")
+		}),
+		newTest("cancelled too", "A job that was cancelled while it is leased is cancelled, also past its deadline.", func(f *fixture) {
+			for _, end := range endings[:len(endings)-1] {
+				f.fresh(Settings{})
+				id := f.add(within(10 * time.Second)).ID
+				l := f.lease()
+				f.cancel(id)
+				f.pass(20 * time.Second)
+				end.do(f, l)
+				f.pass(0)
+				equal(f, f.must(id).Death.Reason, pawl.ReasonCancelled, "reason after "+end.name)
+			}
+		}),
+		newTest("put back before it",
+			"A job that is put back before its deadline waits, and dies at its deadline, whenever its time would come.", func(f *fixture) {
 				ends := slices.DeleteFunc(slices.Clone(endings), func(end ending) bool { return end.crash })
 				for _, end := range append(ends[:2:2], ends[4:]...) {
 					f.fresh(Settings{})
@@ -199,44 +176,35 @@ func deadlineTests() (tests []test) {
 					f.pass(1)
 					f.expired(e.ID, e.Deadline, "after "+end.name)
 				}
-			},
-		}, test{
-			name: "none",
-			rule: "A job without a deadline has none.",
-			run: func(f *fixture) {
-				e := f.add()
-				f.pass(1000 * time.Hour)
-				f.stored(e, "the job")
-				f.lease()
-			},
-		}, test{
-			name: "far away",
-			rule: "A deadline may be as far away as a year has four digits.",
-			run: func(f *fixture) {
-				e := f.add(func(e *pawl.Envelope) { e.Deadline = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC) })
-				near := f.add(within(time.Minute), after(time.Hour)).ID
-				f.stored(e, "the job")
-				f.pass(time.Minute)
-				equal(f, f.must(near).State, pawl.Dead, "state of one with a deadline that is near")
-				l := f.lease()
-				f.sameTime(l.Deadline, e.Deadline, "deadline in the lease")
-				f.release(l)
-				f.stored(e, "the job after release")
-			},
-		}, test{
-			name: "is stored",
-			rule: "The deadline is part of the job, in its lease, over each move and over a restart.",
-			run: func(f *fixture) {
-				e := f.add(within(time.Hour))
-				f.stored(e, "the job")
-				l := f.lease()
-				f.same(l.Envelope, e, "the lease")
-				f.release(l)
-				f.restart()
-				f.stored(e, "the job after a restart")
-				f.pass(time.Hour)
-				f.expired(e.ID, e.Deadline, "after a restart")
-			},
-		})
+			}),
+		newTest("none", "A job without a deadline has none.", func(f *fixture) {
+			e := f.add()
+			f.pass(1000 * time.Hour)
+			f.stored(e, "the job")
+			f.lease()
+		}),
+		newTest("far away", "A deadline may be as far away as a year has four digits.", func(f *fixture) {
+			e := f.add(func(e *pawl.Envelope) { e.Deadline = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC) })
+			near := f.add(within(time.Minute), after(time.Hour)).ID
+			f.stored(e, "the job")
+			f.pass(time.Minute)
+			equal(f, f.must(near).State, pawl.Dead, "state of one with a deadline that is near")
+			l := f.lease()
+			f.sameTime(l.Deadline, e.Deadline, "deadline in the lease")
+			f.release(l)
+			f.stored(e, "the job after release")
+		}),
+		newTest("is stored", "The deadline is part of the job, in its lease, over each move and over a restart.", func(f *fixture) {
+			e := f.add(within(time.Hour))
+			f.stored(e, "the job")
+			l := f.lease()
+			f.same(l.Envelope, e, "the lease")
+			f.release(l)
+			f.restart()
+			f.stored(e, "the job after a restart")
+			f.pass(time.Hour)
+			f.expired(e.ID, e.Deadline, "after a restart")
+		}),
+	)
 	return append(tests, alarmTests()...)
 }

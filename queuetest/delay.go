@@ -8,21 +8,17 @@ import (
 
 // delayed lets a job become due while a fetch waits for it.
 func delayed(name string, delay time.Duration, begin func(*fixture)) test {
-	return test{
-		name: name,
-		rule: "A delayed job is never fetched before its time, is fetched at its time, and is ready since then.",
-		run: func(f *fixture) {
-			begin(f)
-			due := time.Now().Add(delay)
-			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
-			f.pass(delay - 1)
-			f.waits(call, "a nanosecond before the time")
-			equal(f, len(f.fetch(1)), 0, "jobs before the time")
-			f.await(call)
-			f.sameTime(time.Now(), due, "the time of the fetch")
-			f.sameTime((*leases)[0].NotBefore, due, "since when it is ready")
-		},
-	}
+	return newTest(name, "A delayed job is never fetched before its time, is fetched at its time, and is ready since then.", func(f *fixture) {
+		begin(f)
+		due := time.Now().Add(delay)
+		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+		f.pass(delay - 1)
+		f.waits(call, "a nanosecond before the time")
+		equal(f, len(f.fetch(1)), 0, "jobs before the time")
+		f.await(call)
+		f.sameTime(time.Now(), due, "the time of the fetch")
+		f.sameTime((*leases)[0].NotBefore, due, "since when it is ready")
+	})
 }
 
 func delayTests() []test {
@@ -48,82 +44,63 @@ func delayTests() []test {
 			f.add(after(time.Hour))
 			f.add(after(time.Minute))
 		}),
-		{
-			name: "each at its own time",
-			rule: "Delayed jobs become ready one by one, in the order of their times.",
-			run: func(f *fixture) {
-				start := time.Now()
-				for _, delay := range []time.Duration{3, 1, 2} {
-					f.add(after(delay * time.Second))
-				}
-				for n := range 3 {
-					leases, err := f.q.Fetch(f.patient(), pawl.Request{Max: 9})
-					f.ok(err, "fetch")
-					equal(f, len(leases), 1, "jobs")
-					equal(f, time.Since(start), time.Duration(n+1)*time.Second, "the time of the fetch")
-				}
-			},
-		}, {
-			name: "state",
-			rule: "A job is delayed until its time, then ready.",
-			run: func(f *fixture) {
-				id := f.add(after(time.Minute)).ID
-				equal(f, f.must(id).State, pawl.Delayed, "state")
-				f.pass(time.Minute - 1)
-				equal(f, f.must(id).State, pawl.Delayed, "state before the time")
-				f.pass(1)
-				equal(f, f.must(id).State, pawl.Ready, "state at the time")
-				equal(f, f.must(id).Attempts, 0, "attempts")
-			},
-		}, {
-			name: "a time of the past",
-			rule: "A job whose NotBefore lies in the past is ready at once, since now.",
-			run: func(f *fixture) {
-				for _, at := range []time.Time{
-					{}, time.Unix(0, 0), time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC), time.Now().Add(-1), time.Now(),
-				} {
-					e := f.add(func(e *pawl.Envelope) { e.NotBefore = at })
-					f.sameTime(e.NotBefore, time.Now(), "not before")
-					equal(f, f.lease().ID, e.ID, "job")
-				}
-			},
-		}, {
-			name: "years ahead",
-			rule: "A schedule may lie in any year that a time can hold.",
-			run: func(f *fixture) {
-				for _, year := range []int{2261, 2263, 3000, 9999} {
-					at := time.Date(year, 1, 1, 0, 0, 0, 1, time.UTC)
-					id := f.add(func(e *pawl.Envelope) { e.NotBefore = at }).ID
-					f.sameTime(f.must(id).NotBefore, at, "not before")
-				}
-				f.pass(time.Hour)
-				equal(f, len(f.fetch(9)), 0, "jobs that are due")
-			},
-		}, {
-			name: "the longest delay",
-			rule: "A delay never overflows into the past.",
-			run: func(f *fixture) {
-				const longest = 1<<63 - 1
-				f.add(after(longest))
-				f.add()
-				f.nack(f.lease(), longest)
-				f.add()
-				f.snooze(f.lease(), longest)
-				f.pass(time.Hour)
-				equal(f, len(f.fetch(9)), 0, "jobs that are due")
-			},
-		}, {
-			name: "many due at once",
-			rule: "Whatever is due is ready, however much it is.",
-			run: func(f *fixture) {
-				batch := newBatch(1200)
-				for _, e := range batch {
-					e.Delay = time.Second
-				}
-				f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
-				f.pass(time.Second)
-				equal(f, len(f.fetch(len(batch))), len(batch), "jobs")
-			},
-		},
+		newTest("each at its own time", "Delayed jobs become ready one by one, in the order of their times.", func(f *fixture) {
+			start := time.Now()
+			for _, delay := range []time.Duration{3, 1, 2} {
+				f.add(after(delay * time.Second))
+			}
+			for n := range 3 {
+				leases, err := f.q.Fetch(f.patient(), pawl.Request{Max: 9})
+				f.ok(err, "fetch")
+				equal(f, len(leases), 1, "jobs")
+				equal(f, time.Since(start), time.Duration(n+1)*time.Second, "the time of the fetch")
+			}
+		}),
+		newTest("state", "A job is delayed until its time, then ready.", func(f *fixture) {
+			id := f.add(after(time.Minute)).ID
+			equal(f, f.must(id).State, pawl.Delayed, "state")
+			f.pass(time.Minute - 1)
+			equal(f, f.must(id).State, pawl.Delayed, "state before the time")
+			f.pass(1)
+			equal(f, f.must(id).State, pawl.Ready, "state at the time")
+			equal(f, f.must(id).Attempts, 0, "attempts")
+		}),
+		newTest("a time of the past", "A job whose NotBefore lies in the past is ready at once, since now.", func(f *fixture) {
+			for _, at := range []time.Time{
+				{}, time.Unix(0, 0), time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC), time.Now().Add(-1), time.Now(),
+			} {
+				e := f.add(func(e *pawl.Envelope) { e.NotBefore = at })
+				f.sameTime(e.NotBefore, time.Now(), "not before")
+				equal(f, f.lease().ID, e.ID, "job")
+			}
+		}),
+		newTest("years ahead", "A schedule may lie in any year that a time can hold.", func(f *fixture) {
+			for _, year := range []int{2261, 2263, 3000, 9999} {
+				at := time.Date(year, 1, 1, 0, 0, 0, 1, time.UTC)
+				id := f.add(func(e *pawl.Envelope) { e.NotBefore = at }).ID
+				f.sameTime(f.must(id).NotBefore, at, "not before")
+			}
+			f.pass(time.Hour)
+			equal(f, len(f.fetch(9)), 0, "jobs that are due")
+		}),
+		newTest("the longest delay", "A delay never overflows into the past.", func(f *fixture) {
+			const longest = 1<<63 - 1
+			f.add(after(longest))
+			f.add()
+			f.nack(f.lease(), longest)
+			f.add()
+			f.snooze(f.lease(), longest)
+			f.pass(time.Hour)
+			equal(f, len(f.fetch(9)), 0, "jobs that are due")
+		}),
+		newTest("many due at once", "Whatever is due is ready, however much it is.", func(f *fixture) {
+			batch := newBatch(1200)
+			for _, e := range batch {
+				e.Delay = time.Second
+			}
+			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			f.pass(time.Second)
+			equal(f, len(f.fetch(len(batch))), len(batch), "jobs")
+		}),
 	}
 }

@@ -18,10 +18,8 @@ func (f *fixture) remove(id pawl.ID) {
 func deleteTests() (tests []test) {
 	ended := []pawl.State{pawl.Dead, pawl.Completed}
 	for _, state := range ended {
-		tests = append(tests, test{
-			name: "a job that is " + string(state),
-			rule: "Delete removes a dead letter or a completed record for good.",
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest("a job that is "+string(state), "Delete removes a dead letter or a completed record for good.", func(f *fixture) {
 				id, other := f.held(state), f.held(state)
 				f.remove(id)
 				equal(f, f.job(id) == nil, true, "the job is gone")
@@ -31,11 +29,8 @@ func deleteTests() (tests []test) {
 				f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrNotFound, "retry")
 				f.pass(100 * time.Hour)
 				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-			},
-		}, test{
-			name: "counts of what is " + string(state),
-			rule: "What was deleted is not counted.",
-			run: func(f *fixture) {
+			}),
+			newTest("counts of what is "+string(state), "What was deleted is not counted.", func(f *fixture) {
 				for range 2 {
 					f.held(state)
 				}
@@ -46,16 +41,14 @@ func deleteTests() (tests []test) {
 				f.remove(id)
 				*want.Of(state) = 2
 				f.countsAre(pawl.DefaultQueue, want, "the delete of one")
-			},
-		})
+			}),
+		)
 	}
 	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased} {
 		tests = append(tests, deleting.wrongState("a job that is ", "Delete is for jobs that have ended: any other gives ErrConflict and is not changed.", state))
 	}
-	return append(tests, deleting.unknownJob("no job"), test{
-		name: "the ID is free",
-		rule: "The ID of a job that was deleted may come again, as a job without a past.",
-		run: func(f *fixture) {
+	return append(tests, deleting.unknownJob("no job"),
+		newTest("the ID is free", "The ID of a job that was deleted may come again, as a job without a past.", func(f *fixture) {
 			for _, state := range ended {
 				id := f.add().ID
 				f.nack(f.lease(), 0)
@@ -72,11 +65,8 @@ func deleteTests() (tests []test) {
 				f.hasHistory(e, nil, 0)
 				f.ack(f.lease())
 			}
-		},
-	}, test{
-		name: "the unique key is free",
-		rule: "A job that was deleted keeps out no other.",
-		run: func(f *fixture) {
+		}),
+		newTest("the unique key is free", "A job that was deleted keeps out no other.", func(f *fixture) {
 			for _, state := range ended {
 				key := func(e *pawl.Envelope) {
 					e.UniqueKey, e.UniqueIn, e.OnConflict = "u", []pawl.State{pawl.Dead, pawl.Completed}, pawl.Reject
@@ -91,11 +81,8 @@ func deleteTests() (tests []test) {
 					f.ack(f.lease())
 				}
 			}
-		},
-	}, test{
-		name: "after a restart",
-		rule: "A delete is durable when it returns.",
-		run: func(f *fixture) {
+		}),
+		newTest("after a restart", "A delete is durable when it returns.", func(f *fixture) {
 			f.needRestart()
 			for _, state := range ended {
 				f.remove(f.held(state))
@@ -103,19 +90,17 @@ func deleteTests() (tests []test) {
 			kept := f.held(pawl.Dead)
 			f.restart()
 			f.sameJobs(idsOf(f.list(pawl.Filter{})), []pawl.ID{kept}, "jobs")
-		},
-	}, test{
-		name: "not accepted",
-		rule: "A delete whose context has ended gives ErrNotAccepted and changes nothing, after Close it gives ErrClosed.",
-		run: func(f *fixture) {
-			id := f.held(pawl.Dead)
-			d := f.deleter()
-			ctx, cancel := context.WithCancel(f.Context())
-			cancel()
-			f.is(d.Delete(ctx, id), pawl.ErrNotAccepted, "delete")
-			equal(f, f.must(id).State, pawl.Dead, "state")
-			f.closed()
-			f.is(d.Delete(f.Context(), id), pawl.ErrClosed, "delete")
-		},
-	})
+		}),
+		newTest("not accepted",
+			"A delete whose context has ended gives ErrNotAccepted and changes nothing, after Close it gives ErrClosed.", func(f *fixture) {
+				id := f.held(pawl.Dead)
+				d := f.deleter()
+				ctx, cancel := context.WithCancel(f.Context())
+				cancel()
+				f.is(d.Delete(ctx, id), pawl.ErrNotAccepted, "delete")
+				equal(f, f.must(id).State, pawl.Dead, "state")
+				f.closed()
+				f.is(d.Delete(f.Context(), id), pawl.ErrClosed, "delete")
+			}),
+	)
 }

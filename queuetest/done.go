@@ -10,18 +10,15 @@ import (
 
 // lasts has a success count for a time.
 func lasts(name string, given, want time.Duration) test {
-	return test{
-		name: "lasts " + name,
-		rule: "A success counts from the ack on for the time that its job says, 24 h by default, and not an instant longer.",
-		run: func(f *fixture) {
+	return newTest("lasts "+name,
+		"A success counts from the ack on for the time that its job says, 24 h by default, and not an instant longer.", func(f *fixture) {
 			f.done("x", ttl(given))
 			f.pass(want - 1)
 			f.skips(f.add(effect("x"), ttl(time.Hour)).ID, "just before the end")
 			e := f.add(effect("x"), ttl(want))
 			f.pass(1)
 			equal(f, f.lease().ID, e.ID, "the job that runs at the end")
-		},
-	}
+		})
 }
 
 // doneTests are about what counts as a success, and how long.
@@ -31,31 +28,23 @@ func doneTests() []test {
 		lasts("a minute", time.Minute, time.Minute),
 		lasts("a nanosecond", 1, 1),
 		lasts("a month", 30*24*time.Hour, 30*24*time.Hour),
-		{
-			name: "lasts for ever",
-			rule: "A success counts as long as its job says, be that the longest duration there is.",
-			run: func(f *fixture) {
-				f.done("x", ttl(math.MaxInt64))
-				f.skips(f.add(effect("x")).ID, "at once")
-				f.pass(1000 * time.Hour)
-				f.skips(f.add(effect("x")).ID, "long after")
-			},
-		}, {
-			name: "of each success",
-			rule: "Each success counts from its own ack on.",
-			run: func(f *fixture) {
-				f.done("x", ttl(time.Minute))
-				f.pass(time.Minute)
-				f.done("x", ttl(time.Hour))
-				f.pass(time.Hour - 1)
-				f.skips(f.add(effect("x")).ID, "before the end of the second")
-				f.pass(1)
-				f.done("x")
-			},
-		}, {
-			name: "scope",
-			rule: "An idempotency key counts within one kind, over all queues; it is any bytes, and no two are mistaken for one.",
-			run: func(f *fixture) {
+		newTest("lasts for ever", "A success counts as long as its job says, be that the longest duration there is.", func(f *fixture) {
+			f.done("x", ttl(math.MaxInt64))
+			f.skips(f.add(effect("x")).ID, "at once")
+			f.pass(1000 * time.Hour)
+			f.skips(f.add(effect("x")).ID, "long after")
+		}),
+		newTest("of each success", "Each success counts from its own ack on.", func(f *fixture) {
+			f.done("x", ttl(time.Minute))
+			f.pass(time.Minute)
+			f.done("x", ttl(time.Hour))
+			f.pass(time.Hour - 1)
+			f.skips(f.add(effect("x")).ID, "before the end of the second")
+			f.pass(1)
+			f.done("x")
+		}),
+		newTest("scope",
+			"An idempotency key counts within one kind, over all queues; it is any bytes, and no two are mistaken for one.", func(f *fixture) {
 				long := strings.Repeat("k", 255)
 				f.done("key", of("k"))
 				f.done(long, of(long))
@@ -74,11 +63,9 @@ func doneTests() []test {
 				}
 				equal(f, len(f.fetch(9, pawl.DefaultQueue, "q", "r")), 0, "jobs to fetch")
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
-			},
-		}, {
-			name: "only a success",
-			rule: "A key is done by an ack that holds: by nothing else that ends a lease, and by no stale one.",
-			run: func(f *fixture) {
+			}),
+		newTest("only a success",
+			"A key is done by an ack that holds: by nothing else that ends a lease, and by no stale one.", func(f *fixture) {
 				for _, v := range verbs[1:] {
 					f.add(effect(v.name), of(v.name))
 					f.end(v, f.lease())
@@ -92,11 +79,9 @@ func doneTests() []test {
 				f.expire(old)
 				f.is(f.q.Ack(f.Context(), old), pawl.ErrLeaseLost, "a stale ack")
 				equal(f, kinds(f.fetch(1)), "stale", "job")
-			},
-		}, {
-			name: "what the holder makes of it",
-			rule: "The key that is done is that of the job in the queue, whatever its holder made of the lease.",
-			run: func(f *fixture) {
+			}),
+		newTest("what the holder makes of it",
+			"The key that is done is that of the job in the queue, whatever its holder made of the lease.", func(f *fixture) {
 				f.add(effect("x"))
 				l := f.lease()
 				l.Envelope = &pawl.Envelope{ID: l.ID, Kind: "other", IdempotencyKey: "y", IdempotencyTTL: 1}
@@ -104,33 +89,26 @@ func doneTests() []test {
 				f.done("y", of("other"))
 				f.pass(time.Second)
 				f.skips(f.add(effect("x")).ID, "after the success")
-			},
-		}, {
-			name: "is stored",
-			rule: "The key and its time are part of the job, in its lease, over each move and over a restart.",
-			run: func(f *fixture) {
-				e := f.add(effect("x"), ttl(time.Minute))
-				f.stored(e, "the job")
-				l := f.lease()
-				f.same(l.Envelope, e, "the lease")
-				f.release(l)
-				f.restart()
-				f.stored(e, "the job after a restart")
-			},
-		}, {
-			name: "over a restart",
-			rule: "What is done is durable, and its time goes on while the queue is closed.",
-			run: func(f *fixture) {
-				f.needRestart()
-				f.done("x", ttl(time.Hour))
-				f.restart()
-				f.skips(f.add(effect("x")).ID, "after the restart")
-				e := f.add(effect("x"))
-				f.close()
-				f.pass(time.Hour)
-				f.reopen()
-				equal(f, f.lease().ID, e.ID, "the job that runs when the time is over")
-			},
-		},
+			}),
+		newTest("is stored", "The key and its time are part of the job, in its lease, over each move and over a restart.", func(f *fixture) {
+			e := f.add(effect("x"), ttl(time.Minute))
+			f.stored(e, "the job")
+			l := f.lease()
+			f.same(l.Envelope, e, "the lease")
+			f.release(l)
+			f.restart()
+			f.stored(e, "the job after a restart")
+		}),
+		newTest("over a restart", "What is done is durable, and its time goes on while the queue is closed.", func(f *fixture) {
+			f.needRestart()
+			f.done("x", ttl(time.Hour))
+			f.restart()
+			f.skips(f.add(effect("x")).ID, "after the restart")
+			e := f.add(effect("x"))
+			f.close()
+			f.pass(time.Hour)
+			f.reopen()
+			equal(f, f.lease().ID, e.ID, "the job that runs when the time is over")
+		}),
 	}
 }

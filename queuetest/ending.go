@@ -40,11 +40,9 @@ func (end ending) ended(e *pawl.Envelope, reason pawl.Reason) {
 
 // endsCancelled cancels a leased job and ends its lease.
 func endsCancelled(end ending) test {
-	return test{
-		name: "leased, and " + end.name,
-		rule: "A leased job that was cancelled is a dead letter with the reason cancelled, whatever ends its lease but an ack: " +
-			"an attempt and an entry in the history more for a run that failed, nothing for one that did not settle.",
-		run: func(f *fixture) {
+	return newTest("leased, and "+end.name,
+		"A leased job that was cancelled is a dead letter with the reason cancelled, whatever ends its lease but an ack: "+
+			"an attempt and an entry in the history more for a run that failed, nothing for one that did not settle.", func(f *fixture) {
 			l, want := f.seasoned()
 			f.cancel(l.ID)
 			f.pass(time.Second)
@@ -70,6 +68,5 @@ func endsCancelled(end ending) test {
 			equal(f, l.Cancelled.Fired(), false, "the signal of that lease fired")
 			f.release(l)
 			equal(f, f.must(l.ID).State, pawl.Ready, "state after a retry and a release")
-		},
-	}
+		})
 }

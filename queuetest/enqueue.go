@@ -9,26 +9,22 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-var enqueueTests = []test{{
-	name: "fills in the envelope",
-	rule: "Enqueue completes the envelopes in place: ID, Origin, Created, Queue, Seq and NotBefore.",
-	run: func(f *fixture) {
-		first, second := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Queue: "q", Delay: time.Minute}
-		f.ok(f.q.Enqueue(f.Context(), first, second), "enqueue")
-		now := time.Now()
-		equal(f, first.ID.IsZero(), false, "the ID is zero")
-		equal(f, first.Queue, pawl.DefaultQueue, "queue")
-		equal(f, first.Origin, pawl.DefaultQueue, "origin")
-		equal(f, second.Origin, "q", "origin of the second")
-		f.sameTime(first.Created, now, "created")
-		f.sameTime(first.NotBefore, now, "not before")
-		f.sameTime(second.NotBefore, now.Add(time.Minute), "not before of the second")
-		equal(f, second.Delay, 0, "delay, which is in NotBefore now")
-	},
-}, {
-	name: "sequence grows",
-	rule: "Seq is the enqueue sequence: it grows within a batch and from batch to batch.",
-	run: func(f *fixture) {
+var enqueueTests = []test{
+	newTest("fills in the envelope",
+		"Enqueue completes the envelopes in place: ID, Origin, Created, Queue, Seq and NotBefore.", func(f *fixture) {
+			first, second := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Queue: "q", Delay: time.Minute}
+			f.ok(f.q.Enqueue(f.Context(), first, second), "enqueue")
+			now := time.Now()
+			equal(f, first.ID.IsZero(), false, "the ID is zero")
+			equal(f, first.Queue, pawl.DefaultQueue, "queue")
+			equal(f, first.Origin, pawl.DefaultQueue, "origin")
+			equal(f, second.Origin, "q", "origin of the second")
+			f.sameTime(first.Created, now, "created")
+			f.sameTime(first.NotBefore, now, "not before")
+			f.sameTime(second.NotBefore, now.Add(time.Minute), "not before of the second")
+			equal(f, second.Delay, 0, "delay, which is in NotBefore now")
+		}),
+	newTest("sequence grows", "Seq is the enqueue sequence: it grows within a batch and from batch to batch.", func(f *fixture) {
 		last := uint64(0)
 		for range 3 {
 			batch := newBatch(3)
@@ -40,11 +36,8 @@ var enqueueTests = []test{{
 				last = e.Seq
 			}
 		}
-	},
-}, {
-	name: "IDs are UUIDs of version 7",
-	rule: "An ID is a UUIDv7, and names one job.",
-	run: func(f *fixture) {
+	}),
+	newTest("IDs are UUIDs of version 7", "An ID is a UUIDv7, and names one job.", func(f *fixture) {
 		seen := make(map[pawl.ID]bool)
 		batch := newBatch(100)
 		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
@@ -55,11 +48,8 @@ var enqueueTests = []test{{
 			equal(f, seen[e.ID], false, "an ID was given twice")
 			seen[e.ID] = true
 		}
-	},
-}, {
-	name: "stores what was given",
-	rule: "A job comes back as it was enqueued, from Fetch and from inspection.",
-	run: func(f *fixture) {
+	}),
+	newTest("stores what was given", "A job comes back as it was enqueued, from Fetch and from inspection.", func(f *fixture) {
 		policy := pawl.Exponential(time.Second, 2).Cap(time.Minute).Jitter(0.5)
 		e := f.add(func(e *pawl.Envelope) {
 			e.Payload = []byte("\x00payload\xff")
@@ -69,46 +59,35 @@ var enqueueTests = []test{{
 		f.same(f.lease().Envelope, e, "the lease")
 		e.State, e.LeasedSince = pawl.Leased, time.Now()
 		f.same(f.must(e.ID), e, "inspection")
-	},
-}, {
-	name: "a forwarded job keeps its identity",
-	rule: "ID, origin and creation are fixed for the life of a job: those that it brings stay. What the queue counts begins anew.",
-	run: func(f *fixture) {
-		id, created := pawl.NewID(time.Now()), time.Unix(1_000_000, 5)
-		e := &pawl.Envelope{
-			ID: id, Origin: "elsewhere", Created: created, Kind: "k", Queue: "here",
-			Attempts: 3, Crashes: 2, Failures: 1, Death: &pawl.Death{Reason: pawl.ReasonExhausted},
-			State: pawl.Dead, LeasedSince: created, History: []pawl.Failure{{Attempt: 1}},
-		}
-		f.ok(f.q.Enqueue(f.Context(), e), "enqueue")
-		want := &pawl.Envelope{
-			ID: id, Origin: "elsewhere", Created: created, Kind: "k", Queue: "here",
-			Seq: e.Seq, NotBefore: time.Now(),
-		}
-		f.same(e, want, "the envelope given")
-		want.State = pawl.Ready
-		f.same(f.must(id), want, "inspection")
-		want.State = ""
-		f.same(f.lease("here").Envelope, want, "the lease")
-	},
-}, {
-	name: "ready at once",
-	rule: "A new job without a schedule is ready when Enqueue returns, and has run no attempt.",
-	run: func(f *fixture) {
+	}),
+	newTest("a forwarded job keeps its identity",
+		"ID, origin and creation are fixed for the life of a job: those that it brings stay. What the queue counts begins anew.", func(f *fixture) {
+			id, created := pawl.NewID(time.Now()), time.Unix(1_000_000, 5)
+			e := &pawl.Envelope{
+				ID: id, Origin: "elsewhere", Created: created, Kind: "k", Queue: "here",
+				Attempts: 3, Crashes: 2, Failures: 1, Death: &pawl.Death{Reason: pawl.ReasonExhausted},
+				State: pawl.Dead, LeasedSince: created, History: []pawl.Failure{{Attempt: 1}},
+			}
+			f.ok(f.q.Enqueue(f.Context(), e), "enqueue")
+			want := &pawl.Envelope{
+				ID: id, Origin: "elsewhere", Created: created, Kind: "k", Queue: "here",
+				Seq: e.Seq, NotBefore: time.Now(),
+			}
+			f.same(e, want, "the envelope given")
+			want.State = pawl.Ready
+			f.same(f.must(id), want, "inspection")
+			want.State = ""
+			f.same(f.lease("here").Envelope, want, "the lease")
+		}),
+	newTest("ready at once", "A new job without a schedule is ready when Enqueue returns, and has run no attempt.", func(f *fixture) {
 		l := f.add()
 		leased := f.lease()
 		equal(f, leased.ID, l.ID, "job")
 		equal(f, leased.Attempts, 0, "attempts")
 		equal(f, leased.Attempt(), 1, "the run that comes")
-	},
-}, {
-	name: "no job",
-	rule: "An empty batch is no work and no error.",
-	run:  func(f *fixture) { f.ok(f.q.Enqueue(f.Context()), "enqueue nothing") },
-}, {
-	name: "payloads come back equal",
-	rule: "A payload stays as it is over every transition, whatever its size.",
-	run: func(f *fixture) {
+	}),
+	newTest("no job", "An empty batch is no work and no error.", func(f *fixture) { f.ok(f.q.Enqueue(f.Context()), "enqueue nothing") }),
+	newTest("payloads come back equal", "A payload stays as it is over every transition, whatever its size.", func(f *fixture) {
 		for _, size := range []int{0, 1, 1023, 1024, 1025, 1 << 16, pawl.DefaultMaxPayload} {
 			payload := bytes.Repeat([]byte("0123456789abcde\xff"), size/16+1)[:size]
 			id := f.add(func(e *pawl.Envelope) { e.Payload = bytes.Clone(payload) }).ID
@@ -134,31 +113,29 @@ var enqueueTests = []test{{
 			check(l.Payload, "after a retry")
 			f.ack(l)
 		}
-	},
-}, {
-	name: "takes what is just within the limits",
-	rule: "The limits of an envelope are inclusive; names are any bytes but NUL.",
-	run: func(f *fixture) {
-		headers := make(map[string]string)
-		for i := range pawl.MaxHeaders {
-			headers[fmt.Sprint(i)] = ""
-		}
-		for _, change := range []func(*pawl.Envelope){
-			func(e *pawl.Envelope) { e.Kind = strings.Repeat("k", pawl.MaxNameBytes) },
-			func(e *pawl.Envelope) { e.Kind = "\xff\xfe\x01 /%s" },
-			func(e *pawl.Envelope) { e.MaxRetries = 0 },
-			func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries },
-			func(e *pawl.Envelope) { e.Priority = -128 },
-			func(e *pawl.Envelope) { e.Priority = 127 },
-			func(e *pawl.Envelope) { e.Timeout = 1<<63 - 1 },
-			func(e *pawl.Envelope) { e.Headers = headers },
-			header("h", strings.Repeat("v", pawl.MaxHeaderBytes-1)),
-			func(e *pawl.Envelope) { e.Created = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC) },
-		} {
-			e := f.add(change)
-			l := f.lease()
-			f.same(l.Envelope, e, "the lease")
-			f.ack(l)
-		}
-	},
-}}
+	}),
+	newTest("takes what is just within the limits",
+		"The limits of an envelope are inclusive; names are any bytes but NUL.", func(f *fixture) {
+			headers := make(map[string]string)
+			for i := range pawl.MaxHeaders {
+				headers[fmt.Sprint(i)] = ""
+			}
+			for _, change := range []func(*pawl.Envelope){
+				func(e *pawl.Envelope) { e.Kind = strings.Repeat("k", pawl.MaxNameBytes) },
+				func(e *pawl.Envelope) { e.Kind = "\xff\xfe\x01 /%s" },
+				func(e *pawl.Envelope) { e.MaxRetries = 0 },
+				func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries },
+				func(e *pawl.Envelope) { e.Priority = -128 },
+				func(e *pawl.Envelope) { e.Priority = 127 },
+				func(e *pawl.Envelope) { e.Timeout = 1<<63 - 1 },
+				func(e *pawl.Envelope) { e.Headers = headers },
+				header("h", strings.Repeat("v", pawl.MaxHeaderBytes-1)),
+				func(e *pawl.Envelope) { e.Created = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC) },
+			} {
+				e := f.add(change)
+				l := f.lease()
+				f.same(l.Envelope, e, "the lease")
+				f.ack(l)
+			}
+		}),
+}

@@ -15,7 +15,7 @@ type story struct {
 	settings   Settings
 	before     func(f *fixture) *pawl.Lease // whose events do not count; f.lone unless it is set
 	happens    func(f *fixture, l *pawl.Lease)
-	told       string
+	want       string
 	look       func(f *fixture, l *pawl.Lease, events []pawl.Event) // at more than the types
 }
 
@@ -40,8 +40,8 @@ func (f *fixture) cancelled() *pawl.Lease {
 	return l
 }
 
-// dying is lone with a job whose deadline comes in a second.
-func (f *fixture) dying() *pawl.Lease { return f.lone(within(time.Second)) }
+// nearDeadline is lone with a job whose deadline comes in a second.
+func (f *fixture) nearDeadline() *pawl.Lease { return f.lone(within(time.Second)) }
 
 // settled ends the lease of a job whose run took two seconds and was timed out.
 func settled(f *fixture, l *pawl.Lease, end func(*fixture, *pawl.Lease)) {
@@ -71,7 +71,7 @@ func deaths() (list []story) {
 			name:    "abandon, " + string(reason),
 			rule:    "A death tells its reason, the cause, how long the run took and whether its time ran out.",
 			happens: func(f *fixture, l *pawl.Lease) { settled(f, l, abandonFor(reason)) },
-			told:    "died/" + string(reason),
+			want:    "died/" + string(reason),
 			look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
 		})
 	}
@@ -80,111 +80,103 @@ func deaths() (list []story) {
 
 // test tells a story, and counts what it tells.
 func (s story) test() test {
-	return test{
-		name: s.name,
-		rule: s.rule + " Each event is counted once, as the table of the contract says.",
-		run: func(f *fixture) {
-			w := f.witnessed(s.settings)
-			before := func(f *fixture) *pawl.Lease { return f.lone() }
-			if s.before != nil {
-				before = s.before
+	return newTest(s.name, s.rule+" Each event is counted once, as the table of the contract says.", func(f *fixture) {
+		w := f.witnessed(s.settings)
+		before := func(f *fixture) *pawl.Lease { return f.lone() }
+		if s.before != nil {
+			before = s.before
+		}
+		l := before(f)
+		counted := newFigures()
+		for _, e := range w.taken() {
+			counted.add(e)
+		}
+		f.ok(counted.compare(w.tally.Snapshot()), "count what was before")
+		s.happens(f, l)
+		events := w.taken()
+		equal(f, typesOf(events), s.want, "events")
+		equal(f, w.late, "", "an event whose time is not that of its transition")
+		for _, e := range events {
+			if e.Job.ID.IsZero() || e.Job.Queue == "" || e.Job.Kind == "" {
+				f.Fatalf("the event %s does not tell of which job: %+v", e.Type, e.Job)
 			}
-			l := before(f)
-			counted := newFigures()
-			for _, e := range w.told() {
-				counted.add(e)
-			}
-			f.ok(counted.compare(w.tally.Snapshot()), "count what was before")
-			s.happens(f, l)
-			events := w.told()
-			equal(f, typesOf(events), s.told, "events")
-			equal(f, w.late, "", "an event whose time is not that of its transition")
-			for _, e := range events {
-				if e.Job.ID.IsZero() || e.Job.Queue == "" || e.Job.Kind == "" {
-					f.Fatalf("the event %s does not tell of which job: %+v", e.Type, e.Job)
-				}
-				counted.add(e)
-			}
-			if s.look != nil {
-				s.look(f, l, events)
-			}
-			f.ok(counted.compare(w.tally.Snapshot()), "count")
-		},
-	}
+			counted.add(e)
+		}
+		if s.look != nil {
+			s.look(f, l, events)
+		}
+		f.ok(counted.compare(w.tally.Snapshot()), "count")
+	})
 }
 
 func eventTests() (tests []test) {
-	for _, s := range slices.Concat(stories, hastenStories, deaths()) {
+	for _, s := range slices.Concat(stories, runNowStories, deaths()) {
 		tests = append(tests, s.test())
 	}
-	return append(tests, test{
-		name: "to nobody",
-		rule: "Whoever wants events, or counters, need not take both.",
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("to nobody", "Whoever wants events, or counters, need not take both.", func(f *fixture) {
 			w := f.witnessed(Settings{})
 			f.fresh(Settings{OnEvent: w.see})
 			f.ack(f.lone())
-			equal(f, typesOf(w.told()), "enqueued fetched succeeded", "events without a collector")
+			equal(f, typesOf(w.taken()), "enqueued fetched succeeded", "events without a collector")
 			equal(f, len(w.tally.Snapshot().Counts), 0, "counters")
 			f.fresh(Settings{Collector: &w.tally})
 			f.ack(f.lone())
-			equal(f, typesOf(w.told()), "", "events of another queue")
+			equal(f, typesOf(w.taken()), "", "events of another queue")
 			equal(f, w.tally.Snapshot().Total(pawl.JobsSucceeded), 1, "successes counted without a listener")
 			f.fresh(Settings{})
 			f.ack(f.lone())
-		},
-	}, test{
-		name: "from many at once",
-		rule: "The events of a job come in the order of its transitions, however many call at once, and none is missing.",
-		run: func(f *fixture) {
-			const jobs, workers = 200, 8
-			w := f.witnessed(Settings{})
-			f.ok(f.q.Enqueue(f.Context(), newBatch(jobs)...), "enqueue")
-			var wg sync.WaitGroup
-			for n := range workers {
-				wg.Go(func() {
-					for i := n; ; i++ {
-						leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: 1 + i%4, Wait: pawl.WaitFinished})
-						if errors.Is(err, pawl.ErrEmpty) {
-							return
-						}
-						if err != nil {
-							f.Errorf("fetch: %v", err)
-							return
-						}
-						for _, l := range leases {
-							v := verbs[[]int{0, 1, 3, 4, 2, 0}[(i+int(l.Seq%97))%6]]
-							if err := v.end(f.Context(), f.q, l); err != nil {
-								f.Errorf("%s: %v", v.name, err)
+		}),
+		newTest("from many at once",
+			"The events of a job come in the order of its transitions, however many call at once, and none is missing.", func(f *fixture) {
+				const jobs, workers = 200, 8
+				w := f.witnessed(Settings{})
+				f.ok(f.q.Enqueue(f.Context(), newBatch(jobs)...), "enqueue")
+				var wg sync.WaitGroup
+				for n := range workers {
+					wg.Go(func() {
+						for i := n; ; i++ {
+							leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: 1 + i%4, Wait: pawl.WaitFinished})
+							if errors.Is(err, pawl.ErrEmpty) {
+								return
+							}
+							if err != nil {
+								f.Errorf("fetch: %v", err)
+								return
+							}
+							for _, l := range leases {
+								v := verbs[[]int{0, 1, 3, 4, 2, 0}[(i+int(l.Seq%97))%6]]
+								if err := v.end(f.Context(), f.q, l); err != nil {
+									f.Errorf("%s: %v", v.name, err)
+								}
 							}
 						}
-					}
-				})
-			}
-			wg.Wait()
-			counted := newFigures()
-			lives := make(map[pawl.ID][]pawl.Event)
-			for _, e := range w.told() {
-				counted.add(e)
-				lives[e.Job.ID] = append(lives[e.Job.ID], e)
-			}
-			f.ok(counted.compare(w.tally.Snapshot()), "count")
-			equal(f, len(lives), jobs, "jobs of which was told")
-			for id, life := range lives {
-				state := pawl.State("")
-				for i, e := range life {
-					if next, ok := follows(state, e.Type); ok {
-						state = next
-						continue
-					}
-					f.Fatalf("job %s: event %d of %s cannot come there", id, i+1, typesOf(life))
+					})
 				}
-				if state != "gone" {
-					f.Fatalf("job %s: the last of its events is missing: %s", id, typesOf(life))
+				wg.Wait()
+				counted := newFigures()
+				lives := make(map[pawl.ID][]pawl.Event)
+				for _, e := range w.taken() {
+					counted.add(e)
+					lives[e.Job.ID] = append(lives[e.Job.ID], e)
 				}
-			}
-		},
-	})
+				f.ok(counted.compare(w.tally.Snapshot()), "count")
+				equal(f, len(lives), jobs, "jobs of which was told")
+				for id, life := range lives {
+					state := pawl.State("")
+					for i, e := range life {
+						if next, ok := follows(state, e.Type); ok {
+							state = next
+							continue
+						}
+						f.Fatalf("job %s: event %d of %s cannot come there", id, i+1, typesOf(life))
+					}
+					if state != "gone" {
+						f.Fatalf("job %s: the last of its events is missing: %s", id, typesOf(life))
+					}
+				}
+			}),
+	)
 }
 
 // follows is where a job stands after an event, if that may come where it stands.

@@ -12,33 +12,30 @@ import (
 func alarmTests() (tests []test) {
 	const never = "A job whose deadline has come is never fetched."
 	for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
-		tests = append(tests, test{
-			name: "and " + waits[wait],
-			rule: "A fetch that waits for the end of the work returns when the last job expires, at that very time.",
-			run: func(f *fixture) {
-				e := f.add(within(time.Hour))
-				f.expire(f.lease())
-				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Ahead: 1, Wait: wait})
-				f.waits(call, "while a job is ready that crashed")
-				f.pass(time.Hour - 30*time.Second - 1)
-				f.waits(call, "before the deadline")
-				f.pass(1)
-				f.ends(call, pawl.ErrEmpty, "fetch")
-				f.expired(e.ID, e.Deadline, "after the drain")
-				if wait == pawl.WaitFinished {
-					f.add(within(time.Hour), after(2*time.Hour))
-					_, call = f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
-					f.waits(call, "while a job is delayed")
-					f.pass(time.Hour)
+		tests = append(tests,
+			newTest("and "+waits[wait],
+				"A fetch that waits for the end of the work returns when the last job expires, at that very time.", func(f *fixture) {
+					e := f.add(within(time.Hour))
+					f.expire(f.lease())
+					_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Ahead: 1, Wait: wait})
+					f.waits(call, "while a job is ready that crashed")
+					f.pass(time.Hour - 30*time.Second - 1)
+					f.waits(call, "before the deadline")
+					f.pass(1)
 					f.ends(call, pawl.ErrEmpty, "fetch")
-				}
-			},
-		})
+					f.expired(e.ID, e.Deadline, "after the drain")
+					if wait == pawl.WaitFinished {
+						f.add(within(time.Hour), after(2*time.Hour))
+						_, call = f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
+						f.waits(call, "while a job is delayed")
+						f.pass(time.Hour)
+						f.ends(call, pawl.ErrEmpty, "fetch")
+					}
+				}),
+		)
 	}
-	return append(tests, test{
-		name: "a fetch at the deadline",
-		rule: never,
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("a fetch at the deadline", never, func(f *fixture) {
 			for range 20 {
 				e := f.add(within(time.Minute))
 				<-time.After(time.Minute) // nothing waits for the queue to act
@@ -46,21 +43,15 @@ func alarmTests() (tests []test) {
 				f.pass(0)
 				f.expired(e.ID, e.Deadline, "at the deadline")
 			}
-		},
-	}, test{
-		name: "a fetch before the deadline",
-		rule: "Until its deadline a job is fetched as any other.",
-		run: func(f *fixture) {
+		}),
+		newTest("a fetch before the deadline", "Until its deadline a job is fetched as any other.", func(f *fixture) {
 			e := f.add(within(time.Minute), after(time.Minute-1))
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			f.await(call)
 			f.sameTime(time.Now(), e.Deadline.Add(-1), "the time of the fetch")
 			f.ack((*leases)[0])
-		},
-	}, test{
-		name: "a fetch that waits",
-		rule: never + " One that is due at its deadline is not fetched at all.",
-		run: func(f *fixture) {
+		}),
+		newTest("a fetch that waits", never+" One that is due at its deadline is not fetched at all.", func(f *fixture) {
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			late := f.add(within(time.Minute), after(2*time.Minute))
 			exact := f.add(func(e *pawl.Envelope) {
@@ -75,26 +66,21 @@ func alarmTests() (tests []test) {
 			id := f.add().ID
 			f.ends(call, nil, "fetch")
 			equal(f, (*leases)[0].ID, id, "job")
-		},
-	}, test{
-		name: "passed over until then",
-		rule: never + " A job that is passed over for its key expires as any other, and a drain goes on without it.",
-		run: func(f *fixture) {
-			f.add(effect("x"))
-			l := f.lease()
-			e := f.add(effect("x"), within(time.Second))
-			_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: pawl.WaitDrained})
-			f.pass(time.Second)
-			equal(f, f.must(e.ID).State, pawl.Dead, "state at the deadline")
-			f.waits(call, "while the other is leased")
-			f.ack(l)
-			f.ends(call, pawl.ErrEmpty, "fetch")
-			f.expired(e.ID, e.Deadline, "after the ack")
-		},
-	}, test{
-		name: "each at its own",
-		rule: "Jobs expire one by one, each at its deadline, in whatever order and states they came.",
-		run: func(f *fixture) {
+		}),
+		newTest("passed over until then",
+			never+" A job that is passed over for its key expires as any other, and a drain goes on without it.", func(f *fixture) {
+				f.add(effect("x"))
+				l := f.lease()
+				e := f.add(effect("x"), within(time.Second))
+				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: pawl.WaitDrained})
+				f.pass(time.Second)
+				equal(f, f.must(e.ID).State, pawl.Dead, "state at the deadline")
+				f.waits(call, "while the other is leased")
+				f.ack(l)
+				f.ends(call, pawl.ErrEmpty, "fetch")
+				f.expired(e.ID, e.Deadline, "after the ack")
+			}),
+		newTest("each at its own", "Jobs expire one by one, each at its deadline, in whatever order and states they came.", func(f *fixture) {
 			const step = 100 * time.Second
 			jobs := make(map[int]*pawl.Envelope)
 			for i, n := range []int{5, 1, 4, 2, 3, 6} { // that many steps away
@@ -111,11 +97,8 @@ func alarmTests() (tests []test) {
 				f.pass(time.Second)
 				f.expired(e.ID, e.Deadline, "after its deadline")
 			}
-		},
-	}, test{
-		name: "many at once",
-		rule: "Every job whose deadline has come expires, however many they are.",
-		run: func(f *fixture) {
+		}),
+		newTest("many at once", "Every job whose deadline has come expires, however many they are.", func(f *fixture) {
 			batch := newBatch(2500)
 			for i, e := range batch {
 				e.Deadline = time.Now().Add(time.Minute)
@@ -134,90 +117,79 @@ func alarmTests() (tests []test) {
 			}
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: len(others), Dead: len(batch)}, "the deadline")
 			f.leases(len(others))
-		},
-	}, test{
-		name: "retry",
-		rule: "A dead letter whose deadline has passed would expire at once: Retry gives ErrConflict. Before that it lives until its deadline.",
-		run: func(f *fixture) {
-			e := f.add(within(time.Hour))
-			f.abandon(f.lease())
-			f.pass(time.Hour - 1)
-			f.retry(e.ID, false)
-			equal(f, f.must(e.ID).State, pawl.Ready, "state after a retry before the deadline")
-			f.pass(1)
-			f.expired(e.ID, e.Deadline, "after the retry")
-			for range 2 {
-				for _, keep := range []bool{false, true} {
-					unchanged := f.unchanged()
-					f.is(f.retrier().Retry(f.Context(), e.ID, keep), pawl.ErrConflict, "retry")
-					unchanged("after the refusal")
+		}),
+		newTest("retry",
+			"A dead letter whose deadline has passed would expire at once: Retry gives ErrConflict. Before that it lives until its deadline.", func(f *fixture) {
+				e := f.add(within(time.Hour))
+				f.abandon(f.lease())
+				f.pass(time.Hour - 1)
+				f.retry(e.ID, false)
+				equal(f, f.must(e.ID).State, pawl.Ready, "state after a retry before the deadline")
+				f.pass(1)
+				f.expired(e.ID, e.Deadline, "after the retry")
+				for range 2 {
+					for _, keep := range []bool{false, true} {
+						unchanged := f.unchanged()
+						f.is(f.retrier().Retry(f.Context(), e.ID, keep), pawl.ErrConflict, "retry")
+						unchanged("after the refusal")
+					}
+					f.pass(time.Hour)
 				}
+			}),
+		newTest("what has ended",
+			"A deadline is that of its job: not of what replaced it, nor of another one that has its ID.", func(f *fixture) {
+				old := f.add(within(time.Minute))
+				f.ack(f.lease())
+				again := f.add(func(e *pawl.Envelope) { e.ID = old.ID })
+				f.add(within(time.Minute), unique("key"))
+				replaced := newcomer("new", answer(pawl.Replace))
+				f.enqueue(replaced)
+				later := newcomer("later", unique("other"), within(time.Minute))
+				f.enqueue(later)
+				f.enqueue(newcomer("later", unique("other"), within(time.Hour), answer(pawl.Replace)))
+				f.pass(time.Minute)
+				f.stored(again, "a job under the ID of one that is gone")
+				f.stored(replaced, "a job that replaced another")
+				equal(f, f.must(later.ID).State, pawl.Ready, "state of a job that replaced another with an earlier deadline")
 				f.pass(time.Hour)
-			}
-		},
-	}, test{
-		name: "what has ended",
-		rule: "A deadline is that of its job: not of what replaced it, nor of another one that has its ID.",
-		run: func(f *fixture) {
-			old := f.add(within(time.Minute))
-			f.ack(f.lease())
-			again := f.add(func(e *pawl.Envelope) { e.ID = old.ID })
-			f.add(within(time.Minute), unique("key"))
-			replaced := newcomer("new", answer(pawl.Replace))
-			f.enqueue(replaced)
-			later := newcomer("later", unique("other"), within(time.Minute))
-			f.enqueue(later)
-			f.enqueue(newcomer("later", unique("other"), within(time.Hour), answer(pawl.Replace)))
-			f.pass(time.Minute)
-			f.stored(again, "a job under the ID of one that is gone")
-			f.stored(replaced, "a job that replaced another")
-			equal(f, f.must(later.ID).State, pawl.Ready, "state of a job that replaced another with an earlier deadline")
-			f.pass(time.Hour)
-			equal(f, f.must(later.ID).State, pawl.Dead, "state after its own deadline")
-		},
-	}, test{
-		name: "a restart",
-		rule: "A deadline that came while the queue was closed has come; a lease that is found then counts a crash.",
-		run: func(f *fixture) {
-			f.needRestart()
-			var ids []pawl.ID
-			for _, state := range []pawl.State{pawl.Leased, pawl.Delayed, pawl.Ready} {
-				ids = append(ids, f.held(state, within(time.Hour)))
-			}
-			for _, due := range []bool{false, true} {
-				f.close()
-				if due {
-					f.pass(2 * time.Hour)
+				equal(f, f.must(later.ID).State, pawl.Dead, "state after its own deadline")
+			}),
+		newTest("a restart",
+			"A deadline that came while the queue was closed has come; a lease that is found then counts a crash.", func(f *fixture) {
+				f.needRestart()
+				var ids []pawl.ID
+				for _, state := range []pawl.State{pawl.Leased, pawl.Delayed, pawl.Ready} {
+					ids = append(ids, f.held(state, within(time.Hour)))
 				}
-				f.reopen()
+				for _, due := range []bool{false, true} {
+					f.close()
+					if due {
+						f.pass(2 * time.Hour)
+					}
+					f.reopen()
+					for _, id := range ids {
+						equal(f, f.must(id).State == pawl.Dead, due, "the job is dead")
+					}
+				}
+				equal(f, f.must(ids[0]).Crashes, 1, "crashes of the one that was leased")
 				for _, id := range ids {
-					equal(f, f.must(id).State == pawl.Dead, due, "the job is dead")
+					equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
+					equal(f, f.must(id).Failures, 0, "failures")
 				}
-			}
-			equal(f, f.must(ids[0]).Crashes, 1, "crashes of the one that was leased")
-			for _, id := range ids {
-				equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
-				equal(f, f.must(id).Failures, 0, "failures")
-			}
-			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-		},
-	}, test{
-		name: "a restart with the lease past it",
-		rule: "A job that is found leased at open, past its deadline, is a dead letter with a crash more.",
-		run: func(f *fixture) {
-			f.needRestart()
-			id := f.add(within(time.Second)).ID
-			f.lease()
-			f.pass(2 * time.Second)
-			f.restart()
-			f.expired(id, time.Now(), "after the restart")
-			equal(f, f.must(id).Crashes, 1, "crashes")
-			equal(f, f.must(id).Attempts, 0, "attempts")
-		},
-	}, test{
-		name: "a clock that is set forward",
-		rule: never + " Deadlines are times of the wall clock.",
-		run: func(f *fixture) {
+				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			}),
+		newTest("a restart with the lease past it",
+			"A job that is found leased at open, past its deadline, is a dead letter with a crash more.", func(f *fixture) {
+				f.needRestart()
+				id := f.add(within(time.Second)).ID
+				f.lease()
+				f.pass(2 * time.Second)
+				f.restart()
+				f.expired(id, time.Now(), "after the restart")
+				equal(f, f.must(id).Crashes, 1, "crashes")
+				equal(f, f.must(id).Attempts, 0, "attempts")
+			}),
+		newTest("a clock that is set forward", never+" Deadlines are times of the wall clock.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			id := f.add(within(time.Hour)).ID
@@ -226,11 +198,8 @@ func alarmTests() (tests []test) {
 			f.pass(time.Hour)
 			equal(f, f.must(id).State, pawl.Dead, "state")
 			equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
-		},
-	}, test{
-		name: "a clock that is set back",
-		rule: "A job expires when the wall clock shows its deadline, however that was set.",
-		run: func(f *fixture) {
+		}),
+		newTest("a clock that is set back", "A job expires when the wall clock shows its deadline, however that was set.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			e := f.add(within(10 * time.Minute))
@@ -239,6 +208,6 @@ func alarmTests() (tests []test) {
 			equal(f, f.must(e.ID).State, pawl.Ready, "state before the deadline")
 			f.pass(1)
 			f.expired(e.ID, e.Deadline, "at the deadline")
-		},
-	})
+		}),
+	)
 }

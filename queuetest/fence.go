@@ -9,10 +9,8 @@ import (
 // stale loses a lease in some way, returns the stale one, and leaves its use to be
 // refused.
 func stale(how string, lose func(*fixture, *pawl.Lease) *pawl.Lease) test {
-	return test{
-		name: how,
-		rule: "A stale holder gets ErrLeaseLost from every verb and changes nothing, whatever happened to the job since.",
-		run: func(f *fixture) {
+	return newTest(how,
+		"A stale holder gets ErrLeaseLost from every verb and changes nothing, whatever happened to the job since.", func(f *fixture) {
 			f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, 2000) })
 			l := lose(f, f.lease())
 			unchanged := f.unchanged()
@@ -23,8 +21,7 @@ func stale(how string, lose func(*fixture, *pawl.Lease) *pawl.Lease) test {
 			equal(f, len(lost), 1, "leases lost")
 			equal(f, lost[0], l, "lease lost")
 			unchanged("after the stale calls")
-		},
-	}
+		})
 }
 
 func fenceTests() []test {
@@ -96,17 +93,13 @@ func fenceTests() []test {
 			f.lease()
 			return l
 		}),
-		test{
-			name: "the new holder goes on",
-			rule: "A stale holder cannot take a job from the new one.",
-			run: func(f *fixture) {
-				f.add()
-				old := f.lease()
-				f.expire(old)
-				l := f.lease()
-				f.is(f.q.Ack(f.Context(), old), pawl.ErrLeaseLost, "the stale ack")
-				f.ack(l)
-			},
-		},
+		newTest("the new holder goes on", "A stale holder cannot take a job from the new one.", func(f *fixture) {
+			f.add()
+			old := f.lease()
+			f.expire(old)
+			l := f.lease()
+			f.is(f.q.Ack(f.Context(), old), pawl.ErrLeaseLost, "the stale ack")
+			f.ack(l)
+		}),
 	)
 }

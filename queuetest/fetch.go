@@ -6,10 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-var fetchTests = []test{{
-	name: "leases",
-	rule: "Fetch leases a job: it is nobody else's, counts no attempt, and the lease says until when.",
-	run: func(f *fixture) {
+var fetchTests = []test{
+	newTest("leases", "Fetch leases a job: it is nobody else's, counts no attempt, and the lease says until when.", func(f *fixture) {
 		id := f.add().ID
 		f.pass(time.Second)
 		l := f.lease()
@@ -21,19 +19,13 @@ var fetchTests = []test{{
 		equal(f, e.State, pawl.Leased, "state")
 		equal(f, e.Attempts, 0, "attempts")
 		f.sameTime(e.LeasedSince, time.Now().Add(-time.Second), "leased since")
-	},
-}, {
-	name: "no more than asked",
-	rule: "Fetch returns up to Request.Max jobs.",
-	run: func(f *fixture) {
+	}),
+	newTest("no more than asked", "Fetch returns up to Request.Max jobs.", func(f *fixture) {
 		f.fill(5, pawl.DefaultQueue)
 		equal(f, len(f.fetch(2)), 2, "jobs of a fetch of 2")
 		equal(f, len(f.fetch(99)), 3, "the rest")
-	},
-}, {
-	name: "a new token each time",
-	rule: "Each lease of a job has a token of its own.",
-	run: func(f *fixture) {
+	}),
+	newTest("a new token each time", "Each lease of a job has a token of its own.", func(f *fixture) {
 		f.add()
 		tokens := make(map[uint64]bool)
 		for range 20 {
@@ -42,11 +34,8 @@ var fetchTests = []test{{
 			tokens[l.Token] = true
 			f.release(l)
 		}
-	},
-}, {
-	name: "the lease has the job alone",
-	rule: "State, LeasedSince and History are filled in by inspection only.",
-	run: func(f *fixture) {
+	}),
+	newTest("the lease has the job alone", "State, LeasedSince and History are filled in by inspection only.", func(f *fixture) {
 		f.add()
 		f.nack(f.lease(), 0)
 		l := f.lease()
@@ -54,11 +43,8 @@ var fetchTests = []test{{
 		equal(f, l.LeasedSince.IsZero(), true, "no time since when it is leased")
 		equal(f, len(l.History), 0, "history")
 		equal(f, l.Failures, 1, "failures")
-	},
-}, {
-	name: "fetches that wait are served in their order",
-	rule: "Who waits longest gets the next job.",
-	run: func(f *fixture) {
+	}),
+	newTest("fetches that wait are served in their order", "Who waits longest gets the next job.", func(f *fixture) {
 		var calls []<-chan error
 		var leases []*[]*pawl.Lease
 		for range 3 {
@@ -73,28 +59,24 @@ var fetchTests = []test{{
 				f.waits(later, "a fetch that came later")
 			}
 		}
-	},
-}, {
-	name: "a fetch that waits for other queues is passed over",
-	rule: "A fetch that waits gets jobs from its own queues, and holds back nobody.",
-	run: func(f *fixture) {
-		_, other := f.fetching(f.Context(), pawl.Request{Queues: []string{"other"}, Max: 1})
-		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
-		id := f.add().ID
-		f.ends(call, nil, "fetch")
-		equal(f, (*leases)[0].ID, id, "job")
-		f.waits(other, "the fetch from another queue")
-		f.add(on("other"))
-		f.ends(other, nil, "the fetch from another queue")
-	},
-}, {
-	name: "a batch goes to a fetch that waits",
-	rule: "A fetch that waits gets as many jobs as it asked for, if one call brings them.",
-	run: func(f *fixture) {
-		leases, call := f.fetching(f.Context(), pawl.Request{Max: 3})
-		f.ok(f.q.Enqueue(f.Context(), newBatch(5)...), "enqueue")
-		f.ends(call, nil, "fetch")
-		equal(f, len(*leases), 3, "jobs")
-		equal(f, len(f.fetch(9)), 2, "jobs left")
-	},
-}}
+	}),
+	newTest("a fetch that waits for other queues is passed over",
+		"A fetch that waits gets jobs from its own queues, and holds back nobody.", func(f *fixture) {
+			_, other := f.fetching(f.Context(), pawl.Request{Queues: []string{"other"}, Max: 1})
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+			id := f.add().ID
+			f.ends(call, nil, "fetch")
+			equal(f, (*leases)[0].ID, id, "job")
+			f.waits(other, "the fetch from another queue")
+			f.add(on("other"))
+			f.ends(other, nil, "the fetch from another queue")
+		}),
+	newTest("a batch goes to a fetch that waits",
+		"A fetch that waits gets as many jobs as it asked for, if one call brings them.", func(f *fixture) {
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 3})
+			f.ok(f.q.Enqueue(f.Context(), newBatch(5)...), "enqueue")
+			f.ends(call, nil, "fetch")
+			equal(f, len(*leases), 3, "jobs")
+			equal(f, len(f.fetch(9)), 2, "jobs left")
+		}),
+}

@@ -24,10 +24,8 @@ func keysOf(leases []*pawl.Lease) (text string) {
 // neverBeside has many fetchers take batches of jobs of few keys, which fail until they
 // are dead, or succeed in the end.
 func neverBeside(name string, succeed bool) test {
-	return test{
-		name: "many at once, and " + name,
-		rule: "Jobs of one kind and key are never leased side by side, whoever fetches; after a success none of them runs.",
-		run: func(f *fixture) {
+	return newTest("many at once, and "+name,
+		"Jobs of one kind and key are never leased side by side, whoever fetches; after a success none of them runs.", func(f *fixture) {
 			const jobs, keys, fetchers, runs = 96, 6, 16, 3
 			batch := newBatch(jobs)
 			for i, e := range batch {
@@ -90,6 +88,5 @@ func neverBeside(name string, succeed bool) test {
 				equal(f, e.State, pawl.Dead, "state")
 				equal(f, e.Attempts, runs, "attempts")
 			}
-		},
-	}
+		})
 }

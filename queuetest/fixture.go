@@ -247,14 +247,14 @@ func (f *fixture) ends(call <-chan error, want error, what string) {
 	}
 }
 
-// patience is how long, in virtual time, the cases wait for what has to come. It is
+// waitLimit is how long, in virtual time, the cases wait for what has to come. It is
 // longer than any delay in them, and keeps a queue that forgets a caller from
 // stopping all cases behind.
-const patience = 1000 * time.Hour
+const waitLimit = 1000 * time.Hour
 
-// patient is a context that ends when patience does.
+// patient is a context that ends when waitLimit does.
 func (f *fixture) patient() context.Context {
-	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.Context(), waitLimit)
 	f.Cleanup(cancel)
 	return ctx
 }
@@ -265,8 +265,8 @@ func (f *fixture) await(call <-chan error) {
 	select {
 	case err := <-call:
 		f.ok(err, "the call that waits")
-	case <-time.After(patience):
-		f.Fatalf("the call still waits after %v", patience)
+	case <-time.After(waitLimit):
+		f.Fatalf("the call still waits after %v", waitLimit)
 	}
 }
 

@@ -15,78 +15,69 @@ func (f *fixture) runNow(id pawl.ID) {
 	f.ok(f.hastener().RunNow(f.Context(), id), "run now")
 }
 
-func hastenTests() (tests []test) {
-	tests = append(tests, test{
-		name: "a job that is delayed",
-		rule: "RunNow has a delayed job be ready, since now; nothing else changes, and it goes to a fetch that waits.",
-		run: func(f *fixture) {
-			id := f.held(pawl.Delayed, priority(7))
-			want := f.must(id)
-			f.pass(time.Minute)
-			f.runNow(id)
-			want.State, want.NotBefore = pawl.Ready, time.Now()
-			f.same(f.must(id), want, "the job")
-			f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "once more")
-			equal(f, f.lease().ID, id, "job to fetch")
+func runNowTests() (tests []test) {
+	tests = append(tests,
+		newTest("a job that is delayed",
+			"RunNow has a delayed job be ready, since now; nothing else changes, and it goes to a fetch that waits.", func(f *fixture) {
+				id := f.held(pawl.Delayed, priority(7))
+				want := f.must(id)
+				f.pass(time.Minute)
+				f.runNow(id)
+				want.State, want.NotBefore = pawl.Ready, time.Now()
+				f.same(f.must(id), want, "the job")
+				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "once more")
+				equal(f, f.lease().ID, id, "job to fetch")
 
-			id = f.held(pawl.Delayed)
-			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
-			f.waits(call, "while the job waits")
-			f.runNow(id)
-			f.ends(call, nil, "fetch")
-			equal(f, (*leases)[0].ID, id, "job")
-			f.pass(1000 * time.Hour)
-			equal(f, len(f.list(pawl.Filter{})), 2, "jobs: none came twice")
-		},
-	})
+				id = f.held(pawl.Delayed)
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+				f.waits(call, "while the job waits")
+				f.runNow(id)
+				f.ends(call, nil, "fetch")
+				equal(f, (*leases)[0].ID, id, "job")
+				f.pass(1000 * time.Hour)
+				equal(f, len(f.list(pawl.Filter{})), 2, "jobs: none came twice")
+			}),
+	)
 	for _, state := range []pawl.State{pawl.Ready, pawl.Leased, pawl.Dead, pawl.Completed} {
 		tests = append(tests, runningNow.wrongState("refused for one that is ", "RunNow is for delayed jobs: any other gives ErrConflict and is not changed.", state))
 	}
-	return append(tests, test{
-		name: "refused for one that waits for its key",
-		rule: "A job that is ready and whose idempotency key is leased counts as ready: RunNow gives ErrConflict.",
-		run: func(f *fixture) {
-			l := f.lone(effect("e"))
-			id := f.add(effect("e")).ID
-			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-			unchanged := f.unchanged()
-			f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "run now")
-			unchanged("after the refusal")
-			f.release(l)
-			f.leases(1)
-		},
-	}, test{
-		name: "beside one that has its key",
-		rule: "A job that RunNow made ready still runs beside no other of its idempotency key, nor after a success.",
-		run: func(f *fixture) {
-			l := f.lone(effect("e"))
-			id := f.add(effect("e"), after(time.Hour)).ID
-			f.runNow(id)
-			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-			f.ack(l)
-			equal(f, len(f.fetch(9)), 0, "jobs to fetch after the success")
-			equal(f, f.job(id) == nil, true, "it was skipped")
-		},
-	}, runningNow.unknownJob("no job"), test{
-		name: "its place",
-		rule: "A job that RunNow made ready goes behind those of its priority that are ready, and before those that come later.",
-		run: func(f *fixture) {
-			first := f.add(of("c"), after(2*time.Hour)).ID
-			delayed := f.add(of("d"), after(time.Hour)).ID
-			f.add(of("b"))
-			f.add(of("a"), priority(1))
-			f.pass(time.Second)
-			f.runNow(first)
-			f.pass(time.Second)
-			f.runNow(delayed)
-			f.pass(time.Second)
-			f.add(of("e"))
-			equal(f, kinds(f.fetch(9)), "abcde", "order")
-		},
-	}, test{
-		name: "a retry",
-		rule: "RunNow of a job that waits for its retry keeps what it counted and since when it waits.",
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("refused for one that waits for its key",
+			"A job that is ready and whose idempotency key is leased counts as ready: RunNow gives ErrConflict.", func(f *fixture) {
+				l := f.lone(effect("e"))
+				id := f.add(effect("e")).ID
+				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+				unchanged := f.unchanged()
+				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "run now")
+				unchanged("after the refusal")
+				f.release(l)
+				f.leases(1)
+			}),
+		newTest("beside one that has its key",
+			"A job that RunNow made ready still runs beside no other of its idempotency key, nor after a success.", func(f *fixture) {
+				l := f.lone(effect("e"))
+				id := f.add(effect("e"), after(time.Hour)).ID
+				f.runNow(id)
+				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+				f.ack(l)
+				equal(f, len(f.fetch(9)), 0, "jobs to fetch after the success")
+				equal(f, f.job(id) == nil, true, "it was skipped")
+			}), runningNow.unknownJob("no job"),
+		newTest("its place",
+			"A job that RunNow made ready goes behind those of its priority that are ready, and before those that come later.", func(f *fixture) {
+				first := f.add(of("c"), after(2*time.Hour)).ID
+				delayed := f.add(of("d"), after(time.Hour)).ID
+				f.add(of("b"))
+				f.add(of("a"), priority(1))
+				f.pass(time.Second)
+				f.runNow(first)
+				f.pass(time.Second)
+				f.runNow(delayed)
+				f.pass(time.Second)
+				f.add(of("e"))
+				equal(f, kinds(f.fetch(9)), "abcde", "order")
+			}),
+		newTest("a retry", "RunNow of a job that waits for its retry keeps what it counted and since when it waits.", func(f *fixture) {
 			id := f.add().ID
 			failed := time.Now()
 			f.nack(f.lease(), time.Hour)
@@ -98,11 +89,8 @@ func hastenTests() (tests []test) {
 			l := f.lease()
 			equal(f, l.Attempts, 1, "attempts")
 			f.sameTime(l.BackoffSince, failed, "backoff")
-		},
-	}, test{
-		name: "what is due already",
-		rule: "A job that RunNow finds due is ready since it was due.",
-		run: func(f *fixture) {
+		}),
+		newTest("what is due already", "A job that RunNow finds due is ready since it was due.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			id := f.add(after(time.Hour)).ID
@@ -113,11 +101,8 @@ func hastenTests() (tests []test) {
 			}
 			equal(f, f.must(id).State, pawl.Ready, "state")
 			f.sameTime(f.must(id).NotBefore, due, "since when it is ready")
-		},
-	}, test{
-		name: "past its deadline",
-		rule: "RunNow of a job whose deadline has passed makes it a dead letter, as time would.",
-		run: func(f *fixture) {
+		}),
+		newTest("past its deadline", "RunNow of a job whose deadline has passed makes it a dead letter, as time would.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			id := f.add(within(time.Hour), after(2*time.Hour)).ID
@@ -126,30 +111,24 @@ func hastenTests() (tests []test) {
 			equal(f, f.must(id).State, pawl.Dead, "state")
 			equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-		},
-	}, test{
-		name: "a deadline to come",
-		rule: "A job that RunNow made ready dies at its deadline all the same.",
-		run: func(f *fixture) {
+		}),
+		newTest("a deadline to come", "A job that RunNow made ready dies at its deadline all the same.", func(f *fixture) {
 			id := f.add(within(time.Hour), after(2*time.Hour)).ID
 			f.runNow(id)
 			f.pass(time.Hour)
 			equal(f, f.must(id).State, pawl.Dead, "state")
-		},
-	}, test{
-		name: "over a restart",
-		rule: "What RunNow made ready is so after a restart.",
-		run: func(f *fixture) {
+		}),
+		newTest("over a restart", "What RunNow made ready is so after a restart.", func(f *fixture) {
 			f.needRestart()
 			id := f.held(pawl.Delayed)
 			f.runNow(id)
 			f.restart()
 			equal(f, f.lease().ID, id, "job")
-		},
-	})
+		}),
+	)
 }
 
-var hastenStories = []story{{
+var runNowStories = []story{{
 	name: "run now", rule: "A delayed job that is to wait no longer is told as hastened; what is refused is not told.",
 	before: func(f *fixture) *pawl.Lease { f.held(pawl.Delayed); f.held(pawl.Delayed); return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
@@ -158,7 +137,7 @@ var hastenStories = []story{{
 			f.is(f.hastener().RunNow(f.Context(), e.ID), pawl.ErrConflict, "once more")
 		}
 	},
-	told: "hastened hastened",
+	want: "hastened hastened",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		for i, e := range f.list(pawl.Filter{}) {
 			equal(f, events[i].Job.ID, e.ID, "job")
@@ -176,7 +155,7 @@ var hastenStories = []story{{
 		return l
 	},
 	happens: func(f *fixture, _ *pawl.Lease) { f.lease() },
-	told:    "fetched",
+	want:    "fetched",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].Backoff, time.Minute+time.Second, "backoff")
 		equal(f, events[0].At.Sub(events[0].Job.NotBefore), time.Second, "age")
@@ -190,11 +169,11 @@ var hastenStories = []story{{
 		f.runNow(e.ID)
 		f.pass(1)
 	},
-	told: "enqueued hastened died/deadline",
+	want: "enqueued hastened died/deadline",
 }}
 
-// hasten is the error that a RunNow must give. Without one the job is ready.
-func (m *model) hasten(id pawl.ID) error {
+// runNow is the error that a RunNow must give. Without one the job is ready.
+func (m *model) runNow(id pawl.ID) error {
 	j := m.find(id)
 	switch {
 	case j == nil:
@@ -203,15 +182,15 @@ func (m *model) hasten(id pawl.ID) error {
 		return pawl.ErrConflict
 	}
 	j.State, j.NotBefore = pawl.Ready, m.now
-	m.tell(j, pawl.Event{Type: pawl.EventHastened})
+	m.emit(j, pawl.Event{Type: pawl.EventHastened})
 	return nil
 }
 
-func (w *walker) stepHasten() {
+func (w *walker) stepRunNow() {
 	if hastener, ok := w.q.(Hastener); ok {
 		id := w.id()
 		err := hastener.RunNow(w.Context(), id)
 		w.note("run job %s now: %v", id, err)
-		w.is(err, w.model.hasten(id), "run now")
+		w.is(err, w.model.runNow(id), "run now")
 	}
 }

@@ -12,27 +12,23 @@ import (
 
 // cut keeps an error text within its limit.
 func cut(name, text string) test {
-	return test{
-		name: "texts, " + name,
-		rule: "A text in the history has at most 4 KiB; a longer one is cut, and stays text.",
-		run: func(f *fixture) {
-			id := f.add().ID
-			f.ok(f.q.Nack(f.Context(), f.lease(), 0, errors.New(text)), "nack")
-			history := f.must(id).History
-			equal(f, len(history), 1, "entries")
-			got := history[0].Error
-			if len(text) <= pawl.MaxErrorText {
-				equal(f, got, text, "text")
-				return
-			}
-			if len(got) > pawl.MaxErrorText || len(got) < pawl.MaxErrorText-16 {
-				f.Fatalf("a text of %d bytes was cut to %d", len(text), len(got))
-			}
-			equal(f, utf8.ValidString(got), utf8.ValidString(text), "valid UTF-8")
-			const whole = pawl.MaxErrorText - 16 // what follows may tell of the cut
-			equal(f, strings.HasPrefix(text, got[:whole]), true, "it begins like the text")
-		},
-	}
+	return newTest("texts, "+name, "A text in the history has at most 4 KiB; a longer one is cut, and stays text.", func(f *fixture) {
+		id := f.add().ID
+		f.ok(f.q.Nack(f.Context(), f.lease(), 0, errors.New(text)), "nack")
+		history := f.must(id).History
+		equal(f, len(history), 1, "entries")
+		got := history[0].Error
+		if len(text) <= pawl.MaxErrorText {
+			equal(f, got, text, "text")
+			return
+		}
+		if len(got) > pawl.MaxErrorText || len(got) < pawl.MaxErrorText-16 {
+			f.Fatalf("a text of %d bytes was cut to %d", len(text), len(got))
+		}
+		equal(f, utf8.ValidString(got), utf8.ValidString(text), "valid UTF-8")
+		const whole = pawl.MaxErrorText - 16 // what follows may tell of the cut
+		equal(f, strings.HasPrefix(text, got[:whole]), true, "it begins like the text")
+	})
 }
 
 // traced is an error with a stack, as a worker makes of a panic.
@@ -53,10 +49,8 @@ func historyTests() []test {
 		cut("four-byte characters", strings.Repeat("😀", limit)),
 		cut("not even text", strings.Repeat("\xff", limit+1)),
 		cut("nothing but the middle of characters", strings.Repeat("\x80", limit+1)),
-		{
-			name: "keeps both ends",
-			rule: "History keeps the first 100 failures and the last 100, and Failures says how many there were.",
-			run: func(f *fixture) {
+		newTest("keeps both ends",
+			"History keeps the first 100 failures and the last 100, and Failures says how many there were.", func(f *fixture) {
 				id := f.add(func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries }).ID
 				var all []pawl.Failure
 				for n := 1; n <= 205; n++ {
@@ -72,11 +66,9 @@ func historyTests() []test {
 						f.hasHistory(f.must(id), want, n)
 					}
 				}
-			},
-		}, {
-			name: "travels along",
-			rule: "A dead letter has its reason, origin, attempts, time and history; a retry keeps the history and goes on with it.",
-			run: func(f *fixture) {
+			}),
+		newTest("travels along",
+			"A dead letter has its reason, origin, attempts, time and history; a retry keeps the history and goes on with it.", func(f *fixture) {
 				start := time.Now()
 				at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 				id := f.add(on("q")).ID
@@ -96,11 +88,9 @@ func historyTests() []test {
 				f.hasHistory(f.must(id), want, 2)
 				f.nack(f.lease("q"), 0)
 				f.hasHistory(f.must(id), append(want, pawl.Failure{Attempt: 1, At: at(3), Error: "boom"}), 3)
-			},
-		}, {
-			name: "a stack",
-			rule: "The stack of a panic is kept beside the error of its run, cut at 4 KiB too, and survives a restart.",
-			run: func(f *fixture) {
+			}),
+		newTest("a stack",
+			"The stack of a panic is kept beside the error of its run, cut at 4 KiB too, and survives a restart.", func(f *fixture) {
 				id := f.add().ID
 				f.ok(f.q.Nack(f.Context(), f.lease(), 0, fmt.Errorf("tried: %w", traced("goroutine 7"))), "nack")
 				f.ok(f.q.Nack(f.Context(), f.lease(), 0, errBoom), "nack")
@@ -116,11 +106,9 @@ func historyTests() []test {
 					f.restart()
 					f.hasHistory(f.must(id), want, 3)
 				}
-			},
-		}, {
-			name: "attempts after a snooze",
-			rule: "A snooze by a run that began counts attempts anew, since that run did not fail; one before any run counts nothing.",
-			run: func(f *fixture) {
+			}),
+		newTest("attempts after a snooze",
+			"A snooze by a run that began counts attempts anew, since that run did not fail; one before any run counts nothing.", func(f *fixture) {
 				id := f.add().ID
 				f.nack(f.lease(), 0)
 				f.nack(f.lease(), 0)
@@ -133,36 +121,29 @@ func historyTests() []test {
 				equal(f, f.must(id).Failures, 2, "entries of the history")
 				f.nack(f.lease(), 0)
 				equal(f, f.must(id).Attempts, 1, "attempts after the next failure")
-			},
-		}, {
-			name: "the last attempt",
-			rule: "The attempt of a job that has ended is that of its last run.",
-			run: func(f *fixture) {
-				dead, done := f.add(on("dead")).ID, f.add(on("done"), func(e *pawl.Envelope) { e.Retain = time.Hour }).ID
-				f.nack(f.lease("dead"), 0)
-				l := f.lease("dead")
-				equal(f, l.Attempt(), 2, "the run under way")
-				f.abandon(l)
-				equal(f, f.must(dead).Attempt(), 2, "the last run of a dead job")
-				f.ack(f.lease("done"))
-				equal(f, f.must(done).Attempt(), 1, "the last run of a completed job")
-				f.retry(dead, true)
-				equal(f, f.must(dead).Attempt(), 3, "the next run of a job that was retried")
-				unrun := f.add(on("unrun")).ID
-				f.cancel(unrun)
-				equal(f, f.must(unrun).Attempt(), 0, "the last run of a job that never ran")
-			},
-		}, {
-			name: "only failures",
-			rule: "History has the failed runs: no release, snooze or crash that the job survived.",
-			run: func(f *fixture) {
-				id := f.add().ID
-				f.release(f.lease())
-				f.snooze(f.lease(), 0)
-				f.expire(f.lease())
-				f.hasHistory(f.must(id), nil, 0)
-			},
-		},
+			}),
+		newTest("the last attempt", "The attempt of a job that has ended is that of its last run.", func(f *fixture) {
+			dead, done := f.add(on("dead")).ID, f.add(on("done"), func(e *pawl.Envelope) { e.Retain = time.Hour }).ID
+			f.nack(f.lease("dead"), 0)
+			l := f.lease("dead")
+			equal(f, l.Attempt(), 2, "the run under way")
+			f.abandon(l)
+			equal(f, f.must(dead).Attempt(), 2, "the last run of a dead job")
+			f.ack(f.lease("done"))
+			equal(f, f.must(done).Attempt(), 1, "the last run of a completed job")
+			f.retry(dead, true)
+			equal(f, f.must(dead).Attempt(), 3, "the next run of a job that was retried")
+			unrun := f.add(on("unrun")).ID
+			f.cancel(unrun)
+			equal(f, f.must(unrun).Attempt(), 0, "the last run of a job that never ran")
+		}),
+		newTest("only failures", "History has the failed runs: no release, snooze or crash that the job survived.", func(f *fixture) {
+			id := f.add().ID
+			f.release(f.lease())
+			f.snooze(f.lease(), 0)
+			f.expire(f.lease())
+			f.hasHistory(f.must(id), nil, 0)
+		}),
 	}
 }
 

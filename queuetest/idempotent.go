@@ -34,10 +34,8 @@ func ttl(d time.Duration) func(*pawl.Envelope) {
 
 func idempotentTests() []test {
 	const skip = "A fetch that comes to a job whose key was done removes it: it is not handed out, and no attempt is counted."
-	tests := []test{{
-		name: "skip",
-		rule: skip,
-		run: func(f *fixture) {
+	tests := []test{
+		newTest("skip", skip, func(f *fixture) {
 			before := f.add(of("k"), effect("x"), after(time.Minute)).ID
 			f.done("x")
 			e := f.add(effect("x"))
@@ -47,11 +45,8 @@ func idempotentTests() []test {
 			equal(f, f.must(before).State, pawl.Delayed, "state of a job that is not due, after a fetch")
 			f.pass(time.Minute)
 			f.skips(before, "when it is due")
-		},
-	}, {
-		name: "skip among others",
-		rule: "A job that is skipped takes no place in a fetch.",
-		run: func(f *fixture) {
+		}),
+		newTest("skip among others", "A job that is skipped takes no place in a fetch.", func(f *fixture) {
 			f.done("x")
 			f.add(of("x"), effect("x"))
 			f.addKinds("a")
@@ -62,11 +57,8 @@ func idempotentTests() []test {
 			equal(f, kinds(f.fetch(2)), "xa", "jobs of a fetch of two")
 			equal(f, kinds(f.fetch(2)), "bc", "jobs of the next")
 			equal(f, len(f.list(pawl.Filter{Kind: "k"})), 0, "jobs with the key that are left")
-		},
-	}, {
-		name: "skip of many",
-		rule: "A fetch finds a job behind any number of those that it skips.",
-		run: func(f *fixture) {
+		}),
+		newTest("skip of many", "A fetch finds a job behind any number of those that it skips.", func(f *fixture) {
 			f.done("x")
 			batch := newBatch(1500)
 			for _, e := range batch {
@@ -77,31 +69,26 @@ func idempotentTests() []test {
 			equal(f, f.leases(1)[0].ID, id, "job")
 			equal(f, len(f.fetch(9)), 0, "more jobs")
 			equal(f, len(f.list(pawl.Filter{})), 1, "jobs left")
-		},
-	}, {
-		name: "skip and fetches that wait",
-		rule: "A fetch that skips all there is goes on waiting, or ends as one that found nothing.",
-		run: func(f *fixture) {
-			f.done("x")
-			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
-			id := f.add(effect("x")).ID
-			f.waits(call, "after the skip")
-			f.pass(0)
-			equal(f, f.job(id) == nil, true, "the job is gone")
-			e := f.add()
-			f.ends(call, nil, "fetch")
-			equal(f, (*leases)[0].ID, e.ID, "job")
-			f.ack((*leases)[0])
-			for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
-				f.add(effect("x"))
-				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
-				f.ends(call, pawl.ErrEmpty, waits[wait])
-			}
-		},
-	}, {
-		name: "skip of a job with a past",
-		rule: skip + " Its record is kept like that of a success, where it asks for that.",
-		run: func(f *fixture) {
+		}),
+		newTest("skip and fetches that wait",
+			"A fetch that skips all there is goes on waiting, or ends as one that found nothing.", func(f *fixture) {
+				f.done("x")
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+				id := f.add(effect("x")).ID
+				f.waits(call, "after the skip")
+				f.pass(0)
+				equal(f, f.job(id) == nil, true, "the job is gone")
+				e := f.add()
+				f.ends(call, nil, "fetch")
+				equal(f, (*leases)[0].ID, e.ID, "job")
+				f.ack((*leases)[0])
+				for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
+					f.add(effect("x"))
+					_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
+					f.ends(call, pawl.ErrEmpty, waits[wait])
+				}
+			}),
+		newTest("skip of a job with a past", skip+" Its record is kept like that of a success, where it asks for that.", func(f *fixture) {
 			e := f.add(effect("x"), kept(time.Hour), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
 			f.nack(f.lease(), time.Minute)
 			f.done("x")
@@ -117,48 +104,35 @@ func idempotentTests() []test {
 			equal(f, f.must(e.ID).State, pawl.Completed, "state before its end")
 			f.pass(1)
 			equal(f, f.job(e.ID) == nil, true, "the record is gone")
-		},
-	}, {
-		name: "skip and the counts",
-		rule: "A job that is skipped is counted no more.",
-		run: func(f *fixture) {
+		}),
+		newTest("skip and the counts", "A job that is skipped is counted no more.", func(f *fixture) {
 			f.done("x")
 			f.add(effect("x"))
 			f.add(effect("x"), kept(time.Hour))
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2}, "the enqueues")
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 1}, "the fetch")
-		},
-	}, {
-		name: "skip and unique keys",
-		rule: "A job that is skipped leaves its unique key free.",
-		run: func(f *fixture) {
+		}),
+		newTest("skip and unique keys", "A job that is skipped leaves its unique key free.", func(f *fixture) {
 			f.done("x")
 			id := f.add(effect("x"), unique("key")).ID
 			f.keyIsOf(id, "before the skip")
 			f.skips(id, "after the success")
 			f.keyIsFree("after the skip")
-		},
-	}, {
-		name: "an ID once more",
-		rule: "A job that is enqueued again, as a copy of one that is done, does not run again.",
-		run: func(f *fixture) {
+		}),
+		newTest("an ID once more", "A job that is enqueued again, as a copy of one that is done, does not run again.", func(f *fixture) {
 			e := f.add(effect("x"))
 			f.ack(f.lease())
 			f.enqueue(e)
 			f.skips(e.ID, "after the success")
-		},
-	}, {
-		name: "a dead letter that is retried",
-		rule: "What was done meanwhile is not done by a retry of a dead letter.",
-		run: func(f *fixture) {
+		}),
+		newTest("a dead letter that is retried", "What was done meanwhile is not done by a retry of a dead letter.", func(f *fixture) {
 			id := f.held(pawl.Dead, effect("x"))
 			f.done("x")
 			equal(f, f.must(id).State, pawl.Dead, "state of the dead letter")
 			f.retry(id, true)
 			f.skips(id, "after the retry")
-		},
-	}, impossible("a long idempotency key", effect(strings.Repeat("x", pawl.MaxKeyBytes+1))),
+		}), impossible("a long idempotency key", effect(strings.Repeat("x", pawl.MaxKeyBytes+1))),
 		impossible("a negative time for a success", ttl(-1)),
 	}
 	tests = append(tests, doneTests()...)

@@ -8,44 +8,40 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-var inspectTests = []test{{
-	name: "by state, queue and kind",
-	rule: "A filter chooses the jobs that have all that it names; the zero filter chooses all.",
-	run: func(f *fixture) {
-		queues, letters := []string{"q1", "q2"}, []string{"k1", "k2"}
-		for _, state := range []pawl.State{pawl.Leased, pawl.Dead, pawl.Delayed, pawl.Ready} {
-			for _, queue := range queues {
-				for _, kind := range letters {
-					f.held(state, on(queue), of(kind), header("state", string(state)))
+var inspectTests = []test{
+	newTest("by state, queue and kind",
+		"A filter chooses the jobs that have all that it names; the zero filter chooses all.", func(f *fixture) {
+			queues, kinds := []string{"q1", "q2"}, []string{"k1", "k2"}
+			for _, state := range []pawl.State{pawl.Leased, pawl.Dead, pawl.Delayed, pawl.Ready} {
+				for _, queue := range queues {
+					for _, kind := range kinds {
+						f.held(state, on(queue), of(kind), header("state", string(state)))
+					}
 				}
 			}
-		}
-		equal(f, len(f.list(pawl.Filter{})), 16, "jobs in all")
-		for _, state := range append(states, "") {
-			for _, queue := range append(queues, "", "q3") {
-				for _, kind := range append(letters, "", "k3") {
-					filter := pawl.Filter{State: state, Queue: queue, Kind: kind}
-					want := 0
-					for _, e := range f.list(pawl.Filter{}) {
-						if fits(e, filter) {
-							want++
+			equal(f, len(f.list(pawl.Filter{})), 16, "jobs in all")
+			for _, state := range append(states, "") {
+				for _, queue := range append(queues, "", "q3") {
+					for _, kind := range append(kinds, "", "k3") {
+						filter := pawl.Filter{State: state, Queue: queue, Kind: kind}
+						want := 0
+						for _, e := range f.list(pawl.Filter{}) {
+							if fits(e, filter) {
+								want++
+							}
+						}
+						got := f.list(filter)
+						equal(f, len(got), want, "jobs")
+						for _, e := range got {
+							equal(f, fits(e, filter), true, "the job fits the filter")
+							equal(f, string(e.State), e.Headers["state"], "state")
+							f.same(e, f.must(e.ID), "the job in the list")
 						}
 					}
-					got := f.list(filter)
-					equal(f, len(got), want, "jobs")
-					for _, e := range got {
-						equal(f, fits(e, filter), true, "the job fits the filter")
-						equal(f, string(e.State), e.Headers["state"], "state")
-						f.same(e, f.must(e.ID), "the job in the list")
-					}
 				}
 			}
-		}
-	},
-}, {
-	name: "an unknown state",
-	rule: "A filter that names no state of a job is refused, with nil and the end of the list.",
-	run: func(f *fixture) {
+		}),
+	newTest("an unknown state", "A filter that names no state of a job is refused, with nil and the end of the list.", func(f *fixture) {
 		f.add()
 		seen := 0
 		for e, err := range f.inspector().Jobs(f.Context(), pawl.Filter{State: "sleeping"}) {
@@ -54,32 +50,27 @@ var inspectTests = []test{{
 			seen++
 		}
 		equal(f, seen, 1, "steps of the list")
-	},
-}, {
-	name: "order",
-	rule: "Jobs come as they were made; ready ones as they would be fetched, delayed ones by their times, dead ones as they died.",
-	run: func(f *fixture) {
-		for i, p := range []int8{0, 5, -5, 0, 5} {
-			f.add(of(string(rune('a'+i))), priority(p))
-			f.pass(time.Second)
-		}
-		for i, delay := range []time.Duration{3, 1, 2} {
-			f.add(of(string(rune('x'+i))), after(delay*time.Hour))
-			f.pass(time.Second)
-		}
-		equal(f, kindsOf(f.list(pawl.Filter{})), "abcdexyz", "all")
-		equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Ready})), "beadc", "ready")
-		equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Delayed})), "yzx", "delayed")
-		for _, l := range f.leases(5) {
-			f.pass(time.Second)
-			f.abandon(l)
-		}
-		equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Dead})), "beadc", "dead")
-	},
-}, {
-	name: "many jobs",
-	rule: "A list has each job once, however many there are, and may be read again or left early.",
-	run: func(f *fixture) {
+	}),
+	newTest("order",
+		"Jobs come as they were made; ready ones as they would be fetched, delayed ones by their times, dead ones as they died.", func(f *fixture) {
+			for i, p := range []int8{0, 5, -5, 0, 5} {
+				f.add(of(string(rune('a'+i))), priority(p))
+				f.pass(time.Second)
+			}
+			for i, delay := range []time.Duration{3, 1, 2} {
+				f.add(of(string(rune('x'+i))), after(delay*time.Hour))
+				f.pass(time.Second)
+			}
+			equal(f, kindsOf(f.list(pawl.Filter{})), "abcdexyz", "all")
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Ready})), "beadc", "ready")
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Delayed})), "yzx", "delayed")
+			for _, l := range f.leases(5) {
+				f.pass(time.Second)
+				f.abandon(l)
+			}
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Dead})), "beadc", "dead")
+		}),
+	newTest("many jobs", "A list has each job once, however many there are, and may be read again or left early.", func(f *fixture) {
 		batch := newBatch(300)
 		for i, e := range batch {
 			e.Payload = []byte(strings.Repeat("p", i*20))
@@ -98,43 +89,35 @@ var inspectTests = []test{{
 			}
 			equal(f, n, 250, "jobs before the break")
 		}
-	},
-}, {
-	name: "changes while a list is read",
-	rule: "A list holds back nobody: the loop may use the queue. Jobs that nobody touches are seen once.",
-	run: func(f *fixture) {
-		batch := newBatch(300)
-		for i, e := range batch {
-			e.Queue = []string{"touched", "untouched"}[i%2]
-		}
-		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
-		seen := 0
-		for e, err := range f.inspector().Jobs(f.Context(), pawl.Filter{}) {
-			f.ok(err, "list")
-			if e.Queue == "untouched" {
-				if seen++; seen%50 == 1 {
-					f.ack(f.leases(1, "touched")[0])
-					f.add()
+	}),
+	newTest("changes while a list is read",
+		"A list holds back nobody: the loop may use the queue. Jobs that nobody touches are seen once.", func(f *fixture) {
+			batch := newBatch(300)
+			for i, e := range batch {
+				e.Queue = []string{"touched", "untouched"}[i%2]
+			}
+			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			seen := 0
+			for e, err := range f.inspector().Jobs(f.Context(), pawl.Filter{}) {
+				f.ok(err, "list")
+				if e.Queue == "untouched" {
+					if seen++; seen%50 == 1 {
+						f.ack(f.leases(1, "touched")[0])
+						f.add()
+					}
 				}
 			}
-		}
-		equal(f, seen, 150, "jobs that nobody touched")
-	},
-}, {
-	name: "no such job",
-	rule: "A job that was never there, or is done, gives ErrNotFound.",
-	run: func(f *fixture) {
+			equal(f, seen, 150, "jobs that nobody touched")
+		}),
+	newTest("no such job", "A job that was never there, or is done, gives ErrNotFound.", func(f *fixture) {
 		_, err := f.inspector().Job(f.Context(), pawl.NewID(time.Now()))
 		f.is(err, pawl.ErrNotFound, "a job that never was")
 		id := f.add().ID
 		f.ack(f.lease())
 		_, err = f.inspector().Job(f.Context(), id)
 		f.is(err, pawl.ErrNotFound, "a job that is done")
-	},
-}, {
-	name: "a context that ends",
-	rule: "A long list ends with its context, early, with nil and the error.",
-	run: func(f *fixture) {
+	}),
+	newTest("a context that ends", "A long list ends with its context, early, with nil and the error.", func(f *fixture) {
 		f.ok(f.q.Enqueue(f.Context(), newBatch(300)...), "enqueue")
 		ctx, cancel := context.WithCancel(f.Context())
 		defer cancel()
@@ -150,11 +133,8 @@ var inspectTests = []test{{
 		}
 		equal(f, failed, 1, "errors")
 		equal(f, seen < 300, true, "the list ends early")
-	},
-}, {
-	name: "a context that has ended",
-	rule: "Inspection ends with its context, a list with nil and the error.",
-	run: func(f *fixture) {
+	}),
+	newTest("a context that has ended", "Inspection ends with its context, a list with nil and the error.", func(f *fixture) {
 		e := f.add()
 		ctx, cancel := context.WithCancel(f.Context())
 		cancel()
@@ -167,8 +147,8 @@ var inspectTests = []test{{
 			seen++
 		}
 		equal(f, seen, 1, "steps of the list")
-	},
-}}
+	}),
+}
 
 func fits(e *pawl.Envelope, filter pawl.Filter) bool {
 	return (filter.State == "" || filter.State == e.State) &&

@@ -9,34 +9,32 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// keyBatch enqueues a batch for one key, a job for each letter: u uses the existing
+// keyBatch enqueues a batch for one key, a job for each verb: u uses the existing
 // one, j rejects, r replaces, and - has no key. Their payloads are a, b, c and so on.
 type keyBatch struct {
-	state   pawl.State // of the job that has the key before, "" for none
-	letters string
-	stored  string // payloads of the jobs that must be stored; "" for a refusal
-	same    string // payloads of those that must have the ID of the first, or of the one before
+	state  pawl.State // of the job that has the key before, "" for none
+	verbs  string
+	stored string // payloads of the jobs that must be stored; "" for a refusal
+	same   string // payloads of those that must have the ID of the first, or of the one before
 }
 
 func (b keyBatch) test() test {
-	name := "batch of " + b.letters
+	name := "batch of " + b.verbs
 	if b.state != "" {
 		name += ", onto one that is " + string(b.state)
 	}
-	return test{
-		name: name,
-		rule: "An earlier job of a batch has the key for the later ones: existing ones get its ID, of two that replace the last wins, " +
-			"and one that is rejected has the whole batch refused.",
-		run: func(f *fixture) {
+	return newTest(name,
+		"An earlier job of a batch has the key for the later ones: existing ones get its ID, of two that replace the last wins, "+
+			"and one that is rejected has the whole batch refused.", func(f *fixture) {
 			var id pawl.ID
 			if b.state != "" {
 				id = f.held(b.state, unique("key"))
 			}
 			unchanged := f.unchanged()
 			var batch, copies []*pawl.Envelope
-			for i, letter := range b.letters {
+			for i, verb := range b.verbs {
 				e := newcomer(string(rune('a' + i)))
-				switch letter {
+				switch verb {
 				case '-':
 					e.UniqueKey = ""
 				case 'j':
@@ -58,7 +56,7 @@ func (b keyBatch) test() test {
 			}
 			f.ok(err, "enqueue")
 			if id.IsZero() || b.state == pawl.Dead {
-				id = batch[strings.IndexAny(b.letters, "ujr")].ID
+				id = batch[strings.IndexAny(b.verbs, "ujr")].ID
 			}
 			payloads := map[string]int{}
 			for _, e := range f.list(pawl.Filter{}) {
@@ -74,13 +72,12 @@ func (b keyBatch) test() test {
 				}
 				equal(f, payloads[payload], want, "jobs stored for "+payload)
 			}
-			for i, letter := range b.letters {
-				blocked := b.state != "" && b.state != pawl.Dead || strings.ContainsAny(b.letters[:i], "ujr")
-				equal(f, batch[i].Existing, letter == 'u' && blocked, fmt.Sprintf("Existing of job %c", 'a'+i))
+			for i, verb := range b.verbs {
+				blocked := b.state != "" && b.state != pawl.Dead || strings.ContainsAny(b.verbs[:i], "ujr")
+				equal(f, batch[i].Existing, verb == 'u' && blocked, fmt.Sprintf("Existing of job %c", 'a'+i))
 			}
 			f.keyIsOf(id, "after the batch")
-		},
-	}
+		})
 }
 
 func keyBatchTests() (tests []test) {
@@ -112,95 +109,83 @@ func keyBatchTests() (tests []test) {
 	} {
 		tests = append(tests, b.test())
 	}
-	return append(tests, test{
-		name: "batch, states of its jobs",
-		rule: "An earlier job of a batch blocks a later one as it will stand: delayed when its time is to come.",
-		run: func(f *fixture) {
-			for _, c := range []struct {
-				delay  time.Duration
-				state  pawl.State
-				blocks bool
-			}{{0, pawl.Ready, true}, {time.Hour, pawl.Ready, false}, {0, pawl.Delayed, false}, {time.Hour, pawl.Delayed, true}} {
-				f.fresh(Settings{})
-				a := newcomer("a", func(e *pawl.Envelope) { e.Delay = c.delay })
-				b := newcomer("b", unique("key", c.state))
-				f.enqueue(a, b)
-				equal(f, b.ID == a.ID, c.blocks, "the second has the ID of the first")
-				equal(f, b.Existing, c.blocks, "Existing")
-			}
-		},
-	}, test{
-		name: "past its deadline",
-		rule: "No enqueue is pointed at a job that is past its deadline, be it in the same batch or in the queue: it is as good as dead.",
-		run: func(f *fixture) {
-			e, next := newcomer("late", within(-time.Hour)), newcomer("next")
-			f.enqueue(e, next)
-			f.stored(next, "the later one of the batch")
-			equal(f, next.ID == e.ID, false, "it has the ID of the one past its deadline")
-			f.pass(0)
-			equal(f, f.must(e.ID).State, pawl.Dead, "state of the one past its deadline")
+	return append(tests,
+		newTest("batch, states of its jobs",
+			"An earlier job of a batch blocks a later one as it will stand: delayed when its time is to come.", func(f *fixture) {
+				for _, c := range []struct {
+					delay  time.Duration
+					state  pawl.State
+					blocks bool
+				}{{0, pawl.Ready, true}, {time.Hour, pawl.Ready, false}, {0, pawl.Delayed, false}, {time.Hour, pawl.Delayed, true}} {
+					f.fresh(Settings{})
+					a := newcomer("a", func(e *pawl.Envelope) { e.Delay = c.delay })
+					b := newcomer("b", unique("key", c.state))
+					f.enqueue(a, b)
+					equal(f, b.ID == a.ID, c.blocks, "the second has the ID of the first")
+					equal(f, b.Existing, c.blocks, "Existing")
+				}
+			}),
+		newTest("past its deadline",
+			"No enqueue is pointed at a job that is past its deadline, be it in the same batch or in the queue: it is as good as dead.", func(f *fixture) {
+				e, next := newcomer("late", within(-time.Hour)), newcomer("next")
+				f.enqueue(e, next)
+				f.stored(next, "the later one of the batch")
+				equal(f, next.ID == e.ID, false, "it has the ID of the one past its deadline")
+				f.pass(0)
+				equal(f, f.must(e.ID).State, pawl.Dead, "state of the one past its deadline")
 
-			var c clock
-			f.fresh(Settings{Now: c.now})
-			e, next = newcomer("in time", within(time.Hour)), newcomer("next")
-			f.enqueue(e)
-			c.step(2 * time.Hour) // which nobody has noticed yet
-			f.enqueue(next)
-			equal(f, next.Existing, false, "Existing beside a job whose deadline has passed")
-			equal(f, next.ID == e.ID, false, "it has the ID of that job")
-			f.pass(time.Minute)
-			equal(f, f.must(e.ID).State, pawl.Dead, "state of that job")
-			f.keyIsOf(next.ID, "after that")
-		},
-	}, test{
-		name: "past its delay",
-		rule: "A delayed job whose time has come counts as ready for an enqueue of its unique key, whether or not it was promoted yet.",
-		run: func(f *fixture) {
-			var c clock
-			for _, state := range []pawl.State{pawl.Ready, pawl.Delayed} {
+				var c clock
 				f.fresh(Settings{Now: c.now})
-				e, next := newcomer("due", func(e *pawl.Envelope) { e.Delay = time.Hour }), newcomer("next", unique("key", state))
+				e, next = newcomer("in time", within(time.Hour)), newcomer("next")
 				f.enqueue(e)
 				c.step(2 * time.Hour) // which nobody has noticed yet
 				f.enqueue(next)
-				equal(f, next.Existing, state == pawl.Ready, "Existing for one that a "+string(state)+" job blocks")
-			}
-		},
-	}, test{
-		name: "batch, an ID that the batch freed or gave",
-		rule: "A job of a batch may not have the ID that an earlier one got by its key.",
-		run: func(f *fixture) {
-			id := f.add(unique("key")).ID
-			unchanged := f.unchanged()
-			with := func(e *pawl.Envelope) { e.ID = id }
-			for _, batch := range [][]*pawl.Envelope{
-				{newcomer("a", answer(pawl.Replace)), newcomer("b", unique(""), with)},
-				{newcomer("b", unique(""), with), newcomer("a", answer(pawl.Replace))},
-			} {
-				f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue")
-				unchanged("after the refusal")
-			}
-		},
-	}, test{
-		name: "batch, the last that took it",
-		rule: "The job of the batch that took the key last has it, also beside one that had it before.",
-		run: func(f *fixture) {
-			first := f.must(f.add(unique("key")).ID)
-			batch := []*pawl.Envelope{newcomer("a", unique("key", pawl.Dead)), newcomer("b", answer(pawl.Replace)), newcomer("c")}
-			f.enqueue(batch...)
-			f.same(f.must(first.ID), first, "the job that had the key")
-			f.stored(batch[1], "the job that has it now")
-			equal(f, batch[1].ID == first.ID, false, "it has the ID of the one before")
-			for _, e := range batch {
-				equal(f, e.ID, batch[1].ID, "ID of a job of the batch")
-			}
-			equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
-			f.keyIsOf(batch[1].ID, "after the batch")
-		},
-	}, test{
-		name: "batch, several keys",
-		rule: "Each key has its own job, in a batch as well.",
-		run: func(f *fixture) {
+				equal(f, next.Existing, false, "Existing beside a job whose deadline has passed")
+				equal(f, next.ID == e.ID, false, "it has the ID of that job")
+				f.pass(time.Minute)
+				equal(f, f.must(e.ID).State, pawl.Dead, "state of that job")
+				f.keyIsOf(next.ID, "after that")
+			}),
+		newTest("past its delay",
+			"A delayed job whose time has come counts as ready for an enqueue of its unique key, whether or not it was promoted yet.", func(f *fixture) {
+				var c clock
+				for _, state := range []pawl.State{pawl.Ready, pawl.Delayed} {
+					f.fresh(Settings{Now: c.now})
+					e, next := newcomer("due", func(e *pawl.Envelope) { e.Delay = time.Hour }), newcomer("next", unique("key", state))
+					f.enqueue(e)
+					c.step(2 * time.Hour) // which nobody has noticed yet
+					f.enqueue(next)
+					equal(f, next.Existing, state == pawl.Ready, "Existing for one that a "+string(state)+" job blocks")
+				}
+			}),
+		newTest("batch, an ID that the batch freed or gave",
+			"A job of a batch may not have the ID that an earlier one got by its key.", func(f *fixture) {
+				id := f.add(unique("key")).ID
+				unchanged := f.unchanged()
+				with := func(e *pawl.Envelope) { e.ID = id }
+				for _, batch := range [][]*pawl.Envelope{
+					{newcomer("a", answer(pawl.Replace)), newcomer("b", unique(""), with)},
+					{newcomer("b", unique(""), with), newcomer("a", answer(pawl.Replace))},
+				} {
+					f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue")
+					unchanged("after the refusal")
+				}
+			}),
+		newTest("batch, the last that took it",
+			"The job of the batch that took the key last has it, also beside one that had it before.", func(f *fixture) {
+				first := f.must(f.add(unique("key")).ID)
+				batch := []*pawl.Envelope{newcomer("a", unique("key", pawl.Dead)), newcomer("b", answer(pawl.Replace)), newcomer("c")}
+				f.enqueue(batch...)
+				f.same(f.must(first.ID), first, "the job that had the key")
+				f.stored(batch[1], "the job that has it now")
+				equal(f, batch[1].ID == first.ID, false, "it has the ID of the one before")
+				for _, e := range batch {
+					equal(f, e.ID, batch[1].ID, "ID of a job of the batch")
+				}
+				equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
+				f.keyIsOf(batch[1].ID, "after the batch")
+			}),
+		newTest("batch, several keys", "Each key has its own job, in a batch as well.", func(f *fixture) {
 			var batch []*pawl.Envelope
 			for i := range 300 {
 				batch = append(batch, newcomer(fmt.Sprint(i), unique(fmt.Sprint(i%100)), answer(answers[i/100].Conflict)))
@@ -215,65 +200,61 @@ func keyBatchTests() (tests []test) {
 				equal(f, e.ID, existing[i].ID, "ID")
 			}
 			equal(f, len(f.list(pawl.Filter{})), len(replace), "jobs")
-		},
-	}, test{
-		name: "many at once",
-		rule: "Of those who enqueue one key at the same time one is stored, and the others have their answer.",
-		run: func(f *fixture) {
-			const callers = 16
-			for _, a := range answers {
-				f.fresh(Settings{})
-				jobs, results := make([]*pawl.Envelope, callers), make(chan error, callers)
-				for i := range jobs {
-					jobs[i] = newcomer(fmt.Sprint(i), answer(a.Conflict))
-					go func() { results <- f.q.Enqueue(f.Context(), jobs[i]) }()
+		}),
+		newTest("many at once",
+			"Of those who enqueue one key at the same time one is stored, and the others have their answer.", func(f *fixture) {
+				const callers = 16
+				for _, a := range answers {
+					f.fresh(Settings{})
+					jobs, results := make([]*pawl.Envelope, callers), make(chan error, callers)
+					for i := range jobs {
+						jobs[i] = newcomer(fmt.Sprint(i), answer(a.Conflict))
+						go func() { results <- f.q.Enqueue(f.Context(), jobs[i]) }()
+					}
+					accepted := 0
+					for range jobs {
+						if err := <-results; err == nil {
+							accepted++
+						} else {
+							f.is(err, pawl.ErrConflict, a.name)
+						}
+					}
+					left := f.list(pawl.Filter{})
+					equal(f, len(left), 1, "jobs, "+a.name)
+					equal(f, accepted == callers, a.Conflict != pawl.Reject, "all were accepted")
+					existing, same := 0, 0
+					for _, e := range jobs {
+						if e.Existing {
+							existing++
+						}
+						if e.ID == left[0].ID {
+							same++
+						}
+					}
+					equal(f, same, accepted, "jobs with the ID of the one that is there")
+					equal(f, existing == callers-1, a.Conflict == pawl.UseExisting, "all but one exist already")
 				}
-				accepted := 0
-				for range jobs {
-					if err := <-results; err == nil {
-						accepted++
-					} else {
-						f.is(err, pawl.ErrConflict, a.name)
+			}),
+		newTest("a hundred enqueues of each of a thousand keys",
+			"However often a key is enqueued, there is one job for it.", func(f *fixture) {
+				const keys, rounds = 1000, 100
+				ids := make(map[string]pawl.ID, keys)
+				for round := range rounds {
+					batch := newBatch(keys)
+					for i, e := range batch {
+						e.UniqueKey = fmt.Sprint((i*7 + round) % keys)
+					}
+					f.enqueue(batch...)
+					for _, e := range batch {
+						equal(f, e.Existing, round > 0, "Existing")
+						if round == 0 {
+							ids[e.UniqueKey] = e.ID
+						}
+						equal(f, e.ID, ids[e.UniqueKey], "ID of the job of key "+e.UniqueKey)
 					}
 				}
-				left := f.list(pawl.Filter{})
-				equal(f, len(left), 1, "jobs, "+a.name)
-				equal(f, accepted == callers, a.Conflict != pawl.Reject, "all were accepted")
-				existing, same := 0, 0
-				for _, e := range jobs {
-					if e.Existing {
-						existing++
-					}
-					if e.ID == left[0].ID {
-						same++
-					}
-				}
-				equal(f, same, accepted, "jobs with the ID of the one that is there")
-				equal(f, existing == callers-1, a.Conflict == pawl.UseExisting, "all but one exist already")
-			}
-		},
-	}, test{
-		name: "a hundred enqueues of each of a thousand keys",
-		rule: "However often a key is enqueued, there is one job for it.",
-		run: func(f *fixture) {
-			const keys, rounds = 1000, 100
-			ids := make(map[string]pawl.ID, keys)
-			for round := range rounds {
-				batch := newBatch(keys)
-				for i, e := range batch {
-					e.UniqueKey = fmt.Sprint((i*7 + round) % keys)
-				}
-				f.enqueue(batch...)
-				for _, e := range batch {
-					equal(f, e.Existing, round > 0, "Existing")
-					if round == 0 {
-						ids[e.UniqueKey] = e.ID
-					}
-					equal(f, e.ID, ids[e.UniqueKey], "ID of the job of key "+e.UniqueKey)
-				}
-			}
-			equal(f, len(f.list(pawl.Filter{})), keys, "jobs")
-			f.leases(keys)
-		},
-	})
+				equal(f, len(f.list(pawl.Filter{})), keys, "jobs")
+				f.leases(keys)
+			}),
+	)
 }

@@ -18,23 +18,19 @@ func (f *fixture) fetchKinds(n int, kinds ...string) []*pawl.Lease {
 	return leases
 }
 
-var kindTests = []test{{
-	name: "two fetchers",
-	rule: "A fetch returns jobs of the kinds that it names: two fetchers of one queue never take each other's jobs.",
-	run: func(f *fixture) {
-		for range 100 {
-			f.addKinds("a", "b")
-		}
-		for range 10 {
-			equal(f, kinds(f.fetchKinds(10, "a")), strings.Repeat("a", 10), "jobs of the first")
-			equal(f, kinds(f.fetchKinds(10, "b")), strings.Repeat("b", 10), "jobs of the second")
-		}
-		equal(f, len(f.fetch(1)), 0, "jobs left")
-	},
-}, {
-	name: "a kind that nobody names",
-	rule: "A job of another kind stays ready where it is, and counts as ready.",
-	run: func(f *fixture) {
+var kindTests = []test{
+	newTest("two fetchers",
+		"A fetch returns jobs of the kinds that it names: two fetchers of one queue never take each other's jobs.", func(f *fixture) {
+			for range 100 {
+				f.addKinds("a", "b")
+			}
+			for range 10 {
+				equal(f, kinds(f.fetchKinds(10, "a")), strings.Repeat("a", 10), "jobs of the first")
+				equal(f, kinds(f.fetchKinds(10, "b")), strings.Repeat("b", 10), "jobs of the second")
+			}
+			equal(f, len(f.fetch(1)), 0, "jobs left")
+		}),
+	newTest("a kind that nobody names", "A job of another kind stays ready where it is, and counts as ready.", func(f *fixture) {
 		id := f.add(of("other")).ID
 		f.addKinds("k")
 		f.ack(f.fetchKinds(9, "k", "never seen")[0])
@@ -43,25 +39,20 @@ var kindTests = []test{{
 		equal(f, f.must(id).State, pawl.Ready, "state")
 		f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "then")
 		equal(f, kinds(f.fetch(9)), "other", "jobs of a fetch that names no kind")
-	},
-}, {
-	name: "one order",
-	rule: "Jobs of all kinds asked for come in one order: by priority, since when they are ready, and sequence.",
-	run: func(f *fixture) {
-		for _, kind := range []string{"c", "a", "x", "b"} {
-			f.add(of(kind))
-			f.pass(time.Second)
-		}
-		f.add(of("b"), priority(1))
-		f.add(of("x"), priority(2))
-		f.add(of("a"), priority(1))
-		equal(f, kinds(f.fetchKinds(9, "a", "b", "c")), "bacab", "jobs")
-		equal(f, kinds(f.fetch(9)), "xx", "jobs of the kind that was not asked for")
-	},
-}, {
-	name: "the retry share",
-	rule: "The retry share is that of the queue, over all kinds asked for.",
-	run: func(f *fixture) {
+	}),
+	newTest("one order",
+		"Jobs of all kinds asked for come in one order: by priority, since when they are ready, and sequence.", func(f *fixture) {
+			for _, kind := range []string{"c", "a", "x", "b"} {
+				f.add(of(kind))
+				f.pass(time.Second)
+			}
+			f.add(of("b"), priority(1))
+			f.add(of("x"), priority(2))
+			f.add(of("a"), priority(1))
+			equal(f, kinds(f.fetchKinds(9, "a", "b", "c")), "bacab", "jobs")
+			equal(f, kinds(f.fetch(9)), "xx", "jobs of the kind that was not asked for")
+		}),
+	newTest("the retry share", "The retry share is that of the queue, over all kinds asked for.", func(f *fixture) {
 		for range 4 {
 			f.addKinds("r", "s")
 		}
@@ -79,11 +70,8 @@ var kindTests = []test{{
 		}
 		equal(f, len(leases), 10, "jobs")
 		equal(f, retries, 2, "retries")
-	},
-}, {
-	name: "jobs that crashed",
-	rule: "Of jobs that crashed twice or more one is leased at a time, whatever their kinds.",
-	run: func(f *fixture) {
+	}),
+	newTest("jobs that crashed", "Of jobs that crashed twice or more one is leased at a time, whatever their kinds.", func(f *fixture) {
 		f.addKinds("a", "b")
 		for range 2 {
 			f.leases(2)
@@ -91,11 +79,8 @@ var kindTests = []test{{
 		}
 		f.lease()
 		equal(f, len(f.fetchKinds(9, "b")), 0, "jobs beside one that crashed as often")
-	},
-}, {
-	name: "turns",
-	rule: "A queue without a job of the kinds asked for has no turn.",
-	run: func(f *fixture) {
+	}),
+	newTest("turns", "A queue without a job of the kinds asked for has no turn.", func(f *fixture) {
 		for range 3 {
 			f.add(on("a"), of("a"))
 			f.add(on("b"), of("x"))
@@ -104,35 +89,27 @@ var kindTests = []test{{
 		leases, err := f.q.Fetch(f.Context(), pawl.Request{Queues: []string{"a", "b", "c"}, Kinds: []string{"a", "c"}, Max: 9})
 		f.ok(err, "fetch")
 		equal(f, kinds(leases), "acacac", "jobs")
-	},
-}, {
-	name: "an idempotency key",
-	rule: "A job that is removed without a run, since its key was done, is removed by a fetch of its kind.",
-	run: func(f *fixture) {
-		once := func(e *pawl.Envelope) { e.Kind, e.IdempotencyKey = "k", "key" }
-		f.add(once)
-		f.ack(f.lease())
-		id := f.add(once).ID
-		equal(f, len(f.fetchKinds(9, "other")), 0, "jobs of another kind")
-		equal(f, f.must(id).State, pawl.Ready, "state")
-		equal(f, len(f.fetchKinds(9, "k")), 0, "jobs")
-		equal(f, len(f.list(pawl.Filter{})), 0, "jobs after that")
-	},
-}, {
-	name: "a fetch that waits",
-	rule: "A fetch that waits is answered by a job of a kind that it names, and by no other.",
-	run: func(f *fixture) {
+	}),
+	newTest("an idempotency key",
+		"A job that is removed without a run, since its key was done, is removed by a fetch of its kind.", func(f *fixture) {
+			once := func(e *pawl.Envelope) { e.Kind, e.IdempotencyKey = "k", "key" }
+			f.add(once)
+			f.ack(f.lease())
+			id := f.add(once).ID
+			equal(f, len(f.fetchKinds(9, "other")), 0, "jobs of another kind")
+			equal(f, f.must(id).State, pawl.Ready, "state")
+			equal(f, len(f.fetchKinds(9, "k")), 0, "jobs")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs after that")
+		}),
+	newTest("a fetch that waits", "A fetch that waits is answered by a job of a kind that it names, and by no other.", func(f *fixture) {
 		leases, call := f.fetching(f.Context(), pawl.Request{Kinds: []string{"k", "l"}, Max: 9})
 		f.addKinds("other")
 		f.waits(call, "beside a job of another kind")
 		f.addKinds("l")
 		f.ends(call, nil, "fetch")
 		equal(f, kinds(*leases), "l", "jobs")
-	},
-}, {
-	name: "the end of the work",
-	rule: "Jobs of other kinds are not waited for, in whichever state.",
-	run: func(f *fixture) {
+	}),
+	newTest("the end of the work", "Jobs of other kinds are not waited for, in whichever state.", func(f *fixture) {
 		for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
 			f.fresh(Settings{})
 			f.add(of("other"))
@@ -156,11 +133,8 @@ var kindTests = []test{{
 				f.waits(call, "while a job of the kind is delayed")
 			}
 		}
-	},
-}, {
-	name: "many kinds",
-	rule: "The order is the same however many kinds there are, and however many are named.",
-	run: func(f *fixture) {
+	}),
+	newTest("many kinds", "The order is the same however many kinds there are, and however many are named.", func(f *fixture) {
 		const n = 300
 		var asked []string
 		var batch []*pawl.Envelope
@@ -182,11 +156,8 @@ var kindTests = []test{{
 		}
 		equal(f, kinds(f.fetchKinds(2*n, asked...)), want, "jobs")
 		equal(f, len(f.fetch(2*n)), n, "jobs left")
-	},
-}, {
-	name: "after a restart",
-	rule: "What a fetch by kind returns, and waits for, outlasts a restart.",
-	run: func(f *fixture) {
+	}),
+	newTest("after a restart", "What a fetch by kind returns, and waits for, outlasts a restart.", func(f *fixture) {
 		f.needRestart()
 		f.addKinds("a", "b", "a")
 		f.add(of("c"), after(time.Hour))
@@ -196,14 +167,11 @@ var kindTests = []test{{
 		f.waits(call, "while a job of the kind is delayed")
 		_, call = f.fetching(f.Context(), pawl.Request{Kinds: []string{"d"}, Max: 1, Wait: pawl.WaitFinished})
 		f.ends(call, pawl.ErrEmpty, "fetch of a kind without a job")
-	},
-}, {
-	name: "refused",
-	rule: "A fetch that names no kind in a list that is there, or what is none, is refused.",
-	run: func(f *fixture) {
+	}),
+	newTest("refused", "A fetch that names no kind in a list that is there, or what is none, is refused.", func(f *fixture) {
 		for _, kinds := range [][]string{{}, {""}, {"k", "\x00"}, {strings.Repeat("k", pawl.MaxNameBytes+1)}} {
 			_, err := f.q.Fetch(f.Context(), pawl.Request{Kinds: kinds, Max: 1, Wait: pawl.WaitNot})
 			f.is(err, pawl.ErrInvalid, fmt.Sprintf("fetch of %q", kinds))
 		}
-	},
-}}
+	}),
+}

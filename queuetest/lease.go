@@ -7,55 +7,46 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-var leaseTests = []test{{
-	name:     "ends after its length",
-	rule:     "A lease lasts as long as the setting says, not a nanosecond less; then the queue takes it back by itself.",
-	settings: Settings{Lease: 10 * time.Second},
-	run: func(f *fixture) {
-		id := f.add().ID
-		l := f.lease()
-		equal(f, l.Length, 10*time.Second, "length")
-		f.sameTime(l.Expires, time.Now().Add(10*time.Second), "expiry")
-		f.pass(10*time.Second - 1)
-		equal(f, f.must(id).State, pawl.Leased, "state before the expiry")
-		f.pass(1)
-		equal(f, f.must(id).State, pawl.Ready, "state at the expiry")
-	},
-}, {
-	name: "an expired job goes to a fetch that waits",
-	rule: "The queue takes expired leases back by itself, and hands them on.",
-	run: func(f *fixture) {
-		id := f.add().ID
-		l := f.lease()
-		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
-		f.waits(call, "while the lease lasts")
-		f.await(call)
-		f.sameTime(time.Now(), l.Expires, "the time of the fetch")
-		equal(f, (*leases)[0].ID, id, "job")
-		equal(f, (*leases)[0].Crashes, 1, "crashes")
-	},
-}, {
-	name: "extend renews",
-	rule: "Extend renews a lease for its full length from now, and does not change the Lease value.",
-	run: func(f *fixture) {
-		id := f.add().ID
-		l := f.lease()
-		expires := l.Expires
-		for range 5 {
-			f.pass(20 * time.Second)
-			equal(f, len(f.extend(l)), 0, "leases lost")
-			f.sameTime(l.Expires, expires, "the expiry in the caller's value")
-		}
-		f.pass(l.Length - 1)
-		equal(f, f.must(id).State, pawl.Leased, "state before the expiry")
-		f.pass(1)
-		equal(f, f.must(id).State, pawl.Ready, "state at the expiry")
-		equal(f, f.must(id).Crashes, 1, "crashes")
-	},
-}, {
-	name: "extend tells which are lost",
-	rule: "Extend renews the leases that hold and returns those that were lost.",
-	run: func(f *fixture) {
+var leaseTests = []test{
+	newTest("ends after its length",
+		"A lease lasts as long as the setting says, not a nanosecond less; then the queue takes it back by itself.", func(f *fixture) {
+			id := f.add().ID
+			l := f.lease()
+			equal(f, l.Length, 10*time.Second, "length")
+			f.sameTime(l.Expires, time.Now().Add(10*time.Second), "expiry")
+			f.pass(10*time.Second - 1)
+			equal(f, f.must(id).State, pawl.Leased, "state before the expiry")
+			f.pass(1)
+			equal(f, f.must(id).State, pawl.Ready, "state at the expiry")
+		}).with(Settings{Lease: 10 * time.Second}),
+	newTest("an expired job goes to a fetch that waits",
+		"The queue takes expired leases back by itself, and hands them on.", func(f *fixture) {
+			id := f.add().ID
+			l := f.lease()
+			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
+			f.waits(call, "while the lease lasts")
+			f.await(call)
+			f.sameTime(time.Now(), l.Expires, "the time of the fetch")
+			equal(f, (*leases)[0].ID, id, "job")
+			equal(f, (*leases)[0].Crashes, 1, "crashes")
+		}),
+	newTest("extend renews",
+		"Extend renews a lease for its full length from now, and does not change the Lease value.", func(f *fixture) {
+			id := f.add().ID
+			l := f.lease()
+			expires := l.Expires
+			for range 5 {
+				f.pass(20 * time.Second)
+				equal(f, len(f.extend(l)), 0, "leases lost")
+				f.sameTime(l.Expires, expires, "the expiry in the caller's value")
+			}
+			f.pass(l.Length - 1)
+			equal(f, f.must(id).State, pawl.Leased, "state before the expiry")
+			f.pass(1)
+			equal(f, f.must(id).State, pawl.Ready, "state at the expiry")
+			equal(f, f.must(id).Crashes, 1, "crashes")
+		}),
+	newTest("extend tells which are lost", "Extend renews the leases that hold and returns those that were lost.", func(f *fixture) {
 		ids := f.addKinds("a", "b", "c", "d")
 		leases := f.leases(4)
 		f.ack(leases[1])
@@ -70,42 +61,34 @@ var leaseTests = []test{{
 		equal(f, f.must(ids[2]).State, pawl.Ready, "state of a job whose token was forged")
 		equal(f, f.must(ids[3]).State, pawl.Leased, "state of a job whose lease was extended")
 		equal(f, len(f.extend()), 0, "leases lost of none")
-	},
-}, {
-	name: "an extended lease still settles",
-	rule: "Extend leaves the token as it is.",
-	run: func(f *fixture) {
+	}),
+	newTest("an extended lease still settles", "Extend leaves the token as it is.", func(f *fixture) {
 		f.add()
 		l := f.lease()
 		f.pass(20 * time.Second)
 		f.extend(l)
 		f.pass(20 * time.Second)
 		f.ack(l)
-	},
-}, {
-	name: "each at its own time",
-	rule: "Leases expire one by one, those that were extended later than those given before them.",
-	run: func(f *fixture) {
-		ids := f.addKinds("a", "b", "c")
-		first := f.leases(1)[0]
-		f.pass(time.Second)
-		f.leases(1)
-		f.pass(time.Second)
-		f.extend(first)
-		f.pass(time.Second)
-		f.leases(1)
-		f.pass(28 * time.Second)
-		for i, state := range []pawl.State{pawl.Leased, pawl.Ready, pawl.Leased} {
-			equal(f, f.must(ids[i]).State, state, "state after 31 s of the job "+[]string{"a", "b", "c"}[i])
-		}
-		f.pass(time.Second)
-		equal(f, f.must(ids[0]).State, pawl.Ready, "state of a after 32 s")
-		equal(f, f.must(ids[2]).State, pawl.Leased, "state of c after 32 s")
-	},
-}, {
-	name: "beside a delayed job",
-	rule: "A lease expires at its time, whatever else waits for a later one.",
-	run: func(f *fixture) {
+	}),
+	newTest("each at its own time",
+		"Leases expire one by one, those that were extended later than those given before them.", func(f *fixture) {
+			ids := f.addKinds("a", "b", "c")
+			first := f.leases(1)[0]
+			f.pass(time.Second)
+			f.leases(1)
+			f.pass(time.Second)
+			f.extend(first)
+			f.pass(time.Second)
+			f.leases(1)
+			f.pass(28 * time.Second)
+			for i, state := range []pawl.State{pawl.Leased, pawl.Ready, pawl.Leased} {
+				equal(f, f.must(ids[i]).State, state, "state after 31 s of the job "+[]string{"a", "b", "c"}[i])
+			}
+			f.pass(time.Second)
+			equal(f, f.must(ids[0]).State, pawl.Ready, "state of a after 32 s")
+			equal(f, f.must(ids[2]).State, pawl.Leased, "state of c after 32 s")
+		}),
+	newTest("beside a delayed job", "A lease expires at its time, whatever else waits for a later one.", func(f *fixture) {
 		f.add(after(time.Hour))
 		id := f.add().ID
 		l := f.lease()
@@ -113,34 +96,29 @@ var leaseTests = []test{{
 		f.await(call)
 		f.sameTime(time.Now(), l.Expires, "the time of the fetch")
 		equal(f, (*leases)[0].ID, id, "job")
-	},
-}, {
-	name: "reap takes back what has expired alone",
-	rule: "Reap takes back every lease that has expired, and none that holds or was settled.",
-	run: func(f *fixture) {
-		f.addKinds("a", "b", "c")
-		leases := f.leases(2)
-		f.ack(leases[0])
-		equal(f, f.reap(), 0, "leases reaped before the expiry")
-		f.pass(time.Second)
-		held := f.leases(1)[0]
-		<-time.After(leases[1].Length - time.Second)
-		if n := f.reap(); n > 1 { // the queue may have been faster
-			f.Fatalf("%d leases were reaped, one had expired", n)
-		}
-		equal(f, f.must(leases[1].ID).State, pawl.Ready, "state of the expired one")
-		equal(f, f.must(leases[1].ID).Crashes, 1, "crashes of the expired one")
-		equal(f, f.must(held.ID).State, pawl.Leased, "state of the other")
-		equal(f, f.reap(), 0, "leases reaped once more")
-	},
-}, {
-	name: "many expire at once",
-	rule: "Every lease that has expired is taken back, however many they are.",
-	run: func(f *fixture) {
+	}),
+	newTest("reap takes back what has expired alone",
+		"Reap takes back every lease that has expired, and none that holds or was settled.", func(f *fixture) {
+			f.addKinds("a", "b", "c")
+			leases := f.leases(2)
+			f.ack(leases[0])
+			equal(f, f.reap(), 0, "leases reaped before the expiry")
+			f.pass(time.Second)
+			held := f.leases(1)[0]
+			<-time.After(leases[1].Length - time.Second)
+			if n := f.reap(); n > 1 { // the queue may have been faster
+				f.Fatalf("%d leases were reaped, one had expired", n)
+			}
+			equal(f, f.must(leases[1].ID).State, pawl.Ready, "state of the expired one")
+			equal(f, f.must(leases[1].ID).Crashes, 1, "crashes of the expired one")
+			equal(f, f.must(held.ID).State, pawl.Leased, "state of the other")
+			equal(f, f.reap(), 0, "leases reaped once more")
+		}),
+	newTest("many expire at once", "Every lease that has expired is taken back, however many they are.", func(f *fixture) {
 		batch := newBatch(1200)
 		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
 		leases := f.leases(len(batch))
 		f.expire(leases[0])
 		f.leases(len(batch))
-	},
-}}
+	}),
+}

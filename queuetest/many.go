@@ -9,10 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-var manyTests = []test{{
-	name: "holders at once",
-	rule: "A job has one holder at a time, and every job that is enqueued is run to its end.",
-	run: func(f *fixture) {
+var manyTests = []test{
+	newTest("holders at once", "A job has one holder at a time, and every job that is enqueued is run to its end.", func(f *fixture) {
 		const jobs, workers = 120, 8
 		var held sync.Map // by ID
 		var acked, enqueued atomic.Int32
@@ -57,52 +55,48 @@ var manyTests = []test{{
 		equal(f, enqueued.Load(), jobs, "jobs enqueued")
 		equal(f, acked.Load(), jobs, "jobs acked")
 		equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
-	},
-}, {
-	name: "settles of one lease at once",
-	rule: "A lease is settled once: of those who try at the same time one succeeds, the others get ErrLeaseLost.",
-	run: func(f *fixture) {
-		for range 5 {
-			f.add()
-			l := f.lease()
-			answers := make(chan error, 12)
-			for i := range 12 {
-				go func() { answers <- verbs[i%len(verbs)].end(f.Context(), f.q, l) }()
+	}),
+	newTest("settles of one lease at once",
+		"A lease is settled once: of those who try at the same time one succeeds, the others get ErrLeaseLost.", func(f *fixture) {
+			for range 5 {
+				f.add()
+				l := f.lease()
+				answers := make(chan error, 12)
+				for i := range 12 {
+					go func() { answers <- verbs[i%len(verbs)].end(f.Context(), f.q, l) }()
+				}
+				succeeded := 0
+				for range 12 {
+					err := <-answers
+					if err == nil {
+						succeeded++
+						continue
+					}
+					f.is(err, pawl.ErrLeaseLost, "a settle that came too late")
+				}
+				equal(f, succeeded, 1, "settles that succeeded")
+				for _, l := range f.fetch(9) {
+					f.ack(l)
+				}
 			}
-			succeeded := 0
-			for range 12 {
+		}),
+	newTest("an ID from many at once",
+		"Of those who enqueue one ID at the same time one succeeds, the others get ErrConflict.", func(f *fixture) {
+			id := pawl.NewID(time.Now())
+			answers := make(chan error, 8)
+			for range 8 {
+				go func() { answers <- f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}) }()
+			}
+			stored := 0
+			for range 8 {
 				err := <-answers
 				if err == nil {
-					succeeded++
+					stored++
 					continue
 				}
-				f.is(err, pawl.ErrLeaseLost, "a settle that came too late")
+				f.is(err, pawl.ErrConflict, "an enqueue that came too late")
 			}
-			equal(f, succeeded, 1, "settles that succeeded")
-			for _, l := range f.fetch(9) {
-				f.ack(l)
-			}
-		}
-	},
-}, {
-	name: "an ID from many at once",
-	rule: "Of those who enqueue one ID at the same time one succeeds, the others get ErrConflict.",
-	run: func(f *fixture) {
-		id := pawl.NewID(time.Now())
-		answers := make(chan error, 8)
-		for range 8 {
-			go func() { answers <- f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}) }()
-		}
-		stored := 0
-		for range 8 {
-			err := <-answers
-			if err == nil {
-				stored++
-				continue
-			}
-			f.is(err, pawl.ErrConflict, "an enqueue that came too late")
-		}
-		equal(f, stored, 1, "enqueues that succeeded")
-		equal(f, len(f.list(pawl.Filter{})), 1, "jobs")
-	},
-}}
+			equal(f, stored, 1, "enqueues that succeeded")
+			equal(f, len(f.list(pawl.Filter{})), 1, "jobs")
+		}),
+}

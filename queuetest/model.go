@@ -61,8 +61,8 @@ func (m *model) held(l *pawl.Lease) *modelJob {
 	return nil
 }
 
-// tell notes an event of a job as it stands.
-func (m *model) tell(j *modelJob, e pawl.Event) {
+// emit records an event of a job as it stands.
+func (m *model) emit(j *modelJob, e pawl.Event) {
 	now := j.Envelope
 	e.At, e.Job = m.now, &now
 	m.events = append(m.events, e)
@@ -85,7 +85,7 @@ func (m *model) advance(now time.Time) {
 		case j.State == pawl.Completed:
 			m.remove(j)
 		case m.late(j):
-			m.die(j, pawl.ReasonDeadline, pawl.Event{})
+			m.makeDead(j, pawl.ReasonDeadline, pawl.Event{})
 		default:
 			j.State = pawl.Ready
 		}
@@ -136,15 +136,15 @@ func (m *model) restart() {
 func (m *model) crash(j *modelJob, how pawl.EventType) {
 	j.State, j.LeasedSince, j.BackoffSince = pawl.Ready, time.Time{}, time.Time{}
 	j.Crashes++
-	m.tell(j, pawl.Event{Type: how})
+	m.emit(j, pawl.Event{Type: how})
 	switch {
 	case j.Cancelled:
-		m.die(j, pawl.ReasonCancelled, pawl.Event{})
+		m.makeDead(j, pawl.ReasonCancelled, pawl.Event{})
 	case m.maxCrashes >= 0 && j.Crashes >= m.maxCrashes:
 		j.note(m.now, anyText)
-		m.die(j, pawl.ReasonPoison, pawl.Event{})
+		m.makeDead(j, pawl.ReasonPoison, pawl.Event{})
 	case m.late(j):
-		m.die(j, pawl.ReasonDeadline, pawl.Event{})
+		m.makeDead(j, pawl.ReasonDeadline, pawl.Event{})
 	}
 }
 
@@ -157,12 +157,12 @@ func (j *modelJob) note(now time.Time, cause string) {
 	j.History = append(j.History, pawl.Failure{Attempt: j.Attempt(), At: now, Error: cause})
 }
 
-// die makes a job a dead letter. Run tells of the run that it died of.
-func (m *model) die(j *modelJob, reason pawl.Reason, run pawl.Event) {
+// makeDead makes a job dead. Run describes its last run.
+func (m *model) makeDead(j *modelJob, reason pawl.Reason, run pawl.Event) {
 	j.State, j.Death, j.Cancelled = pawl.Dead, &pawl.Death{Reason: reason, At: m.now}, false
 	j.open = true
 	run.Type = pawl.EventDied
-	m.tell(j, run)
+	m.emit(j, run)
 }
 
 // remove forgets a job, and so its unique key is free.
@@ -190,19 +190,19 @@ func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Rea
 	}
 	switch {
 	case j.Cancelled:
-		m.die(j, pawl.ReasonCancelled, run)
+		m.makeDead(j, pawl.ReasonCancelled, run)
 	case verb == "abandon":
-		m.die(j, reason, run)
+		m.makeDead(j, reason, run)
 	case verb == "nack":
 		j.BackoffSince = m.now
 		run.Type, run.Delay = pawl.EventRetried, delay
-		m.tell(j, run)
+		m.emit(j, run)
 		m.place(j, m.now.Add(delay))
 	case verb == "release":
-		m.tell(j, pawl.Event{Type: pawl.EventReleased})
+		m.emit(j, pawl.Event{Type: pawl.EventReleased})
 		m.place(j, j.NotBefore)
 	case verb == "snooze":
-		m.tell(j, pawl.Event{Type: pawl.EventSnoozed})
+		m.emit(j, pawl.Event{Type: pawl.EventSnoozed})
 		m.place(j, m.now.Add(delay))
 	}
 }
@@ -214,7 +214,7 @@ func (m *model) succeed(j *modelJob, run pawl.Event) {
 		m.done[j.effect()] = m.now.Add(cmp.Or(j.IdempotencyTTL, pawl.DefaultIdempotencyTTL))
 	}
 	run.Type = pawl.EventSucceeded
-	m.tell(j, run)
+	m.emit(j, run)
 	m.complete(j)
 }
 
@@ -234,7 +234,7 @@ func (m *model) place(j *modelJob, due time.Time) {
 		j.State = pawl.Delayed
 	}
 	if m.late(j) {
-		m.die(j, pawl.ReasonDeadline, pawl.Event{})
+		m.makeDead(j, pawl.ReasonDeadline, pawl.Event{})
 	}
 }
 
@@ -254,7 +254,7 @@ func (m *model) retry(id pawl.ID, keepAttempts bool) error {
 		j.Attempts = 0
 	}
 	m.hold(j)
-	m.tell(j, pawl.Event{Type: pawl.EventRevived})
+	m.emit(j, pawl.Event{Type: pawl.EventRevived})
 	return nil
 }
 
@@ -267,10 +267,10 @@ func (m *model) cancel(id pawl.ID) error {
 	case j.State == pawl.Dead || j.State == pawl.Completed:
 		return pawl.ErrConflict
 	case j.State != pawl.Leased:
-		m.die(j, pawl.ReasonCancelled, pawl.Event{})
+		m.makeDead(j, pawl.ReasonCancelled, pawl.Event{})
 	case !j.Cancelled:
 		j.Cancelled = true
-		m.tell(j, pawl.Event{Type: pawl.EventCancelled})
+		m.emit(j, pawl.Event{Type: pawl.EventCancelled})
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (m *model) delete(id pawl.ID) error {
 		return pawl.ErrConflict
 	}
 	m.remove(j)
-	m.tell(j, pawl.Event{Type: pawl.EventDeleted})
+	m.emit(j, pawl.Event{Type: pawl.EventDeleted})
 	return nil
 }
 

@@ -42,7 +42,7 @@ func isFirstRun(j *modelJob) bool { return j.Attempts == 0 }
 func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID) bool) error {
 	for _, j := range slices.Clone(m.jobs) {
 		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && r.Wants(j.Kind) && !m.paused[j.Queue] && skipped(j.ID) {
-			m.tell(j, pawl.Event{Type: pawl.EventSkipped})
+			m.emit(j, pawl.Event{Type: pawl.EventSkipped})
 			m.complete(j)
 		}
 	}
@@ -65,7 +65,7 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID
 		if !want.BackoffSince.IsZero() {
 			fetched.Backoff = m.now.Sub(want.BackoffSince)
 		}
-		m.tell(want, fetched)
+		m.emit(want, fetched)
 	}
 	if len(leases) < r.Max {
 		if j := m.choose(r, idle); j != nil {
@@ -118,9 +118,9 @@ func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJo
 	if m.paused[queue] {
 		return nil
 	}
-	repeater := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
+	repeatSuspect := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
 	for _, j := range m.jobs {
-		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeater)
+		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeatSuspect)
 		if j.State == pawl.Ready && j.Queue == queue && r.Wants(j.Kind) && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) {
 			first = j
 		}

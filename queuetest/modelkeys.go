@@ -88,7 +88,7 @@ func (m *model) enqueue(given, filled []*pawl.Envelope) error {
 			m.remove(h)
 			event = pawl.EventReplaced
 			// A job of this batch that a later one replaces never was: the last one is told.
-			if k := slices.IndexFunc(m.events[before:], func(told pawl.Event) bool { return told.Job.ID == h.ID }); k >= 0 {
+			if k := slices.IndexFunc(m.events[before:], func(e pawl.Event) bool { return e.Job.ID == h.ID }); k >= 0 {
 				event = m.events[before+k].Type
 				m.events = slices.Delete(m.events, before+k, before+k+1)
 			}
@@ -100,7 +100,7 @@ func (m *model) enqueue(given, filled []*pawl.Envelope) error {
 		m.jobs = append(m.jobs, j)
 		m.hold(j)
 		// It is told as it is placed, and its death, if its deadline has passed, after it.
-		m.tell(j, pawl.Event{Type: event})
+		m.emit(j, pawl.Event{Type: event})
 		m.place(j, j.NotBefore)
 	}
 	return nil

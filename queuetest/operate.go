@@ -22,28 +22,20 @@ var (
 
 // unknownJob is the case of a job that the queue does not hold.
 func (o operation) unknownJob(name string) test {
-	return test{
-		name: name,
-		rule: o.name + " of a job that the queue does not hold gives ErrNotFound.",
-		run: func(f *fixture) {
-			f.is(o.do(f.Context(), f, pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
-			id := f.add().ID
-			f.ack(f.lease())
-			f.is(o.do(f.Context(), f, id), pawl.ErrNotFound, "a job that is done")
-		},
-	}
+	return newTest(name, o.name+" of a job that the queue does not hold gives ErrNotFound.", func(f *fixture) {
+		f.is(o.do(f.Context(), f, pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
+		id := f.add().ID
+		f.ack(f.lease())
+		f.is(o.do(f.Context(), f, id), pawl.ErrNotFound, "a job that is done")
+	})
 }
 
 // wrongState is the case of a job in a state that the operation refuses.
 func (o operation) wrongState(name, rule string, state pawl.State) test {
-	return test{
-		name: name + string(state),
-		rule: rule,
-		run: func(f *fixture) {
-			id := f.held(state)
-			unchanged := f.unchanged()
-			f.is(o.do(f.Context(), f, id), pawl.ErrConflict, o.name)
-			unchanged("after the refusal")
-		},
-	}
+	return newTest(name+string(state), rule, func(f *fixture) {
+		id := f.held(state)
+		unchanged := f.unchanged()
+		f.is(o.do(f.Context(), f, id), pawl.ErrConflict, o.name)
+		unchanged("after the refusal")
+	})
 }

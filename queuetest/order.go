@@ -9,14 +9,14 @@ import (
 // ordered makes the jobs a, b, c, … a second apart and fetches them once all are
 // due.
 func ordered(name, rule, order string, changes ...func(*pawl.Envelope)) test {
-	return test{name: name, rule: rule, run: func(f *fixture) {
+	return newTest(name, rule, func(f *fixture) {
 		for i, change := range changes {
 			f.add(of(string(rune('a'+i))), change)
 			f.pass(time.Second)
 		}
 		f.pass(time.Minute)
 		equal(f, kinds(f.fetch(99)), order, "order")
-	}}
+	})
 }
 
 func orderTests() []test {
@@ -33,55 +33,45 @@ func orderTests() []test {
 		ordered("a given time", "NotBefore becomes the time since when a job is ready.", "bcad",
 			at(2500*time.Millisecond), now, at(100*time.Millisecond), now),
 		ordered("a time of the past", "A time of the past does not pass those that wait already.", "abc", now, at(-time.Hour), now),
-		{
-			name: "the same instant",
-			rule: "Jobs that are ready since the same time come by their enqueue sequence.",
-			run: func(f *fixture) {
-				var want []pawl.ID
-				due := time.Now().Add(time.Second)
-				for i := range 100 {
-					change := func(e *pawl.Envelope) { e.NotBefore = due }
-					if i%3 == 0 {
-						change = after(time.Second) // the same, said in another way
-					}
-					want = append(want, f.add(change).ID)
+		newTest("the same instant", "Jobs that are ready since the same time come by their enqueue sequence.", func(f *fixture) {
+			var want []pawl.ID
+			due := time.Now().Add(time.Second)
+			for i := range 100 {
+				change := func(e *pawl.Envelope) { e.NotBefore = due }
+				if i%3 == 0 {
+					change = after(time.Second) // the same, said in another way
 				}
-				f.pass(time.Second)
-				var got []pawl.ID
-				for range 20 {
-					for _, l := range f.leases(5) {
-						got = append(got, l.ID)
-					}
+				want = append(want, f.add(change).ID)
+			}
+			f.pass(time.Second)
+			var got []pawl.ID
+			for range 20 {
+				for _, l := range f.leases(5) {
+					got = append(got, l.ID)
 				}
-				f.sameJobs(got, want, "order")
-			},
-		}, {
-			name: "within a batch",
-			rule: "The jobs of a batch come in the order of the batch.",
-			run: func(f *fixture) {
-				batch := newBatch(50)
-				f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
-				for i, l := range f.leases(50) {
-					equal(f, l.ID, batch[i].ID, "job")
-				}
-			},
-		}, {
-			name: "a retried job keeps its priority",
-			rule: "A failure does not change the priority of a job.",
-			run: func(f *fixture) {
-				f.add(of("b"))
-				f.add(of("a"), priority(1))
-				f.nack(f.leases(1)[0], 0)
-				equal(f, kinds(f.fetch(9)), "ab", "order")
-			},
-		},
+			}
+			f.sameJobs(got, want, "order")
+		}),
+		newTest("within a batch", "The jobs of a batch come in the order of the batch.", func(f *fixture) {
+			batch := newBatch(50)
+			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			for i, l := range f.leases(50) {
+				equal(f, l.ID, batch[i].ID, "job")
+			}
+		}),
+		newTest("a retried job keeps its priority", "A failure does not change the priority of a job.", func(f *fixture) {
+			f.add(of("b"))
+			f.add(of("a"), priority(1))
+			f.nack(f.leases(1)[0], 0)
+			equal(f, kinds(f.fetch(9)), "ab", "order")
+		}),
 	}
 }
 
 // placed fetches job a of a, b and c, does something to it, adds d a second later
 // and e after two more, and looks at the order.
 func placed(name, rule, order string, do func(*fixture, *pawl.Lease)) test {
-	return test{name: name, rule: rule, run: func(f *fixture) {
+	return newTest(name, rule, func(f *fixture) {
 		for _, kind := range []string{"a", "b", "c"} {
 			f.add(of(kind))
 			f.pass(time.Second)
@@ -94,7 +84,7 @@ func placed(name, rule, order string, do func(*fixture, *pawl.Lease)) test {
 		f.pass(2 * time.Second)
 		f.add(of("e"))
 		equal(f, kinds(f.fetch(9)), order, "order")
-	}}
+	})
 }
 
 func placeTests() []test {

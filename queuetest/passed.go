@@ -26,10 +26,8 @@ func (f *fixture) passedOver(change ...func(*pawl.Envelope)) (l *pawl.Lease, b, 
 // leaves has b leave ready in some way while nobody has the key: c can be fetched
 // then.
 func leaves(how string, away func(f *fixture, b pawl.ID)) test {
-	return test{
-		name: "passed over, and the first of them " + how,
-		rule: "Nobody waits for a job that was passed over once it has gone: the next of its key can be fetched.",
-		run: func(f *fixture) {
+	return newTest("passed over, and the first of them "+how,
+		"Nobody waits for a job that was passed over once it has gone: the next of its key can be fetched.", func(f *fixture) {
 			for _, early := range []bool{true, false} { // while a is leased, and after that
 				f.fresh(Settings{})
 				l, b, c := f.passedOver()
@@ -44,8 +42,7 @@ func leaves(how string, away func(f *fixture, b pawl.ID)) test {
 				}
 				equal(f, payloads(f.fetch(9)), "c", "jobs")
 			}
-		},
-	}
+		})
 }
 
 // passedTests are about jobs that a fetch has passed over since another of their key
@@ -60,32 +57,26 @@ func passedTests() []test {
 			equal(f, e.ID, b, "ID")
 			f.stored(e, "the job that replaced b")
 		}),
-		{
-			name: "passed over, and the first of them expires",
-			rule: "A deadline is kept wherever a job waits, and the next of its key can be fetched.",
-			run: func(f *fixture) {
+		newTest("passed over, and the first of them expires",
+			"A deadline is kept wherever a job waits, and the next of its key can be fetched.", func(f *fixture) {
 				l, b, c := f.passedOver(within(20 * time.Second)) // b expires a second before c
 				f.pass(19 * time.Second)
 				equal(f, f.must(b).State, pawl.Dead, "state of b")
 				equal(f, f.must(c).State, pawl.Ready, "state of c")
 				f.nack(l, time.Hour)
 				equal(f, payloads(f.fetch(9)), "c", "jobs")
-			},
-		}, {
-			name: "passed over, and expired after that",
-			rule: "A deadline is kept wherever a job waits, and the next of its key can be fetched.",
-			run: func(f *fixture) {
+			}),
+		newTest("passed over, and expired after that",
+			"A deadline is kept wherever a job waits, and the next of its key can be fetched.", func(f *fixture) {
 				l, b, c := f.passedOver(within(20 * time.Second))
 				f.nack(l, time.Hour)
 				f.pass(19 * time.Second)
 				equal(f, f.must(b).State, pawl.Dead, "state of b")
 				equal(f, payloads(f.fetch(9)), "c", "jobs")
 				equal(f, f.must(c).State, pawl.Leased, "state of c")
-			},
-		}, {
-			name: "passed over, and past the time of the success",
-			rule: "Whether a key is done is seen when a fetch comes: after its time the jobs that were passed over run, one at a time.",
-			run: func(f *fixture) {
+			}),
+		newTest("passed over, and past the time of the success",
+			"Whether a key is done is seen when a fetch comes: after its time the jobs that were passed over run, one at a time.", func(f *fixture) {
 				f.add(effect("x"), ttl(time.Minute))
 				l := f.lease()
 				f.add(effect("x"), of("k"), ttl(1), priority(1))
@@ -99,11 +90,9 @@ func passedTests() []test {
 				f.ack(l)
 				f.pass(1)
 				f.lease()
-			},
-		}, {
-			name: "passed over, in their places",
-			rule: "Jobs that were passed over come from their old place: by priority, time and sequence, among new ones too.",
-			run: func(f *fixture) {
+			}),
+		newTest("passed over, in their places",
+			"Jobs that were passed over come from their old place: by priority, time and sequence, among new ones too.", func(f *fixture) {
 				f.add(effect("x"), of("k"))
 				l := f.lease()
 				for _, j := range []struct {
@@ -124,87 +113,70 @@ func passedTests() []test {
 					f.abandon(l)
 				}
 				equal(f, order, "a b b2 c d d2 ", "order")
-			},
-		}, {
-			name: "passed over behind one that crashed",
-			rule: ready + " It waits for none that must not be leased now.",
-			run: func(f *fixture) {
-				f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte("crashed") })
-				f.expire(f.lease())
-				f.add(effect("x"), priority(1))
-				l := f.leases(1)[0]
-				f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte("calm") })
-				equal(f, len(f.fetch(9)), 0, "jobs beside the first")
-				f.nack(l, time.Hour)
-				equal(f, payloads(f.request(pawl.Request{Max: 9, Ahead: 9})), "calm", "jobs without an idle slot")
-			},
-		}, {
-			name: "passed over on other queues",
-			rule: ready + " Whichever queue is asked gives its own.",
-			run: func(f *fixture) {
-				onto := func(queue string) func(*pawl.Envelope) {
-					return func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = queue, "x" }
-				}
-				f.add(onto("a"))
-				l := f.lease("a")
-				for _, queue := range []string{"a", "b", "c"} {
-					f.add(onto(queue))
-					f.add(onto(queue))
-				}
-				equal(f, len(f.fetch(9, "a", "b", "c")), 0, "jobs beside the first")
-				f.nack(l, time.Hour)
-				for _, queue := range []string{"c", "a", "b", "b", "a", "c"} {
-					l := f.leases(1, queue)[0]
-					equal(f, l.Queue, queue, "queue")
-					equal(f, len(f.fetch(9, "a", "b", "c")), 0, "jobs beside it")
-					f.abandon(l)
-				}
-			},
-		}, {
-			name: "passed over, and unique keys",
-			rule: ready + " As that it has its unique key.",
-			run: func(f *fixture) {
-				f.add(effect("x"))
-				l := f.lease()
-				id := f.add(effect("x"), unique("key")).ID
-				equal(f, len(f.fetch(9)), 0, "jobs beside the first")
-				f.keyIsOf(id, "while it is passed over")
-				equal(f, f.add(unique("key", pawl.Ready)).ID, id, "the job that is ready")
-				f.ack(l)
-				f.skips(id, "after the success")
-				f.keyIsFree("after the skip")
-			},
-		}, {
-			name: "passed over, and listed",
-			rule: ready + " It is listed and counted as that.",
-			run: func(f *fixture) {
-				_, b, c := f.passedOver()
-				f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Ready})), []pawl.ID{b, c}, "ready jobs")
-				equal(f, len(f.list(pawl.Filter{State: pawl.Delayed})), 0, "delayed jobs")
-				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Leased: 1}, "the fetch")
-				f.is(f.retrier().Retry(f.Context(), b, false), pawl.ErrConflict, "retry")
-			},
-		}, {
-			name: "passed over, and a restart",
-			rule: ready + " It is there after a restart.",
-			run: func(f *fixture) {
-				f.needRestart()
-				l, b, c := f.passedOver()
-				f.restart()
-				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 3}, "the restart")
-				f.cancel(l.ID)
-				l = f.lease()
-				equal(f, l.ID, b, "job")
-				f.snooze(l, time.Hour)
-				l = f.lease()
-				equal(f, l.ID, c, "job")
-				f.restart()
-				equal(f, f.lease().ID, c, "job after another restart")
-			},
-		}, {
-			name: "passed over with a share",
-			rule: ready + " With a retry share the first runs among them come before the retries.",
-			run: func(f *fixture) {
+			}),
+		newTest("passed over behind one that crashed", ready+" It waits for none that must not be leased now.", func(f *fixture) {
+			f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte("crashed") })
+			f.expire(f.lease())
+			f.add(effect("x"), priority(1))
+			l := f.leases(1)[0]
+			f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte("calm") })
+			equal(f, len(f.fetch(9)), 0, "jobs beside the first")
+			f.nack(l, time.Hour)
+			equal(f, payloads(f.request(pawl.Request{Max: 9, Ahead: 9})), "calm", "jobs without an idle slot")
+		}),
+		newTest("passed over on other queues", ready+" Whichever queue is asked gives its own.", func(f *fixture) {
+			onto := func(queue string) func(*pawl.Envelope) {
+				return func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = queue, "x" }
+			}
+			f.add(onto("a"))
+			l := f.lease("a")
+			for _, queue := range []string{"a", "b", "c"} {
+				f.add(onto(queue))
+				f.add(onto(queue))
+			}
+			equal(f, len(f.fetch(9, "a", "b", "c")), 0, "jobs beside the first")
+			f.nack(l, time.Hour)
+			for _, queue := range []string{"c", "a", "b", "b", "a", "c"} {
+				l := f.leases(1, queue)[0]
+				equal(f, l.Queue, queue, "queue")
+				equal(f, len(f.fetch(9, "a", "b", "c")), 0, "jobs beside it")
+				f.abandon(l)
+			}
+		}),
+		newTest("passed over, and unique keys", ready+" As that it has its unique key.", func(f *fixture) {
+			f.add(effect("x"))
+			l := f.lease()
+			id := f.add(effect("x"), unique("key")).ID
+			equal(f, len(f.fetch(9)), 0, "jobs beside the first")
+			f.keyIsOf(id, "while it is passed over")
+			equal(f, f.add(unique("key", pawl.Ready)).ID, id, "the job that is ready")
+			f.ack(l)
+			f.skips(id, "after the success")
+			f.keyIsFree("after the skip")
+		}),
+		newTest("passed over, and listed", ready+" It is listed and counted as that.", func(f *fixture) {
+			_, b, c := f.passedOver()
+			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Ready})), []pawl.ID{b, c}, "ready jobs")
+			equal(f, len(f.list(pawl.Filter{State: pawl.Delayed})), 0, "delayed jobs")
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Leased: 1}, "the fetch")
+			f.is(f.retrier().Retry(f.Context(), b, false), pawl.ErrConflict, "retry")
+		}),
+		newTest("passed over, and a restart", ready+" It is there after a restart.", func(f *fixture) {
+			f.needRestart()
+			l, b, c := f.passedOver()
+			f.restart()
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 3}, "the restart")
+			f.cancel(l.ID)
+			l = f.lease()
+			equal(f, l.ID, b, "job")
+			f.snooze(l, time.Hour)
+			l = f.lease()
+			equal(f, l.ID, c, "job")
+			f.restart()
+			equal(f, f.lease().ID, c, "job after another restart")
+		}),
+		newTest("passed over with a share",
+			ready+" With a retry share the first runs among them come before the retries.", func(f *fixture) {
 				f.add(effect("x"))
 				f.nack(f.lease(), 0)
 				f.add(effect("x"), priority(1))
@@ -215,7 +187,6 @@ func passedTests() []test {
 				leases := f.request(pawl.Request{Max: 9, RetryShare: 0.2})
 				equal(f, len(leases), 1, "jobs")
 				equal(f, leases[0].ID, fresh, "job")
-			},
-		},
+			}),
 	}
 }

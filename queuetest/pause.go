@@ -22,38 +22,32 @@ func (f *fixture) resume(queue string) {
 
 // whilePaused settles a job whose queue was paused after it was leased.
 func whilePaused(v verb) test {
-	return test{
-		name: v.name + " while it is paused",
-		rule: "A pause holds back no settle, and no job that was leased before.",
-		run: func(f *fixture) {
-			f.add(on("q"))
-			l := f.lease("q")
-			f.pause("q")
-			equal(f, len(f.extend(l)), 0, "leases lost by the pause")
-			f.end(v, l)
-			if e := f.job(l.ID); v.next != "" {
-				equal(f, e.State, v.next, "state")
-			} else {
-				equal(f, e == nil, true, "the job is gone")
-			}
-			f.pass(snoozed)
-			equal(f, len(f.fetch(9, "q")), 0, "jobs to fetch")
-			f.resume("q")
-			if v.next != "" && v.next != pawl.Dead {
-				equal(f, f.lease("q").ID, l.ID, "job after the resume")
-			}
-		},
-	}
+	return newTest(v.name+" while it is paused", "A pause holds back no settle, and no job that was leased before.", func(f *fixture) {
+		f.add(on("q"))
+		l := f.lease("q")
+		f.pause("q")
+		equal(f, len(f.extend(l)), 0, "leases lost by the pause")
+		f.end(v, l)
+		if e := f.job(l.ID); v.next != "" {
+			equal(f, e.State, v.next, "state")
+		} else {
+			equal(f, e == nil, true, "the job is gone")
+		}
+		f.pass(snoozed)
+		equal(f, len(f.fetch(9, "q")), 0, "jobs to fetch")
+		f.resume("q")
+		if v.next != "" && v.next != pawl.Dead {
+			equal(f, f.lease("q").ID, l.ID, "job after the resume")
+		}
+	})
 }
 
 func pauseTests() (tests []test) {
 	for _, v := range verbs {
 		tests = append(tests, whilePaused(v))
 	}
-	return append(tests, []test{{
-		name: "gives no job",
-		rule: "A paused queue gives no job to any fetch until it is resumed; then in the order as ever.",
-		run: func(f *fixture) {
+	return append(tests, []test{
+		newTest("gives no job", "A paused queue gives no job to any fetch until it is resumed; then in the order as ever.", func(f *fixture) {
 			f.add(on("q"), of("b"))
 			f.pass(time.Second)
 			f.pause("q")
@@ -64,24 +58,19 @@ func pauseTests() (tests []test) {
 			equal(f, len(f.request(pawl.Request{Queues: []string{"q"}, Max: 9, RetryShare: 0.5, Weights: weights{"q": 9}})), 0, "jobs of another")
 			f.resume("q")
 			equal(f, kinds(f.fetch(9, "q")), "abc", "jobs after the resume")
-		},
-	}, {
-		name: "the others go on",
-		rule: "A pause is that of one queue: the others give their jobs, also to a fetch that names both.",
-		run: func(f *fixture) {
-			names := []string{"a", "ab", "a\x01", "a\xff", "b", pawl.DefaultQueue}
-			f.fill(1, names...)
-			f.pause("a")
-			for _, name := range names[1:] {
-				equal(f, kinds(f.fetch(9, "a", name)), name, "jobs")
-			}
-			f.resume("a")
-			equal(f, kinds(f.fetch(9, names...)), "a", "jobs after the resume")
-		},
-	}, {
-		name: "a fetch that waits",
-		rule: "A fetch that waits does so through a pause, and the resume wakes it.",
-		run: func(f *fixture) {
+		}),
+		newTest("the others go on",
+			"A pause is that of one queue: the others give their jobs, also to a fetch that names both.", func(f *fixture) {
+				names := []string{"a", "ab", "a\x01", "a\xff", "b", pawl.DefaultQueue}
+				f.fill(1, names...)
+				f.pause("a")
+				for _, name := range names[1:] {
+					equal(f, kinds(f.fetch(9, "a", name)), name, "jobs")
+				}
+				f.resume("a")
+				equal(f, kinds(f.fetch(9, names...)), "a", "jobs after the resume")
+			}),
+		newTest("a fetch that waits", "A fetch that waits does so through a pause, and the resume wakes it.", func(f *fixture) {
 			for _, early := range []bool{true, false} { // the fetch, or the pause
 				if !early {
 					f.pause("q")
@@ -99,31 +88,26 @@ func pauseTests() (tests []test) {
 				equal(f, (*leases)[0].ID, id, "job")
 				f.ack((*leases)[0])
 			}
-		},
-	}, {
-		name: "a drain waits",
-		rule: "The jobs of a paused queue count for WaitDrained and WaitFinished; one without any ends them.",
-		run: func(f *fixture) {
-			for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
-				f.pause("q")
-				r := pawl.Request{Queues: []string{"q"}, Max: 9, Wait: wait}
-				_, call := f.fetching(f.Context(), r)
-				f.ends(call, pawl.ErrEmpty, waits[wait]+" without a job")
+		}),
+		newTest("a drain waits",
+			"The jobs of a paused queue count for WaitDrained and WaitFinished; one without any ends them.", func(f *fixture) {
+				for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
+					f.pause("q")
+					r := pawl.Request{Queues: []string{"q"}, Max: 9, Wait: wait}
+					_, call := f.fetching(f.Context(), r)
+					f.ends(call, pawl.ErrEmpty, waits[wait]+" without a job")
+					f.add(on("q"))
+					leases, call := f.fetching(f.Context(), r)
+					f.waits(call, waits[wait]+" while a job is ready")
+					f.resume("q")
+					f.ends(call, nil, waits[wait])
+					f.ack((*leases)[0])
+				}
 				f.add(on("q"))
-				leases, call := f.fetching(f.Context(), r)
-				f.waits(call, waits[wait]+" while a job is ready")
-				f.resume("q")
-				f.ends(call, nil, waits[wait])
-				f.ack((*leases)[0])
-			}
-			f.add(on("q"))
-			f.pause("q")
-			equal(f, len(f.request(pawl.Request{Queues: []string{"q"}, Max: 1, Wait: pawl.WaitNot})), 0, "jobs of a fetch that does not wait")
-		},
-	}, {
-		name: "time goes on",
-		rule: "Jobs of a paused queue fall due, leases of it expire, and deadlines pass.",
-		run: func(f *fixture) {
+				f.pause("q")
+				equal(f, len(f.request(pawl.Request{Queues: []string{"q"}, Max: 1, Wait: pawl.WaitNot})), 0, "jobs of a fetch that does not wait")
+			}),
+		newTest("time goes on", "Jobs of a paused queue fall due, leases of it expire, and deadlines pass.", func(f *fixture) {
 			delayed := f.add(on("q"), after(time.Minute)).ID
 			late := f.add(on("q"), priority(-1), func(e *pawl.Envelope) { e.Deadline = time.Now().Add(time.Hour) }).ID
 			crash := f.add(on("q"), priority(1)).ID
@@ -136,11 +120,8 @@ func pauseTests() (tests []test) {
 			f.pass(time.Hour)
 			equal(f, f.must(late).State, pawl.Dead, "state of the job that is past its deadline")
 			f.countsAre("q", pawl.Counts{Ready: 2, Dead: 1}, "all that")
-		},
-	}, {
-		name: "operators go on",
-		rule: "Jobs of a paused queue can be cancelled, retried and deleted.",
-		run: func(f *fixture) {
+		}),
+		newTest("operators go on", "Jobs of a paused queue can be cancelled, retried and deleted.", func(f *fixture) {
 			id := f.held(pawl.Dead, on("q"))
 			f.pause("q")
 			f.retry(id, false)
@@ -149,11 +130,8 @@ func pauseTests() (tests []test) {
 			equal(f, f.must(id).State, pawl.Dead, "state after the cancel")
 			f.remove(id)
 			equal(f, f.job(id) == nil, true, "the job is gone")
-		},
-	}, {
-		name: "a queue that never had a job",
-		rule: "A queue can be paused before its first job, and is known from then on.",
-		run: func(f *fixture) {
+		}),
+		newTest("a queue that never had a job", "A queue can be paused before its first job, and is known from then on.", func(f *fixture) {
 			f.pause("new")
 			if f.config.Counts != nil {
 				counts, known := f.counts()["new"]
@@ -164,11 +142,8 @@ func pauseTests() (tests []test) {
 			equal(f, len(f.fetch(9, "new")), 0, "jobs to fetch")
 			f.resume("new")
 			f.lease("new")
-		},
-	}, {
-		name: "twice",
-		rule: "A second pause adds nothing: one resume ends both. To resume what is not paused is nothing.",
-		run: func(f *fixture) {
+		}),
+		newTest("twice", "A second pause adds nothing: one resume ends both. To resume what is not paused is nothing.", func(f *fixture) {
 			f.resume("q")
 			f.resume(pawl.DefaultQueue)
 			f.add(on("q"))
@@ -178,11 +153,8 @@ func pauseTests() (tests []test) {
 			f.resume("q")
 			f.lease("q")
 			f.resume("q")
-		},
-	}, {
-		name: "after a restart",
-		rule: "A pause is durable, and so is its end.",
-		run: func(f *fixture) {
+		}),
+		newTest("after a restart", "A pause is durable, and so is its end.", func(f *fixture) {
 			f.needRestart()
 			f.pauser()
 			f.fill(1, "a", "b")
@@ -198,32 +170,27 @@ func pauseTests() (tests []test) {
 			f.resume("never seen")
 			f.restart()
 			equal(f, len(f.fetch(9, "a", "never seen")), 2, "jobs after the resume and another restart")
-		},
-	}, {
-		name: "refused",
-		rule: "A name that no queue can have gives ErrInvalid.",
-		run: func(f *fixture) {
+		}),
+		newTest("refused", "A name that no queue can have gives ErrInvalid.", func(f *fixture) {
 			for _, name := range []string{"", "a\x00b", strings.Repeat("a", pawl.MaxNameBytes+1)} {
 				f.invalid(f.pauser().Pause(f.Context(), name), "pause")
 				f.invalid(f.pauser().Resume(f.Context(), name), "resume")
 			}
-		},
-	}, {
-		name: "not accepted",
-		rule: "A pause or resume whose context has ended gives ErrNotAccepted and changes nothing, after Close both give ErrClosed.",
-		run: func(f *fixture) {
-			p := f.pauser()
-			ctx, cancel := context.WithCancel(f.Context())
-			cancel()
-			f.fill(2, "q")
-			f.is(p.Pause(ctx, "q"), pawl.ErrNotAccepted, "pause")
-			f.leases(1, "q")
-			f.pause("q")
-			f.is(p.Resume(ctx, "q"), pawl.ErrNotAccepted, "resume")
-			equal(f, len(f.fetch(1, "q")), 0, "jobs to fetch")
-			f.closed()
-			f.is(p.Pause(f.Context(), "q"), pawl.ErrClosed, "pause")
-			f.is(p.Resume(f.Context(), "q"), pawl.ErrClosed, "resume")
-		},
-	}}...)
+		}),
+		newTest("not accepted",
+			"A pause or resume whose context has ended gives ErrNotAccepted and changes nothing, after Close both give ErrClosed.", func(f *fixture) {
+				p := f.pauser()
+				ctx, cancel := context.WithCancel(f.Context())
+				cancel()
+				f.fill(2, "q")
+				f.is(p.Pause(ctx, "q"), pawl.ErrNotAccepted, "pause")
+				f.leases(1, "q")
+				f.pause("q")
+				f.is(p.Resume(ctx, "q"), pawl.ErrNotAccepted, "resume")
+				equal(f, len(f.fetch(1, "q")), 0, "jobs to fetch")
+				f.closed()
+				f.is(p.Pause(f.Context(), "q"), pawl.ErrClosed, "pause")
+				f.is(p.Resume(f.Context(), "q"), pawl.ErrClosed, "resume")
+			}),
+	}...)
 }

@@ -14,16 +14,14 @@ var badNames = []string{"a\x00b", "\x00", strings.Repeat("n", pawl.MaxNameBytes+
 
 func refuseTests() (tests []test) {
 	refused := func(what string, change func(*pawl.Envelope)) {
-		tests = append(tests, test{
-			name: what,
-			rule: "What can never run is refused with an *InvalidError, and nothing is stored.",
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest(what, "What can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
 				e := &pawl.Envelope{Kind: "k"}
 				change(e)
 				f.invalid(f.q.Enqueue(f.Context(), e), "enqueue")
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
-			},
-		})
+			}),
+		)
 	}
 	refused("no kind", of(""))
 	for i, name := range badNames {
@@ -52,28 +50,21 @@ func refuseTests() (tests []test) {
 		e.Policy = &policy
 	})
 
-	return append(tests, []test{{
-		name: "no envelope",
-		rule: "What can never run is refused with an *InvalidError, and nothing is stored.",
-		run: func(f *fixture) {
+	return append(tests, []test{
+		newTest("no envelope", "What can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
 			f.invalid(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, nil), "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
-		},
-	}, {
-		name: "a payload that is too large",
-		rule: "A payload beyond the limit, 1 MiB by default, gives ErrPayloadTooLarge; one at the limit is taken.",
-		run: func(f *fixture) {
-			const limit = pawl.DefaultMaxPayload
-			err := f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)})
-			f.is(err, pawl.ErrPayloadTooLarge, "a byte too much")
-			equal(f, len(f.fetch(1)), 0, "jobs stored")
-			f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, limit) })
-			equal(f, len(f.lease().Payload), limit, "payload")
-		},
-	}, {
-		name: "a fetch of no job",
-		rule: "Request.Max is 1 or more.",
-		run: func(f *fixture) {
+		}),
+		newTest("a payload that is too large",
+			"A payload beyond the limit, 1 MiB by default, gives ErrPayloadTooLarge; one at the limit is taken.", func(f *fixture) {
+				const limit = pawl.DefaultMaxPayload
+				err := f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)})
+				f.is(err, pawl.ErrPayloadTooLarge, "a byte too much")
+				equal(f, len(f.fetch(1)), 0, "jobs stored")
+				f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, limit) })
+				equal(f, len(f.lease().Payload), limit, "payload")
+			}),
+		newTest("a fetch of no job", "Request.Max is 1 or more.", func(f *fixture) {
 			f.add()
 			for _, most := range []int{0, -1} {
 				leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: most})
@@ -81,19 +72,16 @@ func refuseTests() (tests []test) {
 				equal(f, len(leases), 0, "leases")
 			}
 			f.lease()
-		},
-	}, {
-		name: "a fetch from a bad queue",
-		rule: "The names in a request are checked, and a refused fetch leases nothing.",
-		run: func(f *fixture) {
+		}),
+		newTest("a fetch from a bad queue", "The names in a request are checked, and a refused fetch leases nothing.", func(f *fixture) {
 			f.add()
 			for _, name := range append([]string{""}, badNames...) {
 				_, err := f.q.Fetch(f.Context(), pawl.Request{Queues: []string{pawl.DefaultQueue, name}, Max: 1})
 				f.invalid(err, "fetch")
 			}
 			f.lease()
-		},
-	}}...)
+		}),
+	}...)
 }
 
 func header(key, value string) func(*pawl.Envelope) {

@@ -9,10 +9,8 @@ import (
 // replaceTests are about what is left of a job that another replaced, and about IDs.
 func replaceTests() []test {
 	const keepsID = "A job that replaces another has its ID, whichever it was given; nothing else is left of the other."
-	return []test{{
-		name: "replace of a job with a past",
-		rule: keepsID,
-		run: func(f *fixture) {
+	return []test{
+		newTest("replace of a job with a past", keepsID, func(f *fixture) {
 			id := f.add(unique("key"), priority(5), func(e *pawl.Envelope) {
 				e.Payload, e.Headers, e.Timeout = make([]byte, 3000), map[string]string{"h": "v"}, time.Hour
 			}).ID
@@ -26,11 +24,8 @@ func replaceTests() []test {
 			f.stored(e, "the new job")
 			f.nack(f.lease(), 0)
 			f.hasHistory(f.must(id), []pawl.Failure{{Attempt: 1, At: time.Now(), Error: "boom"}}, 1)
-		},
-	}, {
-		name: "replace by a job with an ID",
-		rule: keepsID,
-		run: func(f *fixture) {
+		}),
+		newTest("replace by a job with an ID", keepsID, func(f *fixture) {
 			for _, named := range []func(held, taken pawl.ID) pawl.ID{
 				func(_, _ pawl.ID) pawl.ID { return pawl.NewID(time.Now()) },
 				func(held, _ pawl.ID) pawl.ID { return held },
@@ -46,25 +41,20 @@ func replaceTests() []test {
 				f.same(f.must(other.ID), other, "the other job")
 				equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
 			}
-		},
-	}, {
-		name: "use existing by a job with an ID",
-		rule: "An ID is taken by what is stored: a job that is not stored conflicts with none, and gets the ID of the one that has the key.",
-		run: func(f *fixture) {
-			other := f.add(of("other")).ID
-			id := f.add(unique("key")).ID
-			for _, named := range []pawl.ID{pawl.NewID(time.Now()), id, other} {
-				e := newcomer("in vain", func(e *pawl.Envelope) { e.ID = named })
-				f.enqueue(e)
-				equal(f, e.ID, id, "ID")
-				equal(f, e.Existing, true, "Existing")
-			}
-			equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
-		},
-	}, {
-		name: "an ID that is taken",
-		rule: "A job whose key is free conflicts with the job of its ID as any other does.",
-		run: func(f *fixture) {
+		}),
+		newTest("use existing by a job with an ID",
+			"An ID is taken by what is stored: a job that is not stored conflicts with none, and gets the ID of the one that has the key.", func(f *fixture) {
+				other := f.add(of("other")).ID
+				id := f.add(unique("key")).ID
+				for _, named := range []pawl.ID{pawl.NewID(time.Now()), id, other} {
+					e := newcomer("in vain", func(e *pawl.Envelope) { e.ID = named })
+					f.enqueue(e)
+					equal(f, e.ID, id, "ID")
+					equal(f, e.Existing, true, "Existing")
+				}
+				equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
+			}),
+		newTest("an ID that is taken", "A job whose key is free conflicts with the job of its ID as any other does.", func(f *fixture) {
 			dead := f.held(pawl.Dead, unique("key"))
 			unchanged := f.unchanged()
 			for _, a := range answers {
@@ -72,56 +62,47 @@ func replaceTests() []test {
 				f.is(f.q.Enqueue(f.Context(), e), pawl.ErrConflict, a.name)
 			}
 			unchanged("after the refusals")
-		},
-	}, {
-		name: "an envelope once more",
-		rule: "Existing tells about the last enqueue of its envelope, and an ID that came with it belongs to another job.",
-		run: func(f *fixture) {
-			other := f.add(unique("key")).ID
-			e := newcomer("again")
-			f.enqueue(e)
-			equal(f, e.Existing, true, "Existing while the key is taken")
-			f.ack(f.lease())
-			f.enqueue(e)
-			equal(f, e.ID != other, true, "the ID is one of its own")
-			equal(f, e.Existing, false, "Existing, with the key free")
-			f.stored(e, "the job")
-		},
-	}, {
-		name: "the place of what replaced another",
-		rule: "A job that replaces another has the place of a new one, by its own priority, time and sequence.",
-		run: func(f *fixture) {
-			f.add(of("a"), unique("key"), priority(1))
-			f.addKinds("b")
-			f.add(of("a"), unique("key"), answer(pawl.Replace))
-			f.addKinds("c")
-			equal(f, kinds(f.fetch(9)), "bac", "order")
-		},
-	}, {
-		name: "a lease of what was replaced",
-		rule: "A stale holder stays one, also when another job has the ID and is leased.",
-		run: func(f *fixture) {
-			f.add(unique("key"))
-			old := f.lease()
-			f.release(old)
-			f.enqueue(newcomer("new", answer(pawl.Replace)))
-			stale := func() {
-				unchanged := f.unchanged()
-				for _, v := range verbs {
-					f.is(v.end(f.Context(), f.q, old), pawl.ErrLeaseLost, v.name)
+		}),
+		newTest("an envelope once more",
+			"Existing tells about the last enqueue of its envelope, and an ID that came with it belongs to another job.", func(f *fixture) {
+				other := f.add(unique("key")).ID
+				e := newcomer("again")
+				f.enqueue(e)
+				equal(f, e.Existing, true, "Existing while the key is taken")
+				f.ack(f.lease())
+				f.enqueue(e)
+				equal(f, e.ID != other, true, "the ID is one of its own")
+				equal(f, e.Existing, false, "Existing, with the key free")
+				f.stored(e, "the job")
+			}),
+		newTest("the place of what replaced another",
+			"A job that replaces another has the place of a new one, by its own priority, time and sequence.", func(f *fixture) {
+				f.add(of("a"), unique("key"), priority(1))
+				f.addKinds("b")
+				f.add(of("a"), unique("key"), answer(pawl.Replace))
+				f.addKinds("c")
+				equal(f, kinds(f.fetch(9)), "bac", "order")
+			}),
+		newTest("a lease of what was replaced",
+			"A stale holder stays one, also when another job has the ID and is leased.", func(f *fixture) {
+				f.add(unique("key"))
+				old := f.lease()
+				f.release(old)
+				f.enqueue(newcomer("new", answer(pawl.Replace)))
+				stale := func() {
+					unchanged := f.unchanged()
+					for _, v := range verbs {
+						f.is(v.end(f.Context(), f.q, old), pawl.ErrLeaseLost, v.name)
+					}
+					equal(f, len(f.extend(old)), 1, "leases lost")
+					unchanged("after the stale calls")
 				}
-				equal(f, len(f.extend(old)), 1, "leases lost")
-				unchanged("after the stale calls")
-			}
-			stale()
-			l := f.lease()
-			stale()
-			f.ack(l)
-		},
-	}, {
-		name: "a fetch that waits",
-		rule: "A job that replaces one which was not ready goes to a fetch that waits.",
-		run: func(f *fixture) {
+				stale()
+				l := f.lease()
+				stale()
+				f.ack(l)
+			}),
+		newTest("a fetch that waits", "A job that replaces one which was not ready goes to a fetch that waits.", func(f *fixture) {
 			for _, state := range []pawl.State{pawl.Delayed, pawl.Dead} {
 				f.fresh(Settings{})
 				id := f.held(state, unique("key"))
@@ -133,17 +114,14 @@ func replaceTests() []test {
 				equal(f, (*leases)[0].ID, id, "job")
 				equal(f, string((*leases)[0].Payload), "new", "payload")
 			}
-		},
-	}, {
-		name: "a drain",
-		rule: "A drain ends when the last ready job is replaced by one that is not.",
-		run: func(f *fixture) {
+		}),
+		newTest("a drain", "A drain ends when the last ready job is replaced by one that is not.", func(f *fixture) {
 			f.add(unique("key"))
 			f.expire(f.lease())
 			_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Ahead: 1, Wait: pawl.WaitDrained})
 			f.waits(call, "while a job is ready that crashed")
 			f.enqueue(newcomer("new", answer(pawl.Replace), after(time.Hour)))
 			f.ends(call, pawl.ErrEmpty, "fetch")
-		},
-	}}
+		}),
+	}
 }

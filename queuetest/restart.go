@@ -6,10 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-var restartTests = []test{{
-	name: "keeps everything",
-	rule: "What was stored is there after a restart, as it was.",
-	run: func(f *fixture) {
+var restartTests = []test{
+	newTest("keeps everything", "What was stored is there after a restart, as it was.", func(f *fixture) {
 		f.needRestart()
 		for _, state := range []pawl.State{pawl.Dead, pawl.Delayed, pawl.Ready} {
 			policy := pawl.Exponential(time.Second, 3).FullJitter()
@@ -22,29 +20,24 @@ var restartTests = []test{{
 		unchanged := f.unchanged()
 		f.restart()
 		unchanged("after the restart")
-	},
-}, {
-	name: "takes back every lease at once",
-	rule: "Every lease found at open is an orphan: its job is ready at once, in its old place, with a crash more and no attempt.",
-	run: func(f *fixture) {
-		f.needRestart()
-		f.addKinds("a", "b", "c")
-		leases := f.leases(2)
-		f.pass(time.Second)
-		want := []*pawl.Envelope{f.must(leases[0].ID), f.must(leases[1].ID)}
-		f.restart()
-		for _, e := range want {
-			e.State, e.LeasedSince = pawl.Ready, time.Time{}
-			e.Crashes++
-			f.same(f.must(e.ID), e, "the job")
-		}
-		f.add(of("d"))
-		equal(f, kinds(f.fetch(9)), "abcd", "order")
-	},
-}, {
-	name: "at the crash cap",
-	rule: "A lease found at open counts as a crash, also towards the cap.",
-	run: func(f *fixture) {
+	}),
+	newTest("takes back every lease at once",
+		"Every lease found at open is an orphan: its job is ready at once, in its old place, with a crash more and no attempt.", func(f *fixture) {
+			f.needRestart()
+			f.addKinds("a", "b", "c")
+			leases := f.leases(2)
+			f.pass(time.Second)
+			want := []*pawl.Envelope{f.must(leases[0].ID), f.must(leases[1].ID)}
+			f.restart()
+			for _, e := range want {
+				e.State, e.LeasedSince = pawl.Ready, time.Time{}
+				e.Crashes++
+				f.same(f.must(e.ID), e, "the job")
+			}
+			f.add(of("d"))
+			equal(f, kinds(f.fetch(9)), "abcd", "order")
+		}),
+	newTest("at the crash cap", "A lease found at open counts as a crash, also towards the cap.", func(f *fixture) {
 		f.needRestart()
 		id := f.add().ID
 		for range 4 {
@@ -60,46 +53,39 @@ var restartTests = []test{{
 		equal(f, e.Death.Reason, pawl.ReasonPoison, "reason")
 		f.sameTime(e.Death.At, time.Now(), "time of death")
 		equal(f, e.Attempts, 0, "attempts")
-	},
-}, {
-	name: "counts no crash twice",
-	rule: "A restart counts the leases that it finds: none for a job that was ready, settled or taken back before.",
-	run: func(f *fixture) {
-		f.needRestart()
-		f.addKinds("expired", "nacked", "never leased")
-		leases := f.leases(2)
-		f.nack(leases[1], 0)
-		f.expire(leases[0])
-		for range 3 {
-			f.restart()
-		}
-		for kind, crashes := range map[string]int{"expired": 1, "nacked": 0, "never leased": 0} {
-			equal(f, f.list(pawl.Filter{Kind: kind})[0].Crashes, crashes, "crashes of the job that was "+kind)
-		}
-	},
-}, {
-	name: "jobs that fell due meanwhile",
-	rule: "A job whose time came while the queue was closed is ready at once, since it was due.",
-	run: func(f *fixture) {
-		f.needRestart()
-		start := time.Now()
-		f.add(of("b"), after(2*time.Hour))
-		f.add(of("a"), after(time.Hour))
-		f.add(of("c"), after(4*time.Hour))
-		f.close()
-		f.pass(3 * time.Hour)
-		f.reopen()
-		leases := f.leases(2)
-		equal(f, kinds(leases), "ab", "order")
-		f.sameTime(leases[0].NotBefore, start.Add(time.Hour), "since when it is ready")
-		equal(f, f.list(pawl.Filter{Kind: "c"})[0].State, pawl.Delayed, "state of the one that is not due")
-		f.pass(time.Hour)
-		equal(f, f.list(pawl.Filter{Kind: "c"})[0].State, pawl.Ready, "its state at its time")
-	},
-}, {
-	name: "sequence goes on",
-	rule: "The enqueue sequence grows over restarts, so old jobs come before new ones.",
-	run: func(f *fixture) {
+	}),
+	newTest("counts no crash twice",
+		"A restart counts the leases that it finds: none for a job that was ready, settled or taken back before.", func(f *fixture) {
+			f.needRestart()
+			f.addKinds("expired", "nacked", "never leased")
+			leases := f.leases(2)
+			f.nack(leases[1], 0)
+			f.expire(leases[0])
+			for range 3 {
+				f.restart()
+			}
+			for kind, crashes := range map[string]int{"expired": 1, "nacked": 0, "never leased": 0} {
+				equal(f, f.list(pawl.Filter{Kind: kind})[0].Crashes, crashes, "crashes of the job that was "+kind)
+			}
+		}),
+	newTest("jobs that fell due meanwhile",
+		"A job whose time came while the queue was closed is ready at once, since it was due.", func(f *fixture) {
+			f.needRestart()
+			start := time.Now()
+			f.add(of("b"), after(2*time.Hour))
+			f.add(of("a"), after(time.Hour))
+			f.add(of("c"), after(4*time.Hour))
+			f.close()
+			f.pass(3 * time.Hour)
+			f.reopen()
+			leases := f.leases(2)
+			equal(f, kinds(leases), "ab", "order")
+			f.sameTime(leases[0].NotBefore, start.Add(time.Hour), "since when it is ready")
+			equal(f, f.list(pawl.Filter{Kind: "c"})[0].State, pawl.Delayed, "state of the one that is not due")
+			f.pass(time.Hour)
+			equal(f, f.list(pawl.Filter{Kind: "c"})[0].State, pawl.Ready, "its state at its time")
+		}),
+	newTest("sequence goes on", "The enqueue sequence grows over restarts, so old jobs come before new ones.", func(f *fixture) {
 		f.needRestart()
 		for _, kind := range []string{"a", "b", "c"} {
 			last := f.add(of(kind)).Seq
@@ -109,46 +95,35 @@ var restartTests = []test{{
 			}
 		}
 		equal(f, kinds(f.fetch(9)), "aabbcc", "order")
-	},
-}, {
-	name: "suspects",
-	rule: "Who crashed is known after a restart: such a job is leased only into an idle slot, and alone when it crashed twice.",
-	run: func(f *fixture) {
-		f.needRestart()
-		f.addKinds("a", "b")
-		for range 2 {
-			equal(f, len(f.fetch(9)), 2, "jobs that crash")
-			f.restart()
-		}
-		f.add(of("x"))
-		equal(f, kinds(f.request(pawl.Request{Max: 9, Ahead: 9})), "x", "jobs without an idle slot")
-		equal(f, kinds(f.fetch(9)), "a", "jobs")
-		equal(f, len(f.fetch(9)), 0, "more jobs")
-	},
-}, {
-	name: "an ID is taken",
-	rule: "The queue knows the IDs of its jobs after a restart.",
-	run: func(f *fixture) {
+	}),
+	newTest("suspects",
+		"Who crashed is known after a restart: such a job is leased only into an idle slot, and alone when it crashed twice.", func(f *fixture) {
+			f.needRestart()
+			f.addKinds("a", "b")
+			for range 2 {
+				equal(f, len(f.fetch(9)), 2, "jobs that crash")
+				f.restart()
+			}
+			f.add(of("x"))
+			equal(f, kinds(f.request(pawl.Request{Max: 9, Ahead: 9})), "x", "jobs without an idle slot")
+			equal(f, kinds(f.fetch(9)), "a", "jobs")
+			equal(f, len(f.fetch(9)), 0, "more jobs")
+		}),
+	newTest("an ID is taken", "The queue knows the IDs of its jobs after a restart.", func(f *fixture) {
 		f.needRestart()
 		id := f.add().ID
 		f.restart()
 		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}), pawl.ErrConflict, "enqueue")
-	},
-}, {
-	name: "a job that is done",
-	rule: "An ack is durable when it returns: the job does not come back.",
-	run: func(f *fixture) {
+	}),
+	newTest("a job that is done", "An ack is durable when it returns: the job does not come back.", func(f *fixture) {
 		f.needRestart()
 		f.add()
 		f.ack(f.lease())
 		f.restart()
 		equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 		equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
-	},
-}, {
-	name: "history",
-	rule: "A restart keeps the history, and it goes on.",
-	run: func(f *fixture) {
+	}),
+	newTest("history", "A restart keeps the history, and it goes on.", func(f *fixture) {
 		f.needRestart()
 		id := f.add().ID
 		f.nack(f.lease(), 0)
@@ -162,5 +137,5 @@ var restartTests = []test{{
 		f.restart()
 		equal(f, f.must(id).Failures, 2, "failures")
 		equal(f, f.lease().Attempt(), 1, "the run under way")
-	},
-}}
+	}),
+}

@@ -17,10 +17,8 @@ func (f *fixture) completedBy(keep time.Duration, change ...func(*pawl.Envelope)
 
 func retainTests() (tests []test) {
 	for _, v := range verbs {
-		tests = append(tests, test{
-			name: "out of reach of " + v.name,
-			rule: "A completed record is settled: its lease is lost, and it is not changed.",
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest("out of reach of "+v.name, "A completed record is settled: its lease is lost, and it is not changed.", func(f *fixture) {
 				f.add(kept(time.Hour))
 				l := f.lease()
 				f.ack(l)
@@ -28,44 +26,37 @@ func retainTests() (tests []test) {
 				f.is(v.end(f.Context(), f.q, l), pawl.ErrLeaseLost, v.name)
 				equal(f, len(f.extend(l)), 1, "leases lost")
 				unchanged("after the refusal")
-			},
-		})
+			}),
+		)
 	}
-	return append(tests, []test{{
-		name: "what is kept",
-		rule: "Ack of a job that is to be kept makes it completed, with an attempt more and the time, and changes nothing else.",
-		run: func(f *fixture) {
-			policy := pawl.Fixed(time.Second)
-			id := f.add(kept(time.Hour), effect("e"), unique("u"), priority(-5), header("h", "v"), func(e *pawl.Envelope) {
-				e.Policy, e.Timeout, e.Payload = &policy, time.Minute, make([]byte, 3000)
-			}).ID
-			f.pass(time.Second)
-			f.nack(f.lease(), 0)
-			f.pass(time.Second)
-			f.expire(f.lease())
-			want := f.must(id)
-			l := f.lease()
-			f.pass(time.Second)
-			f.ack(l)
-			want.State, want.Attempts, want.Crashes, want.Completed = pawl.Completed, 2, 0, time.Now()
-			want.BackoffSince = time.Time{}
-			f.same(f.must(id), want, "the record")
-			f.same(f.list(pawl.Filter{State: pawl.Completed})[0], want, "the record in a list")
-		},
-	}, {
-		name: "stays completed",
-		rule: "Nothing brings a completed record back to work: no fetch, time or reap.",
-		run: func(f *fixture) {
+	return append(tests, []test{
+		newTest("what is kept",
+			"Ack of a job that is to be kept makes it completed, with an attempt more and the time, and changes nothing else.", func(f *fixture) {
+				policy := pawl.Fixed(time.Second)
+				id := f.add(kept(time.Hour), effect("e"), unique("u"), priority(-5), header("h", "v"), func(e *pawl.Envelope) {
+					e.Policy, e.Timeout, e.Payload = &policy, time.Minute, make([]byte, 3000)
+				}).ID
+				f.pass(time.Second)
+				f.nack(f.lease(), 0)
+				f.pass(time.Second)
+				f.expire(f.lease())
+				want := f.must(id)
+				l := f.lease()
+				f.pass(time.Second)
+				f.ack(l)
+				want.State, want.Attempts, want.Crashes, want.Completed = pawl.Completed, 2, 0, time.Now()
+				want.BackoffSince = time.Time{}
+				f.same(f.must(id), want, "the record")
+				f.same(f.list(pawl.Filter{State: pawl.Completed})[0], want, "the record in a list")
+			}),
+		newTest("stays completed", "Nothing brings a completed record back to work: no fetch, time or reap.", func(f *fixture) {
 			id := f.completedBy(1000 * time.Hour)
 			f.pass(900 * time.Hour)
 			f.reap()
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			equal(f, f.must(id).State, pawl.Completed, "state")
-		},
-	}, {
-		name: "how long",
-		rule: "A record is kept for its time from the success on, and then removed by the queue itself.",
-		run: func(f *fixture) {
+		}),
+		newTest("how long", "A record is kept for its time from the success on, and then removed by the queue itself.", func(f *fixture) {
 			for _, keep := range []time.Duration{1, time.Second, 90 * time.Minute, 31 * 24 * time.Hour} {
 				id := f.add(kept(keep)).ID
 				f.pass(time.Minute)
@@ -78,11 +69,8 @@ func retainTests() (tests []test) {
 				equal(f, f.job(id) == nil, true, "the record is gone")
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 			}
-		},
-	}, {
-		name: "counts",
-		rule: "Completed records are counted as such until they are removed.",
-		run: func(f *fixture) {
+		}),
+		newTest("counts", "Completed records are counted as such until they are removed.", func(f *fixture) {
 			f.completedBy(time.Minute)
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 1}, "an ack")
 			f.pass(time.Second)
@@ -93,11 +81,8 @@ func retainTests() (tests []test) {
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 1, Ready: 1}, "the end of one")
 			f.pass(time.Second)
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "the end of both")
-		},
-	}, {
-		name: "order",
-		rule: "Completed records come in the order in which they are to be removed.",
-		run: func(f *fixture) {
+		}),
+		newTest("order", "Completed records come in the order in which they are to be removed.", func(f *fixture) {
 			for i, keep := range []time.Duration{5, 1, 4, 2, 3} {
 				f.completedBy(keep*time.Hour, of(string(rune('a'+i))), onQueue([]string{"x", "y"}[i%2]))
 				f.pass(time.Second)
@@ -107,11 +92,8 @@ func retainTests() (tests []test) {
 			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed, Kind: "d"})), "d", "records of a kind")
 			f.pass(150 * time.Minute)
 			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "eca", "records later")
-		},
-	}, {
-		name: "its ID",
-		rule: "The ID of a record is taken while it is kept, and free afterwards.",
-		run: func(f *fixture) {
+		}),
+		newTest("its ID", "The ID of a record is taken while it is kept, and free afterwards.", func(f *fixture) {
 			id := f.completedBy(time.Minute)
 			f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}), pawl.ErrConflict, "enqueue while it is kept")
 			f.pass(time.Minute)
@@ -119,53 +101,39 @@ func retainTests() (tests []test) {
 			e := f.must(id)
 			equal(f, e.State, pawl.Ready, "state")
 			equal(f, e.Attempts, 0, "attempts")
-		},
-	}, {
-		name: "its unique key",
-		rule: "A record keeps its unique key in those states that block by Completed, until it is removed.",
-		run: func(f *fixture) {
-			key := unique("u", pawl.Completed)
-			id := f.completedBy(time.Minute, key)
-			e := f.add(key)
-			equal(f, e.Existing, true, "another is there")
-			equal(f, e.ID, id, "its ID")
-			f.pass(time.Minute)
-			equal(f, f.add(key).Existing, false, "another is there once the record is gone")
-		},
-	}, {
-		name: "a waiting drain",
-		rule: "A completed record is no work that anybody waits for.",
-		run: func(f *fixture) {
+		}),
+		newTest("its unique key",
+			"A record keeps its unique key in those states that block by Completed, until it is removed.", func(f *fixture) {
+				key := unique("u", pawl.Completed)
+				id := f.completedBy(time.Minute, key)
+				e := f.add(key)
+				equal(f, e.Existing, true, "another is there")
+				equal(f, e.ID, id, "its ID")
+				f.pass(time.Minute)
+				equal(f, f.add(key).Existing, false, "another is there once the record is gone")
+			}),
+		newTest("a waiting drain", "A completed record is no work that anybody waits for.", func(f *fixture) {
 			f.completedBy(time.Hour)
 			for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
 				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
 				f.ends(call, pawl.ErrEmpty, waits[wait])
 			}
-		},
-	}, {
-		name: "no retry and no cancel",
-		rule: "A job that succeeded is neither retried nor cancelled: both give ErrConflict.",
-		run: func(f *fixture) {
+		}),
+		newTest("no retry and no cancel", "A job that succeeded is neither retried nor cancelled: both give ErrConflict.", func(f *fixture) {
 			id := f.completedBy(time.Hour)
 			unchanged := f.unchanged()
 			f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrConflict, "retry")
 			f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrConflict, "cancel")
 			unchanged("after the refusals")
-		},
-	}, {
-		name: "a deadline that passes",
-		rule: "A job that succeeded is past its deadline in vain.",
-		run: func(f *fixture) {
+		}),
+		newTest("a deadline that passes", "A job that succeeded is past its deadline in vain.", func(f *fixture) {
 			id := f.completedBy(time.Hour, within(time.Minute))
 			f.pass(2 * time.Minute)
 			equal(f, f.must(id).State, pawl.Completed, "state after the deadline")
 			f.pass(time.Hour)
 			equal(f, f.job(id) == nil, true, "the record is gone")
-		},
-	}, {
-		name: "a success only",
-		rule: "Retention keeps successes: a dead letter stays until somebody removes it.",
-		run: func(f *fixture) {
+		}),
+		newTest("a success only", "Retention keeps successes: a dead letter stays until somebody removes it.", func(f *fixture) {
 			id := f.add(kept(time.Minute)).ID
 			f.nack(f.lease(), 0)
 			f.abandon(f.lease())
@@ -178,27 +146,22 @@ func retainTests() (tests []test) {
 			equal(f, f.must(id).Failures, 2, "failures")
 			f.pass(time.Minute)
 			equal(f, f.job(id) == nil, true, "the record is gone")
-		},
-	}, {
-		name: "a job without a run",
-		rule: "A job whose effect was done already is kept as completed too, with no attempt more.",
-		run: func(f *fixture) {
-			f.add(effect("e"))
-			f.ack(f.lease())
-			id := f.add(effect("e"), kept(time.Hour)).ID
-			f.pass(time.Second)
-			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-			e := f.must(id)
-			equal(f, e.State, pawl.Completed, "state")
-			equal(f, e.Attempts, 0, "attempts")
-			f.sameTime(e.Completed, time.Now(), "when it was completed")
-			f.pass(time.Hour)
-			equal(f, f.job(id) == nil, true, "the record is gone")
-		},
-	}, {
-		name: "after a restart",
-		rule: "Records are kept over a restart, as they were, for their time.",
-		run: func(f *fixture) {
+		}),
+		newTest("a job without a run",
+			"A job whose effect was done already is kept as completed too, with no attempt more.", func(f *fixture) {
+				f.add(effect("e"))
+				f.ack(f.lease())
+				id := f.add(effect("e"), kept(time.Hour)).ID
+				f.pass(time.Second)
+				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+				e := f.must(id)
+				equal(f, e.State, pawl.Completed, "state")
+				equal(f, e.Attempts, 0, "attempts")
+				f.sameTime(e.Completed, time.Now(), "when it was completed")
+				f.pass(time.Hour)
+				equal(f, f.job(id) == nil, true, "the record is gone")
+			}),
+		newTest("after a restart", "Records are kept over a restart, as they were, for their time.", func(f *fixture) {
 			f.needRestart()
 			for i := range 3 {
 				f.completedBy(time.Duration(i+1)*time.Hour, of(fmt.Sprint(i)), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
@@ -212,11 +175,8 @@ func retainTests() (tests []test) {
 			equal(f, kindsOf(f.list(pawl.Filter{})), "12", "records that have not ended while the queue was closed")
 			f.pass(30 * time.Minute)
 			equal(f, kindsOf(f.list(pawl.Filter{})), "2", "records later")
-		},
-	}, {
-		name: "many",
-		rule: "Records are removed at their time, however many there are.",
-		run: func(f *fixture) {
+		}),
+		newTest("many", "Records are removed at their time, however many there are.", func(f *fixture) {
 			batch := newBatch(1100)
 			for _, e := range batch {
 				e.Retain = time.Minute
@@ -232,11 +192,8 @@ func retainTests() (tests []test) {
 			equal(f, len(f.list(pawl.Filter{State: pawl.Completed})), len(batch), "records")
 			f.pass(time.Minute)
 			equal(f, len(f.list(pawl.Filter{})), 0, "records after their time")
-		},
-	}, {
-		name: "by the wall clock",
-		rule: "A record goes at its time by the wall clock, however that was set.",
-		run: func(f *fixture) {
+		}),
+		newTest("by the wall clock", "A record goes at its time by the wall clock, however that was set.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			id := f.completedBy(24 * time.Hour)
@@ -245,6 +202,6 @@ func retainTests() (tests []test) {
 			f.ack(f.lease())
 			f.pass(time.Minute)
 			equal(f, f.job(id) == nil, true, "the record is gone")
-		},
-	}}...)
+		}),
+	}...)
 }

@@ -115,6 +115,16 @@ type test struct {
 	run      func(f *fixture)
 }
 
+func newTest(name, rule string, run func(f *fixture)) test {
+	return test{name: name, rule: rule, run: run}
+}
+
+// with returns the test for a queue with settings.
+func (t test) with(s Settings) test {
+	t.settings = s
+	return t
+}
+
 var groups = []struct {
 	name  string
 	tests []test
@@ -137,7 +147,7 @@ var groups = []struct {
 	{"crash", crashTests()},
 	{"suspect", suspectTests()},
 	{"history", historyTests()},
-	{"hasten", hastenTests()},
+	{"hasten", runNowTests()},
 	{"dead", deadTests()},
 	{"unique", uniqueTests()},
 	{"idempotent", idempotentTests()},

@@ -92,10 +92,8 @@ func failed(e *pawl.Envelope, now time.Time, cause string) {
 // after that, and is leased.
 func settleTests() (tests []test) {
 	for _, tr := range transitions {
-		tests = append(tests, test{
-			name: tr.name,
-			rule: tr.rule + " It ends the lease, forgets crashes and changes nothing else.",
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest(tr.name, tr.rule+" It ends the lease, forgets crashes and changes nothing else.", func(f *fixture) {
 				l, before := f.seasoned()
 				tr.do(f, l)
 				now := time.Now()
@@ -110,43 +108,36 @@ func settleTests() (tests []test) {
 				want.State, want.LeasedSince, want.Crashes = tr.state, time.Time{}, 0
 				tr.changes(&want, now)
 				f.same(got, &want, "the job")
-			},
-		})
+			}),
+		)
 	}
-	return append(tests, test{
-		name: "extend",
-		rule: "Extend changes nothing but the expiry.",
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("extend", "Extend changes nothing but the expiry.", func(f *fixture) {
 			l, before := f.seasoned()
 			equal(f, len(f.extend(l)), 0, "leases lost")
 			f.same(f.must(l.ID), before, "the job")
-		},
-	}, test{
-		name: "expiry",
-		rule: "Reap returns the job to ready with a crash more, no attempt, and its ready-since.",
-		run: func(f *fixture) {
+		}),
+		newTest("expiry", "Reap returns the job to ready with a crash more, no attempt, and its ready-since.", func(f *fixture) {
 			l, before := f.seasoned()
 			f.expire(l)
 			want := *before
 			want.State, want.LeasedSince = pawl.Ready, time.Time{}
 			want.Crashes++
 			f.same(f.must(l.ID), &want, "the job")
-		},
-	}, test{
-		name: "runs in all",
-		rule: "Attempts are completed runs: one more for each failure, none for a run that did not settle.",
-		run: func(f *fixture) {
-			f.add(func(e *pawl.Envelope) { e.MaxRetries = 3 })
-			for n := range 4 {
-				f.release(f.lease())
-				l := f.lease()
-				equal(f, l.Attempts, n, "attempts")
-				equal(f, l.Attempt(), n+1, "the run under way")
-				equal(f, l.LastAttempt(), n == 3, "the last run")
-				f.nack(l, 0)
-			}
-		},
-	})
+		}),
+		newTest("runs in all",
+			"Attempts are completed runs: one more for each failure, none for a run that did not settle.", func(f *fixture) {
+				f.add(func(e *pawl.Envelope) { e.MaxRetries = 3 })
+				for n := range 4 {
+					f.release(f.lease())
+					l := f.lease()
+					equal(f, l.Attempts, n, "attempts")
+					equal(f, l.Attempt(), n+1, "the run under way")
+					equal(f, l.LastAttempt(), n == 3, "the last run")
+					f.nack(l, 0)
+				}
+			}),
+	)
 }
 
 // seasoned leases a job for the third time, a second ago, and tells how it stands.

@@ -53,15 +53,12 @@ func (f *fixture) shared(share float64, sizes ...int) (text string) {
 // shares fetches from a queue of so many retries, and then as many first runs, by
 // fetches of these sizes.
 func shares(name string, retries, firsts int, share float64, want string, sizes ...int) test {
-	return test{
-		name: name,
-		rule: "Of the jobs fetched a part of RetryShare are retries while there are both; a remainder carries over, and either side fills up when the other runs out.",
-		run: func(f *fixture) {
+	return newTest(name,
+		"Of the jobs fetched a part of RetryShare are retries while there are both; a remainder carries over, and either side fills up when the other runs out.", func(f *fixture) {
 			f.retries(retries)
 			f.firsts(firsts)
 			equal(f, f.shared(share, sizes...), want, "jobs")
-		},
-	}
+		})
 }
 
 func shareTests() []test {
@@ -80,97 +77,77 @@ func shareTests() []test {
 		shares("no first runs", 3, 0, 0.2, "rrr", 9),
 		shares("the first runs run out", 5, 2, 0.2, "ffrrrrr", 9),
 		shares("the retries run out", 1, 6, 0.5, "frfffff", 9),
-		{
-			name: "first runs alone save nothing up",
-			rule: "Only jobs that are given while there are both sorts count towards the share.",
-			run: func(f *fixture) {
+		newTest("first runs alone save nothing up",
+			"Only jobs that are given while there are both sorts count towards the share.", func(f *fixture) {
 				f.firsts(4)
 				equal(f, f.shared(0.2, 4), "ffff", "first runs alone")
 				f.retries(2)
 				f.firsts(6)
 				equal(f, f.shared(0.2, 6), "ffffrf", "jobs once there are both")
-			},
-		}, {
-			name: "retries alone use nothing up",
-			rule: "Only jobs that are given while there are both sorts count towards the share.",
-			run: func(f *fixture) {
+			}),
+		newTest("retries alone use nothing up",
+			"Only jobs that are given while there are both sorts count towards the share.", func(f *fixture) {
 				f.retries(5)
 				equal(f, f.shared(0.5, 2), "rr", "retries alone")
 				f.firsts(5)
 				equal(f, f.shared(0.5, 4), "frfr", "jobs once there are both")
-			},
-		}, {
-			name: "a remainder while there is one sort",
-			rule: "What is left of the share is kept while there are no first runs.",
-			run: func(f *fixture) {
-				f.retries(4)
-				f.firsts(1)
-				equal(f, f.shared(0.5, 1), "f", "job while there are both")
-				equal(f, f.shared(0.5, 1), "r", "job while there are retries alone")
-				f.firsts(4)
-				equal(f, f.shared(0.5, 2), "rf", "jobs once there are both again")
-			},
-		}, {
-			name: "each queue its own",
-			rule: "The share, and what is left of it, is that of each queue.",
-			run: func(f *fixture) {
-				var text string
+			}),
+		newTest("a remainder while there is one sort", "What is left of the share is kept while there are no first runs.", func(f *fixture) {
+			f.retries(4)
+			f.firsts(1)
+			equal(f, f.shared(0.5, 1), "f", "job while there are both")
+			equal(f, f.shared(0.5, 1), "r", "job while there are retries alone")
+			f.firsts(4)
+			equal(f, f.shared(0.5, 2), "rf", "jobs once there are both again")
+		}),
+		newTest("each queue its own", "The share, and what is left of it, is that of each queue.", func(f *fixture) {
+			var text string
+			for _, name := range []string{"a", "b"} {
+				f.retries(3, onQueue(name))
+			}
+			for _, name := range []string{"a", "b"} {
+				f.firsts(3, onQueue(name))
+			}
+			for range 2 {
 				for _, name := range []string{"a", "b"} {
-					f.retries(3, onQueue(name))
+					text += kinds(f.request(pawl.Request{Queues: []string{name}, Max: 1, RetryShare: 0.5}))
 				}
-				for _, name := range []string{"a", "b"} {
-					f.firsts(3, onQueue(name))
-				}
-				for range 2 {
-					for _, name := range []string{"a", "b"} {
-						text += kinds(f.request(pawl.Request{Queues: []string{name}, Max: 1, RetryShare: 0.5}))
-					}
-				}
-				equal(f, text, "ffrr", "jobs by turns from a and b")
-				equal(f, kinds(f.request(pawl.Request{Queues: []string{"a", "b"}, Max: 4, RetryShare: 0.5})), "ffrr", "jobs of one fetch")
-			},
-		}, {
-			name: "a share that changes",
-			rule: "What is left of a share counts for later fetches, whatever theirs is; one without a share leaves it.",
-			run: func(f *fixture) {
+			}
+			equal(f, text, "ffrr", "jobs by turns from a and b")
+			equal(f, kinds(f.request(pawl.Request{Queues: []string{"a", "b"}, Max: 4, RetryShare: 0.5})), "ffrr", "jobs of one fetch")
+		}),
+		newTest("a share that changes",
+			"What is left of a share counts for later fetches, whatever theirs is; one without a share leaves it.", func(f *fixture) {
 				f.retries(6)
 				f.firsts(6)
 				equal(f, f.shared(0.4, 2), "ff", "with 0.4")
 				equal(f, f.shared(0, 2), "rr", "without a share")
 				equal(f, f.shared(0.2, 2), "rf", "with 0.2")
-			},
-		}, {
-			name: "order within each sort",
-			rule: "Retries come in the usual order among themselves, and so do first runs.",
-			run: func(f *fixture) {
-				f.retries(1, of("s"))
-				f.retries(1, of("t"))
-				f.retries(1, of("R"), priority(1))
-				f.firsts(1, of("g"))
-				f.firsts(1, of("h"))
-				f.firsts(1, of("F"), priority(1))
-				equal(f, f.shared(0.5, 6), "FRgsht", "jobs")
-			},
-		}, {
-			name: "retries that wait",
-			rule: "A retry whose delay is not over is none that could be given.",
-			run: func(f *fixture) {
-				f.firsts(1)
-				f.nack(f.lease(), time.Hour)
-				f.firsts(4)
-				for range 4 {
-					leases := f.request(pawl.Request{Max: 1, RetryShare: 0.5})
-					equal(f, kinds(leases), "f", "job while it waits")
-					f.ack(leases[0])
-				}
-				f.pass(time.Hour)
-				f.firsts(2, of("g"))
-				equal(f, f.shared(0.5, 3), "gfg", "jobs afterwards")
-			},
-		}, {
-			name: "what is a retry",
-			rule: "A job is a retry when it has completed runs: not by a release, a snooze or a crash, nor after a retry by hand, unless its attempts are kept.",
-			run: func(f *fixture) {
+			}),
+		newTest("order within each sort", "Retries come in the usual order among themselves, and so do first runs.", func(f *fixture) {
+			f.retries(1, of("s"))
+			f.retries(1, of("t"))
+			f.retries(1, of("R"), priority(1))
+			f.firsts(1, of("g"))
+			f.firsts(1, of("h"))
+			f.firsts(1, of("F"), priority(1))
+			equal(f, f.shared(0.5, 6), "FRgsht", "jobs")
+		}),
+		newTest("retries that wait", "A retry whose delay is not over is none that could be given.", func(f *fixture) {
+			f.firsts(1)
+			f.nack(f.lease(), time.Hour)
+			f.firsts(4)
+			for range 4 {
+				leases := f.request(pawl.Request{Max: 1, RetryShare: 0.5})
+				equal(f, kinds(leases), "f", "job while it waits")
+				f.ack(leases[0])
+			}
+			f.pass(time.Hour)
+			f.firsts(2, of("g"))
+			equal(f, f.shared(0.5, 3), "gfg", "jobs afterwards")
+		}),
+		newTest("what is a retry",
+			"A job is a retry when it has completed runs: not by a release, a snooze or a crash, nor after a retry by hand, unless its attempts are kept.", func(f *fixture) {
 				for _, how := range []func(*pawl.Lease){
 					f.release,
 					func(l *pawl.Lease) { f.snooze(l, 0) },
@@ -191,11 +168,9 @@ func shareTests() []test {
 				f.pass(time.Second)
 				f.firsts(1, priority(9))
 				equal(f, f.shared(1, 2), "kf", "jobs, of which one kept its attempts")
-			},
-		}, {
-			name: "a job that crashed",
-			rule: "A job that crashed is of its sort; while no slot is idle for it, it is none that could be given.",
-			run: func(f *fixture) {
+			}),
+		newTest("a job that crashed",
+			"A job that crashed is of its sort; while no slot is idle for it, it is none that could be given.", func(f *fixture) {
 				f.retries(1)
 				f.expire(f.lease())
 				f.firsts(6)
@@ -210,36 +185,28 @@ func shareTests() []test {
 				f.expire(f.leases(1)[0])
 				equal(f, kinds(f.request(pawl.Request{Max: 2, Ahead: 2, RetryShare: 0.5})), "rr", "jobs while the first run has no idle slot")
 				equal(f, f.shared(0.5, 2), "fr", "jobs with idle slots")
-			},
-		}, {
-			name: "after a restart",
-			rule: "Which jobs are retries is known after a restart.",
-			run: func(f *fixture) {
-				f.needRestart()
-				f.retries(4)
-				f.firsts(8)
-				f.restart()
-				equal(f, f.shared(0.2, 10), "ffffrffffr", "jobs")
-			},
-		}, {
-			name: "a fetch that waits",
-			rule: "A fetch that waits takes what comes, whichever sort it is.",
-			run: func(f *fixture) {
-				for range 3 {
-					leases, call := f.fetching(f.Context(), pawl.Request{Max: 2, RetryShare: 0.2})
-					f.waits(call, "while there is no job")
-					f.firsts(1)
-					f.ends(call, nil, "fetch")
-					again, call := f.fetching(f.Context(), pawl.Request{Max: 2, RetryShare: 0.2})
-					f.nack((*leases)[0], 0)
-					f.ends(call, nil, "fetch of the retry")
-					f.ack((*again)[0])
-				}
-			},
-		}, {
-			name: "any share",
-			rule: "Whatever the share is, after any number of jobs the retries among them are that part, short of one.",
-			run: func(f *fixture) {
+			}),
+		newTest("after a restart", "Which jobs are retries is known after a restart.", func(f *fixture) {
+			f.needRestart()
+			f.retries(4)
+			f.firsts(8)
+			f.restart()
+			equal(f, f.shared(0.2, 10), "ffffrffffr", "jobs")
+		}),
+		newTest("a fetch that waits", "A fetch that waits takes what comes, whichever sort it is.", func(f *fixture) {
+			for range 3 {
+				leases, call := f.fetching(f.Context(), pawl.Request{Max: 2, RetryShare: 0.2})
+				f.waits(call, "while there is no job")
+				f.firsts(1)
+				f.ends(call, nil, "fetch")
+				again, call := f.fetching(f.Context(), pawl.Request{Max: 2, RetryShare: 0.2})
+				f.nack((*leases)[0], 0)
+				f.ends(call, nil, "fetch of the retry")
+				f.ack((*again)[0])
+			}
+		}),
+		newTest("any share",
+			"Whatever the share is, after any number of jobs the retries among them are that part, short of one.", func(f *fixture) {
 				for _, share := range []float64{0.01, 1.0 / 7, 1.0 / 3, 0.45, 0.7, 0.99} {
 					f.fresh(Settings{})
 					batch := newBatch(60)
@@ -260,18 +227,14 @@ func shareTests() []test {
 						}
 					}
 				}
-			},
-		}, {
-			name: "refused",
-			rule: "A share is between 0 and 1; another is refused, and nothing is leased.",
-			run: func(f *fixture) {
-				f.add()
-				for _, share := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1), math.Inf(-1)} {
-					_, err := f.q.Fetch(f.Context(), pawl.Request{Max: 1, RetryShare: share})
-					f.invalid(err, fmt.Sprint("a share of ", share))
-				}
-				f.lease()
-			},
-		},
+			}),
+		newTest("refused", "A share is between 0 and 1; another is refused, and nothing is leased.", func(f *fixture) {
+			f.add()
+			for _, share := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1), math.Inf(-1)} {
+				_, err := f.q.Fetch(f.Context(), pawl.Request{Max: 1, RetryShare: share})
+				f.invalid(err, fmt.Sprint("a share of ", share))
+			}
+			f.lease()
+		}),
 	}
 }

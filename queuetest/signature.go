@@ -36,51 +36,41 @@ func (f *fixture) verifies(k *pawl.Keyring, e *pawl.Envelope, when string) {
 
 // surviving signs a job, does something to it, and verifies what the queue has then.
 func surviving(name string, do func(*fixture, *pawl.Lease), change ...func(*pawl.Envelope)) test {
-	return test{
-		name: "after " + name,
-		rule: "What a signature covers stays as it was signed, whatever becomes of the job.",
-		run: func(f *fixture) {
-			k := f.keyring()
-			e := f.signed(k, append(change, kept(time.Hour))...)
-			f.verifies(k, f.must(e.ID), "that is stored")
-			l := f.lease(e.Queue)
-			f.verifies(k, l.Envelope, "that is leased")
-			do(f, l)
-			f.verifies(k, f.must(e.ID), "after "+name)
-			f.pass(time.Hour - 1)
-			for _, l := range f.fetch(1, e.Queue) {
-				f.verifies(k, l.Envelope, "that is leased again after "+name)
-			}
-		},
-	}
+	return newTest("after "+name, "What a signature covers stays as it was signed, whatever becomes of the job.", func(f *fixture) {
+		k := f.keyring()
+		e := f.signed(k, append(change, kept(time.Hour))...)
+		f.verifies(k, f.must(e.ID), "that is stored")
+		l := f.lease(e.Queue)
+		f.verifies(k, l.Envelope, "that is leased")
+		do(f, l)
+		f.verifies(k, f.must(e.ID), "after "+name)
+		f.pass(time.Hour - 1)
+		for _, l := range f.fetch(1, e.Queue) {
+			f.verifies(k, l.Envelope, "that is leased again after "+name)
+		}
+	})
 }
 
 // covered signs a job of some form, and verifies its lease, before and after a restart
 // where there is one.
 func covered(name string, change ...func(*pawl.Envelope)) test {
-	return test{
-		name: "of " + name,
-		rule: "What a signature covers comes back as it was signed, to the last bit.",
-		run: func(f *fixture) {
-			k := f.keyring()
-			e := f.signed(k, change...)
-			l := f.lease(e.Queue)
-			f.verifies(k, l.Envelope, "that is leased")
-			f.release(l)
-			if f.config.Restart {
-				f.restart()
-				f.verifies(k, f.lease(e.Queue).Envelope, "that is leased after a restart")
-			}
-		},
-	}
+	return newTest("of "+name, "What a signature covers comes back as it was signed, to the last bit.", func(f *fixture) {
+		k := f.keyring()
+		e := f.signed(k, change...)
+		l := f.lease(e.Queue)
+		f.verifies(k, l.Envelope, "that is leased")
+		f.release(l)
+		if f.config.Restart {
+			f.restart()
+			f.verifies(k, f.lease(e.Queue).Envelope, "that is leased after a restart")
+		}
+	})
 }
 
 // rejected abandons a job before it ran, after some failed runs.
 func rejected(reason pawl.Reason, name string, failures int) test {
-	return test{
-		name: "rejected " + name,
-		rule: "Abandon by ReasonSignature or ReasonPayload counts no attempt, since nothing ran; the cause is in the history as that of the run that was to come.",
-		run: func(f *fixture) {
+	return newTest("rejected "+name,
+		"Abandon by ReasonSignature or ReasonPayload counts no attempt, since nothing ran; the cause is in the history as that of the run that was to come.", func(f *fixture) {
 			id := f.add().ID
 			for range failures {
 				f.nack(f.lease(), 0)
@@ -98,8 +88,7 @@ func rejected(reason pawl.Reason, name string, failures int) test {
 			f.same(f.must(id), want, "the job")
 			f.retry(id, true)
 			equal(f, f.lease().Attempt(), failures+1, "the run of a retry that keeps the attempts")
-		},
-	}
+		})
 }
 
 func signatureTests() (tests []test) {
@@ -149,10 +138,8 @@ func signatureTests() (tests []test) {
 		covered("a time in another zone", create(time.Date(2024, 1, 1, 0, 0, 0, 1, time.FixedZone("", 5*3600+1800)))),
 		covered("a time before 1970", create(time.Date(1912, 6, 23, 0, 0, 0, 7, time.UTC))),
 		covered("a time to come", create(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))),
-		test{
-			name: "by whichever key",
-			rule: "The queue keeps a signature, also one that it could not check, and the ID of its key.",
-			run: func(f *fixture) {
+		newTest("by whichever key",
+			"The queue keeps a signature, also one that it could not check, and the ID of its key.", func(f *fixture) {
 				for _, e := range []*pawl.Envelope{
 					{KeyID: strings.Repeat("i", 255), Signature: bytes.Repeat([]byte{0xff}, 64)},
 					{KeyID: "unknown", Signature: []byte{0}},
@@ -172,11 +159,9 @@ func signatureTests() (tests []test) {
 					equal(f, string(l.Signature), string(want.Signature), "signature after a failure")
 					f.ack(l)
 				}
-			},
-		}, test{
-			name: "of a batch",
-			rule: "Each job of a batch has its own signature; one that is refused leaves the envelopes as they were.",
-			run: func(f *fixture) {
+			}),
+		newTest("of a batch",
+			"Each job of a batch has its own signature; one that is refused leaves the envelopes as they were.", func(f *fixture) {
 				k := f.keyring()
 				batch := newBatch(20)
 				for i, e := range batch {
@@ -195,11 +180,9 @@ func signatureTests() (tests []test) {
 				for _, l := range f.leases(20) {
 					f.verifies(k, l.Envelope, "of a batch")
 				}
-			},
-		}, test{
-			name: "the caller's bytes",
-			rule: "What a caller does to the bytes of its signature, or of one that it was given, changes nothing in the queue.",
-			run: func(f *fixture) {
+			}),
+		newTest("the caller's bytes",
+			"What a caller does to the bytes of its signature, or of one that it was given, changes nothing in the queue.", func(f *fixture) {
 				k := f.keyring()
 				e := f.signed(k)
 				f.verifies(k, e, "that was enqueued")
@@ -209,8 +192,7 @@ func signatureTests() (tests []test) {
 				l.Signature[0]++
 				f.must(l.ID).Signature[0]++
 				f.verifies(k, f.must(l.ID), "that is stored")
-			},
-		},
+			}),
 		rejected(pawl.ReasonSignature, "at the first run", 0),
 		rejected(pawl.ReasonSignature, "after two failures", 2),
 		rejected(pawl.ReasonPayload, "for its payload", 0),

@@ -118,7 +118,7 @@ func (w *walker) fetchAs(r pawl.Request) []*pawl.Lease {
 		e := w.job(id)
 		return e == nil || e.State == pawl.Completed
 	}))
-	if len(w.leases) > 4*crowd {
+	if len(w.leases) > 4*mostJobs {
 		w.leases = slices.DeleteFunc(w.leases, func(l *pawl.Lease) bool { return w.model.held(l) == nil })
 	}
 	w.leases = append(w.leases, leases...)

@@ -14,7 +14,7 @@ var stories = []story{{
 		batch[1].Delay, batch[2].Queue = time.Hour, "q"
 		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
 	},
-	told: "enqueued enqueued enqueued",
+	want: "enqueued enqueued enqueued",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		for i, e := range f.list(pawl.Filter{}) {
 			equal(f, events[i].Job.ID, e.ID, "job")
@@ -47,7 +47,7 @@ var stories = []story{{
 		equal(f, f.add(unique("u"), answer(pawl.Replace)).ID, id, "ID")
 		f.add(unique("other"), answer(pawl.Replace))
 	},
-	told: "replaced enqueued",
+	want: "replaced enqueued",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].Job.ID, f.list(pawl.Filter{})[0].ID, "job")
 	},
@@ -61,7 +61,7 @@ var stories = []story{{
 		}
 		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
 	},
-	told: "enqueued replaced",
+	want: "enqueued replaced",
 }, {
 	name: "fetch", rule: "A fetch tells each lease, with the age of the job since it was due.",
 	before: func(f *fixture) *pawl.Lease {
@@ -71,7 +71,7 @@ var stories = []story{{
 		return nil
 	},
 	happens: func(f *fixture, _ *pawl.Lease) { f.leases(2) },
-	told:    "fetched fetched",
+	want:    "fetched fetched",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].At.Sub(events[0].Job.NotBefore), 30*time.Second, "age of the job that waited")
 		equal(f, events[0].Backoff, 0, "backoff of a job that did not fail")
@@ -89,7 +89,7 @@ var stories = []story{{
 		return l
 	},
 	happens: func(f *fixture, _ *pawl.Lease) { f.lease() },
-	told:    "fetched",
+	want:    "fetched",
 	look: func(f *fixture, l *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].Backoff, time.Hour, "backoff")
 		equal(f, events[0].At.Sub(events[0].Job.NotBefore), 59*time.Minute, "age")
@@ -98,18 +98,18 @@ var stories = []story{{
 }, {
 	name: "ack", rule: "A success tells how long the run took and whether its time ran out.",
 	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).ack) },
-	told:    "succeeded",
+	want:    "succeeded",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "") },
 }, {
 	name: "the ack of a run that never began", rule: "A run of which nobody says when it began took no time.",
 	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.ack(l) },
-	told:    "succeeded",
+	want:    "succeeded",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { equal(f, events[0].Took, 0, "time") },
 }, {
-	name: "a record that is kept", rule: "The end of a record that was kept is not told: the job had succeeded.",
+	name: "a record that is kept", rule: "The end of a record that was kept is not want: the job had succeeded.",
 	before:  func(f *fixture) *pawl.Lease { return f.lone(kept(time.Hour)) },
 	happens: func(f *fixture, l *pawl.Lease) { f.ack(l); f.pass(2 * time.Hour) },
-	told:    "succeeded",
+	want:    "succeeded",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].Job.Attempts, 1, "attempts")
 	},
@@ -122,14 +122,14 @@ var stories = []story{{
 		return nil
 	},
 	happens: func(f *fixture, _ *pawl.Lease) { equal(f, len(f.fetch(9)), 0, "jobs to fetch") },
-	told:    "skipped skipped",
+	want:    "skipped skipped",
 }, {
 	name: "nack", rule: "A failure tells the delay, the cause, how long the run took and whether its time ran out.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
 		f.pass(time.Hour) // the end of a delay is not told
 	},
-	told: "retried",
+	want: "retried",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		ofRun(f, events[0], "boom")
 		equal(f, events[0].Delay, time.Minute, "delay")
@@ -141,7 +141,7 @@ var stories = []story{{
 		f.nack(l, -time.Hour)
 		f.ok(f.q.Nack(f.Context(), f.lease(), 0, nil), "nack")
 	},
-	told: "retried fetched retried",
+	want: "retried fetched retried",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].Delay, 0, "delay")
 		equal(f, events[1].Backoff, 0, "backoff")
@@ -153,7 +153,7 @@ var stories = []story{{
 		f.release(l)
 		f.snooze(f.lease(), time.Minute)
 	},
-	told: "released fetched snoozed",
+	want: "released fetched snoozed",
 }, {
 	name: "extend", rule: "Extend is no transition.",
 	happens: func(f *fixture, l *pawl.Lease) { f.extend(l) },
@@ -163,23 +163,23 @@ var stories = []story{{
 		f.expire(l)
 		f.reap()
 	},
-	told: "reaped",
+	want: "reaped",
 	look: func(f *fixture, l *pawl.Lease, events []pawl.Event) { equal(f, events[0].Job.Crashes, 1, "crashes") },
 }, {
 	name: "the last expiry", rule: "A lease that expires for the last time is reaped, and then the job dies.",
 	settings: Settings{MaxCrashes: 1},
 	happens:  func(f *fixture, l *pawl.Lease) { f.expire(l) },
-	told:     "reaped died/poison",
+	want:     "reaped died/poison",
 }, {
 	name: "a restart", rule: "A lease found at open is told as recovered.",
 	happens: func(f *fixture, _ *pawl.Lease) { f.add(); f.restart() },
-	told:    "enqueued recovered",
+	want:    "enqueued recovered",
 	look:    func(f *fixture, l *pawl.Lease, events []pawl.Event) { equal(f, events[1].Job.ID, l.ID, "job") },
 }, {
 	name: "the last restart", rule: "A lease found at open that was the last which the job may leave behind is recovered, and then the job dies.",
 	settings: Settings{MaxCrashes: 1},
 	happens:  func(f *fixture, _ *pawl.Lease) { f.restart(); f.restart() },
-	told:     "recovered died/poison",
+	want:     "recovered died/poison",
 }, {
 	name: "a deadline", rule: "A job that waits past its deadline dies, in whichever state it is.",
 	before: func(f *fixture) *pawl.Lease {
@@ -188,7 +188,7 @@ var stories = []story{{
 		return nil
 	},
 	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Hour) },
-	told:    "died/deadline died/deadline",
+	want:    "died/deadline died/deadline",
 }, {
 	name: "an enqueue past the deadline", rule: "A job that comes too late is enqueued, and then dies.",
 	before: func(f *fixture) *pawl.Lease { return nil },
@@ -196,35 +196,35 @@ var stories = []story{{
 		f.add(func(e *pawl.Envelope) { e.Deadline = time.Now().Add(-time.Second) })
 		f.pass(time.Minute)
 	},
-	told: "enqueued died/deadline",
+	want: "enqueued died/deadline",
 }, {
 	name: "a nack past the deadline", rule: "A failure past the deadline is one, and then the job dies; the run timed out once.",
-	before: (*fixture).dying,
+	before: (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) {
 		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
 	},
-	told: "retried died/deadline",
+	want: "retried died/deadline",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
 }, {
 	name: "a release past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
-	before:  (*fixture).dying,
+	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.release(l) },
-	told:    "released died/deadline",
+	want:    "released died/deadline",
 }, {
 	name: "a snooze past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
-	before:  (*fixture).dying,
+	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.snooze(l, time.Minute) },
-	told:    "snoozed died/deadline",
+	want:    "snoozed died/deadline",
 }, {
 	name: "an expiry past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
-	before:  (*fixture).dying,
+	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) { f.expire(l) },
-	told:    "reaped died/deadline",
+	want:    "reaped died/deadline",
 }, {
 	name: "a restart past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
-	before:  (*fixture).dying,
+	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Second); f.restart() },
-	told:    "recovered died/deadline",
+	want:    "recovered died/deadline",
 }, {
 	name: "the cancel of a job that waits", rule: "A job that is cancelled while it waits dies; that is told once.",
 	before: func(f *fixture) *pawl.Lease {
@@ -239,19 +239,19 @@ var stories = []story{{
 			f.is(f.canceller().Cancel(f.Context(), e.ID), pawl.ErrConflict, "another cancel")
 		}
 	},
-	told: "died/cancelled died/cancelled",
+	want: "died/cancelled died/cancelled",
 }, {
 	name: "the cancel of a job that is leased", rule: "A leased job is told as cancelled, once; what ends it is told then.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.cancel(l.ID)
 		f.cancel(l.ID)
 	},
-	told: "cancelled",
+	want: "cancelled",
 }, {
 	name: "the ack of a cancelled job", rule: "A cancelled job whose run succeeds has succeeded.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).ack) },
-	told:    "succeeded",
+	want:    "succeeded",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "") },
 }, {
 	name: "the nack of a cancelled job", rule: "A cancelled job whose run fails dies, and is not told as retried.",
@@ -259,35 +259,35 @@ var stories = []story{{
 	happens: func(f *fixture, l *pawl.Lease) {
 		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
 	},
-	told: "died/cancelled",
+	want: "died/cancelled",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
 }, {
 	name: "the abandon of a cancelled job", rule: "A cancelled job that is abandoned dies as cancelled, whatever the reason.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).abandon) },
-	told:    "died/cancelled",
+	want:    "died/cancelled",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
 }, {
 	name: "the release of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
-	before: (*fixture).cancelled, happens: (*fixture).release, told: "died/cancelled",
+	before: (*fixture).cancelled, happens: (*fixture).release, want: "died/cancelled",
 }, {
 	name: "the snooze of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Minute); f.pass(time.Hour) },
-	told:    "died/cancelled",
+	want:    "died/cancelled",
 }, {
 	name: "the expiry of a cancelled job", rule: "A cancelled job whose lease expires is reaped, and then dies.",
-	before: (*fixture).cancelled, happens: (*fixture).expire, told: "reaped died/cancelled",
+	before: (*fixture).cancelled, happens: (*fixture).expire, want: "reaped died/cancelled",
 }, {
 	name: "a restart with a cancelled job", rule: "A cancelled job whose lease is found at open is recovered, and then dies.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, _ *pawl.Lease) { f.restart() },
-	told:    "recovered died/cancelled",
+	want:    "recovered died/cancelled",
 }, {
 	name: "retry", rule: "A dead letter that is retried is told as revived.",
 	before:  func(f *fixture) *pawl.Lease { l := f.lone(); f.abandon(l); return l },
 	happens: func(f *fixture, l *pawl.Lease) { f.retry(l.ID, false) },
-	told:    "revived",
+	want:    "revived",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].Job.Death == nil, true, "it is not dead any more")
 	},
@@ -299,7 +299,7 @@ var stories = []story{{
 			f.remove(e.ID)
 		}
 	},
-	told: "deleted deleted",
+	want: "deleted deleted",
 }, {
 	name: "calls that change nothing", rule: "What did not happen is not told.",
 	happens: func(f *fixture, l *pawl.Lease) {

@@ -11,27 +11,27 @@ type ask struct {
 	want      string
 }
 
-// suspects lets jobs crash so often, adds the calm jobs x, y and z, and asks.
+// suspects lets jobs crash so often, adds the clean jobs x, y and z, and asks.
 func suspects(name, rule string, crashes int, crashed string, asks ...ask) test {
-	return test{name: name, rule: rule, run: func(f *fixture) {
+	return newTest(name, rule, func(f *fixture) {
 		f.crashedJobs(crashes, crashed)
 		f.addKinds("x", "y", "z")
 		for _, a := range asks {
 			equal(f, kinds(f.request(pawl.Request{Max: a.max, Ahead: max(0, a.max-a.idle)})), a.want, "jobs of a fetch")
 		}
-	}}
+	})
 }
 
-// crashedJobs makes a job of each letter and lets all crash so often: twice at most,
+// crashedJobs makes a job of each name and lets all crash so often: twice at most,
 // since after that they are not leased side by side.
-func (f *fixture) crashedJobs(crashes int, letters string) {
+func (f *fixture) crashedJobs(crashes int, names string) {
 	f.Helper()
-	for _, letter := range letters {
-		f.add(of(string(letter)))
+	for _, name := range names {
+		f.add(of(string(name)))
 	}
 	for range crashes {
-		leases := f.leases(len(letters))
-		equal(f, kinds(leases), letters, "jobs that crash")
+		leases := f.leases(len(names))
+		equal(f, kinds(leases), names, "jobs that crash")
 		f.expire(leases[0])
 	}
 }
@@ -49,10 +49,8 @@ func suspectTests() []test {
 		suspects("two crashes need an idle slot too", idle, 2, "a", ask{9, 0, "xyz"}, ask{9, 1, "a"}),
 	}
 	for _, v := range verbs {
-		tests = append(tests, test{
-			name: "after " + v.name,
-			rule: single + " The next one comes when that is settled.",
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest("after "+v.name, single+" The next one comes when that is settled.", func(f *fixture) {
 				f.crashedJobs(2, "ab")
 				first := f.fetch(9)
 				equal(f, kinds(first), "a", "jobs of the first fetch")
@@ -60,68 +58,55 @@ func suspectTests() []test {
 				f.waits(call, "while the first is leased")
 				f.end(v, first[0])
 				f.ends(call, nil, "fetch")
-				// A release leaves a job calm and in its place.
+				// A release leaves a job clean and in its place.
 				want := map[string]string{"release": "ab", "nack": "ba"}[v.name]
 				if want == "" {
 					want = "b"
 				}
 				equal(f, kinds(*leases), want, "the next")
-			},
-		})
+			}),
+		)
 	}
-	return append(tests, test{
-		name: "after an expiry",
-		rule: single + " An expiry ends its lease as well.",
-		run: func(f *fixture) {
+	return append(tests,
+		newTest("after an expiry", single+" An expiry ends its lease as well.", func(f *fixture) {
 			f.crashedJobs(2, "ab")
 			l := f.leases(1)[0]
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 9})
 			f.await(call)
 			equal(f, kinds(*leases), "a", "the next, which kept its place")
 			equal(f, (*leases)[0].Crashes, l.Crashes+1, "crashes")
-		},
-	}, test{
-		name: "over all queues",
-		rule: single + " That is so over all queues.",
-		run: func(f *fixture) {
+		}),
+		newTest("over all queues", single+" That is so over all queues.", func(f *fixture) {
 			f.fill(1, "a", "b")
 			for range 2 {
 				f.expire(f.leases(2, "a", "b")[0])
 			}
 			equal(f, len(f.fetch(9, "a")), 1, "jobs of the first fetch")
 			equal(f, len(f.fetch(9, "b")), 0, "jobs of the second fetch")
-		},
-	}, test{
-		name: "a job that crashed once does not count as one that crashed twice",
-		rule: "Jobs that crashed once are leased side by side, and beside one that crashed more often.",
-		run: func(f *fixture) {
-			f.crashedJobs(2, "a")
-			f.add(of("b"), priority(1))
-			f.add(of("c"), priority(1))
-			calm := f.request(pawl.Request{Max: 9, Ahead: 9}) // without an idle slot, so a stays out of it
-			equal(f, kinds(calm), "bc", "jobs that crash")
-			f.expire(calm[0])
-			equal(f, kinds(f.fetch(9)), "bca", "jobs")
-		},
-	}, test{
-		name: "calm jobs take no idle slot from it",
-		rule: idle,
-		run: func(f *fixture) {
+		}),
+		newTest("a job that crashed once does not count as one that crashed twice",
+			"Jobs that crashed once are leased side by side, and beside one that crashed more often.", func(f *fixture) {
+				f.crashedJobs(2, "a")
+				f.add(of("b"), priority(1))
+				f.add(of("c"), priority(1))
+				first := f.request(pawl.Request{Max: 9, Ahead: 9}) // without an idle slot, so a stays out of it
+				equal(f, kinds(first), "bc", "jobs that crash")
+				f.expire(first[0])
+				equal(f, kinds(f.fetch(9)), "bca", "jobs")
+			}),
+		newTest("calm jobs take no idle slot from it", idle, func(f *fixture) {
 			f.crashedJobs(1, "a")
 			f.add(of("p"), priority(1))
 			f.addKinds("x")
 			equal(f, kinds(f.request(pawl.Request{Max: 9, Ahead: 8})), "pax", "jobs with one idle slot")
-		},
-	}, test{
-		name: "a fetch without an idle slot waits for calm jobs",
-		rule: idle,
-		run: func(f *fixture) {
+		}),
+		newTest("a fetch without an idle slot waits for calm jobs", idle, func(f *fixture) {
 			f.crashedJobs(1, "a")
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Ahead: 1})
 			f.waits(call, "while there is no calm job")
 			f.add(of("x"))
 			f.ends(call, nil, "fetch")
 			equal(f, kinds(*leases), "x", "jobs")
-		},
-	})
+		}),
+	)
 }

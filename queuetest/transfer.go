@@ -18,10 +18,8 @@ type Transferer interface {
 func (f *fixture) transferer() Transferer { return able[Transferer](f) }
 
 func transferTests() (tests []test) {
-	tests = []test{{
-		name: "a dead letter",
-		rule: "A transfer replaces a dead letter by a job of its ID, which begins anew.",
-		run: func(f *fixture) {
+	tests = []test{
+		newTest("a dead letter", "A transfer replaces a dead letter by a job of its ID, which begins anew.", func(f *fixture) {
 			tr := f.transferer()
 			id, other := f.held(pawl.Dead), f.held(pawl.Dead)
 			job := &pawl.Envelope{ID: id, Kind: "moved", Queue: "elsewhere", Payload: []byte("new"), MaxRetries: 7, Priority: 3}
@@ -33,61 +31,48 @@ func transferTests() (tests []test) {
 			equal(f, got.Attempts, 0, "attempts")
 			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Dead})), []pawl.ID{other}, "dead letters")
 			equal(f, f.lease("elsewhere").ID, id, "the job that is fetched")
-		},
-	}, {
-		name: "with a delay",
-		rule: "A job that takes the place of a dead letter waits like any other.",
-		run: func(f *fixture) {
+		}),
+		newTest("with a delay", "A job that takes the place of a dead letter waits like any other.", func(f *fixture) {
 			tr := f.transferer()
 			id := f.held(pawl.Dead)
 			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Delay: time.Minute}, nil), "transfer")
 			equal(f, f.must(id).State, pawl.Delayed, "state")
 			f.pass(time.Minute)
 			equal(f, f.lease().ID, id, "the job that is fetched")
-		},
-	}, {
-		name: "counts",
-		rule: "After a transfer the letter is not counted any more, and its job is.",
-		run: func(f *fixture) {
+		}),
+		newTest("counts", "After a transfer the letter is not counted any more, and its job is.", func(f *fixture) {
 			tr := f.transferer()
 			id := f.held(pawl.Dead)
 			f.ok(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", Queue: "elsewhere"}, nil), "transfer")
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{}, "the transfer")
 			f.countsAre("elsewhere", pawl.Counts{Ready: 1}, "the transfer")
-		},
-	}, {
-		name: "no job",
-		rule: "What is not there cannot be replaced, and nothing is stored.",
-		run: func(f *fixture) {
+		}),
+		newTest("no job", "What is not there cannot be replaced, and nothing is stored.", func(f *fixture) {
 			tr := f.transferer()
 			e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k"}
 			f.is(tr.Transfer(f.Context(), e, nil), pawl.ErrNotFound, "transfer")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
-		},
-	}, {
-		name: "a bad job",
-		rule: "A job that Enqueue would refuse takes nobody's place, and none that asks for a unique key does.",
-		run: func(f *fixture) {
-			tr := f.transferer()
-			id := f.held(pawl.Dead)
-			before := f.must(id)
-			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id}, nil), pawl.ErrInvalid, "a job without a kind")
-			f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", UniqueKey: "u"}, nil), pawl.ErrInvalid, "a unique key")
-			f.same(f.must(id), before, "the letter")
-		},
-	}}
+		}),
+		newTest("a bad job",
+			"A job that Enqueue would refuse takes nobody's place, and none that asks for a unique key does.", func(f *fixture) {
+				tr := f.transferer()
+				id := f.held(pawl.Dead)
+				before := f.must(id)
+				f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id}, nil), pawl.ErrInvalid, "a job without a kind")
+				f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "k", UniqueKey: "u"}, nil), pawl.ErrInvalid, "a unique key")
+				f.same(f.must(id), before, "the letter")
+			}),
+	}
 	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased, pawl.Completed} {
-		tests = append(tests, test{
-			name: "a job that is " + string(state),
-			rule: "Only a dead letter can be replaced.",
-			run: func(f *fixture) {
+		tests = append(tests,
+			newTest("a job that is "+string(state), "Only a dead letter can be replaced.", func(f *fixture) {
 				tr := f.transferer()
 				id := f.held(state)
 				before := f.must(id)
 				f.is(tr.Transfer(f.Context(), &pawl.Envelope{ID: id, Kind: "other"}, nil), pawl.ErrConflict, "transfer")
 				f.same(f.must(id), before, "the job")
-			},
-		})
+			}),
+		)
 	}
 	return tests
 }

@@ -26,35 +26,24 @@ func (f *fixture) fetched(times int, queues ...string) (text string) {
 	return text
 }
 
-var turnTests = []test{{
-	name: "within one fetch",
-	rule: "Several queues take turns.",
-	run: func(f *fixture) {
+var turnTests = []test{
+	newTest("within one fetch", "Several queues take turns.", func(f *fixture) {
 		f.fill(3, "a", "b", "c")
 		f.inTurns(kinds(f.fetch(9, "a", "b", "c")), 3)
-	},
-}, {
-	name: "over fetches of one",
-	rule: "Several queues take turns, also from fetch to fetch.",
-	run: func(f *fixture) {
+	}),
+	newTest("over fetches of one", "Several queues take turns, also from fetch to fetch.", func(f *fixture) {
 		f.fill(3, "a", "b", "c")
 		f.inTurns(f.fetched(9, "a", "b", "c"), 3)
-	},
-}, {
-	name: "over fetches of two",
-	rule: "Several queues take turns, also where a fetch ends amid a round.",
-	run: func(f *fixture) {
+	}),
+	newTest("over fetches of two", "Several queues take turns, also where a fetch ends amid a round.", func(f *fixture) {
 		f.fill(4, "a", "b", "c")
 		var text string
 		for range 6 {
 			text += kinds(f.fetch(2, "a", "b", "c"))
 		}
 		f.inTurns(text, 3)
-	},
-}, {
-	name: "beside fetches from other queues",
-	rule: "Several queues take turns, whoever fetches from others in between.",
-	run: func(f *fixture) {
+	}),
+	newTest("beside fetches from other queues", "Several queues take turns, whoever fetches from others in between.", func(f *fixture) {
 		f.fill(6, "a", "b", "c")
 		var text string
 		for range 6 {
@@ -62,11 +51,8 @@ var turnTests = []test{{
 			f.leases(1, "c")
 		}
 		f.inTurns(text, 2)
-	},
-}, {
-	name: "named in another order",
-	rule: "Several queues take turns, in whichever order a request names them.",
-	run: func(f *fixture) {
+	}),
+	newTest("named in another order", "Several queues take turns, in whichever order a request names them.", func(f *fixture) {
 		f.fill(6, "a", "b")
 		var text string
 		for range 3 {
@@ -75,74 +61,56 @@ var turnTests = []test{{
 			text += kinds(f.fetch(1, "b", "a")) + kinds(f.fetch(1, "b", "a"))
 		}
 		f.inTurns(text, 2)
-	},
-}, {
-	name: "an empty queue",
-	rule: "The turn of an empty queue goes to the others, to all alike.",
-	run: func(f *fixture) {
+	}),
+	newTest("an empty queue", "The turn of an empty queue goes to the others, to all alike.", func(f *fixture) {
 		f.fill(1, "b")
 		f.ack(f.lease("b"))
 		f.fill(6, "a", "c")
 		text := f.fetched(8, "a", "b", "c")
 		equal(f, strings.Count(text, "a"), 4, "jobs of one of the two in "+text)
-	},
-}, {
-	name: "an empty queue anywhere in the request",
-	rule: "The others take turns whichever queue is empty, in whichever order a request names them.",
-	run: func(f *fixture) {
-		for _, order := range []string{"abc", "acb", "bac", "bca", "cab", "cba"} {
-			for _, empty := range order {
-				f.fresh(f.settings)
-				names := strings.Split(order, "")
-				f.fill(1, string(empty))
-				f.ack(f.lease(string(empty)))
-				f.fill(3, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == string(empty) })...)
-				f.inTurns(f.fetched(6, names...), 2)
+	}),
+	newTest("an empty queue anywhere in the request",
+		"The others take turns whichever queue is empty, in whichever order a request names them.", func(f *fixture) {
+			for _, order := range []string{"abc", "acb", "bac", "bca", "cab", "cba"} {
+				for _, empty := range order {
+					f.fresh(f.settings)
+					names := strings.Split(order, "")
+					f.fill(1, string(empty))
+					f.ack(f.lease(string(empty)))
+					f.fill(3, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == string(empty) })...)
+					f.inTurns(f.fetched(6, names...), 2)
+				}
 			}
-		}
-	},
-}, {
-	name: "a queue that runs dry",
-	rule: "A queue that runs dry leaves the rest to the others.",
-	run: func(f *fixture) {
+		}),
+	newTest("a queue that runs dry", "A queue that runs dry leaves the rest to the others.", func(f *fixture) {
 		f.fill(1, "a")
 		f.fill(4, "b")
 		text := kinds(f.leases(5, "a", "b", "never seen"))
 		equal(f, strings.Count(text[:2], "a"), 1, "jobs of a in the first round of "+text)
-	},
-}, {
-	name: "priority counts within a queue",
-	rule: "Order is that within a queue: no priority takes the turn of another queue.",
-	run: func(f *fixture) {
-		f.fill(3, "a")
-		for range 3 {
-			f.add(on("b"), priority(100))
-		}
-		f.inTurns(kinds(f.fetch(6, "a", "b")), 2)
-	},
-}, {
-	name: "a queue that is named twice",
-	rule: "A queue that is named twice is one queue, and no job is leased twice.",
-	run: func(f *fixture) {
+	}),
+	newTest("priority counts within a queue",
+		"Order is that within a queue: no priority takes the turn of another queue.", func(f *fixture) {
+			f.fill(3, "a")
+			for range 3 {
+				f.add(on("b"), priority(100))
+			}
+			f.inTurns(kinds(f.fetch(6, "a", "b")), 2)
+		}),
+	newTest("a queue that is named twice", "A queue that is named twice is one queue, and no job is leased twice.", func(f *fixture) {
 		f.fill(2, "a")
 		leases := f.leases(2, "a", "a")
 		equal(f, leases[0].ID == leases[1].ID, false, "one job was leased twice")
 		equal(f, len(f.fetch(9, "a", "a")), 0, "jobs left")
-	},
-}, {
-	name: "only the queues that are named",
-	rule: "A fetch takes jobs from the queues of its request, from the default one when it names none.",
-	run: func(f *fixture) {
-		f.fill(1, "a", pawl.DefaultQueue, "b")
-		equal(f, kinds(f.fetch(9)), pawl.DefaultQueue, "without a name")
-		equal(f, kinds(f.fetch(9, "b")), "b", "from b")
-		equal(f, len(f.fetch(9, "c")), 0, "jobs from a queue that never was")
-		equal(f, kinds(f.fetch(9, "a")), "a", "from a")
-	},
-}, {
-	name: "names never mix",
-	rule: "The name of a queue is any bytes but NUL, and no name is mistaken for another.",
-	run: func(f *fixture) {
+	}),
+	newTest("only the queues that are named",
+		"A fetch takes jobs from the queues of its request, from the default one when it names none.", func(f *fixture) {
+			f.fill(1, "a", pawl.DefaultQueue, "b")
+			equal(f, kinds(f.fetch(9)), pawl.DefaultQueue, "without a name")
+			equal(f, kinds(f.fetch(9, "b")), "b", "from b")
+			equal(f, len(f.fetch(9, "c")), 0, "jobs from a queue that never was")
+			equal(f, kinds(f.fetch(9, "a")), "a", "from a")
+		}),
+	newTest("names never mix", "The name of a queue is any bytes but NUL, and no name is mistaken for another.", func(f *fixture) {
 		names := []string{
 			"a", "aa", "a\x01", "a\xff", "\xff", "\xff\xff", "\x01", " ", "ü", "\xc3", "a/b", "%s",
 			strings.Repeat("a", pawl.MaxNameBytes-1), strings.Repeat("a", pawl.MaxNameBytes), strings.Repeat("\xff", pawl.MaxNameBytes),
@@ -151,8 +119,8 @@ var turnTests = []test{{
 		for _, name := range names {
 			equal(f, kinds(f.fetch(99, name)), name+name, "jobs of a queue")
 		}
-	},
-}}
+	}),
+}
 
 // inTurns requires that each round of so many jobs has one of each queue.
 func (f *fixture) inTurns(text string, queues int) {

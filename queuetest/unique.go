@@ -115,12 +115,10 @@ func (f *fixture) replaced(e *pawl.Envelope) {
 // with states that do not.
 func taken(answer pawl.Conflict, name string, state pawl.State) test {
 	others := slices.DeleteFunc(pawl.States(), func(s pawl.State) bool { return s == state })
-	return test{
-		name: name + ", onto one that is " + string(state),
-		rule: "A unique key blocks while the job that took it is in one of the newcomer's states: ready, delayed and leased " +
-			"unless it names others. UseExisting gives the ID, Reject refuses, Replace keeps the ID, but not of a leased job. " +
-			"Where nothing blocks the newcomer is stored, and takes the key.",
-		run: func(f *fixture) {
+	return newTest(name+", onto one that is "+string(state),
+		"A unique key blocks while the job that took it is in one of the newcomer's states: ready, delayed and leased "+
+			"unless it names others. UseExisting gives the ID, Reject refuses, Replace keeps the ID, but not of a leased job. "+
+			"Where nothing blocks the newcomer is stored, and takes the key.", func(f *fixture) {
 			for _, c := range []struct {
 				states []pawl.State
 				blocks bool
@@ -138,20 +136,16 @@ func taken(answer pawl.Conflict, name string, state pawl.State) test {
 					e.Priority, e.Delay, e.Headers = 2, time.Minute, map[string]string{"a": "header"}
 				}), c.blocks)
 			}
-		},
-	}
+		})
 }
 
 // impossible refuses a job that the one who spoils it made impossible.
 func impossible(name string, spoil func(*pawl.Envelope)) test {
-	return test{
-		name: "refused, " + name,
-		rule: "Keys have at most 255 bytes, states are states of a job, times are not negative, and a job may start before its deadline.",
-		run: func(f *fixture) {
+	return newTest("refused, "+name,
+		"Keys have at most 255 bytes, states are states of a job, times are not negative, and a job may start before its deadline.", func(f *fixture) {
 			f.invalid(f.q.Enqueue(f.Context(), newcomer("", spoil)), "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
-		},
-	}
+		})
 }
 
 func uniqueTests() (tests []test) {
@@ -165,10 +159,8 @@ func uniqueTests() (tests []test) {
 		impossible("no state", unique("key", pawl.Ready, "running")),
 		impossible("states without a key", unique("", pawl.Ready)),
 		impossible("no answer", answer(pawl.Replace+1)),
-		test{
-			name: "scope",
-			rule: "A unique key counts within one queue and one kind; it is any bytes, and no two are mistaken for one.",
-			run: func(f *fixture) {
+		newTest("scope",
+			"A unique key counts within one queue and one kind; it is any bytes, and no two are mistaken for one.", func(f *fixture) {
 				long := strings.Repeat("k", 255)
 				scopes := [][3]string{
 					{"", "k", "key"}, {"q", "k", "key"}, {"", "l", "key"}, {"", "k", "KEY"}, {"", "k", "ke"}, {"", "k", "keyy"},
@@ -187,29 +179,21 @@ func uniqueTests() (tests []test) {
 					equal(f, put(s, pawl.UseExisting).ID, ids[i], fmt.Sprintf("the job of %.20q", s))
 				}
 				equal(f, len(f.list(pawl.Filter{})), len(scopes), "jobs")
-			},
-		}, test{
-			name: "no key",
-			rule: "Jobs without a unique key are any number.",
-			run: func(f *fixture) {
-				for _, a := range answers {
-					f.stored(f.add(answer(a.Conflict)), "a job without a key")
-				}
-				f.add(unique("key"))
-				f.stored(f.add(answer(pawl.Reject)), "a job without a key beside one with a key")
-				equal(f, len(f.list(pawl.Filter{})), len(answers)+2, "jobs")
-			},
-		}, test{
-			name: "the default queue",
-			rule: "No queue is the default one, for its keys as well.",
-			run: func(f *fixture) {
-				id := f.add(unique("key")).ID
-				equal(f, f.add(unique("key"), func(e *pawl.Envelope) { e.Queue = pawl.DefaultQueue }).ID, id, "the job that has the key")
-			},
-		}, test{
-			name: "is stored",
-			rule: "The key and its states are part of the job, in its lease, over each move and over a restart.",
-			run: func(f *fixture) {
+			}),
+		newTest("no key", "Jobs without a unique key are any number.", func(f *fixture) {
+			for _, a := range answers {
+				f.stored(f.add(answer(a.Conflict)), "a job without a key")
+			}
+			f.add(unique("key"))
+			f.stored(f.add(answer(pawl.Reject)), "a job without a key beside one with a key")
+			equal(f, len(f.list(pawl.Filter{})), len(answers)+2, "jobs")
+		}),
+		newTest("the default queue", "No queue is the default one, for its keys as well.", func(f *fixture) {
+			id := f.add(unique("key")).ID
+			equal(f, f.add(unique("key"), func(e *pawl.Envelope) { e.Queue = pawl.DefaultQueue }).ID, id, "the job that has the key")
+		}),
+		newTest("is stored",
+			"The key and its states are part of the job, in its lease, over each move and over a restart.", func(f *fixture) {
 				e := f.add(unique("key", pawl.Dead, pawl.Ready, pawl.Completed))
 				f.stored(e, "the job")
 				l := f.lease()
@@ -218,23 +202,20 @@ func uniqueTests() (tests []test) {
 				f.stored(e, "the job after release")
 				f.restart()
 				f.stored(e, "the job after a restart")
-			},
-		}, test{
-			name: "counts",
-			rule: "A job that is replaced is counted no more, and one that was not stored never.",
-			run: func(f *fixture) {
-				f.enqueue(newcomer("a"))
-				f.enqueue(newcomer("b"))
-				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "an enqueue of what there is")
-				f.enqueue(newcomer("c", answer(pawl.Replace), after(time.Hour)))
-				f.countsAre(pawl.DefaultQueue, pawl.Counts{Delayed: 1}, "a replace by a later one")
-				f.enqueue(newcomer("d", answer(pawl.Replace)))
-				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace by an earlier one")
-				f.abandon(f.lease())
-				f.enqueue(newcomer("e", answer(pawl.Replace), unique("key", pawl.Dead)))
-				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace of a dead letter")
-			},
-		})
+			}),
+		newTest("counts", "A job that is replaced is counted no more, and one that was not stored never.", func(f *fixture) {
+			f.enqueue(newcomer("a"))
+			f.enqueue(newcomer("b"))
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "an enqueue of what there is")
+			f.enqueue(newcomer("c", answer(pawl.Replace), after(time.Hour)))
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Delayed: 1}, "a replace by a later one")
+			f.enqueue(newcomer("d", answer(pawl.Replace)))
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace by an earlier one")
+			f.abandon(f.lease())
+			f.enqueue(newcomer("e", answer(pawl.Replace), unique("key", pawl.Dead)))
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace of a dead letter")
+		}),
+	)
 	tests = append(tests, holderTests()...)
 	tests = append(tests, replaceTests()...)
 	return append(tests, keyBatchTests()...)

@@ -14,10 +14,8 @@ var waits = map[pawl.Wait]string{
 // givesUp looks at which kinds of waiting end at once in a queue that holds
 // something which a fetch cannot have.
 func givesUp(holds string, setup func(*fixture), empty ...pawl.Wait) test {
-	return test{
-		name: "with " + holds,
-		rule: "WaitNot gives up at once, WaitDrained when no job is ready or leased, WaitFinished when none is ready, leased or delayed, WaitForJob never.",
-		run: func(f *fixture) {
+	return newTest("with "+holds,
+		"WaitNot gives up at once, WaitDrained when no job is ready or leased, WaitFinished when none is ready, leased or delayed, WaitForJob never.", func(f *fixture) {
 			for wait, name := range waits {
 				f.fresh(Settings{})
 				setup(f)
@@ -30,16 +28,13 @@ func givesUp(holds string, setup func(*fixture), empty ...pawl.Wait) test {
 					f.waits(call, name)
 				}
 			}
-		},
-	}
+		})
 }
 
 // lastJob has the only job settled while a fetch waits for the end of all work.
 func lastJob(wait pawl.Wait, v verb, empty bool) test {
-	return test{
-		name: waits[wait] + " and " + v.name,
-		rule: "A fetch that waits for the end of the work returns with the last job's settling, or gets the job when that comes back.",
-		run: func(f *fixture) {
+	return newTest(waits[wait]+" and "+v.name,
+		"A fetch that waits for the end of the work returns with the last job's settling, or gets the job when that comes back.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
@@ -51,8 +46,7 @@ func lastJob(wait pawl.Wait, v verb, empty bool) test {
 			}
 			f.await(call)
 			equal(f, (*leases)[0].ID, id, "job")
-		},
-	}
+		})
 }
 
 func waitTests() []test {
@@ -74,10 +68,8 @@ func waitTests() []test {
 			lastJob(pawl.WaitDrained, v, v.next != pawl.Ready),
 			lastJob(pawl.WaitFinished, v, v.next != pawl.Ready && v.next != pawl.Delayed))
 	}
-	return append(append(tests, wakeTests()...), test{
-		name: "a job is there",
-		rule: "However a fetch waits, it returns at once when it finds a job.",
-		run: func(f *fixture) {
+	return append(append(tests, wakeTests()...),
+		newTest("a job is there", "However a fetch waits, it returns at once when it finds a job.", func(f *fixture) {
 			for wait, name := range waits {
 				id := f.add().ID
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Ahead: 8, Wait: wait})
@@ -85,6 +77,6 @@ func waitTests() []test {
 				equal(f, (*leases)[0].ID, id, "job")
 				f.ack((*leases)[0])
 			}
-		},
-	})
+		}),
+	)
 }

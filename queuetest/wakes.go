@@ -95,30 +95,29 @@ var wakes = []wake{
 // one between.
 func wakeTests() (tests []test) {
 	for _, w := range wakes {
-		tests = append(tests, test{
-			name: "for several queues: " + w.name,
-			rule: "Whatever makes a job ready wakes a fetch that waits for its queue among others, once, and none that does not.",
-			run: func(f *fixture) {
-				for _, queues := range [][]string{{"a", "b"}, {"b", "a"}, {"never seen", "a", "b", "c"}} {
-					f.fresh(Settings{})
-					f.add(on("a"))
-					f.ack(f.lease("a")) // a queue that is known, and empty
-					act := w.prepare(f)
-					_, stranger := f.fetching(f.Context(), pawl.Request{Queues: []string{"c", "d"}, Max: 1})
-					leases, call := f.fetching(f.Context(), pawl.Request{Queues: queues, Max: 1})
-					_, second := f.fetching(f.Context(), pawl.Request{Queues: queues, Max: 1})
-					f.add(on("elsewhere"))
-					f.waits(call, "while no job is there for it")
-					id := act()
-					f.ends(call, nil, "fetch")
-					equal(f, (*leases)[0].ID, id, "job")
-					f.waits(second, "behind the first")
-					f.add(on("b"))
-					f.ends(second, nil, "the second fetch")
-					f.waits(stranger, "for other queues")
-				}
-			},
-		})
+		tests = append(tests,
+			newTest("for several queues: "+w.name,
+				"Whatever makes a job ready wakes a fetch that waits for its queue among others, once, and none that does not.", func(f *fixture) {
+					for _, queues := range [][]string{{"a", "b"}, {"b", "a"}, {"never seen", "a", "b", "c"}} {
+						f.fresh(Settings{})
+						f.add(on("a"))
+						f.ack(f.lease("a")) // a queue that is known, and empty
+						act := w.prepare(f)
+						_, other := f.fetching(f.Context(), pawl.Request{Queues: []string{"c", "d"}, Max: 1})
+						leases, call := f.fetching(f.Context(), pawl.Request{Queues: queues, Max: 1})
+						_, second := f.fetching(f.Context(), pawl.Request{Queues: queues, Max: 1})
+						f.add(on("elsewhere"))
+						f.waits(call, "while no job is there for it")
+						id := act()
+						f.ends(call, nil, "fetch")
+						equal(f, (*leases)[0].ID, id, "job")
+						f.waits(second, "behind the first")
+						f.add(on("b"))
+						f.ends(second, nil, "the second fetch")
+						f.waits(other, "for other queues")
+					}
+				}),
+		)
 	}
 	return tests
 }

@@ -26,8 +26,8 @@ const (
 	defaultCounterSteps = 100_000
 )
 
-// crowd is how many jobs there may be before a walk removes some.
-const crowd = 60
+// mostJobs is how many jobs there may be before a walk removes some.
+const mostJobs = 60
 
 // runWalks runs the random walks, each as a subtest that is called by its seed.
 func runWalks(t *testing.T, open Open, c *Config) {
@@ -140,7 +140,7 @@ func (w *walker) compareEvents() {
 	for _, e := range events {
 		w.figures.add(e)
 	}
-	got, want := storyOf(w.told()), storyOf(events)
+	got, want := storyOf(w.taken()), storyOf(events)
 	for id := range maps.All(got) {
 		if got[id] != want[id] {
 			w.after(fmt.Errorf("of job %s was told %q, want %q", id, got[id], want[id]))
@@ -164,7 +164,7 @@ func (w *walker) after(err error) {
 // step makes one random call, or lets time pass.
 func (w *walker) step() {
 	switch n := w.random.IntN(100); {
-	case n < 18 && len(w.model.jobs) < crowd:
+	case n < 18 && len(w.model.jobs) < mostJobs:
 		w.stepEnqueue()
 	case n < 18:
 		w.stepThin()
@@ -177,7 +177,7 @@ func (w *walker) step() {
 	case n < 66:
 		w.stepExtend()
 	case n < 70:
-		w.stepHasten()
+		w.stepRunNow()
 	case n < 74:
 		w.stepRetry()
 	case n < 78:

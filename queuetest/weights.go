@@ -51,10 +51,8 @@ func (f *fixture) inProportion(text string, w weights) {
 
 // weighs lets queues with many jobs have turns by their weights.
 func weighs(name string, w weights, sizes ...int) test {
-	return test{
-		name: name,
-		rule: "A queue has as many turns as its weight says while one of weight 1 has one, evenly spread, within a fetch and from fetch to fetch.",
-		run: func(f *fixture) {
+	return newTest(name,
+		"A queue has as many turns as its weight says while one of weight 1 has one, evenly spread, within a fetch and from fetch to fetch.", func(f *fixture) {
 			for queue := range w {
 				f.stock(100, queue)
 			}
@@ -71,8 +69,7 @@ func weighs(name string, w weights, sizes ...int) test {
 					f.Fatalf("in %d rounds queue %s had %d turns, its weight is %d: %s", rounds, queue, whole[queue], weight, text)
 				}
 			}
-		},
-	}
+		})
 }
 
 func weightTests() []test {
@@ -86,42 +83,29 @@ func weightTests() []test {
 		weighs("one to three, by fetches of several sizes", weights{"a": 1, "b": 3}, 1, 5, 3, 7, 2, 11, 4, 7),
 		weighs("three queues", weights{"a": 5, "b": 2, "c": 1}, 16, 1, 3, 20),
 		weighs("three queues, by fetches of one", weights{"a": 1, "b": 2, "c": 4}, ones...),
-		{
-			name: "equal weights",
-			rule: "Queues of equal weight take turns, one each, whatever the weight is.",
-			run: func(f *fixture) {
-				f.stock(20, "a", "b", "c")
-				f.inTurns(f.weighed(weights{"a": 7, "b": 7, "c": 7}, 4, 1, 1, 6, 3), 3)
-			},
-		}, {
-			name: "a queue without a weight",
-			rule: "A queue to which no weight is given has 1; a weight of another queue means nothing.",
-			run: func(f *fixture) {
+		newTest("equal weights", "Queues of equal weight take turns, one each, whatever the weight is.", func(f *fixture) {
+			f.stock(20, "a", "b", "c")
+			f.inTurns(f.weighed(weights{"a": 7, "b": 7, "c": 7}, 4, 1, 1, 6, 3), 3)
+		}),
+		newTest("a queue without a weight",
+			"A queue to which no weight is given has 1; a weight of another queue means nothing.", func(f *fixture) {
 				f.stock(40, "a", "b", "c")
 				f.inProportion(f.weighed(weights{"b": 3, "other": 1000}, 7, 1, 1, 11, 20), weights{"a": 1, "b": 3, "c": 1})
-			},
-		}, {
-			name: "the largest weight",
-			rule: "Weights are up to 1000, and a queue of weight 1 has its turns beside it.",
-			run: func(f *fixture) {
-				f.stock(3100, "a")
-				f.stock(10, "b")
-				text := f.weighed(weights{"a": pawl.MaxWeight, "b": 1}, 1001, 1001, 1001)
-				for i := range 3 {
-					equal(f, strings.Count(text[1001*i:1001*(i+1)], "b"), 1, "turns of the least weight in round "+fmt.Sprint(i+1))
-				}
-			},
-		}, {
-			name: "an empty queue",
-			rule: "The turns of a queue that has no job go to the others, by their weights.",
-			run: func(f *fixture) {
-				f.stock(40, "b", "c")
-				f.inProportion(f.weighed(weights{"a": 10, "b": 2, "c": 1}, 1, 1, 1, 9, 12), weights{"b": 2, "c": 1})
-			},
-		}, {
-			name: "an empty queue beside a greater weight",
-			rule: "A queue that had no job for a while has its next turn as soon as it has one again.",
-			run: func(f *fixture) {
+			}),
+		newTest("the largest weight", "Weights are up to 1000, and a queue of weight 1 has its turns beside it.", func(f *fixture) {
+			f.stock(3100, "a")
+			f.stock(10, "b")
+			text := f.weighed(weights{"a": pawl.MaxWeight, "b": 1}, 1001, 1001, 1001)
+			for i := range 3 {
+				equal(f, strings.Count(text[1001*i:1001*(i+1)], "b"), 1, "turns of the least weight in round "+fmt.Sprint(i+1))
+			}
+		}),
+		newTest("an empty queue", "The turns of a queue that has no job go to the others, by their weights.", func(f *fixture) {
+			f.stock(40, "b", "c")
+			f.inProportion(f.weighed(weights{"a": 10, "b": 2, "c": 1}, 1, 1, 1, 9, 12), weights{"b": 2, "c": 1})
+		}),
+		newTest("an empty queue beside a greater weight",
+			"A queue that had no job for a while has its next turn as soon as it has one again.", func(f *fixture) {
 				f.stock(1, "a")
 				f.weighed(nil, 1)
 				f.stock(60, "b")
@@ -129,118 +113,91 @@ func weightTests() []test {
 				f.stock(5, "a")
 				text := f.weighed(weights{"b": 10}, 3)
 				equal(f, strings.Count(text, "a"), 1, "turns of the queue that was empty in "+text)
-			},
-		}, {
-			name: "a queue that was empty",
-			rule: "A queue that had no job for a while does not make up for its turns, and those that went on do not pay for theirs.",
-			run: func(f *fixture) {
+			}),
+		newTest("a queue that was empty",
+			"A queue that had no job for a while does not make up for its turns, and those that went on do not pay for theirs.", func(f *fixture) {
 				f.stock(5, "b")
 				f.weighed(nil, 5)
 				f.stock(60, "a")
 				equal(f, f.weighed(nil, 10, 10), strings.Repeat("a", 20), "jobs while one queue is empty")
 				f.stock(20, "b")
 				f.inTurns(f.weighed(nil, 2, 1, 1, 8), 2)
-			},
-		}, {
-			name: "a new queue",
-			rule: "A queue whose first job comes late begins with one turn, and takes turns from then on.",
-			run: func(f *fixture) {
-				f.stock(60, "a")
-				f.weighed(weights{"a": 1}, 20)
-				f.stock(20, "b", "c")
-				f.inTurns(f.weighed(nil, 3, 1, 1, 1, 9), 3)
-			},
-		}, {
-			name: "a queue that runs dry",
-			rule: "A queue that runs dry leaves the rest to the others.",
-			run: func(f *fixture) {
-				f.stock(2, "a")
-				f.stock(10, "b")
-				text := f.weighed(weights{"a": 100}, 12)
-				equal(f, strings.Count(text, "b"), 10, "jobs of b in "+text)
-				equal(f, strings.Count(text[:4], "a"), 2, "jobs of a among the first four of "+text)
-			},
-		}, {
-			name: "weights that change",
-			rule: "The weights are those of each fetch.",
-			run: func(f *fixture) {
-				f.stock(100, "a", "b")
-				f.inProportion(f.weighed(weights{"a": 4}, 20), weights{"a": 4, "b": 1})
-				text := f.weighed(weights{"b": 4}, 21)
-				if n := strings.Count(text, "b"); n < 15 || n > 18 {
-					f.Fatalf("with the weights turned round queue b had %d of 21 turns: %s", n, text)
-				}
-				text = f.weighed(nil, 20)
-				if n := strings.Count(text, "b"); n < 9 || n > 11 {
-					f.Fatalf("without weights queue b had %d of 20 turns: %s", n, text)
-				}
-			},
-		}, {
-			name: "a queue that is named twice",
-			rule: "A queue that is named twice is one queue and has the turns of one.",
-			run: func(f *fixture) {
-				f.stock(20, "a", "b")
-				f.inTurns(kinds(f.request(pawl.Request{Queues: []string{"a", "a", "b"}, Max: 12})), 2)
-			},
-		}, {
-			name: "retries have their share in each",
-			rule: "Weights choose the queue and the retry share chooses the job in it.",
-			run: func(f *fixture) {
-				f.retries(8, onQueue("a"), of("A"))
-				f.retries(8, onQueue("b"), of("B"))
-				f.stock(15, "a", "b")
-				text := kinds(f.request(pawl.Request{Queues: []string{"a", "b"}, Weights: weights{"a": 2}, Max: 15, RetryShare: 0.5}))
-				of := func(letters string) string {
-					return strings.Map(func(r rune) rune {
-						if strings.ContainsRune(letters, r) {
-							return r
-						}
-						return -1
-					}, text)
-				}
-				a, b := of("aA"), of("bB")
-				if len(a) < 9 || len(a) > 11 {
-					f.Fatalf("queue a had %d turns of 15: %s", len(a), text)
-				}
-				equal(f, a, strings.Repeat("aA", 8)[:len(a)], "jobs of a")
-				equal(f, b, strings.Repeat("bB", 8)[:len(b)], "jobs of b")
-			},
-		}, {
-			name: "after a restart",
-			rule: "Queues take turns by their weights after a restart as before it.",
-			run: func(f *fixture) {
-				f.needRestart()
-				f.stock(60, "a", "b")
-				f.weighed(weights{"a": 9}, 10)
-				f.restart()
-				f.inProportion(f.weighed(weights{"a": 3}, 1, 1, 1, 1, 12, 4), weights{"a": 3, "b": 1})
-			},
-		}, {
-			name: "a fetch that waits",
-			rule: "A fetch that waits takes what comes, whatever the weight of its queue.",
-			run: func(f *fixture) {
-				for _, name := range []string{"b", "a", "b", "b"} {
-					leases, call := f.fetching(f.Context(), pawl.Request{Queues: []string{"a", "b"}, Weights: weights{"a": 100}, Max: 2})
-					f.waits(call, "while there is no job")
-					f.add(on(name))
-					f.ends(call, nil, "fetch")
-					equal(f, kinds(*leases), name, "jobs")
-					f.pass(time.Second)
-				}
-			},
-		}, {
-			name: "refused",
-			rule: "A weight is from 1 to 1000; another is refused, and nothing is leased.",
-			run: func(f *fixture) {
-				f.stock(1, "a")
-				for _, weight := range []int{0, -1, pawl.MaxWeight + 1, math.MaxInt, math.MinInt} {
-					for _, name := range []string{"a", "b"} {
-						_, err := f.q.Fetch(f.Context(), pawl.Request{Queues: []string{"a"}, Weights: weights{name: weight}, Max: 1})
-						f.invalid(err, fmt.Sprint("a weight of ", weight))
+			}),
+		newTest("a new queue", "A queue whose first job comes late begins with one turn, and takes turns from then on.", func(f *fixture) {
+			f.stock(60, "a")
+			f.weighed(weights{"a": 1}, 20)
+			f.stock(20, "b", "c")
+			f.inTurns(f.weighed(nil, 3, 1, 1, 1, 9), 3)
+		}),
+		newTest("a queue that runs dry", "A queue that runs dry leaves the rest to the others.", func(f *fixture) {
+			f.stock(2, "a")
+			f.stock(10, "b")
+			text := f.weighed(weights{"a": 100}, 12)
+			equal(f, strings.Count(text, "b"), 10, "jobs of b in "+text)
+			equal(f, strings.Count(text[:4], "a"), 2, "jobs of a among the first four of "+text)
+		}),
+		newTest("weights that change", "The weights are those of each fetch.", func(f *fixture) {
+			f.stock(100, "a", "b")
+			f.inProportion(f.weighed(weights{"a": 4}, 20), weights{"a": 4, "b": 1})
+			text := f.weighed(weights{"b": 4}, 21)
+			if n := strings.Count(text, "b"); n < 15 || n > 18 {
+				f.Fatalf("with the weights turned round queue b had %d of 21 turns: %s", n, text)
+			}
+			text = f.weighed(nil, 20)
+			if n := strings.Count(text, "b"); n < 9 || n > 11 {
+				f.Fatalf("without weights queue b had %d of 20 turns: %s", n, text)
+			}
+		}),
+		newTest("a queue that is named twice", "A queue that is named twice is one queue and has the turns of one.", func(f *fixture) {
+			f.stock(20, "a", "b")
+			f.inTurns(kinds(f.request(pawl.Request{Queues: []string{"a", "a", "b"}, Max: 12})), 2)
+		}),
+		newTest("retries have their share in each", "Weights choose the queue and the retry share chooses the job in it.", func(f *fixture) {
+			f.retries(8, onQueue("a"), of("A"))
+			f.retries(8, onQueue("b"), of("B"))
+			f.stock(15, "a", "b")
+			text := kinds(f.request(pawl.Request{Queues: []string{"a", "b"}, Weights: weights{"a": 2}, Max: 15, RetryShare: 0.5}))
+			of := func(kinds string) string {
+				return strings.Map(func(r rune) rune {
+					if strings.ContainsRune(kinds, r) {
+						return r
 					}
+					return -1
+				}, text)
+			}
+			a, b := of("aA"), of("bB")
+			if len(a) < 9 || len(a) > 11 {
+				f.Fatalf("queue a had %d turns of 15: %s", len(a), text)
+			}
+			equal(f, a, strings.Repeat("aA", 8)[:len(a)], "jobs of a")
+			equal(f, b, strings.Repeat("bB", 8)[:len(b)], "jobs of b")
+		}),
+		newTest("after a restart", "Queues take turns by their weights after a restart as before it.", func(f *fixture) {
+			f.needRestart()
+			f.stock(60, "a", "b")
+			f.weighed(weights{"a": 9}, 10)
+			f.restart()
+			f.inProportion(f.weighed(weights{"a": 3}, 1, 1, 1, 1, 12, 4), weights{"a": 3, "b": 1})
+		}),
+		newTest("a fetch that waits", "A fetch that waits takes what comes, whatever the weight of its queue.", func(f *fixture) {
+			for _, name := range []string{"b", "a", "b", "b"} {
+				leases, call := f.fetching(f.Context(), pawl.Request{Queues: []string{"a", "b"}, Weights: weights{"a": 100}, Max: 2})
+				f.waits(call, "while there is no job")
+				f.add(on(name))
+				f.ends(call, nil, "fetch")
+				equal(f, kinds(*leases), name, "jobs")
+				f.pass(time.Second)
+			}
+		}),
+		newTest("refused", "A weight is from 1 to 1000; another is refused, and nothing is leased.", func(f *fixture) {
+			f.stock(1, "a")
+			for _, weight := range []int{0, -1, pawl.MaxWeight + 1, math.MaxInt, math.MinInt} {
+				for _, name := range []string{"a", "b"} {
+					_, err := f.q.Fetch(f.Context(), pawl.Request{Queues: []string{"a"}, Weights: weights{name: weight}, Max: 1})
+					f.invalid(err, fmt.Sprint("a weight of ", weight))
 				}
-				f.lease("a")
-			},
-		},
+			}
+			f.lease("a")
+		}),
 	}
 }

@@ -44,8 +44,8 @@ func (w *witness) see(e pawl.Event) {
 	w.events = append(w.events, e)
 }
 
-// told are the events since it was called last.
-func (w *witness) told() []pawl.Event {
+// taken returns the events since its last call.
+func (w *witness) taken() []pawl.Event {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
