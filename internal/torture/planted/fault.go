@@ -43,6 +43,13 @@ type Hunt struct {
 	Seed, Step uint64
 }
 
+func newFault(name, breaks string, by []Hunt, edits ...Edit) Fault {
+	return Fault{name, breaks, edits, by}
+}
+
+// by is one family with its units.
+func by(family string, units int) []Hunt { return []Hunt{{Family: family, Units: units}} }
+
 // faults returns all faults.
 func faults() []Fault {
 	return slices.Concat(durability, states, keys, times, crashes, files, workers, answers, leftovers, workflows)
