@@ -185,7 +185,7 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 		{"the line is wrong", list, answer{Code: 2, Stderr: []byte("x")}, "exit code 2"},
 		{"locked", list, answer{Code: 4, Stderr: []byte("x")}, "exit code 4"},
 		{"killed by a signal", list, answer{Code: -1}, "exit code -1"},
-		{"silent", list, answer{Code: 5}, "without a word"},
+		{"silent", list, answer{Code: 5}, "without a message"},
 		{"slow", list, answer{Took: 3 * time.Second}, "it took 3s"},
 		{"large", list, answer{Bytes: 300 << 20}, "allocated 300 MiB"},
 		{"a control byte", list, answer{Stdout: []byte("{\"\x1b\"}\n")}, "U+001B"},
