@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ type dialer struct {
 	allowed []netip.Prefix
 	trusted map[string]bool // hosts whose addresses are not checked
 	only    map[string]bool // allowed hosts; nil means any
-	ports   map[int]bool    // allowed ports; nil means any
+	ports   []int           // allowed ports; nil means any
 	timeout time.Duration   // for one connection, including name resolution
 
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // lookupHost outside of tests
@@ -98,7 +99,7 @@ func (d *dialer) checkTarget(host, port string) error {
 	if err != nil || number < 1 || number > 65535 {
 		return fmt.Errorf("%q is not a port number", port)
 	}
-	if d.ports != nil && !d.ports[number] {
+	if d.ports != nil && !slices.Contains(d.ports, number) {
 		return fmt.Errorf("port %d is not among the ports that this worker may reach; add it there, then retry the job", number)
 	}
 	return nil

@@ -86,13 +86,7 @@ func NewSender(opts *HTTPOptions) (*Sender, error) {
 	}
 	s := &Sender{timeout: o.RequestTimeout, follow: !o.NoRedirects, agent: o.UserAgent, now: time.Now}
 	s.dialer = &dialer{allowed: slices.Clone(o.Allow), trusted: hostSet(o.AllowHosts), only: hostSet(o.Hosts),
-		timeout: o.ConnectTimeout, lookup: lookupHost, own: isOwn}
-	if len(o.Ports) > 0 {
-		s.dialer.ports = make(map[int]bool)
-		for _, port := range o.Ports {
-			s.dialer.ports[port] = true
-		}
-	}
+		ports: slices.Clone(o.Ports), timeout: o.ConnectTimeout, lookup: lookupHost, own: isOwn}
 	s.transport = &http.Transport{
 		Proxy:                  nil, // a proxy would connect to unchecked addresses
 		DialContext:            s.dialer.dial,

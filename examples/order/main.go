@@ -102,7 +102,7 @@ func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Wri
 }
 
 func (p *program) run(ctx context.Context, args []string) (err error) {
-	command, err := p.parse(args)
+	name, order, err := parse(args)
 	if err != nil {
 		return err
 	}
@@ -130,55 +130,52 @@ func (p *program) run(ctx context.Context, args []string) (err error) {
 	if err := p.e.Handle(ctx, w, p.shop.order); err != nil {
 		return err
 	}
-	return command(ctx, w)
+	return p.do(ctx, w, name, order)
 }
 
-// parse returns the function of a command.
-func (p *program) parse(args []string) (func(context.Context, *worker.Worker) error, error) {
-	name, operands := "", 0
+// parse returns the command and the order that it names, if any.
+func parse(args []string) (name string, o Order, err error) {
 	if len(args) > 0 {
 		name = args[0]
 	}
-	switch name {
-	case "place":
-		operands = 2
-	case "approve", "refuse":
-		operands = 1
-	case "work", "list":
-	default:
-		return nil, usageError{fmt.Sprintf("no command %q", name)}
+	operands, ok := map[string]int{"place": 2, "approve": 1, "refuse": 1, "work": 0, "list": 0}[name]
+	if !ok {
+		return "", o, usageError{fmt.Sprintf("no command %q", name)}
 	}
 	if len(args) != 1+operands {
-		return nil, usageError{fmt.Sprintf("%s takes %d arguments", name, operands)}
+		return "", o, usageError{fmt.Sprintf("%s takes %d arguments", name, operands)}
 	}
-	act := func(context.Context) error { return nil }
+	if operands > 0 {
+		o.ID = args[1]
+	}
+	if operands > 1 {
+		if o.Cents, err = strconv.ParseInt(args[2], 10, 64); err != nil || o.Cents <= 0 {
+			return "", o, usageError{fmt.Sprintf("%q is not a number of cents", args[2])}
+		}
+	}
+	return name, o, nil
+}
+
+// do runs a command, then everything that is due, and lists the orders.
+func (p *program) do(ctx context.Context, w *worker.Worker, name string, o Order) (err error) {
 	switch name {
 	case "place":
-		cents, err := strconv.ParseInt(args[2], 10, 64)
-		if err != nil || cents <= 0 {
-			return nil, usageError{fmt.Sprintf("%q is not a number of cents", args[2])}
-		}
-		act = func(ctx context.Context) error {
-			_, err := p.shop.order.Start(ctx, p.e, args[1], Order{ID: args[1], Cents: cents})
-			return err // nil means that the order is on disk and will be processed
-		}
+		_, err = p.shop.order.Start(ctx, p.e, o.ID, o) // nil means that the order is on disk and will be processed
 	case "approve", "refuse":
-		act = func(ctx context.Context) error { return p.answer(ctx, args[1], name == "approve") }
+		err = p.answer(ctx, o.ID, name == "approve")
 	case "list":
-		return func(ctx context.Context, _ *worker.Worker) error { return p.list(ctx) }, nil
-	}
-	return func(ctx context.Context, w *worker.Worker) error {
-		if err := act(ctx); err != nil {
-			return err
-		}
-		if err := w.Drain(ctx, pawl.WaitDrained); err != nil {
-			return err
-		}
-		if p.rests != nil {
-			p.rests()
-		}
 		return p.list(ctx)
-	}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.Drain(ctx, pawl.WaitDrained); err != nil {
+		return err
+	}
+	if p.rests != nil {
+		p.rests()
+	}
+	return p.list(ctx)
 }
 
 // answer sends the approval or refusal of an order.
