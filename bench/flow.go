@@ -63,7 +63,7 @@ func (t *trial) hold(q *system.PawlQueue, d time.Duration, done *atomic.Int64) e
 }
 
 // flow takes so many jobs through a queue, by producers and 16 no-op workers, with at
-// most room of them in it. Ran is told how many have run, after each.
+// most room of them in it. ran is called after each with the number of completed jobs.
 func (t *trial) flow(q system.Queue, producers, jobs, room int, payload []byte, ran func(n int64)) error {
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()

@@ -99,7 +99,7 @@ system.
 
 `)
 	if failed := r.failed(); len(failed) > 0 {
-		fmt.Fprint(w, "Failed, and so without figures; the run told why:\n\n")
+		fmt.Fprint(w, "Failed, and so without figures; the run printed the reason:\n\n")
 		for _, one := range failed {
 			report.Fold(w, "- ", one)
 		}

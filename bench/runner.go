@@ -16,10 +16,10 @@ import (
 	"github.com/gopawl/pawl/bench/system"
 )
 
-// ceilingName is the ceiling's among the systems.
+// ceilingName is the name of the ceiling among the systems.
 const ceilingName = "ceiling"
 
-// runner takes every chosen system through every chosen case.
+// runner runs every chosen case on every chosen system.
 type runner struct {
 	size   size
 	rounds int
@@ -34,7 +34,7 @@ type runner struct {
 	load    string // of the machine before the run
 }
 
-// choose takes the cases and systems whose names match; an empty pattern matches all.
+// choose selects the cases and systems whose names match; an empty pattern matches all.
 func (r *runner) choose(cases, only string) error {
 	matchCase, err := regexp.Compile(cases)
 	if err != nil {
@@ -74,7 +74,7 @@ func systems() []system.System {
 	return append(all, system.Servers()...)
 }
 
-// run measures. A system that fails is told of and left out; the others go on.
+// run measures. A system that fails is reported and skipped; the others continue.
 func (r *runner) run(ctx context.Context) (report.Results, error) {
 	dir, err := os.MkdirTemp(r.disk, "pawl-bench-")
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *runner) trial(ctx context.Context, dir string, c benchCase, s system.Sy
 	return t.samples, err
 }
 
-// measured refuses what was divided by nothing, as the rate of a drain that was given no
-// time: it is no figure, and JSON cannot write it.
+// measured refuses a division by zero, such as the rate of a drain that took no time: JSON cannot
+// encode it.
 func measured(samples []sample) error {
 	for _, s := range samples {
 		if math.IsNaN(s.value) || math.IsInf(s.value, 0) {

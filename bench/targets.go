@@ -147,7 +147,7 @@ var targets = []target{
 			{atLeast, 0.6, named(" of the ceiling in drain",
 				pawlBy("payload-64KiB/drain", ceilingName, "payload-64KiB/drain"))},
 			// Pages are never full and the rows of a job are written too. What is
-			// written twice comes to more than 2.
+			// written twice exceeds 2.
 			{atMost, 1.5, named(" bytes written for each of payload", of("writes/written"))},
 		},
 	},

@@ -44,7 +44,7 @@ var (
 	walNormal = journal{"WAL", "NORMAL",
 		"synced at checkpoints only; a power cut takes the commits since the last"}
 
-	// What SQLite does when it is told nothing. A commit is the removal of the journal,
+	// SQLite's default. A commit is the removal of the journal,
 	// and synchronous=FULL does not sync the folder after it, as EXTRA would.
 	deleteFull = journal{"DELETE", "FULL",
 		"synced, but a power cut may undo the last commit (rollback journal)"}
@@ -113,8 +113,8 @@ func logAbove(level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// stopContext bounds what a queue does after its workers were told to stop. Mostly that
-// is over in milliseconds.
+// stopContext limits how long a queue may take to stop its workers. That usually takes
+// milliseconds.
 func stopContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 4*time.Second)
 }

@@ -58,9 +58,8 @@ func (t trial) measure(ctx context.Context, dir string) (f figures, err error) {
 	return f, err
 }
 
-// load is a number of callers, each of which starts a workflow, waits for its result and
-// starts the next. When each has had one result a window opens, and what has its result
-// inside the window counts.
+// load runs a number of callers. Each starts a workflow, waits for its result and starts the next. The
+// window opens when each has had one result, and results inside the window count.
 type load struct {
 	trial
 	store store

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/bench/report"
 )
 
-// size is how much there is to measure.
+// size is the amount of work.
 type size struct {
 	rounds  int
 	callers []int         // at a time
@@ -28,8 +28,8 @@ var (
 	quickSize = size{rounds: 1, callers: []int{1, 16}, window: 200 * time.Millisecond, count: 20}
 )
 
-// perCaller is how many workflows each caller has had in a trial by time at least, in the
-// mean. A slow engine has a longer window for it.
+// perCaller is the minimum mean of workflows for each caller in a trial by time. A slow engine gets a
+// longer window for it.
 const perCaller = 3
 
 // Metrics.
@@ -69,7 +69,7 @@ type Runner struct {
 	load     string // of the machine before the run
 }
 
-// failure is why an engine has no figures with so many callers.
+// failure says why an engine has no figures with a number of callers.
 type failure struct {
 	engine  string
 	callers int
@@ -80,8 +80,8 @@ func (f failure) Error() string {
 	return fmt.Sprintf("%s with %d at a time: %v", f.engine, f.callers, f.err)
 }
 
-// choose takes the engines whose names match; an empty pattern matches all, and where
-// a number is 0 it is that of the size.
+// choose selects the engines whose names match; an empty pattern matches all. A number of 0 means the
+// default.
 func (r *Runner) choose(only string, callers, rounds int) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
@@ -102,12 +102,12 @@ func (r *Runner) choose(only string, callers, rounds int) error {
 	return nil
 }
 
-// run measures. An engine that fails is told of and left out of what is left of its case;
-// the others go on.
+// run measures. An engine that fails is reported and skipped in the rest of its case; the others
+// continue.
 //
-// The trials by time come first and in rounds. One by number follows, under a tracer and
-// with as many workflows for each engine: it tells what does not hang on the speed of the
-// machine, and what grows with the number.
+// First come the trials by time, in rounds. Then each engine runs a trial by number under a tracer,
+// with the same number of workflows. It measures what does not depend on the speed of the machine, and
+// what grows with the number.
 func (r *Runner) run(ctx context.Context) error {
 	dir, err := os.MkdirTemp(r.disk, "pawl-workflows-")
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *Runner) run(ctx context.Context) error {
 	return nil
 }
 
-// each lets every engine take its turn with every number of callers.
+// each gives every engine its turn with every number of callers.
 func (r *Runner) each(ctx context.Context, turn func(e engine, callers int) error) {
 	for _, callers := range r.callers {
 		for _, e := range r.engines {
@@ -146,7 +146,7 @@ func (r *Runner) each(ctx context.Context, turn func(e engine, callers int) erro
 	}
 }
 
-// has says whether an engine has failed with so many callers.
+// has reports whether an engine has failed with this number of callers.
 func (r *Runner) has(e engine, callers int) bool {
 	return slices.ContainsFunc(r.failed, func(f failure) bool { return f.engine == e.name && f.callers == callers })
 }
@@ -197,7 +197,7 @@ func (r *Runner) byNumber(ctx context.Context, dir string, e engine, callers int
 	})
 }
 
-// within gives a function an empty folder.
+// within calls a function with an empty folder.
 func within(dir string, do func(dir string) error) error {
 	own, err := os.MkdirTemp(dir, "trial-")
 	if err != nil {

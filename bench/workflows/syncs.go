@@ -50,8 +50,8 @@ var (
 	markLine = regexp.MustCompile(`^\s*(?:\d+\s+)?fsync\(-1`)
 )
 
-// countSyncs counts the calls between the first two marks of a trace. A call that others
-// interrupted takes two lines, of which the second begins otherwise.
+// countSyncs counts the calls between the first two marks of a trace. An interrupted call takes two
+// lines; the second begins differently.
 func countSyncs(trace io.Reader) (int, error) {
 	marks, syncs := 0, 0
 	lines := bufio.NewScanner(trace)
