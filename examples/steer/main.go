@@ -89,7 +89,7 @@ func run(ctx context.Context, path string, rate int, out io.Writer) (err error) 
 		defer stop() // without a producer there is nothing to show
 		produced <- produce(ctx, q, rate)
 	}()
-	fmt.Fprintf(out, "pid %d works on %s; press ctrl-C to stop\n", os.Getpid(), path)
+	fmt.Fprintf(out, "pid %d works on %s; stop it by ctrl-C\n", os.Getpid(), path)
 	err = w.Run(ctx)
 	stop()
 	return errors.Join(err, <-produced)
