@@ -32,10 +32,10 @@ func writeReport(path, chartName string, r comparison) error {
 func (r comparison) markdown(w io.Writer, chartName string, m report.Machine) {
 	fmt.Fprintf(w, `# Performance
 
-How many jobs pawl stores and runs a second, beside other queues and beside what bbolt can
-do at best. All systems were measured in one run on one machine and took turns in each of
-the %d rounds of a case, so that they share what the machine did meanwhile. The ratios
-between them are what to take from here; the figures themselves are this machine's.
+This page compares how many jobs a second pawl and other queues store and run, and what bbolt
+can do at best. All systems ran on one machine in one run. They took turns in each of the
+%d rounds of a case, so that other load on the machine affects all of them. Trust the ratios
+between them. The figures themselves belong to this machine.
 
 ![Bars of each system in the cases that all of them run](%s)
 
@@ -49,12 +49,12 @@ between them are what to take from here; the figures themselves are this machine
 }
 
 func (r comparison) markdownTargets(w io.Writer) {
-	fmt.Fprint(w, `## To reach, in one run
+	fmt.Fprint(w, `## Goals, in one run
 
 Pawl syncs each commit to the disk before it answers. A peer with the same promise does so
-too; the ceiling is a program on bare bbolt that moves records of 200 bytes through the
-states of a queue and does nothing else. Where there are several rounds, a ratio is the
-median of the ratios in each round.
+too. The ceiling is a program on bare bbolt that moves records of 200 bytes through the
+states of a queue and does nothing else. With several rounds, a ratio is the median of the
+ratios of the rounds.
 
 `)
 	rows := [][]string{{"case", "to reach", "measured", "reached"}}
@@ -66,7 +66,7 @@ median of the ratios in each round.
 }
 
 func (r comparison) markdownSystems(w io.Writer) {
-	fmt.Fprint(w, "## The systems\n\nA queue that a server keeps was reached on the same machine.\n\n")
+	fmt.Fprint(w, "## The systems\n\nServers ran on the same machine as their clients.\n\n")
 	rows := [][]string{{"system", "durability", "version", "settings"}}
 	for _, s := range r.systems {
 		if r.absent[s.Name] != nil {
@@ -93,13 +93,12 @@ func (r comparison) markdownSystems(w io.Writer) {
 func (r comparison) markdownResults(w io.Writer) {
 	fmt.Fprint(w, `## All results
 
-The median of the rounds with the least and the greatest of them; pawl/this is pawl's
-figure divided by that of the line. What a weaker durability is stands above, with the
-system.
+Each line has the median, the least, and the greatest of the rounds. pawl/this is pawl's figure
+divided by that of the line. The table of systems says what a weaker durability means.
 
 `)
 	if failed := r.failed(); len(failed) > 0 {
-		fmt.Fprint(w, "Failed, and so without figures; the run printed the reason:\n\n")
+		fmt.Fprint(w, "These failed and have no figures:\n\n")
 		for _, one := range failed {
 			report.Fold(w, "- ", one)
 		}
@@ -160,10 +159,9 @@ const repeat = `## How to repeat it
 
     cd bench && go run . queues
 
-prints a table, and writes this file and its chart. Queues that a server keeps take part
-where their programs are installed: the Debian packages redis-server, postgresql and
-beanstalkd. The benchmark starts them on loopback or a socket with data of their own and
-stops them again.
+prints a table, and writes this file and its chart. Servers take part if they are installed:
+the Debian packages redis-server, postgresql, and beanstalkd. The benchmark starts them on
+loopback or a socket, with data of their own, and stops them again.
 
 | flag          | what it does                                                                  |
 |---------------|-------------------------------------------------------------------------------|

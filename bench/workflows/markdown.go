@@ -32,12 +32,12 @@ func (r comparison) write(path, disk string) error {
 func (r comparison) markdown(w io.Writer, m report.Machine, now time.Time) {
 	fmt.Fprintf(w, `# Performance of workflows
 
-How many durable workflows a second pawl runs, beside other libraries that keep them in one
-file. A workflow has %d steps that do nothing. So many callers at a time start a workflow
-each, wait for its result and start the next. All engines were measured in one run on one
-machine, each trial in a process and a file of its own, and took turns in each of the %d
-rounds of %v or more, so that they share what the machine did meanwhile. The ratios between them are
-what to take from here; the figures themselves are this machine's, on %s.
+This page compares how many durable workflows a second pawl and other libraries run, when they
+keep them in one file. A workflow has %d steps that do nothing. Each caller starts a workflow,
+waits for its result, and starts the next. All engines ran on one machine in one run, each trial in
+a process and a file of its own. They took turns in each of the %d rounds of %v or more, so that
+other load on the machine affects all of them. Trust the ratios between them. The figures themselves
+belong to this machine, on %s.
 
 `, steps, r.size.rounds, r.size.window, now.Format("2 January 2006"))
 	r.markdownTargets(w)
@@ -49,10 +49,10 @@ what to take from here; the figures themselves are this machine's, on %s.
 }
 
 func (r comparison) markdownTargets(w io.Writer) {
-	fmt.Fprint(w, `## To reach, in one run
+	fmt.Fprint(w, `## Goals, in one run
 
-Pawl syncs each commit to the disk before it answers; a peer with the same promise does so
-too. A ratio is the median of the ratios in each round.
+Pawl syncs each commit to the disk before it answers. A peer with the same promise does so
+too. A ratio is the median of the ratios of the rounds.
 
 `)
 	rows := [][]string{{"", "to reach", "measured", "reached"}}
@@ -66,12 +66,12 @@ too. A ratio is the median of the ratios in each round.
 func (r comparison) markdownResults(w io.Writer) {
 	fmt.Fprintf(w, `## Results
 
-Workflows a second are the median of the rounds, with the least and the greatest; pawl/this
-is pawl's figure divided by that of the line. p50 and p99 are from the start of a workflow
-to its result. CPU is the processor time that a workflow took, its caller's share included.
-The last three come from one trial of %d workflows for each engine: calls of fsync and its
-like for a workflow, counted by a tracer; the closed folder divided by the workflows in it;
-and the most memory that the process had, pages of mapped files included.
+Workflows a second are the median, the least, and the greatest of the rounds. pawl/this is pawl's
+figure divided by that of the line. p50 and p99 measure the time from the start of a workflow to
+its result. CPU is the processor time of a workflow, including its caller. The last three columns
+come from one trial of %d workflows for each engine: the calls of fsync and similar for a workflow,
+which a tracer counted; the size of the closed folder divided by the number of workflows in it; and
+the most memory that the process had, including pages of mapped files.
 
 `, r.size.count)
 	for _, callers := range r.size.callers {
@@ -83,7 +83,7 @@ and the most memory that the process had, pages of mapped files included.
 		fmt.Fprintln(w)
 	}
 	if len(r.failed) > 0 {
-		fmt.Fprint(w, "Failed, and so without all figures:\n\n")
+		fmt.Fprint(w, "These failed and lack figures:\n\n")
 		for _, f := range r.failed {
 			report.Fold(w, "- ", report.OneLine(f))
 		}
@@ -105,7 +105,7 @@ const repeat = `## How to repeat it
 
     cd bench && go run . workflows
 
-prints the tables, and writes this file. Syncs are counted where strace is installed.
+prints the tables and writes this file. It counts syncs if strace is installed.
 
 | flag            | what it does                                                               |
 |-----------------|----------------------------------------------------------------------------|
