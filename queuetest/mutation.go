@@ -162,6 +162,18 @@ func (f *fixture) stateOf(id pawl.ID) pawl.State {
 	return ""
 }
 
+// sameJob says why a job in the transaction is not one in a state; "" means that there is none.
+func sameJob(ops driver.Ops, id pawl.ID, state pawl.State) error {
+	job, err := ops.Job(id)
+	switch {
+	case state == "" && errors.Is(err, pawl.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.Join(differ(job.ID, id, "ID in the transaction"), differ(job.State, state, "state of the job in the transaction"))
+}
+
 func mutationTests() (tests []test) {
 	for _, c := range opsCases {
 		tests = append(tests, test{
@@ -172,7 +184,7 @@ func mutationTests() (tests []test) {
 				id, l := f.holds(c.before)
 				f.mutate(mutation{func(ops driver.Ops) error {
 					state, err := ops.State(id)
-					return errors.Join(err, differ(state, c.before, "state in the transaction"), c.do(ops, l, id))
+					return errors.Join(err, differ(state, c.before, "state in the transaction"), sameJob(ops, id, c.before), c.do(ops, l, id))
 				}, put("row")})
 				equal(f, f.stateOf(id), c.after, "state")
 				f.rowsAre("row", "behind it")
