@@ -26,10 +26,10 @@ type Options struct {
 	// is the beginning of the SHA-256 of the executable.
 	Build string
 
-	// Around wraps every attempt of every step, the first outermost: for tracing, for logs,
-	// for limits, and for tests. Around that of a [StepTx] it is within the transaction, for
+	// Middleware wraps every attempt of every step, the first outermost: for tracing, for logs,
+	// for limits, and for tests. The attempt of a [StepTx] runs it within the transaction, for
 	// which everybody waits.
-	Around []Middleware
+	Middleware []Middleware
 
 	// Sign, when set, signs the jobs of runs, for workers that verify.
 	Sign *pawl.Keyring

@@ -97,7 +97,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	k.mu.Lock()
 	k.count = make(map[string]int)
 	k.mu.Unlock()
-	e := workflow.Open(q, &workflow.Options{Build: k.build, Around: k.around, Logger: k.log})
+	e := workflow.Open(q, &workflow.Options{Build: k.build, Middleware: k.around, Logger: k.log})
 	k.mu.Lock()
 	k.e = e
 	k.mu.Unlock()

@@ -348,7 +348,7 @@ func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error
 
 // invoke calls the function of a step with what is around it.
 func (x *execution) invoke(ctx context.Context, info StepInfo, fn StepFunc) ([]byte, error) {
-	around := x.engine.opts.Around
+	around := x.engine.opts.Middleware
 	for i := len(around) - 1; i >= 0; i-- {
 		fn = around[i](fn)
 	}

@@ -95,7 +95,7 @@ func (p *program) run(ctx context.Context) (report Report, err error) {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	e := workflow.Open(q, &workflow.Options{Around: p.around, Logger: hclog.NewNullLogger()})
+	e := workflow.Open(q, &workflow.Options{Middleware: p.around, Logger: hclog.NewNullLogger()})
 	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
 	if err := e.Handle(ctx, w, crawl); err != nil {
 		return report, err

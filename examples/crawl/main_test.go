@@ -97,7 +97,7 @@ func TestBounded(t *testing.T) {
 	const atOnce = 3
 	var reading, most atomic.Int64
 	full := make(chan struct{})
-	k := workflowtest.New(t, &workflowtest.Options{Engine: workflow.Options{Around: []workflow.Middleware{
+	k := workflowtest.New(t, &workflowtest.Options{Engine: workflow.Options{Middleware: []workflow.Middleware{
 		func(next workflow.StepFunc) workflow.StepFunc {
 			return func(ctx context.Context, s workflow.StepInfo) (any, error) {
 				if s.Step == "list" {

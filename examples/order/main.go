@@ -125,7 +125,7 @@ func (p *program) run(ctx context.Context, args []string) (err error) {
 	defer func() { err = errors.Join(err, q.Close()) }()
 
 	p.shop = newShop(world)
-	p.e = workflow.Open(q, &workflow.Options{Around: p.around, Logger: hclog.NewNullLogger()})
+	p.e = workflow.Open(q, &workflow.Options{Middleware: p.around, Logger: hclog.NewNullLogger()})
 	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: hclog.NewNullLogger()})
 	if err := p.e.Handle(ctx, w, p.shop.order); err != nil {
 		return err

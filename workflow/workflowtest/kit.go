@@ -40,7 +40,7 @@ type Options struct {
 	// worker after each crash.
 	Handle func(w *worker.Worker)
 
-	// Engine configures the engine. Middleware in Around also wraps stubs. The default Build is
+	// Engine configures the engine. Middleware also wraps stubs. The default Build is
 	// "1"; the default Logger writes errors to the test's log.
 	Engine workflow.Options
 
@@ -121,7 +121,7 @@ func (k *Kit) open() {
 	k.queue, k.dead = q, new(atomic.Bool)
 	engine := k.opts.Engine
 	engine.Logger = log
-	engine.Around = slices.Concat([]workflow.Middleware{k.watch(q, k.dead)}, engine.Around, []workflow.Middleware{k.stubbed})
+	engine.Middleware = slices.Concat([]workflow.Middleware{k.watch(q, k.dead)}, engine.Middleware, []workflow.Middleware{k.stubbed})
 	k.engine = workflow.Open(q, &engine)
 	k.worker = worker.New(q, &worker.Options{
 		Queues:      k.opts.Queues,

@@ -28,7 +28,7 @@ func work(args harness.Args) error {
 		return err
 	}
 	harness.Emit(up)
-	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: quiet(), Around: []workflow.Middleware{counting}})
+	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: quiet(), Middleware: []workflow.Middleware{counting}})
 	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: quiet()})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
