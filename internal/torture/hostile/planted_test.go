@@ -109,10 +109,10 @@ func TestHangIsSeen(t *testing.T) {
 func TestErrorWithoutATypeIsSeen(t *testing.T) {
 	require.NoError(t, refused(nil))
 	require.NoError(t, refused(bolt.ErrNotQueue))
-	require.ErrorContains(t, refused(os.ErrClosed), "nobody can match")
-	require.ErrorContains(t, refused(pawl.ErrNotFound), "nobody can match")
+	require.ErrorContains(t, refused(os.ErrClosed), "no caller can match")
+	require.ErrorContains(t, refused(pawl.ErrNotFound), "no caller can match")
 	require.NoError(t, answered(pawl.ErrNotFound))
-	require.ErrorContains(t, answered(errors.New("key too large")), "nobody can match")
+	require.ErrorContains(t, answered(errors.New("key too large")), "no caller can match")
 }
 
 // Rule: a job that is not as it was stored is a violation, unless a checksum was forged.
@@ -190,9 +190,9 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 		{"large", list, answer{Bytes: 300 << 20}, "allocated 300 MiB"},
 		{"a control byte", list, answer{Stdout: []byte("{\"\x1b\"}\n")}, "U+001B"},
 		{"in a message", list, answer{Code: 5, Stderr: []byte("\u202e")}, "U+202E"},
-		{"no UTF-8", list, answer{Stdout: []byte("\xff")}, "no UTF-8"},
+		{"no UTF-8", list, answer{Stdout: []byte("\xff")}, "invalid UTF-8"},
 		{"another job", list, answer{Stdout: []byte("{\"id\":1}\n")}, "silently wrong"},
-		{"no JSON", list, answer{Stdout: []byte("{\n")}, "no JSON"},
+		{"no JSON", list, answer{Stdout: []byte("{\n")}, "invalid JSON"},
 	} {
 		err := c.judge(h, test.line, test.answer)
 		if test.wrong == "" {
