@@ -106,7 +106,7 @@ var stories = []story{{
 	want:    "succeeded",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { equal(f, events[0].Took, 0, "time") },
 }, {
-	name: "a record that is kept", rule: "The end of a record that was kept is not want: the job had succeeded.",
+	name: "a record that is kept", rule: "The end of a record that was kept is not told: the job had succeeded.",
 	before:  func(f *fixture) *pawl.Lease { return f.lone(kept(time.Hour)) },
 	happens: func(f *fixture, l *pawl.Lease) { f.ack(l); f.pass(2 * time.Hour) },
 	want:    "succeeded",
