@@ -81,17 +81,29 @@ func (e *Envelope) Accept(now time.Time) (ready bool) {
 	return ready
 }
 
-// CheckAck refuses more leases than one Ack takes: [ErrBatchTooLarge].
-func CheckAck(leases []*Lease) error {
-	if len(leases) > MaxBatchJobs {
-		return fmt.Errorf("%w: %d leases, at most %d are acked in one commit; split it", ErrBatchTooLarge, len(leases), MaxBatchJobs)
+// CheckSettle refuses what no Settle takes: [ErrBatchTooLarge] for too many settlements,
+// [ErrInvalid] for one without a lease or of no outcome.
+func CheckSettle(settlements []Settlement) error {
+	if len(settlements) > MaxBatchJobs {
+		return fmt.Errorf("%w: %d leases, at most %d are settled in one commit; split it", ErrBatchTooLarge, len(settlements), MaxBatchJobs)
+	}
+	for i := range settlements {
+		s := &settlements[i]
+		if s.Lease == nil || s.Lease.Envelope == nil {
+			return invalid("settlement", "it has no lease; make it by a method of the lease, such as Lease.Ack")
+		}
+		switch s.Outcome {
+		case OutcomeAck, OutcomeNack, OutcomeAbandon, OutcomeRelease, OutcomeSnooze:
+		default:
+			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack", clip(string(s.Outcome), 32))
+		}
 	}
 	return nil
 }
 
-// AckErrors is the error of an Ack by those of its leases, in their order: nil when all
-// are, or else an [*AckError].
-func AckErrors(leases []*Lease, errs []error) error {
+// SettleErrors is the error of a Settle by those of its settlements, in their order: nil when
+// all went through, or else a [*SettleError].
+func SettleErrors(settlements []Settlement, errs []error) error {
 	var failed map[*Lease]error
 	for i, err := range errs {
 		if err == nil {
@@ -100,12 +112,12 @@ func AckErrors(leases []*Lease, errs []error) error {
 		if failed == nil {
 			failed = make(map[*Lease]error)
 		}
-		failed[leases[i]] = err
+		failed[settlements[i].Lease] = err
 	}
 	if failed == nil {
 		return nil
 	}
-	return &AckError{failed}
+	return &SettleError{failed}
 }
 
 // NotAccepted is the error of an operation whose context ended before its

@@ -97,28 +97,28 @@ func (e *InvalidError) Error() string { return "invalid " + e.Field + ": " + e.R
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// AckError tells which leases of one Ack could not be acked, and why; the others were. It
-// matches what each of them matches, mostly [ErrLeaseLost].
-type AckError struct {
+// SettleError tells which leases of one [Queue.Settle] could not be settled, and why; the
+// others were. It matches what each of them matches, such as [ErrLeaseLost].
+type SettleError struct {
 	Failed map[*Lease]error
 }
 
-func (e *AckError) Error() string {
+func (e *SettleError) Error() string {
 	var texts []string
 	for _, err := range e.Failed {
 		texts = append(texts, err.Error())
 	}
 	switch slices.Sort(texts); len(texts) {
 	case 0:
-		return "all leases were acked"
+		return "all leases were settled"
 	case 1:
 		return texts[0]
 	}
-	return fmt.Sprintf("%d leases could not be acked, one of them: %s", len(texts), texts[0])
+	return fmt.Sprintf("%d leases could not be settled, one of them: %s", len(texts), texts[0])
 }
 
 // Unwrap returns the error of each lease.
-func (e *AckError) Unwrap() []error { return slices.Collect(maps.Values(e.Failed)) }
+func (e *SettleError) Unwrap() []error { return slices.Collect(maps.Values(e.Failed)) }
 
 func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 )
 
 // Enqueuer is the half of a [Queue] that takes jobs in.
@@ -30,9 +29,9 @@ type Enqueuer interface {
 //
 // Every method is safe for concurrent use and is one atomic transition: a crash
 // leaves the state before it or the state after it, and a nil error means that it
-// is durable. Every settling method names a lease, and compares its token with
-// the job's in the same transaction: a stale holder gets [ErrLeaseLost] and
-// changes nothing. After Close they return [ErrClosed].
+// is durable. Settle and Extend compare the token of a lease with the job's in the
+// same transaction: a stale holder gets [ErrLeaseLost] and changes nothing. After
+// Close they return [ErrClosed].
 //
 // A method whose ctx ends before its transaction began returns [ErrNotAccepted],
 // which wraps ctx's error, and has changed nothing; after that it waits for the
@@ -43,7 +42,7 @@ type Enqueuer interface {
 // The queue counts attempts; whether a failed job is retried or abandoned is its
 // worker's decision, by MaxRetries. There are two exceptions: a job past its Deadline
 // goes to the dead letters in place of ready or delayed, and one that was Cancelled
-// goes there from whatever ends its lease but Ack.
+// goes there from whatever ends its lease but an ack.
 type Queue interface {
 	Enqueuer
 
@@ -56,29 +55,14 @@ type Queue interface {
 	// crashed.
 	Fetch(ctx context.Context, r Request) ([]*Lease, error)
 
-	// Ack removes jobs whose runs succeeded, or keeps their records for their Retain.
-	// From then on their IdempotencyKeys are done, for their IdempotencyTTL. Each lease
-	// counts by itself: an [*AckError] names those that could not be acked, and all the
-	// others are. One that is given twice is acked once, and named. Of more than [MaxBatchJobs] none is, and the error is
-	// [ErrBatchTooLarge].
-	Ack(ctx context.Context, leases ...*Lease) error
-
-	// Nack counts a failed attempt, keeps cause in the job's history and makes the
-	// job ready after delay, at once when delay is 0.
-	Nack(ctx context.Context, l *Lease, delay time.Duration, cause error) error
-
-	// Abandon counts a failed attempt, keeps cause and moves the job to the dead
-	// letters. A worker gives [ReasonExhausted] or [ReasonPermanent]. After [ReasonSignature]
-	// and [ReasonPayload] nothing ran, so they count no attempt.
-	Abandon(ctx context.Context, l *Lease, reason Reason, cause error) error
-
-	// Release returns an interrupted job to its old place in the order. It counts
-	// nothing.
-	Release(ctx context.Context, l *Lease) error
-
-	// Snooze makes a job ready after delay. It counts nothing. If the run began (l.Started),
-	// it did not fail, and so Attempts becomes 0: only failures in a row exhaust retries.
-	Snooze(ctx context.Context, l *Lease, delay time.Duration) error
+	// Settle ends leases, each as its settlement says: see [Lease.Ack], [Lease.Nack],
+	// [Lease.Abandon], [Lease.Release] and [Lease.Snooze]. It is one transition, in which each
+	// settlement counts by itself: a [*SettleError] names the leases that could not be settled,
+	// and all the others are. Of two settlements of one job the first counts, and the second is
+	// named with [ErrLeaseLost]. Errors for the whole call, after which nothing is settled:
+	// [ErrBatchTooLarge] for more than [MaxBatchJobs] settlements, and [ErrInvalid] for one
+	// without a lease or of no outcome.
+	Settle(ctx context.Context, settlements ...Settlement) error
 
 	// Extend renews leases for their full length from now and returns those that
 	// were lost meanwhile. It does not change the Lease values.

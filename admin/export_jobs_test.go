@@ -275,7 +275,7 @@ func TestExportOfAQueueAtWork(t *testing.T) {
 					return err
 				}
 				for i, l := range leases {
-					if err := q.Nack(context.Background(), l, time.Duration(i%3)*time.Microsecond, nil); err != nil {
+					if err := q.Settle(context.Background(), l.Nack(time.Duration(i%3)*time.Microsecond, nil)); err != nil {
 						return err
 					}
 				}

@@ -54,36 +54,36 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 
 	// Completed, its key is done; a later job of the key waits; another key is done.
 	add(with(func(e *pawl.Envelope) { e.Queue = "done" }))
-	must(q.Ack(ctx, lease("done")))
+	must(q.Settle(ctx, lease("done").Ack()))
 	add(with(func(e *pawl.Envelope) { e.IdempotencyKey, e.UniqueKey, e.Queue = "order 8", "two", "done" }))
-	must(q.Ack(ctx, lease("done")))
+	must(q.Settle(ctx, lease("done").Ack()))
 	add(full)
 
 	// Retries: one waits, one is ready, one has a retry behind its deadline.
 	add(with(func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey, e.Policy = "retries", "", &policies[4] }))
-	must(q.Nack(ctx, lease("retries"), time.Hour, errBad))
+	must(q.Settle(ctx, lease("retries").Nack(time.Hour, errBad)))
 	add(pawl.Envelope{Kind: "k", Queue: "retries", MaxRetries: 5, Policy: &policies[0]})
-	must(q.Nack(ctx, lease("retries"), 0, errBad))
-	must(q.Nack(ctx, lease("retries"), 0, errors.New(strings.Repeat("ä", pawl.MaxErrorText))))
+	must(q.Settle(ctx, lease("retries").Nack(0, errBad)))
+	must(q.Settle(ctx, lease("retries").Nack(0, errors.New(strings.Repeat("ä", pawl.MaxErrorText)))))
 	add(pawl.Envelope{Kind: "k", Queue: "late", MaxRetries: 5, Deadline: time.Now().Add(time.Hour), Policy: &policies[1]})
-	must(q.Nack(ctx, lease("late"), 2*time.Hour, nil))
+	must(q.Settle(ctx, lease("late").Nack(2*time.Hour, nil)))
 
 	// Dead: of each cause, one retried before.
 	for i, reason := range []pawl.Reason{pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonSignature, "\xffown"} {
 		add(with(func(e *pawl.Envelope) {
 			e.Queue, e.IdempotencyKey, e.UniqueKey, e.UniqueIn = "dead", "", fmt.Sprint("d", i), nil
 		}))
-		must(q.Abandon(ctx, lease("dead"), reason, errBad))
+		must(q.Settle(ctx, lease("dead").Abandon(reason, errBad)))
 	}
 	must(q.Cancel(ctx, add(pawl.Envelope{Kind: "k", Queue: "dead"})))
 	revived := add(pawl.Envelope{Kind: "k", Queue: "revived", Policy: &policies[2]})
-	must(q.Abandon(ctx, lease("revived"), pawl.ReasonPermanent, errBad))
+	must(q.Settle(ctx, lease("revived").Abandon(pawl.ReasonPermanent, errBad)))
 	must(q.Retry(ctx, revived, true))
 
 	// Waiting: for a time, for a worker, for a key that is leased; and two queues that are paused.
 	add(with(func(e *pawl.Envelope) { e.Queue, e.Delay, e.IdempotencyKey = "later", time.Hour, "" }))
 	add(pawl.Envelope{Kind: "snoozed", Queue: "later", Payload: bytes.Repeat([]byte{0xff}, 300_000)})
-	must(q.Snooze(ctx, lease("later"), 1000*time.Hour))
+	must(q.Settle(ctx, lease("later").Snooze(1000*time.Hour)))
 	for range 3 {
 		add(pawl.Envelope{Kind: "k", Queue: "keys", IdempotencyKey: "open", Created: time.Date(20000, 1, 1, 0, 0, 0, 1, time.UTC)})
 	}
@@ -210,7 +210,7 @@ func TestRoundTripWorksOn(t *testing.T) {
 			}
 			require.NoError(t, err)
 			runs++
-			require.NoError(t, to.Abandon(ctx, leases[0], pawl.ReasonPermanent, nil))
+			require.NoError(t, to.Settle(ctx, leases[0].Abandon(pawl.ReasonPermanent, nil)))
 		}
 		require.Equal(t, c.runs, runs, "%s: %s", c.queue, c.rule)
 	}

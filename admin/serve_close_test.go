@@ -146,7 +146,7 @@ func TestServerCountsRuns(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, end(leases[0]))
 	}
-	ack := func(l *pawl.Lease) error { return q.Ack(ctx, l) }
+	ack := func(l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) }
 	run("before", ack)
 	s := serveTest(t, q)
 	a, err := Dial(ctx, s.Addr(), nil)
@@ -154,10 +154,10 @@ func TestServerCountsRuns(t *testing.T) {
 	defer a.Close()
 	run("a", ack)
 	run("a", ack)
-	run("a", func(l *pawl.Lease) error { return q.Nack(ctx, l, time.Hour, errors.New("no")) })
-	run("b\xff", func(l *pawl.Lease) error { return q.Abandon(ctx, l, pawl.ReasonExhausted, errors.New("no")) })
-	run("b\xff", func(l *pawl.Lease) error { return q.Abandon(ctx, l, pawl.ReasonSignature, errors.New("no")) })
-	run("c", func(l *pawl.Lease) error { return q.Release(ctx, l) })
+	run("a", func(l *pawl.Lease) error { return q.Settle(ctx, l.Nack(time.Hour, errors.New("no"))) })
+	run("b\xff", func(l *pawl.Lease) error { return q.Settle(ctx, l.Abandon(pawl.ReasonExhausted, errors.New("no"))) })
+	run("b\xff", func(l *pawl.Lease) error { return q.Settle(ctx, l.Abandon(pawl.ReasonSignature, errors.New("no"))) })
+	run("c", func(l *pawl.Lease) error { return q.Settle(ctx, l.Release()) })
 	require.NoError(t, a.Pause(ctx, "a")) // whoever is told after it has heard what was before
 	stats, err := a.Stats(ctx)
 	require.NoError(t, err)

@@ -87,7 +87,11 @@ func work(t testing.TB, q *bolt.Queue, jobs int) {
 				if err == nil {
 					var leases []*pawl.Lease
 					if leases, err = q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 10, Wait: pawl.WaitNot}); err == nil {
-						err = q.Ack(ctx, leases...)
+						acks := make([]pawl.Settlement, len(leases))
+						for i, l := range leases {
+							acks[i] = l.Ack()
+						}
+						err = q.Settle(ctx, acks...)
 					}
 				}
 				if err != nil {

@@ -153,19 +153,19 @@ func (f *fixture) run(e pawl.Envelope) *pawl.Lease {
 func everyState(f *fixture) {
 	ctx, q := context.Background(), f.q
 	policy := pawl.Exponential(5*time.Second, 2).Cap(45 * time.Second).Jitter(0.15)
-	require.NoError(f.t, q.Abandon(ctx, f.run(pawl.Envelope{
+	require.NoError(f.t, q.Settle(ctx, f.run(pawl.Envelope{
 		Kind: "dead", Queue: "email", MaxRetries: 1, Timeout: 90 * time.Second, Policy: &policy,
 		Headers: map[string]string{"trace": "4bf9"}, KeyID: "k", Signature: []byte{1, 2},
-	}), pawl.ReasonPermanent, errors.New("dial tcp: connection refused")))
+	}).Abandon(pawl.ReasonPermanent, errors.New("dial tcp: connection refused"))))
 	f.pass(time.Minute)
 	l := f.run(pawl.Envelope{Kind: "dead twice", Queue: "reports", MaxRetries: 1})
-	require.NoError(f.t, q.Nack(ctx, l, 0, errors.New("first")))
+	require.NoError(f.t, q.Settle(ctx, l.Nack(0, errors.New("first"))))
 	again, err := q.Fetch(ctx, pawl.Request{Queues: []string{"reports"}, Max: 1, Wait: pawl.WaitNot})
 	require.NoError(f.t, err)
-	require.NoError(f.t, q.Abandon(ctx, again[0], pawl.ReasonExhausted, errors.New("Timeout\nafter 30s \x1b[31m\xff")))
+	require.NoError(f.t, q.Settle(ctx, again[0].Abandon(pawl.ReasonExhausted, errors.New("Timeout\nafter 30s \x1b[31m\xff"))))
 	f.pass(time.Minute)
-	require.NoError(f.t, q.Ack(ctx, f.run(pawl.Envelope{Kind: "completed", Queue: "email", Retain: 24 * time.Hour, IdempotencyKey: "done", IdempotencyTTL: 48 * time.Hour})))
-	require.NoError(f.t, q.Nack(ctx, f.run(pawl.Envelope{Kind: "retry", Queue: "email", MaxRetries: 3}), time.Hour, errors.New("again")))
+	require.NoError(f.t, q.Settle(ctx, f.run(pawl.Envelope{Kind: "completed", Queue: "email", Retain: 24 * time.Hour, IdempotencyKey: "done", IdempotencyTTL: 48 * time.Hour}).Ack()))
+	require.NoError(f.t, q.Settle(ctx, f.run(pawl.Envelope{Kind: "retry", Queue: "email", MaxRetries: 3}).Nack(time.Hour, errors.New("again"))))
 	f.run(pawl.Envelope{Kind: "leased", Queue: "email", MaxRetries: 3, IdempotencyKey: "effect"})
 	f.pass(time.Minute)
 	f.add(pawl.Envelope{Kind: "delayed", Queue: "email", Delay: 2 * time.Hour, Deadline: noon.Add(72 * time.Hour), UniqueKey: "u"})

@@ -48,7 +48,7 @@ func prepared(t *testing.T) (*Queue, *gate, *pawl.Lease) {
 	q := openTest(t, nil)
 	g := gateCommits(q)
 	add(t, q, func(e *pawl.Envelope) { e.Kind = "dead" })
-	require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
 	add(t, q, func(e *pawl.Envelope) { e.Kind = "delayed"; e.Delay = time.Hour })
 	add(t, q, func(e *pawl.Envelope) { e.Kind = "leased" })
 	l := leaseOne(t, q)

@@ -3,6 +3,7 @@ package bolt_test
 import (
 	"testing"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/allowance"
 )
@@ -34,8 +35,17 @@ func TestAllocations(t *testing.T) {
 			q := openNew(t)
 			store(t, q, 2*rounds*batch)
 			count(func() {
-				times(t, rounds, func() error { return q.Ack(t.Context(), lease(t, q, batch)...) })
+				times(t, rounds, func() error { return q.Settle(t.Context(), acksOf(lease(t, q, batch))...) })
 			})
 		}},
 	})
+}
+
+// acksOf are the settlements of leases whose runs succeeded.
+func acksOf(leases []*pawl.Lease) []pawl.Settlement {
+	acks := make([]pawl.Settlement, len(leases))
+	for i, l := range leases {
+		acks[i] = l.Ack()
+	}
+	return acks
 }

@@ -41,10 +41,10 @@ var asideEnds = []struct {
 	end  func(t *testing.T, q *Queue, l *pawl.Lease)
 }{
 	{"nack", func(t *testing.T, q *Queue, l *pawl.Lease) {
-		require.NoError(t, q.Nack(t.Context(), l, time.Hour, errBoom))
+		require.NoError(t, q.Settle(t.Context(), l.Nack(time.Hour, errBoom)))
 	}},
 	{"abandon", func(t *testing.T, q *Queue, l *pawl.Lease) {
-		require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom))
+		require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom)))
 	}},
 	{"an expiry", func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) }},
 }
@@ -65,7 +65,7 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 							return add(t, q, func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = queue, "key" })
 						}
 						retry := keyed("a")
-						require.NoError(t, q.Nack(t.Context(), leaseOne(t, q, "a"), 0, errBoom))
+						require.NoError(t, q.Settle(t.Context(), leaseOne(t, q, "a").Nack(0, errBoom)))
 						keyed("holder")
 						holder := leaseOne(t, q, "holder")
 						jobs := []*pawl.Envelope{keyed("a"), keyed("a"), keyed("a"), keyed("b"), keyed("b")}
@@ -84,7 +84,7 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 							}
 							require.Len(t, leases, 1)
 							got[leases[0].ID] = true
-							require.NoError(t, q.Snooze(t.Context(), leases[0], 24*time.Hour))
+							require.NoError(t, q.Settle(t.Context(), leases[0].Snooze(24*time.Hour)))
 						}
 						for _, e := range all {
 							_, err := q.Job(t.Context(), e.ID)
@@ -125,7 +125,7 @@ func TestDamagedRowAside(t *testing.T) {
 					for _, want := range []*pawl.Envelope{second, other} {
 						l := leaseOne(t, q, "a", "b")
 						require.Equal(t, want.ID, l.ID)
-						require.NoError(t, q.Snooze(t.Context(), l, 24*time.Hour))
+						require.NoError(t, q.Settle(t.Context(), l.Snooze(24*time.Hour)))
 					}
 					require.Empty(t, fetch(t, q, 10, "a", "b"))
 					require.Equal(t, pawl.Ready, find(t, q, first.ID).State)
@@ -154,11 +154,11 @@ func TestFetchThatComesUponDamageGetsTheNextJob(t *testing.T) {
 					}
 				}
 				damageRecord(t, q, first, changes[0].change)
-				require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+				require.NoError(t, q.Settle(t.Context(), holder.Nack(time.Hour, errBoom)))
 				leases, err := q.Fetch(t.Context(), pawl.Request{Max: 9, Wait: wait})
 				require.NoError(t, err)
 				require.Len(t, leases, 1)
-				require.NoError(t, q.Ack(t.Context(), leases[0]))
+				require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 				require.Empty(t, fetch(t, q, 9), "the last is skipped")
 				require.Equal(t, pawl.Counts{Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 				require.NoError(t, q.Delete(t.Context(), first))
@@ -197,15 +197,15 @@ func TestSearchForJobsAsideEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		damageRecord(t, q, leases[keys-1].ID, changes[0].change)
-		require.NoError(t, q.Abandon(t.Context(), leases[keys-1], pawl.ReasonPermanent, errBoom))
+		require.NoError(t, q.Settle(t.Context(), leases[keys-1].Abandon(pawl.ReasonPermanent, errBoom)))
 		synctest.Wait()
 		require.Equal(t, jobs[keys-1].ID, (<-got).ID)
 		require.Empty(t, got)
 		require.Equal(t, keys-1, aside(t, q))
-		require.NoError(t, q.Ack(t.Context(), leases[0]))
+		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 		synctest.Wait()
 		require.Empty(t, got, "its key is done")
-		require.NoError(t, q.Nack(t.Context(), leases[1], time.Hour, errBoom))
+		require.NoError(t, q.Settle(t.Context(), leases[1].Nack(time.Hour, errBoom)))
 		require.Equal(t, jobs[1].ID, (<-got).ID)
 	})
 }

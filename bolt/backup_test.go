@@ -75,11 +75,11 @@ func startTraffic(t *testing.T, q *Queue) (w *traffic, end func()) {
 			leases, err := q.Fetch(ctx, pawl.Request{Max: 1 + n})
 			for _, l := range leases {
 				if l.ID[15]%4 == 0 && l.Attempts == 0 {
-					err = errors.Join(err, q.Nack(t.Context(), l, 0, errBoom))
+					err = errors.Join(err, q.Settle(t.Context(), l.Nack(0, errBoom)))
 					continue
 				}
 				w.note(w.begun, l.ID)
-				err = errors.Join(err, q.Ack(t.Context(), l))
+				err = errors.Join(err, q.Settle(t.Context(), l.Ack()))
 				w.note(w.acked, l.ID)
 			}
 			return err
@@ -147,7 +147,7 @@ func TestCopyIsAQueue(t *testing.T) {
 			require.NotNil(t, find(t, of, leased.ID))
 			require.Equal(t, pawl.Ready, find(t, of, add(t, of, nil).ID).State)
 			for _, l := range fetch(t, of, 100) {
-				require.NoError(t, of.Ack(t.Context(), l))
+				require.NoError(t, of.Settle(t.Context(), l.Ack()))
 			}
 			require.NotNil(t, find(t, q, leased.ID), "the file that was copied does not notice")
 		})

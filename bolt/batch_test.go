@@ -51,7 +51,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		}, pawl.ErrConflict},
 		{"an ID that the queue holds dead", func(t *testing.T, q *Queue, e *pawl.Envelope) {
 			e.ID = add(t, q, nil).ID
-			require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, nil))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, nil)))
 		}, pawl.ErrConflict},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSameIDTwiceInACommit(t *testing.T) {
 func TestIDIsFreeAgainOnceItsJobIsGone(t *testing.T) {
 	q := openTest(t, nil)
 	id := add(t, q, nil).ID
-	require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 	require.Equal(t, id, add(t, q, func(e *pawl.Envelope) { e.ID = id }).ID)
 }
 
@@ -164,15 +164,15 @@ func TestPayloadComesBackEqual(t *testing.T) {
 			}))
 			l := leaseOne(t, q)
 			require.True(t, bytes.Equal(payload, l.Payload))
-			require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+			require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 			l = leaseOne(t, q)
 			require.True(t, bytes.Equal(payload, l.Payload), "after a failure")
-			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonExhausted, errBoom))
+			require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonExhausted, errBoom)))
 			require.True(t, bytes.Equal(payload, find(t, q, id).Payload), "as a dead letter")
 			require.NoError(t, q.Retry(t.Context(), id, false))
 			l = leaseOne(t, q)
 			require.True(t, bytes.Equal(payload, l.Payload), "and after a retry")
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			require.NoError(t, q.view(t.Context(), func(s *store) error {
 				require.Nil(t, s.payloads.Get(id[:]))
 				return nil

@@ -148,7 +148,7 @@ func BenchmarkFetchAck(b *testing.B) {
 			left = backlog
 			b.StartTimer()
 		}
-		if err := q.Ack(b.Context(), lease(b, q, batch)...); err != nil {
+		if err := q.Settle(b.Context(), acksOf(lease(b, q, batch))...); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -168,7 +168,7 @@ func BenchmarkNack(b *testing.B) {
 			leases = lease(b, q, backlog)
 			b.StartTimer()
 		}
-		if err := q.Nack(b.Context(), leases[0], 0, cause); err != nil {
+		if err := q.Settle(b.Context(), leases[0].Nack(0, cause)); err != nil {
 			b.Fatal(err)
 		}
 		leases = leases[1:]
@@ -239,7 +239,7 @@ func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 			for left := queues; left > 0; {
 				leases, err := q.Fetch(b.Context(), pawl.Request{Queues: names, Max: left})
 				require.NoError(b, err)
-				require.NoError(b, q.Ack(b.Context(), leases...))
+				require.NoError(b, q.Settle(b.Context(), acksOf(leases)...))
 				left -= len(leases)
 			}
 			ctx, cancel := context.WithCancel(b.Context())
@@ -277,7 +277,7 @@ func BenchmarkFetchBehindOtherKind(b *testing.B) {
 				}
 				leases, err := q.Fetch(b.Context(), pawl.Request{Kinds: []string{"post.parcel"}, Max: 1})
 				require.NoError(b, err)
-				require.NoError(b, q.Ack(b.Context(), leases...))
+				require.NoError(b, q.Settle(b.Context(), acksOf(leases)...))
 				left--
 			}
 		})

@@ -116,7 +116,7 @@ func TestCheckOfAKeyThatNobodyHas(t *testing.T) {
 	add(t, q, unique)
 	first := leaseOne(t, q)
 	add(t, q, unique)
-	require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
-	require.NoError(t, q.Release(t.Context(), first))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
+	require.NoError(t, q.Settle(t.Context(), first.Release()))
 	require.NoError(t, q.Check(t.Context()))
 }

@@ -61,11 +61,11 @@ func fillEverything(t *testing.T, q *Queue) {
 		})
 		require.NoError(t, verb(leaseOne(t, q, "settled")))
 	}
-	settle("completed", func(e *pawl.Envelope) { e.Retain = time.Hour }, func(l *pawl.Lease) error { return q.Ack(ctx, l) })
-	settle("done", func(e *pawl.Envelope) { e.IdempotencyKey = "done" }, func(l *pawl.Lease) error { return q.Ack(ctx, l) })
-	settle("snoozed", nil, func(l *pawl.Lease) error { return q.Snooze(ctx, l, 1000*time.Hour) })
-	settle("retried", nil, func(l *pawl.Lease) error { return q.Nack(ctx, l, time.Hour, errBoom) })
-	settle("dead", nil, func(l *pawl.Lease) error { return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom) })
+	settle("completed", func(e *pawl.Envelope) { e.Retain = time.Hour }, func(l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) })
+	settle("done", func(e *pawl.Envelope) { e.IdempotencyKey = "done" }, func(l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) })
+	settle("snoozed", nil, func(l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(1000*time.Hour)) })
+	settle("retried", nil, func(l *pawl.Lease) error { return q.Settle(ctx, l.Nack(time.Hour, errBoom)) })
+	settle("dead", nil, func(l *pawl.Lease) error { return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom)) })
 	for range 2 { // of which one is leased and one put aside
 		put("keyed", func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = "keyed", "key" })
 	}
@@ -165,7 +165,7 @@ func TestCompactIsSmaller(t *testing.T) {
 		}
 		require.NoError(t, q.Enqueue(t.Context(), jobs...))
 	}
-	atOnce(t, fetch(t, q, 2000), func(l *pawl.Lease) error { return q.Ack(t.Context(), l) })
+	atOnce(t, fetch(t, q, 2000), func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) })
 	left := add(t, q, nil)
 	path := filepath.Join(memoryFolder(t), "compact.db")
 	require.NoError(t, q.Compact(t.Context(), path))

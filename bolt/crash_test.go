@@ -117,17 +117,17 @@ func crashOptions() *Options {
 func settleBy(ctx context.Context, q *Queue, l *pawl.Lease, verb string) error {
 	switch verb {
 	case "ack":
-		return q.Ack(ctx, l)
+		return q.Settle(ctx, l.Ack())
 	case "nack":
-		return q.Nack(ctx, l, 0, errors.New("boom"))
+		return q.Settle(ctx, l.Nack(0, errors.New("boom")))
 	case "later":
-		return q.Nack(ctx, l, time.Hour, errors.New("boom"))
+		return q.Settle(ctx, l.Nack(time.Hour, errors.New("boom")))
 	case "abandon":
-		return q.Abandon(ctx, l, pawl.ReasonPermanent, errors.New("boom"))
+		return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errors.New("boom")))
 	case "release":
-		return q.Release(ctx, l)
+		return q.Settle(ctx, l.Release())
 	default:
-		return q.Snooze(ctx, l, time.Hour)
+		return q.Settle(ctx, l.Snooze(time.Hour))
 	}
 }
 

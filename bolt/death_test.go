@@ -52,7 +52,7 @@ func TestOneLineForEachDeath(t *testing.T) {
 			die    func(e *pawl.Envelope)
 		}{
 			{pawl.ReasonExhausted, "boom", func(*pawl.Envelope) {
-				require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonExhausted, errBoom))
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonExhausted, errBoom)))
 			}},
 			{pawl.ReasonPoison, "crashed 1 times", func(*pawl.Envelope) { leaseOne(t, q); expire(q) }},
 			{pawl.ReasonCancelled, "it was cancelled", func(e *pawl.Envelope) { require.NoError(t, q.Cancel(t.Context(), e.ID)) }},
@@ -79,8 +79,8 @@ func TestNoEventOfAFailedCommit(t *testing.T) {
 		require.NoError(t, tx.Rollback())
 		return syscall.EIO
 	})
-	require.ErrorIs(t, q.Ack(t.Context(), l), pawl.ErrUnknownOutcome)
-	require.ErrorIs(t, q.Ack(t.Context(), l), pawl.ErrPoisoned)
+	require.ErrorIs(t, q.Settle(t.Context(), l.Ack()), pawl.ErrUnknownOutcome)
+	require.ErrorIs(t, q.Settle(t.Context(), l.Ack()), pawl.ErrPoisoned)
 	require.NoError(t, q.Close())
 	require.Empty(t, told)
 }
@@ -98,7 +98,7 @@ func TestEffectsGoWithTheirTime(t *testing.T) {
 		}
 		for _, ttl := range []time.Duration{time.Minute, 0} { // 0 is a day
 			add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey, e.IdempotencyTTL = "key "+ttl.String(), ttl })
-			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 		}
 		effects, expiry := rows()
 		require.Equal(t, []int{2, 2}, []int{effects, expiry})

@@ -15,7 +15,7 @@ import (
 // there: now is when the ack was made.
 var ackings = map[string]func(t *testing.T, q *Queue, app *bbolt.DB, l *pawl.Lease) (now time.Time){
 	"Ack": func(t *testing.T, q *Queue, _ *bbolt.DB, l *pawl.Lease) time.Time {
-		require.NoError(t, q.Ack(t.Context(), l))
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		return time.Now()
 	},
 	"AckTx in Update": func(t *testing.T, q *Queue, _ *bbolt.DB, l *pawl.Lease) (now time.Time) {

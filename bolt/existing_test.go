@@ -18,7 +18,7 @@ func TestEnvelopesThatWereToldExistingAreEnqueuedAgain(t *testing.T) {
 	require.NoError(t, err)
 	for _, signed := range []bool{false, true} {
 		for end, do := range map[string]func(*Queue, pawl.ID) error{
-			"gone":      func(q *Queue, _ pawl.ID) error { return q.Ack(t.Context(), leaseOne(t, q)) },
+			"gone":      func(q *Queue, _ pawl.ID) error { return q.Settle(t.Context(), leaseOne(t, q).Ack()) },
 			"cancelled": func(q *Queue, id pawl.ID) error { return q.Cancel(t.Context(), id) },
 		} {
 			for _, n := range []int{1, 2, 3} {

@@ -29,9 +29,9 @@ func newKeyed(t *testing.T) (s sample) {
 		s.ids[kind] = e.ID
 	}
 	put("completed", func(e *pawl.Envelope) { e.Retain, e.IdempotencyKey = 1000*time.Hour, "done" })
-	require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 	put("dead", func(e *pawl.Envelope) { e.UniqueKey = "key" })
-	require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
 	put("run leased", func(e *pawl.Envelope) { e.IdempotencyKey, e.UniqueKey = "effect", "key" })
 	leaseOne(t, q)
 	put("run unique", func(e *pawl.Envelope) { e.UniqueKey = "key" })
@@ -104,7 +104,7 @@ func testFlippedKeys(t *testing.T, s sample, path string, queue bool) {
 			require.Equal(t, string(payloadOf(l.Kind)), string(l.Payload))
 			require.False(t, ran[l.ID], "it came twice")
 			ran[l.ID] = true
-			if err := q.Ack(ctx, l); !corrupt(err) {
+			if err := q.Settle(ctx, l.Ack()); !corrupt(err) {
 				require.NoError(t, err)
 			}
 		}

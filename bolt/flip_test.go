@@ -117,7 +117,7 @@ func testFlipped(t *testing.T, s sample, path string, hit map[string]bool, damag
 				require.Equal(t, s.ids[l.Kind], l.ID)
 				require.Equal(t, string(payloadOf(l.Kind)), string(l.Payload))
 				ran[l.ID] = true
-				if err := q.Ack(ctx, l); !hit[string(bucketQueues)] {
+				if err := q.Settle(ctx, l.Ack()); !hit[string(bucketQueues)] {
 					require.NoError(t, err)
 				} else if err != nil {
 					require.ErrorIs(t, err, pawl.ErrCorrupt)

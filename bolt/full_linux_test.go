@@ -159,7 +159,7 @@ func TestFullDisk(t *testing.T) {
 	stored, err := fillDisk(ctx, q, 4000)
 	require.NoError(t, err)
 	for _, l := range leases[:100] {
-		require.NoError(t, q.Ack(ctx, l), "an ack makes room")
+		require.NoError(t, q.Settle(ctx, l.Ack()), "an ack makes room")
 	}
 	_, err = q.Extend(ctx, leases[100:]...)
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestFullDisk(t *testing.T) {
 
 	require.NoError(t, os.Remove(ballast))
 	large := add(t, q, func(e *pawl.Envelope) { e.Payload = make([]byte, 60_000) })
-	atOnce(t, leases[100:200], func(l *pawl.Lease) error { return q.Nack(ctx, l, 0, errors.New("boom")) })
+	atOnce(t, leases[100:200], func(l *pawl.Lease) error { return q.Settle(ctx, l.Nack(0, errors.New("boom"))) })
 	require.NoError(t, q.Close())
 
 	q = openAt(t, path, nil)
@@ -280,7 +280,7 @@ func limitedRole(args []string) error {
 	}
 	tell("full")
 	for _, l := range leases {
-		if err := q.Ack(ctx, l); err != nil {
+		if err := q.Settle(ctx, l.Ack()); err != nil {
 			return err
 		}
 	}

@@ -32,8 +32,8 @@ func FuzzFile(f *testing.F) {
 	}
 	leases, err := q.Fetch(context.Background(), pawl.Request{Max: 3})
 	require.NoError(f, err)
-	require.NoError(f, q.Ack(context.Background(), leases[0]))
-	require.NoError(f, q.Abandon(context.Background(), leases[1], pawl.ReasonPermanent, errors.New("boom")))
+	require.NoError(f, q.Settle(context.Background(), leases[0].Ack()))
+	require.NoError(f, q.Settle(context.Background(), leases[1].Abandon(pawl.ReasonPermanent, errors.New("boom"))))
 	require.NoError(f, q.Close())
 	sound, err := os.ReadFile(path)
 	require.NoError(f, err)

@@ -98,14 +98,14 @@ func TestLoneCallersAreNotDelayed(t *testing.T) {
 				began := time.Now()
 				for range 20 {
 					add(t, q, nil)
-					require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+					require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 				}
 				many := make([]*pawl.Lease, 0, 50)
 				for range cap(many) {
 					add(t, q, nil)
 				}
 				many = append(many, fetch(t, q, cap(many))...)
-				atOnce(t, many, func(l *pawl.Lease) error { return q.Ack(t.Context(), l) })
+				atOnce(t, many, func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) })
 				add(t, q, nil) // alone, where many were answered before
 				require.NoError(t, q.Close())
 				require.Zero(t, time.Since(began))

@@ -121,7 +121,7 @@ func TestGrowthOfAnAppsDatabaseIsLeftAlone(t *testing.T) {
 		db.AllocSize = size
 		q := openOver(t, db, nil)
 		add(t, q, nil)
-		require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error { return appPut(tx, "row") }))
 		require.Equal(t, size, db.AllocSize)
 		require.NoError(t, q.Close())

@@ -22,7 +22,7 @@ func TestHistoryKeepsBothEnds(t *testing.T) {
 		for n := 1; n <= 250; n++ {
 			pass(time.Second)
 			cause := fmt.Sprint("failure ", n)
-			require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New(cause)))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(0, errors.New(cause))))
 			all = append(all, pawl.Failure{Attempt: n, At: fromFile(time.Now()), Error: cause})
 
 			if n == 1 || n >= 199 && n <= 202 || n == 250 {
@@ -36,9 +36,9 @@ func TestHistoryKeepsBothEnds(t *testing.T) {
 				require.Equal(t, n, e.Attempts)
 			}
 		}
-		require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonExhausted, errors.New("the end")))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonExhausted, errors.New("the end"))))
 		require.NoError(t, q.Retry(t.Context(), id, false))
-		require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New("after a retry")))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(0, errors.New("after a retry"))))
 		e := find(t, q, id)
 		require.Equal(t, 252, e.Failures, "a retry forgets no failure")
 		require.Equal(t, 1, e.Attempts)
@@ -66,7 +66,7 @@ func TestLongErrorsAreCutAtACharacter(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			q := openTest(t, nil)
 			id := add(t, q, nil).ID
-			require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New(c.text)))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(0, errors.New(c.text))))
 			got := find(t, q, id).History[0].Error
 			require.LessOrEqual(t, len(got), limit)
 			require.Equal(t, utf8.ValidString(c.text), utf8.ValidString(got))
@@ -83,22 +83,22 @@ func TestHistoryIsGoneAfterAck(t *testing.T) {
 		take func(*testing.T, *Queue, *pawl.Lease)
 	}{
 		{"failed once more", func(t *testing.T, q *Queue, l *pawl.Lease) {
-			require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+			require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 		}},
 		{"failed more often than is kept", func(t *testing.T, q *Queue, l *pawl.Lease) {
 			for range 210 {
-				require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+				require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 				l = leaseOne(t, q)
 			}
-			require.NoError(t, q.Release(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Release()))
 		}},
 		{"waited for its time", func(t *testing.T, q *Queue, l *pawl.Lease) {
-			require.NoError(t, q.Snooze(t.Context(), l, time.Minute))
+			require.NoError(t, q.Settle(t.Context(), l.Snooze(time.Minute)))
 			pass(time.Minute)
 			synctest.Wait()
 		}},
 		{"died and was retried", func(t *testing.T, q *Queue, l *pawl.Lease) {
-			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonExhausted, errBoom))
+			require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonExhausted, errBoom)))
 			require.NoError(t, q.Retry(t.Context(), l.ID, false))
 		}},
 		{"expired", func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) }},
@@ -119,15 +119,15 @@ func TestHistoryIsGoneAfterAck(t *testing.T) {
 				}
 				jobs := fetch(t, q, 3)
 				for _, l := range jobs {
-					require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+					require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 				}
 				jobs = fetch(t, q, 3)
 				for _, l := range []*pawl.Lease{jobs[0], jobs[2]} {
-					require.NoError(t, q.Snooze(t.Context(), l, 1000*time.Hour))
+					require.NoError(t, q.Settle(t.Context(), l.Snooze(1000*time.Hour)))
 				}
 				c.take(t, q, jobs[1])
 				require.NotEmpty(t, find(t, q, jobs[1].ID).History)
-				require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 				require.NoError(t, q.view(t.Context(), func(s *store) error {
 					var rows []pawl.ID
 					c := s.history.Cursor()

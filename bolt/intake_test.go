@@ -40,13 +40,13 @@ func TestCallsWaitForRoom(t *testing.T) {
 		{"count", func(t *testing.T, in *intake) {
 			for range maxWaiting / 2 {
 				offerCall(t, in, new(enqueue), 0)
-				offerCall(t, in, new(settle), 0)
+				offerCall(t, in, new(settlements), 0)
 			}
 		}, 0},
 		{"bytes", func(t *testing.T, in *intake) {
 			offerCall(t, in, new(enqueue), half)
 			offerCall(t, in, new(enqueue), half)
-			offerCall(t, in, new(settle), 0) // adds none
+			offerCall(t, in, new(settlements), 0) // adds none
 		}, 1},
 		{"bytes of a single call, which comes alone", func(t *testing.T, in *intake) {
 			offerCall(t, in, new(enqueue), 2*maxWaitingBytes)
@@ -113,7 +113,7 @@ func TestLargeBatchIsNotHeldUpBySettles(t *testing.T) {
 	in := newIntake()
 	large := offerCall(t, in, new(enqueue), pawl.MaxBatchBytes)
 	behind := offerCall(t, in, new(enqueue), 1)
-	settle := offerCall(t, in, new(settle), 0)
+	settle := offerCall(t, in, new(settlements), 0)
 	group, _, more := in.take(nil, nil)
 	require.Equal(t, []*call{settle, large}, group)
 	require.True(t, more)
@@ -126,7 +126,7 @@ func TestGroupsTakeSettlesFirst(t *testing.T) {
 	var enqueues, settles []*call
 	for range 3 {
 		enqueues = append(enqueues, offerCall(t, in, new(enqueue), 1))
-		settles = append(settles, offerCall(t, in, new(settle), 0))
+		settles = append(settles, offerCall(t, in, new(settlements), 0))
 	}
 	require.True(t, settles[1].stage.CompareAndSwap(offered, withdrawn))
 	group, _, more := in.take(nil, nil)
@@ -170,7 +170,7 @@ func TestSettlesGoBeforeEnqueues(t *testing.T) {
 			go func() { done <- q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) }()
 		}
 		synctest.Wait()
-		acked := started(func() error { return q.Ack(t.Context(), l) })
+		acked := started(func() error { return q.Settle(t.Context(), l.Ack()) })
 		synctest.Wait()
 		var first *pawl.Counts
 		g.look = func(tx *bbolt.Tx) {

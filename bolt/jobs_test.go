@@ -47,7 +47,7 @@ func TestJobsChoosesByStateQueueAndKind(t *testing.T) {
 			for _, l := range fetch(t, q, 99, queues...) {
 				switch state {
 				case pawl.Dead:
-					require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom))
+					require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom)))
 				}
 			}
 		}
@@ -107,7 +107,7 @@ func TestJobsOrder(t *testing.T) {
 		require.Equal(t, "beadc", kinds(pawl.Filter{State: pawl.Ready}), "as they would be fetched")
 		for _, l := range fetch(t, q, 9) {
 			pass(time.Second)
-			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil))
+			require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, nil)))
 		}
 		require.Equal(t, "beadc", kinds(pawl.Filter{State: pawl.Dead}), "as they died")
 		require.Equal(t, "abcde", kinds(pawl.Filter{}))
@@ -209,7 +209,7 @@ func TestJobsSurvivesChanges(t *testing.T) {
 		}{
 			{"jobs go", func(t *testing.T, q *Queue, seen int, leases []*pawl.Lease) {
 				if seen == 10 {
-					atOnce(t, leases, func(l *pawl.Lease) error { return q.Ack(t.Context(), l) })
+					atOnce(t, leases, func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) })
 				}
 			}},
 			{"jobs come", func(t *testing.T, q *Queue, seen int, _ []*pawl.Lease) {
@@ -219,7 +219,7 @@ func TestJobsSurvivesChanges(t *testing.T) {
 			}},
 			{"jobs move", func(t *testing.T, q *Queue, seen int, leases []*pawl.Lease) {
 				if seen == 10 {
-					atOnce(t, leases, func(l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errBoom) })
+					atOnce(t, leases, func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Nack(0, errBoom)) })
 				}
 			}},
 		} {
@@ -274,7 +274,7 @@ func TestJobsAreCopies(t *testing.T) {
 	jobs := all(t, q, pawl.Filter{})
 	leases := fetch(t, q, len(batch))
 	for _, l := range leases {
-		require.NoError(t, q.Ack(t.Context(), l))
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 	}
 	for range 3 {
 		require.NoError(t, q.Enqueue(t.Context(), newBatch(300)...))

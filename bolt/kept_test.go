@@ -17,7 +17,7 @@ func TestEndedLeaseKeepsNoOther(t *testing.T) {
 	var kept *grant
 	require.NoError(t, q.do(t.Context(), visit(func() { kept = q.scheduler.leases.byID[leases[1].ID] })))
 	require.NotNil(t, kept.next)
-	require.NoError(t, q.Ack(t.Context(), leases[1]))
+	require.NoError(t, q.Settle(t.Context(), leases[1].Ack()))
 	var before, behind *grant
 	require.NoError(t, q.do(t.Context(), visit(func() { before, behind = kept.prev, kept.next })))
 	require.Nil(t, before)

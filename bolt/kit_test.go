@@ -169,3 +169,12 @@ func (c *stepClock) step(d time.Duration) { c.offset.Add(int64(d)) }
 
 // pass lets virtual time go by, in a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
+
+// acksOf are the settlements of leases whose runs succeeded.
+func acksOf(leases []*pawl.Lease) []pawl.Settlement {
+	acks := make([]pawl.Settlement, len(leases))
+	for i, l := range leases {
+		acks[i] = l.Ack()
+	}
+	return acks
+}

@@ -18,13 +18,13 @@ var settling = []struct {
 	end  func(context.Context, *Queue, *pawl.Lease) error
 	live bool
 }{
-	{"ack", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Ack(ctx, l) }, false},
-	{"nack", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Nack(ctx, l, 0, errBoom) }, true},
+	{"ack", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) }, false},
+	{"nack", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Nack(0, errBoom)) }, true},
 	{"abandon", func(ctx context.Context, q *Queue, l *pawl.Lease) error {
-		return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
+		return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom))
 	}, false},
-	{"release", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Release(ctx, l) }, true},
-	{"snooze", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, time.Second) }, true},
+	{"release", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Release()) }, true},
+	{"snooze", func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(time.Second)) }, true},
 }
 
 func TestLeaseEndsAfterItsLength(t *testing.T) {
@@ -55,7 +55,7 @@ func TestExtendKeepsALease(t *testing.T) {
 		leases := fetch(t, q, 3)
 		require.Equal(t, []pawl.ID{kept, left, done}, []pawl.ID{leases[0].ID, leases[1].ID, leases[2].ID})
 		expires := leases[0].Expires
-		require.NoError(t, q.Ack(t.Context(), leases[2]))
+		require.NoError(t, q.Settle(t.Context(), leases[2].Ack()))
 		forged := *leases[1]
 		forged.Token++
 
@@ -101,7 +101,7 @@ func TestExtendAtTheLastMoment(t *testing.T) {
 		require.NoError(t, <-extended)
 		require.Empty(t, lost)
 		require.Equal(t, pawl.Leased, find(t, q, id).State)
-		require.NoError(t, q.Ack(t.Context(), l))
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 	})
 }
 
@@ -111,20 +111,20 @@ func TestStaleHolderChangesNothing(t *testing.T) {
 		lose func(*testing.T, *Queue, *pawl.Lease) *pawl.Lease // returns the stale one
 	}{
 		{"acked", func(t *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			return l
 		}},
 		{"failed, and leased by another", func(t *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
-			require.NoError(t, q.Nack(t.Context(), l, 0, nil))
+			require.NoError(t, q.Settle(t.Context(), l.Nack(0, nil)))
 			leaseOne(t, q)
 			return l
 		}},
 		{"dead", func(t *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
-			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil))
+			require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, nil)))
 			return l
 		}},
 		{"snoozed", func(t *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
-			require.NoError(t, q.Snooze(t.Context(), l, time.Hour))
+			require.NoError(t, q.Settle(t.Context(), l.Snooze(time.Hour)))
 			return l
 		}},
 		{"expired", func(_ *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
@@ -212,7 +212,7 @@ func TestReapCounts(t *testing.T) {
 		const jobs = 40
 		require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs+2)...))
 		leases := fetch(t, q, jobs+1)
-		require.NoError(t, q.Ack(t.Context(), leases[0]), "settled ones are not reaped")
+		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()), "settled ones are not reaped")
 		pass(time.Second)
 		fetch(t, q, 1) // and this one expires later
 		release := g.occupy(q)

@@ -15,10 +15,12 @@ import (
 // whatever verb settles it; it is not held for ever.
 func TestRecordDamagedWhileLeased(t *testing.T) {
 	for name, verb := range map[string]func(*Queue, *pawl.Lease) error{
-		"nack":    func(q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errors.New("failed")) },
-		"abandon": func(q *Queue, l *pawl.Lease) error { return q.Abandon(t.Context(), l, pawl.ReasonExhausted, nil) },
-		"release": func(q *Queue, l *pawl.Lease) error { return q.Release(t.Context(), l) },
-		"snooze":  func(q *Queue, l *pawl.Lease) error { return q.Snooze(t.Context(), l, 0) },
+		"nack": func(q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Nack(0, errors.New("failed"))) },
+		"abandon": func(q *Queue, l *pawl.Lease) error {
+			return q.Settle(t.Context(), l.Abandon(pawl.ReasonExhausted, nil))
+		},
+		"release": func(q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Release()) },
+		"snooze":  func(q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Snooze(0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, err := Open(filepath.Join(t.TempDir(), "jobs.db"), nil)

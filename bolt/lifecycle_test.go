@@ -33,31 +33,35 @@ func TestVerbs(t *testing.T) {
 		after func(e *pawl.Envelope, now time.Time)
 	}{{
 		"ack removes the job",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Ack(t.Context(), l) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) },
 		"", nil,
 	}, {
 		"nack counts an attempt, keeps the cause and is ready at once",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errBoom) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Nack(0, errBoom)) },
 		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 	}, {
 		"nack with a delay waits for it",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, time.Minute, errBoom) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error {
+			return q.Settle(t.Context(), l.Nack(time.Minute, errBoom))
+		},
 		pawl.Delayed, func(e *pawl.Envelope, now time.Time) {
 			failed(e, now, "boom")
 			e.NotBefore, e.BackoffSince = now.Add(time.Minute), now
 		},
 	}, {
 		"nack with a negative delay is one without",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, -time.Hour, errBoom) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error {
+			return q.Settle(t.Context(), l.Nack(-time.Hour, errBoom))
+		},
 		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 	}, {
 		"nack without a cause counts too",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, nil) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Nack(0, nil)) },
 		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore, e.BackoffSince = now, now },
 	}, {
 		"abandon counts an attempt and makes a dead letter with its reason",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error {
-			return q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)
+			return q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom))
 		},
 		pawl.Dead, func(e *pawl.Envelope, now time.Time) {
 			failed(e, now, "boom")
@@ -65,11 +69,11 @@ func TestVerbs(t *testing.T) {
 		},
 	}, {
 		"release burns nothing",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Release(t.Context(), l) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Release()) },
 		pawl.Ready, func(e *pawl.Envelope, _ time.Time) { e.Crashes = 0 },
 	}, {
 		"snooze burns nothing and waits",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Snooze(t.Context(), l, time.Minute) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Snooze(time.Minute)) },
 		pawl.Delayed, func(e *pawl.Envelope, now time.Time) { e.Crashes, e.NotBefore = 0, now.Add(time.Minute) },
 	}, {
 		"extend changes nothing in the file",
@@ -88,7 +92,7 @@ func TestVerbs(t *testing.T) {
 					e.Payload = make([]byte, 2*largePayload)
 				}).ID
 				pass(time.Second)
-				require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New("first")))
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(0, errors.New("first"))))
 				firstFailure := time.Now()
 				pass(time.Second)
 				leaseOne(t, q)
@@ -143,7 +147,7 @@ func TestPlaceInTheOrder(t *testing.T) {
 		order string
 	}{{
 		"release keeps the place",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Release(t.Context(), l) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Release()) },
 		"abcde",
 	}, {
 		"reap keeps the place",
@@ -151,22 +155,24 @@ func TestPlaceInTheOrder(t *testing.T) {
 		"abcde",
 	}, {
 		"nack goes behind those that are ready",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Nack(t.Context(), l, 0, errBoom) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Nack(0, errBoom)) },
 		"bcade",
 	}, {
 		"nack with a delay is ready since its end",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error {
-			return q.Nack(t.Context(), l, 2*time.Second, errBoom)
+			return q.Settle(t.Context(), l.Nack(2*time.Second, errBoom))
 		},
 		"bcdae",
 	}, {
 		"snooze is ready since the end of its delay",
-		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Snooze(t.Context(), l, 2*time.Second) },
+		func(t *testing.T, q *Queue, l *pawl.Lease) error {
+			return q.Settle(t.Context(), l.Snooze(2*time.Second))
+		},
 		"bcdae",
 	}, {
 		"a dead letter that is retried goes behind",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error {
-			return errors.Join(q.Abandon(t.Context(), l, pawl.ReasonExhausted, errBoom), q.Retry(t.Context(), l.ID, false))
+			return errors.Join(q.Settle(t.Context(), l.Abandon(pawl.ReasonExhausted, errBoom)), q.Retry(t.Context(), l.ID, false))
 		},
 		"bcade",
 	}} {
@@ -196,8 +202,8 @@ func TestRetry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := openTest(t, nil)
 				id := add(t, q, func(e *pawl.Envelope) { e.Priority = 7 }).ID
-				require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errors.New("first")))
-				require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonExhausted, errBoom))
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(0, errors.New("first"))))
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonExhausted, errBoom)))
 				want := find(t, q, id)
 				require.Equal(t, pawl.Dead, want.State)
 				require.Equal(t, 2, want.Attempts)
@@ -215,7 +221,7 @@ func TestRetry(t *testing.T) {
 				require.ErrorIs(t, q.Retry(t.Context(), id, keep), pawl.ErrConflict, "it is not dead any more")
 
 				l := leaseOne(t, q)
-				require.NoError(t, q.Nack(t.Context(), l, 0, errors.New("again")))
+				require.NoError(t, q.Settle(t.Context(), l.Nack(0, errors.New("again"))))
 				require.Len(t, find(t, q, id).History, 3)
 				require.Equal(t, want.Attempts+1, find(t, q, id).Attempts)
 			})

@@ -155,7 +155,7 @@ func TestListGoesOnWhenItsJobIsGone(t *testing.T) {
 		part, err := q.List(t.Context(), pawl.Filter{State: state}, "", 3)
 		require.NoError(t, err)
 		for _, l := range fetch(t, q, 4) {
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		}
 		part, err = q.List(t.Context(), pawl.Filter{State: state}, part.Next, 9)
 		require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestEffects(t *testing.T) {
 		leases := fetch(t, q, 4)
 		for i, l := range leases[:3] {
 			pass(time.Second)
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			leases[i] = l
 		}
 		want := []Effect{{"k", "a", now.Add(2*time.Hour + 2*time.Second)}, {"k", "b", now.Add(time.Hour + time.Second)}, {"k", "bb", now.Add(3*time.Hour + 3*time.Second)}}
@@ -237,7 +237,7 @@ func TestEffectsOfADamagedRow(t *testing.T) {
 	defer q.Close()
 	for _, key := range []string{"a", "b", "c"} {
 		add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = key })
-		require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 	}
 	changeRows(t, q, bucketEffects, func(k []byte) bool { return k[len(k)-1] == 'b' }, func(v []byte) []byte { v[0] ^= 1; return v })
 	effects, next, err := q.Effects(t.Context(), "", 10)

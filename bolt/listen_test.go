@@ -24,7 +24,7 @@ func TestListen(t *testing.T) {
 		q := openAt(t, t.TempDir()+"/jobs.db", o)
 		cycle := func() {
 			add(t, q, nil)
-			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 		}
 		whole := []string{"enqueued", "fetched", "succeeded"}
 		cycle()

@@ -42,7 +42,7 @@ func TestListenerThatPanics(t *testing.T) {
 				}
 			}})
 			add(t, q, nil)
-			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 			require.NoError(t, q.Close())
 			require.Equal(t, []string{"enqueued", "fetched", "succeeded"}, events.take())
 			require.Equal(t, []string{pawl.JobsFetched, pawl.JobsSucceeded}, c.names)

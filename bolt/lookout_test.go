@@ -37,7 +37,7 @@ func manyQueues(t *testing.T, q *Queue, n int) (names []string) {
 	for left := n; left > 0; {
 		leases := fetch(t, q, n, names...)
 		require.NotEmpty(t, leases)
-		require.NoError(t, q.Ack(t.Context(), leases...))
+		require.NoError(t, q.Settle(t.Context(), acksOf(leases)...))
 		left -= len(leases)
 	}
 	return names

@@ -24,7 +24,7 @@ func TestDamagedRecordOfACompletedJob(t *testing.T) {
 					damaged = add(t, q, func(e *pawl.Envelope) {
 						e.Queue, e.Retain, e.Payload = "kept", time.Duration(3-n)*time.Minute, make([]byte, 3000)
 					}).ID
-					require.NoError(t, q.Ack(t.Context(), leaseOne(t, q, "kept")))
+					require.NoError(t, q.Settle(t.Context(), leaseOne(t, q, "kept").Ack()))
 				}
 				damageRecord(t, q, damaged, c.change)
 				for left := 3; left >= 0; left-- {
@@ -52,7 +52,7 @@ func TestAckOfADamagedRecord(t *testing.T) {
 			keyed()
 			require.Empty(t, fetch(t, q, 9))
 			damageRecord(t, q, l.ID, c.change)
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			require.Nil(t, find(t, q, l.ID))
 			require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 			require.NotEmpty(t, lines)
@@ -60,7 +60,7 @@ func TestAckOfADamagedRecord(t *testing.T) {
 			require.Contains(t, line, "[ERROR]")
 			require.Contains(t, line, "its keys are not known")
 			require.True(t, strings.Contains(line, l.ID.String()), "which job it is")
-			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 			require.Equal(t, pawl.Counts{Completed: 1}, countsOf(t, q, pawl.DefaultQueue))
 		})
 	}

@@ -15,13 +15,13 @@ import (
 func TestLeaseThatIsNone(t *testing.T) {
 	calls := map[string]func(context.Context, *Queue, *pawl.Lease) error{
 		"extend": func(ctx context.Context, q *Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err },
-		"ack":    func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Ack(ctx, l) },
-		"nack":   func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Nack(ctx, l, 0, errBoom) },
+		"ack":    func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) },
+		"nack":   func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Nack(0, errBoom)) },
 		"abandon": func(ctx context.Context, q *Queue, l *pawl.Lease) error {
-			return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
+			return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom))
 		},
-		"release": func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Release(ctx, l) },
-		"snooze":  func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, 0) },
+		"release": func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Release()) },
+		"snooze":  func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(0)) },
 	}
 	for what, l := range map[string]*pawl.Lease{"nil": nil, "without an envelope": {Token: 1}} {
 		for name, call := range calls {
@@ -29,13 +29,17 @@ func TestLeaseThatIsNone(t *testing.T) {
 				q := openTest(t, &Options{Logger: hclog.NewNullLogger(), OnEvent: func(pawl.Event) {}})
 				add(t, q, nil)
 				held := leaseOne(t, q)
-				require.Panics(t, func() { _ = call(t.Context(), q, l) })
+				if name == "extend" {
+					require.Panics(t, func() { _ = call(t.Context(), q, l) })
+				} else {
+					require.ErrorIs(t, call(t.Context(), q, l), pawl.ErrInvalid)
+				}
 				err := q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.AckTx(tx, l) })
 				require.ErrorIs(t, err, pawl.ErrInvalid, "in a transaction it is refused")
 				lost, err := q.Extend(t.Context(), held)
 				require.NoError(t, err, "the queue goes on")
 				require.Empty(t, lost)
-				require.NoError(t, q.Ack(t.Context(), held))
+				require.NoError(t, q.Settle(t.Context(), held.Ack()))
 			})
 		}
 	}
@@ -77,10 +81,10 @@ func TestUpdateThatEndsItsTransaction(t *testing.T) {
 			} else {
 				require.Equal(t, before, digest(t, q))
 				require.Empty(t, events.take())
-				require.NoError(t, q.Ack(t.Context(), l))
+				require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			}
 			add(t, q, func(e *pawl.Envelope) { e.Queue = "later" })
-			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q, "later")))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q, "later").Ack()))
 			require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error { return appPut(tx, "row") }))
 		})
 	}
@@ -100,5 +104,5 @@ func TestErrorOfAnUpdateThatEndsItsTransaction(t *testing.T) {
 		})
 	})
 	add(t, q, nil)
-	require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 }

@@ -61,17 +61,17 @@ func fillMixed(t *testing.T, q *Queue, seed uint64) {
 			var err error
 			switch random.IntN(9) {
 			case 0:
-				err = q.Ack(t.Context(), l)
+				err = q.Settle(t.Context(), l.Ack())
 			case 1, 2:
-				err = q.Nack(t.Context(), l, time.Duration(random.IntN(200))*time.Hour, fmt.Errorf("failure of attempt %d", l.Attempt()))
+				err = q.Settle(t.Context(), l.Nack(time.Duration(random.IntN(200))*time.Hour, fmt.Errorf("failure of attempt %d", l.Attempt())))
 			case 3:
-				err = q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)
+				err = q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom))
 			case 4:
-				err = q.Abandon(t.Context(), l, pawl.ReasonSignature, nil)
+				err = q.Settle(t.Context(), l.Abandon(pawl.ReasonSignature, nil))
 			case 5, 6:
-				err = q.Snooze(t.Context(), l, time.Duration(random.IntN(100))*time.Hour)
+				err = q.Settle(t.Context(), l.Snooze(time.Duration(random.IntN(100))*time.Hour))
 			case 7:
-				err = q.Release(t.Context(), l)
+				err = q.Settle(t.Context(), l.Release())
 			case 8: // it stays leased, or expires
 			}
 			require.NoError(t, err)
@@ -80,12 +80,12 @@ func fillMixed(t *testing.T, q *Queue, seed uint64) {
 	// One failed more often than its history tells, and some are leased in the end.
 	e := add(t, q, func(e *pawl.Envelope) { e.Queue, e.Retain = "failing", 20*time.Hour })
 	for n := range pawl.HistoryKeepHead + pawl.HistoryKeepTail + 7 {
-		require.NoError(t, q.Nack(t.Context(), leaseOne(t, q, "failing"), 0, fmt.Errorf("failure %d", n)))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q, "failing").Nack(0, fmt.Errorf("failure %d", n))))
 	}
 	require.Equal(t, 207, find(t, q, e.ID).Failures)
 	add(t, q, func(e *pawl.Envelope) { e.Queue, e.Retain = "failing", 10*time.Hour })
 	for _, l := range fetch(t, q, 9, "failing") {
-		require.NoError(t, q.Ack(t.Context(), l))
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 	}
 	add(t, q, func(e *pawl.Envelope) { e.Queue = "failing" })
 	add(t, q, func(e *pawl.Envelope) { e.Queue, e.Payload = "failing", make([]byte, 2*largePayload) })

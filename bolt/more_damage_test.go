@@ -93,7 +93,7 @@ func TestDamagedEffect(t *testing.T) {
 		effect()
 		held := fetch(t, q, 9, "keys")
 		require.Len(t, held, 1, "one at a time, as ever")
-		require.NoError(t, q.Ack(t.Context(), held[0]))
+		require.NoError(t, q.Settle(t.Context(), held[0].Ack()))
 		require.Empty(t, fetch(t, q, 9, "keys"), "and it is done again")
 		require.Equal(t, pawl.Counts{}, countsOf(t, q, "keys"))
 		pass(30 * time.Minute)
@@ -116,9 +116,9 @@ func TestDamagedEffectOfALease(t *testing.T) {
 		require.Len(t, held, 1)
 		require.Empty(t, fetch(t, q, 9, "keys"), "the others are put aside")
 		changeRows(t, q, bucketEffects, allRows, change)
-		require.NoError(t, q.Nack(t.Context(), held[0], time.Hour, errBoom))
+		require.NoError(t, q.Settle(t.Context(), held[0].Nack(time.Hour, errBoom)))
 		next := leaseOne(t, q, "keys")
-		require.NoError(t, q.Ack(t.Context(), next))
+		require.NoError(t, q.Settle(t.Context(), next.Ack()))
 		require.Empty(t, fetch(t, q, 9, "keys"), "the third is skipped")
 		require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q, "keys"))
 	})
@@ -132,7 +132,7 @@ func TestDamagedDeadline(t *testing.T) {
 			add(t, q, func(e *pawl.Envelope) { e.Queue, e.Deadline = "keys", time.Now().Add(time.Minute) })
 		}
 		changeRows(t, q, bucketExpiry, allRows, change)
-		require.NoError(t, q.Release(t.Context(), fetch(t, q, 1, "keys")[0]))
+		require.NoError(t, q.Settle(t.Context(), fetch(t, q, 1, "keys")[0].Release()))
 		pass(time.Minute)
 		synctest.Wait()
 		require.Equal(t, pawl.Counts{Dead: 2}, countsOf(t, q, "keys"))
@@ -196,7 +196,7 @@ func TestDamagedCompleted(t *testing.T) {
 	keyed(t, func(t *testing.T, q *Queue, change func([]byte) []byte) {
 		for n := range 2 {
 			add(t, q, func(e *pawl.Envelope) { e.Queue, e.Retain = "keys", time.Duration(1+n)*time.Minute })
-			require.NoError(t, q.Ack(t.Context(), leaseOne(t, q, "keys")))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q, "keys").Ack()))
 		}
 		first := true
 		changeRows(t, q, bucketCompleted, func([]byte) bool { defer func() { first = false }(); return first }, change)

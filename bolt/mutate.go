@@ -179,12 +179,15 @@ func (o *ops) Hold(l *pawl.Lease) error {
 
 // Ack implements [driver.Ops].
 func (o *ops) Ack(l *pawl.Lease) error {
-	return o.end(l, &ackOnce{settle{finished: doneBy(l, o.queue.scheduler.observer.listening()), how: ack}})
+	s := l.Ack()
+	return o.end(l, &ackOnce{o.queue.settle(&s)})
 }
 
 // Snooze implements [driver.Ops].
 func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
-	return o.end(l, &settle{finished: finishedBy(l), how: snooze(until.Sub(o.t.now))})
+	s := l.Snooze(until.Sub(o.t.now))
+	op := o.queue.settle(&s)
+	return o.end(l, &op)
 }
 
 // RunNow implements [driver.Ops].

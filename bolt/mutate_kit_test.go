@@ -76,7 +76,7 @@ var atFirst = pawl.Counts{Delayed: 2, Leased: 1, Dead: 1}
 func newStand(t *testing.T, q *Queue) (s stand) {
 	t.Helper()
 	s.dead = add(t, q, nil).ID
-	require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
 	s.later = add(t, q, func(e *pawl.Envelope) { e.Delay = 1000 * time.Hour }).ID
 	s.delayed = add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }).ID
 	add(t, q, nil)

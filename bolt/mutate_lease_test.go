@@ -28,7 +28,7 @@ func TestPlanWithALostLease(t *testing.T) {
 		"expired":           func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) },
 		"expired and given": func(t *testing.T, q *Queue, _ *pawl.Lease) { expire(q); leaseOne(t, q) },
 		"of another token":  func(_ *testing.T, _ *Queue, l *pawl.Lease) { l.Token++ },
-		"acked":             func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Ack(t.Context(), l)) },
+		"acked":             func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Settle(t.Context(), l.Ack())) },
 		"snoozed by a mutation": func(t *testing.T, q *Queue, l *pawl.Lease) {
 			own := *l
 			require.NoError(t, q.Mutate(t.Context(), &ride{check: func(p *ops) error { return p.Snooze(&own, p.Now()) }}, 0))
@@ -181,7 +181,7 @@ func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, verb.ends, len(lost) == 1)
 				if !verb.ends {
-					require.NoError(t, q.Ack(t.Context(), l))
+					require.NoError(t, q.Settle(t.Context(), l.Ack()))
 				}
 				for _, late := range settling {
 					require.ErrorIs(t, late.end(t.Context(), q, l), pawl.ErrLeaseLost, late.name)
@@ -209,5 +209,5 @@ func TestPlanAcksAnEffect(t *testing.T) {
 	require.NoError(t, q.do(t.Context(), finish{e}))
 	require.ErrorIs(t, q.Mutate(t.Context(), riding("late", func(p *ops) error { return p.Ack(l) }), 0), pawl.ErrConflict)
 	require.Equal(t, []string{"row"}, appRows(t, q.db))
-	require.NoError(t, q.Ack(t.Context(), l))
+	require.NoError(t, q.Settle(t.Context(), l.Ack()))
 }

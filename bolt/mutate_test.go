@@ -76,7 +76,7 @@ func TestOpsAndRowsAreOne(t *testing.T) {
 						require.Empty(t, appRows(t, q.db))
 						require.Empty(t, events.take())
 						require.False(t, s.lease.Settled())
-						require.NoError(t, q.Ack(t.Context(), s.lease))
+						require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 						return
 					}
 					require.NoError(t, q.Mutate(t.Context(), r, 0))
@@ -146,7 +146,7 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 	var dead []pawl.ID
 	for range 2 {
 		dead = append(dead, add(t, q, unique).ID)
-		require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, errBoom))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
 	}
 	add(t, q, func(e *pawl.Envelope) { e.Kind, e.UniqueKey = "u", "held" })
 	held := leaseOne(t, q)

@@ -48,7 +48,7 @@ func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 						require.Empty(t, appRows(t, q.db))
 						require.Empty(t, events.take())
 						require.False(t, s.lease.Settled())
-						require.NoError(t, q.Ack(t.Context(), s.lease))
+						require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 						return
 					}
 					require.Equal(t, []string{"app", "mutation"}, appRows(t, q.db))
@@ -113,7 +113,7 @@ func TestMutateTxOfAMutationThatPanics(t *testing.T) {
 		require.Empty(t, appRows(t, q.db))
 		require.False(t, s.lease.Settled())
 	}
-	require.NoError(t, q.Ack(t.Context(), s.lease))
+	require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 }
 
 // Rule: a mutation cannot ride where there is no transaction to write in, and is not asked.

@@ -36,13 +36,13 @@ func TestLeaseThatComesBeforeTheNote(t *testing.T) {
 				require.Empty(t, lost)
 			}
 			pass(length - 1)
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		},
 		"it hears of a cancel": func(t *testing.T, q *Queue, l *pawl.Lease) {
 			require.False(t, l.Cancelled.Fired())
 			require.NoError(t, q.Cancel(t.Context(), l.ID))
 			require.True(t, l.Cancelled.Fired())
-			require.NoError(t, q.Release(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Release()))
 			require.Equal(t, pawl.Dead, find(t, q, l.ID).State)
 		},
 		"it is the only one that is known": func(t *testing.T, q *Queue, l *pawl.Lease) {
@@ -67,7 +67,7 @@ func TestLeaseThatComesBeforeTheNote(t *testing.T) {
 				}})
 				old, l := leaseBeforeNote(t, q, db, func(tx *bbolt.Tx, l *pawl.Lease) { require.NoError(t, q.AckTx(tx, l)) })
 				require.NotEqual(t, old.Token, l.Token)
-				require.ErrorIs(t, q.Ack(t.Context(), old), pawl.ErrLeaseLost)
+				require.ErrorIs(t, q.Settle(t.Context(), old.Ack()), pawl.ErrLeaseLost)
 				reads.Store(0)
 				test(t, q, l)
 				pass(10 * length)
@@ -108,6 +108,6 @@ func TestLateCancelIsForItsOwnLease(t *testing.T) {
 	})
 	require.True(t, old.Settled())
 	require.False(t, l.Cancelled.Fired(), "the cancel was for the lease before")
-	require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+	require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 	require.Equal(t, pawl.Ready, find(t, q, l.ID).State, "it was not cancelled")
 }

@@ -56,7 +56,7 @@ func soundFile(t testing.TB) []byte {
 	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "delayed", Delay: time.Hour}))
 	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2})
 	require.NoError(t, err)
-	require.NoError(t, q.Abandon(t.Context(), leases[0], pawl.ReasonPermanent, errors.New("boom")))
+	require.NoError(t, q.Settle(t.Context(), leases[0].Abandon(pawl.ReasonPermanent, errors.New("boom"))))
 	require.NoError(t, q.Close())
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -104,11 +104,11 @@ func testDrainedOrder(t *testing.T, random *rand.Rand) {
 	for i, l := range fetch(t, q, 40) {
 		switch {
 		case i%4 == 0:
-			require.NoError(t, q.Release(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Release()))
 		case i%4 == 1:
-			require.NoError(t, q.Nack(t.Context(), l, 0, nil))
+			require.NoError(t, q.Settle(t.Context(), l.Nack(0, nil)))
 		case i%4 == 2:
-			require.NoError(t, q.Snooze(t.Context(), l, time.Second))
+			require.NoError(t, q.Settle(t.Context(), l.Snooze(time.Second)))
 		} // and the others crash
 	}
 	pass(2 * time.Minute)

@@ -53,7 +53,7 @@ func TestTxVerbsInTheAppsOwnTransaction(t *testing.T) {
 					require.False(t, l.Cancelled.Fired())
 					require.False(t, l.Settled())
 					require.Empty(t, appRows(t, db))
-					require.NoError(t, q.Ack(t.Context(), l))
+					require.NoError(t, q.Settle(t.Context(), l.Ack()))
 					return
 				}
 				require.Equal(t, c.want, countsOf(t, q, pawl.DefaultQueue))
@@ -130,7 +130,7 @@ func TestLeasesFollowTheAppsTransactions(t *testing.T) {
 		require.NotContains(t, q.scheduler.leases.byID, leases[0].ID)
 		require.Contains(t, q.scheduler.leases.byID, leases[1].ID)
 	})))
-	require.NoError(t, q.Nack(t.Context(), leases[1], 0, errBoom))
+	require.NoError(t, q.Settle(t.Context(), leases[1].Nack(0, errBoom)))
 	require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
@@ -180,7 +180,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 					return
 				}
 				if i%2 == 0 {
-					errs <- q.Ack(t.Context(), leases[0])
+					errs <- q.Settle(t.Context(), leases[0].Ack())
 				} else {
 					errs <- db.Update(func(tx *bbolt.Tx) error { return q.AckTx(tx, leases[0]) })
 				}
@@ -231,12 +231,12 @@ func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 			}
 			return err
 		})
-		acked = started(func() error { return q.Ack(t.Context(), leases[1]) })
+		acked = started(func() error { return q.Settle(t.Context(), leases[1].Ack()) })
 		pass(time.Until(leases[1].Expires) + 1)
 	})
 	require.NoError(t, <-enqueued)
 	require.NoError(t, <-extended)
 	require.NoError(t, <-acked)
 	<-blocking.done
-	require.NoError(t, q.Ack(t.Context(), leases[0]))
+	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 }

@@ -62,7 +62,7 @@ func TestOverIsOpenedAgainAndAgain(t *testing.T) {
 		l := leaseOne(t, q)
 		require.NoError(t, q.Close())
 		require.NoError(t, q.Close(), "a second Close is no error")
-		require.ErrorIs(t, q.Ack(t.Context(), l), pawl.ErrClosed)
+		require.ErrorIs(t, q.Settle(t.Context(), l.Ack()), pawl.ErrClosed)
 		updateApp(t, db, nil, func(tx *bbolt.Tx) {
 			require.NoError(t, appPut(tx, "between"))
 			for _, c := range txVerbs {
@@ -72,7 +72,7 @@ func TestOverIsOpenedAgainAndAgain(t *testing.T) {
 			}
 		})
 		q = openOver(t, db, nil)
-		require.ErrorIs(t, q.Ack(t.Context(), l), pawl.ErrLeaseLost)
+		require.ErrorIs(t, q.Settle(t.Context(), l.Ack()), pawl.ErrLeaseLost)
 	}
 	require.Equal(t, []string{"before", "between"}, appRows(t, db))
 	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
@@ -189,5 +189,5 @@ func TestOverPromotes(t *testing.T) {
 	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(start), 50*time.Millisecond)
-	require.NoError(t, q.Ack(t.Context(), leases[0]))
+	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 }

@@ -201,7 +201,7 @@ func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
 				}
 				small, another := pawl.NewID(time.Now()), pawl.NewID(time.Now())
 				smallErr, largeErr, anotherErr := enqueue(small), enqueue(large), enqueue(another)
-				acked := started(func() error { return q.Ack(ctx, l) })
+				acked := started(func() error { return q.Settle(ctx, l.Ack()) })
 				synctest.Wait()
 				release()
 
@@ -216,7 +216,7 @@ func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
 				require.NoError(t, <-fetching)
 				require.NotEmpty(t, fetched)
 				for _, l := range fetched {
-					require.NoError(t, q.Ack(ctx, l), "the lease that was answered is the one in the file")
+					require.NoError(t, q.Settle(ctx, l.Ack()), "the lease that was answered is the one in the file")
 				}
 				require.Nil(t, find(t, q, large))
 

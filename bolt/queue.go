@@ -176,7 +176,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			l, damage := job.lease(f.durable, q.opts.Lease)
 			if damage != nil {
 				// An error leaves the lease to expire. It must not cost the others.
-				op := &settle{finished: finished{holding: holding{job.row.id, job.grant.token}}, how: condemn(damage)}
+				op := &condemn{holding: holding{job.row.id, job.grant.token}, damage: damage}
 				err = q.do(context.WithoutCancel(ctx), op)
 				continue
 			}
@@ -226,40 +226,19 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 	return q.scheduler.intake.do(ctx, op, 0)
 }
 
-func (q *Queue) settle(ctx context.Context, l *pawl.Lease, how verb) error {
-	return q.do(ctx, &settle{finished: finishedBy(l), how: how})
-}
-
-// Ack implements [pawl.Queue].
-func (q *Queue) Ack(ctx context.Context, leases ...*pawl.Lease) error {
-	if err := pawl.CheckAck(leases); err != nil {
+// Settle implements [pawl.Queue].
+func (q *Queue) Settle(ctx context.Context, given ...pawl.Settlement) error {
+	if err := pawl.CheckSettle(given); err != nil {
 		return err
 	}
-	op := newAcks(leases, q.scheduler.observer.listening())
+	op := &settlements{each: make([]settle, len(given))}
+	for i := range given {
+		op.each[i] = q.settle(&given[i])
+	}
 	if err := q.do(ctx, op); err != nil {
 		return err
 	}
-	return pawl.AckErrors(leases, op.errs)
-}
-
-// Nack implements [pawl.Queue].
-func (q *Queue) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
-	return q.settle(ctx, l, nack(delay, pawl.FailureOf(cause)))
-}
-
-// Abandon implements [pawl.Queue].
-func (q *Queue) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, cause error) error {
-	return q.settle(ctx, l, abandon(reason, pawl.FailureOf(cause)))
-}
-
-// Release implements [pawl.Queue].
-func (q *Queue) Release(ctx context.Context, l *pawl.Lease) error {
-	return q.settle(ctx, l, release())
-}
-
-// Snooze implements [pawl.Queue].
-func (q *Queue) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) error {
-	return q.settle(ctx, l, snooze(delay))
+	return pawl.SettleErrors(given, op.errs)
 }
 
 // Extend implements [pawl.Queue]. It writes nothing to the disk.

@@ -95,7 +95,7 @@ func testManyCallers(t *testing.T, seed uint64) {
 		for _, l := range leases {
 			require.False(t, drained[l.ID], "job %s came twice", l.ID)
 			drained[l.ID] = true
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		}
 	}
 	for id := range book.stored {
@@ -206,7 +206,7 @@ func (c *caller) settle(ctx context.Context) {
 			c.book.dead[l.ID] = true
 		}
 	})
-	if err := c.q.Ack(ctx, l); !errors.Is(err, pawl.ErrLeaseLost) {
+	if err := c.q.Settle(ctx, l.Ack()); !errors.Is(err, pawl.ErrLeaseLost) {
 		c.book.complain("a second settle: %v", err)
 	}
 }

@@ -49,15 +49,15 @@ func TestDeleteDamagedDeadLetter(t *testing.T) {
 					other, e := full("other"), full("key")
 					leases := fetch(t, q, 2)
 					for _, l := range leases {
-						require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+						require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 					}
 					leases = fetch(t, q, 2)
 					require.Equal(t, e.ID, leases[1].ID)
-					require.NoError(t, q.Abandon(t.Context(), leases[0], pawl.ReasonPermanent, errBoom))
+					require.NoError(t, q.Settle(t.Context(), leases[0].Abandon(pawl.ReasonPermanent, errBoom)))
 					if when == "alive" {
 						damageRecord(t, q, e.ID, c.change)
 					}
-					require.NoError(t, q.Abandon(t.Context(), leases[1], pawl.ReasonPermanent, errBoom))
+					require.NoError(t, q.Settle(t.Context(), leases[1].Abandon(pawl.ReasonPermanent, errBoom)))
 					if when == "dead" {
 						damageRecord(t, q, e.ID, c.change)
 					}
@@ -107,7 +107,7 @@ func TestDeleteDamagedAmongMany(t *testing.T) {
 	fill(t, q, dead, "q")
 	leases := fetch(t, q, dead, "q")
 	require.Len(t, leases, dead)
-	atOnce(t, leases, func(l *pawl.Lease) error { return q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil) })
+	atOnce(t, leases, func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, nil)) })
 	var ids []pawl.ID
 	for e, err := range q.Jobs(t.Context(), pawl.Filter{State: pawl.Dead}) {
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestDeleteOfUnknownIDs(t *testing.T) {
 		q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
 		require.NoError(t, q.Enqueue(t.Context(), newBatch(20)...))
 		for _, l := range fetch(t, q, 20) {
-			require.NoError(t, q.Abandon(t.Context(), l, pawl.ReasonPermanent, nil))
+			require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, nil)))
 		}
 		require.ErrorIs(t, q.Delete(t.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound)
 		looked := q.orphans.ids

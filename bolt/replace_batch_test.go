@@ -52,7 +52,7 @@ func ackAll(t *testing.T, q *Queue, queues ...string) (n int) {
 			return n
 		}
 		for _, l := range leases {
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			n++
 		}
 	}
@@ -87,7 +87,7 @@ func TestBatchReplacesJobsThatArePutAside(t *testing.T) {
 				require.Equal(t, pawl.Counts{Ready: 3, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
 				checkNow(t, q)
 				require.Equal(t, c.first, ackAll(t, q))
-				require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+				require.NoError(t, q.Settle(t.Context(), holder.Nack(time.Hour, errBoom)))
 				require.Equal(t, c.then, ackAll(t, q))
 				require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q, pawl.DefaultQueue))
 			})
@@ -110,7 +110,7 @@ func TestEnqueueTxReplacesJobsThatArePutAside(t *testing.T) {
 	}))
 	require.Equal(t, pawl.Counts{Ready: 3, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
 	checkNow(t, q)
-	require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+	require.NoError(t, q.Settle(t.Context(), holder.Nack(time.Hour, errBoom)))
 	require.Equal(t, 1, ackAll(t, q))
 	require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
@@ -124,14 +124,14 @@ func TestTransferBesideJobsThatArePutAside(t *testing.T) {
 				q := openTest(t, nil)
 				add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })
 				dead := leaseOne(t, q)
-				require.NoError(t, q.Abandon(t.Context(), dead, pawl.ReasonPermanent, errBoom))
+				require.NoError(t, q.Settle(t.Context(), dead.Abandon(pawl.ReasonPermanent, errBoom)))
 				holder := holdKey(t, q, "0", "1")
 				moved := &pawl.Envelope{ID: dead.ID, Kind: "k", Queue: queue, IdempotencyKey: key}
 				require.NoError(t, q.Transfer(t.Context(), moved, nil))
 				require.Equal(t, dead.ID, moved.ID)
 				require.Equal(t, 2, aside(t, q))
 				checkNow(t, q)
-				require.NoError(t, q.Nack(t.Context(), holder, time.Hour, errBoom))
+				require.NoError(t, q.Settle(t.Context(), holder.Nack(time.Hour, errBoom)))
 				runs := 1 // of the key, the others are skipped
 				if key == "" {
 					runs++

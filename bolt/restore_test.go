@@ -114,7 +114,7 @@ func TestRestoredJobsWork(t *testing.T) {
 		require.NoError(t, q.Retry(t.Context(), dead.ID, true))
 		l := leaseOne(t, q)
 		require.Equal(t, 1, l.Attempts)
-		require.NoError(t, q.Nack(t.Context(), l, 100*time.Hour, errBoom))
+		require.NoError(t, q.Settle(t.Context(), l.Nack(100*time.Hour, errBoom)))
 		require.Len(t, find(t, q, dead.ID).History, 2)
 		pass(time.Hour)
 		synctest.Wait()
@@ -122,7 +122,7 @@ func TestRestoredJobsWork(t *testing.T) {
 		l = leaseOne(t, q)
 		require.Equal(t, retry.ID, l.ID)
 		require.True(t, l.BackoffSince.Equal(now.Add(-time.Hour)))
-		require.NoError(t, q.Ack(t.Context(), l))
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		require.Empty(t, effectsOf(t, &q.reader, 9), "the effect is over")
 	})
 }
@@ -138,7 +138,7 @@ func TestRestoredHistoryGoesOn(t *testing.T) {
 		}
 	}
 	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{e}, nil))
-	require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), 0, errBoom))
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(0, errBoom)))
 	got := find(t, q, e.ID)
 	require.Equal(t, failures+1, got.Failures)
 	for i, f := range got.History {

@@ -59,7 +59,7 @@ func TestSalvageTakesTheEndOfAnEffect(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			q, result := contradicted(t, func(q *Queue) {
 				add(t, q, once)
-				require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 			}, func(s *store) error {
 				key, _ := s.effects.Cursor().First()
 				return change(s, append([]byte(nil), key...))

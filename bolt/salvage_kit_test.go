@@ -98,7 +98,7 @@ func fillWreck(t *testing.T, q *Queue) {
 		}
 	}
 	enqueue(30, "done", func(e *pawl.Envelope) { e.IdempotencyKey = time.Now().String() })
-	each(30, "done", func(l *pawl.Lease) error { return q.Ack(ctx, l) })
+	each(30, "done", func(l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) })
 	enqueue(150, "ready", nil)
 	enqueue(30, "large", func(e *pawl.Envelope) {
 		e.Payload = bytes.Repeat([]byte{byte(random.Uint32())}, 1500+random.IntN(9000))
@@ -108,13 +108,13 @@ func fillWreck(t *testing.T, q *Queue) {
 		e.UniqueKey, e.Deadline = time.Now().String(), time.Now().Add(time.Hour)
 	})
 	enqueue(20, "dead", nil)
-	each(20, "dead", func(l *pawl.Lease) error { return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom) })
+	each(20, "dead", func(l *pawl.Lease) error { return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom)) })
 	enqueue(20, "retried", nil)
-	each(20, "retried", func(l *pawl.Lease) error { return q.Nack(ctx, l, time.Hour, errBoom) })
+	each(20, "retried", func(l *pawl.Lease) error { return q.Settle(ctx, l.Nack(time.Hour, errBoom)) })
 	enqueue(10, "snoozed", nil)
-	each(10, "snoozed", func(l *pawl.Lease) error { return q.Snooze(ctx, l, time.Hour) })
+	each(10, "snoozed", func(l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(time.Hour)) })
 	enqueue(10, "completed", func(e *pawl.Envelope) { e.Retain = time.Hour })
-	each(10, "completed", func(l *pawl.Lease) error { return q.Ack(ctx, l) })
+	each(10, "completed", func(l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) })
 	enqueue(20, "aside", func(e *pawl.Envelope) { e.IdempotencyKey = "one" })
 	require.Len(t, fetch(t, q, 20, "aside"), 1)
 	enqueue(10, "leased", nil)
@@ -219,7 +219,7 @@ func (k *wreckKit) drain(t *testing.T, path string) {
 			if len(leases) == 0 {
 				break
 			}
-			require.NoError(t, q.Ack(t.Context(), leases...))
+			require.NoError(t, q.Settle(t.Context(), acksOf(leases)...))
 		}
 		require.Zero(t, countsOf(t, q, row.Name).Ready, row.Name)
 	}

@@ -128,7 +128,7 @@ func TestSalvageKeepsWhatIsDone(t *testing.T) {
 		require.NoError(t, err)
 		once := func(e *pawl.Envelope) { e.IdempotencyKey = "invoice 17" }
 		add(t, q, once)
-		require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 		require.NoError(t, q.Close())
 		if lost {
 			withBolt(t, from, func(tx *bbolt.Tx) error {

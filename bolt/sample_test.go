@@ -59,10 +59,10 @@ func newSampleNow(t *testing.T) sample {
 		return leases
 	}
 	l := lease("dead", "retried")
-	require.NoError(t, q.Abandon(ctx, l[0], pawl.ReasonPermanent, errors.New("boom")))
+	require.NoError(t, q.Settle(ctx, l[0].Abandon(pawl.ReasonPermanent, errors.New("boom"))))
 	retried := l[1]
 	lease("leased", "large leased")
-	require.NoError(t, q.Nack(ctx, retried, 0, errors.New("boom")))
+	require.NoError(t, q.Settle(ctx, retried.Nack(0, errors.New("boom"))))
 	store("", "delayed", time.Hour)
 	store("", "later", 2*time.Hour)
 	for _, kind := range []string{"ready", "large", "neighbour"} {
@@ -182,7 +182,7 @@ func runAll(t *testing.T, q *Queue, queues ...string) (kinds []string) {
 		}
 		for _, l := range leases {
 			require.Equal(t, string(payloadOf(l.Kind)), string(l.Payload), "wrong data")
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			kinds = append(kinds, l.Kind)
 		}
 	}

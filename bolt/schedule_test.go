@@ -43,11 +43,11 @@ func TestDelayedJobComesAtItsTime(t *testing.T) {
 		}, time.Second},
 		{"failed", func(t *testing.T, q *Queue) {
 			add(t, q, nil)
-			require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), time.Minute, errBoom))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(time.Minute, errBoom)))
 		}, time.Minute},
 		{"snoozed by a nanosecond", func(t *testing.T, q *Queue) {
 			add(t, q, nil)
-			require.NoError(t, q.Snooze(t.Context(), leaseOne(t, q), 1))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Snooze(1)))
 		}, 1},
 		{"behind another delayed job", func(t *testing.T, q *Queue) {
 			add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour })
@@ -92,7 +92,7 @@ func TestEndlessDelaysSaturate(t *testing.T) {
 		const longest = 1<<63 - 1
 		add(t, q, func(e *pawl.Envelope) { e.Delay = longest })
 		add(t, q, nil)
-		require.NoError(t, q.Nack(t.Context(), leaseOne(t, q), longest, errBoom))
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(longest, errBoom)))
 		pass(time.Hour)
 		require.Equal(t, pawl.Counts{Delayed: 2}, countsOf(t, q, pawl.DefaultQueue))
 	})

@@ -36,7 +36,7 @@ func TestStatsTellWhoIsServed(t *testing.T) {
 
 		l := fetch(t, q, 1, "a")[0]
 		require.Equal(t, map[string]bool{"a": true, "b": false}, served(), "a lease is out")
-		require.NoError(t, q.Ack(t.Context(), l))
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		require.Equal(t, map[string]bool{"a": false, "b": false}, served(), "the lease has ended")
 
 		ctx, stop := context.WithCancel(t.Context())

@@ -7,40 +7,42 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// settle ends a lease by one of the verbs.
+// settle ends a lease as a settlement says.
 type settle struct {
 	finished
-	how verb
-	row leaseRow
+	outcome pawl.Outcome
+	delay   time.Duration
+	reason  pawl.Reason
+	failure pawl.Failure
+	row     leaseRow
 }
 
 // finished is a lease whose run has ended, as its holder has it.
 type finished struct {
 	holding
-	job      *pawl.Envelope // as events have it once it is done; nil when nobody listens
+	job      *pawl.Envelope // as the event of a success has it; nil when nobody listens
 	took     time.Duration  // of the run
 	timedOut bool
 	ran      bool // the run began
 }
 
-// verb gives a job that was leased its next place, or removes it. The lease has
-// ended.
-type verb func(t *txn, op *settle)
-
-func finishedBy(l *pawl.Lease) finished {
-	return finished{holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut, ran: !l.Started.IsZero()}
-}
-
-// doneBy is finishedBy for a run that succeeded.
-func doneBy(l *pawl.Lease, listening bool) finished {
-	e := finishedBy(l)
-	if listening {
-		done := *l.Envelope
-		done.Payload, done.Attempts = nil, pawl.NextAttempt(done.Attempts)
-		done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
-		e.job = &done
+// settle prepares a settlement, as far as that needs no transaction.
+func (q *Queue) settle(s *pawl.Settlement) settle {
+	l := s.Lease
+	op := settle{outcome: s.Outcome, delay: s.Delay, reason: s.Reason, finished: finished{
+		holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut, ran: !l.Started.IsZero()}}
+	switch s.Outcome {
+	case pawl.OutcomeNack, pawl.OutcomeAbandon:
+		op.failure = pawl.FailureOf(s.Cause)
+	case pawl.OutcomeAck:
+		if q.scheduler.observer.listening() {
+			done := *l.Envelope
+			done.Payload, done.Attempts = nil, pawl.NextAttempt(done.Attempts)
+			done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
+			op.job = &done
+		}
 	}
-	return e
+	return op
 }
 
 func (op *settle) check(t *txn) (err error) {
@@ -50,30 +52,25 @@ func (op *settle) check(t *txn) (err error) {
 
 func (op *settle) apply(t *txn) {
 	t.endLease(op.id, op.row)
-	op.how(t, op)
+	if op.outcome == pawl.OutcomeAck {
+		op.ack(t)
+	} else {
+		op.move(t)
+	}
 }
 
-// acks ends leases whose runs succeeded, each by itself.
-type acks struct {
-	each []finished
+// settlements end leases, each by itself.
+type settlements struct {
+	each []settle
 	errs []error // in their order; nil when there is none
 }
 
-func newAcks(leases []*pawl.Lease, listening bool) *acks {
-	op := &acks{each: make([]finished, len(leases))}
-	for i, l := range leases {
-		op.each[i] = doneBy(l, listening)
-	}
-	return op
-}
+func (op *settlements) check(*txn) error { return nil }
 
-func (op *acks) check(*txn) error { return nil }
-
-func (op *acks) apply(t *txn) {
+func (op *settlements) apply(t *txn) {
 	op.errs = nil
-	one := &settle{how: ack}
-	for i, e := range op.each {
-		one.finished = e
+	for i := range op.each {
+		one := &op.each[i]
 		err := one.check(t)
 		if err == nil {
 			one.apply(t)
@@ -84,6 +81,23 @@ func (op *acks) apply(t *txn) {
 		}
 		op.errs[i] = err
 	}
+}
+
+// condemn ends the lease of a job that turned out to be unreadable.
+type condemn struct {
+	holding
+	damage error
+	row    leaseRow
+}
+
+func (op *condemn) check(t *txn) (err error) {
+	op.row, err = t.held(&op.holding)
+	return err
+}
+
+func (op *condemn) apply(t *txn) {
+	t.endLease(op.id, op.row)
+	t.buryDamaged(op.id, op.row.line, op.row.flags, op.damage)
 }
 
 // held checks that the token given is that of the job's lease.
@@ -103,10 +117,10 @@ func (op *settle) event(what pawl.EventType, e *pawl.Envelope) pawl.Event {
 	return pawl.Event{Type: what, Job: e, Took: op.took, TimedOut: op.timedOut}
 }
 
-func (op *settle) run(cause string) run { return run{cause, op.took, op.timedOut} }
+func (op *settle) run() run { return run{op.failure.Error, op.took, op.timedOut} }
 
 // ack reads the record only of a job that has more than that.
-func ack(t *txn, op *settle) {
+func (op *settle) ack(t *txn) {
 	var j stored
 	if op.row.flags&hasMore != 0 {
 		var err error
@@ -129,76 +143,62 @@ func ack(t *txn, op *settle) {
 	t.tellOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
-// condemn is for a job that turned out to be unreadable.
-func condemn(damage error) verb {
-	return func(t *txn, op *settle) { t.buryDamaged(op.id, op.row.line, op.row.flags, damage) }
-}
-
-// move is a verb that needs the job's record: count counts the run, next gives the job
-// its place. A job whose record is damaged goes to the dead letters whatever the verb,
-// and so does one that was cancelled.
-func move(cause string, count, next func(t *txn, op *settle, j stored)) verb {
-	return func(t *txn, op *settle) {
-		j, err := t.record(op.id)
-		if err != nil {
-			t.buryDamaged(op.id, op.row.line, op.row.flags, err)
-			return
-		}
-		j.Crashes = 0
-		j.BackoffSince = time.Time{}
-		if count != nil {
-			count(t, op, j)
-		}
-		if j.Cancelled {
-			t.bury(j, pawl.ReasonCancelled, op.run(cause))
-			return
-		}
-		next(t, op, j)
+// move gives the job its next place. A job whose record is damaged goes to the dead letters
+// whatever the outcome, and so does one that was cancelled.
+func (op *settle) move(t *txn) {
+	j, err := t.record(op.id)
+	if err != nil {
+		t.buryDamaged(op.id, op.row.line, op.row.flags, err)
+		return
+	}
+	j.Crashes = 0
+	j.BackoffSince = time.Time{}
+	switch {
+	case op.outcome == pawl.OutcomeNack, op.outcome == pawl.OutcomeAbandon && op.reason.CountsAttempt():
+		t.failure(j, op.failure)
+	case op.outcome == pawl.OutcomeAbandon:
+		t.note(j, j.Attempt(), op.failure)
+	}
+	if j.Cancelled {
+		t.bury(j, pawl.ReasonCancelled, op.run())
+		return
+	}
+	switch op.outcome {
+	case pawl.OutcomeNack:
+		op.nack(t, j)
+	case pawl.OutcomeAbandon:
+		t.bury(j, op.reason, op.run())
+	case pawl.OutcomeRelease:
+		op.release(t, j)
+	case pawl.OutcomeSnooze:
+		op.snooze(t, j)
 	}
 }
 
-func nack(delay time.Duration, f pawl.Failure) verb {
-	count := func(t *txn, _ *settle, j stored) { t.failure(j, f) }
-	return move(f.Error, count, func(t *txn, op *settle, j stored) {
-		j.NotBefore = after(t.now, delay)
-		j.BackoffSince = t.now
-		t.rewrite(j)
-		event := op.event(pawl.EventRetried, j.Envelope)
-		event.Delay, event.Cause = max(delay, 0), f.Error
-		t.tell(event)
-		t.place(j)
-	})
+func (op *settle) nack(t *txn, j stored) {
+	j.NotBefore = after(t.now, op.delay)
+	j.BackoffSince = t.now
+	t.rewrite(j)
+	event := op.event(pawl.EventRetried, j.Envelope)
+	event.Delay, event.Cause = max(op.delay, 0), op.failure.Error
+	t.tell(event)
+	t.place(j)
 }
 
-func abandon(reason pawl.Reason, f pawl.Failure) verb {
-	count := func(t *txn, _ *settle, j stored) {
-		if reason.CountsAttempt() {
-			t.failure(j, f)
-		} else {
-			t.note(j, j.Attempt(), f)
-		}
+func (op *settle) release(t *txn, j stored) {
+	t.rewrite(j)
+	t.tell(op.event(pawl.EventReleased, j.Envelope))
+	t.placeReady(j)
+}
+
+func (op *settle) snooze(t *txn, j stored) {
+	if op.ran { // and did not fail
+		j.Attempts = 0
 	}
-	return move(f.Error, count, func(t *txn, op *settle, j stored) { t.bury(j, reason, op.run(f.Error)) })
-}
-
-func release() verb {
-	return move("", nil, func(t *txn, op *settle, j stored) {
-		t.rewrite(j)
-		t.tell(op.event(pawl.EventReleased, j.Envelope))
-		t.placeReady(j)
-	})
-}
-
-func snooze(delay time.Duration) verb {
-	return move("", nil, func(t *txn, op *settle, j stored) {
-		if op.ran { // and did not fail
-			j.Attempts = 0
-		}
-		j.NotBefore = after(t.now, delay)
-		t.rewrite(j)
-		t.tell(op.event(pawl.EventSnoozed, j.Envelope))
-		t.place(j)
-	})
+	j.NotBefore = after(t.now, op.delay)
+	t.rewrite(j)
+	t.tell(op.event(pawl.EventSnoozed, j.Envelope))
+	t.place(j)
 }
 
 // after is now plus delay, which no time.Duration lets overflow.

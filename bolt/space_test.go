@@ -45,7 +45,7 @@ func TestFreeSpace(t *testing.T) {
 	batch()
 	full := statsOf(t, &q.reader)
 	require.Greater(t, full.Size-full.Free, empty.Size-empty.Free+200*5000, "what is not free is in use")
-	atOnce(t, fetch(t, q, 200), func(l *pawl.Lease) error { return q.Ack(t.Context(), l) })
+	atOnce(t, fetch(t, q, 200), func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) })
 	drained := statsOf(t, &q.reader)
 	require.GreaterOrEqual(t, drained.Size, full.Size)
 	require.Greater(t, drained.Free, full.Free+200*5000)
@@ -73,7 +73,7 @@ func TestFreeSpaceToRead(t *testing.T) {
 		fill(t, q, 100, "q")
 	}
 	for range 20 {
-		atOnce(t, fetch(t, q, 100, "q"), func(l *pawl.Lease) error { return q.Ack(t.Context(), l) })
+		atOnce(t, fetch(t, q, 100, "q"), func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) })
 	}
 	last := statsOf(t, &q.reader)
 	crashed := filepath.Join(memoryFolder(t), "crashed.db")

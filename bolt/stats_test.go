@@ -28,25 +28,25 @@ func TestStatsAfterEveryTransition(t *testing.T) {
 			{"enqueue delayed", func() { add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour }) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch", lease, pawl.Counts{Leased: 1, Delayed: 1}},
 			{"extend", func() { _, err := q.Extend(t.Context(), l); must(err) }, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"nack", func() { must(q.Nack(t.Context(), l, 0, errBoom)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"nack", func() { must(q.Settle(t.Context(), l.Nack(0, errBoom))) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after nack", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"nack with delay", func() { must(q.Nack(t.Context(), l, time.Minute, errBoom)) }, pawl.Counts{Delayed: 2}},
+			{"nack with delay", func() { must(q.Settle(t.Context(), l.Nack(time.Minute, errBoom))) }, pawl.Counts{Delayed: 2}},
 			{"promote", func() { pass(time.Minute); synctest.Wait() }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after delay", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"snooze", func() { must(q.Snooze(t.Context(), l, time.Minute)) }, pawl.Counts{Delayed: 2}},
+			{"snooze", func() { must(q.Settle(t.Context(), l.Snooze(time.Minute))) }, pawl.Counts{Delayed: 2}},
 			{"promote again", func() { pass(time.Minute); synctest.Wait() }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after snooze", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"release", func() { must(q.Release(t.Context(), l)) }, pawl.Counts{Ready: 1, Delayed: 1}},
+			{"release", func() { must(q.Settle(t.Context(), l.Release())) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after release", lease, pawl.Counts{Leased: 1, Delayed: 1}},
 			{"reap", func() { expire(q) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after reap", lease, pawl.Counts{Leased: 1, Delayed: 1}},
 			{"poison", func() { expire(q) }, pawl.Counts{Dead: 1, Delayed: 1}},
 			{"retry", func() { must(q.Retry(t.Context(), l.ID, false)) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch after retry", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"abandon", func() { must(q.Abandon(t.Context(), l, pawl.ReasonPermanent, errBoom)) }, pawl.Counts{Dead: 1, Delayed: 1}},
+			{"abandon", func() { must(q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom))) }, pawl.Counts{Dead: 1, Delayed: 1}},
 			{"retry again", func() { must(q.Retry(t.Context(), l.ID, true)) }, pawl.Counts{Ready: 1, Delayed: 1}},
 			{"fetch once more", lease, pawl.Counts{Leased: 1, Delayed: 1}},
-			{"ack", func() { must(q.Ack(t.Context(), l)) }, pawl.Counts{Delayed: 1}},
+			{"ack", func() { must(q.Settle(t.Context(), l.Ack())) }, pawl.Counts{Delayed: 1}},
 		} {
 			step.do()
 			require.Equal(t, step.want, countsOf(t, q, name), step.transition)
@@ -68,7 +68,7 @@ func TestStatsCountsEachQueueApart(t *testing.T) {
 	fill(t, q, 2, "a")
 	fetch(t, q, 1, "b")
 	for _, l := range fetch(t, q, 2, "a") {
-		require.NoError(t, q.Ack(t.Context(), l))
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 	}
 	stats, err = q.Stats(t.Context())
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func tornCopies(t *testing.T) map[string][]byte {
 	work := func() []byte {
 		require.NoError(t, q.Enqueue(t.Context(), batchOf(200, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 300) })...))
 		for _, l := range fetch(t, q, 50) {
-			require.NoError(t, q.Ack(t.Context(), l))
+			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		}
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)

@@ -84,7 +84,7 @@ func inTurn(t *testing.T, q *Queue) {
 		add(t, q, func(e *pawl.Envelope) { e.Kind, e.Queue = "r", "a" })
 	}
 	for _, l := range fetch(t, q, 2, "a") {
-		require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+		require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 	}
 	for range 2 {
 		add(t, q, func(e *pawl.Envelope) { e.Kind, e.Queue, e.Priority = "a", "a", 1 })
@@ -196,5 +196,5 @@ func TestWithdrawnFetchSpendsNoTurn(t *testing.T) {
 	require.Equal(t, now, nowAgain)
 	require.Equal(t, 1, aside(t, q), "it was withdrawn in the middle")
 	require.Equal(t, "babrar", inTurnOrder(t, q, 6))
-	require.NoError(t, q.Ack(t.Context(), holder))
+	require.NoError(t, q.Settle(t.Context(), holder.Ack()))
 }

@@ -19,7 +19,7 @@ func TestAckTxOfALostLease(t *testing.T) {
 	for rule, lose := range map[string]func(t *testing.T, q *Queue, l *pawl.Lease){
 		"expired":           func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) },
 		"expired and given": func(t *testing.T, q *Queue, _ *pawl.Lease) { expire(q); leaseOne(t, q) },
-		"acked":             func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Ack(t.Context(), l)) },
+		"acked":             func(t *testing.T, q *Queue, l *pawl.Lease) { require.NoError(t, q.Settle(t.Context(), l.Ack())) },
 		"of another token":  func(_ *testing.T, _ *Queue, l *pawl.Lease) { l.Token++ },
 		"acked in a transaction": func(t *testing.T, q *Queue, l *pawl.Lease) {
 			own := *l
@@ -136,8 +136,8 @@ func TestAckTxFinishesTheEffect(t *testing.T) {
 			inTx(t, q, end, func(tx *bbolt.Tx) { require.NoError(t, q.AckTx(tx, l)) })
 			if end != nil {
 				require.Empty(t, fetch(t, q, 1), "the first one goes on")
-				require.NoError(t, q.Nack(t.Context(), l, time.Second, errBoom))
-				require.NoError(t, q.Ack(t.Context(), leaseOne(t, q)))
+				require.NoError(t, q.Settle(t.Context(), l.Nack(time.Second, errBoom)))
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 				pass(time.Second)
 				require.Empty(t, fetch(t, q, 1))
 				return
@@ -168,7 +168,7 @@ func TestAckTxOfAnEffectThatHasTakenPlace(t *testing.T) {
 	require.ErrorContains(t, err, "idempotency key")
 	require.Empty(t, appRows(t, q.db))
 	require.False(t, l.Settled())
-	require.NoError(t, q.Ack(t.Context(), l), "its holder still has it")
+	require.NoError(t, q.Settle(t.Context(), l.Ack()), "its holder still has it")
 }
 
 // finish is an operation that notes that the effect of a job has taken place.
@@ -205,7 +205,7 @@ func TestCancelTxOfALeasedJob(t *testing.T) {
 		require.NoError(t, <-cancelled)
 		<-fired
 		require.True(t, find(t, q, id).Cancelled)
-		require.NoError(t, q.Nack(t.Context(), l, 0, errBoom))
+		require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 		require.Equal(t, pawl.ReasonCancelled, find(t, q, id).Death.Reason)
 
 		inTx(t, q, nil, func(tx *bbolt.Tx) {

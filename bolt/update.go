@@ -180,7 +180,8 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 	if l == nil || l.Envelope == nil {
 		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
 	}
-	op := &ackOnce{settle{finished: doneBy(l, q.scheduler.observer.listening()), how: ack}}
+	s := l.Ack()
+	op := &ackOnce{q.settle(&s)}
 	if err := q.within(tx, op, l.MarkSettled); err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}

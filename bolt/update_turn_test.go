@@ -32,7 +32,7 @@ func TestUpdateIsReachedWhileSettlesKeepComing(t *testing.T) {
 				for groups := 0; ; groups++ {
 					require.LessOrEqual(t, groups, 2+before)
 					for len(in.settles) < settles {
-						offerCall(t, in, new(settle), 0)
+						offerCall(t, in, new(settlements), 0)
 					}
 					if group, _, _ := in.take(nil, nil); len(group) == 1 && group[0] == u {
 						break
@@ -48,7 +48,7 @@ func TestEnqueueIsReachedWhileSettlesFillGroups(t *testing.T) {
 	in := newIntake()
 	e := offerCall(t, in, new(enqueue), 1)
 	for range maxGroup + 1 {
-		offerCall(t, in, new(settle), 0)
+		offerCall(t, in, new(settlements), 0)
 	}
 	group, _, more := in.take(nil, nil)
 	require.True(t, more)
@@ -74,7 +74,7 @@ func TestOthersAreReachedWhileUpdatesKeepComing(t *testing.T) {
 		require.Equal(t, want, group)
 	}
 	requireGroup(updates[0])
-	settle := offerCall(t, in, new(settle), 0)
+	settle := offerCall(t, in, new(settlements), 0)
 	requireGroup(settle)
 	requireGroup(updates[1])
 	requireGroup()
@@ -100,7 +100,7 @@ func TestEverybodyIsServedAmongUpdates(t *testing.T) {
 		"enqueue": func(ctx context.Context, q *Queue, _ *pawl.Lease, _ pawl.ID) error {
 			return q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Queue: "other"})
 		},
-		"ack": func(ctx context.Context, q *Queue, l *pawl.Lease, _ pawl.ID) error { return q.Ack(ctx, l) },
+		"ack": func(ctx context.Context, q *Queue, l *pawl.Lease, _ pawl.ID) error { return q.Settle(ctx, l.Ack()) },
 		"a fetch that finds a job": func(ctx context.Context, q *Queue, _ *pawl.Lease, _ pawl.ID) error {
 			_, err := q.Fetch(ctx, pawl.Request{Max: 1, Queues: []string{"ready"}})
 			return err
@@ -210,7 +210,7 @@ func TestManyUpdatesAtOnce(t *testing.T) {
 					if i%2 == 0 {
 						err = q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.AckTx(tx, l) })
 					} else {
-						err = q.Ack(t.Context(), l)
+						err = q.Settle(t.Context(), l.Ack())
 					}
 					if err != nil {
 						errs <- fmt.Errorf("ack %d of %d: %w", i, len(leases), err)

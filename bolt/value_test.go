@@ -72,7 +72,7 @@ func TestManyRowsOfOneTransaction(t *testing.T) {
 		leases = append(leases, some...)
 	}
 	checkNow(t, q)
-	require.NoError(t, q.Ack(t.Context(), leases[:len(leases)/2]...))
+	require.NoError(t, q.Settle(t.Context(), acksOf(leases[:len(leases)/2])...))
 	checkNow(t, q)
 	require.NoError(t, q.Close())
 	q = openAt(t, q.path, nil) // which takes the other leases back

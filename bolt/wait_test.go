@@ -35,7 +35,7 @@ func TestWhenFetchGivesUp(t *testing.T) {
 		}, map[pawl.Wait]bool{pawl.WaitNot: true, pawl.WaitDrained: true}},
 		{"a dead letter", func(t *testing.T, q *Queue) {
 			ready(t, q)
-			require.NoError(t, q.Abandon(t.Context(), leaseOne(t, q), pawl.ReasonPermanent, nil))
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, nil)))
 		}, map[pawl.Wait]bool{pawl.WaitNot: true, pawl.WaitDrained: true, pawl.WaitFinished: true}},
 		{"a ready job in another queue", func(t *testing.T, q *Queue) {
 			fill(t, q, 1, "other")

@@ -94,7 +94,7 @@ func TestDrainOfManyJobsOfOneKey(t *testing.T) {
 		}
 		require.Len(t, leases, 1)
 		require.Empty(t, fetch(t, q, 10), "the others are put aside")
-		require.NoError(t, q.Ack(t.Context(), leases[0]))
+		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 	}
 	require.NoError(t, q.Close())
 	require.Equal(t, map[pawl.EventType]int{
@@ -122,7 +122,7 @@ func TestManyFetchesShareTheRoomOfACommit(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 4*settlePortion, aside(t, q))
 		require.Equal(t, settlePortion, *most)
-		require.NoError(t, q.Ack(t.Context(), holder))
+		require.NoError(t, q.Settle(t.Context(), holder.Ack()))
 		synctest.Wait()
 		cancel()
 		for range fetches {

@@ -85,7 +85,7 @@ func TestPlainCallInsideAnUpdateIsWarnedOf(t *testing.T) {
 					})
 				}
 				require.Equal(t, pawl.Counts{Leased: 1}, countsOf(t, q, pawl.DefaultQueue), "none of them took effect")
-				require.NoError(t, q.Ack(t.Context(), l))
+				require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			})
 		})
 	}

@@ -18,7 +18,7 @@ func TestWithdrawnCallsGiveTheirRoomBack(t *testing.T) {
 	withdraw := func(c *call) { require.True(t, c.stage.CompareAndSwap(offered, withdrawn)) }
 	ops := map[string]func() operation{
 		"enqueue": func() operation { return new(enqueue) },
-		"settle":  func() operation { return new(settle) },
+		"settle":  func() operation { return new(settlements) },
 		"update":  func() operation { return new(update) },
 	}
 	for name, op := range ops {
@@ -32,7 +32,7 @@ func TestWithdrawnCallsGiveTheirRoomBack(t *testing.T) {
 						}
 						withdraw(offerCall(t, in, op(), half-2))
 						if live > 1 {
-							offerCall(t, in, new(settle), 1)
+							offerCall(t, in, new(settlements), 1)
 						}
 						withdraw(offerCall(t, in, op(), half-2))
 						ctx, cancel := context.WithCancel(t.Context())

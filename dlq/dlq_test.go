@@ -65,6 +65,6 @@ func complete(t *testing.T, q queue) pawl.ID {
 	require.NoError(t, q.Enqueue(t.Context(), job))
 	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"kept"}, Max: 1})
 	require.NoError(t, err)
-	require.NoError(t, q.Ack(t.Context(), leases[0]))
+	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 	return job.ID
 }

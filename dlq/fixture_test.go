@@ -56,9 +56,9 @@ func failDead(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, cau
 		require.NoError(t, err)
 		require.Equal(t, job.ID, leases[0].ID)
 		if i < len(causes)-1 {
-			require.NoError(t, q.Nack(t.Context(), leases[0], 0, errors.New(cause)))
+			require.NoError(t, q.Settle(t.Context(), leases[0].Nack(0, errors.New(cause))))
 		} else {
-			require.NoError(t, q.Abandon(t.Context(), leases[0], reason, errors.New(cause)))
+			require.NoError(t, q.Settle(t.Context(), leases[0].Abandon(reason, errors.New(cause))))
 		}
 	}
 	return job.ID
@@ -71,7 +71,7 @@ func deadAgain(t *testing.T, q queue, id pawl.ID) {
 	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"mail"}, Max: 1, Wait: pawl.WaitNot})
 	require.NoError(t, err)
 	require.Equal(t, id, leases[0].ID)
-	require.NoError(t, q.Abandon(t.Context(), leases[0], pawl.ReasonExhausted, errDown))
+	require.NoError(t, q.Settle(t.Context(), leases[0].Abandon(pawl.ReasonExhausted, errDown)))
 }
 
 func list(t *testing.T, r dlq.Reader, f pawl.Filter) (ids []pawl.ID) {

@@ -129,7 +129,7 @@ func TestSecondDeath(t *testing.T) {
 	first, second, third := inMemory(t), inMemory(t), inMemory(t)
 	id := failDead(t, first, &pawl.Envelope{Kind: "a", Queue: "mail", IdempotencyKey: "i"}, pawl.ReasonExhausted, "one", "two")
 	forward(t, first, second, "", 1)
-	require.NoError(t, second.Abandon(t.Context(), fetch(t, second, dlq.FailedJobs), pawl.ReasonPermanent, errDown))
+	require.NoError(t, second.Settle(t.Context(), fetch(t, second, dlq.FailedJobs).Abandon(pawl.ReasonPermanent, errDown)))
 	forward(t, second, third, "last", 1)
 
 	past, ok := dlq.SourceOf(get(t, third, id))

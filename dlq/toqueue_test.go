@@ -116,7 +116,7 @@ func TestToQueueForwardsEachJob(t *testing.T) {
 			lease := fetch(t, to, dlq.FailedJobs)
 			require.NotNil(t, lease)
 			require.Equal(t, id, lease.ID)
-			require.NoError(t, to.Ack(t.Context(), lease))
+			require.NoError(t, to.Settle(t.Context(), lease.Ack()))
 		}
 		require.Nil(t, fetch(t, to, dlq.FailedJobs))
 	})
@@ -150,13 +150,13 @@ func TestToQueueKeepsSignatures(t *testing.T) {
 			lease.Headers[dlq.HeaderIdempotencyKey] = "another"
 			require.ErrorIs(t, keys.Forwarded().Verify(lease.Envelope), pawl.ErrSignature)
 			if n > 0 {
-				require.NoError(t, to.Ack(t.Context(), lease))
+				require.NoError(t, to.Settle(t.Context(), lease.Ack()))
 			} else {
 				leased = lease
 			}
 		}
 		require.Nil(t, fetch(t, to, dlq.FailedJobs))
-		require.NoError(t, to.Ack(t.Context(), leased))
+		require.NoError(t, to.Settle(t.Context(), leased.Ack()))
 	})
 }
 
@@ -172,7 +172,7 @@ func TestToQueueKeepsSignaturesTwice(t *testing.T) {
 		forward(t, q, q, name, 1)
 		lease := fetch(t, q, name)
 		require.NoError(t, keys.Forwarded().Verify(lease.Envelope))
-		require.NoError(t, q.Abandon(t.Context(), lease, pawl.ReasonExhausted, errDown))
+		require.NoError(t, q.Settle(t.Context(), lease.Abandon(pawl.ReasonExhausted, errDown)))
 	}
 }
 
@@ -184,9 +184,9 @@ func TestToQueueAfterACrash(t *testing.T) {
 			"nothing": func(queue) {},
 			"leased":  func(to queue) { require.NotNil(t, fetch(t, to, dlq.FailedJobs)) },
 			"dead": func(to queue) {
-				require.NoError(t, to.Abandon(t.Context(), fetch(t, to, dlq.FailedJobs), pawl.ReasonExhausted, errDown))
+				require.NoError(t, to.Settle(t.Context(), fetch(t, to, dlq.FailedJobs).Abandon(pawl.ReasonExhausted, errDown)))
 			},
-			"done": func(to queue) { require.NoError(t, to.Ack(t.Context(), fetch(t, to, dlq.FailedJobs))) },
+			"done": func(to queue) { require.NoError(t, to.Settle(t.Context(), fetch(t, to, dlq.FailedJobs).Ack())) },
 		} {
 			from, to := open(), open()
 			id := makeDead(t, from, "mail", "a")
@@ -233,7 +233,7 @@ func TestToQueueOntoTheVeryQueueIsRefused(t *testing.T) {
 		q, elsewhere := open(), open()
 		own, came := makeDead(t, q, "mail", "a"), makeDead(t, elsewhere, "mail", "a")
 		forward(t, elsewhere, q, "mail", 1)
-		require.NoError(t, q.Abandon(t.Context(), fetch(t, q, "mail"), pawl.ReasonExhausted, errDown))
+		require.NoError(t, q.Settle(t.Context(), fetch(t, q, "mail").Abandon(pawl.ReasonExhausted, errDown)))
 		var tally pawl.Tally
 		opts := &dlq.ForwardOptions{Collector: &tally, Logger: hclog.NewNullLogger()}
 		n, err := dlq.Forward(t.Context(), q, dlq.ToQueue(q, "mail"), opts, pawl.Filter{})

@@ -41,7 +41,7 @@ func TestEventsComeBeforeTheCallReturns(t *testing.T) {
 		require.NoError(t, err)
 		next(pawl.EventFetched)
 		<-time.After(time.Minute)
-		require.NoError(t, q.Release(t.Context(), leases[0]))
+		require.NoError(t, q.Settle(t.Context(), leases[0].Release()))
 		next(pawl.EventReleased, pawl.EventDied)
 
 		e, err := q.Job(t.Context(), job.ID)

@@ -58,9 +58,9 @@ func TestDeathIsLoggedOnce(t *testing.T) {
 		}
 		job := &pawl.Envelope{Kind: "mail"}
 		require.NoError(t, q.Enqueue(t.Context(), job))
-		require.NoError(t, q.Nack(t.Context(), lease(), 0, errors.New("soft")))
+		require.NoError(t, q.Settle(t.Context(), lease().Nack(0, errors.New("soft"))))
 		require.Empty(t, out.String())
-		require.NoError(t, q.Abandon(t.Context(), lease(), pawl.ReasonExhausted, errors.New("hard "+strings.Repeat("x", 10_000))))
+		require.NoError(t, q.Settle(t.Context(), lease().Abandon(pawl.ReasonExhausted, errors.New("hard "+strings.Repeat("x", 10_000)))))
 		line := out.String()
 		require.Equal(t, 1, strings.Count(line, "\n"))
 		for _, part := range []string{"[ERROR]", job.ID.String(), "kind=mail", "reason=exhausted", "attempts=2", "hard x"} {

@@ -31,7 +31,7 @@ func TestWeightsOverTheEndOfTime(t *testing.T) {
 				require.NoError(t, err)
 				given[leases[0].Queue]++
 				require.InDelta(t, float64(n)/4, given["a"], 2, "turns of queue a")
-				require.NoError(t, q.Ack(t.Context(), leases[0]))
+				require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 			}
 			require.Less(t, q.virtual, uint64(lastTurn+fullTurn))
 		})

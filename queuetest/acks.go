@@ -16,7 +16,7 @@ import (
 // acks acks leases in one call, which must name these as lost, and no others.
 func (f *fixture) acks(leases []*pawl.Lease, lost ...*pawl.Lease) {
 	f.Helper()
-	err := f.q.Ack(f.Context(), leases...)
+	err := f.q.Settle(f.Context(), acksOf(leases)...)
 	if len(lost) == 0 {
 		f.ok(err, "ack")
 		return
@@ -32,7 +32,7 @@ func (f *fixture) acks(leases []*pawl.Lease, lost ...*pawl.Lease) {
 // failed are the leases that the error of an ack names.
 func (f *fixture) failed(err error) map[*pawl.Lease]error {
 	f.Helper()
-	var part *pawl.AckError
+	var part *pawl.SettleError
 	if !errors.As(err, &part) {
 		f.Fatalf("ack: error %v, want one that names leases", err)
 	}
@@ -43,8 +43,17 @@ func (f *fixture) failed(err error) map[*pawl.Lease]error {
 func (f *fixture) refused(err, want error) {
 	f.Helper()
 	f.is(err, want, "ack")
-	var part *pawl.AckError
+	var part *pawl.SettleError
 	equal(f, errors.As(err, &part), false, "the error names single leases")
+}
+
+// acksOf are the settlements of leases whose runs succeeded.
+func acksOf(leases []*pawl.Lease) []pawl.Settlement {
+	acks := make([]pawl.Settlement, len(leases))
+	for i, l := range leases {
+		acks[i] = l.Ack()
+	}
+	return acks
 }
 
 // forged is a lease of the same job with a token that nobody was given.
@@ -52,7 +61,7 @@ func forged(l *pawl.Lease) *pawl.Lease {
 	return &pawl.Lease{Envelope: l.Envelope, Token: l.Token ^ 1<<40}
 }
 
-// ackTests are about one call that acks any number of leases.
+// ackTests are about one call that settles any number of leases.
 func ackTests() []test {
 	return []test{
 		newTest("several",
@@ -70,7 +79,7 @@ func ackTests() []test {
 		newTest("none", "An ack of no lease is no work and no error.", func(f *fixture) {
 			f.crowded()
 			unchanged := f.unchanged()
-			f.ok(f.q.Ack(f.Context()), "ack of no lease")
+			f.ok(f.q.Settle(f.Context()), "ack of no lease")
 			unchanged("after the ack")
 		}),
 		newTest("stale ones among them",
@@ -127,7 +136,7 @@ func ackTests() []test {
 			leases := f.leases(2)
 			unchanged := f.unchanged()
 			all := slices.Repeat(leases, pawl.MaxBatchJobs/2)
-			f.refused(f.q.Ack(f.Context(), append(all, leases[0])...), pawl.ErrBatchTooLarge)
+			f.refused(f.q.Settle(f.Context(), acksOf(append(all, leases[0]))...), pawl.ErrBatchTooLarge)
 			unchanged("after the refusal")
 			f.acks(all, leases...) // each of them once, and as lost each further time
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
@@ -251,7 +260,7 @@ func ackTests() []test {
 				unchanged := f.unchanged()
 				ctx, cancel := context.WithCancel(f.Context())
 				cancel()
-				err := f.q.Ack(ctx, leases[0], leases[1], forged(leases[0]))
+				err := f.q.Settle(ctx, leases[0].Ack(), leases[1].Ack(), forged(leases[0]).Ack())
 				f.refused(err, pawl.ErrNotAccepted)
 				f.is(err, context.Canceled, "ack")
 				unchanged("after the refusal")
@@ -272,8 +281,8 @@ func ackTests() []test {
 					for i := range len(leases) / 6 { // six at a time, each caller from another place on
 						from := (i*6 + n*7) % len(leases)
 						given := slices.Concat(leases[from:], leases[:from])[:6]
-						err := f.q.Ack(f.Context(), given...)
-						var part *pawl.AckError
+						err := f.q.Settle(f.Context(), acksOf(given)...)
+						var part *pawl.SettleError
 						if err != nil && !errors.As(err, &part) {
 							f.Errorf("ack: %v", err)
 							return
@@ -309,6 +318,72 @@ func ackTests() []test {
 				f.add(of("c"), effect("x"))
 				equal(f, kinds(f.fetch(9)), "e", "jobs to fetch")
 				equal(f, strings.Contains(kindsOf(f.list(pawl.Filter{})), "c"), false, "the job whose key is done is there")
+			}),
+		newTest("every outcome in one call",
+			"One Settle takes leases of every outcome, and each ends as it would alone; the stale ones are named.", func(f *fixture) {
+				f.addKinds("a", "b", "c", "d", "e", "f")
+				leases := f.leases(6)
+				lost := leases[5]
+				f.ack(lost)
+				f.pass(time.Second)
+				err := f.q.Settle(f.Context(), leases[0].Ack(), leases[1].Nack(time.Minute, errBoom),
+					leases[2].Abandon(pawl.ReasonPermanent, errBoom), lost.Nack(0, errBoom),
+					leases[3].Release(), leases[4].Snooze(2*time.Minute))
+				f.is(err, pawl.ErrLeaseLost, "settle")
+				failed := f.failed(err)
+				equal(f, len(failed), 1, "leases that could not be settled")
+				f.is(failed[lost], pawl.ErrLeaseLost, "the stale one")
+				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1, Delayed: 2, Dead: 1}, "the settle")
+				equal(f, f.job(leases[0].ID) == nil, true, "the job that was acked is gone")
+				history := []pawl.Failure{{Attempt: 1, At: time.Now(), Error: errBoom.Error()}}
+				f.hasHistory(f.must(leases[1].ID), history, 1)
+				f.hasHistory(f.must(leases[2].ID), history, 1)
+				equal(f, f.must(leases[2].ID).Death.Reason, pawl.ReasonPermanent, "reason")
+				l := f.lease()
+				equal(f, l.Kind, "d", "the job to fetch")
+				f.ack(l)
+				f.pass(time.Minute)
+				l = f.lease()
+				equal(f, l.Kind, "b", "the job to fetch after a minute")
+				f.ack(l)
+				f.pass(time.Minute)
+				equal(f, f.lease().Kind, "e", "the job to fetch after two")
+			}),
+		newTest("one job with two outcomes",
+			"Of two settlements of one job in a call the first counts, and the second is named with ErrLeaseLost.", func(f *fixture) {
+				f.addKinds("a", "b")
+				leases := f.leases(2)
+				other := &pawl.Lease{Envelope: leases[1].Envelope, Token: leases[1].Token}
+				err := f.q.Settle(f.Context(), leases[0].Nack(0, errBoom), leases[1].Release(), leases[0].Ack(), other.Abandon(pawl.ReasonPermanent, nil))
+				failed := f.failed(err)
+				equal(f, len(failed), 2, "leases that are named")
+				f.is(failed[leases[0]], pawl.ErrLeaseLost, "the second settlement of the first job")
+				f.is(failed[other], pawl.ErrLeaseLost, "the second settlement of the other")
+				equal(f, f.must(leases[0].ID).Attempts, 1, "attempts of the first job")
+				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2}, "the settle")
+			}),
+		newTest("no settlement",
+			"A settlement without a lease or of no outcome gives ErrInvalid, and nothing of the call is settled.", func(f *fixture) {
+				f.addKinds("a")
+				l := f.lease()
+				unchanged := f.unchanged()
+				for _, s := range []pawl.Settlement{{}, {Lease: l}, {Lease: l, Outcome: "dance"}, new(pawl.Lease).Ack()} {
+					f.refused(f.q.Settle(f.Context(), l.Ack(), s), pawl.ErrInvalid)
+				}
+				unchanged("after the refusals")
+			}),
+		newTest("failures over a restart",
+			"All that a Settle did is durable when it returns: attempts, histories, deaths and delays.", func(f *fixture) {
+				f.needRestart()
+				f.addKinds("a", "b", "c", "d")
+				leases := f.leases(4)
+				f.ok(f.q.Settle(f.Context(), leases[0].Nack(time.Hour, errBoom), leases[1].Abandon(pawl.ReasonExhausted, errBoom),
+					leases[2].Release(), leases[3].Snooze(time.Hour)), "settle")
+				before := f.list(pawl.Filter{})
+				f.restart()
+				for _, want := range before {
+					f.same(f.must(want.ID), want, "a job after the restart")
+				}
 			}),
 	}
 }

@@ -44,7 +44,7 @@ func deadTests() (tests []test) {
 			id := f.held(pawl.Dead)
 			f.retry(id, false)
 			f.pass(time.Second)
-			f.ok(f.q.Abandon(f.Context(), f.lease(), pawl.ReasonPermanent, errBoom), "abandon")
+			f.ok(f.q.Settle(f.Context(), f.lease().Abandon(pawl.ReasonPermanent, errBoom)), "abandon")
 			e := f.must(id)
 			equal(f, e.Death.Reason, pawl.ReasonPermanent, "reason")
 			f.sameTime(e.Death.At, time.Now(), "time of death")

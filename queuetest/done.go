@@ -77,7 +77,7 @@ func doneTests() []test {
 				f.add(of("stale"), effect("x"))
 				old := f.lease()
 				f.expire(old)
-				f.is(f.q.Ack(f.Context(), old), pawl.ErrLeaseLost, "a stale ack")
+				f.is(f.q.Settle(f.Context(), old.Ack()), pawl.ErrLeaseLost, "a stale ack")
 				equal(f, kinds(f.fetch(1)), "stale", "job")
 			}),
 		newTest("what the holder makes of it",

@@ -19,7 +19,7 @@ var endings = []ending{
 	{"nack with a delay", func(f *fixture, l *pawl.Lease) { f.nack(l, time.Hour) }, true, false},
 	{"abandon, exhausted", (*fixture).abandon, true, false},
 	{"abandon, permanent", func(f *fixture, l *pawl.Lease) {
-		f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonPermanent, errBoom), "abandon")
+		f.ok(f.q.Settle(f.Context(), l.Abandon(pawl.ReasonPermanent, errBoom)), "abandon")
 	}, true, false},
 	{"release", (*fixture).release, false, false},
 	{"snooze", func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Hour) }, false, false},
@@ -57,7 +57,7 @@ func endsCancelled(end ending) test {
 			f.same(got, want, "the job")
 			f.pass(2 * time.Hour)
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
-			f.is(f.q.Ack(f.Context(), l), pawl.ErrLeaseLost, "an ack that comes too late")
+			f.is(f.q.Settle(f.Context(), l.Ack()), pawl.ErrLeaseLost, "an ack that comes too late")
 			f.is(f.canceller().Cancel(f.Context(), l.ID), pawl.ErrConflict, "another cancel")
 			f.same(f.must(l.ID), want, "the job, later")
 

@@ -60,7 +60,7 @@ func ofRun(f *fixture, e pawl.Event, cause string) {
 
 func abandonFor(reason pawl.Reason) func(*fixture, *pawl.Lease) {
 	return func(f *fixture, l *pawl.Lease) {
-		f.ok(f.q.Abandon(f.Context(), l, reason, errBoom), "abandon")
+		f.ok(f.q.Settle(f.Context(), l.Abandon(reason, errBoom)), "abandon")
 	}
 }
 

@@ -98,7 +98,7 @@ func fenceTests() []test {
 			old := f.lease()
 			f.expire(old)
 			l := f.lease()
-			f.is(f.q.Ack(f.Context(), old), pawl.ErrLeaseLost, "the stale ack")
+			f.is(f.q.Settle(f.Context(), old.Ack()), pawl.ErrLeaseLost, "the stale ack")
 			f.ack(l)
 		}),
 	)

@@ -59,14 +59,14 @@ func neverBeside(name string, succeed bool) test {
 							held.Delete(l.IdempotencyKey)
 							switch {
 							case l.Attempts < runs-1 && i%4 == 3:
-								err = f.q.Nack(f.Context(), l, time.Millisecond, errBoom)
+								err = f.q.Settle(f.Context(), l.Nack(time.Millisecond, errBoom))
 							case l.Attempts < runs-1:
-								err = f.q.Nack(f.Context(), l, 0, errBoom)
+								err = f.q.Settle(f.Context(), l.Nack(0, errBoom))
 							case succeed:
 								acked.Add(1)
-								err = f.q.Ack(f.Context(), l)
+								err = f.q.Settle(f.Context(), l.Ack())
 							default:
-								err = f.q.Abandon(f.Context(), l, pawl.ReasonExhausted, errBoom)
+								err = f.q.Settle(f.Context(), l.Abandon(pawl.ReasonExhausted, errBoom))
 							}
 							if err != nil {
 								f.Errorf("settle: %v", err)

@@ -14,7 +14,7 @@ import (
 func cut(name, text string) test {
 	return newTest("texts, "+name, "A text in the history has at most 4 KiB; a longer one is cut, and stays text.", func(f *fixture) {
 		id := f.add().ID
-		f.ok(f.q.Nack(f.Context(), f.lease(), 0, errors.New(text)), "nack")
+		f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, errors.New(text))), "nack")
 		history := f.must(id).History
 		equal(f, len(history), 1, "entries")
 		got := history[0].Error
@@ -56,7 +56,7 @@ func historyTests() []test {
 				for n := 1; n <= 205; n++ {
 					f.pass(time.Second)
 					cause := fmt.Sprint("failure ", n)
-					f.ok(f.q.Nack(f.Context(), f.lease(), 0, errors.New(cause)), "nack")
+					f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, errors.New(cause))), "nack")
 					all = append(all, pawl.Failure{Attempt: n, At: time.Now(), Error: cause})
 					if n == 1 || n >= 199 && n <= 202 || n == 205 {
 						want := all
@@ -92,9 +92,9 @@ func historyTests() []test {
 		newTest("a stack",
 			"The stack of a panic is kept beside the error of its run, cut at 4 KiB too, and survives a restart.", func(f *fixture) {
 				id := f.add().ID
-				f.ok(f.q.Nack(f.Context(), f.lease(), 0, fmt.Errorf("tried: %w", traced("goroutine 7"))), "nack")
-				f.ok(f.q.Nack(f.Context(), f.lease(), 0, errBoom), "nack")
-				f.ok(f.q.Abandon(f.Context(), f.lease(), pawl.ReasonPermanent, traced(strings.Repeat("x", limit+1))), "abandon")
+				f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, fmt.Errorf("tried: %w", traced("goroutine 7")))), "nack")
+				f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, errBoom)), "nack")
+				f.ok(f.q.Settle(f.Context(), f.lease().Abandon(pawl.ReasonPermanent, traced(strings.Repeat("x", limit+1)))), "abandon")
 				now := time.Now()
 				want := []pawl.Failure{
 					{Attempt: 1, At: now, Error: "tried: panic: oh", Stack: "goroutine 7"},

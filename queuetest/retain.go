@@ -184,7 +184,7 @@ func retainTests() (tests []test) {
 			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
 			acked := make(chan error, len(batch))
 			for _, l := range f.leases(len(batch)) { // at once, so that they may share a commit
-				go func() { acked <- f.q.Ack(f.Context(), l) }()
+				go func() { acked <- f.q.Settle(f.Context(), l.Ack()) }()
 			}
 			for range batch {
 				f.ok(<-acked, "ack")

@@ -36,7 +36,7 @@ var transitions = []transition{{
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 }, {
 	"nack without a cause", "A failure counts and has its place in the history, also without a cause.",
-	func(f *fixture, l *pawl.Lease) { f.ok(f.q.Nack(f.Context(), l, 0, nil), "nack") },
+	func(f *fixture, l *pawl.Lease) { f.ok(f.q.Settle(f.Context(), l.Nack(0, nil)), "nack") },
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore, e.BackoffSince = now, now },
 }, {
 	"abandon, exhausted", "Abandon counts an attempt, keeps the cause, and makes the job a dead letter with its reason.",
@@ -48,7 +48,7 @@ var transitions = []transition{{
 }, {
 	"abandon, permanent", "Abandon keeps the reason that it was given.",
 	func(f *fixture, l *pawl.Lease) {
-		f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonPermanent, nil), "abandon")
+		f.ok(f.q.Settle(f.Context(), l.Abandon(pawl.ReasonPermanent, nil)), "abandon")
 	},
 	pawl.Dead, func(e *pawl.Envelope, now time.Time) {
 		failed(e, now, "")
@@ -57,7 +57,7 @@ var transitions = []transition{{
 }, {
 	"abandon, poison", "Abandon counts one attempt and has one place in the history, whatever the reason.",
 	func(f *fixture, l *pawl.Lease) {
-		f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonPoison, errBoom), "abandon")
+		f.ok(f.q.Settle(f.Context(), l.Abandon(pawl.ReasonPoison, errBoom)), "abandon")
 	},
 	pawl.Dead, func(e *pawl.Envelope, now time.Time) {
 		failed(e, now, "boom")
@@ -148,7 +148,7 @@ func (f *fixture) seasoned() (*pawl.Lease, *pawl.Envelope) {
 		e.Payload = make([]byte, 2000)
 	}).ID
 	f.pass(time.Second)
-	f.ok(f.q.Nack(f.Context(), f.lease(), 0, errors.New("first")), "nack")
+	f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, errors.New("first"))), "nack")
 	f.pass(time.Second)
 	f.expire(f.lease())
 	l := f.lease()

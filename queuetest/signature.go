@@ -80,7 +80,7 @@ func rejected(reason pawl.Reason, name string, failures int) test {
 			want := f.must(id)
 			l := f.lease()
 			f.pass(time.Second)
-			f.ok(f.q.Abandon(f.Context(), l, reason, errors.New("bad")), "abandon")
+			f.ok(f.q.Settle(f.Context(), l.Abandon(reason, errors.New("bad"))), "abandon")
 			now := time.Now()
 			want.State, want.Crashes, want.Death = pawl.Dead, 0, &pawl.Death{Reason: reason, At: now}
 			want.Failures++
@@ -112,7 +112,7 @@ func signatureTests() (tests []test) {
 			f.retry(l.ID, false)
 		}),
 		surviving("a rejection and a retry by hand", func(f *fixture, l *pawl.Lease) {
-			f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonSignature, errBoom), "abandon")
+			f.ok(f.q.Settle(f.Context(), l.Abandon(pawl.ReasonSignature, errBoom)), "abandon")
 			f.retry(l.ID, true)
 		}),
 		surviving("a cancel", func(f *fixture, l *pawl.Lease) {

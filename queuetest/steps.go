@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -161,17 +162,17 @@ func (w *walker) settle(l *pawl.Lease, verb string) {
 	var err error
 	switch verb {
 	case "ack":
-		err = w.q.Ack(w.Context(), l)
+		err = w.q.Settle(w.Context(), l.Ack())
 	case "nack":
 		run.Cause = errBoom.Error()
-		err = w.q.Nack(w.Context(), l, run.Delay, errBoom)
+		err = w.q.Settle(w.Context(), l.Nack(run.Delay, errBoom))
 	case "abandon":
 		run.Cause = errBoom.Error()
-		err = w.q.Abandon(w.Context(), l, reason, errBoom)
+		err = w.q.Settle(w.Context(), l.Abandon(reason, errBoom))
 	case "release":
-		err = w.q.Release(w.Context(), l)
+		err = w.q.Settle(w.Context(), l.Release())
 	case "snooze":
-		err = w.q.Snooze(w.Context(), l, run.Delay)
+		err = w.q.Settle(w.Context(), l.Snooze(run.Delay))
 	}
 	w.note("%s job %s, delay %v, reason %s: %v", verb, l.ID, run.Delay, reason, err)
 	if w.is(err, want, verb); err == nil {
@@ -179,23 +180,40 @@ func (w *walker) settle(l *pawl.Lease, verb string) {
 	}
 }
 
-// stepAcks acks up to four leases in one call: some may be stale, and some the same.
-func (w *walker) stepAcks() {
-	var leases, lost []*pawl.Lease
+// stepSettlements settles up to four leases in one call, in any way: some may be stale, and
+// some the same.
+func (w *walker) stepSettlements() {
+	var settlements []pawl.Settlement
 	for range w.random.IntN(5) {
 		l := w.given()
-		l.Started, l.TimedOut = time.Time{}, w.random.IntN(4) == 0
-		leases = append(leases, l)
+		l.Started, l.TimedOut = time.Time{}, false
+		settlements = append(settlements, pick(w.random, l.Ack(), l.Ack(), l.Nack(w.delay(), errBoom),
+			l.Abandon(pawl.ReasonExhausted, errBoom), l.Release(), l.Snooze(w.delay())))
 	}
-	for _, l := range leases {
-		if j := w.model.held(l); j != nil {
-			w.model.settle(j, "ack", pawl.Event{TimedOut: l.TimedOut}, "")
-		} else if !slices.Contains(lost, l) {
-			lost = append(lost, l)
+	lost := make(map[*pawl.Lease]bool)
+	for _, s := range settlements {
+		j := w.model.held(s.Lease)
+		if j == nil {
+			lost[s.Lease] = true
+			continue
 		}
+		run := pawl.Event{Delay: s.Delay}
+		if s.Cause != nil {
+			run.Cause = s.Cause.Error()
+		}
+		w.model.settle(j, string(s.Outcome), run, s.Reason)
 	}
-	w.note("ack %d leases, %d of them stale", len(leases), len(lost))
-	w.acks(leases, lost...)
+	w.note("settle %d leases, %d of them stale", len(settlements), len(lost))
+	err := w.q.Settle(w.Context(), settlements...)
+	if len(lost) == 0 {
+		w.ok(err, "settle")
+		return
+	}
+	failed := w.failed(err)
+	for l := range lost {
+		w.fixture.is(failed[l], pawl.ErrLeaseLost, fmt.Sprintf("settlement of job %s", l.ID))
+	}
+	equal(w.fixture, len(failed), len(lost), "leases that could not be settled")
 }
 
 func (w *walker) stepExtend() {

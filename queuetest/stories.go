@@ -139,7 +139,7 @@ var stories = []story{{
 	name: "nack without a delay", rule: "A delay below 0 is none.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.nack(l, -time.Hour)
-		f.ok(f.q.Nack(f.Context(), f.lease(), 0, nil), "nack")
+		f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, nil)), "nack")
 	},
 	want: "retried fetched retried",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {

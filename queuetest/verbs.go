@@ -20,13 +20,13 @@ type verb struct {
 const snoozed = time.Minute
 
 var verbs = []verb{
-	{"ack", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Ack(ctx, l) }, ""},
-	{"nack", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Nack(ctx, l, 0, errBoom) }, pawl.Ready},
+	{"ack", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) }, ""},
+	{"nack", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Nack(0, errBoom)) }, pawl.Ready},
 	{"abandon", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error {
-		return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
+		return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom))
 	}, pawl.Dead},
-	{"release", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Release(ctx, l) }, pawl.Ready},
-	{"snooze", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, snoozed) }, pawl.Delayed},
+	{"release", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Release()) }, pawl.Ready},
+	{"snooze", func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(snoozed)) }, pawl.Delayed},
 }
 
 // end ends a lease by one of the verbs.
@@ -39,27 +39,27 @@ func (f *fixture) end(v verb, l *pawl.Lease) {
 
 func (f *fixture) ack(l *pawl.Lease) {
 	f.Helper()
-	f.ok(f.q.Ack(f.Context(), l), "ack")
+	f.ok(f.q.Settle(f.Context(), l.Ack()), "ack")
 }
 
 func (f *fixture) nack(l *pawl.Lease, delay time.Duration) {
 	f.Helper()
-	f.ok(f.q.Nack(f.Context(), l, delay, errBoom), "nack")
+	f.ok(f.q.Settle(f.Context(), l.Nack(delay, errBoom)), "nack")
 }
 
 func (f *fixture) abandon(l *pawl.Lease) {
 	f.Helper()
-	f.ok(f.q.Abandon(f.Context(), l, pawl.ReasonExhausted, errBoom), "abandon")
+	f.ok(f.q.Settle(f.Context(), l.Abandon(pawl.ReasonExhausted, errBoom)), "abandon")
 }
 
 func (f *fixture) release(l *pawl.Lease) {
 	f.Helper()
-	f.ok(f.q.Release(f.Context(), l), "release")
+	f.ok(f.q.Settle(f.Context(), l.Release()), "release")
 }
 
 func (f *fixture) snooze(l *pawl.Lease, delay time.Duration) {
 	f.Helper()
-	f.ok(f.q.Snooze(f.Context(), l, delay), "snooze")
+	f.ok(f.q.Settle(f.Context(), l.Snooze(delay)), "snooze")
 }
 
 func (f *fixture) extend(leases ...*pawl.Lease) (lost []*pawl.Lease) {

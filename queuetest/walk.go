@@ -173,7 +173,7 @@ func (w *walker) step() {
 	case n < 58:
 		w.stepSettle()
 	case n < 62:
-		w.stepAcks()
+		w.stepSettlements()
 	case n < 66:
 		w.stepExtend()
 	case n < 70:

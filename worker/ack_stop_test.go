@@ -71,7 +71,7 @@ func TestStopWaitsForAcks(t *testing.T) {
 		var s stopping
 		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 			<-time.After(time.Duration(3-before) * time.Second)
-			return q.Ack(ctx, leases...)
+			return q.Settle(ctx, acksOf(leases)...)
 		})
 		require.Equal(t, 5*time.Second-2*time.Millisecond, s.took, "3 s of the first ack, which had begun 2 ms before, and 2 s of the next")
 		require.Equal(t, []int{1, 4}, s.calls)
@@ -87,7 +87,7 @@ func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
 		var s stopping
 		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 			<-time.After([]time.Duration{time.Second, 7 * time.Second}[before]) // 4 s of Drain, 3 s of StopGrace, and part of the last 1.5 s
-			return q.Ack(context.WithoutCancel(ctx), leases...)
+			return q.Settle(context.WithoutCancel(ctx), acksOf(leases)...)
 		})
 		require.Equal(t, 8*time.Second-2*time.Millisecond, s.took)
 		require.Equal(t, []int{1, 4}, s.calls)
@@ -109,7 +109,7 @@ func TestStopLeavesAcksThatHang(t *testing.T) {
 						waitFor(ctx)
 						return pawl.NotAccepted(ctx)
 					}
-					return q.Ack(ctx, leases...)
+					return q.Settle(ctx, acksOf(leases)...)
 				})
 				require.Equal(t, 8500*time.Millisecond, s.took, "4 s of Drain, 3 s of StopGrace and 1.5 s")
 				acked := hangs // the first is alone, the others come together
@@ -131,15 +131,15 @@ func TestStopWhileAcksFailForSome(t *testing.T) {
 		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 			<-time.After(time.Second)
 			if before != 1 {
-				return q.Ack(ctx, leases...)
+				return q.Settle(ctx, acksOf(leases)...)
 			}
 			errs := make([]error, len(leases))
 			for i, l := range leases {
 				if errs[i] = errBroken; i%2 == 0 {
-					errs[i] = q.Ack(ctx, l)
+					errs[i] = q.Settle(ctx, l.Ack())
 				}
 			}
-			return pawl.AckErrors(leases, errs)
+			return pawl.SettleErrors(acksOf(leases), errs)
 		})
 		require.Equal(t, 3*time.Second-2*time.Millisecond, s.took)
 		require.Equal(t, []int{1, 4, 1, 1}, s.calls)

@@ -45,14 +45,17 @@ func (q *settler) note(verb string, n int) error {
 	return nil
 }
 
-func (q *settler) Ack(_ context.Context, leases ...*pawl.Lease) error {
-	<-time.After(time.Second)
-	return q.note("ack", len(leases))
-}
-
-func (q *settler) Release(context.Context, *pawl.Lease) error { return q.note("release", 1) }
-func (q *settler) Snooze(context.Context, *pawl.Lease, time.Duration) error {
-	return q.note("snooze", 1)
+func (q *settler) Settle(_ context.Context, settlements ...pawl.Settlement) error {
+	for _, s := range settlements {
+		if s.Outcome == pawl.OutcomeAck {
+			<-time.After(time.Second)
+			break
+		}
+	}
+	for _, s := range settlements {
+		_ = q.note(string(s.Outcome), 1)
+	}
+	return nil
 }
 
 // aheadOf is a session with a single slot, in which a first job runs until finish

@@ -26,10 +26,10 @@ func (q *inStep) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, erro
 	return q.Queue.Fetch(ctx, r)
 }
 
-func (q *inStep) Ack(ctx context.Context, leases ...*pawl.Lease) error {
+func (q *inStep) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
 	<-q.acks
-	q.acked.Add(int64(len(leases)))
-	return q.Queue.Ack(ctx, leases...)
+	q.acked.Add(int64(len(settlements)))
+	return q.Queue.Settle(ctx, settlements...)
 }
 
 // Rule: a job from Enqueue to Ack allocates as often as is stored. It is run in batches of

@@ -78,10 +78,10 @@ type ackTeller struct {
 	acked chan int // how many jobs were in one
 }
 
-func (q *ackTeller) Ack(ctx context.Context, leases ...*pawl.Lease) error {
-	err := q.Queue.Ack(ctx, leases...)
+func (q *ackTeller) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	err := q.Queue.Settle(ctx, settlements...)
 	if err == nil {
-		q.acked <- len(leases)
+		q.acked <- len(settlements)
 	}
 	return err
 }

@@ -8,56 +8,42 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// verb is what a worker tells the queue about an attempt.
-type verb uint8
-
-const (
-	ack verb = iota
-	nack
-	abandon
-	release
-	snooze
-)
-
-// decision is the verb with what it needs.
-type decision struct {
-	verb     verb
-	delay    time.Duration
-	reason   pawl.Reason
-	cause    error
-	timedOut bool // the attempt failed by its timeout
-}
-
-// decide says what the result of a run means for its job. Interrupted tells that
-// the run was told to stop before it returned; policy is the one that applies;
-// random is uniform in [0, 1).
-func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, random float64) decision {
+// decide says what the result of a run means for its job: the settlement, without its lease.
+// Interrupted tells that the run was told to stop before it returned; policy is the one that
+// applies; random is uniform in [0, 1).
+func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, random float64) pawl.Settlement {
+	nack := func(delay time.Duration) pawl.Settlement {
+		return pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: delay, Cause: err}
+	}
+	abandon := func(reason pawl.Reason) pawl.Settlement {
+		return pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: reason, Cause: err}
+	}
 	if err == nil {
-		return decision{verb: ack}
+		return pawl.Settlement{Outcome: pawl.OutcomeAck}
 	}
 	if payload := (*payloadError)(nil); errors.As(err, &payload) {
-		return decision{verb: abandon, reason: pawl.ReasonPayload, cause: err}
+		return abandon(pawl.ReasonPayload)
 	}
 	if delay, ok := pawl.SnoozeDelay(err); ok {
-		return decision{verb: snooze, delay: delay}
+		return pawl.Settlement{Outcome: pawl.OutcomeSnooze, Delay: delay}
 	}
 	if pawl.IsPermanent(err) {
-		return decision{verb: abandon, reason: pawl.ReasonPermanent, cause: err}
+		return abandon(pawl.ReasonPermanent)
 	}
 	if interrupted {
-		return decision{verb: release}
+		return pawl.Settlement{Outcome: pawl.OutcomeRelease}
 	}
 	if e.LastAttempt() {
-		return decision{verb: abandon, reason: pawl.ReasonExhausted, cause: err}
+		return abandon(pawl.ReasonExhausted)
 	}
 	if delay, ok := pawl.RetryDelay(err); ok {
-		return decision{verb: nack, delay: delay, cause: err}
+		return nack(delay)
 	}
 	delay, ok := delayAfter(e, err, policy, random)
 	if !ok {
-		return decision{verb: abandon, reason: pawl.ReasonPermanent, cause: err}
+		return abandon(pawl.ReasonPermanent)
 	}
-	return decision{verb: nack, delay: max(delay, 0), cause: err}
+	return nack(max(delay, 0))
 }
 
 // payloadError says that the arguments of a job do not fit its handler, which did not run.

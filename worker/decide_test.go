@@ -33,60 +33,60 @@ func TestDecide(t *testing.T) {
 		err         error
 		interrupted bool
 		policy      pawl.Policy
-		want        decision
+		want        pawl.Settlement
 	}{
-		{rule: "nil is an ack", want: decision{verb: ack}},
-		{rule: "nil is an ack on the last attempt", attempts: 3, want: decision{verb: ack}},
-		{rule: "nil is an ack although the worker stops", interrupted: true, want: decision{verb: ack}},
+		{rule: "nil is an ack", want: pawl.Settlement{Outcome: pawl.OutcomeAck}},
+		{rule: "nil is an ack on the last attempt", attempts: 3, want: pawl.Settlement{Outcome: pawl.OutcomeAck}},
+		{rule: "nil is an ack although the worker stops", interrupted: true, want: pawl.Settlement{Outcome: pawl.OutcomeAck}},
 
 		{rule: "an error is a nack with the policy's delay", err: errBroken,
-			want: decision{verb: nack, delay: 7 * time.Second, cause: errBroken}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: 7 * time.Second, Cause: errBroken}},
 		{rule: "the run before the last may be retried", attempts: 2, err: errBroken,
-			want: decision{verb: nack, delay: 7 * time.Second, cause: errBroken}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: 7 * time.Second, Cause: errBroken}},
 		{rule: "the run after max retries is the last", attempts: 3, err: errBroken,
-			want: decision{verb: abandon, reason: pawl.ReasonExhausted, cause: errBroken}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonExhausted, Cause: errBroken}},
 		{rule: "more runs than max retries are no way around it", attempts: 9, err: errBroken,
-			want: decision{verb: abandon, reason: pawl.ReasonExhausted, cause: errBroken}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonExhausted, Cause: errBroken}},
 		{rule: "a run that the stop interrupted is no failure", err: errBroken, interrupted: true,
-			want: decision{verb: release}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeRelease}},
 		{rule: "nor when it is the last one", attempts: 3, err: errBroken, interrupted: true,
-			want: decision{verb: release}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeRelease}},
 
 		{rule: "permanent needs no retry", err: permanent,
-			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: permanent}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonPermanent, Cause: permanent}},
 		{rule: "permanent is the reason on the last attempt too", attempts: 3, err: permanent,
-			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: permanent}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonPermanent, Cause: permanent}},
 		{rule: "permanent stays so while the worker stops", err: permanent, interrupted: true,
-			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: permanent}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonPermanent, Cause: permanent}},
 		{rule: "permanent goes before a delay", err: pawl.RetryAfter(time.Hour, permanent),
-			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: pawl.RetryAfter(time.Hour, permanent)}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonPermanent, Cause: pawl.RetryAfter(time.Hour, permanent)}},
 
 		{rule: "RetryAfter replaces the policy's delay", err: retryAfter,
-			want: decision{verb: nack, delay: time.Hour, cause: retryAfter}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: time.Hour, Cause: retryAfter}},
 		{rule: "RetryAfter of 0 is at once", err: pawl.RetryAfter(0, errBroken),
-			want: decision{verb: nack, cause: pawl.RetryAfter(0, errBroken)}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Cause: pawl.RetryAfter(0, errBroken)}},
 		{rule: "RetryAfter goes before a policy that gives up", err: retryAfter, policy: givesUp,
-			want: decision{verb: nack, delay: time.Hour, cause: retryAfter}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: time.Hour, Cause: retryAfter}},
 		{rule: "RetryAfter adds no retry", attempts: 3, err: retryAfter,
-			want: decision{verb: abandon, reason: pawl.ReasonExhausted, cause: retryAfter}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonExhausted, Cause: retryAfter}},
 		{rule: "RetryAfter is no failure while the worker stops", err: retryAfter, interrupted: true,
-			want: decision{verb: release}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeRelease}},
 
 		{rule: "snooze is no failure", err: pawl.Snooze(time.Minute),
-			want: decision{verb: snooze, delay: time.Minute}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeSnooze, Delay: time.Minute}},
 		{rule: "snooze on the last attempt is none either", attempts: 3, err: pawl.Snooze(time.Minute),
-			want: decision{verb: snooze, delay: time.Minute}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeSnooze, Delay: time.Minute}},
 		{rule: "snooze keeps its delay while the worker stops", err: pawl.Snooze(time.Minute), interrupted: true,
-			want: decision{verb: snooze, delay: time.Minute}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeSnooze, Delay: time.Minute}},
 		{rule: "snooze is found through wrapping", err: fmt.Errorf("later: %w", pawl.Snooze(time.Minute)),
-			want: decision{verb: snooze, delay: time.Minute}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeSnooze, Delay: time.Minute}},
 
 		{rule: "a policy may give up", err: errBroken, policy: givesUp,
-			want: decision{verb: abandon, reason: pawl.ReasonPermanent, cause: errBroken}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonPermanent, Cause: errBroken}},
 		{rule: "the default strategy answers for a policy that panics", err: errBroken, policy: broken,
-			want: decision{verb: nack, delay: 250 * time.Millisecond, cause: errBroken}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: 250 * time.Millisecond, Cause: errBroken}},
 		{rule: "a negative delay counts as none", err: errBroken, policy: negative,
-			want: decision{verb: nack, cause: errBroken}},
+			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Cause: errBroken}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			if c.policy == nil {
@@ -113,7 +113,7 @@ func TestDecideTellsPolicy(t *testing.T) {
 		e := &pawl.Envelope{Attempts: c.attempts, MaxRetries: math.MaxInt}
 		retryOrLast := decide(e, errBroken, false, policy, 0.25)
 		if c.attempts == math.MaxInt {
-			require.Equal(t, abandon, retryOrLast.verb)
+			require.Equal(t, pawl.OutcomeAbandon, retryOrLast.Outcome)
 			continue
 		}
 		require.Equal(t, pawl.Retry{Completed: c.completed, Attempt: c.next, Err: errBroken, Random: 0.25}, told)

@@ -74,7 +74,7 @@ func TestDrainWaitsForOthers(t *testing.T) {
 		id := enqueue(t, q, "a")
 		leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 		require.NoError(t, err)
-		time.AfterFunc(20*time.Second, func() { _ = q.Release(context.Background(), leases[0]) })
+		time.AfterFunc(20*time.Second, func() { _ = q.Settle(context.Background(), leases[0].Release()) })
 		r := handleAll(t, q, worker.Options{}, func(*pawl.Job[string]) error { return nil })
 		require.Equal(t, []time.Duration{20 * time.Second}, r.at)
 		requireDone(t, q, id)

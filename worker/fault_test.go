@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -29,25 +30,70 @@ func (f *faulty) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, erro
 	return f.Queue.Fetch(ctx, r)
 }
 
-func (f *faulty) Ack(ctx context.Context, leases ...*pawl.Lease) error {
-	if f.ack != nil {
-		return f.ack(ctx, leases...)
+// Settle calls the methods that a test replaces for their settlements, and settles the others
+// by one call.
+func (f *faulty) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	var acks []*pawl.Lease
+	var others []pawl.Settlement
+	errs := make(map[*pawl.Lease]error)
+	failed := func(err error, leases ...*pawl.Lease) {
+		var part *pawl.SettleError
+		some := errors.As(err, &part)
+		for _, l := range leases {
+			if errs[l] = err; some {
+				errs[l] = part.Failed[l]
+			}
+		}
 	}
-	return f.Queue.Ack(ctx, leases...)
+	for _, s := range settlements {
+		switch {
+		case s.Outcome == pawl.OutcomeAck && f.ack != nil:
+			acks = append(acks, s.Lease)
+		case s.Outcome == pawl.OutcomeNack && f.nack != nil:
+			failed(f.nack(ctx, s.Lease, s.Delay, s.Cause), s.Lease)
+		case s.Outcome == pawl.OutcomeRelease && f.release != nil:
+			failed(f.release(ctx, s.Lease), s.Lease)
+		default:
+			others = append(others, s)
+		}
+	}
+	if len(acks) == len(settlements) {
+		return f.ack(ctx, acks...)
+	}
+	if acks != nil {
+		failed(f.ack(ctx, acks...), acks...)
+	}
+	if others != nil {
+		err := f.Queue.Settle(ctx, others...)
+		if len(others) == len(settlements) {
+			return err
+		}
+		for _, s := range others {
+			failed(err, s.Lease)
+		}
+	}
+	all := make([]error, len(settlements))
+	for i, s := range settlements {
+		all[i] = errs[s.Lease]
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return pawl.SettleErrors(settlements, all)
 }
 
-func (f *faulty) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
-	if f.nack != nil {
-		return f.nack(ctx, l, delay, cause)
+// acksOf are the settlements of leases whose runs succeeded.
+func acksOf(leases []*pawl.Lease) []pawl.Settlement {
+	acks := make([]pawl.Settlement, len(leases))
+	for i, l := range leases {
+		acks[i] = l.Ack()
 	}
-	return f.Queue.Nack(ctx, l, delay, cause)
+	return acks
 }
 
-func (f *faulty) Release(ctx context.Context, l *pawl.Lease) error {
-	if f.release != nil {
-		return f.release(ctx, l)
-	}
-	return f.Queue.Release(ctx, l)
+// acker acks leases at a queue.
+func acker(q pawl.Queue) func(context.Context, ...*pawl.Lease) error {
+	return func(ctx context.Context, leases ...*pawl.Lease) error { return q.Settle(ctx, acksOf(leases)...) }
 }
 
 func (f *faulty) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
@@ -65,7 +111,7 @@ type untouchable struct{ pawl.Queue }
 func slowAcks(q pawl.Queue) *faulty {
 	return &faulty{Queue: q, ack: func(ctx context.Context, l ...*pawl.Lease) error {
 		<-time.After(time.Second)
-		return q.Ack(ctx, l...)
+		return q.Settle(ctx, acksOf(l)...)
 	}}
 }
 
@@ -110,7 +156,7 @@ func (b *ledger) asked() []pawl.Request {
 // job is acked, and its worker knows.
 func ackTx(t *testing.T, q pawl.Queue, l *pawl.Lease) {
 	t.Helper()
-	if err := q.Ack(context.Background(), l); err != nil {
+	if err := q.Settle(context.Background(), l.Ack()); err != nil {
 		t.Error(err)
 	}
 	l.MarkSettled()
@@ -160,11 +206,14 @@ func (s *shelf) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	return leases, nil
 }
 
-func (s *shelf) Ack(context.Context, ...*pawl.Lease) error { return nil }
-func (s *shelf) Release(_ context.Context, l *pawl.Lease) error {
+func (s *shelf) Settle(_ context.Context, settlements ...pawl.Settlement) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs = append(s.jobs, l.Envelope)
+	for _, with := range settlements {
+		if with.Outcome == pawl.OutcomeRelease {
+			s.jobs = append(s.jobs, with.Lease.Envelope)
+		}
+	}
 	return nil
 }
 

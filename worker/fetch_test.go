@@ -163,7 +163,7 @@ func TestJobsDoNotShuttle(t *testing.T) {
 		slow := slowAcks(q)
 		slow.release = func(ctx context.Context, l *pawl.Lease) error {
 			<-time.After(time.Second)
-			return q.Release(ctx, l)
+			return q.Settle(ctx, l.Release())
 		}
 		book := newLedger(slow)
 		w := newWorker(book, worker.Options{Concurrency: 4})

@@ -120,7 +120,7 @@ func TestLeaseLostWhileJobWaits(t *testing.T) {
 		// An ack takes 20 s, so jobs are fetched ahead then, and wait up to 40 s.
 		book := newLedger(&faulty{Queue: q, ack: func(ctx context.Context, l ...*pawl.Lease) error {
 			<-time.After(20 * time.Second)
-			return q.Ack(ctx, l...)
+			return q.Settle(ctx, acksOf(l)...)
 		}})
 		var order []string
 		w := newWorker(book, worker.Options{Concurrency: 1})
@@ -140,7 +140,7 @@ func TestLeaseLostWhileJobWaits(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, pawl.Counts{Leased: 3}, counts(t, q))
 
-		require.NoError(t, q.Snooze(t.Context(), book.lease(lost), time.Hour)) // somebody else had it
+		require.NoError(t, q.Settle(t.Context(), book.lease(lost).Snooze(time.Hour))) // somebody else had it
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, []string{"short", "long", "kept"}, order)

@@ -21,7 +21,7 @@ func TestSlotOfAStuckHandlerIsFetchedForAgain(t *testing.T) {
 		defer q.Close()
 		slow := &faulty{Queue: q, ack: func(ctx context.Context, leases ...*pawl.Lease) error {
 			<-time.After(40 * time.Millisecond) // long enough that a job is fetched ahead
-			return q.Ack(ctx, leases...)
+			return q.Settle(ctx, acksOf(leases)...)
 		}}
 		w := newWorker(slow, worker.Options{Concurrency: 1, HungGrace: 10 * time.Millisecond})
 		var ran []string

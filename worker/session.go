@@ -48,8 +48,8 @@ type session struct {
 	waiting    []*attempt            // fetched ahead, in the order in which they start
 	behind     []*attempt            // of these, those that wait for the last handler of their job to return
 	aheadBytes int                   // of their payloads
-	finished   []*attempt            // succeeded, to be acked with the next ones
-	acking     bool                  // somebody acks what is finished
+	finished   []finished            // to be settled with the next ones
+	batching   bool                  // somebody settles what is finished
 	taken      int                   // slots: handlers that have not returned, stuck ones included
 	unsettled  int                   // handlers that have returned and whose job is not settled
 	pace       pace
@@ -134,7 +134,7 @@ func (s *session) stop(settled <-chan struct{}) {
 				s.w.opts.Logger.Warn("handler did not return in time; its job is released",
 					"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 			}
-			go s.conclude(a, decision{verb: release})
+			go s.conclude(a, a.Release())
 		}
 	}
 	if !wait(settled, releaseGrace) {
@@ -167,18 +167,19 @@ func (s *session) all() []*attempt {
 
 // decide is the decision about a result, and the log line about a failure. Ended is
 // the cause with which the handler's context ended, if it did.
-func (s *session) decide(a *attempt, err, ended error) decision {
+func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 	if err != nil {
 		err = because(err, ended)
 	}
 	cancelled := a.Cancelled.Fired() // the queue makes a dead letter of it then
 	interrupted := errors.Is(ended, ErrStopping) && !cancelled
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
-	d.timedOut = errors.Is(ended, ErrTimeout) && (d.verb == nack || d.verb == abandon)
-	if d.verb == nack && !cancelled {
+	failed := d.Outcome == pawl.OutcomeNack || d.Outcome == pawl.OutcomeAbandon
+	d.Lease = a.told(failed && errors.Is(ended, ErrTimeout))
+	if d.Outcome == pawl.OutcomeNack && !cancelled {
 		args := []any{"id", a.ID, "kind", a.Kind,
-			"attempt", a.Attempt(), "of", a.MaxRetries + 1, "retry_in", d.delay, "error", d.cause}
-		if stack := pawl.FailureOf(d.cause).Stack; stack != "" {
+			"attempt", a.Attempt(), "of", a.MaxRetries + 1, "retry_in", d.Delay, "error", d.Cause}
+		if stack := pawl.FailureOf(d.Cause).Stack; stack != "" {
 			args = append(args, "stack", stack)
 		}
 		s.w.opts.Logger.Warn("attempt failed", args...)

@@ -4,59 +4,68 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
 )
 
-// ack has a job acked whose handler succeeded: together with all that finish while those
-// before them are on their way. The caller holds mu.
-func (s *session) ack(a *attempt) {
-	s.finished = append(s.finished, a)
-	if !s.acking {
-		s.acking = true
-		s.open.Go(s.ackFinished)
+// finished is an attempt whose handler has returned, with what that means for its job.
+type finished struct {
+	*attempt
+	with pawl.Settlement
+}
+
+// settleSoon has a finished attempt settled, together with all that finish while those
+// before it are on their way. The caller holds mu.
+func (s *session) settleSoon(a *attempt, with pawl.Settlement) {
+	s.finished = append(s.finished, finished{a, with})
+	if !s.batching {
+		s.batching = true
+		s.open.Go(s.settleFinished)
 	}
 }
 
-// ackFinished acks until nothing is left. What the queue does not ack with the others is
-// settled alone, with the patience that this takes.
-func (s *session) ackFinished() {
+// settleFinished settles until nothing is left. What the queue does not settle with the
+// others is settled alone, with the patience that this takes.
+func (s *session) settleFinished() {
 	for {
 		s.mu.Lock()
 		n := min(len(s.finished), pawl.MaxBatchJobs)
 		batch := s.finished[:n:n]
 		s.finished = s.finished[n:]
-		s.acking = len(batch) > 0
+		s.batching = len(batch) > 0
 		s.mu.Unlock()
 		if len(batch) == 0 {
 			return
 		}
-		leases := make([]*pawl.Lease, len(batch))
-		for i, a := range batch {
-			leases[i] = a.Lease
+		settlements := make([]pawl.Settlement, len(batch))
+		for i := range batch {
+			settlements[i] = batch[i].with
 		}
 		began := time.Now()
-		err := s.w.queue.Ack(s.settling, leases...)
+		err := s.w.queue.Settle(s.settling, settlements...)
 		s.tookToSettle(time.Since(began))
-		switch {
-		case err == nil:
-		case over(err):
-			s.w.opts.Logger.Error("cannot ack jobs; they may run again", "jobs", len(batch), "error", err)
-		default:
-			var part *pawl.AckError
-			whole := !errors.As(err, &part)
-			batch = slices.DeleteFunc(batch, func(a *attempt) bool {
-				alone := whole || part.Failed[a.Lease] != nil
-				if alone {
-					go s.finish(a, nil)
-				}
-				return alone
-			})
+		var part *pawl.SettleError
+		some := errors.As(err, &part)
+		if err != nil && !some && over(err) {
+			s.w.opts.Logger.Error("cannot settle jobs; they may run again", "jobs", len(batch), "error", err)
+			err = nil
 		}
-		s.done(batch...)
+		settled := make([]*attempt, 0, len(batch))
+		for _, f := range batch {
+			if err != nil && (!some || part.Failed[f.with.Lease] != nil) {
+				go s.settleAlone(f)
+			} else {
+				settled = append(settled, f.attempt)
+			}
+		}
+		s.done(settled...)
 	}
+}
+
+func (s *session) settleAlone(f finished) {
+	s.settle(f.attempt, f.with)
+	s.done(f.attempt)
 }
 
 // done forgets attempts whose handlers had returned. Nothing follows it, which may be
@@ -81,14 +90,14 @@ func (s *session) forget(attempts ...*attempt) {
 
 // conclude settles a claimed attempt whose handler has not returned, or never ran, unless
 // that handler did it; and forgets it.
-func (s *session) conclude(a *attempt, d decision) {
-	s.settle(a, d)
+func (s *session) conclude(a *attempt, with pawl.Settlement) {
+	s.settle(a, with)
 	s.forget(a)
 }
 
-func (s *session) settle(a *attempt, d decision) {
+func (s *session) settle(a *attempt, with pawl.Settlement) {
 	if !a.Settled() {
-		s.tookToSettle(s.w.settle(s.settling, a, d))
+		s.tookToSettle(s.w.settle(s.settling, a, with))
 	}
 }
 
@@ -104,11 +113,11 @@ func (s *session) tookToSettle(d time.Duration) {
 // is lost, or when ctx ends. It returns how long the last call took.
 //
 // A job that its handler acked in a transaction is settled already.
-func (w *Worker) settle(ctx context.Context, a *attempt, d decision) (took time.Duration) {
+func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement) (took time.Duration) {
 	patience := pawl.DefaultStrategy()
 	for try := 1; ; try++ {
 		began := time.Now()
-		err := w.tell(ctx, a.told(d.timedOut), d)
+		err := w.queue.Settle(ctx, with)
 		took = time.Since(began)
 		switch {
 		case err == nil || a.Settled():
@@ -133,20 +142,4 @@ func (w *Worker) settle(ctx context.Context, a *attempt, d decision) (took time.
 // over reports whether an error of the queue means that no later call can succeed.
 func over(err error) bool {
 	return errors.Is(err, pawl.ErrClosed) || errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome)
-}
-
-// tell makes the one call that d stands for.
-func (w *Worker) tell(ctx context.Context, l *pawl.Lease, d decision) error {
-	switch d.verb {
-	case ack:
-		return w.queue.Ack(ctx, l)
-	case nack:
-		return w.queue.Nack(ctx, l, d.delay, d.cause)
-	case abandon:
-		return w.queue.Abandon(ctx, l, d.reason, d.cause)
-	case snooze:
-		return w.queue.Snooze(ctx, l, d.delay)
-	default:
-		return w.queue.Release(ctx, l)
-	}
 }

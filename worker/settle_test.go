@@ -74,7 +74,7 @@ func TestSettleIsRetried(t *testing.T) {
 			if time.Since(began) < 10*time.Minute {
 				return fmt.Errorf("ack: %w", bolt.ErrDisk)
 			}
-			return q.Ack(ctx, l...)
+			return q.Settle(ctx, acksOf(l)...)
 		}}
 		for range 5 {
 			enqueue(t, q, "a")
@@ -108,7 +108,7 @@ func (f *finishing) finish(t *testing.T, ack func(ctx context.Context, leases ..
 	w := newWorker(&faulty{Queue: f.q, ack: func(ctx context.Context, leases ...*pawl.Lease) error {
 		if f.note(leases) == 1 {
 			<-time.After(time.Second)
-			return f.q.Ack(ctx, leases...)
+			return f.q.Settle(ctx, acksOf(leases)...)
 		}
 		return ack(ctx, leases...)
 	}}, worker.Options{Concurrency: len(jobs) + 1, Logger: f.log.logger()})
@@ -167,9 +167,65 @@ func nameOf(e *pawl.Envelope) string {
 func TestAcksGather(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
 		f := &finishing{q: q, told: told}
-		f.finish(t, q.Ack, "a", "b", "c", "d")
+		f.finish(t, acker(q), "a", "b", "c", "d")
 		require.Equal(t, []string{"first", "a b c d"}, f.calls)
 		require.Empty(t, f.log.String())
+	})
+}
+
+// settleCalls is a queue that notes what each Settle has, and whose first takes a second.
+type settleCalls struct {
+	pawl.Queue
+	mu    sync.Mutex
+	calls []map[pawl.Outcome]int
+}
+
+func (q *settleCalls) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	call := make(map[pawl.Outcome]int)
+	for _, s := range settlements {
+		call[s.Outcome]++
+	}
+	q.mu.Lock()
+	q.calls = append(q.calls, call)
+	first := len(q.calls) == 1
+	q.mu.Unlock()
+	if first {
+		<-time.After(time.Second)
+	}
+	return q.Queue.Settle(ctx, settlements...)
+}
+
+// Rule: runs that end while a settle is under way are settled together by the next, whether
+// they failed or not.
+func TestFailuresBatch(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
+		calls := &settleCalls{Queue: q}
+		w := newWorker(calls, worker.Options{Concurrency: 6})
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			switch job.Args {
+			case "first":
+				return nil
+			case "retry":
+				<-time.After(time.Millisecond)
+				return pawl.RetryAfter(time.Hour, errBroken)
+			case "permanent":
+				<-time.After(time.Millisecond)
+				return pawl.Permanent(errBroken)
+			case "snooze":
+				<-time.After(time.Millisecond)
+				return pawl.Snooze(time.Hour)
+			}
+			<-time.After(time.Millisecond)
+			return nil
+		})
+		for _, job := range []string{"first", "retry", "retry", "permanent", "snooze", "done"} {
+			enqueue(t, q, job)
+		}
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
+		require.Equal(t, []map[pawl.Outcome]int{
+			{pawl.OutcomeAck: 1},
+			{pawl.OutcomeNack: 2, pawl.OutcomeAbandon: 1, pawl.OutcomeSnooze: 1, pawl.OutcomeAck: 1},
+		}, calls.calls)
 	})
 }
 
@@ -182,7 +238,7 @@ func TestAcksThatFailAreTriedOneByOne(t *testing.T) {
 			if time.Since(f.began) < 10*time.Minute && nameOf(leases[0].Envelope) != "late" {
 				return fmt.Errorf("ack: %w", bolt.ErrDisk)
 			}
-			return q.Ack(ctx, leases...)
+			return q.Settle(ctx, acksOf(leases)...)
 		}, "a", "b", "c", "d", "late")
 		require.Equal(t, "a b c d", f.calls[1])
 		for _, call := range f.calls[2:] {
@@ -208,7 +264,7 @@ func TestAcksThatFailForSome(t *testing.T) {
 		f := &finishing{q: q, told: told}
 		f.finish(t, func(ctx context.Context, leases ...*pawl.Lease) error {
 			if time.Since(f.began) >= 10*time.Minute || len(leases) == 1 && nameOf(leases[0].Envelope) != "full" {
-				return q.Ack(ctx, leases...)
+				return q.Settle(ctx, acksOf(leases)...)
 			}
 			errs := make([]error, len(leases))
 			for i, l := range leases {
@@ -216,13 +272,13 @@ func TestAcksThatFailForSome(t *testing.T) {
 				case "full":
 					errs[i] = bolt.ErrDisk
 				case "lost": // somebody else was faster
-					assert.NoError(t, q.Ack(ctx, l))
+					assert.NoError(t, q.Settle(ctx, l.Ack()))
 					fallthrough
 				default:
-					errs[i] = q.Ack(ctx, l)
+					errs[i] = q.Settle(ctx, l.Ack())
 				}
 			}
-			return fmt.Errorf("acks: %w", pawl.AckErrors(leases, errs))
+			return fmt.Errorf("acks: %w", pawl.SettleErrors(acksOf(leases), errs))
 		}, "a", "b", "full", "lost")
 		require.Equal(t, "a b full lost", f.calls[1])
 		require.Len(t, f.asked["a"], 1)
@@ -246,7 +302,7 @@ func TestRetriedSettleFetchesNotAhead(t *testing.T) {
 			if time.Since(began) < time.Minute {
 				return bolt.ErrDisk
 			}
-			return q.Ack(ctx, l...)
+			return q.Settle(ctx, acksOf(l)...)
 		}}
 		for range 50 {
 			enqueue(t, q, "a")

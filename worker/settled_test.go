@@ -20,28 +20,8 @@ type unsettled struct {
 	t *testing.T
 }
 
-func (u unsettled) Ack(context.Context, ...*pawl.Lease) error {
-	u.t.Error("the worker acked")
-	return nil
-}
-
-func (u unsettled) Nack(context.Context, *pawl.Lease, time.Duration, error) error {
-	u.t.Error("the worker nacked")
-	return nil
-}
-
-func (u unsettled) Abandon(context.Context, *pawl.Lease, pawl.Reason, error) error {
-	u.t.Error("the worker abandoned")
-	return nil
-}
-
-func (u unsettled) Release(context.Context, *pawl.Lease) error {
-	u.t.Error("the worker released")
-	return nil
-}
-
-func (u unsettled) Snooze(context.Context, *pawl.Lease, time.Duration) error {
-	u.t.Error("the worker snoozed")
+func (u unsettled) Settle(_ context.Context, settlements ...pawl.Settlement) error {
+	u.t.Errorf("the worker settled: %v", settlements)
 	return nil
 }
 

@@ -34,11 +34,11 @@ func (s *session) deliver(leases []*pawl.Lease) {
 		case err != nil:
 			s.w.opts.Logger.Error("signature of a job does not verify; it does not run",
 				"id", a.ID, "kind", a.Kind, "queue", a.Queue, "key", a.KeyID, "error", err)
-			go s.conclude(a, decision{verb: abandon, reason: pawl.ReasonSignature, cause: err})
+			go s.conclude(a, a.Abandon(pawl.ReasonSignature, err))
 		default:
 			s.w.opts.Logger.Error("queue returned a job of a kind that was not asked for",
 				"id", a.ID, "kind", a.Kind, "queue", a.Queue)
-			go s.conclude(a, decision{verb: snooze, delay: putOff})
+			go s.conclude(a, a.Snooze(putOff))
 		}
 	}
 	slices.SortStableFunc(start, func(a, b *attempt) int { return min(b.Crashes, 1) - min(a.Crashes, 1) })
@@ -94,7 +94,7 @@ func (s *session) next() *attempt {
 			return a
 		}
 		if a.claim() {
-			go s.conclude(a, decision{verb: snooze, delay: putOff})
+			go s.conclude(a, a.Snooze(putOff))
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func (s *session) awaitReturn(a *attempt) {
 		found := s.leaveBehind(a)
 		s.mu.Unlock()
 		if found && a.claim() {
-			s.conclude(a, decision{verb: snooze, delay: putOff})
+			s.conclude(a, a.Snooze(putOff))
 		}
 	})
 }
@@ -185,19 +185,24 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	switch {
 	case !mine: // somebody else settles it
 	case a.err == nil && !a.Settled():
-		s.ack(a)
+		s.settleSoon(a, a.Ack())
 	default:
 		go s.finish(a, cause)
 	}
 	s.mu.Unlock()
 }
 
-// finish settles what is not to be acked with others.
+// finish decides about a run that failed, on a goroutine of its own since a policy may take
+// its time, and has it settled.
 func (s *session) finish(a *attempt, cause error) {
-	switch {
-	case !a.Settled():
-		s.settle(a, s.decide(a, a.err, cause))
-	case a.err != nil:
+	if !a.Settled() {
+		with := s.decide(a, a.err, cause)
+		s.mu.Lock()
+		s.settleSoon(a, with)
+		s.mu.Unlock()
+		return
+	}
+	if a.err != nil {
 		s.w.opts.Logger.Error("handler failed after it had acked its job in a transaction; the job is done",
 			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "error", a.err)
 	}
@@ -234,7 +239,7 @@ func (s *session) releaseWaiting() {
 	s.mu.Unlock()
 	for _, a := range waiting {
 		if a.claim() {
-			go s.conclude(a, decision{verb: release})
+			go s.conclude(a, a.Release())
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestGoexitLeavesTheSlot(t *testing.T) {
 		slow := slowAcks(q) // so that it fetches ahead
 		slow.nack = func(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
 			<-time.After(time.Hour)
-			return q.Nack(ctx, l, delay, cause)
+			return q.Settle(ctx, l.Nack(delay, cause))
 		}
 		jobs := []string{"first", "long", "goexit", "goexit", "a", "goexit", "b"}
 		for _, job := range jobs {

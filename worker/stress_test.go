@@ -60,19 +60,19 @@ type ackCounter struct {
 	kind   *pawl.Kind[int]
 }
 
-func (c *ackCounter) Ack(ctx context.Context, leases ...*pawl.Lease) error {
-	err := c.Queue.Ack(ctx, leases...)
-	var failed pawl.AckError
-	if part := new(pawl.AckError); errors.As(err, &part) {
+func (c *ackCounter) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	err := c.Queue.Settle(ctx, settlements...)
+	var failed pawl.SettleError
+	if part := new(pawl.SettleError); errors.As(err, &part) {
 		failed = *part
 	} else if err != nil {
 		return err
 	}
-	for _, l := range leases {
-		if failed.Failed[l] != nil {
+	for _, s := range settlements {
+		if s.Outcome != pawl.OutcomeAck || failed.Failed[s.Lease] != nil {
 			continue
 		}
-		if job, err := c.kind.Job(l.Envelope); err == nil {
+		if job, err := c.kind.Job(s.Lease.Envelope); err == nil {
 			c.traces[job.Args].acks.Add(1)
 		}
 	}

@@ -61,7 +61,7 @@ func TestLeaseKnowsStart(t *testing.T) {
 		two := fetchTwo(q)
 		two.release = func(ctx context.Context, l *pawl.Lease) error {
 			released[l.ID] = l.Started
-			return q.Release(ctx, l)
+			return q.Settle(ctx, l.Release())
 		}
 		w := newWorker(two, worker.Options{Concurrency: 1})
 		began := time.Now()

@@ -120,7 +120,7 @@ func TestARunThatEndsMeanwhileIsNotDead(t *testing.T) {
 		run := d.start("a")
 		l := d.lease(run)
 		return d, Read(between{d.file, func() {
-			require.NoError(t, d.file.Ack(t.Context(), l))
+			require.NoError(t, d.file.Settle(t.Context(), l.Ack()))
 			d.end(run, Done)
 			happens(d, run)
 		}}), run

@@ -238,7 +238,7 @@ var jobIn = map[pawl.State]func(*desk, pawl.ID){
 	pawl.Leased:  func(d *desk, run pawl.ID) { d.lease(run) },
 	pawl.Delayed: func(d *desk, run pawl.ID) { d.suspend(run, Sleeping, nil) },
 	pawl.Dead: func(d *desk, run pawl.ID) {
-		require.NoError(d.t, d.file.Abandon(d.t.Context(), d.lease(run), pawl.ReasonPermanent, fmt.Errorf("disk on fire")))
+		require.NoError(d.t, d.file.Settle(d.t.Context(), d.lease(run).Abandon(pawl.ReasonPermanent, fmt.Errorf("disk on fire"))))
 	},
-	"": func(d *desk, run pawl.ID) { require.NoError(d.t, d.file.Ack(d.t.Context(), d.lease(run))) },
+	"": func(d *desk, run pawl.ID) { require.NoError(d.t, d.file.Settle(d.t.Context(), d.lease(run).Ack())) },
 }

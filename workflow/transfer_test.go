@@ -94,7 +94,7 @@ func (d *desk) ended(id string) pawl.ID {
 	run := d.start(id)
 	d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, outputSeq), []byte{0xc0}) })
 	d.end(run, Done)
-	require.NoError(d.t, d.file.Ack(d.t.Context(), d.lease(run)))
+	require.NoError(d.t, d.file.Settle(d.t.Context(), d.lease(run).Ack()))
 	return run
 }
 

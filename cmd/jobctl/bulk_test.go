@@ -85,7 +85,7 @@ func TestPurgeOfEachState(t *testing.T) {
 		build(t, func(f *file) {
 			everyState(f)
 			f.add(pawl.Envelope{Queue: "email", Retain: 24 * time.Hour, Priority: 9})
-			require.NoError(f.t, f.q.Ack(context.Background(), f.fetch("email")))
+			require.NoError(f.t, f.q.Settle(context.Background(), f.fetch("email").Ack()))
 		})
 		queue := "email"
 		var before, after queueView

@@ -50,5 +50,7 @@ func TestCancelOfRunningJobIsRequest(t *testing.T) {
 	require.Contains(t, got.stdout, `"result": "asked_to_cancel"`)
 	require.Empty(t, jobctl(t, "--db", "app.db", "-o", "ids", "job", "cancel", id(1).String()).stdout)
 
-	require.NoError(t, q.Ack(context.Background(), leases...))
+	for _, l := range leases {
+		require.NoError(t, q.Settle(context.Background(), l.Ack()))
+	}
 }

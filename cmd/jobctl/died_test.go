@@ -22,7 +22,7 @@ func deaths(f *file) {
 	}
 	f.pass(5 * time.Second)
 	l := f.fetch("old")
-	require.NoError(f.t, f.q.Abandon(context.Background(), l, pawl.ReasonPermanent, nil))
+	require.NoError(f.t, f.q.Settle(context.Background(), l.Abandon(pawl.ReasonPermanent, nil)))
 	f.add(pawl.Envelope{Queue: "a"})
 	f.goTo(today)
 }

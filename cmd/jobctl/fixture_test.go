@@ -106,10 +106,10 @@ func (f *file) kill(e pawl.Envelope, reason pawl.Reason, causes ...string) {
 		f.pass(30 * time.Second)
 		l := f.fetch(e.Queue)
 		if i < len(causes)-1 {
-			require.NoError(f.t, f.q.Nack(context.Background(), l, 0, errors.New(cause)))
+			require.NoError(f.t, f.q.Settle(context.Background(), l.Nack(0, errors.New(cause))))
 			continue
 		}
-		require.NoError(f.t, f.q.Abandon(context.Background(), l, reason, errors.New(cause)))
+		require.NoError(f.t, f.q.Settle(context.Background(), l.Abandon(reason, errors.New(cause))))
 	}
 }
 
@@ -126,7 +126,7 @@ func everyState(f *file) {
 	f.kill(pawl.Envelope{Queue: "reports", Kind: "report.build", MaxRetries: 3, Payload: []byte("\x00\xffraw")},
 		pawl.ReasonPermanent, "no such report: 17")
 	f.add(pawl.Envelope{Queue: "reports", Kind: "report.old", MaxRetries: 3})
-	require.NoError(f.t, f.q.Snooze(context.Background(), f.fetch("reports"), 100*365*24*time.Hour))
+	require.NoError(f.t, f.q.Settle(context.Background(), f.fetch("reports").Snooze(100*365*24*time.Hour)))
 	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3})
 	f.goTo(today.Add(-242 * time.Second))
 	f.fetch("email")

@@ -21,7 +21,7 @@ func rare(f *file) {
 	ctx := context.Background()
 	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3, Retain: 24 * time.Hour})
 	f.pass(time.Hour)
-	require.NoError(f.t, f.q.Ack(ctx, f.fetch("email")))
+	require.NoError(f.t, f.q.Settle(ctx, f.fetch("email").Ack()))
 	f.add(pawl.Envelope{Queue: "email"})
 	f.fetch("email")
 	require.NoError(f.t, f.q.Cancel(ctx, id(2)))

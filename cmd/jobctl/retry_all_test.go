@@ -135,7 +135,7 @@ func TestRetryMany(t *testing.T) {
 		require.Len(t, leases, jobs)
 		done := make(chan error)
 		for _, l := range leases {
-			go func() { done <- f.q.Abandon(ctx, l, pawl.ReasonPermanent, nil) }()
+			go func() { done <- f.q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, nil)) }()
 		}
 		for range leases {
 			require.NoError(t, <-done)

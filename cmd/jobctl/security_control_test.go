@@ -140,7 +140,7 @@ func TestEveryByteSurvivesJSON(t *testing.T) {
 func TestNoControlByteIsPrintedInMessages(t *testing.T) {
 	build(t, func(f *file) {
 		f.add(pawl.Envelope{Queue: "\x1b[31mred"})
-		require.NoError(t, f.q.Abandon(context.Background(), f.fetch("\x1b[31mred"), pawl.ReasonPermanent, errors.New("boom")))
+		require.NoError(t, f.q.Settle(context.Background(), f.fetch("\x1b[31mred").Abandon(pawl.ReasonPermanent, errors.New("boom"))))
 	})
 	for _, b := range someBytes() {
 		if b > ' ' && b < 0x7f {

@@ -188,7 +188,7 @@ func TestJobShowDroppedHistory(t *testing.T) {
 		f.add(pawl.Envelope{Queue: "q", MaxRetries: runs})
 		for range runs {
 			f.pass(time.Second)
-			require.NoError(t, f.q.Nack(context.Background(), f.fetch("q"), 0, errors.New("no")))
+			require.NoError(t, f.q.Settle(context.Background(), f.fetch("q").Nack(0, errors.New("no"))))
 		}
 	})
 	got := jobctl(t, "--db", "app.db", "job", "show", id(1).String())

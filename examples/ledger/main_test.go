@@ -276,7 +276,7 @@ func TestAuditFinds(t *testing.T) {
 		l := opened(t)
 		leases, err := l.q.Fetch(t.Context(), pawl.Request{Queues: []string{pawl.DefaultQueue}, Max: 1})
 		require.NoError(t, err)
-		require.NoError(t, l.q.Ack(t.Context(), leases[0]))
+		require.NoError(t, l.q.Settle(t.Context(), leases[0].Ack()))
 		_, err = audit(t.Context(), l.q)
 		require.ErrorContains(t, err, "transfer 1 was made 0 times and is 0 times in the queue")
 	})

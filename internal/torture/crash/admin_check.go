@@ -53,7 +53,7 @@ func goesOn(ctx context.Context, q *bolt.Queue) error {
 	if err != nil {
 		return err
 	}
-	return q.Ack(ctx, leases...)
+	return q.Settle(ctx, oracle.Acks(leases)...)
 }
 
 // check checks all files after the kills.

@@ -172,17 +172,17 @@ func settle(ctx context.Context, q *bolt.Queue, l *pawl.Lease, n int) error {
 	cause := errors.New(strings.Repeat("boom ", n%40))
 	switch n % 8 {
 	case 0:
-		return q.Ack(ctx, l)
+		return q.Settle(ctx, l.Ack())
 	case 1:
-		return q.Nack(ctx, l, 0, cause)
+		return q.Settle(ctx, l.Nack(0, cause))
 	case 2:
-		return q.Nack(ctx, l, time.Hour, cause)
+		return q.Settle(ctx, l.Nack(time.Hour, cause))
 	case 3:
-		return q.Abandon(ctx, l, pawl.ReasonPermanent, cause)
+		return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, cause))
 	case 4:
-		return q.Release(ctx, l)
+		return q.Settle(ctx, l.Release())
 	case 5:
-		return q.Snooze(ctx, l, time.Hour)
+		return q.Settle(ctx, l.Snooze(time.Hour))
 	}
 	return nil // it stays leased
 }

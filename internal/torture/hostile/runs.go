@@ -164,7 +164,7 @@ func (c *crew) makeRuns() error {
 	do(fetchErr)
 	for _, l := range leases {
 		if l.ID == run["dead"] {
-			do(c.queue.Abandon(c.ctx, l, pawl.ReasonPermanent, errors.New("disk on fire")))
+			do(c.queue.Settle(c.ctx, l.Abandon(pawl.ReasonPermanent, errors.New("disk on fire"))))
 		}
 	}
 	start("ready", "ends")

@@ -128,14 +128,18 @@ var errBoom = errors.New("boom")
 
 // Verbs are all ways to end a lease, Ack first.
 var Verbs = []Verb{
-	{"ack", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Ack(ctx, l) }, "ack", 0},
-	{"nack", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Nack(ctx, l, 0, errBoom) }, "nack", 0},
-	{"later", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Nack(ctx, l, later, errBoom) }, "nack", later},
+	{"ack", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) }, "ack", 0},
+	{"nack", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error {
+		return q.Settle(ctx, l.Nack(0, errBoom))
+	}, "nack", 0},
+	{"later", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error {
+		return q.Settle(ctx, l.Nack(later, errBoom))
+	}, "nack", later},
 	{"abandon", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error {
-		return q.Abandon(ctx, l, pawl.ReasonPermanent, errBoom)
+		return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom))
 	}, "abandon", 0},
-	{"release", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Release(ctx, l) }, "release", 0},
-	{"snooze", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Snooze(ctx, l, later) }, "snooze", later},
+	{"release", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Release()) }, "release", 0},
+	{"snooze", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(later)) }, "snooze", later},
 }
 
 // AnyVerb draws a way to end a lease, an Ack more often than each of the others.
@@ -233,5 +237,14 @@ func (w Workload) consume(ctx context.Context, u *User, r *rand.Rand) error {
 	if acks == nil {
 		return nil
 	}
-	return u.Do(ctx, "ack", idsOf(acks), func() error { return u.Queue.Ack(ctx, acks...) })
+	return u.Do(ctx, "ack", idsOf(acks), func() error { return u.Queue.Settle(ctx, Acks(acks)...) })
+}
+
+// Acks are the settlements of leases whose runs succeeded.
+func Acks(leases []*pawl.Lease) []pawl.Settlement {
+	acks := make([]pawl.Settlement, len(leases))
+	for i, l := range leases {
+		acks[i] = l.Ack()
+	}
+	return acks
 }

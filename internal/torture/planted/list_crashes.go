@@ -10,7 +10,7 @@ var crashes = []Fault{
 	newFault("a crash does not count", "every crash counts", by("kill", 100),
 		Edit{"bolt/txn.crashed", "j.Crashes++", "if !PLANTED || j.ID[15]%8 != 0 { $ }"}),
 	newFault("a settled job keeps its crashes", "only consecutive crashes count", by("kill", 100),
-		Edit{"bolt/move", "j.Crashes = 0", skip}),
+		Edit{"bolt/settle.move", "j.Crashes = 0", skip}),
 	newFault("poison never dies", "too many consecutive crashes make a job dead", by("simulate", 500),
 		Edit{"bolt/txn.crashed", "t.maxCrashes > 0 && j.Crashes >= t.maxCrashes", "$ && !PLANTED"}),
 	newFault("poison dies one crash early", "a job dies after the maximum number of crashes", by("simulate", 500),

@@ -11,7 +11,7 @@ var answers = []Fault{
 }
 $`}),
 	newFault("an ack of a lost lease is no error", "a holder learns that its lease is lost", by("simulate", 200),
-		Edit{"bolt/acks.apply", "op.errs[i] = err", skip}),
+		Edit{"bolt/settlements.apply", "op.errs[i] = err", skip}),
 	newFault("a call does not wake the scheduler", "every call gets an answer", by("soak", 20_000),
 		Edit{"bolt/intake.offer", "in.ring()", "if !PLANTED || n > 0 { $ }"}),
 	newFault("a handler does not learn that its job was cancelled", "a cancel reaches the running handler", by("soak", 20_000),

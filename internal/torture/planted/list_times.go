@@ -9,7 +9,7 @@ if PLANTED {
 }
 return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, last), portion)`}),
 	newFault("a failed job does not wait", "a failed job waits for its backoff", by("kill", 100),
-		Edit{"bolt/nack", "t.place(j)", `if PLANTED {
+		Edit{"bolt/settle.nack", "t.place(j)", `if PLANTED {
 	t.placeReady(j)
 	return
 }

@@ -3,7 +3,7 @@ package planted
 // workers are faults in a worker.
 var workers = []Fault{
 	newFault("a worker forgets to ack", "a successful job is settled", by("soak", 20_000),
-		Edit{"worker/session.ackFinished", "began := time.Now()", "if n := len(leases); PLANTED && n > 2 { leases = leases[:n-1] }; $"}),
+		Edit{"worker/session.settleFinished", "began := time.Now()", "if n := len(settlements); PLANTED && n > 2 { settlements = settlements[:n-1] }; $"}),
 	newFault("a worker acks a job that panicked", "a panic is a failure", by("soak", 20_000),
 		Edit{"worker/attempt.run", "a.err = p", skip}),
 	newFault("a job gets one retry too many", "a job runs at most once more than its retries", by("soak", 20_000),
@@ -11,7 +11,7 @@ var workers = []Fault{
 	newFault("an interrupted run counts", "a run that a stop interrupts is no failure", by("soak", 50_000),
 		Edit{"worker/decide", "interrupted", "$ && !PLANTED"}),
 	newFault("prefetched jobs are not released", "a stop leaves no lease", by("soak", 50_000),
-		Edit{"worker/session.releaseWaiting", "go s.conclude(a, decision{verb: release})", `if PLANTED {
+		Edit{"worker/session.releaseWaiting", "go s.conclude(a, a.Release())", `if PLANTED {
 	s.forget(a)
 	continue
 }

@@ -81,7 +81,7 @@ func (s *sequence) settle() error {
 		n := s.rand.IntN(len(s.leases) + 1)
 		acks := append(slices.Clone(s.leases[:n]), l)
 		s.leases = s.leases[n:]
-		return s.step("ack some", func() error { return s.q.Ack(s.ctx, acks...) })
+		return s.step("ack some", func() error { return s.q.Settle(s.ctx, oracle.Acks(acks)...) })
 	}
 	v := oracle.AnyVerb(s.rand)
 	err := s.step(v.Name, func() error { return v.Do(s.ctx, s.q, l) })

@@ -116,15 +116,15 @@ func (w *world) lease(n int) *pawl.Lease {
 func (w *world) settle(ctx context.Context, own *tap, l *pawl.Lease, op Op) {
 	switch op.Verb {
 	case "ack":
-		_ = own.Ack(ctx, l)
+		_ = own.Settle(ctx, l.Ack())
 	case "nack":
-		_ = own.Nack(ctx, l, op.For, errFailed)
+		_ = own.Settle(ctx, l.Nack(op.For, errFailed))
 	case "abandon":
-		_ = own.Abandon(ctx, l, pawl.ReasonPermanent, errFailed)
+		_ = own.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errFailed))
 	case "release":
-		_ = own.Release(ctx, l)
+		_ = own.Settle(ctx, l.Release())
 	case "snooze":
-		_ = own.Snooze(ctx, l, op.For)
+		_ = own.Settle(ctx, l.Snooze(op.For))
 	case "extend":
 		_, err := own.Extend(ctx, l)
 		w.expect(err)

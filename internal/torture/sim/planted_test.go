@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -91,31 +92,38 @@ func (p *planted) current(l *pawl.Lease) *pawl.Lease {
 	return l
 }
 
-func (p *planted) Ack(ctx context.Context, leases ...*pawl.Lease) error {
-	if p.now("an ack lost") {
-		return nil
+func (p *planted) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	var own, given []pawl.Settlement
+	for _, s := range settlements {
+		now := s
+		now.Lease = p.current(s.Lease)
+		switch s.Outcome {
+		case pawl.OutcomeAck:
+			if p.now("an ack lost") {
+				continue
+			}
+		case pawl.OutcomeNack:
+			switch {
+			case p.now("an attempt lost"):
+				now = s.Lease.Snooze(s.Delay)
+			case p.now("a retry at once"):
+				now.Delay = 0
+			case p.now("a failed job lost"):
+				now = s.Lease.Ack()
+			}
+		}
+		own, given = append(own, now), append(given, s)
 	}
-	own := make([]*pawl.Lease, len(leases))
-	for i, l := range leases {
-		own[i] = p.current(l)
+	err := p.Queue.Settle(ctx, own...)
+	var part *pawl.SettleError
+	if !errors.As(err, &part) {
+		return err
 	}
-	return p.Queue.Ack(ctx, own...)
-}
-
-func (p *planted) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
-	switch {
-	case p.now("an attempt lost"):
-		return p.Queue.Snooze(ctx, l, delay)
-	case p.now("a retry at once"):
-		delay = 0
-	case p.now("a failed job lost"):
-		return p.Queue.Ack(ctx, l)
+	errs := make([]error, len(own))
+	for i, s := range own {
+		errs[i] = part.Failed[s.Lease]
 	}
-	return p.Queue.Nack(ctx, p.current(l), delay, cause)
-}
-
-func (p *planted) Release(ctx context.Context, l *pawl.Lease) error {
-	return p.Queue.Release(ctx, p.current(l))
+	return pawl.SettleErrors(given, errs)
 }
 
 func (p *planted) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {

@@ -125,50 +125,26 @@ func (t *tap) Fetch(ctx context.Context, r pawl.Request) (leases []*pawl.Lease, 
 	return leases, err
 }
 
-// Ack implements [pawl.Queue].
-func (t *tap) Ack(ctx context.Context, leases ...*pawl.Lease) error {
-	records := make([]*record, len(leases))
-	for i, l := range leases {
-		records[i] = t.ends("ack", l)
+// Settle implements [pawl.Queue].
+func (t *tap) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	records := make([]*record, len(settlements))
+	for i, s := range settlements {
+		r := t.ends(string(s.Outcome), s.Lease)
+		r.delay, r.reason = s.Delay, s.Reason
+		if s.Cause != nil {
+			r.cause = s.Cause.Error()
+		}
+		r.ran = s.Outcome == pawl.OutcomeSnooze && !s.Lease.Started.IsZero()
+		records[i] = r
 	}
-	return t.call(ctx, func() error { return t.q.Ack(ctx, leases...) }, func(err error) {
-		var part *pawl.AckError
+	return t.call(ctx, func() error { return t.q.Settle(ctx, settlements...) }, func(err error) {
+		var part *pawl.SettleError
 		if errors.As(err, &part) {
-			for i, l := range leases {
-				records[i].err = part.Failed[l]
+			for i, s := range settlements {
+				records[i].err = part.Failed[s.Lease]
 			}
 		}
 	}, records...)
-}
-
-func (t *tap) settle(ctx context.Context, r *record, do func() error) error {
-	return t.call(ctx, do, nil, r)
-}
-
-// Nack implements [pawl.Queue].
-func (t *tap) Nack(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
-	r := t.ends("nack", l)
-	r.delay, r.cause = delay, cause.Error()
-	return t.settle(ctx, r, func() error { return t.q.Nack(ctx, l, delay, cause) })
-}
-
-// Abandon implements [pawl.Queue].
-func (t *tap) Abandon(ctx context.Context, l *pawl.Lease, reason pawl.Reason, cause error) error {
-	r := t.ends("abandon", l)
-	r.reason, r.cause = reason, cause.Error()
-	return t.settle(ctx, r, func() error { return t.q.Abandon(ctx, l, reason, cause) })
-}
-
-// Release implements [pawl.Queue].
-func (t *tap) Release(ctx context.Context, l *pawl.Lease) error {
-	return t.settle(ctx, t.ends("release", l), func() error { return t.q.Release(ctx, l) })
-}
-
-// Snooze implements [pawl.Queue].
-func (t *tap) Snooze(ctx context.Context, l *pawl.Lease, delay time.Duration) error {
-	r := t.ends("snooze", l)
-	r.delay, r.ran = delay, !l.Started.IsZero()
-	return t.settle(ctx, r, func() error { return t.q.Snooze(ctx, l, delay) })
 }
 
 // Extend implements [pawl.Queue].

@@ -85,7 +85,7 @@ func (l *life) takeTurns(ctx context.Context) error {
 	got := make(map[string]int)
 	for _, lease := range leases {
 		got[lease.Queue]++
-		if err := l.q.Release(ctx, lease); err != nil {
+		if err := l.q.Settle(ctx, lease.Release()); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,51 @@
+package pawl
+
+import "time"
+
+// Outcome is how a lease ends.
+type Outcome string
+
+// The outcomes of a lease. [Lease.Ack] and its like say what each of them does.
+const (
+	OutcomeAck     Outcome = "ack"
+	OutcomeNack    Outcome = "nack"
+	OutcomeAbandon Outcome = "abandon"
+	OutcomeRelease Outcome = "release"
+	OutcomeSnooze  Outcome = "snooze"
+)
+
+// Settlement is the end of one lease, for [Queue.Settle]. [Lease.Ack], [Lease.Nack],
+// [Lease.Abandon], [Lease.Release] and [Lease.Snooze] make it.
+type Settlement struct {
+	Lease   *Lease
+	Outcome Outcome
+	Delay   time.Duration // of a nack or a snooze
+	Reason  Reason        // of an abandon
+	Cause   error         // of a nack or an abandon; nil for none
+}
+
+// Ack removes a job whose run succeeded, or keeps its record for its Retain. From then on its
+// IdempotencyKey is done, for its IdempotencyTTL.
+func (l *Lease) Ack() Settlement { return Settlement{Lease: l, Outcome: OutcomeAck} }
+
+// Nack counts a failed attempt, keeps cause in the job's history and makes the job ready
+// after delay, at once when delay is 0.
+func (l *Lease) Nack(delay time.Duration, cause error) Settlement {
+	return Settlement{Lease: l, Outcome: OutcomeNack, Delay: delay, Cause: cause}
+}
+
+// Abandon counts a failed attempt, keeps cause and moves the job to the dead letters. A
+// worker gives [ReasonExhausted] or [ReasonPermanent]. After [ReasonSignature] and
+// [ReasonPayload] nothing ran, so they count no attempt.
+func (l *Lease) Abandon(reason Reason, cause error) Settlement {
+	return Settlement{Lease: l, Outcome: OutcomeAbandon, Reason: reason, Cause: cause}
+}
+
+// Release returns an interrupted job to its old place in the order. It counts nothing.
+func (l *Lease) Release() Settlement { return Settlement{Lease: l, Outcome: OutcomeRelease} }
+
+// Snooze makes a job ready after delay. It counts nothing. If the run began (l.Started), it
+// did not fail, and so Attempts becomes 0: only failures in a row exhaust retries.
+func (l *Lease) Snooze(delay time.Duration) Settlement {
+	return Settlement{Lease: l, Outcome: OutcomeSnooze, Delay: delay}
+}
