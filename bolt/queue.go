@@ -232,10 +232,12 @@ func (q *Queue) Settle(ctx context.Context, given ...pawl.Settlement) error {
 		return err
 	}
 	op := &settlements{each: make([]settle, len(given))}
+	bytes := 0
 	for i := range given {
 		op.each[i] = q.settle(&given[i])
+		bytes += len(op.each[i].failure.Error) + len(op.each[i].failure.Stack)
 	}
-	if err := q.do(ctx, op); err != nil {
+	if err := q.scheduler.intake.do(ctx, op, bytes); err != nil {
 		return err
 	}
 	return pawl.SettleErrors(given, op.errs)
