@@ -66,11 +66,17 @@ func branches(r *workflow.Run) (string, error) {
 	step := func(r *workflow.Run) (string, error) {
 		return workflow.Step(r, "step", func(context.Context) (string, error) { return "b", nil })
 	}
-	raced := make(chan struct{})
-	_, _, err := workflow.Race(r, "race", workflow.Go(r, "fast", step), workflow.Go(r, "slow", func(r *workflow.Run) (string, error) {
+	stepped, raced := make(chan struct{}), make(chan struct{})
+	slow := workflow.Go(r, "slow", func(r *workflow.Run) (string, error) {
 		<-raced
 		return step(r)
-	}))
+	})
+	fast := workflow.Go(r, "fast", func(r *workflow.Run) (string, error) {
+		defer close(stepped)
+		return step(r)
+	})
+	<-stepped
+	_, _, err := workflow.Race(r, "race", fast, slow)
 	close(raced)
 	if err != nil {
 		return "", err

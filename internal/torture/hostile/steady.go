@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmihailenco/msgpack/v5"
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
@@ -70,6 +71,9 @@ func (s steady) replace(b []byte) (changed []byte) {
 // row replaces the IDs in a row, and seals it if it changed.
 func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 	key, value = s.replace(k), s.replace(v)
+	if bucket == "runs" {
+		value = withoutChanges(value)
+	}
 	if bytes.Equal(key, k) && bytes.Equal(value, v) {
 		return k, v
 	}
@@ -82,6 +86,21 @@ func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 		seal(key, value)
 	}
 	return key, value
+}
+
+// withoutChanges sets the last column of a run's row to 0: how often the row was written, which
+// depends on what shared a commit.
+func withoutChanges(row []byte) []byte {
+	var columns []msgpack.RawMessage
+	if len(row) < 5 || msgpack.Unmarshal(row[1:len(row)-4], &columns) != nil || len(columns) == 0 {
+		return row
+	}
+	columns[len(columns)-1] = msgpack.RawMessage{0}
+	content, err := msgpack.Marshal(columns)
+	if err != nil {
+		return row
+	}
+	return slices.Concat(row[:1], content, row[len(row)-4:])
 }
 
 // storyOf is the content of a sound file about a run.
