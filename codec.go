@@ -17,9 +17,9 @@ func hasCodec(t reflect.Type) bool {
 
 // encodesPlainly reports whether values of a type are encoded as their kind is.
 func encodesPlainly(t reflect.Type) bool {
-	zero, ok := encodeValue(reflect.Zero(t))
+	zero, ok := encodeValue(reflect.New(t).Elem()) // addressable, for methods of pointers
 	if !ok {
-		return false
+		return true // which proves nothing: many types refuse their zero value
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -34,8 +34,11 @@ func encodesPlainly(t reflect.Type) bool {
 		return isList(zero[0]) || t.Elem().Kind() == reflect.Uint8 && msgpcode.IsBin(zero[0])
 	case reflect.Pointer:
 		full, ok := encodeValue(reflect.New(t.Elem()))
-		value, valueOK := encodeValue(reflect.Zero(t.Elem()))
-		return ok && valueOK && zero[0] == msgpcode.Nil && bytes.Equal(full, value)
+		value, valueOK := encodeValue(reflect.New(t.Elem()).Elem())
+		if !ok || !valueOK {
+			return true
+		}
+		return zero[0] == msgpcode.Nil && bytes.Equal(full, value)
 	}
 	plain, basic := basics[t.Kind()]
 	if !basic || plain == t {
