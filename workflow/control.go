@@ -144,6 +144,7 @@ type request struct {
 
 // Check reads the row, changes it in memory, and has the job take part.
 func (q *request) Check(ops driver.Ops) (err error) {
+	q.journal = journal{}
 	if q.row, err = rowsOf(ops).mustRun(q.run); err != nil {
 		return err
 	}

@@ -2,13 +2,17 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -243,4 +247,36 @@ func TestRequestsReachAStepUnderWay(t *testing.T) {
 			<-stopped
 		})
 	}
+}
+
+// undone fails the transaction of a mutation after its Apply.
+type undone struct{ driver.Mutation }
+
+func (m undone) Apply(w driver.Writer) error {
+	return errors.Join(m.Mutation.Apply(w), io.ErrUnexpectedEOF)
+}
+
+// Rule: a request keeps nothing of a transaction that was undone.
+func TestRequestRunsAgain(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("1")
+	d.suspend(run, Sleeping, nil)
+	e := &entry{seq: 1, Name: "s", Kind: KindStep, State: EntryPending, Attempts: 1, Error: "no", Due: d.now().Add(time.Hour).UnixNano()}
+	put := func(e *entry) {
+		d.write(func(r rows) error { var j journal; j.add(run, e); return j.apply(r) })
+	}
+	put(e)
+	q := &request{engine: d.Engine, run: run, failed: []uint32{1}, change: func(*runRow) (urge, error) { return hasten | revive, nil }}
+	require.ErrorIs(t, d.file.Mutate(t.Context(), undone{q}, 0), io.ErrUnexpectedEOF)
+	require.NoError(t, d.file.RunNow(t.Context(), run))
+	d.lease(run) // it goes on, and its step is done
+	done := *e
+	done.finish([]byte{0xc0}, d.now())
+	put(&done)
+	require.NoError(t, d.file.Mutate(t.Context(), q, 0))
+	require.NoError(t, d.file.ViewRows(t.Context(), func(r driver.Reader) error {
+		now, err := rowsOf(r).entry(run, 1)
+		require.Equal(t, EntryDone, now.State)
+		return err
+	}))
 }
