@@ -254,11 +254,11 @@ func viewOf(path string) (v view) {
 // another device now: chroot and mounts change what a path leads to, and not the file.
 func (v view) changed() bool {
 	for _, was := range v {
-		now, err := os.Stat(was.path)
+		now, err := os.Lstat(was.path) // a link that took the place of a folder is no mount
 		if err != nil {
 			continue
 		}
-		if device(now) != device(was.info) || filepath.Dir(was.path) == was.path && !os.SameFile(now, was.info) {
+		if now.IsDir() && device(now) != device(was.info) || filepath.Dir(was.path) == was.path && !os.SameFile(now, was.info) {
 			return true
 		}
 	}

@@ -78,3 +78,17 @@ func mountOver(t *testing.T, folder, size string) {
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(folder, 0)) })
 }
+
+// Rule: a folder whose place a link to another disk took is no mount: the file was replaced.
+func TestFolderThatBecameALink(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	disk := memoryFolder(t)
+	q := guarded(t, filepath.Join(folder, "jobs.db"))
+	require.NoError(t, os.Rename(folder, folder+".old"))
+	copied, err := os.ReadFile(filepath.Join(folder+".old", "jobs.db"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(disk, "jobs.db"), copied, 0o600))
+	require.NoError(t, os.Symlink(disk, folder))
+	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "lost"}), ErrReplaced)
+}
