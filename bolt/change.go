@@ -183,12 +183,16 @@ func (t *txn) decide(c *pawl.Change, id pawl.ID) (j stored, at place, err error)
 }
 
 // meets returns an [pawl.ErrNotEligible] if a job does not match a condition.
-func (t *txn) meets(c pawl.Condition, j stored, at place) (err error) {
+func (t *txn) meets(c pawl.Condition, j stored, at place) error {
 	if c == nil {
 		return nil
 	}
+	body, err := answerOf(j.ID, c.ReadsBody)
+	if err != nil {
+		return err
+	}
 	parts := Parts(0)
-	if c.ReadsBody() {
+	if body {
 		parts = Whole
 	}
 	own := *j.Envelope // complete changes the envelope
@@ -197,15 +201,22 @@ func (t *txn) meets(c pawl.Condition, j stored, at place) (err error) {
 	if err != nil {
 		return err
 	}
+	matches, err := answerOf(j.ID, func() bool { return c.Matches(job) })
+	if err == nil && !matches {
+		err = pawl.NotEligible(j.ID, "it does not match any more")
+	}
+	return err
+}
+
+// answerOf returns the answer of a condition. A panic of the condition is an error of the change,
+// not of the transaction that others share.
+func answerOf(id pawl.ID, condition func() bool) (answer bool, err error) {
 	defer func() {
-		if p := recover(); p != nil { // it is not the writer's
-			err = fmt.Errorf("job %s: the condition of the change panicked: %v", j.ID, p)
+		if p := recover(); p != nil {
+			err = fmt.Errorf("job %s: the condition of the change panicked: %v", id, p)
 		}
 	}()
-	if !c.Matches(job) {
-		return pawl.NotEligible(j.ID, "it does not match any more")
-	}
-	return nil
+	return condition(), nil
 }
 
 // claim notes in a dry run that a job would take its unique key.

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,4 +42,20 @@ func TestDividedChangeReportsWhatIsDone(t *testing.T) {
 		require.Equal(t, pawl.Ready, find(t, q, s.ids["delayed"]).State)
 		require.Equal(t, pawl.Delayed, find(t, q, s.ids["later"]).State)
 	})
+}
+
+// nilCondition is a condition whose methods fail on a nil pointer.
+type nilCondition struct{ body bool }
+
+func (c *nilCondition) ReadsBody() bool             { return c.body }
+func (c *nilCondition) Matches(*pawl.Envelope) bool { return true }
+
+// Rule: a panic of a condition is an error of its change alone, whichever method panics.
+func TestPanicOfReadsBody(t *testing.T) {
+	q := openTest(t, nil)
+	e := add(t, q, nil)
+	errs, err := q.Change(t.Context(), pawl.Change{Verb: pawl.VerbCancel, If: (*nilCondition)(nil)}, e.ID)
+	require.ErrorContains(t, errors.Join(append(errs, err)...), "the condition of the change panicked")
+	require.NotErrorIs(t, errors.Join(append(errs, err)...), pawl.ErrPoisoned)
+	add(t, q, nil)
 }
