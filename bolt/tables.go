@@ -128,6 +128,9 @@ func (ts *tables) Put(t *driver.Table, key, value []byte) error {
 	if err != nil {
 		return err
 	}
+	if value == nil {
+		value = []byte{} // bbolt reads nil back as no row until the commit
+	}
 	return damagedTable(b.Put(key, value))
 }
 

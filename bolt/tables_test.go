@@ -217,3 +217,19 @@ func TestABucketAmongRows(t *testing.T) {
 		require.ErrorIs(t, q.Mutate(t.Context(), do, 0), pawl.ErrCorrupt, name)
 	}
 }
+
+// Rule: a row without a value is a row, before the commit and after it.
+func TestPutOfNoValue(t *testing.T) {
+	q := openTest(t, nil)
+	look := func(r driver.Reader) {
+		value, err := r.Get(tableA, []byte("k"))
+		require.NoError(t, err)
+		require.NotNil(t, value)
+	}
+	require.NoError(t, q.Mutate(t.Context(), write(func(w driver.Writer) error {
+		err := w.Put(tableA, []byte("k"), nil)
+		look(w)
+		return err
+	}), 0))
+	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) error { look(r); return nil }))
+}

@@ -41,7 +41,9 @@ type Ops interface {
 	// State returns the state of a job, "" if there is no such job.
 	State(id pawl.ID) (pawl.State, error)
 
-	// Job returns a job. The error is [pawl.ErrNotFound] if there is no such job.
+	// Job returns a job without a payload that is stored apart, and without its history. Its
+	// bytes are valid only within Check. The error is [pawl.ErrNotFound] if there is no such
+	// job.
 	Job(id pawl.ID) (*pawl.Envelope, error)
 
 	// Enqueue stores jobs; see [pawl.Enqueuer]. It completes the envelopes when they are
