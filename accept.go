@@ -82,7 +82,8 @@ func (e *Envelope) Accept(now time.Time) (ready bool) {
 }
 
 // CheckSettle refuses what no Settle takes: [ErrBatchTooLarge] for too many settlements,
-// [ErrInvalid] for one without a lease or of no outcome.
+// [ErrInvalid] for one without a lease or outcome, or an abandon without a
+// reason of at most [MaxNameBytes].
 func CheckSettle(settlements []Settlement) error {
 	if len(settlements) > MaxBatchJobs {
 		return fmt.Errorf("%w: %d leases, at most %d are settled in one commit; split it", ErrBatchTooLarge, len(settlements), MaxBatchJobs)
@@ -94,6 +95,9 @@ func CheckSettle(settlements []Settlement) error {
 		}
 		switch s.Outcome {
 		case OutcomeAck, OutcomeNack, OutcomeAbandon, OutcomeRelease, OutcomeSnooze:
+			if n := len(s.Reason); s.Outcome == OutcomeAbandon && (n == 0 || n > MaxNameBytes) {
+				return invalid("reason", "an abandoned job has one of 1 to %d bytes, not %d", MaxNameBytes, n)
+			}
 		default:
 			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack", clip(string(s.Outcome), 32))
 		}

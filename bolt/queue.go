@@ -235,7 +235,7 @@ func (q *Queue) Settle(ctx context.Context, given ...pawl.Settlement) error {
 	bytes := 0
 	for i := range given {
 		op.each[i] = q.settle(&given[i])
-		bytes += len(op.each[i].failure.Error) + len(op.each[i].failure.Stack)
+		bytes += op.each[i].bytes(given[i].Lease.Headers)
 	}
 	if err := q.scheduler.intake.do(ctx, op, bytes); err != nil {
 		return err

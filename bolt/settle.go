@@ -45,8 +45,22 @@ func (q *Queue) settle(s *pawl.Settlement) settle {
 	return op
 }
 
+// bytes is about how much the settlement writes: the failure, and the headers in the record. An
+// ack writes neither.
+func (op *settle) bytes(headers map[string]string) (n int) {
+	if op.outcome == pawl.OutcomeAck {
+		return 0
+	}
+	for key, value := range headers {
+		n += len(key) + len(value)
+	}
+	return n + len(op.failure.Error) + len(op.failure.Stack)
+}
+
 func (op *settle) check(t *txn) (err error) {
-	op.row, err = t.held(&op.holding)
+	if op.row, err = t.held(&op.holding); err == nil {
+		_, err = t.rowOfLine(op.row.line) // a damaged one refuses this settlement alone
+	}
 	return err
 }
 
@@ -160,7 +174,11 @@ func (op *settle) move(t *txn) {
 		t.note(j, j.Attempt(), op.failure)
 	}
 	if j.Cancelled {
-		t.bury(j, pawl.ReasonCancelled, op.run())
+		run := op.run()
+		if op.outcome == pawl.OutcomeRelease || op.outcome == pawl.OutcomeSnooze {
+			run.cause = "it was cancelled"
+		}
+		t.bury(j, pawl.ReasonCancelled, run)
 		return
 	}
 	switch op.outcome {

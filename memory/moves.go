@@ -108,6 +108,7 @@ func (q *Queue) lease(j *job) {
 func (q *Queue) endLease(j *job) {
 	q.take(j)
 	delete(q.running, effectOf(j))
+	j.signal = nil // it leads to the attempt of the worker
 	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
 }
 

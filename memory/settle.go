@@ -14,10 +14,14 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	if err := pawl.CheckSettle(settlements); err != nil {
 		return err
 	}
+	failures := make([]pawl.Failure, len(settlements)) // read before the lock is held: an error may call the queue
+	for i := range settlements {
+		failures[i] = pawl.FailureOf(settlements[i].Cause)
+	}
 	errs := make([]error, len(settlements))
 	err := q.do(ctx, func() error {
 		for i := range settlements {
-			errs[i] = q.end(&settlements[i])
+			errs[i] = q.end(&settlements[i], failures[i])
 		}
 		return nil
 	})
@@ -29,7 +33,7 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 
 // end ends one lease, unless it is stale. No settlement leaves a crash behind, and of a job
 // that was cancelled only a success counts.
-func (q *Queue) end(s *pawl.Settlement) error {
+func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 	j, err := q.held(s.Lease)
 	if err != nil {
 		return err
@@ -47,7 +51,6 @@ func (q *Queue) end(s *pawl.Settlement) error {
 		q.tell(j, run)
 		return nil
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
-		failure := pawl.FailureOf(s.Cause)
 		run.Cause = failure.Error
 		if s.Outcome == pawl.OutcomeAbandon && !s.Reason.CountsAttempt() {
 			q.note(j, j.Attempt(), failure)

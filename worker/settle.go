@@ -59,6 +59,7 @@ func (s *session) settleFinished() {
 				settled = append(settled, f.attempt)
 			}
 		}
+		clear(batch) // so that an idle worker keeps no job
 		s.done(settled...)
 	}
 }

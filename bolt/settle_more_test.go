@@ -1,0 +1,56 @@
+package bolt
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: a lease on a queue whose row is damaged refuses its own settlement, and no other of the
+// same call.
+func TestSettleBesideADamagedLine(t *testing.T) {
+	q, err := Open(filepath.Join(memoryFolder(t), "jobs.db"), quiet())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close()) }()
+	for _, name := range []string{"good", "bad"} {
+		add(t, q, func(e *pawl.Envelope) { e.Queue, e.Kind = name, name })
+	}
+	good, bad := leaseOne(t, q, "good"), leaseOne(t, q, "bad")
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		s, err := openStore(tx)
+		require.NoError(t, err)
+		queue, _, err := s.number("bad")
+		require.NoError(t, err)
+		kind, _, err := s.kind("bad")
+		require.NoError(t, err)
+		b, key := tx.Bucket(bucketRoot).Bucket(bucketQueues), lineKey(nil, line{queue, kind})
+		row := bytes.Clone(b.Get(key))
+		row[0] ^= 1
+		return b.Put(key, row)
+	}))
+	var part *pawl.SettleError
+	require.ErrorAs(t, q.Settle(t.Context(), good.Ack(), bad.Nack(0, nil)), &part)
+	require.Len(t, part.Failed, 1)
+	require.ErrorIs(t, part.Failed[bad], pawl.ErrCorrupt)
+	require.Nil(t, find(t, q, good.ID))
+}
+
+// Rule: the event of a cancelled job that is released says why the job is dead.
+func TestCauseOfACancelledRelease(t *testing.T) {
+	var events []pawl.Event
+	opts := quiet()
+	opts.OnEvent = func(e pawl.Event) { events = append(events, e) }
+	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), opts)
+	add(t, q, nil)
+	l := leaseOne(t, q)
+	require.NoError(t, q.Cancel(t.Context(), l.ID))
+	require.NoError(t, q.Settle(t.Context(), l.Release()))
+	last := events[len(events)-1]
+	require.Equal(t, pawl.EventDied, last.Type)
+	require.Equal(t, "it was cancelled", last.Cause)
+}
