@@ -33,7 +33,7 @@ func (h *handler) admit(r *http.Request) error {
 		host = name
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if !slices.Contains(h.opts.Hosts, host) {
+	if !slices.ContainsFunc(h.opts.Hosts, func(own string) bool { return strings.EqualFold(own, host) }) {
 		return fmt.Errorf("%w: %q is not one of its host names; the app lists them in HandlerOptions.Hosts", ErrDenied, clip(host))
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {

@@ -171,6 +171,8 @@ func (c *client) understood(response *http.Response) error {
 		return nil
 	case version == "" && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
 		return &reply{fmt.Errorf("%w: %s", ErrDenied, response.Status)}
+	case version == "" && response.StatusCode >= 500: // a proxy, which may have passed the request on
+		return fmt.Errorf("%w: a server in front of the app answered %s", ErrUnreachable, clip(response.Status))
 	case version == "":
 		return &reply{garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", clip(response.Status)))}
 	case version != apiVersion:
@@ -197,6 +199,9 @@ func (r *reply) Unwrap() error { return r.error }
 // the caller's context as that, and everything else as an app that does not answer.
 func (c *client) explain(ctx context.Context, err error, change bool) error {
 	if answer := (*reply)(nil); errors.As(err, &answer) {
+		if ctx.Err() != nil && errors.Is(err, ErrBusy) {
+			return ctx.Err()
+		}
 		return answer.error
 	}
 	if ctx.Err() != nil {

@@ -86,7 +86,11 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 	results := make([]error, len(ids))
 	for i, id := range ids {
 		if results[i] = errs[at[id]]; stopped(results[i]) {
-			return nil, fmt.Errorf("%s of job %s: %w", a.Verb, id, results[i])
+			err := fmt.Errorf("%s of job %s: %w", a.Verb, id, results[i])
+			if slices.ContainsFunc(errs, func(err error) bool { return !stopped(err) }) {
+				err = fmt.Errorf("%w: some of the jobs may be done: %w", pawl.ErrUnknownOutcome, err)
+			}
+			return nil, err
 		}
 	}
 	return results, nil

@@ -180,6 +180,7 @@ func (h *handler) serve(out *sink, r *http.Request) error {
 		return err
 	}
 	body, leave, err := h.body(out, r)
+	held := r.ContentLength > smallBody || r.ContentLength < 0
 	defer leave()
 	if err != nil {
 		return err
@@ -197,7 +198,7 @@ func (h *handler) serve(out *sink, r *http.Request) error {
 	if to.stream != nil {
 		return h.serveStream(out, r, to)
 	}
-	large := to.large(request)
+	large := !held && to.large(request)
 	if large { // before there is an answer, so that none waits in memory
 		leave, err := h.large.enter(r.Context())
 		if err != nil {
@@ -209,7 +210,7 @@ func (h *handler) serve(out *sink, r *http.Request) error {
 	switch {
 	case err != nil:
 		return err
-	case large, to.changes: // a change is done, so nothing may delay its answer
+	case held, large, to.changes: // a change is done, so nothing may delay its answer
 		h.send(out, http.StatusOK, answer)
 	default:
 		h.reply(out, answer)

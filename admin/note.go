@@ -70,17 +70,15 @@ func CheckNewFile(file, path string) error {
 // resolved is the absolute path of a file that may be missing, with the links on the way to
 // its folder followed, and one at its own place if it leads somewhere.
 func resolved(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
+	// Neither Abs nor Dir may come first: they drop "link/.." by its text.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
+		return filepath.Abs(real)
 	}
-	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		return filepath.Join(folder, filepath.Base(path)), nil
+	folder, name := filepath.Split(strings.TrimRight(path, string(filepath.Separator)))
+	if real, err := filepath.EvalSymlinks(folder + "."); err == nil {
+		return filepath.Abs(filepath.Join(real, name))
 	}
-	return path, nil // its folder is missing, so nothing can be made there
+	return filepath.Abs(path) // its folder is missing, so nothing can be made there
 }
 
 // runtimeName is the name of the socket of a file in a folder that many share.

@@ -126,5 +126,13 @@ func changed[T any](in access, fn func(*bolt.Queue) (T, error)) (result T, err e
 // lists is the gate of what reads many rows.
 func lists(h *handler) *gate { return h.lists }
 
+// dryRuns is the gate of a dry run, which reads the rows that its operation would change.
+func dryRuns(changes bool) func(*handler) *gate {
+	if changes {
+		return nil
+	}
+	return lists
+}
+
 // always says that an answer may be large.
 func always[Request any](*Request) bool { return true }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -199,7 +200,7 @@ var (
 
 func defineDo(path string, changes bool) *operation[doRequest, outcomes] {
 	return define(operation[doRequest, outcomes]{
-		path: path, changes: changes,
+		path: path, changes: changes, work: dryRuns(changes),
 		do: func(ctx context.Context, a Admin, r *doRequest) (outcomes, error) {
 			if r.DryRun == changes {
 				return outcomes{}, invalid("dry_run", "it is %v; jobs/do changes jobs, and jobs/dry-run does not", r.DryRun)
@@ -344,6 +345,7 @@ type effectsRequest struct{ After string }
 type effectsPage struct {
 	Effects []bolt.Effect
 	Next    string
+	Error   error // of one that is damaged
 }
 
 // maxEffects is how many effects one call of Effects returns.
@@ -353,12 +355,18 @@ var opEffects = define(operation[effectsRequest, effectsPage]{
 	path: "effects", work: lists,
 	do: func(ctx context.Context, a Admin, r *effectsRequest) (effectsPage, error) {
 		effects, next, err := a.Effects(ctx, r.After)
-		return effectsPage{effects, next}, err
+		if errors.Is(err, pawl.ErrCorrupt) {
+			return effectsPage{effects, next, err}, nil
+		}
+		return effectsPage{effects, next, nil}, err
 	},
 })
 
 func (c *client) Effects(ctx context.Context, after string) ([]bolt.Effect, string, error) {
 	page, err := ask(ctx, c, opEffects, effectsRequest{after})
+	if err == nil {
+		err = page.Error
+	}
 	return page.Effects, page.Next, err
 }
 

@@ -43,7 +43,7 @@ var (
 
 func defineDoRuns(path string, changes bool) *operation[doRunsRequest, outcomes] {
 	return define(operation[doRunsRequest, outcomes]{
-		path: path, changes: changes,
+		path: path, changes: changes, work: dryRuns(changes),
 		do: func(ctx context.Context, a Admin, r *doRunsRequest) (outcomes, error) {
 			if r.DryRun == changes {
 				return outcomes{}, invalid("dry_run", "it is %v; workflows/do changes runs, and workflows/dry-run does not", r.DryRun)

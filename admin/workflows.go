@@ -317,6 +317,9 @@ func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err err
 		if err != nil {
 			return n, err
 		}
+		if p.More && p.Removed == 0 { // an app removes something, or fails
+			return n, garbled("it removed no run, and has more to remove")
+		}
 		n, more = n+p.Removed, p.More
 		progress(int64(n), -1)
 	}
