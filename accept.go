@@ -96,7 +96,7 @@ func CheckSettle(settlements []Settlement) error {
 		switch s.Outcome {
 		case OutcomeAck, OutcomeNack, OutcomeAbandon, OutcomeRelease, OutcomeSnooze:
 			if n := len(s.Reason); s.Outcome == OutcomeAbandon && (n == 0 || n > MaxNameBytes) {
-				return invalid("reason", "an abandoned job has one of 1 to %d bytes, not %d", MaxNameBytes, n)
+				return invalid("reason", "an abandoned job needs one of 1 to %d bytes; this one has %d", MaxNameBytes, n)
 			}
 		default:
 			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack", clip(string(s.Outcome), 32))

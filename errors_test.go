@@ -81,7 +81,7 @@ func TestCheckSettleAtTheLimit(t *testing.T) {
 // Rule: a settlement that no method of a lease made is refused.
 func TestCheckSettleRefusesWhatIsNone(t *testing.T) {
 	l := &pawl.Lease{Envelope: new(pawl.Envelope)}
-	require.NoError(t, pawl.CheckSettle([]pawl.Settlement{l.Ack(), l.Nack(0, nil), l.Abandon("", nil), l.Release(), l.Snooze(0)}))
+	require.NoError(t, pawl.CheckSettle([]pawl.Settlement{l.Ack(), l.Nack(0, nil), l.Abandon(pawl.ReasonPermanent, nil), l.Release(), l.Snooze(0)}))
 	var none *pawl.Lease
 	for _, s := range []pawl.Settlement{{}, none.Ack(), new(pawl.Lease).Ack(), {Lease: l}, {Lease: l, Outcome: "dance"}} {
 		require.ErrorIs(t, pawl.CheckSettle([]pawl.Settlement{l.Ack(), s}), pawl.ErrInvalid)
