@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&s.budget, "budget", 0, "time limit for the whole run (default 13m, with -night 3h)")
+	flags.DurationVar(&s.budget, "budget", 0, "time limit for all tries; setup and builds take longer (default 13m, with -night 3h)")
 	flags.BoolVar(&s.night, "night", false, "run the tries of a night")
 	names := flags.String("family", "", "comma-separated list of families (default all)")
 	flags.Uint64Var(&s.seed, "seed", 0, "repeat the try of one family with this seed")
@@ -153,9 +153,10 @@ func (s settings) all(ctx context.Context, chosen []*harness.Family, stderr io.W
 		}
 		part := time.Until(end) * time.Duration(f.Share) / time.Duration(shares)
 		shares -= f.Share
-		results = append(results, f.Run(ctx, harness.Plan{
-			Goal: goal, Until: time.Now().Add(part), Seed: s.seed, Once: s.once, Folder: s.disk, OnTry: progress.Start(f, goal),
-		}))
+		r := f.Run(ctx, harness.Plan{
+			Goal: goal, Time: part, Seed: s.seed, Once: s.once, Folder: s.disk, OnTry: progress.Start(f, goal),
+		})
+		results, end = append(results, r), end.Add(r.Setup)
 		progress.Done()
 	}
 	return results

@@ -19,7 +19,7 @@ import (
 func TestFamilies(t *testing.T) {
 	for f, goal := range map[*harness.Family]int{Kill: 10, Admin: 12} {
 		t.Run(f.Name, func(t *testing.T) {
-			r := f.Run(t.Context(), harness.Plan{Goal: goal, Until: time.Now().Add(time.Minute), Seed: 1})
+			r := f.Run(t.Context(), harness.Plan{Goal: goal, Time: time.Minute, Seed: 1})
 			for _, v := range r.First {
 				t.Errorf("seed %d: %v", v.Seed, v.Err)
 			}
@@ -78,7 +78,7 @@ func TestSceneCanFail(t *testing.T) {
 					return s.check(try, path, nil, 1)
 				}, nil
 			}}
-			r := f.Run(t.Context(), harness.Plan{Goal: 1, Until: time.Now().Add(time.Minute), Seed: 1, Once: true})
+			r := f.Run(t.Context(), harness.Plan{Goal: 1, Time: time.Minute, Seed: 1, Once: true})
 			if test.says == "" {
 				require.Zero(t, r.Violations)
 				return

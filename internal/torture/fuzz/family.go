@@ -56,10 +56,7 @@ func prepare(env *harness.Env) (func(*harness.Try) error, error) {
 		return nil, err
 	}
 	b, err := build(env.Ctx, env.Disk, env.Dir, all)
-	switch {
-	case env.Ctx.Err() != nil: // building for the first time takes a minute or more
-		return func(t *harness.Try) error { return t.Ctx.Err() }, nil
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	f := &fuzzing{fuzz: b.run}

@@ -52,7 +52,7 @@ func run(t *testing.T, says map[string]string) harness.Result {
 	family := *Fuzz
 	family.Missing = nil
 	family.Prepare = func(*harness.Env) (func(*harness.Try) error, error) { return f.try, nil }
-	result := family.Run(t.Context(), harness.Plan{Goal: 1, Until: time.Now().Add(time.Minute), Once: true})
+	result := family.Run(t.Context(), harness.Plan{Goal: 1, Time: time.Minute, Once: true})
 	for _, v := range result.First {
 		t.Cleanup(func() { require.NoError(t, os.RemoveAll(filepath.Dir(v.Dir))) })
 	}
@@ -95,7 +95,7 @@ func TestIdleTargetIsSeen(t *testing.T) {
 			return []byte(says), nil
 		}}
 		family := &harness.Family{Parallel: 1, Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return f.try, nil }}
-		result := family.Run(t.Context(), harness.Plan{Goal: 1, Until: time.Now().Add(time.Minute), Once: true})
+		result := family.Run(t.Context(), harness.Plan{Goal: 1, Time: time.Minute, Once: true})
 		require.Equal(t, 1, result.Violations)
 		t.Cleanup(func() { require.NoError(t, os.RemoveAll(filepath.Dir(result.First[0].Dir))) })
 		require.ErrorContains(t, result.First[0].Err, want)
@@ -139,7 +139,7 @@ func TestRestIsMadeUpFor(t *testing.T) {
 		return []byte(works), nil
 	}
 	family := &harness.Family{Parallel: 1, Prepare: func(*harness.Env) (func(*harness.Try) error, error) { return f.try, nil }}
-	result := family.Run(t.Context(), harness.Plan{Goal: 12345*2 + 10, Until: time.Now().Add(time.Minute)})
+	result := family.Run(t.Context(), harness.Plan{Goal: 12345*2 + 10, Time: time.Minute})
 	require.Zero(t, result.Violations)
 	slices.Sort(asked)
 	require.Equal(t, []string{"FuzzA12345", "FuzzB10", "FuzzB12355"}, asked)

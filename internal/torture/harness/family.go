@@ -104,22 +104,27 @@ type Result struct {
 	Goal       int    // in units
 	Missing    string // why nothing was tried
 	Tried      int
-	Violations int         // all of them
-	First      []Violation // the first few
-	Took       time.Duration
+	Violations int           // all of them
+	First      []Violation   // the first few
+	Setup      time.Duration // before the first try
+	Took       time.Duration // in all
 }
 
 // Plan limits the run of a family.
 type Plan struct {
-	Goal   int       // units
-	Until  time.Time // at most
-	Seed   uint64    // of the first try
-	Step   uint64    // from one seed to the next; 0 means 1
-	Once   bool      // only that try
-	First  bool      // only until a promise is violated, amid a try as well
-	Folder string    // for Env.Disk; the system's folder for temporary files when it is ""
+	Goal   int           // units
+	Time   time.Duration // for the tries; the setup is not counted
+	Seed   uint64        // of the first try
+	Step   uint64        // from one seed to the next; 0 means 1
+	Once   bool          // only that try
+	First  bool          // only until a promise is violated, amid a try as well
+	Folder string        // for Env.Disk; the system's folder for temporary files when it is ""
 	OnTry  func(tried, violations int)
 }
+
+// setupLimit bounds the time of Prepare. It may build programs with an empty cache on a
+// loaded machine, so it does not count as time of the tries.
+const setupLimit = 15 * time.Minute
 
 // maxFirst is the number of violations that a Result keeps. A family ends after as many.
 const maxFirst = 5
@@ -130,6 +135,7 @@ type run struct {
 	ctx      context.Context
 	stop     context.CancelFunc
 	dir      string
+	setup    time.Duration
 	next     atomic.Uint64
 	tried    atomic.Int64
 	mu       sync.Mutex
@@ -166,13 +172,13 @@ func (f *Family) Run(ctx context.Context, plan Plan) (result Result) {
 			return result
 		}
 	}
-	ctx, cancel := context.WithDeadline(ctx, plan.Until)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &run{plan: plan, ctx: ctx, stop: cancel}
 	if err := r.all(f); err != nil && ctx.Err() == nil { // out of time is no violation
 		r.violate(plan.Seed, "", fmt.Errorf("%w: %w", ErrUntried, err))
 	}
-	result.Goal = r.plan.Goal
+	result.Goal, result.Setup = r.plan.Goal, r.setup
 	result.Tried, result.Violations, result.First = int(r.tried.Load()), r.failures, r.first
 	return result
 }
@@ -195,10 +201,15 @@ func (r *run) all(f *Family) (err error) {
 			_ = os.RemoveAll(env.Dir)
 		}
 	}()
+	began, hung := time.Now(), time.AfterFunc(setupLimit, r.stop)
 	try, err := f.Prepare(env)
-	if err != nil {
+	r.setup = time.Since(began)
+	if err != nil || !hung.Stop() {
 		return err
 	}
+	r.ctx, r.stop = context.WithTimeout(r.ctx, r.plan.Time)
+	defer r.stop()
+	env.Ctx = r.ctx
 	r.next.Store(r.plan.Seed)
 	if r.plan.Once {
 		err := r.one(try)

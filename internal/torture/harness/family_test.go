@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ func family(try func(*Try) error) *Family {
 }
 
 // plan has time enough.
-func plan(goal int) Plan { return Plan{Goal: goal, Seed: 100, Until: time.Now().Add(time.Hour)} }
+func plan(goal int) Plan { return Plan{Goal: goal, Seed: 100, Time: time.Hour} }
 
 var errBroken = errors.New("broken")
 
@@ -149,6 +150,24 @@ func TestTimeIsUpBeforehand(t *testing.T) {
 	r := f.Run(ctx, plan(10))
 	require.False(t, r.Failed())
 	require.Zero(t, r.Tried)
+}
+
+// Rule: the setup of a family, which may build programs, takes none of the time of its tries.
+func TestSetupTakesNoTimeOfTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := family(func(t *Try) error { return t.Ctx.Err() })
+		f.Parallel = 1
+		prepare := f.Prepare
+		f.Prepare = func(env *Env) (func(*Try) error, error) {
+			time.Sleep(10 * time.Minute) // virtual
+			return prepare(env)
+		}
+		p := plan(10)
+		p.Time = time.Minute
+		r := f.Run(t.Context(), p)
+		require.Equal(t, 10, r.Tried)
+		require.Equal(t, 10*time.Minute, r.Setup)
+	})
 }
 
 // Rule: what a family prepared is cleaned up, the last first.

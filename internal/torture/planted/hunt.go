@@ -38,7 +38,7 @@ func hunt(families map[string]*harness.Family, args harness.Args) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	result := f.Run(ctx, harness.Plan{Goal: args.Int(1), Until: time.Now().Add(huntLimit), Seed: args.Uint(2), Step: args.Uint(3), First: true})
+	result := f.Run(ctx, harness.Plan{Goal: args.Int(1), Time: huntLimit, Seed: args.Uint(2), Step: args.Uint(3), First: true})
 	harness.Emit(verdict(&result))
 	return nil
 }

@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 
 // plan returns a plan for a number of units.
 func plan(t *testing.T, units int) harness.Plan {
-	deadline, ok := t.Deadline()
-	if !ok {
-		deadline = time.Now().Add(time.Minute)
+	limit := time.Minute
+	if deadline, ok := t.Deadline(); ok {
+		limit = time.Until(deadline)
 	}
-	return harness.Plan{Goal: units, Until: deadline}
+	return harness.Plan{Goal: units, Time: limit}
 }
 
 // pick returns the faults with these names.

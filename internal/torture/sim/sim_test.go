@@ -36,7 +36,7 @@ func memoryDir(t *testing.T) string {
 // runFamily tries a family a few times.
 func runFamily(t *testing.T, f *harness.Family, plan harness.Plan) harness.Result {
 	t.Helper()
-	plan.Until, plan.Folder = time.Now().Add(time.Hour), t.TempDir()
+	plan.Time, plan.Folder = time.Hour, t.TempDir()
 	return f.Run(context.Background(), plan)
 }
 
