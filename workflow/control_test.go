@@ -280,3 +280,20 @@ func TestRequestRunsAgain(t *testing.T) {
 		return err
 	}))
 }
+
+// Rule: a damaged row is damage, and no invalid argument of who asks for the run.
+func TestDamageIsNoInvalidArgument(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("1")
+	d.write(func(r rows) error {
+		content, err := pawl.EncodePayload(map[string]any{"Parent": "no ID"})
+		if err != nil {
+			return err
+		}
+		return r.put(tableRuns, run[:], content)
+	})
+	_, err := d.Info(t.Context(), run)
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.NotErrorIs(t, err, pawl.ErrInvalid)
+	require.NotErrorIs(t, err, pawl.ErrPayloadEncoding)
+}

@@ -222,7 +222,7 @@ func (r rows) run(id pawl.ID) (*runRow, error) {
 	}
 	row := new(runRow)
 	if err := pawl.DecodePayload(content, row); err != nil {
-		return nil, fmt.Errorf("run %s: %w: %w", id, pawl.ErrCorrupt, err)
+		return nil, fmt.Errorf("run %s: %w: %v", id, pawl.ErrCorrupt, err) // not an error of the caller's arguments
 	}
 	return row, nil
 }
@@ -311,7 +311,7 @@ func parseEntry(key, content []byte) (*entry, error) {
 	}
 	e := &entry{seq: binary.BigEndian.Uint32(key[16:])}
 	if err := pawl.DecodePayload(content, e); err != nil {
-		return nil, fmt.Errorf("entry %d of run %x: %w: %w", e.seq, key[:16], pawl.ErrCorrupt, err)
+		return nil, fmt.Errorf("entry %d of run %x: %w: %v", e.seq, key[:16], pawl.ErrCorrupt, err)
 	}
 	if e.Size < 0 {
 		return nil, fmt.Errorf("entry %d of run %x: %w: it has a size of %d", e.seq, key[:16], pawl.ErrCorrupt, e.Size)

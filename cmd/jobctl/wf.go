@@ -61,7 +61,7 @@ func (r ref) find(ctx context.Context, w admin.Workflows) (pawl.ID, error) {
 			continue
 		}
 		run, err := w.Find(ctx, r.text[:at], r.text[at+1:])
-		if errors.Is(err, pawl.ErrCorrupt) || !errors.Is(err, workflow.ErrNotFound) && !errors.Is(err, pawl.ErrInvalid) {
+		if !errors.Is(err, workflow.ErrNotFound) && !errors.Is(err, pawl.ErrInvalid) {
 			return run, err
 		}
 	}
