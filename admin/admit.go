@@ -52,24 +52,24 @@ func (h *handler) admit(r *http.Request) error {
 	return nil
 }
 
-// body reads a body within a time limit. Leave gives back the place of a large one.
+// body reads a body within a time limit. Leave gives back the place of a large one; it is nil
+// for a small one.
 func (h *handler) body(out *sink, r *http.Request) (b []byte, leave func(), err error) {
-	leave = func() {}
 	if r.Method == http.MethodGet {
 		if r.ContentLength != 0 {
-			return nil, leave, invalid("body", "a GET has none")
+			return nil, nil, invalid("body", "a GET has none")
 		}
-		return []byte("{}"), leave, nil
+		return []byte("{}"), nil, nil
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, leave, &refusal{http.StatusUnsupportedMediaType, codeType, fmt.Sprintf("body of type %q; send it as application/json", clip(kind))}
+		return nil, nil, &refusal{http.StatusUnsupportedMediaType, codeType, fmt.Sprintf("body of type %q; send it as application/json", clip(kind))}
 	}
 	if r.ContentLength > h.opts.MaxBody {
-		return nil, leave, h.tooLarge(r.ContentLength)
+		return nil, nil, h.tooLarge(r.ContentLength)
 	}
 	if r.ContentLength > smallBody || r.ContentLength < 0 {
 		if leave, err = h.large.enter(r.Context()); err != nil {
-			return nil, func() {}, err
+			return nil, nil, err
 		}
 		out.readWithin(h.opts.MaxBody)
 	}

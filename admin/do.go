@@ -83,17 +83,28 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Verb, err)
 	}
+	if err := incomplete(errs, a.DryRun, func(i int) string { return fmt.Sprintf("%s of job %s", a.Verb, todo[i]) }); err != nil {
+		return nil, err
+	}
 	results := make([]error, len(ids))
 	for i, id := range ids {
-		if results[i] = errs[at[id]]; stopped(results[i]) {
-			err := fmt.Errorf("%s of job %s: %w", a.Verb, id, results[i])
-			if slices.ContainsFunc(errs, func(err error) bool { return !stopped(err) }) {
-				err = fmt.Errorf("%w: some of the jobs may be done: %w", pawl.ErrUnknownOutcome, err)
-			}
-			return nil, err
-		}
+		results[i] = errs[at[id]]
 	}
 	return results, nil
+}
+
+// incomplete returns the error of an action that stopped before its end, nil if it did not. The
+// outcome is unknown if a part was tried, except in a dry run. Name describes what stopped.
+func incomplete(errs []error, dry bool, name func(i int) string) error {
+	i := slices.IndexFunc(errs, stopped)
+	if i < 0 {
+		return nil
+	}
+	err := fmt.Errorf("%s: %w", name(i), errs[i])
+	if !dry && slices.ContainsFunc(errs, func(err error) bool { return !stopped(err) }) {
+		err = fmt.Errorf("%w: a part may be done: %w", pawl.ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 // target is the queue that Forward enqueues on.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,4 +29,21 @@ func TestForwardOfALetterThatMoved(t *testing.T) {
 	require.ErrorIs(t, sink.Store(t.Context(), letter), pawl.ErrNotFound)
 	_, err = f.q.Job(t.Context(), letter.ID)
 	require.ErrorIs(t, err, pawl.ErrNotFound)
+}
+
+// Rule: an action that stops after a part of its jobs has an unknown outcome, except a dry run;
+// one that stops before the first has not.
+func TestActionThatStopsInTheMiddle(t *testing.T) {
+	ids := []pawl.ID{pawl.NewID(time.Now()), pawl.NewID(time.Now())}
+	do := func(dry bool, errs ...error) error {
+		_, err := Action{Verb: Forward, DryRun: dry}.on(ids, MaxIDs, func(*pawl.Change, pawl.Condition, []pawl.ID) ([]error, error) { return errs, nil })
+		return err
+	}
+	require.NoError(t, do(false, nil, pawl.ErrNotFound))
+	for _, end := range []error{pawl.ErrClosed, pawl.ErrPoisoned, pawl.ErrNotAccepted} {
+		require.ErrorIs(t, do(false, nil, end), pawl.ErrUnknownOutcome)
+		require.ErrorIs(t, do(false, nil, end), end)
+		require.NotErrorIs(t, do(false, end, end), pawl.ErrUnknownOutcome)
+		require.NotErrorIs(t, do(true, nil, end), pawl.ErrUnknownOutcome)
+	}
 }

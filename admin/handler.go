@@ -180,8 +180,10 @@ func (h *handler) serve(out *sink, r *http.Request) error {
 		return err
 	}
 	body, leave, err := h.body(out, r)
-	held := r.ContentLength > smallBody || r.ContentLength < 0
-	defer leave()
+	held := leave != nil // a place among the large, which serves for the answer too
+	if held {
+		defer leave()
+	}
 	if err != nil {
 		return err
 	}

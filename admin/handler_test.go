@@ -3,12 +3,15 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -263,4 +266,54 @@ func TestDamagedJobKeepsItsPlace(t *testing.T) {
 		require.Equal(t, other, page.Jobs[1].Job.ID)
 		require.NoError(t, page.Jobs[1].Err)
 	}
+}
+
+// Rule: a request that is large and has a large answer takes one place, not two, so those that
+// hold all places never wait for one another.
+func TestLargeRequestTakesOnePlace(t *testing.T) {
+	var inside sync.WaitGroup
+	inside.Add(largeBodies)
+	a := &scripted{do: func(_ context.Context, _ Action, ids []pawl.ID) ([]error, error) {
+		inside.Done()
+		inside.Wait()
+		errs := make([]error, len(ids))
+		for i, id := range ids {
+			errs[i] = fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+		}
+		return errs, nil
+	}}
+	h := newHandler(a, &HandlerOptions{NoAuth: true}, context.Background())
+	h.lists = newGate("lists", largeBodies) // what is tried is the other gate
+	s := httptest.NewServer(h)
+	defer s.Close()
+	ids := make([]string, 2000)
+	for i := range ids {
+		ids[i] = `"` + pawl.NewID(time.Now()).String() + `"`
+	}
+	body := `{"verb":"retry","dry_run":true,"ids":[` + strings.Join(ids, ",") + `]}`
+	statuses := make([]int, largeBodies)
+	var all sync.WaitGroup
+	for i := range statuses {
+		all.Go(func() {
+			r, err := http.Post(s.URL+"/v1/jobs/dry-run", "application/json", strings.NewReader(body))
+			if err == nil {
+				statuses[i] = r.StatusCode
+				_ = r.Body.Close()
+			}
+		})
+	}
+	all.Wait()
+	for _, status := range statuses {
+		require.Equal(t, http.StatusOK, status)
+	}
+}
+
+// Rule: the names of hosts are compared without case.
+func TestHostInAnotherCase(t *testing.T) {
+	h := handlerFor(t, &scripted{}, &HandlerOptions{Hosts: []string{"App.Example.com"}})
+	r := httptest.NewRequest(http.MethodGet, "/v1/stats", nil)
+	r.Host = "App.Example.com"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 }

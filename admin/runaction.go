@@ -84,10 +84,8 @@ func (d directRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]err
 			return nothing{}, do(ctx, e, runs[i])
 		})
 	})
-	for i, err := range results {
-		if stopped(err) {
-			return nil, fmt.Errorf("%s of run %s: %w", a.Verb, runs[i], err)
-		}
+	if err := incomplete(results, a.DryRun, func(i int) string { return fmt.Sprintf("%s of run %s", a.Verb, runs[i]) }); err != nil {
+		return nil, err
 	}
 	return results, nil
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,46 +14,6 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 )
-
-// Rule: a request that is large and has a large answer takes one place, not two, so those that
-// hold all places never wait for one another.
-func TestLargeRequestTakesOnePlace(t *testing.T) {
-	var inside sync.WaitGroup
-	inside.Add(largeBodies)
-	a := &scripted{do: func(_ context.Context, _ Action, ids []pawl.ID) ([]error, error) {
-		inside.Done()
-		inside.Wait()
-		errs := make([]error, len(ids))
-		for i, id := range ids {
-			errs[i] = fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-		}
-		return errs, nil
-	}}
-	h := newHandler(a, &HandlerOptions{NoAuth: true}, context.Background())
-	h.lists = newGate("lists", largeBodies) // what is tried is the other gate
-	s := httptest.NewServer(h)
-	defer s.Close()
-	ids := make([]string, 2000)
-	for i := range ids {
-		ids[i] = `"` + pawl.NewID(time.Now()).String() + `"`
-	}
-	body := `{"verb":"retry","dry_run":true,"ids":[` + strings.Join(ids, ",") + `]}`
-	statuses := make([]int, largeBodies)
-	var all sync.WaitGroup
-	for i := range statuses {
-		all.Go(func() {
-			r, err := http.Post(s.URL+"/v1/jobs/dry-run", "application/json", strings.NewReader(body))
-			if err == nil {
-				statuses[i] = r.StatusCode
-				_ = r.Body.Close()
-			}
-		})
-	}
-	all.Wait()
-	for _, status := range statuses {
-		require.Equal(t, http.StatusOK, status)
-	}
-}
 
 // Rule: when a server in front of the app gives up, the outcome of a change is unknown, and the
 // jobs have their IDs.
@@ -105,16 +63,6 @@ func TestEffectsBesideADamagedOne(t *testing.T) {
 	require.Len(t, effects, 1)
 }
 
-// Rule: the names of hosts are compared without case.
-func TestHostInAnotherCase(t *testing.T) {
-	h := handlerFor(t, &scripted{}, &HandlerOptions{Hosts: []string{"App.Example.com"}})
-	r := httptest.NewRequest(http.MethodGet, "/v1/stats", nil)
-	r.Host = "App.Example.com"
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
-}
-
 // Rule: an answer that would have the client ask for ever is garbled.
 func TestPruneThatRemovesNothing(t *testing.T) {
 	c := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -123,20 +71,4 @@ func TestPruneThatRemovesNothing(t *testing.T) {
 	})
 	_, err := c.Workflows().Prune(t.Context(), time.Now())
 	require.ErrorIs(t, err, ErrUnreachable)
-}
-
-// Rule: an action that stops after a part of its jobs has an unknown outcome; one that stops
-// before the first has not.
-func TestActionThatStopsInTheMiddle(t *testing.T) {
-	ids := []pawl.ID{pawl.NewID(time.Now()), pawl.NewID(time.Now())}
-	do := func(errs ...error) error {
-		_, err := Action{Verb: Forward}.on(ids, MaxIDs, func(*pawl.Change, pawl.Condition, []pawl.ID) ([]error, error) { return errs, nil })
-		return err
-	}
-	require.NoError(t, do(nil, pawl.ErrNotFound))
-	for _, end := range []error{pawl.ErrClosed, pawl.ErrPoisoned, pawl.ErrNotAccepted} {
-		require.ErrorIs(t, do(nil, end), pawl.ErrUnknownOutcome)
-		require.ErrorIs(t, do(nil, end), end)
-		require.NotErrorIs(t, do(end, end), pawl.ErrUnknownOutcome)
-	}
 }
