@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -282,38 +281,5 @@ func TestSizeOfAMutation(t *testing.T) {
 			}
 			require.Equal(t, before+c.commits, g.commits.Load(), "%d bytes", c.bytes)
 		}
-	})
-}
-
-// Rule: the texts of failures count as bytes that a settlement writes.
-func TestSizeOfFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := openTest(t, nil)
-		g := gateCommits(q)
-		const half = maxGroupBytes/pawl.MaxErrorText/2 + 1 // two calls of so many failures are too much for a commit
-		jobs := make([]*pawl.Envelope, 2*half)
-		for i := range jobs {
-			jobs[i] = &pawl.Envelope{Kind: "k", MaxRetries: 3}
-		}
-		require.NoError(t, q.Enqueue(t.Context(), jobs...))
-		var leases []*pawl.Lease
-		for len(leases) < len(jobs) {
-			leases = append(leases, fetch(t, q, len(jobs))...)
-		}
-		cause := errors.New(strings.Repeat("x", pawl.MaxErrorText))
-		nacks := make([]pawl.Settlement, len(leases))
-		for i, l := range leases {
-			nacks[i] = l.Nack(0, cause)
-		}
-		release := g.occupy(q)
-		first := started(func() error { return q.Settle(t.Context(), nacks[:half]...) })
-		synctest.Wait()
-		second := started(func() error { return q.Settle(t.Context(), nacks[half:]...) })
-		synctest.Wait()
-		before := g.commits.Load()
-		release()
-		require.NoError(t, <-first)
-		require.NoError(t, <-second)
-		require.Equal(t, before+2, g.commits.Load())
 	})
 }
