@@ -1,6 +1,6 @@
 package bolt
 
-// pause stops or starts the fetching from one queue.
+// pause stops or resumes fetching from a queue.
 type pause struct {
 	queue  string
 	paused bool

@@ -15,20 +15,19 @@ import (
 	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
-// Backup writes a copy of the whole file, the app's own data included, to a new file at
-// path, while the queue works on. The copy is the file at one moment, and a queue like
-// any other: what is leased at that moment is ready again when the copy is opened.
+// Backup writes a copy of the whole file, including the app's own data, to a new file at path
+// while the queue keeps working. The copy is the file at one moment. It is an ordinary queue:
+// jobs that are leased at that moment are ready again when the copy is opened.
 //
-// The copy appears whole or not at all. A path that exists gives fs.ErrExist, a disk that
-// is full [ErrDisk]. While it lasts, pages that become free are not used again, and a
-// commit that must map a larger file waits, as does Close: write to a fast disk, or end
-// ctx.
+// The copy appears atomically. Backup returns fs.ErrExist if path exists, and [ErrDisk] if the
+// disk is full. While it runs, freed pages are not reused, and Close and any commit that must
+// map a larger file wait. So write to a fast disk, or cancel ctx.
 //
-// What is damaged is damaged in the copy. A queue that a failed sync has stopped can
-// still be copied, best to another disk.
+// Damage in the file is copied. After a failed sync has stopped the queue, Backup still works,
+// preferably to another disk.
 //
-// A plain copy of a file that is in use is broken more often than not; this is how to
-// make one. Its progress, see [WithProgress], is in bytes.
+// A plain copy of a file in use is usually broken. Use Backup to make a copy. Its progress, see
+// [WithProgress], is in bytes.
 func (r *reader) Backup(ctx context.Context, path string) error {
 	err := created(path, func() error {
 		return atomicfile.Create(path, func(f *os.File) error {
@@ -42,16 +41,16 @@ func (r *reader) Backup(ctx context.Context, path string) error {
 	return nil
 }
 
-// WriteBackup writes the copy that [Queue.Backup] makes to w, and returns how many bytes
-// were written. It is for a receiver elsewhere, and holds the file as Backup does for as long
-// as that takes: end ctx when the receiver is slow.
+// WriteBackup writes the copy that [Queue.Backup] makes to w, and returns the number of bytes
+// written. Use it to send the copy elsewhere. It holds the file as Backup does until it
+// returns, so cancel ctx if the receiver is slow.
 //
-// Only after a nil error was everything written. Nothing in the stream marks its end, so
-// who receives it compares its length: with the result, or with what the function given to
-// [WithProgress] is told as the total before the first byte is written. A copy that is cut is
-// refused when it is opened, since its first page says how many there are.
+// The copy is complete only if the error is nil. Nothing in the stream marks its end, so a
+// receiver must compare its length, either with the result or with the total that the function
+// given to [WithProgress] receives before the first byte. Open refuses a truncated copy, since
+// the first page has the number of pages.
 //
-// Its progress is in bytes. Errors of w are returned as they are, wrapped.
+// Progress is in bytes. Errors of w are wrapped.
 func (r *reader) WriteBackup(ctx context.Context, w io.Writer) (written int64, err error) {
 	if written, err = r.copyTo(ctx, w); err != nil {
 		return written, fmt.Errorf("write a backup: %w", err)
@@ -59,7 +58,7 @@ func (r *reader) WriteBackup(ctx context.Context, w io.Writer) (written int64, e
 	return written, nil
 }
 
-// copyTo writes the file as it is at one moment.
+// copyTo writes the file as of one moment.
 func (r *reader) copyTo(ctx context.Context, w io.Writer) (written int64, err error) {
 	err = r.read(ctx, func(tx *bbolt.Tx) error {
 		to := contextWriter{ctx: ctx, to: w, progress: beginProgress(ctx, tx.Size())}
@@ -77,8 +76,8 @@ func (r *reader) copyTo(ctx context.Context, w io.Writer) (written int64, err er
 	return written, err
 }
 
-// contextWriter stops writing when its context ends. It keeps its error, whose type
-// bbolt does not always hand on.
+// contextWriter stops writing when its context ends. It keeps the error, because bbolt does not
+// always preserve its type.
 type contextWriter struct {
 	ctx      context.Context
 	to       io.Writer
@@ -94,20 +93,20 @@ func (w *contextWriter) Write(b []byte) (n int, err error) {
 	return n, w.err
 }
 
-// rowOverhead is the bytes that a page has for each row besides its key and value.
+// rowOverhead is how many bytes a page needs for each row besides its key and value.
 const rowOverhead = 16
 
-// compactBytes is how much of a compaction one transaction copies.
+// compactBytes is how many bytes of a compaction one transaction copies.
 const compactBytes = 4 << 20
 
-// Compact writes the whole content of the file, the app's own data included, to a new
-// file at path, without the free pages: the file of a queue grows and never shrinks. The new
-// file lacks what the queue stores from then on, so it must not take the place of a file that
-// is open; [CompactInPlace] is for that.
+// Compact writes the whole content of the file, including the app's own data but without the
+// free pages, to a new file at path. The file of a queue grows and never shrinks. The new file
+// lacks everything that the queue stores later, so it must not replace an open file. Use
+// [CompactInPlace] for that.
 //
-// Pages that are damaged give [pawl.ErrCorrupt]; a damaged row is copied as it is.
-// Otherwise it is like [Queue.Backup], but that its progress is an estimate: the bytes of
-// the rows that were copied, of those of the pages that are in use.
+// Damaged pages return [pawl.ErrCorrupt]. Damaged rows are copied unchanged. Otherwise Compact
+// is like [Queue.Backup], except that its progress is an estimate: bytes of copied rows, out of
+// the bytes of the pages in use.
 func (r *reader) Compact(ctx context.Context, path string) error {
 	err := create(path, func(temp string) error { return r.compactInto(ctx, temp) })
 	if err != nil {
@@ -116,14 +115,14 @@ func (r *reader) Compact(ctx context.Context, path string) error {
 	return nil
 }
 
-// CompactInPlace replaces the file at path by a copy without its free pages. It is for a file
-// that no process has open: it holds the lock of the file all the time, and returns
-// [ErrLocked] when another process has it.
+// CompactInPlace replaces the file at path by a copy without its free pages. No process may
+// have the file open: CompactInPlace holds the file's lock throughout, and returns [ErrLocked]
+// if another process has the lock.
 //
-// The copy is synced and checked before it takes the place of the file, with the same mode and
-// owner. A process that is killed midway leaves the old file or the new one, and at worst a
-// temporary file ".pawl-new-*" beside it. Options are those of [Open]; only LockTimeout,
-// Insecure and Logger count. A file with several names (hard links) gives [pawl.ErrInvalid],
+// It syncs and checks the copy before the copy replaces the file with the same mode and owner.
+// If the process is killed, path has either the old file or the new one, and a temporary file
+// ".pawl-new-*" may remain beside it. Options are those of [Open], but only LockTimeout,
+// Insecure and Logger count. A file with several names (hard links) returns [pawl.ErrInvalid],
 // since the other names would keep the old file.
 func CompactInPlace(ctx context.Context, path string, opts *Options) error {
 	o, err := opts.withDefaults()
@@ -159,7 +158,7 @@ func compactInPlace(ctx context.Context, path string, o Options) error {
 	return replaceFile(path, file, func(to *os.File) error { return r.compactInto(ctx, to.Name()) })
 }
 
-// compactInto writes the content of the file into an empty one.
+// compactInto writes the content of the file into an empty file.
 func (r *reader) compactInto(ctx context.Context, temp string) error {
 	dst, err := bbolt.Open(temp, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: true})
 	if err != nil {
@@ -174,12 +173,12 @@ func (r *reader) compactInto(ctx context.Context, temp string) error {
 		return nil
 	})
 	if err == nil {
-		err = dst.Sync() // once, in place of after every part: nobody opens a part
+		err = dst.Sync() // once at the end and not after every part: nobody opens a partial file
 	}
 	return errors.Join(err, dst.Close())
 }
 
-// compaction copies buckets in transactions of a bounded size.
+// compaction copies buckets in transactions of limited size.
 type compaction struct {
 	ctx   context.Context
 	dst   *bbolt.DB
@@ -202,11 +201,11 @@ func (c *compaction) run(from *bbolt.Tx) (err error) {
 	return c.tx.Commit()
 }
 
-// bucket copies the bucket that the path leads to. Roots are the pages where the buckets
-// above it begin: one that is found again there, and keys that do not rise, are a damage
-// in which the copy would find no end.
+// bucket copies the bucket at path. Roots are the root pages of the enclosing buckets. If one
+// of them occurs again, or keys do not ascend, the file is damaged and the copy might never
+// end.
 func (c *compaction) bucket(path [][]byte, roots []uint64, from *bbolt.Bucket) error {
-	if root := uint64(from.Root()); root != 0 { // 0 is a small bucket inside of its parent's page
+	if root := uint64(from.Root()); root != 0 { // 0 means a small bucket inside its parent's page
 		if slices.Contains(roots, root) {
 			return fmt.Errorf("%w: bucket %q lies inside itself", pawl.ErrCorrupt, path)
 		}
@@ -235,7 +234,7 @@ func (c *compaction) bucket(path [][]byte, roots []uint64, from *bbolt.Bucket) e
 			if err := c.bucket(append(path[:len(path):len(path)], k), roots, from.Bucket(k)); err != nil {
 				return err
 			}
-			to = nil // the transaction may be another one
+			to = nil // the transaction may be a new one
 			continue
 		}
 		if to == nil || c.bytes > compactBytes {
@@ -250,7 +249,7 @@ func (c *compaction) bucket(path [][]byte, roots []uint64, from *bbolt.Bucket) e
 	return nil
 }
 
-// next commits what is large enough, and returns the bucket that the path leads to.
+// next commits if the transaction is large enough, and returns the bucket at path.
 func (c *compaction) next(path [][]byte) (_ *bbolt.Bucket, err error) {
 	if c.bytes > compactBytes {
 		if err := c.ctx.Err(); err != nil {
@@ -268,8 +267,7 @@ func (c *compaction) next(path [][]byte) (_ *bbolt.Bucket, err error) {
 	return c.at(path)
 }
 
-// at finds or makes the bucket that the path leads to. Keys come in order, so pages are
-// filled to the brim.
+// at finds or creates the bucket at path. Keys come in order, so pages are filled completely.
 func (c *compaction) at(path [][]byte) (b *bbolt.Bucket, err error) {
 	b, err = c.tx.CreateBucketIfNotExists(path[0])
 	for _, name := range path[1:] {

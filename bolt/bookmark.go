@@ -9,9 +9,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A bookmark says where a list goes on. It is a version byte, a checksum of the rest and of what the list is of,
-// the number of the range of rows, and the key of the last row that was read in it, which may
-// be gone. Its text is base64.
+// A cursor says where a list continues. It has a version byte, a checksum of the rest and the
+// scope of the list, the number of the range of rows, and the key of the last row read in it,
+// which may be gone by now. Its text is base64.
 const (
 	bookmarkVersion = 1
 	bookmarkHeader  = 1 + 4 + 1
@@ -20,7 +20,7 @@ const (
 
 var bookmarkText = base64.RawURLEncoding.Strict()
 
-// filterScope is what the list of a filter is of.
+// filterScope returns the scope of a list of jobs by filter.
 func filterScope(f pawl.Filter) string {
 	return fmt.Sprintf("jobs %q %q %q %q %x %x %q %v", f.State, f.Queue, f.Kind, f.Reason,
 		appendTime(nil, f.DiedSince), appendTime(nil, f.DiedBefore), f.Order, f.Newest)
@@ -34,8 +34,8 @@ func formatBookmark(part int, last []byte, scope string) string {
 	return bookmarkText.EncodeToString(b)
 }
 
-// parseBookmark reads what formatBookmark wrote for the same scope. Whether there is such a part,
-// and whether the key belongs to it, is for the reader of the rows to see.
+// parseBookmark parses a cursor that formatBookmark wrote for the same scope. The reader of the
+// rows checks whether the part exists and the key belongs to it.
 func parseBookmark(text, scope string) (part int, last []byte, err error) {
 	var b []byte
 	if len(text) <= maxBookmark {

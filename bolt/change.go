@@ -11,18 +11,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Change carries out c on each job by itself, all in one transaction, and returns an error
-// for each ID in their order, nil for a job that was changed: [pawl.ErrNotFound];
-// [pawl.ErrNotEligible] for a job in a state that the verb is not for, or that does not match
-// the condition; [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique
-// key another job has; [pawl.ErrCorrupt] for one that cannot be read. If the second result is
-// an error, nothing is known to have changed, and the first result is nil.
+// Change carries out c on each job independently, all in one transaction. It returns an error
+// for each ID in order, nil for a changed job: [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a
+// job in the wrong state for the verb, or that does not match the condition; [pawl.ErrConflict]
+// for a dead job whose deadline has passed or whose unique key another job has;
+// [pawl.ErrCorrupt] for an unreadable job. If the second result is an error, the first is nil,
+// and no change is known to have happened.
 //
-// A damaged row divides the change into several transactions. If one of those fails after
-// another was committed, its jobs get that error in the first result.
+// A damaged row splits the change into several transactions. If one of them fails after another
+// was committed, its jobs get that error in the first result.
 //
-// It takes up to [pawl.MaxBatchJobs] IDs. For what each verb does see [Queue.Retry],
-// [Queue.Cancel], [Queue.Delete] and [Queue.RunNow].
+// Change takes up to [pawl.MaxBatchJobs] IDs. For the verbs, see [Queue.Retry], [Queue.Cancel],
+// [Queue.Delete] and [Queue.RunNow].
 func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
 	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
 		return nil, err
@@ -39,8 +39,8 @@ func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]er
 	return errs, nil
 }
 
-// change is Change without what only a search finds. If a damaged row refuses the
-// transaction, it divides the jobs, so that only those fail that touch the row.
+// change is Change without the search for damaged dead jobs. If a damaged row refuses the
+// transaction, it splits the jobs, so that only the jobs that touch the row fail.
 func (q *Queue) change(ctx context.Context, c *pawl.Change, ids []pawl.ID) ([]error, error) {
 	op := &change{Change: c, ids: ids}
 	err := q.do(ctx, op)
@@ -57,7 +57,7 @@ func (q *Queue) change(ctx context.Context, c *pawl.Change, ids []pawl.ID) ([]er
 		return nil, err
 	}
 	rest, err := q.change(ctx, c, ids[len(ids)/2:])
-	if err != nil { // the first half is done, which the caller must learn
+	if err != nil { // the first half is committed, and the caller must learn that
 		rest = slices.Repeat([]error{err}, len(ids)-len(first))
 	}
 	return append(first, rest...), nil
@@ -72,8 +72,8 @@ func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
 	return errs[0]
 }
 
-// DryRun returns what [Queue.Change] would return for each job now, and changes nothing. It
-// decides by the same code. Of several dead jobs with one unique key only the first would be
+// DryRun returns what [Queue.Change] would return for each job now, without changing anything.
+// It runs the same checks. If several dead jobs share a unique key, only the first would be
 // retried, as in a Change of the same IDs.
 func (r *reader) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs []error, err error) {
 	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
@@ -109,11 +109,11 @@ func (r *reader) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (err
 	return errs, nil
 }
 
-// change is a Change of several jobs in one transaction.
+// change is the operation that changes several jobs in one transaction.
 type change struct {
 	*pawl.Change
 	ids  []pawl.ID
-	errs []error // of the jobs, in the order of ids
+	errs []error // one per job, in the order of ids
 }
 
 func (op *change) check(*txn) error { return nil }
@@ -128,7 +128,7 @@ func (op *change) apply(t *txn) {
 	}
 }
 
-// changeOne is a Change of one job.
+// changeOne is the operation that changes one job.
 type changeOne struct {
 	*pawl.Change
 	id  pawl.ID
@@ -156,7 +156,7 @@ func (op *changeOne) apply(t *txn) {
 	}
 }
 
-// decide reports why a change does not apply to a job. It writes nothing.
+// decide returns the reason why a change does not apply to a job, or nil. It writes nothing.
 func (t *txn) decide(c *pawl.Change, id pawl.ID) (j stored, at place, err error) {
 	if j, at, err = t.find(id); err != nil {
 		return j, at, err
@@ -182,7 +182,7 @@ func (t *txn) decide(c *pawl.Change, id pawl.ID) (j stored, at place, err error)
 	return j, at, nil
 }
 
-// meets returns an [pawl.ErrNotEligible] if a job does not match a condition.
+// meets returns a [pawl.ErrNotEligible] if a job does not match a condition.
 func (t *txn) meets(c pawl.Condition, j stored, at place) error {
 	if c == nil {
 		return nil
@@ -208,8 +208,8 @@ func (t *txn) meets(c pawl.Condition, j stored, at place) error {
 	return err
 }
 
-// answerOf returns the answer of a condition. A panic of the condition is an error of the change,
-// not of the transaction that others share.
+// answerOf returns the answer of a condition. A panic of the condition fails the change, not
+// the transaction that others share.
 func answerOf(id pawl.ID, condition func() bool) (answer bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -219,14 +219,14 @@ func answerOf(id pawl.ID, condition func() bool) (answer bool, err error) {
 	return condition(), nil
 }
 
-// claim notes in a dry run that a job would take its unique key.
+// claim records in a dry run that a job would take its unique key.
 func (t *txn) claim(j stored) {
 	if j.UniqueKey != "" {
 		t.claims[string(uniqueKey(nil, t.numberOf(j.Queue), j.Envelope))] = j.ID
 	}
 }
 
-// find reads a job and looks where it is.
+// find reads a job and finds its place.
 func (t *txn) find(id pawl.ID) (j stored, at place, err error) {
 	if j, err = t.record(id); err == nil {
 		at, err = t.where(j.Envelope)

@@ -10,28 +10,28 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// maxViolations bounds what one check tells.
+// maxViolations limits how many findings one check returns.
 const maxViolations = 100
 
 // Check compares every row of the queue with every other, in one read transaction:
 //
-//   - each job is in exactly one state, and the row that says so is the one that its
-//     record asks for
+//   - each job is in exactly one state, and the row for that state follows from the job's
+//     record
 //   - a job is leased if and only if it has a lease
 //   - every row matches its checksum, and rows, payloads and histories belong to a job
-//   - the counts are those of a full scan
+//   - the counts match a full scan
 //   - keys, deadlines and retentions lead to the jobs that have them
 //
-// What is wrong comes joined in one error, a hundred findings at most; each is, or stands
-// beside, a [pawl.ErrCorrupt]. It keeps a row for each job in memory, and the pages that
-// become free meanwhile are not used again until it ends. It looks at rows, not at the pages
-// that hold them: those are looked at when the file is opened. Its progress, see
-// [WithProgress], is in steps of which each job has three, by the counts in the file.
+// Check joins its findings, at most a hundred, in one error. Each finding is a
+// [pawl.ErrCorrupt] or accompanies one. Check keeps a row for each job in memory, and pages
+// freed meanwhile are not reused until it ends. It checks rows, not the pages that hold them:
+// Open checks the pages. Its progress, see [WithProgress], is in steps, three for each job by
+// the counts in the file.
 func (r *reader) Check(ctx context.Context) error {
 	return r.view(ctx, func(s *store) error { return s.violations(ctx) })
 }
 
-// violations is Check in a transaction.
+// violations is Check within a transaction.
 func (s *store) violations(ctx context.Context) error {
 	c := &check{
 		store:  s,
@@ -57,12 +57,12 @@ func (s *store) violations(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", pawl.ErrCorrupt, errors.Join(c.found...))
 }
 
-// check is one Check at work.
+// check is the state of one Check.
 type check struct {
 	*store
 	ctx    context.Context
-	rows   map[pawl.ID]stateRow // of every job that has one
-	counts map[line]pawl.Counts // what a scan finds
+	rows   map[pawl.ID]stateRow // one for every job that has a row
+	counts map[line]pawl.Counts // results of the scan
 	queues map[queueNumber]string
 	kinds  map[kindNumber]string
 	found  []error
@@ -70,10 +70,10 @@ type check struct {
 	progress *progress
 }
 
-// checkSteps is how many rows of jobs a check looks at: their states, their records, and the
-// records again for what belongs to them.
+// checkSteps returns how many rows of jobs a check visits: states, records, and the records
+// again for their other rows.
 func (s *store) checkSteps() (steps int64) {
-	_ = s.eachQueue(func(n queueNumber, _ *queueRow) error { // damage is told by the check
+	_ = s.eachQueue(func(n queueNumber, _ *queueRow) error { // the check reports damage
 		counts, err := s.countsOf(n)
 		for _, state := range pawl.States() {
 			steps += 3 * int64(max(0, *counts.Of(state)))
@@ -83,7 +83,7 @@ func (s *store) checkSteps() (steps int64) {
 	return steps
 }
 
-// stateRow is the row that says where a job is.
+// stateRow is a row that says where a job is.
 type stateRow struct {
 	state pawl.State
 	flags flags
@@ -105,8 +105,8 @@ func (c *check) each(b *table, fn func(k, v []byte)) {
 	}
 }
 
-// queueRows reads the queues and kinds, for later steps, and requires that name and number
-// lead to each other.
+// queueRows reads the queues and kinds, for later steps, and requires that name and number lead
+// to each other.
 func (c *check) queueRows() {
 	err := c.eachQueue(func(n queueNumber, row *queueRow) error {
 		c.queues[n] = row.name
@@ -133,7 +133,7 @@ func (c *check) queueRows() {
 	})
 }
 
-// kindRow reads the row of a kind, if it is one.
+// kindRow reads a row if it is the row of a kind.
 func (c *check) kindRow(k, _ []byte) {
 	if k[0] != kindByNumber || len(k) != 5 {
 		return
@@ -160,8 +160,7 @@ func (c *check) stateRows() {
 	}
 }
 
-// stateRow reads a row of a table of states, and requires that what it says of its job
-// besides is so.
+// stateRow reads a row of a state table and checks what else it says about its job.
 func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 	c.progress.add(1)
 	id, err := rowID(state, k, v)
@@ -169,7 +168,7 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		c.wrong("row %x: %w", k, err)
 		return
 	}
-	j, recordErr := c.record(id) // its absence is told with the records
+	j, recordErr := c.record(id) // a missing record is reported with the records
 	row := stateRow{state: state}
 	counted := func(ln line) {
 		if recordErr == nil && (c.queues[ln.queue] != j.Queue || c.kinds[ln.kind] != j.Kind) {
@@ -212,8 +211,8 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 	c.rows[id] = row
 }
 
-// jobRecords requires that each job is in one state, and that its record says the same
-// as its other rows. Rows whose job was found are taken out of the map.
+// jobRecords requires that each job is in one state, and that its record agrees with its other
+// rows. It removes the rows of the jobs it found from the map.
 func (c *check) jobRecords() {
 	c.each(c.jobs, func(k, _ []byte) {
 		c.progress.add(1)

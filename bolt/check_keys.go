@@ -6,8 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// keys requires that the rows of unique keys, effects and times belong to the jobs that
-// have them, and that no job waits for a row that is not there.
+// keys requires that the rows of unique keys, effects and times belong to the jobs that have
+// them, and that no job waits for a missing row.
 func (c *check) keys() {
 	c.uniqueRows()
 	holders := c.effectRows()
@@ -15,7 +15,7 @@ func (c *check) keys() {
 	c.waiting(holders)
 }
 
-// expiryRow requires that a time belongs to what it is the time of.
+// expiryRow requires that a time matches what it belongs to.
 func (c *check) expiryRow(k []byte) {
 	if len(k) <= timeWidth+1 {
 		c.wrong("row %x of %s is too short", k, c.expiry.name)
@@ -27,7 +27,7 @@ func (c *check) expiryRow(k []byte) {
 			c.wrong("deadline %x is that of no job", k)
 		}
 	case endsEffect:
-		if row, _ := parseEffectRow(of, c.effects.Get(of)); row.done.Before(timeAt(k)) { // later when it was done again
+		if row, _ := parseEffectRow(of, c.effects.Get(of)); row.done.Before(timeAt(k)) { // later if it was done again
 			c.wrong("row %x would end effect %q, which is not done until then", k, of)
 		}
 	default:
@@ -35,7 +35,7 @@ func (c *check) expiryRow(k []byte) {
 	}
 }
 
-// values is each for rows whose value has a checksum.
+// values is like each, for rows whose value has a checksum.
 func (c *check) values(b *table, width int, fn func(k, value []byte)) {
 	c.each(b, func(k, v []byte) {
 		if value, err := unseal(k, v, width); err != nil {
@@ -46,7 +46,7 @@ func (c *check) values(b *table, width int, fn func(k, value []byte)) {
 	})
 }
 
-// envelope is the record of a job, and an empty one where there is none.
+// envelope returns the record of a job, or an empty envelope if there is none.
 func (c *check) envelope(id []byte) stored {
 	if len(id) == len(pawl.ID{}) {
 		if j, err := c.record(pawl.ID(id)); err == nil {
@@ -86,10 +86,9 @@ func (c *check) effectRows() (holders map[string]pawl.ID) {
 	return holders
 }
 
-// waiting requires that somebody looks at the deadline of each job that waits, and that
-// each job that was put aside for an effect is brought back by one that is ready. That
-// nobody has the unique key of a job is no fault: another one may have taken it, by its own
-// choice of states, and be gone.
+// waiting requires that each waiting job's deadline has a row in expiry, and that a ready job
+// can unblock each job that was blocked by an effect. A job whose unique key leads nowhere is
+// not an error: another job, with its own choice of states, may have taken the key and be gone.
 func (c *check) waiting(holders map[string]pawl.ID) {
 	ready := make(map[string]bool) // effects of ready jobs, by queue
 	aside := make(map[string]pawl.ID)
@@ -98,7 +97,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 		j := c.envelope(k)
 		p, err := c.where(j.Envelope)
 		if err != nil {
-			return // told with the records
+			return // reported with the records
 		}
 		waits := p.state != pawl.Leased && p.state != pawl.Dead && p.state != pawl.Completed
 		if waits && !j.Deadline.IsZero() && c.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {

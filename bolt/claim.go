@@ -11,29 +11,29 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// lockRetry is how long to wait before the lock of a file is asked for again.
+// lockRetry is the pause before another try to lock a file.
 const lockRetry = 20 * time.Millisecond
 
-// access is how a file is to be opened.
+// access says how to open a file.
 type access struct {
 	readOnly bool
-	timeout  time.Duration // for the lock
+	timeout  time.Duration // to wait for the lock
 	insecure bool          // others may own the file or write to it
 	log      pawl.Logger
 }
 
-// claimed is a file that may be handed to bbolt.
+// claimed is a file that may be passed to bbolt.
 type claimed struct {
 	file     *os.File
 	meta     pages.Meta
-	freelist bool // it has a list of its free pages
+	freelist bool // the file has a list of its free pages
 
-	stopReading func() // ends what reads the file ahead
+	stopReading func() // stops the read-ahead of the file
 }
 
-// claim opens the file at path, takes its lock as bbolt would, mends what a failed sync has
-// left, and looks at its pages. All that comes after the lock happens to a file that nobody
-// else writes to. Where the system has no such locks, bbolt takes the lock later.
+// claim opens the file at path, takes its lock as bbolt would, repairs what a failed sync left,
+// and checks its pages. Once it has the lock, nobody else writes to the file. Where the system
+// has no such locks, bbolt takes the lock later.
 func claim(path string, a access) (c claimed, err error) {
 	for {
 		f, err := hold(path, a)
@@ -55,8 +55,8 @@ func claim(path string, a access) (c claimed, err error) {
 	}
 }
 
-// hold opens a file and takes its lock. It is the file of that name also after the lock was
-// waited for.
+// hold opens a file and takes its lock. After waiting for the lock it ensures that path still
+// leads to the file.
 func hold(path string, a access) (*os.File, error) {
 	for deadline := time.Now().Add(a.timeout); ; <-time.After(lockRetry) {
 		f, err := openPath(path, a)
@@ -80,7 +80,7 @@ func hold(path string, a access) (*os.File, error) {
 	}
 }
 
-// openPath opens what is a regular file, and one that is safe to write to.
+// openPath opens a regular file that is safe to write to.
 func openPath(path string, a access) (*os.File, error) {
 	if err := inspectPath(path); err != nil {
 		return nil, advise(err)
@@ -108,8 +108,8 @@ func openPath(path string, a access) (*os.File, error) {
 	return f, nil
 }
 
-// inspectPath refuses what is no file, without opening it: a pipe waits for its
-// other end.
+// inspectPath rejects anything but a regular file, without opening it: opening a pipe would
+// wait for the other end.
 func inspectPath(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -133,7 +133,7 @@ func named(path string, f *os.File) bool {
 	return err == nil && os.SameFile(there, here)
 }
 
-// advise adds to an error of the file system what can be done about it.
+// advise adds advice to a file system error.
 func advise(err error) error {
 	switch {
 	case isReadOnlyDisk(err):

@@ -13,11 +13,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// maxRefusals is how many calls of a group the disk may refuse before those that are
-// as large are not tried: to roll back, bbolt walks the whole file.
+// maxRefusals is how many calls of a group the disk may refuse before calls of at least that
+// size are not tried any more. A rollback is expensive: bbolt walks the whole file.
 const maxRefusals = 8
 
-// turn is a transaction of the app's, or a pass. The error is fatal.
+// turn runs an app's transaction or a pass. The error is fatal.
 func (s *scheduler) turn(group []*call) error {
 	if len(group) == 1 {
 		if u, ok := group[0].op.(*update); ok {
@@ -27,8 +27,7 @@ func (s *scheduler) turn(group []*call) error {
 	return s.pass(group)
 }
 
-// pass is a group of calls and the chores in one commit. The error is
-// fatal.
+// pass runs a group of calls and the maintenance in one commit. The error is fatal.
 func (s *scheduler) pass(group []*call) error {
 	before := s.troubled
 	err := s.commit(group, true)
@@ -39,12 +38,12 @@ func (s *scheduler) pass(group []*call) error {
 	return s.passApart(group, refused, before)
 }
 
-// passApart tries again what a transaction could not do, call by call and the chores
-// alone, so that only those fail that are too large for the disk or touch a damaged
-// row. Before says whether the trouble is an old one.
+// passApart retries what failed as one transaction: each call alone, and the maintenance alone.
+// So only calls that are too large for the disk or touch a damaged row fail. Before says
+// whether the queue was degraded already.
 func (s *scheduler) passApart(group []*call, refused undone, before bool) error {
-	refusals, tooLarge := 0, math.MaxInt // tooLarge is the size of the smallest that was refused
-	var full error                       // what the disk said of it
+	refusals, tooLarge := 0, math.MaxInt // size of the smallest refused call
+	var full error                       // error of the disk
 	for _, c := range group {
 		if refusals >= maxRefusals && c.bytes >= tooLarge {
 			c.answer(full)
@@ -69,14 +68,14 @@ func (s *scheduler) passApart(group []*call, refused undone, before bool) error 
 	} else if err != nil {
 		return err
 	}
-	// A fetch that was accepted cannot be withdrawn any more, so it must not wait for
-	// a job that comes later.
+	// An accepted fetch cannot be withdrawn any more, so it must not wait for a job that
+	// arrives later.
 	s.failFetches(refused.error)
 	return nil
 }
 
-// commit runs a group in one transaction, and the chores too if asked, and answers
-// once it is durable. After an error nobody was answered.
+// commit runs a group in one transaction, with the maintenance if requested, and answers the
+// callers once it is durable. If it returns an error, it has answered nobody.
 func (s *scheduler) commit(group []*call, chores bool) error {
 	err := s.transact(func(t *txn) error {
 		for _, c := range group {
@@ -84,7 +83,7 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 				c.op.apply(t)
 			}
 		}
-		if chores && t.err == nil { // what is undone serves nobody
+		if chores && t.err == nil { // an undone transaction serves nobody
 			s.chores(t)
 		}
 		return nil
@@ -95,15 +94,15 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 	for _, c := range group {
 		c.answer(c.err)
 	}
-	if chores { // otherwise the fetches are as a failed transaction has left them
+	if chores { // otherwise the fetches are in the state that a failed transaction left
 		s.answerFetches()
 	}
 	return nil
 }
 
-// transact runs fn in a write transaction. When it returns nil the changes are
-// durable, and told to whom they concern; a transaction that changed nothing is not
-// written. An error other than undone is fatal.
+// transact runs fn in a write transaction. If it returns nil, the changes are durable and their
+// events are emitted. It does not write a transaction without changes. An error other than
+// undone is fatal.
 func (s *scheduler) transact(fn func(*txn) error) error {
 	began := time.Now()
 	t, err := s.write(fn)
@@ -114,7 +113,7 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 		return err
 	}
 	s.lookups += t.lookups()
-	if s.wakeFor(t.late) { // by what serving a fetch has moved
+	if s.wakeFor(t.late) { // for what the service of fetches moved
 		s.backlog = true
 	}
 	s.durable = time.Now()
@@ -133,7 +132,7 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 	return nil
 }
 
-// write is the transaction itself.
+// write runs the transaction itself.
 func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	var tx *bbolt.Tx
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -155,7 +154,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		return nil, undone{err}
 	}
 	t.events = s.told
-	err = errGoexit // which stays if fn does not return
+	err = errGoexit // the result if fn never returns
 	if err = fn(t); errors.As(err, new(faulted)) {
 		return nil, unwritten{err}
 	} else if err != nil {
@@ -184,8 +183,8 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	return t, nil
 }
 
-// commitGuarded commits, and requires that the path leads to the file after that: what is
-// stored elsewhere is lost with the process.
+// commitGuarded commits and then requires that the path still leads to the file. Data stored
+// elsewhere is lost with the process.
 func (s *scheduler) commitGuarded(tx *bbolt.Tx) error {
 	transaction := tx.ID()
 	if err := commitMarked(tx, s.commitTx); err != nil {
@@ -195,7 +194,7 @@ func (s *scheduler) commitGuarded(tx *bbolt.Tx) error {
 	return s.guard.place()
 }
 
-// begin waits for a transaction of the app's to end, if the database is shared.
+// begin waits for the app's transaction to end, if the database is shared.
 func (s *scheduler) begin() (*bbolt.Tx, error) {
 	if s.shared {
 		impatient := time.AfterFunc(patience, func() {
@@ -206,8 +205,7 @@ func (s *scheduler) begin() (*bbolt.Tx, error) {
 	return s.db.Begin(true)
 }
 
-// rollback gives up what is left of a transaction, also in a file so damaged that
-// this panics.
+// rollback discards a transaction, even in a file so damaged that bbolt's rollback panics.
 func rollback(tx *bbolt.Tx) {
 	defer func() { _ = recover() }()
 	_ = tx.Rollback()

@@ -10,16 +10,16 @@ import (
 	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
-// How the new files of backups, compactions and salvages are made.
+// Creation of new files by backup, compaction and salvage.
 
-// create makes a new file that is durable, its name included. Fill syncs it.
+// create makes a new file and makes its content and name durable. Fill syncs the content.
 func create(path string, fill func(temp string) error) error {
 	return created(path, func() error {
 		return atomicfile.New(path, func(temp string) error { return unnamed(fill(temp)) })
 	})
 }
 
-// created is the error of what makes a new file at path.
+// created calls create, which makes a new file at path, and completes its error.
 func created(path string, create func() error) error {
 	if path == "" {
 		return &pawl.InvalidError{Field: "path", Reason: "is empty"}
@@ -31,11 +31,11 @@ func created(path string, create func() error) error {
 	return err
 }
 
-// unnamed is an error of the temporary file without its name, which means nothing to
-// anybody.
+// unnamed removes the name of the temporary file from an error, since that name means nothing
+// to the caller.
 func unnamed(err error) error {
 	refused := refusedByDisk(err)
-	if err != nil && strings.Contains(err.Error(), "file sync error") { // as bbolt says it, with the name and without the type
+	if err != nil && strings.Contains(err.Error(), "file sync error") { // bbolt's text has the name, and its type is lost
 		err = errors.New("sync: the disk refused it")
 	}
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {

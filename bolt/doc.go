@@ -1,56 +1,54 @@
-// Package bolt is a durable job queue in one bbolt file, for one process at a
-// time. It needs no server, no cgo and no setup.
+// Package bolt is a durable job queue in one bbolt file, for one process at a time. It needs no
+// server, no cgo and no setup.
 //
 //	q, err := bolt.Open("jobs.db", nil)
 //	if err != nil { … }
 //	defer q.Close()
 //
-// [Queue] implements [pawl.Queue]. Three nouns make it up:
+// [Queue] implements [pawl.Queue]. It has three parts:
 //
-//   - The file: buckets for ready, delayed, leased, failed and completed jobs, which hold
-//     the order, and one for the jobs themselves. docs/internals/format.md has the format.
-//   - The scheduler: one goroutine, the only writer. It gathers the operations
-//     of all callers into one transaction, promotes what has become due, takes
-//     back expired leases, hands jobs to waiting fetches, commits, and answers
-//     everybody. While a commit is on its way to the disk the next group gathers:
-//     nobody waits for a batch to fill and nothing polls.
-//   - An operation: a check that may refuse, and an apply that may not fail,
-//     because bbolt cannot undo one caller's half of a transaction.
+//   - The file: buckets for ready, delayed, leased, failed and completed jobs, which hold the
+//     order, and one for the jobs themselves. docs/internals/format.md describes the format.
+//   - The scheduler: one goroutine, the only writer. It combines the operations of all callers
+//     in one transaction, promotes due jobs, takes back expired leases, gives jobs to waiting
+//     fetches, commits, and answers all callers. While a commit is being synced the next batch
+//     forms: nobody waits for a batch to fill, and nothing polls.
+//   - An operation: a check that may refuse, and an apply that must not fail, because bbolt
+//     cannot undo one caller's part of a transaction.
 //
-// Reading does not go through the scheduler: [Queue.Stats], [Queue.Job] and
-// [Queue.Jobs] are short read transactions. [OpenReader] offers the same for a
-// file that no process holds. [Queue.Backup] and [Queue.Compact] write the file, as it is
-// at one moment, to a new one.
+// Reads bypass the scheduler: [Queue.Stats], [Queue.Job] and [Queue.Jobs] are short read
+// transactions. [OpenReader] offers the same for a file that no process holds. [Queue.Backup]
+// and [Queue.Compact] write the file as of one moment to a new file.
 //
 // # The app's own data
 //
-// An app may keep data of its own in the file, in top-level buckets beside the queue's.
-// [Queue.Update] runs its writes in a transaction, in which [Queue.EnqueueTx],
-// [Queue.AckTx] and [Queue.CancelTx] make jobs, and the end of one, part of it: the
-// effect of a job and its ack happen both or not at all. [Queue.View] reads. [Over] opens
-// the queue in a database that the app has already; the same verbs then work in its own
-// transactions too. Nothing else that changes the queue may be called inside one: it would
-// wait for the transaction that waits for it.
+// An app may keep its own data in the file, in top-level buckets beside the queue's.
+// [Queue.Update] runs the app's writes in a transaction. [Queue.EnqueueTx], [Queue.AckTx] and
+// [Queue.CancelTx] make new jobs, and the end of a job, part of it: a job's effect and its ack
+// are atomic. [Queue.View] reads. [Over] opens the queue in a database that the app already
+// has. The same functions then work in the app's own transactions too. Do not call anything
+// else that changes the queue inside a transaction: the call would wait for the transaction,
+// which waits for the call.
 //
 // # Promises
 //
-// A nil error means synced to the disk. Whoever opens the file holds its lock,
-// so every lease found in it belongs to a process that is gone: those jobs are
-// ready again at once, each with one more crash counted.
+// A nil error means synced to the disk. Whoever opens the file holds its lock, so every lease
+// in it belongs to a process that is gone. Those jobs are ready again at once, with one more
+// crash counted for each.
 //
-// A sync that fails leaves the outcome of its commit unknown
-// ([pawl.ErrUnknownOutcome]) and poisons the queue ([pawl.ErrPoisoned]): after it
-// the operating system may show pages that the disk does not have. Close the queue and
-// open it again: Open makes a copy of all that was acknowledged and goes on with that. A
-// write that fails, as on a full disk ([ErrDisk]), changes nothing, and the queue goes on.
+// A failed sync leaves the outcome of its commit unknown ([pawl.ErrUnknownOutcome]) and poisons
+// the queue ([pawl.ErrPoisoned]), because the operating system may then show pages that the
+// disk does not have. Close the queue and open it again: Open copies everything that was
+// acknowledged and continues with the copy. A failed write, as on a full disk ([ErrDisk]),
+// changes nothing, and the queue continues.
 //
-// Open refuses a file that others could write to ([ErrInsecure]), and looks at its pages
-// before it uses them: a damaged file gives [pawl.ErrCorrupt]. [Salvage] saves what is sound
-// in it. [Queue.Check] compares every row with every other.
+// Open refuses a file that others could write to ([ErrInsecure]). It checks the pages before it
+// uses them: a damaged file returns [pawl.ErrCorrupt]. [Salvage] saves what is sound in such a
+// file. [Queue.Check] compares every row with every other.
 //
 // # Limits
 //
-// One process at a time, on a local file system: locks on network file systems
-// cannot be trusted. The file grows and is reused, but never shrinks. An
-// iteration sees each page of it at one moment, not all of it at one moment.
+// One process at a time, on a local file system: locks on network file systems are unreliable.
+// The file grows and reuses its pages, but never shrinks. An iteration sees each page of its
+// results at one moment, but not all of them at the same moment.
 package bolt

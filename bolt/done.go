@@ -9,24 +9,23 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Effect is an idempotency key that counts as done: until then a job of that kind and key is
-// removed without a run.
+// Effect is an idempotency key that counts as done. While it does, a job of that kind and key
+// is removed without an attempt.
 type Effect struct {
 	Kind, Key string
 	Until     time.Time
 }
 
-// scopeEffects is what the list of the effects is of.
+// scopeEffects is the scope of a list of effects.
 const scopeEffects = "effects"
 
-// Effects reads a part of the idempotency keys that count as done, in the order of their
-// kinds and keys, from behind the place that after names: "" for the beginning, or the next
-// of an earlier call. It returns at most max, 1 to [MaxListed], and may return fewer, even
-// none, while next is not "". Those whose time is over are among them as long as the queue
-// has not come to remove them.
+// Effects reads some of the idempotency keys that count as done, in order of kind and key,
+// after the cursor after: "" for the beginning, or the next of an earlier call. It returns at
+// most max keys, 1 to [MaxListed], and may return fewer, even none, while next is not "". It
+// includes expired keys that the queue has not removed yet.
 //
-// A key that cannot be read gives [pawl.ErrCorrupt], with those before it and a next that
-// leads on behind it. An after that is not from Effects gives [pawl.ErrInvalid].
+// An unreadable key returns [pawl.ErrCorrupt], with the keys before it and a next that
+// continues after it. An after that did not come from Effects returns [pawl.ErrInvalid].
 func (r *reader) Effects(ctx context.Context, after string, max int) (effects []Effect, next string, err error) {
 	if err := checkMax(max); err != nil {
 		return nil, "", err
@@ -57,7 +56,7 @@ func (r *reader) Effects(ctx context.Context, after string, max int) (effects []
 			switch {
 			case err != nil:
 				damage = err
-			case !e.Until.IsZero(): // otherwise it is leased alone
+			case !e.Until.IsZero(): // otherwise it is only leased
 				effects = append(effects, e)
 			}
 		}
@@ -86,7 +85,7 @@ func parseEffect(key, sealed []byte) (e Effect, err error) {
 	return Effect{Kind: string(kind), Key: string(name), Until: row.done}, nil
 }
 
-// cutName cuts off what begins with its length in one byte.
+// cutName splits off a name that starts with its length in one byte.
 func cutName(b []byte) (name, rest []byte, ok bool) {
 	if len(b) == 0 || len(b) < 1+int(b[0]) {
 		return nil, nil, false

@@ -8,19 +8,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Effects are what idempotency keys name. A key's row says which leased job has it,
-// so that none runs beside another, and until when it counts as done.
+// An idempotency key names an effect. The row of an effect says which leased job holds the key,
+// so that no other job with the key runs meanwhile, and until when the effect counts as done.
 //
-// A ready job whose key is leased under another job is put aside, into delayed: a
-// fetch does not walk over it again and again. When the lease ends, the first job of
-// each lane comes back; whatever it leaves ready for but a lease brings the next. So as
-// long as nobody has the key, each lane with jobs aside has one of them in ready. Where
-// damage breaks that chain, the scheduler brings back the first job of each lane of every
-// key: those whose key is leased go aside again when a fetch comes to them.
+// A ready job whose key is leased under another job is blocked: it moves to delayed, so that
+// fetches do not walk over it repeatedly. When the lease ends, the first job of each lane is
+// unblocked. When that job leaves ready without a lease, the next one is unblocked. So while
+// nobody holds the key, each lane with blocked jobs has one of them in ready. If damage breaks
+// this chain, the scheduler unblocks the first job of each lane of every key. Jobs whose key is
+// leased are blocked again when a fetch reaches them.
 
-// effect reads the row of a key; one that nobody has and that is not done is zero. A
-// holder that is not leased any more, of which only a damaged record can be the cause,
-// is none.
+// effect reads the row of a key. It returns a zero row if nobody holds the key and the effect
+// is not done. It ignores a holder that is no longer leased, which only a damaged record can
+// cause.
 func (t *txn) effect(key []byte) (row effectRow, err error) {
 	sealed := t.effects.Get(key)
 	if sealed == nil {
@@ -43,14 +43,14 @@ func (t *txn) putEffect(key []byte, row effectRow) {
 	}
 }
 
-// holdEffect notes that a job which is being leased has the key.
+// holdEffect records that a job that is being leased holds the key.
 func (t *txn) holdEffect(key []byte, id pawl.ID) {
-	row, _ := t.effect(key) // a damaged one is written anew
+	row, _ := t.effect(key) // a damaged row is rewritten
 	row.holder = id
 	t.putEffect(key, row)
 }
 
-// freeEffect ends the hold of a job whose lease has ended.
+// freeEffect releases the key of a job whose lease has ended.
 func (t *txn) freeEffect(j stored) {
 	if j.IdempotencyKey == "" {
 		return
@@ -65,7 +65,7 @@ func (t *txn) freeEffect(j stored) {
 	}
 }
 
-// finishEffect notes that the effect of a job has taken place.
+// finishEffect records that the effect of a job has taken place.
 func (t *txn) finishEffect(j stored) {
 	if j.IdempotencyKey == "" {
 		return
@@ -79,7 +79,7 @@ func (t *txn) finishEffect(j stored) {
 	t.doneUntil(key, row, t.now.Add(ttl))
 }
 
-// doneUntil has an effect, whose row is given, count as done until a time.
+// doneUntil marks an effect, whose row is given, as done until a time.
 func (t *txn) doneUntil(key []byte, row effectRow, until time.Time) {
 	row.done = until
 	t.putEffect(key, row)
@@ -87,15 +87,15 @@ func (t *txn) doneUntil(key []byte, row effectRow, until time.Time) {
 	t.put(t.expiry, end, seal(end, nil))
 }
 
-// putAside takes a ready job out of the way whose key is leased under another job.
+// putAside blocks a ready job whose key is leased under another job.
 func (t *txn) putAside(c choice, effect []byte) {
 	t.delete(t.ready, c.key)
 	key := append(heldPrefix(nil, effect), c.key...)
 	t.put(t.delayed, key, seal(key, delayedRow{c.row, c.key}.append(nil)))
 }
 
-// bringBack brings back the first sound job from a key on that was put aside, if its key
-// has the prefix. It returns where the jobs of the next lane begin, nil without a job.
+// bringBack unblocks the first sound blocked job at or after key, if its key has the prefix. It
+// returns where the jobs of the next lane begin, or nil if there is no such job.
 func (t *txn) bringBack(prefix, from []byte) (next []byte) {
 	c := t.delayed.Cursor()
 	for k, v := c.Seek(from); bytes.HasPrefix(k, prefix); k, v = c.Next() {
@@ -112,16 +112,16 @@ func (t *txn) bringBack(prefix, from []byte) (next []byte) {
 	return nil
 }
 
-// behindLane is behind all keys of a lane, after its prefix.
+// behindLane returns a key after all keys of a lane, given its prefix.
 var behindLane = bytes.Repeat([]byte{0xff}, orderWidth+1)
 
-// allAside is where the jobs that were put aside begin, and what their keys begin with.
+// allAside is the common prefix, and so the first possible key, of blocked jobs.
 var allAside = []byte{waitsForKey}
 
-// searchStrays brings back the first job of up to portion lanes, wherever damage may have
-// left nothing that does: from a key on, which is nil when there is no such damage yet, or
-// from the first when this very transaction came upon some. What a fetch puts aside again
-// is behind the search, so that it ends.
+// searchStrays unblocks the first job of up to portion lanes after damage may have broken the
+// chain. It starts at from. A nil from means that no such damage was known before; the search
+// starts at the first key if this transaction found some. A job that a fetch blocks again lies
+// behind the search, so the search ends.
 func (t *txn) searchStrays(from []byte, portion int) {
 	if t.strays {
 		from, t.strays = allAside, false
@@ -133,8 +133,7 @@ func (t *txn) searchStrays(from []byte, portion int) {
 	t.unsearched = from
 }
 
-// nextOf brings back the next job of the lane and key of j, which leaves ready without a
-// lease.
+// nextOf unblocks the next job with the lane and key of j, which leaves ready without a lease.
 func (t *txn) nextOf(j stored) {
 	if j.IdempotencyKey == "" {
 		return
@@ -144,14 +143,14 @@ func (t *txn) nextOf(j stored) {
 	t.bringBack(prefix, prefix)
 }
 
-// skip removes a ready job whose effect has taken place already.
+// skip removes a ready job whose effect has already taken place.
 func (t *txn) skip(j stored, at place) {
 	t.unplace(j, at)
 	t.succeed(j)
 	t.tell(pawl.Event{Type: pawl.EventSkipped, Job: j.Envelope})
 }
 
-// endEffect forgets an effect whose time is over.
+// endEffect forgets an effect that has expired.
 func (t *txn) endEffect(key []byte) {
 	row, err := t.effect(key)
 	if err != nil {

@@ -10,28 +10,28 @@ import (
 // enqueue stores new jobs.
 type enqueue struct {
 	jobs []newJob
-	one  [1]newJob // where jobs is when it is one, as mostly
+	one  [1]newJob // backing array of jobs in the usual case of one job
 }
 
 // newJob is a job encoded outside the transaction.
 type newJob struct {
 	pawl.Envelope
-	own     pawl.ID // its ID, unless it replaces another
-	encoded pawl.ID // the ID that is in record and payload
+	own     pawl.ID // its ID, unless it replaces another job
+	encoded pawl.ID // the ID in record and payload
 	record  []byte
-	payload []byte // sealed, where it lies apart from the record
-	fresh   bool   // the ID was made for it, so no other job can have it
-	ready   bool   // it was not to wait, whatever the clock says in the transaction
+	payload []byte // sealed, if it is stored apart from the record
+	fresh   bool   // the ID was generated for this job, so no other job can have it
+	ready   bool   // it has no delay, whatever the clock says in the transaction
 
-	// What the check found out. A job with none of it is stored as it is.
-	existing bool // another has its unique key, and its ID was taken over
-	replaces bool // the job in the file that has its ID
+	// Results of the check. A job with none of them is stored unchanged.
+	existing bool // another job has its unique key, and this envelope took over its ID
+	replaces bool // it replaces the stored job with its ID
 	dropped  bool // a later job of the batch replaces it
 }
 
-// newEnqueue prepares jobs that pawl.CheckBatch has passed, as far as that needs no
-// transaction. It works on copies: what is not accepted is not changed. Seq is the
-// sequence before the first.
+// newEnqueue prepares jobs that passed pawl.CheckBatch, as far as possible without a
+// transaction. It works on copies, so a refused envelope is unchanged. Seq is the sequence
+// before the first job's.
 func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, bytes int) {
 	op = new(enqueue)
 	if op.jobs = op.one[:]; len(jobs) > 1 {
@@ -49,9 +49,9 @@ func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, 
 	return op, bytes
 }
 
-// largePayload is the size in bytes from which a payload lies apart from its
-// record, where it is written once: the record of a job is rewritten when the job
-// moves, and its neighbours on the page with it.
+// largePayload is the size in bytes from which a payload is stored apart from its record and
+// written once. A job's record is rewritten whenever the job moves, together with its neighbors
+// on the page.
 const largePayload = 1 << 10
 
 func (j *newJob) encode() {
@@ -65,7 +65,7 @@ func (j *newJob) encode() {
 }
 
 func (op *enqueue) check(t *txn) error {
-	var batch map[string]*newJob // who has a unique key
+	var batch map[string]*newJob // jobs of the batch by unique key
 	for i := range op.jobs {
 		j := &op.jobs[i]
 		j.ID, j.existing, j.replaces, j.dropped = j.own, false, false, false
@@ -84,10 +84,10 @@ func (op *enqueue) check(t *txn) error {
 	return nil
 }
 
-// checkUnique looks who has the unique key of j: an earlier job of the batch, or one in
-// the file.
+// checkUnique finds the job that has the unique key of j: an earlier job of the batch or a
+// stored one.
 func (op *enqueue) checkUnique(t *txn, j *newJob, batch map[string]*newJob) error {
-	scope := j.Queue + "\x00" + j.Kind + "\x00" + j.UniqueKey // no name has a NUL
+	scope := j.Queue + "\x00" + j.Kind + "\x00" + j.UniqueKey // names contain no NUL
 	earlier := batch[scope]
 	id, at := pawl.ID{}, place{}
 	if earlier != nil {
@@ -133,7 +133,7 @@ func (op *enqueue) apply(t *txn) {
 		event := pawl.EventEnqueued
 		if j.replaces {
 			event = pawl.EventReplaced
-			if old, at, err := t.find(j.ID); err == nil { // where it is now: an earlier job of the batch may have moved it
+			if old, at, err := t.find(j.ID); err == nil { // its current place: an earlier job of the batch may have moved it
 				t.unplace(old, at)
 				t.remove(old.ID, old.flags())
 			}
@@ -145,8 +145,8 @@ func (op *enqueue) apply(t *txn) {
 	}
 }
 
-// state is the one in which a transaction at the given time will store the job. A delay may
-// have ended while the call waited for that transaction.
+// state returns the state in which a transaction at the given time stores the job. A delay may
+// have ended while the call waited for the transaction.
 func (j *newJob) state(now time.Time) pawl.State {
 	switch {
 	case overdue(&j.Envelope, now):
@@ -157,7 +157,7 @@ func (j *newJob) state(now time.Time) pawl.State {
 	return pawl.Delayed
 }
 
-// answer tells the caller's envelopes what became of them.
+// answer updates the caller's envelopes with the results.
 func (op *enqueue) answer(jobs []*pawl.Envelope) {
 	for i := range op.jobs {
 		if j := &op.jobs[i]; j.existing {
@@ -172,7 +172,7 @@ func (op *enqueue) answer(jobs []*pawl.Envelope) {
 func (t *txn) insert(n *newJob, event pawl.EventType) {
 	j := stored{Envelope: &n.Envelope}
 	if !n.Deadline.IsZero() {
-		own := n.Envelope // if it dies here it changes, and what the caller gets does not
+		own := n.Envelope // if the job dies here, this copy changes and the caller's result does not
 		j.Envelope = &own
 	}
 	t.put(t.jobs, j.ID[:], n.record)

@@ -8,9 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// overdue buries a job that has no row and is past its deadline. Otherwise it sees to
-// it that the scheduler knows the deadline: it may have looked at it while the job was
-// leased.
+// overdue makes a job without a row dead if its deadline has passed. Otherwise it ensures that
+// the scheduler knows the deadline, which it may have dropped while the job was leased.
 func (t *txn) overdue(j stored) bool {
 	if j.Deadline.IsZero() {
 		return false
@@ -35,17 +34,16 @@ func (t *txn) forgetDeadline(j stored) {
 	}
 }
 
-// expireDue does what time asks for besides promotion: it buries jobs past their
-// deadline, forgets effects that no longer count, and removes completed records that
-// are no longer retained, up to portion rows of each bucket. It reports whether that
-// was all.
+// expireDue does the timed work other than promotion: it makes jobs past their deadline dead,
+// forgets expired effects, and removes completed records at the end of their retention. It
+// handles up to portion rows of each bucket and reports whether that was everything.
 func (t *txn) expireDue(portion int) (all bool) {
 	ended := t.eachDue(t.expiry, portion, t.expire)
 	removed := t.eachDue(t.completed, portion, t.removeCompleted)
 	return ended < portion && removed < portion
 }
 
-// nextDue is when the next job is due or something expires, zero for never.
+// nextDue returns when the next job is due or the next row expires, or zero for never.
 func (t *txn) nextDue() (next time.Time) {
 	earliest := func(key []byte) {
 		if len(key) < timeWidth {
@@ -86,8 +84,8 @@ func (t *txn) eachDue(b *table, portion int, fn func(key, value []byte)) int {
 	return len(due)
 }
 
-// expire does what a row of expiry asks for. The row goes: a leased job finds its
-// deadline in its record when it is settled.
+// expire carries out a row of expiry and removes the row. A leased job finds its deadline in
+// its record when it is settled.
 func (t *txn) expire(key, _ []byte) {
 	t.delete(t.expiry, key)
 	what := key[timeWidth+1:]
@@ -101,7 +99,7 @@ func (t *txn) expire(key, _ []byte) {
 	}
 }
 
-// endLife buries a job past its deadline, unless it is leased, or gone.
+// endLife makes a job past its deadline dead, unless it is leased or gone.
 func (t *txn) endLife(id pawl.ID) {
 	j, err := t.record(id)
 	if err != nil || !overdue(j.Envelope, t.now) {
@@ -119,7 +117,7 @@ func (t *txn) endLife(id pawl.ID) {
 	}
 }
 
-// removeCompleted removes a completed record that is no longer retained.
+// removeCompleted removes a completed record at the end of its retention.
 func (t *txn) removeCompleted(key, sealed []byte) {
 	t.delete(t.completed, key)
 	row, err := parseEndedRow(key, sealed)

@@ -9,18 +9,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// fetched is a chosen job as it leaves the transaction: copied, not decoded.
+// fetched is a chosen job, copied out of the transaction but not decoded.
 type fetched struct {
 	choice
 	grant   grant
 	record  []byte
-	payload []byte // what lies apart from the record
-	effect  []byte // the key of its effect, nil when it has none
+	payload []byte // a payload that is stored apart from the record
+	effect  []byte // key of its effect; nil if it has none
 }
 
-// admit copies a ready job out of the transaction if it may be leased. Moved says that
-// it may not, and went where it belongs: a damaged job and one past its deadline to the
-// dead letters, one whose effect is done away, one whose effect is leased aside.
+// admit copies a ready job out of the transaction if it may be leased. Otherwise moved is true,
+// and the job went where it belongs: a damaged or overdue job became dead, a job whose effect
+// is done was removed, and a job whose effect is leased was blocked.
 func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 	job := &fetched{choice: c}
 	if err := s.t.copyOut(job); err != nil {
@@ -79,7 +79,7 @@ func (t *txn) copyOut(job *fetched) (err error) {
 	return nil
 }
 
-// lend leases jobs that were chosen.
+// lend leases the chosen jobs.
 func (t *txn) lend(jobs []*fetched) {
 	for _, job := range jobs {
 		g := &job.grant
@@ -89,11 +89,11 @@ func (t *txn) lend(jobs []*fetched) {
 			t.holdEffect(job.effect, g.id)
 		}
 		t.granted = append(t.granted, g)
-		job.key, job.effect = nil, nil // they are the transaction's
+		job.key, job.effect = nil, nil // they belong to the transaction
 	}
 }
 
-// lease makes the lease of a job that was leased at a time, of this length.
+// lease returns the lease of a job that was leased at a time, for a duration.
 func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, error) {
 	e, apart, err := pawl.ParseRecord(job.record)
 	switch {
@@ -104,6 +104,6 @@ func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, erro
 	case apart != 0:
 		e.Payload = job.payload
 	}
-	job.record, job.payload = nil, nil // the table of leases keeps the job, and these may be large
+	job.record, job.payload = nil, nil // the lease table keeps the job, and these may be large
 	return &pawl.Lease{Envelope: e, Token: job.grant.token, Cancelled: &job.grant.cancelled, Length: length, Expires: at.Add(length)}, nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
-// openFile opens the file at path to write to, and creates it when there is none.
+// openFile opens the file at path for writing, and creates it if it does not exist.
 func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
 	if given == "" {
 		return nil, nil, &pawl.InvalidError{Field: "path", Reason: "is empty"}
@@ -44,7 +44,7 @@ func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
 		InitialMmapSize: mapSize(path),
 	}
 	db, file, err := openDB(path, a, o)
-	if errors.Is(err, syscall.ENOMEM) && o.InitialMmapSize > 0 { // the process may not have that much, as with ulimit -v
+	if errors.Is(err, syscall.ENOMEM) && o.InitialMmapSize > 0 { // the address space of the process may be limited, as with ulimit -v
 		o.InitialMmapSize = 0
 		db, file, err = openDB(path, a, o)
 	}
@@ -69,8 +69,8 @@ func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
 	return db, g, nil
 }
 
-// realPath is the path by which the mark of a file is found again, wherever the process
-// goes, and by whichever name the file is opened next.
+// realPath returns the path where the failed-sync marker of a file is found, independent of the
+// working directory and of the name under which the file is opened.
 func realPath(path string, follow bool) (string, error) {
 	real, err := filepath.Abs(path)
 	if err == nil && follow {
@@ -79,40 +79,40 @@ func realPath(path string, follow bool) (string, error) {
 		}
 	}
 	if err == nil && os.IsPathSeparator(path[len(path)-1]) {
-		real += string(filepath.Separator) // it names no file
+		real += string(filepath.Separator) // path does not name a file
 	}
 	return real, err
 }
 
-// createIn refuses a folder in which no file should be made.
+// createIn refuses a folder in which no file should be created.
 func createIn(folder string, insecure bool) error {
 	if insecure {
 		return nil
 	}
 	err := checkFolder(folder)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // making the file says so
+		return nil // creating the file returns the error
 	}
 	return err
 }
 
-// syncOpened makes durable what the file shows, before anything is built on it. A process
-// that was killed between the write of a commit and its sync leaves pages that the system
-// shows and the disk may not have: the next commit would overwrite pages that the tree on
-// the disk needs, and a power cut would then leave neither tree.
+// syncOpened makes the visible content of the file durable before anything builds on it. If a
+// process is killed between the write of a commit and its sync, the system shows pages that the
+// disk may not have. The next commit would overwrite pages that the tree on the disk needs, and
+// a power failure would then leave neither tree.
 func syncOpened(db *bbolt.DB) error {
 	err := db.Sync()
 	if err == nil {
 		return nil
 	}
-	// Nobody knows whether a transaction is in doubt, and which, so none is taken back: the
-	// next Open makes a copy of all that the system shows.
+	// It is unknown whether any transaction is in doubt, so none is rolled back. The next Open
+	// copies what the system shows.
 	return fmt.Errorf("sync the file: %w", errors.Join(err, mark(db.Path(), 0)))
 }
 
-// createFile makes an empty queue at path, unless another process is faster. Whoever
-// opens it syncs the folder before it stores anything; a crash before may take the name
-// with it, and an empty queue.
+// createFile creates an empty queue at path, unless another process is faster. Whoever opens
+// the file syncs the folder before storing anything. A crash before that loses at most an empty
+// queue.
 func createFile(path string) error {
 	err := atomicfile.Place(path, initFile)
 	switch {
@@ -140,7 +140,7 @@ func initFile(path string) (err error) {
 	return db.Update(createBuckets)
 }
 
-// createBuckets makes an empty queue.
+// createBuckets creates an empty queue.
 func createBuckets(tx *bbolt.Tx) error {
 	root, err := tx.CreateBucket(bucketRoot)
 	if err != nil {
@@ -158,8 +158,8 @@ func putFormat(root *bbolt.Bucket, version uint32) error {
 	return root.Bucket(bucketMeta).Put(keyFormat, seal(keyFormat, binary.BigEndian.AppendUint32(nil, version)))
 }
 
-// openDB claims the file, hands it to bbolt, and checks that it is a queue. It fills in
-// the options. Bbolt closes the file.
+// openDB claims the file, passes it to bbolt, and checks that it is a queue. It fills in the
+// options. Bbolt closes the file.
 func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
 	c, err := claim(path, a)
 	if err != nil {
@@ -174,7 +174,7 @@ func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, file *os.Fil
 			given = true
 			return c.file, nil
 		}
-		return os.OpenFile(name, flag&^os.O_CREATE, mode) // again, for some copies
+		return os.OpenFile(name, flag&^os.O_CREATE, mode) // bbolt opens the file again for some copies
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -198,8 +198,7 @@ func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, file *os.Fil
 	return db, c.file, nil
 }
 
-// checkFormat checks that the file is a queue of this build's format, and that no bucket is
-// missing.
+// checkFormat checks that the file is a queue in this build's format with all of its buckets.
 func checkFormat(tx *bbolt.Tx) error {
 	root := tx.Bucket(bucketRoot)
 	if root == nil {
@@ -223,12 +222,12 @@ func checkFormat(tx *bbolt.Tx) error {
 	return err
 }
 
-// syncFreelist writes the list of free pages, which running commits leave out, so
-// that the next Open reads it instead of walking the whole file. It is an
-// optimization: an error is of no matter, and a failed sync leaves its mark.
+// syncFreelist writes the list of free pages, which ordinary commits omit, so that the next
+// Open reads the list and does not walk the whole file. It is only an optimization, so errors
+// do not matter. A failed sync leaves its marker.
 func syncFreelist(db *bbolt.DB, g *guard) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() { _ = recover() }() // in a file whose pages are damaged
+	defer func() { _ = recover() }() // the pages of the file may be damaged
 	db.NoFreelistSync = false
 	tx, err := g.begin(func() (*bbolt.Tx, error) { return db.Begin(true) })
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// leastDigits is how short a part of an ID may be.
+// leastDigits is the shortest allowed part of an ID.
 const leastDigits = 4
 
 // FindIDs returns up to most IDs of jobs that begin or end with part: hexadecimal digits, with
-// or without dashes. It looks at the keys of all jobs, and at nothing else of them.
+// or without dashes. It reads only the keys of all jobs.
 func (r *reader) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
 	digits := strings.ToLower(strings.ReplaceAll(part, "-", ""))
 	if strings.Trim(digits, "0123456789abcdef") != "" || len(digits) < leastDigits {

@@ -11,29 +11,29 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// How the file and its map grow. A commit that needs a larger map waits for every reader,
-// so the map has room from the start; the file itself grows by little at a time.
+// Growth of the file and its map. A commit that needs a larger map waits for every reader, so
+// the map has room from the start. The file itself grows in small steps.
 const (
 	leastMap    = 1 << 30
 	leastGrowth = 1 << 20
 	mostGrowth  = 64 << 20
 )
 
-// mapSize is how much of the address space to map for a file, 0 for no more than it has:
-// Windows would make the file as large, and where an int has 32 bits there is little.
+// mapSize returns how much address space to map for a file, or 0 for the size of the file.
+// Windows would enlarge the file to the map, and 32-bit systems have little address space.
 func mapSize(path string) int {
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
 		return 0
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return leastMap // whoever opens the file tells the error
+		return leastMap // whoever opens the file reports the error
 	}
 	return max(leastMap, int(2*info.Size()))
 }
 
-// growBy sets by how much the file grows when the transaction needs more of it: an
-// eighth, so that the sync which that takes is rare.
+// growBy sets how much the file grows when the transaction needs more space: an eighth, so that
+// the sync after each growth is rare.
 func growBy(tx *bbolt.Tx) {
 	tx.DB().AllocSize = int(min(max(tx.Size()/8, leastGrowth), mostGrowth))
 }
@@ -41,9 +41,9 @@ func growBy(tx *bbolt.Tx) {
 // readAheadFrom is the size in bytes from which a file is read ahead when it is opened.
 const readAheadFrom = 4 << 20
 
-// readAhead reads a file from beginning to end, until stop is called. The check of the pages,
-// and bbolt where there is no list of free pages, visit nearly every page, in no order, and
-// wait for each; reading ahead halves that time on a cold disk.
+// readAhead reads a file from start to end, until stop is called. The page check, and bbolt if
+// there is no list of free pages, visit nearly every page in no particular order and wait for
+// each one. Reading ahead halves that time on a cold disk.
 func readAhead(f io.ReaderAt) (stop func()) {
 	var (
 		stopped atomic.Bool

@@ -17,33 +17,33 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// guard notices that another program interferes with the file of an open database: it
-// truncates or overwrites the file, or the path no longer leads to it. The lock of the file
-// keeps other queues out, and cp, mv and rm do not ask for it.
+// guard detects that another program interferes with the file of an open database: it truncates
+// or overwrites the file, or the path no longer leads to it. The lock of the file keeps other
+// queues out, but cp, mv and rm ignore it.
 //
-// content is asked before a transaction begins, since bbolt faults in a file that is too short
-// and would write into the pages of another one. place is asked after a commit, before anybody
-// is answered. A nil guard notices nothing.
+// content runs before a transaction begins, since bbolt faults in a file that is too short and
+// would write into the pages of another file. place runs after a commit, before any caller is
+// answered. A nil guard detects nothing.
 type guard struct {
-	path   string   // absolute; a symbolic link is followed at each look
-	file   *os.File // what is open
+	path   string   // absolute; each check follows symbolic links
+	file   *os.File // the open file
 	info   fs.FileInfo
 	shared bool // the app commits too
 	view   view
 	log    pawl.Logger
-	unseen sync.Once // reports that the view changed
+	unseen sync.Once // logs once that the view changed
 
 	mu    sync.Mutex                  // guards last
-	last  pages.Meta                  // the newest meta page known; after a commit only its transaction is
-	wrong atomic.Pointer[overwritten] // what was found first, for good
-	stuck atomic.Bool                 // bbolt panicked with its locks held, and must not be called any more
-	tell  atomic.Pointer[func()]      // called when something was found
+	last  pages.Meta                  // the newest known meta page; after a commit only its transaction ID is set
+	wrong atomic.Pointer[overwritten] // the first problem found, kept for good
+	stuck atomic.Bool                 // bbolt panicked while it held its locks, and must not be called again
+	tell  atomic.Pointer[func()]      // called when a problem is found
 }
 
 // overwritten is an ErrOverwritten.
 type overwritten struct{ error }
 
-// newGuard guards a file that was opened by the name path.
+// newGuard guards a file that was opened under the name path.
 func newGuard(path string, f *os.File, log pawl.Logger) (*guard, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func newGuard(path string, f *os.File, log pawl.Logger) (*guard, error) {
 	return &guard{path: path, file: f, info: info, view: viewOf(path), log: log}, nil
 }
 
-// start takes what the file has now for what it is to have.
+// start records the current content of the file as the expected content.
 func (g *guard) start() error {
 	meta, err := pages.Newest(g.file)
 	if err != nil {
@@ -66,13 +66,13 @@ func (g *guard) start() error {
 	return nil
 }
 
-// guardOver guards the file of a database of the app's. An absolute path that does not lead to that
-// file is [ErrReplaced]: bbolt waits for the lock of a file that another process may replace meanwhile.
-// Where a relative path does not, as when the app has changed its working directory, guardOver
-// returns nil.
+// guardOver guards the file of an app's database. It returns [ErrReplaced] for an absolute path
+// that does not lead to that file: bbolt waits for the lock of the file, and another process
+// may replace the file meanwhile. It returns nil for a relative path that does not lead to the
+// file, as when the app has changed its working directory.
 func guardOver(db *bbolt.DB, log pawl.Logger) (*guard, error) {
 	if !canLock {
-		return nil, nil // closing a second descriptor could give up the lock of the first
+		return nil, nil // closing a second descriptor could release the lock of the first
 	}
 	absolute := filepath.IsAbs(db.Path())
 	f, err := os.Open(db.Path())
@@ -97,13 +97,13 @@ func guardOver(db *bbolt.DB, log pawl.Logger) (*guard, error) {
 	return g, nil
 }
 
-// errReplacedBefore is the error for a database whose path led to another file before the queue was
-// opened.
+// errReplacedBefore returns the error for a database whose path led to another file before the
+// queue was opened.
 func errReplacedBefore(path string) error {
 	return fmt.Errorf("%w: %s is not the file of this database; close the database and open it again", ErrReplaced, path)
 }
 
-// identify starts a guard whose file is that of db.
+// identify starts a guard whose file must be that of db.
 func (g *guard) identify(db *bbolt.DB) error {
 	tx, err := db.Begin(true)
 	if err != nil {
@@ -117,15 +117,14 @@ func (g *guard) identify(db *bbolt.DB) error {
 	return nil
 }
 
-// close ends a guard that has opened its file itself.
+// close ends a guard that opened its file itself.
 func (g *guard) close() {
 	if g != nil && g.shared {
 		_ = g.file.Close()
 	}
 }
 
-// content looks whether the file holds what this process has written, by its size and its
-// meta pages.
+// content checks by size and meta pages whether the file still holds what this process wrote.
 func (g *guard) content() error {
 	if g == nil {
 		return nil
@@ -142,7 +141,7 @@ func (g *guard) content() error {
 		return g.overwritten("its first pages are not those of the queue")
 	}
 	if err != nil {
-		return nil // the file is closed, which Begin says, or the disk cannot read it
+		return nil // the file is closed, which Begin reports, or the disk cannot read it
 	}
 	if err := g.holds(meta.Bytes()); err != nil {
 		return err
@@ -150,7 +149,7 @@ func (g *guard) content() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch last := g.last; {
-	case meta.TxID < known.TxID, !g.shared && meta.TxID > last.TxID+1, // one may be under way
+	case meta.TxID < known.TxID, !g.shared && meta.TxID > last.TxID+1, // one commit may be in progress
 		!g.shared && meta.TxID == last.TxID && last.Root != 0 && meta.Root != last.Root:
 		return g.overwritten("it shows transaction %d, and this process has written %d", meta.TxID, last.TxID)
 	case meta.TxID == last.TxID, g.shared && meta.TxID > last.TxID:
@@ -165,7 +164,7 @@ func (g *guard) known() pages.Meta {
 	return g.last
 }
 
-// holds requires that the file has so many bytes.
+// holds requires that the file has at least n bytes.
 func (g *guard) holds(size int64) error {
 	if size == 0 {
 		return nil
@@ -192,7 +191,7 @@ func (g *guard) overwritten(format string, args ...any) error {
 	return g.wrong.Load().error
 }
 
-// committed notes that this process has written a transaction.
+// committed records that this process wrote a transaction.
 func (g *guard) committed(transaction int) {
 	if g != nil && !g.shared {
 		g.mu.Lock()
@@ -201,7 +200,7 @@ func (g *guard) committed(transaction int) {
 	}
 }
 
-// place looks whether the path leads to the open file, by device and inode. It takes about a
+// place checks by device and inode whether the path leads to the open file. It takes about a
 // microsecond. Windows does not let others rename or remove an open file.
 func (g *guard) place() error {
 	if g == nil {
@@ -225,10 +224,10 @@ func (g *guard) place() error {
 	case err == nil:
 		return fmt.Errorf("%w: another file was put at %s; %s", ErrReplaced, g.path, save)
 	}
-	return nil // or nobody can tell
+	return nil // or it cannot be determined
 }
 
-// view is how a process saw the folders that lead to a file when it opened the file.
+// view is the state of the folders on the path of a file when the process opened the file.
 type view []seen
 
 // seen is one folder of a view.
@@ -250,11 +249,11 @@ func viewOf(path string) (v view) {
 	return v
 }
 
-// changed reports whether the process was given another root folder, or a folder is on
-// another device now: chroot and mounts change what a path leads to, and not the file.
+// changed reports whether the process has a different root folder now, or a folder is on
+// another device now. A chroot or a mount changes where a path leads, but not the file.
 func (v view) changed() bool {
 	for _, was := range v {
-		now, err := os.Lstat(was.path) // a link that took the place of a folder is no mount
+		now, err := os.Lstat(was.path) // a link in the place of a folder is no mount
 		if err != nil {
 			continue
 		}
@@ -265,7 +264,7 @@ func (v view) changed() bool {
 	return false
 }
 
-// begin begins a transaction in a file that holds what it is to hold.
+// begin begins a transaction if the file holds the expected content.
 func (g *guard) begin(begin func() (*bbolt.Tx, error)) (*bbolt.Tx, error) {
 	if err := g.content(); err != nil {
 		return nil, err
@@ -281,8 +280,8 @@ func (g *guard) begin(begin func() (*bbolt.Tx, error)) (*bbolt.Tx, error) {
 	return tx, err
 }
 
-// damaged is the error of a panic amid a transaction: what interferes with the file, or else
-// that its pages are damaged.
+// damaged returns the error for a panic during a transaction: the interference with the file,
+// or else a damaged page.
 func (g *guard) damaged(panicked any) error {
 	if err := g.content(); err != nil {
 		return err
@@ -293,8 +292,8 @@ func (g *guard) damaged(panicked any) error {
 	return fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, panicked)
 }
 
-// fault is the error of a panic in the app's code, where that is a fault of memory in the map
-// of the file or comes of a file that was overwritten. For any other panic it is nil.
+// fault returns the error for a panic in the app's code, if the panic is a memory fault in the
+// map of the file or the file was overwritten. It returns nil for any other panic.
 func (g *guard) fault(panicked any) error {
 	_, memory := panicked.(interface{ Addr() uintptr })
 	if memory || g.content() != nil {
@@ -303,8 +302,8 @@ func (g *guard) fault(panicked any) error {
 	return nil
 }
 
-// recoverFault is deferred around code of the app's that reads the file. A panic that is no
-// fault goes on.
+// recoverFault is deferred around app code that reads the file. It re-panics if the panic is
+// not a fault.
 func (g *guard) recoverFault(err *error) {
 	p := recover()
 	if p == nil {
@@ -317,12 +316,12 @@ func (g *guard) recoverFault(err *error) {
 	*err = faulted{fault}
 }
 
-// faulted is the error of code of the app's in whose transaction the file was found damaged.
+// faulted returns the error of app code in whose transaction the file was found damaged.
 type faulted struct{ error }
 
 func (f faulted) Unwrap() error { return f.error }
 
-// closeDB closes the database. It lets go of the lock alone where bbolt would wait for ever.
+// closeDB closes the database. If bbolt would wait forever, it only releases the lock.
 func (g *guard) closeDB(db *bbolt.DB) error {
 	if g == nil || !g.stuck.Load() {
 		return closeDB(db)

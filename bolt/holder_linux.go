@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// lockHolder names the process that holds the lock of the file, for an error
-// message: " (pid 4121, billing-api)", or nothing when the system does not tell.
+// lockHolder returns the process that holds the lock of the file, for an error message: " (pid
+// 4121, billing-api)", or "" if the system does not report it.
 func lockHolder(path string) string {
 	var stat syscall.Stat_t
 	if err := syscall.Stat(path, &stat); err != nil {
@@ -24,8 +24,8 @@ func lockHolder(path string) string {
 	defer locks.Close()
 	// 1: FLOCK  ADVISORY  WRITE 4121 08:01:1048602 0 EOF
 	//
-	// Some file systems have another device number here than stat tells, and other
-	// devices have files of the same inode number: an exact match comes first.
+	// Some file systems have a different device number here than in stat, and other devices
+	// have files with the same inode number, so prefer an exact match.
 	inode := fmt.Sprintf(":%d", stat.Ino)
 	file := fmt.Sprintf("%02x:%02x%s", major(uint64(stat.Dev)), minor(uint64(stat.Dev)), inode)
 	pid := ""

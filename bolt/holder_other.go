@@ -2,8 +2,7 @@
 
 package bolt
 
-// lockHolder names the process that holds the lock of the file, where the system
-// tells.
+// lockHolder names the process that holds the lock of the file, if the system reports it.
 func lockHolder(string) string { return "" }
 
 func isReadOnlyDisk(error) bool { return false }

@@ -9,37 +9,37 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Bounds of what may wait for the scheduler. Callers beyond them wait for room.
+// Limits on what may wait for the scheduler. A caller that exceeds them waits for room.
 const (
 	maxWaiting      = 8192
 	maxWaitingBytes = 128 << 20
 
 	maxGroup      = 4096     // operations of one transaction
-	maxGroupBytes = 32 << 20 // and their bytes, or a single operation of more
+	maxGroupBytes = 32 << 20 // the bytes of those operations, unless a single one has more
 )
 
-// intake is where callers leave their operations for the scheduler.
+// intake is where callers leave operations for the scheduler.
 type intake struct {
-	bell chan struct{} // capacity 1: something is there to look at
-	came atomic.Int64  // calls and fetches so far
+	bell chan struct{} // capacity 1: there is something to look at
+	came atomic.Int64  // number of calls and fetches so far
 
 	mu       sync.Mutex
-	settles  []*call // and extends; taken before the others, for whom they free what they wait for
+	settles  []*call // settles and extends; taken first, since they free what other calls wait for
 	others   []*call
 	fetches  []*fetchCall
 	notes    []note
-	urgent   bool          // the last group had none of the others, who waited
+	urgent   bool          // the last group had no room for others, so they go first
 	updated  bool          // the last group was an update
-	bytes    int           // of settles and others
+	bytes    int           // size of settles and others
 	room     chan struct{} // closed when there is room again
-	refusing error         // what new calls get; nil while the queue is open
+	refusing error         // the error for new calls; nil while the queue is open
 }
 
 func newIntake() *intake {
 	return &intake{bell: make(chan struct{}, 1), room: make(chan struct{})}
 }
 
-// call is one operation on its way through the scheduler.
+// call is one operation that passes through the scheduler.
 type call struct {
 	op    operation
 	bytes int
@@ -48,27 +48,28 @@ type call struct {
 	done  chan struct{} // closed when the call is answered
 }
 
-// fetchCall is a fetch that waits until there is a job for it.
+// fetchCall is a fetch that waits for jobs.
 type fetchCall struct {
 	call
 	request pawl.Request
 	lookout lookout
 	jobs    []*fetched
-	at      time.Time // of the transaction that served it, by the wall clock
-	durable time.Time // when that was durable, on monotonic time
-	served  bool      // by the transaction under way; answered when that is durable
+	at      time.Time // wall-clock time of the transaction that served it
+	durable time.Time // monotonic time when that transaction became durable
+	served  bool      // served by the current transaction; answered once that is durable
 }
 
-// The stages of a call. Only the scheduler accepts and only the caller withdraws,
-// and whoever is first wins: an accepted call is carried out whatever its context
-// does, a withdrawn one never is.
+// The stages of a call. Only the scheduler accepts a call, and only the caller withdraws it.
+// The first of the two wins: an accepted call is carried out even if its context ends, and a
+// withdrawn call never is.
 const (
 	offered int32 = iota
 	accepted
 	withdrawn
 )
 
-// accept is the scheduler's; it may accept again what it accepted before.
+// accept marks the call as accepted. Only the scheduler calls it. The scheduler may accept a
+// call twice.
 func (c *call) accept() bool {
 	return c.stage.CompareAndSwap(offered, accepted) || c.stage.Load() == accepted
 }
@@ -78,8 +79,7 @@ func (c *call) answer(err error) {
 	close(c.done)
 }
 
-// wait returns the answer, or ErrNotAccepted when ctx ends first and the call can
-// still be withdrawn.
+// wait returns the answer, or ErrNotAccepted if ctx ends while the call can still be withdrawn.
 func (c *call) wait(ctx context.Context, in *intake) error {
 	select {
 	case <-c.done:
@@ -87,7 +87,7 @@ func (c *call) wait(ctx context.Context, in *intake) error {
 	case <-ctx.Done():
 	}
 	if c.stage.CompareAndSwap(offered, withdrawn) {
-		in.ring() // so that the scheduler lets go of it
+		in.ring() // let the scheduler drop it
 		return pawl.NotAccepted(ctx)
 	}
 	<-c.done
@@ -101,7 +101,7 @@ func (in *intake) ring() {
 	}
 }
 
-// do hands op to the scheduler and waits until it is durable or refused.
+// do hands op to the scheduler and waits until op is durable or refused.
 func (in *intake) do(ctx context.Context, op operation, bytes int) error {
 	c := &call{op: op, bytes: bytes, done: make(chan struct{})}
 	if err := in.offer(ctx, c); err != nil {
@@ -110,7 +110,7 @@ func (in *intake) do(ctx context.Context, op operation, bytes int) error {
 	return c.wait(ctx, in)
 }
 
-// offer queues a call, once there is room.
+// offer queues a call. It waits for room first.
 func (in *intake) offer(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
 		return pawl.NotAccepted(ctx)
@@ -166,13 +166,13 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error)
 	return f, nil
 }
 
-// take accepts the next group of calls, settles first, within the bounds of a
-// transaction, and appends it to group; fetches that came are appended to theirs,
-// not accepted yet. More says that something is left to do.
+// take accepts the next group of calls, settles first, within the limits of a transaction, and
+// appends it to group. It appends new fetches to theirs, not yet accepted. If more is true,
+// there is more to take.
 //
-// An update is a group by itself. So that nobody waits for ever, the group behind one is
-// none, if only for the fetches and chores, and others whom settles left no room go first
-// the next time.
+// An update is a group by itself. No call may wait forever: the group after an update is not an
+// update, even if it holds only fetches and maintenance. Calls in others that the settles left
+// no room for go first the next time.
 func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fetchCall, more bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -213,8 +213,8 @@ func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fet
 	return group, fetches, in.updated || len(in.settles)+len(in.others) > 0
 }
 
-// waiting is how many calls wait to be looked at by the scheduler. Fetches that it has
-// looked at wait for jobs, not for it.
+// waiting returns how many calls the scheduler has not looked at. Fetches that it has looked at
+// wait for jobs and do not count.
 func (in *intake) waiting() (n int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -233,7 +233,7 @@ func (in *intake) waiting() (n int) {
 	return n
 }
 
-// note is what a transaction of the app's did to leases and queues.
+// note is the effect of an app's transaction on leases and queues.
 type note struct {
 	ended, cancelled []holding
 	renewed          map[pawl.ID]bool
@@ -255,7 +255,7 @@ func (in *intake) takeNotes() (notes []note) {
 	return notes
 }
 
-// drop removes the first n elements and keeps the memory.
+// drop removes the first n elements in place.
 func drop[T any](line []T, n int) []T {
 	rest := copy(line, line[n:])
 	clear(line[rest:])
@@ -267,7 +267,7 @@ func (in *intake) makeRoom() {
 	in.room = make(chan struct{})
 }
 
-// refuse makes every later call return err, unless an earlier refusal stands.
+// refuse makes every later call return err, unless the queue refuses calls already.
 func (in *intake) refuse(err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -277,7 +277,7 @@ func (in *intake) refuse(err error) {
 	in.makeRoom()
 }
 
-// reason is what refuse was given.
+// reason returns the error passed to refuse.
 func (in *intake) reason() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -10,25 +10,23 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// How much one page of an iteration reads at most, so that it holds back no writer
-// for long.
+// The most that one page of an iteration reads, so that it does not delay a writer for long.
 const (
 	pageRows  = 1024
 	pageJobs  = 512
 	pageBytes = 1 << 20
 )
 
-// Jobs iterates over the jobs that f chooses, with state, payload and history, in the order
-// that f asks for. In the order of the state, ready jobs come queue by queue: first runs
-// before retries, then those that crashed, in the end those that wait for an idempotency key.
-// The order of creation is that of the IDs.
+// Jobs iterates over the jobs that match f, with state, payload and history, in the order set
+// by f. In the order of the state, ready jobs are grouped by queue: first attempts before
+// retries, then jobs that crashed, then jobs that wait for an idempotency key. The order of
+// creation is the order of IDs.
 //
-// It reads in short pages, so it holds back no writer however slow the caller is.
-// A job that moves meanwhile may be seen before or after the move, or not at all.
+// It reads in short pages, so it delays no writer, however slow the caller is. A job that moves
+// during the iteration may appear before or after the move, or not at all.
 //
-// A job that cannot be read comes with an error that matches [pawl.ErrCorrupt] and
-// an envelope that has its ID alone; the iteration goes on behind it. An error that
-// comes with nil is the end.
+// An unreadable job comes with an error that matches [pawl.ErrCorrupt] and an envelope that has
+// only its ID. The iteration continues after it. An error with a nil envelope is the end.
 func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
 		for p := (page{filter: f, parts: Whole, jobs: pageJobs}); !p.end; {
@@ -53,17 +51,17 @@ func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelo
 type page struct {
 	filter pawl.Filter
 	parts  Parts  // of each job
-	jobs   int    // the most to read
-	part   int    // which of the buckets is read
-	last   []byte // the key of the last row that was read in it
+	jobs   int    // limit of jobs
+	part   int    // the current range of rows
+	last   []byte // the key of the last row read in it
 	end    bool
 
 	entries []Listed
-	rows    int // that were read for them
-	bytes   int // that the jobs carry
+	rows    int // how many rows were read for the jobs
+	bytes   int // size of the jobs' variable parts
 }
 
-// read reads the page behind p.last.
+// read reads the page after p.last.
 func (p *page) read(s *store) error {
 	parts, err := s.rowsOf(p.filter)
 	if err != nil {
@@ -97,7 +95,8 @@ func (p *page) read(s *store) error {
 	return nil
 }
 
-// fromFront is which of so many buckets is read; a list of the newest begins with the last.
+// fromFront returns the index of a range out of n. A list of the newest begins with the last
+// range.
 func (p *page) fromFront(parts int) int {
 	if p.filter.Newest {
 		return parts - 1 - p.part
@@ -105,7 +104,7 @@ func (p *page) fromFront(parts int) int {
 	return p.part
 }
 
-// carried is how many bytes a job carries that can be many.
+// carried returns the size of a job's parts that can be large.
 func carried(e *pawl.Envelope) (bytes int) {
 	bytes = len(e.Payload)
 	for _, f := range e.History {
@@ -117,10 +116,10 @@ func carried(e *pawl.Envelope) (bytes int) {
 	return bytes
 }
 
-// failureOverhead is the bytes of an entry of a history besides its text, with its key.
+// failureOverhead is the size of a history entry without its text, including its key.
 const failureOverhead = 16 + 4 + 4 + timeWidth + sealWidth
 
-// rowState is the state that the rows of the page are about, "" for those of all jobs.
+// rowState returns the state of the rows of the page, or "" for the rows of all jobs.
 func (p *page) rowState() pawl.State {
 	if p.filter.Order == pawl.OrderCreated {
 		return ""
@@ -128,7 +127,7 @@ func (p *page) rowState() pawl.State {
 	return p.filter.State
 }
 
-// entry reads the job of a row. It is empty when the filter leaves the job out.
+// entry reads the job of a row. It returns an empty entry if the filter excludes the job.
 func (p *page) entry(s *store, k, v []byte) Listed {
 	said := p.rowState()
 	id, err := rowID(said, k, v)
@@ -141,7 +140,7 @@ func (p *page) entry(s *store, k, v []byte) Listed {
 	}
 	f := p.filter
 	f.State = ""
-	if !f.Matches(j.Envelope) { // the other parts of a job that is left out are not read
+	if !f.Matches(j.Envelope) { // an excluded job's other parts are not read
 		return Listed{}
 	}
 	at, err := s.where(j.Envelope)
@@ -161,8 +160,7 @@ func (p *page) entry(s *store, k, v []byte) Listed {
 	return Listed{e, nil}
 }
 
-// rowID is the ID of the job that a row of a state belongs to: its key, or what its
-// value begins with.
+// rowID returns the ID of the job that owns a state row: its key, or the start of its value.
 func rowID(state pawl.State, k, sealed []byte) (id pawl.ID, err error) {
 	v := k
 	if state != "" && state != pawl.Leased {
@@ -177,7 +175,7 @@ func rowID(state pawl.State, k, sealed []byte) (id pawl.ID, err error) {
 	return pawl.ID(v), nil
 }
 
-// corrupt says of a row whose job is missing that the file is damaged.
+// corrupt returns an ErrCorrupt for a row whose job is missing.
 func corrupt(err error) error {
 	if errors.Is(err, pawl.ErrNotFound) {
 		return fmt.Errorf("%w: a row leads to no job: %w", pawl.ErrCorrupt, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Names of the buckets. All are inside bucketRoot, so that a queue can live in a
-// file with other data.
+// Names of the buckets. All of them are inside bucketRoot, so a queue can share a file with
+// other data.
 var (
 	bucketRoot = []byte("pawl")
 
@@ -18,19 +18,19 @@ var (
 	bucketQueues   = []byte("queues")   // names and numbers of queues and kinds, counts of lines
 	bucketJobs     = []byte("jobs")     // ID -> record of the job
 	bucketPayloads = []byte("payloads") // ID -> payload that is too large for the record
-	bucketHistory  = []byte("history")  // ID, number -> one failed run
+	bucketHistory  = []byte("history")  // ID, number -> one failed attempt
 
-	// The states. Each job has a row in exactly one of these.
+	// The states. Each job has a row in exactly one of them.
 	bucketReady     = []byte("ready")     // queue, kind, lane, priority, since, seq -> ID
-	bucketDelayed   = []byte("delayed")   // what it waits for -> ID and place in ready
-	bucketLeased    = []byte("leased")    // ID -> token and since when
+	bucketDelayed   = []byte("delayed")   // wait condition -> ID and place in ready
+	bucketLeased    = []byte("leased")    // ID -> token and start of the lease
 	bucketFailed    = []byte("failed")    // queue, time of death, seq -> ID
-	bucketCompleted = []byte("completed") // until when it is retained, seq -> ID
+	bucketCompleted = []byte("completed") // end of retention, seq -> ID
 
-	// What few jobs have.
-	bucketUnique  = []byte("unique")  // queue, kind, unique key -> ID of the job that has it
-	bucketEffects = []byte("effects") // kind, idempotency key -> who runs it, until when it is done
-	bucketExpiry  = []byte("expiry")  // time -> a deadline, or the end of what is done
+	// Rows that few jobs have.
+	bucketUnique  = []byte("unique")  // queue, kind, unique key -> ID of the job that has the key
+	bucketEffects = []byte("effects") // kind, idempotency key -> job that holds the key, time until which it counts as done
+	bucketExpiry  = []byte("expiry")  // time -> a deadline, or the end of an effect or a retention
 
 	buckets = [][]byte{
 		bucketMeta, bucketQueues, bucketJobs, bucketPayloads, bucketHistory,
@@ -44,34 +44,34 @@ var (
 // formatVersion is the version of the layout that this build reads and writes.
 const formatVersion = 3
 
-// queueNumber stands for a queue's name in keys: names may hold any bytes and
-// have any length, so they never stand in front of another field.
+// queueNumber stands for a queue's name in keys. Names have any bytes and any length, so a name
+// never precedes another field.
 type queueNumber uint32
 
-// kindNumber stands for a kind's name in keys, as queueNumber does for a queue's.
+// kindNumber stands for a kind's name in keys, as queueNumber does for a queue's name.
 type kindNumber uint32
 
-// line is the jobs of one kind on one queue. A fetch names kinds, so what it needs to know is
-// kept by line: the order of ready jobs, and how many jobs are in each state.
+// line identifies the jobs of one kind on one queue. A fetch names kinds, so the order of ready
+// jobs and the counts of each state are kept per line.
 type line struct {
 	queue queueNumber
 	kind  kindNumber
 }
 
-// lane separates the ready jobs of a line by how often they crashed, so that a fetch
-// which may not have those does not walk over them; and within that retries from
-// first runs.
+// lane separates the ready jobs of a line by their number of crashes, so that a fetch skips
+// jobs it may not lease without walking over them. Within that it separates retries from first
+// attempts.
 type lane byte
 
 const lanes lane = 6
 
-// class says how often the jobs of a lane crashed.
+// class is the crash history shared by the jobs of a lane.
 type class byte
 
 const (
-	calm    class = iota // did not crash
+	calm    class = iota // never crashed
 	suspect              // crashed once: leased only into a free slot
-	repeat               // crashed twice or more: leased one at a time
+	repeat               // crashed at least twice: leased one at a time
 )
 
 func laneOf(e *pawl.Envelope) lane {
@@ -93,8 +93,8 @@ const (
 	orderWidth = 1 + timeWidth + 8 // priority, since, seq: the order within a lane
 )
 
-// appendTime writes t so that byte order is time order, for any year: seconds with
-// the sign flipped, then nanoseconds. One int64 of nanoseconds would wrap in 2262.
+// appendTime appends t so that byte order is time order for any year: seconds with the sign bit
+// flipped, then nanoseconds. A single int64 of nanoseconds would overflow in 2262.
 func appendTime(b []byte, t time.Time) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(t.Unix())^1<<63)
 	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
@@ -109,14 +109,14 @@ func appendLine(b []byte, ln line) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(ln.kind))
 }
 
-// lineAt reads a line that appendLine has written.
+// lineAt reads a line written by appendLine.
 func lineAt(b []byte) line {
 	return line{queueNumber(binary.BigEndian.Uint32(b)), kindNumber(binary.BigEndian.Uint32(b[4:]))}
 }
 
 func appendLane(b []byte, ln line, l lane) []byte { return append(appendLine(b, ln), byte(l)) }
 
-// readyKey is the place of e in the order of ready jobs.
+// readyKey returns the key of e in ready.
 func readyKey(b []byte, ln line, e *pawl.Envelope) []byte {
 	return appendOrder(appendLane(b, ln, laneOf(e)), e)
 }
@@ -127,10 +127,10 @@ func appendOrder(b []byte, e *pawl.Envelope) []byte {
 	return binary.BigEndian.AppendUint64(b, e.Seq)
 }
 
-// Delayed rows begin with what they wait for.
+// The first byte of a delayed row's key is what the job waits for.
 const (
-	waitsForTime byte = iota // delayed
-	waitsForKey              // ready, while its idempotency key is leased under another job
+	waitsForTime byte = iota // a time
+	waitsForKey              // its idempotency key, which is leased under another job
 )
 
 func delayedKey(b []byte, e *pawl.Envelope) []byte {
@@ -139,7 +139,7 @@ func delayedKey(b []byte, e *pawl.Envelope) []byte {
 	return binary.BigEndian.AppendUint64(b, e.Seq)
 }
 
-// heldPrefix begins the keys of the jobs that wait for an idempotency key.
+// heldPrefix returns the prefix of the delayed keys of jobs that wait for an idempotency key.
 func heldPrefix(b []byte, effect []byte) []byte {
 	return append(append(b, waitsForKey), effect...)
 }
@@ -148,8 +148,8 @@ func heldKey(b []byte, effect []byte, ln line, e *pawl.Envelope) []byte {
 	return readyKey(heldPrefix(b, effect), ln, e)
 }
 
-// effectKey stands for the idempotency key of a job, whatever its queue: it begins no
-// other one's.
+// effectKey returns the key for the idempotency key of a job, on any queue. No effect key is a
+// prefix of another.
 func effectKey(b []byte, e *pawl.Envelope) []byte {
 	b = append(append(b, byte(len(e.Kind))), e.Kind...)
 	return append(append(b, byte(len(e.IdempotencyKey))), e.IdempotencyKey...)
@@ -161,17 +161,17 @@ func uniqueKey(b []byte, q queueNumber, e *pawl.Envelope) []byte {
 	return append(b, e.UniqueKey...)
 }
 
-// completedUntil is when the record of a job that succeeded is removed.
+// completedUntil returns when the record of a completed job is removed.
 func completedUntil(e *pawl.Envelope) time.Time { return e.Completed.Add(e.Retain) }
 
 func completedKey(b []byte, e *pawl.Envelope) []byte {
 	return binary.BigEndian.AppendUint64(appendTime(b, completedUntil(e)), e.Seq)
 }
 
-// Rows of expiry have, behind the time, what it is the time of.
+// In rows of expiry, the byte after the time says what ends.
 const (
-	endsLife   byte = iota // the deadline of a job: its ID follows
-	endsEffect             // the time until which an effect counts as done: its key follows
+	endsLife   byte = iota // a job, at its deadline: its ID follows
+	endsEffect             // an effect that counts as done: its key follows
 )
 
 func deadlineKey(b []byte, e *pawl.Envelope) []byte {
@@ -195,14 +195,13 @@ func historyKey(b []byte, id pawl.ID, n int) []byte {
 // sealWidth is the size of a row's checksum in bytes.
 const sealWidth = 4
 
-// seal appends the checksum of key and value to value. Every row but a job's
-// record, which has a checksum of its own, is sealed.
+// seal appends the checksum of key and value to value. Every row is sealed except a job's
+// record, which has its own checksum.
 func seal(key, value []byte) []byte {
 	return binary.LittleEndian.AppendUint32(value, sum(key, value))
 }
 
-// unseal returns the value in a sealed row of the width given, or of any width
-// when it is -1.
+// unseal returns the value of a sealed row of the given width, or of any width if width is -1.
 func unseal(key, sealed []byte, width int) ([]byte, error) {
 	n := len(sealed) - sealWidth
 	if n < 0 || width >= 0 && n != width {
@@ -216,8 +215,8 @@ func unseal(key, sealed []byte, width int) ([]byte, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum is the CRC-32C of key and value together: a row that is found under another
-// row's key does not match either.
+// sum returns the CRC-32C of key and value together, so a value found under the wrong key does
+// not match either.
 func sum(key, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
 }

@@ -7,22 +7,23 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// leaseTable knows when the leases of this process expire. The file knows who
-// holds what; expiry is kept here alone, on monotonic time, so that neither a
-// clock step nor a heartbeat touches the disk. The scheduler's goroutine owns it.
+// leaseTable holds the expiry of this process's leases. The file says who holds what. Expiry is
+// kept only here, on monotonic time, so neither a clock step nor a heartbeat touches the disk.
+// The scheduler's goroutine owns it.
 type leaseTable struct {
 	length time.Duration
 	byID   map[pawl.ID]*grant
 
-	// All leases have the same length, so the order of giving and renewing is the
-	// order of expiry: a ring through head, the earliest first.
+	// All leases have the same length, so the order of grants and renewals is the order of
+	// expiry: a ring through head, the earliest first.
 	head grant
 
-	// heard is until when callers were heard. What expired since may have been extended
-	// or settled by somebody who still waits, perhaps because the app holds the file.
+	// heard is the time up to which callers have been served. A lease that expired later may
+	// have been extended or settled by a caller that still waits, perhaps because the app holds
+	// the file.
 	heard time.Time
 
-	// repeat is the one lease of a job that crashed twice or more, or nil.
+	// repeat is the lease of the one leased repeat suspect, or nil.
 	repeat *grant
 }
 
@@ -42,12 +43,12 @@ func newLeaseTable(length time.Duration) *leaseTable {
 	return lt
 }
 
-// update takes over what a committed transaction did to the leases. Within one
-// transaction leases are given last.
+// update applies the effect of a committed transaction on the leases. A transaction grants
+// leases last.
 func (lt *leaseTable) update(t *txn, now time.Time) {
 	lt.takeNote(note{t.ended, t.cancelled, t.renewed, nil}, now)
 	for _, g := range t.granted {
-		if old := lt.byID[g.id]; old != nil { // an app's transaction ended it, and the note is on its way
+		if old := lt.byID[g.id]; old != nil { // an app's transaction ended the old lease, and its note has not arrived yet
 			lt.end(holding{old.id, old.token})
 		}
 		lt.byID[g.id] = g
@@ -58,7 +59,7 @@ func (lt *leaseTable) update(t *txn, now time.Time) {
 	}
 }
 
-// takeNote takes over what a transaction did to leases that were given before it.
+// takeNote applies the effect of a transaction on leases granted before it.
 func (lt *leaseTable) takeNote(n note, now time.Time) {
 	for id := range n.renewed {
 		if g := lt.byID[id]; g != nil {
@@ -76,7 +77,7 @@ func (lt *leaseTable) takeNote(n note, now time.Time) {
 	}
 }
 
-// end forgets a lease.
+// end removes a lease from the table.
 func (lt *leaseTable) end(h holding) {
 	g := lt.byID[h.id]
 	if g == nil || g.token != h.token {
@@ -89,7 +90,7 @@ func (lt *leaseTable) end(h holding) {
 	}
 }
 
-// repeatFree says whether t may lease a job that crashed twice or more.
+// repeatFree reports whether t may lease a repeat suspect.
 func (lt *leaseTable) repeatFree(t *txn) bool {
 	if slices.ContainsFunc(t.granted, func(g *grant) bool { return g.class == repeat }) {
 		return false
@@ -97,8 +98,8 @@ func (lt *leaseTable) repeatFree(t *txn) bool {
 	return lt.repeat == nil || slices.Contains(t.ended, holding{lt.repeat.id, lt.repeat.token})
 }
 
-// reap takes back up to portion leases that had expired when callers were last heard,
-// unless this very transaction renews them.
+// reap takes back up to portion leases that had expired when callers were last served, except
+// those that this transaction renews.
 func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 	for g := lt.head.next; g != &lt.head && reaped < portion && !g.expires.After(lt.heard); g = g.next {
 		if t.renewed[g.id] {
@@ -109,7 +110,7 @@ func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 		case err != nil:
 			t.damagedRow(err)
 		case !ok || row.token != g.token:
-			t.ended = append(t.ended, holding{g.id, g.token}) // settled in this very transaction
+			t.ended = append(t.ended, holding{g.id, g.token}) // this transaction settled it
 		default:
 			t.crashed(g.id, row, pawl.EventReaped)
 			reaped++
@@ -118,7 +119,7 @@ func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 	return reaped
 }
 
-// next is when the earliest lease expires; ok is false when there is none.
+// next returns when the earliest lease expires. If there is none, ok is false.
 func (lt *leaseTable) next() (expires time.Time, ok bool) {
 	return lt.head.next.expires, lt.head.next != &lt.head
 }
@@ -131,5 +132,5 @@ func (lt *leaseTable) append(g *grant, now time.Time) {
 
 func (lt *leaseTable) unlink(g *grant) {
 	g.prev.next, g.next.prev = g.next, g.prev
-	g.prev, g.next = nil, nil // a lease that somebody keeps must not keep those behind it
+	g.prev, g.next = nil, nil // a reference to this lease must not keep the later ones alive
 }

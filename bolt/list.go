@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// How much one List or Effects reads at most.
+// The most that one List or Effects reads.
 const (
 	listRows  = 16 << 10
 	listBytes = 8 << 20
@@ -16,33 +16,32 @@ const (
 // MaxListed is the most that one List or Effects returns.
 const MaxListed = 10_000
 
-// Listing is a part of a list of jobs.
+// Listing is a page of a list of jobs.
 type Listing struct {
 	Jobs []Listed
 
-	// Next is where the next List goes on, "" at the end. It is opaque, of letters, digits,
-	// - and _, and does not begin with -, so that it is safe in a URL and in a shell.
+	// Next is the cursor for the next List, "" at the end. It is opaque and safe in a URL and
+	// in a shell: it consists of letters, digits, - and _, and does not begin with -.
 	Next string
 }
 
 // Listed is one job of a list.
 type Listed struct {
-	Job *pawl.Envelope // has the ID alone when Err is not nil
-	Err error          // matches pawl.ErrCorrupt: this job cannot be read
+	Job *pawl.Envelope // has only the ID if Err is not nil
+	Err error          // matches pawl.ErrCorrupt: the job is unreadable
 }
 
-// List reads a part of the jobs that f chooses, with state, payload and history, in the
-// order of [Queue.Jobs], from behind the place that after names: "" for the beginning, or
-// the Next of an earlier List of the same filter. It returns at most max jobs, 1 to
-// [MaxListed]. It looks at some 16 000 rows at most, and stops when the jobs carry 8 MiB of
-// payload, history and headers, so there may be fewer jobs, even none, with more to come: the
-// end is where Next is "".
+// List reads some of the jobs that match f, with state, payload and history, in the order of
+// [Queue.Jobs], after the cursor after: "" for the beginning, or the Next of an earlier List of
+// the same filter. It returns at most max jobs, 1 to [MaxListed]. It reads about 16,000 rows at
+// most, and stops when the jobs have 8 MiB of payload, history and headers, so it may return
+// fewer jobs, even none, before the end. The end is where Next is "".
 //
-// It reads in short transactions, so it holds back no writer. A job that moves meanwhile may
-// be seen before or after the move, or not at all. A place stays one when its job is gone.
+// It reads in short transactions, so it delays no writer. A job that moves meanwhile may appear
+// before or after the move, or not at all. A cursor stays valid when its job is gone.
 //
-// A state that is none, a max out of bounds, and an after that is not from a List of f give
-// [pawl.ErrInvalid]. A job that cannot be read is in the list, with its error.
+// An unknown state, a max out of range, or an after that did not come from a List of f returns
+// [pawl.ErrInvalid]. An unreadable job is in the list, with its error.
 func (r *reader) List(ctx context.Context, f pawl.Filter, after string, max int) (Listing, error) {
 	return r.ListParts(ctx, f, Whole, after, max)
 }
@@ -58,9 +57,9 @@ const (
 	Whole = Payload | History
 )
 
-// ListParts is [Queue.List] of jobs that have only some of their parts: the others are not
-// read. A job without [History] has at most one entry of its history. Damage of a part that is
-// not read goes unnoticed.
+// ListParts is [Queue.List] with only some parts of each job. It does not read the other parts.
+// A job without [History] has at most one entry of its history. Damage in a part that is not
+// read goes unnoticed.
 func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts Parts, after string, max int) (Listing, error) {
 	var l Listing
 	if err := checkMax(max); err != nil {
@@ -89,7 +88,7 @@ func checkMax(max int) error {
 	return nil
 }
 
-// resume puts a page behind the place that after names.
+// resume moves a page after the cursor after.
 func (p *page) resume(after string) error {
 	if after == "" {
 		return nil
@@ -102,7 +101,7 @@ func (p *page) resume(after string) error {
 	return nil
 }
 
-// bookmark is where the page behind this one begins, "" at the end.
+// bookmark returns the cursor for the next page, "" at the end.
 func (p *page) bookmark() string {
 	if p.end {
 		return ""

@@ -7,25 +7,24 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Listen has fn told of transitions beside [Options.OnEvent], on the same terms: once they are
-// durable, from several goroutines, and it must be short and must not call the queue. What
-// panics in it is logged. It is told of every transition by a call that begins after Listen
-// has returned, and maybe of some that were under way.
+// Listen calls fn for transitions, in addition to [Options.OnEvent] and under the same rules:
+// after they are durable, from several goroutines; fn must be short and must not call the
+// queue. Panics of fn are logged. Fn receives every transition of a call that begins after
+// Listen returned, and possibly transitions of calls in progress.
 //
-// Stop ends it: it waits for calls of fn under way, and when it has returned fn is not
-// called any more. So fn itself must not call it. To stop twice does no harm, and a queue may
-// be closed before.
+// Stop removes fn. It waits for running calls of fn, and fn is not called after it returns. So
+// fn must not call it. Calling stop twice is harmless, and the queue may be closed first.
 //
-// While nobody listens events cost nothing.
+// Without listeners, events cost nothing.
 func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) {
 	return q.scheduler.observer.listen(fn)
 }
 
-// listener is one of those that came by Listen.
+// listener is a subscriber added by Listen.
 type listener struct {
 	fn func(pawl.Event)
 
-	mu      sync.RWMutex // held to call fn, and alone to stop that
+	mu      sync.RWMutex // read-locked to call fn, locked to stop
 	stopped bool         // guarded by mu
 }
 
@@ -50,7 +49,7 @@ func (o *observer) listen(fn func(pawl.Event)) (stop func()) {
 	}
 }
 
-// change replaces the listeners by what fn makes of a copy of them.
+// change replaces the list of listeners by the result of fn on a copy of it.
 func (o *observer) change(fn func([]*listener) []*listener) {
 	o.changing.Lock()
 	defer o.changing.Unlock()

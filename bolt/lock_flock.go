@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// canLock says that a file can be locked as bbolt locks it, so that bbolt, which is given
-// the open file, finds its lock taken by itself.
+// canLock says that a file can be locked as bbolt locks it. Bbolt is given the open file and
+// then finds the lock already taken by itself.
 const canLock = true
 
-// tryLock takes the lock of a file without waiting, shared with others who read.
+// tryLock takes the lock of a file without waiting, shared for readers.
 func tryLock(f *os.File, shared bool) (ok bool, err error) {
 	how := syscall.LOCK_EX
 	if shared {
@@ -25,6 +25,6 @@ func tryLock(f *os.File, shared bool) (ok bool, err error) {
 	return err == nil, err
 }
 
-// unlock lets go of the lock of a file behind bbolt's back. When bbolt panics, its map of
-// the file stays, and the lock would stay with it.
+// unlock releases the lock of a file behind bbolt's back. When bbolt panics, its map of the
+// file stays, and the lock would stay with it.
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

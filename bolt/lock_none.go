@@ -4,7 +4,7 @@ package bolt
 
 import "os"
 
-// canLock says that locks are left to bbolt, whose kind of lock cannot be taken twice.
+// canLock says that bbolt takes the lock, because this kind of lock cannot be taken twice.
 const canLock = false
 
 func tryLock(*os.File, bool) (ok bool, err error) { return true, nil }

@@ -7,30 +7,30 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// lookout is where a fetch has yet to look for jobs. It looks at all of its queues once. If
-// it finds nothing there it waits, and from then on looks only at queues that a transaction
-// has changed: a commit costs what it touches, however many queues somebody waits for.
+// lookout records where a fetch still has to look for jobs. A fetch looks at all of its queues
+// once. If it finds nothing, it waits and then looks only at queues that a transaction changed.
+// So a commit costs what it touches, no matter how many queues are waited for.
 type lookout struct {
-	order map[string]int // the place of each queue in the request; nil when there are few
+	order map[string]int // position of each queue in the request; nil if there are few queues
 
-	began   bool    // it has looked at all of its queues
-	fresh   []asked // queues in which a job may have become ready to lease since then
-	repeats []asked // queues with a job that crashed twice or more, which must wait for another one
-	changed bool    // the counts of a queue have changed; matters to a fetch that does not wait for ever
-	holdout int     // the place of the queue that last kept such a fetch waiting
+	began   bool    // the fetch has looked at all of its queues
+	fresh   []asked // queues where a job may have become leasable since then
+	repeats []asked // queues with a repeat suspect that must wait for another one
+	changed bool    // the counts of a queue changed; matters to a fetch with a limit on its wait
+	holdout int     // position of the queue that last kept such a fetch waiting
 
-	// What the transaction under way has found. It counts once that is durable.
+	// Findings of the current transaction. They count once it is durable.
 	looked bool
-	held   []asked // the new repeats
+	held   []asked // new repeats
 }
 
-// asked is a queue that a fetch names.
+// asked is a queue named by a fetch.
 type asked struct {
 	queue queueNumber
-	place int // in the request
+	place int // position in the request
 }
 
-// fewNames is up to how many names are compared one by one.
+// fewNames is the number of names up to which a linear search is used.
 const fewNames = 8
 
 func newLookout(r *pawl.Request) (l lookout) {
@@ -43,7 +43,7 @@ func newLookout(r *pawl.Request) (l lookout) {
 	return l
 }
 
-// place returns the place of a queue in a request, -1 when it is not asked for.
+// place returns the position of a queue in a request, or -1 if the request does not name it.
 func (l *lookout) place(r *pawl.Request, name string) int {
 	if l.order == nil {
 		return slices.Index(r.Queues, name)
@@ -54,12 +54,12 @@ func (l *lookout) place(r *pawl.Request, name string) int {
 	return -1
 }
 
-// due reports whether there is anything to look at.
+// due reports whether the fetch has anything to look at.
 func (l *lookout) due(repeatFree bool) bool {
 	return !l.began || l.changed || len(l.fresh) > 0 || repeatFree && len(l.repeats) > 0
 }
 
-// wake tells a fetch of a change, and reports whether it has to look.
+// wake notifies a fetch of a change and reports whether the fetch has to look.
 func (f *fetchCall) wake(c news) (woken bool) {
 	l := &f.lookout
 	drains := f.request.Wait == pawl.WaitDrained || f.request.Wait == pawl.WaitFinished
@@ -77,7 +77,7 @@ func (f *fetchCall) wake(c news) (woken bool) {
 	return true
 }
 
-// looking returns the queues that a fetch must look at, by their numbers.
+// looking returns the queues that a fetch must look at, ordered by number.
 func (s *scheduler) looking(t *txn, f *fetchCall) (all []asked, err error) {
 	l := &f.lookout
 	if l.began {
@@ -95,11 +95,11 @@ func (s *scheduler) looking(t *txn, f *fetchCall) (all []asked, err error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b asked) int { return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.place, b.place)) })
-	return slices.CompactFunc(all, func(a, b asked) bool { return a.queue == b.queue }), nil // a queue may be named twice
+	return slices.CompactFunc(all, func(a, b asked) bool { return a.queue == b.queue }), nil // a request may name a queue twice
 }
 
-// kindsOf returns the numbers of the kinds that a fetch asks for, in ascending order. All says
-// that it asks for every kind. A kind whose row is damaged is left out beside others.
+// kindsOf returns the numbers of the kinds that a fetch requests, in ascending order. If all is
+// true, it requests every kind. A kind with a damaged row is omitted if there are others.
 func (s *scheduler) kindsOf(t *txn, r *pawl.Request) (kinds []kindNumber, all bool, err error) {
 	if r.Kinds == nil {
 		return nil, true, nil
@@ -122,14 +122,14 @@ func (s *scheduler) kindsOf(t *txn, r *pawl.Request) (kinds []kindNumber, all bo
 	return kinds, false, err
 }
 
-// wake tells the fetches that wait what a transaction under way has changed.
+// wake notifies the waiting fetches of what the current transaction changed.
 func (s *scheduler) wake(t *txn) {
 	if len(s.fetches) > 0 {
 		s.wakeFor(t.takeNews())
 	}
 }
 
-// wakeFor tells the fetches that wait of changes. It reports whether one of them has to look.
+// wakeFor notifies the waiting fetches of changes. It reports whether any of them has to look.
 func (s *scheduler) wakeFor(changes []news) (woken bool) {
 	for _, c := range changes {
 		for _, f := range s.fetches {
@@ -139,8 +139,8 @@ func (s *scheduler) wakeFor(changes []news) (woken bool) {
 	return woken
 }
 
-// news is a line that has changed, or with all set a queue. Ready says that a job may have become
-// ready to lease.
+// news is a changed line, or a changed queue if all is set. If ready is set, a job may have
+// become leasable.
 type news struct {
 	queue, kind string
 	all         bool
@@ -148,7 +148,7 @@ type news struct {
 	ready       bool
 }
 
-// takeNews returns what has changed since it was called last.
+// takeNews returns the changes since its last call.
 func (t *txn) takeNews() (changes []news) {
 	for _, ln := range t.touched {
 		row := t.lines[ln]
@@ -157,7 +157,7 @@ func (t *txn) takeNews() (changes []news) {
 		}
 		queue, err := t.rowOf(ln.queue)
 		kind, kindErr := t.kindName(ln.kind)
-		if err == nil { // otherwise nobody can ask for it
+		if err == nil { // otherwise no fetch can name it
 			changes = append(changes, news{queue.name, kind, kindErr != nil, ln.queue, row.fresh})
 		}
 		row.news, row.fresh = false, false
@@ -169,7 +169,7 @@ func (t *txn) takeNews() (changes []news) {
 	return changes
 }
 
-// endLooks takes over what fetches have seen in a transaction, if that is durable.
+// endLooks applies what fetches found in a transaction, if the transaction is durable.
 func (s *scheduler) endLooks(durable bool) {
 	for _, f := range s.fetches {
 		l := &f.lookout
@@ -180,30 +180,30 @@ func (s *scheduler) endLooks(durable bool) {
 	}
 }
 
-// numberCache knows the numbers of queues and kinds, so that a fetch of many queues reads their
-// names once and not with each call. A name keeps its number for ever.
+// numberCache caches the numbers of queues and kinds, so that a fetch of many queues reads
+// their rows once and not in every call. The number of a name never changes.
 type numberCache struct {
-	known    map[string]uint32 // by the keys of the names
+	known    map[string]uint32 // by key of the name
 	unknown  map[string]bool   // keys of names that had no number at this sequence of numbers
 	sequence uint64
 }
 
-// maxNumbers bounds a numberCache.
+// maxNumbers is the largest size of a numberCache.
 const maxNumbers = 100_000
 
-// queue finds the number of a queue.
+// queue returns the number of a queue.
 func (c *numberCache) queue(t *txn, name string) (queueNumber, bool, error) {
 	n, ok, err := c.of(t, queueByName, name, func() (uint32, bool, error) {
 		n, ok, err := t.number(name)
 		if err == nil && ok {
-			_, err = t.rowOf(n) // a damaged one must not be waited for
+			_, err = t.rowOf(n) // a fetch must not wait for a damaged queue
 		}
 		return uint32(n), ok, err
 	})
 	return queueNumber(n), ok, err
 }
 
-// kind finds the number of a kind.
+// kind returns the number of a kind.
 func (c *numberCache) kind(t *txn, name string) (kindNumber, bool, error) {
 	n, ok, err := c.of(t, kindByName, name, func() (uint32, bool, error) {
 		n, ok, err := t.kind(name)
@@ -241,5 +241,6 @@ func (c *numberCache) of(t *txn, what byte, name string, find func() (uint32, bo
 	return 0, false, nil
 }
 
-// forget is for a transaction that was undone: it may have given numbers.
+// forget clears the cache after a transaction was undone, since that transaction may have
+// assigned numbers.
 func (c *numberCache) forget() { *c = numberCache{} }

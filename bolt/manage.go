@@ -6,51 +6,48 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What operators and apps do with jobs and queues, besides running them.
+// Operations on jobs and queues for operators and apps.
 
-// Retry takes a dead letter back to ready. Its history stays; its attempts start
-// again from 0 unless they are to be kept. A job that is not dead gives
-// [pawl.ErrConflict], and so does one whose deadline has passed or whose unique key
-// another has; one that is not there gives [pawl.ErrNotFound].
+// Retry changes a dead job to ready. Its history stays. Its attempts restart at 0 unless they
+// are to be kept. It returns [pawl.ErrConflict] if the job is not dead, its deadline has
+// passed, or another job has its unique key, and [pawl.ErrNotFound] if the job does not exist.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// Cancel ends a job. One that waits becomes a dead letter. One that is leased gets a
-// durable mark, and its lease a signal, upon which a worker ends the handler's context:
-// when the run succeeds nevertheless the job is acked, whatever else ends the lease
-// makes it a dead letter. A job that is dead or completed gives [pawl.ErrConflict], one
-// that is not there [pawl.ErrNotFound].
+// Cancel ends a job. A waiting job becomes dead. A leased job is durably marked as cancelled,
+// and its lease gets a signal that makes a worker cancel the handler's context. If the attempt
+// succeeds anyway, the job is acked; any other end of the lease makes the job dead. Cancel
+// returns [pawl.ErrConflict] for a dead or completed job and [pawl.ErrNotFound] if the job does
+// not exist.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
-// RunNow has a delayed job wait no longer: it is ready at once, as if its
-// time had come now, in the order behind those of its priority that are ready already. A
-// retry that waits keeps what it counted, and the time that it has waited is what is
-// observed. A job whose deadline has passed dies. A job in another state gives
-// [pawl.ErrConflict], also one that is ready and waits for its idempotency key; one that is
-// not there gives [pawl.ErrNotFound].
+// RunNow makes a delayed job ready at once, as if its time had come now: behind the ready jobs
+// of its priority. A waiting retry keeps its counters, and observers see the time that it
+// really waited. A job whose deadline has passed becomes dead. RunNow returns
+// [pawl.ErrConflict] for a job in another state, including a ready job that waits for its
+// idempotency key, and [pawl.ErrNotFound] if the job does not exist.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
-// Delete removes a dead letter or a completed record for good. A job in another state
-// gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound]. A dead letter that
-// is damaged, or whose record is missing, is looked for among all dead letters: for the
-// latter no more than once a second, so that many IDs that are nowhere cost one look.
+// Delete removes a dead job or a completed record permanently. It returns [pawl.ErrConflict]
+// for a job in another state, and [pawl.ErrNotFound] if the job does not exist. For a dead job
+// with a damaged or missing record it scans all dead jobs. For missing records it scans at most
+// once a second, so that many unknown IDs cost one scan.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
-// Pause stops all fetching from a queue until [Queue.Resume], also over a restart.
-// Jobs that are leased go on, and new ones come in. A queue may be paused before its
-// first job.
+// Pause stops all fetching from a queue until [Queue.Resume], even across restarts. Leased jobs
+// continue, and new jobs are accepted. A queue may be paused before its first job.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, true)
 }
 
-// Resume ends what Pause began. A queue that is not paused stays as it is.
+// Resume ends a Pause. It does nothing if the queue is not paused.
 func (q *Queue) Resume(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, false)
 }

@@ -16,30 +16,30 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// markSuffix and the path of a queue's file are the path of its mark.
+// markSuffix follows the path of a queue's file in the path of its failed-sync marker.
 const markSuffix = "-failed-sync"
 
-// MarkPath is the path of the mark that a failed sync leaves beside the file of a queue. No
-// other file may be there: the next Open could not tell what happened.
+// MarkPath returns the path of the marker that a failed sync leaves beside the file of a queue.
+// No other file may be there, or the next Open could not tell what happened.
 func MarkPath(path string) string { return path + markSuffix }
 
-// failedSync is what a mark says: which transaction failed, and what the one before it left,
-// so that the mark of one file is not taken for that of another.
+// failedSync is the content of a marker: which transaction failed, and the result of the
+// transaction before it, so that the marker is not applied to another file.
 type failedSync struct {
-	transaction uint64 // 0 when nobody knows which
-	root, pages uint64 // of the transaction before; 0 when they are not known
+	transaction uint64 // 0 if unknown
+	root, pages uint64 // of the transaction before; 0 if unknown
 }
 
-// markFirst is how a mark begins.
+// markFirst is the start of a marker.
 const markFirst = "pawl: a sync failed in transaction %d, behind one of root %d and %d pages\n"
 
 const markRest = "\nWhat the system shows of the file beside this one may differ from what the disk has.\n" +
 	"The next Open makes a copy of the file as it was before that transaction, puts it in the\n" +
 	"place of the file, and removes this mark. Do not remove it by hand.\n"
 
-// mark leaves a mark beside a file whose sync failed in a transaction, for the next Open.
-// It does what it can: the disk is in trouble. Where files cannot be mended there are no
-// marks.
+// mark leaves a marker beside a file whose sync failed in a transaction, for the next Open. It
+// is best effort, since the disk is failing. Where files cannot be repaired there are no
+// markers.
 func mark(path string, transaction int) error {
 	if !canLock {
 		return nil
@@ -62,7 +62,7 @@ func mark(path string, transaction int) error {
 	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
-// before looks up what the transaction before one has left.
+// before finds the result of the transaction before the given one.
 func before(path string, transaction uint64) failedSync {
 	failed := failedSync{transaction: transaction}
 	f, err := os.Open(path)
@@ -79,12 +79,12 @@ func before(path string, transaction uint64) failedSync {
 	return failed
 }
 
-// marked reads the mark of a file. Ok is false when there is none, or one that somebody else
-// has put there; what is in it is zero where it cannot be understood.
+// marked reads the marker of a file. If there is none, or somebody else put it there, ok is
+// false. It returns zero for content it cannot parse.
 func marked(path string) (failed failedSync, ok bool, err error) {
 	f, err := os.OpenFile(path+markSuffix, os.O_RDONLY|noFollow|noWait, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG) {
-		return failed, false, nil // the name of a mark may be longer than names can be, and then there is none
+		return failed, false, nil // a name that is too long for a marker has no marker
 	}
 	if err != nil {
 		return failed, false, err
@@ -107,9 +107,9 @@ func marked(path string) (failed failedSync, ok bool, err error) {
 	return failed, true, nil
 }
 
-// commitMarked commits a transaction of the queue's. When it fails for good, by a sync above
-// all, it leaves a mark; what the disk refused, and nobody will see, is the caller's to
-// handle.
+// commitMarked commits a transaction of the queue. If that fails for good, above all by a
+// failed sync, it leaves a marker. It leaves a refused commit that cannot become visible to the
+// caller.
 func commitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
 	db, path, transaction := tx.DB(), tx.DB().Path(), tx.ID()
 	err := commit(tx)
@@ -118,18 +118,18 @@ func commitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
 		return nil
 	case !refusedByDisk(err):
 	case shows(db, transaction):
-		err = fmt.Errorf("a part of the meta page was written: %v", err) // without its type: it is no refusal
+		err = fmt.Errorf("a part of the meta page was written: %v", err) // without its type, since it is no refusal
 	default:
 		return err
 	}
 	if markErr := mark(path, transaction); markErr != nil {
-		err = fmt.Errorf("%w (and the mark %s could not be left: %v; open a copy of the file)", err, path+markSuffix, markErr) // without its type: the disk may have refused that, and not the commit
+		err = fmt.Errorf("%w (and the mark %s could not be left: %v; open a copy of the file)", err, path+markSuffix, markErr) // without its type: the disk may have refused the marker, not the commit
 	}
 	return err
 }
 
-// shows reports whether the file shows a transaction whose commit was refused: so much of
-// its meta page was written as counts, and then no more.
+// shows reports whether the file shows a transaction whose commit was refused: the essential
+// part of its meta page was written, but not the rest.
 func shows(db *bbolt.DB, transaction int) bool {
 	newest := 0
 	err := db.View(func(tx *bbolt.Tx) error {

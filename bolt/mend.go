@@ -14,13 +14,13 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// mend replaces a file that has a mark, and whose lock f has, by a copy of what it was
-// before the transaction whose sync failed. After that, path leads to another file.
+// mend replaces a file that has a failed-sync marker, and whose lock f has, by a copy of its
+// content before the transaction whose sync failed. Afterwards path leads to another file.
 //
-// The system may show what that transaction wrote and never write it to the disk, or show
-// a part of it. What is older was synced, and the transaction has overwritten nothing that
-// is needed for it. So the copy is of the transaction before, of which the disk has every
-// page; and being a copy, it is written and synced anew.
+// The system may show what that transaction wrote and never write it to the disk, or show only
+// a part of it. Everything older was synced, and the transaction has overwritten nothing of it.
+// So the disk has every page of the transaction before, and the copy of those pages is written
+// and synced anew.
 func mend(path string, f *os.File, a access) (mended bool, err error) {
 	failed, ok, err := marked(path)
 	if err != nil || !ok || a.readOnly || !canLock {
@@ -33,8 +33,8 @@ func mend(path string, f *os.File, a access) (mended bool, err error) {
 	return true, nil
 }
 
-// replaceByCopy makes the copy, puts it in the place of path and removes the mark. A crash
-// in between leaves the mark and either file, and the next Open begins anew.
+// replaceByCopy makes the copy, replaces path by it, and removes the marker. A crash in between
+// leaves the marker and one of the files, and the next Open starts over.
 func replaceByCopy(path string, f *os.File, failed failedSync) error {
 	err := replaceFile(path, f, func(to *os.File) error { return copyBefore(to, f, failed) })
 	if err != nil {
@@ -43,10 +43,10 @@ func replaceByCopy(path string, f *os.File, failed failedSync) error {
 	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
-// replaceFile puts a new file, which fill writes, in the place of an old one whose lock the
-// caller has. The new file has the mode and the owner of the old one, and must be a queue. It
-// is on the disk before it has the name, so a crash leaves one or the other. It is locked
-// before it has the name, so nobody else opens it early.
+// replaceFile replaces an old file, whose lock the caller has, by a new file that fill writes.
+// The new file has the mode and owner of the old one, and must be a queue. It is durable before
+// it gets the name, so a crash leaves one or the other. It is locked before it gets the name,
+// so nobody else opens it too early.
 func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err error) {
 	folder := filepath.Dir(path)
 	to, err := os.CreateTemp(folder, ".pawl-new-*")
@@ -89,7 +89,7 @@ func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err e
 func checkCopy(path string) error {
 	db, _, err := openDB(path, access{readOnly: true}, new(bbolt.Options))
 	if errors.Is(err, ErrOlderFormat) {
-		return nil // an upgrade comes later, or is the transaction that was taken back
+		return nil // an upgrade may follow, or may be the transaction that was undone
 	}
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func checkCopy(path string) error {
 	return db.Close()
 }
 
-// copyBefore copies a file as it was before the transaction that failed.
+// copyBefore copies a file in its state before the failed transaction.
 func copyBefore(to, from *os.File, failed failedSync) error {
 	info, err := from.Stat()
 	if err != nil {
@@ -109,9 +109,9 @@ func copyBefore(to, from *os.File, failed failedSync) error {
 	return takeBack(to, failed)
 }
 
-// takeBack makes the older meta page of a file the one in force, if the newer one is that
-// of the transaction that failed. It is not where that transaction's was never written, and
-// where the mark is that of another file, which had this name before.
+// takeBack makes the older meta page of a file current if the newer one belongs to the failed
+// transaction. It does not if that transaction's meta page was never written, or if the marker
+// belongs to another file that had this name before.
 func takeBack(f *os.File, failed failedSync) error {
 	metas, err := pages.Metas(f)
 	if err != nil {
@@ -127,7 +127,7 @@ func takeBack(f *os.File, failed failedSync) error {
 	if older := metas[1]; older.TxID+1 != newest.TxID || older.Root != failed.root || older.Pages != failed.pages {
 		return nil
 	}
-	const header = 16 // bytes of a page, which name it
+	const header = 16 // size of the page header, which identifies the page
 	_, err = f.WriteAt(make([]byte, newest.PageSize-header), int64(newest.Page)*int64(newest.PageSize)+header)
 	return unnamed(err)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The moves of a job between the states.
+// Moves of jobs between states.
 
 // rewrite stores the changed record of a job.
 func (t *txn) rewrite(j stored) {
 	t.put(t.jobs, j.ID[:], pawl.AppendRecord(nil, j.Envelope, j.apart))
 }
 
-// place gives a job that has no row one in ready or delayed, by its NotBefore.
+// place gives a job without a row one in ready or delayed, depending on its NotBefore.
 func (t *txn) place(j stored) {
 	if !j.NotBefore.After(t.now) {
 		t.placeReady(j)
@@ -32,8 +32,8 @@ func (t *txn) place(j stored) {
 	t.counts(ln).Delayed++
 }
 
-// placeReady gives a job that has no row one in ready, whatever the clock says: a
-// job that was ready before stays so when the clock is set back behind that.
+// placeReady gives a job without a row one in ready, whatever the clock says. A job that was
+// ready stays ready when the clock is set back.
 func (t *txn) placeReady(j stored) {
 	if t.overdue(j) {
 		return
@@ -44,7 +44,7 @@ func (t *txn) placeReady(j stored) {
 	t.counts(ln).Ready++
 }
 
-// promote moves a row from delayed, where it has the key given, to ready.
+// promote moves the row at key from delayed to ready.
 func (t *txn) promote(key []byte, row delayedRow) {
 	t.delete(t.delayed, key)
 	t.putReady(row.ready, row.indexRow)
@@ -55,8 +55,8 @@ func (t *txn) promote(key []byte, row delayedRow) {
 	}
 }
 
-// unplace takes away the row of a job that is not leased. The caller gives it
-// another, or removes the job.
+// unplace removes the row of a job that is not leased. The caller gives the job another row or
+// removes the job.
 func (t *txn) unplace(j stored, p place) {
 	t.delete(p.table, p.key)
 	*t.counts(p.line).Of(p.state)--
@@ -65,7 +65,7 @@ func (t *txn) unplace(j stored, p place) {
 	}
 }
 
-// grantLease moves a row from ready, where it has the key given, to leased.
+// grantLease moves the row at key from ready to leased.
 func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 	ln := lineAt(key)
 	t.delete(t.ready, key)
@@ -76,8 +76,8 @@ func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 	c.Leased++
 }
 
-// endLease takes the row of a job out of leased. The caller gives the job its next
-// row, or removes the job.
+// endLease removes the row of a job from leased. The caller gives the job its next row or
+// removes the job.
 func (t *txn) endLease(id pawl.ID, row leaseRow) {
 	t.delete(t.leased, id[:])
 	t.counts(row.line).Leased--
@@ -86,7 +86,7 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) {
 		if j, err := t.record(id); err == nil {
 			t.freeEffect(j)
 		} else {
-			t.strays = true // its key cannot be told
+			t.strays = true // its key is unknown
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (t *txn) remove(id pawl.ID, f flags) {
 	}
 }
 
-// succeed gives a job that has no row its end: a completed record, or none.
+// succeed ends a job that has no row: it becomes a completed record or is removed.
 func (t *txn) succeed(j stored) {
 	if j.Retain <= 0 {
 		t.remove(j.ID, j.flags())
@@ -123,8 +123,7 @@ func (t *txn) succeed(j stored) {
 	t.placeCompleted(j)
 }
 
-// placeCompleted gives a job that has no row, and whose record says that it succeeded, one
-// in completed.
+// placeCompleted gives a succeeded job without a row one in completed.
 func (t *txn) placeCompleted(j stored) {
 	ln := t.lineOf(j.Envelope)
 	key := completedKey(nil, j.Envelope)
@@ -132,9 +131,9 @@ func (t *txn) placeCompleted(j stored) {
 	t.counts(ln).Completed++
 }
 
-// crashed puts back a job whose lease ended without a word from its holder, of which
-// event tells how: one more crash, and its old place in the order, or the dead letters
-// at the cap.
+// crashed handles a job whose lease ended without a settlement, for the reason given by event.
+// It counts one more crash and puts the job back in its old place, or makes it dead at the
+// crash cap.
 func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 	t.endLease(id, row)
 	j, err := t.record(id)
@@ -158,15 +157,14 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 	}
 }
 
-// failure counts a failed run of j and keeps its cause. The caller rewrites the
-// record.
+// failure counts a failed attempt of j and keeps its cause. The caller rewrites the record.
 func (t *txn) failure(j stored, f pawl.Failure) {
 	j.Attempts = pawl.NextAttempt(j.Attempts)
 	t.note(j, j.Attempts, f)
 }
 
-// note appends to the history of j: the first HistoryKeepHead entries stay, and
-// the last HistoryKeepTail.
+// note appends to the history of j. It keeps the first HistoryKeepHead and the last
+// HistoryKeepTail entries.
 func (t *txn) note(j stored, attempt int, f pawl.Failure) {
 	n := j.Failures
 	j.Failures++
@@ -178,14 +176,14 @@ func (t *txn) note(j stored, attempt int, f pawl.Failure) {
 	t.put(t.history, key, seal(key, appendFailure(nil, f)))
 }
 
-// run is what there is to say about a run that ended.
+// run describes an attempt that ended.
 type run struct {
 	cause    string
 	took     time.Duration
 	timedOut bool
 }
 
-// bury moves a job that has no row to the dead letters and rewrites its record.
+// bury makes a job without a row dead and rewrites its record.
 func (t *txn) bury(j stored, reason pawl.Reason, r run) {
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
@@ -195,8 +193,8 @@ func (t *txn) bury(j stored, reason pawl.Reason, r run) {
 	t.tell(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
 }
 
-// placeDead gives a job that has no row, and whose record says of what it died, one in
-// failed.
+// placeDead gives a dead job without a row one in failed. Its record has the reason of its
+// death.
 func (t *txn) placeDead(j stored) {
 	ln := t.lineOf(j.Envelope)
 	key := failedKey(nil, ln.queue, j.Death.At, j.Seq)
@@ -204,9 +202,8 @@ func (t *txn) placeDead(j stored) {
 	t.counts(ln).Dead++
 }
 
-// buryDamaged moves a job whose record cannot be read, and which has no row, to
-// the dead letters, so that it neither blocks its queue nor disappears. What is
-// left of the record stays.
+// buryDamaged makes a job without a row and with an unreadable record dead, so that the job
+// neither blocks its queue nor disappears. It keeps the rest of the record.
 func (t *txn) buryDamaged(id pawl.ID, ln line, f flags, damage error) {
 	seq, err := t.failed.NextSequence()
 	t.fail(err)
@@ -218,7 +215,7 @@ func (t *txn) buryDamaged(id pawl.ID, ln line, f flags, damage error) {
 	t.tell(pawl.Event{Type: pawl.EventDied, Job: e, Cause: damage.Error()})
 }
 
-// condemnReady moves a ready job that cannot be read to the dead letters.
+// condemnReady makes an unreadable ready job dead.
 func (t *txn) condemnReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
 	t.counts(p.line()).Ready--
@@ -226,16 +223,16 @@ func (t *txn) condemnReady(p choice, damage error) {
 	t.buryDamaged(p.row.id, p.line(), p.row.flags, damage)
 }
 
-// damagedSeq keeps the keys of damaged jobs, whose own sequence is unknown, apart
-// from those of all others.
+// damagedSeq separates the keys of damaged jobs, whose sequence is unknown, from all other
+// keys.
 const damagedSeq = 1 << 63
 
-// damaged stands for a job whose record cannot be read.
+// damaged returns an envelope for a job whose record cannot be read.
 func damaged(id pawl.ID, at time.Time) *pawl.Envelope {
 	return &pawl.Envelope{ID: id, Death: &pawl.Death{Reason: pawl.ReasonCorrupt, At: at}}
 }
 
-// revive takes a dead letter back to ready. History stays.
+// revive changes a dead job to ready. Its history stays.
 func (t *txn) revive(j stored, p place, keepAttempts bool) {
 	t.unplace(j, p)
 	j.Death = nil
@@ -250,7 +247,7 @@ func (t *txn) revive(j stored, p place, keepAttempts bool) {
 	t.tell(pawl.Event{Type: pawl.EventRevived, Job: j.Envelope})
 }
 
-// hasten makes a delayed job ready. One that was due already is ready since then.
+// hasten makes a delayed job ready. A job that was due already keeps the time it became due.
 func (t *txn) hasten(j stored, p place) {
 	t.unplace(j, p)
 	if j.NotBefore.After(t.now) {
@@ -261,7 +258,7 @@ func (t *txn) hasten(j stored, p place) {
 	t.placeReady(j)
 }
 
-// cancel ends a job that waits, and asks one that is leased to end.
+// cancel ends a waiting job and asks the holder of a leased job to end it.
 func (t *txn) cancel(j stored, at place) {
 	switch {
 	case at.state != pawl.Leased:

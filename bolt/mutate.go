@@ -14,20 +14,20 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Mutate carries out a mutation and returns when it is durable. Size is about how many bytes
-// it writes; it keeps commits within bounds. A fault of memory in a mutation means that the
-// file is damaged, and poisons the queue.
+// Mutate carries out a mutation and returns when it is durable. Size is roughly how many bytes
+// the mutation writes. It keeps commits within limits. A memory fault in a mutation means that
+// the file is damaged, and poisons the queue.
 //
-// Errors: that of Check or Apply, unwrapped; [pawl.ErrNotAccepted] when ctx ended before the
-// queue took the mutation; and those of a failed commit.
+// It returns the error of Check or Apply, unwrapped; [pawl.ErrNotAccepted] if ctx ended before
+// the queue accepted the mutation; or the error of a failed commit.
 func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, size int) error {
 	err := q.scheduler.intake.do(ctx, &mutate{queue: q, mutation: careful{m}}, max(size, 0))
 	return unwrapped(err)
 }
 
-// MutateTx carries out a mutation as part of a transaction of the app's, on the goroutine of
-// the app. It does not recover a panic. An error of Check leaves the transaction unchanged;
-// after any other error the app must roll it back.
+// MutateTx carries out a mutation as part of an app's transaction, on the goroutine of the app.
+// It does not recover a panic. An error of Check leaves the transaction unchanged. After any
+// other error the app must roll the transaction back.
 func (q *Queue) MutateTx(tx *bbolt.Tx, m driver.Mutation) error {
 	return unwrapped(q.within(tx, &mutate{queue: q, mutation: m}, nil))
 }
@@ -40,7 +40,7 @@ type mutate struct {
 }
 
 func (op *mutate) check(t *txn) error {
-	if t.err != nil { // it is undone: nobody may see what a neighbor left half done
+	if t.err != nil { // the transaction will be undone, and nobody may see a neighbor's partial writes
 		return t.err
 	}
 	op.ops = ops{Reader: t.others(), t: t, queue: op.queue}
@@ -68,8 +68,8 @@ func (t *txn) others() *tables {
 	return t.foreign
 }
 
-// applyError is an error of Apply. It hides what it wraps: the transaction that it undoes must
-// not take an error of bbolt's about a row of the mutation for one about a row of the queue.
+// applyError is an error of Apply. It hides the error it wraps: the undone transaction must not
+// mistake a bbolt error about a row of the mutation for an error about a row of the queue.
 type applyError struct{ error }
 
 func unwrapped(err error) error {
@@ -80,7 +80,7 @@ func unwrapped(err error) error {
 	return err
 }
 
-// careful turns the panics of a mutation into errors, on a goroutine that is not the caller's.
+// careful turns panics of a mutation into errors, on a goroutine other than the caller's.
 type careful struct{ driver.Mutation }
 
 func (c careful) Check(o driver.Ops) (err error) {
@@ -93,8 +93,9 @@ func (c careful) Apply(w driver.Writer) (err error) {
 	return c.Mutation.Apply(w)
 }
 
-// recovered is deferred around a half of a mutation. A fault of memory, and a panic while the
-// queue looks at its own rows, mean that the file is damaged, and go on.
+// recovered is deferred around Check or Apply of a mutation. A memory fault, or a panic while
+// the queue reads its own rows, means that the file is damaged. recovered lets those panics
+// continue.
 func recovered(err *error, o *ops) {
 	panicked := recover()
 	if panicked == nil {
@@ -113,9 +114,9 @@ type ops struct {
 	queue   *Queue
 	parts   []operation
 	moved   []pawl.ID
-	taken   []string // unique keys, with their scope
-	durable []func() // called when the transaction has committed
-	looking bool     // at rows of the queue's
+	taken   []string // unique keys with their scope
+	durable []func() // called once the transaction has committed
+	looking bool     // at rows of the queue
 }
 
 // Now implements [driver.Ops].
@@ -159,7 +160,7 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) error {
 	}
 	var moved []pawl.ID
 	var taken []string
-	for i := range op.jobs { // which may share an ID or a key among themselves
+	for i := range op.jobs { // jobs of one call may share an ID or a key
 		j := &op.jobs[i]
 		moved = append(moved, j.ID)
 		taken = append(taken, uniqueScope(&j.Envelope)...)
@@ -208,8 +209,8 @@ func (o *ops) Retry(id pawl.ID) error {
 	return nil
 }
 
-// end adds an operation that settles a lease. Once it is durable the holder neither settles nor
-// extends the lease.
+// end adds an operation that settles a lease. Once it is durable, the holder neither settles
+// nor extends the lease.
 func (o *ops) end(l *pawl.Lease, op operation) error {
 	err := o.add(op, l.ID)
 	if err == nil {
@@ -237,7 +238,8 @@ func (o *ops) look(op operation) error {
 	return err
 }
 
-// name refuses a second operation on a job or a unique key: its check did not see the first.
+// name refuses a second operation on a job or a unique key, since its check did not see the
+// first.
 func (o *ops) name(moved []pawl.ID, taken []string) error {
 	for _, id := range moved {
 		if slices.Contains(o.moved, id) {
@@ -253,18 +255,18 @@ func (o *ops) name(moved []pawl.ID, taken []string) error {
 	return nil
 }
 
-// uniqueScope is the unique key of a job with its scope, if it has one.
+// uniqueScope returns the unique key of a job with its scope, if the job has one.
 func uniqueScope(e *pawl.Envelope) []string {
 	if e.UniqueKey == "" {
 		return nil
 	}
-	return []string{e.Queue + "\x00" + e.Kind + "\x00" + e.UniqueKey} // no name has a NUL
+	return []string{e.Queue + "\x00" + e.Kind + "\x00" + e.UniqueKey} // names contain no NUL
 }
 
-// keep is a lease that goes on.
+// keep is a lease that continues.
 type keep struct {
 	holding
-	crashed bool // the job has crashes to forget
+	crashed bool // the job has crashes to clear
 }
 
 func (op *keep) check(t *txn) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What keys in bucketQueues begin with. A number leads to a queue's row, or to the name of a
-// kind, and a name to its number. A queue and a kind leads to the row of a line.
+// The first byte of a key in bucketQueues. A number leads to the row of a queue or the name of
+// a kind, and a name to its number. A queue and a kind lead to the row of a line.
 const (
 	queueByNumber byte = iota
 	queueByName
@@ -36,7 +36,7 @@ func kindNameKey(b []byte, name string) []byte {
 
 func lineKey(b []byte, ln line) []byte { return appendLine(append(b, lineByNumbers), ln) }
 
-// number finds the number of a queue; ok is false when no job was ever on it.
+// number returns the number of a queue. If the queue never had a job, ok is false.
 func (s *store) number(name string) (n queueNumber, ok bool, err error) {
 	number, ok, err := s.numberBy(queueByName, name)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *store) number(name string) (n queueNumber, ok bool, err error) {
 	return queueNumber(number), ok, err
 }
 
-// kind finds the number of a kind; ok is false when no job ever had it.
+// kind returns the number of a kind. If the kind never had a job, ok is false.
 func (s *store) kind(name string) (n kindNumber, ok bool, err error) {
 	number, ok, err := s.numberBy(kindByName, name)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *store) kind(name string) (n kindNumber, ok bool, err error) {
 	return kindNumber(number), ok, err
 }
 
-// numberBy finds the number of a name, in the keys that begin with a byte given.
+// numberBy returns the number of a name, from the keys with the given first byte.
 func (s *store) numberBy(what byte, name string) (n uint32, ok bool, err error) {
 	var buf [1 + pawl.MaxNameBytes]byte
 	key := append(append(buf[:0], what), name...)
@@ -69,7 +69,7 @@ func (s *store) numberBy(what byte, name string) (n uint32, ok bool, err error) 
 	return binary.BigEndian.Uint32(b), true, nil
 }
 
-// line finds the line of a job; ok is false when its queue or its kind is not in the file.
+// line returns the line of a job. If its queue or its kind is not in the file, ok is false.
 func (s *store) line(e *pawl.Envelope) (ln line, ok bool, err error) {
 	if ln.queue, ok, err = s.number(e.Queue); err == nil && ok {
 		ln.kind, ok, err = s.kind(e.Kind)
@@ -77,7 +77,7 @@ func (s *store) line(e *pawl.Envelope) (ln line, ok bool, err error) {
 	return ln, ok && err == nil, err
 }
 
-// kindName finds the name of a kind.
+// kindName returns the name of a kind.
 func (s *store) kindName(n kindNumber) (string, error) {
 	var buf [5]byte
 	key := kindNumberKey(buf[:0], n)
@@ -107,7 +107,7 @@ func (s *store) queue(n queueNumber) (*queueRow, error) {
 	return row, nil
 }
 
-// lineRow reads the row of a line; ok is false when it never had a job.
+// lineRow reads the row of a line. If the line never had a job, ok is false.
 func (s *store) lineRow(ln line) (row *lineRow, ok bool, err error) {
 	var buf [1 + lineWidth]byte
 	key := lineKey(buf[:0], ln)
@@ -122,7 +122,7 @@ func (s *store) lineRow(ln line) (row *lineRow, ok bool, err error) {
 	return row, true, nil
 }
 
-// eachLine calls fn for every line of a queue, until it fails.
+// eachLine calls fn for every line of a queue, until fn fails.
 func (s *store) eachLine(n queueNumber, fn func(line, *lineRow) error) error {
 	prefix := lineKey(nil, line{queue: n})[:1+4]
 	c := s.queues.Cursor()
@@ -139,7 +139,7 @@ func (s *store) eachLine(n queueNumber, fn func(line, *lineRow) error) error {
 	return nil
 }
 
-// countsOf are how many jobs of a queue are in each state.
+// countsOf returns how many jobs of a queue are in each state.
 func (s *store) countsOf(n queueNumber) (counts pawl.Counts, err error) {
 	err = s.eachLine(n, func(_ line, row *lineRow) error {
 		counts.Add(row.counts)
@@ -148,7 +148,7 @@ func (s *store) countsOf(n queueNumber) (counts pawl.Counts, err error) {
 	return counts, err
 }
 
-// eachQueue calls fn for every queue in the order of numbers, until it fails.
+// eachQueue calls fn for every queue in order of number, until fn fails.
 func (s *store) eachQueue(fn func(queueNumber, *queueRow) error) error {
 	c := s.queues.Cursor()
 	for k, v := c.Seek([]byte{queueByNumber}); len(k) == 5 && k[0] == queueByNumber; k, v = c.Next() {

@@ -8,23 +8,23 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// observer tells the events of durable transactions to whom the options name, and to who
-// came later.
+// observer emits the events of durable transactions to the receivers named by the options and
+// to those added later.
 type observer struct {
 	log       pawl.Logger
-	onEvent   func(pawl.Event) // or nil
-	collector pawl.Collector   // or nil
+	onEvent   func(pawl.Event) // nil if unset
+	collector pawl.Collector   // nil if unset
 	crashCap  int              // 0 without one
 
 	changing  sync.Mutex                  // held to replace listeners
-	listeners atomic.Pointer[[]*listener] // nil without any
+	listeners atomic.Pointer[[]*listener] // nil if there are none
 }
 
 func (o *observer) listening() bool {
 	return o.onEvent != nil || o.collector != nil || o.listeners.Load() != nil
 }
 
-// maxCrashLines is how many crashes of one transaction get a line in the log each.
+// maxCrashLines is how many crashes of one transaction are logged with a line each.
 const maxCrashLines = 100
 
 func (o *observer) tell(events []pawl.Event) {
@@ -71,8 +71,8 @@ func (o *observer) tellOne(e pawl.Event) {
 	}
 }
 
-// guard survives a listener that panics: the transaction is durable, and other callers
-// wait for it.
+// guard recovers the panic of a listener: the transaction is durable, and other callers wait
+// for it.
 func (o *observer) guard(e pawl.Event, tell func()) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,24 +1,24 @@
 package bolt
 
-// operation is one caller's part of a transaction, the only way to change the
-// file. It has two halves because bbolt has no savepoints: once an operation has
-// written, refusing it would take its neighbours down with it.
+// operation is one caller's part of a transaction, and the only way to change the file. It has
+// two halves because bbolt has no savepoints: refusing an operation after it has written would
+// fail its neighbors too.
 //
-// Both run on the scheduler's goroutine, check right before apply. When a group
-// fails to commit they run again, alone, so they hold no state of an earlier run.
-// Within a transaction of the app's they run on the app's goroutine.
+// Both halves run on the scheduler's goroutine, check right before apply. If a group fails to
+// commit, its operations run again, each alone, so they must not keep state of an earlier run.
+// Within an app's transaction they run on the app's goroutine.
 type operation interface {
-	// check refuses the operation by an error. It writes nothing.
+	// check refuses the operation by returning an error. It writes nothing.
 	check(t *txn) error
 
 	// apply makes the change that check allowed.
 	apply(t *txn)
 }
 
-// extend renews leases. It writes nothing: expiry counts in memory.
+// extend renews leases. It writes nothing, since expiry is kept in memory.
 type extend struct {
 	leases []holding
-	lost   []int // indices of those that are not the holder's any more
+	lost   []int // indices of leases that their holder has lost
 }
 
 func (op *extend) check(*txn) error { return nil }
@@ -35,7 +35,7 @@ func (op *extend) apply(t *txn) {
 	}
 }
 
-// reap takes back the leases that have expired, at most portion of them.
+// reap takes back up to portion expired leases.
 type reap struct {
 	leases  *leaseTable
 	portion int

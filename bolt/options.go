@@ -9,57 +9,53 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Options are the settings of a queue. A nil *Options, and every zero field, means
-// the default.
+// Options are the settings of a queue. A nil *Options and every zero field mean the default.
 type Options struct {
-	// Lease is how long a lease lasts unless it is extended. The default is 30 s,
-	// the least 1 s.
+	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum 1
+	// s.
 	Lease time.Duration
 
-	// MaxCrashes is how many leases in a row may end in a crash or an expiry before
-	// the job goes to the dead letters as poison. The default is 5; NoMaxCrashes
-	// turns it off.
+	// MaxCrashes is how many consecutive leases may end in a crash or an expiry before the job
+	// becomes dead as poison. The default is 5. NoMaxCrashes removes the limit.
 	MaxCrashes int
 
-	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
-	// most 64 MiB.
+	// MaxPayload is the largest payload of a job in bytes. The default is 1 MiB, the maximum 64
+	// MiB.
 	MaxPayload int
 
-	// LockTimeout is how long Open waits for another process to let go of the file
-	// before it fails with ErrLocked. The default is 1 s.
+	// LockTimeout is how long Open waits for another process to release the file before it
+	// fails with ErrLocked. The default is 1 s.
 	LockTimeout time.Duration
 
-	// Insecure lets Open take a file that belongs to somebody else, that everybody may
-	// write to, that lies in such a folder, or that is a symbolic link. Others may then
-	// store jobs, and handlers run them with the rights of this process. The default is to
-	// refuse it with ErrInsecure.
+	// Insecure lets Open accept a file that belongs to another user, is writable by everybody,
+	// lies in such a folder, or is a symbolic link. Others may then store jobs, which handlers
+	// run with the rights of this process. By default Open refuses the file with ErrInsecure.
 	Insecure bool
 
-	// Logger gets one error-level line for each job that dies, and a few others.
-	// The default is hclog.Default().
+	// Logger gets an error-level line for each job that dies, and a few other lines. The
+	// default is hclog.Default().
 	Logger pawl.Logger
 
-	// OnEvent is told of every transition once it is durable. Most are told between two
-	// commits, in their order; that jobs were fetched is told by whoever fetched them, and
-	// the events of a transaction of the app's by whoever committed it. So it is called
-	// from several goroutines, must be short, and must not call the queue. The default is
-	// nobody.
+	// OnEvent receives every transition once it is durable. Most calls happen between two
+	// commits, in order. The goroutine that fetched jobs reports the fetch, and the goroutine
+	// that committed an app's transaction reports its events. So OnEvent is called from several
+	// goroutines, must be short, and must not call the queue. The default is nil.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters that events stand for; see pawl.Count. The same holds
-	// for it. The default is none.
+	// Collector gets the counters derived from events; see pawl.Count. The rules of OnEvent
+	// apply to it. The default is nil.
 	Collector pawl.Collector
 
-	// Now is the wall clock, by which delayed jobs become due. The default is
-	// time.Now. It is called from several goroutines at once. Leases do not use it:
-	// they expire on monotonic time.
+	// Now is the wall clock that decides when delayed jobs become due. The default is time.Now.
+	// It is called from several goroutines at once. Leases do not use it: they expire on
+	// monotonic time.
 	Now func() time.Time
 }
 
-// NoMaxCrashes as Options.MaxCrashes lets a job crash for ever.
+// NoMaxCrashes as Options.MaxCrashes lets a job crash without limit.
 const NoMaxCrashes = -1
 
-// withDefaults fills in a copy and checks it.
+// withDefaults returns a checked copy with the defaults filled in.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {

@@ -10,26 +10,25 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ErrAlreadyOpen says that a queue is open over the database already. Share that one.
+// ErrAlreadyOpen says that the database already has an open queue. Share that queue.
 var ErrAlreadyOpen = errors.New("a queue is open over this database already; share it")
 
-// Over opens the queue inside an app's own database, in the top-level bucket "pawl",
-// and makes it when there is none. The app goes on using db as it likes, but leaves that
-// bucket alone. [Queue.Close] leaves db open; close the queue first.
+// Over opens the queue inside an app's own database, in the top-level bucket "pawl", and
+// creates it if it does not exist. The app may use db as before, but must leave that bucket
+// alone. [Queue.Close] leaves db open. Close the queue first.
 //
-// The jobs that were leased when the database was last closed are ready again: bbolt
-// lets one process open a file, and one queue is allowed over each database
-// ([ErrAlreadyOpen]).
+// Jobs that were leased when the database was last closed are ready again: bbolt lets only one
+// process open a file, and each database may have only one open queue ([ErrAlreadyOpen]).
 //
-// The events of a commit of the app's own are told by whoever committed. Where the queue
-// goes on with a job at once, the events of that may come first.
+// The goroutine that commits an app's transaction reports its events. If the queue moves one of
+// the jobs at once, the events of that move may come first.
 //
-// A commit of the app's own that fails is the app's to handle, as is what it sets on
-// db: NoFreelistSync makes a queue with a long history faster, and NoSync is refused,
-// since it gives up what the queue promises.
+// The app handles failures of its own commits, and the settings of db are the app's choice:
+// NoFreelistSync makes a queue with a long history faster. Over refuses NoSync, which would
+// break the promises of the queue.
 //
-// Errors: those of [Open] as far as they apply, and [pawl.ErrPoisoned] for a file whose last
-// sync failed in a transaction of the queue's.
+// Over returns the errors of [Open] that apply, and [pawl.ErrPoisoned] for a file whose last
+// sync failed in a transaction of the queue.
 func Over(db *bbolt.DB, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -87,7 +86,7 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	return q, err
 }
 
-// createOver makes an empty queue in a database that has none.
+// createOver creates an empty queue in a database that has none.
 func createOver(db *bbolt.DB) error {
 	tx, err := db.Begin(true)
 	if err != nil {
@@ -103,7 +102,7 @@ func createOver(db *bbolt.DB) error {
 	return commitMarked(tx, (*bbolt.Tx).Commit)
 }
 
-// open are the databases that have a queue.
+// open is the set of databases that have an open queue.
 var open struct {
 	sync.Mutex
 	dbs map[*bbolt.DB]bool

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// choice is a ready row chosen for a fetch.
+// choice is a ready row that a fetch chose.
 type choice struct {
 	key  []byte
 	row  indexRow
@@ -23,8 +23,8 @@ type choice struct {
 
 func (c choice) line() line { return lineAt(c.key) }
 
-// allowance is what a fetch may still have of jobs that crashed: as many as there
-// are idle slots, and of those that crashed twice or more a single one.
+// allowance is how many more crashed jobs a fetch may have: one per idle slot, and at most one
+// repeat suspect.
 type allowance struct {
 	idle   int
 	repeat bool
@@ -43,36 +43,36 @@ func (a *allowance) use(c class) {
 	}
 }
 
-// selection is the choice of jobs for one fetch: it walks over the ready jobs of the
-// queues asked for, which take turns, and copies out those that may be leased.
+// selection chooses jobs for one fetch. It walks over the ready jobs of the requested queues,
+// which take turns, and copies out the jobs that may be leased.
 type selection struct {
 	t       *txn
 	request *pawl.Request
-	asked   []asked      // where to look, by the numbers of the queues
-	kinds   []kindNumber // what for, in ascending order
-	all     bool         // for every kind instead
+	asked   []asked      // the queues to look at, by number
+	kinds   []kindNumber // the requested kinds, in ascending order
+	all     bool         // every kind is requested
 	turns   *turns
 	allow   allowance
-	room    *int // how many more jobs of this commit may turn out not to be for the fetch
+	room    *int // how many more jobs of this commit may turn out not to be leasable
 
 	sources []*source
-	held    []asked         // queues with a job that crashed twice or more, which must wait for another one
-	passed  [][]byte        // keys of ready rows that are chosen or passed over
-	behind  map[string]bool // the same, once the walk began anew
-	effects map[string]bool // that the chosen jobs have; nil for none
+	held    []asked         // queues with a repeat suspect that must wait for another one
+	passed  [][]byte        // keys of ready rows that were chosen or skipped
+	behind  map[string]bool // the same as a set, once the walk has restarted
+	effects map[string]bool // effects of the chosen jobs; nil if none
 	jobs    []*fetched
-	bytes   int // of their records and payloads
+	bytes   int // size of their records and payloads
 }
 
-// maxFetchBytes is how many bytes of jobs one fetch copies, a last job of more not counted:
-// many large payloads at once would only push each other out of the processor's caches,
-// and out of memory in the end.
+// maxFetchBytes limits how many bytes of jobs one fetch copies. The last job may exceed it.
+// Many large payloads at once would evict one another from the processor's caches and could
+// exhaust memory.
 const maxFetchBytes = 8 << 20
 
-// usualJobs is for how many jobs there is room at first.
+// usualJobs is the initial capacity for jobs.
 const usualJobs = 64
 
-// run chooses up to request.Max jobs, in order; fewer when their payloads are large.
+// run chooses up to request.Max jobs, in order. It chooses fewer if their payloads are large.
 func (s *selection) run() error {
 	if err := s.open(); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (s *selection) run() error {
 	return nil
 }
 
-// find looks for the first job of each sort that may be leased, and stops where it moves
-// one that cannot be leased to where it belongs.
+// find looks for the first leasable job of each sort. It stops after it moves a job that cannot
+// be leased to its proper state.
 func (s *selection) find(from *source) (moved bool) {
 	if from.lanes == nil {
 		s.openLanes(from)
@@ -126,7 +126,7 @@ func (s *selection) find(from *source) (moved bool) {
 					return true
 				}
 			}
-			if lc.job.effect != nil && s.effects[string(lc.job.effect)] { // another job of the fetch has it
+			if lc.job.effect != nil && s.effects[string(lc.job.effect)] { // another job of the fetch has the effect
 				s.pass(lc)
 				*s.room--
 				again = *s.room > 0
@@ -136,7 +136,7 @@ func (s *selection) find(from *source) (moved bool) {
 	return false
 }
 
-// take chooses the job that a lane has next.
+// take chooses the next job of a lane.
 func (s *selection) take(lc *laneCursor) {
 	s.jobs = append(s.jobs, lc.job)
 	s.bytes += len(lc.job.record) + len(lc.job.payload)
@@ -150,13 +150,13 @@ func (s *selection) take(lc *laneCursor) {
 	s.pass(lc)
 }
 
-// pass goes on behind the job that a lane has next, for good.
+// pass skips the next job of a lane permanently.
 func (s *selection) pass(lc *laneCursor) {
 	s.passed = append(s.passed, lc.key)
 	lc.next(s)
 }
 
-// reopen begins the walk anew, since cursors do not see what was moved.
+// reopen restarts the walk, since cursors do not notice moved rows.
 func (s *selection) reopen() error {
 	if s.behind == nil {
 		s.behind = make(map[string]bool)
@@ -168,8 +168,8 @@ func (s *selection) reopen() error {
 	return s.open()
 }
 
-// open begins the walk. It skips over the queues without ready jobs of the kinds asked for,
-// however many there are, and over all that is not asked for. A paused queue has no turns.
+// open begins the walk. It skips all queues without ready jobs of the requested kinds, and
+// everything else that is not requested. A paused queue has no turns.
 func (s *selection) open() error {
 	s.sources, s.held = s.sources[:0], nil
 	cursor := s.t.ready.Cursor()
@@ -198,9 +198,9 @@ func (s *selection) open() error {
 	return nil
 }
 
-// seek finds the first ready row from a key on that is of the same queue and of a kind asked
-// for. Found says that there is one; otherwise key is where the search has ended, nil at the
-// end of all rows. Damaged keys that are too short to name a lane are passed over.
+// seek finds the first ready row at or after key that is in the same queue and has a requested
+// kind. If found is false, key is where the search ended, or nil at the end of all rows. seek
+// skips damaged keys that are too short for a lane.
 func (s *selection) seek(c *bbolt.Cursor, from []byte) (key, value []byte, found bool) {
 	queue := queueOf(from)
 	for {
@@ -225,8 +225,8 @@ func (s *selection) seek(c *bbolt.Cursor, from []byte) (key, value []byte, found
 	}
 }
 
-// left reports whether a queue has jobs of the kinds asked for that are ready or leased, or
-// delayed where that counts.
+// left reports whether a queue has ready or leased jobs of the requested kinds, or delayed ones
+// where those count.
 func (s *selection) left(n queueNumber, delayed bool) (bool, error) {
 	waits := func(c *pawl.Counts) bool { return c.Ready > 0 || c.Leased > 0 || delayed && c.Delayed > 0 }
 	if !s.all {
@@ -262,18 +262,19 @@ func (s *selection) left(n queueNumber, delayed bool) (bool, error) {
 	return false, err
 }
 
-// errFound ends a search.
+// errFound stops a search.
 var errFound = errors.New("found")
 
-// source is the ready jobs of one queue: the lanes of the kinds asked for, merged by their order.
+// source is the ready jobs of one queue: the lanes of the requested kinds, merged in their
+// order.
 type source struct {
 	queue  queueNumber
 	asked  asked
 	turn   *turn
 	weight int
-	lanes  []*laneCursor // those with jobs; nil until the source has its first turn
+	lanes  []*laneCursor // lanes with jobs; nil until the first turn of the source
 
-	// What peek has found: the first job of each sort, nil when there is none.
+	// Results of peek: the first job of each sort, nil if there is none.
 	first, again *laneCursor
 }
 
@@ -281,17 +282,17 @@ type laneCursor struct {
 	lane   lane
 	cursor *bbolt.Cursor
 	prefix [lanePrefix]byte
-	key    []byte // of the row that is next, nil at the end
+	key    []byte // key of the next row; nil at the end
 	row    indexRow
-	job    *fetched // the job of that row, once it was looked at
+	job    *fetched // the job of that row, once it has been read
 }
 
 func (s *selection) source(a asked, weight int) *source {
 	return &source{queue: a.queue, asked: a, turn: s.turns.of(a.queue), weight: weight}
 }
 
-// openLanes finds the lanes of a source that have jobs. A line whose row is damaged is passed
-// over: its jobs cannot be counted as leased.
+// openLanes finds the lanes of a source that have jobs. It skips a line whose row is damaged,
+// because the jobs of that line cannot be counted as leased.
 func (s *selection) openLanes(from *source) {
 	from.lanes = make([]*laneCursor, 0, lanes)
 	seek := binary.BigEndian.AppendUint32(nil, uint32(from.queue))
@@ -318,14 +319,14 @@ func (s *selection) openLanes(from *source) {
 	}
 }
 
-// behind is where to go on behind all keys of a line or lane, however long a damaged key is; nil
-// where nothing of the queue follows.
+// behind returns the first possible key after all keys of a line or lane, including damaged
+// keys of any length. It returns nil if nothing of the queue can follow.
 func behind(prefix []byte) []byte {
 	to := prefixed(prefix).to
 	if to == nil {
 		return nil
 	}
-	to = append(to, make([]byte, len(prefix)-len(to))...) // as long as a line at least
+	to = append(to, make([]byte, len(prefix)-len(to))...) // at least as long as a line
 	if queueOf(to) != queueOf(prefix) {
 		return nil
 	}
@@ -337,8 +338,7 @@ func (lc *laneCursor) next(s *selection) {
 	lc.set(s, key, value)
 }
 
-// set takes over the row where the cursor is, or the first behind it that is sound and
-// was not passed.
+// set moves to the cursor's row, or to the first later row that is sound and was not skipped.
 func (lc *laneCursor) set(s *selection, key, value []byte) {
 	for ; bytes.HasPrefix(key, lc.prefix[:]); key, value = lc.cursor.Next() {
 		if s.behind[string(key)] {
@@ -354,8 +354,7 @@ func (lc *laneCursor) set(s *selection, key, value []byte) {
 	lc.key = nil
 }
 
-// peek finds the first job of each sort, first runs and retries, in the lanes that are
-// allowed.
+// peek finds the first job of each sort, first attempts and retries, in the allowed lanes.
 func (s *source) peek(allow allowance) {
 	s.first, s.again = nil, nil
 	for _, lc := range s.lanes {
@@ -372,20 +371,20 @@ func (s *source) peek(allow allowance) {
 	}
 }
 
-// holdsBack reports whether a source has a job that crashed twice or more and that could be
-// leased if no other such job were.
+// holdsBack reports whether a source has a repeat suspect that could be leased if no other
+// repeat suspect were leased.
 func (s *source) holdsBack(allow allowance) bool {
 	return allow.idle > 0 && !allow.repeat && slices.ContainsFunc(s.lanes, func(lc *laneCursor) bool {
 		return lc.key != nil && lc.lane.class() >= repeat
 	})
 }
 
-// before compares the places of two lanes' next jobs in the order of their queue.
+// before reports whether the next job of lc precedes that of other in the order of their queue.
 func (lc *laneCursor) before(other *laneCursor) bool {
 	return bytes.Compare(lc.key[lanePrefix:], other.key[lanePrefix:]) < 0
 }
 
-// lane is where the first retry is that peek has found, or the first first run.
+// lane returns the lane in which peek found the next retry, or the next first attempt.
 func (s *source) lane(retry bool) *laneCursor {
 	if retry {
 		return s.again

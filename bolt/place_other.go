@@ -9,7 +9,7 @@ import (
 
 const noFollow, noWait = 0, 0
 
-// What follows is for systems whose files have an owner and a mode.
+// The functions below matter only on systems where files have an owner and a mode.
 
 func checkPlace(string, *os.File) error { return nil }
 

@@ -10,16 +10,15 @@ import (
 	"syscall"
 )
 
-// noFollow makes open refuse a symbolic link, and noWait has it not wait for the other end
-// of a pipe.
+// noFollow makes open refuse a symbolic link, and noWait keeps it from waiting for the other
+// end of a pipe.
 const (
 	noFollow = syscall.O_NOFOLLOW
 	noWait   = syscall.O_NONBLOCK
 )
 
-// checkPlace refuses a file that somebody else could write to or put another one in the
-// place of: whoever can do that runs code with the rights of this process, by way of its
-// handlers.
+// checkPlace refuses a file that somebody else could write to or replace. Whoever can do that
+// runs code with the rights of this process, through its handlers.
 func checkPlace(path string, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -40,15 +39,15 @@ func checkFolder(folder string) error {
 	return checkRights(info, "folder", folder)
 }
 
-// ofOwner reports whether a mark was left by who owns the file, by the superuser or by this
-// user: in a folder such as /tmp anybody can put a file there.
+// ofOwner reports whether a failed-sync marker was left by the owner of the file, the superuser
+// or this user. In a folder such as /tmp anybody can put a file there.
 func ofOwner(mark, file fs.FileInfo) bool {
 	m, ok := mark.Sys().(*syscall.Stat_t)
 	f, also := file.Sys().(*syscall.Stat_t)
 	return !ok || !also || m.Uid == 0 || m.Uid == f.Uid || int(m.Uid) == os.Geteuid()
 }
 
-// names is how many names (hard links) a file has.
+// names returns how many names (hard links) a file has.
 func names(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Nlink)
@@ -56,7 +55,7 @@ func names(info fs.FileInfo) int {
 	return 1
 }
 
-// device is the disk of a file.
+// device returns the device of a file.
 func device(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Dev)
@@ -64,7 +63,7 @@ func device(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// sameOwner gives a file the owner of another, which only the superuser can.
+// sameOwner gives a file the owner of another file, which only the superuser can do.
 func sameOwner(f *os.File, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || os.Geteuid() != 0 {
@@ -73,9 +72,9 @@ func sameOwner(f *os.File, info fs.FileInfo) error {
 	return f.Chown(int(stat.Uid), int(stat.Gid))
 }
 
-// checkRights requires that a file or folder is the user's own, or the superuser's, and
-// that not everybody may write to it. In a folder with the sticky bit, such as /tmp, nobody
-// can replace another's file.
+// checkRights requires that a file or folder belongs to the user or the superuser, and is not
+// writable by everybody. In a folder with the sticky bit, such as /tmp, users cannot replace
+// each other's files.
 func checkRights(info fs.FileInfo, what, path string) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -11,10 +11,10 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// inspect looks at a file by plain reads before bbolt maps it: a map of a file that is too
-// short faults, and bbolt trusts what the pages say. A damaged page can make bbolt loop, read
-// other memory, or overflow the stack, which nothing recovers from. So inspect looks at every
-// page, whatever the size of the file.
+// inspect checks a file by plain reads before bbolt maps it. A map of a truncated file faults,
+// and bbolt trusts the content of pages: a damaged page can make bbolt loop, read other memory,
+// or overflow the stack, which is fatal. So inspect checks every page, whatever the size of the
+// file.
 func inspect(f *os.File, a access) (c claimed, err error) {
 	c = claimed{file: f, stopReading: func() {}}
 	info, err := f.Stat()
@@ -33,11 +33,11 @@ func inspect(f *os.File, a access) (c claimed, err error) {
 	}
 	if canLock {
 		err = pages.Check(context.Background(), f, info.Size())
-	} else if size := c.meta.Bytes(); size > info.Size() { // a queue may be at work on it
+	} else if size := c.meta.Bytes(); size > info.Size() { // a running queue may be enlarging it
 		err = fmt.Errorf("%w: the file is truncated: it has %d bytes of %d", pages.ErrDamaged, info.Size(), size)
 	}
 	if a.readOnly && errors.Is(err, pages.ErrFreelist) {
-		c.freelist, err = false, nil // readers can do without
+		c.freelist, err = false, nil // readers do not need it
 	}
 	if err != nil {
 		c.stopReading()
@@ -45,7 +45,7 @@ func inspect(f *os.File, a access) (c claimed, err error) {
 	return c, pageError(err)
 }
 
-// pageError is what package pages says in the words of this one.
+// pageError converts an error of package pages to one of this package.
 func pageError(err error) error {
 	switch {
 	case errors.Is(err, pages.ErrForeign):

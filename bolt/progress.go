@@ -5,18 +5,18 @@ import "context"
 type progressKey struct{}
 
 // WithProgress returns a context with which Check, Backup, WriteBackup, Compact and Salvage
-// tell fn how far they are: first with done 0, then every MiB or some thousand rows, and at
-// the end of one that succeeds with done equal to total. Done never falls and is never more
-// than total, which does not change. The unit is that of the operation, see there.
+// report their progress to fn: first with done 0, then every MiB or few thousand rows, and, if
+// they succeed, at the end with done equal to total. Done never decreases and never exceeds
+// total, and total does not change. The documentation of each operation names the unit.
 //
-// Fn is called from the goroutine of the operation, within a transaction: it is short, and
-// does not call the queue.
+// The operation calls fn from its own goroutine within a transaction. Fn must be short and must
+// not call the queue.
 func WithProgress(ctx context.Context, fn func(done, total int64)) context.Context {
 	return context.WithValue(ctx, progressKey{}, fn)
 }
 
-// ProgressOf is the function that ctx was given by [WithProgress], for who passes progress
-// on; one that does nothing without one.
+// ProgressOf returns the function that ctx got from [WithProgress], for code that passes
+// progress on. Without one it returns a function that does nothing.
 func ProgressOf(ctx context.Context) func(done, total int64) {
 	if fn, _ := ctx.Value(progressKey{}).(func(done, total int64)); fn != nil {
 		return fn
@@ -24,25 +24,25 @@ func ProgressOf(ctx context.Context) func(done, total int64) {
 	return func(int64, int64) {}
 }
 
-// progressStep is how much of a total of bytes is done between two calls, in bytes.
+// progressStep is how many bytes are processed between two calls.
 const progressStep = 1 << 20
 
-// progressRows is the same for a total of rows.
+// progressRows is how many rows are processed between two calls.
 const progressRows = 4096
 
-// progress tells how far an operation is. Nil tells nobody.
+// progress reports how far an operation is. A nil progress reports nothing.
 type progress struct {
 	fn                func(done, total int64)
 	done, total, step int64
-	told              int64 // how far it was when it was told last
+	told              int64 // the last reported value
 }
 
-// beginProgress tells that nothing is done yet of a total of bytes.
+// beginProgress reports that none of total bytes are done.
 func beginProgress(ctx context.Context, total int64) *progress {
 	return beginSteps(ctx, total, progressStep)
 }
 
-// beginSteps is beginProgress for what is told in steps of another size.
+// beginSteps is beginProgress with another step size.
 func beginSteps(ctx context.Context, total, step int64) *progress {
 	fn, _ := ctx.Value(progressKey{}).(func(done, total int64))
 	if fn == nil {
@@ -53,7 +53,7 @@ func beginSteps(ctx context.Context, total, step int64) *progress {
 	return p
 }
 
-// add counts n more. What exceeds the total, which may be an estimate, is not told.
+// add counts n more. It does not report more than the total, which may be an estimate.
 func (p *progress) add(n int64) {
 	if p == nil {
 		return
@@ -63,7 +63,7 @@ func (p *progress) add(n int64) {
 	}
 }
 
-// end tells that all is done.
+// end reports that everything is done.
 func (p *progress) end() {
 	if p != nil {
 		p.tell(p.total)
@@ -75,11 +75,11 @@ func (p *progress) tell(done int64) {
 	callOut(func() { p.fn(done, p.total) })
 }
 
-// outside is a panic of code that is not the queue's.
+// outside marks a panic of code outside the queue.
 type outside struct{ panicked any }
 
-// callOut runs code of the caller's within a transaction. What panics there is not taken for
-// a damage of the file.
+// callOut runs the caller's code within a transaction, so that its panics are not taken for
+// damage to the file.
 func callOut(fn func()) {
 	returned := false
 	defer func() {
@@ -93,7 +93,7 @@ func callOut(fn func()) {
 	returned = true
 }
 
-// passOn is deferred where nothing else recovers what callOut has marked.
+// passOn is deferred where nothing else recovers a panic marked by callOut.
 func passOn() {
 	switch p := recover().(type) {
 	case nil:

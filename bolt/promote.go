@@ -5,15 +5,14 @@ import (
 	"fmt"
 )
 
-// promoteDue moves up to portion jobs whose time has come to ready, and returns how
-// many.
+// promoteDue moves up to portion due jobs to ready, and returns how many it moved.
 func (t *txn) promoteDue(portion int) int {
 	return t.promoteRows([]byte{waitsForTime}, appendTime([]byte{waitsForTime}, t.now), portion)
 }
 
-// promoteRows moves up to portion rows of delayed to ready: those whose keys begin
-// with prefix and, when last is given, are not behind it. It collects before it
-// moves, since a cursor may skip rows under deletions.
+// promoteRows moves up to portion rows from delayed to ready: those with keys that have the
+// prefix and, if last is not nil, are at most last. It collects the rows before it moves them,
+// since a cursor may skip rows after deletions.
 func (t *txn) promoteRows(prefix, last []byte, portion int) int {
 	type move struct {
 		key []byte

@@ -13,14 +13,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Queue is a job queue in one bbolt file. It implements [pawl.Queue]; its methods
-// may be called from any goroutine.
+// Queue is a job queue in one bbolt file. It implements [pawl.Queue]. Its methods are safe for
+// concurrent use.
 type Queue struct {
 	reader
 	opts      Options
-	shared    bool // the database is the app's
+	shared    bool // the database belongs to the app
 	scheduler *scheduler
-	seq       atomic.Uint64 // the last enqueue sequence that was given out
+	seq       atomic.Uint64 // the last assigned enqueue sequence
 	sessions  sessions
 	close     sync.Once
 	closeErr  error
@@ -28,14 +28,14 @@ type Queue struct {
 
 var _ pawl.Queue = (*Queue)(nil)
 
-// Open opens the queue in the file at path, and creates the file when there is
-// none, for its owner alone (mode 0600). It takes the file's lock, looks at the pages of the
-// file, makes the jobs of a process that died ready again, and starts the scheduler. A file
-// whose last sync failed is replaced first by a copy, of all that was acknowledged.
+// Open opens the queue in the file at path. If the file does not exist, Open creates it for its
+// owner alone (mode 0600). Open takes the file's lock, checks the pages of the file, makes the
+// jobs of a dead process ready again, and starts the scheduler. If the last sync of the file
+// failed, Open first replaces the file by a copy of everything that was acknowledged.
 //
 // Errors: [ErrLocked], [ErrNotQueue], [ErrInsecure], [pawl.ErrNewerFormat], [ErrDisk],
-// [pawl.ErrCorrupt], [pawl.ErrInvalid] for a bad option, and those of the file system. A failed Open
-// leaves no lock, no goroutine and no temporary file.
+// [pawl.ErrCorrupt], [pawl.ErrInvalid] for a bad option, and errors of the file system. A
+// failed Open leaves no lock, no goroutine and no temporary file.
 func Open(path string, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -51,12 +51,12 @@ func Open(path string, opts *Options) (*Queue, error) {
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
 	q.path = path
-	_ = register(db) // which is new
+	_ = register(db) // db is new, so this cannot fail
 	return q, nil
 }
 
-// newQueue starts the queue in a database that has one. Shared says that the app has
-// transactions of its own there.
+// newQueue starts the queue in a database that has one. Shared says that the app runs its own
+// transactions there.
 func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
 	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector, crashCap: o.MaxCrashes}
 	q := &Queue{
@@ -98,14 +98,13 @@ func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
 	return q, nil
 }
 
-// Close stops the queue: a blocked Fetch gets [pawl.ErrClosed], operations that
-// were accepted are completed and answered, all others get ErrClosed. When it
-// returns no goroutine of the queue runs and the file is unlocked. Stop workers
-// first: jobs that are still leased stay so, and the next Open takes them back as if
-// the process had crashed.
+// Close stops the queue. A blocked Fetch returns [pawl.ErrClosed]. Accepted operations are
+// completed and answered, and all others return ErrClosed. When Close returns, no goroutine of
+// the queue runs and the file is unlocked. Stop workers first: jobs that are still leased stay
+// leased, and the next Open takes them back as if the process had crashed.
 //
-// Close returns [ErrReplaced] when the path no longer leads to the file, and [ErrOverwritten]
-// when another program wrote to it. It writes nothing then.
+// Close returns [ErrReplaced] if the path no longer leads to the file, and [ErrOverwritten] if
+// another program wrote to the file. In both cases it writes nothing.
 func (q *Queue) Close() error {
 	q.close.Do(func() {
 		s := q.scheduler
@@ -146,7 +145,7 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 	return err
 }
 
-// prepare checks and encodes jobs, which the transaction then need not do.
+// prepare checks and encodes jobs outside the transaction.
 func (q *Queue) prepare(jobs []*pawl.Envelope) (op *enqueue, bytes int, err error) {
 	if _, err := pawl.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
 		return nil, 0, err
@@ -175,7 +174,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 		for _, job := range f.jobs {
 			l, damage := job.lease(f.durable, q.opts.Lease)
 			if damage != nil {
-				// An error leaves the lease to expire. It must not cost the others.
+				// After an error the lease expires. The error must not affect the other jobs.
 				op := &condemn{holding: holding{job.row.id, job.grant.token}, damage: damage}
 				err = q.do(context.WithoutCancel(ctx), op)
 				continue
@@ -192,7 +191,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	}
 }
 
-// tellFetched tells that jobs were leased at a time.
+// tellFetched emits the events of jobs that were leased at a time.
 func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
 	watch := q.scheduler.observer
 	if !watch.listening() {
@@ -209,17 +208,17 @@ func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
 	}
 }
 
-// Path is the path of the queue's file, as it was given to open it.
+// Path returns the path of the queue's file, as passed to Open.
 func (r *reader) Path() string { return r.path }
 
-// Now is the time by the queue's clock.
+// Now returns the time by the queue's clock.
 func (q *Queue) Now() time.Time { return q.opts.Now() }
 
-// MaxPayload is the most bytes that the payload of a job may have, as the options say.
+// MaxPayload returns the largest payload of a job in bytes, as set by the options.
 func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 
-// Done is closed when the queue has stopped: it was closed, or is poisoned, which any call
-// tells.
+// Done returns a channel that is closed when the queue has stopped because it was closed or
+// poisoned. Any call then returns the reason.
 func (q *Queue) Done() <-chan struct{} { return q.scheduler.stopped }
 
 func (q *Queue) do(ctx context.Context, op operation) error {
@@ -243,7 +242,7 @@ func (q *Queue) Settle(ctx context.Context, given ...pawl.Settlement) error {
 	return pawl.SettleErrors(given, op.errs)
 }
 
-// Extend implements [pawl.Queue]. It writes nothing to the disk.
+// Extend implements [pawl.Queue]. It does not write to the disk.
 func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
 	op := &extend{leases: make([]holding, len(leases))}
 	for i, l := range leases {

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Reader looks into a queue's file without changing it. Several processes may read
-// one file at a time, but none while a [Queue] has it open.
+// Reader reads a queue's file without changing it. Several processes may read one file at a
+// time, but not while a [Queue] has it open.
 type Reader struct {
 	reader
 }
@@ -23,10 +23,10 @@ type Reader struct {
 // readerPatience is how long [OpenReader] waits for the file.
 const readerPatience = 500 * time.Millisecond
 
-// OpenReader opens the file at path to read. It waits for half a second at most while a
-// process that writes holds the file, and then fails with [ErrLocked]; other
-// errors are those of [Open], and fs.ErrNotExist when there is no file. Whose file it is
-// does not matter.
+// OpenReader opens the file at path for reading. If a writing process holds the file,
+// OpenReader waits for up to half a second and then returns [ErrLocked]. It returns
+// fs.ErrNotExist if the file does not exist, and otherwise the errors of [Open]. It ignores the
+// owner of the file.
 func OpenReader(path string) (*Reader, error) {
 	a := access{readOnly: true, timeout: readerPatience}
 	o := new(bbolt.Options)
@@ -34,7 +34,7 @@ func OpenReader(path string) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
-	g, err := newGuard(path, file, nil) // it logs for writers only
+	g, err := newGuard(path, file, nil) // it logs only for writers
 	if err == nil {
 		err = g.start()
 	}
@@ -45,11 +45,11 @@ func OpenReader(path string) (*Reader, error) {
 	return &Reader{reader{db: db, guard: g, path: path, freelist: o.PreLoadFreelist, now: time.Now}}, nil
 }
 
-// UseClock sets the wall clock by which [Reader.DryRun] judges deadlines; the default is
+// UseClock sets the wall clock that [Reader.DryRun] uses to judge deadlines. The default is
 // time.Now. Call it before the first DryRun.
 func (r *Reader) UseClock(now func() time.Time) { r.now = now }
 
-// Close lets go of the file.
+// Close releases the file.
 func (r *Reader) Close() error { return r.guard.closeDB(r.db) }
 
 // reader is what Queue and Reader share: short read transactions.
@@ -62,8 +62,8 @@ type reader struct {
 	orphans  orphans
 }
 
-// view runs fn in a read transaction, which holds the writer's pages as long as it
-// lasts: fn is short and calls nobody else's code.
+// view runs fn in a read transaction, which keeps the writer from reusing pages while it lasts.
+// So fn is short and does not call foreign code.
 func (r *reader) view(ctx context.Context, fn func(*store) error) error {
 	return r.read(ctx, func(tx *bbolt.Tx) error {
 		s, err := openStore(tx)
@@ -74,11 +74,11 @@ func (r *reader) view(ctx context.Context, fn func(*store) error) error {
 	})
 }
 
-// View runs fn in a read transaction of the file, for an app that keeps its own data
-// there; see [Queue.Update]. Fn sees one moment. It is short, since the file cannot reuse
-// pages while it lasts, and calls nothing that changes the queue: that could wait for fn
-// itself. A panic of fn's is not recovered, but a fault of memory in the file is: it gives
-// [pawl.ErrCorrupt], with [ErrOverwritten] where another program wrote to the open file.
+// View runs fn in a read transaction of the file, for an app that keeps its own data there. See
+// [Queue.Update]. Fn sees one moment. It must be short, since the file cannot reuse pages
+// meanwhile, and must not call anything that changes the queue, which could wait for fn itself.
+// View does not recover a panic of fn, but it does recover a memory fault in the file: it
+// returns [pawl.ErrCorrupt], with [ErrOverwritten] if another program wrote to the open file.
 func (r *reader) View(ctx context.Context, fn func(tx *bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (r *reader) begin() (*bbolt.Tx, error) {
 	return tx, err
 }
 
-// read is view for what is not about the queue alone.
+// read is like view, for more than the queue's own rows.
 func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -125,18 +125,17 @@ func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error)
 	return fn(tx)
 }
 
-// Stats is a queue file at one moment.
+// Stats describes a queue file at one moment.
 type Stats struct {
 	pawl.Stats
 	Path   string
-	Format int   // version of the file's format
-	Size   int64 // bytes of the file that are in use or free for reuse
-	Free   int64 // of those, bytes that are free; -1 where it is not known
+	Format int   // version of the file format
+	Size   int64 // bytes of the file that are used or reusable
+	Free   int64 // bytes of Size that are free; -1 if unknown
 }
 
-// Stats reads how many jobs each queue has in each state. It is a read of a few
-// rows, whatever the number of jobs. A [Reader] knows the free bytes only of a file that
-// was closed cleanly.
+// Stats reads how many jobs each queue has in each state. It reads a few rows, no matter how
+// many jobs there are. A [Reader] knows the free bytes only of a file that was closed cleanly.
 func (r *reader) Stats(ctx context.Context) (Stats, error) {
 	stats := Stats{Path: r.path, Format: formatVersion}
 	err := r.view(ctx, func(s *store) error {
@@ -153,7 +152,7 @@ func (r *reader) Stats(ctx context.Context) (Stats, error) {
 	return stats, nil
 }
 
-// freeBytes is what the list of free pages says.
+// freeBytes returns the size of the pages in the list of free pages.
 func (r *reader) freeBytes() int64 {
 	if r.freelist {
 		s := r.db.Stats()
@@ -162,7 +161,7 @@ func (r *reader) freeBytes() int64 {
 	return -1
 }
 
-// oldest finds the earliest ready-since of a queue: the first row of each kind, lane and
+// oldest finds the earliest ready time of a queue, from the first row of each kind, lane and
 // priority.
 func (s *store) oldest(n queueNumber) (oldest time.Time) {
 	c := s.ready.Cursor()
@@ -178,8 +177,8 @@ func (s *store) oldest(n queueNumber) (oldest time.Time) {
 	return oldest
 }
 
-// Job reads one job with its state, payload and history. [pawl.ErrNotFound] says
-// that it is not in the file: it was never there, or is done.
+// Job reads one job with its state, payload and history. It returns [pawl.ErrNotFound] if the
+// job is not in the file, because it never was or because it is done.
 func (r *reader) Job(ctx context.Context, id pawl.ID) (e *pawl.Envelope, err error) {
 	err = r.view(ctx, func(s *store) error {
 		e, err = s.job(id)

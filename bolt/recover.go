@@ -7,11 +7,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// takeOrphans takes back every lease in the file, before the scheduler runs. The
-// lock of the file proves that the process which held them is gone, so nobody
-// waits for them to expire. It works in portions: a crash in between leaves the
-// rest to the next Open, and counts no crash twice. A full disk gets smaller ones,
-// which the free pages of the file may have room for.
+// takeOrphans takes back every lease in the file before the scheduler runs. The lock of the
+// file proves that the process that held them is gone, so nobody waits for them to expire. It
+// works in portions: a crash in between leaves the rest to the next Open, and counts no crash
+// twice. On a full disk it uses smaller portions, for which the file may have enough free
+// pages.
 func (s *scheduler) takeOrphans() error {
 	jobs := 0
 	for portion, found := recoverPortion, 1; found > 0; {
@@ -45,8 +45,8 @@ func count(events []pawl.Event, what pawl.EventType) (n int) {
 	return n
 }
 
-// takeOrphans takes back up to portion leases and returns how many rows it moved. What
-// is too damaged to be put anywhere stays: it must not keep all other jobs locked in.
+// takeOrphans takes back up to portion leases and returns how many rows it moved. A lease that
+// is too damaged to be put anywhere stays, so that it does not lock in all other jobs.
 func (t *txn) takeOrphans(portion int) (found int) {
 	type orphan struct {
 		id  pawl.ID
@@ -65,14 +65,13 @@ func (t *txn) takeOrphans(portion int) (found int) {
 	for _, o := range orphans {
 		t.crashed(o.id, o.row, pawl.EventRecovered)
 	}
-	// Nobody has an idempotency key any more. A job that is still aside waits for one
-	// whose holder was too damaged to tell its key.
+	// Nobody holds an idempotency key any more. If a job is still blocked, the row of the key's
+	// holder was too damaged to name the key.
 	return len(orphans) + t.promoteRows([]byte{waitsForKey}, nil, portion)
 }
 
-// orphan reads a row of leased. A damaged one is replaced by what the job's record
-// says; when that is damaged too the job is about to die in the queue that the row
-// seems to name.
+// orphan reads a row of leased. It replaces a damaged row by what the job's record says. If the
+// record is damaged too, the job will become dead in the queue that the row seems to name.
 func (t *txn) orphan(key, sealed []byte) (row leaseRow, err error) {
 	if len(key) != len(pawl.ID{}) {
 		return row, fmt.Errorf("%w: a key of %d bytes", pawl.ErrCorrupt, len(key))
@@ -91,7 +90,7 @@ func (t *txn) orphan(key, sealed []byte) (row leaseRow, err error) {
 	return row, t.checkLine(row.line)
 }
 
-// checkLine says what is wrong with the rows of a line, its queue and its kind.
+// checkLine returns an error if the rows of a line, its queue or its kind are damaged.
 func (t *txn) checkLine(ln line) error {
 	q, err := t.rowOf(ln.queue) // it may be new
 	if err == nil {

@@ -9,25 +9,22 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// undone is the error of a transaction that changed nothing and after which the
-// queue can go on.
+// undone is the error of a transaction that changed nothing. The queue can continue.
 type undone struct{ error }
 
 func (u undone) Unwrap() error { return u.error }
 
-// unwritten is the error of a transaction that changed nothing and after which the queue
-// cannot go on.
+// unwritten is the error of a transaction that changed nothing. The queue cannot continue.
 type unwritten struct{ error }
 
 func (u unwritten) Unwrap() error { return u.error }
 
-// refusedByDisk reports whether a commit failed before anything of it could
-// count: a write or a growth of the file was refused, and bbolt has rolled back.
-// All other failures, a failed sync above all, leave the outcome unknown.
+// refusedByDisk reports whether a commit failed before any of it could count: the disk refused
+// a write or a growth of the file, and bbolt rolled back. All other failures, above all a
+// failed sync, leave the outcome unknown.
 //
-// A failed write is a *fs.PathError. A failed sync is one that says so, or on Linux
-// and OpenBSD a bare errno. The growth of the file has lost its error's type on the
-// way.
+// A failed write is a *fs.PathError. A failed sync is a PathError that says so or, on Linux and
+// OpenBSD, a bare errno. The error of a failed growth has lost its type.
 func refusedByDisk(err error) bool {
 	if err == nil {
 		return false

@@ -12,11 +12,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What remains of a dead letter whose record cannot be read or is missing: its row in
-// failed, which only a look through all of them finds, and what else leads to its ID.
+// A dead job whose record cannot be read or is missing leaves its row in failed, which only a
+// scan of that bucket finds, and the other rows that lead to its ID.
 
-// removeDamaged deletes a dead letter whose record cannot be read, by the row that was
-// found of it, and what else was found.
+// removeDamaged deletes a dead job whose record cannot be read, together with its row in failed
+// and its other rows.
 type removeDamaged struct {
 	id     pawl.ID
 	letter []byte // its key in failed
@@ -24,7 +24,7 @@ type removeDamaged struct {
 	row    endedRow
 }
 
-// rowRef names a row of a bucket.
+// rowRef identifies a row of a bucket.
 type rowRef struct{ bucket, key []byte }
 
 func (op *removeDamaged) check(t *txn) (err error) {
@@ -56,11 +56,11 @@ func (op *removeDamaged) apply(t *txn) {
 	t.tell(pawl.Event{Type: pawl.EventDeleted, Job: e})
 }
 
-// queueOf is the queue that the key of a row in ready or failed begins with.
+// queueOf returns the queue at the start of a key in ready or failed.
 func queueOf(key []byte) queueNumber { return queueNumber(binary.BigEndian.Uint32(key)) }
 
 // unreadable finds the row of a dead job whose record cannot be read or is missing, as cause
-// says. Only a look through all dead jobs finds it. The key is nil if there is no such row.
+// says. It scans all dead jobs. The key is nil if there is no such row.
 func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key []byte, row endedRow, err error) {
 	switch {
 	case errors.Is(cause, pawl.ErrCorrupt):
@@ -89,7 +89,7 @@ func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key [
 }
 
 // deleteUnreadable deletes a dead job whose record cannot be read or is missing. Cause is the
-// error that an ordinary delete gave, and the answer if there is no such dead job.
+// error of an ordinary delete. deleteUnreadable returns it if there is no such dead job.
 func (q *Queue) deleteUnreadable(ctx context.Context, id pawl.ID, cause error) error {
 	op := &removeDamaged{id: id}
 	var err error
@@ -121,7 +121,7 @@ func (q *Queue) deleteUnreadable(ctx context.Context, id pawl.ID, cause error) e
 	return q.do(ctx, op)
 }
 
-// eachRow calls fn for the rows of a bucket until it returns false, in short pages.
+// eachRow calls fn for the rows of a bucket until fn returns false. It reads in short pages.
 func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(s *store, k, v []byte) bool) error {
 	var last []byte
 	for more := true; more; {
@@ -150,18 +150,17 @@ func (r *reader) eachRow(ctx context.Context, bucket []byte, fn func(s *store, k
 	return nil
 }
 
-// orphans are the dead letters whose record is missing, as of the last look through all of
-// them.
+// orphans are the dead jobs whose record is missing, as of the last scan of all dead jobs.
 type orphans struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	ids    map[pawl.ID]bool
 	looked time.Time
 }
 
-// orphansLast is how long a look counts. Orphans come of damage alone.
+// orphansLast is how long a scan stays valid. Only damage makes orphans.
 const orphansLast = time.Second
 
-// has reports whether a job that has no record is one.
+// has reports whether a job without a record is an orphan.
 func (o *orphans) has(ctx context.Context, r *reader, id pawl.ID) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

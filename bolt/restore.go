@@ -9,34 +9,34 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Restore stores jobs as they stand in their envelopes, and effects, all or none; it
-// returns when they are durable. It is for what [Queue.List] and [Queue.Effects] have read
-// from this file or another one, so that nothing is lost on the way; new jobs are enqueued.
+// Restore stores jobs in the state of their envelopes, and effects, atomically. It returns when
+// they are durable. Use it for the results of [Queue.List] and [Queue.Effects], of this file or
+// another one, so that nothing is lost in the transfer. Use Enqueue for new jobs.
 //
-// What a job has counted stays: attempts, crashes, history, the time and reason of its death,
-// the end of its retention. So does its State, but for these:
+// The counters of a job stay: attempts, crashes, history, time and reason of its death, end of
+// its retention. Its State stays too, with these exceptions:
 //
-//   - A leased job is ready, in its old place; its process is elsewhere, and no crash is
-//     counted. One that was cancelled, and waits or is leased, is dead.
-//   - A delayed job whose time has come is ready. One that waits and whose deadline has
-//     passed is dead, and a completed record whose retention has ended is removed soon.
-//   - A ready job is ready since now where its NotBefore lies in the future.
+//   - A leased job becomes ready, in its old place. Its process is elsewhere, and no crash is
+//     counted. A waiting or leased job that was cancelled becomes dead.
+//   - A delayed job whose time has come becomes ready. A waiting job whose deadline has passed
+//     becomes dead, and a completed record whose retention has ended is removed soon.
+//   - A ready job with a NotBefore in the future is ready since now.
 //
-// A job whose ID is zero gets one, and one without Queue, Origin, Created or NotBefore what
-// an enqueue would give it; these and Seq, which is given anew in the order of jobs, are
-// filled in, in place. Delay, OnConflict, Existing and LeasedSince are not looked at. Of
-// effects the later Until counts; those of the past are dropped.
+// A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what
+// an enqueue would set. Restore fills in these fields in place, and Seq, which it assigns in
+// the order of jobs. It ignores Delay, OnConflict, Existing and LeasedSince. For effects the
+// later Until counts; past ones are dropped.
 //
-// Each job is told as [pawl.EventEnqueued], whatever its state: a dead letter that comes as
-// one does not die again, is counted nowhere and logged nowhere. Only what dies by being
-// restored, as above, is told as [pawl.EventDied] too.
+// Each job is reported as [pawl.EventEnqueued], whatever its state: a job that is already dead
+// does not die again and is not counted or logged. Only a job that dies during the restore, as
+// above, is also reported as [pawl.EventDied].
 //
 // Errors: [pawl.ErrInvalid] for what no queue would have stored, with the index of the job or
-// effect, [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] for more than
-// [pawl.MaxBatchJobs] of either or more than [pawl.MaxBatchBytes] of payloads, headers and
-// histories, and [pawl.ErrConflict] when an ID is in the file or twice in the batch, or a job and one in
-// the file have one unique key, each in a state that keeps the other out. Jobs of one call
-// do not keep one another out: they stood beside each other where they come from.
+// effect; [pawl.ErrPayloadTooLarge]; [pawl.ErrBatchTooLarge] for more than [pawl.MaxBatchJobs]
+// jobs or effects, or more than [pawl.MaxBatchBytes] of payloads, headers and histories;
+// [pawl.ErrConflict] if an ID is in the file or twice in the batch, or if a job and a stored
+// job share a unique key and each is in a state that blocks the other. Jobs of one call do not
+// block each other, since they coexisted where they came from.
 func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []Effect) error {
 	if len(jobs)+len(effects) == 0 {
 		return nil
@@ -56,14 +56,14 @@ func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []Ef
 	return err
 }
 
-// restore stores jobs as they stand, and effects.
+// restore is the operation that stores jobs in their states, and effects.
 type restore struct {
 	jobs    []newJob
 	effects []Effect
 }
 
-// newRestore prepares jobs that checkRestore has passed, as far as that needs no
-// transaction. It works on copies. Seq is the sequence before the first.
+// newRestore prepares jobs that passed checkRestore, as far as possible without a transaction.
+// It works on copies. Seq is the sequence before the first job's.
 func newRestore(jobs []*pawl.Envelope, effects []Effect, now time.Time, seq uint64) (op *restore, bytes int) {
 	op = &restore{jobs: make([]newJob, len(jobs)), effects: effects}
 	now = now.Round(0)
@@ -79,8 +79,8 @@ func newRestore(jobs []*pawl.Envelope, effects []Effect, now time.Time, seq uint
 	return op, bytes
 }
 
-// arrive makes of a job that another process has read what this one stores. A job that is to
-// end stays leased until the transaction ends it.
+// arrive converts a job read by another process to the job that this queue stores. A job that
+// must end stays leased until the transaction ends it.
 func (j *newJob) arrive(now time.Time) {
 	j.Delay, j.OnConflict, j.Existing, j.LeasedSince = 0, pawl.UseExisting, false, time.Time{}
 	if j.ID.IsZero() {
@@ -94,7 +94,7 @@ func (j *newJob) arrive(now time.Time) {
 		}
 	}
 	for _, t := range []*time.Time{&j.Created, &j.NotBefore, &j.Deadline, &j.BackoffSince, &j.Completed} {
-		*t = t.Round(0) // without its monotonic part
+		*t = t.Round(0) // removes the monotonic part
 	}
 	if j.Death != nil {
 		j.Death = &pawl.Death{Reason: j.Death.Reason, At: j.Death.At.Round(0)}
@@ -118,7 +118,7 @@ func (j *newJob) arrive(now time.Time) {
 	}
 }
 
-// arrival is the state in which the job will be.
+// arrival returns the state that the job will have.
 func (j *newJob) arrival(now time.Time) pawl.State {
 	switch {
 	case j.State == pawl.Dead || j.State == pawl.Completed:
@@ -163,7 +163,7 @@ func (op *restore) apply(t *txn) {
 
 // restore stores one job.
 func (t *txn) restore(n *newJob) {
-	own := n.Envelope // if it dies here it changes, and the operation may run again
+	own := n.Envelope // if the job dies here, this copy changes, and the operation may run again
 	j := stored{Envelope: &own}
 	t.put(t.jobs, j.ID[:], n.record)
 	if n.payload != nil {
@@ -199,8 +199,8 @@ func (t *txn) restore(n *newJob) {
 	}
 }
 
-// restoreUnique makes a job in the state given the one that has its unique key, unless
-// another one keeps others out by it and this one does not.
+// restoreUnique makes a job in the given state the owner of its unique key, unless another job
+// blocks others with that key and this one does not.
 func (t *txn) restoreUnique(j stored, state pawl.State) {
 	if j.UniqueKey == "" {
 		return
@@ -211,10 +211,10 @@ func (t *txn) restoreUnique(j stored, state pawl.State) {
 	t.takeUnique(j)
 }
 
-// restoreEffect notes that an effect is done, unless it is for longer, or that is over.
+// restoreEffect marks an effect as done, unless it is already done for longer or has expired.
 func (t *txn) restoreEffect(e Effect) {
 	key := effectKey(nil, &pawl.Envelope{Kind: e.Kind, IdempotencyKey: e.Key})
-	row, _ := t.effect(key) // a damaged one is written anew
+	row, _ := t.effect(key) // a damaged row is rewritten
 	if until := e.Until.Round(0); until.After(t.now) && until.After(row.done) {
 		t.doneUntil(key, row, until)
 	}

@@ -7,14 +7,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What comes to Restore was read by another process, or written by anybody: nothing that it
-// says is trusted.
+// Another process read the input of Restore, or anybody wrote it, so nothing in it is trusted.
 
-// maxCount is the most that a restored job may have counted of anything. No job comes there,
-// and what is counted on top of it fits into any int.
+// maxCount is the largest allowed value of a restored job's counters. No real job reaches it,
+// and further counting does not overflow an int.
 const maxCount = 1 << 30
 
-// checkRestore refuses what no queue would have stored, and more than one call takes.
+// checkRestore refuses what no queue would have stored, and more than one call accepts.
 func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error {
 	if n := max(len(jobs), len(effects)); n > pawl.MaxBatchJobs {
 		return fmt.Errorf("%w: %d, at most %d jobs and as many effects fit in one commit; split it", pawl.ErrBatchTooLarge, n, pawl.MaxBatchJobs)
@@ -49,17 +48,17 @@ func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error
 	return nil
 }
 
-// CheckRestore is what [Queue.Restore] requires of one job, whatever the queue: for a program
-// that looks through all jobs before it restores the first. What a queue alone knows is
-// missing, which is its largest payload, and which IDs and keys are taken. Its errors match
-// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge] and those of [pawl.Envelope.Validate].
+// CheckRestore checks one job against the requirements of [Queue.Restore] that hold for any
+// queue. A program can check all jobs before it restores the first. It does not check the
+// queue's payload limit or whether IDs and keys are taken. Its errors match [pawl.ErrInvalid],
+// [pawl.ErrPayloadTooLarge] and those of [pawl.Envelope.Validate].
 func CheckRestore(e *pawl.Envelope) error {
 	if e == nil {
 		return (*pawl.Envelope)(nil).Validate()
 	}
 	like := *e // as an enqueue would see it
 	like.Delay, like.OnConflict = 0, pawl.UseExisting
-	like.NotBefore = like.Deadline // that of a retry may lie behind it
+	like.NotBefore = like.Deadline // the NotBefore of a retry may be after the deadline
 	if err := like.Validate(); err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func checkHistory(e *pawl.Envelope) error {
 	return nil
 }
 
-// checkState requires that a job says of its end what its state asks for.
+// checkState requires the fields about a job's end that its state implies.
 func checkState(e *pawl.Envelope) error {
 	if new(pawl.Counts).Of(e.State) == nil {
 		return invalid("state", "%q is none of %v", e.State, pawl.States())
@@ -120,8 +119,8 @@ func checkState(e *pawl.Envelope) error {
 	return nil
 }
 
-// Validate reports whether a queue would take the effect: its kind and key are such. Its
-// errors match [pawl.ErrInvalid].
+// Validate reports whether a queue would accept the kind and key of the effect. Its errors
+// match [pawl.ErrInvalid].
 func (e Effect) Validate() error {
 	if err := pawl.ValidKind(e.Kind); err != nil {
 		return err

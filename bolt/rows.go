@@ -8,18 +8,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// flags say which rows a job has besides its record, so that an ack needs no look
-// into the record.
+// flags say which rows a job has besides its record, so that an ack need not read the record.
 type flags byte
 
 const (
 	hasPayload flags = 1 << iota // in bucketPayloads
 	hasHistory                   // in bucketHistory
-	hasMore                      // in buckets that only its record tells: keys, a deadline, a retention
+	hasMore                      // in buckets that only its record names: keys, a deadline, a retention
 )
 
-// indexRow is the value in bucketReady, and what those of bucketDelayed, bucketFailed and
-// bucketCompleted begin with.
+// indexRow is the value in bucketReady, and the start of a value in bucketDelayed, bucketFailed
+// and bucketCompleted.
 type indexRow struct {
 	id    pawl.ID
 	flags flags
@@ -41,8 +40,8 @@ func parseIndexRow(key, sealed []byte) (r indexRow, err error) {
 	return r, nil
 }
 
-// delayedRow is the value in bucketDelayed: what promotion needs to write the
-// ready row without reading the job's record.
+// delayedRow is the value in bucketDelayed: what a promotion needs to write the ready row
+// without reading the job's record.
 type delayedRow struct {
 	indexRow
 	ready []byte // the key in bucketReady
@@ -50,7 +49,7 @@ type delayedRow struct {
 
 const readyKeyWidth = lanePrefix + orderWidth
 
-// line is the one that the job is in.
+// line returns the line of the job.
 func (r delayedRow) line() line { return lineAt(r.ready) }
 
 func (r delayedRow) append(b []byte) []byte {
@@ -89,9 +88,9 @@ func parseEndedRow(key, sealed []byte) (r endedRow, err error) {
 	return r, nil
 }
 
-// leaseRow is the value in bucketLeased. The expiry is not in the file: it counts
-// on monotonic time in the process that holds the lease, and after that process
-// there is nothing left to wait for.
+// leaseRow is the value in bucketLeased. The file has no expiry: the process that holds the
+// lease counts it on monotonic time, and once that process is gone there is nothing to wait
+// for.
 type leaseRow struct {
 	token uint64
 	line  line
@@ -124,7 +123,7 @@ type queueRow struct {
 	name   string
 	paused bool
 
-	touched bool // it is to be written by the transaction
+	touched bool // the transaction must write it
 }
 
 func (r *queueRow) append(b []byte) []byte {
@@ -147,15 +146,16 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 	return &queueRow{name: string(b[1:]), paused: b[0] != 0}, nil
 }
 
-// lineRow is the value in bucketQueues for a line: how many of its jobs are in each state.
-// That is kept in the file so that statistics are a read, and a fetch knows what it waits for.
+// lineRow is the value in bucketQueues for a line: how many of its jobs are in each state. The
+// file keeps these counts so that statistics are a single read and a fetch knows what it waits
+// for.
 type lineRow struct {
 	counts pawl.Counts
 
-	// In a transaction:
-	touched bool // it is to be written
-	news    bool // fetches have not heard yet that it changed
-	fresh   bool // nor that a job may have become ready to lease
+	// Set in a transaction:
+	touched bool // the row must be written
+	news    bool // fetches have not been notified of the change
+	fresh   bool // a job may have become leasable, and fetches have not been notified
 }
 
 func (r *lineRow) append(b []byte) []byte {
@@ -180,8 +180,8 @@ func parseLineRow(key, sealed []byte) (*lineRow, error) {
 
 // effectRow is the value in bucketEffects.
 type effectRow struct {
-	holder pawl.ID   // the leased job that has the key; zero for none
-	done   time.Time // until when the effect counts as done; zero when it does not
+	holder pawl.ID   // the leased job that holds the key; zero if none
+	done   time.Time // until when the effect counts as done; zero if it does not
 }
 
 const effectWidth = 16 + timeWidth
@@ -216,8 +216,8 @@ func appendFailure(b []byte, f pawl.Failure) []byte {
 	return append(append(b, f.Error...), f.Stack...)
 }
 
-// hasStack in the attempt of a failed run says that a stack follows the error, and that the
-// length of the error stands before it.
+// hasStack in the attempt number of a failure says that a stack follows the error and that the
+// length of the error precedes it.
 const hasStack = 1 << 31
 
 func parseFailure(key, sealed []byte) (f pawl.Failure, err error) {

@@ -13,40 +13,40 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// Salvage reads the damaged file at from and writes what is sound in it to a new queue file
-// at to. It never maps the damaged file and never changes it; it takes the file's lock where
-// the system has one. Damage is no error: what was lost is in the result.
+// Salvage reads the damaged file at from and writes everything sound in it to a new queue file
+// at to. It never maps or changes the damaged file, and takes the file's lock where the system
+// has locks. Damage is not an error: the result says what was lost.
 //
-// Every row of a queue has a checksum, so what is sound is known exactly. Of that:
+// Every row of a queue has a checksum, so Salvage knows exactly what is sound:
 //
-//   - A job whose record is sound, and the row that says where it stands, is as it was. A
-//     leased job stays so, and the next Open takes it back as after a crash.
-//   - A job without such a row stands where its record says: dead, completed, delayed while
-//     its time is to come, and otherwise ready.
-//   - A job whose record or payload is lost becomes a dead letter of reason "corrupt" whose
-//     error says what is missing.
-//   - Records that were lost with a page above them are looked for on all pages. Such a page
-//     may as well be an old copy, of a job that was done long ago. So a job that no row in
-//     the tree vouches for becomes a dead letter whose error says so, and a person decides.
-//   - Idempotency keys still count as done until the latest time that a sound row tells, so
-//     no effect takes place twice. Counts are counted anew. The entries of a history that are
-//     lost are replaced by entries that say so.
-//   - Of sound rows that contradict each other, as those of another file or of an older tree
-//     do, those stand that follow from the records. Of jobs of one sequence number all but one
-//     get a new one, and a job whose record says how it ended does not run again.
+//   - A job with a sound record and a sound row for its state is unchanged. A leased job stays
+//     leased, and the next Open takes it back as after a crash.
+//   - A job without a row for its state gets the state that follows from its record: dead,
+//     completed, delayed until its time, and otherwise ready.
+//   - A job whose record or payload is lost becomes a dead job with reason "corrupt". Its error
+//     says what is missing.
+//   - If a lost page led to records, Salvage searches all pages for them. A page found that way
+//     may be an old copy, of a job that completed long ago. So a job that no row in the tree
+//     confirms becomes a dead job whose error says so, and a person decides.
+//   - Idempotency keys count as done until the latest time found in a sound row, so no effect
+//     takes place twice. Counts are recomputed. Lost entries of a history are replaced by
+//     entries that say so.
+//   - If sound rows contradict each other, as rows of another file or an older tree do, the
+//     rows that follow from the records win. If several jobs share a sequence number, all but
+//     one get a new number. A job whose record says how it ended does not run again.
 //   - The app's own buckets are copied as far as they can be read. Their rows have no
-//     checksums, so nobody can tell whether they are what was written.
+//     checksums, so nobody can verify them.
 //
-// Its progress, see [WithProgress], is in bytes of the damaged file that were read; a search
-// of all pages reads them again, and what is mended at the end is not counted.
+// Progress, see [WithProgress], is in bytes read from the damaged file. A search of all pages
+// reads them again. The repairs at the end do not count.
 //
-// The new file appears whole or not at all, for its owner alone (mode 0600). Its memory is
-// a few pages, the largest row, some twenty bytes for each job, and some more for each row
-// that was lost.
+// The new file is written atomically, for its owner alone (mode 0600). Salvage needs memory for
+// a few pages, the largest row, about twenty bytes for each job, and a little more for each
+// lost row.
 //
-// Errors: fs.ErrExist for a path to that exists, [ErrLocked], [ErrNotQueue], [pawl.ErrNewerFormat],
-// [ErrOlderFormat], [ErrDisk], [pawl.ErrCorrupt] when nothing of a queue was found, that of
-// ctx, and those of the file system.
+// Errors: fs.ErrExist if to exists, [ErrLocked], [ErrNotQueue], [pawl.ErrNewerFormat],
+// [ErrOlderFormat], [ErrDisk], [pawl.ErrCorrupt] if the file has nothing of a queue, the error
+// of ctx, and errors of the file system.
 func Salvage(ctx context.Context, from, to string) (Salvaged, error) {
 	result := Salvaged{Meta: -1, Lost: make(map[string]int)}
 	err := salvage(ctx, from, to, &result)
@@ -56,48 +56,49 @@ func Salvage(ctx context.Context, from, to string) (Salvaged, error) {
 	return result, nil
 }
 
-// Salvaged is what became of a damaged file.
+// Salvaged is the result of Salvage.
 type Salvaged struct {
-	Counts pawl.Counts // the jobs of the new file, over all queues
+	Counts pawl.Counts // jobs in the new file, over all queues
 
-	// How the jobs came there. Each counts once.
-	Kept       int // their record and where they stood are sound
-	Placed     int // where they stood is lost, and follows from the record
-	Reattached int // the record lay outside the tree, and a sound row vouches for it
-	Stray      int // dead letters: found outside the tree, perhaps done long ago
-	NoRecord   int // dead letters: the record is lost, and what is left names the job
-	NoPayload  int // dead letters: the payload is lost, or was found outside the tree
+	// How the jobs were saved. Each job counts once.
+	Kept       int // the record and the row for the state are sound
+	Placed     int // the row for the state is lost; the state follows from the record
+	Reattached int // the record was found outside the tree, and a sound row confirms it
+	Stray      int // dead jobs: found outside the tree, perhaps completed long ago
+	NoRecord   int // dead jobs: the record is lost, and another row names the job
+	NoPayload  int // dead jobs: the payload is lost, or was found outside the tree
 
-	History int            // entries of histories that are lost
-	Lost    map[string]int // rows that are damaged, or contradict others, by the name of their bucket
-	AppRows int            // rows of the app's own buckets that were copied, unverified
-	AppLost int            // and those that could not be
+	History int            // lost entries of histories
+	Lost    map[string]int // rows that are damaged or contradict others, by name of the bucket
+	AppRows int            // rows copied from the app's own buckets, unverified
+	AppLost int            // rows of those buckets that could not be copied
 
 	Pages   int           // damaged pages
-	Damaged []DamagedPage // the first hundred of them
+	Damaged []DamagedPage // the first hundred damaged pages
 
-	// Meta is the meta page by which the file was read: 0 or 1, -1 when none was sound and
-	// all pages were searched.
+	// Meta is the meta page used to read the file: 0 or 1, or -1 if neither was sound and all
+	// pages were searched.
 	Meta int
 
-	// Older says that it was not the newest, whose tree could not be read: what the last
-	// transaction did is undone.
+	// Older says that Meta is not the newest meta page, because the newest tree could not be
+	// read. The last transaction is undone.
 	Older bool
 
-	// NoFormat says that the version of the format is lost; that of this build was assumed.
+	// NoFormat says that the format version is lost. Salvage assumed the version of this build.
 	NoFormat bool
 
-	damaged map[uint64]bool // the pages that were counted
+	damaged map[uint64]bool // pages already counted
 }
 
 // DamagedPage is a page of a damaged file.
 type DamagedPage struct {
 	Page   uint64
-	Bucket string // the names that lead to the bucket that the page is of, "" for the top
+	Bucket string // path of names to the bucket of the page, "" for the top
 	Err    error
 }
 
-// Sound reports whether nothing was damaged: the new file has all that the old one had.
+// Sound reports whether nothing was damaged. The new file then has everything that the old one
+// had.
 func (s *Salvaged) Sound() bool {
 	lost := s.AppLost + s.History + s.Pages + s.Placed + s.Reattached + s.Stray + s.NoRecord + s.NoPayload
 	for _, n := range s.Lost {
@@ -106,10 +107,10 @@ func (s *Salvaged) Sound() bool {
 	return lost == 0 && s.Meta >= 0 && !s.Older && !s.NoFormat
 }
 
-// records is how many jobs were saved with their records.
+// records returns how many jobs were saved with their records.
 func (s *Salvaged) records() int { return s.Kept + s.Placed + s.Reattached + s.Stray }
 
-// maxDamaged is how many damaged pages a result names.
+// maxDamaged is how many damaged pages a result lists.
 const maxDamaged = 100
 
 func (s *Salvaged) damagedPage(p pages.Problem) {
@@ -117,7 +118,7 @@ func (s *Salvaged) damagedPage(p pages.Problem) {
 		s.damaged = make(map[uint64]bool)
 	}
 	if s.damaged[p.Page] {
-		return // another bucket suffers from it too
+		return // another bucket counted it already
 	}
 	s.damaged[p.Page] = true
 	if s.Pages++; len(s.Damaged) < maxDamaged {
@@ -146,9 +147,9 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 	err = create(to, func(temp string) error {
 		jobsLost, err := w.salvageInto(ctx, temp, result)
 		if err == nil && jobsLost && len(w.metas) > 0 && result.records() == 0 {
-			// The tree reaches no record of a job, or takes the pages of jobs for those of other
-			// buckets, as in a plain copy of a file that was written to meanwhile. So all pages
-			// are searched, and no page is taken for what the tree says.
+			// The tree reaches no record of a job, or takes pages of jobs for pages of other
+			// buckets, as in a plain copy of a file that was being written. So search all
+			// pages, and trust the tree about none of them.
 			w.metas = nil
 			*result = Salvaged{Meta: -1, Lost: make(map[string]int)}
 			if err = os.Truncate(temp, 0); err == nil {
@@ -163,7 +164,7 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 	return err
 }
 
-// salvageInto fills an empty file. It reports whether something of the jobs is lost.
+// salvageInto fills an empty file. It reports whether anything of the jobs is lost.
 func (w *wreck) salvageInto(ctx context.Context, temp string, result *Salvaged) (jobsLost bool, err error) {
 	db, err := newSalvageFile(temp)
 	if err != nil {
@@ -173,13 +174,13 @@ func (w *wreck) salvageInto(ctx context.Context, temp string, result *Salvaged) 
 	err = s.run()
 	if err == nil {
 		syncFreelist(db, nil)
-		err = db.Sync() // once, in place of after every part: nobody opens a part
+		err = db.Sync() // once at the end and not after every part: nobody opens a partial file
 	}
 	jobsLost = s.hurtAny(bucketJobs) || result.NoRecord > 0 || result.Lost[string(bucketRoot)] > 0
 	return jobsLost, errors.Join(err, db.Close())
 }
 
-// newSalvageFile makes an empty queue at a path that has an empty file.
+// newSalvageFile creates an empty queue at a path that has an empty file.
 func newSalvageFile(path string) (*bbolt.DB, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		FreelistType: bbolt.FreelistMapType, NoSync: true, NoFreelistSync: true,
@@ -193,8 +194,8 @@ func newSalvageFile(path string) (*bbolt.DB, error) {
 	return db, os.Chmod(path, 0o600)
 }
 
-// salvor saves one file. It copies each row that is sound by itself, and then mends, in the
-// new file and by the store's own moves, what is missing between them.
+// salvor salvages one file. It copies each row that is sound by itself. Then it repairs what is
+// missing between the rows, in the new file and with the store's own moves.
 type salvor struct {
 	ctx    context.Context
 	wreck  *wreck
@@ -202,11 +203,11 @@ type salvor struct {
 	now    time.Time
 	result *Salvaged
 
-	hurt        map[string]bool // buckets of which something is lost
+	hurt        map[string]bool // buckets that lost something
 	sequences   map[string]uint64
-	strays      map[pawl.ID]bool // jobs whose record lay outside the tree
-	strayLoads  map[pawl.ID]bool // jobs whose payload did
-	uniqueAgain map[string]bool  // unique keys whose rows were lost and are made anew
+	strays      map[pawl.ID]bool // jobs whose record was outside the tree
+	strayLoads  map[pawl.ID]bool // jobs whose payload was outside the tree
+	uniqueAgain map[string]bool  // unique keys whose lost rows are recreated
 }
 
 func (s *salvor) run() error {
@@ -234,7 +235,7 @@ func (s *salvor) run() error {
 	return nil
 }
 
-// hurtAny reports whether something is lost of one of the buckets.
+// hurtAny reports whether any of the buckets lost something.
 func (s *salvor) hurtAny(names ...[]byte) bool {
 	for _, name := range names {
 		if s.hurt[string(name)] {
@@ -244,7 +245,7 @@ func (s *salvor) hurtAny(names ...[]byte) bool {
 	return false
 }
 
-// lost counts a row that is not in the new file.
+// lost counts a row that is missing from the new file.
 func (s *salvor) lost(bucket []byte) {
 	s.result.Lost[string(bucket)]++
 	s.hurt[string(bucket)] = true

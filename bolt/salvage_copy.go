@@ -12,16 +12,16 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// salvageCopy copies rows into the new file, in transactions of a bounded size.
+// salvageCopy copies rows into the new file, in transactions of limited size.
 type salvageCopy struct {
 	*salvor
 	tx      *bbolt.Tx
 	bytes   int
-	buckets map[string]*bbolt.Bucket // of the transaction, by path
-	format  bool                     // its version was seen
+	buckets map[string]*bbolt.Bucket // buckets of the transaction, by path
+	format  bool                     // the row of the format version was seen
 }
 
-// copyTree copies every sound row to which the meta page leads.
+// copyTree copies every sound row that the meta page leads to.
 func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	if len(s.wreck.metas) == 0 {
 		s.result.NoFormat = true
@@ -35,7 +35,7 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	meta := s.wreck.metas[0]
 	s.result.Meta, s.result.Older = int(meta.Page), s.wreck.older
 	if s.wreck.older {
-		s.hurt[string(bucketJobs)] = true // those that the last transaction stored
+		s.hurt[string(bucketJobs)] = true // the jobs that the last transaction stored
 	}
 	c := &salvageCopy{salvor: s}
 	defer func() {
@@ -51,15 +51,15 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	}
 	for _, name := range buckets {
 		if _, found := c.sequences[string(name)]; !found {
-			c.lost(name) // as a whole
+			c.lost(name) // the whole bucket
 		}
 	}
 	s.result.NoFormat = !c.format
 	return walked, err
 }
 
-// problem notes a damaged page. What is lost below a bucket that leads to others is unknown,
-// so all of those are hurt.
+// problem records a damaged page. Below a bucket that contains other buckets it is unknown what
+// was lost, so all of those buckets count as hurt.
 func (c *salvageCopy) problem(p pages.Problem) {
 	c.result.damagedPage(p)
 	switch {
@@ -98,7 +98,7 @@ func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
 	ours := len(path) > 0 && bytes.Equal(path[0], bucketRoot)
 	switch {
 	case len(path) == 0:
-		c.result.AppLost++ // bbolt has no such rows
+		c.result.AppLost++ // bbolt cannot have such a row
 		return nil
 	case ours && len(path) != 2:
 		c.lost(bucketRoot)
@@ -127,7 +127,7 @@ func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
 	return c.put(path, ours, e.Key, value)
 }
 
-// maxSalvagedRow is more bytes than any row of a queue has.
+// maxSalvagedRow is larger than any row of a queue, in bytes.
 const maxSalvagedRow = pawl.MaxBatchBytes + 1<<20
 
 func (c *salvageCopy) rowLost(path [][]byte, ours bool) {
@@ -158,7 +158,7 @@ func (c *salvageCopy) put(path [][]byte, ours bool, key, value []byte) error {
 	return nil
 }
 
-// to is the bucket of the new file that a path leads to; nil when a row has its name.
+// to returns the bucket of the new file at path, or nil if a row has its name.
 func (c *salvageCopy) to(path [][]byte) (b *bbolt.Bucket, err error) {
 	if c.tx == nil {
 		if c.tx, err = c.db.Begin(true); err != nil {

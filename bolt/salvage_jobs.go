@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendTraces makes dead letters of jobs of which nothing is left but a payload or a history.
+// mendTraces makes a dead job for each job that left only a payload or a history.
 func (s *salvor) mendTraces() error {
 	err := s.eachKey(bucketPayloads, nil, func(t *txn, b *table, key []byte) {
 		if j, err := t.record(pawl.ID(key)); err != nil {
@@ -32,8 +32,7 @@ func (s *salvor) mendTraces() error {
 	})
 }
 
-// mendJobs looks at each job: it must have a row that says where it is, its payload, and its
-// history.
+// mendJobs repairs each job: it must have a row for its state, its payload, and its history.
 func (s *salvor) mendJobs() error { return s.eachRecord(s.mendJob) }
 
 func (s *salvor) mendJob(t *txn, j stored) {
@@ -75,12 +74,12 @@ func (s *salvor) mendJob(t *txn, j stored) {
 	}
 }
 
-// wasBuried reports whether a job is a dead letter of this salvage, which is counted.
+// wasBuried reports whether this salvage made the job dead and counted it.
 func (s *salvor) wasBuried(j stored, placed bool) bool {
 	return placed && j.Kind == unknownKind && j.Death != nil && j.Death.At.Equal(s.now)
 }
 
-// placeByRecord gives a job that has no row the one that its record asks for.
+// placeByRecord gives a job without a row the row that follows from its record.
 func (s *salvor) placeByRecord(t *txn, j stored) {
 	switch {
 	case j.Death != nil:
@@ -95,8 +94,8 @@ func (s *salvor) placeByRecord(t *txn, j stored) {
 	}
 }
 
-// mendPayload checks that the payload is there, and takes it as empty where it is not. It
-// returns what is wrong.
+// mendPayload checks that the payload exists, and makes it empty if it does not. It returns a
+// description of the damage.
 func (s *salvor) mendPayload(t *txn, j *stored) string {
 	if j.apart == 0 {
 		return ""
@@ -115,12 +114,12 @@ func (s *salvor) mendPayload(t *txn, j *stored) string {
 
 func historyNumber(key []byte) uint32 { return binary.BigEndian.Uint32(key[16:]) }
 
-// kept reports whether the history of a job that failed so often has an entry of number n.
+// kept reports whether the history of a job with that many failures has an entry of number n.
 func kept(n, failures int) bool {
 	return n < failures && (n < pawl.HistoryKeepHead || n >= failures-pawl.HistoryKeepTail)
 }
 
-// mendHistory puts an entry that says so in the place of each that is lost.
+// mendHistory replaces each lost entry by an entry that says so.
 func (s *salvor) mendHistory(t *txn, j stored) {
 	if j.Failures == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendBelongings sees to it that the deadline and the keys of a job have their rows.
+// mendBelongings ensures that the deadline and the keys of a job have their rows.
 func (s *salvor) mendBelongings(t *txn, j stored, p place) {
 	waits := p.state == pawl.Ready || p.state == pawl.Delayed
 	if waits && !j.Deadline.IsZero() {
@@ -24,15 +24,15 @@ func (s *salvor) mendBelongings(t *txn, j stored, p place) {
 	case j.ID:
 	case pawl.ID{}:
 		t.holdEffect(effect, j.ID)
-	default: // another leased job has it
+	default: // another leased job holds it
 		t.unplace(j, p)
 		t.placeReady(j)
 	}
 }
 
-// mendUniqueOf sees to it that the unique key of a job leads to one that has it. A job that
-// blocks no other where it is may do so when it moves on. Of several jobs whose row is lost
-// one has it that blocks others, and of several such the last, by their IDs.
+// mendUniqueOf ensures that the unique key of a job leads to a job with that key. A job that
+// blocks no other now may do so in its next state. If several jobs had a lost row, one that
+// blocks others gets the key, and of several such jobs the last by ID.
 func (s *salvor) mendUniqueOf(t *txn, j stored, p place) {
 	blocks := j.BlockedBy(p.state)
 	ended := p.state == pawl.Dead || p.state == pawl.Completed
@@ -46,8 +46,8 @@ func (s *salvor) mendUniqueOf(t *txn, j stored, p place) {
 	}
 }
 
-// mendUnique removes the unique keys that lead to no job which has them. What they should
-// lead to is seen to when the jobs are looked at.
+// mendUnique removes the unique keys that lead to no job with that key. mendUniqueOf later
+// repairs where they should lead.
 func (s *salvor) mendUnique() error {
 	return s.eachKey(bucketUnique, nil, func(t *txn, b *table, key []byte) {
 		id, err := unseal(key, b.Get(key), len(pawl.ID{}))
@@ -65,8 +65,8 @@ func (s *salvor) mendUnique() error {
 	})
 }
 
-// mendKeys looks at what leads to jobs by their idempotency keys and deadlines, and at what
-// is done.
+// mendKeys repairs the rows that lead to jobs by idempotency key and deadline, and the effects
+// that are done.
 func (s *salvor) mendKeys() error {
 	if err := s.eachKey(bucketExpiry, nil, s.mendExpiry); err != nil {
 		return err
@@ -74,10 +74,9 @@ func (s *salvor) mendKeys() error {
 	return s.eachKey(bucketEffects, nil, s.mendEffect)
 }
 
-// mendExpiry removes the deadline of a job that has none of that time, and takes from the
-// end of an effect until when it is done, whatever the row of the effect says: that is lost,
-// or older. Of two rows that contradict each other the one is taken by which nothing takes
-// place twice.
+// mendExpiry removes deadlines that no job has. From the expiry of an effect it takes until
+// when the effect is done, whatever the row of the effect says: that row is lost or older. Of
+// two rows that contradict each other it follows the one that prevents a second run.
 func (s *salvor) mendExpiry(t *txn, b *table, key []byte) {
 	what := key[timeWidth+1:]
 	if key[timeWidth] == endsEffect {
@@ -98,8 +97,8 @@ func (s *salvor) mendExpiry(t *txn, b *table, key []byte) {
 	}
 }
 
-// mendEffect takes a key from a job that is not leased, and sees to it that what is done is
-// done for as long as it was meant to be, and not for ever.
+// mendEffect takes a key from a job that is not leased. It ensures that an effect counts as
+// done for as long as intended, and not forever.
 func (s *salvor) mendEffect(t *txn, b *table, key []byte) {
 	was, err := parseEffectRow(key, b.Get(key))
 	if err != nil {

@@ -2,7 +2,7 @@ package bolt
 
 import "bytes"
 
-// salvagePortion is how many rows one transaction of the mending looks at.
+// salvagePortion is how many rows one transaction of the repair visits.
 const salvagePortion = 500
 
 // update runs fn in a transaction of the new file.
@@ -14,7 +14,7 @@ func (s *salvor) update(fn func(t *txn)) error {
 	if err != nil {
 		return err
 	}
-	defer rollback(tx) // nothing, once it was committed
+	defer rollback(tx) // a no-op after the commit
 	t, err := begin(tx, s.now, settings{})
 	if err != nil {
 		return err
@@ -27,8 +27,8 @@ func (s *salvor) update(fn func(t *txn)) error {
 	return tx.Commit()
 }
 
-// eachKey calls fn for the keys of a bucket from one on, in transactions of a bounded size.
-// Fn may change any row; of those that it puts behind its key it is told too.
+// eachKey calls fn for the keys of a bucket from a key on, in transactions of limited size. Fn
+// may change any row. eachKey also visits rows that fn adds behind the current key.
 func (s *salvor) eachKey(bucket, from []byte, fn func(t *txn, b *table, key []byte)) error {
 	last := from
 	for first, more := true, true; more; first = false {
@@ -57,5 +57,5 @@ func (s *salvor) eachKey(bucket, from []byte, fn func(t *txn, b *table, key []by
 	return nil
 }
 
-// stateBuckets have one row for each job, in one of them.
+// stateBuckets together have one row for each job.
 var stateBuckets = [][]byte{bucketReady, bucketDelayed, bucketLeased, bucketFailed, bucketCompleted}

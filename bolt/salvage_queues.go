@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendQueues sees to it that each queue and each kind has both of its rows, and gives one that
-// has lost both its number again, which rows in other buckets still name.
+// mendQueues ensures that each queue and each kind has both of its rows. If both are lost, it
+// gives the queue or kind its number back, which rows in other buckets still name.
 func (s *salvor) mendQueues() error {
 	highest := uint32(0)
 	err := s.eachKey(bucketQueues, nil, func(t *txn, b *table, key []byte) {
@@ -38,8 +38,8 @@ func (s *salvor) mendQueues() error {
 	})
 }
 
-// mendName looks at a row that names a queue or a kind, and returns the number in it. Of two
-// rows that contradict each other the one that leads from the name goes.
+// mendName checks a row that names a queue or a kind, and returns its number. If two rows
+// contradict each other, it removes the row that leads from the name.
 func (s *salvor) mendName(t *txn, b *table, key []byte) (n uint32) {
 	switch key[0] {
 	case queueByNumber:
@@ -74,7 +74,7 @@ func (s *salvor) mendName(t *txn, b *table, key []byte) (n uint32) {
 	return n
 }
 
-// mendQueueName leads from the name of a queue to its number.
+// mendQueueName restores the row from the name of a queue to its number.
 func (s *salvor) mendQueueName(t *txn, n queueNumber) {
 	row, err := t.rowOf(n)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *salvor) mendQueueName(t *txn, n queueNumber) {
 	}
 }
 
-// mendKindName leads from the name of a kind to its number.
+// mendKindName restores the row from the name of a kind to its number.
 func (s *salvor) mendKindName(t *txn, n kindNumber) {
 	name, err := t.kindName(n)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *salvor) mendKindName(t *txn, n kindNumber) {
 	}
 }
 
-// mendNumbers gives the numbers that a row of a job names, and that have no queue or no kind,
-// to those that the job's record names. It returns the higher one.
+// mendNumbers handles numbers in a job's row that have no queue or no kind: it gives them to
+// the queue and the kind that the job's record names. It returns the higher number.
 func (s *salvor) mendNumbers(t *txn, b *table, key []byte) uint32 {
 	id, ln, _, err := stateRowOf(b, key, b.Get(key))
 	if err != nil || ln.queue > 1<<31 || ln.kind > 1<<31 {
@@ -137,7 +137,7 @@ func (s *salvor) mendNumbers(t *txn, b *table, key []byte) uint32 {
 	return highest
 }
 
-// mendCounts counts the jobs of each line anew.
+// mendCounts recounts the jobs of each line.
 func (s *salvor) mendCounts() error {
 	counts := make(map[line]pawl.Counts)
 	for _, bucket := range stateBuckets {
@@ -181,7 +181,7 @@ func (s *salvor) mendCounts() error {
 	})
 }
 
-// putLine stores what a line counts.
+// putLine stores the counts of a line.
 func (t *txn) putLine(ln line, counts pawl.Counts) {
 	t.lines[ln], t.changed = &lineRow{counts: counts, touched: true}, true
 	t.touched = append(t.touched, ln)

@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendSequences takes over the sequences of the buckets. They have no checksum, so what
-// cannot be is left out; those that are too low are raised by what is stored.
+// mendSequences copies the sequences of the buckets. They have no checksum, so it ignores
+// impossible values, and it raises values that are too low for the stored rows.
 func (s *salvor) mendSequences() error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		for name, sequence := range s.sequences {
@@ -24,11 +24,10 @@ func (s *salvor) mendSequences() error {
 	})
 }
 
-// ownSequences gives each job a sequence that no other has: those of another file, or of an
-// older tree, may have numbers that were given out again. Two jobs of one number would have
-// one place between them, and the second to come there would be the end of the first. The
-// first for which a row vouches keeps the number; the row of another is found to contradict
-// its record when rows are looked at.
+// ownSequences gives each job a unique sequence. Jobs of another file or an older tree may have
+// numbers that were assigned again. Two jobs with one number would share one place, and the
+// second to arrive there would destroy the first. The first job that a row confirms keeps the
+// number. The row of another job contradicts its record, which the check of the rows detects.
 func (s *salvor) ownSequences() error {
 	var taken []uint64
 	err := s.eachRecord(func(_ *txn, j stored) { taken = append(taken, j.Seq) })
@@ -45,7 +44,7 @@ func (s *salvor) ownSequences() error {
 	if err != nil {
 		return err
 	}
-	again := make(map[uint64]bool) // whether one of those that have the number keeps it
+	again := make(map[uint64]bool) // value: one of the jobs with this number keeps it
 	for i, seq := range taken[1:] {
 		if seq == taken[i] {
 			again[seq] = false
@@ -63,19 +62,19 @@ func (s *salvor) ownSequences() error {
 		default:
 			j.Seq = s.nextSequence(t)
 			t.rewrite(j)
-			s.lost(bucketJobs) // as it was
+			s.lost(bucketJobs) // the old record
 		}
 	})
 }
 
-// nextSequence is a number that no job has, once ownSequences has looked at all of them.
+// nextSequence returns a number that no job has, once ownSequences has visited all jobs.
 func (s *salvor) nextSequence(t *txn) uint64 {
 	seq := t.jobs.Sequence() + 1
 	t.fail(t.jobs.SetSequence(seq))
 	return seq
 }
 
-// eachRecord calls fn for each job, in transactions of a bounded size.
+// eachRecord calls fn for each job, in transactions of limited size.
 func (s *salvor) eachRecord(fn func(t *txn, j stored)) error {
 	return s.eachKey(bucketJobs, nil, func(t *txn, _ *table, key []byte) {
 		if j, err := t.record(pawl.ID(key)); err != nil {

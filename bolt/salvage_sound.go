@@ -6,8 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// soundRow checks that a row is one of the bucket named: its checksum, and its widths, since
-// the checksum does not tell in which bucket it lay.
+// soundRow checks that a row belongs in the named bucket. It checks the widths besides the
+// checksum, since the checksum does not cover the bucket.
 func soundRow(bucket, key, value []byte) (err error) {
 	width := -1
 	switch string(bucket) {
@@ -96,7 +96,7 @@ func soundExpiryRow(key, value []byte) error {
 	return fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketExpiry)
 }
 
-// soundRecord reads the record of the job that key names.
+// soundRecord reads the record of the job with the given key.
 func soundRecord(key, record []byte) (j stored, err error) {
 	if len(key) != len(pawl.ID{}) {
 		return j, fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketJobs)
@@ -107,7 +107,7 @@ func soundRecord(key, record []byte) (j stored, err error) {
 		return j, err
 	case e.ID != pawl.ID(key):
 		return j, fmt.Errorf("%w: the record is that of job %s", pawl.ErrCorrupt, e.ID)
-	case pawl.ValidQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue made it
+	case pawl.ValidQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue wrote it
 		len(e.UniqueKey) > pawl.MaxKeyBytes, len(e.IdempotencyKey) > pawl.MaxKeyBytes,
 		e.Seq >= maxSalvagedSeq, e.Failures > maxSalvagedFailures, apart > maxSalvagedRow:
 		return j, fmt.Errorf("%w: job %s breaks the limits of what a queue takes", pawl.ErrCorrupt, e.ID)
@@ -115,16 +115,15 @@ func soundRecord(key, record []byte) (j stored, err error) {
 	return stored{e, apart}, nil
 }
 
-// maxSalvagedFailures is more often than any job failed. The number of a failure has four
-// bytes, which a damaged one must not leave at their end.
+// maxSalvagedFailures exceeds the failures of any job. The number of a failure has four bytes,
+// and a damaged number must not leave it near overflow.
 const maxSalvagedFailures = 1 << 30
 
-// maxSalvagedSeq is a sequence that no queue reaches. A damaged one must not leave the new
-// file at its end.
+// maxSalvagedSeq is a sequence that no queue reaches. A damaged sequence must not leave the new
+// file near overflow.
 const maxSalvagedSeq = 1 << 62
 
-// stateRowOf reads from a row of one of the five state buckets which job it is of, in which
-// line, and in which state.
+// stateRowOf reads a row of one of the five state buckets: its job, its line, and its state.
 func stateRowOf(b *table, key, sealed []byte) (id pawl.ID, ln line, state pawl.State, err error) {
 	switch string(b.name) {
 	case string(bucketLeased):

@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendStates looks at each row that says where a job is. One whose job has lost its record
-// stands for that job from now on, and one that contradicts the record goes.
+// mendStates checks each row that says where a job is. A row whose job has lost its record now
+// stands for that job. A row that contradicts the record is removed.
 func (s *salvor) mendStates() error {
 	for _, bucket := range stateBuckets {
 		if err := s.eachKey(bucket, nil, s.mendState); err != nil {
@@ -43,15 +43,14 @@ func (s *salvor) mendState(t *txn, b *table, key []byte) {
 	}
 }
 
-// livesOn reports whether a job whose record says how it ended is in a state of those that
-// have not. Its row is older than its record, or the other way round; in doubt it is not run
-// again.
+// livesOn reports whether a job whose record says how it ended is in a state of a job that has
+// not ended. Either the row or the record is older. In doubt the job does not run again.
 func livesOn(j stored, state pawl.State) bool {
 	ended := j.Death != nil || !j.Completed.IsZero()
 	return ended && state != pawl.Dead && state != pawl.Completed
 }
 
-// stateRowFor is the row that a job must have where it is; sealed is the one that it has.
+// stateRowFor returns the row that a job must have in its state. Sealed is the row that it has.
 func stateRowFor(j stored, p place, sealed []byte) []byte {
 	index := indexRow{j.ID, j.flags()}
 	switch p.state {
@@ -68,12 +67,12 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 	return seal(p.key, index.append(nil))
 }
 
-// unknownKind is the kind of a dead letter whose record is lost. No handler has it, so
-// such a job stays ready when somebody retries it.
+// unknownKind is the kind of a dead job whose record is lost. No handler has it, so such a job
+// stays ready if somebody retries it.
 const unknownKind = "unknown"
 
-// buryRemains makes a dead letter of a job whose record is lost: of its ID, and of the queue
-// of its line if there is one. A payload and a history that lie apart stay.
+// buryRemains makes a dead job for a job with a lost record, from its ID and the queue of its
+// line if there is one. It keeps a separate payload and the history.
 func (s *salvor) buryRemains(t *txn, id pawl.ID, ln line) {
 	name := pawl.DefaultQueue
 	if row, err := t.rowOf(ln.queue); err == nil {
@@ -94,14 +93,14 @@ func (s *salvor) buryRemains(t *txn, id pawl.ID, ln line) {
 	s.result.NoRecord++
 }
 
-// bury makes a dead letter of a job that has no row.
+// bury makes a job without a row dead.
 func (s *salvor) bury(t *txn, j stored, cause string) {
 	t.note(j, j.Attempt(), pawl.Failure{Error: cause})
 	t.bury(j, pawl.ReasonCorrupt, run{cause: cause})
 }
 
-// mendAside brings back what was put aside for an idempotency key that another job had, as
-// the next open would: what the keys say may be lost.
+// mendAside unblocks all jobs that wait for an idempotency key, as the next Open would, since
+// the holders of the keys may be lost.
 func (s *salvor) mendAside() error {
 	if !s.hurtAny(append(stateBuckets, bucketJobs, bucketEffects)...) {
 		return nil

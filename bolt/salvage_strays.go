@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// copyStrays copies the records, payloads and histories that no tree leads to any more, as
-// far as the tree lacks them. It looks for them only where something is lost.
+// copyStrays copies records, payloads and histories that no tree leads to, if the tree lacks
+// them. It searches only if something is lost.
 func (s *salvor) copyStrays(walked *pages.Walked) error {
 	if s.hurtAny(bucketJobs) {
 		if err := s.eachStray(walked, s.strayRecord); err != nil {
@@ -22,8 +22,8 @@ func (s *salvor) copyStrays(walked *pages.Walked) error {
 	return nil
 }
 
-// eachStray calls fn for every element that lies outside the tree and looks like one of a
-// job, in transactions of a bounded size.
+// eachStray calls fn for every element outside the tree that looks like part of a job, in
+// transactions of limited size.
 func (s *salvor) eachStray(walked *pages.Walked, fn func(t *txn, key, value []byte)) error {
 	type row struct{ key, value []byte }
 	var rows []row
@@ -43,7 +43,7 @@ func (s *salvor) eachStray(walked *pages.Walked, fn func(t *txn, key, value []by
 		}
 		value, err := e.Value()
 		if err != nil {
-			return nil // a damage of a page that is nobody's
+			return nil // damage of a page outside the tree
 		}
 		if soundRow(bucketJobs, e.Key, value) != nil && soundRow(bucketPayloads, e.Key, value) != nil && soundRow(bucketHistory, e.Key, value) != nil {
 			return nil
@@ -60,8 +60,8 @@ func (s *salvor) eachStray(walked *pages.Walked, fn func(t *txn, key, value []by
 	return flush()
 }
 
-// strayRecord keeps a record whose job is not in the tree: of several the one for which a
-// row in the tree vouches, or else the newest.
+// strayRecord keeps a record whose job is not in the tree. Of several records it keeps the one
+// that a row in the tree confirms, or else the newest.
 func (s *salvor) strayRecord(t *txn, key, value []byte) {
 	j, err := soundRecord(key, value)
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *salvor) vouched(t *txn, j stored) bool {
 	return err == nil && id == j.ID
 }
 
-// newer reports whether a is a later record of its job than b. What a job counts only rises,
-// but for attempts and crashes, which a revival sets back.
+// newer reports whether a is a later record of its job than b. The counters of a job only rise,
+// except attempts and crashes, which a retry resets.
 func newer(a, b stored) bool {
 	switch {
 	case a.Seq != b.Seq:
@@ -107,7 +107,7 @@ func newer(a, b stored) bool {
 	return (a.Death != nil || !a.Completed.IsZero()) && b.Death == nil && b.Completed.IsZero()
 }
 
-// strayBelonging keeps a payload or an entry of a history that a job lacks.
+// strayBelonging keeps a payload or a history entry that a job lacks.
 func (s *salvor) strayBelonging(t *txn, key, value []byte) {
 	id := pawl.ID(key[:16])
 	j, err := t.record(id)

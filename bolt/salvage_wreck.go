@@ -12,21 +12,21 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// wreck is a damaged file, to read.
+// wreck is a damaged file that is open for reading.
 type wreck struct {
 	*os.File
 	size  int64
-	metas []pages.Meta // those that are sound, and the one to read by is the first
-	older bool         // that one is not the newest
+	metas []pages.Meta // sound meta pages; the file is read by the first
+	older bool         // the first is not the newest
 
-	bbolt     bool // a meta page says that it is a file of bbolt's
-	queueless bool // its tree leads to no queue
-	foreign   bool // and is sound: another program's, or that of a torn copy
+	bbolt     bool // a meta page says that bbolt wrote the file
+	queueless bool // the tree leads to no queue
+	foreign   bool // and the tree is sound: it is another program's, or that of a torn copy
 
-	progress *progress // nil until the copying begins
+	progress *progress // nil until the copy begins
 }
 
-// ReadAt is that of the file, and counts.
+// ReadAt reads from the file and counts the bytes.
 func (w *wreck) ReadAt(b []byte, off int64) (n int, err error) {
 	n, err = w.File.ReadAt(b, off)
 	w.progress.add(int64(n))
@@ -46,7 +46,7 @@ func openWreck(ctx context.Context, path string) (w *wreck, err error) {
 			_ = f.Close()
 		}
 	}()
-	// A file system without locks has nobody to keep out.
+	// Without locks in the file system, no other process can be kept out.
 	if locked, err := tryLock(f, true); err == nil && !locked {
 		return nil, fmt.Errorf("%w%s; stop it, or salvage a copy", ErrLocked, lockHolder(path))
 	}
@@ -55,13 +55,13 @@ func openWreck(ctx context.Context, path string) (w *wreck, err error) {
 		return nil, err
 	}
 	w = &wreck{File: f, size: info.Size()}
-	w.metas, _ = pages.Metas(f) // without one all pages are searched
+	w.metas, _ = pages.Metas(f) // if there is none, all pages are searched
 	w.bbolt = len(w.metas) > 0
 	return w, w.choose(ctx)
 }
 
-// choose puts the meta page first by which the file is read: the newest that leads to the
-// jobs, or else to any bucket of a queue.
+// choose moves the meta page used to read the file to the front: the newest one that leads to
+// the jobs, or else to any bucket of a queue.
 func (w *wreck) choose(ctx context.Context) error {
 	w.queueless = true
 	best := 0
@@ -76,15 +76,15 @@ func (w *wreck) choose(ctx context.Context) error {
 		}
 	}
 	if w.queueless && w.foreign {
-		// In a plain copy of a file that was written to meanwhile, the root may be a page that has
-		// become another one. What the tree reaches is not lost for that: all pages are searched.
+		// In a plain copy of a file that was being written, the page of the root may have been
+		// reused. What the tree reaches is not lost, because all pages are searched.
 		w.metas = nil
 	}
 	return nil
 }
 
-// survey looks what a meta page leads to: 2 when it is the jobs of a queue, 1 when it is
-// something of a queue. It notes a newest tree that is sound and leads to no queue at all.
+// survey rates what a meta page leads to: 2 for the jobs of a queue, 1 for another part of a
+// queue. It records a newest tree that is sound and leads to no queue.
 func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error) {
 	sound, first := true, m == w.metas[0]
 	_, err = pages.Walk(ctx, w, w.size, m, pages.Visitor{
@@ -110,7 +110,7 @@ func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error)
 	return found, err
 }
 
-// nothing is the error for a file in which nothing of a queue was found.
+// nothing returns the error for a file without any part of a queue.
 func (w *wreck) nothing() error {
 	if w.foreign {
 		return errForeign
@@ -118,7 +118,7 @@ func (w *wreck) nothing() error {
 	return fmt.Errorf("%w: nothing of a queue was found in it; restore a backup. %s", pawl.ErrCorrupt, plainCopy)
 }
 
-// noPages is the error for a file in which no page of bbolt's was found.
+// noPages returns the error for a file without any bbolt page.
 func (w *wreck) noPages() error {
 	if w.bbolt {
 		return w.nothing()
@@ -129,7 +129,7 @@ func (w *wreck) noPages() error {
 	return fmt.Errorf("%w: it is no bbolt file; was another path meant?", ErrNotQueue)
 }
 
-// checkWreckFormat checks the row that tells the version of the format.
+// checkWreckFormat checks the row of the format version.
 func checkWreckFormat(key, sealed []byte) error {
 	b, err := unseal(key, sealed, 4)
 	if err != nil || !bytes.Equal(key, keyFormat) {

@@ -12,33 +12,33 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// How much of its own work the scheduler does in one commit, so that callers who
-// wait for the same commit do not wait long.
+// How much of its own work the scheduler does in one commit. The limits keep callers of the
+// same commit from waiting long.
 const (
 	promotePortion = 500
 	reapPortion    = 500
 	recoverPortion = 5000
 	expirePortion  = 500
-	settlePortion  = 500 // jobs that a fetch comes to and that cannot be leased
+	settlePortion  = 500 // jobs that a fetch reaches and that cannot be leased
 )
 
-// longestSleep is how long the scheduler sleeps at most while jobs wait for a time
-// of day: a clock that was set meanwhile is noticed after it.
+// longestSleep is the longest sleep while jobs wait for a time of day. After it the scheduler
+// notices that the clock was set.
 const longestSleep = time.Minute
 
-// shortestSleep is how long it sleeps when it woke up for a time of day that has not come
-// yet: a clock that stands would keep it busy.
+// shortestSleep is the sleep after the scheduler woke up before the time of day it waited for.
+// A clock that stands still would keep it busy.
 const shortestSleep = time.Millisecond
 
-// troubledSleep is how long the scheduler sleeps when it could not do all that is
-// due: a damaged row stays due for ever, and a full disk stays full for a while.
+// troubledSleep is the sleep after the scheduler could not do everything that is due. A damaged
+// row stays due forever, and a full disk stays full for a while.
 const troubledSleep = time.Second
 
-// idleYields is how often the scheduler gives way in a row without a call that comes. When
-// that took too long, it does not for leastShun times as long; twice as many times with each
-// try in a row that takes too long, up to mostShun. So where others compute all the time it
-// costs a hundredth of it, and one turn of the garbage collector does not cost the groups of
-// the next hundred commits. It is left for maxShun at most.
+// idleYields is how many times in a row the scheduler yields without a new call. If the yields
+// take too long, it stops yielding for leastShun times as long. The factor doubles with each
+// consecutive slow try, up to mostShun, so on a busy machine yielding costs a hundredth of the
+// time, and one cycle of the garbage collector does not affect the groups of the next hundred
+// commits. The pause lasts at most maxShun.
 const (
 	idleYields = 8
 	leastShun  = 4
@@ -46,56 +46,56 @@ const (
 	maxShun    = 10 * time.Second
 )
 
-// maxTold bounds the room that is kept for events.
+// maxTold limits the memory kept for events.
 const maxTold = 1024
 
-// maxSeen bounds the damaged rows that are logged.
+// maxSeen limits how many damaged rows are remembered as logged.
 const maxSeen = 1000
 
 // scheduler is the only writer of the file. Its goroutine runs from Open to Close.
 type scheduler struct {
 	db       *bbolt.DB
-	shared   bool // with an app that has transactions of its own
+	shared   bool // with an app that has its own transactions
 	intake   *intake
 	leases   *leaseTable
 	log      pawl.Logger
 	now      func() time.Time // the wall clock
-	crashCap int              // how many crashes are too many, 0 for none
+	crashCap int              // the limit of crashes, 0 for none
 	observer *observer
 	guard    *guard
-	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, unless a test makes it fail
+	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests that make it fail
 
-	stop    chan struct{} // closed to end the goroutine
-	stopped chan struct{} // closed by the goroutine at its end
-	fatal   error         // what ended it before that, set before stopped is closed
+	stop    chan struct{} // closed to stop the goroutine
+	stopped chan struct{} // closed by the goroutine when it ends
+	fatal   error         // why it ended early; set before stopped is closed
 
-	lent atomic.Pointer[bbolt.Tx] // the transaction that a function of Update has
+	lent atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
-	// What follows belongs to the goroutine.
-	heard    int64           // calls that had come when the last group was taken
-	lately   int64           // how many of them since the group before
-	lasted   time.Duration   // how long the last transaction took
-	shunned  time.Time       // until when the scheduler does not give way
-	shun     time.Duration   // for how many times as long as it took last; 0 when that was short
-	fetches  []*fetchCall    // wait for jobs, in the order of their coming
-	durable  time.Time       // when the last transaction was, on monotonic time
-	due      time.Time       // when the next delayed job is due, or something expires; zero for never
-	backlog  bool            // more was due or expired than one commit took
-	troubled bool            // not all that is due or expired could be moved
-	strays   []byte          // from where on jobs are aside that nothing else may bring back; nil for none
-	turns    turns           // of the queues
-	numbers  numberCache     // of the queues that fetches name
-	lookups  int             // rows that were looked up so far
-	seen     map[string]bool // damage that was logged already
-	told     []pawl.Event    // room for the events of the next transaction
+	// The fields below belong to the goroutine.
+	heard    int64           // calls that had arrived when the last group was taken
+	lately   int64           // how many of them arrived since the previous group
+	lasted   time.Duration   // duration of the last transaction
+	shunned  time.Time       // no yields until then
+	shun     time.Duration   // the length of that pause, in slow yields; 0 if the last yields were fast
+	fetches  []*fetchCall    // fetches that wait for jobs, in order of arrival
+	durable  time.Time       // when the last transaction became durable, on monotonic time
+	due      time.Time       // when the next delayed job is due or something expires; zero for never
+	backlog  bool            // more was due or expired than fit in one commit
+	troubled bool            // something that is due or expired could not be moved
+	strays   []byte          // where the search for blocked jobs that nothing else may unblock continues; nil for none
+	turns    turns           // turns among the queues
+	numbers  numberCache     // numbers of the queues that fetches name
+	lookups  int             // rows searched for so far
+	seen     map[string]bool // damage that was already logged
+	told     []pawl.Event    // buffer for the events of the next transaction
 }
 
-// errGoexit is the end of a queue whose goroutine a function of the app's has ended, as a
-// failing test does that runs in it.
+// errGoexit ends a queue whose goroutine was ended by a function of the app, such as a failing
+// test in it.
 var errGoexit = errors.New("a mutation has called runtime.Goexit; have it return an error")
 
-// run carries out what callers left, until the queue closes or a commit fails for
-// good. Then everybody who still waits is told why.
+// run carries out operations until the queue closes or a commit fails for good. Then it returns
+// the reason to every waiting caller.
 func (s *scheduler) run() {
 	defer close(s.stopped)
 	timer := time.NewTimer(0)
@@ -129,12 +129,12 @@ func (s *scheduler) run() {
 	ended = true
 }
 
-// gather lets those who were answered come with their next calls, which is what makes
-// groups large: it gives way for as long as that brings calls, up to as many as came
-// lately. It waits for no time and for nobody who does not run.
+// gather lets callers that were just answered submit their next calls, which makes groups
+// large. It yields as long as that brings new calls, up to the number of recent calls. It never
+// sleeps or waits for a caller that is not running.
 //
-// Where others compute, giving way lasts until it is one's turn again. When it took longer
-// than a transaction does, it is not worth it, and is left for a while.
+// On a busy machine a yield lasts until the goroutine's next time slice. If that takes longer
+// than a transaction, yielding does not pay, and gather stops it for a while.
 func (s *scheduler) gather() {
 	came, began := s.intake.came.Load(), time.Now()
 	enough := came + s.lately
@@ -163,7 +163,7 @@ func (s *scheduler) closing() bool {
 	}
 }
 
-// dismiss answers everybody who is left, once nobody can come any more.
+// dismiss answers every remaining caller, once no new caller can arrive.
 func (s *scheduler) dismiss() {
 	reason := s.intake.reason()
 	var group []*call
@@ -180,8 +180,8 @@ func (s *scheduler) dismiss() {
 	}
 }
 
-// sleep waits for a caller, the next due job or the next expiry. It answers false
-// when the queue closes.
+// sleep waits for a caller, the next due job or the next expiry. It returns false when the
+// queue closes.
 func (s *scheduler) sleep(timer *time.Timer) bool {
 	for least := time.Duration(0); ; least = shortestSleep {
 		if wait, ok := s.untilNext(least); ok {
@@ -197,13 +197,13 @@ func (s *scheduler) sleep(timer *time.Timer) bool {
 		case <-timer.C:
 		}
 		if wait, _ := s.untilNext(0); wait <= 0 || s.troubled {
-			return true // otherwise it only looked at the clock
+			return true // otherwise it only checked the clock
 		}
 	}
 }
 
-// untilNext is how long there is nothing to do; ok is false when nothing will ever be. It is
-// 0, or at least as long as given where the wall clock says so.
+// untilNext returns how long there is nothing to do. If there will never be anything, ok is
+// false. For a wall-clock time, the result is 0 or at least the given minimum.
 func (s *scheduler) untilNext(least time.Duration) (wait time.Duration, ok bool) {
 	if s.troubled {
 		return troubledSleep, true
@@ -221,7 +221,7 @@ func (s *scheduler) untilNext(least time.Duration) (wait time.Duration, ok bool)
 	return max(wait, 0), ok
 }
 
-// chores is what the scheduler does unasked: expire, promote, reap, serve.
+// chores does the scheduler's maintenance: expire, promote, reap, serve.
 func (s *scheduler) chores(t *txn) {
 	all := t.expireDue(expirePortion)
 	moved := t.promoteDue(promotePortion)
@@ -238,12 +238,13 @@ func (s *scheduler) chores(t *txn) {
 	s.due = t.nextDue()
 }
 
-// settings is what the next transaction is to know. Whether somebody listens may change.
+// settings returns the settings of the next transaction. The set of listeners may change
+// between transactions.
 func (s *scheduler) settings() settings {
 	return settings{maxCrashes: s.crashCap, listening: s.observer.listening()}
 }
 
-// report tells what a durable transaction did.
+// report emits the events of a durable transaction.
 func (s *scheduler) report(t *txn) {
 	s.observer.tell(t.events)
 	clear(t.events)
@@ -258,9 +259,8 @@ func (s *scheduler) report(t *txn) {
 	}
 }
 
-// poison ends all work for good. The failed commit may or may not be on the disk, unless the
-// error says that nothing was written, and what memory shows of the file may differ from what
-// the disk has.
+// poison ends all work for good. Unless the error says that nothing was written, the failed
+// commit may or may not be on the disk, and the mapped file may differ from the disk.
 func (s *scheduler) poison(group []*call, err error) {
 	s.fatal = err
 	s.log.Error("the queue stops: going on could damage the file", "error", err)

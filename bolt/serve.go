@@ -7,13 +7,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// serve gives a fetch its jobs, or an error such as ErrEmpty; or leaves it waiting. Room
-// is how many jobs may yet turn out not to be for a fetch in this transaction.
+// serve gives a fetch its jobs or an error such as ErrEmpty, or leaves it waiting. Room is how
+// many more jobs of this transaction may turn out not to be leasable.
 func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	if f.stage.Load() == withdrawn {
 		return
 	}
-	f.jobs, f.err, f.served = nil, nil, false // a transaction before may have failed
+	f.jobs, f.err, f.served = nil, nil, false // an earlier transaction may have failed
 	repeatFree := s.leases.repeatFree(t)
 	if !f.lookout.due(repeatFree) {
 		return
@@ -32,13 +32,13 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 		s.backlog = true
 	}
 	if err == nil && len(chosen.jobs) == 0 {
-		if s.backlog { // of which it may get something yet
+		if s.backlog { // some of it may be for this fetch
 			return
 		}
 		err = s.givesUp(t, f, &chosen)
 	}
 	switch {
-	case err == nil && len(chosen.jobs) == 0: // it goes on waiting
+	case err == nil && len(chosen.jobs) == 0: // the fetch continues to wait
 		f.lookout.looked, f.lookout.held = true, chosen.held
 	case !f.accept():
 		s.turns.undo(turnsBefore)
@@ -50,8 +50,8 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	}
 }
 
-// givesUp returns ErrEmpty when a fetch that found nothing does not want to wait
-// for what the queues still hold. It begins with the queue that made it wait the last time.
+// givesUp returns ErrEmpty if a fetch that found nothing does not want to wait for the
+// remaining jobs of the queues. It begins with the queue that made the fetch wait last time.
 func (s *scheduler) givesUp(t *txn, f *fetchCall, chosen *selection) error {
 	r := &f.request
 	switch r.Wait {
@@ -75,8 +75,8 @@ func (s *scheduler) givesUp(t *txn, f *fetchCall, chosen *selection) error {
 	return pawl.ErrEmpty
 }
 
-// answerFetches answers the fetches that a durable transaction served, and lets go
-// of those that were withdrawn.
+// answerFetches answers the fetches that a durable transaction served, and drops withdrawn
+// ones.
 func (s *scheduler) answerFetches() {
 	s.fetches = slices.DeleteFunc(s.fetches, func(f *fetchCall) bool {
 		if f.served {
@@ -92,8 +92,8 @@ func (s *scheduler) failFetches(err error) {
 	s.answerWith(err, func(f *fetchCall) bool { return f.stage.Load() == accepted })
 }
 
-// failHasty answers the fetches that do not wait for a job however long it takes. What is
-// due cannot be moved, so nobody knows whether the queues are empty for them.
+// failHasty answers the fetches that do not wait indefinitely. Due jobs cannot be moved, so
+// nobody knows whether the queues are empty for these fetches.
 func (s *scheduler) failHasty(err error) {
 	s.answerWith(err, func(f *fetchCall) bool { return f.request.Wait != pawl.WaitForJob && f.accept() })
 }

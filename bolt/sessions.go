@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// sessions are those who fetch from the queue now: workers, and fetches under way.
+// sessions are the current users that fetch from the queue: workers and active fetches.
 type sessions struct {
 	mu  sync.Mutex
 	all map[*session]struct{}
 }
 
-// session is one of them.
+// session is one such user.
 type session struct{ queues []string }
 
 func (s *sessions) begin(queues []string) *session {
@@ -31,7 +31,7 @@ func (s *sessions) end(one *session) {
 	delete(s.all, one)
 }
 
-// served are the names of the queues that somebody fetches from.
+// served returns the names of the queues that somebody fetches from.
 func (s *sessions) served() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,15 +44,15 @@ func (s *sessions) served() map[string]bool {
 	return names
 }
 
-// Serving says that a worker serves these queues until it calls end. Package worker calls it,
-// so that Stats reports a queue as served while all of its workers are busy.
+// Serving reports to the queue that a worker serves these queues until it calls end. Package
+// worker calls it, so that Stats reports a queue as served while all of its workers are busy.
 func (q *Queue) Serving(queues ...string) (end func()) {
 	one := q.sessions.begin(queues)
 	return func() { q.sessions.end(one) }
 }
 
-// Stats reads how many jobs each queue has in each state, and whether somebody serves it. It
-// reads a few rows, whatever the number of jobs.
+// Stats reads how many jobs each queue has in each state, and whether somebody serves the
+// queue. It reads a few rows, no matter how many jobs there are.
 func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 	stats, err := q.reader.Stats(ctx)
 	served := q.sessions.served()

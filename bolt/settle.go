@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// settle ends a lease as a settlement says.
+// settle ends a lease as a settlement requests.
 type settle struct {
 	finished
 	outcome pawl.Outcome
@@ -17,16 +17,16 @@ type settle struct {
 	row     leaseRow
 }
 
-// finished is a lease whose run has ended, as its holder has it.
+// finished is a lease whose attempt has ended, with what its holder knows.
 type finished struct {
 	holding
-	job      *pawl.Envelope // as the event of a success has it; nil when nobody listens
-	took     time.Duration  // of the run
+	job      *pawl.Envelope // for the event of a success; nil without listeners
+	took     time.Duration  // duration of the attempt
 	timedOut bool
-	ran      bool // the run began
+	ran      bool // the attempt began
 }
 
-// settle prepares a settlement, as far as that needs no transaction.
+// settle prepares a settlement as far as possible without a transaction.
 func (q *Queue) settle(s *pawl.Settlement) settle {
 	l := s.Lease
 	op := settle{outcome: s.Outcome, delay: s.Delay, reason: s.Reason, finished: finished{
@@ -45,8 +45,8 @@ func (q *Queue) settle(s *pawl.Settlement) settle {
 	return op
 }
 
-// bytes is about how much the settlement writes: the failure, and the headers in the record. An
-// ack writes neither.
+// bytes returns roughly how much the settlement writes: the failure, and the headers in the
+// record. An ack writes neither.
 func (op *settle) bytes(headers map[string]string) (n int) {
 	if op.outcome == pawl.OutcomeAck {
 		return 0
@@ -59,7 +59,7 @@ func (op *settle) bytes(headers map[string]string) (n int) {
 
 func (op *settle) check(t *txn) (err error) {
 	if op.row, err = t.held(&op.holding); err == nil {
-		_, err = t.rowOfLine(op.row.line) // a damaged one refuses this settlement alone
+		_, err = t.rowOfLine(op.row.line) // a damaged row refuses only this settlement
 	}
 	return err
 }
@@ -73,10 +73,10 @@ func (op *settle) apply(t *txn) {
 	}
 }
 
-// settlements end leases, each by itself.
+// settlements end several leases, each independently.
 type settlements struct {
 	each []settle
-	errs []error // in their order; nil when there is none
+	errs []error // in order; nil if there is none
 }
 
 func (op *settlements) check(*txn) error { return nil }
@@ -114,7 +114,7 @@ func (op *condemn) apply(t *txn) {
 	t.buryDamaged(op.id, op.row.line, op.row.flags, op.damage)
 }
 
-// held checks that the token given is that of the job's lease.
+// held checks that the given token is that of the job's lease.
 func (t *txn) held(h *holding) (leaseRow, error) {
 	row, ok, err := t.lease(h.id[:])
 	switch {
@@ -126,14 +126,14 @@ func (t *txn) held(h *holding) (leaseRow, error) {
 	return row, nil
 }
 
-// event is what happened to the job that op settles, with what is known of its run.
+// event returns an event of the job that op settles, with what is known about its attempt.
 func (op *settle) event(what pawl.EventType, e *pawl.Envelope) pawl.Event {
 	return pawl.Event{Type: what, Job: e, Took: op.took, TimedOut: op.timedOut}
 }
 
 func (op *settle) run() run { return run{op.failure.Error, op.took, op.timedOut} }
 
-// ack reads the record only of a job that has more than that.
+// ack reads the record only of a job with additional rows.
 func (op *settle) ack(t *txn) {
 	var j stored
 	if op.row.flags&hasMore != 0 {
@@ -157,8 +157,8 @@ func (op *settle) ack(t *txn) {
 	t.tellOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
-// move gives the job its next place. A job whose record is damaged goes to the dead letters
-// whatever the outcome, and so does one that was cancelled.
+// move gives the job its next place. A job with a damaged record becomes dead, whatever the
+// outcome, and so does a cancelled job.
 func (op *settle) move(t *txn) {
 	j, err := t.record(op.id)
 	if err != nil {
@@ -219,7 +219,7 @@ func (op *settle) snooze(t *txn, j stored) {
 	t.place(j)
 }
 
-// after is now plus delay, which no time.Duration lets overflow.
+// after returns now plus delay, without overflow.
 func after(now time.Time, delay time.Duration) time.Time {
 	return now.Add(max(delay, 0))
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// span is the keys of a bucket in [from, to). A nil to sets no bound.
+// span is the range of keys [from, to) in a bucket. If to is nil, there is no upper bound.
 type span struct{ from, to []byte }
 
-// prefixed is the span of the keys that begin with a prefix.
+// prefixed returns the span of the keys with a prefix.
 func prefixed(prefix []byte) span {
 	to := bytes.Clone(prefix)
 	for i := len(to) - 1; i >= 0; i-- {
@@ -30,18 +30,19 @@ func (s *span) has(key []byte) bool {
 	return bytes.Compare(key, s.from) >= 0 && (s.to == nil || bytes.Compare(key, s.to) < 0)
 }
 
-// rows are those of a bucket that a list reads.
+// rows are the rows of a bucket that a list reads.
 type rows struct {
 	bucket *table
 	spans  []span
 
-	// merge says in which order the spans are merged. Without it they come one after the other.
+	// merge is the order in which the spans are merged. If it is zero, the spans follow one
+	// another.
 	merge merge
-	queue queueNumber // whose lines they are; 0 for those of all queues
+	queue queueNumber // the queue of the lines; 0 for all queues
 }
 
-// mayBegin reports whether a list may go on behind a key. It refuses a key that no row of the list
-// has, as far as a look at the spans tells.
+// mayBegin reports whether a list may continue after key. It rejects a key that cannot be a row
+// of the list, as far as the spans show.
 func (r rows) mayBegin(key []byte) bool {
 	switch {
 	case r.merge == byLine:
@@ -52,16 +53,16 @@ func (r rows) mayBegin(key []byte) bool {
 	return true
 }
 
-// merge is an order of rows of several spans.
+// merge is an order for the rows of several spans.
 type merge uint8
 
 const (
 	noMerge merge = iota
-	byDeath       // the spans are queues: by time of death, then by queue
-	byLine        // the spans are lines: by queue, then in the order in which jobs are fetched
+	byDeath       // the spans are queues: order by time of death, then by queue
+	byLine        // the spans are lines: order by queue, then in fetch order
 )
 
-// common is how many bytes of a key the rows of a span have in common.
+// common returns how many leading bytes the keys of a span share.
 func (m merge) common() int {
 	if m == byLine {
 		return lineWidth
@@ -69,7 +70,7 @@ func (m merge) common() int {
 	return queueWidth
 }
 
-// compare is the order of the keys of two rows.
+// compare compares the keys of two rows.
 func (m merge) compare(a, b []byte) (order int) {
 	if len(a) > m.common() && len(b) > m.common() && (m == byDeath || m == byLine && queueOf(a) == queueOf(b)) {
 		order = bytes.Compare(a[m.common():], b[m.common():])
@@ -80,7 +81,7 @@ func (m merge) compare(a, b []byte) (order int) {
 	return order
 }
 
-// rowsOf is where the jobs of a filter are found, in the order of the filter.
+// rowsOf returns the rows that hold the jobs of a filter, in the order of the filter.
 func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -120,7 +121,8 @@ func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 // noQueue is a number that no queue has.
 const noQueue queueNumber = 1<<32 - 1
 
-// readySpans are the spans of the ready jobs of a queue, one for each line; 0 means all queues.
+// readySpans returns the spans of the ready jobs of a queue, one for each line. Queue 0 means
+// all queues.
 func (s *store) readySpans(queue queueNumber) (spans []span) {
 	all := span{}
 	if queue != 0 {
@@ -128,7 +130,7 @@ func (s *store) readySpans(queue queueNumber) (spans []span) {
 	}
 	c := s.ready.Cursor()
 	for k, _ := c.Seek(all.from); k != nil && all.has(k); {
-		if len(k) < lanePrefix { // only damage has such keys
+		if len(k) < lanePrefix { // only damage leaves such keys
 			k, _ = c.Next()
 			continue
 		}
@@ -144,8 +146,8 @@ func (s *store) readySpans(queue queueNumber) (spans []span) {
 	return spans
 }
 
-// deadSpans are the spans of the dead jobs of a filter. The keys have the queue and the time
-// of death first, so a filter by these reads no other rows.
+// deadSpans returns the spans of the dead jobs of a filter. The keys begin with the queue and
+// the time of death, so a filter by these reads no other rows.
 func (s *store) deadSpans(f pawl.Filter) (spans []span, err error) {
 	add := func(n queueNumber) {
 		one := prefixed(binary.BigEndian.AppendUint32(nil, uint32(n)))
@@ -174,23 +176,23 @@ func (s *store) deadSpans(f pawl.Filter) (spans []span, err error) {
 	return spans, err
 }
 
-// rowWalk reads rows one after the other, in either direction.
+// rowWalk reads rows in order, in either direction.
 type rowWalk struct {
 	rows
-	newest  bool // backwards
+	newest  bool // walk backward
 	after   []byte
-	cursors []*spanCursor // those that are not at their end
+	cursors []*spanCursor // cursors that have not reached their end
 	err     error
 }
 
-// spanCursor is where a walk is in a span.
+// spanCursor is the position of a walk in a span.
 type spanCursor struct {
 	span
 	*bbolt.Cursor
 	k, v []byte
 }
 
-// walk begins behind the key after, nil for the beginning.
+// walk begins after the key after, or at the start if after is nil.
 func (r rows) walk(after []byte, newest bool) *rowWalk {
 	w := &rowWalk{rows: r, newest: newest, after: after}
 	for _, one := range r.spans {
@@ -202,7 +204,7 @@ func (r rows) walk(after []byte, newest bool) *rowWalk {
 	return w
 }
 
-// next returns the next row; a nil key is the end.
+// next returns the next row. A nil key means the end.
 func (w *rowWalk) next() (k, v []byte) {
 	best := -1
 	for i := 0; i < len(w.cursors); {
@@ -218,7 +220,7 @@ func (w *rowWalk) next() (k, v []byte) {
 			best = i
 		}
 		if w.merge == noMerge || w.merge == byLine && i > 0 && queueOf(c.from) != queueOf(w.cursors[0].from) {
-			break // what follows comes later
+			break // the rest follows later
 		}
 		i++
 	}
@@ -239,7 +241,7 @@ func (w *rowWalk) next() (k, v []byte) {
 	return k, v
 }
 
-// compare is the order of the walk.
+// compare compares two cursors in the order of the walk.
 func (w *rowWalk) compare(a, b []byte) int {
 	if w.newest {
 		return -w.merge.compare(a, b)
@@ -247,10 +249,10 @@ func (w *rowWalk) compare(a, b []byte) int {
 	return w.merge.compare(a, b)
 }
 
-// queueWidth is the size in bytes of the number of a queue.
+// queueWidth is the size of a queue number in bytes.
 const queueWidth = 4
 
-// start puts a cursor on the first row of its span behind w.after.
+// start puts a cursor on the first row of its span after w.after.
 func (w *rowWalk) start(c *spanCursor) {
 	c.Cursor = w.bucket.Cursor()
 	at := c.from
@@ -260,7 +262,7 @@ func (w *rowWalk) start(c *spanCursor) {
 	if w.after != nil {
 		behind := w.after
 		if n := w.merge.common(); w.merge == byDeath || w.merge == byLine && len(c.from) == n && bytes.HasPrefix(w.after, c.from[:queueWidth]) {
-			behind = append(bytes.Clone(c.from[:n]), w.after[min(n, len(w.after)):]...) // the place in this span
+			behind = append(bytes.Clone(c.from[:n]), w.after[min(n, len(w.after)):]...) // the corresponding place in this span
 		}
 		if further := bytes.Compare(behind, at) > 0; at == nil || further != w.newest {
 			at = behind

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// store is the buckets of one transaction, to read from.
+// store gives read access to the buckets of one transaction.
 type store struct {
 	queues, jobs, payloads, history           *table
 	ready, delayed, leased, failed, completed *table
@@ -18,8 +18,8 @@ type store struct {
 	tables                                    []table // all of them
 }
 
-// sequentialFill is how full bbolt leaves the pages of buckets whose keys come in order:
-// nothing is put between them any more.
+// sequentialFill is the fill percent for buckets with ascending keys. Nothing is inserted
+// between their rows later.
 const sequentialFill = 0.9
 
 func openStore(tx *bbolt.Tx) (s store, err error) {
@@ -51,16 +51,16 @@ func openStore(tx *bbolt.Tx) (s store, err error) {
 	return s, nil
 }
 
-// table finds a table by the name of its bucket, which is one of those above.
+// table finds a table by the name of its bucket, which must be one of the above.
 func (s *store) table(name []byte) *table {
 	i := slices.IndexFunc(s.tables, func(b table) bool { return bytes.Equal(b.name, name) })
 	return &s.tables[i]
 }
 
-// stored is a job as the transaction holds it.
+// stored is a job as read in the transaction.
 type stored struct {
 	*pawl.Envelope
-	apart int // size of the payload in bucketPayloads, 0 when the record has it
+	apart int // size of the payload in bucketPayloads, 0 if it is in the record
 }
 
 func (j stored) flags() (f flags) {
@@ -76,14 +76,14 @@ func (j stored) flags() (f flags) {
 	return f
 }
 
-// record reads the record of a job, without a payload that lies apart. The result
-// is valid as long as the transaction.
+// record reads the record of a job, without a separate payload. The result is valid during the
+// transaction.
 func (s *store) record(id pawl.ID) (stored, error) {
 	return parseStored(id, s.jobs.Get(id[:]))
 }
 
-// listed is record for who only looks: a record that the file has no room for is the damage of
-// one job, and not a fault of memory.
+// listed is like record, for readers: a record that the file has no room for is damage to one
+// job, not a memory fault.
 func (s *store) listed(id pawl.ID) (stored, error) {
 	b := s.jobs.Get(id[:])
 	if int64(len(b)) > s.jobs.Tx().Size() {
@@ -106,7 +106,7 @@ func parseStored(id pawl.ID, b []byte) (stored, error) {
 	return stored{e, apart}, nil
 }
 
-// payload copies a payload that lies apart.
+// payload copies a separate payload.
 func (s *store) payload(id pawl.ID) ([]byte, error) {
 	sealed := s.payloads.Get(id[:])
 	if sealed == nil {
@@ -119,7 +119,7 @@ func (s *store) payload(id pawl.ID) ([]byte, error) {
 	return bytes.Clone(b), nil
 }
 
-// failures reads the history of a job, oldest first.
+// failures reads the history of a job, oldest entry first.
 func (s *store) failures(id pawl.ID) ([]pawl.Failure, error) {
 	var all []pawl.Failure
 	c := s.history.Cursor()
@@ -150,7 +150,7 @@ func (s *store) lastFailure(e *pawl.Envelope) ([]pawl.Failure, error) {
 	return []pawl.Failure{f}, nil
 }
 
-// job reads everything about a job and copies it out of the transaction.
+// job reads a whole job and copies it out of the transaction.
 func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 	j, err := s.listed(id)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 	return s.complete(j, at, Whole)
 }
 
-// complete reads parts of a job besides its record, and copies all out of the transaction.
+// complete reads parts of a job besides its record, and copies them out of the transaction.
 func (s *store) complete(j stored, at place, parts Parts) (e *pawl.Envelope, err error) {
 	e = j.Envelope
 	e.State, e.Signature = at.state, bytes.Clone(e.Signature)
@@ -207,7 +207,7 @@ func (s *store) complete(j stored, at place, parts Parts) (e *pawl.Envelope, err
 	return e, nil
 }
 
-// lease reads the lease of a job; ok is false when it has none.
+// lease reads the lease of a job. If there is none, ok is false.
 func (s *store) lease(id []byte) (row leaseRow, ok bool, err error) {
 	sealed := s.leased.Get(id)
 	if sealed == nil {
@@ -225,8 +225,8 @@ type place struct {
 	line  line
 }
 
-// where finds the one row that says where a job is. The record does not say it,
-// so that leasing and promoting a job need not rewrite the record.
+// where finds the one row that says where a job is. The record does not have this, so that
+// leasing and promoting a job need not rewrite the record.
 func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	ln, ok, err := s.line(e)
 	if err != nil || !ok {

@@ -6,26 +6,25 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// table is a bucket with one cursor for all that is done with single rows. A bucket
-// itself makes a new one at every Get and Delete, which is half of what they cost. Rows are
-// changed by Put and Delete of the table alone: what else is done to the bucket the cursor
-// does not notice.
+// table is a bucket with one cursor for all single-row operations. The bucket itself makes a
+// new cursor at every Get and Delete, which is half of their cost. Change rows only by Put and
+// Delete of the table, since the cursor does not notice other changes to the bucket.
 type table struct {
 	*bbolt.Bucket
 	name   []byte
-	cursor *bbolt.Cursor // nil until it is needed
-	at     []byte        // the key where it is, nil once the bucket changed
-	seeks  int           // how often a row was searched for
+	cursor *bbolt.Cursor // nil until needed
+	at     []byte        // the key of its position; nil after the bucket changed
+	seeks  int           // how many searches it made
 }
 
-// find puts a cursor of the table's on the first row from a key on.
+// find moves the cursor to the first row at or after a key.
 func (b *table) find(c *bbolt.Cursor, from []byte) (key, value []byte) {
 	b.seeks++
 	return c.Seek(from)
 }
 
-// Get returns the value under key, nil when there is none. It is valid until the
-// transaction ends.
+// Get returns the value of key, or nil if there is none. It is valid until the transaction
+// ends.
 func (b *table) Get(key []byte) []byte {
 	if value, ok := b.seek(key); ok {
 		return value
@@ -33,7 +32,7 @@ func (b *table) Get(key []byte) []byte {
 	return nil
 }
 
-// seek puts the cursor on key.
+// seek moves the cursor to key.
 func (b *table) seek(key []byte) (value []byte, ok bool) {
 	if b.cursor == nil {
 		b.cursor = b.Cursor()
@@ -52,8 +51,8 @@ func (b *table) Put(key, value []byte) error {
 	return b.Bucket.Put(key, value)
 }
 
-// Delete removes the row under key, if there is one. It need not search again for one
-// that was the last to be read.
+// Delete removes the row of key, if there is one. It does not search again if that row was read
+// last.
 func (b *table) Delete(key []byte) error {
 	if b.at == nil || !bytes.Equal(b.at, key) {
 		if _, ok := b.seek(key); !ok {

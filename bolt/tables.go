@@ -13,22 +13,22 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// ViewRows runs fn in a read transaction over the rows that [driver.Mutation] writes; see
+// ViewRows runs fn in a read transaction over the rows that a [driver.Mutation] writes. See
 // [Queue.View].
 func (r *reader) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	return r.View(ctx, func(tx *bbolt.Tx) error { return fn(&tables{tx: tx}) })
 }
 
-// tables implements [driver.Writer] over one transaction. A space is a top-level bucket, and
-// its tables are buckets in it.
+// tables implements [driver.Writer] in one transaction. A space is a top-level bucket, and its
+// tables are buckets inside it.
 type tables struct {
 	tx    *bbolt.Tx
-	space *driver.Space // the space of root
-	root  *bbolt.Bucket // nil if it was not looked up, or does not exist
+	space *driver.Space // the current space, whose bucket is root
+	root  *bbolt.Bucket // nil if not looked up yet, or missing
 }
 
-// bucket returns the bucket of a table, nil if the space has none at all. A space without
-// any bucket is what a salvage leaves that could read no row.
+// bucket returns the bucket of a table, or nil if the space has no buckets. Salvage leaves a
+// space without buckets if it could read no row.
 func (ts *tables) bucket(t *driver.Table) (*bbolt.Bucket, error) {
 	if ts.root == nil || ts.space != t.Space() {
 		ts.space, ts.root = t.Space(), ts.tx.Bucket(t.Space().Bytes())
@@ -68,7 +68,7 @@ func (ts *tables) Get(t *driver.Table, key []byte) ([]byte, error) {
 	return b.Get(key), nil
 }
 
-// Scan implements [driver.Reader]. Keys that are out of order mean a circle of pages.
+// Scan implements [driver.Reader]. Keys out of order mean that pages form a cycle.
 func (ts *tables) Scan(t *driver.Table, s driver.Span, fn func(key, value []byte) bool) error {
 	b, err := ts.bucket(t)
 	if b == nil {
@@ -79,7 +79,7 @@ func (ts *tables) Scan(t *driver.Table, s driver.Span, fn func(key, value []byte
 		from = s.Prefix
 	}
 	k, v := c.Seek(from)
-	order := 1 // of a key and the one before
+	order := 1 // expected result of comparing a key with the previous key
 	if s.Reverse {
 		k, v = lastOf(c, s.Prefix)
 		order = -1
@@ -129,7 +129,7 @@ func (ts *tables) Put(t *driver.Table, key, value []byte) error {
 		return err
 	}
 	if value == nil {
-		value = []byte{} // bbolt reads nil back as no row until the commit
+		value = []byte{} // before the commit, bbolt reads a nil value back as a missing row
 	}
 	return damagedTable(b.Put(key, value))
 }
@@ -153,8 +153,8 @@ func (ts *tables) DeleteSpan(t *driver.Table, s driver.Span, size int) (rows, re
 	if bytes.Compare(at, s.Prefix) < 0 {
 		at = bytes.Clone(s.Prefix)
 	}
-	// Seek goes on from the key that was deleted: a search from the prefix would pass over
-	// every page that was emptied before.
+	// Seek continues from the deleted key: a search from the prefix would walk over every page
+	// that was already emptied.
 	for k, v := c.Seek(at); k != nil && bytes.HasPrefix(k, s.Prefix); k, v = c.Seek(at) {
 		if removed >= size || s.Limit > 0 && rows == s.Limit {
 			break
@@ -173,8 +173,8 @@ func (ts *tables) DeleteSpan(t *driver.Table, s driver.Span, size int) (rows, re
 // OnCommit implements [driver.Writer].
 func (ts *tables) OnCommit(fn func()) { ts.tx.OnCommit(fn) }
 
-// damagedTable says of an error of bbolt's that the file is damaged: a bucket lies in the
-// place of a row or a row in that of a bucket, or a row has led to an impossible key.
+// damagedTable turns a bbolt error into one that says the file is damaged: a bucket is where a
+// row should be or the reverse, or a row led to an impossible key.
 func damagedTable(err error) error {
 	if errors.Is(err, berrors.ErrIncompatibleValue) || errors.Is(err, berrors.ErrKeyTooLarge) {
 		return fmt.Errorf("%w: a row cannot be written: %w", pawl.ErrCorrupt, err)

@@ -7,14 +7,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Transfer puts a job in the place of the dead letter that has its ID, as one
-// transition: the letter goes, with its history, and the job is stored as
-// [Queue.Enqueue] would. That is how a dead letter moves to another queue of its file.
-// It completes the envelope in place.
+// Transfer replaces the dead job that has the job's ID by the job, as one transition. It
+// removes the dead job with its history, and stores the new one as [Queue.Enqueue] would. This
+// is how a dead job moves to another queue of its file. Transfer completes the envelope in
+// place.
 //
-// Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
-// [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is
-// one. A unique key is refused.
+// It returns the errors of Enqueue; [pawl.ErrNotFound] if there is no job with that ID;
+// [pawl.ErrNotEligible] if the job is not dead or does not match the condition. It refuses a
+// unique key.
 func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error {
 	jobs := []*pawl.Envelope{job}
 	prepared, bytes, err := q.prepare(jobs)
@@ -31,7 +31,7 @@ func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Cond
 	return err
 }
 
-// transfer is an enqueue of one job that replaces the dead letter of its ID.
+// transfer is an enqueue of one job that replaces the dead job with its ID.
 type transfer struct {
 	*enqueue
 	when pawl.Condition

@@ -1,15 +1,15 @@
 package bolt
 
-// turns says whose turn it is among queues and between the two sorts of jobs of one.
-// It belongs to the scheduler and lasts over fetches, whichever queues they name.
+// turns decides whose turn it is among queues, and between first attempts and retries within a
+// queue. It belongs to the scheduler and persists across fetches, whichever queues they name.
 //
-// Among queues it is start-time fair queuing (Goyal, Vin and Cheng, 1996): each turn
-// of a queue starts when its last one finished, or now if that is later, and lasts
-// the shorter the greater the weight; the turn that starts first is next. With equal
-// weights that is round robin. What was idle gains nothing by it.
+// Among queues it is start-time fair queuing (Goyal, Vin and Cheng, 1996). A turn of a queue
+// starts when the queue's previous turn finished, or now if that is later. The greater the
+// weight, the shorter the turn. The turn that starts first is next. With equal weights this is
+// round robin. A queue gains nothing from being idle.
 //
-// A turn counts once the fetch that took it has its jobs for good: what was taken is
-// undone when that comes to nothing.
+// A turn counts once the fetch that took it has received its jobs. If the fetch comes to
+// nothing, its turns are undone.
 type turns struct {
 	queues map[queueNumber]*turn
 	now    uint64 // the start of the last turn
@@ -17,7 +17,7 @@ type turns struct {
 	taken  []taken
 }
 
-// taken is how things stood before a turn.
+// taken is the state before a turn.
 type taken struct {
 	turn *turn
 	was  turn
@@ -26,12 +26,12 @@ type taken struct {
 
 type turn struct {
 	finish uint64
-	served uint64  // which turn its last one was
-	credit float64 // what retries have to come, below 1
+	served uint64  // the number of its last turn
+	credit float64 // fraction of a turn owed to retries, below 1
 }
 
-// wholeTurn is how long a turn of a queue of weight 1 lasts. Before the time of turns
-// wraps it begins anew.
+// wholeTurn is the length of a turn of a queue of weight 1. The times of turns are reset before
+// they overflow.
 const (
 	wholeTurn = 1 << 32
 	lastTurn  = 1 << 62
@@ -48,8 +48,8 @@ func (ts *turns) of(n queueNumber) *turn {
 
 func (ts *turns) start(q *turn) uint64 { return max(ts.now, q.finish) }
 
-// next is the index of the source whose turn it is: of those that start at the same
-// time the one that was served the longest ago.
+// next returns the index of the source whose turn it is. Among sources that start at the same
+// time it picks the one served least recently.
 func (ts *turns) next(sources []*source) (next int) {
 	for i, s := range sources {
 		other := sources[next].turn
@@ -61,7 +61,7 @@ func (ts *turns) next(sources []*source) (next int) {
 	return next
 }
 
-// took notes that a source had its turn, and what is left of its retries' credit.
+// took records that a source had its turn, and the remaining credit of its retries.
 func (ts *turns) took(s *source, credit float64) {
 	q := s.turn
 	ts.taken = append(ts.taken, taken{q, *q, ts.now})
@@ -70,7 +70,7 @@ func (ts *turns) took(s *source, credit float64) {
 	q.finish, q.served, q.credit = ts.now+wholeTurn/uint64(s.weight), ts.served, credit
 }
 
-// undo takes back all turns but the first n that are not for good yet.
+// undo undoes all unconfirmed turns but the first n.
 func (ts *turns) undo(n int) {
 	for i := len(ts.taken) - 1; i >= n; i-- {
 		*ts.taken[i].turn, ts.now = ts.taken[i].was, ts.taken[i].now
@@ -78,7 +78,7 @@ func (ts *turns) undo(n int) {
 	ts.taken = ts.taken[:n]
 }
 
-// keep makes the turns good.
+// keep confirms the turns.
 func (ts *turns) keep() {
 	ts.taken = ts.taken[:0]
 	if ts.now < lastTurn {
@@ -90,9 +90,9 @@ func (ts *turns) keep() {
 	ts.now = 0
 }
 
-// retry decides whether the next job of a source that has been peeked at is a retry,
-// and what its credit is then. Share is the part of retries while there are jobs of both
-// sorts, 0 for their common order.
+// retry decides whether the next job of a source, which has been peeked at, is a retry. It also
+// returns the credit after that job. Share is the proportion of retries while there are jobs of
+// both sorts, or 0 for their common order.
 func (ts *turns) retry(s *source, share float64) (retry bool, credit float64) {
 	credit = s.turn.credit
 	switch {

@@ -10,12 +10,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// txn is one write transaction: the buckets, one now, the queues' rows, and what must
-// be done in memory once it is durable.
+// txn is one write transaction: its buckets, a single current time, the rows of queues, and
+// what must happen in memory once the transaction is durable.
 //
-// Its methods, here and in moves.go, are the moves between the states. Whoever calls
-// them has checked that they apply; they keep a row in exactly one state, and the
-// counts right.
+// The methods here and in moves.go move jobs between states. A caller has checked that the move
+// applies. Each method keeps a job's row in exactly one state and keeps the counts right.
 type txn struct {
 	store
 	settings
@@ -26,32 +25,32 @@ type txn struct {
 	rows    map[queueNumber]*queueRow
 	lines   map[line]*lineRow
 	touched []line        // lines that changed
-	few     [4]line       // where touched begins
-	resumed []queueNumber // queues that are paused no longer
-	late    []news        // what fetches are told once the transaction is durable
+	few     [4]line       // initial array of touched
+	resumed []queueNumber // queues that were resumed
+	late    []news        // what to notify fetches of once the transaction is durable
 
-	scratch []byte // for a key
-	space   []byte // what is left for values, which bbolt keeps until the commit
-	spaces  int    // how large it was
+	scratch []byte // buffer for a key
+	space   []byte // free memory for values, which bbolt keeps until the commit
+	spaces  int    // size of the last block of space
 
-	recounts bool // lines that have no row get one, since all is counted anew in the end
+	recounts bool // create missing line rows, since a recount follows
 	changed  bool
 	err      error // the first failed write; the transaction cannot commit after it
 
-	granted   []*grant         // leases that were given
-	renewed   map[pawl.ID]bool // leases that were extended
-	ended     []holding        // leases that were settled or taken back
-	cancelled []holding        // leases whose jobs are to end
-	events    []pawl.Event     // deaths and crashes, and all others when somebody listens
-	damage    []error          // rows that were passed over
-	strays    bool             // jobs were put aside, and damage keeps them from being brought back
+	granted   []*grant         // leases granted
+	renewed   map[pawl.ID]bool // leases extended
+	ended     []holding        // leases settled or taken back
+	cancelled []holding        // leases of jobs that must end
+	events    []pawl.Event     // deaths and crashes, and all other events when there is a listener
+	damage    []error          // damaged rows that were skipped
+	strays    bool             // jobs were blocked, and damage may keep them from being unblocked
 
-	foreign *tables // rows of other packages, nil until somebody asks for them
+	foreign *tables // rows of other packages; nil until needed
 
-	claims map[string]pawl.ID // unique keys that the jobs of a dry run would take; nil in others
+	claims map[string]pawl.ID // unique keys that jobs of a dry run would take; nil otherwise
 
-	searched   bool   // such jobs were searched for
-	unsearched []byte // and from where on they are still to be
+	searched   bool   // the transaction searched for blocked jobs
+	unsearched []byte // where that search continues
 }
 
 // holding names one lease of a job.
@@ -60,10 +59,10 @@ type holding struct {
 	token uint64
 }
 
-// settings is what a transaction must know of the options.
+// settings are the options that a transaction needs.
 type settings struct {
-	maxCrashes int  // 0 means that no number of crashes is too many
-	listening  bool // somebody wants to be told of events
+	maxCrashes int  // 0 means no limit
+	listening  bool // there is a subscriber for events
 }
 
 func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
@@ -83,7 +82,7 @@ func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
 	return t, nil
 }
 
-// lookups is how often the transaction has searched for a row.
+// lookups returns how many rows the transaction has searched for.
 func (t *txn) lookups() (n int) {
 	for i := range t.tables {
 		n += t.tables[i].seeks
@@ -91,7 +90,7 @@ func (t *txn) lookups() (n int) {
 	return n
 }
 
-// finish writes what was gathered in memory. No move may follow.
+// finish writes what the transaction collected in memory. No move may follow.
 func (t *txn) finish() error {
 	if !t.changed {
 		return t.err
@@ -115,7 +114,7 @@ func (t *txn) put(b *table, key, value []byte) {
 	t.fail(b.Put(key, value))
 }
 
-// value returns n bytes of room for a value, of length 0.
+// value returns a buffer of length 0 and capacity n for a value.
 func (t *txn) value(n int) []byte {
 	if len(t.space) < n {
 		t.spaces = min(max(2*t.spaces, leastSpace), mostSpace)
@@ -126,7 +125,7 @@ func (t *txn) value(n int) []byte {
 	return v
 }
 
-// How much room is made for values at a time, in bytes: more each time.
+// Sizes of the blocks of memory for values, in bytes. Each block is larger than the one before.
 const (
 	leastSpace = 256
 	mostSpace  = 8 << 10
@@ -143,14 +142,14 @@ func (t *txn) fail(err error) {
 	}
 }
 
-// numberOf finds the number of a queue, and gives it one on its first job.
+// numberOf returns the number of a queue. It assigns one for the queue's first job.
 func (t *txn) numberOf(name string) queueNumber {
 	if n, ok := t.numbers[name]; ok {
 		return n
 	}
 	n, ok, err := t.number(name)
 	if err == nil && ok {
-		_, err = t.rowOf(n) // nobody could fetch from it without
+		_, err = t.rowOf(n) // without its row nobody could fetch from the queue
 	}
 	t.fail(err)
 	if !ok {
@@ -162,7 +161,7 @@ func (t *txn) numberOf(name string) queueNumber {
 	return n
 }
 
-// kindOf finds the number of a kind, and gives it one on its first job.
+// kindOf returns the number of a kind. It assigns one for the kind's first job.
 func (t *txn) kindOf(name string) kindNumber {
 	if n, ok := t.kinds[name]; ok {
 		return n
@@ -177,14 +176,14 @@ func (t *txn) kindOf(name string) kindNumber {
 	return n
 }
 
-// nextNumber is a number that no queue and no kind has.
+// nextNumber returns a number that no queue and no kind has.
 func (t *txn) nextNumber() uint64 {
 	next, err := t.queues.NextSequence()
 	t.fail(err)
 	return next
 }
 
-// nameKind stores the name of a kind that has a number, and leads from the one to the other.
+// nameKind stores the name of a kind and the mappings between name and number.
 func (t *txn) nameKind(n kindNumber, name string) {
 	key := kindNumberKey(nil, n)
 	t.put(t.queues, key, seal(key, []byte(name)))
@@ -195,7 +194,8 @@ func (t *txn) putNumber(key []byte, n uint32) {
 	t.put(t.queues, key, seal(key, binary.BigEndian.AppendUint32(nil, n)))
 }
 
-// lineOf finds the line of a job, and makes it for the first job of its kind on its queue.
+// lineOf returns the line of a job. It creates the line for the first job of the kind on the
+// queue.
 func (t *txn) lineOf(e *pawl.Envelope) line {
 	ln := line{t.numberOf(e.Queue), t.kindOf(e.Kind)}
 	if t.lines[ln] == nil {
@@ -210,7 +210,7 @@ func (t *txn) lineOf(e *pawl.Envelope) line {
 	return ln
 }
 
-// newRow makes the row of a queue that has none.
+// newRow creates the row of a queue that has none.
 func (t *txn) newRow(n queueNumber, name string) {
 	t.rows[n], t.changed = &queueRow{name: name, touched: true}, true
 }
@@ -226,7 +226,7 @@ func (t *txn) row(n queueNumber) *queueRow {
 	return row
 }
 
-// rowOf is row for a caller that can do without it.
+// rowOf is like row, for a caller that can continue without the row.
 func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
 	if row, ok := t.rows[n]; ok {
 		return row, nil
@@ -238,13 +238,13 @@ func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
 	return row, err
 }
 
-// putReady stores a row in ready, under the key given.
+// putReady stores a row in ready under key.
 func (t *txn) putReady(key []byte, row indexRow) {
 	t.put(t.ready, key, seal(key, row.append(t.value(indexWidth+sealWidth))))
 	t.touch(lineAt(key)).fresh = true
 }
 
-// touch returns the row of a line that has or had a job, for a change.
+// touch returns the row of a line that has or had a job, so that the caller can change it.
 func (t *txn) touch(ln line) *lineRow {
 	row, err := t.rowOfLine(ln)
 	if err != nil {
@@ -259,8 +259,7 @@ func (t *txn) touch(ln line) *lineRow {
 	return row
 }
 
-// rowOfLine returns the row of a line that has or had a job, for a caller that does not
-// change it.
+// rowOfLine returns the row of a line that has or had a job, for reading only.
 func (t *txn) rowOfLine(ln line) (*lineRow, error) {
 	if row, ok := t.lines[ln]; ok {
 		return row, nil
@@ -278,24 +277,24 @@ func (t *txn) rowOfLine(ln line) (*lineRow, error) {
 	return row, err
 }
 
-// counts are those of one line, to change.
+// counts returns the counts of one line, for changing.
 func (t *txn) counts(ln line) *pawl.Counts { return &t.touch(ln).counts }
 
-// tell keeps an event for when the transaction is durable. Deaths and crashes are kept
-// always, since they are logged.
+// tell keeps an event until the transaction is durable. It always keeps deaths and crashes,
+// since they are logged.
 func (t *txn) tell(e pawl.Event) {
 	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped || e.Type == pawl.EventRecovered {
-		job := *e.Job // as it is now; and the payload may be a page of the file
+		job := *e.Job // a copy of its current state; the payload may be a page of the file
 		job.Payload, e.Job = nil, &job
 		t.tellOwn(e)
 	}
 }
 
-// tellOwn is tell for who listens, of a job that is the event's alone, without its payload.
+// tellOwn is like tell, for subscribers only. The event owns the job, which has no payload.
 func (t *txn) tellOwn(e pawl.Event) {
 	e.At = t.now
 	t.events = append(t.events, e)
 }
 
-// damagedRow notes a row that is passed over.
+// damagedRow records a skipped damaged row.
 func (t *txn) damagedRow(err error) { t.damage = append(t.damage, err) }

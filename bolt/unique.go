@@ -7,11 +7,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A unique key leads to the job that took it last, as long as that is in the file.
-// Whether it blocks another is a question of its state.
+// A unique key leads to the last job that took it, as long as the file has that job. Whether
+// the key blocks another job depends on the state of that job.
 
-// uniqueHolder finds the job that has the unique key of e, if that blocks e. Ok is
-// false when the key is free.
+// uniqueHolder finds the job that has the unique key of e and blocks e. If the key is free, ok
+// is false.
 func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err error) {
 	n, known, err := t.number(e.Queue)
 	if err != nil || !known {
@@ -30,12 +30,12 @@ func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err er
 		return j, p, false, fmt.Errorf("unique key %q: %w", e.UniqueKey, err)
 	}
 	if j, err = t.record(pawl.ID(id)); err != nil {
-		return j, p, false, nil // gone, or nobody can say what it is
+		return j, p, false, nil // the job is gone, or its state is unknown
 	}
 	if p, err = t.where(j.Envelope); errors.Is(err, pawl.ErrCorrupt) {
 		return j, p, false, nil
 	}
-	switch { // what the scheduler has not come to yet counts as done
+	switch { // overdue work of the scheduler counts as done
 	case overdue(j.Envelope, t.now) && p.state != pawl.Leased && p.state != pawl.Completed:
 		p.state = pawl.Dead
 	case p.state == pawl.Delayed && !j.NotBefore.After(t.now):
@@ -44,7 +44,7 @@ func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err er
 	return j, p, err == nil && e.BlockedBy(p.state), err
 }
 
-// takeUnique makes a job the one that has its unique key.
+// takeUnique gives a job its unique key.
 func (t *txn) takeUnique(j stored) {
 	if j.UniqueKey != "" {
 		key := uniqueKey(nil, t.numberOf(j.Queue), j.Envelope)
@@ -52,7 +52,7 @@ func (t *txn) takeUnique(j stored) {
 	}
 }
 
-// giveUpUnique frees the unique key of a job that is removed, if it still has it.
+// giveUpUnique releases the unique key of a job that is removed, if the job still has it.
 func (t *txn) giveUpUnique(j stored) {
 	if j.UniqueKey == "" {
 		return

@@ -12,27 +12,25 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// patience is how long a transaction of the app's may keep others waiting before a
-// warning is logged.
+// patience is how long an app's transaction may keep others waiting before a warning is logged.
 const patience = time.Second
 
-// plainCall is what such a warning says about its likeliest cause.
+// plainCall is the likeliest cause, for that warning.
 const plainCall = "inside a transaction only EnqueueTx, AckTx, CancelTx and MutateTx may be called, anything else waits for the transaction's own end"
 
-// Update runs fn in a write transaction of the file, for an app that keeps its own data
-// there, in top-level buckets of its own. When fn returns nil, what it wrote is committed
-// and synced before Update returns; when it returns an error or panics, nothing is.
+// Update runs fn in a write transaction of the file, for an app that keeps its own data there
+// in its own top-level buckets. When fn returns nil, Update commits and syncs its writes before
+// it returns. When fn returns an error or panics, nothing is written.
 //
-// Inside fn only [Queue.EnqueueTx], [Queue.AckTx], [Queue.CancelTx] and [Queue.MutateTx] may be called of
-// all that changes the queue, with the tx that fn was given: every other call waits for
-// the writer, which waits for fn. Where that lasts for a second a warning is logged; a
-// call whose context ends gets out of it. Fn is short, since all callers wait for it,
-// and neither commits nor rolls back tx, nor closes the queue. What it gives to tx.OnCommit runs on the
-// queue's own goroutine: it must neither call the queue nor panic.
+// Inside fn, only [Queue.EnqueueTx], [Queue.AckTx], [Queue.CancelTx] and [Queue.MutateTx] may
+// change the queue, with the tx passed to fn. Every other call waits for the writer, which
+// waits for fn. If that takes a second, Update logs a warning. A call whose context ends gets
+// out of the wait. Fn must be short, since all callers wait for it. It must not commit or roll
+// back tx, or close the queue. A function passed to tx.OnCommit runs on the queue's own
+// goroutine: it must not call the queue or panic.
 //
-// Errors: that of fn, as it is; [pawl.ErrNotAccepted] when ctx ended before fn began;
-// [ErrDisk] when the disk refused the commit; and those of a failed sync, as for every
-// call.
+// Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
+// [ErrDisk] if the disk refused the commit; or the errors of a failed sync, as every call does.
 func (q *Queue) Update(ctx context.Context, fn func(tx *bbolt.Tx) error) error {
 	u := &update{txs: make(chan *bbolt.Tx), done: make(chan error, 1)}
 	c := &call{op: u, done: make(chan struct{})}
@@ -56,16 +54,16 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *bbolt.Tx) error) error {
 	}
 }
 
-// update is a transaction of the app's, on the caller's goroutine while the scheduler
-// waits: a panic, a stack and a t.FailNow are where they belong.
+// update is an app's transaction. It runs on the caller's goroutine while the scheduler waits,
+// so that a panic, a stack and a t.FailNow are where they belong.
 type update struct {
 	txs  chan *bbolt.Tx
-	done chan error // what became of fn
+	done chan error // the result of fn
 }
 
 var errUnfinished = errors.New("the function of Update did not return")
 
-// run calls fn and tells the scheduler how it ended, also when it panics.
+// run calls fn and reports to the scheduler how fn ended, even if it panics.
 func (u *update) run(g *guard, tx *bbolt.Tx, fn func(*bbolt.Tx) error) {
 	err := errUnfinished
 	defer func() { u.done <- err }()
@@ -74,11 +72,11 @@ func (u *update) run(g *guard, tx *bbolt.Tx, fn func(*bbolt.Tx) error) {
 	err = fn(tx)
 }
 
-// check and apply are never called: the scheduler runs an update by itself.
+// The scheduler runs an update by itself, so it never calls check and apply.
 func (u *update) check(*txn) error { panic("bolt: an update is no part of a group") }
 func (u *update) apply(*txn)       { panic("bolt: an update is no part of a group") }
 
-// update hands a transaction of its own to the app. The error is fatal.
+// update lends a write transaction to the app. The error is fatal.
 func (s *scheduler) update(c *call, u *update) error {
 	err := s.transact(func(t *txn) error {
 		tx := t.jobs.Tx()
@@ -96,7 +94,7 @@ func (s *scheduler) update(c *call, u *update) error {
 			}
 			err = &pawl.InvalidError{Field: "function of Update", Reason: "it " + what + "; leave that to Update"}
 		}
-		if err == nil { // it may have taken long
+		if err == nil { // fn may have taken long
 			if found := s.guard.content(); found != nil {
 				err = faulted{found}
 			}
@@ -115,8 +113,8 @@ func (s *scheduler) update(c *call, u *update) error {
 	return nil
 }
 
-// await returns what became of the function of an update. Once that keeps others waiting
-// it says so.
+// await returns the result of the function of an update. It logs a warning once the function
+// keeps others waiting.
 func (s *scheduler) await(u *update) error {
 	look := time.NewTicker(patience)
 	defer look.Stop()
@@ -133,11 +131,11 @@ func (s *scheduler) await(u *update) error {
 	}
 }
 
-// EnqueueTx stores jobs as part of a transaction of the app's: if it commits they are
-// in the queue, together with what else it wrote. It completes the envelopes in place,
-// as [pawl.Enqueuer] says. After an error other than [pawl.ErrInvalid],
-// [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] and [pawl.ErrConflict], which leave
-// the transaction as it was, it must be rolled back.
+// EnqueueTx stores jobs as part of an app's transaction: they are in the queue if the
+// transaction commits. It completes the envelopes in place, as [pawl.Enqueuer] describes.
+//
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] and [pawl.ErrConflict]
+// leave the transaction unchanged. After any other error the app must roll it back.
 func (q *Queue) EnqueueTx(tx *bbolt.Tx, jobs ...*pawl.Envelope) error {
 	if len(jobs) == 0 {
 		return nil
@@ -153,8 +151,8 @@ func (q *Queue) EnqueueTx(tx *bbolt.Tx, jobs ...*pawl.Envelope) error {
 	return nil
 }
 
-// In is what [pawl.Kind.Enqueue] needs to enqueue within a transaction of the app's; see
-// [Queue.EnqueueTx]. The context is not looked at.
+// In returns an enqueuer for [pawl.Kind.Enqueue] that works within an app's transaction. See
+// [Queue.EnqueueTx]. It ignores the context.
 func (q *Queue) In(tx *bbolt.Tx) pawl.Enqueuer { return within{q, tx} }
 
 type within struct {
@@ -167,15 +165,13 @@ func (w within) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
 	return w.q.EnqueueTx(w.tx, jobs...)
 }
 
-// AckTx acks a job as part of a transaction of the app's, so that its effect and its end
-// are one: if the transaction commits the job has succeeded, whatever its handler
-// returns afterwards; if it does not, the handler's return decides. In a handler l is
-// job.Lease.
+// AckTx acks a job as part of an app's transaction, so that the job's effect and its end are
+// atomic. If the transaction commits, the job has succeeded, whatever its handler returns
+// afterwards. If not, the handler's return value decides. In a handler, l is job.Lease.
 //
-// [pawl.ErrLeaseLost] says that the job is somebody else's by now, or is leased from
-// another queue, and
-// [pawl.ErrConflict] that its effect has taken place already, under the same
-// idempotency key: roll back then, by returning the error.
+// [pawl.ErrLeaseLost] means that another holder has the job by now, or that it is leased from
+// another queue. [pawl.ErrConflict] means that the effect has already taken place, under the
+// same idempotency key. In both cases roll back by returning the error.
 func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 	if l == nil || l.Envelope == nil {
 		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
@@ -188,7 +184,7 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 	return nil
 }
 
-// ackOnce is an ack that looks whether the effect was done by another job.
+// ackOnce is an ack that first checks whether another job completed the effect.
 type ackOnce struct{ settle }
 
 func (op *ackOnce) check(t *txn) error {
@@ -206,7 +202,7 @@ func (op *ackOnce) check(t *txn) error {
 	return err
 }
 
-// CancelTx cancels a job as part of a transaction of the app's; see [Queue.Cancel].
+// CancelTx cancels a job as part of an app's transaction. See [Queue.Cancel].
 func (q *Queue) CancelTx(tx *bbolt.Tx, id pawl.ID) error {
 	if err := q.within(tx, &changeOne{Change: &pawl.Change{Verb: pawl.VerbCancel}, id: id}, nil); err != nil {
 		return fmt.Errorf("cancel in a transaction: %w", err)
@@ -214,8 +210,8 @@ func (q *Queue) CancelTx(tx *bbolt.Tx, id pawl.ID) error {
 	return nil
 }
 
-// within runs an operation in a transaction of the app's. What it means for the
-// scheduler, and then committed, follows when the transaction commits.
+// within runs an operation in an app's transaction. The scheduler gets the consequences when
+// the transaction commits.
 func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer q.guard.recoverFault(&err)
@@ -226,7 +222,7 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 		return &pawl.InvalidError{Field: "transaction", Reason: "it is for reading only"}
 	}
 	if err := q.scheduler.intake.reason(); err != nil && q.scheduler.lent.Load() != tx {
-		return err // but a function of Update that has begun is to end as it would have
+		return err // but a running function of Update ends as it would have
 	}
 	t, err := begin(tx, q.opts.Now(), q.scheduler.settings())
 	if err != nil {
@@ -244,7 +240,7 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 		if committed != nil {
 			committed()
 		}
-		q.scheduler.observer.tell(t.events) // before the scheduler wakes up and makes more of them
+		q.scheduler.observer.tell(t.events) // before the scheduler wakes up and emits more events
 		q.scheduler.intake.note(note{t.ended, t.cancelled, t.renewed, changed})
 	})
 	return nil
