@@ -10,11 +10,11 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// attempt runs a run for as long as it does not wait: what a worker calls with its lease. An
-// error is for the worker: the run stands where it stood, and is tried again as a job is.
+// attempt runs a run until it waits. A worker calls it with its lease. An error is for the
+// worker: the run is unchanged and is retried as a job is.
 func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error {
 	x := newExecution(ctx, e, f, l.ID, l)
-	e.hub.enter(l.ID, x) // what is asked for from now on is told, what was before is in the row
+	e.hub.enter(l.ID, x) // later requests are notified; earlier ones are in the row
 	defer e.hub.leave(l.ID, x)
 	input, err := x.load(ctx)
 	switch {
@@ -27,13 +27,13 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 		return pawl.Permanent(err)
 	case err != nil:
 		return err
-	case x.row == nil: // it was saved from a damaged file, or exported by a build that did not export runs
+	case x.row == nil: // it came from a damaged file, or from an export of a build that did not export runs
 		return pawl.Permanent(fmt.Errorf("run %s: %w: the job is here, and the rows of the run are not; start it anew under its ID", l.ID, ErrNotFound))
 	case !x.row.open():
 		return nil
 	}
 	x.heed(x.row)
-	if x.row.Terminate != "" { // its function may hang
+	if x.row.Terminate != "" { // its function may be stuck
 		return x.stoppedBy(ErrTerminated)
 	}
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
@@ -49,12 +49,12 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	return x.conclude(output, err)
 }
 
-// call calls the function, and returns when nothing of it runs any more.
+// call calls the function, and returns once no goroutine of the function runs.
 func (x *execution) call(input []byte) (output []byte, err error) {
-	x.mu.Lock() // others may know of it by now
+	x.mu.Lock() // others may refer to it by now
 	root := x.newScope("", nil)
 	x.mu.Unlock()
-	var function sync.WaitGroup // in a goroutine of its own, which may be ended
+	var function sync.WaitGroup // runs in its own goroutine, which may be ended
 	function.Go(func() {
 		root.protect(&err, func() (err error) {
 			output, err = x.flow.start(&Run{x, root}, input)
@@ -63,7 +63,7 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 	})
 	function.Wait()
 	root.leave()
-	_ = root.leftover() // before branches go on to anything new
+	_ = root.leftover() // before branches start anything new
 	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil {
 		_ = x.unbegun()
 	}
@@ -77,9 +77,9 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 // panicError is a panic of the code between the calls.
 type panicError struct{ worker.PanicError }
 
-// protect runs code of the author's, and keeps its error. A panic, or the end of its goroutine,
-// stops the run, unless it was ended since it spins. After the end of a goroutine only what is
-// deferred goes on.
+// protect runs the author's code and keeps its error. A panic, or the end of its goroutine,
+// stops the run, unless spin ended the goroutine. When a goroutine ends, only deferred functions
+// still run.
 func (s *scope) protect(err *error, fn func() error) {
 	returned := false
 	defer func() {
@@ -99,7 +99,7 @@ func (s *scope) protect(err *error, fn func() error) {
 	returned = true
 }
 
-// conclude writes how it ended.
+// conclude writes how the run ended.
 func (x *execution) conclude(output []byte, err error) error {
 	if stopped := x.reason(); stopped != nil {
 		return x.stoppedBy(stopped)
@@ -132,13 +132,13 @@ func (x *execution) conclude(output []byte, err error) error {
 	return x.finish(end)
 }
 
-// undoes reports whether what the function returned has the run undo what it did.
+// undoes reports whether the function's result makes the run undo its steps.
 func (x *execution) undoes(err error) bool {
 	var again *restartError
 	return x.wasCancelled() || err != nil && !errors.As(err, &again)
 }
 
-// wasCancelled reports whether any scope was told so.
+// wasCancelled reports whether any scope received ErrCancelled.
 func (x *execution) wasCancelled() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -150,12 +150,12 @@ func (x *execution) wasCancelled() bool {
 	return false
 }
 
-// stoppedBy deals with a run whose calls were refused before its function had returned.
+// stoppedBy handles a run whose calls were refused before its function returned.
 func (x *execution) stoppedBy(reason error) error {
 	var mismatch *DeterminismError
 	var panicked *panicError
 	switch {
-	case errors.Is(reason, ErrSuspended), x.lease.Settled(): // which another reason may have come before
+	case errors.Is(reason, ErrSuspended), x.lease.Settled(): // another reason may have come first
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})

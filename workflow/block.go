@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// block is the mutation that has a run wait for another build.
+// block is the mutation that makes a run wait for another build.
 type block struct {
 	x       *execution
 	why     error
@@ -15,7 +15,7 @@ type block struct {
 	row     *runRow
 }
 
-// block has the run wait for another build, or for whoever resumes it.
+// block makes the run wait for another build, or for an operator who resumes it.
 func (x *execution) block(why error) error {
 	x.mu.Lock()
 	b := &block{x: x, why: why, journal: x.take()}
@@ -36,12 +36,12 @@ func (b *block) Check(ops driver.Ops) (err error) {
 	b.row.Status, b.row.Error, b.row.Build = Blocked, textOf(b.why), b.x.engine.opts.Build
 	b.row.Due, b.row.Waits, b.row.Declared = 0, nil, b.x.declared()
 	if b.row.Terminate != "" {
-		return ops.Snooze(b.x.lease, ops.Now()) // to be ended
+		return ops.Snooze(b.x.lease, ops.Now()) // so that it can end
 	}
 	return ops.Snooze(b.x.lease, ops.Now().Add(forever))
 }
 
-// Apply says so in the rows.
+// Apply writes the block to the rows.
 func (b *block) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
 	if err := b.journal.apply(r); err != nil {
@@ -53,7 +53,7 @@ func (b *block) Apply(tx driver.Writer) error {
 	return r.putRun(b.x.run, b.row)
 }
 
-// awaitResume has a paused run wait.
+// awaitResume makes a paused run wait.
 func (x *execution) awaitResume() error {
 	s := &suspend{x: x, waits: []*idleness{{paused: true}}, made: x.made, bytes: x.bytes}
 	err := x.engine.queue.Mutate(x.writing(), s, 0)

@@ -5,35 +5,35 @@ import (
 	"fmt"
 )
 
-// Branch is a part of a run that goes on beside the rest of it.
+// Branch is a part of a run that executes concurrently with the rest of it.
 type Branch[T any] struct {
 	*branch
 	out T
 }
 
-// branch is what there is of a Branch whatever its type. Its fields are guarded by the
-// execution's lock.
+// branch is the part of a Branch that does not depend on its type. The execution's lock guards
+// its fields.
 type branch struct {
 	x        *execution
-	scope    *scope // nil when it could not begin
-	by       *scope // that began it
-	name     string // the scope that it has, or would have
-	again    bool   // which has made a call of that name before
+	scope    *scope // nil if it could not begin
+	by       *scope // the scope that began it
+	name     string // the name of its scope, also if it has none
+	again    bool   // by has used the name before
 	finished bool
-	losing   bool // a race is being decided that it loses
+	losing   bool // a race that it loses is being decided
 	err      error
 }
 
-// Go begins a branch: fn runs in a goroutine of its own, with a Run of its own, and the
-// order of its calls is checked by itself. The name tells it apart from others; where a call of
-// the same Run had it before, #2 and so on follow it.
+// Go begins a branch: fn runs in its own goroutine with its own Run, and the order of its calls
+// is checked separately. The name identifies the branch. If an earlier call of the same Run
+// used the name, the branch gets the suffix #2 and so on.
 //
-// That a branch began is an entry of the journal of the Run that began it. So a branch is renamed,
-// removed, inserted or moved as any other call is: behind what the journal has, or the run is
-// blocked. The next write carries that entry, and costs no more for it.
+// The journal of the Run that calls Go has an entry for the start of the branch. So a branch
+// can be renamed, removed, inserted or moved like any other call: only after the end of the
+// journal, or the run is blocked. The next write carries that entry at no extra cost.
 //
-// A run ends when its branches have. A wait in one of them does not hold up the others, and
-// when all wait, the run is suspended.
+// A run ends when its branches have ended. A wait in one branch does not delay the others. When
+// all of them wait, the run is suspended.
 func Go[T any](r *Run, name string, fn func(*Run) (T, error)) *Branch[T] {
 	b := &Branch[T]{}
 	b.branch = r.s.fork(name, func(branch *Run) (err error) {
@@ -43,8 +43,8 @@ func Go[T any](r *Run, name string, fn func(*Run) (T, error)) *Branch[T] {
 	return b
 }
 
-// Wait waits for the end of the branch, and returns what its function did. The error is
-// [ErrAbandoned] for a branch that has lost a [Race] and gave back a signal.
+// Wait waits until the branch ends, and returns the result of its function. The error is
+// [ErrAbandoned] if the branch has lost a [Race] and gave back a signal.
 func (b *Branch[T]) Wait(r *Run) (out T, err error) {
 	if err := r.s.join(func() bool { return r.s.follows(b.branch) }); err != nil {
 		return out, err
@@ -52,7 +52,7 @@ func (b *Branch[T]) Wait(r *Run) (out T, err error) {
 	return b.result()
 }
 
-// result is what whoever waits for the branch gets.
+// result returns what a caller that waits for the branch gets.
 func (b *Branch[T]) result() (out T, err error) {
 	if b.isVoid() {
 		return out, ErrAbandoned
@@ -60,8 +60,8 @@ func (b *Branch[T]) result() (out T, err error) {
 	return b.out, b.err
 }
 
-// All waits for the end of all branches. The results are in their order, the zero value for
-// one that failed; the errors are joined, each with the name of its branch.
+// All waits until all branches end. The results are in the order of the branches, with the zero
+// value for a failed branch. The errors are joined, each with the name of its branch.
 func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 	out := make([]T, len(branches))
 	var errs []error
@@ -79,7 +79,7 @@ func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 	return out, errors.Join(errs...)
 }
 
-// isVoid reports whether what the function did comes from a signal that was given back.
+// isVoid reports whether the function's result depends on a signal that was given back.
 func (b *branch) isVoid() bool {
 	b.x.mu.Lock()
 	defer b.x.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *scope) fork(name string, fn func(*Run) error) *branch {
 	return b
 }
 
-// enter leaves the entry of a branch that begins, or of one too many, to whoever writes next.
+// enter leaves the entry of a branch that begins, or of one too many, to the next write.
 func (x *execution) enter(e *entry) {
 	x.mu.Lock()
 	full := x.branches >= MaxBranches
@@ -116,7 +116,7 @@ func (x *execution) enter(e *entry) {
 	}
 }
 
-// start begins a branch as its entry says.
+// start begins a branch as its entry requires.
 func (b *branch) start(e *entry, fn func(*Run) error) {
 	if e.State == EntryFailed {
 		b.err = e.err()
@@ -134,11 +134,11 @@ func (b *branch) start(e *entry, fn func(*Run) error) {
 // run calls the function of a branch.
 func (b *branch) run(fn func(*Run) error) {
 	var err error
-	defer func() { b.end(err) }() // also when its goroutine is ended
+	defer func() { b.end(err) }() // even if its goroutine is ended
 	b.scope.protect(&err, func() error { return fn(&Run{b.x, b.scope}) })
 }
 
-// end tells those who wait for the end of a branch.
+// end notifies the scopes that wait for the end of a branch.
 func (b *branch) end(err error) {
 	x := b.x
 	if mismatch := b.scope.leftover(); mismatch != nil {
@@ -156,9 +156,9 @@ func (b *branch) end(err error) {
 	x.rest()
 }
 
-// follows reports whether a branch has ended. What the scope does from then on comes behind it.
-// Nobody hears of the end while a race is being decided that the branch loses. The caller holds
-// the lock.
+// follows reports whether a branch has ended. Whatever the scope does next comes after that
+// end. If a race that the branch loses is being decided, nobody learns of the end before the
+// decision. The caller holds the lock.
 func (s *scope) follows(b *branch) bool {
 	switch {
 	case !b.finished || b.losing:
@@ -171,7 +171,7 @@ func (s *scope) follows(b *branch) bool {
 	return true
 }
 
-// join waits until ready says so, which is asked whenever a branch has ended.
+// join waits until ready returns true. It calls ready whenever a branch has ended.
 func (s *scope) join(ready func() bool) error {
 	s.spin()
 	s.x.mu.Lock()

@@ -11,10 +11,9 @@ import (
 )
 
 // Check compares every row of workflows with every other, as bolt's Check does for jobs. It
-// reads the whole in one transaction, so that pages which become free meanwhile are not used
-// again. Its error joins what is wrong, up to a hundred of them, each matching
-// [pawl.ErrCorrupt], or [pawl.ErrNewerFormat] for a row that a newer build wrote; nil when
-// nothing is.
+// reads everything in one transaction, so pages freed meanwhile are not reused until it ends.
+// Check joins up to a hundred findings in one error. Each matches [pawl.ErrCorrupt], or
+// [pawl.ErrNewerFormat] for a row that a newer build wrote. It returns nil if there are none.
 func (rd *Reader) Check(ctx context.Context) error {
 	var found []error
 	err := rd.source.ViewRows(ctx, func(tx driver.Reader) error {
@@ -26,25 +25,25 @@ func (rd *Reader) Check(ctx context.Context) error {
 	return errors.Join(append(found, err)...)
 }
 
-// maxFound bounds what a check tells.
+// maxFound limits how many findings a check returns.
 const maxFound = 100
 
 var errEnough = errors.New("there is more")
 
-// check is one look at all rows.
+// check is the state of one Check.
 type check struct {
 	rows
 	ctx   context.Context
 	found []error
 }
 
-// wrong notes what is wrong with a run, or with a row.
+// wrong records a finding about a run or a row.
 func (c *check) wrong(format string, args ...any) {
 	c.found = append(c.found, fmt.Errorf("%w: "+format, append([]any{pawl.ErrCorrupt}, args...)...))
 }
 
 func (c *check) all() error {
-	removed := make(map[pawl.ID]bool) // runs that are about to be gone: some of their rows may be
+	removed := make(map[pawl.ID]bool) // runs being removed: some of their rows may be gone
 	steps := []func(){
 		func() { c.ended(removed) },
 		func() { c.runs() },
@@ -63,7 +62,7 @@ func (c *check) all() error {
 	return nil
 }
 
-// look calls fn for each row whose key begins with prefix.
+// look calls fn for each row whose key has the prefix.
 func (c *check) look(t *driver.Table, prefix []byte, fn func(key, content []byte, damage error)) {
 	err := c.each(t, prefix, func(key, content []byte, damage error) error {
 		fn(key, content, damage)
@@ -92,7 +91,7 @@ func (c *check) every(t *driver.Table, fn func(key, content []byte)) {
 	}
 }
 
-// ended compares the times at which runs are to be removed with the runs.
+// ended compares the removal times of runs with the runs.
 func (c *check) ended(removed map[pawl.ID]bool) {
 	c.every(tableEnded, func(key, _ []byte) {
 		until, run, err := parseEndedKey(key)
@@ -102,7 +101,7 @@ func (c *check) ended(removed map[pawl.ID]bool) {
 		}
 		row, err := c.run(run)
 		switch {
-		case err != nil: // told by runs
+		case err != nil: // reported by runs
 		case row == nil:
 			removed[run] = true
 		case row.open():
@@ -111,7 +110,7 @@ func (c *check) ended(removed map[pawl.ID]bool) {
 	})
 }
 
-// runs looks at each run with its journal and its values.
+// runs checks each run with its journal and its values.
 func (c *check) runs() {
 	c.every(tableRuns, func(key, _ []byte) {
 		if len(key) != len(pawl.ID{}) {
@@ -137,8 +136,8 @@ func (c *check) runs() {
 	})
 }
 
-// journal looks at the entries of a run: in each scope they follow one another, and the last
-// alone may be pending. A branch has begun before it has entries.
+// journal checks the entries of a run: in each scope they are consecutive, and only the last
+// may be pending. A branch must begin before it has entries.
 func (c *check) journal(id pawl.ID, row *runRow) {
 	journal, err := c.entries(id, row.Journal)
 	if err != nil {
@@ -177,7 +176,7 @@ func (c *check) journal(id pawl.ID, row *runRow) {
 	}
 }
 
-// spare looks for rows in the journal that is not in use: a Restart alone leaves some.
+// spare looks for rows in the journal that is not in use. Only a Restart leaves rows there.
 func (c *check) spare(id pawl.ID, row *runRow) {
 	for _, t := range [...]*driver.Table{tableSteps, tableBlobs} {
 		c.look(t, id[:], func(key, _ []byte, _ error) {
@@ -193,11 +192,11 @@ func (c *check) spare(id pawl.ID, row *runRow) {
 	}
 }
 
-// values looks for the values that lie apart: those that a run has, and no others.
+// values requires that a run's large values exist, and that there are no others.
 func (c *check) values(id pawl.ID, row *runRow) {
 	c.look(tableBlobs, id[:], func(key, content []byte, damage error) {
 		if damage != nil {
-			return // told by belong
+			return // reported by belong
 		}
 		switch seq := uint32(number32(key)); seq {
 		case inputSeq:
@@ -207,7 +206,7 @@ func (c *check) values(id pawl.ID, row *runRow) {
 			}
 		default:
 			if journalOf(seq) != row.Journal {
-				return // told by spare
+				return // reported by spare
 			}
 			if e, err := c.entry(id, seq); err == nil && (e == nil || !e.Apart) {
 				c.wrong("run %s: value %d belongs to no entry", id, seq)
@@ -236,7 +235,7 @@ func (c *check) values(id pawl.ID, row *runRow) {
 	})
 }
 
-// signals counts those that a run has not consumed.
+// signals counts the unconsumed signals.
 func (c *check) signals(id pawl.ID, row *runRow) {
 	unread := 0
 	c.look(tableSignals, id[:], func(key, _ []byte, damage error) {
@@ -249,7 +248,7 @@ func (c *check) signals(id pawl.ID, row *runRow) {
 	}
 }
 
-// ids looks whether each name leads to a run of that name.
+// ids requires that each name leads to a run with that name.
 func (c *check) ids() {
 	c.every(tableIDs, func(key, content []byte) {
 		flow, id, _ := bytes.Cut(key, []byte{0})
@@ -264,7 +263,7 @@ func (c *check) ids() {
 	})
 }
 
-// belong looks whether each row is of a run that is there.
+// belong requires that each row belongs to a run that exists.
 func (c *check) belong(removed map[pawl.ID]bool) {
 	for _, t := range [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tablePublished, tableBlocked} {
 		var last pawl.ID
@@ -285,7 +284,7 @@ func (c *check) belong(removed map[pawl.ID]bool) {
 	}
 }
 
-// number32 is the seq at the end of a key.
+// number32 returns the seq at the end of a key.
 func number32(key []byte) (n uint32) {
 	for _, b := range key[len(key)-4:] {
 		n = n<<8 | uint32(b)

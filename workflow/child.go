@@ -9,11 +9,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Call starts a run of another flow and waits for its end: a child, with a journal, retries
-// and an end of its own. Its ID is that of the parent, a slash, and the step; where another run
-// has that, the run of the parent, as [Run.Run] has it, is in place of its ID. When the
-// parent is cancelled or ends before it, the child is cancelled. Branches call several at a
-// time.
+// Call starts a run of another flow and waits until it ends. The child has its own journal,
+// retries and end. Its ID is that of the parent, a slash, and the step. If another run has that
+// ID, the child's ID uses the parent's run, see [Run.Run], in place of the parent's ID. If the
+// parent is cancelled or ends first, the child is cancelled. Use branches to call several
+// children concurrently.
 func Call[In, Out any](r *Run, name string, f *Flow[In, Out], in In) (Out, error) {
 	var out Out
 	err := r.s.call(name, r.decodeInto(&out), func(id string) (*start, error) { return f.prepare(r.x.engine, id, in) })
@@ -55,7 +55,7 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(id str
 		if err := c.look(); err != nil {
 			return err
 		}
-		if c.known { // which counts, as it is found again after a crash
+		if c.known { // it counts, since it is found again after a crash
 			break
 		}
 		if err := c.refused(); err != nil {
@@ -96,13 +96,13 @@ type startChild struct {
 	*start
 	checkpoint
 	c   *call
-	ids [2]string // the first that is free is the child's
+	ids [2]string // the child gets the first free one
 
 	begun entry
 }
 
-// Check requires the lease, and looks which ID is free. A branch that has lost a race starts
-// nothing any more: who wrote that has looked for its child already.
+// Check requires the lease and finds a free ID. A branch that has lost a race starts nothing:
+// the mutation that decided the race has already looked for its child.
 func (s *startChild) Check(ops driver.Ops) error {
 	if s.c.lostRace() {
 		return ErrAbandoned
@@ -123,7 +123,7 @@ func (s *startChild) Check(ops driver.Ops) error {
 	return s.checkpoint.Check(ops)
 }
 
-// Apply writes the rows of the child, and the entry.
+// Apply writes the rows of the child and the entry.
 func (s *startChild) Apply(tx driver.Writer) error {
 	if err := s.start.Apply(tx); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *startChild) Apply(tx driver.Writer) error {
 	return s.checkpoint.Apply(tx)
 }
 
-// look reads whether the child has ended, which has written that into the entry.
+// look reads whether the child has ended. The end of the child is written to the entry.
 func (c *call) look() error {
 	x := c.x
 	var now *entry
@@ -160,9 +160,9 @@ func (c *call) look() error {
 	return nil
 }
 
-// waitsFor is the entry in which the parent of a run waits for it, and the parent; nil when it
-// does not. A parent that cannot be read cannot go on, whatever it is told. One that is cancelled
-// may have been told so already, in place of this.
+// waitsFor returns the parent of a run and the entry in which the parent waits for the run, or
+// nil if it does not wait. An unreadable parent cannot continue, whether notified or not. A
+// cancelled parent may already have received the cancellation as the result of the call.
 func (r rows) waitsFor(run pawl.ID, row *runRow) (e *entry, parent *runRow, err error) {
 	if row.Parent.IsZero() {
 		return nil, nil, nil
@@ -179,7 +179,7 @@ func (r rows) waitsFor(run pawl.ID, row *runRow) (e *entry, parent *runRow, err 
 	return e, parent, nil
 }
 
-// hear ends the entry of a call as the child has ended.
+// hear ends the entry of a call with the result of the child.
 func (e *entry) hear(child pawl.ID, row *runRow, output []byte, now time.Time) {
 	e.Attempts = 1
 	if row.Status == Done {
@@ -188,7 +188,7 @@ func (e *entry) hear(child pawl.ID, row *runRow, output []byte, now time.Time) {
 	}
 	err := &RunError{Flow: row.Flow, ID: row.ID, Run: child, Status: row.Status, Text: row.Error, chain: row.Chain}
 	e.fail(err, now)
-	for _, how := range [...]error{ErrCancelled, ErrTerminated} { // as the error itself tells them
+	for _, how := range [...]error{ErrCancelled, ErrTerminated} { // by their error values
 		if err.Is(how) {
 			e.Chain = append(e.Chain, chainOf(how)...)
 		}
@@ -196,8 +196,8 @@ func (e *entry) hear(child pawl.ID, row *runRow, output []byte, now time.Time) {
 	e.Chain = append(e.Chain, row.Chain[:max(0, min(len(row.Chain), maxChain-len(e.Chain)))]...)
 }
 
-// wakeParent has a parent go on whose child has ended. Its job may not be there, or be damaged,
-// which is no reason to keep the child from ending.
+// wakeParent makes the parent of an ended child run again. A missing or damaged job of the
+// parent does not keep the child from ending.
 func wakeParent(ops driver.Ops, id pawl.ID, parent *runRow) error {
 	state, err := ops.State(id)
 	if errors.Is(err, pawl.ErrCorrupt) {

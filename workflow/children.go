@@ -34,8 +34,9 @@ func (x *execution) cancelChildren(reason string) error {
 	return nil
 }
 
-// lastChildren are the children for the mutation that ends a run, or restarts it, to cancel. Of
-// many, all are cancelled before: after a crash in between the run ends in the same way.
+// lastChildren returns the children that the mutation which ends or restarts a run must cancel.
+// If there are many, it cancels all of them first. After a crash in between the run ends in the
+// same way.
 func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
 	x.mu.Lock()
 	open := x.openChildren()
@@ -54,15 +55,15 @@ func (c *cancelChildren) Check(ops driver.Ops) (err error) {
 	return ops.Hold(c.lease)
 }
 
-// Apply writes what is asked of them.
+// Apply writes the requests.
 func (c *cancelChildren) Apply(tx driver.Writer) error { return rowsTo(tx).putAll(c.children) }
 
-// cancelAll asks runs to end, as [Engine.Cancel] does. It returns their rows, to be written.
+// cancelAll asks runs to end, as [Engine.Cancel] does. It returns the rows to write.
 func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {
 	asked := make(map[pawl.ID]*runRow)
 	for _, id := range runs {
 		row, err := r.run(id)
-		if errors.Is(err, pawl.ErrCorrupt) { // which is no reason to keep its parent from ending
+		if errors.Is(err, pawl.ErrCorrupt) { // the damage must not keep its parent from ending
 			e.opts.Logger.Warn("a child is not cancelled", "run", id, "error", err)
 			continue
 		}
@@ -75,7 +76,7 @@ func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string
 		row.Cancel, row.Paused = reason, false
 		asked[id] = row
 		switch _, err := e.nudge(ops, id, row, hasten|revive); {
-		case errors.Is(err, pawl.ErrCorrupt): // it heeds its row, if its job is ever mended
+		case errors.Is(err, pawl.ErrCorrupt): // it follows its row if its job is ever repaired
 			e.opts.Logger.Warn("the job of a child that is cancelled cannot be made ready", "run", id, "error", err)
 		case err != nil:
 			return nil, err

@@ -10,24 +10,24 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// What operators ask of a run is written into its row, and its job is made ready, so that
-// the run takes notice: at once when a worker has it, and otherwise when one does, also
-// after the file was closed and opened again.
+// An operator's request is written to the row of the run, and the run's job becomes ready, so
+// that the run notices: at once if a worker has it, and otherwise when a worker leases it, even
+// after the file was closed and reopened.
 //
-// The verbs return when what they ask is durable, not when it has happened. Their errors are
-// [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of a [Store].
+// These methods return when the request is durable, not when it has been carried out. Their
+// errors are [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of a [Store].
 //
-// The last argument of a verb restricts it to runs that have one of these statuses in the
-// transaction that changes them; otherwise the error is [pawl.ErrNotEligible]. A caller who
-// chose the run from a list passes the statuses that it chose by.
+// The last argument restricts a method to runs that have one of the given statuses in the
+// transaction that changes them. For other runs it returns [pawl.ErrNotEligible]. A caller that
+// chose the run from a list passes the statuses of its filter.
 
-// noReason is why a run is cancelled or terminated of which nobody said why.
+// noReason is the reason if the caller gave none.
 const noReason = "no reason was given"
 
-// Cancel asks a run to end: the call that is under way or comes next gives [ErrCancelled],
-// what the run has done is undone as its function says, and it ends as [Cancelled]. A run
-// that waits, is paused, blocked or dead is made ready for it, and is
-// cancelled when a worker has its flow. When it was cancelled before, the first reason stays.
+// Cancel asks a run to end. The current or next call returns [ErrCancelled], the run undoes its
+// steps as its function requires, and it ends as [Cancelled]. A run that waits, is paused,
+// blocked or dead becomes ready for this, and is cancelled when a worker has its flow. If the
+// run was cancelled before, the first reason stays.
 func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string, only ...Status) error {
 	return e.ask(ctx, "cancel", run, only, func(row *runRow) (urge, error) {
 		if row.Cancel != "" || row.Terminate != "" {
@@ -38,9 +38,9 @@ func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string, only ..
 	})
 }
 
-// Terminate ends a run at once, as [Terminated]: nothing is undone. The context of a step that
-// is under way ends, and a run whose function does not return then is terminated when it is
-// leased anew. It wins over Cancel; otherwise it is like that.
+// Terminate ends a run at once, as [Terminated]: nothing is undone. The context of the current
+// step ends. If the function does not return then, the run is terminated when it is leased
+// again. Terminate overrides Cancel. Otherwise it is like Cancel.
 func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only ...Status) error {
 	return e.ask(ctx, "terminate", run, only, func(row *runRow) (urge, error) {
 		if row.Terminate != "" {
@@ -51,9 +51,9 @@ func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only
 	})
 }
 
-// Pause has a run stop before its next call, until Resume; the call under way is completed.
-// What it waits for comes meanwhile, and is seen then. A run that is paused stays so; one
-// that is to be cancelled or terminated gives [pawl.ErrConflict].
+// Pause stops a run before its next call, until Resume. The current call is completed. Signals
+// and other events are still stored, and the run sees them later. A paused run stays paused. A
+// run that is being cancelled or terminated returns [pawl.ErrConflict].
 func (e *Engine) Pause(ctx context.Context, run pawl.ID, only ...Status) error {
 	return e.ask(ctx, "pause", run, only, func(row *runRow) (urge, error) {
 		if row.Cancel != "" || row.Terminate != "" {
@@ -64,9 +64,9 @@ func (e *Engine) Pause(ctx context.Context, run pawl.ID, only ...Status) error {
 	})
 }
 
-// Resume has a run go on that is paused. One that is blocked is tried again, one that is
-// dead comes back, also when its job is gone. Steps that failed are tried at once, where the
-// run is suspended until then. Any other looks again at what it waits for.
+// Resume makes a paused run continue. A blocked run is tried again. A dead run becomes active
+// again, even if its job is gone. Failed steps of a suspended run are retried at once. Any
+// other run checks again what it waits for.
 func (e *Engine) Resume(ctx context.Context, run pawl.ID, only ...Status) error {
 	failed, err := e.failedSteps(ctx, run)
 	if err != nil {
@@ -78,8 +78,8 @@ func (e *Engine) Resume(ctx context.Context, run pawl.ID, only ...Status) error 
 	}})
 }
 
-// failedSteps are the entries of a run whose steps failed and are to be tried again. Where the
-// journal cannot be read the run will say so.
+// failedSteps returns the entries of failed steps that wait for a retry. If the journal is
+// unreadable, the run itself will report that.
 func (e *Engine) failedSteps(ctx context.Context, run pawl.ID) (seqs []uint32, err error) {
 	err = e.source.ViewRows(ctx, func(tx driver.Reader) error {
 		r := rowsOf(tx)
@@ -105,12 +105,12 @@ func reasonOf(reason string) string {
 	return pawl.Clip(reason, maxErrorText)
 }
 
-// urge is what becomes of the job, so that the run takes notice.
+// urge says how to change the job so that the run notices a request.
 type urge int
 
 const (
-	hasten urge = 1 << iota // when it is delayed it is made ready
-	revive                  // when it is dead or gone it comes back
+	hasten urge = 1 << iota // make a delayed job ready
+	revive                  // restore a dead or missing job
 )
 
 // ask changes the row of a run that has not ended.
@@ -126,23 +126,23 @@ func (e *Engine) join(ctx context.Context, verb string, q *request) error {
 	return nil
 }
 
-// requestBytes is about what a request writes.
+// requestBytes is roughly the size of a request's writes.
 const requestBytes = 1 << 10
 
 // request is the mutation of ask.
 type request struct {
 	engine *Engine
 	run    pawl.ID
-	only   []Status // in which the run is changed; none means any
+	only   []Status // statuses in which the run is changed; none means any
 	change func(row *runRow) (urge, error)
-	failed []uint32 // entries of steps to try now, if the run is suspended
+	failed []uint32 // entries of steps to retry now, if the run is suspended
 
 	row     *runRow
-	free    bool // it is not blocked any more
+	free    bool // it is no longer blocked
 	journal journal
 }
 
-// Check reads the row, changes it in memory, and has the job take part.
+// Check reads the row, changes it in memory, and adds the change of the job.
 func (q *request) Check(ops driver.Ops) (err error) {
 	q.journal = journal{}
 	if q.row, err = rowsOf(ops).mustRun(q.run); err != nil {
@@ -168,8 +168,8 @@ func (q *request) Check(ops driver.Ops) (err error) {
 	return err
 }
 
-// eligible refuses a run that is in none of the statuses asked for. The caller may have listed
-// it some time ago.
+// eligible refuses a run that has none of the requested statuses. The caller may have listed it
+// some time ago.
 func (q *request) eligible(ops driver.Ops) error {
 	if len(q.only) == 0 {
 		return nil
@@ -188,7 +188,7 @@ func (q *request) eligible(ops driver.Ops) error {
 	return nil
 }
 
-// tryNow ends the waits of the steps that failed.
+// tryNow ends the waits of the failed steps.
 func (q *request) tryNow(r rows) error {
 	q.journal = journal{}
 	for _, seq := range q.failed {
@@ -204,7 +204,7 @@ func (q *request) tryNow(r rows) error {
 	return nil
 }
 
-// nudge makes the job of a run ready, as far as it is urged, and says whether it did.
+// nudge makes the job of a run ready, as urge permits, and reports whether it did.
 func (e *Engine) nudge(ops driver.Ops, run pawl.ID, row *runRow, u urge) (moved bool, err error) {
 	if u == 0 {
 		return false, nil
@@ -241,14 +241,14 @@ func (q *request) Apply(tx driver.Writer) error {
 	return r.putRun(q.run, q.row)
 }
 
-// unblock has a blocked run tried again.
+// unblock makes a blocked run try again.
 func (row *runRow) unblock() { row.Status, row.Error = Running, "" }
 
-// portion is how many runs one mutation changes at most, when there are many.
+// portion limits how many runs one mutation changes.
 const portion = 100
 
-// unblock has the runs of flows tried again that another build has blocked. Those that are
-// paused wait for [Engine.Resume], as do dead ones. A run that cannot be read is passed over.
+// unblock makes the runs of flows that another build blocked try again. Paused and dead runs
+// wait for [Engine.Resume]. It skips an unreadable run.
 func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
 	names := make(map[string]bool)
 	for _, f := range flows {
@@ -282,14 +282,14 @@ func (e *Engine) unblock(ctx context.Context, flows []Definition) error {
 type unblock struct {
 	build string
 	flows map[string]bool
-	runs  []pawl.ID // that have a row in table blocked
+	runs  []pawl.ID // runs with a row in table blocked
 
-	rows   map[pawl.ID]*runRow // of those to try again
-	stale  []pawl.ID           // that have ended, or are removed
+	rows   map[pawl.ID]*runRow // rows of the runs to try again
+	stale  []pawl.ID           // runs that have ended or were removed
 	passed []error
 }
 
-// Check chooses the runs and has their jobs made ready.
+// Check chooses the runs and makes their jobs ready.
 func (u *unblock) Check(ops driver.Ops) error {
 	u.rows, u.stale, u.passed = make(map[pawl.ID]*runRow), nil, nil
 	r := rowsOf(ops)
@@ -304,7 +304,7 @@ func (u *unblock) Check(ops driver.Ops) error {
 func (u *unblock) choose(ops driver.Ops, r rows, run pawl.ID) error {
 	build, err := r.get(tableBlocked, run[:])
 	if err == nil && (build == nil || string(build) == u.build) {
-		return nil // where the row is damaged it is tried: the worst is that it is blocked again
+		return nil // a damaged row is tried too: at worst the run is blocked again
 	}
 	row, err := r.run(run)
 	switch {

@@ -12,10 +12,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Counts is how many runs there are, by what their rows say. It is for a glance at a queue:
-// what takes a look at the job of each run is left to [Reader.List]. So a run that sleeps,
-// waits, is under way or has a dead job is an active one, and the dead job is among those of
-// its queue.
+// Counts are the numbers of runs by status, as far as their rows say. It gives a quick
+// overview. The statuses that require reading each run's job are left to [Reader.List]: a run
+// that sleeps, waits, executes or has a dead job counts as active. Its queue counts the dead
+// job.
 type Counts struct {
 	Active  int // have not ended, and are neither paused nor blocked
 	Paused  int
@@ -23,21 +23,21 @@ type Counts struct {
 
 	Done, Failed, Cancelled, Terminated int
 
-	Damaged int // whose row cannot be read
+	Damaged int // unreadable row
 
-	// More says that there are more runs than were looked at, which are the newest. Blocked
-	// is of all runs nevertheless, up to as many.
+	// More says that there are more runs than were counted. The newest were counted. Blocked
+	// includes older runs too, up to as many again.
 	More bool
 }
 
-// Count counts runs, the newest 16 384 at most, and of the others as many that are blocked, in
-// one short transaction: it takes some milliseconds.
+// Count counts the newest runs, 16,384 at most, and as many older runs that are blocked. It
+// uses one short transaction of a few milliseconds.
 func (r *Reader) Count(ctx context.Context) (c Counts, err error) {
 	return r.count(ctx, listRows)
 }
 
 func (r *Reader) count(ctx context.Context, most int) (c Counts, err error) {
-	var both int // are paused and blocked
+	var both int // paused and blocked
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs, g := rowsOf(tx), newGlance()
 		c.More, err = rs.newest(tableRuns, most, func(content []byte, damage error) {
@@ -68,7 +68,7 @@ func (r *Reader) count(ctx context.Context, most int) (c Counts, err error) {
 	return c, nil
 }
 
-// of is the count of a status that a row has.
+// of returns the count for a status in a row.
 func (c *Counts) of(s Status) *int {
 	switch s {
 	case Blocked:
@@ -100,8 +100,8 @@ func (r rows) newest(t *driver.Table, most int, fn func(content []byte, damage e
 	return more, err
 }
 
-// glance reads two fields of a row and passes over those before, which takes a fifth of the
-// time that the whole row takes.
+// glance reads two fields of a row and skips the fields before them, in a fifth of the time
+// that decoding the whole row takes.
 type glance struct {
 	src bytes.Reader
 	dec *msgpack.Decoder
@@ -113,9 +113,9 @@ func newGlance() *glance {
 	return g
 }
 
-// standing is what a row says of its run; not ok if it is no row.
+// standing returns the status in a row. If the content is not a row, ok is false.
 func (g *glance) standing(row []byte) (status Status, paused, ok bool) {
-	const statusAt, pausedAt = 2, 18 // in a runRow
+	const statusAt, pausedAt = 2, 18 // positions in runRow
 	g.src.Reset(row)
 	g.dec.Reset(&g.src)
 	fields, err := g.dec.DecodeArrayLen()
@@ -138,8 +138,8 @@ func (g *glance) standing(row []byte) (status Status, paused, ok bool) {
 	return status, paused, err == nil
 }
 
-// skip passes over a value or a list of values. A row has nothing deeper, and Skip goes as deep
-// as what it reads.
+// skip skips a value or a list of values. A row has no deeper nesting, and the decoder's Skip
+// would recurse as deep as its input.
 func (g *glance) skip() error {
 	n := 1
 	switch code, err := g.dec.PeekCode(); {

@@ -10,18 +10,18 @@ import (
 
 // SignalDefinition is a [Signal] of any type.
 type SignalDefinition interface {
-	// Name is the name of the signal.
+	// Name returns the name of the signal.
 	Name() string
 
 	problem() error
 }
 
-// Receives declares the signals that a flow waits for. A signal of another name is refused then,
-// with [ErrUndeclared], and a Wait for one blocks the run. A flow that declares none accepts any
-// signal, so a misspelled one stays unread. Several options add up.
+// Receives declares the signals that a flow waits for. Sending any other signal then returns
+// [ErrUndeclared], and a Wait for one blocks the run. A flow without declarations accepts any
+// signal, so a misspelled signal stays unread. Several options add up.
 //
-// The declaration of the build that runs the flow counts. While no process has the file, or before
-// [Engine.Handle], it is that of the build which ran the run last.
+// The declaration of the build that runs the flow applies. While no process has the file, or
+// before [Engine.Handle], the declaration of the build that ran the run last applies.
 func Receives(signals ...SignalDefinition) Option {
 	return func(d *flowDraft) {
 		for _, s := range signals {
@@ -39,7 +39,7 @@ func Receives(signals ...SignalDefinition) Option {
 	}
 }
 
-// Accepts returns [ErrUndeclared] if the flow of the run declares signals, and none of that name.
+// Accepts returns [ErrUndeclared] if the flow of the run declares signals, but not this name.
 func (i *Info) Accepts(signal string) error {
 	if len(i.Declared) == 0 || slices.Contains(i.Declared, signal) {
 		return nil
@@ -47,8 +47,8 @@ func (i *Info) Accepts(signal string) error {
 	return fmt.Errorf("workflow %s %q takes %s: %w", i.Flow, i.ID, strings.Join(i.Declared, ", "), ErrUndeclared)
 }
 
-// declared are the signals that the flow of a run declares: as this process has the flow, or else
-// as the run has it.
+// declared returns the signals that the flow of a run declares: in this process if it has the
+// flow, and otherwise in the run's row.
 func (h *hub) declared(row *runRow) []string {
 	if h != nil {
 		if f, ok := h.flows.Load(row.Flow); ok {
@@ -58,7 +58,7 @@ func (h *hub) declared(row *runRow) []string {
 	return row.Declared
 }
 
-// openHub is the hub of a source, nil if no engine was opened over it.
+// openHub returns the hub of a source, or nil if no engine was opened over it.
 func openHub(s Source) *hub {
 	q, ok := s.(Store)
 	if !ok {
@@ -69,8 +69,8 @@ func openHub(s Source) *hub {
 	return hubs.of[q]
 }
 
-// mayWait blocks a run that waits for a signal which its flow does not declare: nobody could send
-// it.
+// mayWait blocks a run that waits for a signal that its flow does not declare, since nobody
+// could send it.
 func (x *execution) mayWait(signal string) error {
 	declared := x.flow.signals()
 	if len(declared) == 0 || slices.Contains(declared, signal) {
@@ -80,5 +80,5 @@ func (x *execution) mayWait(signal string) error {
 		Reason: "the flow does not declare this signal, so nobody can send it; add it to the Receives of the flow"})
 }
 
-// declared are the signals that the flow declares, by this build.
+// declared returns the signals that the flow declares in this build.
 func (x *execution) declared() []string { return x.flow.signals() }

@@ -1,7 +1,7 @@
-// Package workflow runs durable functions: ordinary Go whose finished steps are remembered,
-// so that after a crash, a deploy or a week of sleep it goes on where it was. Everything lies
-// in the store of a queue, such as the file of package bolt, and the worker that runs jobs runs
-// them.
+// Package workflow runs durable functions: ordinary Go functions whose completed steps are stored,
+// so that after a crash, a deploy or a week of sleep they continue where they stopped. Everything
+// is in the store of a queue, such as the file of package bolt, and the worker that runs jobs
+// also runs the functions.
 //
 //	var Order = workflow.Define("order", func(r *workflow.Run, b Basket) (Receipt, error) {
 //		payment, err := workflow.Step(r, "charge", func(ctx context.Context) (string, error) { … })
@@ -16,24 +16,24 @@
 //	err := e.Handle(ctx, w, Order) // w runs them
 //	h, err := Order.Start(ctx, e, "2026/1042", basket)
 //
-// The nouns:
+// The terms:
 //
-//   - A [Flow] is such a function with a name; a run is one execution of it, with an ID that
-//     its starter gave it, and a [Handle] refers to one.
-//   - A [Run] is what the function makes its calls by: [Step], [StepTx], [Sleep], [Signal.Wait],
-//     [Call], [Go], [Race], [Version] and the others. The function runs again from the top
-//     whenever the run goes on, and finished calls return what the journal has of them.
-//   - The journal is the calls that a run has made; an [Entry] is one of them. A call is known
-//     by its name, and by how often that name came before. Calls must come again in the order
-//     in which the journal has them: otherwise the run is blocked, with a [DeterminismError],
-//     until a build that fits opens the file.
-//   - An [Engine] runs flows over a queue and changes runs; a [Reader] looks at them, in a
-//     queue or in the file of an app that is stopped.
+//   - A [Flow] is such a function with a name. A run is one execution of it, with an ID given by
+//     its starter, and a [Handle] refers to a run.
+//   - A [Run] is what the function uses to make its calls: [Step], [StepTx], [Sleep],
+//     [Signal.Wait], [Call], [Go], [Race], [Version] and others. The function runs again from the
+//     top whenever the run continues, and completed calls return their results from the journal.
+//   - The journal is the calls that a run has made. An [Entry] is one call, identified by its name
+//     and by how often that name came before. The function must repeat its calls in the order of
+//     the journal. Otherwise the run is blocked, with a [DeterminismError], until a matching
+//     build opens the file.
+//   - An [Engine] runs flows over a queue and changes runs. A [Reader] reads runs, in a queue or
+//     in the file of a stopped app.
 //
-// A run is a job of the queue: its retries, its lease, its crashes, its place among the dead
-// letters are that job's. What waits, holds no goroutine and no slot of a worker: the run is
-// suspended, its job delayed, and [ErrSuspended] is what every call returns. So return errors
-// that are not a step's own.
+// A run is a job of the queue: its retries, lease, crashes and place among the dead jobs are those
+// of the job. A waiting run holds no goroutine and no worker slot: it is suspended, its job is
+// delayed, and every call returns [ErrSuspended]. So return errors other than those of a step.
 //
-// Promises, limits, and how to change code while runs are under way: docs/guide/workflows.md.
+// For promises, limits, and how to change code while runs are active, see
+// docs/guide/workflows.md.
 package workflow

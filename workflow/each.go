@@ -9,17 +9,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Each runs fn for every item, in a branch of its own, at most limit of them at a time. The
-// results are in the order of the items; errors are as those of [All].
+// Each runs fn for every item in its own branch, at most limit of them at a time. The results
+// are in the order of the items. Errors are as in [All].
 //
-// The key of an item is its identity: a branch is called name/key, and finds what the journal has
-// of it wherever the item stands. It is a text that no other item of the list has and that stays
-// the same, as an ID or a path; [strconv.Itoa] suits numbers. An empty key, or one that
-// two items have, is refused with [pawl.ErrInvalid] before anything begins.
+// The key of an item is its identity. The branch is named name/key, and uses its part of the
+// journal wherever the item is in the list. A key is a text that is unique in the list and
+// never changes, such as an ID or a path. Use [strconv.Itoa] for numbers. An empty key or a
+// duplicate key returns [pawl.ErrInvalid] before anything begins.
 //
-// Where the list is another when the run goes on, an item that is new runs, also in a run that has
-// come past the call. The order of the items may change. An item that has begun has to stay:
-// without it the run is blocked. So a list that depends on the world outside comes from a step.
+// If the list is different when the run continues, new items run, even if the run has passed
+// the call. The order of the items may change. An item that has begun must stay, or the run is
+// blocked. So if the list depends on the outside world, compute it in a step.
 func Each[Item, T any](r *Run, name string, items []Item, key func(Item) string, limit int, fn func(*Run, Item) (T, error)) ([]T, error) {
 	names, err := itemNames(name, items, key)
 	if err != nil {
@@ -38,7 +38,7 @@ func Each[Item, T any](r *Run, name string, items []Item, key func(Item) string,
 		})
 		branches[i] = b
 	}
-	// What had begun goes on, whatever the limit is now, and before anything new.
+	// Started items continue, whatever the limit is now, before anything new.
 	for i, name := range names {
 		if l.known[name] != nil {
 			begin(i)
@@ -66,7 +66,7 @@ func Each[Item, T any](r *Run, name string, items []Item, key func(Item) string,
 	return All(r, branches...)
 }
 
-// itemNames are the names of the branches of items.
+// itemNames returns the names of the branches of items.
 func itemNames[Item any](list string, items []Item, key func(Item) string) ([]string, error) {
 	bad := func(format string, args ...any) ([]string, error) {
 		return nil, fmt.Errorf("each %q: %w", list, &pawl.InvalidError{Field: "key", Reason: fmt.Sprintf(format, args...)})
@@ -90,8 +90,8 @@ func itemNames[Item any](list string, items []Item, key func(Item) string) ([]st
 	return names, nil
 }
 
-// itemName is a key as the name of a branch. What separates names is escaped, and a key that is
-// too long ends in a hash of the whole.
+// itemName converts a key to a branch name. It escapes the separators of names, and a key that
+// is too long ends in a hash of the whole key.
 func itemName(key string) string {
 	name := itemEscape.Replace(key)
 	if len(name) <= MaxName {
@@ -104,16 +104,17 @@ func itemName(key string) string {
 
 var itemEscape = strings.NewReplacer("%", "%25", "/", "%2F", "#", "%23", "\x00", "%00")
 
-// list is a call of Each: branches that are known by their names, in any order.
+// list is a call of Each: branches that are identified by name, in any order.
 type list struct {
 	by    *scope
-	name  string            // that of the branches begins with it
-	known map[string]*entry // those that the journal has
-	at    int               // how many have begun
-	again bool              // it is not the first of its name
+	name  string            // prefix of the names of the branches
+	known map[string]*entry // branches in the journal
+	at    int               // number of branches that began
+	again bool              // an earlier call had the same name
 }
 
-// list makes the call of an Each. An item that has begun is among those that there are now.
+// list begins the call of an Each. It requires that every item that has begun is among the
+// current items.
 func (s *scope) list(name string, items []string) (*list, error) {
 	c, err := s.begin(KindEach, name, nil)
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *scope) list(name string, items []string) (*list, error) {
 	defer x.mu.Unlock()
 	begun := x.journal[l.name]
 	delete(x.journal, l.name)
-	delete(x.behind, l.name) // it has no scope of its own: those of the items catch up
+	delete(x.behind, l.name) // it has no scope of its own; the scopes of the items catch up
 	x.wakeCaughtUp()
 	there := make(map[string]bool, len(items))
 	for _, name := range items {

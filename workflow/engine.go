@@ -18,29 +18,27 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Options are the settings of an engine. A nil *Options, and every zero field, means the
-// default.
+// Options are the settings of an engine. A nil *Options and every zero field mean the default.
 type Options struct {
-	// Build names the code that runs, as a commit or a version. Journals say which build
-	// wrote what, and runs that one build has blocked are tried again by another. The default
-	// is the beginning of the SHA-256 of the executable.
+	// Build names the running code, such as a commit or a version. Journals record the build of
+	// each entry, and another build retries runs that one build has blocked. The default is the
+	// beginning of the SHA-256 of the executable.
 	Build string
 
-	// Middleware wraps every attempt of every step, the first outermost: for tracing, for logs,
-	// for limits, and for tests. The attempt of a [StepTx] runs it within the transaction, for
-	// which everybody waits.
+	// Middleware wraps every attempt of every step, the first outermost: for tracing, logs,
+	// limits and tests. For an attempt of a [StepTx] it runs within the transaction, which
+	// delays all other writers.
 	Middleware []Middleware
 
-	// Sign, when set, signs the jobs of runs, for workers that verify.
+	// Sign, if set, signs the jobs of runs, for workers that verify signatures.
 	Sign *pawl.Keyring
 
-	// Logger gets a line for each run that is blocked or fails. The default is
-	// hclog.Default().
+	// Logger gets a line for each run that is blocked or fails. The default is hclog.Default().
 	Logger pawl.Logger
 }
 
-// Engine runs flows over a queue, and is what operators change runs by. Its methods may be
-// called from any goroutine. It holds nothing that is to be closed; the queue is its owner's.
+// Engine runs flows over a queue and changes runs for operators. Its methods are safe for
+// concurrent use. There is nothing to close. The queue belongs to its owner.
 type Engine struct {
 	*Reader
 	queue Store
@@ -48,9 +46,9 @@ type Engine struct {
 	opts  Options
 }
 
-// Open returns an engine over a store, such as a *bolt.Queue. There may be several over one; what
-// one does the others know at once. Without options it has those of the engine that runs flows
-// over the store, if there is one.
+// Open returns an engine over a store, such as a *bolt.Queue. A store may have several engines,
+// which see each other's changes at once. With nil options the engine has the options of the
+// engine that runs flows over the store, if there is one.
 func Open(q Store, opts *Options) *Engine {
 	e := &Engine{Reader: Read(q), queue: q, hub: hubOf(q)}
 	if opts == nil {
@@ -70,7 +68,7 @@ func Open(q Store, opts *Options) *Engine {
 
 // Definition is a [Flow] of any types.
 type Definition interface {
-	// Name is the name of the flow.
+	// Name returns the name of the flow.
 	Name() string
 
 	problem() error
@@ -81,11 +79,13 @@ type Definition interface {
 	start(r *Run, input []byte) (output []byte, err error)
 }
 
-// Handle has a worker run flows, and makes the runs of them ready that another build has
-// blocked. From then on, until the queue is closed, runs are removed when their retention is over. Like [worker.Handle] it is called before the worker starts. The error is that of a
-// definition, or [worker.ErrHandlerExists] for a flow of a name that this worker was given already,
-// or when it has a handler of the kind workflow/ and that name, and then nothing was changed; or
-// it is that of the queue.
+// Handle makes a worker run flows, and makes runs of these flows ready that another build has
+// blocked. From then on, until the queue is closed, runs are removed at the end of their
+// retention. Call it before the worker starts, like [worker.Handle].
+//
+// It returns the error of a definition, or [worker.ErrHandlerExists] if the worker already has
+// a flow with the same name or a handler for the kind workflow/ and that name. In these cases
+// nothing was changed. Otherwise it returns the error of the queue.
 func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definition) error {
 	for i, f := range flows {
 		if v := reflect.ValueOf(f); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -113,10 +113,10 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 	return nil
 }
 
-// now is the time by the queue's clock.
+// now returns the time by the queue's clock.
 func (e *Engine) now() time.Time { return e.queue.Now() }
 
-// executable is the default name of the build.
+// executable returns the default name of the build.
 var executable = sync.OnceValue(func() string {
 	const unknown = "unknown"
 	path, err := os.Executable()

@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// EntryKind is what sort of call an entry of a journal remembers.
+// EntryKind is the sort of call that an entry of a journal records.
 type EntryKind string
 
 // The kinds of entries.
@@ -15,27 +15,27 @@ const (
 	KindStep    EntryKind = "step"
 	KindStepTx  EntryKind = "step-tx"
 	KindSleep   EntryKind = "sleep"
-	KindWait    EntryKind = "wait"    // for a signal
-	KindChild   EntryKind = "child"   // another run
+	KindWait    EntryKind = "wait"    // waits for a signal
+	KindChild   EntryKind = "child"   // runs another flow
 	KindRace    EntryKind = "race"    // which of several branches was first
 	KindVersion EntryKind = "version" // which version of the code runs
 	KindUndo    EntryKind = "undo"    // a step that undoes another
 	KindBranch  EntryKind = "branch"  // a branch began
-	KindEach    EntryKind = "each"    // a list of branches, known by the keys of their items
+	KindEach    EntryKind = "each"    // a list of branches, identified by the keys of their items
 )
 
 // begins reports whether a call of the kind only begins something.
 func (k EntryKind) begins() bool { return k == KindBranch || k == KindEach }
 
-// EntryState is how far the call of an entry is.
+// EntryState is the progress of an entry's call.
 type EntryState string
 
 // The states of entries.
 const (
-	EntryPending EntryState = "pending" // it waits: for its time, a signal, a child, or its next attempt
+	EntryPending EntryState = "pending" // it waits for its time, a signal, a child, or its next attempt
 	EntryDone    EntryState = "done"
-	EntryFailed  EntryState = "failed" // it ended with an error, which the function got
-	EntryBegun   EntryState = "begun"  // a branch, or a list of branches, began; its own calls tell how far it is
+	EntryFailed  EntryState = "failed" // it ended with an error, which the function received
+	EntryBegun   EntryState = "begun"  // a branch or list of branches began; its own calls show its progress
 )
 
 // entry is a row of a journal: one call.
@@ -44,30 +44,30 @@ type entry struct {
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Scope      string
-	At         int // its place among the entries of the scope, from 0; -1 for a version
+	At         int // its position among the entries of the scope, from 0; -1 for a version
 	Name       string
-	Occurrence int // how many calls of that name came in the scope, with this one
+	Occurrence int // 1 for the first call of that name in the scope, and so on
 	Kind       EntryKind
 	State      EntryState
-	Attempts   int   // that have ended
-	Begun      int64 // a step that runs at most once has begun
+	Attempts   int   // attempts that have ended
+	Begun      int64 // when an at-most-once step began
 	Started    int64
 	Finished   int64
-	Due        int64 // while it is pending: when to go on, 0 for no time
+	Due        int64 // when a pending entry continues, 0 for no time
 	Error      string
 	Chain      []errorText
-	Result     []byte // what the function got, encoded; where it is large it lies apart
+	Result     []byte // what the function received, encoded; a large result is stored apart
 	Apart      bool
-	Size       int    // bytes of the result
-	Key        []byte // fingerprint that the author gave
+	Size       int    // size of the result
+	Key        []byte // fingerprint given by the author
 	Build      string
 	Child      pawl.ID
-	Signal     uint64 // number of the signal that a wait got
+	Signal     uint64 // number of the signal that a wait received
 
 	seq uint32 // its key
 }
 
-// Entry is one call that a run has made, as its journal has it. It is to read.
+// Entry is one call that a run has made, as recorded in its journal. It is read-only.
 type Entry struct {
 	Seq        uint32 // the order in which the calls were first written
 	Scope      string // "" for the function itself, or the names of branches, joined by /
@@ -75,19 +75,19 @@ type Entry struct {
 	Occurrence int // 1 for the first call of that name in its scope
 	Kind       EntryKind
 	State      EntryState
-	Attempts   int       // that have ended
-	Started    time.Time // of the first attempt, or when it began to wait
+	Attempts   int       // attempts that have ended
+	Started    time.Time // start of the first attempt, or of the wait
 	Finished   time.Time // zero while it is pending
-	Due        time.Time // while it is pending: when it goes on, zero for no time
-	Error      string    // of the last attempt that failed
-	Result     []byte    // MessagePack; see pawl.DecodePayload. Nil when it failed, is pending, or was not asked for
-	Bytes      int       // of the result
-	Build      string    // that wrote it
-	Child      pawl.ID   // the run that it waits for or waited for
+	Due        time.Time // when a pending entry continues, zero for no time
+	Error      string    // error of the last failed attempt
+	Result     []byte    // MessagePack; see pawl.DecodePayload. Nil if it failed, is pending, or was not requested
+	Bytes      int       // size of the result
+	Build      string    // the build that wrote it
+	Child      pawl.ID   // the child run
 }
 
-// Step is the identity of the call: its scope, its name, and its occurrence where that is
-// not the first.
+// Step returns the identity of the call: its scope, its name, and its occurrence unless that is
+// the first.
 func (e *Entry) Step() string { return stepName(e.Scope, e.Name, e.Occurrence) }
 
 func stepName(scope, name string, occurrence int) string {
@@ -122,10 +122,10 @@ func (e *entry) soundState() bool {
 	return false
 }
 
-// toRetry reports whether it is a step that failed and waits for its next attempt.
+// toRetry reports whether the entry is a failed step that waits for its next attempt.
 func (e *entry) toRetry() bool { return e.State == EntryPending && e.Error != "" && e.Due != 0 }
 
-// public is the entry as others may see it.
+// public returns the entry for callers outside the package.
 func (e *entry) public() Entry {
 	return Entry{
 		Seq: ordinal(e.seq), Scope: e.Scope, Name: e.Name, Occurrence: e.Occurrence, Kind: e.Kind, State: e.State,
@@ -134,7 +134,8 @@ func (e *entry) public() Entry {
 	}
 }
 
-// weight is what a call that has ended adds to the bytes of its journal: its result, or its error.
+// weight returns how many bytes a call that has ended adds to its journal: its result or its
+// error.
 func (e *entry) weight() int64 {
 	if e.State == EntryPending {
 		return 0
@@ -158,7 +159,7 @@ func (e *entry) finish(result []byte, now time.Time) {
 	e.Result, e.Size, e.Error, e.Chain = result, len(result), "", nil
 }
 
-// err is what the function gets of an entry that failed.
+// err returns what the function receives for a failed entry.
 func (e *entry) err() error {
 	return &StepError{Step: stepName(e.Scope, e.Name, e.Occurrence), Text: e.Error, Attempts: e.Attempts, chain: e.Chain}
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// One sentinel for each decision that a caller makes; match with errors.Is.
+// There is one sentinel for each decision that a caller makes. Match them with errors.Is.
 var (
-	// ErrSuspended is what every call of a run returns once the run waits. The function
-	// returns it, or anything: what it returns then is not looked at. Deferred functions run
-	// now, and again at each wake; in them too every call returns ErrSuspended. The goroutine of a
-	// function that does not return, but makes more than [MaxEntries] calls that are refused, is
-	// ended, as if it had returned.
+	// ErrSuspended is what every call of a run returns once the run waits. The function should
+	// return it, but may return anything, since its result is ignored. Deferred functions run
+	// now, and again at each wake. Calls in them return ErrSuspended too. If the function does
+	// not return but makes more than [MaxEntries] refused calls, its goroutine is ended, as if
+	// it had returned.
 	ErrSuspended = errors.New("the run waits; return from its function")
 
-	// ErrCancelled is what calls return once the run is to be cancelled: the one that is under
-	// way or comes next, and all after it.
+	// ErrCancelled is what the current or next call, and all later calls, return once the run
+	// is being cancelled.
 	ErrCancelled = errors.New("the run was cancelled")
 
 	// ErrTerminated says that an operator ended the run at once.
@@ -27,27 +27,27 @@ var (
 	// ErrTimeout says that no signal came in time.
 	ErrTimeout = errors.New("no signal came in time")
 
-	// ErrInterrupted says that a step which runs at most once was under way when the process
-	// died, so nobody knows whether it took effect.
+	// ErrInterrupted says that the process died during a step that runs at most once, so nobody
+	// knows whether the step took effect.
 	ErrInterrupted = errors.New("the step was interrupted, and runs at most once")
 
-	// ErrNested says that a call was made within another of its scope: inside the function of
-	// a step, or from a goroutine that [Go] did not start.
+	// ErrNested says that a call was made within another call of its scope: inside the function
+	// of a step, or from a goroutine that [Go] did not start.
 	ErrNested = errors.New("a call was made inside another")
 
-	// ErrAbandoned is what the calls of a branch return once a race was won by another.
+	// ErrAbandoned is what the calls of a branch return once another branch has won a race.
 	ErrAbandoned = errors.New("another branch won the race")
 
-	// ErrNotFound is the [pawl.ErrNotFound] of a run: there is no such run.
+	// ErrNotFound says that there is no such run. It is [pawl.ErrNotFound] for runs.
 	ErrNotFound error = notFound{}
 
-	// ErrConflict says that the ID is taken: by a run with another input, for who starts one.
+	// ErrConflict says that another run with a different input has the ID.
 	ErrConflict = errors.New("the ID is taken by another run")
 
-	// ErrNotRunning says that the run has ended, so what was asked for comes too late.
+	// ErrNotRunning says that the run has ended, so the request comes too late.
 	ErrNotRunning = errors.New("the run has ended")
 
-	// ErrUndeclared says that a flow does not wait for a signal; see [Receives].
+	// ErrUndeclared says that a flow does not wait for a signal. See [Receives].
 	ErrUndeclared = errors.New("the flow does not declare this signal")
 
 	// ErrTooMany says that a limit of this package is reached.
@@ -63,7 +63,7 @@ func (notFound) Error() string { return "no such run" }
 
 func (notFound) Unwrap() error { return pawl.ErrNotFound }
 
-// errorText is an error of a chain, as far as it is remembered.
+// errorText is the part of an error in a chain that is stored.
 type errorText struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -72,15 +72,15 @@ type errorText struct {
 	Text string
 }
 
-// StepError is the error with which a step, a wait or a child ended. It comes from the
-// journal on the first run too, so that a run which goes on after a crash sees the same.
+// StepError is the error of a step, a wait or a child. On the first run too it comes from the
+// journal, so that a run that continues after a crash sees the same error.
 //
-// Of the error that the step returned, the texts and the types remain, not the values:
-// errors.Is finds an error in it that has the same type and the same text, which for
-// sentinels is what is wanted. errors.As finds a StepError alone.
+// It keeps the texts and types of the step's error, not the values. errors.Is finds an error in
+// it that has the same type and text, which is what sentinels need. errors.As finds only the
+// StepError.
 type StepError struct {
 	Step     string // scope, name and occurrence
-	Text     string // of the error
+	Text     string // text of the error
 	Attempts int
 
 	chain []errorText
@@ -118,7 +118,7 @@ func textOf(err error) string {
 	return pawl.Clip(text, maxErrorText)
 }
 
-// chainOf is what is remembered of an error and of those that it wraps.
+// chainOf returns what is stored of an error and the errors it wraps.
 func chainOf(err error) (chain []errorText) {
 	var walk func(error)
 	walk = func(err error) {
@@ -130,7 +130,7 @@ func chainOf(err error) (chain []errorText) {
 			known = s
 		}
 		chain = append(chain, errorText{Type: typeOf(err), Text: pawl.Clip(err.Error(), maxErrorText)})
-		if known != nil { // what it wraps is known by its texts
+		if known != nil { // the errors it wraps are stored already
 			chain = append(chain, known.chain[:min(len(known.chain), maxChain-len(chain))]...)
 			return
 		}
@@ -147,9 +147,8 @@ func chainOf(err error) (chain []errorText) {
 	return chain
 }
 
-// RunError is the error with which a run ended, as a caller of [Handle.Result] gets it. It
-// is to errors.Is as a [StepError] is, and it matches [ErrCancelled] or [ErrTerminated] when
-// that is how it ended.
+// RunError is the error of a run, as [Handle.Result] returns it. errors.Is works as for a
+// [StepError]. It also matches [ErrCancelled] or [ErrTerminated] if the run ended that way.
 type RunError struct {
 	Flow, ID string
 	Run      pawl.ID
@@ -163,8 +162,8 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("workflow %s %q %s: %s", e.Flow, e.ID, e.Status, e.Text)
 }
 
-// Is reports how the run ended, and whether it failed with an error of the type and text of
-// target.
+// Is reports whether the run ended as target says, or failed with an error of the type and text
+// of target.
 func (e *RunError) Is(target error) bool {
 	switch target {
 	case ErrCancelled:
@@ -175,15 +174,15 @@ func (e *RunError) Is(target error) bool {
 	return inChain(e.chain, target)
 }
 
-// DeterminismError says that the function made other calls than its journal has. The run is
-// blocked: nothing is lost and no attempt counted, and it goes on when another build
-// opens the file, or when it is resumed.
+// DeterminismError says that the function made calls that differ from its journal. The run is
+// blocked: nothing is lost and no attempt is counted. It continues when another build opens the
+// file or when it is resumed.
 type DeterminismError struct {
 	Flow, ID string
-	Want     string // what the journal has: kind and step; "" when it has no more
-	Got      string // what the code did
-	Seq      uint32 // of the entry in the journal; 0 when there is none
-	Build    string // that made the call
+	Want     string // the journal's call: kind and step; "" if the journal has no more
+	Got      string // the code's call
+	Seq      uint32 // seq of the entry in the journal; 0 if there is none
+	Build    string // the build that made the call
 	Wrote    string // the build that wrote the entry
 	Reason   string // what it means and what to do
 }

@@ -12,50 +12,50 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// errFrontier ends a dry run where the journal does.
+// errFrontier ends a dry run at the end of the journal.
 var errFrontier = errors.New("the journal ends here")
 
-// execution is one lease of a run: the function is called, and makes its calls, until it
-// has returned, or the run waits, or something stops it.
+// execution is one lease of a run: the function is called and makes its calls until it returns,
+// the run waits, or something stops it.
 type execution struct {
 	engine *Engine
 	flow   Definition
 	lease  *pawl.Lease     // nil in a dry run
-	ctx    context.Context // of the handler
+	ctx    context.Context // the handler's context
 	run    pawl.ID
-	row    *runRow // as it was when the execution began
-	dry    bool    // only compares the code with the journal
-	spare  bool    // the journal that is not in use has rows to be removed
+	row    *runRow // the row when the execution began
+	dry    bool    // only compare the code with the journal
+	spare  bool    // the journal that is not in use has rows to remove
 
 	abandoned map[string]bool // scopes that had lost a race
 
 	mu       sync.Mutex
-	behind   map[string]bool     // scopes that have not come as far as the journal
-	journal  map[string][]*entry // what was loaded, by scope, of those that have not begun
-	calls    []*entry            // that wait for children
-	branches int                 // under way
+	behind   map[string]bool     // scopes that have not reached the end of the journal
+	journal  map[string][]*entry // loaded entries of scopes that have not begun, by scope
+	calls    []*entry            // calls that wait for children
+	branches int                 // branches in progress
 	scopes   []*scope
 	last     uint32 // seq of the last entry
-	made     int    // entries
-	bytes    int64  // of their results and errors
+	made     int    // number of entries
+	bytes    int64  // size of their results and errors
 	backlog  backlog
-	tail     []*entry                  // calls of the function itself since the last that took effect
-	tailTold []tailTold                // and what it published
+	tail     []*entry                  // calls of the function itself since the last one with an effect
+	tailTold []tailTold                // and the values it published since
 	tells    map[[countKey]byte]uint64 // how often each scope has published under a name
-	told     map[[countKey]byte]uint64 // how often the file has it
-	unwound  bool                      // the journal has steps that undo: the function had returned
-	active   int                       // scopes that work
-	idle     []*scope                  // those that wait
-	resting  bool                      // a suspension is being tried
-	news     int                       // how often others have told that something has come
-	late     []*scope                  // were woken meanwhile
-	heeded   uint64                    // Changes of the row that was heeded last
-	paused   bool                      // calls that are new wait
-	cancel   string                    // why new calls are refused
-	stopped  error                     // why all calls are
-	done     chan struct{}             // closed with stopped
+	told     map[[countKey]byte]uint64 // the same according to the file
+	unwound  bool                      // the journal has undo steps: the function had returned
+	active   int                       // scopes that are not waiting
+	idle     []*scope                  // waiting scopes
+	resting  bool                      // a suspension is in progress
+	news     int                       // number of notifications so far
+	late     []*scope                  // scopes to wake, if the suspension fails
+	heeded   uint64                    // Changes of the last row processed
+	paused   bool                      // new calls wait
+	cancel   string                    // reason to refuse new calls
+	stopped  error                     // reason to refuse all calls
+	done     chan struct{}             // closed when stopped is set
 	undos    []undo
-	open     sync.WaitGroup // branches
+	open     sync.WaitGroup // running branches
 }
 
 func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *pawl.Lease) *execution {
@@ -63,8 +63,8 @@ func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *
 		tells: make(map[[countKey]byte]uint64), abandoned: make(map[string]bool), behind: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
 }
 
-// load reads the run: its row, its input and its journal. The row is nil when there is no
-// such run.
+// load reads the run: its row, its input and its journal. The row is nil if there is no such
+// run.
 func (x *execution) load(ctx context.Context) (input []byte, err error) {
 	err = x.engine.source.ViewRows(ctx, func(tx driver.Reader) error {
 		r := rowsOf(tx)
@@ -128,7 +128,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 	return nil
 }
 
-// newScope is the root, or a branch of parent, with what the journal has of it. The caller
+// newScope returns the root, or a branch of parent, with its part of the journal. The caller
 // holds the lock.
 func (x *execution) newScope(name string, parent *scope) *scope {
 	s := &scope{x: x, name: name, counts: make(map[string]int), versions: make(map[string]*entry), unasked: make(map[string]*entry), looks: make(map[*look]bool)}
@@ -146,8 +146,8 @@ func (x *execution) newScope(name string, parent *scope) *scope {
 			s.entries = append(s.entries, e)
 		}
 	}
-	delete(x.journal, name) // what stays there is of scopes that nobody began
-	// They were written in the order in which they ended; places say how the calls came.
+	delete(x.journal, name) // the rest belongs to scopes that nobody began
+	// Entries were written in the order of their ends. At has the order of the calls.
 	slices.SortStableFunc(s.entries, func(a, b *entry) int { return a.At - b.At })
 	s.abandoned = s.abandoned || x.abandoned[name]
 	x.scopes = append(x.scopes, s)
@@ -155,7 +155,7 @@ func (x *execution) newScope(name string, parent *scope) *scope {
 	return s
 }
 
-// stop ends all calls of the run for a reason, the first of which counts, and returns that.
+// stop ends all calls of the run for a reason, and returns the first such reason.
 func (x *execution) stop(reason error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -173,7 +173,7 @@ func (x *execution) stopLocked(reason error) error {
 	return x.stopped
 }
 
-// poke looks at what others have asked of the run, once that is durable.
+// poke applies what others have requested of the run, once that is durable.
 func (x *execution) poke() {
 	if x.dry {
 		return
@@ -184,14 +184,14 @@ func (x *execution) poke() {
 		return err
 	})
 	if row == nil || err != nil {
-		return // whoever writes next is told
+		return // the next write will report it
 	}
 	x.heed(row)
 	x.tell(func(s *scope) bool { return s.waits.signal != "" })
 }
 
-// tell wakes scopes for which something has come. One that is about to wait looks again; see
-// lookAgain.
+// tell wakes the scopes concerned by a notification. A scope that is about to wait looks again,
+// see lookAgain.
 func (x *execution) tell(concerned func(*scope) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -199,8 +199,8 @@ func (x *execution) tell(concerned func(*scope) bool) {
 	x.wakeLocked(concerned)
 }
 
-// lookAgain is for a scope that looks for what may come, and waits when it is not there: the
-// wait is over at once when something came between.
+// lookAgain is for a scope that looks for something and waits if it is not there. If a
+// notification arrives in between, the wait ends at once.
 func (x *execution) lookAgain() (ready func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -208,8 +208,8 @@ func (x *execution) lookAgain() (ready func() bool) {
 	return func() bool { return x.news != seen }
 }
 
-// heed does what the row of the run asks for. It ignores a row that is older than the last one,
-// since whoever read it may be slow.
+// heed carries out the requests in the row of the run. It ignores a row that is older than the
+// last one, since a reader may be slow.
 func (x *execution) heed(row *runRow) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -235,7 +235,7 @@ func (x *execution) heed(row *runRow) {
 	}
 }
 
-// value is the result of an entry, which may lie apart.
+// value returns the result of an entry, which may be stored apart.
 func (x *execution) value(e *entry) (b []byte, err error) {
 	if !e.Apart {
 		return e.Result, nil
@@ -247,10 +247,10 @@ func (x *execution) value(e *entry) (b []byte, err error) {
 	return b, err
 }
 
-// after is the time in d.
+// after returns the time in d.
 func (x *execution) after(d time.Duration) int64 { return unixNano(x.engine.now().Add(max(d, 0))) }
 
-// reason is why all calls are refused, nil when they are not.
+// reason returns why all calls are refused, or nil if they are not.
 func (x *execution) reason() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

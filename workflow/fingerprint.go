@@ -9,13 +9,14 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// fingerprint is the same for values that are the same, as [pawl.EncodePayload] wrote them.
-// The bytes need not be: the entries of a map come in any order, and an entry whose value is zero
-// does not count. So a struct has the same fingerprint after a deploy that added a field to it, as
-// long as the field is zero and neither a time nor an array. Maps that differ in zero values alone have the same one too.
+// fingerprint returns a checksum that is equal for equal values, as [pawl.EncodePayload]
+// encodes them. The encodings may differ: the entries of a map have any order, and an entry
+// with a zero value does not count. So a struct keeps its fingerprint after a deploy that adds
+// a field, as long as that field is zero and neither a time nor an array. Maps that differ only
+// in zero values have equal fingerprints too.
 func fingerprint(encoded []byte) []byte { return summarize(encoded, true) }
 
-// sameValue reports whether two encoded values are the same, entries that are zero included.
+// sameValue reports whether two encoded values are equal, including entries with zero values.
 func sameValue(a, b []byte) bool { return bytes.Equal(summarize(a, false), summarize(b, false)) }
 
 func summarize(encoded []byte, omitZero bool) []byte {
@@ -62,8 +63,8 @@ func summaryOf(d *msgpack.Decoder, omitZero bool) (sum []byte, zero bool, err er
 	return digest('m', parts...), len(parts) == 0, err
 }
 
-// isZero reports whether a value that is neither a list nor a map is zero: its size and its
-// content have no bit set.
+// isZero reports whether a value that is neither a list nor a map is zero: no bit of its size
+// and content is set.
 func isZero(raw []byte) bool {
 	if len(raw) == 0 {
 		return false
@@ -80,7 +81,8 @@ func isZero(raw []byte) bool {
 	return false
 }
 
-// digest is a checksum of one part, or of parts of one length, and of what they are.
+// digest returns a checksum of one part, or of several parts of equal length, and of their
+// type.
 func digest(what byte, parts ...[]byte) []byte {
 	h := sha256.New()
 	h.Write([]byte{what})

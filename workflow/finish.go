@@ -16,19 +16,19 @@ type finish struct {
 	x       *execution
 	journal journal
 	open    []pawl.ID // children that have not ended
-	tail    []*entry  // what the function did in the end
+	tail    []*entry  // the function's last calls
 
 	back     rewind
 	row      *runRow
 	now      time.Time
-	parent   *entry // that waits for it, nil when none does
+	parent   *entry // the entry in which the parent waits; nil if it does not
 	children map[pawl.ID]*runRow
 }
 
-// childOfEnded is why a child is cancelled whose parent has ended.
+// childOfEnded is the reason for cancelling a child whose parent has ended.
 const childOfEnded = "the run that started it has ended"
 
-// finish ends the run, and tells who waits for it.
+// finish ends the run and notifies its waiters.
 func (x *execution) finish(f *finish) (err error) {
 	if f.open, err = x.lastChildren(childOfEnded); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (x *execution) finish(f *finish) (err error) {
 	return nil
 }
 
-// openChildren is the children for which the run waits still. The caller holds the lock.
+// openChildren returns the children that the run still waits for. The caller holds the lock.
 func (x *execution) openChildren() (open []pawl.ID) {
 	for _, e := range x.calls {
 		if e.Child != (pawl.ID{}) && e.State == EntryPending {
@@ -75,7 +75,7 @@ func (x *execution) openChildren() (open []pawl.ID) {
 	return open
 }
 
-// Check acks the job, and looks who waits.
+// Check acks the job and finds the waiting parent.
 func (f *finish) Check(ops driver.Ops) (err error) {
 	r := rowsOf(ops)
 	if f.row, err = r.mustRun(f.x.run); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// kindPrefix begins the kind of the jobs that runs are.
+// kindPrefix begins the kind of a run's job.
 const kindPrefix = "workflow/"
 
 // Flow is a durable function from In to Out. Make one with [Define], once, usually as a
@@ -28,32 +28,32 @@ type flowDraft struct {
 	priority int8
 	retain   time.Duration
 	receives []string // names of signals
-	unknown  bool     // fields that a type lacks are skipped
+	unknown  bool     // skip fields that a type lacks
 	err      error
 }
 
 // Option sets one property of a flow.
 type Option func(*flowDraft)
 
-// OnQueue puts the runs of the flow on a named queue in place of [pawl.DefaultQueue].
+// OnQueue puts the runs of the flow on a named queue. The default is [pawl.DefaultQueue].
 func OnQueue(name string) Option { return func(d *flowDraft) { d.queue = name } }
 
 // Priority sets the rank of the runs in their queue, as [pawl.Priority] does.
 func Priority(p int8) Option { return func(d *flowDraft) { d.priority = p } }
 
-// Retain keeps a run for a time after its end, for its result and for whoever starts it
-// again: [DefaultRetention] unless it is given. 0 or less keeps it for ever.
+// Retain sets how long a run is kept after its end, so that its result stays available and a
+// second start finds it. The default is [DefaultRetention]. 0 or less keeps it forever.
 func Retain(d time.Duration) Option {
 	return func(draft *flowDraft) { draft.retain = max(d, 0) }
 }
 
-// AllowUnknownFields lets runs go on although a value that they read has fields that its type
-// lacks: these are skipped. It counts for inputs, results of steps and children, signals, and
-// [Handle.Result]. Give it to a flow for as long as a journal may have a field that was removed.
+// AllowUnknownFields lets runs continue when a value that they read has fields that its type
+// lacks. The fields are skipped. It applies to inputs, results of steps and children, signals,
+// and [Handle.Result]. Use it for a flow as long as a journal may have a removed field.
 func AllowUnknownFields() Option { return func(d *flowDraft) { d.unknown = true } }
 
-// Define makes the flow called name. A bad name or option is reported by the first use of
-// the flow, as a [*pawl.InvalidError].
+// Define makes the flow called name. The first use of the flow reports a bad name or option as
+// a [*pawl.InvalidError].
 func Define[In, Out any](name string, fn func(*Run, In) (Out, error), opts ...Option) *Flow[In, Out] {
 	f := &Flow[In, Out]{name: name, fn: fn, draft: flowDraft{queue: pawl.DefaultQueue, retain: DefaultRetention}}
 	for _, opt := range opts {
@@ -74,7 +74,7 @@ func Define[In, Out any](name string, fn func(*Run, In) (Out, error), opts ...Op
 	return f
 }
 
-// Name is the name of the flow.
+// Name returns the name of the flow.
 func (f *Flow[In, Out]) Name() string { return f.name }
 
 func (f *Flow[In, Out]) problem() error             { return f.err }
@@ -103,11 +103,11 @@ func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 	return encode("the result", out)
 }
 
-// Start starts a run and returns when it is durable. The ID is the caller's, and names the
-// run among those of the flow: where there is one of that ID and the same input, ended or
-// not, that one is returned and nothing started. With another input the error is
-// [ErrConflict]. The input is the same when the flow's type reads the same from both: a field
-// that the type did not have when the run began counts as zero.
+// Start starts a run and returns when it is durable. The caller chooses the ID, which names the
+// run within the flow. If a run with that ID and the same input exists, ended or not, Start
+// returns it and starts nothing. If the input differs, it returns [ErrConflict]. Inputs are the
+// same if the flow's type reads the same value from both. A field that the type lacked when the
+// run began counts as zero.
 func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) (*Handle[Out], error) {
 	s, err := f.prepare(e, id, in)
 	if err != nil {
@@ -119,8 +119,9 @@ func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) 
 	return &Handle[Out]{e, s.run, f.name, id, f.decode}, nil
 }
 
-// StartTx starts a run as part of a transaction of the app's, as [Flow.Start] does. After an error
-// other than [ErrConflict], and those of a bad argument, the app must roll the transaction back.
+// StartTx starts a run as part of an app's transaction, as [Flow.Start] does. After any error
+// other than [ErrConflict] and errors about bad arguments, the app must roll the transaction
+// back.
 func StartTx[Tx, In, Out any](tx Tx, e *Engine, f *Flow[In, Out], id string, in In) (*Handle[Out], error) {
 	q, err := transactor[Tx](e)
 	if err != nil {
@@ -136,7 +137,7 @@ func StartTx[Tx, In, Out any](tx Tx, e *Engine, f *Flow[In, Out], id string, in 
 	return &Handle[Out]{e, s.run, f.name, id, f.decode}, nil
 }
 
-// refused tells why a run was not started.
+// refused returns the error of a run that was not started.
 func (f *Flow[In, Out]) refused(id string, err error) error {
 	if errors.Is(err, ErrConflict) {
 		err = fmt.Errorf("%w, which has another input", err)
@@ -144,7 +145,7 @@ func (f *Flow[In, Out]) refused(id string, err error) error {
 	return fmt.Errorf("start workflow %s %q: %w", f.name, id, err)
 }
 
-// prepare is what needs no transaction.
+// prepare does the work that needs no transaction.
 func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 	if f.err != nil {
 		return nil, fmt.Errorf("flow %q: %w", f.name, f.err)
@@ -166,7 +167,7 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 	}}, nil
 }
 
-// reread encodes an input anew as this build reads it.
+// reread re-encodes an input as this build reads it.
 func reread[In any](stored []byte) ([]byte, error) {
 	var in In
 	if err := pawl.DecodeKnown(stored, &in); err != nil {
@@ -175,7 +176,8 @@ func reread[In any](stored []byte) ([]byte, error) {
 	return pawl.EncodePayload(in)
 }
 
-// Handle returns the run of an ID; [ErrNotFound] when there is none, or none any more.
+// Handle returns the run with an ID. It returns [ErrNotFound] if there is none, or none any
+// more.
 func (f *Flow[In, Out]) Handle(ctx context.Context, e *Engine, id string) (*Handle[Out], error) {
 	run, err := e.Find(ctx, f.name, id)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Fork starts a new run of the same flow and input that goes on from a step of another: it
-// has the results of all calls that began before that step and have ended, so they do not
-// run again, and makes that one itself. From is the step as [Entry.Step] writes it, and ""
-// begins at the top. The other run, ended or not, stays as it is.
+// Fork starts a new run of the same flow and input that continues from a step of another run.
+// The new run has the results of all calls that began before that step and have ended, so they
+// do not run again. It makes the step's call itself. From is the step as [Entry.Step] writes
+// it. "" begins at the top. The other run, ended or not, is unchanged.
 //
-// Signals, what was published, and steps that undo are not taken over; children that have
-// ended are, by their results. The new run is durable when Fork returns.
+// Signals, published values and undo steps are not copied. Children that have ended are copied
+// as results. The new run is durable when Fork returns.
 //
-// Errors: [ErrNotFound], [ErrConflict] when newID is taken, [pawl.ErrInvalid] for a bad ID and
-// for a step that the journal does not have, and those of a [Store].
+// Errors: [ErrNotFound], [ErrConflict] if newID is taken, [pawl.ErrInvalid] for a bad ID or a
+// step that the journal does not have, and those of a [Store].
 func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
 	if err := validID(newID); err != nil {
 		return pawl.ID{}, err
@@ -49,7 +49,7 @@ func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (paw
 	return f.id, nil
 }
 
-// cut takes from rows to write what one transaction writes of them.
+// cut removes the rows for one transaction from the rows to write, and returns them.
 func cut(puts []put) (first []put, size int, rest []put) {
 	left := portionQuota()
 	n := 0
@@ -60,21 +60,21 @@ func cut(puts []put) (first []put, size int, rest []put) {
 	return puts[:n], portionQuota().bytes - left.bytes, puts[n:]
 }
 
-// fork is the mutation that starts a run with the beginning of another's journal. A long journal
-// takes several commits: until the last, which makes it a run, what is stored of it is kept as
-// parts of an import are.
+// fork is the mutation that starts a run with the beginning of another run's journal. A long
+// journal takes several commits. The last one creates the run. Until then the rows are kept
+// like parts of an import.
 type fork struct {
 	id      pawl.ID
 	row     runRow
 	job     *pawl.Envelope
 	journal journal // and the input
-	staged  int     // rows so far
-	last    bool    // the rest of the journal is here
+	staged  int     // rows written so far
+	last    bool    // this commit has the rest of the journal
 	now     time.Time
 }
 
-// copy reads what the new run is to have. What ended does not change any more, so it need
-// not be read in the transaction that writes it.
+// copy reads the journal of the new run. Ended calls do not change any more, so it need not
+// read them in the transaction that writes them.
 func (f *fork) copy(r rows, run pawl.ID, from string) error {
 	old, err := r.mustRun(run)
 	if err != nil {
@@ -104,15 +104,15 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 		}
 		f.journal.add(f.id, e)
 		f.row.Bytes += e.weight()
-		f.row.Signals = max(f.row.Signals, e.Signal) // which may go back
+		f.row.Signals = max(f.row.Signals, e.Signal) // the signal may be given back
 	}
 	f.row.Steps = len(kept)
 	return f.journal.err
 }
 
-// before are those entries of a journal that began before a step and have ended. The entries
-// of a scope stay without a gap: what came behind one that is left out is left out too. A Wait
-// whose signal was given back waits anew, unless its branch has lost in the new run too.
+// before returns the entries of a journal that began before a step and have ended. Each scope
+// stays without a gap: once an entry is omitted, the later ones are omitted too. A Wait whose
+// signal was given back waits again, unless its branch has lost in the new run too.
 func before(all []*entry, from string) (kept []*entry, err error) {
 	var at *entry
 	for _, e := range all {
@@ -124,13 +124,13 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 	if at == nil {
 		return nil, &pawl.InvalidError{Field: "step", Reason: noStep(all, from)}
 	}
-	next := map[string]int{"": 0} // place, by scope, of those that began
+	next := map[string]int{"": 0} // next position in each scope that began
 	for _, e := range all {
 		_, began := next[e.Scope]
 		switch {
 		case !began || e.seq >= at.seq || e.State == EntryPending || e.Kind == KindUndo || e.givenBack():
 			continue
-		case e.Kind == KindVersion: // which has no place
+		case e.Kind == KindVersion: // a version has no position
 		case e.At != next[e.Scope]:
 			continue
 		default:

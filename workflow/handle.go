@@ -17,22 +17,22 @@ type Handle[Out any] struct {
 	decode func([]byte, any) error
 }
 
-// Run is the run, which is the ID of its job too. All that an operator does to a run takes
-// it: see [Engine].
+// Run returns the run, which is also the ID of its job. Operators' methods take it. See
+// [Engine].
 func (h *Handle[Out]) Run() pawl.ID { return h.run }
 
-// ID is the ID that its starter gave it.
+// ID returns the ID given by the starter.
 func (h *Handle[Out]) ID() string { return h.id }
 
-// Info reads what is known of the run.
+// Info reads the state of the run.
 func (h *Handle[Out]) Info(ctx context.Context) (Info, error) { return h.engine.Info(ctx, h.run) }
 
-// Result waits for the end of the run and returns what its function did. It waits while
-// nobody works on the queue, and while the run is blocked, paused or dead, so ctx should
-// end.
+// Result waits until the run ends and returns the result of its function. It also waits while
+// nobody works on the queue, and while the run is blocked, paused or dead, so use a ctx that
+// ends.
 //
-// Errors: a [*RunError] when the run failed, was cancelled or terminated; [ErrNotFound] when
-// its retention is over; that of ctx; and [pawl.ErrClosed].
+// It returns a [*RunError] if the run failed, was cancelled or terminated; [ErrNotFound] if its
+// retention is over; the error of ctx; or [pawl.ErrClosed].
 func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	for {
 		ended, leave := h.engine.hub.await(h.run)
@@ -77,7 +77,7 @@ func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err
 	return row, output, err
 }
 
-// Cancel asks the run to end; see [Engine.Cancel].
+// Cancel asks the run to end. See [Engine.Cancel].
 func (h *Handle[Out]) Cancel(ctx context.Context, reason string) error {
 	return h.engine.Cancel(ctx, h.run, reason)
 }

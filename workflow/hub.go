@@ -7,21 +7,21 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// hub tells those in this process who care what has become durable: the runs that are under
-// way, and who waits for a result. There is one for each open queue, and since one process
-// has the file, nobody else needs to be told.
+// hub notifies users in this process of durable changes: active runs, and waiters for results.
+// There is one hub for each open queue. One process has the file, so no other process needs
+// notifications.
 type hub struct {
-	flows   sync.Map                // of this build: name to Definition
-	options atomic.Pointer[Options] // of the engine that runs them
+	flows   sync.Map                // flows of this build: name to Definition
+	options atomic.Pointer[Options] // options of the engine that runs them
 
-	sweeper  sync.Once     // starts it, with the first worker that is given flows
-	bell     chan struct{} // has the sweeper look again
-	removal  atomic.Int64  // when it looks again, as rows have times
-	sweeping chan struct{} // held by the one who removes runs now
+	sweeper  sync.Once     // starts the sweeper with the first worker that handles flows
+	bell     chan struct{} // makes the sweeper look again
+	removal  atomic.Int64  // when it looks again, as a time in rows
+	sweeping chan struct{} // held by the current remover of runs
 
 	mu      sync.Mutex
 	running map[pawl.ID]*execution
-	waiting map[pawl.ID][]chan struct{} // for the end of a run
+	waiting map[pawl.ID][]chan struct{} // waiters for the end of a run
 }
 
 var hubs struct {
@@ -29,7 +29,7 @@ var hubs struct {
 	of map[Store]*hub
 }
 
-// hubOf is the hub of a queue, until that is closed.
+// hubOf returns the hub of a queue. The hub lives until the queue is closed.
 func hubOf(q Store) *hub {
 	hubs.Lock()
 	defer hubs.Unlock()
@@ -51,8 +51,8 @@ func hubOf(q Store) *hub {
 	return h
 }
 
-// poke has a run that is under way look again: at what is asked of it, for signals, and
-// whether its children have ended. It is called when that is durable.
+// poke makes an active run look again: at requests, for signals, and for children that have
+// ended. Call it when the change is durable.
 func (h *hub) poke(run pawl.ID) {
 	h.mu.Lock()
 	x := h.running[run]
@@ -62,7 +62,7 @@ func (h *hub) poke(run pawl.ID) {
 	}
 }
 
-// ended wakes those who wait for the end of a run.
+// ended wakes the waiters for the end of a run.
 func (h *hub) ended(run pawl.ID) {
 	h.mu.Lock()
 	waiting := h.waiting[run]
@@ -73,8 +73,8 @@ func (h *hub) ended(run pawl.ID) {
 	}
 }
 
-// await returns a channel that is closed at the end of a run. Whoever stops to wait before
-// calls leave.
+// await returns a channel that is closed when a run ends. A caller that stops waiting earlier
+// must call leave.
 func (h *hub) await(run pawl.ID) (ended <-chan struct{}, leave func()) {
 	ch := make(chan struct{})
 	h.mu.Lock()

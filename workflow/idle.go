@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// errCircle stops a run whose branches wait for one another alone.
+// errCircle stops a run whose branches wait only for each other.
 var errCircle = errors.New("its branches wait for one another, and for nothing else")
 
 // idleness is what a scope waits for.
 type idleness struct {
 	due      time.Time // zero for no time
-	signal   string    // its name
+	signal   string    // name of the signal
 	child    *entry
 	branches bool
 	paused   bool
-	trouble  string // with which the step failed that is to be tried again
+	trouble  string // error of a failed step that will be retried
 
-	passed bool          // its time is over, as far as the process waited for it
-	woken  chan struct{} // closed when the scope works again
+	passed bool          // its time is over, as far as the process waited
+	woken  chan struct{} // closed when the scope continues
 }
 
-// idle has a scope wait until its time, or until somebody wakes it; the caller looks then
-// whether it is what it waited for. Unless ready says, when it is asked, that there is
-// nothing to wait for. An error says that the run does not go on, mostly [ErrSuspended].
+// idle makes a scope wait until its time, or until it is woken. The caller then checks its
+// condition. If ready returns true, idle returns at once. An error means that the run does not
+// continue and is usually [ErrSuspended].
 func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
 	x := s.x
 	x.mu.Lock()
@@ -68,17 +68,16 @@ func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
 	}
 }
 
-// barred reports whether the call that is to wait does not go on: who said so woke those that
-// waited already. The caller holds the lock.
+// barred reports whether the call that is about to wait must not continue. Whoever caused that
+// has already woken the waiting scopes. The caller holds the lock.
 func (s *scope) barred(w idleness) bool {
 	return !w.branches && !w.paused && (s.abandoned || s.x.cancel != "" && s.name != undoScope)
 }
 
-// wakeLocked has those idle scopes work again of which concerned says so. The caller holds
-// the lock.
+// wakeLocked wakes the idle scopes for which concerned returns true. The caller holds the lock.
 //
-// While a suspension is being tried they are woken only after it has failed: one that
-// succeeds has looked for what would have woken them.
+// During a suspension it wakes them only after the suspension has failed. A successful
+// suspension has checked the conditions of all scopes.
 func (x *execution) wakeLocked(concerned func(*scope) bool) {
 	kept := x.idle[:0]
 	for _, s := range x.idle {
@@ -98,9 +97,9 @@ func (x *execution) wakeLocked(concerned func(*scope) bool) {
 	x.idle = kept
 }
 
-// catchUpNoMore is called when all scopes wait. Those that are behind the journal still wait for
-// branches that changed code has extended, so a race in such a branch does not wait for them. A run
-// that is paused goes on later. The caller holds the lock.
+// catchUpNoMore is called when all scopes wait. The scopes behind the journal still wait, for
+// branches that changed code has extended, so a race in such a branch does not wait for them. A
+// paused run continues later. The caller holds the lock.
 func (x *execution) catchUpNoMore() {
 	if len(x.behind) == 0 || slices.ContainsFunc(x.idle, func(s *scope) bool { return s.waits.paused }) {
 		return
@@ -109,7 +108,7 @@ func (x *execution) catchUpNoMore() {
 	x.wakeCaughtUp()
 }
 
-// rest suspends the run when all of its scopes wait, and for long enough.
+// rest suspends the run if all of its scopes wait, and wait long enough.
 func (x *execution) rest() {
 	x.mu.Lock()
 	if x.active > 0 || x.resting || x.stopped != nil || len(x.idle) == 0 {
@@ -137,7 +136,7 @@ func (x *execution) rest() {
 	if due := s.due(); !due.IsZero() && due.Sub(x.engine.now()) < leastSuspension {
 		unsaved := x.backlog.restless()
 		x.mu.Unlock()
-		if unsaved { // among it deadlines of the others, for whom it may take longer
+		if unsaved { // including deadlines of the other scopes, which may wait longer
 			_ = x.save()
 		}
 		return // a timer wakes the scope
@@ -173,9 +172,9 @@ func (x *execution) rest() {
 	unsaved := x.backlog.restless() && x.stopped == nil
 	x.mu.Unlock()
 	switch {
-	case again: // what came concerns none of them, so they wait on
+	case again: // the notification concerns none of them, so they keep waiting
 		x.rest()
-	case unsaved: // among it deadlines of those that wait on
+	case unsaved: // including deadlines of the scopes that keep waiting
 		_ = x.save()
 	}
 }

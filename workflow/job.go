@@ -2,7 +2,7 @@ package workflow
 
 import "github.com/gopawl/pawl"
 
-// envelope is the job of a run, signed where jobs are.
+// envelope returns the job of a run, signed if jobs are signed.
 func (e *Engine) envelope(kind *pawl.Kind[struct{}], run pawl.ID, opts ...pawl.Option) (*pawl.Envelope, error) {
 	job, err := kind.Envelope(struct{}{}, opts...)
 	if err != nil {
@@ -17,7 +17,7 @@ func (e *Engine) envelope(kind *pawl.Kind[struct{}], run pawl.ID, opts ...pawl.O
 	return job, nil
 }
 
-// anew is the job of a run of which the row alone is known: this process may not have the
+// anew returns the job of a run that is known only by its row. This process may not have the
 // flow.
 func (e *Engine) anew(run pawl.ID, row *runRow) (*pawl.Envelope, error) {
 	kind := pawl.Define[struct{}](kindPrefix+row.Flow, pawl.MaxRetries(pawl.MaxMaxRetries))

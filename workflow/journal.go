@@ -13,7 +13,7 @@ type put struct {
 	key, value []byte
 }
 
-// journal is entries to write. That of an execution writes its backlog first.
+// journal is a list of entries to write. For an execution, its backlog is written first.
 type journal struct {
 	x     *execution // nil for the journal of another run
 	puts  []put
@@ -21,18 +21,18 @@ type journal struct {
 	err   error
 }
 
-// backlog is the entries that need no write of their own: whoever writes next for the run
-// carries them. They are written in their order, and before everything that came after them.
-// The execution's lock guards it.
+// backlog is the entries that need no write of their own. The next write for the run carries
+// them. They are written in order, and before everything that came later. The execution's lock
+// guards it.
 type backlog struct {
 	puts  []put
 	bytes int
 	base  int           // how many entries came before puts, all of them durable
-	tx    driver.Writer // of the transaction that wrote last
-	wrote int           // how many entries that had, with those before
+	tx    driver.Writer // the transaction that wrote last
+	wrote int           // total entries after that transaction
 
-	slept   int // how many there were with the last sleep that had ended
-	waiting int // likewise with the last entry that was not the beginning of a branch
+	slept   int // total entries up to the last sleep that had ended
+	waiting int // total entries up to the last one that is not the start of a branch
 }
 
 // add appends an entry.
@@ -44,11 +44,12 @@ func (b *backlog) add(j *journal, begins bool) {
 	}
 }
 
-// restless reports whether an entry is left whose loss would be felt: all but those that say that a
-// branch began.
+// restless reports whether the backlog has an entry whose loss would matter, which is any entry
+// but the start of a branch.
 func (b *backlog) restless() bool { return b.waiting > b.base }
 
-// missing is what a transaction has not written yet. One that failed has written nothing.
+// missing returns what a transaction has not written yet. A failed transaction has written
+// nothing.
 func (b *backlog) missing(tx driver.Writer) []put {
 	if b.tx != tx {
 		b.tx, b.wrote = tx, b.base
@@ -67,8 +68,8 @@ func (b *backlog) durable(upTo int) {
 
 func (p *put) size() int { return len(p.key) + len(p.value) }
 
-// take is what is to be written of the journal: the backlog, as it is when the transaction comes,
-// and the entries given. The caller holds the lock.
+// take returns what to write to the journal: the backlog at the time of the transaction, and
+// the given entries. The caller holds the lock.
 func (x *execution) take(entries ...*entry) (j journal) {
 	j = journal{x: x, bytes: x.backlog.bytes}
 	for _, e := range entries {
@@ -112,7 +113,7 @@ func (j *journal) apply(r rows) error {
 	return r.putEach(j.puts)
 }
 
-// applyBacklog writes what the transaction has not written yet of the backlog.
+// applyBacklog writes the part of the backlog that the transaction has not written yet.
 func (x *execution) applyBacklog(r rows) error {
 	x.mu.Lock()
 	missing := x.backlog.missing(r.w)
@@ -139,11 +140,11 @@ func (r rows) putEach(puts []put) error {
 	return nil
 }
 
-// writing is the context of what is written for the run: what a step has done is written
-// although the worker stops.
+// writing returns the context for writes of the run. The result of a step is written even if
+// the worker stops.
 func (x *execution) writing() context.Context { return context.WithoutCancel(x.ctx) }
 
-// checkpoint is the mutation that writes entries while the run goes on.
+// checkpoint is the mutation that writes entries of a running run.
 type checkpoint struct {
 	lease   *pawl.Lease
 	journal journal
@@ -155,7 +156,7 @@ func (c *checkpoint) Check(ops driver.Ops) error { return ops.Hold(c.lease) }
 // Apply writes the entries.
 func (c *checkpoint) Apply(tx driver.Writer) error { return c.journal.apply(rowsTo(tx)) }
 
-// save writes entries. After an error nobody knows what the file has, so the run stops.
+// save writes entries. After an error the content of the file is unknown, so the run stops.
 func (x *execution) save(entries ...*entry) error {
 	x.mu.Lock()
 	c := &checkpoint{x.lease, x.take(entries...)}
@@ -170,7 +171,7 @@ func (x *execution) save(entries ...*entry) error {
 	return nil
 }
 
-// later leaves an entry to whoever writes next, as it can be told again after a crash.
+// later leaves an entry to the next write, because the run can reproduce it after a crash.
 func (x *execution) later(e *entry) {
 	var j journal
 	j.add(x.run, e)

@@ -8,37 +8,37 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Limits of what a run may be.
+// Limits of a run.
 const (
-	MaxName     = 128      // bytes of the name of a flow, a step, a signal, a branch
+	MaxName     = 128      // bytes of the name of a flow, a step, a signal or a branch
 	MaxID       = 255      // bytes of an ID
-	MaxValue    = 1 << 20  // bytes of an input, a result, the payload of a signal, encoded
-	MaxJournal  = 64 << 20 // bytes of all results and errors of one run, and of all that it has published
-	MaxEntries  = 10_000   // calls of one run; a Restart begins anew
-	MaxBranches = 1_000    // that are under way at a time
-	MaxSignals  = 10_000   // of one run that were not consumed
-	MaxSeen     = 10_000   // signals to one run whose deduplication IDs are known, the last ones
+	MaxValue    = 1 << 20  // bytes of an encoded input, result or signal payload
+	MaxJournal  = 64 << 20 // bytes of all results and errors of one run, and of all values it has published
+	MaxEntries  = 10_000   // calls of one run; a Restart resets the number
+	MaxBranches = 1_000    // concurrent branches
+	MaxSignals  = 10_000   // unconsumed signals of one run
+	MaxSeen     = 10_000   // known deduplication IDs of signals to one run, the newest
 	MaxDeclared = 1_000    // signals that a flow declares
 	MaxListed   = 10_000   // runs that one List returns
-	MaxPublish  = 1_000    // names that one run has published values under
+	MaxPublish  = 1_000    // names under which one run has published values
 
-	DefaultRetention = 7 * 24 * time.Hour // of a run that has ended
+	DefaultRetention = 7 * 24 * time.Hour // retention of a run that has ended
 )
 
 const (
 	maxErrorText = 4 << 10
 
-	// leastErrorText is what of an error is kept in a journal that is full.
+	// leastErrorText is how much of an error a full journal keeps.
 	leastErrorText = 256
 
 	maxChain  = 16
 	maxStack  = 2 << 10 // bytes of the stack of a panic
-	maxInline = 4 << 10 // bytes of a result that lies in its entry
+	maxInline = 4 << 10 // bytes of a result that is stored in its entry
 
-	// leastSuspension is the wait for which a run gives up its slot.
+	// leastSuspension is the shortest wait for which a run frees its slot.
 	leastSuspension = 100 * time.Millisecond
 
-	// forever is until when a job is delayed that waits for no time.
+	// forever is the delay of a job that waits for no time.
 	forever = 100 * 365 * 24 * time.Hour
 )
 
@@ -75,7 +75,7 @@ func validID(id string) error {
 	return &pawl.InvalidError{Field: "workflow ID", Reason: reason}
 }
 
-// encode writes a value that is to be stored.
+// encode encodes a value to store.
 func encode(what string, v any) ([]byte, error) {
 	b, err := pawl.EncodePayload(v)
 	if err != nil {

@@ -13,38 +13,38 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Filter chooses runs. The zero value chooses all.
+// Filter selects runs. The zero value selects all.
 type Filter struct {
 	Flow   string // "" means any
 	Status Status // "" means any
-	Prefix string // of the ID
+	Prefix string // prefix of the ID
 }
 
-// Listing is a part of a list of runs.
+// Listing is a page of a list of runs.
 type Listing struct {
-	// Runs are in the order in which they were started. One whose row cannot be read is in
-	// every list, whatever the filter: it has its Run, and what is wrong as its Error.
+	// Runs are in the order of their starts. A run with an unreadable row is in every list,
+	// whatever the filter: it has its Run, and an Error that describes the damage.
 	Runs []Info
 
-	// Next is where the next List goes on, "" at the end. It is opaque, of letters, digits,
-	// - and _, and does not begin with -, so that it is safe in a URL and in a shell.
+	// Next is the cursor for the next List, "" at the end. It is opaque and safe in a URL and
+	// in a shell: it consists of letters, digits, - and _, and does not begin with -.
 	Next string
 }
 
-// How much is read: of one list, and in one transaction.
+// The most that one list, and one transaction, reads.
 const (
 	listRows = 16 << 10
 	walkRows = 1024
 )
 
-// List reads a part of the runs that f chooses, oldest first, from behind the place that
-// after names: "" for the beginning, or the Next of an earlier List of the same filter. It
-// returns at most max runs, 1 to [MaxListed], and looks at some 16 000 at most, so there
-// may be fewer, even none, with more to come: the end is where Next is "".
+// List reads some of the runs that match f, oldest first, after the cursor after: "" for the
+// beginning, or the Next of an earlier List of the same filter. It returns at most max runs, 1
+// to [MaxListed], and reads about 16,000 at most, so it may return fewer, even none, before the
+// end. The end is where Next is "".
 //
-// It reads in short transactions, so it holds back no writer. A run that changes meanwhile is
-// seen before or after. A status that is none, a max out of bounds, and an after that is not
-// from a List of f give [pawl.ErrInvalid].
+// It reads in short transactions, so it delays no writer. A run that changes meanwhile appears
+// in its old or its new state. An unknown status, a max out of range, or an after that did not
+// come from a List of f returns [pawl.ErrInvalid].
 func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l Listing, err error) {
 	if err := f.check(); err != nil {
 		return l, err
@@ -78,7 +78,7 @@ func (f Filter) check() error {
 	return &pawl.InvalidError{Field: "status", Reason: fmt.Sprintf("%q is none of a run", f.Status)}
 }
 
-// mayChoose is what the row says, before the job is looked at.
+// mayChoose reports whether the row matches, before the job is read.
 func (f Filter) mayChoose(row *runRow) bool {
 	switch {
 	case f.Flow != "" && f.Flow != row.Flow, !strings.HasPrefix(row.ID, f.Prefix):
@@ -95,7 +95,7 @@ func (f Filter) mayChoose(row *runRow) bool {
 	return f.Status == row.Status
 }
 
-// listed reads the runs of one step of a walk, max at most, and says at how many it looked.
+// listed reads up to max runs of one step of a walk, and returns how many it visited.
 func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs []Info, looked int, err error) {
 	type found struct {
 		run pawl.ID
@@ -143,12 +143,12 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 // walk goes through a table in short transactions.
 type walk struct {
 	table *driver.Table
-	last  []byte // the key of the last row that was looked at
+	last  []byte // the key of the last row visited
 	end   bool
 }
 
-// step has fn look at the rows behind the last, until it answers false, or at [walkRows] of
-// them, and says at how many it was.
+// step calls fn for the rows after the last, until fn returns false or it has visited
+// [walkRows] of them. It returns how many it visited.
 func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content []byte, damage error) (more bool)) (looked int, err error) {
 	err = s.ViewRows(ctx, func(tx driver.Reader) error {
 		r, span := rowsOf(tx), driver.Span{Limit: walkRows}
@@ -170,8 +170,8 @@ func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content 
 	return looked, err
 }
 
-// A bookmark says where a list goes on: the version of its form, a checksum of the rest and
-// of what is listed, and the key of the last row that was looked at, which may be gone.
+// A cursor says where a list continues: the version of its form, a checksum of the rest and of
+// the scope of the list, and the key of the last row visited, which may be gone.
 const (
 	bookmarkVersion = 1
 	bookmarkHeader  = 1 + 4

@@ -8,15 +8,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A branch that waits for a signal may lose a race after it got one. So each scope knows which
-// signals it has got and not used. It uses them when it makes a call that takes effect: a step or
-// a child. It shares them with the branches that it begins, and passes them on to whoever waits
-// for its end. The commit that decides a race gives back the signals of the losers that nobody
-// has used: each is unread again, in its old place, and its Wait ends with [ErrAbandoned].
+// A branch that waits for a signal may receive one and then lose a race. So each scope knows
+// which signals it has received but not used. It uses them when it makes a call with an effect:
+// a step or a child. It shares them with the branches that it begins, and passes them to scopes
+// that wait for its end. The commit that decides a race gives back the losers' unused signals:
+// each is unread again, in its old place, and its Wait ends with [ErrAbandoned].
 
-// look is a Wait that got a signal, or may be about to get one.
+// look is a Wait that received a signal, or may be about to.
 type look struct {
-	seq    uint32 // of its entry
+	seq    uint32 // seq of its entry
 	owner  *scope
 	before uint32 // seq of the owner's last call before it
 
@@ -24,7 +24,7 @@ type look struct {
 	back bool // the signal was given back
 }
 
-// acts notes what a call of this kind means for the signals that the scope has got. The caller
+// acts records the effect of a call of this kind on the scope's received signals. The caller
 // holds the lock.
 func (s *scope) acts(kind EntryKind) {
 	switch kind {
@@ -36,7 +36,7 @@ func (s *scope) acts(kind EntryKind) {
 	}
 }
 
-// got notes a signal. The root loses no race. The caller holds the lock.
+// got records a signal. The root cannot lose a race. The caller holds the lock.
 func (s *scope) got(seq uint32) *look {
 	l := &look{seq: seq, owner: s, before: s.last}
 	if s.name != "" {
@@ -45,7 +45,7 @@ func (s *scope) got(seq uint32) *look {
 	return l
 }
 
-// passOn has another scope share what this one has got. The caller holds the lock.
+// passOn shares the signals of this scope with another scope. The caller holds the lock.
 func (s *scope) passOn(to *scope) {
 	for l := range s.looks {
 		switch {
@@ -55,7 +55,7 @@ func (s *scope) passOn(to *scope) {
 			}
 		case l.used:
 			delete(s.looks, l)
-		case to.name == "": // which loses no race
+		case to.name == "": // the root cannot lose a race
 			l.used = true
 		default:
 			to.looks[l] = true
@@ -63,9 +63,9 @@ func (s *scope) passOn(to *scope) {
 	}
 }
 
-// unusedLooks are the looks of scopes that have lost, whose signals nobody else has. A Wait that
-// is under way counts, since it may take a signal before the race is decided. The caller holds
-// the lock.
+// unusedLooks returns the looks of losing scopes whose signals nobody else has. A Wait in
+// progress counts, since it may take a signal before the race is decided. The caller holds the
+// lock.
 func (x *execution) unusedLooks(won *raceResult) (looks []*look) {
 	elsewhere := make(map[*look]bool)
 	for _, s := range x.scopes {
@@ -93,7 +93,7 @@ func (x *execution) unusedLooks(won *raceResult) (looks []*look) {
 	return looks
 }
 
-// lostRace reports whether another branch has won, to the goroutine of the queue.
+// lostRace reports, on the queue's goroutine, whether another branch has won.
 func (s *scope) lostRace() bool {
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
@@ -106,20 +106,20 @@ type unread struct {
 	looks []*look
 
 	now  time.Time
-	row  *runRow // nil when there is nothing to give back
+	row  *runRow // nil if there is nothing to give back
 	back []takenSignal
 }
 
-// takenSignal is a signal that goes back, with the entry of the Wait that got it.
+// takenSignal is a signal to give back, with the entry of the Wait that received it.
 type takenSignal struct {
 	look    *look
 	entry   *entry
 	payload []byte
-	freed   int64 // bytes of the journal
+	freed   int64 // bytes freed in the journal
 }
 
-// find reads which of the looks have a signal. One that was under way may have none, or has lost
-// it to an earlier race.
+// find reads which of the looks have a signal. A Wait in progress may have none, or may have
+// lost it to an earlier race.
 func (u *unread) find(r rows, now time.Time) (err error) {
 	u.now, u.row, u.back = now, nil, nil
 	for _, l := range u.looks {
@@ -142,7 +142,7 @@ func (u *unread) find(r rows, now time.Time) (err error) {
 	return err
 }
 
-// apply stores the signals in their old places, and ends the Waits. It counts the signals in the
+// apply stores the signals in their old places and ends the Waits. It counts the signals in the
 // row of the run, which the caller writes.
 func (u *unread) apply(r rows) error {
 	for i := range u.back {
@@ -176,7 +176,7 @@ func (u *unread) apply(r rows) error {
 	return r.putRun(u.run, u.row)
 }
 
-// done notes what was given back, once that is durable. The caller holds the lock.
+// done records what was given back, once that is durable. The caller holds the lock.
 func (u *unread) done(x *execution) {
 	for _, b := range u.back {
 		b.look.back = true
@@ -185,12 +185,13 @@ func (u *unread) done(x *execution) {
 	}
 }
 
-// givenBack reports whether it is a Wait whose signal was given back.
+// givenBack reports whether the entry is a Wait whose signal was given back.
 func (e *entry) givenBack() bool {
 	return e.Kind == KindWait && e.State == EntryFailed && e.Signal != 0
 }
 
-// gaveBack reports whether a signal went back that the scope had got. The caller holds the lock.
+// gaveBack reports whether a signal that the scope had received was given back. The caller
+// holds the lock.
 func (s *scope) gaveBack() bool {
 	for l := range s.looks {
 		if l.back {
@@ -200,10 +201,10 @@ func (s *scope) gaveBack() bool {
 	return false
 }
 
-// A race is decided when all scopes have come as far as the journal: until then nobody knows
-// which signals were used before a crash.
+// A race is decided once all scopes have reached the end of the journal. Before that it is
+// unknown which signals were used before a crash.
 
-// caughtUp notes that a scope has returned from all calls that the journal had of it. The caller
+// caughtUp records that a scope has returned from all of its calls in the journal. The caller
 // holds the lock.
 func (x *execution) caughtUp(s *scope) {
 	if s.at >= len(s.entries) && x.behind[s.name] {
@@ -212,7 +213,7 @@ func (x *execution) caughtUp(s *scope) {
 	}
 }
 
-// forgetBehind drops the scopes that nobody begins any more, once the function of a scope has
+// forgetBehind drops the scopes that nobody will begin, once the function of a scope has
 // returned. The caller holds the lock.
 func (x *execution) forgetBehind(by *scope) {
 	if len(x.behind) == 0 {
@@ -222,7 +223,7 @@ func (x *execution) forgetBehind(by *scope) {
 		if !by.covers(name) {
 			continue
 		}
-		var nearest *scope // the scope itself, or the last that was begun above it
+		var nearest *scope // the scope itself, or its innermost begun ancestor
 		for _, s := range x.scopes {
 			if s.covers(name) && (nearest == nil || len(s.name) > len(nearest.name)) {
 				nearest = s
@@ -241,7 +242,7 @@ func (x *execution) wakeCaughtUp() {
 	}
 }
 
-// covers reports whether a name is that of the scope, or of a branch below it.
+// covers reports whether a name is that of the scope or of a branch below it.
 func (s *scope) covers(name string) bool {
 	below, ok := strings.CutPrefix(name, s.name)
 	return ok && (s.name == "" || below == "" || below[0] == '/')

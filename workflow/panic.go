@@ -9,17 +9,17 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// panicked is the error of a panic, as that of a handler is; to be called where it is recovered.
-// Its stack is what a journal keeps of it: from the panic, or runtime.Goexit, down to the call of
-// this package, and maxStack bytes of that.
+// panicked returns the error of a panic, like that of a handler. Call it where the panic is
+// recovered. The journal keeps its stack: from the panic or runtime.Goexit down to the call of
+// this package, up to maxStack bytes.
 func panicked(value any) worker.PanicError {
 	return worker.PanicError{Value: value, Stack: stackOfApp(string(debug.Stack()))}
 }
 
-// beginOf is the frame by which a function ends that does not return, the newest of them.
+// beginOf returns the newest frame that ends a function without a return.
 var beginOf = regexp.MustCompile(`\n(panic|runtime\.Goexit)\(.*\n\t.*\n`)
 
-// ownFrame begins the frames of this package in a stack.
+// ownFrame is the prefix of this package's frames in a stack.
 const ownFrame = "\ngithub.com/gopawl/pawl/workflow."
 
 func stackOfApp(stack string) string {
@@ -28,7 +28,7 @@ func stackOfApp(stack string) string {
 		frames = frames[at[1]:]
 	}
 	if app, _, _ := strings.Cut("\n"+frames, ownFrame); app != "" {
-		frames = app[1:] // a panic of this package is not cut
+		frames = app[1:] // a panic of this package is not trimmed
 	}
 	return pawl.Clip(head+"\n"+frames, maxStack)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Prune removes the runs that ended before a time, whatever their retention, those too that
-// are kept for ever. It works in small portions, and tells progress after each how many runs
-// are gone so far; progress may be nil. When it fails midway the runs counted are gone.
+// Prune removes the runs that ended before a time, regardless of their retention, including
+// runs kept forever. It works in small portions and reports to progress after each how many
+// runs are gone. Progress may be nil. If Prune fails midway, the counted runs are gone.
 //
-// The file does not become smaller; what is freed is used again.
+// The file does not shrink, but reuses the freed pages.
 func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done int)) (done int, err error) {
 	select {
-	case e.hub.sweeping <- struct{}{}: // or another would remove what is counted here
+	case e.hub.sweeping <- struct{}{}: // otherwise another sweep would remove what is counted here
 		defer func() { <-e.hub.sweeping }()
 	case <-ctx.Done():
 		return 0, fmt.Errorf("prune: %w", context.Cause(ctx))
@@ -48,26 +48,26 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 	return done, nil
 }
 
-// atOnce is when those are to be removed that Prune has chosen: before all others.
+// atOnce is the removal time of runs chosen by Prune: before all others.
 var atOnce = time.Unix(0, math.MinInt64)
 
-// prune is the mutation that removes runs that have ended. It gives them the time at which to
-// remove them anew, and removes what has that time; so what one does not get done the next
-// does, or any start.
+// prune is the mutation that removes ended runs. It sets their removal time to atOnce, and
+// removes runs with that time. If a mutation leaves some, the next one or any sweep at a start
+// removes them.
 type prune struct {
 	before time.Time
 	runs   []pawl.ID
 
 	due  map[pawl.ID]*runRow
 	done int  // runs that are gone
-	more bool // are left
+	more bool // there are more
 }
 
 func (p *prune) chooses(row *runRow) bool {
 	return row != nil && !row.open() && time.Unix(0, row.Ended).Before(p.before)
 }
 
-// Check looks which of the runs are still there.
+// Check finds which of the runs still exist.
 func (p *prune) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
 	p.due = make(map[pawl.ID]*runRow)

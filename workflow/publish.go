@@ -9,14 +9,14 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Publish stores a value under a name, for whoever looks at the run while it goes on: see
-// [Reader.Published]. It replaces what was published under the name before. When the run goes on
-// after a wait or a crash, a call of Publish that was durable before writes nothing, so that a value
-// never gives way to an older one.
+// Publish stores a value under a name, for observers of a running run. See [Reader.Published].
+// It replaces the value previously published under the name. When the run continues after a
+// wait or a crash, a Publish that was already durable writes nothing, so an older value never
+// replaces a newer one.
 //
-// Errors: [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for a value of more than [MaxValue]
-// bytes, or for more than [MaxJournal] bytes under all names, and [ErrTooMany] for more than
-// [MaxPublish] names. They are not in the journal, so return them.
+// It returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for a value of more than
+// [MaxValue] bytes or for more than [MaxJournal] bytes under all names, and [ErrTooMany] for
+// more than [MaxPublish] names. The journal does not have these errors, so return them.
 func Publish(r *Run, name string, value any) error {
 	s, x := r.s, r.x
 	if err := validName("published name", name); err != nil {
@@ -54,10 +54,10 @@ type publish struct {
 	name    string
 	content []byte
 	key     [countKey]byte
-	n       uint64 // the place of the call
+	n       uint64 // position of the call
 }
 
-// Check requires the lease, and that there is room.
+// Check requires the lease and enough room.
 func (w *publish) Check(ops driver.Ops) error {
 	if err := w.room(rowsOf(ops)); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (w *publish) Check(ops driver.Ops) error {
 	return ops.Hold(w.lease)
 }
 
-// room checks what the run has published under other names. It reads no value.
+// room checks the size of what the run has published under other names. It reads no values.
 func (w *publish) room(r rows) (err error) {
 	own := runAnd(w.run, w.name)
 	names, size := 1, len(w.content)
@@ -85,7 +85,7 @@ func (w *publish) room(r rows) (err error) {
 		}
 		return err == nil
 	}
-	behind := append(bytes.Clone(w.run[:]), countMark+1) // the counts
+	behind := append(bytes.Clone(w.run[:]), countMark+1) // after the counts
 	for _, from := range [...][]byte{nil, behind} {
 		if failed := present(r.Scan(tablePublished, driver.Span{Prefix: w.run[:], From: from}, count)); err != nil || failed != nil {
 			return errors.Join(err, failed)
@@ -94,7 +94,7 @@ func (w *publish) room(r rows) (err error) {
 	return nil
 }
 
-// Apply stores the value, and counts the call.
+// Apply stores the value and counts the call.
 func (w *publish) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
 	if err := r.putTold(w.run, w.key, w.n); err != nil {

@@ -9,22 +9,22 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// raceResult is what a journal has of a race.
+// raceResult is a journal's record of a race.
 type raceResult struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Winner int
-	Losers []string // their scopes
+	Losers []string // scopes of the losers
 
-	// Unheard are the entries of losers that waited for a child, or were about to. It may end
-	// yet, and write that into them, but they were told otherwise.
+	// Unheard are the losers' entries that waited for a child or were about to. The child may
+	// still end and write its result to the entry, but the loser received something else.
 	Unheard []uint32
 
-	Branches []string // the scopes of all, in the order in which the code gave them
+	Branches []string // scopes of all branches, in the order of the code
 }
 
-// lost reports whether a scope is that of a loser, or of a branch that one has begun.
+// lost reports whether a scope is a loser, or a branch below a loser.
 func (w *raceResult) lost(scope string) bool {
 	return slices.ContainsFunc(w.Losers, func(name string) bool { return isWithin(scope, name) })
 }
@@ -32,22 +32,22 @@ func (w *raceResult) lost(scope string) bool {
 // isWithin reports whether a scope is the one called name, or a branch below it.
 func isWithin(scope, name string) bool { return scope == name || strings.HasPrefix(scope, name+"/") }
 
-// unheard reports whether an entry is one of those. A number of which nothing was written may
-// have become that of another call.
+// unheard reports whether an entry is one of Unheard. If nothing was written for a number, it
+// may belong to another call now.
 func (w *raceResult) unheard(e *entry) bool {
 	return e.Kind == KindChild && w.lost(e.Scope) && slices.Contains(w.Unheard, e.seq)
 }
 
-// Race waits for the first branch to end, with a result or an error, and returns its index
-// and what its function did. The journal remembers which it was. The others are abandoned: the
-// step that one is in is interrupted, its calls return [ErrAbandoned], and a child that it waits
-// for is cancelled.
+// Race waits until the first branch ends, with a result or an error, and returns its index and
+// the result of its function. The journal remembers the winner. The other branches are
+// abandoned: their current steps are interrupted, their calls return [ErrAbandoned], and the
+// children they wait for are cancelled.
 //
-// The commit that decides the race gives back the signals that the others have got and not used:
-// they are unread again, in their order, and such a branch has no result, as its Wait then returns
-// ErrAbandoned. A branch has used its signals once it, or whoever waited for its end, has made a
-// [Step], a [StepTx] or a [Call] since; they stay used when it loses. So wait for a signal in the
-// branch, and act on it after the race.
+// The commit that decides the race gives back the signals that the losers have received but not
+// used: they are unread again, in their order. Such a branch has no result, since its Wait
+// returns ErrAbandoned. A branch has used its signals once it, or a scope that waited for its
+// end, has made a [Step], a [StepTx] or a [Call] since. Used signals stay used even if the
+// branch loses. So wait for a signal in the branch, and act on it after the race.
 func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
 	if len(branches) == 0 {
 		return 0, out, fmt.Errorf("race %q: there is no branch", name)
@@ -63,7 +63,7 @@ func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T
 	return winner, out, err
 }
 
-// race finds the branch that ended first, by the journal or now.
+// race finds the branch that ended first, in the journal or now.
 func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	c, err := s.begin(KindRace, name, nil)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	return won.Winner, x.decide(c.e, &won, all, looks)
 }
 
-// namesOf are the scopes of branches, "" for one that could not begin.
+// namesOf returns the scopes of branches, "" for a branch that could not begin.
 func namesOf(all []*branch) (names []string) {
 	for _, b := range all {
 		name := ""
@@ -114,11 +114,11 @@ func namesOf(all []*branch) (names []string) {
 	return names
 }
 
-// abandon has the losers, and the branches that they have begun, make no more calls. It returns
-// the result of the race, with those that wait for a child, and the signals that they have not
-// used. If the result is too large to be stored, nothing is abandoned. A race is not won any
-// more once the run is cancelled: a loser may have been told that. Whoever waits for a loser
-// hears nothing before the race is decided.
+// abandon keeps the losers and the branches below them from making more calls. It returns the
+// result of the race, with the calls that wait for a child, and the losers' unused signals. If
+// the result is too large to store, it abandons nothing. Once the run is cancelled, no race can
+// be won, since a loser may have received ErrCancelled. A scope that waits for a loser learns
+// nothing before the race is decided.
 func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result []byte, looks []*look, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -136,7 +136,7 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 			won.Unheard = append(won.Unheard, e.seq)
 		}
 	}
-	for _, e := range x.calls { // also those to which their branches have not come yet
+	for _, e := range x.calls { // including entries that their branches have not reached yet
 		if won.lost(e.Scope) && e.State == EntryPending && !slices.Contains(won.Unheard, e.seq) {
 			won.Unheard = append(won.Unheard, e.seq)
 		}
@@ -158,10 +158,10 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 	return result, x.unusedLooks(won), nil
 }
 
-// decide is the mutation that remembers who has won, asks the children of the losers to end, and
-// gives back their signals. A child that a loser is about to start is here already, or its own
-// mutation comes later and is refused; see startChild. So it is with a signal that a loser is about
-// to take; see takeSignal.
+// decide is the mutation that stores the winner, asks the children of the losers to end, and
+// gives back their signals. If a loser is about to start a child, the child either exists
+// already or its mutation comes later and is refused, see startChild. The same holds for a
+// signal that a loser is about to take, see takeSignal.
 type decide struct {
 	checkpoint
 	x       *execution
@@ -196,7 +196,7 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	return nil
 }
 
-// Check requires the lease, and makes the children ready.
+// Check requires the lease and makes the children ready.
 func (d *decide) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
 	var open []pawl.ID
@@ -219,7 +219,7 @@ func (d *decide) Check(ops driver.Ops) error {
 	return d.checkpoint.Check(ops)
 }
 
-// Apply writes the winner, what goes back, and what is asked of the children.
+// Apply writes the winner, the signals given back, and the requests to the children.
 func (d *decide) Apply(tx driver.Writer) error {
 	if err := d.checkpoint.Apply(tx); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Info reads what is known of a run. [ErrNotFound] says that there is no such run.
+// Info reads the state of a run. It returns [ErrNotFound] if there is no such run.
 func (r *Reader) Info(ctx context.Context, run pawl.ID) (Info, error) {
 	row, err := r.row(ctx, run)
 	if err != nil {
@@ -27,9 +27,9 @@ func (r *Reader) row(ctx context.Context, run pawl.ID) (row *runRow, err error) 
 	return row, err
 }
 
-// look tells where a run stands, of which the row was read. The row does not say whether the
-// job is under way or dead, so that is read too, in a transaction of its own: a second one
-// inside the first could wait for a writer that waits for the first.
+// look completes the state of a run whose row was read. The row does not say whether the job is
+// active or dead, so look reads the job too, in its own transaction: a second one inside the
+// first could wait for a writer that waits for the first.
 func (r *Reader) look(ctx context.Context, run pawl.ID, row *runRow) (Info, error) {
 	if !row.open() {
 		return row.info(run), nil
@@ -52,7 +52,7 @@ func (r *Reader) look(ctx context.Context, run pawl.ID, row *runRow) (Info, erro
 	if lost == "" {
 		return row.openInfo(run, job), nil
 	}
-	// Without its job the run may have ended since the row was read.
+	// If its job is missing, the run may have ended since the row was read.
 	if row, err = r.row(ctx, run); err != nil {
 		return Info{}, err
 	}
@@ -74,7 +74,7 @@ func deathOf(job *pawl.Envelope) string {
 	return fmt.Sprintf("its job is a dead letter (%s)%s; Resume brings it back", reason, cause)
 }
 
-// info is what the row alone says.
+// info returns what the row alone says.
 func (row *runRow) info(run pawl.ID) Info {
 	i := Info{
 		Run: run, Flow: row.Flow, ID: row.ID, Status: row.Status, Queue: row.Queue, Build: row.Build,
@@ -90,7 +90,7 @@ func (row *runRow) info(run pawl.ID) Info {
 	return i
 }
 
-// openInfo is info of a run that has not ended and whose job is alive.
+// openInfo is info for a run that has not ended and whose job is alive.
 func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 	i := row.info(run)
 	switch {
@@ -103,7 +103,7 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 	case Sleeping, Waiting, Paused:
 		i.Due, i.Waits = timeOf(row.Due), row.Waits
 	}
-	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // what it did could not be written, or the worker gave it up
+	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // its writes failed, or the worker gave it up
 		i.Status, i.Due, i.Waits = Sleeping, job.NotBefore, nil
 		i.Error = "its job is tried again: " + job.LastError()
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Journal returns the calls that a run has made, in the order in which they began. Values
-// says whether their results come too: all together they have [MaxJournal] bytes at most.
-// [ErrNotFound] says that there is no such run.
+// Journal returns the calls that a run has made, in the order in which they began. If values is
+// true, the calls have their results, up to [MaxJournal] bytes in total. It returns
+// [ErrNotFound] if there is no such run.
 //
-// Damage hides nothing: an entry that cannot be read has its Seq, and what is wrong as its
-// Error; one whose result cannot be read, that as its Error.
+// Damage does not hide entries: an unreadable entry has its Seq and an Error that describes the
+// damage. An entry with an unreadable result has that Error too.
 func (r *Reader) Journal(ctx context.Context, run pawl.ID, values bool) (journal []Entry, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		journal = nil
@@ -28,7 +28,7 @@ func (r *Reader) Journal(ctx context.Context, run pawl.ID, values bool) (journal
 	return journal, err
 }
 
-// public is an entry as others may see it, read from its row.
+// public returns an entry, read from its row, for callers outside the package.
 func (r rows) public(run pawl.ID, key, content []byte, damage error, values bool) Entry {
 	e := new(entry)
 	if damage == nil {

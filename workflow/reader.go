@@ -9,21 +9,20 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Source is what a [Reader] reads: a [Store], or a *bolt.Reader for the file of an app that is
-// stopped.
+// Source is what a [Reader] reads: a [Store], or a *bolt.Reader for the file of a stopped app.
 type Source interface {
-	// ViewRows runs fn in a read transaction, which sees one moment. Fn is short, and calls
-	// nothing that changes the store.
+	// ViewRows runs fn in a read transaction, which sees one moment. Fn must be short and must
+	// not call anything that changes the store.
 	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
 
-	// Job reads one job; [pawl.ErrNotFound] says that there is no such job.
+	// Job reads one job. It returns [pawl.ErrNotFound] if there is no such job.
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 }
 
-// Reader looks at runs. It changes nothing, and its methods may be called from any
-// goroutine. Besides the errors that a method names they have those of the source: that of
-// the context, and [pawl.ErrClosed]. What cannot be read gives [pawl.ErrCorrupt], and what a
-// newer build wrote [pawl.ErrNewerFormat].
+// Reader reads runs and changes nothing. Its methods are safe for concurrent use. Besides the
+// documented errors, methods return those of the source: the context's error and
+// [pawl.ErrClosed]. Unreadable data returns [pawl.ErrCorrupt], and data written by a newer
+// build [pawl.ErrNewerFormat].
 type Reader struct {
 	source Source
 }
@@ -31,8 +30,8 @@ type Reader struct {
 // Read returns a reader over a source.
 func Read(s Source) *Reader { return &Reader{s} }
 
-// Find returns the run of a flow that has an ID. [ErrNotFound] says that there is none, or
-// none any more.
+// Find returns the run of a flow with an ID. It returns [ErrNotFound] if there is none, or none
+// any more.
 func (r *Reader) Find(ctx context.Context, flow, id string) (run pawl.ID, err error) {
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		run, err = rowsOf(tx).find(flow, id)
@@ -47,7 +46,7 @@ func (r *Reader) Find(ctx context.Context, flow, id string) (run pawl.ID, err er
 	return run, nil
 }
 
-// view reads rows of a run, which must be there, though its own row need not be legible.
+// view reads rows of a run that must exist, though its own row may be unreadable.
 func (r *Reader) view(ctx context.Context, run pawl.ID, fn func(rows) error) error {
 	return r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs := rowsOf(tx)
@@ -58,8 +57,8 @@ func (r *Reader) view(ctx context.Context, run pawl.ID, fn func(rows) error) err
 	})
 }
 
-// Input returns what the run was started with, or restarted: MessagePack, see
-// [pawl.DecodePayload]. [ErrNotFound] says that there is no such run.
+// Input returns the input of the run's start, or of its last restart, as MessagePack. See
+// [pawl.DecodePayload]. It returns [ErrNotFound] if there is no such run.
 func (r *Reader) Input(ctx context.Context, run pawl.ID) (input []byte, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		input, err = rs.blob(run, inputSeq)
@@ -68,8 +67,8 @@ func (r *Reader) Input(ctx context.Context, run pawl.ID) (input []byte, err erro
 	return input, err
 }
 
-// Output returns what the function of a run that is done has returned, as MessagePack. It is
-// nil for a run that is not. [ErrNotFound] says that there is no such run.
+// Output returns the result of a completed run as MessagePack. It returns nil if the run is not
+// done, and [ErrNotFound] if there is no such run.
 func (r *Reader) Output(ctx context.Context, run pawl.ID) (output []byte, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		row, err := rs.run(run)
@@ -82,8 +81,8 @@ func (r *Reader) Output(ctx context.Context, run pawl.ID) (output []byte, err er
 	return output, err
 }
 
-// Published returns what the run has published, by key: values as MessagePack. [ErrNotFound]
-// says that there is no such run.
+// Published returns the values that the run has published, by key, as MessagePack. It returns
+// [ErrNotFound] if there is no such run.
 func (r *Reader) Published(ctx context.Context, run pawl.ID) (values map[string][]byte, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		values = make(map[string][]byte)
@@ -103,19 +102,20 @@ func (r *Reader) Published(ctx context.Context, run pawl.ID) (values map[string]
 	return values, nil
 }
 
-// Pending is a signal that came and was not consumed.
+// Pending is a signal that was sent but not consumed.
 type Pending struct {
 	Name  string
-	N     uint64 // numbers the signals of the run as they came
-	Bytes int    // of the payload
+	N     uint64 // number of the signal, in order of arrival
+	Bytes int    // size of the payload
 
-	// Payload is MessagePack, see [pawl.DecodePayload]. It is nil when the payloads of those
-	// before have [MaxJournal] bytes already.
+	// Payload is MessagePack, see [pawl.DecodePayload]. It is nil if the payloads of earlier
+	// signals fill [MaxJournal] bytes already.
 	Payload []byte
 }
 
-// Signals returns the signals that the run has not consumed: by name, those of one name as
-// they are going to be. [ErrNotFound] says that there is no such run.
+// Signals returns the signals that the run has not consumed, grouped by name, and within a name
+// in the order in which the run will consume them. It returns [ErrNotFound] if there is no such
+// run.
 func (r *Reader) Signals(ctx context.Context, run pawl.ID) (signals []Pending, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		bytes := 0
@@ -143,7 +143,7 @@ func (r *Reader) Signals(ctx context.Context, run pawl.ID) (signals []Pending, e
 	return signals, nil
 }
 
-// parseSignalKey reads what [signalKey] wrote.
+// parseSignalKey parses a key made by [signalKey].
 func parseSignalKey(key []byte) (p Pending, err error) {
 	const before, behind = len(pawl.ID{}), 1 + 8
 	n := len(key) - behind

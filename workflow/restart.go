@@ -8,11 +8,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Restart is what a function returns as its error to begin anew with another input and an
-// empty journal, for loops without an end. ID and unread signals stay. What it had to undo is
-// forgotten, and children that are under way are cancelled. The input is of the flow's type, or
-// a pointer to one, or a plain value that it can hold, as 0 is for an int64: another blocks the
-// run, whose journal stays as it is.
+// Restart returns an error for the function to return in order to start over with a new input
+// and an empty journal, for endless loops. ID and unread signals stay. The undo steps are
+// forgotten, and active children are cancelled. The input must have the flow's type, or be a
+// pointer to it, or a plain value that the type can hold, as 0 for an int64. Any other input
+// blocks the run, and its journal is unchanged.
 func Restart[In any](r *Run, in In) error {
 	want, given := r.x.flow.input(), any(in)
 	if got := reflect.TypeOf(given); got != nil && !got.AssignableTo(want) && !equalBelow(got, want) {
@@ -30,7 +30,7 @@ func Restart[In any](r *Run, in In) error {
 	return &restartError{input}
 }
 
-// equalBelow reports whether two types are the same but for pointers, which are not stored.
+// equalBelow reports whether two types are equal apart from pointers, which are not stored.
 func equalBelow(a, b reflect.Type) bool {
 	for a.Kind() == reflect.Pointer {
 		a = a.Elem()
@@ -41,7 +41,8 @@ func equalBelow(a, b reflect.Type) bool {
 	return a == b
 }
 
-// plainAs is a truth, a number or a text as another type of that sort, if that can hold it.
+// plainAs converts a boolean, a number or a text to another type of the same sort, if that can
+// hold it.
 func plainAs(v reflect.Value, want reflect.Type) (reflect.Value, bool) {
 	if sort := sortOf(v.Type()); sort == "" || sort != sortOf(want) {
 		return v, false
@@ -66,10 +67,10 @@ type restartError struct{ input []byte }
 
 func (*restartError) Error() string { return "the run begins anew; return this from its function" }
 
-// childOfRestarted is why a child is cancelled whose parent has restarted.
+// childOfRestarted is the reason for cancelling a child whose parent has restarted.
 const childOfRestarted = "the run that started it began anew"
 
-// restart is the mutation that begins a run anew.
+// restart is the mutation that starts a run over.
 type restart struct {
 	x     *execution
 	input []byte
@@ -101,7 +102,7 @@ func (w *restart) Check(ops driver.Ops) (err error) {
 		return err
 	}
 	w.row.Restarts++
-	w.row.Journal = w.row.spare() // which is empty: the run removed what was there before it went on
+	w.row.Journal = w.row.spare() // it is empty: the run removed its rows before it continued
 	w.row.Status, w.row.Build, w.row.Steps, w.row.Bytes = Running, w.x.engine.opts.Build, 0, 0
 	w.row.Due, w.row.Waits, w.row.Error, w.row.Declared = 0, nil, "", w.x.declared()
 	if w.children, err = w.x.engine.cancelAll(ops, r, w.open, childOfRestarted); err != nil {
@@ -110,7 +111,8 @@ func (w *restart) Check(ops driver.Ops) (err error) {
 	return ops.Snooze(w.x.lease, ops.Now())
 }
 
-// Apply writes the new input. The run removes the journal before it goes on, see clearSpare.
+// Apply writes the new input. The run removes the old journal before it continues, see
+// clearSpare.
 func (w *restart) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
 	if err := r.put(tableBlobs, seqKey(w.x.run, inputSeq), w.input); err != nil {

@@ -5,18 +5,20 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A function often returns after a last look for signals: a Wait that timed out. A signal that is
-// sent between that look and the end of the run is accepted, and nobody would see it. So the commit
-// that is to end the run looks for such signals, and takes the run back to the Wait instead: the
-// Wait and what the function itself did since are forgotten, and the function runs again. The Wait
-// gets the signal then, so each such signal costs one more turn, and a run ends when no more come.
+// A function often returns after a last look for signals: a Wait that timed out. A signal sent
+// between that look and the end of the run is accepted, and nobody would see it. So the commit
+// that would end the run looks for such signals. If it finds one, it takes the run back to the
+// Wait: it forgets the Wait and the function's own calls since, and the function runs again.
+// The Wait then receives the signal. Each such signal costs one more round, and a run ends when
+// no more arrive.
 //
-// That is sound as long as nothing took effect since the Wait. So a step, a transaction, a child, a
-// branch, or a race behind it makes its timeout final. A signal that the function did not look for
-// in the end stays unread, and the run ends: no turn would change that.
+// That is sound if nothing has taken effect since the Wait. So a later step, transaction,
+// child, branch or race makes the timeout final. If the function's last calls did not look for
+// a signal, that signal stays unread and the run ends, since another round would not change
+// that.
 
-// looked notes a call of the function itself: what it has done since the last that took effect. The
-// caller holds the lock.
+// looked records a call of the function itself: what it has done since the last call with an
+// effect. The caller holds the lock.
 func (s *scope) looked(e *entry) {
 	if s.name != "" {
 		return
@@ -29,14 +31,14 @@ func (s *scope) looked(e *entry) {
 	}
 }
 
-// rewind takes a run back to a Wait, in place of its end.
+// rewind takes a run back to a Wait instead of ending it.
 type rewind struct {
-	at    int      // the place of the Wait in the tail
-	from  []*entry // the Wait and the calls behind it, nil for no rewind
-	given unread   // signals that the calls behind it got
+	at    int      // the position of the Wait in the tail
+	from  []*entry // the Wait and the calls after it; nil for no rewind
+	given unread   // signals that the later calls received
 }
 
-// find looks for a signal that came behind a Wait which timed out.
+// find looks for a signal that arrived after a Wait had timed out.
 func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err error) {
 	w.from, w.given = nil, unread{run: run}
 	for i, e := range tail {
@@ -59,7 +61,7 @@ func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err e
 	return nil
 }
 
-// apply forgets the calls, and gives back the signals that they got, in the row of the run.
+// apply forgets the calls and gives back the signals they received, in the row of the run.
 func (w *rewind) apply(r rows, run pawl.ID, row *runRow) error {
 	if w.given.row != nil {
 		w.given.row = row
@@ -77,7 +79,7 @@ func (w *rewind) apply(r rows, run pawl.ID, row *runRow) error {
 	return nil
 }
 
-// isRewound reports whether the run is taken back, and makes its job ready then.
+// isRewound reports whether the run is taken back. If so, it makes the run's job ready.
 func (f *finish) isRewound(ops driver.Ops, r rows) (bool, error) {
 	if f.status != Done || f.row.Terminate != "" || f.row.Cancel != "" || f.row.Unread == 0 {
 		f.back.from = nil
@@ -95,10 +97,10 @@ func (f *finish) isRewound(ops driver.Ops, r rows) (bool, error) {
 	return true, ops.Snooze(f.x.lease, ops.Now())
 }
 
-// rewound writes that.
+// rewound writes the rewind.
 func (f *finish) rewound(tx driver.Writer) error {
 	r := rowsTo(tx)
-	if err := f.journal.apply(r); err != nil { // a part of it goes again
+	if err := f.journal.apply(r); err != nil { // some of it is deleted below
 		return err
 	}
 	if err := f.back.apply(r, f.x.run, f.row); err != nil {

@@ -27,7 +27,7 @@ var (
 	tableEnded     = space.Table("ended")
 )
 
-// Where input and output of a run are among its blobs; entries are numbered from 1.
+// Keys of a run's input and output among its blobs. Entries are numbered from 1.
 const (
 	inputSeq  = 0
 	outputSeq = math.MaxUint32
@@ -38,22 +38,22 @@ const rowVersion = 1
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal makes a row's value of its content.
+// seal makes the value of a row from its content.
 func seal(t *driver.Table, key, content []byte) []byte {
 	value := append(make([]byte, 0, 1+len(content)+4), rowVersion)
 	value = append(value, content...)
 	return binary.BigEndian.AppendUint32(value, checksum(t, key, value))
 }
 
-// checksum covers all that a row is, and its place: in a file whose pages were mixed up, rows of
-// one table lie in another whose keys look alike.
+// checksum covers the content and place of a row. If the pages of a file are mixed up, rows of
+// one table appear in another whose keys look alike.
 func checksum(t *driver.Table, key, value []byte) uint32 {
 	sum := crc32.Checksum(t.Bytes(), castagnoli)
 	sum = crc32.Update(sum, castagnoli, key)
 	return crc32.Update(sum, castagnoli, value)
 }
 
-// unseal returns the content of a row's value, which is a part of it.
+// unseal returns the content of a row's value, without copying.
 func unseal(t *driver.Table, key, value []byte) (content []byte, err error) {
 	switch n := len(value) - 4; {
 	case n < 1 || binary.BigEndian.Uint32(value[n:]) != checksum(t, key, value[:n]):
@@ -69,17 +69,17 @@ func unseal(t *driver.Table, key, value []byte) (content []byte, err error) {
 }
 
 // rows are the rows of workflows in one transaction. A table that a damaged file lost reads as
-// if it were empty, and cannot be written: a run without its journal would do all of it again.
+// empty and cannot be written: a run without its journal would repeat all of its calls.
 type rows struct {
 	driver.Reader
-	w driver.Writer // nil in a transaction that reads
+	w driver.Writer // nil in a read transaction
 }
 
 func rowsOf(r driver.Reader) rows { return rows{Reader: r} }
 
 func rowsTo(w driver.Writer) rows { return rows{w, w} }
 
-// get returns the content of a row, nil when there is none.
+// get returns the content of a row, or nil if there is none.
 func (r rows) get(t *driver.Table, key []byte) ([]byte, error) {
 	value, err := r.Get(t, key)
 	if value == nil || err != nil {
@@ -88,7 +88,7 @@ func (r rows) get(t *driver.Table, key []byte) ([]byte, error) {
 	return unseal(t, key, value)
 }
 
-// present ignores that a table is missing, for reads.
+// present ignores a missing table, for reads.
 func present(err error) error {
 	if errors.Is(err, driver.ErrNoTable) {
 		return nil
@@ -102,8 +102,9 @@ func (r rows) put(t *driver.Table, key, content []byte) error {
 
 func (r rows) delete(t *driver.Table, key []byte) error { return r.w.Delete(t, key) }
 
-// each calls fn for the rows whose keys begin with prefix, in order, until it returns an error,
-// and returns that. A row that cannot be read comes with an error. [errStop] ends it early.
+// each calls fn for the rows whose keys have the prefix, in order, until fn returns an error,
+// and returns that error. An unreadable row comes with an error. [errStop] ends the iteration
+// early.
 func (r rows) each(t *driver.Table, prefix []byte, fn func(key, content []byte, damage error) error) error {
 	return r.span(t, driver.Span{Prefix: prefix}, fn)
 }
@@ -120,14 +121,14 @@ func (r rows) span(t *driver.Table, s driver.Span, fn func(key, content []byte, 
 	return err
 }
 
-// first is each for the first row alone.
+// first is like each, for only the first row.
 func (r rows) first(t *driver.Table, prefix []byte, fn func(key, content []byte, damage error) error) error {
 	return r.span(t, driver.Span{Prefix: prefix, Limit: 1}, fn)
 }
 
 var errStop = errors.New("enough rows")
 
-// has reports whether a span has a row, whatever is in it.
+// has reports whether a span has a row, whatever its content.
 func (r rows) has(t *driver.Table, prefix, from []byte) (found bool, err error) {
 	err = present(r.Scan(t, driver.Span{Prefix: prefix, From: from, Limit: 1}, func(_, _ []byte) bool {
 		found = true
@@ -146,7 +147,7 @@ func idKey(flow, id string) []byte {
 	return append(append(append(make([]byte, 0, len(flow)+1+len(id)), flow...), 0), id...)
 }
 
-// signalsOf begins the keys of all signals of one name to a run.
+// signalsOf returns the prefix of the keys of all signals of one name to a run.
 func signalsOf(run pawl.ID, name string) []byte {
 	return append(append(append(make([]byte, 0, 16+len(name)+1+8), run[:]...), name...), 0)
 }
@@ -155,12 +156,12 @@ func signalKey(run pawl.ID, name string, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(signalsOf(run, name), n)
 }
 
-// runAnd is a key of a run's in seen and published.
+// runAnd returns a key of a run in seen or published.
 func runAnd(run pawl.ID, name string) []byte {
 	return append(append(make([]byte, 0, 16+len(name)), run[:]...), name...)
 }
 
-// endedKey sorts by the time to remove the run at.
+// endedKey sorts by the removal time of the run.
 func endedKey(until time.Time, run pawl.ID) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 24), uint64(until.UnixNano())^1<<63)
 	return append(b, run[:]...)
@@ -181,40 +182,40 @@ type runRow struct {
 	Flow   string
 	ID     string
 	Status Status
-	Build  string // which ran it last
-	Queue  string // of its job
+	Build  string // the build that ran it last
+	Queue  string // queue of its job
 
 	Created int64 // nanoseconds since 1970, as all times here; 0 for none
 	Ended   int64
-	Retain  int64 // nanoseconds to keep it once it has ended
+	Retain  int64 // retention after its end, in nanoseconds
 
-	Input []byte // fingerprint of it, by which a second start is compared
+	Input []byte // its fingerprint, used to compare a second start
 
-	Due   int64    // until when it is suspended, 0 when no time ends that
+	Due   int64    // end of the suspension, 0 if no time ends it
 	Waits []string // names of signals that it waits for
 	Steps int      // entries in its journal
-	Bytes int64    // of its values
+	Bytes int64    // size of its values
 
-	Signals     uint64 // that ever came
-	Unread      int    // of them, that were not consumed
+	Signals     uint64 // number of signals received so far
+	Unread      int    // how many of them were not consumed
 	Restarts    int
-	Cancel      string // why it is to be cancelled, "" when it is not
-	Terminate   string // why it is to end at once, "" when it is not
+	Cancel      string // why it is being cancelled, "" if it is not
+	Terminate   string // why it must end at once, "" if it need not
 	Paused      bool
 	Error       string // why it failed or is blocked
 	Chain       []errorText
 	Parent      pawl.ID
-	ParentSeq   uint32 // of the entry that waits for it
-	OutputBytes int    // -1 where there is none
+	ParentSeq   uint32 // seq of the parent's entry that waits for it
+	OutputBytes int    // -1 if there is no output
 	Forked      pawl.ID
 	Journal     uint8    // which of its two journals is in use
-	Declared    []string // signals of its flow, as of the build that ran it last
+	Declared    []string // signals of its flow, in the build that ran it last
 	Changes     uint64   // how often the row was written
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }
 
-// run reads the row of a run; nil when there is none.
+// run reads the row of a run. It returns nil if there is none.
 func (r rows) run(id pawl.ID) (*runRow, error) {
 	content, err := r.get(tableRuns, id[:])
 	if content == nil || err != nil {
@@ -227,7 +228,7 @@ func (r rows) run(id pawl.ID) (*runRow, error) {
 	return row, nil
 }
 
-// mustRun is run for who needs one.
+// mustRun is like run, for a caller that needs the row to exist.
 func (r rows) mustRun(id pawl.ID) (*runRow, error) {
 	row, err := r.run(id)
 	if row == nil && err == nil {
@@ -245,7 +246,7 @@ func (r rows) putRun(id pawl.ID, row *runRow) error {
 	return r.put(tableRuns, id[:], content)
 }
 
-// find is the run that an ID of the user's names; zero when there is none.
+// find returns the run with a user's ID, or zero if there is none.
 func (r rows) find(flow, id string) (pawl.ID, error) {
 	content, err := r.get(tableIDs, idKey(flow, id))
 	if content == nil || err != nil {
@@ -257,7 +258,7 @@ func (r rows) find(flow, id string) (pawl.ID, error) {
 	return pawl.ID(content), nil
 }
 
-// entry reads one entry of a journal; nil when there is none.
+// entry reads one entry of a journal. It returns nil if there is none.
 func (r rows) entry(run pawl.ID, seq uint32) (*entry, error) {
 	key := seqKey(run, seq)
 	content, err := r.get(tableSteps, key)
@@ -282,7 +283,7 @@ func (r rows) entries(run pawl.ID, which uint8) (journal []*entry, err error) {
 	return journal, err
 }
 
-// blob reads a value that lies apart.
+// blob reads a value that is stored apart.
 func (r rows) blob(run pawl.ID, seq uint32) ([]byte, error) {
 	key := seqKey(run, seq)
 	content, err := r.get(tableBlobs, key)
@@ -292,7 +293,7 @@ func (r rows) blob(run pawl.ID, seq uint32) ([]byte, error) {
 	return bytes.Clone(content), err
 }
 
-// value is the result of an entry.
+// value returns the result of an entry.
 func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 	if !e.Apart {
 		return e.Result, nil
@@ -304,7 +305,7 @@ func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 	return b, err
 }
 
-// parseEntry copies what it returns out of the transaction.
+// parseEntry returns copies, which stay valid after the transaction.
 func parseEntry(key, content []byte) (*entry, error) {
 	if len(key) != 20 {
 		return nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableSteps)
@@ -319,7 +320,8 @@ func parseEntry(key, content []byte) (*entry, error) {
 	return e, nil
 }
 
-// unixNano is a time as rows have it, the first or the last that they can have for one beyond.
+// unixNano converts a time to its form in rows. It uses the first or last possible value for a
+// time out of range.
 func unixNano(t time.Time) int64 {
 	switch {
 	case t.IsZero():

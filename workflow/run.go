@@ -7,27 +7,25 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Run is what the function of a flow, and of each branch, makes its calls by. Calls of one
-// Run are made one after another; what is to happen beside one another is done in
-// branches, see [Go].
+// Run is what the function of a flow, and of each branch, uses to make its calls. Calls of one
+// Run are sequential. Use branches for concurrent calls, see [Go].
 //
-// The function runs again from the top whenever the run goes on. So between calls it only
-// computes: what reads a clock, draws at random, or touches the world outside is done in a
-// step.
+// The function runs again from the top whenever the run continues. So between calls it must
+// only compute. Read clocks, draw random numbers and access the outside world in a step.
 type Run struct {
 	x *execution
 	s *scope
 }
 
-// Run is the run, which is the ID of its job too.
+// Run returns the run, which is also the ID of its job.
 func (r *Run) Run() pawl.ID { return r.x.run }
 
-// ID is the ID that its starter gave it.
+// ID returns the ID given by the starter.
 func (r *Run) ID() string { return r.x.row.ID }
 
-// Key names the effect of the step under way, for the world outside: it is the same at
-// every attempt, after every crash, and for no other step of any run. Outside a step it is
-// that of the run.
+// Key identifies the effect of the current step for the outside world. It is the same at every
+// attempt and after every crash, and no other step of any run has it. Outside a step it
+// identifies the run.
 func (r *Run) Key() string {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
@@ -47,47 +45,47 @@ func (x *execution) keyOf(e *entry) string {
 	return key + "/" + stepName(e.Scope, e.Name, e.Occurrence)
 }
 
-// scope is the function of a run, or a branch: a sequence of calls. What changes is
-// guarded by the execution's lock.
+// scope is the function of a run, or a branch: a sequence of calls. The execution's lock guards
+// its mutable fields.
 type scope struct {
 	x      *execution
 	name   string
-	ctx    context.Context // of its steps
+	ctx    context.Context // context of its steps
 	cancel context.CancelCauseFunc
 
-	entries  []*entry // that the journal had of it when the run began, in their order
+	entries  []*entry // its entries in the journal when the run began, in order
 	versions map[string]*entry
-	unasked  map[string]*entry // versions of the journal for which the code has not asked yet
-	at       int               // how many calls were made
-	counts   map[string]int    // of each name
-	current  *entry            // the call under way
-	undone   int               // undo steps that were named up to now, with those of branches that it waited for
-	undoing  *entry            // of those, the one that runs
-	last     uint32            // seq of the last call that had ended up to now, likewise
+	unasked  map[string]*entry // versions in the journal that the code has not requested yet
+	at       int               // number of calls
+	counts   map[string]int    // calls by name
+	current  *entry            // the call in progress
+	undone   int               // number of undo steps so far, including those of branches that it waited for
+	undoing  *entry            // the undo step that runs
+	last     uint32            // seq of the last call that has ended, including those of such branches
 
-	refusals  int   // calls that were not made since the run, or the scope, does not go on
-	refusal   error // what the last of them was told
-	spun      bool  // a goroutine that did not heed it was ended
-	cancelled bool  // it was told so
-	abandoned bool  // another won the race
-	cut       bool  // so it was told, and what the journal has of it behind that is void
+	refusals  int   // calls refused since the run or the scope stopped
+	refusal   error // the error of the last refusal
+	spun      bool  // a goroutine that ignored the refusals was ended
+	cancelled bool  // it received ErrCancelled
+	abandoned bool  // another branch won the race
+	cut       bool  // it received ErrAbandoned, and its later entries in the journal are void
 
-	looks map[*look]bool // signals that it has got, and nobody has used
+	looks map[*look]bool // signals that it has received and nobody has used
 
 	waits *idleness // nil while it works
 	ended bool      // its function has returned
 }
 
-// call is one call under way. Whoever makes it ends it.
+// call is one call in progress. Its maker ends it.
 type call struct {
 	*scope
 	e        *entry
 	recorded bool // the journal has it
-	known    bool // it has ended, in the journal
+	known    bool // the journal has its end
 }
 
-// begin makes a call: it finds its entry in the journal, or makes a new one at the end of
-// what the journal has of the scope.
+// begin begins a call: it finds the entry in the journal, or makes a new one at the end of the
+// scope's part of the journal.
 func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 	if err := validName(string(kind), name); err != nil {
 		return nil, err
@@ -97,7 +95,7 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 		return nil, err
 	}
 	c, err := s.find(kind, name, key)
-	if err == errFrontier { // the other scopes are compared up to theirs
+	if err == errFrontier { // the other scopes are still compared up to their ends
 		_, _ = s.idle(idleness{paused: true}, nil)
 	}
 	return c, err
@@ -121,7 +119,7 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 		if err := x.compare(e, got); err != nil {
 			return nil, x.stopLocked(err)
 		}
-		s.at++ // also when it is refused, as what comes then is
+		s.at++ // even if it is refused, since the next call is the next position
 		if s.cut = e.givenBack(); s.cut {
 			return nil, s.refuse(ErrAbandoned)
 		}
@@ -153,8 +151,8 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 	return &call{s, got, false, false}, nil
 }
 
-// mute reports whether the scope makes no new call any more. A branch that it begins has no
-// entry then, since that makes none either. The caller holds the lock.
+// mute reports whether the scope makes no new calls any more. A branch that it begins then has
+// no entry, because that branch makes no calls either. The caller holds the lock.
 func (s *scope) mute() bool { return s.abandoned || s.x.cancel != "" }
 
 // mayAdd numbers a call that the journal does not have. The caller holds the lock.
@@ -173,7 +171,7 @@ func (s *scope) mayAdd(got *entry) error {
 	return nil
 }
 
-// unread is the mismatch of a scope that has come past a version without asking for it.
+// unread returns the mismatch of a scope that has passed a version without requesting it.
 func (s *scope) unread() error {
 	var first *entry
 	for _, e := range s.unasked {
@@ -185,8 +183,8 @@ func (s *scope) unread() error {
 		Reason: "keep the call of Version until no open run has it in its journal"})
 }
 
-// number gives a new entry its place in the journal, where there is room: for what undoes
-// others always. The caller holds the lock.
+// number gives a new entry its place in the journal if there is room. An undo step always gets
+// a place. The caller holds the lock.
 func (x *execution) number(e *entry) error {
 	if x.made >= MaxEntries && e.Kind != KindUndo {
 		return fmt.Errorf("%s: the journal has %d entries: %w; Restart begins a new one", e, x.made, ErrTooMany)
@@ -220,7 +218,7 @@ func (s *scope) awaitResume(kind EntryKind) error {
 	}
 }
 
-// mayCall refuses a call that cannot be one at all. The caller holds the lock.
+// mayCall refuses an impossible call. The caller holds the lock.
 func (s *scope) mayCall() error {
 	switch {
 	case s.x.stopped != nil:
@@ -235,7 +233,7 @@ func (s *scope) mayCall() error {
 	return nil
 }
 
-// leave says that the function has returned.
+// leave records that the function has returned.
 func (s *scope) leave() {
 	s.x.mu.Lock()
 	s.ended = true
@@ -243,7 +241,7 @@ func (s *scope) leave() {
 	s.x.mu.Unlock()
 }
 
-// mayGoOn refuses a call that has not ended in the journal. The caller holds the lock.
+// mayGoOn refuses a call whose end is not in the journal. The caller holds the lock.
 func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 	switch {
 	case kind == KindUndo && !x.dry:
@@ -259,7 +257,7 @@ func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 	return nil
 }
 
-// compare requires that a call is the one that the journal has. The caller holds the lock.
+// compare requires that a call matches the journal. The caller holds the lock.
 func (x *execution) compare(want, got *entry) error {
 	err := &DeterminismError{Want: want.String(), Got: got.String(), Seq: want.seq, Wrote: want.Build}
 	switch {
@@ -280,7 +278,7 @@ func (x *execution) compare(want, got *entry) error {
 	return x.complete(err)
 }
 
-// complete fills in whose mismatch it is.
+// complete fills in the run and flow of a mismatch.
 func (x *execution) complete(err *DeterminismError) error {
 	err.Seq = ordinal(err.Seq)
 	err.Flow, err.ID, err.Build = x.row.Flow, x.row.ID, x.engine.opts.Build
@@ -303,14 +301,14 @@ func (c *call) end() {
 	c.x.caughtUp(c.scope)
 }
 
-// become has the entry of the call be another, which is what the file has now.
+// become replaces the content of the call's entry by e, which is in the file now.
 func (c *call) become(e *entry) {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
 	*c.e = *e
 }
 
-// remedy says what to do about a result that cannot be read.
+// remedy returns what to do about an unreadable result.
 func remedy(kind EntryKind) string {
 	if kind == KindWait {
 		return "; if the code has the type that it had before, the signal was sent with a wrong one: " +
@@ -319,7 +317,7 @@ func remedy(kind EntryKind) string {
 	return "; read the old type too, give the flow AllowUnknownFields if a field was removed, or call it by another name behind a Version"
 }
 
-// outcome is what the call ended with.
+// outcome returns the result of the call.
 func (c *call) outcome(decode func([]byte) error) error {
 	if c.e.State == EntryFailed {
 		return c.e.err()
@@ -335,7 +333,7 @@ func (c *call) outcome(decode func([]byte) error) error {
 	return nil
 }
 
-// leftover is the mismatch of a scope that has returned before it made the calls of the
+// leftover returns the mismatch of a scope that returned before it made all calls in the
 // journal.
 func (s *scope) leftover() error {
 	x := s.x
@@ -355,7 +353,7 @@ func (s *scope) leftover() error {
 		Reason: "the function returned before it; keep the calls that were made"}))
 }
 
-// decodeInto reads a value of the run as its flow reads values.
+// decodeInto decodes a value of the run as its flow requires.
 func (r *Run) decodeInto(v any) func([]byte) error {
 	return func(b []byte) error { return r.x.flow.decode(b, v) }
 }

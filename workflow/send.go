@@ -11,18 +11,18 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Send sends a signal to a run, and returns when it is durable. Whether the run waits for it
-// by then does not matter: signals of one name are consumed in the order in which they came.
-// The payload is MessagePack, see [pawl.EncodePayload]; [Signal.Send] sends a typed value.
+// Send sends a signal to a run and returns when it is durable. The run need not wait for it
+// yet: signals of one name are consumed in order of arrival. The payload is MessagePack, see
+// [pawl.EncodePayload]. [Signal.Send] sends a typed value.
 //
-// Dedup names the signal among those to this run, for a sender who may send again: a second
-// one of the same name, whatever is in it, is not stored, and no error, also when the run
-// has ended since. "" names none. The names of the last [MaxSeen] signals to the run are known.
+// Dedup identifies the signal among those to this run, for a sender that may send twice. A
+// second signal with the same dedup is not stored, whatever its content, and is not an error,
+// even if the run has ended since. "" means no deduplication. The IDs of the last [MaxSeen]
+// signals to the run are known.
 //
-// Errors: [ErrNotFound], [ErrNotRunning] for a run that has ended, [ErrUndeclared] for a name that
-// the flow does not declare where it declares any, see [Receives], [ErrTooLarge] for more than
-// [MaxValue] bytes, [ErrTooMany] when the run has [MaxSignals] that it has not consumed, and
-// those of a [Store].
+// Errors: [ErrNotFound]; [ErrNotRunning] for a run that has ended; [ErrUndeclared] if the flow
+// declares signals, but not this name, see [Receives]; [ErrTooLarge] for more than [MaxValue]
+// bytes; [ErrTooMany] if the run has [MaxSignals] unconsumed signals; and those of a [Store].
 func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
 	if err := CheckSignal(name, payload, dedup); err != nil {
 		return err
@@ -35,9 +35,9 @@ func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []b
 	return nil
 }
 
-// CheckSignal reports what [Engine.Send] would refuse of a signal to any run, for who wants to
-// know it before: a name or a dedup that cannot be is a [pawl.InvalidError], a payload of more
-// than [MaxValue] bytes is [ErrTooLarge].
+// CheckSignal returns the error that [Engine.Send] would return for a signal to any run, so
+// that a caller can check it beforehand: a [pawl.InvalidError] for a bad name or dedup,
+// [ErrTooLarge] for a payload of more than [MaxValue] bytes.
 func CheckSignal(name string, payload []byte, dedup string) error {
 	if err := validName("signal", name); err != nil {
 		return err
@@ -59,10 +59,10 @@ type send struct {
 	payload []byte
 	dedup   string
 
-	row *runRow // nil when the signal came before
+	row *runRow // nil if the signal came before
 }
 
-// Check looks whether the signal is new, and wakes a run that waits for it.
+// Check checks whether the signal is new, and wakes a run that waits for it.
 func (s *send) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
 	row, err := r.mustRun(s.run)
@@ -125,11 +125,11 @@ func (s *send) Apply(tx driver.Writer) error {
 	return r.putRun(s.run, s.row)
 }
 
-// seenPortion is how many signals come between two looks for deduplication IDs to forget.
+// seenPortion is how many signals pass between two removals of old deduplication IDs.
 const seenPortion = 1_000
 
-// forget removes the deduplication IDs of a run's signals up to one, some of them where an older
-// build has left many.
+// forget removes the deduplication IDs of a run's signals up to a number. If an older build has
+// left many, it removes only some of them.
 func (r rows) forget(run pawl.ID, upTo uint64) error {
 	var old [][]byte
 	err := r.each(tableSeen, run[:], func(key, content []byte, damage error) error {

@@ -10,27 +10,26 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Signal ties the name of a signal to the type of what it carries. Make one with
-// [DefineSignal], once, usually as a package variable.
+// Signal ties the name of a signal to the type of its payload. Make one with [DefineSignal],
+// once, usually as a package variable.
 type Signal[T any] struct {
 	name string
 	err  error
 }
 
-// DefineSignal makes the signal called name. A bad name is reported by its first use.
+// DefineSignal makes the signal called name. The first use of the signal reports a bad name.
 func DefineSignal[T any](name string) *Signal[T] {
 	return &Signal[T]{name, validName("signal", name)}
 }
 
-// Name is the name of the signal.
+// Name returns the name of the signal.
 func (s *Signal[T]) Name() string { return s.name }
 
 func (s *Signal[T]) problem() error { return s.err }
 
-// Send sends the signal to a run, which gets each once, in their order, whether it waits
-// already or not. Of those with the same key, unless it is "", the run gets the first alone,
-// as long as it is among the last [MaxSeen].
-// For errors see [Engine.Send].
+// Send sends the signal to a run, which receives each signal once and in order, whether it
+// already waits or not. Of several signals with the same key, the run receives only the first,
+// as long as that is among the last [MaxSeen]. "" means no key. For errors see [Engine.Send].
 func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, key string) error {
 	if s.err != nil {
 		return s.err
@@ -42,10 +41,10 @@ func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, k
 	return e.Send(ctx, run, s.name, payload, key)
 }
 
-// Wait waits for the next signal that no Wait has got yet, for the time given at most, and
-// [Forever] for any time. It holds neither a goroutine nor a slot: the run is suspended. After
-// the time the error is [ErrTimeout]; a signal that was durable before that counts. With 0
-// or less it takes what is there.
+// Wait waits for the next signal that no Wait has received yet, for at most the given time.
+// [Forever] sets no limit. It holds neither a goroutine nor a slot: the run is suspended. After
+// the time it returns [ErrTimeout], but a signal that was durable by then counts. With 0 or
+// less it only takes a signal that is already there.
 func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {
 	var out T
 	if s.err != nil {
@@ -99,8 +98,8 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 	}
 }
 
-// takeSignal ends the call with the next signal, or with ErrTimeout when its time is over;
-// it does nothing when neither is so.
+// takeSignal ends the call with the next signal, or with ErrTimeout if its time is over. If
+// neither applies, it does nothing.
 func (c *call) takeSignal(over bool) (taken bool, err error) {
 	x := c.x
 	over = over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
@@ -138,21 +137,22 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 
 var errNoSignal = errors.New("no signal is there")
 
-// takeSignal is the mutation that gives a signal to the call that waits for it, or the timeout.
+// takeSignal is the mutation that gives a signal, or the timeout, to the call that waits for
+// it.
 type takeSignal struct {
 	x       *execution
 	scope   *scope
 	e       *entry
-	over    bool // the time is, so that no signal is a timeout
+	over    bool // the time is over, so a missing signal is a timeout
 	journal journal
 
 	row   *runRow
-	key   []byte // of the signal, nil when there is none
+	key   []byte // key of the signal; nil if there is none
 	ended entry
 }
 
-// Check finds the first signal. A branch that has lost a race takes nothing any more: who wrote
-// that has looked what it got already.
+// Check finds the first signal. A branch that has lost a race takes nothing: the mutation that
+// decided the race has already looked at what it received.
 func (t *takeSignal) Check(ops driver.Ops) (err error) {
 	if t.scope.lostRace() {
 		return ErrAbandoned
@@ -203,7 +203,7 @@ func (t *takeSignal) Apply(tx driver.Writer) error {
 	return r.putRun(t.x.run, t.row)
 }
 
-// hasSignal reports whether a run has a signal of a name that it has not consumed.
+// hasSignal reports whether a run has an unconsumed signal with a name.
 func (r rows) hasSignal(run pawl.ID, name string) (found bool, err error) {
 	err = r.first(tableSignals, signalsOf(run, name), func(_, _ []byte, damage error) error {
 		found = damage == nil
@@ -212,7 +212,7 @@ func (r rows) hasSignal(run pawl.ID, name string) (found bool, err error) {
 	return found, err
 }
 
-// number is that of a signal's key.
+// number returns the number in a signal's key.
 func number(key []byte) uint64 {
 	if len(key) < 8 {
 		return 0

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Forever is a wait that no time ends.
+// Forever is a wait without a time limit.
 const Forever = time.Duration(math.MaxInt64)
 
-// Sleep waits for d. It survives everything, and holds neither a goroutine nor a slot of a
-// worker: the run is suspended, and its job delayed. What of it passed while no process had
-// the file counts.
+// Sleep waits for d. It survives crashes and restarts, and holds neither a goroutine nor a slot
+// of a worker: the run is suspended and its job delayed. Time counts even while no process has
+// the file.
 func Sleep(r *Run, name string, d time.Duration) error {
 	if d >= Forever {
 		return fmt.Errorf("sleep %q: it would never end; wait for a signal with Forever", name)
@@ -19,7 +19,8 @@ func Sleep(r *Run, name string, d time.Duration) error {
 	return r.s.sleep(name, func() int64 { return r.x.after(d) }, d)
 }
 
-// SleepUntil waits until a time by the queue's clock. One in the past is over.
+// SleepUntil waits until a time by the queue's clock. It returns at once if the time has
+// passed.
 func SleepUntil(r *Run, name string, t time.Time) error {
 	return r.s.sleep(name, func() int64 { return max(1, unixNano(t)) }, max(0, t.Sub(r.x.engine.now())))
 }
@@ -43,7 +44,7 @@ func (s *scope) sleep(name string, due func() int64, d time.Duration) error {
 		return err
 	}
 	c.e.finish(nil, s.x.engine.now())
-	s.x.later(c.e) // after a crash its time is over still
+	s.x.later(c.e) // after a crash its time is still over
 	s.x.mu.Lock()
 	s.x.backlog.slept = s.x.backlog.waiting
 	s.x.mu.Unlock()

@@ -7,31 +7,31 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A run has room for two journals, 0 and 1. One is in use; the other is empty, or holds what
-// a Restart left to be removed. The first byte of a seq is the journal, and the rest numbers
-// the entries from 1.
+// A run has room for two journals, 0 and 1. One is in use. The other is empty, or holds what a
+// Restart left for removal. The first byte of a seq is the journal, and the rest numbers the
+// entries from 1.
 const journalShift = 24
 
-// journalPrefix begins the keys of all entries of a journal, and of their values.
+// journalPrefix returns the prefix of the keys of a journal's entries and their values.
 func journalPrefix(run pawl.ID, journal uint8) []byte {
 	return append(append(make([]byte, 0, 17), run[:]...), journal)
 }
 
-// firstSeq is the key before the first entry of a journal. In table blobs, that of journal 0
-// is the input.
+// firstSeq is the key before the first entry of a journal. In table blobs, that key of journal
+// 0 is the input.
 func firstSeq(journal uint8) uint32 { return uint32(journal) << journalShift }
 
-// journalOf is the journal that an entry belongs to.
+// journalOf returns the journal of an entry.
 func journalOf(seq uint32) uint8 { return uint8(seq >> journalShift) }
 
-// ordinal is the number of an entry in its journal.
+// ordinal returns the number of an entry in its journal.
 func ordinal(seq uint32) uint32 { return seq & (1<<journalShift - 1) }
 
-// spare is the journal that is not in use.
+// spare returns the journal that is not in use.
 func (r *runRow) spare() uint8 { return r.Journal ^ 1 }
 
-// leftBehind reports whether a key is that of an entry, a value, or a count of what was published,
-// which a Restart left to be removed.
+// leftBehind reports whether a key is that of an entry, a value, or a publish count that a
+// Restart left for removal.
 func (r *runRow) leftBehind(t *driver.Table, key []byte) bool {
 	if t == tablePublished {
 		behind := key[len(pawl.ID{}):]
@@ -44,7 +44,7 @@ func (r *runRow) leftBehind(t *driver.Table, key []byte) bool {
 	return journalOf(seq) == r.spare() && seq != inputSeq
 }
 
-// hasSpare reports whether the journal that is not in use has rows to be removed.
+// hasSpare reports whether the journal that is not in use has rows to remove.
 func (r rows) hasSpare(run pawl.ID, row *runRow) (bool, error) {
 	prefix, first := journalPrefix(run, row.spare()), seqKey(run, firstSeq(row.spare())+1)
 	for _, t := range [...]*driver.Table{tableSteps, tableBlobs} {
@@ -64,7 +64,7 @@ type clearSpare struct {
 	more bool
 }
 
-// clearSpare removes what a Restart left of the journal before it. The run does that itself,
+// clearSpare removes what a Restart left of the previous journal. The run does this itself,
 // before its function is called again: the Restart was durable without it, and a run that
 // restarts often does not leave more than it removes.
 func (x *execution) clearSpare() error {
@@ -76,7 +76,7 @@ func (x *execution) clearSpare() error {
 	return nil
 }
 
-// Check requires the lease, and reads which journal is in use.
+// Check requires the lease and reads which journal is in use.
 func (c *clearSpare) Check(ops driver.Ops) (err error) {
 	if c.row, err = rowsOf(ops).mustRun(c.run); err != nil {
 		return err

@@ -2,14 +2,13 @@ package workflow
 
 import "runtime"
 
-// A function whose run does not go on now is told so by each of its calls, and returns. One that
-// swallows that error in a loop would go on for ever. So calls that are refused are counted, for
-// each scope, and behind one more than a journal has room for the goroutine that makes the next
-// is ended, and counts as if its function had returned what it was told: by runtime.Goexit, which
-// no recover of the app's catches, and which in a goroutine of the app's own does not end the
-// process as a panic would.
+// If a run cannot continue now, each call of its function returns an error, and the function
+// returns. A function that ignores the error in a loop would loop forever. So each scope counts
+// its refused calls. After one more than a journal has room for, the next call ends its
+// goroutine with runtime.Goexit, as if the function had returned that error. The app cannot
+// recover a Goexit, and in a goroutine of the app it does not end the process as a panic would.
 
-// refuse counts a call that is not made because the run, or its scope, does not go on now. The
+// refuse counts a call that is not made because the run or its scope cannot continue now. The
 // caller holds the lock.
 func (s *scope) refuse(err error) error {
 	s.refusals++
@@ -17,9 +16,9 @@ func (s *scope) refuse(err error) error {
 	return err
 }
 
-// refusedIn counts a branch that was told so, when it is not the first of its name: a loop that
-// begins one in each round is refused nothing itself. That a branch has lost a race says nothing
-// of who began it. The caller holds the lock.
+// refusedIn counts a refused branch, unless it is the first with its name: a loop that begins a
+// branch in each round is not refused itself. A branch that has lost a race does not count
+// against the scope that began it. The caller holds the lock.
 func (s *scope) refusedIn(b *branch) {
 	switch told := b.scope.refusal; {
 	case told == nil, told == ErrAbandoned && !s.abandoned:
@@ -30,8 +29,8 @@ func (s *scope) refusedIn(b *branch) {
 	}
 }
 
-// spin ends the goroutine of a function that has been refused too many calls. It is called
-// before a call, without the lock.
+// spin ends the goroutine of a function after too many refused calls. It is called before a
+// call, without the lock.
 func (s *scope) spin() {
 	s.x.mu.Lock()
 	over := s.refusals > MaxEntries
@@ -49,7 +48,7 @@ func (s *scope) spin() {
 	}
 }
 
-// heeded is what a function that was ended was told, nil if none was.
+// heeded returns the error that an ended function received, or nil if none was ended.
 func (s *scope) heeded() error {
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()

@@ -7,18 +7,18 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// start is the mutation that begins a run.
+// start is the mutation that starts a run.
 type start struct {
 	row    runRow
 	input  []byte
-	reread func(stored []byte) ([]byte, error) // for another input, as the flow's type reads it
+	reread func(stored []byte) ([]byte, error) // re-encodes another input as the flow's type reads it
 	job    *pawl.Envelope
 
-	run pawl.ID // of the one that has the ID now
+	run pawl.ID // the run that has the ID now
 	new bool
 }
 
-// Check finds the run that has the ID already.
+// Check finds the run that already has the ID.
 func (s *start) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
 	known, err := r.find(s.row.Flow, s.row.ID)
@@ -42,9 +42,9 @@ func (s *start) Check(ops driver.Ops) error {
 	return nil
 }
 
-// sameInput reports whether a run began with the input that is given. The inputs themselves are
-// compared, as the type of the flow reads them, as long as the file has both. Of a run that began
-// anew, or whose input is damaged, it has the fingerprint.
+// sameInput reports whether a run began with the given input. If the file still has the
+// original input, it compares the inputs as the flow's type reads them. If the run has
+// restarted, or its input is damaged, it compares fingerprints.
 func (s *start) sameInput(r rows, run pawl.ID, row *runRow) bool {
 	stored, err := r.blob(run, inputSeq)
 	if row.Restarts > 0 || err != nil {

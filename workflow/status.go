@@ -6,17 +6,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Status is where a run stands.
+// Status is the state of a run.
 type Status string
 
-// The open statuses, and those in which a run has ended.
+// The open statuses, and those of a run that has ended.
 const (
-	Running  Status = "running"  // it runs, or is about to
-	Sleeping Status = "sleeping" // until a time: a sleep, or a step that is tried again
+	Running  Status = "running"  // it executes, or is about to
+	Sleeping Status = "sleeping" // until a time: a sleep, or the retry of a step
 	Waiting  Status = "waiting"  // for a signal or a child
 	Paused   Status = "paused"   // by an operator
 	Blocked  Status = "blocked"  // its code does not fit its journal
-	Dead     Status = "dead"     // its job is a dead letter, or is gone
+	Dead     Status = "dead"     // its job is dead or gone
 
 	Done       Status = "done"
 	Failed     Status = "failed"
@@ -24,7 +24,7 @@ const (
 	Terminated Status = "terminated"
 )
 
-// Ended reports whether a run in that status is over.
+// Ended reports whether a run with that status has ended.
 func (s Status) Ended() bool {
 	switch s {
 	case Done, Failed, Cancelled, Terminated:
@@ -33,30 +33,30 @@ func (s Status) Ended() bool {
 	return false
 }
 
-// Info is what is known of a run. It is to read.
+// Info describes a run. It is read-only.
 type Info struct {
-	Run    pawl.ID // the run, and its job
+	Run    pawl.ID // the run, which is also its job
 	Flow   string
-	ID     string // that its starter gave it
+	ID     string // given by its starter
 	Status Status
 	Queue  string
-	Build  string // which ran it last, "" before the first
+	Build  string // the build that ran it last, "" before the first execution
 
 	Created time.Time
 	Ended   time.Time     // zero while it is open
-	Retain  time.Duration // how long it is kept once it has ended
+	Retain  time.Duration // how long it is kept after its end
 
-	// Cancelling says that it is to be cancelled or terminated, and why.
+	// Cancelling is the reason if the run is being cancelled or terminated.
 	Cancelling string
 
-	Due      time.Time // while it sleeps or waits: when it goes on by itself, zero for never
+	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never
 	Waits    []string  // names of the signals that it waits for
-	Declared []string  // names of the signals that its flow declares, in order; nil when it declares none
-	Unread   int       // signals that came and were not consumed
-	Steps    int       // entries in its journal, when it was last suspended or has ended
-	Bytes    int64     // of their results and errors, then
+	Declared []string  // names of the signals that its flow declares, in order; nil if it declares none
+	Unread   int       // signals that were received and not consumed
+	Steps    int       // entries in its journal, at its last suspension or its end
+	Bytes    int64     // size of their results and errors at that time
 	Restarts int
-	Error    string  // of a run that failed, is blocked or dead, and of the step that is to be tried again
-	Parent   pawl.ID // the run that started it, zero for none
-	Forked   pawl.ID // the run that it was forked from, zero for none
+	Error    string  // error of a failed, blocked or dead run, or of the step that will be retried
+	Parent   pawl.ID // the run that started it; zero if none
+	Forked   pawl.ID // the run that it was forked from; zero if none
 }

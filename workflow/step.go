@@ -23,8 +23,7 @@ type stepOptions struct {
 	err     error
 }
 
-// MaxRetries sets how often a step that failed is tried again: [pawl.DefaultMaxRetries]
-// unless it is given.
+// MaxRetries sets how often a failed step is retried. The default is [pawl.DefaultMaxRetries].
 func MaxRetries(n int) StepOption {
 	return func(o *stepOptions) {
 		if o.retries = n; n < 0 || n > pawl.MaxMaxRetries {
@@ -33,8 +32,8 @@ func MaxRetries(n int) StepOption {
 	}
 }
 
-// Backoff sets how long a step that failed waits: [pawl.DefaultStrategy] unless it is given.
-// The waits are durable, and hold no worker.
+// Backoff sets how long a failed step waits. The default is [pawl.DefaultStrategy]. The waits
+// are durable and hold no worker.
 func Backoff(p pawl.Policy) StepOption {
 	return func(o *stepOptions) {
 		policy, err := pawl.CheckPolicy(p)
@@ -46,17 +45,17 @@ func Backoff(p pawl.Policy) StepOption {
 	}
 }
 
-// Timeout bounds each attempt of a step; its context ends then.
+// Timeout limits each attempt of a step. The context of the attempt ends at the timeout.
 func Timeout(d time.Duration) StepOption { return func(o *stepOptions) { o.timeout = d } }
 
-// AtMostOnce has a step begin once at most, whatever happens: that it begins is made durable
-// first. One that was interrupted by a crash fails with [ErrInterrupted], and one that fails
-// is not tried again.
+// AtMostOnce makes a step begin at most once, whatever happens: its start is made durable
+// first. If a crash interrupts the step, it fails with [ErrInterrupted]. A failed step is not
+// retried.
 func AtMostOnce() StepOption { return func(o *stepOptions) { o.once = true } }
 
-// Fingerprint has the journal remember what a step was called with, and blocks the run when
-// the code calls it with something else later. Fields and entries of maps that are zero do not
-// count, so a deploy may add a field.
+// Fingerprint makes the journal remember the arguments of a step, and blocks the run if the
+// code later calls the step with other arguments. Zero fields and map entries do not count, so
+// a deploy may add a field.
 func Fingerprint(x any) StepOption {
 	return func(o *stepOptions) {
 		b, err := pawl.EncodePayload(x)
@@ -79,38 +78,38 @@ func optionsOf(opts []StepOption) (o stepOptions, err error) {
 	return o, o.err
 }
 
-// StepInfo says which attempt of which step runs.
+// StepInfo describes the current attempt of a step.
 type StepInfo struct {
 	Run     pawl.ID
 	Flow    string
-	ID      string // that the run was given
-	Step    string // scope, name, and occurrence
+	ID      string // the run's ID
+	Step    string // scope, name and occurrence
 	Kind    EntryKind
 	Attempt int    // 1-based
-	Key     string // of the effect; see [Run.Key]
+	Key     string // key of the effect; see [Run.Key]
 }
 
-// StepFunc runs one attempt of a step, and returns its result.
+// StepFunc runs one attempt of a step and returns its result.
 type StepFunc func(ctx context.Context, s StepInfo) (any, error)
 
-// Middleware makes a StepFunc of another, to do something before or after it or in its
-// place. A result must be one that the step's type can be decoded from.
+// Middleware wraps a StepFunc to do something before or after it, or to replace it. Its result
+// must be decodable into the step's type.
 type Middleware func(next StepFunc) StepFunc
 
-// Step runs fn, once it has succeeded never again, and returns its result. Until the result
-// is durable a crash has fn run again: what it does outside happens at least once, and
-// [Run.Key] names it for those who can tell a repetition.
+// Step runs fn until it succeeds once, and returns its result. Before the result is durable, a
+// crash makes fn run again: its outside effects happen at least once. [Run.Key] identifies them
+// for systems that can detect repetitions.
 //
-// A result is decoded from what is stored, on the first run too. An error is retried as the
-// options say; [pawl.Permanent] and [pawl.RetryAfter] mean what they mean in a handler. What
-// it failed with in the end comes as a [*StepError]. All other errors say that the run does
-// not go on now: return them.
+// The result is always decoded from its stored form, on the first run too. Failures are retried
+// as the options say. [pawl.Permanent] and [pawl.RetryAfter] work as in a handler. The final
+// failure is a [*StepError]. Any other error means that the run does not continue now: return
+// it.
 //
-// A result travels as the arguments of a job do; see [pawl.Define]. So a field that the code
-// renames later is one that the results in journals do not have.
+// A result is encoded like the arguments of a job, see [pawl.Define]. So if the code later
+// renames a field, results in journals do not have the new field.
 //
-// The context ends when the run is cancelled, when the worker stops, and at the timeout. A
-// step that was interrupted so is not remembered.
+// The context ends when the run is cancelled, when the worker stops, and at the timeout. An
+// interrupted attempt is not recorded.
 func Step[T any](r *Run, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	var out T
 	err := r.s.step(KindStep, name, opts, r.decodeInto(&out), func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
@@ -123,8 +122,8 @@ func Step[T any](r *Run, name string, fn func(ctx context.Context) (T, error), o
 	return out, nil
 }
 
-// attemptFunc runs one attempt and returns its encoded result. One that has written the end
-// of the entry itself returns errSaved.
+// attemptFunc runs one attempt and returns its encoded result. It returns errSaved if it has
+// written the end of the entry itself.
 type attemptFunc func(ctx context.Context, c *call, info StepInfo) ([]byte, error)
 
 // errSaved says that the entry is durable already.
@@ -150,10 +149,10 @@ func (s *scope) step(kind EntryKind, name string, opts []StepOption, decode func
 	if c.e.State == EntryFailed {
 		return c.e.err()
 	}
-	return nil // decode has had the result
+	return nil // decode has stored the result
 }
 
-// try runs attempts until the entry has ended; decode has read a result that was stored.
+// try runs attempts until the entry has ended. Decode has read a stored result.
 func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFunc) error {
 	x, e := c.x, c.e
 	for {
@@ -203,8 +202,8 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 	}
 }
 
-// saveSleep writes the end of a sleep before something happens in the world: a run that is
-// cancelled then has been past the sleep, after a crash too, and undoes what it named since.
+// saveSleep writes the end of a sleep before a call with an outside effect. If the run is
+// cancelled then, it is past the sleep even after a crash, and runs the undo steps named since.
 func (x *execution) saveSleep() error {
 	x.mu.Lock()
 	slept := x.backlog.slept > x.backlog.base
@@ -215,8 +214,8 @@ func (x *execution) saveSleep() error {
 	return x.save()
 }
 
-// pending leaves the entry to be written with the suspension, or writes it now when there
-// may be none.
+// pending leaves the entry to be written with the suspension, or writes it now if there may be
+// none.
 func (c *call) pending(wait time.Duration) error {
 	x := c.x
 	x.mu.Lock()
@@ -229,7 +228,7 @@ func (c *call) pending(wait time.Duration) error {
 	return x.save(c.e)
 }
 
-// awaitDue waits until an entry that is pending may go on.
+// awaitDue waits until a pending entry may continue.
 func (c *call) awaitDue() error {
 	for c.e.Due != 0 {
 		due := time.Unix(0, c.e.Due)
@@ -251,7 +250,7 @@ func (c *call) awaitDue() error {
 	return nil
 }
 
-// trouble says with what a step failed that is to be tried again.
+// trouble returns the error of a failed step that will be retried.
 func (c *call) trouble() string {
 	if c.e.Error == "" {
 		return ""
@@ -259,7 +258,7 @@ func (c *call) trouble() string {
 	return c.e.err().Error()
 }
 
-// refused says why a call under way does not go on, nil when it does.
+// refused returns why a call in progress does not continue, or nil if it does.
 func (c *call) refused() error {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
@@ -269,7 +268,7 @@ func (c *call) refused() error {
 	return c.x.mayGoOn(c.scope, c.e.Kind)
 }
 
-// interrupted says that an attempt failed because the run does not go on.
+// interrupted reports whether an attempt failed because the run does not continue.
 func (c *call) interrupted() error {
 	if c.ctx.Err() == nil && c.x.ctx.Err() == nil {
 		return nil
@@ -302,8 +301,8 @@ func (c *call) fits(result []byte, decode func([]byte) error) error {
 	return nil
 }
 
-// fail ends an entry with an error, which has ended all the same where the journal is full: that
-// has the beginning of it then.
+// fail ends an entry with an error. If the journal is full, it stores only the beginning of the
+// error.
 func (x *execution) fail(e *entry, err error) {
 	e.fail(err, x.engine.now())
 	x.mu.Lock()
@@ -315,7 +314,7 @@ func (x *execution) fail(e *entry, err error) {
 	x.bytes += e.weight()
 }
 
-// retry says whether and when a step that failed is tried again.
+// retry reports whether and when a failed step is retried.
 func (o *stepOptions) retry(attempts int, err error) (delay time.Duration, again bool) {
 	if pawl.IsPermanent(err) || attempts > o.retries {
 		return 0, false
@@ -326,7 +325,7 @@ func (o *stepOptions) retry(attempts int, err error) (delay time.Duration, again
 	return o.policy.Delay(pawl.Retry{Completed: attempts, Attempt: attempts + 1, Err: err, Random: rand.Float64()})
 }
 
-// attempt runs one attempt. A panic is an error of it.
+// attempt runs one attempt. It returns a panic as an error.
 func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error) {
 	ctx := c.ctx
 	if o.timeout > 0 {
@@ -346,7 +345,7 @@ func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error
 	return fn(ctx, c, info)
 }
 
-// invoke calls the function of a step with what is around it.
+// invoke calls the function of a step, wrapped in the middleware.
 func (x *execution) invoke(ctx context.Context, info StepInfo, fn StepFunc) ([]byte, error) {
 	around := x.engine.opts.Middleware
 	for i := len(around) - 1; i >= 0; i-- {

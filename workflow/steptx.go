@@ -9,12 +9,12 @@ import (
 )
 
 // StepTx is a [Step] whose writes to the app's own data are committed together with the end of
-// the step: they happen exactly once. Tx is the type of the transactions of the store: a *bbolt.Tx
-// over package bolt. A store of another type blocks the run. The rules for the function of
-// [Transactor] Update hold for fn: it is short, and calls nothing else of the store. To enqueue
-// jobs in the transaction, use [In]. An attempt that fails leaves nothing behind.
+// the step: they happen exactly once. Tx is the transaction type of the store: *bbolt.Tx for
+// package bolt. A store of another type blocks the run. The rules for the function of
+// [Transactor] Update apply to fn: it must be short and must not call anything else of the
+// store. Use [In] to enqueue jobs in the transaction. A failed attempt leaves nothing behind.
 //
-// It pays for a commit of its own, which others wait for.
+// StepTx needs its own commit, and other writers wait for it.
 func StepTx[Tx, T any](r *Run, name string, fn func(tx Tx) (T, error), opts ...StepOption) (T, error) {
 	var out T
 	decode := r.decodeInto(&out)
@@ -28,8 +28,8 @@ func StepTx[Tx, T any](r *Run, name string, fn func(tx Tx) (T, error), opts ...S
 	return out, nil
 }
 
-// In returns what enqueues jobs as part of the transaction of a [StepTx], as
-// kind.Enqueue(ctx, workflow.In(r, tx), args).
+// In returns an enqueuer for the transaction of a [StepTx], for use as kind.Enqueue(ctx,
+// workflow.In(r, tx), args).
 func In[Tx any](r *Run, tx Tx) pawl.Enqueuer {
 	q, err := transactor[Tx](r.x.engine)
 	if err != nil {
@@ -38,7 +38,7 @@ func In[Tx any](r *Run, tx Tx) pawl.Enqueuer {
 	return q.In(tx)
 }
 
-// refusing is an Enqueuer that fails.
+// refusing is an Enqueuer that always fails.
 type refusing struct{ error }
 
 // Enqueue implements [pawl.Enqueuer].
@@ -47,15 +47,15 @@ func (r refusing) Enqueue(context.Context, ...*pawl.Envelope) error { return r.e
 // errWrongTx blocks a run whose code was written for another store.
 var errWrongTx = errors.New("the code needs another store")
 
-// inTransaction runs an attempt and writes the end of its entry in one transaction. It
-// returns errSaved when that is durable.
+// inTransaction runs an attempt and writes the end of its entry in one transaction. It returns
+// errSaved when that is durable.
 func inTransaction[Tx, T any](ctx context.Context, c *call, info StepInfo, decode func([]byte) error, fn func(Tx) (T, error)) error {
 	x := c.x
 	q, err := transactor[Tx](x.engine)
 	if err != nil {
 		return x.stop(fmt.Errorf("%w: %w", errWrongTx, err))
 	}
-	var refused error // by fn, and so a failed attempt
+	var refused error // the error of fn, and so a failed attempt
 	ended := *c.e
 	err = q.Update(ctx, func(tx Tx) error {
 		result, err := x.invoke(ctx, info, func(context.Context, StepInfo) (any, error) {

@@ -8,24 +8,24 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// errWoken refuses a suspension: what a scope waits for has come.
+// errWoken refuses a suspension: a wait condition of a scope is met.
 var errWoken = errors.New("what the run waits for has come")
 
-// suspend is the mutation that has a run wait.
+// suspend is the mutation that makes a run wait.
 type suspend struct {
 	x         *execution
 	waits     []*idleness
 	journal   journal
-	cancelled bool // the run knows that it is to be cancelled
+	cancelled bool // the run knows that it is being cancelled
 	made      int
 	bytes     int64
 
-	row runRow // of the run, as the mutation found it and leaves it
+	row runRow // the run's row, as read and then changed by the mutation
 	now time.Time
-	has []*idleness // those whose wait is over
+	has []*idleness // conditions that are met
 }
 
-// due is the earliest time that any scope waits for, zero for none.
+// due returns the earliest time that any scope waits for, or zero for none.
 func (s *suspend) due() (due time.Time) {
 	for _, w := range s.waits {
 		if !w.due.IsZero() && (due.IsZero() || w.due.Before(due)) {
@@ -35,7 +35,7 @@ func (s *suspend) due() (due time.Time) {
 	return due
 }
 
-// Check looks whether there is still something to wait for.
+// Check tests whether there is still something to wait for.
 func (s *suspend) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
 	row, err := r.mustRun(s.x.run)
@@ -70,11 +70,11 @@ func (s *suspend) Check(ops driver.Ops) error {
 	return ops.Snooze(s.x.lease, due)
 }
 
-// over reports whether what w waits for has come.
+// over reports whether the wait condition w is met.
 func (s *suspend) over(r rows, w *idleness) (over bool, err error) {
 	switch {
 	case w.paused:
-		return true, nil // it is not, any more
+		return true, nil // the run is no longer paused
 	case !w.due.IsZero() && !w.due.After(s.now):
 		return true, nil
 	case w.signal != "":
@@ -88,7 +88,7 @@ func (s *suspend) over(r rows, w *idleness) (over bool, err error) {
 
 func (s *suspend) woke(w *idleness) bool { return w.paused || slices.Contains(s.has, w) }
 
-// settle says in the row what the run waits for.
+// settle records in the row what the run waits for.
 func (s *suspend) settle(due time.Time) {
 	s.row.Status, s.row.Due, s.row.Waits, s.row.Error = Sleeping, unixNano(due), nil, ""
 	for _, w := range s.waits {
@@ -106,7 +106,7 @@ func (s *suspend) settle(due time.Time) {
 	s.row.Build, s.row.Steps, s.row.Bytes = s.x.engine.opts.Build, s.made, s.bytes
 }
 
-// Apply writes what is pending, and the row.
+// Apply writes the backlog and the row.
 func (s *suspend) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
 	if err := s.journal.apply(r); err != nil {

@@ -10,39 +10,38 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A run that is over has a row in table ended, under the time at which to remove it. It is
-// removed in portions:
+// An ended run has a row in table ended, under its removal time. It is removed in portions:
 //
-//  1. the rows by which it is found, so that nobody meets half of a run, and its ID is free
-//  2. all that it wrote, as much as a portion has room for
+//  1. the rows by which it is found, so that nobody sees half of a run and its ID is free
+//  2. everything that it wrote, as much as a portion has room for
 //  3. its row in ended
 //
-// A crash, or a portion that is full, leaves the last, and whoever comes next goes on.
+// A crash or a full portion leaves the last row, and the next sweep continues.
 
-// keptUntil is when to remove the row of a run that has ended; zero for never.
+// keptUntil returns when to remove the row of an ended run, or zero for never.
 func (row *runRow) keptUntil() time.Time {
 	switch {
 	case row.Retain <= 0:
 		return time.Time{}
-	case row.Ended > math.MaxInt64-row.Retain: // later than can be written
+	case row.Ended > math.MaxInt64-row.Retain: // later than the largest time
 		return time.Time{}
 	}
 	return time.Unix(0, row.Ended+row.Retain)
 }
 
-// sweep removes runs, as far as its quota allows.
+// sweep removes runs within its quota.
 type sweep struct {
 	rows
 	left quota
 	full bool // the quota ended it after it removed something: there may be more
 	some bool // it removed something
-	runs int  // that are gone with all their rows
+	runs int  // runs that are gone with all their rows
 }
 
-// headRows is how many rows a run is found by, at most.
+// headRows is the maximum number of rows by which a run is found.
 const headRows = 3
 
-// until removes runs that are to be removed by now.
+// until removes runs whose removal time has come.
 func (s *sweep) until(now time.Time) error {
 	err := s.walk(now)
 	s.full = s.full && s.some
@@ -59,7 +58,7 @@ func (s *sweep) walk(now time.Time) error {
 			return nil
 		}
 		if key == nil {
-			s.left.rows-- // as much work
+			s.left.rows-- // counts as work too
 			continue
 		}
 		if _, run, err := parseEndedKey(key); err == nil {
@@ -76,8 +75,8 @@ func (s *sweep) walk(now time.Time) error {
 	return nil
 }
 
-// due returns the keys in ended that are due, a key that is none included, and nil for damage
-// in the place of a row, which stays. There are as many as the quota allows, and one.
+// due returns the due keys in ended, up to one more than the quota allows. It includes
+// malformed keys, and nil for damage in the place of a row, which stays.
 func (s *sweep) due(now time.Time) (keys [][]byte, err error) {
 	err = present(s.Scan(tableEnded, driver.Span{Limit: max(s.left.rows, 0) + 1}, func(key, value []byte) bool {
 		if value == nil {
@@ -94,10 +93,9 @@ func (s *sweep) due(now time.Time) (keys [][]byte, err error) {
 	return keys, err
 }
 
-// removeRun removes a run but for its row in ended, which can go too unless the quota ended it
-// before. A row in ended is not enough to lose a run: one that has not ended stays, and one
-// that cannot be read, or cannot be removed because the file is damaged, is looked at again
-// later: nobody else waits for it, or fails.
+// removeRun removes a run except its row in ended, which can go too unless s.full is set. A row in
+// ended alone never removes a run that has not ended. A run that is unreadable, or that damage
+// keeps from being removed, is tried again later, without delaying others or failing them.
 func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 	row, err := s.run(run)
 	switch {
@@ -127,7 +125,7 @@ func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 // ownedByRun are the tables whose keys begin with a run, except those by which it is found.
 var ownedByRun = [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tablePublished}
 
-// orLater deals with an error: damage is passed over.
+// orLater handles an error: it skips damage.
 func (s *sweep) orLater(now time.Time, run pawl.ID, err error) error {
 	if !errors.Is(err, pawl.ErrCorrupt) {
 		return err
@@ -135,9 +133,9 @@ func (s *sweep) orLater(now time.Time, run pawl.ID, err error) error {
 	return s.later(now, run)
 }
 
-// later has a run be looked at again.
+// later schedules another try for a run.
 func (s *sweep) later(now time.Time, run pawl.ID) error {
-	s.left.rows-- // as much work
+	s.left.rows-- // counts as work too
 	return s.put(tableEnded, endedKey(now.Add(DefaultRetention), run), nil)
 }
 
@@ -154,8 +152,8 @@ func (r rows) removeHead(run pawl.ID, row *runRow) error {
 	return r.delete(tableRuns, run[:])
 }
 
-// quota is what one transaction may still remove, in rows and bytes, so that nobody waits long
-// for the writer. The last row may exceed the bytes.
+// quota is how many rows and bytes one transaction may still remove, so that the writer does
+// not delay others for long. The last row may exceed the bytes.
 type quota struct{ rows, bytes int }
 
 // portionQuota is the quota of a transaction that removes rows.
@@ -163,8 +161,8 @@ func portionQuota() quota { return quota{rows: 1000, bytes: 2 << 20} }
 
 func (q *quota) spent() bool { return q.rows <= 0 || q.bytes <= 0 }
 
-// remove deletes rows whose keys begin with prefix, from the key first on, as far as the quota
-// allows. It takes from one table after another.
+// remove deletes rows whose keys have the prefix, from the key first on, within the quota. It
+// goes through one table after another.
 func (r rows) remove(prefix, first []byte, left *quota, from ...*driver.Table) error {
 	for _, t := range from {
 		if left.spent() {

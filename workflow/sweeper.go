@@ -10,24 +10,24 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// How long the sweeper pauses: at least, so that runs which end one after another are removed
-// together; at most, since the clock may be set; and after an error.
+// The sweeper's pauses: the minimum, so that runs that end in sequence are removed together;
+// the maximum, since the clock may be set; and the pause after an error.
 const (
 	leastPause  = time.Second
 	mostPause   = time.Hour
 	failedPause = time.Minute
 )
 
-// noRemoval is the next removal of a sweeper that does not know of any.
+// noRemoval is the next removal time of a sweeper that knows of none.
 const noRemoval = math.MaxInt64
 
-// runSweeper removes runs whose retention is over, for as long as the queue is open. It writes only
-// when something is due, in portions that join the commits of others.
+// runSweeper removes runs at the end of their retention, as long as the queue is open. It
+// writes only when something is due, in portions that join the commits of others.
 func (e *Engine) runSweeper() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		e.hub.removal.Store(noRemoval) // whoever ends a run from here on rings
+		e.hub.removal.Store(noRemoval) // from here on, every end of a run rings the bell
 		wait, bell := mostPause, e.hub.bell
 		due, ok, err := e.nextRemoval()
 		switch left := due.Sub(e.now()); {
@@ -55,7 +55,7 @@ func (e *Engine) runSweeper() {
 	}
 }
 
-// nextRemoval is when the next run is to be removed; not ok when none is.
+// nextRemoval returns when the next run is to be removed. If there is none, ok is false.
 func (e *Engine) nextRemoval() (due time.Time, ok bool, err error) {
 	err = e.source.ViewRows(context.Background(), func(tx driver.Reader) error {
 		return present(tx.Scan(tableEnded, driver.Span{}, func(key, value []byte) bool {
@@ -63,14 +63,14 @@ func (e *Engine) nextRemoval() (due time.Time, ok bool, err error) {
 				return true // damage in the place of a row stays
 			}
 			ok = true
-			due, _, _ = parseEndedKey(key) // a key that is none is removed at once
+			due, _, _ = parseEndedKey(key) // a malformed key is removed at once
 			return false
 		}))
 	})
 	return due, ok, err
 }
 
-// removeDue removes what is due, portion by portion.
+// removeDue removes everything due, in portions.
 func (e *Engine) removeDue() error {
 	for r := (&removal{more: true}); r.more; {
 		select {
@@ -93,7 +93,7 @@ type removal struct {
 	more bool
 }
 
-// Check notes the time.
+// Check records the time.
 func (r *removal) Check(ops driver.Ops) error {
 	r.now = ops.Now()
 	return nil
@@ -107,7 +107,7 @@ func (r *removal) Apply(tx driver.Writer) error {
 	return err
 }
 
-// sweepBy has the sweeper look again if it does not look before a run is to be removed.
+// sweepBy makes the sweeper look again, unless it will look before the run's removal time.
 func (h *hub) sweepBy(at time.Time) {
 	if at.UnixNano() >= h.removal.Load() {
 		return

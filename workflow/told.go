@@ -8,34 +8,34 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The function of a run is called again at each wake, and publishes again what it published before.
-// Meanwhile a branch may have published something newer under the same name. So the file has, for each
-// scope and name, the place of the last call that was written: the number of the call of the scope
-// before it, and how often it has published under the name since that call. A call at that place or
-// before it writes nothing. So a line that a new build leaves out does not keep later values from being
-// published.
+// The function of a run is called again at each wake and publishes its values again. Meanwhile
+// a branch may have published a newer value under the same name. So the file has, for each
+// scope and name, the position of the last Publish that was written: the number of the
+// preceding call of the scope, and how often the scope has published under the name since that
+// call. A Publish at or before that position writes nothing. If a new build drops a Publish,
+// later values are still published.
 //
-// A place is a row in table published. Its key is the run, an underscore, which no name begins
-// with, the journal that the count belongs to, and a checksum of scope and name.
+// A position is a row in table published. Its key is the run, an underscore, which no name
+// begins with, the journal that the count belongs to, and a checksum of scope and name.
 
 const (
 	countMark = '_'
-	countKey  = 1 + 1 + 16 // bytes of the key behind the run
+	countKey  = 1 + 1 + 16 // bytes of the key after the run
 )
 
-// toldKey is the key of a count behind the run.
+// toldKey returns the key of a count, without the run.
 func toldKey(journal uint8, scope, name string) (key [countKey]byte) {
 	key[0], key[1] = countMark, journal
 	copy(key[2:], digest('p', []byte(scope), []byte{0}, []byte(name)))
 	return key
 }
 
-// countPrefix begins the keys of all counts that belong to a journal.
+// countPrefix returns the prefix of the keys of a journal's counts.
 func countPrefix(run pawl.ID, journal uint8) []byte {
 	return append(append(make([]byte, 0, 18), run[:]...), countMark, journal)
 }
 
-// isCount reports whether a row of table published is a count, by its key behind the run.
+// isCount reports whether a row of table published is a count, by its key without the run.
 func isCount(key []byte) bool { return len(key) > 0 && key[0] == countMark }
 
 // told reads the counts of a journal.
@@ -65,15 +65,14 @@ func (r rows) putTold(run pawl.ID, key [countKey]byte, n uint64) error {
 	return r.put(tablePublished, append(bytes.Clone(run[:]), key[:]...), binary.BigEndian.AppendUint64(nil, n))
 }
 
-// tailTold is a value that the function itself published behind the call that is number at of its
-// tail.
+// tailTold is a value that the function itself published after call number at of its tail.
 type tailTold struct {
 	at     int
 	key    [countKey]byte
-	before uint64 // the place of the call of its name before it
+	before uint64 // the position of the previous call with its name
 }
 
-// tells finds the place of a call of Publish, and reports whether it is new.
+// tells returns the position of a call of Publish and whether it is new.
 func (s *scope) tells(name string) (key [countKey]byte, n uint64, fresh bool) {
 	x := s.x
 	x.mu.Lock()
@@ -91,8 +90,8 @@ func (s *scope) tells(name string) (key [countKey]byte, n uint64, fresh bool) {
 	return key, n, n > x.told[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
 }
 
-// untold takes back the places of what the function published behind a call of its tail, which it is
-// going to publish anew.
+// untold removes the positions of what the function published after a call of its tail, since
+// it will publish that again.
 func (x *execution) untold(r rows, from int) error {
 	done := make(map[[countKey]byte]bool)
 	for _, t := range x.tailTold {

@@ -13,57 +13,57 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// RowsForm is the form of the rows that [Reader.Rows] returns. It is that of the values in the
-// file, and rises with it.
+// RowsForm is the version of the rows that [Reader.Rows] returns. It equals and rises with the
+// version of the values in the file.
 const RowsForm = rowVersion
 
-// Row is one row of a run: the table it lies in, its key behind the run, and its content.
+// Row is one row of a run: its table, its key after the run, and its content.
 type Row struct {
 	In    string
 	Key   []byte
 	Value []byte
 }
 
-// Rows is all that is stored of a run, or a part of it that fits into a request: for who
-// carries runs from one file to another. The parts of a run come in an order, and the last
-// has the row of the run itself, so that nothing is a run before it is whole.
+// Rows is everything stored for a run, or a part of it that fits into a request, for programs
+// that copy runs between files. The parts of a run are ordered. The last part has the row of
+// the run itself, so that nothing counts as a run before it is complete.
 type Rows struct {
 	Run  pawl.ID
-	Form int // of the content: [RowsForm]
+	Form int // version of the content: [RowsForm]
 	Part int // from 1
 	Rows []Row
-	All  int    // how many rows the run has, in all its parts
-	Next string // where the next part begins, "" behind the last
-	Mark uint64 // stands for all rows of the run: parts of which it differs are of two moments
+	All  int    // total rows of the run in all parts
+	Next string // where the next part begins, "" after the last
+	Mark uint64 // identifies the state of all rows of the run: parts with different marks are from different moments
 
-	// Job is the job of the run as it stood beside the rows; nil when it has none. It is there
-	// in the first part, and JobErr in its place when it cannot be read.
+	// Job is the job of the run at the moment of the rows. It is nil if the run has none. Only
+	// the first part has it, or JobErr if the job is unreadable.
 	Job    *pawl.Envelope
 	JobErr error
 }
 
-// Last reports whether no part comes behind this one.
+// Last reports whether no part follows this one.
 func (p *Rows) Last() bool { return p.Next == "" }
 
-// transferred are the tables that have rows of a run, in the order in which they travel. What
-// is in the others follows from the row of the run.
+// transferred are the tables with rows of a run, in transfer order. The content of the other
+// tables follows from the row of the run.
 var transferred = [...]*driver.Table{tableBlobs, tableSteps, tableSignals, tableSeen, tablePublished, tableBlocked, tableRuns}
 
-// How much a part has, at most, unless one row alone is larger; and from which table on rows
-// stand in the last part, since they are of no use without the row of the run.
+// Limits on a part, unless a single row is larger. Rows of tables from lastTable on are in the
+// last part, since they are useless without the row of the run.
 const (
 	partRows  = 1000
 	partBytes = 512 << 10
 	inOne     = 5
 )
 
-// steady is how often a run is read until its job is of the same moment.
+// steady is how often a run is reread until its job is from the same moment.
 const steady = 10
 
-// Rows reads a part of what is stored of a run: the first, or that behind the place which
-// after names, the Next of the part before. When Mark is not that of the first part the run
-// has changed, and is to be read anew. [ErrNotFound] says that there is no such run. One that
-// has a damaged row gives [pawl.ErrCorrupt]: it has nothing to carry.
+// Rows reads a part of what is stored for a run: the first part, or the part at after, the Next
+// of the previous part. If Mark differs from that of the first part, the run has changed and
+// must be read again. It returns [ErrNotFound] if there is no such run, and [pawl.ErrCorrupt]
+// if a row of the run is damaged, in which case nothing can be copied.
 func (r *Reader) Rows(ctx context.Context, run pawl.ID, after string) (p Rows, err error) {
 	if after != "" {
 		return r.part(ctx, run, after)
@@ -76,20 +76,20 @@ func (r *Reader) Rows(ctx context.Context, run pawl.ID, after string) (p Rows, e
 			return p, err
 		}
 		if p.Job != nil && (p.Job.State == pawl.Ready || p.Job.State == pawl.Leased) {
-			return p, nil // it goes on from these rows, as after a crash
+			return p, nil // it continues from these rows, as after a crash
 		}
 		if same, err := r.stands(ctx, &p); same || err != nil {
 			return p, err
 		}
 	}
-	// It hardly ever waits, so it is as if somebody had it: it goes on at once.
+	// The run hardly ever waits, so treat it as leased: it continues at once.
 	if p.Job != nil && p.Job.State == pawl.Delayed {
 		p.Job.State = pawl.Ready
 	}
 	return p, nil
 }
 
-// jobOf is the job of a run, nil when it has none, or why it cannot be read.
+// jobOf returns the job of a run, nil if there is none, or why it is unreadable.
 func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (job *pawl.Envelope, damage, err error) {
 	job, err = r.source.Job(ctx, run)
 	switch {
@@ -101,8 +101,8 @@ func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (job *pawl.Envelope, da
 	return job, nil, err
 }
 
-// stands reports whether the rows of the run are those of which a part was read. A job that was
-// read in between stood beside them.
+// stands reports whether the rows of the run have not changed since a part was read. A job read
+// in between is then from the same moment.
 func (r *Reader) stands(ctx context.Context, p *Rows) (same bool, err error) {
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs := rowsOf(tx)
@@ -143,7 +143,7 @@ func (r *Reader) part(ctx context.Context, run pawl.ID, after string) (p Rows, e
 	return p, nil
 }
 
-// maxRows is how many rows of one run can be carried, which each part counts.
+// maxRows limits the rows of one run that can be transferred, which each part counts.
 const maxRows = 1 << 20
 
 // fill reads rows from a place on.
@@ -180,15 +180,15 @@ func (p *Rows) fill(rs rows, row *runRow, table int, from []byte) (err error) {
 	return nil
 }
 
-// mark is how many rows a run has, and a sum of their checksums. Those of a journal that is
-// not in use do not count.
+// mark returns how many rows a run has, and a sum of their checksums. It ignores a journal that
+// is not in use.
 func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64, err error) {
 	ecma := crc64.MakeTable(crc64.ECMA)
 	for _, t := range transferred {
 		err := r.Scan(t, driver.Span{Prefix: run[:]}, func(key, value []byte) bool {
 			if !row.leftBehind(t, key) {
 				all++
-				sum = crc64.Update(sum, ecma, value[max(0, len(value)-4):]) // which covers table and key too
+				sum = crc64.Update(sum, ecma, value[max(0, len(value)-4):]) // it covers table and key too
 			}
 			return true
 		})
@@ -199,7 +199,7 @@ func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64, err error) {
 	return all, sum, nil
 }
 
-// A place is the number of the part that begins behind a row, the row's table and its key.
+// A place is the number of the part that begins after a row, and the table and key of the row.
 func formatPlace(number int, row Row) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(number))
 	b = append(b, byte(tableNumber(row.In)))
@@ -217,16 +217,16 @@ func parsePlace(text string) (table int, from []byte, number int, err error) {
 	return int(b[4]), append([]byte{}, b[5:]...), int(binary.BigEndian.Uint32(b)), nil
 }
 
-// maxRowKey is how long a key may be behind the run.
+// maxRowKey is the maximum length of a key without the run.
 const maxRowKey = 1 + 8 + MaxID
 
-// tableNumber is the place of a table among those that travel, -1 when it does not.
+// tableNumber returns the index of a table in transferred, or -1 if it is not there.
 func tableNumber(name string) int {
 	return slices.IndexFunc(transferred[:], func(t *driver.Table) bool { return t.String() == name })
 }
 
-// Rename has the run, and the runs that its rows name, be others: for who gives IDs anew. Of
-// a run that it is to leave as it is, other returns the same.
+// Rename replaces the IDs of the run and of the runs that its rows name, for programs that
+// assign new IDs. Other returns the same ID for a run that keeps it.
 func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 	p.Run = other(p.Run)
 	for i := range p.Rows {

@@ -10,47 +10,47 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What comes to RestoreRows was read by another process, or written by anybody: nothing that
-// it says is trusted.
+// Another process read the input of RestoreRows, or anybody wrote it, so nothing in it is
+// trusted.
 
-// Carried is what the parts of a run say of it.
+// Carried is what the parts of a run say about it.
 type Carried struct {
-	Info               // what the row of the run says
-	Children []pawl.ID // those for which it waits, while it is open
+	Info               // from the row of the run
+	Children []pawl.ID // the children that an open run waits for
 }
 
-// RowsCheck looks at the parts of runs, in their order, before any is stored. The zero value
-// is ready. Its memory is bounded by [MaxEntries].
+// RowsCheck checks the parts of runs, in order, before any is stored. The zero value is ready
+// to use. Its memory is limited by [MaxEntries].
 type RowsCheck struct {
-	run       pawl.ID // whose parts come, zero between two runs
+	run       pawl.ID // the current run, zero between two runs
 	part      int
 	all       int // rows so far
-	last      Row // the one before
+	last      Row // the previous row
 	seed      maphash.Seed
 	blobs     map[uint32]int  // sizes
-	apart     int             // entries whose value is one of them
-	calls     map[place]bool  // whether it is pending
-	most      map[uint64]int  // by scope: the place of its last call
-	begun     map[uint64]bool // scopes that an entry has begun
+	apart     int             // entries whose value is in blobs
+	calls     map[place]bool  // value: the call is pending
+	most      map[uint64]int  // by scope: the position of its last call
+	begun     map[uint64]bool // scopes for which an entry marks the start
 	child     []pawl.ID
-	journals  [2]bool // which have entries
+	journals  [2]bool // journals that have entries
 	unread    int
 	signals   uint64 // the highest number
 	isBlocked bool
 	head      *runRow
 }
 
-// place is where an entry stands: the hash of its scope, and its place in that.
+// place identifies an entry: the hash of its scope, and its position in the scope.
 type place struct {
 	scope uint64
 	at    int
 }
 
-// Within reports whether a run has begun whose last part has not come.
+// Within reports whether a run has begun whose last part is still missing.
 func (c *RowsCheck) Within() bool { return !c.run.IsZero() }
 
-// Add looks at the next part. It returns what is known of the run with its last one, and nil
-// before. Its errors match [pawl.ErrInvalid], or [pawl.ErrNewerFormat].
+// Add checks the next part. With the last part of a run it returns what is known of the run,
+// and before that nil. Its errors match [pawl.ErrInvalid] or [pawl.ErrNewerFormat].
 func (c *RowsCheck) Add(p *Rows) (*Carried, error) {
 	if p.Form > RowsForm {
 		return nil, fmt.Errorf("%w: the rows of run %s have form %d, this build reads up to %d", pawl.ErrNewerFormat, p.Run, p.Form, RowsForm)
@@ -85,7 +85,7 @@ func noRows(field, format string, args ...any) error {
 	return &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// row looks at one row by itself, behind the one before.
+// row checks one row and its place after the previous one.
 func (c *RowsCheck) row(row Row) error {
 	n, before := tableNumber(row.In), tableNumber(c.last.In)
 	switch {
@@ -149,11 +149,10 @@ func (c *RowsCheck) blob(row Row) error {
 	return nil
 }
 
-// maxCarried is how many entries a run may have that is carried: those of [MaxEntries], and
-// what undoes them.
+// maxCarried limits the entries of a transferred run: [MaxEntries] and the undo steps.
 const maxCarried = 2*MaxEntries + 2
 
-// maxCount is more than any run has counted of anything.
+// maxCount is more than any counter of a run reaches.
 const maxCount = 1 << 40
 
 func (c *RowsCheck) step(row Row) error {
@@ -220,7 +219,7 @@ func (c *RowsCheck) step(row Row) error {
 	return nil
 }
 
-// maxLong is how long what may be of any length: the name of a branch in branches, of a build.
+// maxLong limits names without a limit of their own: nested branches and builds.
 const maxLong = 64 << 10
 
 func soundTexts(text string, chain []errorText) bool {
@@ -236,14 +235,14 @@ func (c *RowsCheck) signal(row Row) error {
 	if err != nil {
 		return noRows("key", "one of %s is no name and number", row.In)
 	}
-	if c.unread++; c.unread > MaxSignals+MaxEntries { // those that losers of races gave back count too
+	if c.unread++; c.unread > MaxSignals+MaxEntries { // signals given back by losers of races count too
 		return noRows("rows", "a run has more than %d signals", MaxSignals+MaxEntries)
 	}
 	c.signals = max(c.signals, p.N)
 	return validName("signal", p.Name)
 }
 
-// end looks at the row of the run, and at all rows together.
+// end checks the row of the run and all rows together.
 func (c *RowsCheck) end() (*Carried, error) {
 	if err := c.head.sound(); err != nil {
 		return nil, err
@@ -293,7 +292,7 @@ func (c *RowsCheck) end() (*Carried, error) {
 	return all, nil
 }
 
-// sound refuses the row of a run that no engine would have written.
+// sound refuses a run row that no engine would have written.
 func (row *runRow) sound() error {
 	if err := validName("flow", row.Flow); err != nil {
 		return err

@@ -11,19 +11,19 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// RestoreRows stores parts of runs, all of them in one commit, and returns when they are
-// durable. It is for what [Reader.Rows] has read from this file or another one, and a
-// [RowsCheck] has passed. The parts of a run come in their order, in one call or in several.
-// The last makes it a run: until then nobody sees it, and what was stored of it is removed
-// some days later when the rest does not come. A first part begins anew.
+// RestoreRows stores parts of runs, all in one commit, and returns when they are durable. The
+// parts come from [Reader.Rows], of this file or another one, and have passed a [RowsCheck].
+// The parts of a run come in order, in one call or in several. The last part creates the run:
+// until then nobody sees it. If the rest never comes, the stored parts are removed some days
+// later. A first part starts over.
 //
-// The job of a run is restored behind its rows, by the restore of the queue: so a run never has a
-// job without its rows. Where a parent waits for a run that has ended meanwhile, whichever of
-// them comes last, the parent is told.
+// The queue's Restore restores the job of a run after its rows, so a run never has a job
+// without its rows. If a parent waits for a run that has ended, the parent is notified when the
+// later of the two is restored.
 //
-// Errors: [ErrConflict] when the run is in the file, or its ID is that of another run of the
-// flow, or rows are missing that came before; [pawl.ErrInvalid] for what no engine would have
-// written; and those of a [Store].
+// Errors: [ErrConflict] if the run is in the file, another run of the flow has its ID, or
+// earlier rows are missing; [pawl.ErrInvalid] for what no engine would have written; and those
+// of a [Store].
 func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 	s := &restoreRows{parts: parts}
 	size := 0
@@ -55,7 +55,7 @@ func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 	return nil
 }
 
-// mayStand is what is looked at of a part by itself.
+// mayStand checks a part by itself.
 func (p *Rows) mayStand() error {
 	c := RowsCheck{run: p.Run, part: p.Part - 1, blobs: make(map[uint32]int), calls: make(map[place]bool), most: make(map[uint64]int), begun: make(map[uint64]bool)}
 	switch {
@@ -68,7 +68,7 @@ func (p *Rows) mayStand() error {
 		if row.In == tableRuns.String() != (p.Last() && i == len(p.Rows)-1) {
 			return noRows("part", "the row of the run is the last of its last part, and there alone")
 		}
-		if row.In == tableSteps.String() { // whose value may be in another part
+		if row.In == tableSteps.String() { // its value may be in another part
 			var stored entry
 			if err := pawl.DecodePayload(row.Value, &stored); err != nil {
 				return noRows("value", "an entry: %v", err)
@@ -96,21 +96,21 @@ type restoreRows struct {
 	parts []*Rows
 
 	now   time.Time
-	heads map[pawl.ID]*runRow // of the runs that become whole
-	woken map[pawl.ID]bool    // parents
+	heads map[pawl.ID]*runRow // rows of the runs that this call completes
+	woken map[pawl.ID]bool    // parents to wake
 	told  []toldParent
 
-	staged map[pawl.ID]int      // rows of the runs that are not whole yet
-	calls  map[pawl.ID][]uint32 // entries of the others that wait for children
+	staged map[pawl.ID]int      // rows of incomplete runs
+	calls  map[pawl.ID][]uint32 // entries of other runs that wait for children
 }
 
-// toldParent is a parent that hears of its child, and the entry that waits.
+// toldParent is a parent to notify of its child, and the entry that waits.
 type toldParent struct {
 	parent pawl.ID
 	seq    uint32
 }
 
-// Check requires that runs and IDs are free, and that all parts before are there.
+// Check requires that runs and IDs are free, and that all earlier parts are there.
 func (s *restoreRows) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
 	s.now, s.heads, s.woken, s.told = ops.Now(), make(map[pawl.ID]*runRow), make(map[pawl.ID]bool), nil
@@ -121,7 +121,7 @@ func (s *restoreRows) Check(ops driver.Ops) error {
 		if known, err := r.get(tableRuns, part.Run[:]); known != nil || err != nil || s.heads[part.Run] != nil {
 			return fmt.Errorf("restore run %s: it is in the file already: %w", part.Run, ErrConflict)
 		}
-		if there[part.Run] == 0 && part.Part > 1 { // those before lie in the file
+		if there[part.Run] == 0 && part.Part > 1 { // the earlier parts are in the file
 			n, err := r.staged(s.now, part.Run)
 			if err != nil {
 				return err
@@ -154,7 +154,7 @@ func (s *restoreRows) Check(ops driver.Ops) error {
 	return nil
 }
 
-// wake makes the job of a parent ready that is in the file and waits for a run which has ended.
+// wake makes the job of a parent ready if the parent is in the file and waits for an ended run.
 func (s *restoreRows) wake(ops driver.Ops, r rows, run pawl.ID, head *runRow) error {
 	if head.open() || s.woken[head.Parent] {
 		return nil
@@ -167,7 +167,7 @@ func (s *restoreRows) wake(ops driver.Ops, r rows, run pawl.ID, head *runRow) er
 	return wakeParent(ops, head.Parent, parent)
 }
 
-// Apply writes the rows, and what follows from the row of a run.
+// Apply writes the rows and what follows from the row of a run.
 func (s *restoreRows) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
 	for _, part := range s.parts {
@@ -203,8 +203,8 @@ func (s *restoreRows) Apply(tx driver.Writer) error {
 	return nil
 }
 
-// tell has parents hear of the children that have ended: this run's parent of it, and it of
-// its own.
+// tell notifies parents of children that have ended: the parent of this run, and this run of
+// its own children.
 func (s *restoreRows) tell(r rows, run pawl.ID, head *runRow) error {
 	if !head.open() {
 		return s.tellParent(r, run, head)
@@ -221,14 +221,14 @@ func (s *restoreRows) tell(r rows, run pawl.ID, head *runRow) error {
 		if err == nil && child != nil && !child.open() {
 			err = s.tellParent(r, e.Child, child)
 		}
-		if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // of a child that cannot be read there is nothing to tell
+		if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // an unreadable child has no result to report
 			return err
 		}
 	}
 	return nil
 }
 
-// tellParent writes into the journal of the parent how a run has ended, as the run itself would.
+// tellParent writes the end of a run to the journal of its parent, as the run itself would.
 func (s *restoreRows) tellParent(r rows, run pawl.ID, row *runRow) error {
 	e, _, err := r.waitsFor(run, row)
 	if e == nil || err != nil {

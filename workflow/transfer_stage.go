@@ -11,20 +11,20 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A part that is not the last is kept in the file by a row in table ended without a run, as
-// what is about to be removed is. It has a time of whole days, so that who completes the run
-// finds it.
+// A part other than the last has a row in table ended, but no row of a run, like a run whose
+// removal has begun. So it is removed if the rest never comes. The removal time is a whole number
+// of days, so that the call that completes the run finds the row.
 const (
 	stageDay  = 24 * time.Hour
 	stageKept = 3 // days
-	stageOld  = 7 // days that one restore takes, at most
+	stageOld  = 7 // days that one restore may take
 )
 
 func stageKey(now time.Time, days int, run pawl.ID) []byte {
 	return endedKey(now.Truncate(stageDay).Add(time.Duration(days)*stageDay), run)
 }
 
-// stage keeps what was stored of a run for some days, and counts its rows.
+// stage keeps the stored part of a run for some days and counts its rows.
 func (r rows) stage(now time.Time, run pawl.ID, n int) error {
 	if err := r.unstage(now, run); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (r rows) stage(now time.Time, run pawl.ID, n int) error {
 	return r.put(tableEnded, stageKey(now, stageKept, run), binary.AppendUvarint(nil, uint64(n)))
 }
 
-// staged is how many rows were stored of a run that is not whole yet.
+// staged returns how many rows of an incomplete run are stored.
 func (r rows) staged(now time.Time, run pawl.ID) (n int, err error) {
 	for day := stageKept; day >= -stageOld; day-- {
 		content, err := r.get(tableEnded, stageKey(now, day, run))
@@ -46,7 +46,7 @@ func (r rows) staged(now time.Time, run pawl.ID) (n int, err error) {
 	return 0, nil
 }
 
-// hasRows reports whether anything is stored of a run.
+// hasRows reports whether anything is stored for a run.
 func (r rows) hasRows(run pawl.ID) (bool, error) {
 	for _, t := range transferred {
 		if found, err := r.has(t, run[:], nil); found || err != nil {
@@ -56,7 +56,7 @@ func (r rows) hasRows(run pawl.ID) (bool, error) {
 	return false, nil
 }
 
-// unstage removes the rows that keep what was stored of a run.
+// unstage removes the rows that keep the stored part of a run.
 func (r rows) unstage(now time.Time, run pawl.ID) error {
 	for day := -stageOld; day <= stageKept; day++ {
 		if err := r.delete(tableEnded, stageKey(now, day, run)); err != nil {
@@ -66,7 +66,7 @@ func (r rows) unstage(now time.Time, run pawl.ID) error {
 	return nil
 }
 
-// clear removes what an earlier restore has left of a run, or who was removing it, in portions.
+// clear removes what an earlier restore or removal left of a run, in portions.
 func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 	for {
 		c := &clearRows{run: run}
@@ -74,7 +74,7 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 		err := e.source.ViewRows(ctx, func(tx driver.Reader) error {
 			r := rowsOf(tx)
 			if known, err := r.get(tableRuns, run[:]); known != nil || err != nil {
-				return nil // which the restore says
+				return nil // the restore reports it
 			}
 			var err error
 			if c.overdue, err = r.overdue(e.now(), run); err != nil {
@@ -93,8 +93,8 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 	}
 }
 
-// overdue returns the rows in table ended by which a run is to be removed by now. A sweep that
-// was killed leaves one, even if nothing else is left of the run. The next sweep would remove the
+// overdue returns the rows in table ended that schedule the removal of a run by now. A killed
+// sweep leaves one, even if nothing else is left of the run. The next sweep would remove the
 // run that is stored now.
 func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte, err error) {
 	err = r.each(tableEnded, nil, func(key, _ []byte, _ error) error {
@@ -115,17 +115,17 @@ type clearRows struct {
 	run     pawl.ID
 	overdue [][]byte
 	now     time.Time
-	whole   bool // there is such a run by now
+	whole   bool // the run exists by now
 }
 
-// Check looks whether it is a run by now.
+// Check tests whether the run exists by now.
 func (c *clearRows) Check(ops driver.Ops) error {
 	known, err := rowsOf(ops).get(tableRuns, c.run[:])
 	c.now, c.whole = ops.Now(), known != nil || err != nil
 	return nil
 }
 
-// Apply removes a portion, and with the last what kept it.
+// Apply removes a portion, and with the last portion the row that kept it.
 func (c *clearRows) Apply(tx driver.Writer) error {
 	if c.whole {
 		return nil
@@ -143,8 +143,8 @@ func (c *clearRows) Apply(tx driver.Writer) error {
 	return r.unstage(c.now, c.run)
 }
 
-// findCalls finds the entries that wait for children, in the file and in the last parts: a
-// journal may be too long to be read while everybody waits for the writer.
+// findCalls finds the entries that wait for children, in the file and in the last parts. A
+// journal may be too long to read while everybody waits for the writer.
 func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
 	s.calls = make(map[pawl.ID][]uint32)
 	note := func(run pawl.ID, key, content []byte) error {
@@ -173,7 +173,7 @@ func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
 			if known, err := r.Get(tableRuns, part.Run[:]); present(err) != nil {
 				return err
 			} else if known != nil {
-				continue // to be refused
+				continue // it will be refused
 			}
 			err := r.each(tableSteps, part.Run[:], func(key, content []byte, damage error) error {
 				if damage != nil {

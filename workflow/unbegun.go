@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// unbegun is the mismatch of a function that has returned, where the journal has calls of a branch
-// that did not begin.
+// unbegun returns the mismatch of a function that has returned although the journal has calls
+// of a branch that did not begin.
 func (x *execution) unbegun() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -29,7 +29,8 @@ func (x *execution) unbegun() error {
 		Reason: "the function returned without the branch; keep the branches that were begun"}))
 }
 
-// lost reports whether a scope, or one that it is in, has lost a race. The caller holds the lock.
+// lost reports whether a scope, or an enclosing scope, has lost a race. The caller holds the
+// lock.
 func (x *execution) lost(name string) bool {
 	below := func(of string) bool { return name == of || strings.HasPrefix(name, of+"/") }
 	for loser := range x.abandoned {

@@ -10,26 +10,26 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// undoScope is the scope of the steps that undo others. No branch can have the name.
+// undoScope is the scope of the undo steps. No branch can have this name.
 const undoScope = "_undo"
 
-// undo is a step that is to undo what was done.
+// undo is an undo step.
 type undo struct {
 	after uint32 // seq of the call before it was named
 	scope *scope
-	index int // how many were named before, as far as its scope waited for them
+	index int // how many were named before, in the scope and the branches that it waited for
 	name  string
 	fn    func(context.Context) error
 	opts  []StepOption
-	looks []*look // signals that its scope had got, and nobody had used
+	looks []*look // signals that its scope had received and nobody had used
 }
 
-// Undo names what is to be done when the run fails or is cancelled: mostly what takes back
-// the step before. When the function has returned an error, all that were named run in the
-// reverse order, each as a step: once it has succeeded never again, with retries. One that
-// fails for good does not keep the others from running, and is told in the run's error.
+// Undo names a step that undoes an earlier one if the run fails or is cancelled. When the
+// function returns an error, the undo steps run in reverse order. Each is a step with retries
+// that does not run again once it has succeeded. If one fails permanently, the others still
+// run, and the error of the run reports it.
 //
-// A function that handles an error and returns nil has nothing undone.
+// If a function handles an error and returns nil, nothing is undone.
 func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...StepOption) {
 	x := r.x
 	if err := validName("undo step", name); err != nil {
@@ -45,8 +45,8 @@ func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...Step
 	x.undos = append(x.undos, undo{r.s.last, r.s, r.s.undone, name, fn, opts, slices.Collect(maps.Keys(r.s.looks))})
 }
 
-// unneeded is the mismatch of a function that has nothing undone, where the journal has steps that
-// undo.
+// unneeded returns the mismatch of a function that undoes nothing although the journal has undo
+// steps.
 func (x *execution) unneeded() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -58,11 +58,12 @@ func (x *execution) unneeded() error {
 		Reason: "the function had failed, and now it has not; keep what it returned until the run has ended"}))
 }
 
-// undo runs the steps that undo. An error without a StepError in it says that the run does
-// not go on now.
+// undo runs the undo steps. An error without a StepError in it says that the run does not
+// continue now.
 func (x *execution) undo() (failed error, stopped error) {
 	x.mu.Lock()
-	// What a loser named after a signal that it gave back is not named again after a crash.
+	// After a crash, a loser does not repeat an undo step that it named after a signal it gave
+	// back.
 	undos := slices.DeleteFunc(x.undos, func(u undo) bool {
 		return slices.ContainsFunc(u.looks, func(l *look) bool { return l.back })
 	})
@@ -70,15 +71,15 @@ func (x *execution) undo() (failed error, stopped error) {
 		defer x.mu.Unlock()
 		return nil, x.stopped
 	}
-	// The order in which branches named theirs is chance; that of the calls before is in the
-	// journal.
+	// The order in which branches named theirs is random. The order of the preceding calls is
+	// in the journal.
 	slices.SortFunc(undos, func(a, b undo) int {
 		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.index, b.index), cmp.Compare(a.scope.name, b.scope.name))
 	})
 	s := x.newScope(undoScope, nil)
 	unsaved := x.backlog.restless()
 	x.mu.Unlock()
-	if unsaved { // by which the undo steps are named again after a crash
+	if unsaved { // after a crash they name the undo steps again
 		if err := x.save(); err != nil {
 			return nil, err
 		}
@@ -112,9 +113,9 @@ func (x *execution) undo() (failed error, stopped error) {
 	return errors.Join(errs...), nil
 }
 
-// namedIn makes the branch that named an undo step part of its fingerprint. Branches give their
-// undo steps the same names, and changed code may bring these into another order: the run is
-// blocked then, before an effect is undone under the key of another.
+// namedIn makes the branch that named an undo step part of the step's fingerprint. Branches may
+// use the same names for undo steps, and changed code may reorder them. The run is then blocked
+// before an effect is undone under the wrong key.
 func namedIn(branch string) StepOption {
 	return func(o *stepOptions) { o.key = digest('u', []byte(branch), o.key)[:16] }
 }

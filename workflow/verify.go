@@ -8,17 +8,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ErrNoFlow says that no flow of that name was given to [Engine.Handle], of this engine or
-// another over the same queue.
+// ErrNoFlow says that no [Engine.Handle], of this engine or another one over the same queue,
+// was given a flow of that name.
 var ErrNoFlow = errors.New("this build does not have the flow")
 
-// Verify compares an open run with the code of this build: the function is called, its calls
-// return what the journal has, and where that ends so does the comparison. No step runs and
-// nothing is written. Nil says that they fit; a [*DeterminismError] that they do not;
-// other errors are [ErrNotFound], [ErrNotRunning] and [ErrNoFlow], and a panic of the code.
+// Verify compares an open run with the code of this build: it calls the function, whose calls
+// return the results in the journal, and ends where the journal ends. No step runs and nothing
+// is written. It returns nil if they match and a [*DeterminismError] if they do not. Other
+// errors are [ErrNotFound], [ErrNotRunning], [ErrNoFlow], and a panic of the code.
 //
-// Before a new build is deployed, run it over a backup of the file, and verify every open
-// run: those that do not fit would be blocked.
+// Before you deploy a new build, use it to verify every open run in a backup of the file. Runs
+// that do not match would be blocked.
 func (e *Engine) Verify(ctx context.Context, run pawl.ID) error {
 	x := newExecution(ctx, e, nil, run, nil)
 	input, err := x.load(ctx)

@@ -6,21 +6,21 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Version says which version of a piece of code a run is to execute, from min to max, so
-// that code can change while runs are under way. It is remembered by its name: for a run
-// that comes to it for the first time it is max; for one that has gone further already, when
-// the code did not have the marker yet, it is min; and it stays so.
+// Version returns which version of a piece of code a run must execute, from min to max, so that
+// code can change while runs are active. The version is stored under its name and never
+// changes. A run that reaches the call for the first time gets max. A run that had already
+// passed this place before the code had the call gets min.
 //
 //	switch v, err := workflow.Version(r, "tax", 1, 2); {
 //	case err != nil:
 //		return out, err
-//	case v == 1: … // as it was
+//	case v == 1: … // the old code
 //	default: …
 //	}
 //
-// A run whose version is not between min and max any more is blocked. Keep min at what ran
-// before the marker until no run is left that is older than it: such a run has no version in
-// its journal, so nothing but its calls tells which code it ran.
+// A run whose version is no longer between min and max is blocked. Keep min at the version
+// before the call was added until no older run is left: such a run has no version in its
+// journal, so only its calls show which code it ran.
 func Version(r *Run, name string, min, max int) (int, error) {
 	s, x := r.s, r.x
 	if err := validName("version", name); err != nil {
