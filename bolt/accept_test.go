@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Every operation but Extend and Fetch changes the digest when it is carried out,
-// so an equal digest proves that a withdrawn one was not.
+// Every operation but Extend and Fetch changes the digest when it is carried out, so an equal
+// digest proves that a withdrawn operation was not carried out.
 var operations = []struct {
 	name string
 	do   func(context.Context, *Queue, *pawl.Lease) error
@@ -42,7 +42,7 @@ var operations = []struct {
 	}},
 }
 
-// prepared is a queue with a job in each state, and the lease of the leased one.
+// prepared is a queue with a job in each state, and the lease of the leased job.
 func prepared(t *testing.T) (*Queue, *gate, *pawl.Lease) {
 	t.Helper()
 	q := openTest(t, nil)
@@ -71,8 +71,8 @@ func TestContextEndsBeforeTheCall(t *testing.T) {
 	}
 }
 
-// The scheduler is busy with another commit, so the call waits, not accepted yet,
-// when its context ends.
+// The scheduler is busy with another commit, so when its context ends the call still waits and
+// is not accepted.
 func TestContextEndsBeforeAcceptance(t *testing.T) {
 	for _, op := range operations {
 		t.Run(op.name, func(t *testing.T) {
@@ -98,8 +98,7 @@ func TestContextEndsBeforeAcceptance(t *testing.T) {
 	}
 }
 
-// The context ends while the call's own commit is on its way to the disk: the
-// caller learns how it ended.
+// The context ends while the call's own commit is being written: the caller gets the outcome.
 func TestContextEndsAfterAcceptance(t *testing.T) {
 	for _, op := range operations {
 		if op.name == "extend" || op.name == "reap" {
@@ -144,8 +143,8 @@ func TestNotAcceptedTellsWhy(t *testing.T) {
 	})
 }
 
-// Fetches are withdrawn, one after another, while a transaction serves them. Each
-// job belongs to one whose fetch succeeded, or is still ready.
+// Fetches are withdrawn, one after another, while a transaction serves them. Each job belongs
+// to a fetch that succeeded, or is still ready.
 func TestWithdrawnFetchLeavesNothingLeased(t *testing.T) {
 	q := openTest(t, nil)
 	const fetches, each = 20, 10

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/internal/allowance"
 )
 
-// Rule: enqueue, fetch and ack allocate as often for a job as is stored.
+// Rule: enqueue, fetch and ack allocate as often per job as the stored allowance says.
 func TestAllocations(t *testing.T) {
 	const commits, rounds, batch = 500, 100, 64
 	times := func(t *testing.T, n int, op func() error) {
@@ -22,7 +22,7 @@ func TestAllocations(t *testing.T) {
 		return func() error { jobs.renew(); return q.Enqueue(t.Context(), jobs...) }
 	}
 	allowance.Compare(t, []allowance.Operation{
-		// Most of it is bbolt's, for a commit, and depends a little on which pages are free.
+		// Most of it is bbolt's, for a commit, and depends slightly on which pages are free.
 		{Name: "enqueue", Ops: commits, Slack: 0.3, Start: func(t *testing.T, count allowance.RunCount) {
 			op := enqueues(t, openNew(t), newLetters(1))
 			count(func() { times(t, commits, op) })
@@ -41,7 +41,7 @@ func TestAllocations(t *testing.T) {
 	})
 }
 
-// acksOf are the settlements of leases whose runs succeeded.
+// acksOf returns settlements for leases whose attempts succeeded.
 func acksOf(leases []*pawl.Lease) []pawl.Settlement {
 	acks := make([]pawl.Settlement, len(leases))
 	for i, l := range leases {

@@ -12,12 +12,12 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// asideDamage is the damage after which something must bring back what is aside.
+// asideDamage is damage after which blocked jobs must still be unblocked.
 var asideDamage = []struct {
 	rule string
 
-	// hit damages a row while the key is leased by holder. Lost is whether the job that
-	// it was about becomes a dead letter, which ends with its damage.
+	// hit damages a row while holder has the key. Lost is whether the damaged job becomes dead,
+	// which ends its damage.
 	hit func(t *testing.T, q *Queue, holder *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) (lost pawl.ID)
 }{
 	{"the one of a lane that comes back", func(t *testing.T, q *Queue, _ *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
@@ -35,7 +35,7 @@ var asideDamage = []struct {
 	}},
 }
 
-// asideEnds are how the lease ends, whose record may be damaged.
+// asideEnds are the ways in which the lease ends. Its record may be damaged.
 var asideEnds = []struct {
 	name string
 	end  func(t *testing.T, q *Queue, l *pawl.Lease)
@@ -49,9 +49,9 @@ var asideEnds = []struct {
 	{"an expiry", func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) }},
 }
 
-// Jobs that were put aside for a key come back, without a restart, when damage took away
-// what would have brought them back: each lane of each queue goes on, one job after the
-// other, and only the damaged job is lost.
+// Blocked jobs are unblocked without a restart when damage has removed what would have
+// unblocked them: each lane of each queue continues, one job after the other, and only the
+// damaged job is lost.
 func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 	queues := []string{"a", "b"}
 	for _, d := range asideDamage {
@@ -76,7 +76,7 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 						d.hit(t, q, holder, jobs, c.change)
 						e.end(t, q, holder)
 						got := make(map[pawl.ID]bool)
-						for range len(all) + 1 { // each fetch waits until there is one
+						for range len(all) + 1 { // each fetch waits until there is a job
 							synctest.Wait()
 							leases := fetch(t, q, 10, queues...)
 							if len(leases) == 0 {
@@ -92,7 +92,7 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 						}
 						require.Zero(t, aside(t, q))
 						pass(time.Hour)
-						synctest.Wait() // and the scheduler rests
+						synctest.Wait() // and the scheduler is idle
 					})
 				})
 			}
@@ -100,8 +100,8 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 	}
 }
 
-// The first row aside that is damaged is passed over: the next of its lane and those of
-// the other lanes come back when the lease ends.
+// A damaged first row of the blocked jobs is skipped: when the lease ends, the next job of its
+// lane and those of the other lanes are unblocked.
 func TestDamagedRowAside(t *testing.T) {
 	for _, e := range asideEnds {
 		for _, c := range changes {
@@ -137,9 +137,9 @@ func TestDamagedRowAside(t *testing.T) {
 	}
 }
 
-// A fetch that waits when the damage is found gets the next job of the lane, with nothing
-// else to wake the scheduler; and so does one that waits for a drain, and one that does
-// not want to wait at all.
+// A fetch that waits when the damage is found gets the next job of the lane, although nothing
+// else wakes the scheduler. So does a fetch that waits for a drain, and a fetch that does not
+// wait at all.
 func TestFetchThatComesUponDamageGetsTheNextJob(t *testing.T) {
 	for _, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitNot, pawl.WaitDrained} {
 		t.Run(fmt.Sprint(wait), func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestFetchThatComesUponDamageGetsTheNextJob(t *testing.T) {
 	}
 }
 
-// While fetches wait, a search for what damage left behind comes to its end however many
-// jobs are aside: those whose key is leased go aside again, and the scheduler rests.
+// While fetches wait, the search after damage ends however many jobs are blocked: jobs whose
+// key is leased are blocked again, and the scheduler becomes idle.
 func TestSearchForJobsAsideEnds(t *testing.T) {
 	const keys, waiting = 2*promotePortion + 10, 3
 	path := memoryFolder(t) + "/jobs.db"

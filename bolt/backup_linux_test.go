@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A copy that does not fit on its disk is not there by half, and the queue goes on.
+// A copy that does not fit on its disk leaves no partial file, and the queue continues.
 func TestCopyToAFullDisk(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	for range 10 {
@@ -37,7 +37,7 @@ func TestCopyToAFullDisk(t *testing.T) {
 	}
 }
 
-// A copy to a disk that is only to be read says so, and gives no advice about queues.
+// A copy to a read-only disk returns that error, without advice about queues.
 func TestCopyToAReadOnlyDisk(t *testing.T) {
 	q := openTest(t, nil)
 	folder := mountMemory(t, "1m")

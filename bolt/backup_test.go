@@ -19,7 +19,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// copiers are the two ways to copy a file, of a queue or of a reader.
+// copiers are the two ways to copy the file of a queue or a reader.
 var copiers = []struct {
 	name string
 	copy func(r *reader, ctx context.Context, path string) error
@@ -28,8 +28,8 @@ var copiers = []struct {
 	{"Compact", (*reader).Compact},
 }
 
-// traffic is producers and workers of a queue, and what they know: what was stored, and
-// of which jobs an ack has begun and was acknowledged.
+// traffic is producers and workers of a queue, with a record of what was stored, and of which
+// acks have begun and which were acknowledged.
 type traffic struct {
 	mu                   sync.Mutex
 	stored, begun, acked map[pawl.ID]bool
@@ -47,7 +47,7 @@ func (w *traffic) known(known map[pawl.ID]bool) map[pawl.ID]bool {
 	return maps.Clone(known)
 }
 
-// start begins the traffic. End waits until all of it has ended.
+// startTraffic begins the traffic. The function end waits until all of it has ended.
 func startTraffic(t *testing.T, q *Queue) (w *traffic, end func()) {
 	w = &traffic{stored: make(map[pawl.ID]bool), begun: make(map[pawl.ID]bool), acked: make(map[pawl.ID]bool)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,9 +88,8 @@ func startTraffic(t *testing.T, q *Queue) (w *traffic, end func()) {
 	return w, func() { cancel(); all.Wait() }
 }
 
-// A copy that is made while jobs come and go is the file at one moment: every job that
-// was stored before it began is there, unless its ack began before it ended, and none
-// that was acked before.
+// A copy made under traffic is the file at one moment: it has every job stored before the copy
+// began, unless its ack began before the copy ended, and no job acked before the copy began.
 func TestCopyUnderLoad(t *testing.T) {
 	for _, c := range copiers {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +130,7 @@ func TestCopyUnderLoad(t *testing.T) {
 	}
 }
 
-// A copy is like any other file of a queue: for its owner alone, and it works on.
+// A copy is an ordinary queue file: it is for its owner alone, and it works.
 func TestCopyIsAQueue(t *testing.T) {
 	for _, c := range copiers {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,7 +153,7 @@ func TestCopyIsAQueue(t *testing.T) {
 	}
 }
 
-// A copy that cannot be made leaves nothing, and changes nothing that is there.
+// A copy that cannot be made leaves nothing behind and changes no existing file.
 func TestCopyRefused(t *testing.T) {
 	for _, c := range copiers {
 		t.Run(c.name, func(t *testing.T) {
@@ -193,7 +192,7 @@ func TestCopyRefused(t *testing.T) {
 	}
 }
 
-// endsAfter is a context that ends when it was asked for its error a number of times.
+// endsAfter is a context that ends after a number of calls of Err.
 type endsAfter struct {
 	context.Context
 	left int
@@ -206,7 +205,7 @@ func (c *endsAfter) Err() error {
 	return nil
 }
 
-// Wherever a copy is cancelled, nothing is left of it.
+// A copy cancelled at any point leaves nothing behind.
 func TestCopyCancelledMidway(t *testing.T) {
 	q, err := Open(filepath.Join(memoryFolder(t), "jobs.db"), quiet())
 	require.NoError(t, err)
@@ -255,8 +254,8 @@ func TestCopyOfAReader(t *testing.T) {
 	require.Equal(t, before, snapshot(t, filepath.Dir(path)), "the file that is read changed")
 }
 
-// A queue that a failed sync has stopped can be copied: how else would its jobs leave a
-// disk that fails. Whether the commit in doubt is there is not known.
+// A queue stopped by a failed sync can be copied, so that its jobs can leave a failing disk.
+// The copy may or may not have the commit in doubt.
 func TestCopyOfAPoisonedQueue(t *testing.T) {
 	for _, failed := range failedSyncs {
 		for _, c := range copiers {
@@ -290,7 +289,7 @@ func (w *heldWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A commit that grows the file does not wait for a reader, however long that stays.
+// A commit that grows the file does not wait for a reader, however long the reader stays.
 func TestGrowthBesideAReader(t *testing.T) {
 	q := openTest(t, nil)
 	add(t, q, nil)
@@ -307,9 +306,8 @@ func TestGrowthBesideAReader(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// In a database of the app's a commit that must map a larger file waits for a copy, which
-// nothing else can be in the way of: it goes on, or its context ends, and then so does
-// the commit.
+// In an app's database, a commit that must map a larger file waits for a copy. Nothing can
+// block the copy: it finishes or its context ends, and then the commit finishes.
 func TestGrowthWaitsForACopy(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		q := openOver(t, openApp(t), nil)
@@ -348,7 +346,7 @@ func TestGrowthWaitsForACopy(t *testing.T) {
 	}
 }
 
-// A file that is cut while it is read gives an error, and no copy that is as short.
+// A file that is truncated while it is read returns an error, and leaves no truncated copy.
 func TestCopyOfACutFile(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// newBatch is n jobs of kind "k".
+// newBatch returns n jobs of kind "k".
 func newBatch(n int) []*pawl.Envelope {
 	batch := make([]*pawl.Envelope, n)
 	for i := range batch {
@@ -23,8 +23,7 @@ func newBatch(n int) []*pawl.Envelope {
 	return batch
 }
 
-// One job in the middle of a batch cannot be taken: none is, and no envelope is
-// touched.
+// If one job of a batch is refused, no job is stored and no envelope changes.
 func TestBatchIsAllOrNothing(t *testing.T) {
 	for _, c := range []struct {
 		rule  string
@@ -128,7 +127,7 @@ func TestBatchLimits(t *testing.T) {
 	batch[64].Payload = payload[:1]
 	require.ErrorIs(t, q.Enqueue(t.Context(), batch...), pawl.ErrBatchTooLarge, "a byte too much")
 	batch[64].Payload = nil
-	_, _, err := q.prepare(batch) // and no write of 64 MiB
+	_, _, err := q.prepare(batch) // without writing 64 MiB
 	require.NoError(t, err)
 }
 
@@ -147,8 +146,8 @@ func TestMaxPayload(t *testing.T) {
 	}
 }
 
-// A payload of 1 KiB and more lies apart from its record. It comes back the same
-// whichever way the job took, and is gone with the job.
+// A payload of 1 KiB and more is stored apart from its record. It stays the same on every path
+// of the job, and is removed with the job.
 func TestPayloadComesBackEqual(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{})
 	for _, size := range []int{0, 1, 1023, 1024, 1025, 4096, 1 << 20} {
@@ -181,8 +180,8 @@ func TestPayloadComesBackEqual(t *testing.T) {
 	}
 }
 
-// Payloads that a caller cuts out of one buffer stay his: nothing is written
-// behind their ends, where the next one begins.
+// If a caller slices payloads out of one buffer, nothing is written past their ends, where the
+// next payload begins.
 func TestPayloadsMayShareABuffer(t *testing.T) {
 	q := openTest(t, nil)
 	const size = 2 * largePayload
@@ -220,7 +219,7 @@ func TestEnqueueFillsInTheEnvelope(t *testing.T) {
 	})
 }
 
-// What a job brings from another queue stays; what this queue counts starts anew.
+// What a job brings from another queue stays. What this queue counts starts at zero.
 func TestForwardedJobKeepsItsIdentity(t *testing.T) {
 	q := openTest(t, nil)
 	id, created := pawl.NewID(time.Now()), time.Unix(1_000_000, 5)

@@ -17,13 +17,13 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// These benchmarks run in memory where the system has a file system there: they measure
-// the code. What a disk makes of it is for the module in bench.
+// These benchmarks run in memory where the system has a memory file system: they measure the
+// code. The module in bench measures disks.
 
-// letter is a job of 100 bytes that nobody has enqueued yet.
+// letter returns a new job of 100 bytes.
 var letter = pawl.Envelope{Kind: "post.letter", MaxRetries: 3, Payload: bytes.Repeat([]byte("x"), 100)}
 
-// letters are n jobs to enqueue again and again, each time after a call of renew.
+// letters are n jobs to enqueue repeatedly, each time after a call of renew.
 type letters []*pawl.Envelope
 
 func newLetters(n int) letters {
@@ -53,7 +53,7 @@ func store(tb testing.TB, q *bolt.Queue, n int) {
 	}
 }
 
-// lease fetches up to n jobs; none when there is none.
+// lease fetches up to n jobs, or none if there is none.
 func lease(tb testing.TB, q *bolt.Queue, n int) []*pawl.Lease {
 	leases, err := q.Fetch(tb.Context(), pawl.Request{Max: n, Wait: pawl.WaitNot})
 	if err != nil && !errors.Is(err, pawl.ErrEmpty) {
@@ -69,19 +69,19 @@ func openAt(tb testing.TB, path string) *bolt.Queue {
 	return q
 }
 
-// openNew opens an empty queue, which is closed at the end.
+// openNew opens an empty queue and closes it at the end.
 func openNew(tb testing.TB) *bolt.Queue {
 	q := openAt(tb, filepath.Join(bolt.MemoryFolder(tb), "jobs.db"))
 	tb.Cleanup(func() { require.NoError(tb, q.Close()) })
 	return q
 }
 
-// perSecond reports the jobs of a benchmark over the time that was measured.
+// perSecond reports the jobs of a benchmark per second of measured time.
 func perSecond(b *testing.B, jobs int) {
 	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
 }
 
-// BenchmarkEnqueue measures one producer, each of whose jobs is a commit of its own.
+// BenchmarkEnqueue measures one producer. Each job is a separate commit.
 func BenchmarkEnqueue(b *testing.B) {
 	q := openNew(b)
 	jobs := newLetters(1)
@@ -95,8 +95,8 @@ func BenchmarkEnqueue(b *testing.B) {
 	perSecond(b, b.N)
 }
 
-// BenchmarkEnqueue64 measures 64 producers at a time, whose jobs share commits; an
-// operation is one job.
+// BenchmarkEnqueue64 measures 64 concurrent producers whose jobs share commits. An operation is
+// one job.
 func BenchmarkEnqueue64(b *testing.B) {
 	q := openNew(b)
 	var taken atomic.Int64
@@ -119,7 +119,7 @@ func BenchmarkEnqueue64(b *testing.B) {
 	perSecond(b, b.N)
 }
 
-// BenchmarkEnqueueBatch measures batches of 1 000 jobs, each of which is an operation.
+// BenchmarkEnqueueBatch measures batches of 1,000 jobs. An operation is one batch.
 func BenchmarkEnqueueBatch(b *testing.B) {
 	q := openNew(b)
 	jobs := newLetters(1000)
@@ -176,8 +176,7 @@ func BenchmarkNack(b *testing.B) {
 	perSecond(b, b.N)
 }
 
-// BenchmarkBacklog measures what should not take longer the more jobs there are, on
-// 100 000 of them.
+// BenchmarkBacklog measures what must not depend on the number of jobs, with 100,000 jobs.
 func BenchmarkBacklog(b *testing.B) {
 	path := filepath.Join(bolt.MemoryFolder(b), "jobs.db")
 	q := openAt(b, path)
@@ -193,7 +192,7 @@ func BenchmarkBacklog(b *testing.B) {
 		}
 	})
 
-	// Page measures the first 64 jobs of a list, which are one page.
+	// Page measures the first 64 jobs of a list, which is one page.
 	b.Run("Page", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -211,7 +210,7 @@ func BenchmarkBacklog(b *testing.B) {
 
 	require.NoError(b, q.Close())
 
-	// Open measures the opening of the file after a clean close.
+	// Open measures opening the file after a clean close.
 	b.Run("Open", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -223,8 +222,8 @@ func BenchmarkBacklog(b *testing.B) {
 	})
 }
 
-// BenchmarkEnqueueBesideIdleFetch measures an enqueue while a fetch waits for other queues.
-// It should not take longer the more queues that fetch names.
+// BenchmarkEnqueueBesideIdleFetch measures an enqueue while a fetch waits for other queues. The
+// time must not depend on how many queues that fetch names.
 func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 	for _, queues := range []int{1, 1000} {
 		b.Run(fmt.Sprint(queues), func(b *testing.B) {
@@ -256,8 +255,8 @@ func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 	}
 }
 
-// BenchmarkFetchBehindOtherKind measures one job fetched and acked by its kind, alone and with
-// a million jobs of another kind before it. It should not take longer then.
+// BenchmarkFetchBehindOtherKind measures one job fetched and acked by its kind, alone and
+// behind a million jobs of another kind. Both must take equally long.
 func BenchmarkFetchBehindOtherKind(b *testing.B) {
 	for _, others := range []int{0, 1_000_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

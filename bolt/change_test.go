@@ -10,14 +10,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// matchFunc is a condition of the record of a job.
+// matchFunc is a condition on the record of a job.
 type matchFunc func(*pawl.Envelope) bool
 
 func (fn matchFunc) Matches(job *pawl.Envelope) bool { return fn(job) }
 func (matchFunc) ReadsBody() bool                    { return false }
 
-// Rule: a change that a damaged row divides reports every job that it changed, even if the
-// rest does not come through.
+// Rule: a change split by a damaged row reports every job that it changed, even if the rest
+// fails.
 func TestDividedChangeReportsWhatIsDone(t *testing.T) {
 	row := lineKey(nil, line{numberOfOther, numberOfOtherDelayed})
 	everyChange(t, bucketQueues, rowAt(row), func(t *testing.T, s sample, path string) {
@@ -27,7 +27,7 @@ func TestDividedChangeReportsWhatIsDone(t *testing.T) {
 		calls := 0
 		again := matchFunc(func(job *pawl.Envelope) bool {
 			if job.ID == s.ids["delayed"] {
-				if calls++; calls == 3 { // the first half, after two tries of the whole
+				if calls++; calls == 3 { // the first half, after two tries of the whole change
 					cancel()
 				}
 			}
@@ -50,7 +50,7 @@ type nilCondition struct{ body bool }
 func (c *nilCondition) ReadsBody() bool             { return c.body }
 func (c *nilCondition) Matches(*pawl.Envelope) bool { return true }
 
-// Rule: a panic of a condition is an error of its change alone, whichever method panics.
+// Rule: a panic of a condition fails only its own change, whichever method panics.
 func TestPanicOfReadsBody(t *testing.T) {
 	q := openTest(t, nil)
 	e := add(t, q, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// checkAt is what Check says of a file that nobody has open.
+// checkAt returns the result of Check on a file that nobody has open.
 func checkAt(t *testing.T, path string) error {
 	t.Helper()
 	r, err := OpenReader(path)
@@ -23,7 +23,7 @@ func checkAt(t *testing.T, path string) error {
 	return r.Check(t.Context())
 }
 
-// Rule: whichever row of a queue is missing, or has one bit wrong, Check finds it.
+// Rule: Check finds any missing row of a queue and any flipped bit in a row.
 func TestCheckMissesNoRow(t *testing.T) {
 	for _, s := range []sample{newSampleNow(t), newKeyed(t)} {
 		path := filepath.Join(memoryFolder(t), "jobs.db")
@@ -31,7 +31,7 @@ func TestCheckMissesNoRow(t *testing.T) {
 		require.NoError(t, checkAt(t, path))
 		for _, row := range rowsOf(t, path) {
 			if row.bucket == string(bucketMeta) {
-				continue // looked at by Open
+				continue // Open checks it
 			}
 			for what, change := range map[string]func(b *bbolt.Bucket) error{
 				"missing": func(b *bbolt.Bucket) error { return b.Delete(row.key) },
@@ -49,7 +49,7 @@ func TestCheckMissesNoRow(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, s.bytes, 0o600))
 				withBolt(t, path, func(tx *bbolt.Tx) error { return change(tx.Bucket(bucketRoot).Bucket([]byte(row.bucket))) })
 				if row.bucket == string(bucketUnique) && what == "missing" {
-					continue // another one may have taken it, and be gone
+					continue // another job may have taken it and be gone
 				}
 				require.ErrorIs(t, checkAt(t, path), pawl.ErrCorrupt, "%s, row %x: %s", row.bucket, row.key, what)
 			}
@@ -57,7 +57,7 @@ func TestCheckMissesNoRow(t *testing.T) {
 	}
 }
 
-// Rule: Check ends with its context, and a queue at work may be checked.
+// Rule: Check ends with its context, and works on an active queue.
 func TestCheckOfAQueueAtWork(t *testing.T) {
 	q := openTest(t, nil)
 	add(t, q, nil)
@@ -80,7 +80,7 @@ func TestCheckOfAQueueAtWork(t *testing.T) {
 	}))
 }
 
-// Rule: what is told is bounded.
+// Rule: the number of reported findings is limited.
 func TestCheckTellsAHundredFindings(t *testing.T) {
 	q := openTest(t, nil)
 	fill(t, q, 500, "q")
@@ -108,8 +108,8 @@ func TestCheckTellsAHundredFindings(t *testing.T) {
 	set(func(b *bbolt.Bucket, k, v []byte) error { return b.Put(k, v) })
 }
 
-// Rule: that nobody has the unique key of a job is no fault: another one may have taken it
-// while the job was in a state that the other did not mind, and be gone.
+// Rule: a job whose unique key leads nowhere is not an error. Another job may have taken the
+// key while this job was in a state that did not block the other, and be gone.
 func TestCheckOfAKeyThatNobodyHas(t *testing.T) {
 	q := openTest(t, nil)
 	unique := func(e *pawl.Envelope) { e.UniqueKey, e.UniqueIn = "key", []pawl.State{pawl.Ready} }

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Tests that need a second process start the test binary again with a role in its
-// environment. A child and its test talk in lines over the child's standard input
-// and output, so neither ever waits for a time to pass.
+// Tests that need a second process start the test binary again with a role in its environment.
+// A child and its test exchange lines over the child's standard input and output, so neither
+// ever waits for a time to pass.
 const roleVariable = "PAWL_TEST_ROLE"
 
 var roles = map[string]func(args []string) error{
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// child is a process in a role. It is gone when its test ends.
+// child is a process in a role. It ends with its test.
 type child struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -56,7 +56,7 @@ func startChild(t *testing.T, role string, args ...string) *child {
 	require.NoError(t, err)
 	c := &child{cmd: exec.CommandContext(ctx, binary, args...), kill: kill}
 	c.cmd.Env = append(os.Environ(), roleVariable+"="+role,
-		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // or the race detector waits a second at every exit
+		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // otherwise the race detector waits a second at every exit
 	c.cmd.Stderr = &c.stderr
 	c.stdin, err = c.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func startChild(t *testing.T, role string, args ...string) *child {
 	return c
 }
 
-// line is the next line of the child. Its absence fails the test.
+// line returns the next line of the child. It fails the test if there is none.
 func (c *child) line(t *testing.T) string {
 	t.Helper()
 	if !c.lines.Scan() {
@@ -81,8 +81,8 @@ func (c *child) line(t *testing.T) string {
 	return c.lines.Text()
 }
 
-// rest reads what the child says until it ends, however it does. A last line that
-// was cut off is left out.
+// rest reads the child's output until the child ends in any way. It omits an incomplete last
+// line.
 func (c *child) rest() (lines []string) {
 	for c.lines.Scan() {
 		lines = append(lines, c.lines.Text())
@@ -98,8 +98,8 @@ func (c *child) say(t *testing.T, words ...string) {
 	require.NoError(t, err)
 }
 
-// tell sends a line from a child to its test, in one write: a kill leaves it out or
-// whole.
+// tell sends a line from a child to its test, in one write, so that a kill omits it or leaves
+// it whole.
 func tell(words ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintln(words...)) }
 
 // heard calls fn for every line that the test sends, until it closes the pipe.
@@ -115,8 +115,8 @@ func heard(fn func(words []string) error) error {
 // quiet are options without a log.
 func quiet() *Options { return &Options{Logger: hclog.NewNullLogger()} }
 
-// memoryFolder is a folder of the test in memory where the system has that: the
-// tests that make hundreds of commits prove nothing about the disk.
+// memoryFolder returns a folder of the test, in memory where the system has that. Tests with
+// hundreds of commits prove nothing about the disk.
 func memoryFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "pawl-test-")

@@ -106,8 +106,8 @@ func TestUseAfterClose(t *testing.T) {
 	for i := range methods.NumMethod() {
 		name := methods.Method(i).Name
 		switch {
-		case strings.HasSuffix(name, "Tx") || name == "In": // of a transaction
-		case name == "Close" || name == "Path" || name == "MaxPayload" || name == "Listen" || name == "Done" || name == "Now" || name == "Serving": // cannot fail
+		case strings.HasSuffix(name, "Tx") || name == "In": // they need a transaction
+		case name == "Close" || name == "Path" || name == "MaxPayload" || name == "Listen" || name == "Done" || name == "Now" || name == "Serving": // they cannot fail
 		default:
 			require.Contains(t, calls, name, "a method that this test does not know")
 		}

@@ -41,8 +41,8 @@ func everything(t *testing.T, path string) []string {
 	return all
 }
 
-// fillEverything gives a queue jobs in every state and with everything that a job may
-// have, and its file data of the app's.
+// fillEverything gives a queue jobs in every state with everything a job may have, and gives
+// its file data of the app.
 func fillEverything(t *testing.T, q *Queue) {
 	t.Helper()
 	ctx := t.Context()
@@ -66,7 +66,7 @@ func fillEverything(t *testing.T, q *Queue) {
 	settle("snoozed", nil, func(l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(1000*time.Hour)) })
 	settle("retried", nil, func(l *pawl.Lease) error { return q.Settle(ctx, l.Nack(time.Hour, errBoom)) })
 	settle("dead", nil, func(l *pawl.Lease) error { return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom)) })
-	for range 2 { // of which one is leased and one put aside
+	for range 2 { // one is leased and one is blocked
 		put("keyed", func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = "keyed", "key" })
 	}
 	require.Len(t, fetch(t, q, 2, "keyed"), 1)
@@ -99,8 +99,8 @@ func fillEverything(t *testing.T, q *Queue) {
 	}))
 }
 
-// A compaction changes no row: jobs in all states with all that they have, counts,
-// sequences, keys, and what the app keeps in the file.
+// A compaction changes no row: jobs in all states with everything they have, counts, sequences,
+// keys, and the app's data.
 func TestCompactKeepsEverything(t *testing.T) {
 	folder := memoryFolder(t)
 	path := filepath.Join(folder, "jobs.db")
@@ -110,7 +110,7 @@ func TestCompactKeepsEverything(t *testing.T) {
 		stats, err := q.Stats(t.Context())
 		require.NoError(t, err)
 		for i := range stats.Queues {
-			stats.Queues[i].Served = false // as in a file that no worker has
+			stats.Queues[i].Served = false // as in a file without a worker
 		}
 		require.NoError(t, q.Compact(t.Context(), filepath.Join(folder, "live.db")))
 		require.NoError(t, q.Close())
@@ -128,8 +128,8 @@ func TestCompactKeepsEverything(t *testing.T) {
 	})
 }
 
-// A compacted file goes on where the old one was: new jobs come behind the old ones, keys
-// are still taken, and a paused queue stays so.
+// A compacted file continues where the old one stopped: new jobs come after the old ones, keys
+// are still taken, and a paused queue stays paused.
 func TestCompactGoesOn(t *testing.T) {
 	folder := memoryFolder(t)
 	path := filepath.Join(folder, "compact.db")
@@ -155,7 +155,7 @@ func TestCompactGoesOn(t *testing.T) {
 	})
 }
 
-// What a backlog has left behind is not in the compacted file.
+// The compacted file has no free pages of an old backlog.
 func TestCompactIsSmaller(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	for range 20 {
@@ -178,8 +178,8 @@ func TestCompactIsSmaller(t *testing.T) {
 	require.NotNil(t, find(t, openAt(t, path, nil), left.ID))
 }
 
-// Many buckets of the app's are no transaction without end: a compaction looks at its
-// context between them.
+// Many buckets of the app do not make one endless transaction: a compaction checks its context
+// between them.
 func TestCompactManyBuckets(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
@@ -196,8 +196,8 @@ func TestCompactManyBuckets(t *testing.T) {
 	require.Empty(t, snapshot(t, folder))
 }
 
-// A row that is damaged is copied as it is, so that a compaction loses nothing and the
-// damage can still be seen.
+// A damaged row is copied unchanged, so that a compaction loses nothing and the damage stays
+// visible.
 func TestCompactKeepsDamagedRows(t *testing.T) {
 	s := newSample(t)
 	path := s.write(t,
@@ -211,7 +211,7 @@ func TestCompactKeepsDamagedRows(t *testing.T) {
 	require.Equal(t, everything(t, path), everything(t, compact))
 }
 
-// A file whose pages are damaged is not compacted: no new file looks whole that is not,
+// A file with damaged pages is not compacted: no incomplete file is left that looks complete,
 // and none grows without end.
 func TestCompactOfDamagedPages(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
@@ -228,7 +228,7 @@ func TestCompactOfDamagedPages(t *testing.T) {
 	sound, err := os.ReadFile(path)
 	require.NoError(t, err)
 	page := func(b []byte, n uint64) []byte { return b[n*size : (n+1)*size] }
-	const head, element = 16, 16 // bytes; an element of a branch ends in the number of a page
+	const head, element = 16, 16 // bytes; an element of a branch page ends in a page number
 	for _, test := range []struct {
 		rule   string
 		damage func(b []byte)
@@ -255,7 +255,7 @@ func TestCompactOfDamagedPages(t *testing.T) {
 		_, err := OpenReader(path)
 		require.ErrorIs(t, err, pawl.ErrCorrupt, test.rule)
 
-		// It is damaged while it is open.
+		// The damage happens while the file is open.
 		require.NoError(t, os.WriteFile(path, sound, 0o600))
 		r, err := OpenReader(path)
 		require.NoError(t, err, test.rule)

@@ -15,7 +15,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	t.Setenv("TMPDIR", bolt.MemoryFolder(t)) // of the suite's folders: it proves nothing about the disk
+	t.Setenv("TMPDIR", bolt.MemoryFolder(t)) // for the suite's folders: it proves nothing about the disk
 	open := func(t testing.TB, dir string, s queuetest.Settings) pawl.Queue {
 		path := filepath.Join(dir, "jobs.db")
 		q, err := bolt.Open(path, &bolt.Options{
@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 		Counts:  counts,
 		Events:  true,
 
-		CounterSteps: race.Fewer(8000), // each of them is a commit
+		CounterSteps: race.Fewer(8000), // each step is a commit
 	})
 }
 

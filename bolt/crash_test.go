@@ -16,15 +16,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// killWithin kills c after a random time of at most limit, and returns what it said
-// until then.
+// killWithin kills c after a random time of at most limit, and returns the child's output until
+// then.
 func (c *child) killWithin(limit time.Duration) []string {
 	timer := time.AfterFunc(rand.N(limit), c.kill)
 	defer timer.Stop()
 	return c.rest()
 }
 
-// openRole creates one queue after the other in the folder named.
+// openRole creates one queue after the other in the given folder.
 func openRole(args []string) error {
 	tell("up")
 	for n := 0; ; n++ {
@@ -38,8 +38,8 @@ func openRole(args []string) error {
 	}
 }
 
-// A process that is killed while it creates a queue leaves no file of that name, or
-// a whole one.
+// A process that is killed while it creates a queue leaves no file of that name, or a complete
+// one.
 func TestKilledCreation(t *testing.T) {
 	for range 8 {
 		folder := memoryFolder(t)
@@ -58,8 +58,8 @@ func TestKilledCreation(t *testing.T) {
 	}
 }
 
-// What a working child does with a job. Each verb is said before it begins and
-// after it was acknowledged.
+// What a working child does with a job. The child prints each verb before it begins and after
+// it was acknowledged.
 var crashVerbs = []string{"ack", "nack", "later", "abandon", "release", "snooze"}
 
 // workRole stores jobs and settles them with random verbs, from several goroutines.
@@ -107,7 +107,7 @@ func workRole(args []string) error {
 	}
 }
 
-// crashOptions let jobs crash for ever: how often they do is exact then.
+// crashOptions let jobs crash without limit, so that the number of crashes is exact.
 func crashOptions() *Options {
 	o := quiet()
 	o.MaxCrashes = NoMaxCrashes
@@ -131,13 +131,13 @@ func settleBy(ctx context.Context, q *Queue, l *pawl.Lease, verb string) error {
 	}
 }
 
-// known is what the test knows about a job from what was acknowledged.
+// known is what the test knows about a job from acknowledgments.
 type known struct {
 	state             pawl.State // "" for a job that is gone
 	attempts, crashes int
 }
 
-// after is k when verb was carried out.
+// after returns k after verb was carried out.
 func (k known) after(verb string) known {
 	switch verb {
 	case "ack":
@@ -153,14 +153,14 @@ func (k known) after(verb string) known {
 	return k
 }
 
-// crashed is k when the process died with the job leased.
+// crashed returns k after the process died with the job leased.
 func (k known) crashed() known {
 	k.crashes++
 	return k
 }
 
-// After a kill every acknowledged operation has happened, none has happened twice,
-// and of those under way each has happened entirely or not at all.
+// After a kill, every acknowledged operation has happened, none has happened twice, and each
+// operation in progress has happened entirely or not at all.
 func TestKilledAtWork(t *testing.T) {
 	var path string
 	var model map[pawl.ID]known
@@ -174,8 +174,8 @@ func TestKilledAtWork(t *testing.T) {
 		said := c.killWithin(60 * time.Millisecond)
 		require.Empty(t, c.stderr.String())
 
-		storing := make(map[pawl.ID]bool) // enqueues under way
-		begun := make(map[pawl.ID]string) // settles under way
+		storing := make(map[pawl.ID]bool) // enqueues in progress
+		begun := make(map[pawl.ID]string) // settles in progress
 		leased := make(map[pawl.ID]bool)
 		fetching := false
 		stored := func(id pawl.ID) {
@@ -193,7 +193,7 @@ func TestKilledAtWork(t *testing.T) {
 			}
 			switch verb := strings.Join(words[:2], " "); {
 			case words[0] == "lease":
-				stored(id) // may be heard before the enqueue's answer
+				stored(id) // may be seen before the enqueue's answer
 				leased[id] = true
 			case words[1] == "fetch":
 				fetching = words[0] == "begin"
@@ -222,7 +222,7 @@ func TestKilledAtWork(t *testing.T) {
 		require.NoError(t, q.Close())
 		checkFile(t, path)
 
-		unsaid := 0 // leases that were given and not heard of
+		unsaid := 0 // leases granted and not reported
 		for id, is := range found {
 			if _, ok := model[id]; !ok {
 				require.True(t, storing[id], "a job that nobody stored")

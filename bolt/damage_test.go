@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A job that cannot be read goes to the dead letters, where somebody can look at
-// it, and does not keep others from running.
+// An unreadable job becomes dead, where somebody can look at it, and does not keep other jobs
+// from running.
 func TestDamagedJobDies(t *testing.T) {
 	for _, damaged := range []struct {
 		bucket []byte
@@ -40,8 +40,8 @@ func TestDamagedJobDies(t *testing.T) {
 	}
 }
 
-// A row that leads to a job which is not there ends in the dead letters too. A job
-// to which no row leads is not run, and shows up as damaged.
+// A row that leads to a missing job also ends among the dead jobs. A job to which no row leads
+// does not run and shows up as damaged.
 func TestMissingRows(t *testing.T) {
 	s := newSample(t)
 	for _, test := range []struct {
@@ -71,8 +71,7 @@ func TestMissingRows(t *testing.T) {
 	}
 }
 
-// A job whose row in ready cannot be read is passed over. It stays where somebody
-// can look at it.
+// A job with an unreadable row in ready is skipped. It stays where somebody can look at it.
 func TestDamagedReadyRowIsPassedOver(t *testing.T) {
 	everyChange(t, bucketReady, rowOf("ready"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
@@ -85,8 +84,8 @@ func TestDamagedReadyRowIsPassedOver(t *testing.T) {
 	})
 }
 
-// A job whose row in delayed cannot be read stays there. The others become ready in
-// their time, and the scheduler finds rest.
+// A job with an unreadable row in delayed stays there. The others become ready in time, and the
+// scheduler becomes idle.
 func TestDamagedDelayedRowIsPassedOver(t *testing.T) {
 	everyChange(t, bucketDelayed, rowOf("delayed"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
@@ -103,8 +102,8 @@ func TestDamagedDelayedRowIsPassedOver(t *testing.T) {
 	})
 }
 
-// A lease that cannot be read is an orphan like any other at Open, which does not
-// need what its row says.
+// An unreadable lease is an orphan like any other at Open, which does not need the content of
+// its row.
 func TestDamagedLeaseIsTakenBack(t *testing.T) {
 	everyChange(t, bucketLeased, rowOf("large leased"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
@@ -115,8 +114,8 @@ func TestDamagedLeaseIsTakenBack(t *testing.T) {
 	})
 }
 
-// With its record damaged as well, the job of such a lease dies, or stays where it
-// is when not even its queue is known. All others run.
+// If its record is damaged as well, the job of such a lease dies, or stays where it is if its
+// queue is unknown. All others run.
 func TestDamagedLeaseOfADamagedJob(t *testing.T) {
 	s := newSample(t)
 	for _, lease := range changes {
@@ -135,8 +134,8 @@ func TestDamagedLeaseOfADamagedJob(t *testing.T) {
 	}
 }
 
-// A lease whose row is damaged while it lasts cannot be settled or taken back
-// before the next Open. All other leases can, and the scheduler finds rest.
+// A lease whose row is damaged while it lasts cannot be settled or taken back before the next
+// Open. All other leases can, and the scheduler becomes idle.
 func TestLeaseDamagedWhileItLasts(t *testing.T) {
 	s := newSample(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -168,15 +167,15 @@ func (s scribble) apply(t *txn) {
 	t.put(b, s.key, v)
 }
 
-// The numbers of what a sample has on its second queue.
+// Numbers of the items on a sample's second queue.
 const (
 	numberOfOther        queueNumber = 11
 	numberOfOtherDelayed kindNumber  = 14
 )
 
-// Rule: damaged counts of a kind on a queue stop that kind there, with an error that says so.
-// Nothing of it is lost. Other kinds go on, until a job of it falls due: that keeps them from
-// fetching, again with an error that says so.
+// Rule: damaged counts of a kind on a queue stop that kind there, with an error that says so,
+// and lose none of its jobs. Other kinds continue until a job of the damaged kind becomes due,
+// which stops their fetches, again with an error that says so.
 func TestDamagedCounts(t *testing.T) {
 	row := lineKey(nil, line{numberOfOther, numberOfOtherDelayed})
 	everyChange(t, bucketQueues, rowAt(row), func(t *testing.T, s sample, path string) {
@@ -206,7 +205,8 @@ func TestDamagedCounts(t *testing.T) {
 	})
 }
 
-// Rule: a damaged name of a kind stops that kind, and no other that a fetch asks for with it.
+// Rule: a damaged name of a kind stops that kind, but no other kind that a fetch requests with
+// it.
 func TestDamagedKindRow(t *testing.T) {
 	everyChange(t, bucketQueues, rowAt(kindNameKey(nil, "ready")), func(t *testing.T, _ sample, path string) {
 		q := openDamaged(t, path)
@@ -219,8 +219,8 @@ func TestDamagedKindRow(t *testing.T) {
 	})
 }
 
-// A damaged row of a queue stops that queue, with an error that says so. Nothing of
-// it is lost, and the others go on.
+// A damaged row of a queue stops that queue, with an error that says so, and loses none of its
+// jobs. The other queues continue.
 func TestDamagedQueueRow(t *testing.T) {
 	for name, row := range map[string][]byte{"number": numberKey(nil, numberOfOther), "name": nameKey(nil, "other")} {
 		everyChange(t, bucketQueues, rowAt(row), func(t *testing.T, s sample, path string) {
@@ -262,7 +262,7 @@ func TestDamagedQueueRow(t *testing.T) {
 	}
 }
 
-// A history that cannot be read hides the job from inspection, and nothing else.
+// An unreadable history hides the job from inspection and nothing else.
 func TestDamagedHistory(t *testing.T) {
 	everyChange(t, bucketHistory, rowOf("dead"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
@@ -275,7 +275,7 @@ func TestDamagedHistory(t *testing.T) {
 	})
 }
 
-// A dead letter is found by its record, whatever its row says.
+// A dead job is found by its record, whatever its row says.
 func TestDamagedRowOfADeadLetter(t *testing.T) {
 	everyChange(t, bucketFailed, rowOf("dead"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
@@ -287,7 +287,7 @@ func TestDamagedRowOfADeadLetter(t *testing.T) {
 	})
 }
 
-// Without its format or one of its buckets a file is damaged, for readers as well.
+// A file without its format or one of its buckets is damaged, for readers too.
 func TestDamagedFormat(t *testing.T) {
 	s := newSample(t)
 	refuse := func(t *testing.T, path, says string) {
@@ -316,7 +316,7 @@ func TestDamagedFormat(t *testing.T) {
 	}
 }
 
-// Rule: a fetch ends over a damaged ready row whose key is longer than any, behind all keys of its lane.
+// Rule: a fetch ends at a damaged ready row whose key is too long, after all keys of its lane.
 func TestFetchEndsBehindAnOverlongKey(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, quiet())

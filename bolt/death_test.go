@@ -40,8 +40,8 @@ func (b *lockedBuffer) Reset() {
 	b.buf.Reset()
 }
 
-// Rule: each job that dies leaves one error-level line with its ID, kind, attempts and
-// last error, whatever it dies of.
+// Rule: each job that dies leaves one error-level line with its ID, kind, attempts and last
+// error, whatever the reason of its death.
 func TestOneLineForEachDeath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
@@ -69,7 +69,7 @@ func TestOneLineForEachDeath(t *testing.T) {
 	})
 }
 
-// Rule: what a commit that failed was to change is told to nobody.
+// Rule: a failed commit emits no events.
 func TestNoEventOfAFailedCommit(t *testing.T) {
 	var told []pawl.EventType
 	q := openTest(t, &Options{OnEvent: func(e pawl.Event) { told = append(told, e.Type) }})
@@ -85,7 +85,7 @@ func TestNoEventOfAFailedCommit(t *testing.T) {
 	require.Empty(t, told)
 }
 
-// Rule: what is noted of an idempotency key goes when its time is over.
+// Rule: the rows of an idempotency key are removed when its time is over.
 func TestEffectsGoWithTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -96,7 +96,7 @@ func TestEffectsGoWithTheirTime(t *testing.T) {
 			}))
 			return effects, expiry
 		}
-		for _, ttl := range []time.Duration{time.Minute, 0} { // 0 is a day
+		for _, ttl := range []time.Duration{time.Minute, 0} { // 0 means a day
 			add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey, e.IdempotencyTTL = "key "+ttl.String(), ttl })
 			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 		}

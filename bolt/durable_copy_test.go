@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
-// watchSyncs has fn told of each sync of a file or a folder, before it is done. Its error is that
-// of the sync.
+// watchSyncs calls fn for each sync of a file or a folder, before the sync. The sync returns
+// fn's error.
 func watchSyncs(t *testing.T, fn func(f *os.File) error) {
 	t.Helper()
 	sync := atomicfile.Sync
@@ -31,8 +31,8 @@ func leadsElsewhere(t *testing.T, path string, before os.FileInfo) bool {
 	return !os.SameFile(before, now)
 }
 
-// Rule: a copy that takes the place of the queue's file is synced before it has the name, and
-// its folder after that. Otherwise a power cut leaves a name that leads to nothing.
+// Rule: a copy that replaces the queue's file is synced before it gets the name, and its folder
+// after that. Otherwise a power failure leaves a name that leads to nothing.
 func TestCopyIsDurableBeforeItHasTheName(t *testing.T) {
 	for _, test := range []struct {
 		rule string
@@ -89,7 +89,7 @@ func closedQueue(t *testing.T, path string) pawl.ID {
 }
 
 // Rule: when a backup or a compaction returns, its name is durable: the folder was synced after
-// the file had its name. Where that fails, the file goes again.
+// the file got its name. If that fails, the file is removed.
 func TestNewCopyHasADurableName(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	closedQueue(t, path)
@@ -124,8 +124,8 @@ func TestNewCopyHasADurableName(t *testing.T) {
 	}
 }
 
-// Rule: a compaction in place keeps everything, the mode, and the lock. It leaves nothing
-// beside the file, and a file that it cannot replace as it was.
+// Rule: a compaction in place keeps all content, the mode, and the lock. It leaves nothing
+// beside the file. A file that it cannot replace is unchanged.
 func TestCompactInPlace(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, quiet())

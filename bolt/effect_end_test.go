@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: the end of what was done leaves alone what is done anew until later.
+// Rule: the expiry of an old effect does not end an effect that was done again until later.
 func TestOldEndLeavesANewEffect(t *testing.T) {
 	q := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), nil)
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {

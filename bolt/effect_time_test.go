@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ackings are the ways to ack a job. Time passes around the ack where something else can happen
-// there: now is when the ack was made.
+// ackings are the ways to ack a job. Time passes around the ack if something else can happen
+// there: now is the time of the ack.
 var ackings = map[string]func(t *testing.T, q *Queue, app *bbolt.DB, l *pawl.Lease) (now time.Time){
 	"Ack": func(t *testing.T, q *Queue, _ *bbolt.DB, l *pawl.Lease) time.Time {
 		require.NoError(t, q.Settle(t.Context(), l.Ack()))
@@ -42,9 +42,9 @@ var ackings = map[string]func(t *testing.T, q *Queue, app *bbolt.DB, l *pawl.Lea
 	},
 }
 
-// Rule: an effect counts as done from the ack on, for as long as its key says: neither from the
-// enqueue, the fetch, or the beginning of the transaction, nor from its commit. Up to then a job
-// of its key does not run; at that time it does.
+// Rule: an effect counts as done from the ack on, for the time to live of its key. It does not
+// count from the enqueue, the fetch, the beginning of the transaction, or its commit. Until
+// then no job with its key runs. At that time one does.
 func TestAnEffectIsDoneFromTheAckOn(t *testing.T) {
 	for name, ack := range ackings {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAnEffectIsDoneFromTheAckOn(t *testing.T) {
 	}
 }
 
-// Rule: a transaction is refused its ack as long as the effect counts as done under another job,
+// Rule: a transaction's ack is refused as long as the effect counts as done under another job,
 // and no longer.
 func TestAckTxAtTheEndOfAnEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAckTxAtTheEndOfAnEffect(t *testing.T) {
 		require.NoError(t, q.do(t.Context(), finish{e}))
 		until := time.Now().Add(ttl)
 		ackTxAt := func(at time.Time) error {
-			return q.Update(t.Context(), func(tx *bbolt.Tx) error { // in which nobody else removes what has ended
+			return q.Update(t.Context(), func(tx *bbolt.Tx) error { // in which nobody else removes expired rows
 				pass(time.Until(at))
 				return q.AckTx(tx, l)
 			})

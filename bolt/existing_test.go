@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Envelopes that were told Existing are as good as new once the job that had their key is
-// gone or does not block them any more: in one batch too, each gets an ID of its own, for
-// which a signature is good.
+// Envelopes that were reported as Existing are as good as new once the job that had their key
+// is gone or no longer blocks them. Even in one batch, each gets its own ID, for which a
+// signature is valid.
 func TestEnvelopesThatWereToldExistingAreEnqueuedAgain(t *testing.T) {
 	ring, err := pawl.NewKeyring("key", map[string][]byte{"key": bytes.Repeat([]byte("s"), pawl.MinSecretBytes)})
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestEnvelopesThatWereToldExistingAreEnqueuedAgain(t *testing.T) {
 					for range n {
 						batch = append(batch, &pawl.Envelope{Kind: "k", UniqueKey: "unique"})
 					}
-					for range 2 { // the second time they name the ID of the holder
+					for range 2 { // the second time they have the ID of the holder
 						require.NoError(t, producer.Enqueue(t.Context(), batch...))
 						for _, e := range batch {
 							require.True(t, e.Existing)

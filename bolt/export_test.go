@@ -1,6 +1,6 @@
 package bolt
 
-// CheckFile and MemoryFolder are for the tests outside of the package.
+// CheckFile and MemoryFolder are for tests outside the package.
 var (
 	CheckFile    = checkFile
 	MemoryFolder = memoryFolder

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// batchOf makes jobs of the kinds 0, 1, 2 and so on, as change says.
+// batchOf makes jobs of the kinds 0, 1, 2 and so on, modified by change.
 func batchOf(n int, change func(i int, e *pawl.Envelope)) []*pawl.Envelope {
 	jobs := make([]*pawl.Envelope, n)
 	for i := range jobs {
@@ -25,8 +25,8 @@ func batchOf(n int, change func(i int, e *pawl.Envelope)) []*pawl.Envelope {
 	return jobs
 }
 
-// fetchAll fetches up to limit jobs at a time until there are none, and returns the
-// kinds of each fetch. It requires that the jobs not yet fetched are ready.
+// fetchAll fetches up to limit jobs at a time until there are none, and returns the kinds of
+// each fetch. It requires that the remaining jobs are ready.
 func fetchAll(t *testing.T, q *Queue, jobs, limit int, payload []byte) (fetches [][]string) {
 	t.Helper()
 	for left := jobs; left > 0; {
@@ -45,7 +45,7 @@ func fetchAll(t *testing.T, q *Queue, jobs, limit int, payload []byte) (fetches 
 	return fetches
 }
 
-// numbers are those from first to last as texts.
+// numbers returns the numbers from first to last as texts.
 func numbers(first, last int) (texts []string) {
 	for i := first; i <= last; i++ {
 		texts = append(texts, fmt.Sprint(i))
@@ -53,8 +53,8 @@ func numbers(first, last int) (texts []string) {
 	return texts
 }
 
-// Rule: one fetch copies no more than maxFetchBytes, the last job not counted. What it
-// leaves stays ready, and comes in order with the next ones.
+// Rule: one fetch copies at most maxFetchBytes, not counting the last job. The remaining jobs
+// stay ready and come in order with the next fetches.
 func TestFetchOfLargePayloadsIsBounded(t *testing.T) {
 	const mebibyte = 1 << 20
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
@@ -64,7 +64,7 @@ func TestFetchOfLargePayloadsIsBounded(t *testing.T) {
 		"8 jobs are the first to have %d bytes", maxFetchBytes)
 }
 
-// Rule: less is asked for than the bound allows, and as much as that comes.
+// Rule: a request below the limit gets as many jobs as it asks for.
 func TestFetchBelowTheBoundIsAsLargeAsAsked(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	payload := bytes.Repeat([]byte("x"), 64<<10)
@@ -72,7 +72,7 @@ func TestFetchBelowTheBoundIsAsLargeAsAsked(t *testing.T) {
 	require.Equal(t, [][]string{numbers(0, 126)}, fetchAll(t, q, 127, 1000, payload))
 }
 
-// Rule: records count like payloads, since they are copied like them.
+// Rule: records count like payloads, since they are copied too.
 func TestFetchOfLargeRecordsIsBounded(t *testing.T) {
 	const jobs = 1300
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
@@ -86,7 +86,7 @@ func TestFetchOfLargeRecordsIsBounded(t *testing.T) {
 	require.Equal(t, numbers(0, jobs-1), slices.Concat(fetches...))
 }
 
-// Rule: a job comes however large it is, and so does one behind smaller ones.
+// Rule: a job of any size is fetched, also behind smaller jobs.
 func TestFetchOfAJobBeyondTheBound(t *testing.T) {
 	const huge = maxFetchBytes + 1<<20
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), &Options{MaxPayload: huge})
@@ -110,8 +110,8 @@ func TestFetchOfAJobBeyondTheBound(t *testing.T) {
 	require.Empty(t, fetch(t, q, 100))
 }
 
-// Rule: a fetch that was bounded takes the turns of the jobs that it has, and no others:
-// the next goes on where it ended.
+// Rule: a fetch that was limited takes the turns of the jobs that it has, and no others. The
+// next fetch continues where it ended.
 func TestBoundedFetchesKeepTheTurns(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	queues := []string{"a", "b", "c"}
@@ -129,7 +129,7 @@ func TestBoundedFetchesKeepTheTurns(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 8, "b": 8, "c": 8}, counts)
 }
 
-// Rule: fetches that wait for one commit are bounded each by itself.
+// Rule: the limit applies separately to each fetch of a commit.
 func TestBoundIsOfOneFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// newKeyed is a closed file whose jobs have keys, deadlines and retentions. Kinds that
-// begin with "run" may be fetched once the file is open.
+// newKeyed makes a closed file whose jobs have keys, deadlines and retentions. Kinds that begin
+// with "run" may be fetched once the file is open.
 func newKeyed(t *testing.T) (s sample) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, quiet())
@@ -46,9 +46,9 @@ func newKeyed(t *testing.T) (s sample) {
 	return s
 }
 
-// One to three bits are flipped in the rows of keys, effects, deadlines, retentions and
-// queues. No job is lost or comes with wrong data, none that is sound is held back by the
-// damage of others, and the queue goes on. Only a damaged row of a queue stops that queue.
+// One to three bits are flipped in the rows of keys, effects, deadlines, retentions and queues.
+// No job is lost or has wrong data, damage of one job does not delay sound jobs, and the queue
+// continues. Only a damaged row of a queue stops that queue.
 func TestFlippedBitsOfKeys(t *testing.T) {
 	s := newKeyed(t)
 	path := filepath.Join(memoryFolder(t), "jobs.db")
@@ -66,13 +66,13 @@ func TestFlippedBitsOfKeys(t *testing.T) {
 	for seed := range uint64(race.Fewer(300)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		flipped := bytes.Clone(s.bytes)
-		queue := false // whether the row of a queue is damaged
+		queue := false // the row of a queue is damaged
 		for range 1 + random.IntN(3) {
 			r := rows[random.IntN(len(rows))]
 			at, bit := random.IntN(len(r.value)), random.IntN(8)
 			for _, place := range r.places {
 				if !bytes.HasSuffix(s.bytes[:place], r.key) {
-					continue // an empty value is found elsewhere too
+					continue // an empty value occurs elsewhere too
 				}
 				flipped[place+at] ^= 1 << bit
 			}
@@ -116,7 +116,7 @@ func testFlippedKeys(t *testing.T, s sample, path string, queue bool) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, q.view(ctx, func(st *store) error {
-		one, other := s.ids["run effect"], s.ids["run leased"] // of which the second is skipped
+		one, other := s.ids["run effect"], s.ids["run leased"] // the second one is skipped
 		for kind, id := range s.ids {
 			skipped := id == one && ran[other] || id == other && ran[one]
 			if !ran[id] && !skipped && st.jobs.Get(id[:]) == nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// storedRow is a row of a file, with the places in the file where its value lies: the one
-// that counts, and perhaps older ones in free pages.
+// storedRow is a row of a file, with the places of its value in the file: the current one, and
+// perhaps older ones in free pages.
 type storedRow struct {
 	bucket     string
 	key, value []byte
 	places     []int
 }
 
-// rowsOf finds all rows of the file. What bbolt itself needs to find its way, keys
-// and the heads of pages, is not among their values.
+// rowsOf finds all rows of the file. Their values exclude keys and page headers, which bbolt
+// itself needs.
 func rowsOf(t *testing.T, path string) (all []storedRow) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -58,9 +58,9 @@ func rowsOf(t *testing.T, path string) (all []storedRow) {
 	return all
 }
 
-// One to three bits of the stored values are flipped, behind the back of bbolt. Then
-// no job comes with wrong data, every job whose rows are sound runs, and none has
-// disappeared: whatever is damaged is still there to be looked at.
+// One to three bits of the stored values are flipped behind bbolt's back. Then no job has wrong
+// data, every job with sound rows runs, and no job disappears: damaged jobs can still be
+// inspected.
 func TestFlippedBits(t *testing.T) {
 	s := newSample(t)
 	path := filepath.Join(memoryFolder(t), "jobs.db")

@@ -22,7 +22,7 @@ func init() {
 	roles["chroot"] = chrootRole
 }
 
-// mountMemory mounts a file system of the size given, until the test ends.
+// mountMemory mounts a file system of the given size until the test ends.
 func mountMemory(t *testing.T, size string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -30,15 +30,15 @@ func mountMemory(t *testing.T, size string) string {
 	return folder
 }
 
-// The list of locks names a file by its disk and its number, and other disks have
-// files of that number.
+// The list of locks identifies a file by its disk and its number, and other disks have files
+// with the same number.
 func TestHolderIsFoundOnItsDisk(t *testing.T) {
 	numbers := make(map[uint64]bool)
 	for range 3 {
 		path := filepath.Join(mountMemory(t, "1m"), "jobs.db")
 		holder := startChild(t, "hold", path)
 		require.Equal(t, "open", holder.line(t))
-		t.Cleanup(func() { _ = holder.stdin.Close(); holder.rest() }) // before the file system goes
+		t.Cleanup(func() { _ = holder.stdin.Close(); holder.rest() }) // before the file system is unmounted
 		_, err := Open(path, &Options{LockTimeout: 1})
 		require.ErrorIs(t, err, ErrLocked)
 		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, ", holder.cmd.Process.Pid))
@@ -75,8 +75,8 @@ func TestReadOnlyDisk(t *testing.T) {
 	openAt(t, path, nil)
 }
 
-// An ordinary user in a folder or at a file that is not theirs. The superuser may do
-// everything, so that a child without its rights stands in for one.
+// An ordinary user and a folder or file of another user. The superuser may do everything, so a
+// child without its rights acts as the user.
 func TestForbiddenPlaces(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
@@ -123,7 +123,7 @@ func forbiddenRole(args []string) error {
 	return nil
 }
 
-// fillDisk enqueues jobs, smaller and smaller ones, until the disk takes no more.
+// fillDisk enqueues jobs of decreasing size until the disk is full.
 func fillDisk(ctx context.Context, q *Queue, smallest int) (ids []pawl.ID, err error) {
 	for size := 60_000; size >= smallest; size /= 2 {
 		for {
@@ -140,8 +140,8 @@ func fillDisk(ctx context.Context, q *Queue, smallest int) (ids []pawl.ID, err e
 	return ids, nil
 }
 
-// On a full disk enqueues fail and acks work, as long as the file has the few free
-// pages that an ack needs.
+// On a full disk enqueues fail and acks work, as long as the file has the few free pages that
+// an ack needs.
 func TestFullDisk(t *testing.T) {
 	folder := mountMemory(t, "4m")
 	ballast := filepath.Join(folder, "ballast")
@@ -178,7 +178,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A queue that does not fit on the disk is not created by half.
+// A queue that does not fit on the disk is not created partially.
 func TestCreateOnAFullDisk(t *testing.T) {
 	for kilobytes := 4; kilobytes <= 64; kilobytes *= 2 {
 		folder := mountMemory(t, fmt.Sprintf("%dk", kilobytes))
@@ -196,8 +196,8 @@ func TestCreateOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A process that died on a full disk finds its leases again on the full disk, as
-// long as the file has a few free pages. Without them Open says what is wrong.
+// After a process died on a full disk, Open takes its leases back on the full disk, as long as
+// the file has a few free pages. Otherwise Open reports what is wrong.
 func TestOpenOnAFullDisk(t *testing.T) {
 	for _, test := range []struct {
 		rule     string
@@ -249,7 +249,7 @@ func TestFileSizeLimit(t *testing.T) {
 	require.Zero(t, countsOf(t, q, pawl.DefaultQueue).Ready)
 }
 
-// limitedRole fills its file up to a limit, and goes on without one.
+// limitedRole fills its file up to a limit, and continues without the limit.
 func limitedRole(args []string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()

@@ -18,9 +18,9 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// FuzzFile looks for a damage to a queue's file at which a reader panics, does not end, or
-// gives an error that nobody can match. The bytes are changes to a sound file, each of an
-// offset (3) among the pages in use and what is put there (3).
+// FuzzFile looks for damage to a queue's file at which a reader panics, does not end, or
+// returns an error that nobody can match. The bytes are changes to a sound file: each has an
+// offset (3 bytes) in the pages in use and new content (3 bytes).
 func FuzzFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "sound.db")
 	q, err := Open(path, &Options{Logger: hclog.NewNullLogger()})
@@ -40,7 +40,7 @@ func FuzzFile(f *testing.F) {
 
 	meta, err := pages.Newest(bytes.NewReader(sound))
 	require.NoError(f, err)
-	used := int(meta.Pages) * os.Getpagesize() // what is behind them nobody reads
+	used := int(meta.Pages) * os.Getpagesize() // nobody reads the rest
 
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 24, 0, 0, 0})
@@ -50,7 +50,7 @@ func FuzzFile(f *testing.F) {
 		f.Add([]byte{byte(at >> 16), byte(at >> 8), 12, 1, 2, 3})
 	}
 
-	// Reading changes nothing, so each file is the one before with its changes undone.
+	// Reading changes nothing, so each file is the previous one with its changes undone.
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, file.Close()) })
@@ -72,8 +72,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// readAll reads everything of a file, and requires of every error that a caller can match
-// it.
+// readAll reads everything in a file and requires that a caller can match every error.
 func readAll(t *testing.T, path string) {
 	t.Helper()
 	matched := func(err error) {

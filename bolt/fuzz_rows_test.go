@@ -11,10 +11,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// sealed are the rows of one table, to read and to write again.
+// sealed are the rows of one table, for parsing and rewriting.
 type sealed func(key, row []byte) (again []byte, err error)
 
-// rowsOfTables are all forms that a sealed row has.
+// rowsOfTables are all forms of a sealed row.
 var rowsOfTables = map[string]sealed{
 	"index": func(key, row []byte) ([]byte, error) {
 		r, err := parseIndexRow(key, row)
@@ -56,9 +56,9 @@ var rowsOfTables = map[string]sealed{
 	},
 }
 
-// FuzzRows looks for a row that panics, that passes without its checksum, or that means
-// something else once it was written again. The bytes are tried as they are, and under a
-// right checksum, which no fuzzer finds.
+// FuzzRows looks for a row that panics, that passes without its checksum, or whose meaning
+// changes when it is rewritten. It tries the bytes unchanged, and under a correct checksum,
+// which no fuzzer finds.
 func FuzzRows(f *testing.F) {
 	at := time.Unix(1_900_000_000, 7)
 	index := indexRow{pawl.ID{1, 2, 3}, hasPayload | hasHistory}
@@ -88,7 +88,7 @@ func FuzzRows(f *testing.F) {
 			require.NoError(t, err, name)
 			require.Equal(t, again, twice, "%s means something else once it was written again", name)
 		}
-		if len(key) > 0 { // a CRC sees one changed bit for certain
+		if len(key) > 0 { // a CRC always detects one changed bit
 			other := bytes.Clone(key)
 			other[len(value)%len(key)] ^= 1
 			_, err := unseal(other, right, -1)
@@ -97,8 +97,8 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// FuzzKeyOrder looks for two jobs whose keys do not sort as documented: byte order is the
-// order in which jobs are fetched, promoted, listed and removed.
+// FuzzKeyOrder looks for two jobs whose keys do not sort as documented: byte order is the order
+// in which jobs are fetched, promoted, listed and removed.
 func FuzzKeyOrder(f *testing.F) {
 	f.Add(uint32(1), uint32(2), int8(0), int8(1), int64(5), int64(6), int32(0), int32(1), uint64(1), uint64(2), uint8(0), uint8(1), "a", "b")
 	f.Add(uint32(1), uint32(1), int8(-128), int8(127), int64(-1), int64(0), int32(999_999_999), int32(0), uint64(1<<63), uint64(0), uint8(2), uint8(9), "", "a\x00")
@@ -108,7 +108,7 @@ func FuzzKeyOrder(f *testing.F) {
 			t.Skip("no kind is so long")
 		}
 		job := func(p int8, s int64, nano int32, seq uint64, lane uint8, kind string) *pawl.Envelope {
-			at := time.Unix(s/4, int64(uint32(nano)%1_000_000_000)) // a quarter: no time.Time has more
+			at := time.Unix(s/4, int64(uint32(nano)%1_000_000_000)) // a quarter: time.Time has no larger range
 			return &pawl.Envelope{
 				Kind: kind, Priority: p, NotBefore: at, Seq: seq, Crashes: int(lane >> 1), Attempts: int(lane & 1),
 				Completed: at, IdempotencyKey: kind, Deadline: at, ID: pawl.ID{byte(seq), 15: byte(p)},

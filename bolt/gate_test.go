@@ -9,22 +9,20 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// gate stands before every commit of a queue: it counts them, and holds one back
-// when it is told to. What the scheduler has accepted and what still waits is
-// then a fact, not a race.
+// gate precedes every commit of a queue: it counts the commits, and holds one back on request.
+// So which calls the scheduler has accepted and which still wait is a fact, not a race.
 type gate struct {
 	commits atomic.Int32
 	next    atomic.Pointer[heldCommit]
-	look    func(*bbolt.Tx) // sees every transaction before its commit; may be nil
+	look    func(*bbolt.Tx) // called with every transaction before its commit; may be nil
 }
 
 type heldCommit struct {
-	reached chan struct{} // closed when the scheduler stands before the commit
-	leave   chan struct{} // to be closed by the test
+	reached chan struct{} // closed when the scheduler reaches the commit
+	leave   chan struct{} // closed by the test
 }
 
-// gateCommits puts a gate before the commits of a queue. It must come before the
-// first operation.
+// gateCommits puts a gate before the commits of a queue. Call it before the first operation.
 func gateCommits(q *Queue) *gate {
 	g := new(gate)
 	q.scheduler.commitTx = func(tx *bbolt.Tx) error {
@@ -41,23 +39,21 @@ func gateCommits(q *Queue) *gate {
 	return g
 }
 
-// hold makes the next commit wait until leave is called. Reached returns once it
-// waits.
+// hold makes the next commit wait until leave is called. Reached returns once it waits.
 func (g *gate) hold() (reached, leave func()) {
 	h := &heldCommit{reached: make(chan struct{}), leave: make(chan struct{})}
 	g.next.Store(h)
 	return func() { <-h.reached }, func() { close(h.leave) }
 }
 
-// started runs fn on a goroutine of its own and sends its error.
+// started runs fn on its own goroutine and sends its error.
 func started(fn func() error) <-chan error {
 	errs := make(chan error, 1)
 	go func() { errs <- fn() }()
 	return errs
 }
 
-// occupy holds a commit back until release is called: what is asked of the queue
-// meanwhile gathers.
+// occupy holds a commit back until release is called, so that later calls form a batch.
 func (g *gate) occupy(q *Queue) (release func()) {
 	reached, leave := g.hold()
 	done := started(func() error { return q.Enqueue(context.Background(), &pawl.Envelope{Kind: "occupy", Queue: "occupy"}) })

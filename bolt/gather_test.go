@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: the scheduler waits for nobody: it goes on when nobody comes, however many were
-// answered before.
+// Rule: the scheduler waits for nobody: it continues when nobody comes, however many callers it
+// has just answered.
 func TestGatherWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scheduler{intake: newIntake()}
@@ -29,7 +29,8 @@ func TestGatherWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Rule: the scheduler waits for no more than it has answered, while calls keep coming.
+// Rule: the scheduler waits for at most as many calls as it has answered, while calls keep
+// coming.
 func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
 	for _, procs := range []int{1, runtime.GOMAXPROCS(0)} {
 		func() {
@@ -45,7 +46,7 @@ func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
 				}
 			}()
 			for range 100 {
-				s.lately = 5 // however many came
+				s.lately = 5 // whatever the real number is
 				before := s.heard
 				s.gather()
 				require.Equal(t, s.heard-before, s.lately)
@@ -56,7 +57,7 @@ func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
 	}
 }
 
-// Rule: where giving way takes longer than a transaction does it is left for a while.
+// Rule: if yielding takes longer than a transaction, the scheduler stops it for a while.
 func TestGatherIsLeftWhereItTakesLong(t *testing.T) {
 	s := &scheduler{intake: newIntake(), lately: 5, lasted: -1}
 	s.gather()
@@ -73,8 +74,8 @@ func TestGatherIsLeftWhereItTakesLong(t *testing.T) {
 	require.True(t, s.shunned.IsZero(), "it gave way, and that was short")
 }
 
-// Rule: where others compute all the time giving way costs a hundredth of the time, and where
-// it took long once it is tried again soon.
+// Rule: on a machine that is always busy, yielding costs a hundredth of the time. After a
+// single slow yield it is tried again soon.
 func TestGatherIsLeftForLongerEachTime(t *testing.T) {
 	s := &scheduler{intake: newIntake(), lasted: -1}
 	for _, times := range []time.Duration{leastShun, 2 * leastShun, 4 * leastShun, 8 * leastShun, 16 * leastShun, mostShun, mostShun} {
@@ -87,8 +88,8 @@ func TestGatherIsLeftForLongerEachTime(t *testing.T) {
 	require.Zero(t, s.shun)
 }
 
-// Rule: a caller that is alone is served at once, and so is the Close behind it, on a
-// single processor too. In virtual time nothing waits for a clock.
+// Rule: a lone caller is served at once, and so is a Close after it, even on a single
+// processor. In virtual time nothing waits for a clock.
 func TestLoneCallersAreNotDelayed(t *testing.T) {
 	for _, procs := range []int{1, runtime.GOMAXPROCS(0)} {
 		func() {
@@ -106,7 +107,7 @@ func TestLoneCallersAreNotDelayed(t *testing.T) {
 				}
 				many = append(many, fetch(t, q, cap(many))...)
 				atOnce(t, many, func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) })
-				add(t, q, nil) // alone, where many were answered before
+				add(t, q, nil) // alone, after many callers were answered
 				require.NoError(t, q.Close())
 				require.Zero(t, time.Since(began))
 			})

@@ -22,7 +22,7 @@ func sizeAt(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// Rule: the room in the map costs no disk. The file of an empty queue is small, and so is
+// Rule: the room in the map costs no disk space. The file of an empty queue is small, and so is
 // that of a thousand jobs.
 func TestNewFileIsSmall(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
@@ -34,8 +34,8 @@ func TestNewFileIsSmall(t *testing.T) {
 	require.Less(t, sizeAt(t, path), int64(2<<20))
 }
 
-// Rule: the file grows in steps: by more than each commit needs, and by no more than a
-// megabyte, or an eighth of what it has where that is more.
+// Rule: the file grows in steps: by more than each commit needs, and by at most a megabyte or
+// an eighth of its size, whichever is more.
 func TestFileGrowsInSteps(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the file is as large as its map there")
@@ -59,7 +59,7 @@ func TestFileGrowsInSteps(t *testing.T) {
 	require.InDelta(t, 14, steps, 4, "a commit of 200 KiB rarely grows the file")
 }
 
-// Rule: a step is an eighth of the file, but a megabyte at least and 64 at most.
+// Rule: a step is an eighth of the file, but at least one megabyte and at most 64.
 func TestGrowBy(t *testing.T) {
 	for _, test := range []struct{ size, want int64 }{
 		{0, 1 << 20}, {8<<20 - 4096, 1 << 20}, {8 << 20, 1 << 20}, {16 << 20, 2 << 20}, {80 << 20, 10 << 20},
@@ -70,7 +70,7 @@ func TestGrowBy(t *testing.T) {
 		require.NoError(t, err)
 		page := db.Info().PageSize
 		require.NoError(t, db.Close())
-		if test.size > 0 { // both meta pages say so, and nothing is behind the first pages
+		if test.size > 0 { // both meta pages have the size, and nothing follows the first pages
 			b, err := os.ReadFile(path)
 			require.NoError(t, err)
 			for _, at := range []int{0, page} {
@@ -90,9 +90,8 @@ func TestGrowBy(t *testing.T) {
 	}
 }
 
-// Rule: as much is mapped as lets a file double without waiting for its readers, a
-// gigabyte at least. Where a map makes the file larger, or there is no room for it, it is
-// what bbolt makes of it.
+// Rule: the map lets a file double without waiting for its readers, and has at least a
+// gigabyte. If a map enlarges the file, or there is no room for it, bbolt decides its size.
 func TestMapSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
@@ -109,12 +108,12 @@ func TestMapSize(t *testing.T) {
 	}{
 		{0, 1 << 30}, {1 << 20, 1 << 30}, {512 << 20, 1 << 30}, {512<<20 + 1, 1<<30 + 2}, {3 << 30, 6 << 30},
 	} {
-		require.NoError(t, f.Truncate(test.size)) // without a block on the disk
+		require.NoError(t, f.Truncate(test.size)) // without allocating disk blocks
 		require.Equal(t, test.want, mapSize(path), "a file of %d bytes", test.size)
 	}
 }
 
-// Rule: how an app's own database grows is the app's to say.
+// Rule: the app decides how its own database grows.
 func TestGrowthOfAnAppsDatabaseIsLeftAlone(t *testing.T) {
 	db := openApp(t)
 	for _, size := range []int{db.AllocSize, 1 << 16} {

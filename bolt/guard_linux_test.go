@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a queue goes on when its process is chrooted after it opened the file: the path leads
-// nowhere then, and the file is where it was.
+// Rule: a queue continues when its process is chrooted after it opened the file: the path then
+// leads nowhere, but the file is unchanged.
 func TestChrootIsNoReplacement(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the root folder")
@@ -41,8 +41,8 @@ func chrootRole(args []string) error {
 	return err
 }
 
-// Rule: a queue goes on when another file system is mounted over a folder of its path, and
-// says once that it cannot watch the file. A file that was removed there is still noticed.
+// Rule: a queue continues when another file system is mounted over a folder of its path, and
+// logs once that it cannot watch the file. It still notices the removal of the file there.
 func TestMountIsNoReplacement(t *testing.T) {
 	for _, over := range []string{".", "queue"} {
 		outer := t.TempDir()
@@ -67,7 +67,7 @@ func TestMountIsNoReplacement(t *testing.T) {
 	}
 }
 
-// mountOver mounts an empty file system over a folder, until the test ends.
+// mountOver mounts an empty file system over a folder until the test ends.
 func mountOver(t *testing.T, folder, size string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -79,7 +79,7 @@ func mountOver(t *testing.T, folder, size string) {
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(folder, 0)) })
 }
 
-// Rule: a folder whose place a link to another disk took is no mount: the file was replaced.
+// Rule: a folder replaced by a link to another disk is no mount: the file was replaced.
 func TestFolderThatBecameALink(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.Mkdir(folder, 0o700))

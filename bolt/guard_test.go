@@ -24,7 +24,7 @@ func guarded(t *testing.T, path string) *Queue {
 	return q
 }
 
-// otherQueue makes another queue's file in the folder, with so many jobs.
+// otherQueue makes the file of another queue in the folder, with that many jobs.
 func otherQueue(t *testing.T, folder string, jobs int) string {
 	t.Helper()
 	path := filepath.Join(folder, "other.db")
@@ -38,8 +38,8 @@ func otherQueue(t *testing.T, folder string, jobs int) string {
 }
 
 // Rule: a queue whose path no longer leads to its file acknowledges nothing more. It is
-// poisoned and says what to do, its file can be saved with Backup, and the file that was put in
-// its place stays as it is.
+// poisoned and says what to do, Backup can save its file, and the file that replaced it is
+// unchanged.
 func TestReplacedFilePoisons(t *testing.T) {
 	for _, test := range []struct {
 		rule    string
@@ -93,7 +93,7 @@ func TestReplacedFilePoisons(t *testing.T) {
 	}
 }
 
-// Rule: what leaves the path leading to the file is no replacement.
+// Rule: if the path still leads to the file, the file was not replaced.
 func TestPathThatStillLeadsToTheFile(t *testing.T) {
 	folder := memoryFolder(t)
 	t.Chdir(folder)
@@ -163,8 +163,9 @@ var lookers = []struct {
 	}},
 }
 
-// Rule: a file that another program truncates or writes to poisons the queue. Nothing crashes
-// or hangs, every call gets a typed error, and the queue writes nothing more to the file.
+// Rule: if another program truncates or writes to the file, the queue is poisoned. Nothing
+// crashes or gets stuck, every call returns a typed error, and the queue writes nothing more to
+// the file.
 func TestOverwrittenFilePoisons(t *testing.T) {
 	for _, test := range overwrites {
 		t.Run(test.rule, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestOverwrittenFilePoisons(t *testing.T) {
 	}
 }
 
-// Rule: a read that finds the file overwritten poisons the queue, before anybody writes.
+// Rule: a read that finds the file overwritten poisons the queue before anybody writes.
 func TestReadOfAnOverwrittenFile(t *testing.T) {
 	for _, test := range overwrites {
 		t.Run(test.rule, func(t *testing.T) {
@@ -217,7 +218,7 @@ func TestReadOfAnOverwrittenFile(t *testing.T) {
 	}
 }
 
-// Rule: Close says what happened to the file, and leaves it alone.
+// Rule: Close reports what happened to the file and does not write to it.
 func TestCloseOfAnOverwrittenFile(t *testing.T) {
 	for _, test := range overwrites {
 		t.Run(test.rule, func(t *testing.T) {
@@ -239,7 +240,7 @@ func TestCloseOfAnOverwrittenFile(t *testing.T) {
 	})
 }
 
-// requireContent requires that a file has a content.
+// requireContent requires that a file has the given content.
 func requireContent(t *testing.T, path string, want []byte) {
 	t.Helper()
 	now, err := os.ReadFile(path)
@@ -247,8 +248,8 @@ func requireContent(t *testing.T, path string, want []byte) {
 	require.True(t, bytes.Equal(want, now), "the file was changed")
 }
 
-// Rule: a file that is cut amid a transaction of the app's is an error of that transaction, in a
-// read and in a write. A panic of the app's own is not recovered.
+// Rule: a file that is truncated during an app's transaction is an error of that transaction,
+// in a read and in a write. The app's own panics are not recovered.
 func TestFileCutAmidATransaction(t *testing.T) {
 	readAll := func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketRoot).Bucket(bucketJobs).ForEach(func(_, _ []byte) error { return nil })
@@ -292,8 +293,7 @@ func TestFileCutAmidATransaction(t *testing.T) {
 	})
 }
 
-// Rule: a queue over a database of the app's notices the same, and leaves the database to the
-// app.
+// Rule: a queue over an app's database detects the same, and leaves the database to the app.
 func TestOverAFileThatChanges(t *testing.T) {
 	for _, test := range []struct {
 		rule   string

@@ -75,8 +75,8 @@ func TestLongErrorsAreCutAtACharacter(t *testing.T) {
 	}
 }
 
-// The rows of a history go with the job, whichever way it took since it failed.
-// Those of its neighbours stay.
+// The rows of a history are removed with the job, whatever its path since it failed. Those of
+// its neighbors stay.
 func TestHistoryIsGoneAfterAck(t *testing.T) {
 	for _, c := range []struct {
 		way  string
@@ -114,7 +114,7 @@ func TestHistoryIsGoneAfterAck(t *testing.T) {
 		t.Run(c.way, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := openTest(t, nil)
-				for range 3 { // the one in the middle is acked in the end
+				for range 3 { // the middle one is acked at the end
 					add(t, q, func(e *pawl.Envelope) { e.MaxRetries = 1000 })
 				}
 				jobs := fetch(t, q, 3)

@@ -35,7 +35,7 @@ func TestCallsWaitForRoom(t *testing.T) {
 	for _, c := range []struct {
 		bound string
 		fill  func(*testing.T, *intake)
-		bytes int // of the call beyond the bound
+		bytes int // bytes of the call beyond the limit
 	}{
 		{"count", func(t *testing.T, in *intake) {
 			for range maxWaiting / 2 {
@@ -46,7 +46,7 @@ func TestCallsWaitForRoom(t *testing.T) {
 		{"bytes", func(t *testing.T, in *intake) {
 			offerCall(t, in, new(enqueue), half)
 			offerCall(t, in, new(enqueue), half)
-			offerCall(t, in, new(settlements), 0) // adds none
+			offerCall(t, in, new(settlements), 0) // adds no bytes
 		}, 1},
 		{"bytes of a single call, which comes alone", func(t *testing.T, in *intake) {
 			offerCall(t, in, new(enqueue), 2*maxWaitingBytes)
@@ -107,8 +107,8 @@ func TestGroupsAreBounded(t *testing.T) {
 	require.Zero(t, in.bytes)
 }
 
-// Settles come all the time. A batch that fills a commit alone must not wait for a
-// moment without them.
+// Settles keep coming. A batch that fills a commit alone must not wait for a moment without
+// them.
 func TestLargeBatchIsNotHeldUpBySettles(t *testing.T) {
 	in := newIntake()
 	large := offerCall(t, in, new(enqueue), pawl.MaxBatchBytes)
@@ -157,7 +157,7 @@ func TestManyCallersAllGoOn(t *testing.T) {
 	})
 }
 
-// More enqueues wait than one commit takes, and an ack comes behind them all.
+// More enqueues wait than one commit takes, followed by an ack.
 func TestSettlesGoBeforeEnqueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)

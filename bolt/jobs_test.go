@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// all lists the jobs of the queue that a filter chooses.
+// all lists the jobs of the queue that match a filter.
 func all(t *testing.T, q *Queue, f pawl.Filter) (jobs []*pawl.Envelope) {
 	t.Helper()
 	for e, err := range q.Jobs(t.Context(), f) {
@@ -114,8 +114,8 @@ func TestJobsOrder(t *testing.T) {
 	})
 }
 
-// Each limit of a page falls within these jobs: 64 jobs, 1 MiB, 1024 rows of which
-// the filter takes none.
+// Each limit of a page falls within these jobs: 64 jobs, 1 MiB, and 1024 rows of which none
+// matches the filter.
 func TestJobsCrossesPages(t *testing.T) {
 	q := openTest(t, nil)
 	batch := newBatch(2*pageRows + 10)
@@ -178,8 +178,8 @@ func TestJobsEndsWithItsContext(t *testing.T) {
 	require.Equal(t, 1, seen, "none after the end of the context")
 }
 
-// The body of the loop makes the file grow, which a read transaction of its own
-// goroutine would block for ever.
+// The body of the loop makes the file grow, which a read transaction on the same goroutine
+// would block forever.
 func TestJobsHoldsNoTransactionInTheLoop(t *testing.T) {
 	q := openTest(t, nil)
 	require.NoError(t, q.Enqueue(t.Context(), newBatch(pageJobs+10)...))
@@ -199,8 +199,7 @@ func TestJobsHoldsNoTransactionInTheLoop(t *testing.T) {
 	require.Greater(t, grown.Size, stats.Size+pawl.DefaultMaxPayload)
 }
 
-// The loop changes the jobs that it walks over. Those that nobody touches are seen
-// exactly once.
+// The loop changes the jobs that it walks over. Jobs that nobody changes are seen exactly once.
 func TestJobsSurvivesChanges(t *testing.T) {
 	for _, state := range []pawl.State{"", pawl.Ready} {
 		for _, c := range []struct {
@@ -261,8 +260,8 @@ func TestJobOfAnUnknownID(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrNotFound)
 }
 
-// What the loop and a fetch give is the caller's: later pages and commits, which
-// use the same memory again, do not change it.
+// The results of the loop and of a fetch belong to the caller: later pages and commits, which
+// reuse the memory, do not change them.
 func TestJobsAreCopies(t *testing.T) {
 	q := openTest(t, nil)
 	batch := newBatch(2 * pageJobs)

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: a lease that somebody keeps when it has ended keeps none of those that came after
-// it in memory.
+// Rule: a caller that keeps an ended lease does not keep the later leases in memory.
 func TestEndedLeaseKeepsNoOther(t *testing.T) {
 	q := openTest(t, nil)
 	for range 3 {

@@ -31,9 +31,8 @@ func openInMemory(t *testing.T, o bolt.Options) *bolt.Queue {
 	return q
 }
 
-// Two jobs of one idempotency key never run side by side, whichever workers fetch them,
-// and of the jobs of a key one succeeds: those behind it are skipped, those before it
-// failed.
+// Two jobs of one idempotency key never run concurrently, whichever workers fetch them. One job
+// of each key succeeds: the jobs after it are skipped, the jobs before it failed.
 func TestKeysNeverRunSideBySide(t *testing.T) {
 	const workers, keys, each, failures = 16, 5, 60, 3
 	var skipped, failed atomic.Int32
@@ -62,7 +61,7 @@ func TestKeysNeverRunSideBySide(t *testing.T) {
 			beside.Add(1)
 		}
 		defer running[job.Args].Add(-1)
-		free <- struct{}{} // so that others come to run meanwhile
+		free <- struct{}{} // so that others run meanwhile
 		<-free
 		if runs[job.Args].Add(1) <= failures {
 			return fmt.Errorf("run %d of %d that fail", runs[job.Args].Load(), failures)
@@ -98,11 +97,11 @@ func raceDetected() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Enqueues without end of what is in the queue already leave it as it is.
+// Endless enqueues of jobs that are already in the queue do not change it.
 func TestUniqueKeysHoldTheQueueSmall(t *testing.T) {
 	enqueues, keys := 1_000_000, 1000
 	if testing.Short() || raceDetected() {
-		enqueues /= 20 // of the same sort
+		enqueues /= 20 // the same test with fewer steps
 	}
 	q := openInMemory(t, bolt.Options{})
 	ids := make(map[string]pawl.ID)

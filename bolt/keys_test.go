@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// edges are times at which a number might wrap or change its sign.
+// edges are times at which a number might overflow or change its sign.
 func edges() (times []time.Time) {
 	for _, at := range []time.Time{
 		{}, // year 1
@@ -43,7 +43,7 @@ func TestTimeKeysSortByTime(t *testing.T) {
 		times = append(times, time.Unix(first+random.Int64N(last-first), random.Int64N(1e9)))
 	}
 	near := len(times)
-	for _, at := range times[:near] { // neighbours, which differ in few bytes
+	for _, at := range times[:near] { // neighbors, which differ in few bytes
 		times = append(times, at.Add(time.Duration(random.Int64N(int64(4*time.Second))-int64(2*time.Second))))
 	}
 	keys := make([][]byte, len(times))
@@ -64,7 +64,7 @@ func FuzzTimeKey(f *testing.F) {
 		f.Add(at.Unix(), int64(at.Nanosecond()), int64(0), int64(1))
 	}
 	f.Fuzz(func(t *testing.T, s1, n1, s2, n2 int64) {
-		// Years beyond about 290 billion are no time.Time.
+		// time.Time has no years beyond about 290 billion.
 		const limit = 1 << 62
 		if s1 < -limit || s1 > limit || s2 < -limit || s2 > limit {
 			t.Skip("seconds that no time.Time has")
@@ -77,7 +77,7 @@ func FuzzTimeKey(f *testing.F) {
 	})
 }
 
-// randomEnvelope has few distinct values, so that ties are common.
+// randomEnvelope has few distinct values, so ties are common.
 func randomEnvelope(random *rand.Rand) *pawl.Envelope {
 	pick := func(values ...int64) int64 { return values[random.IntN(len(values))] }
 	return &pawl.Envelope{

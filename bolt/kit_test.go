@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// openTest opens a queue in a folder of the test. At the end of the test the queue
-// is closed and its file checked, so no test leaves a broken one unnoticed.
+// openTest opens a queue in a folder of the test. At the end of the test it closes the queue
+// and checks its file, so that no test leaves an inconsistent file unnoticed.
 func openTest(t *testing.T, opts *Options) *Queue {
 	t.Helper()
 	return openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), opts)
@@ -72,7 +72,7 @@ func add(t *testing.T, q *Queue, change func(*pawl.Envelope)) *pawl.Envelope {
 	return e
 }
 
-// fetch leases up to n jobs that may all start at once, and does not wait.
+// fetch leases up to n jobs, including jobs that must start at once, and does not wait.
 func fetch(t *testing.T, q *Queue, n int, queues ...string) []*pawl.Lease {
 	t.Helper()
 	leases, err := q.Fetch(context.Background(), pawl.Request{Queues: queues, Max: n, Wait: pawl.WaitNot})
@@ -83,7 +83,7 @@ func fetch(t *testing.T, q *Queue, n int, queues ...string) []*pawl.Lease {
 	return leases
 }
 
-// find reads a job back; nil when it is gone.
+// find reads a job, or returns nil if it is gone.
 func find(t *testing.T, q *Queue, id pawl.ID) *pawl.Envelope {
 	t.Helper()
 	e, err := q.Job(context.Background(), id)
@@ -94,7 +94,7 @@ func find(t *testing.T, q *Queue, id pawl.ID) *pawl.Envelope {
 	return e
 }
 
-// countsOf are the counts of one queue.
+// countsOf returns the counts of one queue.
 func countsOf(t *testing.T, q *Queue, name string) pawl.Counts {
 	t.Helper()
 	stats, err := q.Stats(context.Background())
@@ -115,7 +115,7 @@ func leaseOne(t *testing.T, q *Queue, queues ...string) *pawl.Lease {
 	return leases[0]
 }
 
-// kindsOf are the kinds of leases, in their order.
+// kindsOf returns the kinds of leases, in order.
 func kindsOf(leases []*pawl.Lease) string {
 	var kinds []byte
 	for _, l := range leases {
@@ -124,7 +124,7 @@ func kindsOf(leases []*pawl.Lease) string {
 	return string(kinds)
 }
 
-// atOnce runs fn for every lease, all at the same time, so that they share commits.
+// atOnce runs fn for every lease concurrently, so that the calls share commits.
 func atOnce(t *testing.T, leases []*pawl.Lease, fn func(*pawl.Lease) error) {
 	t.Helper()
 	errs := make(chan error, len(leases))
@@ -136,13 +136,13 @@ func atOnce(t *testing.T, leases []*pawl.Lease, fn func(*pawl.Lease) error) {
 	}
 }
 
-// checkNow is checkFile for a queue that is open.
+// checkNow is checkFile for an open queue.
 func checkNow(t *testing.T, q *Queue) {
 	t.Helper()
-	require.NoError(t, q.Check(context.Background())) // also in a cleanup, when the context of the test has ended
+	require.NoError(t, q.Check(context.Background())) // also in a cleanup, after the test's context has ended
 }
 
-// digest sums up every row of the file.
+// digest returns a checksum of every row of the file.
 func digest(t *testing.T, q *Queue) string {
 	t.Helper()
 	h := sha256.New()
@@ -160,17 +160,17 @@ func digest(t *testing.T, q *Queue) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// stepClock is a wall clock that a test sets. Between two steps it goes on.
+// stepClock is a wall clock set by a test. Between two steps it advances.
 type stepClock struct{ offset atomic.Int64 }
 
 func (c *stepClock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())).Round(0) }
 
 func (c *stepClock) step(d time.Duration) { c.offset.Add(int64(d)) }
 
-// pass lets virtual time go by, in a synctest bubble.
+// pass advances virtual time in a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
-// acksOf are the settlements of leases whose runs succeeded.
+// acksOf returns settlements for leases whose attempts succeeded.
 func acksOf(leases []*pawl.Lease) []pawl.Settlement {
 	acks := make([]pawl.Settlement, len(leases))
 	for i, l := range leases {

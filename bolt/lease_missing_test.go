@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: an ack without a lease, as of a job that no worker made, says so and leaves the
-// transaction as it was.
+// Rule: an ack without a lease, as for a job that no worker made, returns an error that says so
+// and leaves the transaction unchanged.
 func TestAckTxWithoutALease(t *testing.T) {
 	q := openTest(t, nil)
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {

@@ -81,8 +81,8 @@ func TestExtendKeepsALease(t *testing.T) {
 	})
 }
 
-// Extend and the expiry fall into one transaction. Whoever is told that the lease
-// goes on must have it.
+// Extend and the expiry fall into one transaction. If Extend reports success, the caller must
+// have the lease.
 func TestExtendAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -108,7 +108,7 @@ func TestExtendAtTheLastMoment(t *testing.T) {
 func TestStaleHolderChangesNothing(t *testing.T) {
 	for _, loss := range []struct {
 		how  string
-		lose func(*testing.T, *Queue, *pawl.Lease) *pawl.Lease // returns the stale one
+		lose func(*testing.T, *Queue, *pawl.Lease) *pawl.Lease // returns the stale lease
 	}{
 		{"acked", func(t *testing.T, q *Queue, l *pawl.Lease) *pawl.Lease {
 			require.NoError(t, q.Settle(t.Context(), l.Ack()))
@@ -203,8 +203,8 @@ func TestClockStepsReapNothingAndLoseNothing(t *testing.T) {
 	}
 }
 
-// A commit is held while leases expire, so that Reap finds them before the queue
-// reaps by itself.
+// A commit is held while leases expire, so that Reap finds them before the queue reaps them
+// itself.
 func TestReapCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -214,7 +214,7 @@ func TestReapCounts(t *testing.T) {
 		leases := fetch(t, q, jobs+1)
 		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()), "settled ones are not reaped")
 		pass(time.Second)
-		fetch(t, q, 1) // and this one expires later
+		fetch(t, q, 1) // this lease expires later
 		release := g.occupy(q)
 		pass(q.opts.Lease - time.Second)
 		var reaped int

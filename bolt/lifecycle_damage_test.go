@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a job whose record is damaged while it is leased goes to the dead letters by
-// whatever verb settles it; it is not held for ever.
+// Rule: a job whose record is damaged while it is leased becomes dead, whatever verb settles
+// it. It is not held forever.
 func TestRecordDamagedWhileLeased(t *testing.T) {
 	for name, verb := range map[string]func(*Queue, *pawl.Lease) error{
 		"nack": func(q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Nack(0, errors.New("failed"))) },

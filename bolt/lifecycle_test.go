@@ -14,17 +14,17 @@ import (
 
 var errBoom = errors.New("boom")
 
-// expire waits until every lease of now has ended and was taken back.
+// expire waits until every current lease has expired and was taken back.
 func expire(q *Queue) {
 	pass(q.opts.Lease)
 	synctest.Wait()
 }
 
-// fromFile is a time as it comes back from the file.
+// fromFile returns a time as it is read from the file.
 func fromFile(t time.Time) time.Time { return time.Unix(t.Unix(), int64(t.Nanosecond())) }
 
-// Each verb starts from the same job, which failed once and crashed once before.
-// What the table does not name must not change.
+// Each verb starts from the same job, which failed once and crashed once before. What the table
+// does not name must not change.
 func TestVerbs(t *testing.T) {
 	for _, c := range []struct {
 		rule  string
@@ -132,14 +132,14 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// failed is what a failed run changes, whatever becomes of the job.
+// failed is what a failed attempt changes, whatever becomes of the job.
 func failed(e *pawl.Envelope, now time.Time, cause string) {
 	e.Attempts, e.Crashes, e.Failures = 2, 0, 2
 	e.History = append(e.History[:1:1], pawl.Failure{Attempt: 2, At: now, Error: cause})
 }
 
-// Job a is the first of three and is leased when the verb comes; d is made one
-// second after the verb and e three seconds after it.
+// Job a is the first of three and is leased when the verb comes. Job d is made one second after
+// the verb, and e three seconds after it.
 func TestPlaceInTheOrder(t *testing.T) {
 	for _, c := range []struct {
 		rule  string

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: the parts of a list are the iteration over the same jobs, each once, whatever the
-// size of the parts.
+// Rule: the pages of a list have the same jobs as the iteration, each once, whatever the size
+// of the pages.
 func TestListIsTheIterationInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
@@ -37,8 +37,7 @@ func TestListIsTheIterationInParts(t *testing.T) {
 	})
 }
 
-// Rule: one List looks at a bounded number of rows and takes a bounded number of bytes, and
-// the next one goes on.
+// Rule: one List reads a limited number of rows and bytes, and the next one continues.
 func TestListIsBounded(t *testing.T) {
 	q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
 	for _, n := range []int{listRows / 2, listRows / 2, 10} {
@@ -65,15 +64,14 @@ func TestListIsBounded(t *testing.T) {
 	require.Len(t, listAll(t, &q.reader, pawl.Filter{State: pawl.Ready, Queue: "large"}, MaxListed), 12)
 }
 
-// Rule: what histories have counts as bytes.
+// Rule: histories count as bytes.
 func TestListBoundsHistories(t *testing.T) {
 	e := &pawl.Envelope{Payload: []byte("12345"), Headers: map[string]string{"a": "12", "bc": ""},
 		History: []pawl.Failure{{Error: "123"}, {}}}
 	require.Equal(t, 5+3+2+3+2*40, carried(e))
 }
 
-// Rule: a place in a list is good for that list alone; anything else is refused, or
-// harmless.
+// Rule: a cursor is valid only for its own list. Anything else is refused or harmless.
 func TestListRefuses(t *testing.T) {
 	q := openTest(t, nil)
 	require.NoError(t, q.Enqueue(t.Context(), newBatch(5)...))
@@ -109,7 +107,7 @@ func TestListRefuses(t *testing.T) {
 	}
 }
 
-// Rule: a place that somebody forged, checksum and all, leads to rows of the list alone.
+// Rule: a forged cursor with a correct checksum leads only to rows of the list.
 func TestListFromAForgedPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
@@ -146,7 +144,7 @@ func TestListFromAForgedPlace(t *testing.T) {
 	})
 }
 
-// Rule: a place stays one when its job is gone, and those that nobody touches come once.
+// Rule: a cursor stays valid when its job is gone, and untouched jobs come exactly once.
 func TestListGoesOnWhenItsJobIsGone(t *testing.T) {
 	for _, state := range []pawl.State{"", pawl.Ready} {
 		q := openTest(t, nil)
@@ -164,8 +162,8 @@ func TestListGoesOnWhenItsJobIsGone(t *testing.T) {
 	}
 }
 
-// Rule: a job that cannot be read is in the list with its ID and what is wrong, and the list
-// goes on behind it.
+// Rule: an unreadable job is in the list with its ID and its error, and the list continues
+// after it.
 func TestListOfADamagedJob(t *testing.T) {
 	for _, c := range append(changes, missing) {
 		q, err := Open(t.TempDir()+"/jobs.db", quiet())
@@ -192,8 +190,8 @@ func TestListOfADamagedJob(t *testing.T) {
 	}
 }
 
-// Rule: effects are listed with the time until which they are done, also by a reader; one
-// that is only leased is none.
+// Rule: effects are listed with the time until which they are done, by a reader too. A leased
+// effect that is not done is not listed.
 func TestEffects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := t.TempDir() + "/jobs.db"
@@ -230,7 +228,7 @@ func TestEffects(t *testing.T) {
 	})
 }
 
-// Rule: an effect that cannot be read is told, and does not hide those behind it.
+// Rule: an unreadable effect is reported and does not hide the effects after it.
 func TestEffectsOfADamagedRow(t *testing.T) {
 	q, err := Open(t.TempDir()+"/jobs.db", quiet())
 	require.NoError(t, err)
@@ -250,7 +248,7 @@ func TestEffectsOfADamagedRow(t *testing.T) {
 	require.Equal(t, "c", effects[0].Key)
 }
 
-// Rule: the key of a row of effects is two names, and nothing else is taken for that.
+// Rule: the key of an effects row is two names, and nothing else is accepted as one.
 func TestCutName(t *testing.T) {
 	for _, test := range []struct {
 		key, name, rest string

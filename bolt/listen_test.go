@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: who listens is told what OnEvent is told, from then on and until it stops, whether
-// others listen or not.
+// Rule: a listener receives what OnEvent receives, from Listen until stop, whether there are
+// other listeners or not.
 func TestListen(t *testing.T) {
 	for _, options := range []bool{false, true} {
 		var first, second, onEvent told
@@ -53,7 +53,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Rule: what panics in a listener harms neither the queue nor the others, and is logged.
+// Rule: a panic in a listener harms neither the queue nor other listeners, and is logged.
 func TestListenToOneThatPanics(t *testing.T) {
 	var log lockedBuffer
 	q := openTest(t, &Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
@@ -65,7 +65,7 @@ func TestListenToOneThatPanics(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "a listener for events panicked"))
 }
 
-// Rule: stop waits for a call that is under way, and after it there is none.
+// Rule: stop waits for a call in progress, and there are no calls after it.
 func TestListenStopWaits(t *testing.T) {
 	q := openTest(t, nil)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -88,7 +88,7 @@ func TestListenStopWaits(t *testing.T) {
 	require.Equal(t, 1, calls)
 }
 
-// Rule: listeners come and go beside traffic, and none is called after its stop.
+// Rule: listeners come and go during traffic, and none is called after its stop.
 func TestListenBesideTraffic(t *testing.T) {
 	q := openTest(t, nil)
 	_, end := startTraffic(t, q)
@@ -96,7 +96,7 @@ func TestListenBesideTraffic(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 50 {
-				over := false // guarded by the promise of stop: the race detector sees it broken
+				over := false // protected by stop, or the race detector reports it
 				heard := make(chan struct{}, 1)
 				stop := q.Listen(func(pawl.Event) {
 					if over {

@@ -25,8 +25,8 @@ func (c *counting) Increment(name string, _ pawl.Labels) {
 
 func (c *counting) Observe(string, pawl.Labels, float64) {}
 
-// A collector that panics does not keep OnEvent from being told, nor the other way round,
-// and neither does harm to the queue.
+// A panic of the collector does not keep OnEvent from its events, nor the other way round, and
+// neither harms the queue.
 func TestListenerThatPanics(t *testing.T) {
 	for _, test := range []struct {
 		rule                string

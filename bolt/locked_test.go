@@ -20,7 +20,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// holdRole opens the file named, and closes it when the test closes the pipe.
+// holdRole opens the given file and closes it when the test closes the pipe.
 func holdRole(args []string) error {
 	q, err := Open(args[0], quiet())
 	if err != nil {
@@ -53,7 +53,7 @@ func TestSecondProcessIsToldWhoHoldsTheFile(t *testing.T) {
 	require.Less(t, took, limit+2*time.Second)
 
 	require.NoError(t, holder.stdin.Close())
-	openAt(t, path, nil) // waits until the holder has let go
+	openAt(t, path, nil) // waits until the holder has released it
 }
 
 func TestOneFileOneOwner(t *testing.T) {
@@ -95,8 +95,8 @@ func TestOneFileOneOwner(t *testing.T) {
 	}
 }
 
-// A reader reads everything there is and changes no byte: what a lease is, is for
-// the next owner of the file to decide.
+// A reader reads everything and changes no byte: the next owner of the file decides about its
+// leases.
 func TestReaderChangesNothing(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "jobs.db")
@@ -135,8 +135,7 @@ func createRole([]string) error {
 	})
 }
 
-// createAndStore answers with the ID of a job that the file at path holds for
-// certain, or with ErrLocked.
+// createAndStore returns the ID of a job that the file at path certainly has, or ErrLocked.
 func createAndStore(path string) (pawl.ID, error) {
 	o := quiet()
 	o.LockTimeout = time.Duration(1 + rand.IntN(int(60*time.Millisecond)))

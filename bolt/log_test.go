@@ -16,8 +16,8 @@ func logTo(log *lockedBuffer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})
 }
 
-// Rule: an open that takes jobs back says how many, and each crash of a job is a line that
-// says how near the job is to its end. An open after a clean shutdown says nothing.
+// Rule: an open that takes jobs back logs how many, and each crash of a job is a line that says
+// how close the job is to the limit. An open after a clean shutdown logs nothing.
 func TestRecoveryIsLogged(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	var log lockedBuffer
@@ -40,7 +40,7 @@ func TestRecoveryIsLogged(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// Rule: a lease that expires is a crash in the log, with no end in sight where none is set.
+// Rule: an expired lease is a crash in the log, without a limit if none is set.
 func TestExpiryIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
@@ -56,7 +56,7 @@ func TestExpiryIsLogged(t *testing.T) {
 	})
 }
 
-// Rule: a mass of crashes does not flood the log; the sum stays right.
+// Rule: many crashes do not flood the log, and their sum is right.
 func TestManyCrashesAreSummedUp(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	var log lockedBuffer

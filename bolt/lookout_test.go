@@ -43,8 +43,8 @@ func manyQueues(t *testing.T, q *Queue, n int) (names []string) {
 	return names
 }
 
-// Rule: a commit costs what it touches, however many queues a fetch waits for, and also when
-// it touches another kind on one of those queues.
+// Rule: a commit costs what it touches, however many queues a fetch waits for, even if it
+// touches another kind on one of those queues.
 func TestIdleFetchOverManyQueuesCostsNothing(t *testing.T) {
 	for _, queue := range []string{"other", "busy"} {
 		for _, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitDrained} {
@@ -73,14 +73,14 @@ func TestIdleFetchOverManyQueuesCostsNothing(t *testing.T) {
 	}
 }
 
-// Rule: a fetch over many queues looks up rows only for those that have jobs.
+// Rule: a fetch over many queues looks up rows only for queues with jobs.
 func TestFetchOverManyQueuesLooksAtThoseWithJobs(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	names := manyQueues(t, q, 1000)
 	for i := range 10 { // queues that nobody has used yet
 		names = append(names, fmt.Sprintf("new-%d", i))
 	}
-	fetch(t, q, 1, names...) // which finds the numbers of the names
+	fetch(t, q, 1, names...) // which caches the numbers of the names
 	for _, i := range []int{3, 500, 999} {
 		add(t, q, func(e *pawl.Envelope) { e.Queue = names[i] })
 	}
@@ -88,9 +88,9 @@ func TestFetchOverManyQueuesLooksAtThoseWithJobs(t *testing.T) {
 	require.Less(t, lookupsOf(t, q, func() { require.Empty(t, fetch(t, q, 3, names...)) }), 10)
 }
 
-// Rule: whatever makes a job available wakes a fetch that waits for it among many queues:
-// a new queue, an end of a pause, a promotion, a lease that ends, a free effect, a free place
-// for a job that crashed twice.
+// Rule: anything that makes a job available wakes a fetch that waits for it among many queues:
+// a new queue, the end of a pause, a promotion, the end of a lease, a free effect, a free place
+// for a repeat suspect.
 func TestEveryChangeWakesAFetchOverManyQueues(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -126,7 +126,7 @@ func TestEveryChangeWakesAFetchOverManyQueues(t *testing.T) {
 			}
 			leaseOne(t, q, "first")
 		}, func(t *testing.T, q *Queue) {
-			add(t, q, func(e *pawl.Envelope) { e.Queue, e.Delay = "late", time.Hour }) // which is nothing to lease
+			add(t, q, func(e *pawl.Envelope) { e.Queue, e.Delay = "late", time.Hour }) // which cannot be leased
 			synctest.Wait()
 			pass(2 * q.opts.Lease)
 		}},
@@ -155,8 +155,8 @@ func TestEveryChangeWakesAFetchOverManyQueues(t *testing.T) {
 	}
 }
 
-// Rule: jobs of kinds that a fetch does not ask for cost it no row, however many come first in
-// the order.
+// Rule: jobs of kinds that a fetch does not request cost it no row reads, however many come
+// first in the order.
 func TestFetchSkipsOtherKinds(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	one := func() int {
@@ -167,7 +167,7 @@ func TestFetchSkipsOtherKinds(t *testing.T) {
 			require.Equal(t, "k", leases[0].Kind)
 		})
 	}
-	one() // which finds the number of the kind
+	one() // which caches the number of the kind
 	for _, kind := range []string{"a", "z"} {
 		add(t, q, func(e *pawl.Envelope) { e.Kind, e.Priority = kind, 1 })
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A completed job whose record is damaged is counted until its time is over, and not
-// beyond that; so are those beside it.
+// A completed job with a damaged record is counted until its retention ends, and no longer. So
+// are the jobs beside it.
 func TestDamagedRecordOfACompletedJob(t *testing.T) {
 	for _, c := range append(changes, missing) {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestDamagedRecordOfACompletedJob(t *testing.T) {
 	}
 }
 
-// A job with keys whose record is damaged while it runs is acked: it is done, and gone.
-// That its keys are not known any more is told in the log, and the next job of them runs.
+// A job with keys whose record is damaged while it runs is acked: it is done and gone. The log
+// says that its keys are unknown, and the next job with them runs.
 func TestAckOfADamagedRecord(t *testing.T) {
 	for _, c := range append(changes, missing) {
 		t.Run(c.name, func(t *testing.T) {

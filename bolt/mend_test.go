@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// failSync stores jobs "before", and "after" in a commit whose sync fails. It returns the
-// ID of the first.
+// failSync stores jobs "before", and "after" in a commit whose sync fails. It returns the ID of
+// the first.
 func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
 	t.Helper()
 	if !canLock {
@@ -30,8 +30,8 @@ func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
 	return id
 }
 
-// Rule: after a failed sync the queue is opened from a copy of what was acknowledged, made
-// anew on the disk, and nothing is left beside it.
+// Rule: after a failed sync the queue is opened from a fresh copy of what was acknowledged, and
+// nothing is left beside it.
 func TestFileIsMendedAfterAFailedSync(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestFileIsMendedAfterAFailedSync(t *testing.T) {
 	}
 }
 
-// Rule: whatever the system shows of the failed transaction's pages, none of it is used:
-// what it wrote may be a mixture of old and new.
+// Rule: whatever the system shows of the failed transaction's pages, none of it is used: it may
+// be a mixture of old and new pages.
 func TestMendedFileUsesNothingOfTheFailedTransaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	var before []byte
@@ -75,7 +75,7 @@ func TestMendedFileUsesNothingOfTheFailedTransaction(t *testing.T) {
 	metas, err := pages.Metas(mustOpen(t, path))
 	require.NoError(t, err)
 	size, lost := int(metas[0].PageSize), 0
-	for at := 2 * size; at < len(b); at += size { // but for its meta page
+	for at := 2 * size; at < len(b); at += size { // except its meta page
 		if at >= len(before) || string(b[at:at+size]) != string(before[at:at+size]) {
 			clear(b[at : at+size])
 			lost++
@@ -97,7 +97,8 @@ func mustOpen(t *testing.T, path string) *os.File {
 	return f
 }
 
-// Rule: what cannot be copied is not opened, stays as it is, and the error says what to do.
+// Rule: a file that cannot be copied is not opened and is unchanged, and the error says what to
+// do.
 func TestFileThatCannotBeMended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	failSync(t, path, failedSyncs[0].commit)
@@ -116,7 +117,7 @@ func TestFileThatCannotBeMended(t *testing.T) {
 	lockFree(t, path)
 }
 
-// Rule: a mark that nobody can understand has the file copied as it is.
+// Rule: if the marker cannot be parsed, the file is copied unchanged.
 func TestMarkThatCannotBeUnderstood(t *testing.T) {
 	for _, text := range []string{"", "no mark", fmt.Sprintf(markFirst, 1, 2, 3) + "and more", string(make([]byte, 1<<20))} {
 		path := filepath.Join(t.TempDir(), "jobs.db")
@@ -128,7 +129,7 @@ func TestMarkThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// Rule: the mark of the first failure stays, and that it cannot be left is told.
+// Rule: the marker of the first failure stays, and a failure to leave it is reported.
 func TestMark(t *testing.T) {
 	if !canLock {
 		t.Skip("needs flock: without it there are no marks")
@@ -144,7 +145,7 @@ func TestMark(t *testing.T) {
 	require.Error(t, mark(filepath.Join(path, "nowhere"), 7))
 }
 
-// Rule: a mark that was left for another file of the name takes nothing back from this one.
+// Rule: a marker left for another file of the same name undoes nothing in this file.
 func TestMarkOfAnotherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	failSync(t, path, failedSyncs[0].commit)
@@ -157,7 +158,7 @@ func TestMarkOfAnotherFile(t *testing.T) {
 	require.NoError(t, err)
 	failed, _, err := marked(path)
 	require.NoError(t, err)
-	require.NoError(t, os.Rename(other, path)) // with a transaction of the very number
+	require.NoError(t, os.Rename(other, path)) // with a transaction of the same number
 	text := fmt.Sprintf(markFirst+markRest, m.TxID, failed.root, failed.pages)
 	require.NoError(t, os.WriteFile(path+markSuffix, []byte(text), 0o600))
 	q = openAt(t, path, nil)
@@ -165,8 +166,8 @@ func TestMarkOfAnotherFile(t *testing.T) {
 	require.NoFileExists(t, path+markSuffix)
 }
 
-// Rule: the file is mended wherever the process has gone, and by whichever name it is opened
-// next.
+// Rule: the file is repaired whatever the process's working directory is, and under whichever
+// name the file is opened next.
 func TestMarkLiesBesideTheFile(t *testing.T) {
 	folder, links := t.TempDir(), t.TempDir()
 	path, link := filepath.Join(folder, "jobs.db"), filepath.Join(links, "link.db")
@@ -190,8 +191,8 @@ func TestMarkLiesBesideTheFile(t *testing.T) {
 	}
 }
 
-// Rule: a sync that failed poisons the queue also where no mark can be left, whatever the
-// error of that is.
+// Rule: a failed sync poisons the queue even if no marker can be left, whatever the error of
+// that is.
 func TestMarkThatCannotBeLeft(t *testing.T) {
 	if !canLock {
 		t.Skip("needs flock: without it there are no marks")
@@ -208,7 +209,7 @@ func TestMarkThatCannotBeLeft(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// Rule: a pipe with the name of a mark keeps nobody waiting, and is none.
+// Rule: a pipe with the name of a marker delays nobody and is not a marker.
 func TestMarkThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	require.NoError(t, openers[0].open(path))
@@ -217,7 +218,7 @@ func TestMarkThatIsAPipe(t *testing.T) {
 	require.Error(t, mark(path, 1), "and it is told that none could be left")
 }
 
-// Rule: a queue over an app's database does not go on where a sync has failed.
+// Rule: a queue over an app's database does not continue after a failed sync.
 func TestOverAMarkedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	failSync(t, path, failedSyncs[0].commit)
@@ -237,7 +238,7 @@ func TestOverAMarkedFile(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// Rule: what the disk refused leaves no mark.
+// Rule: a write refused by the disk leaves no marker.
 func TestNoMarkAfterARefusal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := Open(path, quiet())
@@ -249,8 +250,7 @@ func TestNoMarkAfterARefusal(t *testing.T) {
 	require.NoFileExists(t, path+markSuffix)
 }
 
-// Rule: a file that was put in the place of another while its lock was waited for is the
-// one that is opened.
+// Rule: if a file was replaced while its lock was waited for, the new file is opened.
 func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
 	if !canLock {
 		t.Skip("needs flock: without it the lock is left to bbolt")
@@ -268,11 +268,11 @@ func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
 	locked, err := tryLock(f, false)
 	require.NoError(t, err)
 	require.True(t, locked)
-	openAt(t, path, nil) // the lock of the old file is nobody's concern
+	openAt(t, path, nil) // nobody needs the lock of the old file
 }
 
-// Rule: a commit that was refused and can be seen all the same, since half of its meta page
-// was written, is none that has not happened.
+// Rule: a refused commit that is visible anyway, since half of its meta page was written, does
+// not count as one that has not happened.
 func TestTornMetaPageIsNoRefusal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := Open(path, quiet())
@@ -296,7 +296,7 @@ func TestTornMetaPageIsNoRefusal(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// Rule: a mark is the owner's only, and no link that lies in its place is followed.
+// Rule: a marker is readable by its owner alone, and a link in its place is not followed.
 func TestMarkIsTheOwnersOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs the modes and links of Unix")
@@ -315,7 +315,7 @@ func TestMarkIsTheOwnersOnly(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Rule: a file with a damaged page is not put in the place of the marked one.
+// Rule: a file with a damaged page does not replace the marked file.
 func TestMarkedFileWithADamagedPageStays(t *testing.T) {
 	if !canLock {
 		t.Skip("needs flock: without it a file is not mended")

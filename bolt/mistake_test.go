@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A lease that is none brings down the caller who gave it, not the queue.
+// An invalid lease panics in the caller that passed it, not in the queue.
 func TestLeaseThatIsNone(t *testing.T) {
 	calls := map[string]func(context.Context, *Queue, *pawl.Lease) error{
 		"extend": func(ctx context.Context, q *Queue, l *pawl.Lease) error { _, err := q.Extend(ctx, l); return err },
@@ -45,8 +45,8 @@ func TestLeaseThatIsNone(t *testing.T) {
 	}
 }
 
-// A function of Update that ends the transaction itself gets an error that says so and
-// what came of it, and the queue goes on.
+// A function of Update that ends the transaction itself gets an error that says so with the
+// outcome, and the queue continues.
 func TestUpdateThatEndsItsTransaction(t *testing.T) {
 	for _, c := range []struct {
 		rule, says string
@@ -90,7 +90,7 @@ func TestUpdateThatEndsItsTransaction(t *testing.T) {
 	}
 }
 
-// What the function returns besides is what Update returns.
+// Update also returns the function's own error.
 func TestErrorOfAnUpdateThatEndsItsTransaction(t *testing.T) {
 	q := openTest(t, nil)
 	require.Equal(t, errRolledBack, q.Update(t.Context(), func(tx *bbolt.Tx) error {

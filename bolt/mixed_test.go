@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// fillMixed has a queue hold jobs of all states, with all that a job can have, which a seed
-// chooses. It is called in a bubble.
+// fillMixed fills a queue with jobs of all states with everything a job can have, as chosen by
+// a seed. Call it in a bubble.
 func fillMixed(t *testing.T, q *Queue, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -77,7 +77,7 @@ func fillMixed(t *testing.T, q *Queue, seed uint64) {
 			require.NoError(t, err)
 		}
 	}
-	// One failed more often than its history tells, and some are leased in the end.
+	// One job failed more often than its history shows, and some are leased at the end.
 	e := add(t, q, func(e *pawl.Envelope) { e.Queue, e.Retain = "failing", 20*time.Hour })
 	for n := range pawl.HistoryKeepHead + pawl.HistoryKeepTail + 7 {
 		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q, "failing").Nack(0, fmt.Errorf("failure %d", n))))
@@ -92,7 +92,7 @@ func fillMixed(t *testing.T, q *Queue, seed uint64) {
 	fetch(t, q, 5, queues...)
 }
 
-// listAll lists the jobs that a filter chooses, by parts of at most max.
+// listAll lists the jobs that match a filter, in pages of at most max.
 func listAll(t *testing.T, r *reader, f pawl.Filter, max int) (jobs []*pawl.Envelope) {
 	t.Helper()
 	for after := ""; ; {
@@ -110,7 +110,7 @@ func listAll(t *testing.T, r *reader, f pawl.Filter, max int) (jobs []*pawl.Enve
 	}
 }
 
-// effectsOf are all effects, by parts of at most max.
+// effectsOf lists all effects, in pages of at most max.
 func effectsOf(t *testing.T, r *reader, max int) (all []Effect) {
 	t.Helper()
 	for after := ""; ; {

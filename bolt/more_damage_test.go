@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// changeRows changes rows of a queue at work, behind its back, on its own goroutine.
+// changeRows changes rows of an active queue, behind its back, on its own goroutine.
 func changeRows(t *testing.T, q *Queue, bucket []byte, which func(k []byte) bool, change func([]byte) []byte) {
 	t.Helper()
 	changed := 0
@@ -41,8 +41,8 @@ func changeRows(t *testing.T, q *Queue, bucket []byte, which func(k []byte) bool
 
 func allRows([]byte) bool { return true }
 
-// keyed is a queue of its own, with jobs that have what few jobs have. Each test
-// damages its rows.
+// keyed is a separate queue with jobs that have the rarer kinds of rows. Each test damages
+// those rows.
 func keyed(t *testing.T, test func(t *testing.T, q *Queue, change func([]byte) []byte)) {
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,8 +58,8 @@ func keyed(t *testing.T, test func(t *testing.T, q *Queue, change func([]byte) [
 	}
 }
 
-// A unique key whose row is damaged refuses new jobs of that key, since nobody can say
-// whether another has it. The job that has it runs, and all others are stored.
+// A unique key with a damaged row refuses new jobs with that key, since nobody knows whether
+// another job has it. The job that has it runs, and all others are stored.
 func TestDamagedUniqueKey(t *testing.T) {
 	keyed(t, func(t *testing.T, q *Queue, change func([]byte) []byte) {
 		unique := func(key string) *pawl.Envelope {
@@ -75,8 +75,8 @@ func TestDamagedUniqueKey(t *testing.T) {
 	})
 }
 
-// The row of an effect that is damaged holds back no job: that a job runs twice is what
-// an effect must bear, that it never runs is not. It is written anew by the next lease.
+// A damaged effect row blocks no job: an effect must tolerate that a job runs twice, but not
+// that it never runs. The next lease rewrites the row.
 func TestDamagedEffect(t *testing.T) {
 	keyed(t, func(t *testing.T, q *Queue, change func([]byte) []byte) {
 		effect := func() *pawl.Envelope {
@@ -106,7 +106,7 @@ func TestDamagedEffect(t *testing.T) {
 	})
 }
 
-// An effect that is damaged while a job has it is free when the lease of that job ends.
+// An effect that is damaged while a job holds it is free when the lease of that job ends.
 func TestDamagedEffectOfALease(t *testing.T) {
 	keyed(t, func(t *testing.T, q *Queue, change func([]byte) []byte) {
 		for range 3 {
@@ -124,8 +124,8 @@ func TestDamagedEffectOfALease(t *testing.T) {
 	})
 }
 
-// What the row of a deadline says besides its key is nothing, so that damage in it has no
-// effect: the job dies in its time, and a fetch sees the deadline anyway.
+// The value of a deadline row carries no information, so damage in it has no effect: the job
+// dies in time, and a fetch sees the deadline anyway.
 func TestDamagedDeadline(t *testing.T) {
 	keyed(t, func(t *testing.T, q *Queue, change func([]byte) []byte) {
 		for range 2 {
@@ -140,7 +140,7 @@ func TestDamagedDeadline(t *testing.T) {
 	})
 }
 
-// Rows of expiry whose keys make no sense go when their time comes, and nothing else does.
+// Rows of expiry with invalid keys are removed when their time comes, and nothing else is.
 func TestSenselessExpiry(t *testing.T) {
 	s := newSample(t)
 	path := s.write(t)
@@ -170,8 +170,8 @@ func TestSenselessExpiry(t *testing.T) {
 	})
 }
 
-// A key that is too short to hold a time stops no fetch, and no fetch gives out a job past
-// its deadline.
+// A key that is too short for a time stops no fetch, and no fetch returns a job past its
+// deadline.
 func TestShortExpiryKey(t *testing.T) {
 	for _, bucket := range [][]byte{bucketExpiry, bucketCompleted} {
 		s := newSample(t)
@@ -190,7 +190,7 @@ func TestShortExpiryKey(t *testing.T) {
 	}
 }
 
-// A completed record whose row is damaged is shown as damaged, and the row goes when its
+// A completed record with a damaged row is shown as damaged, and the row is removed when its
 // time comes.
 func TestDamagedCompleted(t *testing.T) {
 	keyed(t, func(t *testing.T, q *Queue, change func([]byte) []byte) {
@@ -207,8 +207,8 @@ func TestDamagedCompleted(t *testing.T) {
 	})
 }
 
-// The byte that says that a queue is paused is under the checksum of its row: a flipped
-// one neither stops a queue in silence nor starts one.
+// The byte that pauses a queue is under the checksum of its row: a flipped byte neither stops a
+// queue silently nor resumes it.
 func TestDamagedPause(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		t.Run(fmt.Sprint(paused), func(t *testing.T) {

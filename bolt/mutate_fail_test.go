@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Rule: a mutation is withdrawn by its context until it is taken, and then never runs. One that
-// was taken is carried out whatever its context does.
+// Rule: until a mutation is accepted, its context can withdraw it, and then it never runs. An
+// accepted mutation is carried out whatever its context does.
 func TestJoinIsWithdrawnBeforeItIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -48,7 +48,7 @@ func TestJoinIsWithdrawnBeforeItIsTaken(t *testing.T) {
 	})
 }
 
-// Rule: Close waits for the mutations that were taken, and the others never run.
+// Rule: Close waits for accepted mutations, and the others never run.
 func TestCloseWaitsForMutations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")
@@ -78,8 +78,9 @@ func TestCloseWaitsForMutations(t *testing.T) {
 	})
 }
 
-// Rule: a sync that fails leaves unknown what became of the mutations in that commit, their rows
-// and their verbs alike, and the queue takes no other. Opened again it has neither.
+// Rule: a failed sync leaves the outcome of the mutations in that commit unknown, their rows
+// and their verbs alike, and the queue accepts no others. When it is opened again, it has
+// neither.
 func TestFailedSyncOfMutations(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestFailedSyncOfMutations(t *testing.T) {
 				q, err := Open(path, quiet())
 				require.NoError(t, err)
 				s := newStand(t, q)
-				require.NoError(t, q.RunNow(t.Context(), s.delayed)) // or it is due outside, where the time is another
+				require.NoError(t, q.RunNow(t.Context(), s.delayed)) // otherwise it is due outside the bubble, where the time differs
 				g := gateCommits(q)
 				release := g.occupy(q)
 				failing := started(func() error {
@@ -120,7 +121,7 @@ func TestFailedSyncOfMutations(t *testing.T) {
 	}
 }
 
-// Rule: the mistakes of a mutation are its own. The queue goes on after every one.
+// Rule: a mutation's mistakes affect only itself. The queue continues after each of them.
 func TestMistakesOfAMutation(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
@@ -136,7 +137,7 @@ func TestMistakesOfAMutation(t *testing.T) {
 			panic(err)
 		}),
 		"an error of its own": riding("row", func(p *ops) error {
-			panic(pawl.ErrLeaseLost) // it must not pass for one of the queue's
+			panic(pawl.ErrLeaseLost) // it must not pass for a panic of the queue
 		}),
 	} {
 		err := q.Mutate(t.Context(), r, 0)
@@ -150,8 +151,8 @@ func TestMistakesOfAMutation(t *testing.T) {
 	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Ack(s.lease) }), 0))
 }
 
-// Rule: what panics while the queue's own rows are looked at is no mistake of the mutation that
-// asked: the pages are damaged, and nobody writes to the file any more.
+// Rule: a panic while the queue reads its own rows is not a mistake of the mutation: the pages
+// are damaged, and nobody writes to the file any more.
 func TestDamageThatAPlanMeets(t *testing.T) {
 	q := openTest(t, nil)
 	err := q.Mutate(t.Context(), riding("row", func(p *ops) error {
@@ -163,8 +164,8 @@ func TestDamageThatAPlanMeets(t *testing.T) {
 	require.ErrorIs(t, q.Mutate(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
 }
 
-// What is undone serves nobody: a fetch that would have got the job of a mutation whose Apply
-// fails goes on waiting.
+// An undone transaction serves nobody: if Apply of a mutation fails, a fetch that would have
+// received its job keeps waiting.
 func TestFailedApplyServesNoFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -182,8 +183,8 @@ func TestFailedApplyServesNoFetch(t *testing.T) {
 	})
 }
 
-// Rule: a mutation that ends the goroutine in place of returning, as a failing test does, writes
-// nothing and stops the queue with an error that says so; nobody waits for ever.
+// Rule: a mutation that ends its goroutine, as a failing test does, writes nothing and stops
+// the queue with an error that says so. Nobody waits forever.
 func TestMutationThatEndsItsGoroutine(t *testing.T) {
 	for _, half := range []string{"Check", "Apply"} {
 		t.Run(half, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a fault of memory in a mutation, which is how a file is met that was cut off while it is
-// open, is no mistake of the mutation's. It poisons the queue, and does not end the process.
+// Rule: a memory fault in a mutation, caused by a file that is truncated while it is open, is
+// not a mistake of the mutation. It poisons the queue and does not end the process.
 func TestFaultInAMutation(t *testing.T) {
 	page, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)

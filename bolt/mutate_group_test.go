@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mutateInOrder has mutations join while the queue is occupied, so that they gather in their
-// order, and answers what became of them.
+// mutateInOrder queues mutations while the queue is occupied, so that they form a batch in
+// order, and returns their results.
 func mutateInOrder(t *testing.T, q *Queue, mutations ...*ride) (answers []<-chan error) {
 	t.Helper()
 	for _, r := range mutations {
@@ -28,7 +28,7 @@ func mutateInOrder(t *testing.T, q *Queue, mutations ...*ride) (answers []<-chan
 	return answers
 }
 
-// counted is a row that mutations count in.
+// counted is a row that mutations increment.
 var counted = []byte("counted")
 
 func readCount(tx *bbolt.Tx) uint64 {
@@ -47,8 +47,8 @@ func writeCount(tx *bbolt.Tx, n uint64) error {
 	return b.Put(counted, binary.BigEndian.AppendUint64(nil, n))
 }
 
-// Rule: mutations that wait together share one commit, with the calls of others, and each is
-// asked once. The Check of each sees what those before it have applied, rows and jobs alike.
+// Rule: mutations that wait together share one commit with the calls of others, and each runs
+// once. The Check of each sees what earlier ones have applied, rows and jobs alike.
 func TestMutationsShareACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -96,10 +96,10 @@ func TestMutationsShareACommit(t *testing.T) {
 	})
 }
 
-// Rule: who gives up, in Check or in Apply, by an error or by a panic, is alone with it. Its
-// neighbours land, and those behind it see nothing of it. An error comes back as it is, also
-// one of bbolt's over a row, which is the mutation's and no damage of the queue's. What panics is
-// told with its stack, and is no damage either.
+// Rule: if a mutation fails in Check or Apply, by an error or a panic, only that mutation
+// fails. Its neighbors are committed, and later mutations see none of its writes. Its error is
+// returned unchanged, even a bbolt error about a row, which is about the mutation's row and not
+// damage of the queue. A panic is reported with its stack and is not damage either.
 func TestFailedMutationLeavesItsNeighborsAlone(t *testing.T) {
 	for _, c := range []struct {
 		half    string
@@ -108,7 +108,7 @@ func TestFailedMutationLeavesItsNeighborsAlone(t *testing.T) {
 	}{
 		{"Check", errBoom, 1},
 		{"Check", nil, 1},
-		{"Apply", errBoom, 4}, // for each neighbour one
+		{"Apply", errBoom, 4}, // one for each neighbor
 		{"Apply", berrors.ErrKeyTooLarge, 4},
 		{"Apply", nil, 4},
 	} {
@@ -173,8 +173,8 @@ func TestFailedMutationLeavesItsNeighborsAlone(t *testing.T) {
 	}
 }
 
-// Rule: when the disk refuses a commit each mutation runs again, alone, in both halves. Only
-// the one that does not fit fails, and nothing of it is done.
+// Rule: if the disk refuses a commit, each mutation runs again alone, in both halves. Only the
+// mutation that does not fit fails, and none of its writes remain.
 func TestMutationsRunAgainAfterARefusal(t *testing.T) {
 	for _, refusal := range refusals {
 		t.Run(refusal.Error(), func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestMutationsRunAgainAfterARefusal(t *testing.T) {
 	}
 }
 
-// Rule: the same where bbolt itself finds that the file cannot grow.
+// Rule: the same holds if bbolt itself finds that the file cannot grow.
 func TestMutationBeyondTheSizeOfTheFile(t *testing.T) {
 	q := openTest(t, nil)
 	add(t, q, nil)
@@ -257,8 +257,8 @@ func TestMutationBeyondTheSizeOfTheFile(t *testing.T) {
 	require.True(t, l.Settled())
 }
 
-// Rule: how much a mutation says that it writes bounds what shares its commit; less than
-// nothing is nothing.
+// Rule: the size stated for a mutation limits what shares its commit. A negative size counts as
+// zero.
 func TestSizeOfAMutation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// ride is a mutation made of functions. It counts its calls; read the counts once Mutate has
+// ride is a mutation made of functions. It counts its calls. Read the counts once Mutate has
 // returned.
 type ride struct {
 	check           func(*ops) error // nil allows
@@ -35,10 +35,10 @@ func (r *ride) Apply(w driver.Writer) error {
 	return r.apply(w.(*tables).tx)
 }
 
-// txOf is the transaction of a mutation.
+// txOf returns the transaction of a mutation.
 func txOf(o *ops) *bbolt.Tx { return o.t.jobs.Tx() }
 
-// riding is a mutation with an operation on a job and a row of its own.
+// riding is a mutation with an operation on a job and its own row.
 func riding(row string, plan func(*ops) error) *ride {
 	return &ride{check: plan, apply: func(tx *bbolt.Tx) error { return appPut(tx, row) }}
 }
@@ -64,13 +64,13 @@ func refusing(half string, r *ride, refusal error) *ride {
 	return r
 }
 
-// stand is what there is for verbs: one job in each state but ready and completed.
+// stand is a set of jobs for verbs: one in each state but ready and completed.
 type stand struct {
 	lease                *pawl.Lease
 	delayed, later, dead pawl.ID
 }
 
-// atFirst are the counts of a stand.
+// atFirst are the counts of a new stand.
 var atFirst = pawl.Counts{Delayed: 2, Leased: 1, Dead: 1}
 
 func newStand(t *testing.T, q *Queue) (s stand) {

@@ -22,7 +22,7 @@ var leaseVerbs = []struct {
 	{"snooze", func(p *ops, l *pawl.Lease) error { return p.Snooze(l, p.Now().Add(time.Hour)) }, true},
 }
 
-// Rule: whoever has lost the lease of a job writes nothing with it.
+// Rule: a caller that has lost the lease of a job writes nothing with it.
 func TestPlanWithALostLease(t *testing.T) {
 	for rule, lose := range map[string]func(t *testing.T, q *Queue, l *pawl.Lease){
 		"expired":           func(_ *testing.T, q *Queue, _ *pawl.Lease) { expire(q) },
@@ -56,8 +56,8 @@ func TestPlanWithALostLease(t *testing.T) {
 	}
 }
 
-// Rule: a hold extends the lease from its commit on, as a heartbeat does, and a mutation that
-// comes to nothing does not.
+// Rule: a hold extends the lease from its commit on, as a heartbeat does. A failed mutation
+// does not.
 func TestHoldExtendsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = 10 * time.Second
@@ -82,8 +82,8 @@ func TestHoldExtendsTheLease(t *testing.T) {
 	})
 }
 
-// Rule: what a job did until a hold is progress, so crashes behind it count anew: a job that
-// crashes after each is never taken for poison. A plan that comes to nothing is none.
+// Rule: what a job did until a hold is progress, so later crashes count from zero: a job that
+// crashes after each hold never becomes poison. A failed mutation makes no progress.
 func TestHoldForgetsCrashes(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
@@ -136,7 +136,7 @@ func TestHoldForgetsCrashes(t *testing.T) {
 					l := leaseOne(t, q)
 					require.Equal(t, 1, l.Crashes)
 					c.hold(t, q, l)
-					c.hold(t, q, l) // there is nothing to forget any more
+					c.hold(t, q, l) // there is nothing to clear any more
 					require.Zero(t, find(t, q, id).Crashes)
 					crash()
 				}
@@ -150,8 +150,8 @@ func TestHoldForgetsCrashes(t *testing.T) {
 	}
 }
 
-// Rule: a verb that ends a lease tells its holder once that is durable, and not when it
-// never will be: the worker then settles as if nothing had been.
+// Rule: a verb that ends a lease notifies the holder once that is durable, and not if it fails:
+// the worker then settles as usual.
 func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
 	for _, verb := range leaseVerbs {
 		t.Run(verb.name, func(t *testing.T) {
@@ -192,8 +192,8 @@ func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
 	}
 }
 
-// Rule: an ack of a mutation finishes the effect of an idempotency key, and refuses one that has
-// taken place.
+// Rule: an ack of a mutation finishes the effect of an idempotency key, and is refused if the
+// effect has taken place already.
 func TestPlanAcksAnEffect(t *testing.T) {
 	q := openTest(t, nil)
 	keyed := func(e *pawl.Envelope) { e.IdempotencyKey = "key" }

@@ -47,9 +47,9 @@ var opsVerbs = []struct {
 	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "hastened", "succeeded", "hastened", "enqueued"}},
 }
 
-// Rule: a verb and the mutation's own rows are both in the file, when it is opened again as
-// well, or neither is: after an error of Check or of Apply everything is as it was. Events
-// are told of what is durable.
+// Rule: a verb and the mutation's own rows are both in the file, also after it is reopened, or
+// neither is. After an error of Check or Apply everything is unchanged. Events are emitted for
+// durable changes.
 func TestOpsAndRowsAreOne(t *testing.T) {
 	for _, c := range opsVerbs {
 		for _, half := range []string{"Check", "Apply", ""} {
@@ -86,7 +86,7 @@ func TestOpsAndRowsAreOne(t *testing.T) {
 					checkNow(t, q)
 					for want := range []int{0, 1} {
 						counts := c.want
-						if want == 1 { // whoever held the lease is gone
+						if want == 1 { // the holder of the lease is gone
 							require.NoError(t, q.Close())
 							q = openAt(t, path, nil)
 							counts.Ready, counts.Leased = counts.Ready+counts.Leased, 0
@@ -100,8 +100,8 @@ func TestOpsAndRowsAreOne(t *testing.T) {
 	}
 }
 
-// Rule: a verb that a job's state does not allow is refused as that of the queue is. A mutation
-// may go on without it.
+// Rule: a verb that a job's state does not allow is refused as the queue's own verb is. A
+// mutation may continue without it.
 func TestOpsRefuseWhatTheQueueRefuses(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
@@ -138,8 +138,9 @@ func TestOpsRefuseWhatTheQueueRefuses(t *testing.T) {
 	}
 }
 
-// Rule: of a mutation no verb sees what one before it will do, so each job, and each unique key
-// that is taken, is named once. A second one refuses the mutation, whatever the two are.
+// Rule: a verb of a mutation does not see the effects of earlier verbs in the same mutation, so
+// each job and each unique key may be named only once. A second use refuses the mutation,
+// whatever the two verbs are.
 func TestPlanNamesAJobOnce(t *testing.T) {
 	q := openTest(t, nil)
 	unique := func(e *pawl.Envelope) { e.Kind, e.UniqueKey = "u", "key" }
@@ -187,7 +188,7 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 		require.Empty(t, appRows(t, q.db), name)
 	}
 
-	// The jobs of one enqueue see one another, as everywhere.
+	// The jobs of one enqueue see each other, as everywhere.
 	first, second := envelope("batch"), envelope("batch")
 	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Enqueue(first, second) }), 0))
 	require.False(t, first.Existing)
@@ -195,8 +196,7 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 	require.Equal(t, first.ID, second.ID)
 }
 
-// Rule: an envelope is completed once its job is durable, and is not touched before or
-// without that.
+// Rule: an envelope is completed once its job is durable, and otherwise is unchanged.
 func TestPlanCompletesEnvelopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -224,7 +224,7 @@ func TestPlanCompletesEnvelopes(t *testing.T) {
 	})
 }
 
-// Rule: a mutation tells where jobs stand, and what time it is by the queue's clock.
+// Rule: a mutation can read the states of jobs, and the time by the queue's clock.
 func TestPlanLooks(t *testing.T) {
 	clock := new(stepClock)
 	clock.step(1000 * time.Hour)
@@ -250,7 +250,7 @@ func TestPlanLooks(t *testing.T) {
 	}), 0))
 	require.Equal(t, want, got)
 
-	// What a job is that cannot be read nobody can tell.
+	// The state of an unreadable job is unknown.
 	swap := func(to []byte) (was []byte) {
 		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
 			b := tx.Bucket(bucketRoot).Bucket(bucketJobs)
@@ -267,7 +267,7 @@ func TestPlanLooks(t *testing.T) {
 	swap(sound)
 }
 
-// Rule: how far ahead a job is snoozed is no matter, and RunNow brings it back at any time.
+// Rule: a job may be snoozed for any time, and RunNow makes it ready at any time.
 func TestPlanSnoozesForACentury(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q := openAt(t, path, nil)
@@ -285,7 +285,7 @@ func TestPlanSnoozesForACentury(t *testing.T) {
 	require.Equal(t, []string{"snoozed", "woken"}, appRows(t, q.db))
 }
 
-// Rule: a job that was cancelled while it was leased does not come back from a snooze.
+// Rule: a job that was cancelled while leased does not return from a snooze.
 func TestPlanSnoozesACancelledJob(t *testing.T) {
 	q := openTest(t, nil)
 	id := add(t, q, nil).ID

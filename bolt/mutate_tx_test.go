@@ -11,9 +11,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: within a function of Update, and within any transaction of an app that has the queue
-// in its own database, a mutation lands or is undone together with what else is done there. Its
-// events and the end of its lease are told after the commit.
+// Rule: in a function of Update, and in any transaction of an app with the queue in its own
+// database, a mutation is committed or undone with the rest of the transaction. Its events and
+// the end of its lease are reported after the commit.
 func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 	type place struct {
 		name string
@@ -65,8 +65,8 @@ func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 	}
 }
 
-// Rule: after an error of Check the transaction goes on as it was, also with another mutation;
-// an error of Apply comes back as it is, for the function to give up with.
+// Rule: after an error of Check the transaction continues unchanged, even with another
+// mutation. An error of Apply is returned unchanged, so that the function can return it.
 func TestMutateTxRefused(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
@@ -93,8 +93,8 @@ func TestMutateTxRefused(t *testing.T) {
 	require.Equal(t, []string{"one", "two"}, appRows(t, q.db))
 }
 
-// Rule: in the app's transaction a mutation runs on the app's goroutine, so a panic surfaces
-// there, undoes the transaction, and does no harm to the queue.
+// Rule: in an app's transaction a mutation runs on the app's goroutine, so a panic surfaces
+// there, undoes the transaction, and does not harm the queue.
 func TestMutateTxOfAMutationThatPanics(t *testing.T) {
 	q := openTest(t, nil)
 	s := newStand(t, q)
@@ -116,7 +116,7 @@ func TestMutateTxOfAMutationThatPanics(t *testing.T) {
 	require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 }
 
-// Rule: a mutation cannot ride where there is no transaction to write in, and is not asked.
+// Rule: a mutation is refused without a call if there is no transaction to write in.
 func TestMutateTxOfTheWrongSort(t *testing.T) {
 	q, other := openTest(t, nil), openTest(t, nil)
 	never := &ride{}
@@ -133,8 +133,8 @@ func TestMutateTxOfTheWrongSort(t *testing.T) {
 	require.Zero(t, never.checks)
 }
 
-// Rule: a queue that is closed takes no mutation, neither of its own nor in a transaction of the
-// app's whose database goes on. One in a function of Update that has begun lands.
+// Rule: a closed queue accepts no mutation, neither by itself nor in an app's transaction whose
+// database stays open. A mutation in a running function of Update is committed.
 func TestMutateTxAndClose(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)
@@ -161,7 +161,7 @@ func TestMutateTxAndClose(t *testing.T) {
 	})
 }
 
-// Hold extends a lease in a transaction of the app's too.
+// Hold extends a lease in an app's transaction too.
 func TestHoldInATransactionExtends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)

@@ -12,10 +12,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Between the commit of an app's transaction, which ends the lease of a job and stores a
-// new one of its ID, and the note of it, the queue leases the new job. The note is about
-// the old lease alone: the new one can be extended, is taken back when it expires, hears
-// of a cancel, and the scheduler rests.
+// An app's transaction ends the lease of a job and stores a new job with its ID. Between its
+// commit and its note, the queue leases the new job. The note affects only the old lease: the
+// new one can be extended, is taken back when it expires, receives a cancel, and the scheduler
+// becomes idle.
 func TestLeaseThatComesBeforeTheNote(t *testing.T) {
 	const length = time.Minute
 	for rule, test := range map[string]func(t *testing.T, q *Queue, l *pawl.Lease){
@@ -78,9 +78,9 @@ func TestLeaseThatComesBeforeTheNote(t *testing.T) {
 	}
 }
 
-// leaseBeforeNote leases a job, ends that lease in a transaction of the app's which
-// stores a new job of the same ID, and lets the queue lease that one before it hears of
-// the transaction.
+// leaseBeforeNote leases a job and ends that lease in an app's transaction, which also stores a
+// new job with the same ID. It lets the queue lease the new job before the queue learns of the
+// transaction.
 func leaseBeforeNote(t *testing.T, q *Queue, db *bbolt.DB, end func(*bbolt.Tx, *pawl.Lease)) (old, l *pawl.Lease) {
 	t.Helper()
 	add(t, q, nil)
@@ -98,7 +98,8 @@ func leaseBeforeNote(t *testing.T, q *Queue, db *bbolt.DB, end func(*bbolt.Tx, *
 	return old, l
 }
 
-// A cancel that an app's transaction did to one lease of a job is not told to the next.
+// If an app's transaction cancelled a job under one lease, the next lease does not get that
+// signal.
 func TestLateCancelIsForItsOwnLease(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)

@@ -44,8 +44,8 @@ var openers = []opener{
 	}},
 }
 
-// soundFile makes a closed file with one ready job, one delayed job, one lease and
-// one dead letter.
+// soundFile makes a closed file with one ready job, one delayed job, one lease and one dead
+// job.
 func soundFile(t testing.TB) []byte {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := Open(path, quiet())
@@ -72,7 +72,7 @@ func withBolt(t testing.TB, path string, change func(tx *bbolt.Tx) error) {
 	require.NoError(t, db.Close())
 }
 
-// snapshot is the names in a folder, with the bytes of files.
+// snapshot returns the names in a folder and the content of files.
 func snapshot(t testing.TB, folder string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -144,7 +144,7 @@ func TestOpenOfWhatIsNoQueue(t *testing.T) {
 			test.make(t, path)
 			before := snapshot(t, folder)
 			for _, o := range openers {
-				// The bubble fails when a goroutine is left in it.
+				// The bubble fails if a goroutine is left in it.
 				synctest.Test(t, func(t *testing.T) {
 					began := time.Now()
 					err := o.open(path)
@@ -196,8 +196,8 @@ func TestOpenReaderNeverCreates(t *testing.T) {
 	require.Empty(t, snapshot(t, folder))
 }
 
-// A file that was cut, by a copy that broke off for example, gives an error at every
-// length, and is whole again once the rest is there.
+// A truncated file, for example from an interrupted copy, returns an error at every length, and
+// is sound again once it is complete.
 func TestTruncatedFile(t *testing.T) {
 	sound := soundFile(t)
 	m, err := pages.Newest(bytes.NewReader(sound))
@@ -224,7 +224,7 @@ func TestTruncatedFile(t *testing.T) {
 			switch {
 			case n >= need:
 				require.NoError(t, err, "%s: nothing is missing at %d bytes", o.name, n)
-			case n < metaAt+4: // nothing tells any more what it was
+			case n < metaAt+4: // nothing shows any more what it was
 				require.ErrorIs(t, err, ErrNotQueue, "%s at %d bytes", o.name, n)
 			default:
 				require.ErrorIs(t, err, pawl.ErrCorrupt, "%s at %d bytes", o.name, n)

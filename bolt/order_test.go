@@ -15,8 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The jobs are made in the order a, b, c, …, one second apart, and fetched once
-// all are due.
+// The jobs are made in the order a, b, c, …, one second apart, and fetched once all are due.
 func TestOrder(t *testing.T) {
 	priority := func(p int8) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.Priority = p } }
 	delay := func(d time.Duration) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.Delay = d } }
@@ -57,7 +56,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestSameInstantComesBySequence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // where the clock stands still meanwhile
+	synctest.Test(t, func(t *testing.T) { // the clock stands still meanwhile
 		q := openTest(t, nil)
 		due := time.Now().Add(time.Second)
 		var want []byte
@@ -71,9 +70,8 @@ func TestSameInstantComesBySequence(t *testing.T) {
 	})
 }
 
-// Random jobs leave in the documented order, whatever the sizes of the batches
-// and fetches and whichever way the jobs took: new, delayed, released, crashed
-// once, failed.
+// Random jobs leave in the documented order, whatever the sizes of batches and fetches and
+// whatever path the jobs took: new, delayed, released, crashed once, failed.
 func TestDrainedOrderIsTheDocumentedOne(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -109,7 +107,7 @@ func testDrainedOrder(t *testing.T, random *rand.Rand) {
 			require.NoError(t, q.Settle(t.Context(), l.Nack(0, nil)))
 		case i%4 == 2:
 			require.NoError(t, q.Settle(t.Context(), l.Snooze(time.Second)))
-		} // and the others crash
+		} // the others crash
 	}
 	pass(2 * time.Minute)
 	synctest.Wait()
@@ -146,7 +144,7 @@ func idsOf(jobs []*pawl.Envelope) (ids []pawl.ID) {
 	return ids
 }
 
-// fill puts n jobs on each queue, of the kind that the queue is called.
+// fill puts n jobs on each queue. Their kind is the name of the queue.
 func fill(t *testing.T, q *Queue, n int, queues ...string) {
 	t.Helper()
 	for range n {

@@ -14,13 +14,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// settled waits until the queue has looked at what transactions of the app's have done.
+// settled waits until the queue has processed the app's transactions.
 func settled(t *testing.T, q *Queue) {
 	t.Helper()
 	require.NoError(t, q.do(t.Context(), visit(func() {})))
 }
 
-// fetchWaits waits until a fetch waits for jobs, and the queue has nothing to do.
+// fetchWaits waits until a fetch waits for jobs and the queue has nothing to do.
 func fetchWaits(t *testing.T, q *Queue) {
 	t.Helper()
 	for waits := false; !waits; runtime.Gosched() {
@@ -65,9 +65,9 @@ func TestTxVerbsInTheAppsOwnTransaction(t *testing.T) {
 	}
 }
 
-// A commit of the app's wakes the scheduler: for a job that is ready, for one that is
-// due later, and for what an acked job kept from running. The event of a verb comes before
-// those of what follows from it.
+// A commit of the app wakes the scheduler: for a ready job, for a job that is due later, and
+// for a job blocked by an acked one. The event of a verb precedes the events that follow from
+// it.
 func TestCommitOfTheAppsWakesTheQueue(t *testing.T) {
 	var events told
 	db := openApp(t)
@@ -111,8 +111,8 @@ func TestCommitOfTheAppsWakesTheQueue(t *testing.T) {
 	require.Equal(t, "succeeded", got[0], "that of the first verb, which freed the key")
 }
 
-// The table of leases follows what the app's transactions did: no signal too many, and
-// nobody takes an acked job back.
+// The table of leases follows the app's transactions: there is no signal too many, and nobody
+// takes an acked job back.
 func TestLeasesFollowTheAppsTransactions(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)
@@ -134,8 +134,8 @@ func TestLeasesFollowTheAppsTransactions(t *testing.T) {
 	require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// The queue and the app write by turns, each in transactions of its own, and read
-// meanwhile. Nothing is lost or counted twice, and the sequences rise.
+// The queue and the app write alternately, each in its own transactions, and read meanwhile.
+// Nothing is lost or counted twice, and the sequences rise.
 func TestAppAndQueueAtOnce(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)
@@ -143,7 +143,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 	var running sync.WaitGroup
 	errs := make(chan error, 10*callers*rounds)
 	for n := range callers {
-		running.Go(func() { // in the app's transactions, of which every third is rolled back
+		running.Go(func() { // in the app's transactions, every third of which is rolled back
 			for i := range rounds {
 				do, end := db.Update, error(nil)
 				if i%2 == 0 {
@@ -164,7 +164,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 				errs <- err
 			}
 		})
-		running.Go(func() { // in the queue's
+		running.Go(func() { // in the queue's transactions
 			for range rounds {
 				errs <- q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
 				errs <- q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"}) })
@@ -172,7 +172,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 				errs <- err
 			}
 		})
-		running.Go(func() { // by turns
+		running.Go(func() { // alternately
 			for i := range 2*rounds + rounds*2/3 {
 				leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
 				if err != nil {
@@ -199,8 +199,8 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 	checkNow(t, q)
 }
 
-// While the queue waits for a transaction of the app's, nobody can extend a lease. One
-// that expires meanwhile is not taken back before its holder was heard.
+// While the queue waits for an app's transaction, nobody can extend a lease. A lease that
+// expires meanwhile is not taken back before its holder's calls were served.
 func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 	t.Parallel()
 	db := openApp(t)
@@ -220,7 +220,7 @@ func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 	<-told
 	updateApp(t, db, nil, func(*bbolt.Tx) {
 		require.NoError(t, q.scheduler.intake.offer(t.Context(), blocking))
-		close(goOn) // only now, so that no pass without the call waits for this transaction
+		close(goOn) // only now, so that every pass that waits for this transaction has the call
 		for blocking.stage.Load() == offered {
 			runtime.Gosched()
 		}

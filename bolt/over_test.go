@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// openApp is an app's own database, which is closed and checked at the end of the test
-// like the file of a queue.
+// openApp opens an app's own database, which is closed and checked at the end of the test like
+// the file of a queue.
 func openApp(t *testing.T) *bbolt.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -50,8 +50,8 @@ func updateApp(t *testing.T, db *bbolt.DB, end error, fn func(tx *bbolt.Tx)) {
 	}))
 }
 
-// The first Over makes the queue beside what the app has, and later ones find it. Close
-// leaves the database open, and what was leased is ready for the next queue.
+// The first Over creates the queue beside the app's data, and later ones find it. Close leaves
+// the database open, and leased jobs are ready for the next queue.
 func TestOverIsOpenedAgainAndAgain(t *testing.T) {
 	db := openApp(t)
 	updateApp(t, db, nil, func(tx *bbolt.Tx) { require.NoError(t, appPut(tx, "before")) })
@@ -78,7 +78,7 @@ func TestOverIsOpenedAgainAndAgain(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// Orphans of a process that is gone are found when the file is opened again.
+// Orphans of a dead process are found when the file is opened again.
 func TestOverTakesOrphansBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	for crashes := range 2 {
@@ -100,7 +100,7 @@ func TestOverTakesOrphansBack(t *testing.T) {
 	checkFile(t, path)
 }
 
-// One queue for one database, whichever way it was opened.
+// There is one queue per database, however it was opened.
 func TestOverWhatHasAQueue(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)
@@ -117,7 +117,7 @@ func TestOverWhatHasAQueue(t *testing.T) {
 	add(t, own, nil)
 }
 
-// A database in which no queue can keep its promises is refused, and left as it was.
+// A database in which no queue can keep its promises is refused and unchanged.
 func TestOverWhatCannotHoldAQueue(t *testing.T) {
 	requireUntouched := func(db *bbolt.DB) {
 		t.Helper()
@@ -151,8 +151,8 @@ func TestOverWhatCannotHoldAQueue(t *testing.T) {
 	requireUntouched(reading)
 	require.NoError(t, reading.Close())
 
-	// The bucket is the app's own. When it is gone the database can have a queue: a
-	// failed Over leaves nothing behind.
+	// The bucket belongs to the app. Once it is gone the database can have a queue: a failed
+	// Over leaves nothing behind.
 	updateApp(t, db, nil, func(tx *bbolt.Tx) {
 		_, err := tx.CreateBucket(bucketRoot)
 		require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestOverWhatCannotHoldAQueue(t *testing.T) {
 	openOver(t, db, nil)
 }
 
-// An app that closes its database first gets errors, and no panic or wait without end.
+// An app that closes its database first gets errors, and no panic or endless wait.
 func TestDatabaseClosedBeforeItsQueue(t *testing.T) {
 	db, err := bbolt.Open(filepath.Join(t.TempDir(), "app.db"), 0o600, nil)
 	require.NoError(t, err)
@@ -180,8 +180,8 @@ func TestDatabaseClosedBeforeItsQueue(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// Over works as well as Open: a delayed job comes at its time, an expired lease comes
-// back, and a commit that nothing asked for is not made.
+// Over works as well as Open: a delayed job becomes ready in time, an expired lease is taken
+// back, and there are no unnecessary commits.
 func TestOverPromotes(t *testing.T) {
 	q := openOver(t, openApp(t), nil)
 	start := time.Now()

@@ -14,13 +14,13 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// A page that bbolt cannot read makes it panic. Open turns that into an error, and
-// lets go of the lock, which bbolt does not.
+// A page that bbolt cannot read makes it panic. Open turns the panic into an error and releases
+// the lock, which bbolt does not.
 func TestDamagedPageAtOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere the lock stays until the process ends")
 	}
-	const pageFlags, metaRoot, metaFreelist = 8, metaAt + 16, metaAt + 32 // as bbolt has them
+	const pageFlags, metaRoot, metaFreelist = 8, metaAt + 16, metaAt + 32 // as in bbolt
 	sound := soundFile(t)
 	m, err := pages.Newest(bytes.NewReader(sound))
 	require.NoError(t, err)
@@ -56,9 +56,9 @@ func TestDamagedPageAtOpen(t *testing.T) {
 	}
 }
 
-// overlong makes a file in which a job has its record far behind the first page of its bucket.
-// The function makes the record seem to go on behind the end of the file, so that reading it is
-// a fault of memory.
+// overlong makes a file in which a job's record is far behind the first page of its bucket. The
+// function makes the record extend past the end of the file, so that reading it is a memory
+// fault.
 func overlong(t *testing.T) (path string, id pawl.ID, damage func()) {
 	t.Helper()
 	path = filepath.Join(memoryFolder(t), "jobs.db")
@@ -85,12 +85,12 @@ func overlong(t *testing.T) (path string, id pawl.ID, damage func()) {
 	}
 }
 
-// valueSizes finds where the file says how long the record of a job is.
+// valueSizes finds where the file stores the size of a job's record.
 func valueSizes(t *testing.T, b []byte, id pawl.ID) (found []int64) {
 	t.Helper()
-	// In a leaf page of bbolt 1.5.0 the head has 16 bytes, the number of elements at
-	// 10. An element has flags, the distance to its key, and the sizes of key and
-	// value, each in 4 bytes.
+	// In a leaf page of bbolt 1.5.0 the header has 16 bytes, with the number of elements at 10.
+	// An element has flags, the distance to its key, and the sizes of key and value, each in 4
+	// bytes.
 	m, err := pages.Newest(bytes.NewReader(b))
 	require.NoError(t, err)
 	for page := uint64(2); page < m.Pages; page++ {
@@ -111,8 +111,8 @@ func valueSizes(t *testing.T, b []byte, id pawl.ID) (found []int64) {
 	return found
 }
 
-// Rule: Open and OpenReader look at every page, whatever the size of the file and however it
-// was closed. A damaged leaf is ErrCorrupt, and nothing maps the file.
+// Rule: Open and OpenReader check every page, whatever the size of the file and however it was
+// closed. A damaged leaf returns ErrCorrupt, and nothing maps the file.
 func TestDamagedLeafOfALargeFile(t *testing.T) {
 	path, _, damage := overlong(t)
 	require.NoError(t, os.Truncate(path, 1<<30)) // sparse
@@ -128,8 +128,8 @@ func TestDamagedLeafOfALargeFile(t *testing.T) {
 	}
 }
 
-// A fault of memory under a read or a write is an error like any other, and ends
-// neither the process nor a goroutine that somebody waits for.
+// A memory fault in a read or a write is an ordinary error. It ends neither the process nor a
+// goroutine that somebody waits for.
 func TestFaultUnderDamagedPages(t *testing.T) {
 	t.Run("while a job is fetched", func(t *testing.T) {
 		path, _, damage := overlong(t)

@@ -14,8 +14,8 @@ import (
 
 func init() { roles["stranger"] = strangerRole }
 
-// strangerRole opens files as an ordinary user, first as it is, then without asking whether
-// that is safe.
+// strangerRole opens files as an ordinary user, first normally, then without the check for
+// safety.
 func strangerRole(args []string) error {
 	if os.Getuid() == 0 {
 		if err := syscall.Setuid(strangerID); err != nil {
@@ -38,14 +38,14 @@ func strangerRole(args []string) error {
 
 const strangerID = 65534
 
-// Rule: a queue is not opened to write where somebody else could write to its file, or
-// could put another file in its place, unless the options say so; the error says what to do.
+// Rule: a queue is not opened for writing if somebody else could write to its file or replace
+// it, unless the options allow it. The error says what to do.
 func TestOpenOfWhatIsNotSafe(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make files of other users")
 	}
 	sound := soundFile(t)
-	base, err := os.MkdirTemp("", "pawl-test-") // that every user may enter
+	base, err := os.MkdirTemp("", "pawl-test-") // which every user may enter
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
 	require.NoError(t, os.Chmod(base, 0o755))
@@ -53,7 +53,7 @@ func TestOpenOfWhatIsNotSafe(t *testing.T) {
 		rule                   string
 		fileOwner, folderOwner int
 		file, folder           fs.FileMode
-		says                   string // "" for nothing
+		says                   string // "" for no error
 	}{
 		{rule: "a file of one's own in a folder of one's own", fileOwner: strangerID, folderOwner: strangerID, file: 0o600, folder: 0o700},
 		{rule: "others may read", fileOwner: strangerID, folderOwner: strangerID, file: 0o644, folder: 0o755},
@@ -93,7 +93,7 @@ func TestOpenOfWhatIsNotSafe(t *testing.T) {
 	}
 }
 
-// Rule: what Open opens with refuses a link, also one that is put there after it looked.
+// Rule: Open's open refuses a link, even if it is created after the check.
 func TestNoFollowRefusesALink(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "jobs.db")
@@ -103,8 +103,8 @@ func TestNoFollowRefusesALink(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
-// Rule: in a folder such as /tmp anybody can leave a file that looks like a mark. Only that
-// of the owner, the superuser or this user counts.
+// Rule: in a folder such as /tmp anybody can leave a file that looks like a marker. Only a
+// marker of the owner, the superuser or this user counts.
 func TestMarkOfAStranger(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make files of other users")
@@ -130,7 +130,7 @@ func TestMarkOfAStranger(t *testing.T) {
 	require.FileExists(t, path+markSuffix, "it is not ours to remove")
 }
 
-// Rule: the superuser who mends a file leaves it to its owner.
+// Rule: if the superuser repairs a file, the file still belongs to its owner.
 func TestMendedFileKeepsItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make files of other users")
@@ -145,7 +145,7 @@ func TestMendedFileKeepsItsOwner(t *testing.T) {
 	require.Equal(t, []uint32{4321, 1234}, []uint32{stat.Uid, stat.Gid})
 }
 
-// Rule: nothing is made in a folder in which a queue would not be opened.
+// Rule: no file is created in a folder in which a queue would not be opened.
 func TestNothingIsMadeInAnUnsafeFolder(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.Chmod(folder, 0o777))

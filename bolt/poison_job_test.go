@@ -14,8 +14,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// runRole works on the file named until no job is left in it, or a job has ended
-// the process.
+// runRole works on the given file until no job is left in it, or a job has ended the process.
 func runRole(args []string) error {
 	q, err := Open(args[0], quiet())
 	if err != nil {
@@ -45,12 +44,12 @@ func runRole(args []string) error {
 	return errors.Join(w.Drain(context.Background(), pawl.WaitFinished), q.Close())
 }
 
-// A job that takes its process down with it ends in the dead letters as poison. The
-// jobs that ran beside it crashed too, and none of them shares its fate.
+// A job that crashes its process ends among the dead jobs as poison. The jobs that ran beside
+// it crashed too, and none of them dies.
 func TestJobThatKillsItsProcess(t *testing.T) {
 	for _, test := range []struct {
 		rule, way string
-		behind    int // bystanders enqueued before it
+		behind    int // clean jobs enqueued before it
 	}{
 		{"killed at the head of the queue", "kill", 0},
 		{"killed amid the others", "kill", 100},

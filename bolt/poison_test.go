@@ -19,21 +19,21 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// replaceCommit gives a queue at work another commit.
+// replaceCommit replaces the commit function of an active queue.
 func replaceCommit(t *testing.T, q *Queue, commit func(*bbolt.Tx) error) {
 	t.Helper()
 	require.NoError(t, q.do(t.Context(), visit(func() { q.scheduler.commitTx = commit })))
 }
 
-// visit is an operation that runs a function on the scheduler's goroutine, which
-// owns what the function changes, and leaves the file as it is.
+// visit is an operation that runs a function on the scheduler's goroutine, which owns what the
+// function changes, and does not change the file.
 type visit func()
 
 func (fn visit) check(*txn) error { fn(); return nil }
 func (visit) apply(*txn)          {}
 
-// The two ways in which the sync of a commit fails: what it wrote is in the file
-// when it is opened again, or it is not.
+// The two ways in which the sync of a commit fails: its writes are in the file when the file is
+// opened again, or they are not.
 var failedSyncs = []struct {
 	rule    string
 	visible bool
@@ -52,13 +52,12 @@ var failedSyncs = []struct {
 		return syscall.EIO
 	}},
 	{"the file could not grow for certain", false, func(*bbolt.Tx) error {
-		return fmt.Errorf("file sync error: %s", syscall.EIO) // as bbolt says it
+		return fmt.Errorf("file sync error: %s", syscall.EIO) // with bbolt's text
 	}},
 }
 
-// A sync that failed leaves unknown what it should have made durable, and ends the
-// work of the queue: whoever shared that commit gets ErrUnknownOutcome, everybody
-// else ErrPoisoned.
+// A failed sync leaves the outcome of its commit unknown and ends the work of the queue: calls
+// in that commit get ErrUnknownOutcome, and all others get ErrPoisoned.
 func TestFailedSyncPoisons(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {
@@ -124,7 +123,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 	}
 }
 
-// Close writes nothing behind a sync that failed, also when it was called before.
+// Close writes nothing after a failed sync, even if it was called before.
 func TestCloseBehindAFailedSync(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {
@@ -155,17 +154,16 @@ func TestCloseBehindAFailedSync(t *testing.T) {
 	}
 }
 
-// The ways in which a disk refuses to be written before anything counts.
+// The ways in which a disk refuses a write before anything counts.
 var refusals = []error{
 	&fs.PathError{Op: "write", Path: "jobs.db", Err: syscall.ENOSPC},
 	&fs.PathError{Op: "write", Path: "jobs.db", Err: syscall.EIO},
 	&fs.PathError{Op: "write", Path: "jobs.db", Err: syscall.EDQUOT},
-	fmt.Errorf("file resize error: %s", syscall.EFBIG), // as bbolt says it
+	fmt.Errorf("file resize error: %s", syscall.EFBIG), // with bbolt's text
 	berrors.ErrMaxSizeReached,
 }
 
-// A commit that does not fit on the disk fails those operations alone that do not
-// fit by themselves.
+// If a commit does not fit on the disk, only the operations that do not fit by themselves fail.
 func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
 	for _, refusal := range refusals {
 		t.Run(refusal.Error(), func(t *testing.T) {
@@ -229,8 +227,8 @@ func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A fetch that would have got a job which then did not fit on the disk cannot be
-// withdrawn any more. It is answered, whatever else there is to fetch.
+// A fetch that would have received a job that then did not fit on the disk cannot be withdrawn
+// any more. It is answered, whatever else there is to fetch.
 func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -248,8 +246,8 @@ func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 	})
 }
 
-// While what is due cannot be moved, nobody knows whether there is a job: a fetch that does
-// not wait for one is told why, and one that waits goes on waiting.
+// While due jobs cannot be moved, nobody knows whether there is a job: a fetch that does not
+// wait gets the reason, and a fetch that waits keeps waiting.
 func TestHastyFetchIsToldWhatKeepsTheQueue(t *testing.T) {
 	for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished, pawl.WaitForJob} {
 		t.Run(fmt.Sprintf("wait %d", wait), func(t *testing.T) {
@@ -262,7 +260,7 @@ func TestHastyFetchIsToldWhatKeepsTheQueue(t *testing.T) {
 				require.NoError(t, q.Enqueue(t.Context(), batch...))
 				replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
 				pass(2 * time.Second)
-				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it is tried again once a second
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it is retried once a second
 				defer cancel()
 				_, err := q.Fetch(ctx, pawl.Request{Max: 1, Queues: []string{"quiet"}, Wait: wait})
 				if wait == pawl.WaitForJob {
@@ -276,8 +274,8 @@ func TestHastyFetchIsToldWhatKeepsTheQueue(t *testing.T) {
 	}
 }
 
-// While the disk is full the queue tries again once a second what is due, and goes
-// on by itself when there is room.
+// While the disk is full, the queue retries due work once a second, and continues by itself
+// when there is space.
 func TestFullDiskIsTriedAgainInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, &Options{Lease: 2 * time.Second})
@@ -306,8 +304,8 @@ func TestFullDiskIsTriedAgainInPeace(t *testing.T) {
 	})
 }
 
-// A panic amid a transaction, as damaged pages cause it, ends the work of the queue
-// and not the process.
+// A panic during a transaction, caused by damaged pages, ends the work of the queue and not the
+// process.
 func TestPanicInATransactionPoisons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -325,13 +323,13 @@ func TestRefusedByDisk(t *testing.T) {
 	}
 	for _, err := range []error{
 		nil, syscall.EIO, syscall.ENOSPC, fmt.Errorf("sync: %w", syscall.EIO), errors.New("file sync error: no space left on device"),
-		&fs.PathError{Op: "sync", Path: "jobs.db", Err: syscall.EIO}, // as it comes outside of Linux and OpenBSD
+		&fs.PathError{Op: "sync", Path: "jobs.db", Err: syscall.EIO}, // as on systems other than Linux and OpenBSD
 	} {
 		require.False(t, refusedByDisk(err), "%v", err)
 	}
 }
 
-// Rule: calls that are tried one by one after a refusal are synced as all others.
+// Rule: calls that are retried one by one after a refusal are synced like all others.
 func TestCallsTriedApartAreSynced(t *testing.T) {
 	q := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), nil)
 	refused, synced, loose := false, 0, 0

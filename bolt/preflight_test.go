@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// Where a meta page of bbolt's has what tests change.
+// Offsets in a bbolt meta page that tests change.
 const (
 	metaAt    = 16
 	metaPages = metaAt + 40
@@ -22,15 +22,15 @@ const (
 	metaSum   = metaAt + 56
 )
 
-// sign gives a meta page the checksum of what it says.
+// sign gives a meta page the checksum of its content.
 func sign(b []byte) {
 	h := fnv.New64a()
 	h.Write(b[metaAt:metaSum])
 	binary.NativeEndian.PutUint64(b[metaSum:], h.Sum64())
 }
 
-// A power cut may tear the meta page that was being written. The other one leads to
-// the state before that commit, which is whole.
+// A power failure may tear the meta page that was being written. The other one leads to the
+// state before that commit, which is complete.
 func TestTornMetaPageOfAQueue(t *testing.T) {
 	sound := soundFile(t)
 	m, err := pages.Newest(bytes.NewReader(sound))

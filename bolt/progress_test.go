@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// steps are what an operation tells of its progress.
+// steps are the progress reports of an operation.
 type steps struct{ done, total []int64 }
 
 func (s *steps) watch(ctx context.Context) context.Context {
@@ -23,7 +23,7 @@ func (s *steps) watch(ctx context.Context) context.Context {
 	return WithProgress(ctx, func(done, total int64) { s.done, s.total = append(s.done, done), append(s.total, total) })
 }
 
-// require that it began with nothing, never fell and never passed a total that stayed.
+// require that it began with nothing, never fell and never exceeded a constant total.
 func (s *steps) require(t *testing.T, rule string, complete bool) {
 	t.Helper()
 	require.NotEmpty(t, s.done, rule)
@@ -37,8 +37,8 @@ func (s *steps) require(t *testing.T, rule string, complete bool) {
 	require.Equal(t, complete, last == s.total[0], "%s: %d of %d", rule, last, s.total[0])
 }
 
-// Rule: whatever takes long tells how far it is, from nothing to all, often; one that fails
-// never tells that all is done, and what nobody watches tells nobody.
+// Rule: every long operation reports its progress often, from nothing to everything. A failed
+// one never reports that everything is done, and without a function nothing is reported.
 func TestProgress(t *testing.T) {
 	folder := memoryFolder(t)
 	q := openAt(t, folder+"/jobs.db", nil)
@@ -85,7 +85,7 @@ func TestProgress(t *testing.T) {
 	add(t, q, nil) // nothing is held
 }
 
-// Rule: a check that finds something wrong does not tell that all is done.
+// Rule: a check with findings does not report that everything is done.
 func TestProgressOfAFailedCheck(t *testing.T) {
 	q, err := Open(t.TempDir()+"/jobs.db", quiet())
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestProgressOfAFailedCheck(t *testing.T) {
 	s.require(t, "Check", false)
 }
 
-// failingWriter takes some bytes.
+// failingWriter accepts a limited number of bytes.
 type failingWriter struct {
 	left int
 	err  error
@@ -113,8 +113,8 @@ func (w *failingWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Rule: what WriteBackup writes is what Backup does; its length is told before the first
-// byte, and when it ends early the error is the writer's.
+// Rule: WriteBackup writes what Backup does. It reports the length before the first byte. If it
+// ends early, it returns the writer's error.
 func TestWriteBackup(t *testing.T) {
 	q, _, _ := prepared(t)
 	var told int64

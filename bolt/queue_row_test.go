@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a damaged row of a queue fails the fetches that name that queue and no others. They
-// get their jobs, whether these are there or fall due later.
+// Rule: a damaged row of a queue fails the fetches that name that queue and no others. The
+// others get their jobs, whether these are ready or become due later.
 func TestFetchesBesideADamagedQueueRow(t *testing.T) {
 	for name, row := range map[string][]byte{"number": numberKey(nil, 1), "name": nameKey(nil, "damaged")} {
 		for _, c := range changes {

@@ -15,14 +15,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ledger is what the callers of a queue know: what each of them was told. It is
-// written after the answer, so it may lag behind the queue.
+// ledger is what the callers of a queue know from their answers. It is written after the
+// answer, so it may lag behind the queue.
 type ledger struct {
 	mu     sync.Mutex
 	stored map[pawl.ID]bool
 	gone   map[pawl.ID]bool
 	dead   map[pawl.ID]bool
-	held   map[pawl.ID]uint64 // token of the lease that was given and not settled
+	held   map[pawl.ID]uint64 // tokens of leases that were granted and not settled
 	wrong  []error
 }
 
@@ -36,10 +36,9 @@ func (b *ledger) complain(format string, args ...any) {
 	b.note(func() { b.wrong = append(b.wrong, fmt.Errorf(format, args...)) })
 }
 
-// Callers use all verbs at once, at random. Virtual time stands still while any of
-// them works, so no lease ends by accident: what is held twice at a time is a
-// fault. Some holders forget their jobs, which the queue must bring back in the
-// end.
+// Callers use all verbs concurrently, at random. Virtual time stands still while any of them
+// works, so no lease expires by accident, and a job held twice at a time is a fault. Some
+// holders forget their jobs, which the queue must take back at the end.
 func TestManyCallersAtOnce(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -68,7 +67,7 @@ func testManyCallers(t *testing.T, seed uint64) {
 	require.Empty(t, book.wrong)
 	checkNow(t, q)
 
-	// Every job that was stored is where its callers put it.
+	// Every stored job is where its callers put it.
 	for id := range book.stored {
 		e := find(t, q, id)
 		require.Equal(t, book.gone[id], e == nil, "job %s", id)
@@ -83,8 +82,8 @@ func testManyCallers(t *testing.T, seed uint64) {
 	}
 	require.NotEmpty(t, book.held)
 
-	// After a full drain nothing is lost and nothing came of itself.
-	expire(q) // what the forgetful hold
+	// After a full drain nothing is lost and nothing was created.
+	expire(q) // the jobs of forgetful holders
 	drained := make(map[pawl.ID]bool)
 	for {
 		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: queueNames, Max: 100, Wait: pawl.WaitFinished})
@@ -112,7 +111,7 @@ func testManyCallers(t *testing.T, seed uint64) {
 
 var queueNames = []string{"x", "y"}
 
-// caller is one goroutine that uses a queue. It has its leases for itself.
+// caller is one goroutine that uses a queue. It does not share its leases.
 type caller struct {
 	q      *Queue
 	book   *ledger
@@ -184,9 +183,9 @@ func (c *caller) fetch(ctx context.Context) {
 	}
 }
 
-// settle ends one of the caller's leases, and uses it once more, in vain. The
-// ledger is written before the verb where another caller may have the job before
-// this one has its answer.
+// settle ends one of the caller's leases, and then uses it once more, in vain. If another
+// caller may get the job before this one has its answer, settle writes the ledger before the
+// verb.
 func (c *caller) settle(ctx context.Context) {
 	if len(c.leases) == 0 {
 		return

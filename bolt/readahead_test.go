@@ -25,8 +25,7 @@ type readerAt func(b []byte, at int64) (int, error)
 
 func (f readerAt) ReadAt(b []byte, at int64) (int, error) { return f(b, at) }
 
-// Rule: whoever stops the reading goes on when nobody reads any more, and nothing is read
-// after that.
+// Rule: stop returns when nobody reads any more, and nothing is read after that.
 func TestReadAheadIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32
@@ -46,8 +45,8 @@ func TestReadAheadIsStopped(t *testing.T) {
 	})
 }
 
-// Rule: the reading goes from the begin of the file to its end, and ends with the first
-// error. Whoever stops it then need not wait.
+// Rule: the read-ahead goes from the beginning of the file to its end, and ends with the first
+// error. Then stop need not wait.
 func TestReadAheadEndsWithTheFile(t *testing.T) {
 	const size = 5<<20 + 4096
 	whole := bytes.NewReader(make([]byte, size))
@@ -63,7 +62,7 @@ func TestReadAheadEndsWithTheFile(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var read int64 // up to where; one goroutine writes
+				var read int64 // position of the last read; one goroutine writes
 				stop := readAhead(readerAt(func(b []byte, at int64) (int, error) {
 					if at != read {
 						t.Errorf("reads at %d, and has read up to %d", at, read)
@@ -83,8 +82,8 @@ func TestReadAheadEndsWithTheFile(t *testing.T) {
 	}
 }
 
-// killedFile is the file of a queue whose process was killed, with jobs in it. It is as
-// large as is asked, as if most of it were free.
+// killedFile makes the file of a queue whose process was killed, with jobs in it. It has the
+// requested size, as if most of it were free.
 func killedFile(t *testing.T, size int64) string {
 	t.Helper()
 	folder := memoryFolder(t)
@@ -104,15 +103,15 @@ func killedFile(t *testing.T, size int64) string {
 	return path
 }
 
-// requireNoReader fails while somebody reads a file ahead.
+// requireNoReader fails if somebody reads a file ahead.
 func requireNoReader(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	require.False(t, strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "bolt.readAhead.func"), "somebody reads on")
 }
 
-// Rule: Open reads the file of a killed process ahead, and no longer than it lasts, with
-// an error or without. The file is so large that to read it takes longer than to open it.
+// Rule: Open reads the file of a killed process ahead, but not after it returns, with an error
+// or without. The file is so large that reading it takes longer than opening it.
 func TestNobodyReadsAheadAfterOpen(t *testing.T) {
 	const size = 512 << 20
 	for _, test := range []struct {
@@ -154,7 +153,7 @@ func TestNobodyReadsAheadAfterOpen(t *testing.T) {
 	}
 }
 
-// Rule: a file that is cut while it is opened, behind what is in use, opens all the same.
+// Rule: a file that is truncated after its used part while it is opened still opens.
 func TestFileIsCutWhileItIsReadAhead(t *testing.T) {
 	path := killedFile(t, 8<<20)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -177,7 +176,7 @@ func TestFileIsCutWhileItIsReadAhead(t *testing.T) {
 	add(t, q, nil)
 }
 
-// Rule: a killed process is one, whatever stands in for it above.
+// Rule: a really killed process behaves like the simulated one above.
 func TestFileOfAKilledProcessIsReadAhead(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	c := startChild(t, "hold", path)

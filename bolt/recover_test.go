@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Every lease found at Open is taken back at once, with one more crash and no more
-// attempts, whatever their number.
+// Every lease found at Open is taken back at once, with one more crash and no more attempts,
+// whatever the number of leases.
 func TestOrphansAreReadyAtOnce(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	const jobs = recoverPortion + 100
@@ -28,7 +28,7 @@ func TestOrphansAreReadyAtOnce(t *testing.T) {
 	require.Len(t, fetch(t, q, 10), 10, "nobody waits for leases to expire")
 }
 
-// leaveLeases makes a file in which n jobs are leased.
+// leaveLeases makes a file with n leased jobs.
 func leaveLeases(t *testing.T, path string, n int) {
 	t.Helper()
 	q, err := Open(path, quiet())
@@ -44,8 +44,8 @@ func leaveLeases(t *testing.T, path string, n int) {
 	require.NoError(t, q.Close())
 }
 
-// A process that dies while it takes leases back leaves the rest to the next one,
-// and counts no crash twice.
+// A process that dies while it takes leases back leaves the rest to the next one, and counts no
+// crash twice.
 func TestCrashBetweenPortionsCountsOnce(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	leaveLeases(t, path, 100)
@@ -68,7 +68,7 @@ func TestCrashBetweenPortionsCountsOnce(t *testing.T) {
 	}
 }
 
-// At the cap a job dies as poison instead of running again.
+// At the crash cap a job dies as poison and does not run again.
 func TestOrphanAtTheCapIsPoison(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	var id pawl.ID

@@ -12,13 +12,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// missing takes the record of a job away altogether.
+// missing removes the record of a job.
 var missing = struct {
 	name   string
 	change func([]byte) []byte
 }{"missing", nil}
 
-// damageRecord damages the record of a job of a queue at work, or removes it.
+// damageRecord damages or removes the record of a job of an active queue.
 func damageRecord(t *testing.T, q *Queue, id pawl.ID, change func([]byte) []byte) {
 	t.Helper()
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
@@ -30,8 +30,8 @@ func damageRecord(t *testing.T, q *Queue, id pawl.ID, change func([]byte) []byte
 	}))
 }
 
-// A dead letter can be deleted whatever happened to its record, before its death or after
-// it, and nothing of it is left: the file is sound again.
+// A dead job can be deleted whatever happened to its record, before or after its death. Nothing
+// of it is left: the file is sound again.
 func TestDeleteDamagedDeadLetter(t *testing.T) {
 	for _, c := range append(changes, missing) {
 		for _, when := range []string{"alive", "dead"} {
@@ -40,7 +40,7 @@ func TestDeleteDamagedDeadLetter(t *testing.T) {
 					var events []pawl.Event
 					o := quiet()
 					o.OnEvent = func(e pawl.Event) { events = append(events, e) }
-					q := openAt(t, memoryFolder(t)+"/jobs.db", o) // and check the file in the end
+					q := openAt(t, memoryFolder(t)+"/jobs.db", o) // which checks the file at the end
 					full := func(key string) *pawl.Envelope {
 						return add(t, q, func(e *pawl.Envelope) {
 							e.Payload, e.UniqueKey, e.Deadline = make([]byte, 5000), key, time.Now().Add(time.Hour)
@@ -80,8 +80,8 @@ func TestDeleteDamagedDeadLetter(t *testing.T) {
 	}
 }
 
-// Only dead letters are deleted in spite of damage: a job in another state keeps its place
-// and its error, and so does one whose row is damaged as well.
+// Only dead jobs are deleted in spite of damage: a job in another state keeps its place and its
+// error, and so does a job whose row is damaged as well.
 func TestDeleteDamagedJobThatLives(t *testing.T) {
 	for _, c := range changes {
 		s := newSample(t)
@@ -100,7 +100,7 @@ func TestDeleteDamagedJobThatLives(t *testing.T) {
 	}
 }
 
-// The row of a damaged dead letter is found behind any number of others, page by page.
+// The row of a damaged dead job is found behind any number of others, page by page.
 func TestDeleteDamagedAmongMany(t *testing.T) {
 	q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
 	const dead = 3*pageRows + 7
@@ -123,8 +123,8 @@ func TestDeleteDamagedAmongMany(t *testing.T) {
 	require.Error(t, q.Delete(cancelled, pawl.NewID(time.Now())), "a search ends with its context")
 }
 
-// Rule: many IDs that are nowhere cost one look through the dead letters, and a dead letter
-// whose record is lost later is found all the same, after a second.
+// Rule: many unknown IDs cost one scan of the dead jobs. A dead job that loses its record later
+// is found all the same, after a second.
 func TestDeleteOfUnknownIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
@@ -134,7 +134,7 @@ func TestDeleteOfUnknownIDs(t *testing.T) {
 		}
 		require.ErrorIs(t, q.Delete(t.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound)
 		looked := q.orphans.ids
-		looked[pawl.ID{1}] = true // to know it again
+		looked[pawl.ID{1}] = true // a marker to recognize the set
 		for range 100 {
 			require.ErrorIs(t, q.Delete(t.Context(), pawl.NewID(time.Now())), pawl.ErrNotFound)
 		}

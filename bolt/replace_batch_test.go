@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// rowsAside counts the jobs that are put aside for a key.
+// rowsAside counts the jobs that are blocked by a key.
 func (s *store) rowsAside() (n int) {
 	c := s.delayed.Cursor()
 	for k, _ := c.Seek(allAside); bytes.HasPrefix(k, allAside); k, _ = c.Next() {
@@ -29,8 +29,7 @@ func aside(t *testing.T, q *Queue) (n int) {
 	return n
 }
 
-// holdKey leases a job of the idempotency key "key", and puts aside one for each unique
-// key.
+// holdKey leases a job of the idempotency key "key", and blocks one job for each unique key.
 func holdKey(t *testing.T, q *Queue, unique ...string) *pawl.Lease {
 	t.Helper()
 	add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })
@@ -43,7 +42,7 @@ func holdKey(t *testing.T, q *Queue, unique ...string) *pawl.Lease {
 	return l
 }
 
-// ackAll fetches and acks until there is nothing left to fetch, and returns how many.
+// ackAll fetches and acks until nothing is left to fetch, and returns how many jobs it acked.
 func ackAll(t *testing.T, q *Queue, queues ...string) (n int) {
 	t.Helper()
 	for {
@@ -58,14 +57,14 @@ func ackAll(t *testing.T, q *Queue, queues ...string) (n int) {
 	}
 }
 
-// A batch that replaces jobs which were put aside for one idempotency key finds each of
-// them where it is by then: to take the first away brings the second back. One row of
-// each is left and the counts are right, whichever keys the new jobs have.
+// A batch that replaces jobs which were blocked by one idempotency key finds each of them in
+// its current place: removing the first unblocks the second. Each has one row left and the
+// counts are right, whichever keys the new jobs have.
 func TestBatchReplacesJobsThatArePutAside(t *testing.T) {
 	for _, c := range []struct {
-		keys  [3]string // of the new jobs
+		keys  [3]string // keys of the new jobs
 		first int       // jobs that can be fetched while the key is leased
-		then  int       // and when that lease has ended
+		then  int       // and after that lease has ended
 	}{
 		{[3]string{"", "", ""}, 3, 0},
 		{[3]string{"key", "key", "key"}, 0, 1},
@@ -95,7 +94,7 @@ func TestBatchReplacesJobsThatArePutAside(t *testing.T) {
 	}
 }
 
-// The same in a transaction of the app's, with the enqueues one by one.
+// The same in an app's transaction, with separate enqueues.
 func TestEnqueueTxReplacesJobsThatArePutAside(t *testing.T) {
 	q := openTest(t, nil)
 	holder := holdKey(t, q, "0", "1", "2")
@@ -115,8 +114,8 @@ func TestEnqueueTxReplacesJobsThatArePutAside(t *testing.T) {
 	require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// A transfer takes a dead letter away and nothing else: jobs of its key that are put
-// aside stay so until the lease ends, and come back then.
+// A transfer removes a dead job and nothing else: jobs blocked by its key stay blocked until
+// the lease ends, and are unblocked then.
 func TestTransferBesideJobsThatArePutAside(t *testing.T) {
 	for _, key := range []string{"", "key"} {
 		for _, queue := range []string{pawl.DefaultQueue, "other"} {
@@ -132,7 +131,7 @@ func TestTransferBesideJobsThatArePutAside(t *testing.T) {
 				require.Equal(t, 2, aside(t, q))
 				checkNow(t, q)
 				require.NoError(t, q.Settle(t.Context(), holder.Nack(time.Hour, errBoom)))
-				runs := 1 // of the key, the others are skipped
+				runs := 1 // one job of the key; the others are skipped
 				if key == "" {
 					runs++
 				}
@@ -144,8 +143,8 @@ func TestTransferBesideJobsThatArePutAside(t *testing.T) {
 	}
 }
 
-// Rule: a job whose delay ends before its transaction begins is ready for the later jobs of
-// its batch, as it is for those of other calls: a unique key is not held twice.
+// Rule: a job whose delay ends before its transaction begins is ready for the later jobs of its
+// batch, as it is for those of other calls: a unique key is not held twice.
 func TestDelayOfABatchEndsBeforeItsTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, blocked := range []pawl.State{pawl.Ready, pawl.Delayed} {

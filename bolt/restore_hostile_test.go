@@ -15,8 +15,7 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// Rule: what a random change makes of envelopes that were read is refused, or leaves a sound
-// file.
+// Rule: a random change to envelopes that were read is refused, or leaves a sound file.
 func TestRestoreOfChangedEnvelopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := openAt(t, memoryFolder(t)+"/from.db", nil), openAt(t, memoryFolder(t)+"/to.db", nil)
@@ -61,7 +60,7 @@ func matchesAny(err error, targets ...error) bool {
 	return false
 }
 
-// hostileChange makes of a job what somebody else could.
+// hostileChange changes a job as an attacker could.
 func hostileChange(r *rand.Rand, e *pawl.Envelope) {
 	number := func() int { return []int{-1, 0, 1, 150, 1 << 20, math.MaxInt32, math.MaxInt, math.MinInt}[r.IntN(8)] }
 	when := func() time.Time {

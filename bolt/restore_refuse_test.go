@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// like is a job that can be restored, with a change.
+// like returns a job that can be restored, with a change.
 func like(change func(e *pawl.Envelope)) *pawl.Envelope {
 	e := &pawl.Envelope{Kind: "k", State: pawl.Ready}
 	if change != nil {
@@ -21,8 +21,8 @@ func like(change func(e *pawl.Envelope)) *pawl.Envelope {
 	return e
 }
 
-// Rule: what no queue would have stored is refused, whole, by an error that says which job
-// it is, and the file is as it was.
+// Rule: if a batch has a job that no queue would have stored, all of it is refused, the error
+// identifies the job, and the file is unchanged.
 func TestRestoreRefuses(t *testing.T) {
 	q := openTest(t, &Options{MaxPayload: 1000})
 	before := digest(t, q)
@@ -94,7 +94,7 @@ func TestRestoreRefuses(t *testing.T) {
 	require.Equal(t, before, digest(t, q))
 }
 
-// Rule: one call takes what one commit takes.
+// Rule: one call accepts what one commit accepts.
 func TestRestoreIsBounded(t *testing.T) {
 	q := openAt(t, memoryFolder(t)+"/jobs.db", &Options{MaxPayload: pawl.MaxBatchBytes})
 	many := make([]*pawl.Envelope, pawl.MaxBatchJobs+1)
@@ -110,8 +110,8 @@ func TestRestoreIsBounded(t *testing.T) {
 	require.Equal(t, pawl.MaxBatchJobs, countsOf(t, q, pawl.DefaultQueue).Ready)
 }
 
-// Rule: an ID or a unique key that is taken refuses the whole call and leaves the file as it
-// was. A key is taken where each of the two would keep the other out.
+// Rule: a taken ID or unique key refuses the whole call and leaves the file unchanged. A key is
+// taken if each of the two jobs would block the other.
 func TestRestoreConflicts(t *testing.T) {
 	now := time.Now()
 	keyed := func(state pawl.State, in ...pawl.State) *pawl.Envelope {
@@ -133,7 +133,7 @@ func TestRestoreConflicts(t *testing.T) {
 		there  []*pawl.Envelope
 		comes  *pawl.Envelope
 		taken  bool
-		holder int // whose the key is afterwards: an index of there, or -1 for the one that comes
+		holder int // which job has the key afterwards: an index of there, or -1 for the restored job
 	}{
 		{"an ID of the file", []*pawl.Envelope{other}, other, true, 0},
 		{"a ready job beside a ready one", []*pawl.Envelope{keyed(pawl.Ready)}, keyed(pawl.Ready), true, 0},

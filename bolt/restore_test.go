@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// carry restores all jobs and effects of one queue in another, in parts of at most n.
+// carry restores all jobs and effects of one queue in another, in batches of at most n.
 func carry(t *testing.T, from, to *Queue, n int) {
 	t.Helper()
 	for after := ""; ; {
@@ -40,7 +40,7 @@ func carry(t *testing.T, from, to *Queue, n int) {
 	}
 }
 
-// asRestored is what a job of another queue is after a restore.
+// asRestored returns a job of another queue as it is after a restore.
 func asRestored(e *pawl.Envelope, seq uint64) *pawl.Envelope {
 	want := *e
 	want.Seq, want.LeasedSince = seq, time.Time{}
@@ -50,10 +50,10 @@ func asRestored(e *pawl.Envelope, seq uint64) *pawl.Envelope {
 	return &want
 }
 
-// Rule: jobs of all states, with all that they have, are the same jobs in another file, but
-// for those that are leased; so are effects. Both files go on alike.
+// Rule: jobs of all states with everything they have, except leased ones, are the same jobs in
+// another file. So are effects. Both files continue in the same way.
 func TestRestoreLosesNothing(t *testing.T) {
-	for seed := range uint64(max(3, race.Fewer(6))) { // three are all sizes
+	for seed := range uint64(max(3, race.Fewer(6))) { // three seeds cover all sizes
 		synctest.Test(t, func(t *testing.T) {
 			from, to := openAt(t, memoryFolder(t)+"/from.db", nil), openAt(t, memoryFolder(t)+"/to.db", nil)
 			fillMixed(t, from, seed)
@@ -97,8 +97,9 @@ func TestRestoreLosesNothing(t *testing.T) {
 	}
 }
 
-// Rule: a restored job can do all that it could: a retry keeps its history, a dead letter is
-// retried, a completed record goes in time, and a job whose effect is done is skipped.
+// Rule: a restored job can do everything that it could: a retry keeps its history, a dead job
+// can be retried, a completed record is removed in time, and a job whose effect is done is
+// skipped.
 func TestRestoredJobsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -127,7 +128,7 @@ func TestRestoredJobsWork(t *testing.T) {
 	})
 }
 
-// Rule: a history of which the middle is gone goes on where it was.
+// Rule: a history whose middle was dropped continues where it was.
 func TestRestoredHistoryGoesOn(t *testing.T) {
 	q := openTest(t, nil)
 	const failures = pawl.HistoryKeepHead + pawl.HistoryKeepTail + 7
@@ -150,8 +151,8 @@ func TestRestoredHistoryGoesOn(t *testing.T) {
 	}
 }
 
-// Rule: what time or a cancel has made of a job meanwhile it is after the restore, and what
-// an envelope leaves out is filled in.
+// Rule: after the restore a job has the state that time or a cancel has given it meanwhile, and
+// fields that an envelope omits are filled in.
 func TestRestoreOfWhatHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
@@ -159,7 +160,7 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 		for _, test := range []struct {
 			rule  string
 			job   pawl.Envelope
-			state pawl.State // afterwards
+			state pawl.State // after the restore
 			look  func(t *testing.T, e *pawl.Envelope)
 		}{
 			{"a delayed job whose time has come is ready since then", pawl.Envelope{State: pawl.Delayed, NotBefore: in(-time.Hour)}, pawl.Ready,
@@ -216,8 +217,8 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 	})
 }
 
-// Rule: a restore tells each job as enqueued, and a death only where there is one: no dead
-// letter dies again.
+// Rule: a restore reports each job as enqueued, and reports a death only if a job dies: a job
+// that is already dead does not die again.
 func TestRestoreTells(t *testing.T) {
 	var events told
 	var log lockedBuffer
@@ -238,8 +239,8 @@ func TestRestoreTells(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "[ERROR]"))
 }
 
-// Rule: of two times until which an effect is done the later counts, and one that is over is
-// none.
+// Rule: of two times until which an effect is done the later counts, and an expired one is
+// ignored.
 func TestRestoreOfEffects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)

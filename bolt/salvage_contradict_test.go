@@ -13,9 +13,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// contradicted salvages a queue after rows of it were changed to ones that are sound by
-// themselves, as those of another file or of an older tree are. SalvageTo requires that the
-// new file keeps every invariant.
+// contradicted salvages a queue after rows of it were replaced by rows that are sound by
+// themselves, as those of another file or an older tree are. SalvageTo requires that the new
+// file keeps every invariant.
 func contradicted(t *testing.T, fill func(q *Queue), change func(s *store) error) (*Queue, Salvaged) {
 	t.Helper()
 	from := filepath.Join(memoryFolder(t), "jobs.db")
@@ -33,13 +33,13 @@ func contradicted(t *testing.T, fill func(q *Queue), change func(s *store) error
 	return openAt(t, to, nil), result
 }
 
-// putRecord stores a record that was changed.
+// putRecord stores a changed record.
 func putRecord(s *store, e *pawl.Envelope) error {
 	return s.jobs.Put(e.ID[:], pawl.AppendRecord(nil, e, 0))
 }
 
-// What is done is done until the later of the times that the file tells: no effect takes
-// place again, and no row is left that would end what is not done.
+// An effect is done until the latest time in the file: no effect takes place again, and no row
+// is left that ends an effect that is not done.
 func TestSalvageTakesTheEndOfAnEffect(t *testing.T) {
 	once := func(e *pawl.Envelope) { e.IdempotencyKey = "invoice 17" }
 	for rule, change := range map[string]func(s *store, key []byte) error{
@@ -72,13 +72,13 @@ func TestSalvageTakesTheEndOfAnEffect(t *testing.T) {
 	}
 }
 
-// Two jobs of one sequence, as pages of another file bring them, are two jobs: neither takes
-// the place of the other, now or when it moves on.
+// Two jobs with one sequence, as pages of another file bring them, are two jobs: neither takes
+// the place of the other, now or when it moves.
 func TestSalvageTellsJobsOfOneSequenceApart(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for _, test := range []struct {
 		rule  string
-		place func(first, second *pawl.Envelope) // by what their records say
+		place func(first, second *pawl.Envelope) // according to their records
 		rows  int                                // how many of them, from the second on, have a row
 		want  pawl.Counts
 	}{
@@ -168,8 +168,8 @@ func TestSalvageRunsNothingThatEnded(t *testing.T) {
 	}
 }
 
-// A job that is leased, and blocks others with its unique key only where it stands after
-// that, has its key again.
+// If a job is leased, and blocks others with its unique key only in the state after that, it
+// gets its key back.
 func TestSalvageKeepsTheUniqueKeyOfALeasedJob(t *testing.T) {
 	unique := func(e *pawl.Envelope) { e.UniqueKey, e.UniqueIn = "report", []pawl.State{pawl.Ready} }
 	from := filepath.Join(memoryFolder(t), "jobs.db")
@@ -191,8 +191,8 @@ func TestSalvageKeepsTheUniqueKeyOfALeasedJob(t *testing.T) {
 	require.Equal(t, job.ID, add(t, saved, unique).ID, "the key is taken")
 }
 
-// A failure of a number that none has is no entry of a history: the number of the next one
-// would begin again at zero.
+// A failure with an impossible number is not an entry of a history: the number of the next one
+// would start at zero again.
 func TestSalvageOfAFailureAtTheEndOfNumbers(t *testing.T) {
 	for _, n := range []uint32{maxSalvagedFailures, math.MaxUint32} {
 		lost := pawl.ID{5}

@@ -13,18 +13,18 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// Each leaf page of each bucket is lost once: the jobs whose bytes it does not hold are as
-// they were, and no other is.
+// Each leaf page of each bucket is lost once: the jobs without bytes on that page are
+// unchanged, and all others are not.
 func TestSalvageWithoutALeaf(t *testing.T) {
 	k := newWreckKit(t, true)
 	for _, name := range slices.Sorted(maps.Keys(k.leaves)) {
 		lost := slices.Sorted(maps.Keys(k.leaves[name]))
-		if len(lost) > 3 { // the middle one, and unless races are looked for the first and the last
+		if len(lost) > 3 { // the middle one, and also the first and the last unless the race detector is on
 			lost = []uint64{lost[len(lost)/2], lost[0], lost[len(lost)-1]}[:race.Fewer(3)]
 		}
 		for _, page := range lost {
 			if page == k.roots["pawl"] {
-				continue // which is more than a leaf
+				continue // it is more than a leaf
 			}
 			found, result := k.salvage(t, func(b []byte) []byte {
 				clear(k.run(b, page)[16:])
@@ -45,7 +45,7 @@ func TestSalvageWithoutALeaf(t *testing.T) {
 	}
 }
 
-// What the loss of one page of each kind does to the jobs of the file.
+// The effect of losing one page of each kind on the jobs of the file.
 func TestSalvageWithoutAPage(t *testing.T) {
 	all := func(r Salvaged) int { return r.Kept + r.Reattached }
 	kits := map[bool]*wreckKit{true: newWreckKit(t, true), false: newWreckKit(t, false)}
@@ -121,17 +121,17 @@ func TestSalvageWithoutAPage(t *testing.T) {
 	}
 }
 
-// A file that was cut, at any length that leaves a queue in it.
+// The file is truncated at any length that leaves a queue in it.
 func TestSalvageOfACutFile(t *testing.T) {
 	k := newWreckKit(t, true)
-	step := 28 / race.Fewer(4) // pages
+	step := 28 / race.Fewer(4) // in pages
 	for cut := int(k.meta.Pages) - 1; cut > 8; cut -= step {
 		n := cut*int(k.meta.PageSize) + cut*37%int(k.meta.PageSize)
 		k.trySalvage(t, func(b []byte) []byte { return b[:n] })
 	}
 }
 
-// trySalvage is salvage for a damage that may leave nothing of the queue.
+// trySalvage is salvage for damage that may leave nothing of the queue.
 func (k *wreckKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
 	t.Helper()
 	b := damage(slices.Clone(k.sound))
@@ -143,14 +143,14 @@ func (k *wreckKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
 	}
 }
 
-// Pages that are overwritten at random, in the ways in which disks and programs do that:
-// whatever record was not touched is in the new file.
+// Random pages are overwritten in the ways in which disks and programs do that: every untouched
+// record is in the new file.
 func TestSalvageOfRandomDamage(t *testing.T) {
 	for _, cleanly := range []bool{true, false} {
 		k := newWreckKit(t, cleanly)
 		seeds := 60
 		if race.Fewer(seeds) < seeds {
-			seeds = len(damages) // each way once: one goroutine does it all
+			seeds = len(damages) // each way once: one goroutine does everything
 		}
 		for seed := range uint64(seeds) {
 			random := rand.New(rand.NewPCG(seed, 7))

@@ -15,21 +15,21 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// wreckKit is a sound file, and where in it everything lies.
+// wreckKit is a sound file and the positions of everything in it.
 type wreckKit struct {
-	path     string // of the file that is damaged again and again
+	path     string // path of the file that is damaged repeatedly
 	sound    []byte
 	meta     pages.Meta
 	jobs     map[pawl.ID]*pawl.Envelope
 	records  map[pawl.ID]uint64 // the page of each record
 	payloads map[pawl.ID]uint64
 	states   map[pawl.ID]uint64         // the page of the row that says where the job is
-	leaves   map[string]map[uint64]bool // leaf pages, by the name of the bucket
-	roots    map[string]uint64          // the first pages of the trees of buckets
+	leaves   map[string]map[uint64]bool // leaf pages, by name of the bucket
+	roots    map[string]uint64          // root pages of the trees of buckets
 }
 
-// newWreckKit makes a queue of some hundred jobs in all states. Its file has a list of free
-// pages when it is closed cleanly.
+// newWreckKit makes a queue of several hundred jobs in all states. Its file has a list of free
+// pages if it is closed cleanly.
 func newWreckKit(t *testing.T, cleanly bool) *wreckKit {
 	t.Helper()
 	folder := memoryFolder(t)
@@ -77,7 +77,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, b, 0o600)
 }
 
-// fillWreck gives a queue some hundred jobs.
+// fillWreck gives a queue several hundred jobs.
 func fillWreck(t *testing.T, q *Queue) {
 	t.Helper()
 	ctx := t.Context()
@@ -131,7 +131,7 @@ func fillWreck(t *testing.T, q *Queue) {
 	}))
 }
 
-// note remembers on which page an element lies.
+// note records the page of an element.
 func (k *wreckKit) note(path [][]byte, e pages.Element) error {
 	if len(path) != 2 {
 		return nil
@@ -158,28 +158,28 @@ func (k *wreckKit) note(path [][]byte, e pages.Element) error {
 	return nil
 }
 
-// run is the bytes of a page with its overflow.
+// run returns the bytes of a page with its overflow.
 func (k *wreckKit) run(b []byte, page uint64) []byte {
 	size := uint64(k.meta.PageSize)
 	overflow := uint64(b[page*size+12]) | uint64(b[page*size+13])<<8
 	return b[page*size : min((page+1+overflow)*size, uint64(len(b)))]
 }
 
-// page is the bytes of one page.
+// page returns the bytes of one page.
 func (k *wreckKit) page(b []byte, page uint64) []byte {
 	size := uint64(k.meta.PageSize)
 	return b[page*size : (page+1)*size]
 }
 
-// intact reports whether a page of the sound file is in b as it was.
+// intact reports whether a page of the sound file is unchanged in b.
 func (k *wreckKit) intact(b []byte, page uint64) bool {
 	want := k.run(k.sound, page)
 	at := page * uint64(k.meta.PageSize)
 	return uint64(len(b)) >= at+uint64(len(want)) && bytes.Equal(b[at:][:len(want)], want)
 }
 
-// salvage damages the file, salvages it, and requires that every job whose bytes were not
-// touched is in the new file.
+// salvage damages the file, salvages it, and requires that every job with untouched bytes is in
+// the new file.
 func (k *wreckKit) salvage(t *testing.T, damage func(b []byte) []byte) (map[pawl.ID]*pawl.Envelope, Salvaged) {
 	t.Helper()
 	b := damage(bytes.Clone(k.sound))
@@ -204,7 +204,7 @@ func (k *wreckKit) salvage(t *testing.T, damage func(b []byte) []byte) (map[pawl
 	return found, result
 }
 
-// drain runs every job of a salvaged file that can be run.
+// drain runs every job of a salvaged file that can run.
 func (k *wreckKit) drain(t *testing.T, path string) {
 	t.Helper()
 	q, err := Open(path, quiet())

@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What is no damaged queue is told apart, and nothing is made of it.
+// A file that is not a damaged queue is recognized, and no new file is made of it.
 func TestSalvageRefuses(t *testing.T) {
 	sound := soundFile(t)
 	random := make([]byte, 64<<10)
@@ -69,7 +69,7 @@ func TestSalvageRefuses(t *testing.T) {
 	}
 }
 
-// A file that is there is not overwritten, not even by what is saved from itself.
+// An existing file is not overwritten, not even by its own salvage.
 func TestSalvageOverwritesNothing(t *testing.T) {
 	folder := t.TempDir()
 	from, to := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "there")
@@ -98,7 +98,7 @@ func TestSalvageEnds(t *testing.T) {
 	require.Equal(t, before, snapshot(t, folder))
 }
 
-// A queue that is at work has its file for itself; readers are let in.
+// An active queue has its file exclusively. Readers are allowed.
 func TestSalvageOfALockedFile(t *testing.T) {
 	if !canLock || runtime.GOOS == "windows" {
 		t.Skip("the system has no locks that can be asked for")
@@ -118,8 +118,8 @@ func TestSalvageOfALockedFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is done stays done: no effect takes place again, be it that its row is lost and only
-// the one that says when it ends is left.
+// An effect that is done stays done and does not take place again, even if its row is lost and
+// only the row of its expiry is left.
 func TestSalvageKeepsWhatIsDone(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		folder := t.TempDir()
@@ -150,8 +150,8 @@ func TestSalvageKeepsWhatIsDone(t *testing.T) {
 	}
 }
 
-// A sequence has no checksum. One that was damaged must not leave the new queue without
-// numbers, nor below those that are taken.
+// A sequence has no checksum. A damaged one must not leave the new queue without numbers, or
+// below numbers that are taken.
 func TestSalvageMendsSequences(t *testing.T) {
 	for _, sequence := range []uint64{0, 1<<64 - 1} {
 		folder := t.TempDir()
@@ -174,7 +174,7 @@ func TestSalvageMendsSequences(t *testing.T) {
 	}
 }
 
-// Each row of a queue that is lost has its job again, in the queue where it was.
+// Each lost row of a queue is restored, so that each job is in its original queue.
 func TestSalvageMendsQueues(t *testing.T) {
 	for rule, lose := range map[string]func(b *bbolt.Bucket) error{
 		"the row of the number": func(b *bbolt.Bucket) error { return b.Put(numberKey(nil, 1), []byte("spoilt")) },

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// salvageTo salvages a file into a new one of the same folder, and requires that the new
-// file keeps every invariant, can be opened, and that the old one is as it was.
+// salvageTo salvages a file into a new one in the same folder, and requires that the new file
+// keeps every invariant and can be opened, and that the old one is unchanged.
 func salvageTo(t *testing.T, from string) (string, Salvaged) {
 	t.Helper()
 	before, err := os.ReadFile(from)
@@ -51,8 +51,8 @@ func everyJob(t *testing.T, path string) map[pawl.ID]*pawl.Envelope {
 	return all
 }
 
-// A sound file is copied as it is: jobs in all states with all that they have, counts,
-// sequences, keys, and what the app keeps in the file.
+// A sound file is copied exactly: jobs in all states with everything they have, counts,
+// sequences, keys, and the app's data.
 func TestSalvageOfASoundFile(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {

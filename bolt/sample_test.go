@@ -19,13 +19,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// sample is a closed file with a job in each state, each known by its kind.
+// sample is a closed file with a job in each state, each identified by its kind.
 type sample struct {
 	bytes []byte
 	ids   map[string]pawl.ID
 }
 
-// payloadOf is what the job of a kind carries: wrong data do not go unnoticed.
+// payloadOf returns the payload for the job of a kind, so that wrong data is detected.
 func payloadOf(kind string) []byte {
 	if kind == "large" || kind == "large leased" {
 		return bytes.Repeat([]byte(kind), 1000)
@@ -82,7 +82,7 @@ func newSampleNow(t *testing.T) sample {
 // damage is one change of one row.
 type damage struct {
 	bucket []byte
-	row    func(t *testing.T, s sample, b *bbolt.Bucket) []byte // its key
+	row    func(t *testing.T, s sample, b *bbolt.Bucket) []byte // returns its key
 	change func(value []byte) []byte
 }
 
@@ -111,8 +111,7 @@ func rowOf(kind string) func(*testing.T, sample, *bbolt.Bucket) []byte {
 		if b.Get(id[:]) != nil {
 			return id[:]
 		}
-		// In ready, delayed and failed the value begins with the ID, in history the
-		// key does.
+		// In ready, delayed and failed the value begins with the ID, in history the key does.
 		c := b.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			if bytes.HasPrefix(v, id[:]) || bytes.HasPrefix(k, id[:]) {
@@ -127,8 +126,8 @@ func rowAt(k []byte) func(*testing.T, sample, *bbolt.Bucket) []byte {
 	return func(*testing.T, sample, *bbolt.Bucket) []byte { return k }
 }
 
-// changes are what happens to a stored value. A row's checksum covers its key too,
-// so that a row in the wrong place is none either.
+// changes are what happens to a stored value. A row's checksum covers its key too, so a row in
+// the wrong place is invalid as well.
 var changes = []struct {
 	name   string
 	change func([]byte) []byte
@@ -153,8 +152,8 @@ func everyChange(t *testing.T, bucket []byte, row func(*testing.T, sample, *bbol
 	}
 }
 
-// openDamaged is openAt without the check of the file at the end. A scheduler that
-// finds no rest over a damaged row reads the clock until it panics.
+// openDamaged is openAt without the final check of the file. A scheduler that a damaged row
+// keeps busy reads the clock until it panics.
 func openDamaged(t *testing.T, path string) *Queue {
 	t.Helper()
 	var reads atomic.Int32
@@ -171,7 +170,7 @@ func openDamaged(t *testing.T, path string) *Queue {
 	return q
 }
 
-// runAll fetches and acks what there is, and returns the kinds, sorted.
+// runAll fetches and acks everything, and returns the kinds, sorted.
 func runAll(t *testing.T, q *Queue, queues ...string) (kinds []string) {
 	t.Helper()
 	for {
@@ -188,8 +187,8 @@ func runAll(t *testing.T, q *Queue, queues ...string) (kinds []string) {
 	}
 }
 
-// unreadable counts the jobs of a state that a listing cannot read, and requires
-// that it goes on behind them.
+// unreadable counts the jobs of a state that a listing cannot read, and requires that the
+// listing continues after them.
 func unreadable(t *testing.T, q *Queue, state pawl.State, readable int) (n int) {
 	t.Helper()
 	for e, err := range q.Jobs(t.Context(), pawl.Filter{State: state}) {

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// waitFetch asks for one job and waits for it. The channel gets the lease, or is
-// closed when the fetch fails.
+// waitFetch asks for one job and waits for it. The channel gets the lease, or is closed if the
+// fetch fails.
 func waitFetch(t *testing.T, q *Queue) <-chan *pawl.Lease {
 	leases := make(chan *pawl.Lease, 1)
 	go func() {
@@ -29,7 +29,7 @@ func waitFetch(t *testing.T, q *Queue) <-chan *pawl.Lease {
 func TestDelayedJobComesAtItsTime(t *testing.T) {
 	for _, c := range []struct {
 		rule  string
-		setup func(*testing.T, *Queue) // brings the job into its delay
+		setup func(*testing.T, *Queue) // delays the job
 		delay time.Duration
 	}{
 		{"enqueued with a delay", func(t *testing.T, q *Queue) {
@@ -153,7 +153,7 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 		require.NoError(t, q.Enqueue(t.Context(), batch...))
 		require.Equal(t, pawl.Counts{Delayed: jobs}, countsOf(t, q, pawl.DefaultQueue))
 
-		release := g.occupy(q) // so that all have fallen due before the next commit
+		release := g.occupy(q) // so that all are due before the next commit
 		pass(time.Hour + time.Second)
 		var ready []int // after each commit
 		g.look = func(tx *bbolt.Tx) {
@@ -174,8 +174,8 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 	})
 }
 
-// A queue whose job fell due, or whose lease expired, behind more others than one
-// commit takes is not empty.
+// A queue is not empty if its job became due, or its lease expired, behind more others than one
+// commit takes.
 func TestLateJobIsFoundBehindManyOthers(t *testing.T) {
 	for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
 		for _, expired := range []bool{false, true} {
@@ -244,8 +244,7 @@ func TestWaitingFetchesAreServedInTheirOrder(t *testing.T) {
 	})
 }
 
-// An idle queue sleeps: it commits nothing and a far job wakes it once a minute at
-// most.
+// An idle queue sleeps: it commits nothing, and a distant job wakes it once a minute at most.
 func TestIdleQueueWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -258,13 +257,13 @@ func TestIdleQueueWritesNothing(t *testing.T) {
 	})
 }
 
-// Rule: a wall clock that stands just before a job is due does not keep the queue busy.
+// Rule: a wall clock that stands still just before a job is due does not keep the queue busy.
 func TestClockThatStandsIsAskedInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, asked := time.Now(), new(atomic.Int64)
 		q := openTest(t, &Options{Now: func() time.Time {
 			if asked.Add(1) > 20_000 {
-				return time.Now() // or a queue that is kept busy would never end
+				return time.Now() // otherwise a busy queue would never end
 			}
 			return began
 		}})

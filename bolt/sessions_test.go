@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a queue is served while somebody fetches from it: a fetch that waits, the holder of a
-// lease, or a worker that said so, however busy it is. A file at rest is served by nobody.
+// Rule: a queue is served while somebody fetches from it: a waiting fetch, the holder of a
+// lease, or a worker that declared it, however busy it is. Nobody serves a file at rest.
 func TestStatsTellWhoIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a lease on a queue whose row is damaged refuses its own settlement, and no other of the
-// same call.
+// Rule: a lease on a queue with a damaged row refuses only its own settlement, and no other of
+// the same call.
 func TestSettleBesideADamagedLine(t *testing.T) {
 	q, err := Open(filepath.Join(memoryFolder(t), "jobs.db"), quiet())
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func statsOf(t *testing.T, r *reader) Stats {
 	return stats
 }
 
-// readerStats opens a closed file to read and tells its figures.
+// readerStats opens a closed file for reading and returns its Stats.
 func readerStats(t *testing.T, path string) Stats {
 	t.Helper()
 	r, err := OpenReader(path)
@@ -28,8 +28,8 @@ func readerStats(t *testing.T, path string) Stats {
 	return statsOf(t, &r.reader)
 }
 
-// The free bytes of a file grow when a backlog is drained, the file does not shrink, and
-// new jobs take what is free before the file grows.
+// The free bytes of a file grow when a backlog is drained, the file does not shrink, and new
+// jobs use the free bytes before the file grows.
 func TestFreeSpace(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q := openAt(t, path, nil)
@@ -59,7 +59,7 @@ func TestFreeSpace(t *testing.T) {
 }
 
 // A reader knows the free bytes of a file that was closed cleanly, as the queue did, and
-// says that it does not know those of one that was not.
+// reports -1 for a file that was not.
 func TestFreeSpaceToRead(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, quiet())
@@ -89,7 +89,7 @@ func TestFreeSpaceToRead(t *testing.T) {
 	openAt(t, crashed, nil)
 }
 
-// A list of free pages that is damaged costs a reader the figure and nothing else.
+// A damaged list of free pages costs a reader only that figure.
 func TestFreeSpaceOfADamagedList(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
@@ -97,7 +97,7 @@ func TestFreeSpaceOfADamagedList(t *testing.T) {
 	require.NoError(t, err)
 	m, err := pages.Newest(f)
 	require.NoError(t, err)
-	_, err = f.WriteAt(make([]byte, 16), int64(m.Freelist)*int64(m.PageSize)) // its head
+	_, err = f.WriteAt(make([]byte, 16), int64(m.Freelist)*int64(m.PageSize)) // its header
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	stats := readerStats(t, path)
@@ -105,7 +105,7 @@ func TestFreeSpaceOfADamagedList(t *testing.T) {
 	require.Equal(t, 1, stats.Queues[0].Dead)
 }
 
-// A compacted file knows its free bytes, of which there are next to none.
+// A compacted file knows its free bytes, and has almost none.
 func TestFreeSpaceOfACompactedFile(t *testing.T) {
 	q := openTest(t, nil)
 	fill(t, q, 300, "q")
@@ -116,7 +116,7 @@ func TestFreeSpaceOfACompactedFile(t *testing.T) {
 	require.Less(t, stats.Free, stats.Size/4)
 }
 
-// An app's own database tells as well.
+// An app's own database reports them as well.
 func TestFreeSpaceOver(t *testing.T) {
 	db, err := bbolt.Open(filepath.Join(memoryFolder(t), "app.db"), 0o600, nil)
 	require.NoError(t, err)

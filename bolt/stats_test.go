@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The counts are kept, not counted: after each transition they must be those of a
-// full scan, and Stats must show them.
+// The counts are stored, not computed: after each transition they must match a full scan, and
+// Stats must show them.
 func TestStatsAfterEveryTransition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, &Options{MaxCrashes: 2})
@@ -83,8 +83,8 @@ func TestStatsCountsEachQueueApart(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Leased: 5, Dead: 5}, sum)
 }
 
-// The job that is ready longest may stand behind others: of a higher priority, or
-// because it crashed.
+// The job with the oldest ready time may be behind others: of a higher priority, or because it
+// crashed.
 func TestStatsFindsTheOldestReadyJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -117,8 +117,8 @@ func TestStatsFindsTheOldestReadyJob(t *testing.T) {
 		put("a", func(e *pawl.Envelope) { e.Priority = 127 })
 		put("a", func(e *pawl.Envelope) { e.Priority = -128 })
 		require.Equal(t, second(1), oldest("a"))
-		require.Len(t, fetch(t, q, 1, "a"), 1) // that of priority 127
-		crashes := fetch(t, q, 1, "a")         // the one since second 1
+		require.Len(t, fetch(t, q, 1, "a"), 1) // the job of priority 127
+		crashes := fetch(t, q, 1, "a")         // the one that is ready since second 1
 		require.Equal(t, second(2), oldest("a"), "that of priority -128")
 		expire(q)
 		require.Equal(t, 1, find(t, q, crashes[0].ID).Crashes)

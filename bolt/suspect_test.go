@@ -12,9 +12,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// addCrashed adds one job for each kind and lets them crash so often; from the
-// third time on the first of them alone, since the others must wait for it. They
-// are first in the order of whatever is added behind them.
+// addCrashed adds one job for each kind and lets them crash that many times. From the third
+// crash on it crashes only the first, since the others must wait for it. They precede
+// everything that is added later.
 func addCrashed(t *testing.T, q *Queue, crashes int, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -26,7 +26,7 @@ func addCrashed(t *testing.T, q *Queue, crashes int, kinds ...string) {
 	}
 }
 
-// idleFetch leases up to most jobs of which idle would start at once.
+// idleFetch leases up to most jobs, of which idle would start at once.
 func idleFetch(t *testing.T, q *Queue, most, idle int) []*pawl.Lease {
 	t.Helper()
 	leases, err := q.Fetch(t.Context(), pawl.Request{Max: most, Ahead: max(0, most-idle), Wait: pawl.WaitNot})
@@ -38,8 +38,8 @@ func idleFetch(t *testing.T, q *Queue, most, idle int) []*pawl.Lease {
 	return leases
 }
 
-// Kinds a, b, … crashed; x, y and z are calm and were added later. Each fetch is
-// one of Max and those that start at once.
+// Kinds a, b, … crashed; x, y and z are clean and were added later. Each fetch is a Max and how
+// many would start at once.
 func TestCrashedJobsNeedIdleSlots(t *testing.T) {
 	type request struct{ max, idle int }
 	for _, c := range []struct {
@@ -74,8 +74,8 @@ func TestCrashedJobsNeedIdleSlots(t *testing.T) {
 	}
 }
 
-// The next repeat offender comes with the commit that settles the one before,
-// whichever verb that is, and without anybody asking again.
+// The next repeat suspect comes with the commit that settles the one before, whatever verb that
+// is, and without another request.
 func TestRepeatersFollowOneAnother(t *testing.T) {
 	for _, verb := range settling {
 		t.Run("after "+verb.name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRepeatersFollowOneAnother(t *testing.T) {
 
 				commits := g.commits.Load()
 				require.NoError(t, verb.end(t.Context(), q, first[0]))
-				if verb.name == "release" { // a is calm now, and first in the order
+				if verb.name == "release" { // a is clean now, and first in the order
 					require.NoError(t, <-waiting)
 					require.Equal(t, "a", kindsOf(second))
 					second = idleFetch(t, q, 1, 1)

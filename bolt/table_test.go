@@ -21,7 +21,7 @@ type tableWalk struct {
 	model  map[string][]byte
 }
 
-// key is one of a few thousand, so that many steps meet.
+// key is one of a few thousand, so many steps meet.
 func (w *tableWalk) key() []byte {
 	return binary.BigEndian.AppendUint16(nil, uint16(w.random.IntN(3000)))
 }
@@ -56,7 +56,7 @@ func (w *tableWalk) step() {
 	case 3:
 		w.get(key)
 		w.delete(key)
-	case 4: // another row comes between
+	case 4: // another row intervenes
 		w.get(key)
 		w.put(w.key())
 		w.delete(key)
@@ -66,7 +66,7 @@ func (w *tableWalk) step() {
 		w.delete(key)
 	case 6:
 		w.get(key)
-		w.get(w.key()) // and may not be there
+		w.get(w.key()) // it may not exist
 		w.delete(key)
 		w.delete(key)
 	case 7: // as a row is rewritten
@@ -93,9 +93,8 @@ func (w *tableWalk) compare(found *bbolt.Bucket) {
 	}
 }
 
-// Rule: a table does with rows what its bucket does, also where it remembers the row that
-// was read last: whatever is put and deleted in between, Delete removes the row of its
-// key and no other.
+// Rule: a table behaves like its bucket, even when it remembers the row that was read last:
+// whatever is put and deleted in between, Delete removes the row of its key and no other.
 func TestTableIsItsBucket(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -144,8 +143,8 @@ func TestTableIsItsBucket(t *testing.T) {
 	update(4000, func() { w.get(w.key()); w.delete(w.key()) }) // pages become empty within a transaction
 }
 
-// Rule: the same, of every two rows of a page: the first is read, the other changed, the
-// first deleted.
+// Rule: the same for every two rows of a page: the first is read, the other changed, the first
+// deleted.
 func TestTableDeletesTheRowThatWasNamed(t *testing.T) {
 	db, err := bbolt.Open(filepath.Join(memoryFolder(t), "rows.db"), 0o600, &bbolt.Options{NoSync: true})
 	require.NoError(t, err)
@@ -158,7 +157,7 @@ func TestTableDeletesTheRowThatWasNamed(t *testing.T) {
 	keys := []byte("acegi")
 	for name, change := range changes {
 		for _, first := range keys {
-			for other := byte('a'); other <= 'j'; other++ { // every second is not there
+			for other := byte('a'); other <= 'j'; other++ { // every second one is missing
 				if other == first {
 					continue
 				}

@@ -51,7 +51,7 @@ func fillTable(t *testing.T, q *Queue, keys ...string) {
 	}), 0))
 }
 
-// Rule: a scan gives the rows of a span in key order, or in reverse, up to its limit, and a
+// Rule: a scan returns the rows of a span in key order, or in reverse, up to its limit, and a
 // transaction reads its own writes.
 func TestScanOfASpan(t *testing.T) {
 	q := openTest(t, nil)
@@ -95,8 +95,8 @@ func TestScanOfASpan(t *testing.T) {
 	}
 }
 
-// Rule: DeleteSpan removes rows in key order, no others, within its limit of rows, and stops
-// behind the row that reaches its bytes.
+// Rule: DeleteSpan removes rows in key order, and no others, within its limit of rows, and
+// stops after the row that reaches its limit of bytes.
 func TestDeleteSpan(t *testing.T) {
 	for _, c := range []struct {
 		span  driver.Span
@@ -127,8 +127,8 @@ func TestDeleteSpan(t *testing.T) {
 	}
 }
 
-// Rule: where a space has no tables they are empty, and the first row makes all of them. A table
-// that is missing beside others was lost: it is an error, and is never made anew.
+// Rule: if a space has no tables they are empty, and the first row creates all of them. A table
+// that is missing beside others was lost: that is an error, and the table is never recreated.
 func TestMissingTables(t *testing.T) {
 	q := openTest(t, nil)
 	read := func(table *driver.Table) (errs []error) {
@@ -164,7 +164,8 @@ func TestMissingTables(t *testing.T) {
 	require.NoError(t, put(tableA))
 }
 
-// Rule: mutations of one transaction get the same Writer, those of another another one.
+// Rule: mutations of one transaction get the same Writer, and those of another transaction a
+// different one.
 func TestOneWriterForATransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -188,7 +189,7 @@ func TestOneWriterForATransaction(t *testing.T) {
 	})
 }
 
-// Rule: a row whose key is that of a bucket, and a bucket whose key is that of a row, is damage.
+// Rule: a row with the key of a bucket, and a bucket with the key of a row, are damage.
 func TestABucketAmongRows(t *testing.T) {
 	q := openTest(t, nil)
 	fillTable(t, q, "a", "c")

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// tornCopies are plain copies of one file at work: the first pages are older than the others.
+// tornCopies are plain copies of one active file: the first pages are older than the others.
 func tornCopies(t *testing.T) map[string][]byte {
 	t.Helper()
 	path := filepath.Join(memoryFolder(t), "jobs.db")
@@ -42,7 +42,7 @@ func tornCopies(t *testing.T) map[string][]byte {
 	return copies
 }
 
-// withAnotherRoot is a file whose root page has become an empty leaf of another bucket.
+// withAnotherRoot makes a file whose root page has become an empty leaf of another bucket.
 func withAnotherRoot(b []byte, m pages.Meta) []byte {
 	b = bytes.Clone(b)
 	root := b[int(m.Root)*int(m.PageSize):]
@@ -52,8 +52,9 @@ func withAnotherRoot(b []byte, m pages.Meta) []byte {
 	return b
 }
 
-// Rule: a plain copy of a file at work is opened only where it happens to be sound. Otherwise the
-// error asks whether it was copied from a running app, and Salvage saves jobs from every such copy.
+// Rule: a plain copy of an active file opens only if it happens to be sound. Otherwise the
+// error asks whether it was copied from a running app, and Salvage saves jobs from every such
+// copy.
 func TestTornCopyOfARunningApp(t *testing.T) {
 	foreign := 0
 	for rule, torn := range tornCopies(t) {

@@ -17,8 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Weights go on being honoured when the time of turns begins anew, and no queue waits for
-// long then.
+// Weights still apply when the times of turns are reset, and no queue waits long then.
 func TestWeightsOverTheEndOfTime(t *testing.T) {
 	const rounds = 400
 	for _, begin := range []uint64{0, lastTurn - 1, lastTurn - 50*wholeTurn, lastTurn, math.MaxUint64 - 50*wholeTurn, math.MaxUint64 - 1} {
@@ -41,7 +40,7 @@ func TestWeightsOverTheEndOfTime(t *testing.T) {
 	}
 }
 
-// What is undone is as if it had never been, and what was before stays.
+// An undone turn leaves no trace, and earlier turns stay.
 func TestTurnsAreUndone(t *testing.T) {
 	ts := turns{queues: make(map[queueNumber]*turn)}
 	a, b := &source{queue: 1, turn: ts.of(1), weight: 1}, &source{queue: 2, turn: ts.of(2), weight: 2}
@@ -61,7 +60,7 @@ func TestTurnsAreUndone(t *testing.T) {
 	require.Zero(t, ts.now)
 }
 
-// standing is whose turn it is and what retries have to come, as the scheduler has it.
+// standing is the scheduler's state: whose turn it is, and the credit of retries.
 func standing(t *testing.T, q *Queue) (queues map[queueNumber]turn, now uint64) {
 	t.Helper()
 	queues = make(map[queueNumber]turn)
@@ -76,8 +75,8 @@ func standing(t *testing.T, q *Queue) (queues map[queueNumber]turn, now uint64) 
 	return queues, now
 }
 
-// inTurn has a queue "a" with two retries and two first runs, which come first, and a
-// queue "b" with two jobs.
+// inTurn has a queue "a" with two retries and two first attempts, which come first, and a queue
+// "b" with two jobs.
 func inTurn(t *testing.T, q *Queue) {
 	t.Helper()
 	for range 2 {
@@ -106,8 +105,8 @@ func inTurnOrder(t *testing.T, q *Queue, n int) string {
 	return order.String()
 }
 
-// A commit that the disk refused has spent no turn and counts for no retry: the fetch that
-// is tried again, or the next one, gets what this one would have got.
+// A commit refused by the disk spends no turn and counts for no retry: the fetch that is
+// retried, or the next one, gets what this one would have received.
 func TestRefusedCommitSpendsNoTurn(t *testing.T) {
 	for _, refused := range []int{0, 1, 2, 3, 4, 6} {
 		t.Run(fmt.Sprint(refused), func(t *testing.T) {
@@ -141,7 +140,7 @@ func TestRefusedCommitSpendsNoTurn(t *testing.T) {
 	}
 }
 
-// hook is a log of bbolt's that calls a function as soon as a row is put.
+// hook is a bbolt logger that calls a function as soon as a row is put.
 type hook struct {
 	bbolt.Logger
 	putting func()
@@ -160,7 +159,7 @@ func (h *hook) Debugf(format string, _ ...any) {
 	}
 }
 
-// A fetch that is withdrawn while its jobs are being chosen has had no turn.
+// A fetch that is withdrawn while its jobs are being chosen takes no turn.
 func TestWithdrawnFetchSpendsNoTurn(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	log := new(hook)
@@ -174,7 +173,7 @@ func TestWithdrawnFetchSpendsNoTurn(t *testing.T) {
 	add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })
 	holder := leaseOne(t, q)
 	inTurn(t, q)
-	add(t, q, func(e *pawl.Envelope) { e.Queue, e.Priority, e.IdempotencyKey = "b", 2, "key" }) // goes aside, and the walk on
+	add(t, q, func(e *pawl.Envelope) { e.Queue, e.Priority, e.IdempotencyKey = "b", 2, "key" }) // it is blocked, and the walk continues
 	queues, now := standing(t, q)
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// An EnqueueTx that is refused leaves the transaction as it was, so that the app may go
-// on with it, and its envelopes too.
+// A refused EnqueueTx leaves the transaction and its envelopes unchanged, so that the app may
+// continue with the transaction.
 func TestRefusedEnqueueTx(t *testing.T) {
 	taken := pawl.NewID(time.Now())
 	reject := func(e pawl.Envelope) *pawl.Envelope { e.OnConflict = pawl.Reject; return &e }
@@ -50,7 +50,7 @@ func TestRefusedEnqueueTx(t *testing.T) {
 	}
 }
 
-// Within a transaction the envelopes are complete, as those of Enqueue are.
+// Within a transaction the envelopes are complete, like those of Enqueue.
 func TestEnqueueTxCompletesTheEnvelope(t *testing.T) {
 	q := openTest(t, nil)
 	own := pawl.NewID(time.Now())
@@ -69,8 +69,7 @@ func TestEnqueueTxCompletesTheEnvelope(t *testing.T) {
 	}
 }
 
-// A unique key holds within the transaction as between transactions, and not beyond a
-// rollback.
+// A unique key holds within the transaction as between transactions, and not after a rollback.
 func TestUniqueKeyInATransaction(t *testing.T) {
 	q := openTest(t, nil)
 	unique := func(how pawl.Conflict) *pawl.Envelope {
@@ -97,8 +96,8 @@ func TestUniqueKeyInATransaction(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// A commit wakes the fetches that wait for what it brings: a ready job, a delayed one
-// at its time.
+// A commit wakes the fetches that wait for its jobs: a ready job at once, a delayed one at its
+// time.
 func TestEnqueueTxWakesAFetch(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Whoever lost the lease changes nothing, is told so, and may go on with the
+// A caller that has lost the lease changes nothing, gets an error, and may continue with the
 // transaction.
 func TestAckTxOfALostLease(t *testing.T) {
 	for rule, lose := range map[string]func(t *testing.T, q *Queue, l *pawl.Lease){
@@ -47,8 +47,8 @@ func TestAckTxOfALostLease(t *testing.T) {
 	}
 }
 
-// After a rollback the lease is what it was; after a commit it is gone, for every verb,
-// and nobody takes it back when it would have expired.
+// After a rollback the lease is unchanged. After a commit it is gone, for every verb, and
+// nobody takes it back when it would have expired.
 func TestAckTxEndsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events told
@@ -83,8 +83,7 @@ func TestAckTxEndsTheLease(t *testing.T) {
 	})
 }
 
-// A lease that expires while a transaction acks it is acked: the file was the
-// transaction's.
+// A lease that expires while a transaction acks it is acked: the transaction had the file.
 func TestAckTxAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -100,8 +99,8 @@ func TestAckTxAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// Of the jobs that crashed twice or more one runs at a time. The next one comes when a
-// transaction acks that one, without anybody asking again.
+// Only one repeat suspect runs at a time. The next one comes when a transaction acks it,
+// without another request.
 func TestAckTxFreesTheSlotOfRepeaters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -121,8 +120,8 @@ func TestAckTxFreesTheSlotOfRepeaters(t *testing.T) {
 	})
 }
 
-// The effect that a transaction has and the note that it took place are one: a job of
-// the same key is skipped after a commit and runs after a rollback.
+// The effect of a transaction and the record that it took place are atomic: a job of the same
+// key is skipped after a commit and runs after a rollback.
 func TestAckTxFinishesTheEffect(t *testing.T) {
 	for _, end := range []error{nil, errRolledBack} {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,8 +151,8 @@ func TestAckTxFinishesTheEffect(t *testing.T) {
 	}
 }
 
-// Where the effect has taken place under another job meanwhile, the transaction must
-// not have it again. No call of a sound queue leads there: two never run side by side.
+// If the effect has taken place under another job meanwhile, the transaction must not repeat
+// it. No call of a sound queue leads there: two such jobs never run concurrently.
 func TestAckTxOfAnEffectThatHasTakenPlace(t *testing.T) {
 	q := openTest(t, nil)
 	e := add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })
@@ -171,13 +170,13 @@ func TestAckTxOfAnEffectThatHasTakenPlace(t *testing.T) {
 	require.NoError(t, q.Settle(t.Context(), l.Ack()), "its holder still has it")
 }
 
-// finish is an operation that notes that the effect of a job has taken place.
+// finish is an operation that records that the effect of a job has taken place.
 type finish struct{ job *pawl.Envelope }
 
 func (finish) check(*txn) error { return nil }
 func (op finish) apply(t *txn)  { t.finishEffect(stored{Envelope: op.job}) }
 
-// The signal of a cancelled job fires once its mark is durable, and the run then ends as
+// The signal of a cancelled job fires once the cancel is durable, and the attempt then ends as
 // after Cancel.
 func TestCancelTxOfALeasedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,7 +194,7 @@ func TestCancelTxOfALeasedJob(t *testing.T) {
 		reached, leave := g.hold()
 		cancelled := started(func() error {
 			return q.Update(context.Background(), func(tx *bbolt.Tx) error {
-				return errors.Join(q.CancelTx(tx, id), q.CancelTx(tx, id)) // again is no error
+				return errors.Join(q.CancelTx(tx, id), q.CancelTx(tx, id)) // a repetition is no error
 			})
 		})
 		reached()

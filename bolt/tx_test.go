@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// inTx runs fn in an Update, which it requires to end with the error given.
+// inTx runs fn in an Update and requires that it returns the given error.
 func inTx(t *testing.T, q *Queue, end error, fn func(tx *bbolt.Tx)) {
 	t.Helper()
 	require.Equal(t, end, q.Update(t.Context(), func(tx *bbolt.Tx) error {
@@ -31,7 +31,7 @@ var txVerbs = []struct {
 	name  string
 	do    func(q *Queue, tx *bbolt.Tx, ready pawl.ID, l *pawl.Lease) error
 	want  pawl.Counts
-	event []string // which it tells
+	event []string // events that it emits
 }{
 	{"enqueue", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error {
 		return q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
@@ -68,7 +68,7 @@ var txVerbs = []struct {
 	}, pawl.Counts{Ready: 1, Dead: 2}, []string{"enqueued", "enqueued", "died", "cancelled", "succeeded", "died"}},
 }
 
-// told gathers events, as their types.
+// told collects the types of events.
 type told struct {
 	mu    sync.Mutex
 	types []string
@@ -80,7 +80,7 @@ func (o *told) event(e pawl.Event) {
 	o.types = append(o.types, string(e.Type))
 }
 
-// take returns what was told since the last time.
+// take returns the events since the last call.
 func (o *told) take() (types []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,8 +88,8 @@ func (o *told) take() (types []string) {
 	return types
 }
 
-// A verb takes effect and tells its events once the transaction is committed, each once,
-// and does neither when it is rolled back.
+// A verb takes effect and emits its events, each once, when the transaction is committed, and
+// does neither when it is rolled back.
 func TestTxVerbs(t *testing.T) {
 	for _, c := range txVerbs {
 		for _, end := range []error{nil, errRolledBack} {
@@ -129,8 +129,7 @@ func TestTxVerbs(t *testing.T) {
 	}
 }
 
-// A transaction in which no verb can work is refused in plain words, and nothing is
-// written.
+// A transaction in which no verb can work is refused in plain words, and nothing is written.
 func TestTxOfTheWrongSort(t *testing.T) {
 	q, other := openTest(t, nil), openTest(t, nil)
 	add(t, q, nil)
@@ -139,7 +138,7 @@ func TestTxOfTheWrongSort(t *testing.T) {
 	before := digest(t, q)
 	reading, err := q.db.Begin(false)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = reading.Rollback() }) // or Close would wait for it
+	t.Cleanup(func() { _ = reading.Rollback() }) // otherwise Close would wait for it
 	var over *bbolt.Tx
 	inTx(t, q, nil, func(tx *bbolt.Tx) { over = tx })
 	inTx(t, other, nil, func(foreign *bbolt.Tx) {
@@ -169,8 +168,8 @@ func TestTxAfterClose(t *testing.T) {
 	require.ErrorIs(t, q.EnqueueTx(over, &pawl.Envelope{Kind: "k"}), pawl.ErrInvalid)
 }
 
-// A sequence that a rolled back transaction took stays unused. The order is that of the
-// calls nevertheless, also in the file opened again.
+// A sequence that a rolled-back transaction took stays unused. The order is still that of the
+// calls, also in the reopened file.
 func TestSequenceAfterARollback(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q := openAt(t, path, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// An Update that the disk refuses leaves nothing of the app's nor of the queue's, says
-// so, and does no harm to those who wait meanwhile.
+// An Update that the disk refuses leaves nothing of the app or the queue, returns an error that
+// says so, and does not harm callers that wait meanwhile.
 func TestUpdateOnAFullDisk(t *testing.T) {
 	for _, refusal := range refusals {
 		t.Run(refusal.Error(), func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestUpdateOnAFullDisk(t *testing.T) {
 	}
 }
 
-// The same by bbolt itself, which rolls back.
+// The same in bbolt itself, which rolls back.
 func TestUpdateBeyondTheSizeOfTheFile(t *testing.T) {
 	q := openTest(t, nil)
 	large := func(tx *bbolt.Tx) error {
@@ -73,8 +73,8 @@ func TestUpdateBeyondTheSizeOfTheFile(t *testing.T) {
 	require.NoError(t, q.Update(t.Context(), large))
 }
 
-// A sync that fails in an Update leaves its outcome unknown, that of the app's rows and
-// of the queue's jobs alike, and poisons the queue.
+// A failed sync in an Update leaves its outcome unknown, for the app's rows and the queue's
+// jobs alike, and poisons the queue.
 func TestFailedSyncOfAnUpdate(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {

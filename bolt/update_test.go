@@ -19,7 +19,7 @@ var (
 	errRolledBack = errors.New("rolled back")
 )
 
-// appPut writes a row of the app's, whose value is its key.
+// appPut writes a row of the app. Its value is its key.
 func appPut(tx *bbolt.Tx, key string) error {
 	b, err := tx.CreateBucketIfNotExists(appBucket)
 	if err != nil {
@@ -28,7 +28,7 @@ func appPut(tx *bbolt.Tx, key string) error {
 	return b.Put([]byte(key), []byte(key))
 }
 
-// appRows are the rows of the app's, in their order.
+// appRows returns the rows of the app, in order.
 func appRows(t *testing.T, db *bbolt.DB) (keys []string) {
 	t.Helper()
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
@@ -45,8 +45,8 @@ func appRows(t *testing.T, db *bbolt.DB) (keys []string) {
 	return keys
 }
 
-// writeAll writes a row of the app's and uses every verb: it enqueues a job, acks one
-// and cancels another.
+// writeAll writes a row of the app and uses every verb: it enqueues a job, acks one and cancels
+// another.
 func writeAll(q *Queue, tx *bbolt.Tx, acked *pawl.Lease, cancelled pawl.ID) error {
 	return errors.Join(
 		appPut(tx, "row"),
@@ -56,8 +56,8 @@ func writeAll(q *Queue, tx *bbolt.Tx, acked *pawl.Lease, cancelled pawl.ID) erro
 	)
 }
 
-// What the app wrote and what it did to the queue are in the file together, when the
-// queue is opened again as well.
+// The app's writes and its changes to the queue are in the file together, even after the queue
+// is opened again.
 func TestUpdateCommits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q := openAt(t, path, nil)
@@ -76,7 +76,7 @@ func TestUpdateCommits(t *testing.T) {
 	}
 }
 
-// A function that does not return nil leaves no trace, and the queue goes on.
+// A function that does not return nil leaves no trace, and the queue continues.
 func TestUpdateRollsBack(t *testing.T) {
 	for _, c := range []struct {
 		rule string
@@ -136,8 +136,7 @@ func TestUpdateRollsBack(t *testing.T) {
 	}
 }
 
-// Until the function begins the context can withdraw an Update, and from then on it
-// cannot.
+// Until the function begins, the context can withdraw an Update. After that it cannot.
 func TestUpdateIsWithdrawnBeforeItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -158,7 +157,7 @@ func TestUpdateIsWithdrawnBeforeItBegins(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, int32(1), g.commits.Load())
 
-		// Behind an update that was withdrawn the others go on.
+		// The calls after a withdrawn update continue.
 		release = g.occupy(q)
 		ctx, cancel = context.WithCancelCause(t.Context())
 		waiting = started(func() error { return q.Update(ctx, never) })
@@ -200,8 +199,8 @@ func TestUpdateOutlastsItsContext(t *testing.T) {
 	})
 }
 
-// A function that runs when Close is called ends as if it were not: its verbs work, and
-// Close waits for its commit. Those that had not begun never do.
+// A function that runs when Close is called ends normally: its verbs work, and Close waits for
+// its commit. Functions that have not begun never run.
 func TestCloseWaitsForUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")

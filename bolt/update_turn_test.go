@@ -19,7 +19,7 @@ func offerUpdate(t *testing.T, in *intake) *call {
 	return offerCall(t, in, new(update), 0)
 }
 
-// However many settles keep coming, an update waits for two groups at most.
+// However many settles keep coming, an update waits for at most two groups.
 func TestUpdateIsReachedWhileSettlesKeepComing(t *testing.T) {
 	for _, settles := range []int{1, maxGroup, maxGroup + 100} {
 		for _, before := range []int{0, 1} {
@@ -59,8 +59,8 @@ func TestEnqueueIsReachedWhileSettlesFillGroups(t *testing.T) {
 	require.Len(t, group, 1)
 }
 
-// However many updates keep coming, between two of them there is a turn for all others,
-// which may be an empty one, for the fetches.
+// However many updates keep coming, between two of them all others get a turn. It may be an
+// empty one, for the fetches.
 func TestOthersAreReachedWhileUpdatesKeepComing(t *testing.T) {
 	in := newIntake()
 	var updates []*call
@@ -87,14 +87,14 @@ func TestOthersAreReachedWhileUpdatesKeepComing(t *testing.T) {
 	require.False(t, more)
 
 	last := offerUpdate(t, in)
-	requireGroup(last) // and a turn of all others is to come
+	requireGroup(last) // a turn of all others is due
 	group, _, more = in.take(nil, nil)
 	require.Empty(t, group)
 	require.False(t, more)
 }
 
-// Each update begins the next one, so that one is always waiting. Nobody else waits for
-// more than a few of them.
+// Each update begins the next one, so that one is always waiting. Nobody else waits for more
+// than a few of them.
 func TestEverybodyIsServedAmongUpdates(t *testing.T) {
 	for rule, begin := range map[string]func(ctx context.Context, q *Queue, l *pawl.Lease, due pawl.ID) error{
 		"enqueue": func(ctx context.Context, q *Queue, _ *pawl.Lease, _ pawl.ID) error {
@@ -138,7 +138,7 @@ func TestEverybodyIsServedAmongUpdates(t *testing.T) {
 					if updates++; updates < bound && len(answer) == 0 {
 						chain.Go(func() { errs <- q.Update(t.Context(), next) })
 					}
-					pass(time.Second / 2) // in which the next one has come to wait
+					pass(time.Second / 2) // the next update arrives in that time
 					return nil
 				}
 				chain.Go(func() { errs <- q.Update(t.Context(), next) })
@@ -158,8 +158,7 @@ func TestEverybodyIsServedAmongUpdates(t *testing.T) {
 	}
 }
 
-// A fetch that comes together with an update, behind which nothing else happens, is
-// served.
+// A fetch that arrives together with an update, with nothing else after it, is served.
 func TestFetchThatComesWithAnUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -175,8 +174,8 @@ func TestFetchThatComesWithAnUpdate(t *testing.T) {
 	})
 }
 
-// Goroutines that use all of a queue at once and an app's rows beside it all come to
-// their end, and nothing is lost or done twice.
+// Goroutines that use a whole queue and an app's rows concurrently all finish, and nothing is
+// lost or done twice.
 func TestManyUpdatesAtOnce(t *testing.T) {
 	q := openTest(t, nil)
 	const callers, rounds = 16, 20

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// Rule: the room for one value is nobody else's, whatever is asked for before and behind
-// it, and who writes beyond it writes elsewhere.
+// Rule: the memory for one value overlaps with no other, whatever is requested before and after
+// it, and a write past its end goes elsewhere.
 func TestValuesDoNotOverlap(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -25,7 +25,7 @@ func TestValuesDoNotOverlap(t *testing.T) {
 	for i := range values {
 		n := 1 + random.IntN(60)
 		if i%100 == 0 {
-			n = random.IntN(3 * mostSpace) // more than is made at a time
+			n = random.IntN(3 * mostSpace) // more than is allocated at a time
 		}
 		v := tx.value(n)
 		require.Empty(t, v)
@@ -38,8 +38,8 @@ func TestValuesDoNotOverlap(t *testing.T) {
 	}
 }
 
-// Rule: ten thousand rows of one transaction are all stored as they were written, with
-// leases, promotions and acks of as many.
+// Rule: ten thousand rows of one transaction are all stored as written, together with as many
+// leases, promotions and acks.
 func TestManyRowsOfOneTransaction(t *testing.T) {
 	jobs := race.Fewer(pawl.MaxBatchJobs)
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)

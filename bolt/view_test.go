@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Rule: an app reads its own data by View, from a queue and from a reader, as they are at
-// one moment; the error of its function comes back as it is.
+// Rule: View lets an app read its own data at one moment, from a queue and from a reader. The
+// error of its function is returned unchanged.
 func TestView(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q := openAt(t, path, nil)

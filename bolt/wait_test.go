@@ -64,8 +64,7 @@ func TestWhenFetchGivesUp(t *testing.T) {
 	}
 }
 
-// A fetch that waits for the end of the work learns of it from the commit that
-// ends the work.
+// A fetch that waits for the end of the work ends with the commit that ends the work.
 func TestDrainEndsWithTheLastJob(t *testing.T) {
 	for wait, verbs := range map[pawl.Wait][]string{
 		pawl.WaitDrained:  {"ack", "abandon", "snooze"},
@@ -84,7 +83,7 @@ func TestDrainEndsWithTheLastJob(t *testing.T) {
 					synctest.Wait()
 					require.Empty(t, call)
 					require.NoError(t, verb.end(t.Context(), q, l))
-					var want error // the job itself comes back
+					var want error // the job itself becomes ready again
 					if slices.Contains(verbs, verb.name) {
 						want = pawl.ErrEmpty
 					}

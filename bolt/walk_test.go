@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// look is an operation that looks at a transaction and changes nothing.
+// look is an operation that inspects a transaction and changes nothing.
 type look func(*txn)
 
 func (fn look) check(t *txn) error { fn(t); return nil }
@@ -29,8 +29,8 @@ func addOfKey(t *testing.T, q *Queue, n int) {
 	require.NoError(t, q.Enqueue(t.Context(), batch...))
 }
 
-// mostAside puts a gate before the commits of a queue that notes the most jobs which one
-// commit put aside. What it returns may be read while nothing is asked of the queue.
+// mostAside puts a gate before the commits of a queue that records the largest number of jobs
+// that one commit blocked. Read the result while nothing is requested of the queue.
 func mostAside(q *Queue) (most *int) {
 	most = new(int)
 	before := 0
@@ -45,8 +45,8 @@ func mostAside(q *Queue) (most *int) {
 	return most
 }
 
-// A fetch walks over a bounded number of jobs in one commit, of those as well that stay
-// where they are because another job of the same fetch has their key.
+// In one commit a fetch walks over a limited number of jobs, including jobs that stay where
+// they are because another job of the same fetch has their key.
 func TestWalkIsBounded(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	addOfKey(t, q, 3*settlePortion)
@@ -66,7 +66,7 @@ func TestWalkIsBounded(t *testing.T) {
 	require.Equal(t, 3*settlePortion-1, aside(t, q))
 }
 
-// Jobs behind many of one key come in time, whoever has that key.
+// Jobs behind many jobs of one key come in time, whoever holds that key.
 func TestJobsBehindManyOfOneKey(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	addOfKey(t, q, 3*settlePortion)
@@ -76,8 +76,8 @@ func TestJobsBehindManyOfOneKey(t *testing.T) {
 	require.Equal(t, last, leaseOne(t, q).ID)
 }
 
-// A drain over many jobs of one key comes to its end, one portion in a commit: one job is
-// done and all others are skipped.
+// A drain over many jobs of one key ends, one portion per commit: one job is done and all
+// others are skipped.
 func TestDrainOfManyJobsOfOneKey(t *testing.T) {
 	const jobs = 2000
 	events := make(map[pawl.EventType]int)
@@ -103,7 +103,7 @@ func TestDrainOfManyJobsOfOneKey(t *testing.T) {
 	require.Equal(t, settlePortion, *most)
 }
 
-// However many fetches wait, what they put aside together in one commit is bounded.
+// However many fetches wait, the number of jobs that they block in one commit is limited.
 func TestManyFetchesShareTheRoomOfACommit(t *testing.T) {
 	const fetches = 20
 	path := filepath.Join(memoryFolder(t), "jobs.db")

@@ -37,8 +37,8 @@ func requireWarning(t *testing.T, lines logLines, about string) {
 	require.Contains(t, line, "only EnqueueTx, AckTx, CancelTx and MutateTx may be called", "the likeliest cause")
 }
 
-// plainCalls are the calls that wait for the writer, by which the function of an Update
-// waits for itself.
+// plainCalls are the calls that wait for the writer, so that a function of Update waits for
+// itself.
 func plainCalls() map[string]func(context.Context, *Queue, *pawl.Lease) error {
 	calls := map[string]func(context.Context, *Queue, *pawl.Lease) error{
 		"cancel": func(ctx context.Context, q *Queue, l *pawl.Lease) error { return q.Cancel(ctx, l.ID) },
@@ -52,8 +52,8 @@ func plainCalls() map[string]func(context.Context, *Queue, *pawl.Lease) error {
 	return calls
 }
 
-// A plain call inside of the function waits for the end of the function itself. It gets
-// out by the end of its context, and a warning says what is wrong.
+// A plain call inside the function waits for the end of the function itself. It ends with its
+// context, and a warning says what is wrong.
 func TestPlainCallInsideAnUpdateIsWarnedOf(t *testing.T) {
 	for name, call := range plainCalls() {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestPlainCallInsideAnUpdateIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A function that calls for the first time when it has run for long is warned of as well.
+// A function that makes its first such call after it has run for long is warned about as well.
 func TestLatePlainCallIsWarnedOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, o := warnings()
@@ -106,7 +106,8 @@ func TestLatePlainCallIsWarnedOf(t *testing.T) {
 	})
 }
 
-// Whoever waits for another's function is a reason to warn, too, whatever becomes of it.
+// A caller that waits for another caller's function is a reason to warn, too, whatever becomes
+// of it.
 func TestSlowUpdateIsWarnedOf(t *testing.T) {
 	for _, end := range []error{nil, errRolledBack} {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,8 +124,8 @@ func TestSlowUpdateIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A function may take its time while it keeps nobody waiting: not a fetch that waits
-// for jobs, not a call that has given up, not a verb of its own, nobody who reads.
+// A function may take its time while nobody waits for it. Fetches that wait for jobs, withdrawn
+// calls, its own verbs and readers do not count.
 func TestNoWarningWhereNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, o := warnings()
@@ -153,8 +154,8 @@ func TestNoWarningWhereNobodyWaits(t *testing.T) {
 	})
 }
 
-// Over an app's database the queue waits for the app's own transactions. A plain call
-// inside of one is warned of as well, in real time: the wait is for a lock.
+// Over an app's database the queue waits for the app's own transactions. A plain call inside
+// one is warned about as well, in real time: the wait is for a lock.
 func TestPlainCallInsideATransactionOfTheAppsIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	lines, o := warnings()
@@ -166,7 +167,7 @@ func TestPlainCallInsideATransactionOfTheAppsIsWarnedOf(t *testing.T) {
 	var enqueued <-chan error
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
 		enqueued = started(func() error { return q.Enqueue(ctx, &pawl.Envelope{Kind: "k"}) })
-		lines <- <-lines // when it comes
+		lines <- <-lines // when it arrives
 		requireWarning(t, lines, "the queue waits for a transaction of the app's")
 		require.GreaterOrEqual(t, time.Since(start), time.Second)
 		cancel()

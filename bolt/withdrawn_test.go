@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a call that was withdrawn gives its room back: its place and its bytes, whatever sort of
-// call it is, and wherever it stands in the line.
+// Rule: a withdrawn call releases its room, its place and its bytes, whatever sort of call it
+// is and wherever it is in the queue.
 func TestWithdrawnCallsGiveTheirRoomBack(t *testing.T) {
 	const half = maxWaitingBytes / 2
 	withdraw := func(c *call) { require.True(t, c.stage.CompareAndSwap(offered, withdrawn)) }
@@ -58,7 +58,7 @@ func TestWithdrawnCallsGiveTheirRoomBack(t *testing.T) {
 	}
 }
 
-// waitingFor is how many calls and bytes are in the intake of a queue.
+// waitingFor returns how many calls and bytes are in the intake of a queue.
 func waitingFor(q *Queue) (calls, bytes int) {
 	in := q.scheduler.intake
 	in.mu.Lock()
@@ -94,7 +94,7 @@ func TestAQueueHasItsRoomAgain(t *testing.T) {
 			require.Zero(t, left)
 			require.Zero(t, bytes)
 		}
-		release := g.occupy(q) // and as much as ever may wait
+		release := g.occupy(q) // while the intake is full
 		var calls []<-chan error
 		for range 4 {
 			calls = append(calls, started(func() error { return q.Mutate(t.Context(), new(ride), maxWaitingBytes/4) }))
