@@ -11,7 +11,7 @@ import (
 
 var flows = []Definition{note}
 
-// Runs that another build has blocked are tried again, however many, and those that this
+// Runs that another build has blocked are tried again, however many there are. Runs that this
 // build has blocked are not.
 func TestAnotherBuildTriesBlockedRuns(t *testing.T) {
 	d := newDesk(t)
@@ -38,7 +38,7 @@ func TestAnotherBuildTriesBlockedRuns(t *testing.T) {
 	require.Equal(t, pawl.Delayed, d.jobState(ours))
 }
 
-// What cannot be tried by this build, or is held back for another reason, stays blocked.
+// Runs that this build cannot try, or that are held back for another reason, stay blocked.
 func TestBlockedRunsThatAreLeftAlone(t *testing.T) {
 	other := Define("other", func(*Run, int) (int, error) { return 0, nil })
 	cases := map[string]func(*desk, pawl.ID){
@@ -70,7 +70,7 @@ func TestBlockedRunsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Rows that are damaged keep neither the worker from starting nor other runs from being tried.
+// Damaged rows keep neither the worker from starting nor other runs from being tried.
 func TestDamageDoesNotKeepRunsBlocked(t *testing.T) {
 	d := newDesk(t)
 	var runs []pawl.ID
@@ -91,7 +91,7 @@ func TestDamageDoesNotKeepRunsBlocked(t *testing.T) {
 	}
 }
 
-// Rows that say of a run which has ended, or is not there, that it is blocked are removed.
+// Rows that list an ended or missing run as blocked are removed.
 func TestBlockedRowsWithoutARunGo(t *testing.T) {
 	d := newDesk(t)
 	ended, nobody := d.start("a"), pawl.NewID(d.now())
@@ -105,7 +105,7 @@ func TestBlockedRowsWithoutARunGo(t *testing.T) {
 	require.Equal(t, pawl.Delayed, d.jobState(ended))
 }
 
-// Where there never was a workflow there is nothing to do.
+// Without any workflow there is nothing to do.
 func TestUnblockNothing(t *testing.T) {
 	require.NoError(t, newDesk(t).unblock(t.Context(), flows))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// verbs are those of an operator, that need no argument of their own.
+// verbs are the operator's verbs that need no other argument.
 var verbs = map[string]func(*Engine, context.Context, pawl.ID) error{
 	"cancel":    func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Cancel(ctx, run, "why") },
 	"terminate": func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Terminate(ctx, run, "why") },
@@ -24,8 +24,8 @@ var verbs = map[string]func(*Engine, context.Context, pawl.ID) error{
 	"resume":    func(e *Engine, ctx context.Context, run pawl.ID) error { return e.Resume(ctx, run) },
 }
 
-// A request makes the job ready that waits or died, makes one anew that is gone, and leaves
-// alone what is under way. Pause leaves all alone.
+// A request makes a waiting or dead job ready, recreates a missing job, and leaves an active
+// job alone. Pause leaves all jobs alone.
 func TestRequestsMakeTheJobReady(t *testing.T) {
 	after := map[pawl.State]pawl.State{
 		pawl.Ready: pawl.Ready, pawl.Leased: pawl.Leased,
@@ -49,8 +49,8 @@ func TestRequestsMakeTheJobReady(t *testing.T) {
 	}
 }
 
-// The job that is made for a run which has lost its own is as the first was, whether this
-// process has the flow or not.
+// The new job of a run that has lost its job equals the first, whether this process has the
+// flow or not.
 func TestTheJobMadeAnewIsAsTheFirst(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("known=%v", known), func(t *testing.T) {
@@ -82,8 +82,7 @@ func TestTheJobMadeAnewIsAsTheFirst(t *testing.T) {
 	}
 }
 
-// No verb does anything to a run that has ended, or that there is not: neither to its row nor
-// to its job.
+// No verb changes a run that has ended or does not exist: neither its row nor its job.
 func TestRequestsToWhatHasEndedAreRefused(t *testing.T) {
 	for _, status := range []Status{Done, Failed, Cancelled, Terminated} {
 		d := newDesk(t)
@@ -104,7 +103,7 @@ func TestRequestsToWhatHasEndedAreRefused(t *testing.T) {
 	}
 }
 
-// Of several who cancel a run the first says why, and the others are no error.
+// If several callers cancel a run, the first sets the reason, and the others get no error.
 func TestTheFirstReasonStays(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -123,8 +122,8 @@ func TestTheFirstReasonStays(t *testing.T) {
 	require.Equal(t, "third", info.Cancelling, "terminate wins")
 }
 
-// To cancel again does not hurry what waits between two attempts to undo, but brings back a
-// run that died over it.
+// A second Cancel does not shorten the wait between two undo attempts, but it restores a run
+// that died during the undo.
 func TestCancelAgain(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -139,7 +138,7 @@ func TestCancelAgain(t *testing.T) {
 	require.Equal(t, pawl.Ready, d.jobState(run))
 }
 
-// A reason is always there, since it is what says that the run is to end, and never long.
+// There is always a reason, since the reason marks the run as ending, and it is never long.
 func TestReasons(t *testing.T) {
 	d := newDesk(t)
 	a, b := d.start("a"), d.start("b")
@@ -149,7 +148,7 @@ func TestReasons(t *testing.T) {
 	require.Len(t, d.read(b).Terminate, maxErrorText)
 }
 
-// To cancel or terminate a run ends its pause, and one that is to end is not paused.
+// Cancel and Terminate end the pause of a run, and a run that is ending cannot be paused.
 func TestToEndWinsOverPause(t *testing.T) {
 	for _, verb := range []string{"cancel", "terminate"} {
 		d := newDesk(t)
@@ -165,7 +164,7 @@ func TestToEndWinsOverPause(t *testing.T) {
 	}
 }
 
-// Pause and Resume may be asked twice, and change nothing but the flag of a run that waits.
+// Pause and Resume may be repeated, and change only the flag of a waiting run.
 func TestPauseAndResume(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -184,7 +183,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// Whoever makes a blocked run ready has it tried again: it is not blocked any more.
+// An operator who makes a blocked run ready makes it try again: it is not blocked any more.
 func TestRequestsUnblock(t *testing.T) {
 	for _, verb := range []string{"cancel", "terminate", "resume"} {
 		d := newDesk(t)
@@ -205,7 +204,7 @@ func TestRequestsUnblock(t *testing.T) {
 	require.Equal(t, deskBuild, d.blocked(run))
 }
 
-// A request is durable: it is found in the file by whoever opens it next.
+// A request is durable: the next process that opens the file finds it.
 func TestRequestsOutliveTheProcess(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -217,7 +216,7 @@ func TestRequestsOutliveTheProcess(t *testing.T) {
 	require.Equal(t, pawl.Ready, d.jobState(run))
 }
 
-// A run that a worker has is told at once: the context of the step under way ends.
+// A run that a worker has is notified at once: the context of its current step ends.
 func TestRequestsReachAStepUnderWay(t *testing.T) {
 	for verb, status := range map[string]Status{"cancel": Cancelled, "terminate": Terminated} {
 		t.Run(verb, func(t *testing.T) {
@@ -256,7 +255,7 @@ func (m undone) Apply(w driver.Writer) error {
 	return errors.Join(m.Mutation.Apply(w), io.ErrUnexpectedEOF)
 }
 
-// Rule: a request keeps nothing of a transaction that was undone.
+// Rule: a request keeps nothing of an undone transaction.
 func TestRequestRunsAgain(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("1")
@@ -269,7 +268,7 @@ func TestRequestRunsAgain(t *testing.T) {
 	q := &request{engine: d.Engine, run: run, failed: []uint32{1}, change: func(*runRow) (urge, error) { return hasten | revive, nil }}
 	require.ErrorIs(t, d.file.Mutate(t.Context(), undone{q}, 0), io.ErrUnexpectedEOF)
 	require.NoError(t, d.file.RunNow(t.Context(), run))
-	d.lease(run) // it goes on, and its step is done
+	d.lease(run) // it continues, and its step is done
 	done := *e
 	done.finish([]byte{0xc0}, d.now())
 	put(&done)

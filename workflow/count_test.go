@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a count has each run once, by what its row says, and a pause goes before a block.
+// Rule: a count has each run once, by its row, and a pause takes precedence over a block.
 func TestCount(t *testing.T) {
 	d := newDesk(t)
 	count, err := d.Count(t.Context())
@@ -41,8 +41,7 @@ func TestCount(t *testing.T) {
 	require.Equal(t, Counts{Active: 4, Paused: 2, Blocked: 1, Done: 2, Failed: 1, Cancelled: 1, Terminated: 1, Damaged: 2}, count)
 }
 
-// Rule: where there are more runs than a count looks at, it is of the newest, and of all that
-// are blocked.
+// Rule: if there are more runs than a count reads, it counts the newest, and all blocked ones.
 func TestCountOfTheNewest(t *testing.T) {
 	d := newDesk(t)
 	d.block(d.start("old"), "1")
@@ -58,7 +57,7 @@ func TestCountOfTheNewest(t *testing.T) {
 		5: {Active: 3, Blocked: 2, Paused: 1, More: true},
 		4: {Active: 3, Blocked: 2, Paused: 1, More: true},
 		3: {Active: 3, Blocked: 3, More: true},
-		2: {Active: 2, Blocked: 2, More: true}, // which is as many as it looks at
+		2: {Active: 2, Blocked: 2, More: true}, // as many as it reads
 	} {
 		got, err := d.count(t.Context(), most)
 		require.NoError(t, err)
@@ -66,8 +65,8 @@ func TestCountOfTheNewest(t *testing.T) {
 	}
 }
 
-// Rule: the status and the pause that are read of a row are those that all of it has, whatever
-// stands before them; a row that is cut off is refused.
+// Rule: the status and the pause read from a row equal those of the fully decoded row, whatever
+// precedes them. A truncated row is refused.
 func TestStandingOfARow(t *testing.T) {
 	g := newGlance()
 	for _, row := range []*runRow{

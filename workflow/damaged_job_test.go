@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// damageJob flips the last byte of the row of a job; once more, and it is sound again.
+// damageJob flips the last byte of the row of a job. A second call repairs it.
 func (k *kit) damageJob(id pawl.ID) {
 	k.t.Helper()
 	require.NoError(k.t, k.q.Update(k.t.Context(), func(tx *bbolt.Tx) error {
@@ -23,9 +23,9 @@ func (k *kit) damageJob(id pawl.ID) {
 	}))
 }
 
-// Rule: a child whose job is damaged keeps neither its parent from ending, nor a race from being
-// decided that the branch which waits for it has lost; nor does a damaged job of the parent keep
-// its child from ending.
+// Rule: a child with a damaged job keeps neither its parent from ending, nor a race from being
+// decided that the waiting branch has lost. A damaged job of the parent does not keep its child
+// from ending.
 func TestReviewDamagedJobOfARelative(t *testing.T) {
 	t.Run("race", func(t *testing.T) {
 		bubble(t, func(t *testing.T, k *kit) {

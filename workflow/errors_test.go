@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Rule: the stack of a panic is kept once, in the text of the error: what it is compared by has the
-// message alone.
+// Rule: the stack of a panic is stored once, in the text of the error. Comparisons use only the
+// message.
 func TestChainOfAPanic(t *testing.T) {
 	err := fmt.Errorf("tried: %w", &worker.PanicError{Value: io.EOF, Stack: "goroutine 7"})
 	chain := chainOf(err)
@@ -20,7 +20,8 @@ func TestChainOfAPanic(t *testing.T) {
 		{Type: "*worker.PanicError", Text: "panic: EOF"}, {Type: "*errors.errorString", Text: "EOF"}}, chain)
 }
 
-// Rule: a run that is not there matches pawl.ErrNotFound, as a job does, and says that it is a run.
+// Rule: a missing run matches pawl.ErrNotFound, as a missing job does, and the error says that
+// it is a run.
 func TestNoRunMatchesNotFound(t *testing.T) {
 	require.ErrorIs(t, ErrNotFound, pawl.ErrNotFound)
 	require.NotErrorIs(t, pawl.ErrNotFound, ErrNotFound)

@@ -18,16 +18,16 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Basket is what a customer wants.
+// Basket is a customer's order.
 type Basket struct {
 	Customer string
 	Cents    int64
 }
 
-// Receipt is what comes of it.
+// Receipt is the result of an order.
 type Receipt struct{ Payment, Parcel string }
 
-// Approval is somebody's answer.
+// Approval is an approver's answer.
 type Approval struct{ Yes bool }
 
 var Approved = workflow.DefineSignal[Approval]("approved")
@@ -105,7 +105,7 @@ func serve(ctx context.Context, path string) error {
 	return w.Run(ctx) // until ctx ends
 }
 
-// approve is what a page of the app does.
+// approve is what a page of the app calls.
 func approve(ctx context.Context, e *workflow.Engine, order string) error {
 	h, err := Order.Handle(ctx, e, order)
 	if err != nil {
@@ -117,7 +117,7 @@ func approve(ctx context.Context, e *workflow.Engine, order string) error {
 // quiet logs nothing.
 var quiet = hclog.NewNullLogger()
 
-// app is an app of an example, with its own folder.
+// app is an example's app, with its own folder.
 func app(flows ...workflow.Definition) (q *bolt.Queue, e *workflow.Engine, w *worker.Worker, end func()) {
 	folder, err := os.MkdirTemp("", "workflow")
 	if err != nil {
@@ -152,7 +152,7 @@ func result[In, Out any](f *workflow.Flow[In, Out], in In, more ...workflow.Defi
 	return h.Result(ctx)
 }
 
-// An order that waits for its approval: nothing of it runs meanwhile.
+// An order waits for its approval. Nothing of it runs meanwhile.
 func Example() {
 	ctx := context.Background()
 	_, e, w, end := app(Order)
@@ -171,7 +171,7 @@ func Example() {
 	// 12900 cents from ada and a parcel to ada <nil>
 }
 
-// A cancelled run undoes what it has done.
+// A cancelled run undoes its steps.
 func ExampleRun_Undo() {
 	ctx := context.Background()
 	_, e, w, end := app(Order)
@@ -191,7 +191,7 @@ var accounts = []byte("accounts")
 
 var SendReceipt = pawl.Define[string]("receipt.send")
 
-// A step whose writes happen exactly once, with a job that is enqueued by them.
+// The writes of a step, which also enqueue a job, happen exactly once.
 func ExampleStepTx() {
 	deposit := workflow.Define("deposit", func(r *workflow.Run, account string) (uint64, error) {
 		return workflow.StepTx(r, "book", func(tx *bbolt.Tx) (uint64, error) {
@@ -214,7 +214,7 @@ func ExampleStepTx() {
 	// Output: 1 <nil>
 }
 
-// A start that is part of a transaction of the app's.
+// A start can be part of an app's transaction.
 func ExampleStartTx() {
 	ctx := context.Background()
 	q, e, _, end := app(Order)
@@ -234,7 +234,7 @@ func ExampleStartTx() {
 	// Output: <nil>
 }
 
-// Branches go on beside one another.
+// Branches run concurrently.
 func ExampleGo() {
 	quote := workflow.Define("quote", func(r *workflow.Run, item string) (int, error) {
 		ask := func(name string, price int) *workflow.Branch[int] {
@@ -253,7 +253,7 @@ func ExampleGo() {
 	// Output: 28 <nil>
 }
 
-// Many items, a few at a time.
+// Many items run, a few at a time.
 func ExampleEach() {
 	resize := workflow.Define("resize", func(r *workflow.Run, pictures []string) ([]string, error) {
 		itself := func(path string) string { return path }
@@ -265,7 +265,7 @@ func ExampleEach() {
 	// Output: [small/a.png small/b.png] <nil>
 }
 
-// The first of several branches: here, a task with a limit of time.
+// The first of several branches wins: here, a task with a time limit.
 func ExampleRace() {
 	limited := workflow.Define("limited", func(r *workflow.Run, limit time.Duration) (string, error) {
 		task := workflow.Go(r, "task", func(r *workflow.Run) (string, error) {
@@ -281,7 +281,7 @@ func ExampleRace() {
 	// Output: too late <nil>
 }
 
-// A child is a run of its own, with a journal of its own.
+// A child is a run with its own journal.
 func ExampleCall() {
 	invoice := workflow.Define("invoice", func(r *workflow.Run, cents int64) (string, error) {
 		return fmt.Sprintf("invoice over %d cents", cents), nil
@@ -293,7 +293,7 @@ func ExampleCall() {
 	// Output: invoice over 700 cents <nil>
 }
 
-// New code for new runs, while older ones go on with the code that they began with.
+// New runs use new code, while older ones continue with the code that they began with.
 func ExampleVersion() {
 	price := workflow.Define("price", func(r *workflow.Run, cents int64) (int64, error) {
 		version, err := workflow.Version(r, "tax", 1, 2)
@@ -309,7 +309,7 @@ func ExampleVersion() {
 	// Output: 107 <nil>
 }
 
-// A loop without an end begins with an empty journal now and then.
+// An endless loop starts over with an empty journal now and then.
 func ExampleRestart() {
 	countdown := workflow.Define("countdown", func(r *workflow.Run, left int) (string, error) {
 		if left == 0 {
@@ -324,7 +324,7 @@ func ExampleRestart() {
 	// Output: lift-off <nil>
 }
 
-// What a step failed with is told apart by errors.Is, also after a crash.
+// errors.Is distinguishes the errors of a step, even after a crash.
 func ExampleStepError() {
 	errEmpty := errors.New("the stock is empty")
 	pick := workflow.Define("pick", func(r *workflow.Run, _ string) (string, error) {

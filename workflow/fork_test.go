@@ -15,7 +15,7 @@ import (
 // bigResult does not fit into its entry.
 var bigResult = bytes.Repeat([]byte("r"), 3*maxInline)
 
-// forked is a journal with two branches, of which one waits, and a step that undoes.
+// forked is a journal with two branches, one of which waits, and an undo step.
 func forked() []*entry {
 	return []*entry{
 		{Name: "reserve", At: 0, Kind: KindStep, State: EntryDone, Result: []byte("1")},
@@ -24,7 +24,7 @@ func forked() []*entry {
 		{Name: "us", At: 2, Kind: KindBranch, State: EntryBegun},
 		{Scope: "eu", Name: "fetch", At: 0, Kind: KindStep, State: EntryDone, Result: bigResult},
 		{Scope: "us", Name: "fetch", At: 0, Kind: KindStep, State: EntryPending},
-		{Scope: "us", Name: "fetch", At: 1, Kind: KindStep, State: EntryDone, Occurrence: 2}, // behind one that waits
+		{Scope: "us", Name: "fetch", At: 1, Kind: KindStep, State: EntryDone, Occurrence: 2}, // behind a call that waits
 		{Scope: "eu", Name: "fetch", At: 1, Kind: KindStep, State: EntryFailed, Occurrence: 2, Error: "no route", Attempts: 3,
 			Chain: []errorText{{Type: "*errors.errorString", Text: "no route"}}},
 		{Name: "ledger", At: 3, Kind: KindStepTx, State: EntryDone, Result: []byte("7")},
@@ -43,8 +43,8 @@ func (d *desk) steps(run pawl.ID) (steps []string) {
 	return steps
 }
 
-// A fork has what began before the step and has ended, as it was, and nothing of what came
-// behind: neither the step itself, nor what undoes, nor a call behind one that waits.
+// A fork has the calls that began before the step and have ended, unchanged, and nothing later:
+// neither the step itself, nor undo steps, nor a call behind a waiting one.
 func TestForkTakesOverWhatWasBefore(t *testing.T) {
 	cases := map[string][]string{
 		"":           nil,
@@ -84,8 +84,8 @@ func TestForkTakesOverWhatWasBefore(t *testing.T) {
 	require.Len(t, d.steps(old), len(forked()))
 }
 
-// The entries of a fork are those of the other run, with their results and errors, also where
-// a result lies apart.
+// The entries of a fork equal those of the other run, with their results and errors, even if a
+// result is stored apart.
 func TestForkCopiesResults(t *testing.T) {
 	d := newDesk(t)
 	old := d.start("a")
@@ -112,7 +112,7 @@ func TestForkCopiesResults(t *testing.T) {
 	require.EqualValues(t, 3+len(bigResult)+failed, d.read(run).Bytes)
 }
 
-// A fork is a run like one that was just started, and says where it comes from.
+// A fork is like a run that was just started, and says where it comes from.
 func TestForkStartsARun(t *testing.T) {
 	for _, status := range []Status{Running, Done} {
 		d := newDesk(t)
@@ -145,7 +145,7 @@ func TestForkStartsARun(t *testing.T) {
 	}
 }
 
-// A fork that is refused leaves nothing: neither rows nor a job.
+// A refused fork leaves nothing: neither rows nor a job.
 func TestForksThatAreRefused(t *testing.T) {
 	d := newDesk(t)
 	old := d.start("a")
@@ -176,7 +176,7 @@ func TestForksThatAreRefused(t *testing.T) {
 	require.Len(t, listing.Runs, 1)
 }
 
-// The error over an unknown step is not as long as the journal.
+// The error for an unknown step is short, however long the journal is.
 func TestForkListsSomeSteps(t *testing.T) {
 	d := newDesk(t)
 	old := d.start("a")

@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a run that waits for the next attempt of a step says with what the step failed, and no
-// longer once the attempt has begun.
+// Rule: a run that waits for the next attempt of a step reports the error of the step, and no
+// longer does once the attempt has begun.
 func TestInfoTellsOfTheStepThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := stubborn(k)
@@ -36,8 +36,8 @@ func TestInfoTellsOfTheStepThatFails(t *testing.T) {
 	})
 }
 
-// Rule: a parent whose child was cancelled or terminated finds that in the error, whatever the
-// child's function returned.
+// Rule: if a child was cancelled or terminated, its parent finds that in the error, whatever
+// the child's function returned.
 func TestParentIsToldHowTheChildEnded(t *testing.T) {
 	for _, how := range []error{workflow.ErrCancelled, workflow.ErrTerminated} {
 		t.Run(how.Error(), func(t *testing.T) {
@@ -81,9 +81,9 @@ func TestHandleOfNoFlow(t *testing.T) {
 	})
 }
 
-// Rule: two flows of one name are told when the second is given, in one call or in two, also by
-// another engine, and so is a handler of jobs of that kind; a call that is refused gives the worker
-// nothing. Another worker may have them.
+// Rule: if a second flow has the same name, the call that passes it returns an error: in one
+// call or in two, and also with another engine. The same holds for a handler of jobs of that
+// kind. A refused call gives the worker nothing. Another worker may have the flows.
 func TestHandleOfTwoFlowsOfOneName(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open()
@@ -110,8 +110,8 @@ func TestHandleOfTwoFlowsOfOneName(t *testing.T) {
 	})
 }
 
-// Rule: Resume has a step tried at once that waits for its next attempt, and no attempt is lost
-// or won by it.
+// Rule: Resume retries at once a step that waits for its next attempt, and no attempt is lost
+// or gained.
 func TestResumeTriesAFailedStepNow(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := stubborn(k)

@@ -22,21 +22,21 @@ import (
 )
 
 // story is a scenario of two lives: first opens the file and ends in a death, and then opens
-// what that has left. They share the file and the effects, and nothing else.
+// what is left. They share only the file and the effects.
 type story struct{ first, then func(k *kit) }
 
-// lifeVariable has the file of a test that is started again in a process of its own, for the
-// first life of a story.
+// lifeVariable names the file of a test that is started again in its own process, for the first
+// life of a story.
 const lifeVariable = "PAWL_TEST_LIFE"
 
-// lastWords is what a process says when it is about to kill itself.
+// lastWords is the output of a process that is about to kill itself.
 const lastWords = "now I die"
 
 // downtime is how long the program is down between two lives.
 const downtime = time.Minute
 
-// run runs a story twice: in the first the queue refuses everything from the death on; in the
-// second a process of its own is killed.
+// run runs a story twice: once the queue refuses everything from the death on, and once a
+// separate process is killed.
 func (s story) run(t *testing.T) {
 	t.Helper()
 	if os.Getenv(lifeVariable) == "" {
@@ -66,8 +66,8 @@ func (s story) run(t *testing.T) {
 	})
 }
 
-// reborn is the kit of the next life, in which nothing of this one is left but the file, the
-// effects, and the time.
+// reborn returns the kit of the next life. Only the file, the effects, and the time remain of
+// this life.
 func (k *kit) reborn() *kit {
 	k.t.Helper()
 	died, err := os.ReadFile(k.path + ".died")
@@ -79,7 +79,7 @@ func (k *kit) reborn() *kit {
 	return next
 }
 
-// life runs this test in a process of its own, and returns its last line.
+// life runs this test in its own process and returns its last line.
 func life(t *testing.T, path string) string {
 	t.Helper()
 	binary, err := os.Executable()
@@ -90,7 +90,7 @@ func life(t *testing.T, path string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run="+strings.Join(pattern, "/"), "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), lifeVariable+"="+path,
-		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // or the race detector waits a second at every exit
+		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // otherwise the race detector waits a second at every exit
 	out, err := cmd.CombinedOutput()
 	lines := strings.Split(string(bytes.TrimSpace(out)), "\n")
 	if last := lines[len(lines)-1]; last == lastWords || err == nil {
@@ -100,18 +100,18 @@ func life(t *testing.T, path string) string {
 	return ""
 }
 
-// errDead is what a step returns in whose life it is over; nobody writes it down.
+// errDead is what a step returns when its life is over. Nobody stores it.
 var errDead = errors.New("the process is dead")
 
-// die ends this life, in a step or between calls. What goes on behind it is what no process
-// would have done, so it is to return the error.
+// die ends this life, in a step or between calls. No process would execute what follows, so the
+// caller must return the error.
 func (k *kit) die() error {
 	k.kill()
 	k.refuse()
 	return errDead
 }
 
-// kill writes down the time of death, and ends the process if it is one of the kit's own.
+// kill records the time of death, and ends the process if it belongs to the kit.
 func (k *kit) kill() {
 	k.doomed.Store(true)
 	text, err := k.now().MarshalText()
@@ -135,12 +135,12 @@ func (k *kit) kill() {
 	select {}
 }
 
-// refuse has the queue refuse whatever comes. It may be called inside a transaction, for whose
-// end the queue waits.
+// refuse makes the queue refuse everything. It may be called inside a transaction whose end the
+// queue waits for.
 func (k *kit) refuse() {
 	k.doomed.Store(true)
 	q := k.q
-	go func() { _ = q.Close() }() // over closes it too, and tells the error
+	go func() { _ = q.Close() }() // over closes it too and reports the error
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		_, err := q.Extend(ctx)
@@ -152,8 +152,8 @@ func (k *kit) refuse() {
 	}
 }
 
-// fault is a panic that the queue takes for a fault of memory: it stops at once, and tells
-// nobody what became of the commit.
+// fault is a panic that the queue takes for a memory fault: the queue stops at once, and
+// reports no outcome of the commit.
 type fault struct{}
 
 func (fault) Error() string { return "a fault of the test" }
@@ -166,7 +166,7 @@ func (k *kit) end() {
 	panic(fault{})
 }
 
-// ended says that nothing of this life is written any more.
+// ended marks that nothing more of this life is written.
 func (k *kit) ended() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -177,7 +177,7 @@ func (k *kit) ended() {
 	}
 }
 
-// awaitDeath waits for the end of this life, which comes within a month.
+// awaitDeath waits for the end of this life, within a month.
 func (k *kit) awaitDeath() {
 	k.t.Helper()
 	select {
@@ -189,7 +189,7 @@ func (k *kit) awaitDeath() {
 	}
 }
 
-// over waits until nothing of this life goes on.
+// over waits until nothing of this life runs.
 func (k *kit) over() {
 	k.t.Helper()
 	k.awaitDeath()
@@ -198,7 +198,7 @@ func (k *kit) over() {
 	require.NoError(k.t, k.q.Close())
 }
 
-// group is what is to be one commit of the queue.
+// group is a set of calls for one commit of the queue.
 type group struct {
 	k       *kit
 	before  [sha256.Size]byte // what the file has of workflows
@@ -211,8 +211,8 @@ type ride struct{ apply func(tx driver.Writer) error }
 func (r ride) Check(driver.Ops) error       { return nil }
 func (r ride) Apply(tx driver.Writer) error { return r.apply(tx) }
 
-// hold holds up the queue, once all is settled: what is asked of it until commit, undone or
-// die makes one commit.
+// hold holds up the queue once everything is settled: all calls until commit, undone or die
+// form one commit.
 func (k *kit) hold() *group {
 	k.t.Helper()
 	k.settle()
@@ -233,7 +233,7 @@ func (k *kit) hold() *group {
 	return g
 }
 
-// The tables of workflows, for a test that reads them.
+// Tables of workflows, for a test that reads them.
 var (
 	space      = driver.NewSpace("pawl.workflow")
 	tableSteps = space.Table("steps")
@@ -245,7 +245,7 @@ func init() {
 	}
 }
 
-// digest is of what a transaction shows of workflows.
+// digest returns a checksum of all workflow rows in a transaction.
 func digest(tx driver.Reader) [sha256.Size]byte {
 	h := sha256.New()
 	for _, table := range space.Tables() {
@@ -258,16 +258,16 @@ func digest(tx driver.Reader) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// commit has the queue go on, once all have asked for what they will.
+// commit lets the queue continue, once all calls have been made.
 func (g *group) commit() {
 	g.k.settle()
 	close(g.release)
 	g.k.settle()
 }
 
-// last has fn be called when the rows of the group are written, and not committed.
+// last calls fn when the rows of the group are written and not committed.
 func (g *group) last(fn func(tx driver.Writer) error) (answer chan error) {
-	g.k.settle() // those of the group are there
+	g.k.settle() // the calls of the group are queued
 	answer = make(chan error, 1)
 	go func() {
 		answer <- g.k.q.Mutate(context.Background(), ride{func(tx driver.Writer) error {
@@ -281,7 +281,7 @@ func (g *group) last(fn func(tx driver.Writer) error) (answer chan error) {
 	return answer
 }
 
-// undone has the commit fail, for all that is in it. Each is tried again then, alone.
+// undone makes the commit fail for all of its calls. Each is then retried alone.
 func (g *group) undone() {
 	g.k.t.Helper()
 	refused := errors.New("refused")
@@ -290,8 +290,8 @@ func (g *group) undone() {
 	require.Equal(g.k.t, refused, <-answer)
 }
 
-// death is where in a commit a process dies: its rows are written, and nothing of them is in
-// the file; or they are in the file, and nobody was told.
+// death is the point of a commit at which a process dies: its rows are written, and the file
+// has none of them; or the file has them, and nobody was notified.
 type death string
 
 const (
@@ -299,7 +299,7 @@ const (
 	after  death = "after"
 )
 
-// eachDeath runs a story with a death at each place of a commit.
+// eachDeath runs a story with a death at each point of a commit.
 func eachDeath(t *testing.T, s func(at death) story) {
 	t.Helper()
 	for _, at := range []death{before, after} {

@@ -22,23 +22,23 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// kit is a queue in a file, an engine over it and a worker that runs, all in a bubble of
-// testing/synctest: time passes when everybody waits, and settle returns then. It lives
-// several lives: each ends by close, by a crash in the process, or by a kill; see story.
+// kit is a queue in a file, an engine over it and a running worker, all in a bubble of
+// testing/synctest: time passes when everybody waits, and then settle returns. A kit has
+// several lives. Each ends by close, by a crash in the process, or by a kill; see story.
 //
-// What the world outside has seen of the runs lies beside the file, in the effects, and
-// outlives all that.
+// The effects of the runs on the outside world are stored beside the file, and outlive
+// everything.
 type kit struct {
 	t     *testing.T
 	path  string
 	flows []workflow.Definition
 
-	// To be set before open.
-	build      string                // "1" unless it is given
+	// Set these before open.
+	build      string                // "1" by default
 	around     []workflow.Middleware // of the engine
 	log        hclog.Logger          // of the engine
-	slots      int                   // of the worker; 8 unless it is given, and no worker when it is negative
-	maxCrashes int                   // of the queue; its default unless it is given
+	slots      int                   // of the worker; 8 by default, and no worker if negative
+	maxCrashes int                   // of the queue; the queue's default if zero
 
 	q    *bolt.Queue
 	e    *workflow.Engine
@@ -46,26 +46,26 @@ type kit struct {
 	gone chan struct{}      // closed when the worker has returned
 
 	offset atomic.Int64 // of the queue's clock
-	mortal bool         // the kit has a process of its own, which dies with it
-	looks  atomic.Int64 // at the clock, until it dies; negative for never
+	mortal bool         // the kit has its own process, which dies with it
+	looks  atomic.Int64 // reads of the clock until it dies; negative for never
 
 	doomed atomic.Bool   // this life is about to end
-	dead   chan struct{} // closed when nothing of it is written any more
+	dead   chan struct{} // closed when nothing more of it is written
 
 	mu    sync.Mutex
 	gates map[string]*gate
 	count map[string]int
 }
 
-// bubble runs a test with a kit whose file is not there yet.
+// bubble runs a test with a kit whose file does not exist yet.
 func bubble(t *testing.T, test func(t *testing.T, k *kit)) {
 	t.Helper()
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	synctest.Test(t, func(t *testing.T) { test(t, newKit(t, path)) })
 }
 
-// memoryFolder is a folder of the test in memory where the system has that: these tests prove
-// nothing about the disk.
+// memoryFolder returns a folder of the test, in memory where the system has that: these tests
+// prove nothing about the disk.
 func memoryFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "pawl-test-")
@@ -76,8 +76,8 @@ func memoryFolder(t *testing.T) string {
 	return folder
 }
 
-// longest is how long a scenario takes by the clock of its bubble. One that takes longer waits
-// for what does not come.
+// longest is the time limit of a scenario by the clock of its bubble. A longer scenario waits
+// for something that does not come.
 const longest = 100 * 24 * time.Hour
 
 func newKit(t *testing.T, path string) *kit {
@@ -86,7 +86,7 @@ func newKit(t *testing.T, path string) *kit {
 	return &kit{t: t, path: path, build: "1", slots: 8, log: hclog.NewNullLogger(), gates: make(map[string]*gate)}
 }
 
-// open opens the file and starts the worker. At the end of the test the file is checked.
+// open opens the file and starts the worker. The file is checked at the end of the test.
 func (k *kit) open(flows ...workflow.Definition) {
 	k.t.Helper()
 	q, err := bolt.Open(k.path, &bolt.Options{Now: k.now, MaxCrashes: k.maxCrashes, Logger: hclog.NewNullLogger()})
@@ -124,7 +124,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	}()
 }
 
-// engine is that of this life, for functions that an earlier life left behind.
+// engine returns the engine of this life, for functions that an earlier life left behind.
 func (k *kit) engine() *workflow.Engine {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -140,7 +140,8 @@ func (k *kit) close() {
 	require.NoError(k.t, k.q.Close())
 }
 
-// restart closes the file and opens it with other flows, or the same when none are given.
+// restart closes the file and opens it with other flows, or with the same flows if none are
+// given.
 func (k *kit) restart(build string, flows ...workflow.Definition) {
 	k.t.Helper()
 	k.close()
@@ -164,7 +165,7 @@ func (k *kit) again(flows ...workflow.Definition) {
 	k.open(flows...)
 }
 
-// now is the clock of the queue.
+// now returns the time by the queue's clock.
 func (k *kit) now() time.Time {
 	if k.mortal && k.looks.Add(-1) == 0 {
 		k.kill()
@@ -172,25 +173,25 @@ func (k *kit) now() time.Time {
 	return time.Now().Add(time.Duration(k.offset.Load()))
 }
 
-// jump sets the clock of the queue, forward or back, without that time passes.
+// jump sets the clock of the queue forward or back without letting time pass.
 func (k *kit) jump(by time.Duration) {
 	k.t.Helper()
 	k.offset.Add(int64(by))
-	_, err := k.q.Extend(k.t.Context()) // so that the queue looks at it
+	_, err := k.q.Extend(k.t.Context()) // makes the queue look at it
 	require.NoError(k.t, err)
 	k.settle()
 }
 
-// settle waits until nothing goes on any more but waiting.
+// settle waits until everything waits.
 func (k *kit) settle() { synctest.Wait() }
 
-// pass lets time pass, and settles.
+// pass lets time pass and settles.
 func (k *kit) pass(d time.Duration) {
-	<-time.After(d) // in the bubble it takes no time
+	<-time.After(d) // takes no time in the bubble
 	synctest.Wait()
 }
 
-// info is what is known of a run.
+// info returns the Info of a run.
 func (k *kit) info(run pawl.ID) workflow.Info {
 	k.t.Helper()
 	info, err := k.e.Info(k.t.Context(), run)
@@ -198,8 +199,8 @@ func (k *kit) info(run pawl.ID) workflow.Info {
 	return info
 }
 
-// journal is the journal of a run, a line for each entry: what it is, where it stands, and
-// its value or its error.
+// journal returns the journal of a run, one line for each entry: what it is, where it stands,
+// and its value or error.
 func (k *kit) journal(run pawl.ID) (lines []string) {
 	k.t.Helper()
 	for _, e := range k.entries(run) {
@@ -232,7 +233,7 @@ func start[In, Out any](k *kit, f *workflow.Flow[In, Out], id string, in In) *wo
 	return h
 }
 
-// find is the run of an ID, for another life than that which started it.
+// find returns the run with an ID, for a life other than the one that started it.
 func find[In, Out any](k *kit, f *workflow.Flow[In, Out], id string) *workflow.Handle[Out] {
 	k.t.Helper()
 	h, err := f.Handle(k.t.Context(), k.e, id)
@@ -240,7 +241,7 @@ func find[In, Out any](k *kit, f *workflow.Flow[In, Out], id string) *workflow.H
 	return h
 }
 
-// outcome waits for the end of a run, which comes within a month: time passes meanwhile.
+// outcome waits for the end of a run, within a month: time passes meanwhile.
 func outcome[Out any](k *kit, h *workflow.Handle[Out]) (Out, error) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), 30*24*time.Hour)
@@ -252,8 +253,7 @@ func outcome[Out any](k *kit, h *workflow.Handle[Out]) (Out, error) {
 	return out, err
 }
 
-// effect is what a step does to the world outside: its key is written down there, in this
-// life.
+// effect is a step's effect on the outside world: it records its key, for this life.
 func (k *kit) effect(r *workflow.Run) {
 	select {
 	case <-k.dead:
@@ -270,7 +270,7 @@ func (k *kit) effect(r *workflow.Run) {
 	}
 }
 
-// keys are the effects of all lives, in their order.
+// keys returns the effects of all lives, in order.
 func (k *kit) keys() []string {
 	k.t.Helper()
 	b, err := os.ReadFile(k.path + ".effects")
@@ -281,7 +281,7 @@ func (k *kit) keys() []string {
 	return keys[:len(keys)-1]
 }
 
-// effects are the keys without the run: the steps.
+// effects returns the keys without the run: the steps.
 func (k *kit) effects() (steps []string) {
 	k.t.Helper()
 	for _, key := range k.keys() {
@@ -290,7 +290,7 @@ func (k *kit) effects() (steps []string) {
 	return steps
 }
 
-// sameKeys requires that a step that took effect several times did so under one key.
+// sameKeys requires that a step that took effect several times used one key.
 func (k *kit) sameKeys(step string, times int) {
 	k.t.Helper()
 	var keys []string
@@ -303,7 +303,7 @@ func (k *kit) sameKeys(step string, times int) {
 	require.Len(k.t, slices.Compact(keys), 1, step)
 }
 
-// called counts calls in this life, and returns how many there were with this one.
+// called counts a call in this life, and returns the number of calls so far.
 func (k *kit) called(name string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -311,14 +311,14 @@ func (k *kit) called(name string) int {
 	return k.count[name]
 }
 
-// calls is what called has counted.
+// calls returns the number of calls counted by called.
 func (k *kit) calls(name string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.count[name]
 }
 
-// numbers are n items, each of which is its own key.
+// numbers returns n items, each of which is its own key.
 func numbers(n int) (all []int) {
 	for i := range n {
 		all = append(all, i)
@@ -326,10 +326,10 @@ func numbers(n int) (all []int) {
 	return all
 }
 
-// gate is a place in a flow at which it waits for the test.
+// gate is a place where a flow waits for the test.
 type gate struct{ reached, open chan struct{} }
 
-// gate closes a gate, until the first who comes there was let go on.
+// gate closes a gate until its first visitor was let through.
 func (k *kit) gate(name string) *gate {
 	g := &gate{make(chan struct{}), make(chan struct{})}
 	k.mu.Lock()
@@ -338,7 +338,7 @@ func (k *kit) gate(name string) *gate {
 	return g
 }
 
-// at is called by flows where there may be a gate.
+// at is called by flows at a place that may have a gate.
 func (k *kit) at(name string) {
 	k.mu.Lock()
 	g := k.gates[name]

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// listAll reads a list in parts of max, and returns the IDs.
+// listAll reads a list in pages of max, and returns the IDs.
 func (d *desk) listAll(f Filter, max int) (ids []string) {
 	d.t.Helper()
 	for after := ""; ; {
@@ -29,7 +29,7 @@ func (d *desk) listAll(f Filter, max int) (ids []string) {
 	}
 }
 
-// A list has each run once, in the order in which they were started, however large its parts.
+// A list has each run once, in the order of the starts, whatever the size of its pages.
 func TestListInParts(t *testing.T) {
 	d := newDesk(t)
 	require.Empty(t, d.listAll(Filter{}, 10))
@@ -43,7 +43,7 @@ func TestListInParts(t *testing.T) {
 	}
 }
 
-// A filter chooses by all that it says, and by the status that Info tells.
+// A filter selects by all of its fields, and by the status that Info reports.
 func TestListFilters(t *testing.T) {
 	d := newDesk(t)
 	states := []struct {
@@ -62,7 +62,7 @@ func TestListFilters(t *testing.T) {
 		{"cancelled", func(run pawl.ID) { jobIn[""](d, run); d.end(run, Cancelled) }},
 		{"terminated", func(run pawl.ID) { jobIn[""](d, run); d.end(run, Terminated) }},
 	}
-	for i := len(states) - 1; i >= 0; i-- { // the one that stays ready comes last
+	for i := len(states) - 1; i >= 0; i-- { // the run that stays ready comes last
 		states[i].bring(d.start(states[i].id))
 	}
 	slices.Reverse(states)
@@ -96,14 +96,14 @@ func TestListFilters(t *testing.T) {
 	require.Equal(t, []string{"order/paused"}, d.listAll(Filter{Status: Paused}, 100))
 }
 
-// lose removes the job of a run that waits.
+// lose removes the job of a waiting run.
 func (d *desk) lose(run pawl.ID) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.Cancel(d.t.Context(), run))
 	require.NoError(d.t, d.file.Delete(d.t.Context(), run))
 }
 
-// A place in a list stays one when its run is gone, and is one of that list alone.
+// A cursor stays valid when its run is gone, and is valid only for its own list.
 func TestPlacesInAList(t *testing.T) {
 	d := newDesk(t)
 	var runs []pawl.ID
@@ -130,7 +130,7 @@ func TestPlacesInAList(t *testing.T) {
 	}
 }
 
-// What is asked for wrongly is refused.
+// Wrong arguments are refused.
 func TestListsThatAreRefused(t *testing.T) {
 	d := newDesk(t)
 	for _, max := range []int{-1, 0, bolt.MaxListed + 1} {
@@ -141,7 +141,7 @@ func TestListsThatAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrInvalid)
 }
 
-// Runs that cannot be read are in every list, so that none disappears.
+// Unreadable runs are in every list, so that none disappears.
 func TestListShowsDamage(t *testing.T) {
 	d := newDesk(t)
 	spoilt, form := d.start("a"), d.start("b")
@@ -167,7 +167,7 @@ func TestListShowsDamage(t *testing.T) {
 	require.Len(t, d.listAll(Filter{}, 1), 4)
 }
 
-// One list looks at a bounded number of rows, and says where to go on.
+// One list reads a limited number of rows and returns where to continue.
 func TestListIsBounded(t *testing.T) {
 	d := newDesk(t)
 	d.write(func(r rows) error {

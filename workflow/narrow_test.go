@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a number that the type of a new build cannot hold blocks the run. The function
-// never gets another number, whether it is the input, the result of a step or a signal.
+// Rule: a number that the type of a new build cannot hold blocks the run. The function never
+// receives another number, for an input, the result of a step or a signal.
 func TestNarrowedNumbersBlock(t *testing.T) {
 	wide, small := workflow.DefineSignal[int]("number"), workflow.DefineSignal[uint8]("number")
 	old := workflow.Define("f", func(r *workflow.Run, n int) (int, error) {

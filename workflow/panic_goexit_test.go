@@ -13,8 +13,8 @@ import (
 // endsHere ends its goroutine, as t.FailNow does.
 func endsHere() { runtime.Goexit() }
 
-// Rule: of a function whose goroutine was ended the journal has the frames of the app too, and so
-// where it was; in a branch as well.
+// Rule: if a function's goroutine was ended, the journal has the app's frames, and so the place
+// where it ended. This holds in a branch too.
 func TestGoexitInAJournal(t *testing.T) {
 	for name, fn := range map[string]func(*workflow.Run, int) (int, error){
 		"function": func(*workflow.Run, int) (int, error) { endsHere(); return 1, nil },

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// panicsDeep is a function of an app's, a few frames below its step.
+// panicsDeep is an app's function, a few frames below its step.
 func panicsDeep(n int) (int, error) {
 	if n == 0 {
 		panic(io.ErrUnexpectedEOF)
@@ -20,9 +20,9 @@ func panicsDeep(n int) (int, error) {
 	return panicsDeep(n - 1)
 }
 
-// Rule: what a journal keeps of a panic is its message and the frames of the app, the newest
-// first, 2 KiB at most, and nothing of those who called the step; so does the error of a run
-// that a panic between its calls has blocked. The error in it is found.
+// Rule: a journal keeps of a panic its message and the app's frames, the newest first, 2 KiB at
+// most, and no callers of the step. The error of a run that a panic between its calls has
+// blocked has the same. errors.Is finds the error in the panic.
 func TestPanicInAJournal(t *testing.T) {
 	for name, deep := range map[string]int{"short": 2, "deep": 1000} {
 		t.Run(name, func(t *testing.T) {

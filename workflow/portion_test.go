@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// transaction is the last one of the file.
+// transaction returns the last transaction of the file.
 func (d *desk) transaction() (id int) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.View(d.t.Context(), func(tx *bbolt.Tx) error {
@@ -23,8 +23,8 @@ func (d *desk) transaction() (id int) {
 	return id
 }
 
-// Rule: where much is due at once others have their turn between two portions: a call that
-// comes meanwhile is in a commit that removes no more than one portion.
+// Rule: if much is due at once, other callers get their turn between two portions: a call that
+// arrives meanwhile is in a commit that removes at most one portion.
 func TestRemovalLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -67,7 +67,7 @@ func TestRemovalLeavesRoomForOthers(t *testing.T) {
 	})
 }
 
-// Rule: a portion is bounded in bytes too: at most one row exceeds them.
+// Rule: a portion is limited in bytes too: at most one row exceeds the limit.
 func TestAPortionIsBoundedInBytes(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -93,7 +93,7 @@ func TestAPortionIsBoundedInBytes(t *testing.T) {
 	require.GreaterOrEqual(t, d.rowsOf(run, was), 20-3)
 }
 
-// Rule: a run that ends, or restarts, while it waits for many children cancels them in several
+// Rule: a run that ends or restarts while it waits for many children cancels them in several
 // commits.
 func TestManyChildrenAreCancelledInPortions(t *testing.T) {
 	d := newDesk(t)
@@ -120,7 +120,7 @@ func TestManyChildrenAreCancelledInPortions(t *testing.T) {
 	require.Equal(t, before, d.transaction())
 }
 
-// restarted is a run that has restarted, and whose first journal is still there.
+// restarted makes a run that has restarted and still has its first journal.
 func (d *desk) restarted(id string) pawl.ID {
 	d.t.Helper()
 	run := d.start(id)
@@ -137,8 +137,8 @@ func (d *desk) restarted(id string) pawl.ID {
 	return run
 }
 
-// Rule: what a Restart left is no part of a run: a journal, a fork and an export do not have it,
-// and a check of the file knows it.
+// Rule: what a Restart left is not part of a run: a journal, a fork and an export do not have
+// it, and a check of the file accepts it.
 func TestASpareJournalIsNoPartOfTheRun(t *testing.T) {
 	d := newDesk(t)
 	run := d.restarted("a")
@@ -171,8 +171,8 @@ func TestASpareJournalIsNoPartOfTheRun(t *testing.T) {
 	require.Len(t, journal, 1)
 }
 
-// Rule: rows in the journal that is not in use are damage where no Restart has left them, and
-// are not imported.
+// Rule: rows in the journal that is not in use are damage unless a Restart has left them, and
+// they are not imported.
 func TestRowsOfAJournalThatIsNotInUse(t *testing.T) {
 	for rule, change := range map[string]func(row *runRow){
 		"no restart":      func(row *runRow) { row.Restarts = 0 },
@@ -199,8 +199,8 @@ func TestRowsOfAJournalThatIsNotInUse(t *testing.T) {
 	}
 }
 
-// Rule: a run whose retention ends after the one that the sweeper waits for does not disturb it,
-// and one whose retention ends before does.
+// Rule: a run whose retention ends after the run that the sweeper waits for does not wake the
+// sweeper. A run whose retention ends earlier does.
 func TestWhenTheSweeperLooksAgain(t *testing.T) {
 	h := &hub{bell: make(chan struct{}, 1)}
 	now := time.Now()

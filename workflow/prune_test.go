@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// fill gives a run rows in every bucket that has some of runs, n of each, and returns how many
-// there are in all.
+// fill gives a run n rows in every bucket with rows of runs, and returns the total number of
+// rows.
 func (d *desk) fill(run pawl.ID, n int) int {
 	d.t.Helper()
 	row := d.read(run)
@@ -38,7 +38,7 @@ func (d *desk) fill(run pawl.ID, n int) int {
 	return 5*n + 4
 }
 
-// rowsOf is how many rows a run has that was described by row; but for that in ended.
+// rowsOf counts the rows of the run described by row, except the row in ended.
 func (d *desk) rowsOf(run pawl.ID, row *runRow) (n int) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
@@ -60,7 +60,7 @@ func (d *desk) rowsOf(run pawl.ID, row *runRow) (n int) {
 	return n
 }
 
-// kept is how many rows there are in table ended.
+// kept returns how many rows are in table ended.
 func (d *desk) kept() (n int) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
@@ -69,7 +69,7 @@ func (d *desk) kept() (n int) {
 	return n
 }
 
-// sweep removes up to most rows of what is due, in a commit of its own.
+// sweep removes up to most due rows in its own commit.
 func (d *desk) sweep(most int) (removed int) {
 	d.t.Helper()
 	d.write(func(r rows) error {
@@ -81,8 +81,8 @@ func (d *desk) sweep(most int) (removed int) {
 	return removed
 }
 
-// A run is removed when its retention is over, not before, from every bucket, and no other
-// run with it.
+// A run is removed at the end of its retention, not before, from every bucket, without
+// affecting other runs.
 func TestRetention(t *testing.T) {
 	d := newDesk(t)
 	run, open, forever := d.start("a"), d.start("b"), d.start("c")
@@ -108,8 +108,8 @@ func TestRetention(t *testing.T) {
 	require.Zero(t, d.sweep(1000))
 }
 
-// A large run goes in portions, none of them larger than allowed. From the first on it is not
-// found, so nobody meets half of it, and its ID is free.
+// A large run is removed in portions of limited size. From the first portion on it is not
+// found, so nobody sees half of it, and its ID is free.
 func TestALargeRunGoesInPortions(t *testing.T) {
 	for _, most := range []int{headRows, headRows + 1, 10, 50} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestALargeRunGoesInPortions(t *testing.T) {
 	}
 }
 
-// Rule: the ID of a run is free from the first portion of its removal on. The run that takes it
-// loses none of its own rows to the rest of the removal.
+// Rule: the ID of a run is free from the first portion of its removal on. A run that takes the
+// ID loses none of its own rows to the rest of the removal.
 func TestAnIDIsFreeWhileItsRunIsRemoved(t *testing.T) {
 	d := newDesk(t)
 	old := d.start("a")
@@ -172,8 +172,8 @@ func TestAnIDIsFreeWhileItsRunIsRemoved(t *testing.T) {
 	require.Equal(t, run, found)
 }
 
-// A row in ended alone costs nobody a run: one that is open stays, and so does one whose row
-// cannot be read, which is looked at again. Rows that are no such keys are removed.
+// A row in ended alone removes no run: an open run stays, and so does an unreadable run, which
+// is tried again later. Malformed keys are removed.
 func TestRetentionSparesWhatItDoesNotKnow(t *testing.T) {
 	d := newDesk(t)
 	open, spoilt := d.start("a"), d.start("b")
@@ -193,7 +193,7 @@ func TestRetentionSparesWhatItDoesNotKnow(t *testing.T) {
 	require.Equal(t, 1, d.kept())
 	require.Zero(t, d.sweep(1000))
 
-	d.spoil(tableRuns, spoilt[:]) // it is as it was
+	d.spoil(tableRuns, spoilt[:]) // the row is sound again
 	d.end(spoilt, Done)
 	d.pass(DefaultRetention)
 	d.sweep(1000)
@@ -209,7 +209,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// A retention that ends later than time can be written never ends.
+// A retention that ends later than the largest time never ends.
 func TestRetentionForEver(t *testing.T) {
 	row := runRow{Ended: time.Now().UnixNano(), Retain: math.MaxInt64}
 	require.Zero(t, row.keptUntil())
@@ -217,8 +217,8 @@ func TestRetentionForEver(t *testing.T) {
 	require.Equal(t, time.Unix(0, math.MaxInt64), row.keptUntil())
 }
 
-// Prune removes those that ended before a time, whatever their retention, from every bucket,
-// and no others.
+// Prune removes runs that ended before a time, whatever their retention, from every bucket, and
+// no others.
 func TestPrune(t *testing.T) {
 	d := newDesk(t)
 	gone := []pawl.ID{d.start("kept"), d.start("for ever")}
@@ -255,8 +255,8 @@ func TestPrune(t *testing.T) {
 	require.Zero(t, done)
 }
 
-// Prune works in portions and tells how many are gone after each that has finished some. What
-// it leaves when it is stopped goes later.
+// Prune works in portions and reports how many runs are gone after each portion that completed
+// some. What a stopped Prune leaves is removed later.
 func TestPruneInPortions(t *testing.T) {
 	d := newDesk(t)
 	const n = 2*portion + 10
@@ -291,8 +291,8 @@ func TestPruneInPortions(t *testing.T) {
 	require.Empty(t, listing.Runs)
 }
 
-// What is left of a run whose removal was interrupted goes with the next Prune, also when that
-// finds no other.
+// The rest of an interrupted removal is removed by the next Prune, even if that finds no other
+// run.
 func TestPruneGoesOn(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -315,8 +315,8 @@ func TestPruneGoesOn(t *testing.T) {
 	require.Zero(t, d.kept())
 }
 
-// The ID goes with its run, though not when another has it; a row of it that cannot be read
-// would keep everybody from using it.
+// The ID is removed with its run, unless another run has it. An unreadable ID row is removed
+// too, since it would keep everybody from using the ID.
 func TestRemovalFreesTheID(t *testing.T) {
 	for _, c := range []struct {
 		content func(other pawl.ID) []byte
@@ -337,7 +337,7 @@ func TestRemovalFreesTheID(t *testing.T) {
 	}
 }
 
-// Where there never was a workflow there is nothing to prune.
+// Without any workflow there is nothing to prune.
 func TestPruneNothing(t *testing.T) {
 	done, err := newDesk(t).Prune(t.Context(), time.Now(), nil)
 	require.NoError(t, err)

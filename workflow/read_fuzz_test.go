@@ -25,9 +25,9 @@ func (s inTx) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return &pawl.Envelope{ID: id, State: pawl.Delayed}, nil
 }
 
-// FuzzRows looks for a row that panics whoever reads it, or that means something else once it
-// was written again. The bytes are tried as they are, and under a right checksum, which no
-// fuzzer finds. Behind is what comes in the key behind the run.
+// FuzzRows looks for a row that panics in a reader, or whose meaning changes when it is
+// rewritten. It tries the bytes unchanged, and under a correct checksum, which no fuzzer finds.
+// Behind is the rest of the key after the run.
 func FuzzRows(f *testing.F) {
 	run, now := pawl.ID{1, 2, 3}, time.Unix(1_900_000_000, 7)
 	sound := &runRow{Flow: "note", ID: "a", Status: Waiting, Build: "1", Queue: "paper", Created: 1, Retain: 2,
@@ -100,7 +100,7 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// readAll reads what there is to read of a run. Errors are welcome.
+// readAll reads everything about a run. Errors are allowed.
 func readAll(t *testing.T, r *Reader, run pawl.ID) {
 	ctx := t.Context()
 	_, _ = r.Find(ctx, "note", "a")
@@ -120,8 +120,7 @@ func readAll(t *testing.T, r *Reader, run pawl.ID) {
 	}
 }
 
-// writtenAgain requires that the rows which can be read are the same when they are written
-// and read again.
+// writtenAgain requires that readable rows are the same after they are written and read again.
 func writtenAgain(t *testing.T, r rows, run pawl.ID) {
 	if row, err := r.run(run); err == nil && row != nil {
 		require.NoError(t, r.putRun(run, row))
@@ -146,7 +145,7 @@ func writtenAgain(t *testing.T, r rows, run pawl.ID) {
 		b, err := r.value(run, again)
 		require.NoError(t, err)
 		require.Equal(t, result, b)
-		again.Result, again.Apart = e.Result, e.Apart // which may move apart
+		again.Result, again.Apart = e.Result, e.Apart // the result may now be stored apart
 		require.Equal(t, e, again)
 	}
 }

@@ -18,8 +18,8 @@ func (d *desk) info(run pawl.ID) Info {
 	return info
 }
 
-// While a run is open its status says what its job does, a pause before anything else but the
-// death of the job, and a job that waits as the run says.
+// The status of an open run follows from its job. A pause takes precedence over everything but
+// the death of the job, and the row decides the status of a waiting job.
 func TestStatusOfAnOpenRun(t *testing.T) {
 	cases := []struct {
 		job    pawl.State
@@ -31,7 +31,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		{job: pawl.Ready, row: Running, want: Running},
 		{job: pawl.Ready, row: Sleeping, want: Running},
 		{job: pawl.Leased, row: Waiting, want: Running},
-		{job: pawl.Delayed, row: Running, want: Running}, // to be tried again
+		{job: pawl.Delayed, row: Running, want: Running}, // to be retried
 		{job: pawl.Delayed, row: Sleeping, want: Sleeping},
 		{job: pawl.Delayed, row: Waiting, want: Waiting},
 		{job: pawl.Delayed, row: Blocked, want: Blocked},
@@ -65,7 +65,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	}
 }
 
-// Of a run that has ended the job does not matter, nor what was asked of it or it waited for.
+// Once a run has ended, its job, requests to it and what it waited for do not matter.
 func TestStatusOfARunThatHasEnded(t *testing.T) {
 	for job, bring := range jobIn {
 		for _, status := range []Status{Done, Failed, Cancelled, Terminated} {
@@ -84,7 +84,7 @@ func TestStatusOfARunThatHasEnded(t *testing.T) {
 	}
 }
 
-// Info has all that the row says.
+// Info has everything in the row.
 func TestInfoIsWhatTheRowSays(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -101,7 +101,7 @@ func TestInfoIsWhatTheRowSays(t *testing.T) {
 	}, d.info(run))
 }
 
-// between is a source whose Job lets something happen before it answers.
+// between is a source whose Job runs a function before it answers.
 type between struct {
 	Source
 	happens func()
@@ -112,8 +112,8 @@ func (s between) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return s.Source.Job(ctx, id)
 }
 
-// A run that ends while it is being looked at has ended; it is not dead, although its row was
-// read before and its job afterwards. One that is removed meanwhile is not there.
+// A run that ends while it is being read has ended. It is not dead, although its row was read
+// before and its job afterwards. A run that is removed meanwhile does not exist.
 func TestARunThatEndsMeanwhileIsNotDead(t *testing.T) {
 	look := func(happens func(*desk, pawl.ID)) (*desk, *Reader, pawl.ID) {
 		d := newDesk(t)
@@ -145,7 +145,7 @@ func TestARunThatEndsMeanwhileIsNotDead(t *testing.T) {
 	require.Empty(t, listing.Runs, "the filter is about what is listed")
 }
 
-// Everything can be read of a file that no process has open, and reads the same.
+// A file that no process has open can be read completely, with the same results.
 func TestReadingAStoppedFile(t *testing.T) {
 	d := newDesk(t)
 	run, done := d.start("a"), d.start("b")
@@ -190,7 +190,7 @@ func TestReadingAStoppedFile(t *testing.T) {
 	require.Len(t, live[3], len(forked()))
 }
 
-// A run whose job is tried again, since what it did could not be written, says why it waits.
+// If a job is retried because its writes failed, its run says why it waits.
 func TestInfoTellsWhyTheJobIsTriedAgain(t *testing.T) {
 	since, until := time.Unix(100, 0), time.Unix(200, 0)
 	row := &runRow{Flow: "f", ID: "a", Status: Running}

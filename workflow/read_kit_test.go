@@ -17,12 +17,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// desk is an engine over a queue of the test whose clock the test sets. It has no worker: what
-// one would leave behind is written by hand.
+// desk is an engine over a queue whose clock the test sets. It has no worker: tests write by
+// hand what a worker would leave behind.
 type desk struct {
 	*Engine
 	t     *testing.T
-	file  *bolt.Queue // the store of the engine
+	file  *bolt.Queue // the engine's store
 	path  string
 	clock *atomic.Int64
 }
@@ -38,7 +38,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// open opens the file, and at the end of the test checks and closes it.
+// open opens the file, and checks and closes it at the end of the test.
 func (d *desk) open() {
 	d.t.Helper()
 	q, err := bolt.Open(d.path, &bolt.Options{Now: d.now, Logger: hclog.NewNullLogger()})
@@ -57,7 +57,7 @@ func (d *desk) close(q *bolt.Queue) {
 
 func (d *desk) now() time.Time { return time.Unix(0, d.clock.Load()) }
 
-// pass lets time go by.
+// pass advances time.
 func (d *desk) pass(by time.Duration) { d.clock.Add(int64(by)) }
 
 // note is the flow of a desk's runs. Nothing runs it.
@@ -110,7 +110,7 @@ func (d *desk) edit(run pawl.ID, change func(*runRow)) {
 	})
 }
 
-// lease leases the job of a run, which is the only one that is ready.
+// lease leases the job of a run, which must be the only ready job.
 func (d *desk) lease(run pawl.ID) *pawl.Lease {
 	d.t.Helper()
 	leases, err := d.file.Fetch(d.t.Context(), pawl.Request{Queues: []string{"paper"}, Max: 1, Wait: pawl.WaitNot})
@@ -120,7 +120,8 @@ func (d *desk) lease(run pawl.ID) *pawl.Lease {
 	return leases[0]
 }
 
-// suspend has a run wait that is ready, as status says, and gives it more in its row.
+// suspend makes a ready run wait with the given status, and applies a further change to its
+// row.
 func (d *desk) suspend(run pawl.ID, status Status, change func(*runRow)) {
 	d.t.Helper()
 	l := d.lease(run)
@@ -140,14 +141,14 @@ func (d *desk) suspend(run pawl.ID, status Status, change func(*runRow)) {
 	}, 0))
 }
 
-// block has a run wait that is ready, as a build does that blocks it.
+// block makes a ready run wait as a build does that blocks it.
 func (d *desk) block(run pawl.ID, build string) {
 	d.t.Helper()
 	d.suspend(run, Blocked, func(row *runRow) { row.Error = "does not fit" })
 	d.write(func(r rows) error { return r.put(tableBlocked, run[:], []byte(build)) })
 }
 
-// end ends a run, whatever its job does, and has it be kept for the retention in its row.
+// end ends a run, whatever its job does, and keeps it for the retention in its row.
 func (d *desk) end(run pawl.ID, status Status) {
 	d.t.Helper()
 	d.write(func(r rows) error {
@@ -181,7 +182,7 @@ func (d *desk) journal(run pawl.ID, entries ...*entry) {
 	})
 }
 
-// jobState is where the job of a run stands, "" when it is gone.
+// jobState returns the state of a run's job, or "" if it is gone.
 func (d *desk) jobState(run pawl.ID) (state pawl.State) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.Mutate(d.t.Context(), byHand{check: func(p driver.Ops) (err error) {
@@ -191,7 +192,7 @@ func (d *desk) jobState(run pawl.ID) (state pawl.State) {
 	return state
 }
 
-// read is the row of a run, which is there.
+// read returns the row of a run, which must exist.
 func (d *desk) read(run pawl.ID) *runRow {
 	d.t.Helper()
 	row, err := d.row(d.t.Context(), run)
@@ -199,7 +200,7 @@ func (d *desk) read(run pawl.ID) *runRow {
 	return row
 }
 
-// blocked says which build has blocked a run, "" for none.
+// blocked returns the build that has blocked a run, or "" for none.
 func (d *desk) blocked(run pawl.ID) (build string) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.ViewRows(d.t.Context(), func(tx driver.Reader) error {
@@ -224,7 +225,7 @@ func (d *desk) spoil(t *driver.Table, key []byte) {
 	})
 }
 
-// raw changes the bucket of a table as no Writer can.
+// raw changes the bucket of a table in ways that no Writer can.
 func (d *desk) raw(t *driver.Table, fn func(b *bbolt.Bucket) error) {
 	d.t.Helper()
 	require.NoError(d.t, d.file.Update(d.t.Context(), func(tx *bbolt.Tx) error {
@@ -232,7 +233,7 @@ func (d *desk) raw(t *driver.Table, fn func(b *bbolt.Bucket) error) {
 	}))
 }
 
-// jobIn brings the job of a run, which is ready, into a state; "" is gone.
+// jobIn moves the ready job of a run to a state. "" means gone.
 var jobIn = map[pawl.State]func(*desk, pawl.ID){
 	pawl.Ready:   func(*desk, pawl.ID) {},
 	pawl.Leased:  func(d *desk, run pawl.ID) { d.lease(run) },

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Whatever is asked about a run that there is not, with or without others, says so.
+// Every read of a missing run returns that error, whether there are other runs or not.
 func TestARunThatThereIsNot(t *testing.T) {
 	d := newDesk(t)
 	for range 2 {
@@ -31,7 +31,7 @@ func TestARunThatThereIsNot(t *testing.T) {
 	}
 }
 
-// Input and output are what was stored; of a run that is not done there is no output.
+// Input and output are what was stored. A run that is not done has no output.
 func TestInputAndOutput(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -58,8 +58,8 @@ func TestInputAndOutput(t *testing.T) {
 	require.Equal(t, []byte("out"), output)
 }
 
-// A journal is in the order in which the calls began, with sizes in any case and with results
-// on demand, also where they lie apart.
+// A journal is in the order in which the calls began. It always has sizes, and results on
+// request, even if they are stored apart.
 func TestJournal(t *testing.T) {
 	d := newDesk(t)
 	run, other := d.start("a"), d.start("b")
@@ -92,8 +92,8 @@ func TestJournal(t *testing.T) {
 	require.Empty(t, journal)
 }
 
-// Damage of one row hides no other: an entry that cannot be read is listed, and the journal of
-// a run whose own row is damaged can be read.
+// A damaged row hides no other: an unreadable entry is listed, and the journal of a run whose
+// own row is damaged can be read.
 func TestJournalWithDamage(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -126,7 +126,7 @@ func TestJournalWithDamage(t *testing.T) {
 	require.NotEmpty(t, input)
 }
 
-// What a run has published is its own, by key.
+// The published values of a run are its own, by key.
 func TestPublished(t *testing.T) {
 	d := newDesk(t)
 	run, other := d.start("a"), d.start("b")
@@ -145,8 +145,8 @@ func TestPublished(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
 
-// However many signals wait, no more of their payloads are read than memory is promised for;
-// the others are told by their sizes.
+// However many signals wait, their payloads are read only up to the promised amount of memory.
+// The other signals have only their sizes.
 func TestSignalsAreReadWithinBounds(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")

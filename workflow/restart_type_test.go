@@ -14,8 +14,8 @@ import (
 
 type order struct{ Item string }
 
-// Rule: Restart with another type than that of the flow blocks the run at the call, with its
-// journal, so that a build that has it right goes on from there.
+// Rule: a Restart with a type other than the flow's blocks the run at the call and keeps its
+// journal, so that a corrected build continues from there.
 func TestRestartWithAnotherType(t *testing.T) {
 	for name, again := range map[string]func(r *workflow.Run) error{
 		"fields": func(r *workflow.Run) error { return workflow.Restart(r, struct{ Name string }{"lamp"}) },
@@ -55,8 +55,8 @@ func TestRestartWithAnotherType(t *testing.T) {
 	}
 }
 
-// Rule: a plain value that the flow's type can hold is one of it, as a constant is that was written
-// without its type; one that it cannot hold blocks the run.
+// Rule: a plain value that the flow's type can hold is accepted, like an untyped constant. A
+// value that it cannot hold blocks the run.
 func TestRestartWithAPlainValue(t *testing.T) {
 	type name string
 	type switched bool
@@ -75,7 +75,7 @@ func TestRestartWithAPlainValue(t *testing.T) {
 	blocks(t, name("a"), func(r *workflow.Run) error { return workflow.Restart(r, 65) })
 }
 
-// again is a flow that restarts until its input is another than the first.
+// again is a flow that restarts until its input differs from the first.
 func again[In comparable](first In, restart func(r *workflow.Run) error) *workflow.Flow[In, In] {
 	return workflow.Define("again", func(r *workflow.Run, in In) (In, error) {
 		if in == first {
@@ -109,7 +109,8 @@ func blocks[In comparable](t *testing.T, first In, restart func(r *workflow.Run)
 	})
 }
 
-// Rule: what is stored alike is no other type: a pointer, and a value in an interface.
+// Rule: values that are stored in the same way have the same type: a pointer, and a value in an
+// interface.
 func TestRestartByPointer(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(r *workflow.Run, o order) (string, error) {

@@ -35,8 +35,8 @@ func family() (parent, child *workflow.Flow[int, int]) {
 	return parent, child
 }
 
-// Rule: a damaged row of a child does not keep its parent from ending, nor that of a parent
-// its child.
+// Rule: a damaged row of a child does not keep its parent from ending, nor a damaged row of a
+// parent its child.
 func TestReviewDamagedRelative(t *testing.T) {
 	t.Run("child", func(t *testing.T) {
 		bubble(t, func(t *testing.T, k *kit) {
@@ -66,8 +66,8 @@ func TestReviewDamagedRelative(t *testing.T) {
 	})
 }
 
-// Rule: a child whose ID another run has gets one of the run of its parent, whatever input the
-// other has; where that is taken too it is an error of the call.
+// Rule: if another run has a child's ID, the child gets an ID with the parent's run, whatever
+// the other run's input. If that is taken too, the call returns an error.
 func TestReviewChildIDTaken(t *testing.T) {
 	for name, input := range map[string]int{"the same input": 0, "another": 9} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestReviewChildIDTaken(t *testing.T) {
 	}
 }
 
-// Rule: a child that is dead or paused is cancelled with its parent, as Cancel itself does it.
+// Rule: a dead or paused child is cancelled with its parent, as Cancel itself does it.
 func TestReviewDeadChildIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		p, c := family()
@@ -123,7 +123,7 @@ func TestReviewDeadChildIsCancelled(t *testing.T) {
 	})
 }
 
-// Rule: a run whose journal is full can undo what it did.
+// Rule: a run with a full journal can undo its steps.
 func TestReviewFullJournalIsUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		var version error
@@ -151,8 +151,8 @@ func TestReviewFullJournalIsUndone(t *testing.T) {
 	})
 }
 
-// Rule: a deadline is in the file while another scope works, also when the suspension that was
-// to write it was refused since that scope had something to do.
+// Rule: a deadline is in the file while another scope works, even if the suspension that was to
+// write it was refused because that scope had something to do.
 func TestReviewDeadlineOfRefusedSuspension(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		child := workflow.Define("child", func(*workflow.Run, int) (int, error) { k.at("end of the child"); return 3, nil })
@@ -179,7 +179,7 @@ func TestReviewDeadlineOfRefusedSuspension(t *testing.T) {
 		g := k.hold()
 		close(end.open) // the child ends
 		k.settle()
-		close(night.open) // all wait, so the run is to be suspended
+		close(night.open) // everything waits, so the run is about to be suspended
 		k.settle()
 		g.commit()
 		<-work.reached
@@ -191,7 +191,7 @@ func TestReviewDeadlineOfRefusedSuspension(t *testing.T) {
 	})
 }
 
-// Rule: what signals and children brought counts among the values of a run at once.
+// Rule: the values from signals and children count at once among the values of a run.
 func TestReviewBytesOfSignals(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
@@ -212,8 +212,8 @@ func TestReviewBytesOfSignals(t *testing.T) {
 	})
 }
 
-// A handler that hangs after its run was suspended keeps its own slot, and no other: what
-// comes for the run meanwhile is put off.
+// A handler that is stuck after its run was suspended keeps only its own slot. Whatever arrives
+// for the run meanwhile is postponed.
 func TestHungSuspensionKeepsOneSlot(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.slots = 2
@@ -241,7 +241,7 @@ func TestHungSuspensionKeepsOneSlot(t *testing.T) {
 	})
 }
 
-// Two runs of the same ID may call the same child flow by the same step.
+// Two runs with the same ID may call the same child flow in the same step.
 func TestChildrenOfNamesakes(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		child := workflow.Define("child", func(*workflow.Run, int) (int, error) { return 3, nil })

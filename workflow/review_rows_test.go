@@ -11,14 +11,14 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// leased is the execution of a run that a test holds the lease of.
+// leased makes the execution of a run whose lease the test holds.
 func leased(d *desk) *execution {
 	run := d.start("1")
 	return newExecution(context.Background(), d.Engine, note, run, d.lease(run))
 }
 
-// Rule: an entry that one scope left and another takes along does not overwrite what became of
-// it meanwhile, however late that other comes to write.
+// Rule: if one scope left an entry to another's write, that write does not overwrite the
+// entry's later state, however late it happens.
 func TestReviewLateCheckpointOverwritesNothing(t *testing.T) {
 	for name, goOn := range map[string]func(*entry, time.Time){
 		"done":          func(e *entry, now time.Time) { e.finish([]byte{1}, now) },
@@ -47,7 +47,7 @@ func TestReviewLateCheckpointOverwritesNothing(t *testing.T) {
 	}
 }
 
-// Rule: who read the row of a run and is slow takes nothing back of what was heeded since.
+// Rule: a slow reader of a run's row undoes no newer request.
 func TestReviewOldRowIsNotHeeded(t *testing.T) {
 	x := leased(newDesk(t))
 	x.heed(&runRow{Paused: true, Changes: 7})
@@ -57,7 +57,7 @@ func TestReviewOldRowIsNotHeeded(t *testing.T) {
 	require.False(t, x.paused)
 }
 
-// Rule: a run that was suspended while its worker stopped is no failure of the handler.
+// Rule: a run that was suspended while its worker stopped is not a failure of the handler.
 func TestReviewSuspendedWhileTheWorkerStops(t *testing.T) {
 	x := leased(newDesk(t))
 	require.ErrorIs(t, x.stoppedBy(worker.ErrStopping), worker.ErrStopping)

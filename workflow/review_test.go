@@ -21,7 +21,7 @@ func one(r *workflow.Run, name string) error {
 }
 
 // Rule: a call that is refused before it begins leaves no gap in the journal: a run that
-// handles the error goes on after its next wait.
+// handles the error continues after its next wait.
 func TestReviewRefusedSleepLeavesNoGap(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
@@ -40,7 +40,8 @@ func TestReviewRefusedSleepLeavesNoGap(t *testing.T) {
 	})
 }
 
-// Rule: a wait that ends later than the form of times can say is long, and not over at once.
+// Rule: a wait that ends later than the largest storable time is long, and does not end at
+// once.
 func TestReviewWaitsOfCenturies(t *testing.T) {
 	for name, wait := range map[string]func(r *workflow.Run) error{
 		"sleep": func(r *workflow.Run) error { return workflow.Sleep(r, "long", 290*365*24*time.Hour) },
@@ -70,14 +71,15 @@ func TestReviewWaitsOfCenturies(t *testing.T) {
 	}
 }
 
-// Rule: a run that is kept for longer than times can say is kept, and not removed at once.
+// Rule: a run with a retention longer than the largest storable time is kept, and not removed
+// at once.
 func TestReviewRetainForCenturies(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(*workflow.Run, int) (int, error) { return 7, nil }, workflow.Retain(workflow.Forever))
 		k.open(f)
 		_, err := outcome(k, start(k, f, "1", 0))
 		require.NoError(t, err)
-		_, err = outcome(k, start(k, f, "2", 0)) // which removes what is to be removed
+		_, err = outcome(k, start(k, f, "2", 0)) // which removes what is due
 		require.NoError(t, err)
 		out, err := outcome(k, find(k, f, "1"))
 		require.NoError(t, err)
@@ -85,7 +87,7 @@ func TestReviewRetainForCenturies(t *testing.T) {
 	})
 }
 
-// Rule: a race of so many branches that its result lies apart goes on at its next wake.
+// Rule: a race of so many branches that its result is stored apart continues at its next wake.
 func TestReviewRaceOfMany(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
@@ -110,8 +112,8 @@ func TestReviewRaceOfMany(t *testing.T) {
 	})
 }
 
-// Rule: a dry run compares every branch up to where the journal of that one ends, also behind
-// a race whose losers were interrupted.
+// Rule: a dry run compares every branch up to the end of its journal, also after a race whose
+// losers were interrupted.
 func TestReviewVerifyLooksBehindFrontiers(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		flow := func(inBranch, behind string) *workflow.Flow[int, int] {
@@ -152,8 +154,8 @@ func TestReviewVerifyLooksBehindFrontiers(t *testing.T) {
 	})
 }
 
-// Rule: a Run that is used by another than its function, which waits meanwhile or has
-// returned, refuses the call.
+// Rule: a Run refuses a call from anything but its function, while the function waits or after
+// it has returned.
 func TestReviewRunOfAnother(t *testing.T) {
 	for name, use := range map[string]func(outer, own *workflow.Run) error{
 		"step":    func(outer, _ *workflow.Run) error { return one(outer, "s") },
@@ -179,7 +181,7 @@ func TestReviewRunOfAnother(t *testing.T) {
 				k.open(f)
 				h := start(k, f, "1", 0)
 				<-g.reached
-				k.settle() // the outer one waits
+				k.settle() // the outer call waits
 				close(g.open)
 				_, err := outcome(k, h)
 				require.ErrorIs(t, err, workflow.ErrNested)
@@ -188,7 +190,7 @@ func TestReviewRunOfAnother(t *testing.T) {
 	}
 }
 
-// Rule: what undoes a step makes no calls of the run's: the journal of its function is over.
+// Rule: an undo step makes no calls on the run: the journal of its function is complete.
 func TestReviewCallInUndo(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		tried, inside := 0, error(nil)
@@ -211,8 +213,8 @@ func TestReviewCallInUndo(t *testing.T) {
 	})
 }
 
-// Rule: undo steps run in the reverse order of that in which they were named, also of those of
-// branches that had none of their own calls before, or whose end was waited for.
+// Rule: undo steps run in the reverse of the order in which they were named, including those of
+// branches that had made no other calls before, or whose end was waited for.
 func TestReviewUndoOrderOverBranches(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		undo := func(r *workflow.Run, name string) {
@@ -254,7 +256,7 @@ func TestReviewUndoOrderOverBranches(t *testing.T) {
 	})
 }
 
-// Rule: to end a run at once does not need its function, which may hang.
+// Rule: ending a run at once does not need its function, which may be stuck.
 func TestReviewTerminateDoesNotCallTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
@@ -272,8 +274,8 @@ func TestReviewTerminateDoesNotCallTheFunction(t *testing.T) {
 	})
 }
 
-// Rule: the same input finds the run that has it, whatever order a map of it is written in,
-// and is the same fingerprint.
+// Rule: the same input finds its run, whatever the order of the entries of a map in it, and has
+// the same fingerprint.
 func TestReviewMapsAreTheSameInput(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		type in struct {
@@ -309,8 +311,8 @@ func TestReviewMapsAreTheSameInput(t *testing.T) {
 	})
 }
 
-// Rule: branches that wait for one another, and for nothing else, are a mistake of the code
-// that the run says, rather than a run that waits for nothing.
+// Rule: branches that wait only for each other are a mistake in the code. The run reports it,
+// and does not wait for nothing.
 func TestReviewBranchesInACircle(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Rule: a row that a newer build wrote is not taken for damage, and one of a form that there
-// never was is; both say so by an error that a caller can match.
+// Rule: a row that a newer build wrote is not taken for damage, and a row of a form that never
+// existed is. Both return an error that a caller can match.
 func TestFormOfARow(t *testing.T) {
 	bucket, key := tableSteps, []byte("key")
 	inForm := func(form byte) []byte {
@@ -41,8 +41,8 @@ func TestARowBelongsToItsPlace(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
 
-// Rule: where a salvage has left nothing of the rows of runs, new runs begin; where it has left
-// some, what is missing is not made anew, since a run without its journal would do all again.
+// Rule: if a salvage has left no rows of runs, new runs can begin. If it has left some, missing
+// tables are not recreated, since a run without its journal would repeat all of its calls.
 func TestRowsThatASalvageLost(t *testing.T) {
 	for _, left := range []*driver.Table{nil, tableRuns, tableSteps} {
 		d := newDesk(t)
@@ -69,7 +69,7 @@ func TestRowsThatASalvageLost(t *testing.T) {
 	}
 }
 
-// Rule: a row in the place of the bucket of workflows is damage, and told as that.
+// Rule: a row in the place of the bucket of workflows is damage, and reported as such.
 func TestARowInPlaceOfTheBucket(t *testing.T) {
 	d := newDesk(t)
 	require.NoError(t, d.file.Update(t.Context(), func(tx *bbolt.Tx) error {
@@ -79,8 +79,8 @@ func TestARowInPlaceOfTheBucket(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
 
-// Rule: what cannot be removed because the file is damaged keeps nobody from starting a run,
-// nor what is behind it from being removed.
+// Rule: rows that damage keeps from being removed keep nobody from starting a run, and do not
+// keep later rows from being removed.
 func TestDamageInTheWayOfARemoval(t *testing.T) {
 	d := newDesk(t)
 	spoilt, sound := d.start("a"), d.start("b")
@@ -88,7 +88,7 @@ func TestDamageInTheWayOfARemoval(t *testing.T) {
 	d.pass(1)
 	d.end(sound, Done)
 	for table, key := range map[*driver.Table][]byte{tableSteps: seqKey(spoilt, 1), tableEnded: {0}} {
-		d.raw(table, func(b *bbolt.Bucket) error { // bits of a page that say that a bucket follows
+		d.raw(table, func(b *bbolt.Bucket) error { // flags of a page element that say a bucket follows
 			_, err := b.CreateBucket(key)
 			return err
 		})
@@ -102,7 +102,7 @@ func TestDamageInTheWayOfARemoval(t *testing.T) {
 	require.Equal(t, 2, d.kept(), "what is left is looked at later")
 }
 
-// Rule: a row that a bucket is in the place of cannot be written, and that is damage.
+// Rule: a row whose place a bucket has cannot be written, and that is damage.
 func TestABucketInThePlaceOfARow(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -119,8 +119,8 @@ func TestABucketInThePlaceOfARow(t *testing.T) {
 	})
 }
 
-// Rule: a sound row of another bucket, which has the same key, is not taken for the value of an
-// entry: pages are exchanged in damaged files.
+// Rule: a sound row of another bucket with the same key is not taken for the value of an entry.
+// Damaged files have exchanged pages.
 func TestAnEntryInThePlaceOfItsValue(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")

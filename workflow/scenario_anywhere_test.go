@@ -58,7 +58,7 @@ func journey(k *kit) (parent, child *workflow.Flow[int, int]) {
 	return parent, child
 }
 
-// journeyEnds has the journey come to its end, whether it has begun or not.
+// journeyEnds brings the journey to its end, whether it has begun or not.
 func journeyEnds(k *kit) {
 	k.t.Helper()
 	f, child := journey(k)
@@ -73,11 +73,11 @@ func journeyEnds(k *kit) {
 	}))
 }
 
-// Rule: wherever a process is killed, the run ends in the next life as it would have: each
-// step takes effect, those under way twice and then under one key, and what was in a
-// transaction exactly once. A start and a signal that are repeated are there once.
+// Rule: wherever a process is killed, the run ends in the next life as it would have otherwise.
+// Each step takes effect; those in progress take effect twice, under one key; transactions take
+// effect exactly once. A repeated start and a repeated signal exist once.
 func TestScenario05KilledAnywhere(t *testing.T) {
-	const most, every = 400, 7 // looks at the clock
+	const most, every = 400, 7 // reads of the clock
 	path := os.Getenv(lifeVariable)
 	over := false
 	for look := 1; !over; look += every {

@@ -18,7 +18,8 @@ func leg(k *kit, r *workflow.Run, name string, steps ...string) *workflow.Branch
 	return workflow.Go(r, name, func(r *workflow.Run) (string, error) { return calls(k, steps...)(r) })
 }
 
-// legs begins branches of one step each, waits for them if it is to, and then for the signal.
+// legs begins branches of one step each, waits for them if requested, and then waits for the
+// signal.
 func legs(k *kit, join bool, names ...string) code {
 	return func(r *workflow.Run) (string, error) {
 		var all []*workflow.Branch[string]
@@ -34,13 +35,13 @@ func legs(k *kit, join bool, names ...string) code {
 	}
 }
 
-// Rule: a branch that is renamed, removed, inserted, moved, or of which a call of another kind is made
-// blocks the run as any call does, whether somebody waits for it or not; behind what the journal
-// has, it goes on.
+// Rule: a branch that is renamed, removed, inserted, moved, or replaced by a call of another
+// kind blocks the run like any call, whether somebody waits for it or not. After the end of the
+// journal, the run continues.
 func TestScenario13ChangedBranches(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, new []string
-		why      []string // empty where the run goes on
+		why      []string // empty if the run continues
 	}{
 		"renamed":  {[]string{"pay"}, []string{"payment"}, []string{`the journal has branch "pay"`, `build 2 has branch "payment"`}},
 		"removed":  {[]string{"a", "b"}, []string{"a"}, []string{`the journal has branch "b"`, `build 2 has wait "proceed"`}},
@@ -72,8 +73,8 @@ func TestScenario13ChangedBranches(t *testing.T) {
 	}
 }
 
-// Rule: that a branch began costs no commit: it comes with the next write, also with that which
-// suspends or ends the run.
+// Rule: the start of a branch costs no commit: it is part of the next write, which may be the
+// one that suspends or ends the run.
 func TestScenario13BranchCostsNoCommit(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := plan(func(r *workflow.Run) (string, error) {
@@ -97,8 +98,8 @@ func TestScenario13BranchCostsNoCommit(t *testing.T) {
 	})
 }
 
-// Rule: a crash between the beginning of a branch and the next write leaves neither; the branch
-// begins anew, and nothing blocks the run.
+// Rule: after a crash between the start of a branch and the next write neither is stored. The
+// branch starts again, and nothing blocks the run.
 func TestScenario13CrashBeforeTheBeginningIsWritten(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := plan(func(r *workflow.Run) (string, error) {
@@ -143,15 +144,15 @@ func pay(k *kit, name string, limit int, items ...string) code {
 	}
 }
 
-// Rule: items of Each are known by their keys: one that is new runs once, wherever it stands, the
-// order may change, and the results are those of the items. One that has begun has to stay,
-// and so has the call itself.
+// Rule: items of Each are identified by their keys: a new item runs once, wherever it is, the
+// order may change, and the results belong to the items. An item that has begun must stay, and
+// so must the call itself.
 func TestScenario14EachItems(t *testing.T) {
 	for name, c := range map[string]struct {
 		each  string
 		items []string
 		out   string
-		again []string // what is done after the change
+		again []string // what runs after the change
 		why   string
 	}{
 		"as they are":  {"item", []string{"a", "b", "c"}, "[paid a paid b paid c]", nil, ""},
@@ -184,8 +185,8 @@ func TestScenario14EachItems(t *testing.T) {
 	}
 }
 
-// Rule: items that have begun go on before new ones, whatever the limit is now, so that the run
-// waits for all that it waited for.
+// Rule: items that have begun continue before new ones, whatever the limit is now, so that the
+// run waits for everything that it waited for.
 func TestScenario14BegunItemsComeFirst(t *testing.T) {
 	code := func(k *kit, limit int, items ...string) code {
 		return func(r *workflow.Run) (string, error) {
@@ -210,7 +211,7 @@ func TestScenario14BegunItemsComeFirst(t *testing.T) {
 	})
 }
 
-// sortedBegins has the sleeps of a and b in the order of their names: which came first is chance.
+// sortedBegins sorts the sleeps of a and b by name: which came first is random.
 func sortedBegins(journal []string) []string {
 	for i := range len(journal) - 1 {
 		if journal[i] == "sleep item/b/b done" && journal[i+1] == "sleep item/a/a done" {
@@ -220,7 +221,7 @@ func sortedBegins(journal []string) []string {
 	return journal
 }
 
-// Rule: an empty key, one that two items have, and a function that is nil are refused before anything begins.
+// Rule: an empty key, a duplicate key, and a nil function are refused before anything begins.
 func TestScenario14BadKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		each := func(key func(string) string, items ...string) code {
@@ -259,8 +260,8 @@ func TestScenario14BadKeys(t *testing.T) {
 	})
 }
 
-// Rule: a race is that of its branches in their order: where the code gives others, or the same in
-// another order, the winner would be another, and the run is blocked.
+// Rule: a race depends on its branches and their order: with other branches, or another order,
+// the winner would be another, so the run is blocked.
 func TestScenario16RaceOfOtherBranches(t *testing.T) {
 	race := func(k *kit, order ...int) code {
 		return func(r *workflow.Run) (string, error) {
@@ -301,8 +302,8 @@ func TestScenario16RaceOfOtherBranches(t *testing.T) {
 	}
 }
 
-// Rule: a version that the journal has is asked for before the scope comes to anything new, or the run is
-// blocked: it would go on by code of another version.
+// Rule: the code must request a version in the journal before the scope makes a new call, or
+// the run is blocked: it would continue with code of another version.
 func TestScenario19MarkerRemoved(t *testing.T) {
 	versioned := func(k *kit, marker string, after ...string) code {
 		return func(r *workflow.Run) (string, error) {
@@ -331,9 +332,9 @@ func TestScenario19MarkerRemoved(t *testing.T) {
 	}
 }
 
-// Rule: once a run undoes, its code is not changed any more in what it did and undoes: a new call, an
-// undo step of another name, one that is gone, and a function that does not fail now block it, and a
-// dry run finds each.
+// Rule: once a run undoes its steps, neither its calls nor its undo steps may change: a new
+// call, an undo step with another name, a missing one, and a function that does not fail now
+// block it, and a dry run finds each.
 func TestScenario13ChangedWhileItUndoes(t *testing.T) {
 	failing := func(k *kit, undo string, err error, steps ...string) code {
 		return func(r *workflow.Run) (string, error) {

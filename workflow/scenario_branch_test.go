@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: the order in which branches go on moves nothing: each call has the identity that its
-// author wrote, its result is its own, and the journal of one order fits all others.
+// Rule: the order in which branches continue changes nothing: each call has the identity that
+// its author wrote, its result is its own, and the journal of one order fits all others.
 func TestScenario33BranchesInAnyOrder(t *testing.T) {
 	const branches, steps = 5, 4
 	want := []string{"each eu begun"}
@@ -48,7 +48,7 @@ func TestScenario33BranchesInAnyOrder(t *testing.T) {
 				})
 			})
 			k.open(f)
-			var order []int // of the branches whose step is next to end
+			var order []int // the branch whose step ends next
 			gates := make(map[string]*gate)
 			for b := range branches {
 				for s := range steps {
@@ -64,7 +64,7 @@ func TestScenario33BranchesInAnyOrder(t *testing.T) {
 			next := make([]int, branches)
 			for n, b := range order {
 				if n == crashAt {
-					k.crash() // those that were at their gates run again, without
+					k.crash() // steps that were at their gates run again, without
 				}
 				g := gates[place(b, next[b])]
 				if n < crashAt {
@@ -84,8 +84,8 @@ func TestScenario33BranchesInAnyOrder(t *testing.T) {
 	}
 }
 
-// contest is a flow in which a and b race, and the winner gets a prize. It returns who won, and
-// what became of b.
+// contest is a flow in which a and b race, and the winner gets a prize. It returns the winner
+// and the result of b.
 func contest(k *kit) *workflow.Flow[int, []string] {
 	return workflow.Define("race", func(r *workflow.Run, _ int) ([]string, error) {
 		var runners []*workflow.Branch[string]
@@ -121,9 +121,9 @@ func contest(k *kit) *workflow.Flow[int, []string] {
 	})
 }
 
-// Rule: who has won a race is remembered before anybody acts on it. A loser that is not to be
-// interrupted ends later, and after a crash would be first, and has lost still; one that did
-// not end does not run again.
+// Rule: the winner of a race is stored before anybody acts on it. A loser that ignores the
+// interruption ends later, and after a crash would be first, but has still lost. A loser that
+// did not end does not run again.
 func TestScenario34LoserEndsLater(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		t.Run(fmt.Sprintf("ends=%v", ends), func(t *testing.T) {
@@ -164,8 +164,8 @@ func TestScenario34LoserEndsLater(t *testing.T) {
 }
 
 // Rule: the losers of a race are interrupted wherever they are: in a step, before its next
-// attempt, in a sleep, a wait, a child, a branch of their own, and also when they are about to
-// wait just then. The run does not wait for what they wait for.
+// attempt, in a sleep, a wait, a child, a nested branch, and also when they are about to wait.
+// The run does not wait for what they wait for.
 func TestScenario34LosersAreAbandoned(t *testing.T) {
 	child := workflow.Define("child", func(r *workflow.Run, _ int) (string, error) { return word.Wait(r, workflow.Forever) })
 	fails := errors.New("not yet")
@@ -241,7 +241,7 @@ func TestScenario34LosersAreAbandoned(t *testing.T) {
 	}
 }
 
-// Rule: a transaction of a loser that has not begun does not begin, and the run goes on.
+// Rule: a loser's transaction that has not begun does not begin, and the run continues.
 func TestScenario34LoserBeforeItsTransaction(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
@@ -281,7 +281,7 @@ func TestScenario34LoserBeforeItsTransaction(t *testing.T) {
 	})
 }
 
-// hourAt is a policy of an hour, which first comes by a gate.
+// hourAt is a policy of an hour that first passes a gate.
 type hourAt struct {
 	k    *kit
 	gate string
@@ -293,8 +293,9 @@ func (p hourAt) Delay(pawl.Retry) (time.Duration, bool) {
 	return time.Hour, true
 }
 
-// Rule: All waits for every branch although one has failed, holding nothing while another is
-// suspended, and returns what there is of results with the errors of all that failed.
+// Rule: All waits for every branch even if one has failed, without holding anything while
+// another is suspended, and returns the available results with the errors of all failed
+// branches.
 func TestScenario35AllWithFailedAndSuspended(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		full, empty := errors.New("full"), errors.New("empty")

@@ -9,34 +9,35 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// model says what a version does with the journal of another. It walks over the code as the run
-// would, scope by scope: a call that the journal has must be the next one of its scope, and what
-// comes behind that is new. The versions of the scope are asked for before anything new, and when
-// a scope has come to its end nothing of it is left. Items of an each are found by their keys.
+// model predicts what a version does with the journal of another. It walks over the code as the
+// run would, scope by scope: a call in the journal must be the next one of its scope, and later
+// calls are new. The scope requests its versions before anything new, and at the end of a scope
+// nothing in its journal is left. Items of an each are identified by their keys.
 //
-// Who loses a race stops at its first call that has not ended, and need not come to the end of its
-// journal. While a race is not decided nobody knows how far the losers come: what is wrong there may
-// block the run, or not.
+// A loser of a race stops at its first call that has not ended, and need not reach the end of
+// its journal. While a race is undecided nobody knows how far the losers get: a mismatch there
+// may or may not block the run.
 type model struct {
-	scopes   map[string][]workflow.Entry // in their order
+	scopes   map[string][]workflow.Entry // in order
 	versions map[string]map[string]bool
 	losers   []string
-	unwound  bool // the journal has steps that undo
-	dry      bool // it ends where the journal does, as Verify
+	unwound  bool // the journal has undo steps
+	dry      bool // it ends at the end of the journal, like Verify
 
-	unsure int    // races that are not decided around what is walked over
-	why    string // it is blocked
-	may    string // it may be
+	unsure int    // number of enclosing undecided races
+	why    string // why it is blocked
+	may    string // why it may be
 	undos  map[string]int
 
 	// other says that a step got the result of another: the versions give the same name to
-	// different steps of one kind, in the same place of their scope, which no journal can tell.
+	// different steps of one kind, in the same place of their scope, which no journal can
+	// distinguish.
 	other bool
 
-	must, can map[string]bool // effects that take place, if it is not blocked
+	must, can map[string]bool // effects that take place if it is not blocked
 }
 
-// spot is where a walk is.
+// spot is the position of a walk.
 type spot struct {
 	scope  string
 	at     int
@@ -82,7 +83,7 @@ func (m *model) walk(v version) {
 			m.block("undo %s is gone", e.Name)
 		}
 	}
-	m.may = "the order of undo steps" // of which this knows nothing
+	m.may = "the order of undo steps" // the model does not know it
 }
 
 func (m *model) block(format string, args ...any) {
@@ -100,9 +101,9 @@ func (m *model) effect(label string) {
 	}
 }
 
-// scope walks over a branch, and says whether it stops before its end.
+// scope walks over a branch, and reports whether it stops before the branch's end.
 func (m *model) scope(name string, body []op, lost bool, label string) (stops bool) {
-	if slices.Contains(m.losers, name) && !lost { // so its race is not called any more
+	if slices.Contains(m.losers, name) && !lost { // its race is not called any more
 		if m.dry {
 			m.may = "whether it comes to the race" // before it waits
 		} else {
@@ -136,7 +137,7 @@ func (m *model) unasked(p *spot) bool {
 	return false
 }
 
-// next makes a call: it gives the entry, or none for one that is new, or stops.
+// next makes a call: it returns the entry, or nil for a new one, or stops.
 func (m *model) next(p *spot, kind workflow.EntryKind, name string) (e *workflow.Entry, full string, stops bool) {
 	p.counts[name]++
 	full = name
@@ -153,7 +154,7 @@ func (m *model) next(p *spot, kind workflow.EntryKind, name string) (e *workflow
 			m.block("%s %s is %s %s", e.Kind, e.Step(), kind, full)
 			return e, full, true
 		}
-		if strings.Contains(e.Error, "the signal was given back") { // by a branch that lost, whose calls behind it are void
+		if strings.Contains(e.Error, "the signal was given back") { // by a branch that lost; its later calls are void
 			return e, full, true
 		}
 		return e, full, e.State == workflow.EntryPending && (p.lost || m.dry)
@@ -250,7 +251,7 @@ func (m *model) each(p *spot, o op, label string) (stops bool) {
 	return stops
 }
 
-// raced is what a journal has of a race.
+// raced is a journal's record of a race.
 type raced struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -268,7 +269,7 @@ func wonBy(e *workflow.Entry) (won raced) {
 	return won
 }
 
-// parts walks over branches that are begun together.
+// parts walks over branches that begin together.
 func (m *model) parts(p *spot, o op, label string) (stops bool) {
 	var names []string
 	for _, each := range o.Parts {

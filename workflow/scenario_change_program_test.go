@@ -15,15 +15,15 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// op is one call of a function, as a version of its code has it.
+// op is one call of a function in one version of its code.
 type op struct {
 	Kind  string // step, tx, sleep, wait, child, version, undo, all, side, race or each
 	Name  string
-	ID    int  // what it does outside, whatever it is called and wherever it stands
+	ID    int  // its outside effect, whatever its name and position
 	Slow  bool // its first attempt fails, and the next comes an hour later
 	Parts []part
-	Items []string // of an each, whose branches all have the body of its only part
-	Back  bool     // a race is given its branches from the last to the first
+	Items []string // of an each; all of its branches have the body of its only part
+	Back  bool     // a race gets its branches in reverse order
 }
 
 // part is a branch.
@@ -46,7 +46,7 @@ type maker struct {
 
 func pick[T any](m *maker, of ...T) T { return of[m.IntN(len(of))] }
 
-// name is one of few, so that calls share theirs.
+// name is one of few names, so that calls share them.
 func (m *maker) name() string { return pick(m, "a", "b", "c", "d") }
 
 func (m *maker) version() version {
@@ -73,7 +73,7 @@ func (m *maker) op(depth int) op {
 	}
 	switch o.Kind {
 	case "undo":
-		o.Name = fmt.Sprint("u", o.ID) // two of one name that change places would be told apart by nothing
+		o.Name = fmt.Sprint("u", o.ID) // nothing would distinguish two of one name that change places
 		o.Slow = m.IntN(4) == 0
 	case "step", "tx":
 		o.Slow = m.IntN(4) == 0
@@ -92,7 +92,7 @@ func (m *maker) op(depth int) op {
 	return o
 }
 
-// copied is a body of which nothing is shared.
+// copied returns a deep copy of a body.
 func copied(body []op) []op {
 	body = slices.Clone(body)
 	for i := range body {
@@ -116,7 +116,7 @@ func bodies(body *[]op) (all []*[]op) {
 	return all
 }
 
-// change makes another version of one, and says what is different.
+// change derives another version, and says what is different.
 func (m *maker) change(old version) (version, string) {
 	v := version{copied(old.Body), old.Fails}
 	if m.IntN(20) == 0 {
@@ -199,14 +199,14 @@ func (m *maker) changeParts(o *op) string {
 	return "branches reversed"
 }
 
-// world is what the effects of a run are: under which keys each took place.
+// world records the effects of a run: the keys under which each took place.
 type world struct {
 	k *kit
 
 	mu      sync.Mutex
 	done    map[string][]string
 	tried   map[string]bool // slow steps
-	deathIn int             // effects, 0 for never
+	deathIn int             // number of effects until a death, 0 for never
 }
 
 // do is the effect of a call.
@@ -231,7 +231,7 @@ func (w *world) do(o op, label, key string) (string, error) {
 	return label, nil
 }
 
-// flows are the flow of a version, and that of its children, whose code stays as it is.
+// flows returns the flow of a version, and that of its children, whose code never changes.
 func (w *world) flows(v version) (*workflow.Flow[int, int], workflow.Definition) {
 	child := workflow.Define("child", func(r *workflow.Run, label string) (int, error) {
 		if err := w.call(r, nil, op{Kind: "step", Name: "in child"}, label+"in child"); err != nil {

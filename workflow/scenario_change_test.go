@@ -21,16 +21,16 @@ var (
 	changeFirst = flag.Uint64("change.first", 1, "the seed of the first of them")
 )
 
-// tally is what became of all pairs.
+// tally counts the outcomes of all pairs.
 type tally struct{ same, ended, blocked, may, other int }
 
-// Rule: a run that one version of a flow began, and that has come to a suspension or a crash, either
-// goes on by another version to its end or is blocked, as the order of the calls in each scope
-// says; nothing is done twice, and nothing under two keys. The same code never blocks it, and neither does a change
-// behind all that the journal has. A dry run finds what it can see.
+// Rule: if a run that one version of a flow began has reached a suspension or a crash, another
+// version either completes it or blocks it, as the order of the calls in each scope requires.
+// Nothing is done twice, and nothing under two keys. The same code never blocks it, and neither
+// does a change after the end of the journal. A dry run finds every mismatch that it can see.
 //
-// It tries 500 pairs; go test -run ChangedCode ./workflow -args -change.pairs 10000 tries more. A failure names its seed:
-// -change.first SEED -change.pairs 1 repeats it.
+// It tries 500 pairs. For more, use go test -run ChangedCode ./workflow -args -change.pairs
+// 10000. A failure names its seed. To repeat it, use -change.first SEED -change.pairs 1.
 func TestChangedCode(t *testing.T) {
 	var all tally
 	pairs := race.Fewer(*changePairs)
@@ -43,7 +43,7 @@ func TestChangedCode(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", all)
-	if pairs >= 200 { // or it proves nothing
+	if pairs >= 200 { // otherwise it proves nothing
 		require.Greater(t, all.blocked, pairs/10)
 		require.Greater(t, all.ended, pairs/10)
 		require.Greater(t, all.same, pairs/20)
@@ -71,7 +71,7 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 	run := start(k, f, "1", 0).Run()
 	steps := m.IntN(8)
 	if old.Fails && m.IntN(2) == 0 {
-		steps = 60 // up to where it undoes
+		steps = 60 // up to the point where it undoes
 	}
 	for range steps {
 		if goAhead(k, run); k.doomed.Load() || undoes(k, run) {
@@ -80,7 +80,7 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 	}
 	k.settle()
 
-	w.deathIn = 0 // in this life alone
+	w.deathIn = 0 // only in this life
 	next, child := w.flows(now)
 	k.build, k.slots = "2", -1
 	if k.doomed.Load() {
@@ -164,7 +164,7 @@ func goAhead(k *kit, run pawl.ID) {
 	k.pass(time.Hour)
 }
 
-// undoes reports whether a step that undoes has begun.
+// undoes reports whether an undo step has begun.
 func undoes(k *kit, run pawl.ID) bool {
 	return slices.ContainsFunc(k.entries(run), func(e workflow.Entry) bool { return e.Kind == workflow.KindUndo })
 }
@@ -177,8 +177,8 @@ func maps(done map[string][]string) map[string]int {
 	return n
 }
 
-// judge looks at all effects. One whose step had not ended in the journal at a crash may take place
-// again, as at any crash.
+// judge checks all effects. If a step had not ended in the journal at a crash, its effect may
+// take place again, as at any crash.
 func (w *world) judge(t *testing.T, m *model, journal []workflow.Entry, before map[string]int, blocked bool, told string) {
 	t.Helper()
 	ended := make(map[string]bool)
@@ -193,7 +193,7 @@ func (w *world) judge(t *testing.T, m *model, journal []workflow.Entry, before m
 			require.Len(t, slices.Compact(slices.Sorted(slices.Values(keys))), 1, "%s took place under two keys\n%s", label, told)
 			require.Len(t, keys, 1, "%s took place twice\n%s", label, told)
 		}
-		if before[label] == 0 && !strings.HasSuffix(label, "in child") { // a child goes on by itself
+		if before[label] == 0 && !strings.HasSuffix(label, "in child") { // a child continues by itself
 			require.True(t, m.can[label], "%s was not to take place\n%s", label, told)
 		}
 	}

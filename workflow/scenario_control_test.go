@@ -15,9 +15,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// errand is a flow that books, does what it is to do, and takes the booking back when that
-// fails. Whatever happens it makes one call more in the end, which a run that is cancelled is
-// not given.
+// errand is a flow that books, does its task, and cancels the booking if the task fails. In any
+// case it makes one more call at the end, which a cancelled run is refused.
 func errand(k *kit, do func(r *workflow.Run) error) *workflow.Flow[int, string] {
 	return workflow.Define("errand", func(r *workflow.Run, _ int) (string, error) {
 		step := func(name string) error {
@@ -42,7 +41,7 @@ func errand(k *kit, do func(r *workflow.Run) error) *workflow.Flow[int, string] 
 	})
 }
 
-// places are what a run may be at when an operator wants something of it.
+// places are where a run may be when an operator makes a request.
 func places(k *kit) map[string]func(r *workflow.Run) error {
 	child := childOf(k)
 	return map[string]func(r *workflow.Run) error{
@@ -99,9 +98,9 @@ func childOf(k *kit) *workflow.Flow[int, string] {
 	})
 }
 
-// Rule: a run that is cancelled, wherever it is, and once or twice, goes on at once: the call
-// that it is in and all others are refused, what it did is undone once, and it ends as
-// cancelled, with the first reason. A crash on the way changes nothing.
+// Rule: a run that is cancelled, wherever it is, and once or twice, continues at once: its
+// current call and all others are refused, its steps are undone once, and it ends as cancelled,
+// with the first reason. A crash on the way changes nothing.
 func TestScenario37Cancel(t *testing.T) {
 	for name := range places(nil) {
 		for _, crash := range []bool{false, true} {
@@ -135,7 +134,7 @@ func TestScenario37Cancel(t *testing.T) {
 						require.Equal(t, workflow.Cancelled, k.info(find(k, childOf(k), "1/c").Run()).Status)
 					}
 					if crash {
-						require.Subset(t, want, k.effects()) // the undo step's may come twice
+						require.Subset(t, want, k.effects()) // the undo step's key may occur twice
 					} else {
 						require.ElementsMatch(t, want, k.effects())
 					}
@@ -146,7 +145,7 @@ func TestScenario37Cancel(t *testing.T) {
 	}
 }
 
-// Rule: a run that is cancelled before anybody has begun it makes no call at all.
+// Rule: a run that is cancelled before it has begun makes no calls.
 func TestScenario37CancelBeforeTheFirstClaim(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := errand(k, places(k)["sleep"])
@@ -164,8 +163,8 @@ func TestScenario37CancelBeforeTheFirstClaim(t *testing.T) {
 	})
 }
 
-// Rule: to cancel a run that has failed and undoes what it did changes nothing: it goes on
-// undoing, and gives up its slot while that waits.
+// Rule: Cancel does not change a run that has failed and undoes its steps: it continues to
+// undo, and frees its slot while that waits.
 func TestScenario37CancelWhileUndoing(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		broken := errors.New("broken")
@@ -199,8 +198,8 @@ func TestScenario37CancelWhileUndoing(t *testing.T) {
 	})
 }
 
-// Rule: what was named to be undone is undone in one order, before and after a crash: by the
-// calls that have ended before, and not by one that was refused.
+// Rule: undo steps run in one order, before and after a crash: the order follows the calls that
+// have ended before, and not a refused call.
 func TestScenario37UndoInOneOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
@@ -245,8 +244,8 @@ func TestScenario37UndoInOneOrder(t *testing.T) {
 	})
 }
 
-// Rule: to terminate ends a run at once, whatever it is in, with nothing undone: also while
-// it undoes, and when its journal cannot be read.
+// Rule: Terminate ends a run at once, wherever it is, without undoing anything: even while it
+// undoes, and when its journal is unreadable.
 func TestScenario37Terminate(t *testing.T) {
 	for name := range places(nil) {
 		t.Run(name, func(t *testing.T) {

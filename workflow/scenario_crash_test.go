@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// trip is a flow of steps a, b and c, with a night between b and c. It has gates at each of
-// its calls, and inside and at the end of each step.
+// trip is a flow of steps a, b and c, with a night between b and c. It has gates at each of its
+// calls, and inside and at the end of each step.
 func trip(k *kit) *workflow.Flow[int, int] {
 	return workflow.Define("trip", func(r *workflow.Run, n int) (int, error) {
 		k.at(fmt.Sprintf("call %d", k.called("trip")))
@@ -41,8 +41,8 @@ func trip(k *kit) *workflow.Flow[int, int] {
 	})
 }
 
-// tripEnds opens the file, has the trip of ID 1 come to its end, and returns what of it has
-// taken effect in all lives.
+// tripEnds opens the file, brings the trip with ID 1 to its end, and returns its effects in all
+// lives.
 func tripEnds(k *kit) []string {
 	k.t.Helper()
 	f := trip(k)
@@ -53,7 +53,7 @@ func tripEnds(k *kit) []string {
 	return k.effects()
 }
 
-// tripDies has a trip come to a gate, and dies while it is there.
+// tripDies brings a trip to a gate, and dies while it is there.
 func tripDies(gate string) func(*kit) {
 	return func(k *kit) {
 		f, g := trip(k), k.gate(gate)
@@ -64,7 +64,7 @@ func tripDies(gate string) func(*kit) {
 	}
 }
 
-// tripDiesIn dies in the commit of what a trip does behind a gate.
+// tripDiesIn dies in the commit of what a trip does after a gate.
 func tripDiesIn(gate string, at death) func(*kit) {
 	return func(k *kit) {
 		f, g := trip(k), k.gate(gate)
@@ -77,8 +77,8 @@ func tripDiesIn(gate string, at death) func(*kit) {
 	}
 }
 
-// Rule: a start that was not durable leaves nothing, and can be made again. One that nobody
-// was told of is there, and starting again finds it.
+// Rule: a start that was not durable leaves nothing, and can be repeated. A start that is
+// durable but was not reported exists, and starting again finds it.
 func TestScenario01StartLostBeforeCommit(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
@@ -112,7 +112,7 @@ func TestScenario01StartLostBeforeCommit(t *testing.T) {
 	})
 }
 
-// Rule: a start in a transaction of the app's is lost with it.
+// Rule: a start in an app's transaction is lost with the transaction.
 func TestScenario01StartTxLostBeforeCommit(t *testing.T) {
 	story{
 		first: func(k *kit) {
@@ -149,22 +149,22 @@ func TestScenario02StartedNotClaimed(t *testing.T) {
 	}.run(t)
 }
 
-// Rule: a run that a worker had, and whose function had not made a call, runs once.
+// Rule: a run that a worker had, and whose function had made no call, runs once.
 func TestScenario02ClaimedNotCalled(t *testing.T) {
 	story{first: tripDies("call 1"), then: func(k *kit) {
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 	}}.run(t)
 }
 
-// Rule: after a death within a step that step runs again, and those before do not.
+// Rule: after a death within a step that step runs again, and earlier steps do not.
 func TestScenario03MidStep(t *testing.T) {
 	story{first: tripDies("in b"), then: func(k *kit) {
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 	}}.run(t)
 }
 
-// Rule: a step that took effect, and whose end was not written down, runs again under the
-// same key, also when it dies twice.
+// Rule: a step that took effect, and whose end was not stored, runs again under the same key,
+// even if it dies twice.
 func TestScenario04EffectBeforeCheckpoint(t *testing.T) {
 	story{first: tripDies("end of b"), then: func(k *kit) {
 		f, g := trip(k), k.gate("end of b")
@@ -177,8 +177,8 @@ func TestScenario04EffectBeforeCheckpoint(t *testing.T) {
 	}}.run(t)
 }
 
-// Rule: a step that runs at most once, and whose end is not known, fails and does not run
-// again; one that had not begun runs.
+// Rule: a step that runs at most once, and whose end is unknown, fails and does not run again.
+// A step that had not begun runs.
 func TestScenario04AtMostOnce(t *testing.T) {
 	pay := func(k *kit) *workflow.Flow[int, string] {
 		return workflow.Define("pay", func(r *workflow.Run, _ int) (string, error) {
@@ -223,8 +223,8 @@ func TestScenario04AtMostOnce(t *testing.T) {
 	}
 }
 
-// Rule: a step's checkpoint that is under way is in the file whole or not at all: the step
-// runs again under its key, or never.
+// Rule: a step's checkpoint in progress is in the file entirely or not at all: the step runs
+// again under its key, or never.
 func TestScenario05CheckpointInFlight(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{first: tripDiesIn("end of b", at), then: func(k *kit) {
@@ -245,8 +245,8 @@ func TestScenario05CheckpointInFlight(t *testing.T) {
 	})
 }
 
-// Rule: a commit that fails on a neighbour costs a run nothing: what was in it is written by
-// the next, and nothing of it twice.
+// Rule: a commit that fails because of a neighbor costs a run nothing: the next commit writes
+// its entries, and none of them twice.
 func TestScenario05CommitUndone(t *testing.T) {
 	for _, gate := range []string{"end of a", "night", "end of c", "end"} {
 		t.Run(gate, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestScenario05CommitUndone(t *testing.T) {
 	}
 }
 
-// report is what a run of printed returns.
+// report is the result of a run of printed.
 type report struct {
 	At    time.Time
 	Lines []string
@@ -297,8 +297,8 @@ func printed(k *kit) *workflow.Flow[string, report] {
 	})
 }
 
-// Rule: a death between the last step and the end of a run does not change what the run
-// returns, and no step runs again.
+// Rule: a death between the last step and the end of a run does not change the run's result,
+// and no step runs again.
 func TestScenario06LastStepBeforeCompletion(t *testing.T) {
 	compare := func(k *kit, calls int) {
 		f := printed(k)

@@ -16,11 +16,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: on a full disk a start is refused with the error of the disk, and a step whose result
-// does not fit has not ended: the run is tried again, its job says why, and once there is
-// room the step runs again under its key, and what was written before does not.
+// Rule: on a full disk a start returns the disk's error, and a step whose result does not fit
+// has not ended: the run is retried, its job says why, and once there is space the step runs
+// again under its key. Earlier steps do not.
 //
-// The limit is one of the process, so this one has a process of its own.
+// The limit applies to a process, so this test has its own process.
 func TestScenario12DiskFull(t *testing.T) {
 	path := os.Getenv(lifeVariable)
 	if path == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// Rule: where the last page that was written is torn, the journal is as it was before that
-// commit, and whole: the step of which the end is lost runs again under its key.
+// Rule: if the last page that was written is torn, the journal is complete as of the previous
+// commit: the step whose end is lost runs again under its key.
 func TestScenario12TornLastPage(t *testing.T) {
 	story{first: tripDiesIn("end of b", after), then: func(k *kit) {
 		f, err := os.OpenFile(k.path, os.O_RDWR, 0)
@@ -22,7 +22,7 @@ func TestScenario12TornLastPage(t *testing.T) {
 		if metas[1].TxID > last.TxID {
 			last = metas[1]
 		}
-		// One half of it is written, the other is not.
+		// Only half of the page is written.
 		_, err = f.WriteAt(make([]byte, 24), int64(last.Page)*int64(last.PageSize)+56)
 		require.NoError(k.t, err)
 		require.NoError(k.t, f.Close())

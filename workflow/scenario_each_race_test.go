@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a dry run stops a branch that has lost a race where the run itself does, at a version too:
-// it names no undo step that the run has not named.
+// Rule: a dry run stops a branch that has lost a race where the run itself does, even at a
+// version: it names no undo step that the run has not named.
 func TestScenario34VerifyStopsLosersAtVersions(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		undo := func(context.Context) error { return pawl.RetryAfter(time.Hour, errors.New("not yet")) }
@@ -55,9 +55,9 @@ func TestScenario34VerifyStopsLosersAtVersions(t *testing.T) {
 	})
 }
 
-// Rule: a race waits for scopes that have not come as far as the journal, and for nothing that cannot
-// come: neither for the list of an Each, which makes no calls, nor for a function that waits
-// for the race itself, as in an item that a deploy has added.
+// Rule: a race waits for scopes that have not reached the end of the journal, and for nothing
+// that cannot happen: neither for the list of an Each, which makes no calls, nor for a function
+// that waits for the race itself, as in an item that a deploy has added.
 func TestScenario34RaceBesideEach(t *testing.T) {
 	code := func(k *kit, raced string, items ...string) code {
 		return func(r *workflow.Run) (string, error) {

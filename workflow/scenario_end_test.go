@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// drains is a flow that reads all words and all last words that are there, until neither is. Then
-// it does what it was started with.
+// drains is a flow that reads all available words and last words. Then it does what its input
+// says.
 func drains(k *kit) *workflow.Flow[string, []string] {
 	return workflow.Define("drains", func(r *workflow.Run, then string) (all []string, err error) {
 		k.called("function")
@@ -45,8 +45,9 @@ func drains(k *kit) *workflow.Flow[string, []string] {
 	})
 }
 
-// Rule: a signal that comes behind the last look for it and before the end of the run is got, as
-// long as nothing took effect since the look; so are those that another look got meanwhile.
+// Rule: a run receives a signal that arrives after its last look for it and before its end, as
+// long as nothing took effect since the look. So it does with the signals that another look
+// received meanwhile.
 func TestScenario26SignalBeforeTheEnd(t *testing.T) {
 	for _, then := range []string{"", "nap", "version"} {
 		t.Run(then, func(t *testing.T) {
@@ -59,7 +60,7 @@ func TestScenario26SignalBeforeTheEnd(t *testing.T) {
 						<-after.reached
 						require.NoError(k.t, last.Send(k.t.Context(), k.e, h.Run(), "one", ""))
 						close(after.open)
-						<-end.reached // all was read
+						<-end.reached // everything was read
 						say(k, h.Run(), "two", "")
 						g := k.hold()
 						close(end.open)
@@ -83,7 +84,7 @@ func TestScenario26SignalBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// Rule: a run goes back once for each signal that it gets so, and ends.
+// Rule: a run goes back once for each such signal, and ends.
 func TestScenario26EndComesOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open(drains(k))
@@ -105,8 +106,8 @@ func TestScenario26EndComesOnce(t *testing.T) {
 	})
 }
 
-// Rule: behind a call that took effect a timeout is final, and a signal that nobody looks for in
-// the end stays unread; the run ends all the same.
+// Rule: a timeout before a call with an effect is final, and a signal that nobody looks for at
+// the end stays unread. The run ends all the same.
 func TestScenario26SignalThatNobodyReads(t *testing.T) {
 	for _, then := range []string{"step", "branch", "unknown"} {
 		t.Run(then, func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestScenario26SignalThatNobodyReads(t *testing.T) {
 	}
 }
 
-// Rule: a run that is to be cancelled or terminated does not go back.
+// Rule: a run that is being cancelled or terminated does not go back.
 func TestScenario26EndOfACancelledRun(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		end := k.gate("end")
@@ -147,15 +148,15 @@ func TestScenario26EndOfACancelledRun(t *testing.T) {
 	})
 }
 
-// declares is a flow that takes words, and waits for the signal that it was started with.
+// declares is a flow that takes words, and waits for the signal named by its input.
 func declares(more ...workflow.SignalDefinition) *workflow.Flow[string, string] {
 	return workflow.Define("declares", func(r *workflow.Run, name string) (string, error) {
 		return workflow.DefineSignal[string](name).Wait(r, workflow.Forever)
 	}, workflow.Receives(word), workflow.Receives(more...))
 }
 
-// Rule: a signal that the flow does not declare is refused, with the names that it declares: those
-// of the build that runs it, and those of the last one while none does.
+// Rule: a signal that the flow does not declare is refused with the declared names: those of
+// the build that runs it, and those of the last such build while none does.
 func TestScenario26UndeclaredSignal(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		refused := func(run pawl.ID, s *workflow.Signal[string], declared string) {
@@ -176,7 +177,7 @@ func TestScenario26UndeclaredSignal(t *testing.T) {
 
 		k.restart("2", declares(last))
 		refused(h.Run(), worrd, "takes last, word:")
-		k.restart("3", trip(k)) // which has no such flow
+		k.restart("3", trip(k)) // without such a flow
 		refused(h.Run(), last, "takes word:")
 		k.restart("4", declares(last))
 		require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "x", ""))
@@ -188,7 +189,7 @@ func TestScenario26UndeclaredSignal(t *testing.T) {
 	})
 }
 
-// Rule: a flow that declares no signals takes any.
+// Rule: a flow that declares no signals accepts any.
 func TestScenario26NothingDeclared(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open(listen(k))
@@ -198,7 +199,7 @@ func TestScenario26NothingDeclared(t *testing.T) {
 	})
 }
 
-// Rule: a run that waits for a signal which its flow does not declare is blocked, and says so.
+// Rule: a run that waits for a signal that its flow does not declare is blocked, and says so.
 func TestScenario26WaitForUndeclaredSignal(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open(declares())

@@ -11,13 +11,14 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// wide is a value of the first build, narrow the same in a build that removed a field.
+// wide is a value of the first build. narrow is the same in a build that removed a field.
 type (
 	wide   struct{ A, B int }
 	narrow struct{ A int }
 )
 
-// sumOf waits a night between its step and its end. Its input, its step and its signal have V.
+// sumOf waits a night between its step and its end. Its input, its step and its signal have
+// type V.
 func sumOf[V any](name string, opts ...workflow.Option) *workflow.Flow[V, V] {
 	signal := workflow.DefineSignal[V]("more")
 	return workflow.Define(name, func(r *workflow.Run, in V) (V, error) {
@@ -32,7 +33,7 @@ func sumOf[V any](name string, opts ...workflow.Option) *workflow.Flow[V, V] {
 }
 
 // Rule: a value of a run with a field that its type lacks is never read without that field. The
-// run is blocked with an error that names the field, nothing is lost, and it goes on under a
+// run is blocked with an error that names the field, nothing is lost, and it continues under a
 // build that has the field, or whose flow has AllowUnknownFields.
 func TestRunKeepsFieldsThatATypeLacks(t *testing.T) {
 	for name, last := range map[string]workflow.Definition{

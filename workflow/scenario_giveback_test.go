@@ -15,8 +15,9 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// limited is a flow in which a branch that gets a word races with one that waits for nothing. The
-// function returns what the race gave, what Wait gives of the loser, and the next word.
+// limited is a flow in which a branch that receives a word races with a branch that waits for
+// nothing. The function returns the result of the race, the result of the loser's Wait, and the
+// next word.
 func limited(k *kit) *workflow.Flow[bool, []string] {
 	return workflow.Define("limited", func(r *workflow.Run, acts bool) ([]string, error) {
 		loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) {
@@ -64,7 +65,7 @@ func limited(k *kit) *workflow.Flow[bool, []string] {
 	})
 }
 
-// pending are the words that a run has not read, in their order.
+// pending returns the words that a run has not read, in order.
 func pending(k *kit, run pawl.ID) (words []string) {
 	k.t.Helper()
 	signals, err := k.e.Signals(k.t.Context(), run)
@@ -78,8 +79,9 @@ func pending(k *kit, run pawl.ID) (words []string) {
 	return words
 }
 
-// Rule: the commit that decides a race gives back the signal that a loser got and has not used,
-// with the decision or not at all. The branch has no result then, before a crash and after it.
+// Rule: the commit that decides a race gives back the signal that a loser received and has not
+// used, together with the decision or not at all. The branch then has no result, before a crash
+// and after it.
 func TestScenario34LoserGivesBackItsSignal(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
@@ -101,7 +103,7 @@ func TestScenario34LoserGivesBackItsSignal(t *testing.T) {
 				h := find(k, limited(k), "1")
 				if at == before {
 					require.Equal(k.t, []string{"again"}, pending(k, h.Run()))
-					return // either may win now
+					return // either branch may win now
 				}
 				require.Equal(k.t, []string{"hello", "again"}, pending(k, h.Run()))
 				require.NoError(k.t, k.e.Check(k.t.Context()))
@@ -115,8 +117,8 @@ func TestScenario34LoserGivesBackItsSignal(t *testing.T) {
 	})
 }
 
-// Rule: a loser takes no signal once the race is being decided, and one that it took while the
-// decision waited is given back.
+// Rule: a loser takes no signal once the race is being decided, and a signal that it took while
+// the decision waited is given back.
 func TestScenario34TakeUnderWay(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
@@ -132,7 +134,7 @@ func TestScenario34TakeUnderWay(t *testing.T) {
 				k.settle()
 				if taken {
 					rest := make(chan struct{})
-					answer := g.last(func(driver.Writer) error { // it has taken the signal, and has not heard so
+					answer := g.last(func(driver.Writer) error { // it has taken the signal, and does not know it
 						<-rest
 						return nil
 					})
@@ -155,8 +157,8 @@ func TestScenario34TakeUnderWay(t *testing.T) {
 	}
 }
 
-// Rule: a signal that a loser has used stays used, also where the race is decided after a crash.
-// So it is decided when each branch has come as far as the journal.
+// Rule: a signal that a loser has used stays used, even if the race is decided after a crash.
+// So it is decided once each branch has reached the end of the journal.
 func TestScenario34UsedSignalStaysUsed(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crash=%v", crash), func(t *testing.T) {
@@ -190,7 +192,7 @@ func TestScenario34UsedSignalStaysUsed(t *testing.T) {
 	}
 }
 
-// Rule: what a loser named to be undone after a signal that it gave back is not undone.
+// Rule: undo steps that a loser named after a signal that it gave back do not run.
 func TestScenario34UndoOfASignalThatWentBack(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		winner, has := k.gate("winner"), k.gate("loser has it")
@@ -207,7 +209,7 @@ func TestScenario34UndoOfASignalThatWentBack(t *testing.T) {
 	})
 }
 
-// both is a flow that collects a word and a last word in branches of a branch, within an hour.
+// both is a flow that collects a word and a last word in nested branches, within an hour.
 func both(k *kit) *workflow.Flow[int, string] {
 	get := func(r *workflow.Run, s *workflow.Signal[string]) *workflow.Branch[string] {
 		return workflow.Go(r, s.Name(), func(r *workflow.Run) (string, error) { return s.Wait(r, workflow.Forever) })
@@ -230,8 +232,8 @@ func both(k *kit) *workflow.Flow[int, string] {
 	})
 }
 
-// Rule: a branch gives back all signals that it and the branches below it have got, in their
-// order, in front of those that came later; the journal fits the code still, and an export.
+// Rule: a branch gives back all signals that it and the branches below it have received, in
+// order, before those that arrived later. The journal still fits the code and an export.
 func TestScenario34BranchesGiveBackAll(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open(both(k))
@@ -262,8 +264,8 @@ func TestScenario34BranchesGiveBackAll(t *testing.T) {
 	})
 }
 
-// Rule: a fork has the signals that the calls before it got, and gives them back itself; a Wait
-// whose signal went back it does not have.
+// Rule: a fork has the signals received by the calls before it, and gives them back itself. It
+// does not have a Wait whose signal was given back.
 func TestScenario39ForkBeforeASignalWentBack(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := both(k)
@@ -271,7 +273,7 @@ func TestScenario39ForkBeforeASignalWentBack(t *testing.T) {
 		h := start(k, f, "1", 0)
 		say(k, h.Run(), "one", "")
 		k.settle()
-		early, err := k.e.Fork(t.Context(), h.Run(), "pair/word#2/word", "early") // it has got the first word
+		early, err := k.e.Fork(t.Context(), h.Run(), "pair/word#2/word", "early") // it has received the first word
 		require.NoError(t, err)
 		k.settle()
 		say(k, early, "two", "")
@@ -282,7 +284,7 @@ func TestScenario39ForkBeforeASignalWentBack(t *testing.T) {
 		require.NoError(t, err)
 		k.settle()
 		require.False(t, slices.ContainsFunc(k.entries(late), func(e workflow.Entry) bool {
-			return e.Step() == "pair/word" && e.State != workflow.EntryPending // the fork itself may wait, until its race is decided
+			return e.Step() == "pair/word" && e.State != workflow.EntryPending // the fork itself may wait until its race is decided
 		}), "%v", k.journal(late))
 		say(k, late, "two", "")
 		require.Equal(t, []string{"two"}, pending(k, late))

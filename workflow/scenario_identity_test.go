@@ -15,7 +15,7 @@ import (
 // code is the function of a flow in one build.
 type code = func(r *workflow.Run) (string, error)
 
-// plan is the flow "plan" with some code.
+// plan returns the flow "plan" with the given code.
 func plan(fn code) *workflow.Flow[int, string] {
 	return workflow.Define("plan", func(r *workflow.Run, _ int) (string, error) { return fn(r) })
 }
@@ -51,7 +51,8 @@ func calls(k *kit, names ...string) code {
 	}
 }
 
-// change has a run of build 1 go on until it waits, and then, with the signal, by build 2.
+// change lets a run execute under build 1 until it waits, and then, with the signal, under
+// build 2.
 func change(k *kit, old, new code) *workflow.Handle[string] {
 	k.t.Helper()
 	f := plan(old)
@@ -73,11 +74,11 @@ func rebuild(k *kit, build string, new code) *workflow.Handle[string] {
 	return h
 }
 
-// blocked requires that the run is blocked, that it says why and which build, and that
-// nothing is lost: its journal is as it was, and no attempt is counted.
+// blocked requires that the run is blocked, that it says why and names the build, and that
+// nothing is lost: its journal is unchanged, and no attempt is counted.
 func blocked(k *kit, run pawl.ID, build string, journal []string, why ...string) {
 	k.t.Helper()
-	k.pass(48 * time.Hour) // and stays so
+	k.pass(48 * time.Hour) // and it stays blocked
 	info := k.info(run)
 	require.Equal(k.t, workflow.Blocked, info.Status, info.Error)
 	require.Equal(k.t, build, info.Build)
@@ -99,14 +100,14 @@ func blocked(k *kit, run pawl.ID, build string, journal []string, why ...string)
 	require.Equal(k.t, "1", mismatch.Wrote)
 }
 
-// Rules: code that does not make the calls of the journal, in their order and each of its
-// kind, blocks the run: where a call is renamed (13), inserted before the frontier (14),
+// Rules: code that does not repeat the calls of the journal, in order and each of its kind,
+// blocks the run: if a call is renamed (13), inserted before the end of the journal (14),
 // removed (15), reordered (16), or of another kind (17).
 var changes = []struct {
 	scenario int
 	name     string
 	old, new []string
-	why      []string // empty where the run goes on
+	why      []string // empty if the run continues
 }{
 	{13, "a step is renamed", []string{"a", "b", "wait"}, []string{"a", "bb", "wait"},
 		[]string{`the journal has step "b" (entry 2, written by build 1), build 2 has step "bb"`}},
@@ -146,7 +147,7 @@ func testChanges(t *testing.T, scenario int) {
 				f := plan(calls(k, c.old...))
 				k.open(f)
 				h := start(k, f, "1", 0)
-				k.pass(2 * time.Hour) // over the sleeps
+				k.pass(2 * time.Hour) // longer than the sleeps
 				require.Equal(t, workflow.Waiting, k.info(h.Run()).Status)
 				journal, effects := k.journal(h.Run()), k.effects()
 
@@ -171,20 +172,20 @@ func testChanges(t *testing.T, scenario int) {
 // Rule: a completed step under another name blocks the run.
 func TestScenario13Renamed(t *testing.T) { testChanges(t, 13) }
 
-// Rule: a new step blocks the run before the frontier, and runs behind it.
+// Rule: a new step blocks the run before the end of the journal, and runs after it.
 func TestScenario14Inserted(t *testing.T) { testChanges(t, 14) }
 
-// Rule: a step that is missing blocks the run, at the next call or at the return.
+// Rule: a missing step blocks the run, at the next call or at the return.
 func TestScenario15Removed(t *testing.T) { testChanges(t, 15) }
 
-// Rule: steps in another order block the run, behind the frontier they do not.
+// Rule: steps in another order block the run before the end of the journal, but not after it.
 func TestScenario16Reordered(t *testing.T) { testChanges(t, 16) }
 
-// Rule: a call of another kind is another call, although its name is the same.
+// Rule: a call of another kind is another call, even if its name is the same.
 func TestScenario17KindChanged(t *testing.T) { testChanges(t, 17) }
 
-// Rule: a loop whose order changes from one run of the function to the next, as that over a
-// map does, is found at the first wake at which it differs; a sorted one is not.
+// Rule: if the order of a loop changes from one execution of the function to the next, as with
+// a map, the first wake at which it differs detects that. A sorted loop passes.
 func TestScenario18MapOrder(t *testing.T) {
 	orders := [][]string{{"x", "y", "z", "wait"}, {"z", "x", "y", "wait"}}
 	bubble(t, func(t *testing.T, k *kit) {
@@ -203,8 +204,9 @@ func TestScenario18MapOrder(t *testing.T) {
 	})
 }
 
-// Rule: once a build has blocked a run, opening the file with that build again does not try it
-// again, another build does, and so does an operator; and it ends as if nothing had been.
+// Rule: once a build has blocked a run, opening the file with that build again does not try the
+// run again. Another build does, and so does an operator. The run then ends as if it had never
+// been blocked.
 func TestScenario21FixedBuildUnblocks(t *testing.T) {
 	for _, way := range []string{"another build", "resumed"} {
 		t.Run(way, func(t *testing.T) {
@@ -220,7 +222,7 @@ func TestScenario21FixedBuildUnblocks(t *testing.T) {
 				}
 				before := attempts()
 				f := plan(right)
-				k.restart("2", f) // of the same name
+				k.restart("2", f) // a flow of the same name
 				k.pass(time.Hour)
 				require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
 				require.Equal(t, before, attempts(), "it was not tried")
@@ -241,8 +243,8 @@ func TestScenario21FixedBuildUnblocks(t *testing.T) {
 	}
 }
 
-// Rule: a step that is called with another fingerprint blocks the run; one whose fingerprint
-// is the same, and one that has none, do not.
+// Rule: a step that is called with another fingerprint blocks the run. A step with the same
+// fingerprint, or with none, does not.
 func TestScenario22FingerprintChanged(t *testing.T) {
 	print := func(opts ...workflow.StepOption) code {
 		return func(r *workflow.Run) (string, error) {
@@ -285,14 +287,14 @@ func TestScenario22FingerprintChanged(t *testing.T) {
 	}
 }
 
-// oldResult and newResult are two forms of what a step returns.
+// oldResult and newResult are two forms of a step's result.
 type (
 	oldResult struct{ Cents int }
 	newResult struct{ Cents string }
 )
 
-// Rule: a result, an input or a signal that the code cannot read any more is an error that
-// says so, and blocks the run; the function never sees a zero value in its place.
+// Rule: a result, an input or a signal that the code can no longer read is an error that says
+// so, and blocks the run. The function never receives a zero value in its place.
 func TestScenario23ResultNotDecoded(t *testing.T) {
 	price := func(r *workflow.Run, wait bool) error {
 		if !wait {

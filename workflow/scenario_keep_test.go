@@ -17,8 +17,9 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// full is a flow that leaves rows in every bucket: large and small results, versions, a
-// child, what it published, and signals, of which it gets one. It ends when it gets the last.
+// full is a flow that leaves rows in every bucket: large and small results, versions, a child,
+// published values, and signals, one of which it receives. It ends when it receives the last
+// signal.
 func full(k *kit) *workflow.Flow[string, string] {
 	return workflow.Define("full", func(r *workflow.Run, in string) (string, error) {
 		if _, err := workflow.Version(r, "v", 1, 2); err != nil {
@@ -53,14 +54,14 @@ func full(k *kit) *workflow.Flow[string, string] {
 	}, workflow.Retain(24*time.Hour))
 }
 
-// startFull starts a run of full, and leaves it waiting for the last signal.
+// startFull starts a run of full that waits for the last signal.
 func startFull(k *kit, id string) *workflow.Handle[string] {
 	k.t.Helper()
 	h := start(k, full(k), id, "in")
 	for i, w := range []string{"got", "unread", "unread"} {
 		say(k, h.Run(), w, fmt.Sprint("key ", i))
 	}
-	k.pass(time.Hour) // of the child
+	k.pass(time.Hour) // for the child
 	require.Equal(k.t, []string{"last"}, k.info(h.Run()).Waits)
 	return h
 }
@@ -73,7 +74,7 @@ func endFull(k *kit, h *workflow.Handle[string], l string) {
 	require.Equal(k.t, "in"+fmt.Sprint(100_000)+"gotsmall"+l, out)
 }
 
-// rowsOf are how many rows of a run each bucket has, and a digest of what is in them.
+// rowsOf counts a run's rows in each bucket, with a digest of their content.
 func (k *kit) rowsOf(run pawl.ID) (counts map[string]int, sum [sha256.Size]byte) {
 	k.t.Helper()
 	counts = make(map[string]int)
@@ -93,9 +94,9 @@ func (k *kit) rowsOf(run pawl.ID) (counts map[string]int, sum [sha256.Size]byte)
 	return counts, [sha256.Size]byte(h.Sum(nil))
 }
 
-// Rule: a fork has the results of the calls before the step, large ones too, of their own, and
-// makes that one and all behind it itself. Signals and what was published stay behind, and the
-// run it was forked from stays as it was.
+// Rule: a fork has the results of the calls before the step, including separate copies of large
+// ones, and makes that call and all later ones itself. Signals and published values are not
+// copied, and the original run is unchanged.
 func TestScenario39Fork(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := full(k)
@@ -132,15 +133,15 @@ func TestScenario39Fork(t *testing.T) {
 			endFull(k, find(k, f, id), "fork")
 			h = find(k, f, "1")
 		}
-		_, err := k.e.Prune(t.Context(), k.now(), nil) // whatever becomes of the one, the others have their own
+		_, err := k.e.Prune(t.Context(), k.now(), nil) // whatever becomes of one run, the other has its own
 		require.NoError(t, err)
 		_, err = k.e.Fork(t.Context(), h.Run(), "", "late")
 		require.ErrorIs(t, err, workflow.ErrNotFound)
 	})
 }
 
-// Rule: a run that restarts keeps its name and the signals that it has not got, and nothing of
-// its journal: its steps run again, under other keys, with the new input.
+// Rule: a run that restarts keeps its name and the signals that it has not received, and
+// nothing of its journal: its steps run again, under other keys, with the new input.
 func TestScenario42Restart(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("loop", func(r *workflow.Run, round int) (string, error) {
@@ -193,7 +194,7 @@ func TestScenario42Restart(t *testing.T) {
 		require.NoError(t, pawl.DecodePayload(input, &round))
 		require.Equal(t, 3, round)
 
-		say(k, h.Run(), "c", "2") // is known still
+		say(k, h.Run(), "c", "2") // is still known
 		k.crash()
 		for _, child := range []string{"1/aside/child", "1/aside/child@1", "1/aside/child@2"} {
 			require.Equal(t, workflow.Cancelled, k.info(find(k, nap, child).Run()).Status)
@@ -216,8 +217,8 @@ func distinct(all []string) map[string]bool {
 	return set
 }
 
-// Rule: when its retention is over nothing is left of a run in any bucket, whoever removes it,
-// its name is free, and runs that are open, or kept, stay whole, whatever their age.
+// Rule: at the end of its retention a run is removed completely from all buckets, whoever
+// removes it. Its name is free, and open or kept runs stay complete, whatever their age.
 func TestScenario43Retention(t *testing.T) {
 	for _, by := range []string{"time", "prune"} {
 		t.Run(by, func(t *testing.T) {
@@ -259,7 +260,7 @@ func TestScenario43Retention(t *testing.T) {
 				_, err = gone.Result(t.Context())
 				require.ErrorIs(t, err, workflow.ErrNotFound)
 
-				if by == "time" { // whose children have a retention of their own
+				if by == "time" { // its children have their own retention
 					require.Equal(t, workflow.Done, k.info(child).Status)
 					_, rows := k.rowsOf(kept)
 					require.Equal(t, keptRows, rows)

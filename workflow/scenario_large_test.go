@@ -23,7 +23,7 @@ func rowsIn(tx driver.Reader, table *driver.Table) (n int) {
 	return n
 }
 
-// allRows counts the rows of all buckets of workflows, and says which transaction was the last.
+// allRows counts the rows of all buckets of workflows, and returns the last transaction.
 func (k *kit) allRows() (n, last int) {
 	k.t.Helper()
 	require.NoError(k.t, k.q.View(k.t.Context(), func(tx *bbolt.Tx) error {
@@ -39,7 +39,7 @@ func (k *kit) allRows() (n, last int) {
 	return n, last
 }
 
-// steps makes calls of n steps, each with a result of some bytes.
+// steps calls n steps, each with a result of the given size.
 func steps(k *kit, r *workflow.Run, n, size int) error {
 	for range n {
 		_, err := workflow.Step(r, "s", func(context.Context) ([]byte, error) {
@@ -53,8 +53,8 @@ func steps(k *kit, r *workflow.Run, n, size int) error {
 	return nil
 }
 
-// Rule: runs that have ended are removed when their retention is over, as fast as they end,
-// though nobody starts another. When nothing is due nothing is written.
+// Rule: ended runs are removed at the end of their retention, as fast as they end, even if
+// nobody starts another. If nothing is due, nothing is written.
 func TestScenario43RemovedWithoutStarts(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
@@ -75,7 +75,7 @@ func TestScenario43RemovedWithoutStarts(t *testing.T) {
 	})
 }
 
-// Rule: what is due after the file was closed for a while is removed in the next life.
+// Rule: runs that become due while the file is closed are removed in the next life.
 func TestScenario43RemovedInTheNextLife(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
@@ -93,7 +93,7 @@ func TestScenario43RemovedInTheNextLife(t *testing.T) {
 }
 
 // Rule: the commit in which a run restarts removes nothing of its journal, however long that
-// is. The run removes it in portions, and nothing is left.
+// is. The run removes it completely, in portions.
 func TestScenario42RestartOfALongJournal(t *testing.T) {
 	const long, large = 6, 900 << 10
 	bubble(t, func(t *testing.T, k *kit) {
@@ -138,8 +138,8 @@ func TestScenario42RestartOfALongJournal(t *testing.T) {
 }
 
 // Rule: wherever a process is killed while a run restarts and its journal is removed, the file
-// is sound, the run has the one journal or the other, and the next life removes the rest: each
-// step takes effect, under one key.
+// is sound, the run has one of the two journals, and the next life removes the rest. Each step
+// takes effect, under one key.
 func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 	const long, large, looks = 6, 900 << 10, 60
 	path := os.Getenv(lifeVariable)
@@ -212,7 +212,7 @@ func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 }
 
 // Rule: a fork of a long journal takes several commits, none of which writes all of it. Until
-// the last nobody sees a run. What a death leaves is removed some days later.
+// the last one nobody sees a run. What a death leaves is removed some days later.
 func TestScenario39ForkOfALongJournal(t *testing.T) {
 	const long, large, most = 6, 900 << 10, 3
 	eachDeath(t, func(at death) story {
@@ -274,7 +274,7 @@ func TestScenario39ForkOfALongJournal(t *testing.T) {
 	})
 }
 
-// Rule: all children of a run that ends are cancelled, however many.
+// Rule: all children of a run that ends are cancelled, however many there are.
 func TestScenario32ManyChildrenAreCancelled(t *testing.T) {
 	const many = 250 // more than one commit cancels
 	bubble(t, func(t *testing.T, k *kit) {

@@ -32,7 +32,7 @@ func sized(t *testing.T, n int) string {
 	return s
 }
 
-// Rule: names and IDs are as long as is said, and not one byte longer.
+// Rule: names and IDs may have the documented length, and not one byte more.
 func TestScenario41Names(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		calls := workflow.Define("calls", func(r *workflow.Run, name string) (string, error) {
@@ -86,8 +86,8 @@ func TestScenario41Names(t *testing.T) {
 	})
 }
 
-// Rule: a value is as large as is said, and not one byte larger. A result that is too large
-// fails its step at once, as what it did outside has happened.
+// Rule: a value may have the documented size, and not one byte more. A result that is too large
+// fails its step at once, since the step's outside effect has happened.
 func TestScenario41Values(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		echo := workflow.Define("echo", func(r *workflow.Run, in string) (string, error) {
@@ -129,8 +129,8 @@ func TestScenario41Values(t *testing.T) {
 	})
 }
 
-// Rule: a journal has as many entries and bytes as is said; the call that is one too many is
-// refused, with an error that a function may handle.
+// Rule: a journal may have the documented number of entries and bytes. The next call is refused
+// with an error that a function may handle.
 func TestScenario41Journal(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		many := workflow.Define("many", func(r *workflow.Run, _ int) (int, error) {
@@ -146,7 +146,7 @@ func TestScenario41Journal(t *testing.T) {
 			if err != nil {
 				return 0, err
 			}
-			for range workflow.MaxEntries - branches*perBranch - (1 + branches) { // a list of branches, and each of them, is an entry
+			for range workflow.MaxEntries - branches*perBranch - (1 + branches) { // an Each and each of its branches is an entry
 				if err := workflow.Sleep(r, "s", -1); err != nil {
 					return 0, err
 				}
@@ -162,7 +162,7 @@ func TestScenario41Journal(t *testing.T) {
 					return 0, err
 				}
 			}
-			if err := workflow.Sleep(r, "night", time.Hour); err != nil { // so that it is counted anew
+			if err := workflow.Sleep(r, "night", time.Hour); err != nil { // so that it is counted again
 				return 0, err
 			}
 			_, err := workflow.Step(r, "one more", func(context.Context) (int, error) { return 1, nil })
@@ -187,8 +187,8 @@ func TestScenario41Journal(t *testing.T) {
 	})
 }
 
-// Rule: the errors in a journal count, as results do, whatever failed: all that is kept of them,
-// when they are written and when they are read.
+// Rule: the errors in a journal count, as results do, whatever failed: everything that is
+// stored of them, both when they are written and when they are read.
 func TestScenario41Errors(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		const size = 3000
@@ -219,8 +219,9 @@ func TestScenario41Errors(t *testing.T) {
 	})
 }
 
-// Rule: a run publishes under as many names, and as many bytes, as is said. What is refused is an
-// error that a function may handle; what is there is replaced still.
+// Rule: a run may publish under the documented number of names, and the documented number of
+// bytes. A refusal is an error that a function may handle. Existing values can still be
+// replaced.
 func TestScenario41Published(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		names := workflow.Define("names", func(r *workflow.Run, _ int) (int, error) {
@@ -235,7 +236,7 @@ func TestScenario41Published(t *testing.T) {
 			return 0, workflow.Publish(r, "0", "again")
 		})
 		bytes := workflow.Define("bytes", func(r *workflow.Run, _ int) (int, error) {
-			fits := workflow.MaxJournal/workflow.MaxValue - 1 // there is a checksum to each
+			fits := workflow.MaxJournal/workflow.MaxValue - 1 // each has a checksum
 			for n := range fits {
 				if err := workflow.Publish(r, fmt.Sprint(n), sized(t, workflow.MaxValue)); err != nil {
 					return 0, err
@@ -260,8 +261,9 @@ func TestScenario41Published(t *testing.T) {
 	})
 }
 
-// Rule: as many branches are under way at a time as is said, and as many signals are not got;
-// the next is refused, until one has ended, or was got.
+// Rule: the documented number of branches may run concurrently, and the documented number of
+// signals may be unconsumed. The next one is refused until a branch has ended, or a signal was
+// received.
 func TestScenario41BranchesAndSignals(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("branches", func(r *workflow.Run, _ int) (string, error) {

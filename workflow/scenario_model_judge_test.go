@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// judge compares what the file has in the end with what the oracle knows.
+// judge compares the final file with the oracle's knowledge.
 func (o *oracle) judge() {
 	k, t := o.k, o.k.t
 	t.Helper()
@@ -32,9 +32,9 @@ func (o *oracle) judge() {
 	}
 }
 
-// behindSignalGivenBack reports whether a step that undoes was named by a branch that gave back a
-// signal, or by one that waited for such a branch or was begun by it: what it named behind the
-// signal is not undone.
+// behindSignalGivenBack reports whether an undo step was named by a branch that gave back a
+// signal, or by one that waited for such a branch or was begun by it: an undo step named after
+// the signal does not run.
 func (o *oracle) behindSignalGivenBack(id identity) bool {
 	scope := func(step string) string { return step[:strings.LastIndexByte(step, '/')+1] }
 	own := scope(strings.TrimPrefix(id.step, "undo "))
@@ -59,7 +59,7 @@ func (o *oracle) judgeEnd(run workflow.Info) {
 	k, t := o.k, o.k.t
 	t.Helper()
 	parents := strings.Contains(run.ID, "/")
-	returned := outcomeOf{} // of one that ended before it began
+	returned := outcomeOf{} // of a run that ended before it began
 	if x := o.last[run.ID]; x != nil {
 		returned = x.returned
 	}
@@ -78,8 +78,8 @@ func (o *oracle) judgeEnd(run workflow.Info) {
 	}
 }
 
-// judgeUndone looks at what was undone: all that was named, the last of each scope first, or
-// nothing.
+// judgeUndone checks what was undone: all named undo steps, the last of each scope first, or
+// none.
 func (o *oracle) judgeUndone(run workflow.Info) {
 	t := o.k.t
 	t.Helper()
@@ -112,7 +112,7 @@ func (o *oracle) judgeJournal(run workflow.Info) {
 	k, t := o.k, o.k.t
 	t.Helper()
 	o.gaveBack(run.Run, run.ID, run.Restarts)
-	got := make(map[string]map[int]bool) // signals, by name
+	got := make(map[string]map[int]bool) // received signals, by name
 	for id, known := range o.known {
 		for _, name := range []string{word.Name(), last.Name()} {
 			if own, _, _ := strings.Cut(id.step[strings.LastIndexByte(id.step, '/')+1:], "#"); id.run == run.ID && own == name && known.err == "" {
@@ -153,7 +153,7 @@ func (o *oracle) judgeJournal(run workflow.Info) {
 		sent := o.sent[run.ID+" "+name]
 		require.Equal(t, len(sent), len(got[name])+left[name], "%s: %d of %q were sent, %d got, %d not", run.ID, len(sent), name, len(got[name]), left[name])
 		for v := range got[name] {
-			if o.someBack(run.ID) { // others may have got later ones before
+			if o.someBack(run.ID) { // others may have received later ones before
 				break
 			}
 			require.LessOrEqual(t, v, len(got[name]), "the first were got first")

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// node is one thing that a random function does. Its fields are exported so that it can be
-// the input of a run.
+// node is one thing that a random function does. Its fields are exported so that it can be the
+// input of a run.
 type node struct {
 	Kind  string
 	Name  string
 	Value int           // of a step, a version
-	Fails int           // attempts of a step that fail; always for a negative number
+	Fails int           // failing attempts of a step; all of them if negative
 	Once  bool          // a step that runs at most once
-	Deaf  bool          // a step that does not look at its context
+	Deaf  bool          // a step that ignores its context
 	Slow  time.Duration // of a step
-	Wait  time.Duration // of a sleep, a wait and between attempts; none for a negative number
-	Heeds bool          // an error of the author's ends the function
+	Wait  time.Duration // of a sleep, a wait and between attempts; none if negative
+	Heeds bool          // the author's error ends the function
 	Parts [][]node      // branches, or the function of a child
 }
 
 // program is the input of a random run.
 type program struct {
 	Nodes     []node
-	Round     int  // how often it restarted
-	Rounds    int  // how often it is to
-	Careless  bool // about errors: it goes on
-	Fails     bool // in the end
-	Postlude  bool // makes a call behind an error
+	Round     int  // number of restarts so far
+	Rounds    int  // number of restarts to make
+	Careless  bool // it ignores errors and continues
+	Fails     bool // at the end
+	Postlude  bool // makes a call after an error
 	Generated uint64
 }
 
@@ -51,7 +51,7 @@ func (a *author) nodes(depth int) (nodes []node) {
 	return nodes
 }
 
-// duration is one of those that are waited in the process, or for which a run is suspended.
+// duration returns a wait within the process, or one that suspends the run.
 func (a *author) duration() time.Duration {
 	return [...]time.Duration{0, 20 * time.Millisecond, 150 * time.Millisecond, 10 * time.Second, time.Minute, 2 * time.Hour}[a.IntN(6)]
 }
@@ -85,7 +85,7 @@ func (a *author) node(depth int) node {
 			n.Wait = -1
 		}
 	case "version":
-		n.Name = fmt.Sprint(n.Kind, a.named) // is found by its name
+		n.Name = fmt.Sprint(n.Kind, a.named) // it is identified by name
 	case "child":
 		n.Parts = [][]node{a.nodes(depth + 1)}
 	case "all", "race":

@@ -15,7 +15,7 @@ import (
 
 var errPlanned = errors.New("planned")
 
-// place is where a function is: a run, in one of its rounds, and a scope.
+// place identifies a function: a run, one of its rounds, and a scope.
 type place struct {
 	run    string
 	round  int
@@ -24,7 +24,7 @@ type place struct {
 	*execution
 }
 
-// step is the identity of the next call of a name, as [workflow.Entry.Step] writes it.
+// step returns the identity of the next call of a name, as [workflow.Entry.Step] writes it.
 func (p *place) step(name string) string {
 	p.counts[name]++
 	step := p.scope + name
@@ -34,7 +34,7 @@ func (p *place) step(name string) string {
 	return step
 }
 
-// branch is the place of a branch.
+// branch returns the place of a branch.
 func (p *place) branch(name string) *place {
 	return &place{p.run, p.round, p.step(name) + "/", make(map[string]int), p.execution}
 }
@@ -79,7 +79,7 @@ func (o *oracle) play(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	return sum, err
 }
 
-// own reports whether an error is one that a function may handle as it likes.
+// own reports whether a function may handle an error as it likes.
 func own(err error) bool {
 	for _, other := range []error{workflow.ErrSuspended, workflow.ErrCancelled, workflow.ErrTerminated, workflow.ErrAbandoned} {
 		if errors.Is(err, other) {
@@ -90,7 +90,7 @@ func own(err error) bool {
 	return errors.As(err, &failed) || errors.Is(err, workflow.ErrTimeout) || errors.Is(err, errPlanned)
 }
 
-// call makes one call, and has the oracle hear what became of it.
+// call makes one call and reports its result to the oracle.
 func (o *oracle) call(r *workflow.Run, f *workflow.Flow[program, int], at *place, n node) (v int, err error) {
 	if n.Kind == "all" || n.Kind == "race" {
 		return o.fork(r, f, at, n)
@@ -135,7 +135,7 @@ func (o *oracle) call(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	return v, err
 }
 
-// attempt is one of a step.
+// attempt is one attempt of a step.
 func (o *oracle) attempt(ctx context.Context, id identity, n node) (int, error) {
 	attempt := o.attempted(id, n)
 	if n.Slow > 0 {
@@ -155,7 +155,7 @@ func (o *oracle) attempt(ctx context.Context, id identity, n node) (int, error) 
 	return n.Value, nil
 }
 
-// ledger is the bucket of the app's, in which each transaction is counted.
+// ledger is the app's bucket that counts each transaction.
 var ledger = []byte("ledger")
 
 func (o *oracle) inTransaction(tx *bbolt.Tx, id identity, n node) (int, error) {
@@ -173,7 +173,7 @@ func (o *oracle) inTransaction(tx *bbolt.Tx, id identity, n node) (int, error) {
 	return n.Value, nil
 }
 
-// entries are what a transaction shows of the ledger.
+// entriesOf returns the ledger in a transaction.
 func entriesOf(tx *bbolt.Tx) map[string]int {
 	entries := make(map[string]int)
 	if b := tx.Bucket(ledger); b != nil {
@@ -218,7 +218,7 @@ func (o *oracle) fork(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	if err == nil || own(err) {
 		o.heard(id, won, nil)
 	}
-	if err == nil && n.Value%2 == 0 { // also the losers are waited for
+	if err == nil && n.Value%2 == 0 { // wait for the losers too
 		for i, b := range branches {
 			if i == won {
 				continue

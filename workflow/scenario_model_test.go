@@ -32,30 +32,30 @@ type identity struct {
 
 func (id identity) String() string { return fmt.Sprintf("%s@%d: %s", id.run, id.round, id.step) }
 
-// outcomeOf is what a function got of a call.
+// outcomeOf is the result of a call, as a function received it.
 type outcomeOf struct {
 	v   int
 	err string
 }
 
-// oracle knows what may be: it hears what every function gets of each of its calls, and what
-// is done to the world outside, over all lives of the program.
+// oracle knows the allowed behavior: it records the result of every call of every function, and
+// the effects on the outside world, over all lives of the program.
 type oracle struct {
 	k       *kit
 	program *workflow.Flow[program, int]
 
 	mu       sync.Mutex
 	wrong    []string
-	start    map[identity]time.Time // of the first call
-	known    map[identity]outcomeOf // of those that have ended
+	start    map[identity]time.Time // first call
+	known    map[identity]outcomeOf // calls that have ended
 	heards   int
-	order    map[identity]int  // in which they were heard first
+	order    map[identity]int  // order of their first results
 	back     map[identity]bool // waits of losers that gave back their signals
 	attempts map[identity]int
-	last     map[string]*execution // of each run's function, the last that began
-	undone   map[string][]identity // of each run, as they were first attempted
+	last     map[string]*execution // the last execution of each run's function
+	undone   map[string][]identity // of each run, in the order of their first attempts
 
-	sent       map[string][]int // to each run, by name: in their order
+	sent       map[string][]int // to each run, by name, in order
 	cancelled  map[string]bool
 	terminated map[string]bool
 }
@@ -72,13 +72,14 @@ func (o *oracle) complain(format string, args ...any) {
 	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 }
 
-// execution is what one call of a function did. One of an earlier life may go on for a while.
+// execution records one call of a function. An execution of an earlier life may continue for a
+// while.
 type execution struct {
-	undos    []identity // that it named
+	undos    []identity // undo steps that it named
 	returned outcomeOf
 }
 
-// began hears that a function is called.
+// began records that a function is called.
 func (o *oracle) began(run string) *execution {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,7 +88,7 @@ func (o *oracle) began(run string) *execution {
 	return x
 }
 
-// calls hears that a function makes a call, and says when it first did.
+// calls records that a function makes a call, and returns when it first did.
 func (o *oracle) calls(id identity) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,7 +107,7 @@ func (o *oracle) waited(id identity, begun time.Time, d time.Duration) {
 	}
 }
 
-// heard hears what a function got of a call: what has ended is the same for ever.
+// heard records the result of a call: an ended call always has the same result.
 func (o *oracle) heard(id identity, v int, err error) {
 	if err != nil && !own(err) {
 		return // it has not ended
@@ -118,7 +119,7 @@ func (o *oracle) heard(id identity, v int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.back[id] {
-		return // the race was decided before the loser heard of its signal
+		return // the race was decided before the loser learned of its signal
 	}
 	if o.wentBack(id, got) {
 		o.forget(id)
@@ -140,7 +141,7 @@ func (o *oracle) wentBack(id identity, got outcomeOf) bool {
 	return strings.HasSuffix(before.err, workflow.ErrTimeout.Error()) && got.err == "" && !strings.Contains(id.step, "/")
 }
 
-// forget drops what a function heard of a wait, and of its own calls behind it.
+// forget drops the results of a wait, and of the function's own calls after it.
 func (o *oracle) forget(id identity) {
 	for other := range o.known {
 		if other.run == id.run && other.round == id.round && !strings.Contains(other.step, "/") && o.order[other] >= o.order[id] {
@@ -150,7 +151,8 @@ func (o *oracle) forget(id identity) {
 	}
 }
 
-// gaveBack reads which signals the losers of races gave back. Their waits have not ended then.
+// gaveBack reads which signals the losers of races gave back. The waits of those signals have
+// not ended then.
 func (o *oracle) gaveBack(r pawl.ID, run string, round int) {
 	entries, err := o.k.engine().Journal(context.Background(), r, false)
 	o.mu.Lock()
@@ -167,7 +169,7 @@ func (o *oracle) gaveBack(r pawl.ID, run string, round int) {
 	}
 }
 
-// attempted hears that something is done outside, and says how often it was.
+// attempted records an outside effect, and returns how often it has happened.
 func (o *oracle) attempted(id identity, n node) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,14 +186,14 @@ func (o *oracle) attempted(id identity, n node) int {
 	return o.attempts[id]
 }
 
-// named hears of a step that undoes.
+// named records an undo step.
 func (o *oracle) named(x *execution, id identity) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	x.undos = append(x.undos, id)
 }
 
-// ended hears what a function returned.
+// ended records the result of a function.
 func (o *oracle) ended(x *execution, v int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -200,17 +202,18 @@ func (o *oracle) ended(x *execution, v int, err error) {
 	}
 }
 
-// Rule: whatever random functions do, and whatever is done to their runs, through crashes and
-// restarts: what has ended gives the same for ever and does not run again, no signal is lost
-// or got twice, no run is stuck, and every run ends as what was asked of it allows.
+// Rule: whatever random functions do, and whatever happens to their runs, through crashes and
+// restarts: an ended call always returns the same result and does not run again, no signal is
+// lost or received twice, no run is stuck, and every run ends in a way that the requests to it
+// allow.
 func TestScenario45Model(t *testing.T) {
 	for seed := range uint64(race.Fewer(*modelSeeds)) {
 		t.Run(fmt.Sprint("seed ", *modelFirst+seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, k *kit) {
-				t.Cleanup(func() { k.pass(24 * time.Hour) }) // steps that do not look at their contexts end
+				t.Cleanup(func() { k.pass(24 * time.Hour) }) // until steps that ignore their contexts end
 				random := rand.New(rand.NewPCG(*modelFirst+seed, 45))
 				o := newOracle(k)
-				k.maxCrashes = -1 // they say nothing of the runs
+				k.maxCrashes = -1 // crashes say nothing about the runs
 				k.slots = 1 + random.IntN(6)
 				k.open(o.program)
 				for i := range 3 {
@@ -228,7 +231,7 @@ func TestScenario45Model(t *testing.T) {
 	}
 }
 
-// sound requires that nothing went wrong so far.
+// sound requires that nothing has gone wrong so far.
 func (o *oracle) sound() {
 	o.k.t.Helper()
 	o.mu.Lock()
@@ -236,7 +239,7 @@ func (o *oracle) sound() {
 	require.Empty(o.k.t, o.wrong)
 }
 
-// happen is one thing that happens to the program or to a run.
+// happen lets one random thing happen to the program or to a run.
 func (o *oracle) happen(random *rand.Rand) {
 	k, t := o.k, o.k.t
 	t.Helper()
@@ -293,7 +296,7 @@ func (o *oracle) send(run workflow.Info, name string) {
 	}
 }
 
-// runs are all runs that there are, which are never blocked or dead.
+// runs returns all runs, which are never blocked or dead.
 func (o *oracle) runs() []workflow.Info {
 	o.k.t.Helper()
 	list, err := o.k.e.List(o.k.t.Context(), workflow.Filter{}, "", 1000)
@@ -305,7 +308,7 @@ func (o *oracle) runs() []workflow.Info {
 	return list.Runs
 }
 
-// endAll has every run end: none is paused any more, all signals come, and all time passes.
+// endAll lets every run end: none is paused any more, all signals arrive, and time passes.
 func (o *oracle) endAll() {
 	k, t := o.k, o.k.t
 	t.Helper()

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a paused run makes no call although its time has come; resumed it goes on at once,
-// and what came meanwhile counts. Neither a restart nor a crash ends a pause.
+// Rule: a paused run makes no call even when its time has come. After Resume it continues at
+// once, and sees what arrived meanwhile. Neither a restart nor a crash ends a pause.
 func TestScenario38PauseOverATimer(t *testing.T) {
 	for _, name := range []string{"sleep", "backoff", "wait"} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestScenario38PauseOverATimer(t *testing.T) {
 	}
 }
 
-// Rule: a step that is under way when its run is paused is completed, the next one waits, and
-// a pause that is over in the meantime was none.
+// Rule: if a run is paused during a step, the step is completed and the next one waits. A pause
+// that ends in the meantime has no effect.
 func TestScenario38PauseInAStep(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		bubble(t, func(t *testing.T, k *kit) {
@@ -91,7 +91,7 @@ func TestScenario38PauseInAStep(t *testing.T) {
 	}
 }
 
-// late is a queue whose worker gets a lease some time after it was given.
+// late is a queue whose worker receives a lease some time after it was granted.
 type late struct {
 	*bolt.Queue
 	k *kit
@@ -106,7 +106,7 @@ func (q late) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) 
 	return leases, err
 }
 
-// Rule: a run that is resumed while it is about to lie down for its pause does not lie down.
+// Rule: a run that is resumed while it is about to be suspended for its pause is not suspended.
 func TestScenario38ResumeWhileItPauses(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := errand(k, func(r *workflow.Run) error { return workflow.Sleep(r, "s", time.Hour) })

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// published is what a run has published.
+// published returns the values that a run has published.
 func published(k *kit, run pawl.ID) map[string]string {
 	k.t.Helper()
 	values, err := k.e.Published(k.t.Context(), run)
@@ -26,7 +26,7 @@ func published(k *kit, run pawl.ID) map[string]string {
 	return texts
 }
 
-// reports is a flow whose function and branch publish under one name, in turns of a day.
+// reports is a flow whose function and branch publish alternately under one name, a day apart.
 func reports() *workflow.Flow[int, int] {
 	return workflow.Define("reports", func(r *workflow.Run, round int) (int, error) {
 		say := func(r *workflow.Run, text string) error { return workflow.Publish(r, "status", text) }
@@ -45,7 +45,7 @@ func reports() *workflow.Flow[int, int] {
 			}
 			return 0, workflow.Sleep(r, "work", 24*time.Hour)
 		})
-		if err := say(r, "started"); err != nil { // the last that the function does for days
+		if err := say(r, "started"); err != nil { // the function publishes nothing else for days
 			return 0, err
 		}
 		if _, err := half.Wait(r); err != nil {
@@ -64,7 +64,7 @@ func reports() *workflow.Flow[int, int] {
 	})
 }
 
-// commits is the number of the last commit.
+// commits returns the number of the last commit.
 func commits(k *kit) (n int) {
 	k.t.Helper()
 	require.NoError(k.t, k.q.View(k.t.Context(), func(tx *bbolt.Tx) error {
@@ -74,8 +74,8 @@ func commits(k *kit) (n int) {
 	return n
 }
 
-// Rule: a published value never gives way to an older one, whichever wake, crash or Restart comes;
-// what a run published before costs no commit.
+// Rule: an older value never replaces a newer published one, after any wake, crash or Restart.
+// Publishing a value again costs no commit.
 func TestScenario42PublishDoesNotGoBack(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open(reports())
@@ -102,8 +102,8 @@ func TestScenario42PublishDoesNotGoBack(t *testing.T) {
 	})
 }
 
-// Rule: an export has the counts of what a run published, so the run publishes nothing twice in
-// the other file; a count that no run has is refused.
+// Rule: an export has the publish counts of a run, so the run publishes nothing twice in the
+// other file. A count that no run has is refused.
 func TestScenario42PublishedCountsTravel(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open(reports())
@@ -132,7 +132,8 @@ func TestScenario42PublishedCountsTravel(t *testing.T) {
 	})
 }
 
-// Rule: a run that goes back to a Wait before its end publishes anew what it published behind it.
+// Rule: a run that goes back to a Wait before its end publishes again what it published after
+// it.
 func TestScenario42PublishBehindTheLastLook(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("totals", func(r *workflow.Run, _ int) (string, error) {

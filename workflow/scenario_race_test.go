@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// match is a flow in which a branch that calls a child races with one that waits for nothing,
-// and which goes on when the race is decided. The child does so until it is told.
+// match is a flow in which a branch that calls a child races with a branch that waits for
+// nothing. The flow continues when the race is decided. The child runs until it is cancelled.
 func match(k *kit) (parent *workflow.Flow[int, string], child *workflow.Flow[int, int]) {
 	child = workflow.Define("child", func(r *workflow.Run, _ int) (int, error) {
 		return workflow.Step(r, "long", func(ctx context.Context) (int, error) {
@@ -42,12 +42,12 @@ func match(k *kit) (parent *workflow.Flow[int, string], child *workflow.Flow[int
 		if _, err := loser.Wait(r); !errors.Is(err, workflow.ErrAbandoned) {
 			return "", fmt.Errorf("the loser: %w", err)
 		}
-		return heard, workflow.Sleep(r, "night", time.Hour) // so that the journal is read anew
+		return heard, workflow.Sleep(r, "night", time.Hour) // so that the journal is read again
 	})
 	return parent, child
 }
 
-// goesOn requires that the run of a match is open after its race, and ends as it is to.
+// goesOn requires that the run of a match is open after its race, and ends correctly.
 func goesOn(k *kit, h *workflow.Handle[string]) {
 	k.t.Helper()
 	k.settle()
@@ -60,8 +60,8 @@ func goesOn(k *kit, h *workflow.Handle[string]) {
 	require.NoError(k.t, k.e.Check(k.t.Context()))
 }
 
-// Rule: the child of a branch that has lost is asked to end by the commit that decides the race,
-// with it or not at all, and has ended before its parent.
+// Rule: the commit that decides a race asks the children of the losers to end, together with
+// the decision or not at all. They end before their parent.
 func TestScenario34ChildOfALoserIsCancelled(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
@@ -70,7 +70,7 @@ func TestScenario34ChildOfALoserIsCancelled(t *testing.T) {
 				winner := k.gate("winner")
 				k.open(f, child)
 				start(k, f, "1", 0)
-				g := k.hold() // the child is under way
+				g := k.hold() // the child is running
 				close(winner.open)
 				k.settle()
 				g.die(at)
@@ -96,7 +96,7 @@ func TestScenario34ChildOfALoserIsCancelled(t *testing.T) {
 	})
 }
 
-// Rule: it is cancelled also when nothing dies, at once, and while it is under way.
+// Rule: it is also cancelled if nothing dies, at once, while it is running.
 func TestScenario34ChildOfALoserEndsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f, child := match(k)
@@ -113,8 +113,8 @@ func TestScenario34ChildOfALoserEndsAtOnce(t *testing.T) {
 	})
 }
 
-// Rule: a loser that is about to start a child starts none any more, also where its commit fails
-// and each that was in it is tried again.
+// Rule: a loser that is about to start a child starts none, even if its commit fails and each
+// call in the commit is retried.
 func TestScenario34LoserBeforeItsChild(t *testing.T) {
 	for name, commit := range map[string]func(*group){"commit": (*group).commit, "undone": (*group).undone} {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestScenario34LoserBeforeItsChild(t *testing.T) {
 	}
 }
 
-// Rule: the number of an entry that was never written, as its branch had lost, is that of another
-// call after a crash, which keeps its result.
+// Rule: if an entry was never written because its branch had lost, another call gets its number
+// after a crash, and keeps its result.
 func TestScenario34NumberOfAChildThatNeverWas(t *testing.T) {
 	story{
 		first: func(k *kit) {
@@ -166,8 +166,8 @@ func TestScenario34NumberOfAChildThatNeverWas(t *testing.T) {
 	}.run(t)
 }
 
-// Rule: a child is cancelled as well that is in the file when the race is decided, while the loser
-// that starts it has not heard so.
+// Rule: a child that is in the file when the race is decided is cancelled, even if the loser
+// that starts it does not know that yet.
 func TestScenario34LoserWhileItStartsItsChild(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f, child := match(k)
@@ -195,7 +195,7 @@ func TestScenario34LoserWhileItStartsItsChild(t *testing.T) {
 	})
 }
 
-// within calls fn in a branch of a branch, and so on, each with a name as long as may be.
+// within calls fn in a branch of a branch, and so on, each with a name of the maximum length.
 func within[T any](r *workflow.Run, depth int, fn func(r *workflow.Run) (T, error)) (T, error) {
 	if depth == 0 {
 		return fn(r)
@@ -205,8 +205,8 @@ func within[T any](r *workflow.Run, depth int, fn func(r *workflow.Run) (T, erro
 	}).Wait(r)
 }
 
-// Rule: a race whose result is too large to be stored is an error, and nobody has lost it: its
-// branches go on.
+// Rule: a race whose result is too large to store returns an error, and nobody has lost it: its
+// branches continue.
 func TestRaceThatIsTooLargeToBeDecided(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		var raced error

@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// stubborn is a flow of a step that fails each time, with three retries, each after an hour.
+// stubborn is a flow of a step that always fails, with three retries, each after an hour.
 func stubborn(k *kit) *workflow.Flow[int, int] {
 	return workflow.Define("stubborn", func(r *workflow.Run, _ int) (int, error) {
 		return workflow.Step(r, "try", func(context.Context) (int, error) {
@@ -27,9 +27,9 @@ func stubborn(k *kit) *workflow.Flow[int, int] {
 	})
 }
 
-// Rule: how often a step was tried, and when it is tried next, survives a crash: no retry is
-// given away, and no backoff is shortened or begun again. An attempt that the crash cut off
-// does not count.
+// Rule: the number of attempts of a step, and the time of the next one, survive a crash: no
+// retry is lost, and no backoff is shortened or restarted. An attempt cut off by the crash does
+// not count.
 func TestScenario40RetriesSurvive(t *testing.T) {
 	t.Run("in the backoff", func(t *testing.T) {
 		story{
@@ -75,8 +75,8 @@ func TestScenario40RetriesSurvive(t *testing.T) {
 	})
 }
 
-// Rule: a run that has one scope retry soon and another sleep long is not suspended, and has
-// written until when it sleeps: a crash does not begin that again.
+// Rule: if one scope of a run retries soon and another sleeps long, the run is not suspended,
+// and the end of the sleep is stored: a crash does not restart it.
 func TestScenario40DeadlineBesideAShortRetry(t *testing.T) {
 	flow := func(k *kit) *workflow.Flow[int, int] {
 		return workflow.Define("both", func(r *workflow.Run, _ int) (int, error) {
@@ -103,7 +103,7 @@ func TestScenario40DeadlineBesideAShortRetry(t *testing.T) {
 			k.open(flow(k))
 			start(k, flow(k), "1", 0)
 			<-before.reached
-			k.settle() // the other waits for its retry
+			k.settle() // the other scope waits for its retry
 			close(before.open)
 			<-second.reached
 			k.pass(time.Hour)
@@ -118,8 +118,8 @@ func TestScenario40DeadlineBesideAShortRetry(t *testing.T) {
 	}.run(t)
 }
 
-// deadly is a flow of steps each of which kills its process as often as it is told, before
-// it has done anything that is remembered.
+// deadly is a flow of steps. Each step kills its process as often as requested, before it does
+// anything that is stored.
 func deadly(k *kit, kills int) *workflow.Flow[int, int] {
 	return workflow.Define("deadly", func(r *workflow.Run, steps int) (int, error) {
 		for range steps {
@@ -144,8 +144,8 @@ func deadly(k *kit, kills int) *workflow.Flow[int, int] {
 	})
 }
 
-// lives runs lives of a flow that is deadly, in processes that are killed or by crashes in
-// this one, and then fn.
+// lives runs lives of a flow that is deadly, in processes that are killed or with crashes in
+// this process, and then calls fn.
 func lives(t *testing.T, n, kills, steps int, fn func(k *kit)) {
 	live := func(k *kit) {
 		first := len(k.keys()) == 0
@@ -191,8 +191,8 @@ func lives(t *testing.T, n, kills, steps int, fn func(k *kit)) {
 	})
 }
 
-// Rule: a run that kills each process which takes it is a dead letter after as many crashes
-// as the queue allows, and others go on; an operator brings it back, with its journal.
+// Rule: a run that kills each process that takes it is dead after as many crashes as the queue
+// allows, and other runs continue. An operator can restore it, with its journal.
 func TestScenario44PoisonDies(t *testing.T) {
 	lives(t, 3, 3, 1, func(k *kit) {
 		other := workflow.Define("other", func(*workflow.Run, int) (int, error) { return 1, nil })
@@ -215,7 +215,8 @@ func TestScenario44PoisonDies(t *testing.T) {
 	})
 }
 
-// Rule: a run that gets on between its crashes does not die of them, however many they are.
+// Rule: a run that makes progress between its crashes does not die of them, however many there
+// are.
 func TestScenario44ProgressForgetsCrashes(t *testing.T) {
 	const steps = 4
 	lives(t, 2*steps, 2, steps, func(k *kit) {

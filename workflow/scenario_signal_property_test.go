@@ -17,9 +17,10 @@ import (
 
 var signalSeeds = flag.Int("signal.seeds", 25, "how many random selections of signals are tried")
 
-// selects is a flow that gets signals in random ways, as its input says, until all ways are tried:
-// it races waits with one another, with sleeps, and with branches that collect several, and keeps
-// each signal that the winner of a race returned by a step. In the end it reads what is left.
+// selects is a flow that receives signals in random ways, as its input says, until it has tried
+// all of them: it races waits with each other, with sleeps, and with branches that collect
+// several, and records each signal that the winner of a race returned in a step. At the end it
+// reads the rest.
 func selects() *workflow.Flow[[]int, []int] {
 	get := func(s *workflow.Signal[int], d time.Duration) func(*workflow.Run) ([]int, error) {
 		return func(r *workflow.Run) ([]int, error) {
@@ -114,9 +115,9 @@ func selects() *workflow.Flow[[]int, []int] {
 
 func number(name string) *workflow.Signal[int] { return workflow.DefineSignal[int](name) }
 
-// Rule: each signal that Send accepts is got exactly once, by a branch that won or by the function
-// itself, through waits, races, timeouts, crashes and restarts, until the run has ended. None that
-// the function looks for in the end is left.
+// Rule: each signal that Send accepts is received exactly once, by a branch that won or by the
+// function itself, through waits, races, timeouts, crashes and restarts, until the run has
+// ended. No signal that the function looks for at the end is left.
 func TestScenario26EachSignalOnce(t *testing.T) {
 	for seed := range uint64(race.Fewer(*signalSeeds)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -21,7 +21,7 @@ var (
 	last = workflow.DefineSignal[string]("last")
 )
 
-// listen is a flow that gets n words, each within an hour, and returns them.
+// listen is a flow that receives n words, each within an hour, and returns them.
 func listen(k *kit) *workflow.Flow[int, []string] {
 	return workflow.Define("listen", func(r *workflow.Run, n int) (words []string, err error) {
 		for range n {
@@ -44,8 +44,8 @@ func say(k *kit, run pawl.ID, w, key string) {
 	require.NoError(k.t, word.Send(k.t.Context(), k.e, run, w, key))
 }
 
-// Rule: of all who start a run under one ID with one input there is one run, which is run
-// once; with another input they are refused; and this holds when it has ended too.
+// Rule: several starts under one ID with one input make one run, which runs once. With another
+// input they are refused. This also holds after the run has ended.
 func TestScenario25StartTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := trip(k)
@@ -91,8 +91,8 @@ func TestScenario25StartTwice(t *testing.T) {
 	})
 }
 
-// Rule: a run that is started in a transaction of the app is there when that is committed,
-// and only then.
+// Rule: a run started in an app's transaction exists when the transaction is committed, and
+// only then.
 func TestScenario25StartInATransaction(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := trip(k)
@@ -116,9 +116,9 @@ func TestScenario25StartInATransaction(t *testing.T) {
 	})
 }
 
-// Rule: no signal is taken for a run that there is not, or that has ended; every other one is
-// got, whether it came before the run waited, while it ran, while it was suspended, or while
-// the program was down.
+// Rule: a signal to a run that does not exist or has ended is refused. Every other signal is
+// received, whether it arrived before the run waited, while it ran, while it was suspended, or
+// while the program was down.
 func TestScenario26SignalAtAnyTime(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := listen(k)
@@ -158,8 +158,8 @@ func (k *kit) restartWithSlots(n int) {
 	k.again()
 }
 
-// Rule: a signal that is durable before the timeout is counts, although its time is over; one
-// that comes after that is for the next wait.
+// Rule: a signal that is durable before the timeout is stored counts, even if the time is over.
+// A later signal is for the next wait.
 func TestScenario26SignalAtTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := listen(k)
@@ -174,7 +174,7 @@ func TestScenario26SignalAtTheDeadline(t *testing.T) {
 		k.pass(2 * time.Hour)
 		say(k, h.Run(), "over time", "")
 		k.restartWithSlots(1)
-		k.pass(time.Hour) // to the instant
+		k.pass(time.Hour) // exactly
 		require.Equal(t, workflow.Done, k.info(h.Run()).Status)
 		out, err := outcome(k, find(k, f, "1"))
 		require.NoError(t, err)
@@ -189,8 +189,8 @@ func TestScenario26SignalAtTheDeadline(t *testing.T) {
 	})
 }
 
-// Rule: a timeout and a signal that are written by one commit are one of the two: the wait
-// has the signal, or the next wait has.
+// Rule: if one commit writes a timeout and a signal, exactly one of them counts: the wait has
+// the signal, or the next wait has.
 func TestScenario26SignalInTheCommitOfTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := listen(k)
@@ -211,8 +211,8 @@ func TestScenario26SignalInTheCommitOfTheTimeout(t *testing.T) {
 	})
 }
 
-// Rule: signals of one name are got in the order in which they came, and those of one key
-// once, whatever is in them, also after a crash and after they were got.
+// Rule: signals of one name are received in order of arrival, and those with one key once,
+// whatever their content, even after a crash and after they were received.
 func TestScenario27SignalsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := listen(k)
@@ -233,12 +233,12 @@ func TestScenario27SignalsInOrder(t *testing.T) {
 		out, err := outcome(k, find(k, f, "1"))
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b", "b", "c", "d"}, out)
-		say(k, h.Run(), "d", "key 3") // it came before
+		say(k, h.Run(), "d", "key 3") // it arrived before
 	})
 }
 
-// Rule: of several who wait for one name each gets a signal of its own, and who gets none
-// waits on.
+// Rule: if several scopes wait for one name, each receives its own signal, and a scope that
+// receives none keeps waiting.
 func TestScenario27TwoWaitForOneName(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("pair", func(r *workflow.Run, n int) ([]string, error) {
@@ -259,8 +259,8 @@ func TestScenario27TwoWaitForOneName(t *testing.T) {
 	})
 }
 
-// Rule: a wait of no time takes what is there, and a sleep that is over is over: without a
-// suspension, and without that time passes.
+// Rule: a wait of no time takes what is there, and a sleep that is over ends: without a
+// suspension, and without any time passing.
 func TestScenario28NoTime(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("hasty", func(r *workflow.Run, d time.Duration) (string, error) {
@@ -303,8 +303,8 @@ func TestScenario28NoTime(t *testing.T) {
 	})
 }
 
-// Rule: deadlines are times of the queue's clock: when it is set back they come later, when it
-// is set forward they come at once, and nothing hangs either way.
+// Rule: deadlines are times of the queue's clock: if it is set back they come later, if it is
+// set forward they come at once, and nothing gets stuck either way.
 func TestScenario29ClockJumps(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("clock", func(r *workflow.Run, how string) (string, error) {

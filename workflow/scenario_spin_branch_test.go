@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// loops go on until what is in a branch of each round succeeds.
+// loops continue until the branch of a round succeeds.
 var loops = map[string]func(r *workflow.Run){
 	"branch": func(r *workflow.Run) {
 		for {
@@ -43,8 +43,8 @@ func long(r *workflow.Run) (int, error) {
 	})
 }
 
-// Rule: a loop that begins a new branch in each round comes to its end too when the run is
-// cancelled, or when its own branch has lost a race: each branch is refused but once.
+// Rule: a loop that begins a new branch in each round also ends when the run is cancelled, or
+// when its own branch has lost a race, although each branch is refused only once.
 func TestScenario37SpinningOverBranchesIsEnded(t *testing.T) {
 	for name, loop := range loops {
 		for _, lost := range []bool{false, true} {
@@ -78,7 +78,7 @@ func TestScenario37SpinningOverBranchesIsEnded(t *testing.T) {
 	}
 }
 
-// Rule: so does one that fills the journal, by branches or by versions.
+// Rule: so does a loop that fills the journal, with branches or with versions.
 func TestScenario41SpinningInAFullJournalIsEnded(t *testing.T) {
 	for name, round := range map[string]func(r *workflow.Run, n int) error{
 		"branch": func(r *workflow.Run, _ int) error {
@@ -97,7 +97,7 @@ func TestScenario41SpinningInAFullJournalIsEnded(t *testing.T) {
 					}
 					for n := 0; round(r, n) != nil; n++ {
 						if n == 3*workflow.MaxEntries {
-							return n, nil // it would go on for ever
+							return n, nil // otherwise it would continue forever
 						}
 					}
 					return 1, nil
@@ -111,8 +111,8 @@ func TestScenario41SpinningInAFullJournalIsEnded(t *testing.T) {
 	}
 }
 
-// Rule: the losers of many races are no such loop, however often their branches are of one name:
-// who begins them goes on.
+// Rule: the losers of many races do not count as such a loop, however often their branches have
+// one name: the scope that begins them continues.
 func TestScenario34ManyLosersAreNoSpin(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		const rounds, each = 98, 100 // as many as a journal has room for

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// spinning are loops that swallow what their calls return, once the first of them waits.
+// spinning are loops that ignore the errors of their calls once the first of them waits.
 var spinning = map[string]func(r *workflow.Run){
 	"sleep": func(r *workflow.Run) {
 		for workflow.Sleep(r, "s", time.Hour) != nil {
@@ -68,8 +68,8 @@ var spinning = map[string]func(r *workflow.Run){
 	},
 }
 
-// Rule: a loop that swallows the error of a run which is suspended comes to its end, wherever it
-// is, and costs the run nothing: it goes on at its time, as if the function had returned.
+// Rule: a loop that ignores the error of a suspended run ends, wherever it is, and costs the
+// run nothing: the run continues at its time, as if the function had returned.
 func TestScenario31SpinningIsEnded(t *testing.T) {
 	for name, spin := range spinning {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestScenario31SpinningIsEnded(t *testing.T) {
 	}
 }
 
-// Rule: of a function that was ended the author is told, once for each time.
+// Rule: the log reports a function whose goroutine was ended, once each time.
 func TestScenario31SpinningIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("careless", func(r *workflow.Run, _ int) (int, error) {
@@ -115,8 +115,8 @@ func TestScenario31SpinningIsTold(t *testing.T) {
 	})
 }
 
-// Rule: the same holds for a loop that swallows that the run is cancelled, that its branch has
-// lost, or that the journal is full: the run ends as if the function had returned that.
+// Rule: the same holds for a loop that ignores that the run is cancelled, that its branch has
+// lost, or that the journal is full: the run ends as if the function had returned that error.
 func TestScenario37SpinningIsEndedAsItWasTold(t *testing.T) {
 	stubborn := func(r *workflow.Run) (int, error) {
 		for {

@@ -16,14 +16,15 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// deaf is a queue whose worker cannot extend its leases, as one that is cut off or stalled.
+// deaf is a queue whose worker cannot extend its leases, like a worker that is cut off or
+// stalled.
 type deaf struct{ *bolt.Queue }
 
 // Extend implements pawl.Queue.
 func (deaf) Extend(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error) { return nil, nil }
 
 // Rule: a worker that has lost its lease writes nothing more, whatever it is about to write:
-// what another has made of the run meanwhile stays.
+// the changes that another worker has made to the run meanwhile stay.
 func TestScenario36StaleWorker(t *testing.T) {
 	for name, write := range map[string]func(r *workflow.Run) error{
 		"checkpoint": func(r *workflow.Run) error {
@@ -81,7 +82,7 @@ func TestScenario36StaleWorker(t *testing.T) {
 				work(deaf{k.q})
 				<-stalled.reached
 				work(k.q)
-				k.pass(time.Hour) // the lease is over, and the other has the run
+				k.pass(time.Hour) // the lease is over, and the other worker has the run
 				require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
 				journal, info := k.journal(h.Run()), k.info(h.Run())
 

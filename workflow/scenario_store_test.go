@@ -14,8 +14,8 @@ import (
 // otherTx is a transaction of another engine.
 type otherTx struct{}
 
-// Rule: a step in a transaction of another engine blocks its run, which goes on when a build comes
-// whose step fits; a start in one is refused.
+// Rule: a step in a transaction of another engine blocks its run, which continues under a build
+// with a matching step. A start in such a transaction is refused.
 func TestTransactionOfAnotherEngine(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		fits := false

@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: runs that sleep hold neither slots nor goroutines, and all of them wake.
+// Rule: sleeping runs hold neither slots nor goroutines, and all of them wake.
 func TestScenario30Sleepers(t *testing.T) {
 	sleepers, starters := race.Fewer(10_000), 50
 	bubble(t, func(t *testing.T, k *kit) {
@@ -24,7 +24,7 @@ func TestScenario30Sleepers(t *testing.T) {
 			return n, workflow.Sleep(r, "night", time.Hour)
 		})
 		short := workflow.Define("short", func(*workflow.Run, int) (int, error) { return 1, nil })
-		k.slots = 100 // so that few commits do for all
+		k.slots = 100 // so that a few commits suffice for all
 		k.open(f, short)
 		k.settle()
 		goroutines := runtime.NumGoroutine()
@@ -41,7 +41,7 @@ func TestScenario30Sleepers(t *testing.T) {
 		require.Equal(t, pawl.Counts{Delayed: sleepers}, k.jobs())
 		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
 
-		_, err := outcome(k, start(k, short, "1", 0)) // there are slots for others
+		_, err := outcome(k, start(k, short, "1", 0)) // other runs get slots
 		require.NoError(t, err)
 		k.pass(time.Hour)
 		require.Zero(t, k.jobs())
@@ -53,7 +53,7 @@ func TestScenario30Sleepers(t *testing.T) {
 	})
 }
 
-// jobs are the jobs of the file.
+// jobs returns the jobs of the file.
 func (k *kit) jobs() pawl.Counts {
 	k.t.Helper()
 	stats, err := k.q.Stats(k.t.Context())
@@ -62,8 +62,8 @@ func (k *kit) jobs() pawl.Counts {
 	return stats.Queues[0].Counts
 }
 
-// Rule: whatever a function does once its run is suspended is not looked at: swallowing the
-// error neither ends the run nor adds a call to it, and a panic then does not stop it.
+// Rule: whatever a function does after its run is suspended is ignored: a swallowed error
+// neither ends the run nor adds a call to it, and a panic does not stop it.
 func TestScenario31SwallowedSuspension(t *testing.T) {
 	for name, wait := range map[string]func(r *workflow.Run){
 		"sleep": func(r *workflow.Run) { _ = workflow.Sleep(r, "wait", time.Hour) },
@@ -119,7 +119,7 @@ func TestScenario31SwallowedSuspension(t *testing.T) {
 					require.Contains(t, []workflow.Status{workflow.Sleeping, workflow.Waiting}, k.info(h.Run()).Status)
 					calls := 1
 					if name == "branch" {
-						calls = 2 // that it began, and its sleep
+						calls = 2 // the Each that it began, and its sleep
 					}
 					require.Len(t, k.journal(h.Run()), calls)
 					require.Empty(t, k.keys())
@@ -141,8 +141,8 @@ func TestScenario31SwallowedSuspension(t *testing.T) {
 // nap is a flow of an hour.
 var nap = workflow.Define("nap", func(r *workflow.Run, _ int) (int, error) { return 0, workflow.Sleep(r, "nap", time.Hour) })
 
-// Rule: deferred code runs at each suspension, and its calls are refused then; they are made
-// when the function returns in the end, in their place and once.
+// Rule: deferred code runs at each suspension, and its calls are refused then. They are made
+// when the function finally returns, in their place and once.
 func TestScenario32CallsInDefer(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("deferred", func(r *workflow.Run, _ int) (out string, err error) {

@@ -12,13 +12,13 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// What a function was told of a call is told again after a crash, although what it waited for
-// has come in the meantime. Otherwise it would go another way, and a run that has undone half
-// of what it did would end as if nothing were.
+// The result that a function received from a call is the same after a crash, even if what the
+// call waited for has happened in the meantime. Otherwise the function would take another path,
+// and a run that has undone half of its steps would end as if it had not.
 
-// Rule: a run that was told that it is cancelled stays so, also when the child for which it
-// waited has ended since, or a branch that does not let itself be interrupted, which then
-// would have won a race.
+// Rule: a run that received its cancellation stays cancelled, even if the child for which it
+// waited has ended since, or a branch that ignores interruptions, which would then have won a
+// race.
 func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 	for name, do := range map[string]func(k *kit, r *workflow.Run){
 		"child": func(k *kit, r *workflow.Run) { _, _ = workflow.Call(r, "c", childOf(k), 0) },
@@ -68,11 +68,11 @@ func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// Rule: a loser of a race that waited for a child has lost, although the child, which is not to
-// be interrupted, ends later with a result.
+// Rule: a loser of a race that waited for a child has lost, even if the child, which ignores
+// the cancel, ends later with a result.
 func TestScenario34LosersChildEndsLater(t *testing.T) {
 	for n := range 4 {
-		crash, slow := n%2 == 0, n/2 == 0 // it comes to its call when the race is over
+		crash, slow := n%2 == 0, n/2 == 0 // it reaches its call when the race is over
 		bubble(t, func(t *testing.T, k *kit) {
 			deaf := workflow.Define("deaf", func(r *workflow.Run, _ int) (string, error) {
 				return workflow.Step(r, "s", func(context.Context) (string, error) {
@@ -127,8 +127,8 @@ func TestScenario34LosersChildEndsLater(t *testing.T) {
 	}
 }
 
-// Rule: what was named to be undone since a sleep is undone, also when the run is cancelled in
-// the step that follows and the process dies there.
+// Rule: undo steps named since a sleep run, even if the run is cancelled in the following step
+// and the process dies there.
 func TestScenario37CancelAfterASleep(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {

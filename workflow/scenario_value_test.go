@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// each value that a step returns is seen twice: on the first run, and after a death.
+// seenTwice calls check with the result of a step as seen on the first run, and after a death.
 func seenTwice[T any](t *testing.T, value T, check func(t *testing.T, first, again T)) {
 	t.Helper()
 	bubble(t, func(t *testing.T, k *kit) {
@@ -39,16 +39,16 @@ func seenTwice[T any](t *testing.T, value T, check func(t *testing.T, first, aga
 	})
 }
 
-// identical requires that two values are the same in type and content, down to what == would
-// not see.
+// identical requires that two values are the same in type and content, including differences
+// that == does not see.
 func identical[T any](t *testing.T, first, again T) {
 	t.Helper()
 	require.Equal(t, fmt.Sprintf("%#v", first), fmt.Sprintf("%#v", again))
 	require.Equal(t, first, again)
 }
 
-// Rule: what a step returned is the same on the first run as after a death, whatever its
-// type, as it is decoded from what is stored both times.
+// Rule: a step's result is the same on the first run as after a death, whatever its type, since
+// it is decoded from the stored form both times.
 func TestScenario24ValuesAreEqual(t *testing.T) {
 	zone := time.FixedZone("CET", 3600)
 	type nested struct {
@@ -109,15 +109,15 @@ func TestScenario24ValuesAreEqual(t *testing.T) {
 	})
 }
 
-// errStock and stockError are errors that a step fails with.
+// errStock and stockError are errors of failing steps.
 var errStock = errors.New("out of stock")
 
 type stockError struct{ Left int }
 
 func (e *stockError) Error() string { return fmt.Sprintf("only %d left", e.Left) }
 
-// Rule: an error with which a step ended is the same on the first run as after a death: its
-// text, its type, and what errors.Is and errors.As find in it.
+// Rule: the error of a step is the same on the first run as after a death: its text, its type,
+// and what errors.Is and errors.As find in it.
 func TestScenario24ErrorsAreEqual(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -169,8 +169,8 @@ func TestScenario24ErrorsAreEqual(t *testing.T) {
 	}
 }
 
-// Rule: a result that cannot be stored, or not read back into its type, is the error of the
-// step, on the first run: nothing is seen then that a death would change.
+// Rule: if a result cannot be stored, or not be read back into its type, the step fails on the
+// first run: nothing is seen that a death would change.
 func TestScenario24NotStorable(t *testing.T) {
 	type closed struct{ C chan int }
 	check := func(t *testing.T, step func(r *workflow.Run, k *kit) error, text string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// taxed is a plan of steps a and end, with the signal between them, and a tax that depends on
-// a version: it stands before the wait, or behind it.
+// taxed is a plan of steps a and end, with the signal between them, and a tax that depends on a
+// version: it is before the wait, or after it.
 func taxed(k *kit, low, high int, behind bool) code {
 	return func(r *workflow.Run) (string, error) {
 		if _, err := calls(k, "a")(r); err != nil {
@@ -24,7 +24,7 @@ func taxed(k *kit, low, high int, behind bool) code {
 			if err != nil {
 				return err
 			}
-			if v > 1 { // there was none
+			if v > 1 { // version 1 had no tax
 				_, err = calls(k, fmt.Sprintf("tax-%d", v))(r)
 			}
 			paid = fmt.Sprintf("version %d", v)
@@ -51,9 +51,9 @@ func taxed(k *kit, low, high int, behind bool) code {
 // untaxed is the code from before there was a tax.
 func untaxed(k *kit) code { return calls(k, "a", "wait", "end") }
 
-// Rule: a run that has gone past the place of a version before it was there has the oldest,
-// one that comes to it has the newest, and one that stands right before it does, too. Each
-// keeps what it has when there are newer ones.
+// Rule: a run that had passed the place of a version before the version was added has the
+// oldest, a run that comes to it has the newest, and so does a run that is right before it.
+// Each keeps its version when there are newer ones.
 func TestScenario19Version(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -95,8 +95,8 @@ func TestScenario19Version(t *testing.T) {
 	}
 }
 
-// Rule: where a marker is found does not depend on where it stands: moved behind the frontier
-// it has what it had.
+// Rule: the place of a version in the code does not matter: when it is moved after the end of
+// the journal, it keeps its value.
 func TestScenario19VersionMoved(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		marked := func(behind bool) code {
@@ -125,8 +125,8 @@ func TestScenario19VersionMoved(t *testing.T) {
 	})
 }
 
-// Rule: a death behind a version that nobody has acted upon yet does not change it, also when
-// the next build has a newer one.
+// Rule: a death after a version that nobody has acted upon yet does not change it, even if the
+// next build has a newer one.
 func TestScenario19VersionSurvivesDeath(t *testing.T) {
 	flow := func(k *kit, high int) *workflow.Flow[int, string] {
 		return plan(func(r *workflow.Run) (string, error) {
@@ -157,8 +157,8 @@ func TestScenario19VersionSurvivesDeath(t *testing.T) {
 	}.run(t)
 }
 
-// Rule: a run whose version the code does not have any more is blocked, and goes on where it
-// is brought back.
+// Rule: a run whose version the code no longer has is blocked, and continues where the version
+// is restored.
 func TestScenario20VersionBelowMin(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -185,9 +185,9 @@ func TestScenario20VersionBelowMin(t *testing.T) {
 	}
 }
 
-// Rule: when the oldest version goes from the code, a run that had passed the marker's place
-// before there was one, and has none recorded, does not silently get what it did not run: it
-// has the oldest that there is, and the calls behind it do not fit.
+// Rule: when the oldest version is removed from the code, a run that had passed the place
+// before the version was added, and has none recorded, does not silently get code that it did
+// not run: it has the oldest remaining version, and its later calls do not match.
 func TestScenario20NeverMarked(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		h := change(k, untaxed(k), taxed(k, 2, 3, false))

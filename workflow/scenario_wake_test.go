@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a suspension that is under way leaves a run that is ready or one that is delayed, and
-// never one that nobody runs. It does not wake before its time.
+// Rule: a suspension in progress leaves a ready run or a delayed one, and never a run that
+// nobody executes. The run does not wake before its time.
 func TestScenario07SuspendCommit(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{first: tripDiesIn("night", at), then: func(k *kit) {
@@ -43,8 +43,8 @@ func TestScenario07SuspendCommit(t *testing.T) {
 	})
 }
 
-// Rule: a signal that comes in the commit that suspends the run, before it or behind it, wakes
-// the run, also when that commit fails and each is tried again.
+// Rule: a signal in the commit that suspends the run, before or after the suspension, wakes the
+// run, even if that commit fails and each call is retried.
 func TestScenario07SignalInTheSuspendCommit(t *testing.T) {
 	signal := workflow.DefineSignal[int]("go")
 	for _, first := range []string{"signal", "suspension"} {
@@ -88,8 +88,8 @@ func TestScenario07SignalInTheSuspendCommit(t *testing.T) {
 	}
 }
 
-// Rule: a run that dies when it was woken, before its first call, goes on behind its wait:
-// nothing of before runs again, and it does not wait again.
+// Rule: a run that dies when it was woken, before its first call, continues after its wait:
+// nothing earlier runs again, and it does not wait again.
 func TestScenario08WokenBeforeFirstCall(t *testing.T) {
 	story{first: tripDies("call 2"), then: func(k *kit) {
 		began := k.now()
@@ -121,8 +121,8 @@ func booking(k *kit) *workflow.Flow[int, int] {
 	})
 }
 
-// Rule: a run that dies while it is cancelled is cancelled in the next life. What was undone
-// is not undone again, unless nobody had written that down, and then under its key.
+// Rule: a run that dies while it is being cancelled is cancelled in the next life. An undo step
+// does not run again, unless its end was not stored, and then it runs under its key.
 func TestScenario09CancelBetweenUndoSteps(t *testing.T) {
 	reach := func(k *kit, at string) *gate {
 		f, g := booking(k), k.gate(at)
@@ -179,7 +179,7 @@ func TestScenario09CancelBetweenUndoSteps(t *testing.T) {
 	})
 }
 
-// fan is a flow that starts three children and waits for all.
+// fan is a flow that starts three children and waits for all of them.
 type fan struct {
 	parent *workflow.Flow[int, int]
 	child  *workflow.Flow[int, int]
@@ -210,7 +210,7 @@ func newFan(k *kit) (f fan) {
 	return f
 }
 
-// legsEnd has the children end in one commit.
+// legsEnd ends the children in one commit.
 func (f fan) legsEnd(k *kit) (h *workflow.Handle[int], commit *group) {
 	k.t.Helper()
 	var gates []*gate
@@ -246,8 +246,8 @@ func TestScenario10FanInWakesOnce(t *testing.T) {
 	})
 }
 
-// Rule: where the commit in which children end fails, so that each ends alone, the parent goes
-// on when the last has, and once.
+// Rule: if the commit in which children end fails, so that each ends alone, the parent
+// continues when the last one has ended, and once.
 func TestScenario10FanInUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		h, commit := newFan(k).legsEnd(k)
@@ -259,8 +259,8 @@ func TestScenario10FanInUndone(t *testing.T) {
 	})
 }
 
-// Rule: children that end while the process dies end in the next life, and their parent goes
-// on once.
+// Rule: children that end while the process dies end in the next life, and their parent
+// continues once.
 func TestScenario10FanInDies(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
@@ -284,7 +284,7 @@ func TestScenario10FanInDies(t *testing.T) {
 	})
 }
 
-// Rule: what a step writes in its transaction and its checkpoint are there both or neither.
+// Rule: a step's writes in its transaction and its checkpoint are atomic.
 func TestScenario11StepTxIsWhole(t *testing.T) {
 	bucket := []byte("ledger")
 	ledger := func(k *kit, die func(tx *bbolt.Tx) error) *workflow.Flow[int, uint64] {

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scenarioName is the name of a test of a scenario, with its number.
+// scenarioName matches the name of a scenario's test, with its number.
 var scenarioName = regexp.MustCompile(`^TestScenario(\d\d)[A-Z]`)
 
-// Rule: what workflows promise is a list of 45 scenarios, each of which has a test, or
-// several, that says what rule it guards.
+// Rule: workflows promise 45 scenarios. Each has one test or several that state the rule they
+// guard.
 func TestEveryScenarioHasATest(t *testing.T) {
 	const scenarios = 45
 	files, err := filepath.Glob("*_test.go")

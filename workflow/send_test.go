@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// payloads are those of the signals of a name that a run has not consumed, in their order.
+// payloads returns the payloads of a run's unconsumed signals of one name, in order.
 func (d *desk) payloads(run pawl.ID, name string) (payloads []string) {
 	d.t.Helper()
 	signals, err := d.Signals(d.t.Context(), run)
@@ -26,8 +26,8 @@ func (d *desk) payloads(run pawl.ID, name string) (payloads []string) {
 	return payloads
 }
 
-// Signals of one name stay in the order in which they came, beside those of others, and their
-// bytes are what was sent, whatever that is.
+// Signals of one name stay in order of arrival, beside those of other names, and their payloads
+// are returned unchanged.
 func TestSignalsStayInTheirOrder(t *testing.T) {
 	d := newDesk(t)
 	run, other := d.start("a"), d.start("b")
@@ -49,7 +49,7 @@ func TestSignalsStayInTheirOrder(t *testing.T) {
 	require.Equal(t, 2*len(want), info.Unread)
 }
 
-// The number of a signal is never given twice, also when those before were consumed.
+// The number of a signal is never reused, even after earlier signals were consumed.
 func TestSignalsAreNumberedOnce(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -62,8 +62,8 @@ func TestSignalsAreNumberedOnce(t *testing.T) {
 	require.Equal(t, []Pending{{Name: "news", N: 2, Bytes: 1, Payload: []byte("2")}}, signals)
 }
 
-// A signal wakes a run that waits for it, and no other; a run that is paused or blocked sees it
-// when it goes on.
+// A signal wakes a run that waits for it, and no other. A paused or blocked run sees it when it
+// continues.
 func TestASignalWakesWhoWaitsForIt(t *testing.T) {
 	cases := map[string]struct {
 		status Status
@@ -90,7 +90,7 @@ func TestASignalWakesWhoWaitsForIt(t *testing.T) {
 	}
 }
 
-// A signal is stored whatever the job does, and moves none but one that is delayed.
+// A signal is stored whatever the state of the job, and moves only a delayed job.
 func TestASignalToAnyJob(t *testing.T) {
 	for state, bring := range jobIn {
 		if state == pawl.Delayed {
@@ -106,8 +106,8 @@ func TestASignalToAnyJob(t *testing.T) {
 	}
 }
 
-// Of signals with one deduplication ID a run gets the first, also from many senders at once,
-// when that was consumed, and when the run has ended. Runs do not share the IDs.
+// Of signals with one deduplication ID a run receives the first, even from many concurrent
+// senders, after that was consumed, and after the run has ended. Runs do not share the IDs.
 func TestSignalsAreSentOnce(t *testing.T) {
 	d := newDesk(t)
 	run, other := d.start("a"), d.start("b")
@@ -137,7 +137,7 @@ func TestSignalsAreSentOnce(t *testing.T) {
 	require.Equal(t, []string{"y"}, d.payloads(run, "news"))
 }
 
-// What is refused is not stored, and wakes nobody.
+// A refused signal is not stored, and wakes nobody.
 func TestSignalsThatAreRefused(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")
@@ -158,9 +158,9 @@ func TestSignalsThatAreRefused(t *testing.T) {
 	require.Equal(t, pawl.Ready, d.jobState(run))
 }
 
-// Deduplication IDs are known of as many signals as is said, and forgotten some time after: a
-// signal that has a forgotten one is another, and where older builds have left many, a send
-// removes but some.
+// The documented number of deduplication IDs is known, and older ones are forgotten some time
+// later: a signal with a forgotten ID is a new one. If older builds have left many, a send
+// removes only some of them.
 func TestDeduplicationIsForgotten(t *testing.T) {
 	d := newDesk(t)
 	run, other := d.start("a"), d.start("b")

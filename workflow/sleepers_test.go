@@ -21,9 +21,9 @@ import (
 
 var sleepersFlag = flag.Int("sleepers", 2_000, "runs of BenchmarkSleepers, of which 100 000 wake in a minute")
 
-// BenchmarkSleepers has runs sleep until times that lie close together, and tells what that
-// holds: goroutines and heap beyond those of the empty queue, events in a second of theirs,
-// and how long after the last time all had ended.
+// BenchmarkSleepers lets runs sleep until times that are close together, and reports what that
+// holds: goroutines and heap beyond those of the empty queue, events per second, and how long
+// after the last time all runs had ended.
 func BenchmarkSleepers(b *testing.B) {
 	const slots, starters = 64, 64
 	sleepers := *sleepersFlag
@@ -103,7 +103,7 @@ func BenchmarkSleepers(b *testing.B) {
 	}
 }
 
-// heap is what is in use after a collection.
+// heap returns the memory in use after a collection.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

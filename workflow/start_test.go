@@ -24,7 +24,7 @@ type orderNew struct {
 	Total   struct{ Cents int64 }
 }
 
-// napping is a flow of some input that begins anew as often as asked.
+// napping is a flow with an input that starts over as often as requested.
 func napping[In any](anew int) *workflow.Flow[In, int] {
 	return workflow.Define("nap", func(r *workflow.Run, in In) (int, error) {
 		if err := workflow.Sleep(r, "nap", time.Hour); err != nil {
@@ -37,10 +37,10 @@ func napping[In any](anew int) *workflow.Flow[In, int] {
 	})
 }
 
-// Rule: a start by a build whose input has a new field, or lacks one, finds the run that another
-// build started, as long as that field is zero.
+// Rule: a start by a build whose input has a new field, or lacks one, finds the run that
+// another build started, as long as that field is zero.
 func TestScenario25StartAfterAFieldWasAdded(t *testing.T) {
-	for _, anew := range []int{0, 1} { // the input of a run that began anew is not in the file
+	for _, anew := range []int{0, 1} { // the file does not have the original input of a restarted run
 		bubble(t, func(t *testing.T, k *kit) {
 			k.open(napping[orderOld](anew))
 			h := start(k, napping[orderOld](anew), "1", orderOld{Item: "lamp"})
@@ -78,7 +78,7 @@ func TestScenario25StartWithAnotherMap(t *testing.T) {
 	})
 }
 
-// Rule: a step keeps its fingerprint over a deploy that adds a field with its zero value.
+// Rule: a step keeps its fingerprint after a deploy that adds a field with its zero value.
 func TestScenario22FingerprintAfterAFieldWasAdded(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.open(printing(orderOld{Item: "lamp"}))

@@ -11,11 +11,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// disturbed is a source in which something happens between two looks.
+// disturbed is a source that runs functions between two reads.
 type disturbed struct {
 	Source
 	looks int
-	then  map[int]func() // behind the look of that number, from 0
+	then  map[int]func() // runs after the read of that number, from 0
 }
 
 func (b *disturbed) behind() {
@@ -35,9 +35,9 @@ func (b *disturbed) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 	return b.Source.Job(ctx, id)
 }
 
-// Rule: a job that waits is read with the rows beside which it waited. Here a run that sleeps until
-// a time is woken by a signal, and sleeps until the same time: whenever that happens, the
-// signal is not beside a job that sleeps.
+// Rule: a waiting job is read together with the rows of the moment at which it waited. Here a
+// signal wakes a run that sleeps until a time, and the run then sleeps until the same time:
+// whenever that happens, the signal is not read together with a sleeping job.
 func TestRowsAndJobAreOfOneMoment(t *testing.T) {
 	for first := range 4 {
 		for second := first; second < 5; second++ {
@@ -68,7 +68,7 @@ func TestRowsAndJobAreOfOneMoment(t *testing.T) {
 	}
 }
 
-// twoParts are those of a run that has ended, with another ID and name.
+// twoParts are the parts of a run that has ended, with another ID and name.
 func (d *desk) twoParts(of, as pawl.ID, name string) (first, last *Rows) {
 	d.t.Helper()
 	p, err := d.Rows(d.t.Context(), of, "")
@@ -88,7 +88,7 @@ func (d *desk) twoParts(of, as pawl.ID, name string) (first, last *Rows) {
 	return first, last
 }
 
-// ended is a run of a desk that is done.
+// ended makes a completed run.
 func (d *desk) ended(id string) pawl.ID {
 	d.t.Helper()
 	run := d.start(id)
@@ -98,7 +98,8 @@ func (d *desk) ended(id string) pawl.ID {
 	return run
 }
 
-// Rule: a part without those before it is refused, and leaves nothing that nobody would remove.
+// Rule: a part without the earlier parts is refused, and leaves nothing that nobody would
+// remove.
 func TestAPartAloneIsRefused(t *testing.T) {
 	d := newDesk(t)
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
@@ -111,8 +112,8 @@ func TestAPartAloneIsRefused(t *testing.T) {
 	require.NoError(t, d.Check(t.Context()))
 }
 
-// Rule: what is left of a run that was half stored, or half removed, and however long ago, is not
-// the end of the same run once it is stored as a whole: it is kept for as long as it says.
+// Rule: the rest of a partially stored or partially removed run, however old, does not end the
+// same run once it is stored completely: the run is kept for its whole retention.
 func TestARestoredRunIsKept(t *testing.T) {
 	for _, c := range []struct {
 		rule string
@@ -154,8 +155,8 @@ func TestARestoredRunIsKept(t *testing.T) {
 	}
 }
 
-// Rule: what an app is asked to store has the row of a run at its end alone: what is there in its
-// place is refused, and not taken for one.
+// Rule: only the end of the input of a restore has the row of a run. Anything else in its place
+// is refused, and not taken for one.
 func TestTheLastRowIsThatOfTheRun(t *testing.T) {
 	d := newDesk(t)
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
@@ -172,8 +173,8 @@ func TestTheLastRowIsThatOfTheRun(t *testing.T) {
 	require.NoError(t, d.Check(t.Context()))
 }
 
-// Rule: a parent whose journal cannot be read, or that does not wait any more, keeps no child
-// from ending: it is told nothing.
+// Rule: a parent that is unreadable, or no longer waits, keeps no child from ending: it is not
+// notified.
 func TestAParentThatCannotBeTold(t *testing.T) {
 	for rule, change := range map[string]func(d *desk, parent pawl.ID){
 		"its row is damaged":   func(d *desk, parent pawl.ID) { d.spoil(tableRuns, parent[:]) },
@@ -204,7 +205,7 @@ func TestAParentThatCannotBeTold(t *testing.T) {
 	}
 }
 
-// Rule: a form of rows that this build does not know is said to be newer, and not damaged.
+// Rule: an unknown form of rows is reported as newer, and not as damaged.
 func TestRowsOfANewerForm(t *testing.T) {
 	d := newDesk(t)
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
@@ -215,8 +216,8 @@ func TestRowsOfANewerForm(t *testing.T) {
 	require.NoError(t, d.RestoreRows(t.Context()))
 }
 
-// Rule: what a check of the file would call wrong is not stored: rows whose seals are sound, and
-// which say what no engine writes.
+// Rule: rows that a check of the file would reject are not stored, even if their seals are
+// sound: they say what no engine writes.
 func TestWhatACheckRefusesIsNotStored(t *testing.T) {
 	step := func(at int, state EntryState) *entry {
 		return &entry{Kind: KindStep, Name: "s", At: at, State: state}
