@@ -16,7 +16,7 @@ import (
 
 var errToken = errors.New("the token is missing or wrong")
 
-// checkToken refuses a token that a header cannot carry unchanged.
+// checkToken rejects a token that a header cannot carry unchanged.
 func checkToken(token string) error {
 	for i := 0; i < len(token); i++ {
 		if c := token[i]; c <= ' ' || c >= 0x7f {
@@ -52,7 +52,7 @@ func (h *handler) admit(r *http.Request) error {
 	return nil
 }
 
-// body reads a body within a time limit. Leave gives back the place of a large one; it is nil
+// body reads a body within a time limit. Leave frees the slot of a large one; it is nil
 // for a small one.
 func (h *handler) body(out *sink, r *http.Request) (b []byte, leave func(), err error) {
 	if r.Method == http.MethodGet {

@@ -11,18 +11,18 @@ import (
 
 const (
 	bufferSize = 1024        // events that a subscription buffers
-	handful    = 64          // events that a listener takes at a time
-	hold       = time.Second // for which a full subscription keeps events that nobody takes
+	handful    = 64          // events that a listener takes at once
+	hold       = time.Second // how long a full subscription keeps events that nobody takes
 )
 
-// broadcaster passes the events of one queue to all subscriptions. To the queue it is one
-// listener, so a stalled subscription costs the queue nothing: once it is full it gets no
+// broadcaster passes the events of one queue to all subscriptions. The queue sees it as one
+// listener, so a stalled subscription costs the queue nothing: a full subscription receives no
 // events, and the number that it misses is the difference of two counters.
 type broadcaster struct {
 	q *bolt.Queue
 
-	// changing is held to subscribe and to unsubscribe, and never by put: ending a listener waits
-	// for put.
+	// changing is held to subscribe and to unsubscribe. put never takes it, because ending a
+	// listener waits for put.
 	changing sync.Mutex
 	size     int    // subscriptions; guarded by changing
 	stop     func() // ends listening, if size > 0; guarded by changing
@@ -34,14 +34,14 @@ type broadcaster struct {
 
 // subscription buffers up to bufferSize events for one listener. A full subscription keeps the
 // oldest for a second, since its listener may only be slow. Then it drops them: a thousand jobs
-// for each stalled listener would make every garbage collection of the app dearer.
+// for each stalled listener would make every garbage collection of the app more expensive.
 type subscription struct {
 	broadcaster *broadcaster
 	ready       chan struct{} // capacity 1: there is something to take
 
 	// Guarded by broadcaster.mu.
 	events []Event
-	missed int64       // events missed since the last of events, up to full
+	missed int64       // events missed after the last of events, until full
 	full   int64       // broadcaster.sent when it became full; 0 while it has room
 	drop   *time.Timer // drops events; set while it is full
 }
@@ -83,7 +83,7 @@ func (a *broadcaster) put(e pawl.Event) {
 		return
 	}
 	if e.Job != nil {
-		own := *e.Job // somebody else may change the original; listeners here only read
+		own := *e.Job // other code may change the original; listeners here only read
 		e.Job = &own
 	}
 	full := false
@@ -111,7 +111,7 @@ func (r *subscription) close() {
 	r.drop = time.AfterFunc(hold, func() {
 		r.broadcaster.mu.Lock()
 		defer r.broadcaster.mu.Unlock()
-		if r.full != at { // the listener took events meanwhile
+		if r.full != at { // the listener took events in the meantime
 			return
 		}
 		for _, e := range r.events {
@@ -121,8 +121,8 @@ func (r *subscription) close() {
 	})
 }
 
-// take moves the next events to the listener and returns how many. Then the subscription has
-// room for others.
+// take moves the next events to the listener and returns how many. That frees room in the
+// subscription.
 func (r *subscription) take(into []Event) int {
 	r.broadcaster.mu.Lock()
 	defer r.broadcaster.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// cancel ends jobs, or asks running ones to end, by a change that may be a dry run. The job of
-// a workflow run needs force: without its job the run is dead and nothing is undone.
+// cancel ends jobs, or asks running ones to end, through a change that may be a dry run. The job
+// of a workflow run requires force: without its job the run is dead, and nothing undoes its
+// steps.
 func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change func(...pawl.ID) ([]error, error)) ([]error, error) {
 	errs := make([]error, len(ids))
 	var todo []pawl.ID
@@ -37,7 +38,7 @@ func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change 
 	return errs, nil
 }
 
-// refuseRun refuses the job of an open workflow run.
+// refuseRun rejects the job of an open workflow run.
 func refuseRun(ctx context.Context, from looker, force bool, id pawl.ID) error {
 	e, err := from.Job(ctx, id)
 	if force || err != nil || !strings.HasPrefix(e.Kind, runKind) {

@@ -16,28 +16,27 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// DialOptions are the settings of [Dial]. A nil *DialOptions, and every zero field, means the
-// default.
+// DialOptions configures [Dial]. A nil *DialOptions and every zero field mean the default.
 type DialOptions struct {
-	// Token is that of the app's [HandlerOptions]. It is sent over a socket, to this machine,
-	// or over https; anywhere else somebody could read it on its way.
+	// Token is the Token of the app's [HandlerOptions]. The client sends it over a socket, to
+	// this machine, or over https, because anyone on the way could read it otherwise.
 	Token string
 
-	// Timeout is how long one call may take; one that changes something has 30 s at least,
-	// since giving it up leaves its outcome unknown. Check, Backup and Events take as long as
-	// they do, and fail when nothing comes for a minute. The default is 30 s.
+	// Timeout is the limit for one call. A change gets at least 30 s, because abandoning it
+	// leaves its outcome unknown. Check, Backup and Events have no such limit; they fail when
+	// nothing arrives for a minute. The default is 30 s.
 	Timeout time.Duration
 }
 
-// Bounds of what a client believes.
+// Limits on what a client accepts.
 const (
 	defaultTimeout = 30 * time.Second
-	silence        = 4 * heartbeat // of a stream that is alive
-	maxAnswer      = 256 << 20     // bytes: a page of the largest jobs that there are
-	maxFailure     = 1 << 20       // bytes of an answer that says what went wrong
+	silence        = 4 * heartbeat // the longest silence of a live stream
+	maxAnswer      = 256 << 20     // bytes: a page of the largest possible jobs
+	maxFailure     = 1 << 20       // bytes of an error answer
 )
 
-// errGarbled says that an answer does not follow the API. It matches [ErrUnreachable].
+// errGarbled means that an answer does not follow the API. It matches [ErrUnreachable].
 var errGarbled error = garbled("the answer does not follow the API of package admin")
 
 type garbled string
@@ -45,18 +44,18 @@ type garbled string
 func (g garbled) Error() string        { return string(g) }
 func (g garbled) Is(target error) bool { return target == ErrUnreachable }
 
-// Dial is the [Admin] of a running app that serves its queue at addr:
-// unix:///folder/socket, as [Serve] does it, or http://host:port/path or https://… for a
-// [Handler] that the app has mounted. It asks the app once.
+// Dial returns the [Admin] of a running app that serves its queue at addr:
+// unix:///folder/socket, as [Serve] does, or http://host:port/path or https://… for a [Handler]
+// that the app has mounted. It sends the app one request.
 //
-// Nothing that the other side sends is trusted: answers are bounded, redirects are not
-// followed, and an answer that is none gives [ErrUnreachable]. So does an app that goes away.
-// When that happens in the middle of a change, the error matches pawl.ErrUnknownOutcome too.
-// For Enqueue the envelopes then have the IDs that the jobs have if they were stored, so
-// that they can be looked up, or enqueued again without being stored twice.
+// The client trusts nothing that the other side sends: it limits the size of answers, follows no
+// redirects, and returns [ErrUnreachable] for an invalid answer. An app that goes away gives the
+// same error. If that happens in the middle of a change, the error also matches
+// pawl.ErrUnknownOutcome. After Enqueue, the envelopes then have the IDs that the jobs would
+// have, so that the caller can look them up, or enqueue them again without storing them twice.
 //
-// Enqueue and Restore send all jobs of a call in one request, since they store all or none.
-// What is more than the app takes in one gives pawl.ErrBatchTooLarge.
+// Enqueue and Restore send all jobs of a call in one request, since they store all or none. More
+// than the app accepts in one request gives pawl.ErrBatchTooLarge.
 func Dial(ctx context.Context, addr string, opts *DialOptions) (Admin, error) {
 	c, err := newClient(addr, opts, nil)
 	if err != nil {
@@ -69,17 +68,17 @@ func Dial(ctx context.Context, addr string, opts *DialOptions) (Admin, error) {
 	return c, nil
 }
 
-// client is what Dial returns.
+// client is the result of Dial.
 type client struct {
 	addr    string // for errors
-	base    string // of URLs
+	base    string // prefix of URLs
 	token   string
 	timeout time.Duration
 	http    *http.Client
 	closed  atomic.Bool
 }
 
-// timeoutOf is how long a call may take.
+// timeoutOf returns the time limit for a call.
 func (c *client) timeoutOf(change bool) time.Duration {
 	if change {
 		return max(c.timeout, defaultTimeout)
@@ -87,8 +86,7 @@ func (c *client) timeoutOf(change bool) time.Duration {
 	return c.timeout
 }
 
-// ask sends a request and reads its answer. If it is a change and no answer comes, the change
-// may have happened.
+// ask sends a request and reads its answer. A change without an answer may have happened.
 func (c *client) ask(ctx context.Context, path string, body []byte, change bool, read func(answer []byte) error) error {
 	if err := c.begin(ctx, change); err != nil {
 		return err
@@ -110,7 +108,7 @@ func (c *client) ask(ctx context.Context, path string, body []byte, change bool,
 	return nil
 }
 
-// begin refuses a call that need not be made.
+// begin rejects a call before it is sent.
 func (c *client) begin(ctx context.Context, change bool) error {
 	if c.closed.Load() {
 		return pawl.ErrClosed
@@ -123,7 +121,7 @@ func (c *client) begin(ctx context.Context, change bool) error {
 	return nil
 }
 
-// patiently sends a request, again when the app was too busy to begin with it.
+// patiently sends a request, and repeats it when the app was too busy to begin with it.
 func (c *client) patiently(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	for wait := 25 * time.Millisecond; ; wait *= 2 {
 		response, err := c.send(ctx, path, body)
@@ -138,7 +136,7 @@ func (c *client) patiently(ctx context.Context, path string, body []byte) (*http
 	}
 }
 
-// send sends a request, and returns an answer that is one.
+// send sends a request and returns a valid answer.
 func (c *client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -147,7 +145,7 @@ func (c *client) send(ctx context.Context, path string, body []byte) (*http.Resp
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(payloadHeader, "base64")
 	if len(body) > smallBody {
-		r.Header.Set("Expect", "100-continue") // so that a refusal is read before all was sent
+		r.Header.Set("Expect", "100-continue") // so that a refusal can be read before the whole body is sent
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -163,7 +161,7 @@ func (c *client) send(ctx context.Context, path string, body []byte) (*http.Resp
 	return response, nil
 }
 
-// understood turns an answer that is no answer, or an error, into an error.
+// understood turns an invalid answer, or an error answer, into an error.
 func (c *client) understood(response *http.Response) error {
 	ok := response.StatusCode == http.StatusOK
 	switch version := response.Header.Get(versionHeader); {
@@ -171,7 +169,7 @@ func (c *client) understood(response *http.Response) error {
 		return nil
 	case version == "" && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
 		return &reply{fmt.Errorf("%w: %s", ErrDenied, response.Status)}
-	case version == "" && response.StatusCode >= 500: // a proxy, which may have passed the request on
+	case version == "" && response.StatusCode >= 500: // from a proxy, which may have passed the request on
 		return fmt.Errorf("%w: a server in front of the app answered %s", ErrUnreachable, clip(response.Status))
 	case version == "":
 		return &reply{garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", clip(response.Status)))}
@@ -189,14 +187,14 @@ func (c *client) understood(response *http.Response) error {
 	return &reply{f.Error.err()}
 }
 
-// reply is an error that the other side has answered with.
+// reply is an error that the other side answered with.
 type reply struct{ error }
 
-// Unwrap returns what it answered.
+// Unwrap returns the error of the answer.
 func (r *reply) Unwrap() error { return r.error }
 
-// explain says what an error means to the caller: what the app answered as it is, the end of
-// the caller's context as that, and everything else as an app that does not answer.
+// explain returns the error for the caller: the app's answer unchanged, the end of the caller's
+// context as such, and everything else as an app that does not answer.
 func (c *client) explain(ctx context.Context, err error, change bool) error {
 	if answer := (*reply)(nil); errors.As(err, &answer) {
 		if ctx.Err() != nil && errors.Is(err, ErrBusy) {
@@ -208,12 +206,12 @@ func (c *client) explain(ctx context.Context, err error, change bool) error {
 		return ctx.Err()
 	}
 	within := c.timeoutOf(change)
-	var asked *url.Error // which repeats method and address
+	var asked *url.Error // it repeats the method and the address
 	if errors.As(err, &asked) {
 		err = asked.Err
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, errDistrusted) {
-		change = false // it was never sent
+		change = false // the request was never sent
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it ended, or closed the connection")
@@ -232,7 +230,7 @@ func (c *client) explain(ctx context.Context, err error, change bool) error {
 	return err
 }
 
-// readBounded reads an answer of at most so many bytes.
+// readBounded reads an answer of at most that many bytes.
 func readBounded(r io.Reader, most int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(b)) > most {

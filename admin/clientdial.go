@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// newClient makes a client that has not asked anything yet. Trusted decides about the user
-// whose process has the socket; nil trusts any.
+// newClient makes a client that has sent no request yet. trusted decides about the user whose
+// process has the socket; nil trusts any.
 func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*client, error) {
 	c := &client{addr: addr, timeout: defaultTimeout}
 	if opts != nil {
@@ -29,7 +29,7 @@ func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*cli
 	transport := &http.Transport{
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 64 << 10,
-		IdleConnTimeout:        5 * time.Second, // before the app ends it, so that no request is lost to that
+		IdleConnTimeout:        5 * time.Second, // shorter than the app's timeout, so that no request is lost to it
 		ExpectContinueTimeout:  patience + 5*time.Second,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
@@ -37,7 +37,7 @@ func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*cli
 	switch {
 	case u.Scheme == "unix" && u.Host == "" && u.Path != "":
 		c.base = "http://localhost"
-		transport.DisableKeepAlives = true // connecting is cheap, and a seat is for those who ask
+		transport.DisableKeepAlives = true // connecting is cheap, and idle connections would take places of others
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialSocket(ctx, u.Path, trusted)
 		}
@@ -61,7 +61,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// dialSocket connects to a socket. It comes again while the backlog of the app is full.
+// dialSocket connects to a socket. It retries while the app's backlog is full.
 func dialSocket(ctx context.Context, path string, trusted func(uid int) bool) (net.Conn, error) {
 	for {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)

@@ -15,13 +15,13 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// maxStreamLine bounds one line of a stream.
+// maxStreamLine limits one line of a stream.
 const maxStreamLine = 1 << 20
 
-// errSilent is the cause for which a stream ends that nothing comes from any more.
+// errSilent is the cause that ends a silent stream.
 var errSilent = fmt.Errorf("%w: nothing came for %v", ErrUnreachable, silence)
 
-// stream is an answer that comes bit by bit. Each read has to bring something in time.
+// stream is an answer that arrives piece by piece. Each read must return something in time.
 type stream struct {
 	io.ReadCloser
 	response *http.Response
@@ -30,7 +30,7 @@ type stream struct {
 	alarm    *time.Timer
 }
 
-// open asks for a stream.
+// open requests a stream.
 func (c *client) open(ctx context.Context, path string) (*stream, error) {
 	if err := c.begin(ctx, false); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (c *client) open(ctx context.Context, path string) (*stream, error) {
 	return &stream{response.Body, response, bounded, cancel, alarm}, nil
 }
 
-// cause is why a context ended, where err is only that it did.
+// cause returns why a context ended, if err reports only that it did.
 func cause(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errSilent) {
 		return errSilent
@@ -58,7 +58,7 @@ func cause(ctx context.Context, err error) error {
 func (s *stream) Read(b []byte) (int, error) {
 	s.alarm.Reset(silence)
 	n, err := s.ReadCloser.Read(b)
-	s.alarm.Stop() // what the caller does with it takes its own time
+	s.alarm.Stop() // the caller's own work does not count against the limit
 	if err != nil && err != io.EOF {
 		err = cause(s.ctx, err)
 	}
@@ -72,7 +72,7 @@ func (s *stream) Close() error {
 	return s.ReadCloser.Close()
 }
 
-// lines iterates over the lines of a stream. Its last one has an error.
+// lines iterates over the lines of a stream. The last one has an error.
 func (s *stream) lines() iter.Seq2[streamLine, error] {
 	return func(yield func(streamLine, error) bool) {
 		from := bufio.NewReaderSize(s, maxStreamLine)
@@ -144,7 +144,7 @@ func (c *client) Backup(ctx context.Context, w io.Writer) error {
 	}
 	if _, err := io.Copy(to, s); err != nil {
 		if to.err != nil {
-			return to.err // the caller's own
+			return to.err // the caller's own error
 		}
 		return fmt.Errorf("the backup broke off after %d bytes, and the log of the app says why: %w", to.n, c.explain(ctx, err, false))
 	}
@@ -156,7 +156,7 @@ func (c *client) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// counted is a writer that counts and tells.
+// counted is a writer that counts and reports its progress.
 type counted struct {
 	w        io.Writer
 	n, total int64
@@ -175,7 +175,7 @@ func (c *counted) Write(b []byte) (n int, err error) {
 	return n, c.err
 }
 
-// end tells that all is done.
+// end reports that everything is done.
 func (c *counted) end() {
 	if c.total < 0 {
 		c.total = c.n
@@ -193,7 +193,7 @@ func (c *client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// hear calls fn for each event until it returns false, which is no error.
+// hear calls fn for each event until it returns false, which is not an error.
 func (c *client) hear(ctx context.Context, fn func(Event) bool) error {
 	s, err := c.open(ctx, pathEvents)
 	if err != nil {
@@ -218,7 +218,7 @@ func (c *client) hear(ctx context.Context, fn func(Event) bool) error {
 	return errGarbled
 }
 
-// maybeDone reports whether a change that failed may have happened.
+// maybeDone reports whether a failed change may have happened.
 func maybeDone(ctx context.Context, err error) bool {
 	return err != nil && !errors.Is(err, pawl.ErrNotAccepted) &&
 		(errors.Is(err, pawl.ErrUnknownOutcome) || ctx.Err() != nil && errors.Is(err, ctx.Err()))

@@ -10,20 +10,20 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// ErrBusy says that the app does as much for operators as it takes at a time: one check, one
-// backup, a few lists. Nothing was done; ask again later.
+// ErrBusy means that the app already does as much for operators as it allows at a time: one
+// check, one backup, a few lists. Nothing was done; try again later.
 var ErrBusy = errors.New("app is busy with what operators asked before")
 
-// code is a sentinel on its way through HTTP.
+// code is a sentinel and its form in HTTP.
 type code struct {
 	name   string
 	status int
 	is     error
 }
 
-// codes is the one table of errors, read by the server from left to right and by the client
-// from right to left. An error that matches several has the first as its code and the others
-// beside it, so errors.Is answers the same on both sides.
+// codes is the one table of errors. The server reads it from left to right, and the client from
+// right to left. An error that matches several codes has the first as its code and the rest in
+// Also, so errors.Is gives the same result on both sides.
 var codes = []code{
 	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
 	{"not_found", http.StatusNotFound, pawl.ErrNotFound},
@@ -63,10 +63,10 @@ var codes = []code{
 	{"too_large", http.StatusRequestEntityTooLarge, workflow.ErrTooLarge},
 }
 
-// maxMessage bounds the text of one error.
+// maxMessage limits the text of one error.
 const maxMessage = 16 << 10
 
-// Codes that stand for no sentinel.
+// Codes without a sentinel.
 const (
 	codeInternal = "internal"
 	codePath     = "no_such_path"
@@ -81,15 +81,15 @@ type problem struct {
 	Also    []string `json:"also,omitempty"` // the other codes that it matches
 	Message string   `json:"message"`
 
-	// What a [pawl.InvalidError] is about.
+	// The parts of a [pawl.InvalidError].
 	Field  string `json:"field,omitempty"`
 	Reason string `json:"reason,omitempty"`
 
-	// What a [workflow.DeterminismError] says.
+	// The parts of a [workflow.DeterminismError].
 	Mismatch json.RawMessage `json:"mismatch,omitempty"`
 }
 
-// problemOf is the JSON form of an error, and the status that goes with it.
+// problemOf returns the JSON form of an error, and its HTTP status.
 func problemOf(err error) (*problem, int) {
 	if err == nil {
 		return nil, http.StatusOK
@@ -108,7 +108,7 @@ func problemOf(err error) (*problem, int) {
 		p.Field, p.Reason = pawl.Clip(invalid.Field, maxMessage), pawl.Clip(invalid.Reason, maxMessage)
 	}
 	if differs := (*workflow.DeterminismError)(nil); errors.As(err, &differs) {
-		p.Mismatch, _ = encode(*differs, PayloadNone) // texts and a number always have a JSON form
+		p.Mismatch, _ = encode(*differs, PayloadNone) // strings and a number always have a JSON form
 		if p.Code == codeInternal {
 			p.Code, status = codeMismatch, http.StatusConflict
 		}
@@ -116,8 +116,8 @@ func problemOf(err error) (*problem, int) {
 	return p, status
 }
 
-// err is the error that p was made of, as far as it can be told: its text, what it matches,
-// the field of an invalid value, and where a workflow does not fit its journal.
+// err returns the error that p was made from, as far as p describes it: its text, what it
+// matches, the field of an invalid value, and where a workflow does not match its journal.
 func (p *problem) err() error {
 	if p == nil {
 		return nil
@@ -135,7 +135,7 @@ func (p *problem) err() error {
 			}
 		}
 	}
-	if p.Code == codePath { // of an app of an older release
+	if p.Code == codePath { // from an app of an older release
 		e.matches = append(e.matches, errors.ErrUnsupported)
 	}
 	if p.Field != "" {
@@ -147,7 +147,7 @@ func (p *problem) err() error {
 	return e
 }
 
-// told is an error that happened in the app, with its text from there.
+// told is an error that happened in the app, with the app's text.
 type told struct {
 	text    string
 	matches []error

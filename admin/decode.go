@@ -13,14 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// DecodeJSON writes a payload, which is one MessagePack value, as JSON on one line. It
-// believes nothing: no declared length makes it allocate, it refuses a value that nests
-// more than 32 deep, and the value must be all there is. Of the JSON it keeps somewhat more
-// than limit bytes, then it only checks the rest; whole says that nothing was left out.
+// DecodeJSON writes a payload, which is one MessagePack value, as JSON on one line. It trusts
+// nothing: no declared length makes it allocate, it rejects a value that nests more than 32
+// deep, and the value must fill the payload. It keeps slightly more than limit bytes of the
+// JSON, and only checks the rest; whole reports that nothing was left out.
 //
-// JSON has less than MessagePack: bytes become base64, NaN and the infinities texts, a key
-// that is no text becomes one, a timestamp becomes an RFC 3339 text and another extension an
-// object of its type and bytes. Characters that a terminal would obey are escaped.
+// JSON has fewer types than MessagePack: bytes become base64, NaN and the infinities become
+// strings, a key that is not a string becomes one, a timestamp becomes an RFC 3339 string, and
+// any other extension becomes an object with its type and bytes. Control characters that a
+// terminal would obey are escaped.
 func DecodeJSON(payload []byte, limit int) (text []byte, whole bool, err error) {
 	d := &decoder{packed: packed{in: payload}, limit: limit, whole: true}
 	if err := d.value(0); err != nil {
@@ -40,7 +41,7 @@ type decoder struct {
 	whole bool // nothing was dropped
 }
 
-// value writes the value at d.at and passes it.
+// value writes the value at d.at and moves past it.
 func (d *decoder) value(depth int) error {
 	if depth > maxDepth {
 		return errTooDeep
@@ -77,7 +78,7 @@ func (d *decoder) value(depth int) error {
 	return nil
 }
 
-// plain writes nil, a truth value or a number; ok is false for what JSON has no number for.
+// plain writes nil, a Boolean or a number; ok is false for a number that JSON cannot express.
 func (v *item) plain() (text string, ok bool) {
 	switch v.shape {
 	case shapeNil:
@@ -96,7 +97,7 @@ func (v *item) plain() (text string, ok bool) {
 	return strconv.FormatFloat(f, 'g', -1, bits), !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
-// timestamp reads the extension of type -1 in one of its three lengths.
+// timestamp reads the extension of type -1, in any of its three lengths.
 func (v *item) timestamp() (t time.Time, ok bool) {
 	b := v.data
 	switch {
@@ -144,9 +145,9 @@ func (d *decoder) object(n uint64, depth int) error {
 	return nil
 }
 
-// key writes a key as a text: a plain one as it is, a number or truth value as its JSON, a
-// list, map or extension as its bytes in hex, since quoting those at each level would double
-// their size.
+// key writes a key as a string: a string unchanged, a number or Boolean as its JSON, and a list,
+// map or extension as its bytes in hex, since quoting those at each level would double their
+// size.
 func (d *decoder) key(depth int) error {
 	from := d.at
 	if depth > maxDepth {
@@ -170,7 +171,7 @@ func (d *decoder) key(depth int) error {
 	return nil
 }
 
-// text is a value that is no list or map as the text that its JSON has.
+// text returns a value other than a list or map as the text that its JSON contains.
 func (v *item) text() string {
 	switch v.shape {
 	case shapeText:
@@ -185,7 +186,7 @@ func (v *item) text() string {
 	return text
 }
 
-// full reports whether the limit is reached, when there is more to write.
+// full reports whether the limit is reached while there is more to write.
 func (d *decoder) full() bool {
 	if len(d.out) >= d.limit {
 		d.whole = false
@@ -199,7 +200,7 @@ func (d *decoder) raw(text string) {
 	}
 }
 
-// base64 writes bytes, and encodes no more of them than are kept.
+// base64 writes bytes, and encodes only those that are kept.
 func (d *decoder) base64(b []byte) {
 	if d.full() {
 		return
@@ -212,7 +213,7 @@ func (d *decoder) base64(b []byte) {
 	d.out = append(d.out, '"')
 }
 
-// text writes a JSON text. Bytes that are no UTF-8 become U+FFFD.
+// text writes a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func (d *decoder) text(s string) {
 	if d.full() {
 		return
@@ -228,8 +229,8 @@ func (d *decoder) text(s string) {
 	d.out = appendQuoted(d.out, s)
 }
 
-// appendQuoted appends a JSON text. What a terminal would not show as one plain character
-// is escaped, which is the same text for a program.
+// appendQuoted appends a JSON string. It escapes what a terminal would not show as one plain
+// character; a program reads the same string.
 func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for at := 0; at < len(s); {

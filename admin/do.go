@@ -36,7 +36,7 @@ func do(ctx context.Context, q *bolt.Queue, a Action, ids []pawl.ID) ([]error, e
 	})
 }
 
-// dryRun is do without a change. It decides by the same code.
+// dryRun is do without a change. The same code decides.
 func dryRun(ctx context.Context, from looker, a Action, ids []pawl.ID) ([]error, error) {
 	return a.on(ids, MaxDryIDs, func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error) {
 		change := func(ids ...pawl.ID) ([]error, error) { return from.DryRun(ctx, *c, ids...) }
@@ -51,8 +51,8 @@ func dryRun(ctx context.Context, from looker, a Action, ids []pawl.ID) ([]error,
 	})
 }
 
-// on checks an action and has carry do it, as a change or, where that is nil, as a forward. An
-// ID that is named twice is acted on once, and both get its result.
+// on checks an action and calls carry to do it, as a change or, if c is nil, as a forward. An ID
+// that is named twice is acted on once, and both places get its result.
 func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error)) ([]error, error) {
 	condition, err := a.If.condition()
 	if err != nil {
@@ -71,7 +71,7 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 	if len(ids) > most {
 		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), most)
 	}
-	at := make(map[pawl.ID]int, len(ids)) // where an ID is in todo
+	at := make(map[pawl.ID]int, len(ids)) // index of an ID in todo
 	var todo []pawl.ID
 	for _, id := range ids {
 		if _, again := at[id]; !again {
@@ -107,7 +107,7 @@ func incomplete(errs []error, dry bool, name func(i int) string) error {
 	return err
 }
 
-// target is the queue that Forward enqueues on.
+// target returns the queue that Forward enqueues on.
 func (a Action) target() string {
 	if a.Queue == "" {
 		return dlq.FailedJobs
@@ -115,8 +115,8 @@ func (a Action) target() string {
 	return a.Queue
 }
 
-// stopped reports whether an error is not about one job: the caller went away, or the queue
-// does nothing any more.
+// stopped reports whether an error concerns more than one job: the caller went away, or the
+// queue no longer works.
 func stopped(err error) bool {
 	for _, target := range []error{
 		pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrClosed, context.Canceled, context.DeadlineExceeded,
@@ -128,8 +128,7 @@ func stopped(err error) bool {
 	return false
 }
 
-// forward puts jobs of another queue in the places of dead jobs. Place is what takes the place
-// of one.
+// forward replaces dead jobs by jobs of another queue. place returns what replaces one of them.
 func forward(ctx context.Context, from dlq.Reader, place func(dead *pawl.Envelope) dlq.Target, to string, ids []pawl.ID) ([]error, error) {
 	results := make([]error, len(ids))
 	one := func(id pawl.ID) error {
@@ -146,7 +145,7 @@ func forward(ctx context.Context, from dlq.Reader, place func(dead *pawl.Envelop
 	return results, nil
 }
 
-// atOnce calls fn for 0 to n-1, some at a time.
+// atOnce calls fn for 0 to n-1, several at a time.
 func atOnce(n, most int, fn func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -160,8 +159,8 @@ func atOnce(n, most int, fn func(i int)) {
 	all.Wait()
 }
 
-// inPlace is a target of a dead job that is in it already. A dead job that somebody else
-// removes or retries meanwhile is not brought back.
+// inPlace is the target of a dead job that stays in the same file. If someone else removes or
+// retries the dead job in the meantime, inPlace does not restore it.
 type inPlace struct {
 	q    *bolt.Queue
 	when conditions
@@ -198,7 +197,7 @@ func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
 	return err
 }
 
-// conditions are a condition that holds where all of them do. Nil ones hold.
+// conditions holds where every condition in it holds. Nil ones hold.
 type conditions []pawl.Condition
 
 // ReadsBody implements [pawl.Condition].

@@ -1,8 +1,8 @@
-// Package admin lets operators see and steer a queue, whether its app runs or not. It is
-// what jobctl stands on, and an app may use it too.
+// Package admin lets operators inspect and control a queue, whether its app runs or not. jobctl
+// is built on it, and an app may use it too.
 //
-// A bbolt file belongs to one process at a time, so nobody else can look into the file of
-// a running app. The app serves it:
+// A bbolt file belongs to one process at a time, so no other process can read the file of a
+// running app. Instead, the app serves it:
 //
 //	q, err := bolt.Open("jobs.db", nil)
 //	…
@@ -10,18 +10,18 @@
 //	if err != nil { … }
 //	defer server.Close()
 //
-// From then on jobctl --db jobs.db works while the app does. Few nouns make it up:
+// From then on jobctl --db jobs.db works while the app runs. The package has few concepts:
 //
 //   - Admin is what an operator does: look, list, retry, cancel, pause, check, back up.
-//     [Of] does it in the process that has the queue, [File] to the file of a stopped
-//     app, [Dial] by asking a running one. [Open] finds out which of the two it is.
-//   - Workflows is the same for the runs of workflows.
+//     [Of] does it in the process that has the queue, [File] on the file of a stopped
+//     app, and [Dial] through a running app. [Open] finds out which of the two applies.
+//   - Workflows is the same for workflow runs.
 //   - Server is a socket beside the file that only its owner can reach, with a note that
-//     says who serves.
-//   - [Handler] is what it answers with: HTTP and JSON. An app may mount it elsewhere,
+//     identifies the process that serves.
+//   - [Handler] answers at that socket: HTTP and JSON. An app may mount it elsewhere,
 //     behind its own authentication.
-//   - Job is one job in JSON: what the API sends, what an export has a line of, and what
-//     jobctl prints for programs. Nothing is lost on the way there and back.
+//   - Job is one job in JSON: what the API sends, what each line of an export contains, and
+//     what jobctl prints for programs. The round trip loses nothing.
 //
 // net/http is linked only into programs that import this package.
 package admin

@@ -16,15 +16,14 @@ import (
 	"unicode/utf8"
 )
 
-// EncodeJSON turns JSON into the payload that the handler of a kind decodes, as if the
-// arguments had been of that kind's Go type. Whole numbers are exact and have up to 64
-// bits; a text fits a string and a []byte. MessagePack has two things that JSON has not, and
-// they are objects of one key: {"$time":"2026-03-01T12:00:00Z"} is a time.Time, and
-// {"$base64":"AP8="} is bytes.
+// EncodeJSON turns JSON into the payload that the handler of a kind decodes, as if the arguments
+// had been of that kind's Go type. Whole numbers are exact and have up to 64 bits; a JSON string
+// fits a string and a []byte. Two types of MessagePack have no JSON form and are objects with
+// one key: {"$time":"2026-03-01T12:00:00Z"} is a time.Time, and {"$base64":"AP8="} is bytes.
 //
-// It refuses, with the line and column: what is not JSON, more than one value, a whole
-// number that does not fit, a key that an object has twice, bytes that are no UTF-8, and
-// nesting of more than 32 levels. Errors are [pawl.InvalidError].
+// It rejects, with the line and column: invalid JSON, more than one value, a whole number that
+// does not fit, a duplicate key of an object, bytes that are not UTF-8, and nesting of more than
+// 32 levels. Errors are [pawl.InvalidError].
 func EncodeJSON(text []byte) ([]byte, error) {
 	e := &encoder{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
 	e.dec.UseNumber()
@@ -39,7 +38,7 @@ func EncodeJSON(text []byte) ([]byte, error) {
 	return e.out, nil
 }
 
-// The keys of objects that stand for what JSON does not have.
+// The keys of objects that stand for types JSON lacks.
 const (
 	base64Key = "$base64"
 	timeKey   = "$time"
@@ -50,10 +49,10 @@ type encoder struct {
 	text []byte
 	dec  *json.Decoder
 	out  []byte
-	from int // where the token begins that was read last, or where the text is wrong
+	from int // where the last token begins, or where the text is wrong
 }
 
-// check refuses what is not exactly one value, so that tokens can be read without a doubt.
+// check rejects anything but exactly one value, so that reading tokens cannot fail later.
 func (e *encoder) check() error {
 	if at := invalidUTF8(e.text); at >= 0 {
 		e.from = at
@@ -66,12 +65,12 @@ func (e *encoder) check() error {
 	}
 	var syntax *json.SyntaxError
 	if err = json.Unmarshal(e.text, new(json.RawMessage)); errors.As(err, &syntax) {
-		e.from = int(syntax.Offset) - 1 // it counts what was read, the bad byte included
+		e.from = int(syntax.Offset) - 1 // Offset counts the bytes read, including the bad one
 	}
 	return err
 }
 
-// token reads the next token and notes where it begins.
+// token reads the next token and records where it begins.
 func (e *encoder) token() (json.Token, error) {
 	at := int(e.dec.InputOffset())
 	for at < len(e.text) && strings.IndexByte(" \t\r\n,:", e.text[at]) >= 0 {
@@ -121,7 +120,7 @@ func (e *encoder) list(depth int) error {
 			return err
 		}
 	}
-	if _, err := e.token(); err != nil { // the end of the list
+	if _, err := e.token(); err != nil { // end of the list
 		return err
 	}
 	e.head(start, n, 0x90, 0xdc)
@@ -148,7 +147,7 @@ func (e *encoder) object(depth int) error {
 			return err
 		}
 	}
-	if _, err := e.token(); err != nil { // the end of the object
+	if _, err := e.token(); err != nil { // end of the object
 		return err
 	}
 	if len(seen) == 1 && (seen[base64Key] || seen[timeKey]) {
@@ -158,7 +157,7 @@ func (e *encoder) object(depth int) error {
 	return nil
 }
 
-// special replaces the key and the text that were written from start on by what they stand
+// special replaces the key and the string written from start on by the value that they stand
 // for.
 func (e *encoder) special(start int) error {
 	p := &packed{in: e.out, at: start}
@@ -185,15 +184,15 @@ func (e *encoder) special(start int) error {
 	return nil
 }
 
-// time appends a timestamp of 96 bits, which every time has.
+// time appends a timestamp of 96 bits, which fits every time.
 func (e *encoder) time(t time.Time) {
 	e.out = append(e.out, 0xc7, 12, 0xff)
 	e.out = binary.BigEndian.AppendUint32(e.out, uint32(t.Nanosecond()))
 	e.out = binary.BigEndian.AppendUint64(e.out, uint64(t.Unix()))
 }
 
-// data appends a text or bytes: below short with its length in the first byte, otherwise
-// with one of 8, 16 or 32 bits behind the codes that begin at sized.
+// data appends a string or bytes. Below short, the length is in the first byte; otherwise it has
+// 8, 16 or 32 bits after one of the codes that begin at sized.
 func (e *encoder) data(s string, fixed byte, short int, sized byte) {
 	switch n := len(s); {
 	case n < short:
@@ -208,7 +207,7 @@ func (e *encoder) data(s string, fixed byte, short int, sized byte) {
 	e.out = append(e.out, s...)
 }
 
-// head puts the head of a list or map of n elements before what was written from start on.
+// head inserts the head of a list or map of n elements before what was written from start on.
 func (e *encoder) head(start, n int, fixed, sized byte) {
 	var head []byte
 	switch {
@@ -269,14 +268,14 @@ func (e *encoder) negative(n int64) {
 	}
 }
 
-// position is an offset as a line and a column in characters, both from 1.
+// position returns an offset as a line and a column in characters, both from 1.
 func position(text []byte, offset int) (line, column int) {
 	before := text[:min(offset, len(text))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
-// invalidUTF8 is where the first byte lies that is no UTF-8, -1 without one.
+// invalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
 func invalidUTF8(b []byte) int {
 	if utf8.Valid(b) {
 		return -1

@@ -2,10 +2,10 @@ package admin
 
 import "errors"
 
-// Errors of this package besides those of packages pawl and bolt; match with errors.Is.
+// Errors of this package, besides those of packages pawl and bolt; match them with errors.Is.
 var (
-	// ErrUnreachable means that nothing answers at the address, or not in a way that this
-	// package understands.
+	// ErrUnreachable means that nothing answers at the address, or that this package does not
+	// understand the answer.
 	ErrUnreachable = errors.New("app does not answer")
 
 	// ErrDenied means that the app refused this caller.
@@ -15,10 +15,10 @@ var (
 	ErrNotLive = errors.New("no app has the queue open")
 
 	// ErrCancelRequested means that Cancel has not ended a running job yet: its handler's
-	// context is done, and the job ends when the handler returns.
+	// context is cancelled, and the job ends when the handler returns.
 	ErrCancelRequested = errors.New("cancel requested; the job runs, and ends when its handler returns")
 
-	// ErrWorkflowJob means that Cancel was refused for the job of an open workflow run. Cancel
-	// the run with [Workflows], or set Action.Force.
+	// ErrWorkflowJob means that Cancel refused the job of an open workflow run. Cancel the run
+	// with [Workflows], or set Action.Force.
 	ErrWorkflowJob = errors.New("job belongs to the workflow run")
 )

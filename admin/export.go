@@ -13,50 +13,50 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ExportVersion is the version of exports that [Export] writes. It rises when a line has
-// more to say than an older [Import] knows of: 2 has runs of workflows. An older one takes an
-// export of this version that has none, and refuses one that has some.
+// ExportVersion is the version of exports that [Export] writes. It rises when a line contains
+// more than an older [Import] understands: version 2 has workflow runs. An older Import accepts
+// an export of this version without runs, and rejects one with runs.
 const ExportVersion = 2
 
-// ExportOptions are the settings of an export; nil and the zero value are the defaults.
+// ExportOptions configures an export; nil and the zero value mean the defaults.
 type ExportOptions struct {
-	// Filter chooses the jobs. Only an export of all jobs has the idempotency keys that
-	// count as done, and the queues without a job that are paused.
+	// Filter selects the jobs. Only an export of all jobs contains the idempotency keys that
+	// count as done, and the paused queues that have no job.
 	//
-	// A run of a workflow goes with its job, and with it the runs that it waits for. Runs
-	// without a job, which most that have ended are, go when the filter is empty, or asks for
-	// a queue or a kind alone and they are of that; anything else it asks of jobs.
+	// A workflow run is exported with its job, and so are the runs that it waits for. Most runs
+	// that have ended have no job. They are exported if the filter is empty, or if it asks only
+	// for a queue or a kind that they have; any other condition applies only to jobs.
 	Filter Filter
 
-	// Progress is told how many jobs were written, and how many there are; -1 when that is
-	// not known, because the filter asks for more than a queue and a state. Done never
-	// falls, and is total in the last call of an export that came through. It is called
-	// once for a page of jobs, and must be short.
+	// Progress receives how many jobs were written, and how many there are; -1 if that is
+	// unknown, because the filter asks for more than a queue and a state. Done never decreases,
+	// and equals total in the last call of a successful export. Export calls it once per page of
+	// jobs; it must return quickly.
 	Progress func(done, total int64)
 }
 
-// Exported is what an export has.
+// Exported counts what an export contains.
 type Exported struct {
 	Queues, Jobs, Effects int64
-	Runs                  int64 // of workflows; the jobs of open ones count among Jobs too
+	Runs                  int64 // of workflows; the jobs of open runs count among Jobs too
 
 	// Damaged is how many jobs, runs and idempotency keys could not be read, so that the export
-	// only names them, and Damage is what is wrong with the first [MaxDamage] of them.
+	// only names them. Damage describes the first [MaxDamage] of them.
 	Damaged int64
 	Damage  []Damage
 }
 
-// Damage is a job, a run or an idempotency key that could not be read.
+// Damage describes a job, a run or an idempotency key that could not be read.
 type Damage struct {
-	ID  pawl.ID // of the job or the run; zero for a key, and where not even that could be read
+	ID  pawl.ID // of the job or the run; zero for a key, and if the ID could not be read either
 	Err error
 }
 
-// MaxDamage is how many damages a result has with their errors.
+// MaxDamage is how many of the damaged items a result describes.
 const MaxDamage = 100
 
-// Export writes jobs to w, with all that is needed to store them again as they stand, as
-// JSON lines for [Import] and for other programs:
+// Export writes jobs to w as JSON lines for [Import] and for other programs, with everything
+// needed to store them again unchanged:
 //
 //	{"pawl_export":2,"at":"2026-01-02T15:04:05.000000000Z","path":"jobs.db","library":"v1.2.0"}
 //	{"queue":{"name":"email","paused":true}}
@@ -66,22 +66,23 @@ const MaxDamage = 100
 //	{"effect":{"kind":"send","key":"order 7","until":"2026-01-03T15:04:05.000000000Z"}}
 //	{"end":{"queues":1,"jobs":1,"effects":1,"damaged":1,"runs":1}}
 //
-// A job is a [Job] with its payload in base64 and its whole history. The last line counts
-// the others, so a file that was cut is noticed. A nil error means that w got all of it.
-// A job that cannot be read is named in the export and in the result, and is no error.
+// A job is a [Job] with its payload in base64 and its whole history. The last line counts the
+// other lines, so that a truncated file is detected. A nil error means that w received
+// everything. A job that cannot be read is named in the export and in the result, and is not an
+// error.
 //
-// A run of a workflow has one line or several, one behind the other, with all its rows; its
-// job stands before them. Both are of one moment. The rows are in base64: "Runs in an export"
-// in docs/internals/format.md says what is in them. A run of which a row is damaged is named only, with
-// its job. Memory is bounded by what is stored of the largest run.
+// A workflow run has one or more consecutive lines with all its rows, after the line of its job.
+// Both show the same moment. The rows are in base64; "Runs in an export" in
+// docs/internals/format.md describes them. A run with a damaged row is only named, and so is its
+// job. The memory used is proportional to the stored size of the largest run.
 //
-// While the app runs, an export of jobs in any state has each job once that is there from
-// its beginning to its end, as it stood at some moment in between; one that comes or goes
-// meanwhile may be missing. The keys that count as done are read after the jobs, so an
-// effect that happens during the export is in it as a job that waits, or as a key that is
-// done, or as both, and then the job is skipped. With a state in the filter, a job that
-// leaves the state or comes to it meanwhile may be missing. For one moment of the whole
-// queue, make a backup and export that.
+// While the app runs, an export of jobs in any state has each job that exists from beginning to
+// end exactly once, as it was at some moment in between; a job that arrives or leaves during the
+// export may be missing. The keys that count as done are read after the jobs. An effect that
+// happens during the export therefore appears as a waiting job, as a done key, or as both, in
+// which case the job is skipped. With a state in the filter, a job that enters or leaves that
+// state during the export may be missing. To export the whole queue at one moment, make a backup
+// and export that.
 func Export(ctx context.Context, a Admin, w io.Writer, opts *ExportOptions) (Exported, error) {
 	if opts == nil {
 		opts = new(ExportOptions)
@@ -100,13 +101,13 @@ func Export(ctx context.Context, a Admin, w io.Writer, opts *ExportOptions) (Exp
 	return x.done, nil
 }
 
-// exporter is an export under way.
+// exporter is an export in progress.
 type exporter struct {
 	from    Admin
 	to      *json.Encoder
 	opts    *ExportOptions
 	done    Exported
-	total   int64            // jobs that there were at the beginning, -1 if not known
+	total   int64            // jobs at the beginning, -1 if unknown
 	paused  map[string]bool  // the queues of the file
 	told    map[string]bool  // the queues that have their line
 	carried map[pawl.ID]bool // the runs that were written, or named as damaged
@@ -144,9 +145,9 @@ func (x *exporter) all(ctx context.Context) error {
 	return x.to.Encode(exportLine{End: &exportEnd{d.Queues, d.Jobs, d.Effects, d.Damaged, d.Runs}})
 }
 
-// queue writes the line of a queue, once. In an export of some jobs it comes before the
-// first job of the queue, and queues without one have no line: who imports three dead
-// letters does not expect another queue to be paused.
+// queue writes the line of a queue, once. In an export of some jobs, it comes before the first
+// job of the queue, and queues without a job have no line: a user who imports three dead jobs
+// does not expect another queue to be paused.
 func (x *exporter) queue(name string) error {
 	if x.told[name] {
 		return nil
@@ -156,8 +157,8 @@ func (x *exporter) queue(name string) error {
 	return x.to.Encode(exportLine{Queue: &exportQueue{Text(name), x.paused[name]}})
 }
 
-// jobs writes the jobs. Those of a state come in an order in which a job that moves can
-// be met again, so these are remembered (some 40 bytes each).
+// jobs writes the jobs. Jobs of one state are listed in an order in which a job that moves may
+// appear twice, so jobs remembers them (about 40 bytes each).
 func (x *exporter) jobs(ctx context.Context, remember bool) error {
 	seen := make(map[pawl.ID]struct{})
 	for page, err := range pagesOf(ctx, x.from, Query{Filter: x.opts.Filter, Detail: Whole, Limit: MaxLimit}) {
@@ -180,12 +181,12 @@ func (x *exporter) jobs(ctx context.Context, remember bool) error {
 	return nil
 }
 
-// jobOrRun writes a job, with its run where it is that of one.
+// jobOrRun writes a job, with its run if it belongs to one.
 func (x *exporter) jobOrRun(ctx context.Context, e *pawl.Envelope, damage error) error {
-	if x.carried[e.ID] { // by a run that waits for it
+	if x.carried[e.ID] { // a run that waits for it wrote it already
 		return nil
 	}
-	// A damaged job has no kind to tell it by, and its run is looked for all the same.
+	// A damaged job has no kind to recognize it by, so look for its run anyway.
 	if damage == nil && !strings.HasPrefix(e.Kind, runKind) || e.ID.IsZero() {
 		return x.job(e, damage)
 	}
@@ -193,7 +194,7 @@ func (x *exporter) jobOrRun(ctx context.Context, e *pawl.Envelope, damage error)
 	if known || err != nil {
 		return err
 	}
-	if damage == nil { // perhaps the run has ended and was removed since the jobs were listed
+	if damage == nil { // the run may have ended and been removed since the jobs were listed
 		if _, err := x.from.Job(ctx, e.ID); errors.Is(err, pawl.ErrNotFound) {
 			return nil
 		}
@@ -213,8 +214,8 @@ func (x *exporter) job(e *pawl.Envelope, damage error) error {
 	return x.to.Encode(exportLine{Job: &job})
 }
 
-// effects writes the idempotency keys that count as done. One that cannot be read comes
-// with the place behind it.
+// effects writes the idempotency keys that count as done. An unreadable key comes with the
+// position after it.
 func (x *exporter) effects(ctx context.Context) error {
 	for after := ""; ; {
 		effects, next, damage := x.from.Effects(ctx, after)
@@ -255,13 +256,13 @@ func (x *exporter) damage(id pawl.ID, err error) error {
 	return x.to.Encode(exportLine{Damaged: &d})
 }
 
-// progress tells how far the export is. Jobs that come while it goes on do not make it
-// pass its total.
+// progress reports how far the export is. Jobs that arrive during the export do not move it past
+// its total.
 func (x *exporter) progress(end bool) {
 	if x.opts.Progress == nil {
 		return
 	}
-	done := x.done.Jobs + x.done.Damaged // which a damaged key makes larger in the last call alone
+	done := x.done.Jobs + x.done.Damaged // a damaged key increases it in the last call only
 	switch {
 	case end:
 		x.opts.Progress(done, done)
@@ -272,7 +273,7 @@ func (x *exporter) progress(end bool) {
 	}
 }
 
-// jobsChosen is how many jobs a filter chooses; -1 when the statistics do not say it.
+// jobsChosen returns how many jobs a filter selects; -1 if the statistics do not contain it.
 func jobsChosen(stats Stats, f Filter) (n int64) {
 	for _, q := range stats.Queues {
 		if f.Queue != "" && f.Queue != q.Name || !anyOf(f.Queues, q.Name) {
@@ -291,7 +292,7 @@ func jobsChosen(stats Stats, f Filter) (n int64) {
 	return n
 }
 
-// isZero reports whether the filter chooses all jobs, in any order.
+// isZero reports whether the filter selects all jobs, in any order.
 func (f Filter) isZero() bool {
 	return !f.lists() && f.State == "" && f.Queue == "" && f.Kind == "" && f.Reason == "" && f.DiedSince.IsZero() && f.DiedBefore.IsZero() &&
 		f.Error == "" && len(f.Payload) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()

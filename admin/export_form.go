@@ -17,7 +17,7 @@ type exportHeader struct {
 	Library string `json:"library"`
 }
 
-// exportLine is any other line. It has one of these.
+// exportLine is any other line. Exactly one of its fields is set.
 type exportLine struct {
 	Queue   *exportQueue  `json:"queue,omitempty"`
 	Job     *Job          `json:"job,omitempty"`
@@ -43,13 +43,13 @@ type exportEffect struct {
 	Until Stamp `json:"until"`
 }
 
-// exportEnd is the last line: how many lines of each sort stand before it.
+// exportEnd is the last line: how many lines of each type precede it.
 type exportEnd struct {
 	Queues  int64 `json:"queues"`
 	Jobs    int64 `json:"jobs"`
 	Effects int64 `json:"effects"`
 	Damaged int64 `json:"damaged"`
-	Runs    int64 `json:"runs"` // of each its last line; before version 2 there were none
+	Runs    int64 `json:"runs"` // counts the last line of each run; version 1 had no runs
 }
 
 // readHeader reads the first line of an export.
@@ -63,9 +63,8 @@ func readHeader(text []byte) (h exportHeader, err error) {
 	return h, strict(text, &h)
 }
 
-// readLine reads a line behind the first one. What a newer version says that this one
-// does not know is left out; a newer sort of line is not, since nobody can tell what
-// an export means without it.
+// readLine reads a line after the first one. It ignores fields of a newer version, but not a
+// newer type of line, since the meaning of an export without that line is unknown.
 func readLine(text []byte, newer bool) (l exportLine, err error) {
 	if newer {
 		err = json.Unmarshal(text, &l)
@@ -87,7 +86,7 @@ func readLine(text []byte, newer bool) (l exportLine, err error) {
 	return l, nil
 }
 
-// libraryVersion is the version of this library in the program that runs.
+// libraryVersion returns the version of this library in the running program.
 func libraryVersion() string {
 	const path = "github.com/gopawl/pawl"
 	info, ok := debug.ReadBuildInfo()

@@ -5,9 +5,9 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// exportRun is a part of a run in JSON: a line of an export. Its field names are a promise, as
-// those of [Job] are. The rows are as they lie in the file: see "Runs in an export" in
-// docs/internals/format.md.
+// exportRun is one line of an export: a part of a run in JSON. Like those of [Job], its field
+// names are stable. The rows have the form that they have in the file: see "Runs in an export"
+// in docs/internals/format.md.
 type exportRun struct {
 	Run  pawl.ID `json:"run"`
 	Form int     `json:"form"` // of the rows
@@ -15,16 +15,16 @@ type exportRun struct {
 	Last bool    `json:"last"`
 	All  int     `json:"all_rows"` // in all parts
 
-	// Which run it is, for people and for other programs; in its last part alone.
+	// Identify the run for people and for other programs; set only in its last part.
 	Flow   *Text    `json:"flow,omitempty"`
-	ID     *Text    `json:"id,omitempty"` // that its starter gave it
+	ID     *Text    `json:"id,omitempty"` // the ID from its starter
 	Status string   `json:"status,omitempty"`
 	Parent *pawl.ID `json:"parent,omitempty"`
 
 	Rows []exportRow `json:"rows"`
 }
 
-// exportRow is one row: the bucket, its key behind the run, its content.
+// exportRow is one row: the bucket, the part of the key after the run, and the content.
 type exportRow struct {
 	In    string `json:"in"`
 	Key   []byte `json:"key,omitempty"`
@@ -39,7 +39,7 @@ func exportRunOf(p *workflow.Rows) exportRun {
 	return x
 }
 
-// tell says which run it is.
+// tell fills in which run it is.
 func (x *exportRun) tell(run *workflow.Carried) {
 	flow, id := Text(run.Flow), Text(run.ID)
 	x.Flow, x.ID, x.Status = &flow, &id, string(run.Status)
@@ -48,7 +48,7 @@ func (x *exportRun) tell(run *workflow.Carried) {
 	}
 }
 
-// fits reports whether the line says of its run what the row says.
+// fits reports whether the line describes the same run as the row.
 func (x *exportRun) fits(run *workflow.Carried) bool {
 	var parent pawl.ID
 	if x.Parent != nil {
@@ -57,7 +57,7 @@ func (x *exportRun) fits(run *workflow.Carried) bool {
 	return textOf(x.Flow) == run.Flow && textOf(x.ID) == run.ID && x.Status == string(run.Status) && parent == run.Parent
 }
 
-// behind stands for a place of which it is known only that more comes.
+// behind stands for an unknown position after which there is more.
 const behind = "more"
 
 func (x *exportRun) part() *workflow.Rows {

@@ -10,11 +10,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// runKind begins the kinds of the jobs that runs are.
+// runKind is the prefix of the kinds of jobs that belong to runs.
 const runKind = "workflow/"
 
-// runsOfFilter is which runs without a job a filter chooses, those that have ended mostly: by
-// queue and flow. A filter that asks for more asks it of jobs.
+// runsOfFilter returns which runs without a job a filter selects, by queue and flow. Such runs
+// have usually ended. Any other condition of a filter applies only to jobs.
 func runsOfFilter(f Filter) (flow string, some bool) {
 	flow, isRun := strings.CutPrefix(f.Kind, runKind)
 	jobs := f
@@ -26,7 +26,7 @@ func inQueue(f *Filter, queue string) bool {
 	return (f.Queue == "" || f.Queue == queue) && anyOf(f.Queues, queue)
 }
 
-// runs writes the runs that have no job, or got theirs while the jobs were read.
+// runs writes the runs that have no job, or that got one while the jobs were read.
 func (x *exporter) runs(ctx context.Context) error {
 	flow, some := runsOfFilter(x.opts.Filter)
 	if !some {
@@ -51,8 +51,8 @@ func (x *exporter) runs(ctx context.Context) error {
 	return nil
 }
 
-// family writes a run, and the runs that it waits for: it could not go on without them. It
-// reports whether there is such a run.
+// family writes a run and the runs that it waits for, because it could not continue without
+// them. It reports whether the run exists.
 func (x *exporter) family(ctx context.Context, run pawl.ID) (known bool, err error) {
 	for wanted := []pawl.ID{run}; len(wanted) > 0; {
 		id := wanted[0]
@@ -77,8 +77,7 @@ func (x *exporter) family(ctx context.Context, run pawl.ID) (known bool, err err
 	return known, nil
 }
 
-// run writes the job of a run and the run, as both stood at one moment, and returns the runs
-// that it waits for.
+// run writes a run and its job, both as of one moment, and returns the runs that it waits for.
 func (x *exporter) run(ctx context.Context, id pawl.ID) (children []pawl.ID, err error) {
 	parts, err := x.parts(ctx, id)
 	if err != nil && unreadable(err) {
@@ -91,7 +90,7 @@ func (x *exporter) run(ctx context.Context, id pawl.ID) (children []pawl.ID, err
 	var check workflow.RowsCheck
 	var run *workflow.Carried
 	for i := range parts {
-		if run, err = check.Add(&parts[i]); err != nil { // no import would take it
+		if run, err = check.Add(&parts[i]); err != nil { // no import would accept it
 			x.carried[id] = true
 			return nil, x.damage(id, fmt.Errorf("%w: %w", pawl.ErrCorrupt, err))
 		}
@@ -119,17 +118,17 @@ func (x *exporter) run(ctx context.Context, id pawl.ID) (children []pawl.ID, err
 	return run.Children, nil
 }
 
-// unreadable reports whether it is the run for which it could not be read, and not its file.
+// unreadable reports whether the error concerns the run, and not the whole file.
 func unreadable(err error) bool {
 	return errors.Is(err, pawl.ErrCorrupt) || errors.Is(err, workflow.ErrTooMany) || errors.Is(err, errRestless)
 }
 
 var errRestless = errors.New("the run changes all the while; pause it, or export a backup")
 
-// attempts is how often a run is read that changes between its parts.
+// attempts is how often to retry reading a run that changes between its parts.
 const attempts = 20
 
-// parts reads all parts of a run, at one moment.
+// parts reads all parts of a run as of one moment.
 func (x *exporter) parts(ctx context.Context, id pawl.ID) (parts []workflow.Rows, err error) {
 	w := x.from.Workflows()
 	for range attempts {

@@ -14,22 +14,22 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// FileOptions are the settings of [File] and [Open]. A nil *FileOptions, and every zero
-// field, means the default.
+// FileOptions configures [File] and [Open]. A nil *FileOptions and every zero field mean the
+// default.
 type FileOptions struct {
-	// Insecure takes a file that others may write to; see bolt.Options.
+	// Insecure accepts a file that others may write to; see bolt.Options.
 	Insecure bool
 
-	// Timeout is how long [Open] lets the app that has the file take to answer a call, as
-	// in [DialOptions]. The file itself does not use it.
+	// Timeout is how long [Open] waits for the app that has the file to answer a call, as in
+	// [DialOptions]. The file itself does not use it.
 	Timeout time.Duration
 
-	// Logger is the queue's logger while it is open to write. The default drops everything:
-	// errors are returned.
+	// Logger is the queue's logger while the file is open for writing. The default discards
+	// everything: errors are returned.
 	Logger pawl.Logger
 
-	// Notice is called with a sentence for people about what opening the file changed, and
-	// about what a failed change means. Nil drops it.
+	// Notice receives sentences for people about what opening the file changed, and about what a
+	// failed change means. Nil discards them.
 	Notice func(string)
 
 	// Now is the wall clock. The default is time.Now.
@@ -39,16 +39,16 @@ type FileOptions struct {
 // fileLock is how long a change waits for another process to close the file.
 const fileLock = 500 * time.Millisecond
 
-// File is the [Admin] of the file of a stopped app. The first read opens the file to read, and
-// the first change opens it to write. Either keeps the app from starting until Close, so be
-// quick. A missing file gives fs.ErrNotExist, and a file that a process has open
-// bolt.ErrLocked.
+// File returns the [Admin] of the file of a stopped app. The first read opens the file for
+// reading, and the first change opens it for writing. Either keeps the app from starting until
+// Close, so be quick. A missing file gives fs.ErrNotExist, and a file that another process has
+// open gives bolt.ErrLocked.
 //
-// Opening the file to write makes every leased job ready again and counts a crash for it, as
-// the app would at its next start. The app's limit of crashes is not known here, so none is
-// applied: no job dies because an operator changed another. A job that was cancelled or is
-// past its deadline dies, as it would for the app. Notice reports it. The app's limit for
-// payloads is not known either; the largest one that any queue takes applies.
+// Opening the file for writing makes every leased job ready again and counts a crash for it, as
+// the app would at its next start. File does not know the app's limit on crashes, so it applies
+// none: no job becomes dead because an operator changed another one. A job that was cancelled or
+// is past its deadline does become dead, as it would in the app, and Notice reports it. The
+// app's limit on payloads is not known either; the largest limit that any queue accepts applies.
 func File(path string, opts *FileOptions) Admin {
 	f := &file{path: path}
 	f.direct = direct{f}
@@ -64,22 +64,22 @@ func File(path string, opts *FileOptions) Admin {
 	return f
 }
 
-// file is what File returns.
+// file is the result of File.
 type file struct {
 	direct
 	path string
 	opts FileOptions
 
-	mu     sync.RWMutex // held to read by calls, and to write to open and close
-	reader *bolt.Reader // nil before the first look, and from the first change on
+	mu     sync.RWMutex // held for reading by calls, and for writing to open and close
+	reader *bolt.Reader // nil before the first read, and after the first change
 	queue  *bolt.Queue  // nil before the first change
 	closed bool
-	took   int // leases that opening took back; the first Reap counts them
+	took   int // leases that opening recovered; the first Reap counts them
 
 	poisoned sync.Once // the failure was reported
 }
 
-// look runs fn over the file, open to read at least.
+// look runs fn on the file, opened for reading or writing.
 func (f *file) look(fn func(looker) error) error {
 	f.mu.RLock()
 	for f.queue == nil && f.reader == nil {
@@ -96,7 +96,7 @@ func (f *file) look(fn func(looker) error) error {
 	return fn(f.reader)
 }
 
-// change runs fn over the file, open to write.
+// change runs fn on the file, opened for writing.
 func (f *file) change(fn func(*bolt.Queue) error) error {
 	f.mu.RLock()
 	for f.queue == nil {
@@ -114,7 +114,7 @@ func (f *file) change(fn func(*bolt.Queue) error) error {
 	return err
 }
 
-// poisonNotice says why nothing more can be changed, and what to do.
+// poisonNotice explains why nothing more can be changed, and what to do.
 func poisonNotice(err error) string {
 	if errors.Is(err, bolt.ErrReplaced) || errors.Is(err, bolt.ErrOverwritten) {
 		return "another program replaced or overwrote the file while it was changed, so this run changes nothing more: look again at what was to be done"
@@ -160,7 +160,7 @@ func (f *file) openToWrite() (err error) {
 	if err != nil {
 		return err
 	}
-	before, err := os.Stat(f.path) // the queue would make a file where there is none
+	before, err := os.Stat(f.path) // the queue would create a missing file
 	if err != nil {
 		return err
 	}
@@ -182,8 +182,8 @@ func (f *file) openToWrite() (err error) {
 	return nil
 }
 
-// checkUnlocked refuses a file that another process has open. Opening the file to write reports
-// or repairs everything else.
+// checkUnlocked rejects a file that another process has open. Opening the file for writing
+// reports or repairs everything else.
 func (f *file) checkUnlocked() error {
 	r, err := bolt.OpenReader(f.path)
 	switch {
@@ -195,7 +195,7 @@ func (f *file) checkUnlocked() error {
 	return nil
 }
 
-// Reap implements Admin. The first one counts the leases that opening the file took back.
+// Reap implements Admin. The first call counts the leases that opening the file recovered.
 func (f *file) Reap(ctx context.Context) (int, error) {
 	n, err := f.direct.Reap(ctx)
 	if err != nil {
@@ -213,7 +213,7 @@ func (f *file) Events(context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) { yield(Event{}, ErrNotLive) }
 }
 
-// Close implements Admin. It waits for calls under way.
+// Close implements Admin. It waits for calls in progress.
 func (f *file) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Matches reports whether f chooses e, which has its payload and history as far as f asks
-// for them. A filter with a payload term that is none chooses nothing; see [ParsePayload].
+// Matches reports whether f selects e, which has its payload and history if f needs them. A
+// filter with an invalid payload term selects nothing; see [ParsePayload].
 func (f Filter) Matches(e *pawl.Envelope) bool {
 	m, err := f.matcher()
 	return err == nil && m.Matches(e)
@@ -20,13 +20,13 @@ func (f Filter) Matches(e *pawl.Envelope) bool {
 // [pawl.Condition].
 func (f Filter) ReadsBody() bool { return f.Error != "" || len(f.Payload) > 0 }
 
-// StateSince is since when a job is in its state, as far as its record tells:
+// StateSince returns since when a job has been in its state, as far as its record shows:
 //
-//   - dead, completed, leased: when it died, succeeded, was leased
+//   - dead, completed, leased: when it became dead, succeeded, or was leased
 //   - ready: when its time came. A job that was interrupted in between has kept
 //     that time, and its place
-//   - delayed: when the run failed whose retry it waits for; else when it was created,
-//     since when a snooze began is not kept
+//   - delayed: when the attempt failed whose retry it waits for; otherwise when it was created,
+//     since the record does not keep when a snooze began
 func StateSince(e *pawl.Envelope) time.Time {
 	switch {
 	case e.State == pawl.Dead && e.Death != nil:
@@ -48,12 +48,12 @@ func (f *Filter) lists() bool {
 	return len(f.Queues)+len(f.Kinds)+len(f.States)+len(f.Reasons) > 0
 }
 
-// anyOf reports whether a list has a value, or is empty.
+// anyOf reports whether a list contains a value, or is empty.
 func anyOf[T ~string](list []T, value T) bool {
 	return len(list) == 0 || slices.Contains(list, value)
 }
 
-// matcher is a filter that was looked through once, for many jobs.
+// matcher is a filter prepared for many jobs.
 type matcher struct {
 	filter *Filter
 	error  string // in lower case
@@ -68,14 +68,14 @@ func (f *Filter) matcher() (*matcher, error) {
 	return &matcher{f, strings.ToLower(f.Error), terms}, nil
 }
 
-// simple reports whether the filter is one of package pawl, which a list in the file
-// answers itself.
+// simple reports whether package pawl has the same filter, which a list in the file answers
+// without reading jobs.
 func (m *matcher) simple() bool {
 	f := m.filter
 	return !f.lists() && m.error == "" && len(m.terms) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
 }
 
-// parts are what is to be read of a job for the filter and for a list of so much detail.
+// parts returns what to read of a job for the filter and for a list of that detail.
 func (m *matcher) parts(d Detail) (parts bolt.Parts) {
 	switch d {
 	case Whole:
@@ -94,7 +94,7 @@ func (m *matcher) parts(d Detail) (parts bolt.Parts) {
 	return parts
 }
 
-// condition is the filter as a condition of a change; nil for a filter that chooses all.
+// condition returns the filter as a condition of a change; nil for a filter that selects all.
 func (f *Filter) condition() (pawl.Condition, error) {
 	if f == nil || f.isZero() {
 		return nil, nil

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// gate lets a few requests at a time do expensive work, in the order in which they came. While
-// others wait, a place stays empty after each request for a multiple of the time that the work
-// took. So all operators together take a bounded share of the processors, whatever their
+// gate admits a few requests at a time to expensive work, in the order of their arrival. While
+// others wait, a slot stays empty after each request for a multiple of the time that the work
+// took. Together, all operators therefore use a bounded share of the processors, whatever their
 // number.
 type gate struct {
 	name     string // of the work, for errors
 	slots    chan struct{}
 	patience time.Duration // how long a request waits before it fails with ErrBusy
-	queue    int32         // how many may wait
+	queue    int32         // how many requests may wait
 	rest     int           // the multiple
 	waiting  atomic.Int32
 }
 
-// maxRest is the longest that a place stays empty.
+// maxRest is the longest time that a slot stays empty.
 const maxRest = 250 * time.Millisecond
 
 // newGate returns a gate without a queue.
@@ -28,13 +28,13 @@ func newGate(name string, width int) *gate {
 	return &gate{name: name, slots: make(chan struct{}, width)}
 }
 
-// withQueue lets a number of requests wait, each at most for patience.
+// withQueue lets that many requests wait, each no longer than patience.
 func (g *gate) withQueue(length int32, patience time.Duration) *gate {
 	g.queue, g.patience = length, patience
 	return g
 }
 
-// enter waits for a place; leave gives it back.
+// enter waits for a slot; leave frees it.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case g.slots <- struct{}{}:

@@ -17,56 +17,55 @@ import (
 )
 
 // The API is version 1. A request is a POST of one JSON object to the path of an operation; the
-// answer is another object. An error is {"error":{"code":…,"message":…}}. A change of what a
-// field means raises the version and the paths.
+// answer is another object. An error is {"error":{"code":…,"message":…}}. A change in the
+// meaning of a field changes the version and the paths.
 const (
 	apiVersion    = "1"
 	versionHeader = "Pawl-Admin"
 	payloadHeader = "Pawl-Payload" // of a request: "base64" asks for exact payloads in place of JSON
 )
 
-// HandlerOptions are the settings of a [Handler]. Set Token or NoAuth; every other zero
-// field means its default.
+// HandlerOptions configures a [Handler]. Set Token or NoAuth; every other zero field means its
+// default.
 type HandlerOptions struct {
 	// Token is the secret that clients send as "Authorization: Bearer <token>". It has no
-	// default: an empty token, as from a variable that is not set, is an error.
+	// default: an empty token, for example from an unset variable, is an error.
 	Token string
 
 	// NoAuth serves every client without a token. Set it only where the app authenticates
 	// clients before their requests reach the handler.
 	NoAuth bool
 
-	// Hosts are the names under which the handler may be asked, without a port. Others are
-	// refused, so that a page in somebody's browser cannot reach the handler under a name of
-	// its own that it has lead to this machine. The default is localhost, 127.0.0.1 and ::1.
+	// Hosts lists the host names that requests may use, without a port. Other names are refused,
+	// so that a web page in a browser cannot reach the handler through a name of its own that
+	// resolves to this machine. The default is localhost, 127.0.0.1 and ::1.
 	Hosts []string
 
-	// MaxBody is the most bytes of a request's body. The default is 1 MiB.
+	// MaxBody is the limit on the bytes of a request's body. The default is 1 MiB.
 	MaxBody int64
 
 	// ReadOnly refuses every change with ErrDenied.
 	ReadOnly bool
 
-	// Logger gets a line for each request that panicked and each stream that broke. The
+	// Logger receives a line for each request that panicked and each stream that broke. The
 	// default is hclog.Default().
 	Logger pawl.Logger
 }
 
-// Limits of what operators can ask at a time; the rest waits, or gets [ErrBusy].
+// Limits on concurrent requests; others wait, or get [ErrBusy].
 const (
 	defaultMaxBody = 1 << 20
-	smallBody      = 64 << 10 // of which any number may be on their way
-	largeBodies    = 4        // bodies and answers above it at a time
+	smallBody      = 64 << 10 // bodies up to this size are not limited in number
+	largeBodies    = 4        // larger bodies and answers at a time
 	maxStreams     = 8        // of events
 	patience       = 10 * time.Second
-	stall          = 10 * time.Second // a client that takes or sends nothing for so long is dropped
-	slowest        = 256 << 10        // bytes a second that a large body, answer or backup must reach
+	stall          = 10 * time.Second // a client that reads or sends nothing for this long is dropped
+	slowest        = 256 << 10        // the minimum in bytes per second for a large body, an answer or a backup
 )
 
-// Handler answers for an Admin by HTTP and JSON, below /v1/. An app mounts it where it
-// likes, http.StripPrefix around it, behind its own authentication or with a Token; [Dial]
-// is its client. Timeouts for headers and idle connections are those of the app's server,
-// which should have both.
+// Handler serves an Admin over HTTP and JSON, below /v1/. An app mounts it anywhere, wrapped in
+// http.StripPrefix, behind its own authentication or with a Token. [Dial] is its client. The
+// app's server sets the timeouts for headers and idle connections, and should set both.
 //
 //	h, err := admin.Handler(admin.Of(q), &admin.HandlerOptions{Token: token, Hosts: []string{"app.example.com"}})
 //	if err != nil { … }
@@ -74,15 +73,15 @@ const (
 //
 // is reached by jobctl --addr https://app.example.com/ops with JOBCTL_TOKEN set.
 //
-// Options that leave open who may call are an error that matches pawl.ErrInvalid: neither
-// Token nor NoAuth is set, or both are, or a name in Hosts is empty. Whoever reaches the
-// handler can read every job, download the file, and change the queue.
+// Options that leave open who may call are an error that matches pawl.ErrInvalid: neither Token
+// nor NoAuth is set, both are set, or a name in Hosts is empty. Anyone who reaches the handler
+// can read every job, download the file, and change the queue.
 //
-// It takes no more of the process than a bounded share, whatever the number of clients: a
-// list or a large answer waits for others, one check and one backup run at a time, and a
-// client that reads nothing for 10 s is dropped, as is a backup that gets on with less than
-// 256 KiB/s, since it keeps pages of the file from being used again. Requests that change
-// something have to be of type application/json, which no form in a browser is.
+// It uses a bounded share of the process, whatever the number of clients. A list or a large
+// answer waits for others. One check and one backup run at a time. The handler drops a client
+// that reads nothing for 10 s, and a backup slower than 256 KiB/s, since a backup keeps pages of
+// the file from being reused. A request that changes something must have the type
+// application/json, which no form in a browser sends.
 func Handler(a Admin, opts *HandlerOptions) (http.Handler, error) {
 	if opts == nil {
 		opts = &HandlerOptions{}
@@ -93,7 +92,7 @@ func Handler(a Admin, opts *HandlerOptions) (http.Handler, error) {
 	return newHandler(a, opts, context.Background()), nil
 }
 
-// check refuses options that leave open who may call.
+// check rejects options that leave open who may call.
 func (o *HandlerOptions) check() error {
 	switch {
 	case o.NoAuth && o.Token != "":
@@ -113,7 +112,7 @@ func (o *HandlerOptions) check() error {
 	return nil
 }
 
-// handler is a Handler. Its streams end when closing does.
+// handler is the result of Handler. Its streams end when closing ends.
 type handler struct {
 	admin   Admin
 	opts    HandlerOptions
@@ -121,8 +120,8 @@ type handler struct {
 	log     pawl.Logger
 	closing context.Context
 
-	// lists lets lists at work on half of the processors, and when others wait on a part of
-	// that. Large has those whose body or answer is large.
+	// lists limits lists to half of the processors, and to part of that while others wait. large
+	// limits requests with a large body or answer.
 	lists, large, streams, checks, backups *gate
 }
 
@@ -158,7 +157,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set(versionHeader, apiVersion)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	if r.ContentLength != 0 { // the deadline also holds for a body that nobody reads
+	if r.ContentLength != 0 { // the deadline also holds for a body that nothing reads
 		out.readWithin(h.opts.MaxBody)
 	}
 	if err := h.admit(r); err != nil {
@@ -187,7 +186,7 @@ func (h *handler) serve(out *sink, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !begins(r.Context()) { // its connection is being closed
+	if !begins(r.Context()) { // the connection is being closed
 		if h.closing.Err() != nil {
 			return errStopping
 		}
@@ -201,7 +200,7 @@ func (h *handler) serve(out *sink, r *http.Request) error {
 		return h.serveStream(out, r, to)
 	}
 	large := !held && to.large(request)
-	if large { // before there is an answer, so that none waits in memory
+	if large { // before there is an answer, so that no answer waits in memory
 		leave, err := h.large.enter(r.Context())
 		if err != nil {
 			return err
@@ -220,8 +219,8 @@ func (h *handler) serve(out *sink, r *http.Request) error {
 	return nil
 }
 
-// find is the operation that a request asks for. An operation that changes nothing may be
-// asked for by GET, with the zero value of its request.
+// find returns the operation that a request names. A client may use GET for an operation that
+// changes nothing, with the zero value of its request.
 func (h *handler) find(r *http.Request) (*endpoint, error) {
 	to := endpoints[r.URL.Path]
 	get := r.Method == http.MethodGet
@@ -248,8 +247,8 @@ func (h *handler) serveStream(out *sink, r *http.Request, to *endpoint) error {
 	return nil
 }
 
-// work carries out an operation at its gate. Encoding the answer costs as much, so that is
-// done there too.
+// work carries out an operation at its gate. It also encodes the answer there, which costs as
+// much.
 func (h *handler) work(r *http.Request, to *endpoint, request any) ([]byte, error) {
 	if to.work != nil {
 		leave, err := to.work(h).enter(r.Context())
@@ -274,7 +273,7 @@ func (h *handler) work(r *http.Request, to *endpoint, request any) ([]byte, erro
 	return b, err
 }
 
-// explain says why a request ended that was ended from here.
+// explain returns why this side ended a request.
 func (h *handler) explain(err error) error {
 	if h.closing.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return fmt.Errorf("%w: %w", errStopping, err)
@@ -284,14 +283,14 @@ func (h *handler) explain(err error) error {
 
 var errPanicked = errors.New("the app panicked over this request; its log says more")
 
-// survive turns a panic into an answer. The server goes on.
+// survive turns a panic into an answer, so that the server continues.
 func (h *handler) survive(out *sink, r *http.Request) {
 	p := recover()
 	switch {
 	case p == nil:
 		return
 	case p == http.ErrAbortHandler:
-		panic(p) // which cuts the connection, and nothing else
+		panic(p) // this cuts only the connection
 	}
 	h.log.Error("operator request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if out.began {

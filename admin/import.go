@@ -7,70 +7,69 @@ import (
 	"io"
 )
 
-// ImportOptions are the settings of an import; nil and the zero value are the defaults.
+// ImportOptions configures an import; nil and the zero value mean the defaults.
 type ImportOptions struct {
-	// KeepIDs stores the jobs under the IDs that they have. Otherwise they get new ones, so
-	// that an export can be imported beside its jobs, or twice; their unique and their
-	// idempotency keys stay. So do the IDs that users gave to runs of workflows; those of
-	// their jobs are new, and what names a run in the rows of others is changed. A signature
-	// names the ID of its job, so signed jobs are refused without KeepIDs.
+	// KeepIDs stores the jobs under their exported IDs. Otherwise they get new IDs, so that an
+	// export can be imported beside its jobs, or twice; their unique and idempotency keys stay.
+	// The IDs that users gave to workflow runs stay too; the IDs of their jobs are new, and
+	// Import updates rows that name another run. A signature covers the ID of its job, so Import
+	// rejects signed jobs without KeepIDs.
 	KeepIDs bool
 
-	// SkipExisting leaves out jobs whose ID the target has, and those whose unique key
-	// another job of it holds, and runs of workflows whose flow has a run of their ID, with
-	// their jobs and the runs that wait for them. Otherwise they are a conflict, which ends
-	// the import.
+	// SkipExisting skips a job if the target has its ID, or another job in the target holds its
+	// unique key. It skips a workflow run if its flow has a run with its ID, together with its
+	// job and the runs that wait for it. Otherwise each of these is a conflict, which ends the
+	// import.
 	SkipExisting bool
 
-	// DryRun stores nothing: it checks the export, and looks which runs, and with KeepIDs
-	// which of the IDs of jobs, the target has.
+	// DryRun stores nothing. It checks the export, and looks up which runs, and with KeepIDs
+	// which job IDs, the target has.
 	DryRun bool
 
-	// Progress is told how much was done, in bytes: each job is read once to check it and
-	// once to store it. Done never falls, and is total in the last call of an import that
-	// came through. It must be short.
+	// Progress receives how much is done, in bytes: each job is read once to check it and once
+	// to store it. Done never decreases, and equals total in the last call of a successful
+	// import. It must return quickly.
 	Progress func(done, total int64)
 }
 
-// Imported is what an import did.
+// Imported counts what an import did.
 type Imported struct {
-	Version int   // of the export; what a version above [ExportVersion] says besides was left out
-	Checked int64 // jobs of the export that are sound
-	Damaged int64 // jobs and runs that could not be read when it was made; it has nothing of them but their IDs
+	Version int   // of the export; additions of a version above [ExportVersion] were ignored
+	Checked int64 // valid jobs in the export
+	Damaged int64 // jobs and runs that were unreadable at export; the export has only their IDs
 
-	Jobs    int64 // jobs that were stored; those that would be in a dry run
-	Skipped int64 // jobs that were left out, by SkipExisting
+	Jobs    int64 // jobs that were stored; in a dry run, jobs that would be
+	Skipped int64 // jobs that SkipExisting skipped
 	Effects int64 // idempotency keys that now count as done
 
-	Runs        int64 // of workflows that were stored; those that would be in a dry run
-	RunsSkipped int64 // that were left out, by SkipExisting; their jobs count among Skipped
+	Runs        int64 // of workflows that were stored; in a dry run, runs that would be
+	RunsSkipped int64 // runs that SkipExisting skipped; their jobs count among Skipped
 
 	Paused int64 // queues that were paused
 }
 
-// Import stores the jobs of an export, as they stood: dead jobs stay dead, completed
-// records are kept until their time, jobs that waited wait. A job that was leased when it
-// was exported is ready. They come in the order of their sequences, behind the jobs that
-// are there; the target gives them sequences of its own. Queues that were paused are
-// paused before their first job comes; none is resumed. Keys that count as done do so
-// before any job comes.
+// Import stores the jobs of an export in their exported states: dead jobs stay dead, completed
+// records are kept until their time, waiting jobs wait. A job that was leased at export becomes
+// ready. Jobs are stored in the order of their sequences, after the existing jobs; the target
+// assigns its own sequences. Import pauses the paused queues of the export before their first
+// job arrives, and resumes none. Keys that count as done are stored before any job.
 //
-// Runs of workflows come with all that they had before any job comes, so that none goes on
-// without its rows. A large one comes in several commits, and is a run with the last of them.
-// One that waits for a signal or another run looks once whether that has come.
+// Workflow runs are stored completely before any job, so that no run continues without its rows.
+// A large run takes several commits, and exists after the last one. A run that waits for a
+// signal or another run checks once whether that has arrived.
 //
-// The whole input is checked first, and when anything is wrong with it nothing is stored:
-// the error matches [pawl.ErrInvalid] and names the line. So it is read twice, from its
-// beginning, and must not change meanwhile; [Spool] makes that possible for a pipe. Memory is
-// bounded by the longest line, of at most 96 MiB, by two portions of 8 MiB, and by 48 bytes for each job and some hundred, with
-// its names, for each run.
+// Import checks the whole input first. If anything is wrong with it, Import stores nothing, and
+// the error matches [pawl.ErrInvalid] and names the line. The input is therefore read twice,
+// from its beginning, and must not change in between; use [Spool] for a pipe. Memory is bounded
+// by the longest line, at most 96 MiB, by two portions of 8 MiB, by 48 bytes for each job, and
+// by a few hundred bytes and the names for each run.
 //
-// Jobs are stored in portions, each whole or not at all. When the import ends early,
-// those before the one that the error names are stored, as the result says, and the
-// others are not. With KeepIDs, importing again with SkipExisting goes on there exactly,
-// but jobs that have run and left the target meanwhile come again: pause the queues, or
-// stop the workers, until all is in. Errors besides those of the target: [pawl.ErrConflict]
-// for an ID or a unique key that is taken.
+// Jobs are stored in portions, each completely or not at all. When the import ends early, the
+// jobs before the one that the error names are stored, as the result shows, and the others are
+// not. With KeepIDs, repeating the import with SkipExisting continues exactly there, except that
+// jobs which have since run and left the target are stored again: pause the queues, or stop the
+// workers, until the import is complete. Besides the errors of the target, Import returns
+// [pawl.ErrConflict] for an ID or a unique key that is taken.
 func Import(ctx context.Context, a Admin, r io.ReadSeeker, opts *ImportOptions) (Imported, error) {
 	if opts == nil {
 		opts = new(ImportOptions)
@@ -82,7 +81,7 @@ func Import(ctx context.Context, a Admin, r io.ReadSeeker, opts *ImportOptions) 
 	return m.done, nil
 }
 
-// importer is an import under way.
+// importer is an import in progress.
 type importer struct {
 	to   Admin
 	opts *ImportOptions
@@ -90,7 +89,7 @@ type importer struct {
 	seed maphash.Seed // of groups
 	done Imported
 
-	// What the check has found.
+	// Results of the check.
 	paused  []string // queues
 	effects []int64  // offsets of their lines
 	jobs    []storedLine
@@ -140,7 +139,7 @@ func (m *importer) all(ctx context.Context) error {
 	return nil
 }
 
-// progress tells that so many bytes are done, of the input read twice.
+// progress reports the bytes that are done, of the input read twice.
 func (m *importer) progress(done int64) {
 	m.read = done
 	if m.opts.Progress != nil {

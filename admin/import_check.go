@@ -13,8 +13,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// check reads the whole export, and finds out where what is to be stored stands. It
-// stores nothing.
+// check reads the whole export, and records where the items to store are. It stores nothing.
 func (m *importer) check(ctx context.Context) error {
 	if err := m.in.seek(0); err != nil {
 		return err
@@ -43,17 +42,17 @@ func (m *importer) check(ctx context.Context) error {
 	}
 }
 
-// progressBytes is after how many bytes progress is told.
+// progressBytes is the number of bytes between calls of Progress.
 const progressBytes = 1 << 20
 
-// checking is the check under way.
+// checking is the check in progress.
 type checking struct {
 	*importer
-	queues map[Text]bool // that have a line
+	queues map[Text]bool // queues that have a line
 	seen   exportEnd     // lines so far
 	rows   workflow.RowsCheck
-	runAt  int64 // where the run begins whose lines come
-	ended  bool  // the last line was there
+	runAt  int64 // where the current run begins
+	ended  bool  // the last line was read
 }
 
 // end checks what only the whole export shows.
@@ -145,11 +144,10 @@ func (c *checking) job(j *Job, offset int64) error {
 	return nil
 }
 
-// newer reports whether the export may say what this version does not know.
+// newer reports whether the export may contain fields that this version does not know.
 func (m *importer) newer() bool { return m.done.Version > ExportVersion }
 
-// refuseTwins looks for IDs that are twice in the export, and leaves the jobs in the order
-// of their IDs.
+// refuseTwins looks for duplicate IDs in the export, and leaves the jobs sorted by ID.
 func (m *importer) refuseTwins() error {
 	slices.SortFunc(m.jobs, func(a, b storedLine) int {
 		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.offset, b.offset))

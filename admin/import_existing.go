@@ -10,8 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// leaveOutExisting looks which of the jobs, which are in the order of their IDs, the
-// target has.
+// leaveOutExisting finds which of the jobs, which are sorted by ID, the target has.
 func (m *importer) leaveOutExisting(ctx context.Context) error {
 	existing := make([]bool, len(m.jobs))
 	if err := m.markExisting(ctx, existing); err != nil {
@@ -38,8 +37,8 @@ func (m *importer) leaveOutExisting(ctx context.Context) error {
 	return nil
 }
 
-// markExisting marks the jobs that the target has. A few are looked up one by one, many
-// looked for in a list of all.
+// markExisting marks the jobs that the target has. It looks up a few jobs one by one, and many
+// by a list of all jobs.
 func (m *importer) markExisting(ctx context.Context, existing []bool) error {
 	if len(m.jobs) <= MaxLimit {
 		for i, job := range m.jobs {

@@ -5,11 +5,11 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// What each line is checked for by itself is what [bolt.Queue.Restore] checks of it, so that it
-// is known of all before any is stored. What the target alone knows is missing: its largest
-// payload, and which IDs and keys are taken.
+// Each line by itself gets the checks of [bolt.Queue.Restore], so that all jobs are checked
+// before any is stored. The exceptions depend on the target: its largest payload, and which IDs
+// and keys are taken.
 
-// envelopeToRestore is the job of a line.
+// envelopeToRestore returns the job of a line.
 func envelopeToRestore(j *Job) (*pawl.Envelope, error) {
 	if j.Delay != 0 || j.OnConflict != "" || j.Existing {
 		return nil, invalid("job", "delay, on_conflict and existing are for jobs that are enqueued; an export has not_before")
@@ -21,7 +21,7 @@ func envelopeToRestore(j *Job) (*pawl.Envelope, error) {
 	return e, bolt.CheckRestore(e)
 }
 
-// effectToRestore is the idempotency key of a line.
+// effectToRestore returns the idempotency key of a line.
 func effectToRestore(x *exportEffect) (bolt.Effect, error) {
 	e := bolt.Effect{Kind: string(x.Kind), Key: string(x.Key), Until: x.Until.Time}
 	return e, e.Validate()

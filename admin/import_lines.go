@@ -8,27 +8,27 @@ import (
 	"io"
 )
 
-// maxLine is how long a line of an export may be: the largest payload in base64, and 10 MiB
-// for the rest, of which a whole history of the longest errors needs the most.
+// maxLine limits a line of an export: the largest payload in base64, and 10 MiB for the rest. A
+// full history of the longest errors needs most of that.
 const maxLine = 96 << 20
 
 var errLongLine = errors.New("it is too long")
 
-// lines reads an export line by line, from any place of it.
+// lines reads an export line by line, from any position.
 type lines struct {
 	from io.ReadSeeker
 	buf  *bufio.Reader
-	next int64  // where the line begins that buf is at
-	text []byte // of the line that was read last, while it is longer than buf
-	max  int    // bytes of a line
+	next int64  // offset of the line at the start of buf
+	text []byte // the last line, if it is longer than buf
+	max  int    // bytes of the longest permitted line
 }
 
 func newLines(from io.ReadSeeker) *lines {
 	return &lines{from: from, buf: bufio.NewReaderSize(from, 64<<10), max: maxLine}
 }
 
-// read returns the next line, without what ends it, until read is called again; io.EOF
-// behind the last.
+// read returns the next line without its line ending; the line is valid until the next call. It
+// returns io.EOF after the last line.
 func (l *lines) read() ([]byte, error) {
 	l.text = l.text[:0]
 	for {
@@ -72,13 +72,13 @@ func (l *lines) seek(offset int64) error {
 	return nil
 }
 
-// number is that of the line which begins at an offset, counted from 1; 0 when that cannot
-// be read. It reads all that stands before it, so it is for errors alone.
+// number returns the number, from 1, of the line that begins at an offset; 0 if that cannot be
+// read. It reads everything before that line, so only errors use it.
 func (l *lines) number(offset int64) int64 {
 	if err := l.seek(0); err != nil {
 		return 0
 	}
-	l.next = -1 // wherever that leaves buf
+	l.next = -1 // the position of buf is unknown now
 	n := int64(1)
 	part := make([]byte, 64<<10)
 	for before := io.LimitReader(l.buf, offset); ; {

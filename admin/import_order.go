@@ -8,17 +8,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// storedLine is a job that is to be stored, and where in the export it stands.
+// storedLine is a job to store, and its position in the export.
 type storedLine struct {
 	id     pawl.ID
 	offset int64
-	rank   uint64   // its sequence in the export; later its place in the order of storing
-	group  uint64   // the same for jobs of one unique key, 0 without one
-	may    stateSet // in which it may be when it is stored
-	barred stateSet // of another job that has its key, which keep it out
+	rank   uint64   // its sequence in the export; later its position in the order of storing
+	group  uint64   // equal for jobs with the same unique key, 0 without one
+	may    stateSet // its possible states when it is stored
+	barred stateSet // states of another job with its key that keep it out
 }
 
-// stateSet is a set of states, a bit for each.
+// stateSet is a set of states, one bit for each.
 type stateSet uint8
 
 func setOf(has func(pawl.State) bool) (s stateSet) {
@@ -30,7 +30,7 @@ func setOf(has func(pawl.State) bool) (s stateSet) {
 	return s
 }
 
-// group notes what the unique key of a job means for the order of storing.
+// group records what the unique key of a job means for the order of storing.
 func (m *importer) group(line *storedLine, e *pawl.Envelope) {
 	if e.UniqueKey == "" {
 		return
@@ -39,21 +39,22 @@ func (m *importer) group(line *storedLine, e *pawl.Envelope) {
 	h.SetSeed(m.seed)
 	for _, text := range [...]string{e.Queue, e.Kind, e.UniqueKey} {
 		_, _ = h.WriteString(text)
-		_ = h.WriteByte(0) // which no name has
+		_ = h.WriteByte(0) // a byte that no name contains
 	}
 	line.group, line.barred = max(h.Sum64(), 1), setOf(e.BlockedBy)
 	line.may = setOf(func(s pawl.State) bool {
 		ended := e.State == pawl.Dead || e.State == pawl.Completed
-		return s == e.State || !ended && (s == pawl.Ready || s == pawl.Dead) // by its time, or its deadline
+		return s == e.State || !ended && (s == pawl.Ready || s == pawl.Dead) // when its time or its deadline comes
 	})
 }
 
-// order brings the jobs into the order in which they are stored, that of their sequences.
+// order sorts the jobs into the order in which they are stored, which is that of their
+// sequences.
 //
-// Jobs of one unique key may stand beside each other in a queue, as when the one was leased
-// while the other came. They must be stored in one portion: in two, the first would keep the
-// second out. So the others of such a group come behind its first; all that this changes is
-// who goes first of jobs of one priority that are ready since the same nanosecond.
+// Jobs with the same unique key can exist in a queue together, for example if one arrived while
+// the other was leased. They must be stored in one portion: in two, the first would keep the
+// second out. The other jobs of such a group therefore follow its first. This only affects the
+// order of jobs of one priority that became ready in the same nanosecond.
 func order(jobs []storedLine) {
 	slices.SortFunc(jobs, func(a, b storedLine) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.offset, b.offset))
@@ -74,7 +75,7 @@ func order(jobs []storedLine) {
 	slices.SortStableFunc(jobs, byRank)
 }
 
-// gather has those who share a unique key stored together, where that matters.
+// gather makes jobs with the same unique key consecutive, where that matters.
 func gather(group []storedLine) {
 	var before stateSet
 	apart := true
@@ -93,7 +94,7 @@ func gather(group []storedLine) {
 	}
 }
 
-// sameGroup reports whether job i is in the group of the one before it.
+// sameGroup reports whether job i is in the group of the previous job.
 func sameGroup(jobs []storedLine, i int) bool {
 	return jobs[i].group != 0 && jobs[i].group == jobs[i-1].group
 }

@@ -11,7 +11,7 @@ import (
 
 var errChanged = errors.New("it is not what it was when it was checked: something else writes to the export")
 
-// reread reads a line again that was checked, and says how many bytes it has.
+// reread reads a checked line again, and returns its size in bytes.
 func (m *importer) reread(offset int64) (exportLine, int, error) {
 	text, err := m.in.at(offset)
 	if errors.Is(err, io.EOF) {
@@ -56,7 +56,7 @@ func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err er
 	switch {
 	case run != nil:
 		e.ID = m.newID(job.id)
-		if run.waits && e.State == pawl.Delayed { // what it waits for may have come behind its rows
+		if run.waits && e.State == pawl.Delayed { // what it waits for may have arrived after its rows
 			e.State = pawl.Ready
 		}
 	case !m.opts.KeepIDs:
@@ -65,7 +65,7 @@ func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err er
 	return e, size, nil
 }
 
-// unread says that a line which was checked cannot be stored.
+// unread returns the error for a checked line that cannot be stored.
 func (m *importer) unread(offset int64, cause error) error {
 	return fmt.Errorf("line %d: %w; %d jobs were stored before", m.in.number(offset), cause, m.done.Jobs)
 }

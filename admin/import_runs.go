@@ -14,25 +14,25 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Runs are stored before any job, so that a job of a run never comes without its rows: an
-// import that ends early leaves runs whose jobs are not there, and which do nothing, and the
-// next one goes on with them. Nor does a run go on before those that it waits for are there.
+// Runs are stored before any job, so that a job of a run never arrives without its rows. An
+// import that ends early leaves runs without jobs, which do nothing, and the next import
+// continues with them. A run does not continue before the runs that it waits for are stored.
 
-// storedRun is a run that is to be stored, and where in the export it stands.
+// storedRun is a run to store, and its position in the export.
 type storedRun struct {
 	id       pawl.ID // in the export
 	flow     string
-	name     string    // that its starter gave it
+	name     string    // the ID from its starter
 	offset   int64     // of its first line
 	waits    bool      // for a signal or for another run
-	children []pawl.ID // that it waits for
+	children []pawl.ID // runs that it waits for
 
 	there bool // the target has it
 	ended bool // it has ended, here or there
-	left  bool // it is left out, since another run has its name, or that of one it waits for
+	left  bool // skipped, since another run has its name or the name of a run it waits for
 }
 
-// errApart is about the lines of a run, which stand one behind the other.
+// errApart concerns the lines of a run, which must be consecutive.
 var errApart = errors.New("it stands between the lines of a run, of which the last is missing")
 
 // run checks a line of a run.
@@ -55,8 +55,7 @@ func (c *checking) run(x *exportRun, offset int64) error {
 	return nil
 }
 
-// refuseTwinRuns looks for runs that are twice in the export, and leaves them in the order of
-// their IDs.
+// refuseTwinRuns looks for duplicate runs in the export, and leaves the runs sorted by ID.
 func (m *importer) refuseTwinRuns() error {
 	twins := func(first, second *storedRun, what string) error {
 		return fmt.Errorf("%w export: line %d: %s is in line %d already; nothing was stored",
@@ -82,7 +81,7 @@ func (m *importer) refuseTwinRuns() error {
 	return nil
 }
 
-// runOf is the run of an ID in the export, nil when it has none.
+// runOf returns the run with an ID in the export, or nil.
 func (m *importer) runOf(id pawl.ID) *storedRun {
 	i, found := slices.BinarySearchFunc(m.runs, id, func(run storedRun, id pawl.ID) int { return bytes.Compare(run.id[:], id[:]) })
 	if !found {
@@ -91,21 +90,21 @@ func (m *importer) runOf(id pawl.ID) *storedRun {
 	return &m.runs[i]
 }
 
-// newID is the ID that a run gets in the target. It follows from the one that it has, so that
-// an import which is repeated gives the same, and rows that name a run can be stored before it,
-// or by another import.
+// newID returns the ID that a run gets in the target. It is derived from the exported ID, so
+// that repeating an import gives the same IDs, and so that rows naming a run can be stored
+// before it, or by another import.
 func (m *importer) newID(id pawl.ID) pawl.ID {
 	if m.opts.KeepIDs {
 		return id
 	}
 	sum := sha256.Sum256(append([]byte("pawl import "), id[:]...))
-	n := id // the time stays
+	n := id // keep the time
 	copy(n[6:], sum[:])
 	n[6], n[8] = n[6]&0x0f|0x70, n[8]&0x3f|0x80
 	return n
 }
 
-// leaveOutRuns looks which runs the target has, by the names that users gave them.
+// leaveOutRuns finds which runs the target has, by the names that users gave them.
 func (m *importer) leaveOutRuns(ctx context.Context) error {
 	if len(m.runs) == 0 {
 		return nil
@@ -131,7 +130,7 @@ func (m *importer) leaveOutRuns(ctx context.Context) error {
 	return m.leaveOutRunJobs(ctx)
 }
 
-// lookForRun looks whether the target has a run, or another of its name.
+// lookForRun checks whether the target has a run, or another one with its name.
 func (m *importer) lookForRun(ctx context.Context, run *storedRun) error {
 	w := m.to.Workflows()
 	own := m.newID(run.id)
@@ -157,8 +156,8 @@ func (m *importer) lookForRun(ctx context.Context, run *storedRun) error {
 	return nil
 }
 
-// leaveOutWaiting leaves out the runs too that wait for one which is left out: they would wait
-// for ever.
+// leaveOutWaiting also skips the runs that wait for a skipped run, since they would wait
+// forever.
 func (m *importer) leaveOutWaiting() {
 	for more := true; more; {
 		more = false
@@ -178,14 +177,14 @@ func (m *importer) leaveOutWaiting() {
 	}
 }
 
-// leaveOutRunJobs leaves out the jobs of runs that are left out, and of those that have gone on
-// in the target: where the job is there, or the run has ended.
+// leaveOutRunJobs skips the jobs of skipped runs, and of runs that have advanced in the target:
+// the job is there, or the run has ended.
 func (m *importer) leaveOutRunJobs(ctx context.Context) error {
 	left := m.jobs[:0]
 	for _, job := range m.jobs {
 		run := m.runOf(job.id)
 		out := run != nil && run.left
-		if run != nil && run.there && !m.opts.KeepIDs { // otherwise it is looked for with the others
+		if run != nil && run.there && !m.opts.KeepIDs { // otherwise it is looked up with the others
 			_, err := m.to.Job(ctx, m.newID(job.id))
 			if err != nil && !errors.Is(err, pawl.ErrNotFound) && !errors.Is(err, pawl.ErrCorrupt) {
 				return fmt.Errorf("look which jobs are there already: %w; nothing was stored", err)
@@ -202,7 +201,7 @@ func (m *importer) leaveOutRunJobs(ctx context.Context) error {
 	return nil
 }
 
-// storeRuns stores the runs that are not there, portion by portion.
+// storeRuns stores the runs that are missing, portion by portion.
 func (m *importer) storeRuns(ctx context.Context) error {
 	slices.SortFunc(m.runs, func(a, b storedRun) int { return cmp.Compare(a.offset, b.offset) })
 	order := make([]pawl.ID, 0, len(m.runs))
@@ -233,7 +232,7 @@ func (m *importer) storeRuns(ctx context.Context) error {
 	return m.storeSomeRuns(ctx, &p)
 }
 
-// runPortion is what is stored at once.
+// runPortion is stored in one call.
 type runPortion struct {
 	parts []*workflow.Rows
 	size  int
@@ -257,7 +256,7 @@ func (m *importer) storeSomeRuns(ctx context.Context, p *runPortion) error {
 	return nil
 }
 
-// rereadRun reads a line of a run again, and gives it the ID that it has in the target.
+// rereadRun reads a line of a run again, and assigns the ID that the run has in the target.
 func (m *importer) rereadRun(run *storedRun, offset int64) (*workflow.Rows, int, error) {
 	l, size, err := m.reread(offset)
 	if err != nil {

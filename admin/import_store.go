@@ -9,9 +9,9 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// portionBytes bounds what is stored at once, by what a request to a running app may have. A
-// job that is larger alone is a portion by itself. With what each line may leave out and a
-// request says, it also keeps a portion below a thousand jobs. In this process there is no
+// portionBytes limits a portion by the size of a request to a running app. A larger job is a
+// portion by itself. Together with the optional parts of each line and the overhead of a
+// request, it also keeps a portion below a thousand jobs. Within this process there is no
 // request: each portion is a commit, and fewer commits are faster.
 const (
 	portionBytes = 1 << 20
@@ -19,7 +19,7 @@ const (
 	lineExtra    = 1 << 10
 )
 
-// portionOf is how many bytes are stored at once in a target.
+// portionOf returns how many bytes are stored at once in a target.
 func portionOf(to Admin) int {
 	switch to.(type) {
 	case local, *file:
@@ -28,7 +28,8 @@ func portionOf(to Admin) int {
 	return portionBytes
 }
 
-// storeEffects stores what counts as done. That may happen again: the later time counts.
+// storeEffects stores the effects that count as done. Repeating it is safe: the later time
+// counts.
 func (m *importer) storeEffects(ctx context.Context) error {
 	var portion []bolt.Effect
 	size := 0
@@ -61,10 +62,10 @@ func (m *importer) storeSomeEffects(ctx context.Context, portion []bolt.Effect) 
 	return nil
 }
 
-// storeJobs stores the jobs in their order. A portion ends where it is full, or before the
-// group that does not fit into it as a whole, unless it has nothing else.
+// storeJobs stores the jobs in their order. A portion ends when it is full, or before a group
+// that does not fit into it completely, unless the portion is empty.
 //
-// While one portion is stored the next is read.
+// It reads the next portion while one is being stored.
 func (m *importer) storeJobs(ctx context.Context) (err error) {
 	order(m.jobs)
 	var p portion
@@ -109,7 +110,7 @@ func (m *importer) storeJobs(ctx context.Context) (err error) {
 // storing is a portion that is being stored.
 type storing struct {
 	portion
-	done chan error // nil when nothing is
+	done chan error // nil while nothing is stored
 }
 
 // begin begins to store a portion.
@@ -119,7 +120,7 @@ func (m *importer) begin(ctx context.Context, p portion) *storing {
 	return s
 }
 
-// finish waits until a portion is stored, once.
+// finish waits once until a portion is stored.
 func (m *importer) finish(ctx context.Context, s *storing) error {
 	if s.done == nil {
 		return nil
@@ -129,19 +130,19 @@ func (m *importer) finish(ctx context.Context, s *storing) error {
 	return m.stored(ctx, s.portion, err)
 }
 
-// portion is what is stored at once.
+// portion is stored in one call.
 type portion struct {
 	jobs  []*pawl.Envelope
 	lines []storedLine // of the jobs
-	sizes []int        // that they have in a request, at most
-	size  int          // all together
+	sizes []int        // upper bounds of their sizes in a request
+	size  int          // sum of sizes
 }
 
 func (p *portion) add(e *pawl.Envelope, line storedLine, size int) {
 	p.jobs, p.lines, p.sizes, p.size = append(p.jobs, e), append(p.lines, line), append(p.sizes, size), p.size+size
 }
 
-// cut is the first n jobs, and the others.
+// cut returns the first n jobs, and the others.
 func (p *portion) cut(n int) (first, rest portion) {
 	for i := range p.jobs {
 		part := &first
@@ -153,13 +154,13 @@ func (p *portion) cut(n int) (first, rest portion) {
 	return first, rest
 }
 
-// store stores a portion. Where one job is the reason why it is refused, it is divided
-// until that job is alone, and all before it are stored.
+// store stores a portion. If it is refused because of one job, store divides it until that job
+// is alone and all jobs before it are stored.
 func (m *importer) store(ctx context.Context, p portion) error {
 	return m.stored(ctx, p, m.to.Restore(ctx, p.jobs, nil))
 }
 
-// stored is store of a portion that Restore has answered with an error.
+// stored continues store after Restore returned an error for the portion.
 func (m *importer) stored(ctx context.Context, p portion, err error) error {
 	if err == nil {
 		m.done.Jobs += int64(len(p.jobs))
@@ -181,8 +182,9 @@ func (m *importer) stored(ctx context.Context, p portion, err error) error {
 	return m.notStored(p.lines, err)
 }
 
-// divide is where a portion is divided: as near to its middle as no group is cut; 0 when it
-// is not to be. A group is divided only to find out which jobs of it can be skipped.
+// divide returns where to divide a portion: as close to its middle as possible without dividing
+// a group, or 0 for no division. A group is divided only to find out which of its jobs can be
+// skipped.
 func (m *importer) divide(lines []storedLine) int {
 	middle := len(lines) / 2
 	for d := 0; d < len(lines); d++ {
@@ -198,7 +200,7 @@ func (m *importer) divide(lines []storedLine) int {
 	return 0
 }
 
-// causedByJob reports whether it may be one job for which a portion was refused.
+// causedByJob reports whether a single job may be the reason that a portion was refused.
 func causedByJob(err error) bool {
 	for _, cause := range [...]error{pawl.ErrConflict, pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrBatchTooLarge} {
 		if errors.Is(err, cause) {
@@ -208,7 +210,7 @@ func causedByJob(err error) bool {
 	return false
 }
 
-// notStored says where an import ended, and how to go on.
+// notStored returns an error that says where an import ended, and how to continue.
 func (m *importer) notStored(lines []storedLine, cause error) error {
 	what := fmt.Sprintf("line %d: job %s", m.in.number(lines[0].offset), lines[0].id)
 	if more := len(lines) - 1; more > 0 {

@@ -11,12 +11,12 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Job is one job in JSON. Its field names are a promise: fields may be added and none is
-// renamed. What does not apply to a job is null. [JobOf] makes one of an envelope and
-// [Job.Envelope] an envelope of it; where the payload is there as base64, nothing is lost.
+// Job is one job in JSON. Its field names are stable: fields may be added, and none is renamed.
+// A field that does not apply to a job is null. [JobOf] converts an envelope to a Job, and
+// [Job.Envelope] converts it back; with the payload as base64, nothing is lost.
 //
-// Texts that are no UTF-8 are written as {"base64":"…"}; times as RFC 3339 in UTC with nine
-// digits; durations as Go writes them.
+// A string that is not UTF-8 is written as {"base64":"…"}, a time as RFC 3339 in UTC with nine
+// digits, and a duration in Go's notation.
 type Job struct {
 	ID             string   `json:"id"`
 	Kind           Text     `json:"kind"`
@@ -51,21 +51,21 @@ type Job struct {
 	Headers        Headers  `json:"headers"`
 	LastError      *Text    `json:"last_error"`
 
-	// Payload is left out where it was not asked for.
+	// Payload is omitted if it was not requested.
 	Payload *Payload `json:"payload,omitempty"`
 
-	// History is the failed runs that are kept, oldest first, and HistoryDropped how many
-	// of the job's failures are not in it. A list has the newest alone.
+	// History contains the kept failed attempts, oldest first, and HistoryDropped counts the
+	// failures that are not in it. A list has only the newest.
 	History        []Failure `json:"history,omitzero"`
 	HistoryDropped int       `json:"history_dropped"`
 
-	// For a job that is to be enqueued; left out otherwise.
+	// For a job to enqueue; omitted otherwise.
 	Delay      Span   `json:"delay,omitzero"`
 	OnConflict string `json:"on_conflict,omitempty"` // use_existing, reject or replace
-	Existing   bool   `json:"existing,omitempty"`    // nothing was stored: ID is of the job that has the unique key
+	Existing   bool   `json:"existing,omitempty"`    // nothing was stored: ID is that of the job with the unique key
 }
 
-// Failure is one failed run in the history of a [Job].
+// Failure is one failed attempt in the history of a [Job].
 type Failure struct {
 	Attempt int   `json:"attempt"`
 	At      Stamp `json:"at"`
@@ -73,9 +73,9 @@ type Failure struct {
 	Stack   Text  `json:"stack,omitempty"` // of a panic
 }
 
-// Payload is the arguments of a [Job]. Value is for people and for programs that take
-// JSON; it has less than MessagePack (see [DecodeJSON]), so a job that is to be stored again
-// has Base64 or Hex.
+// Payload is the arguments of a [Job]. Value is for people and for programs that read JSON. JSON
+// has fewer types than MessagePack (see [DecodeJSON]), so a job that is to be stored again has
+// Base64 or Hex.
 type Payload struct {
 	Size     int             `json:"size_bytes"`
 	Encoding string          `json:"encoding"` // messagepack or unknown
@@ -84,20 +84,20 @@ type Payload struct {
 	Hex      *string         `json:"hex"`
 }
 
-// PayloadForm is what of a payload is written.
+// PayloadForm selects what is written of a payload.
 type PayloadForm uint8
 
 // The forms of a payload in a [Job].
 const (
 	PayloadNone   PayloadForm = iota // nothing of it
 	PayloadSize                      // its size and whether it is MessagePack
-	PayloadAuto                      // and its JSON, or hex where it has none
-	PayloadJSON                      // and its JSON, or null where it has none
-	PayloadHex                       // and its bytes in hex
-	PayloadBase64                    // and its bytes in base64
+	PayloadAuto                      // also its JSON, or hex if it has none
+	PayloadJSON                      // also its JSON, or null if it has none
+	PayloadHex                       // also its bytes in hex
+	PayloadBase64                    // also its bytes in base64
 )
 
-// JobOf is an envelope in JSON.
+// JobOf returns an envelope as JSON.
 func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 	j := Job{
 		ID: e.ID.String(), Kind: Text(e.Kind), Queue: Text(e.Queue), Origin: Text(e.Origin), State: string(e.State),
@@ -162,10 +162,9 @@ func payloadOf(payload []byte, form PayloadForm) *Payload {
 	return p
 }
 
-// Envelope is the job as an envelope. It refuses what cannot be understood, by a
-// *pawl.InvalidError that names the field; what a queue would refuse, it leaves to the
-// queue. A job without an ID has the zero one. A payload that is there as JSON alone is
-// encoded anew by [EncodeJSON].
+// Envelope returns the job as an envelope. It rejects fields that it cannot interpret, with a
+// *pawl.InvalidError that names the field, and leaves other checks to the queue. A job without
+// an ID gets the zero ID. [EncodeJSON] encodes a payload that exists only as JSON.
 func (j *Job) Envelope() (*pawl.Envelope, error) {
 	e := &pawl.Envelope{
 		Kind: string(j.Kind), Queue: string(j.Queue), Origin: string(j.Origin), State: pawl.State(j.State),
@@ -211,7 +210,7 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 	return e, nil
 }
 
-// bytes is the payload in the fullest form that is there.
+// bytes returns the payload in the most complete form that exists.
 func (p *Payload) bytes() (b []byte, err error) {
 	switch {
 	case p == nil:
@@ -225,7 +224,7 @@ func (p *Payload) bytes() (b []byte, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("payload: %w", err)
 		}
-		return b, nil // its size is that of this encoding
+		return b, nil // p.Size may be that of another encoding
 	case p.Size != 0:
 		return nil, invalid("payload", "its %d bytes were left out; it needs base64, hex or value", p.Size)
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Text is a text that may have any bytes. In JSON it is a string where it is valid UTF-8,
-// and {"base64":"…"} where it is not.
+// Text is a string with any bytes. In JSON it is a string if it is valid UTF-8, and
+// {"base64":"…"} otherwise.
 type Text string
 
-// rawText is a text whose bytes JSON has no string for.
+// rawText is a text that has no JSON string.
 type rawText struct {
 	Base64 []byte `json:"base64"`
 }
@@ -66,8 +66,8 @@ func textOf(t *Text) string {
 	return string(*t)
 }
 
-// Headers are those of a job. In JSON they are an object, or where a key is no valid UTF-8 a
-// list of {"key":…,"value":…}.
+// Headers is the headers of a job. In JSON they are an object, or a list of {"key":…,"value":…}
+// if a key is not valid UTF-8.
 type Headers map[string]string
 
 type header struct {
@@ -121,13 +121,13 @@ func (h *Headers) set(key string, value Text) {
 	(*h)[key] = string(value)
 }
 
-// Stamp is a time. In JSON it is RFC 3339 in UTC with nine digits, null where it is zero, and
-// for a year that RFC 3339 does not have "@" with the seconds since 1970 and nine digits.
+// Stamp is a time. In JSON it is RFC 3339 in UTC with nine digits, null for the zero time, and
+// for a year outside RFC 3339 "@" with the seconds since 1970 and nine digits.
 type Stamp struct{ time.Time }
 
 const stampLayout = "2006-01-02T15:04:05.000000000Z"
 
-// String is the time as in JSON, "" where it is zero.
+// String returns the time as in JSON, or "" for the zero time.
 func (s Stamp) String() string {
 	t := s.UTC()
 	switch year := t.Year(); {
@@ -178,11 +178,10 @@ func (s *Stamp) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Span is a duration. In JSON it is a text as Go writes it, such as 1m30s, and null where it
-// is 0.
+// Span is a duration. In JSON it is a string in Go's notation, such as 1m30s, and null for 0.
 type Span time.Duration
 
-// Duration is the span as Go has it.
+// Duration returns the span as a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) }
 
 // MarshalJSON implements json.Marshaler.
@@ -211,7 +210,7 @@ func (s *Span) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// strict reads JSON into v, which must have a field for all that is there.
+// strict reads JSON into v, which must have a field for everything in it.
 func strict(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()

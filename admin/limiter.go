@@ -16,7 +16,7 @@ import (
 type limiter struct {
 	net.Listener
 	max    int
-	grace  time.Duration // for which a new connection cannot be evicted
+	grace  time.Duration // how long a new connection cannot be evicted
 	admit  func(net.Conn) bool
 	closed chan struct{}
 	close  sync.Once
@@ -24,7 +24,7 @@ type limiter struct {
 
 	mu    sync.Mutex
 	conns []*limitedConn // in the order in which they came or became idle again
-	open  int            // connections that the server still has, also evicted ones
+	open  int            // connections that the server still has, including evicted ones
 	last  func()         // called when open becomes 0, if not nil
 }
 
@@ -41,9 +41,9 @@ type limitedConn struct {
 	limiter *limiter
 
 	// Guarded by limiter.mu.
-	since   time.Time // when it came, or became idle
+	since   time.Time // when it arrived, or became idle
 	working bool      // it has a request at work
-	served  bool      // it had an answer before
+	served  bool      // it has received an answer before
 	gone    bool      // it was evicted or closed
 }
 
@@ -158,7 +158,7 @@ var (
 // lastAnswer is a complete HTTP response, written without a handler.
 func lastAnswer(err error) []byte {
 	p, status := problemOf(err)
-	body, _ := marshal(failure{p}) // texts alone always have a JSON form
+	body, _ := marshal(failure{p}) // strings alone always have a JSON form
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\n%s: %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		status, http.StatusText(status), versionHeader, apiVersion, len(body), body)
 }

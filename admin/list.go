@@ -7,10 +7,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Jobs iterates over all jobs that a query chooses, page by page; Limit is the size of
-// the pages. A job that cannot be read comes with an error that matches pawl.ErrCorrupt and
-// an envelope that has its ID alone, and the iteration goes on. An error that comes with nil
-// is the end. It reads the next page while the caller deals with one.
+// Jobs iterates over all jobs that a query selects, page by page; Limit is the size of the
+// pages. An unreadable job comes with an error that matches pawl.ErrCorrupt and an envelope that
+// has only its ID, and the iteration continues. An error with a nil envelope ends the iteration.
+// Jobs reads the next page while the caller handles the current one.
 func Jobs(ctx context.Context, a Admin, q Query) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
 		for page, err := range pagesOf(ctx, a, q) {
@@ -27,8 +27,8 @@ func Jobs(ctx context.Context, a Admin, q Query) iter.Seq2[*pawl.Envelope, error
 	}
 }
 
-// pagesOf iterates over the pages of a list. An error is the end. While the caller deals with
-// a page the next one is read; nothing is read any more when the iteration has ended.
+// pagesOf iterates over the pages of a list. An error ends the iteration. It reads the next page
+// while the caller handles the current one, and stops reading when the iteration ends.
 func pagesOf(ctx context.Context, a Admin, q Query) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
 		if q.Limit == 0 {

@@ -7,19 +7,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// listen iterates over the events of the queue from the beginning of the iteration on. When the
-// queue closes or is poisoned, it yields what is buffered and ends with that error.
+// listen iterates over the events of the queue that happen after the iteration begins. When the
+// queue closes or is poisoned, it yields the buffered events and ends with that error.
 func (a *broadcaster) listen(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r := a.subscribe()
 		defer r.unsubscribe()
-		taken := make([]Event, handful) // bounds what is held during yield
+		taken := make([]Event, handful) // limits what is held during yield
 		for {
 			var ended error
 			select {
 			case <-r.ready:
 			case <-a.q.Done():
-				if _, ended = a.q.Extend(ctx); ended == nil { // without a lease Extend only reports why the queue ended
+				if _, ended = a.q.Extend(ctx); ended == nil { // without a lease, Extend only reports why the queue ended
 					ended = pawl.ErrClosed
 				}
 			case <-ctx.Done():

@@ -10,16 +10,16 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Of is the [Admin] in the process that has the queue open. Close does nothing.
+// Of returns the [Admin] in the process that has the queue open. Its Close does nothing.
 func Of(q *bolt.Queue) Admin { return local{direct{openQueue{q}}, &broadcaster{q: q}} }
 
-// local is what Of returns.
+// local is the result of Of.
 type local struct {
 	direct
 	events *broadcaster
 }
 
-// openQueue is the access to a queue that is open.
+// openQueue is access to an open queue.
 type openQueue struct{ q *bolt.Queue }
 
 func (o openQueue) look(fn func(looker) error) error { return fn(o.q) }
@@ -36,13 +36,13 @@ func (l local) Stats(ctx context.Context) (Stats, error) {
 	return s, nil
 }
 
-// programStart is about when the program began.
+// programStart is approximately when the program began.
 var programStart = time.Now()
 
-// programName is the name of the program's file.
+// programName returns the name of the program's file.
 func programName() string { return filepath.Base(os.Args[0]) }
 
-// thisProcess is the app that runs this code.
+// thisProcess describes the app that runs this code.
 func thisProcess(name string, started time.Time) Process {
 	return Process{PID: os.Getpid(), Name: name, Version: libraryVersion(), Started: started}
 }

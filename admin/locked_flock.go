@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// locked reports whether a process has the file open to write. It holds the lock for readers
-// for a moment; an app that starts just then waits for that.
+// locked reports whether a process has the file open for writing. It holds the readers' lock for
+// a moment; an app that starts at that moment waits for it.
 func locked(file string) bool {
 	f, err := os.OpenFile(file, os.O_RDONLY|noFollow, 0)
 	if err != nil {
-		return false // what is wrong with the file, opening it says
+		return false // opening the file reports what is wrong with it
 	}
 	defer f.Close()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == syscall.EWOULDBLOCK

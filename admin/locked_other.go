@@ -2,5 +2,5 @@
 
 package admin
 
-// locked does not know: opening the file says it.
+// locked is unknown here: opening the file reports it.
 func locked(string) bool { return false }

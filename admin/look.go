@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// looker is what a queue that is open and a file that is only read have in common.
+// looker is what an open queue and a file opened for reading have in common.
 type looker interface {
 	dlq.Reader
 	Stats(ctx context.Context) (bolt.Stats, error)
@@ -23,15 +23,15 @@ type looker interface {
 	WriteBackup(ctx context.Context, w io.Writer) (int64, error)
 }
 
-// What one call of List looks at, at most, before it returns what it has.
+// Limits on what one call of List reads before it returns.
 const (
 	lookJobs  = 16 << 10
 	lookBytes = 8 << 20 // of payloads
 )
 
-// listPage reads one page. Where the filter is more than the file can answer, it reads the jobs
-// that the rest of the filter allows, in portions of what the page has room for, so that the
-// place behind the last portion is the place behind the last job of the page.
+// listPage reads one page. If the file cannot answer the whole filter, listPage reads the jobs
+// that match the rest of the filter, in portions of the room left in the page, so that the
+// position after the last portion is the position after the last job of the page.
 func listPage(ctx context.Context, from looker, q Query) (page Page, err error) {
 	m, err := q.matcher()
 	if err != nil {
@@ -54,7 +54,7 @@ func listPage(ctx context.Context, from looker, q Query) (page Page, err error) 
 		}
 		for _, listed := range part.Jobs {
 			if err := ctx.Err(); err != nil {
-				return Page{}, err // to match a large payload takes its time
+				return Page{}, err // matching a large payload takes time
 			}
 			bytes += len(listed.Job.Payload)
 			if listed.Err == nil && (!m.simple() && !m.Matches(listed.Job)) {
@@ -67,14 +67,14 @@ func listPage(ctx context.Context, from looker, q Query) (page Page, err error) 
 		}
 		looked += len(part.Jobs)
 		page.Next = part.Next
-		// A portion that is short was ended by what the file reads at a time.
+		// The file's own limit per read ended a short portion.
 		if page.Next == "" || len(page.Jobs) == limit || len(part.Jobs) < room || looked >= lookJobs || bytes >= lookBytes {
 			return page, nil
 		}
 	}
 }
 
-// cut is a job in as much detail as was asked for.
+// cut returns a job in the requested detail.
 func cut(e *pawl.Envelope, d Detail) *pawl.Envelope {
 	switch d {
 	case Whole:
@@ -87,7 +87,7 @@ func cut(e *pawl.Envelope, d Detail) *pawl.Envelope {
 		own.Payload = nil
 	}
 	if n := len(own.History); n > 0 {
-		own.History = []pawl.Failure{own.History[n-1]} // a new one, so that the others are let go
+		own.History = []pawl.Failure{own.History[n-1]} // a new slice, so that the other entries can be freed
 	}
 	return &own
 }

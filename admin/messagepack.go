@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// maxDepth is how deeply a payload may nest, as deep as package pawl lets arguments be.
+// maxDepth is how deeply a payload may nest, the same as package pawl permits for arguments.
 const maxDepth = 32
 
 var (
@@ -16,21 +16,21 @@ var (
 	errCode      = errors.New("it has a byte that begins no value")
 )
 
-// packed reads MessagePack that anybody may have written. No declared length makes it
-// allocate, and whoever descends counts the depth.
+// packed reads untrusted MessagePack. No declared length makes it allocate, and callers that
+// descend count the depth.
 type packed struct {
 	in []byte
 	at int
 }
 
-// shape is a sort of MessagePack value.
+// shape is a type of MessagePack value.
 type shape uint8
 
 const (
 	shapeNil shape = iota
 	shapeBool
-	shapeInt  // a number below 0
-	shapeUint // another whole number
+	shapeInt  // a negative number
+	shapeUint // any other whole number
 	shapeFloat32
 	shapeFloat64
 	shapeText
@@ -43,8 +43,8 @@ const (
 // item is one value, or the beginning of a list or map.
 type item struct {
 	shape shape
-	n     uint64 // the bits of a number, 1 for true; how many elements or pairs follow
-	data  []byte // of a text, bytes or extension
+	n     uint64 // the bits of a number, or 1 for true; the number of elements or pairs
+	data  []byte // of a string, bytes or extension
 	kind  int8   // of an extension
 }
 
@@ -69,7 +69,7 @@ func (p *packed) number(width int) (uint64, error) {
 	return binary.BigEndian.Uint64(wide[:]), nil
 }
 
-// next reads the value at p.at; of a list or map its head alone.
+// next reads the value at p.at; of a list or map only its head.
 func (p *packed) next() (item, error) {
 	head, err := p.take(1)
 	if err != nil {
@@ -99,12 +99,12 @@ func (p *packed) next() (item, error) {
 	}
 }
 
-// widths is how wide the number behind each code from 0xc4 to 0xdf is.
+// widths is the width of the number after each code from 0xc4 to 0xdf.
 var widths = [...]int{
 	1, 2, 4, 1, 2, 4, // bytes, extensions
 	4, 8, 1, 2, 4, 8, 1, 2, 4, 8, // floats, unsigned and signed numbers
 	0, 0, 0, 0, 0, // fixed extensions, which have none
-	1, 2, 4, 2, 4, 2, 4, // texts, lists, maps
+	1, 2, 4, 2, 4, 2, 4, // strings, lists, maps
 }
 
 // sized reads a value whose number or length follows its first byte.
@@ -126,7 +126,7 @@ func (p *packed) sized(code byte) (item, error) {
 	case code <= 0xcf:
 		return item{shape: shapeUint, n: n}, nil
 	case code <= 0xd3:
-		unused := 64 - 8*width // shifted out and in again for the sign
+		unused := 64 - 8*width // shifted left and right to extend the sign
 		if signed := int64(n<<unused) >> unused; signed < 0 {
 			return item{shape: shapeInt, n: uint64(signed)}, nil
 		}
@@ -154,7 +154,7 @@ func (p *packed) extension(n uint64) (item, error) {
 	return item{shape: shapeExtension, kind: int8(b[0]), data: b[1:]}, nil
 }
 
-// skip passes the value at p.at, with all that is in it.
+// skip moves past the value at p.at, with everything in it.
 func (p *packed) skip(depth int) error {
 	if depth > maxDepth {
 		return errTooDeep
@@ -168,7 +168,7 @@ func (p *packed) skip(depth int) error {
 	case shapeList:
 		parts = v.n
 	case shapeMap:
-		parts = 2 * v.n // which was 32 bits
+		parts = 2 * v.n // does not overflow: n has 32 bits
 	}
 	for range parts {
 		if err := p.skip(depth + 1); err != nil {
@@ -178,7 +178,7 @@ func (p *packed) skip(depth int) error {
 	return nil
 }
 
-// wellFormed says why b is not exactly one value.
+// wellFormed reports why b is not exactly one value.
 func wellFormed(b []byte) error {
 	p := &packed{in: b}
 	if err := p.skip(0); err != nil {
@@ -190,7 +190,7 @@ func wellFormed(b []byte) error {
 	return nil
 }
 
-// float is the value of an item that is a float.
+// float returns the value of an item that is a float.
 func (v *item) float() float64 {
 	if v.shape == shapeFloat32 {
 		return float64(math.Float32frombits(uint32(v.n)))

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// The folder beside a queue's file <file> is <file>.admin, and this is in it.
+// The folder beside a queue's file <file> is <file>.admin. It contains these files.
 const (
 	folderSuffix = ".admin"
 	socketName   = "socket"
@@ -23,19 +23,19 @@ const (
 )
 
 const (
-	maxSocketPath = 100 // bytes; systems take 104 or 108, with a zero at the end
+	maxSocketPath = 100 // bytes; systems permit 104 or 108, including a final zero
 	maxNote       = 16 << 10
 )
 
-// place is where a queue is served, or would be.
+// place is where a queue is, or would be, served.
 type place struct {
-	file   string // its real path: an app that comes by a link is the same
+	file   string // its real path, the same for an app that uses a link
 	folder string
 	note   string
-	socket string // one of the two: folder/socket, or what runtimeSocket says
+	socket string // one of two paths: folder/socket, or the result of runtimeSocket
 }
 
-// placeOf is the place of the file at path.
+// placeOf returns the place of the file at path.
 func placeOf(path string) (place, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
@@ -48,9 +48,9 @@ func placeOf(path string) (place, error) {
 	return place{file: path, folder: folder, note: filepath.Join(folder, noteName), socket: filepath.Join(folder, socketName)}, nil
 }
 
-// CheckNewFile refuses the path of a new file that belongs to the queue in file: the file
-// itself, the mark of a failed sync, and the folder of the socket with all that is in it. The
-// error is a *pawl.InvalidError.
+// CheckNewFile rejects the path of a new file if it belongs to the queue in file: the file
+// itself, the failed-sync marker, and the folder of the socket with everything in it. The error
+// is a *pawl.InvalidError.
 func CheckNewFile(file, path string) error {
 	own, err := resolved(file)
 	if err != nil {
@@ -67,10 +67,10 @@ func CheckNewFile(file, path string) error {
 	return nil
 }
 
-// resolved is the absolute path of a file that may be missing, with the links on the way to
-// its folder followed, and one at its own place if it leads somewhere.
+// resolved returns the absolute path of a file that may be missing. It follows links on the way
+// to the file's folder, and a link at the file itself if its target exists.
 func resolved(path string) (string, error) {
-	// Neither Abs nor Dir may come first: they drop "link/.." by its text.
+	// Abs and Dir must not come first: they remove "link/.." textually.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return filepath.Abs(real)
 	}
@@ -78,27 +78,27 @@ func resolved(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(folder + "."); err == nil {
 		return filepath.Abs(filepath.Join(real, name))
 	}
-	return filepath.Abs(path) // its folder is missing, so nothing can be made there
+	return filepath.Abs(path) // its folder is missing, so no file can be created there
 }
 
-// runtimeName is the name of the socket of a file in a folder that many share.
+// runtimeName returns the name of the socket of a file in a folder that many files share.
 func (p place) runtimeName() string {
 	hash := sha256.Sum256([]byte(p.file))
 	return hex.EncodeToString(hash[:12]) + ".socket"
 }
 
-// noteBody is the note that a server leaves.
+// noteBody is the note that a server writes.
 type noteBody struct {
 	Address string `json:"address"`
 	PID     int    `json:"pid"`
 	Name    string `json:"name"`
-	Version string `json:"version"` // of the library
+	Version string `json:"version"` // version of this library
 	API     string `json:"api"`
 	Started Stamp  `json:"started_at"`
 }
 
-// writeNote leaves the note, whole or not at all: a server may be looked for while it starts.
-// A note of a process that was killed is replaced.
+// writeNote writes the note atomically, because a client may look for a server that is starting.
+// It replaces a note of a killed process.
 func (p place) writeNote(process Process) (os.FileInfo, error) {
 	b, err := json.MarshalIndent(noteBody{
 		Address: "unix://" + p.socket, PID: process.PID, Name: process.Name, Version: process.Version,
@@ -114,7 +114,7 @@ func (p place) writeNote(process Process) (os.FileInfo, error) {
 		return nil, fmt.Errorf("leave a note: %w", err)
 	}
 	_, err = f.Write(append(b, '\n'))
-	err = errors.Join(err, f.Chmod(0o600)) // whatever the umask has left
+	err = errors.Join(err, f.Chmod(0o600)) // whatever the umask was
 	info, statErr := f.Stat()
 	if err = errors.Join(err, statErr, f.Close()); err == nil {
 		err = os.Rename(unfinished, p.note)
@@ -125,12 +125,12 @@ func (p place) writeNote(process Process) (os.FileInfo, error) {
 	return info, nil
 }
 
-// errDistrusted says that a note is there, of somebody who has no right to the queue.
+// errDistrusted means that a note exists, written by a user without rights to the queue.
 var errDistrusted = errors.New("what lies beside the file is not to be trusted")
 
-// readNote finds the address of the app that serves the file, or fs.ErrNotExist. It believes
-// only what the owner of the file, the superuser or this user has left, and nobody else could
-// have written.
+// readNote returns the address of the app that serves the file, or fs.ErrNotExist. It trusts
+// only a note that the owner of the file, the superuser or this user wrote, and that no other
+// user could have written.
 func (p place) readNote() (noteBody, error) {
 	var n noteBody
 	trusted := p.trusts
@@ -159,7 +159,7 @@ func (p place) readNote() (noteBody, error) {
 	return n, p.checkAddress(n.Address, trusted)
 }
 
-// checkAddress takes the two places where a server of this file can be, and no others.
+// checkAddress accepts only the two places where a server of this file can be.
 func (p place) checkAddress(address string, trusted func(int) bool) error {
 	socket, ok := strings.CutPrefix(address, "unix://")
 	if ok && socket == p.socket {
@@ -173,12 +173,12 @@ func (p place) checkAddress(address string, trusted func(int) bool) error {
 	return checkFolder(shared, trusted)
 }
 
-// runtimeFolder begins the name of the folder for sockets whose path would be too long beside
+// runtimeFolder is the prefix of the folder for sockets whose path would be too long beside
 // their files.
 const runtimeFolder = "pawl"
 
-// checkFolder requires a folder, no link to one, that only its owner can enter, who is
-// trusted.
+// checkFolder requires a real folder, not a link to one, that only its owner can enter. The
+// owner must be trusted.
 func checkFolder(folder string, trusted func(uid int) bool) error {
 	info, err := os.Lstat(folder)
 	switch {
@@ -196,8 +196,8 @@ func checkFolder(folder string, trusted func(uid int) bool) error {
 
 func private(info os.FileInfo) bool { return info.Mode().Perm()&0o077 == 0 }
 
-// trusts reports whether a user could have written the queue's file: its owner, the superuser
-// and this user.
+// trusts reports whether a user could have written the queue's file: its owner, the superuser or
+// this user.
 func (p place) trusts(uid int) bool {
 	if uid == 0 || uid == os.Geteuid() {
 		return true

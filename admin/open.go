@@ -10,19 +10,19 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// How long Open waits for whom.
+// How long Open waits.
 const (
-	askTimeout = 400 * time.Millisecond // an app to answer
-	startTime  = 150 * time.Millisecond // a process that has the file to begin to serve it
+	askTimeout = 400 * time.Millisecond // for an app to answer
+	startTime  = 150 * time.Millisecond // for a process that has the file to begin to serve it
 )
 
-// Open is the [Admin] of the queue in the file at path, whether its app runs or not. An app
-// that serves the queue answers itself, as with [Dial]; otherwise it is the file's, as with
-// [File]. Which of them it is is decided here and stays: when an app comes or goes the calls
-// fail with bolt.ErrLocked or [ErrUnreachable], and Open finds the other.
+// Open returns the [Admin] of the queue in the file at path, whether its app runs or not. If an
+// app serves the queue, the app answers, as with [Dial]; otherwise Open uses the file, as [File]
+// does. Open decides once: when an app starts or stops later, the calls fail with bolt.ErrLocked
+// or [ErrUnreachable], and another Open finds the current state.
 //
-// A file that a process has open which does not serve it gives bolt.ErrLocked, and the error
-// names the process. If there is an app that cannot be asked, the error says why.
+// If a process has the file open but does not serve it, Open returns bolt.ErrLocked, and the
+// error names the process. If there is an app that cannot be reached, the error says why.
 func Open(ctx context.Context, path string, opts *FileOptions) (Admin, error) {
 	return open(ctx, path, opts, askTimeout, func() {
 		timer := time.NewTimer(startTime)
@@ -34,8 +34,8 @@ func Open(ctx context.Context, path string, opts *FileOptions) (Admin, error) {
 	})
 }
 
-// open is Open with a patience of its own for an app that answers, and a wait for one that may
-// be starting.
+// open is Open with its own limits on the wait for an answer and for an app that may be
+// starting.
 func open(ctx context.Context, path string, opts *FileOptions, patience time.Duration, wait func()) (Admin, error) {
 	at, err := placeOf(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func open(ctx context.Context, path string, opts *FileOptions, patience time.Dur
 		return File(path, opts), nil
 	}
 	if !errors.Is(noted, errStuck) {
-		wait() // an app that starts has the lock first, and then leaves the note
+		wait() // an app that starts takes the lock first, and then writes the note
 		if app, noted = at.app(ctx, patience, dial); app != nil {
 			return app, nil
 		}
@@ -70,11 +70,11 @@ func open(ctx context.Context, path string, opts *FileOptions, patience time.Dur
 	return nil, err
 }
 
-// errStuck says that an app takes connections and answers none.
+// errStuck means that an app accepts connections and answers none.
 var errStuck = fmt.Errorf("%w: it may be stopped, or stuck", ErrUnreachable)
 
-// app asks the app that the note names, with patience at first. Without one both results are
-// nil.
+// app connects to the app that the note names, at first with the given limit. Without an app
+// both results are nil.
 func (p place) app(whole context.Context, patience time.Duration, dial *DialOptions) (Admin, error) {
 	n, err := p.readNote()
 	if errors.Is(err, fs.ErrNotExist) {

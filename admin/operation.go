@@ -8,25 +8,26 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// An operation is one thing that an operator asks of a queue. All of them stand in
-// operations.go and workflows.go, each with its request, its answer and what carries it out.
-// The HTTP handler and the client follow from that, and the JSON from the types; see wire.go.
+// An operation is one request of an operator to a queue. operations.go and workflows.go contain
+// all of them, each with its request, its answer and its implementation. The HTTP handler and
+// the client follow from that, and the JSON follows from the types; see wire.go.
 //
-// A new operation is a request struct, an entry here, a method of [Admin] or [Workflows] with
-// its two implementations beside it, and a command of jobctl: two files.
+// A new operation needs a request struct, an entry in the table, a method of [Admin] or
+// [Workflows] with its two implementations beside it, and a command of jobctl: two files.
 //
-// Refused: an Admin that is one struct over a transport. It needs fewer methods, but an app
-// could not wrap or fake one method of it. A table of HTTP methods and URL parameters, with a
-// second encoding for filters: every operation is a POST of one JSON object.
+// Rejected alternatives: an Admin that is one struct over a transport, which needs fewer
+// methods, but an app could not wrap or fake a single method; a table of HTTP methods and URL
+// parameters, with a second encoding for filters. Instead, every operation is a POST of one JSON
+// object.
 type operation[Request, Answer any] struct {
 	path    string
-	changes bool                 // it may change something; the outcome is unknown when no answer comes
-	work    func(*handler) *gate // where it waits for its turn; nil for an operation that costs little
-	large   func(*Request) bool  // whether the answer will be large; nil says no
+	changes bool                 // it may change something; without an answer its outcome is unknown
+	work    func(*handler) *gate // the gate where it waits; nil for a cheap operation
+	large   func(*Request) bool  // whether the answer will be large; nil means no
 	do      func(ctx context.Context, a Admin, r *Request) (Answer, error)
 }
 
-// endpoint is an operation as the handler sees it: one that answers, or a stream.
+// endpoint is an operation as the handler sees it: one with an answer, or a stream.
 type endpoint struct {
 	changes bool
 	work    func(*handler) *gate
@@ -36,13 +37,13 @@ type endpoint struct {
 	stream  func(h *handler, out *sink, r *http.Request)
 }
 
-// endpoints are all operations by path.
+// endpoints contains all operations by path.
 var endpoints = make(map[string]*endpoint)
 
 // nothing is a request or an answer without content.
 type nothing struct{}
 
-// define enters an operation into the table.
+// define adds an operation to the table.
 func define[Request, Answer any](o operation[Request, Answer]) *operation[Request, Answer] {
 	o.path = "/v1/" + o.path
 	enter(o.path, &endpoint{
@@ -63,7 +64,7 @@ func define[Request, Answer any](o operation[Request, Answer]) *operation[Reques
 	return &o
 }
 
-// defineStream enters an operation whose answer comes bit by bit. Its request is empty.
+// defineStream adds an operation whose answer arrives piece by piece. Its request is empty.
 func defineStream(path string, work func(*handler) *gate, stream func(h *handler, out *sink, r *http.Request)) string {
 	path = "/v1/" + path
 	enter(path, &endpoint{
@@ -86,7 +87,7 @@ func enter(path string, e *endpoint) {
 	endpoints[path] = e
 }
 
-// ask has the app carry out an operation.
+// ask sends an operation to the app.
 func ask[Request, Answer any](ctx context.Context, c *client, o *operation[Request, Answer], r Request) (answer Answer, err error) {
 	body, err := encode(r, PayloadBase64)
 	if err != nil {
@@ -98,14 +99,14 @@ func ask[Request, Answer any](ctx context.Context, c *client, o *operation[Reque
 
 // access is how this process reaches the rows of a queue.
 type access interface {
-	// look calls fn with the queue or file, open to read at least.
+	// look calls fn with the queue or the file, opened for reading or writing.
 	look(fn func(looker) error) error
 
-	// change calls fn with the queue, open to write.
+	// change calls fn with the queue, opened for writing.
 	change(fn func(*bolt.Queue) error) error
 }
 
-// looked is what fn reads.
+// looked returns what fn reads.
 func looked[T any](from access, fn func(looker) (T, error)) (result T, err error) {
 	err = from.look(func(l looker) error {
 		result, err = fn(l)
@@ -114,7 +115,7 @@ func looked[T any](from access, fn func(looker) (T, error)) (result T, err error
 	return result, err
 }
 
-// changed is what fn returns of its change.
+// changed returns the result of the change fn.
 func changed[T any](in access, fn func(*bolt.Queue) (T, error)) (result T, err error) {
 	err = in.change(func(q *bolt.Queue) error {
 		result, err = fn(q)
@@ -123,10 +124,10 @@ func changed[T any](in access, fn func(*bolt.Queue) (T, error)) (result T, err e
 	return result, err
 }
 
-// lists is the gate of what reads many rows.
+// lists returns the gate for operations that read many rows.
 func lists(h *handler) *gate { return h.lists }
 
-// dryRuns is the gate of a dry run, which reads the rows that its operation would change.
+// dryRuns returns the gate for a dry run, which reads the rows that its operation would change.
 func dryRuns(changes bool) func(*handler) *gate {
 	if changes {
 		return nil
@@ -134,5 +135,5 @@ func dryRuns(changes bool) func(*handler) *gate {
 	return lists
 }
 
-// always says that an answer may be large.
+// always reports that an answer may be large.
 func always[Request any](*Request) bool { return true }

@@ -11,27 +11,27 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Admin is what an operator does to a queue. There are three implementations, and one suite of
-// tests holds all of them to this: [Of] in the process that has the queue open, [Dial] from
-// another process, and [File] over the file of a stopped app.
+// Admin is what an operator does to a queue. It has three implementations, and one test suite
+// covers all of them: [Of] in the process that has the queue open, [Dial] from another process,
+// and [File] for the file of a stopped app.
 //
-// Its methods may be called from several goroutines. When its context ends, a method returns
-// the context's error; a change that the queue accepted may have happened then. Errors match
-// the sentinels of packages pawl and bolt in all three implementations, and [ErrUnreachable]
-// when the app does not answer.
+// Its methods are safe for concurrent use. When its context ends, a method returns the context's
+// error; a change that the queue accepted may have happened. In all three implementations errors
+// match the sentinels of packages pawl and bolt, and [ErrUnreachable] if the app does not
+// answer.
 type Admin interface {
 	// Stats returns how many jobs each queue has in each state, and which process has the
 	// queue open. It reads a few rows, whatever the number of jobs.
 	Stats(ctx context.Context) (Stats, error)
 
 	// List reads one page of jobs. One call reads a bounded number of rows, so a page may have
-	// fewer jobs than asked for, even none, while Next says where to go on. [Jobs] iterates
+	// fewer jobs than requested, even none, while Next says where to continue. [Jobs] iterates
 	// over all pages.
 	List(ctx context.Context, q Query) (Page, error)
 
-	// Summary reads one page of a summary of dead jobs. One call reads a bounded number of
-	// rows, so a page may have no group while Next says where to go on. [Summarize] merges
-	// all pages.
+	// Summary reads one page of a summary of dead jobs. One call reads a bounded number of rows,
+	// so a page may have no group while Next says where to continue. [Summarize] merges all
+	// pages.
 	Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error)
 
 	// Job reads one job with its payload and history, or returns [pawl.ErrNotFound].
@@ -41,15 +41,15 @@ type Admin interface {
 	// resolves a shortened ID. Part has four hexadecimal digits or more.
 	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)
 
-	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error
-	// for each ID in their order. Nil means done. Other errors are [pawl.ErrNotFound];
+	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error for
+	// each ID in their order. Nil means done. The errors include [pawl.ErrNotFound];
 	// [pawl.ErrNotEligible] for a job in a state in which the action does not apply, or that
-	// does not match Action.If when the action is carried out; [pawl.ErrConflict] for a dead
-	// job that may not be retried; [pawl.ErrCorrupt] for a damaged one. If the second result
-	// is an error, the action failed as a whole and the outcome of each job is unknown.
+	// does not match Action.If when the action is carried out; [pawl.ErrConflict] for a dead job
+	// that may not be retried; and [pawl.ErrCorrupt] for a damaged job. If the second result is
+	// an error, the action failed as a whole and the outcome of each job is unknown.
 	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
 
-	// Enqueue stores jobs; the contract is that of [pawl.Enqueuer].
+	// Enqueue stores jobs, with the contract of [pawl.Enqueuer].
 	Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error
 
 	// Pause stops all fetching from a queue until Resume, even across a restart.
@@ -58,29 +58,29 @@ type Admin interface {
 	// Resume ends a pause.
 	Resume(ctx context.Context, queue string) error
 
-	// Reap takes back expired leases and returns how many. Over a file no process holds a
-	// lease, so it takes back all of them and counts one crash for each.
+	// Reap takes back expired leases and returns how many. In the file of a stopped app no
+	// process holds a lease, so Reap takes back all of them and counts one crash for each.
 	Reap(ctx context.Context) (int, error)
 
-	// Effects reads a page of the idempotency keys that count as done, from the place after.
-	// Next is where the next page begins, "" at the end.
+	// Effects reads a page of the idempotency keys that count as done, starting after a
+	// position. Next is where the next page begins, "" at the end.
 	Effects(ctx context.Context, after string) (effects []bolt.Effect, next string, err error)
 
-	// Restore stores jobs exactly as their envelopes say, whatever their state; see
+	// Restore stores jobs exactly as their envelopes describe them, whatever their state; see
 	// [bolt.Queue.Restore].
 	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error
 
-	// Check compares every row of the queue with every other; see [bolt.Queue.Check]. It
-	// reports progress to [bolt.WithProgress].
+	// Check compares every row of the queue with every other; see [bolt.Queue.Check]. It reports
+	// progress to [bolt.WithProgress].
 	Check(ctx context.Context) error
 
-	// Backup writes a snapshot of the file to w while the queue works on. A nil error means
-	// that w has all of it. It reports progress to [bolt.WithProgress].
+	// Backup writes a snapshot of the file to w while the queue continues to work. A nil error
+	// means that w received all of it. Backup reports progress to [bolt.WithProgress].
 	Backup(ctx context.Context, w io.Writer) error
 
-	// Events iterates over events from now on. It ends with the error of ctx, or with
-	// [pawl.ErrClosed] when the queue closes. A slow listener misses events, and the next
-	// event says how many. The file of a stopped app has no events: [ErrNotLive].
+	// Events iterates over future events. It ends with the error of ctx, or with
+	// [pawl.ErrClosed] when the queue closes. A slow listener misses events, and the next event
+	// says how many. The file of a stopped app has no events: [ErrNotLive].
 	Events(ctx context.Context) iter.Seq2[Event, error]
 
 	// Workflows returns the operations on workflow runs. It is valid until Close.
@@ -179,7 +179,7 @@ type doRequest struct {
 	IDs []pawl.ID
 }
 
-// outcomes has an error, or nil, for each ID of a request, in their order.
+// outcomes contains an error, or nil, for each ID of a request, in their order.
 type outcomes struct{ Errors []error }
 
 func (o outcomes) of(ids []pawl.ID, err error) ([]error, error) {
@@ -192,7 +192,7 @@ func (o outcomes) of(ids []pawl.ID, err error) ([]error, error) {
 	return o.Errors, nil
 }
 
-// opDo and opDryRun differ in what a handler that is read only allows.
+// opDo and opDryRun differ in what a read-only handler permits.
 var (
 	opDo     = defineDo("jobs/do", true)
 	opDryRun = defineDo("jobs/dry-run", false)
@@ -245,7 +245,7 @@ func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 		return nil
 	}
 	if _, err := pawl.CheckBatch(jobs, pawl.MaxBatchBytes); err != nil {
-		return err // as the queue would return it; JSON has no form for some of it
+		return err // the error that the queue would return; JSON cannot express some of the input
 	}
 	return c.store(ctx, jobs, func(sent []*pawl.Envelope) (storedJobs, error) {
 		return ask(ctx, c, opEnqueue, enqueueRequest{sent})
@@ -345,10 +345,10 @@ type effectsRequest struct{ After string }
 type effectsPage struct {
 	Effects []bolt.Effect
 	Next    string
-	Error   error // of one that is damaged
+	Error   error // of a damaged job
 }
 
-// maxEffects is how many effects one call of Effects returns.
+// maxEffects is the most effects that one call of Effects returns.
 const maxEffects = 1000
 
 var opEffects = define(operation[effectsRequest, effectsPage]{
@@ -370,7 +370,7 @@ func (c *client) Effects(ctx context.Context, after string) ([]bolt.Effect, stri
 	return page.Effects, page.Next, err
 }
 
-// Effects implements Admin. A damaged effect is an error with the place behind it.
+// Effects implements Admin. A damaged effect is an error with the position after it.
 func (d direct) Effects(ctx context.Context, after string) (effects []bolt.Effect, next string, err error) {
 	err = d.look(func(l looker) error {
 		effects, next, err = l.Effects(ctx, after, maxEffects)
@@ -379,7 +379,7 @@ func (d direct) Effects(ctx context.Context, after string) (effects []bolt.Effec
 	return effects, next, err
 }
 
-// The streams, whose clients are in clientstreams.go.
+// The streams; clientstreams.go has their clients.
 var (
 	pathCheck  = defineStream("check", func(h *handler) *gate { return h.checks }, (*handler).check)
 	pathBackup = defineStream("backup", func(h *handler) *gate { return h.backups }, (*handler).backup)

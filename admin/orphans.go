@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// tell says what opening to write has changed.
+// tell reports what opening for writing has changed.
 func (f *file) tell(before os.FileInfo, found *orphans) {
 	if after, err := os.Stat(f.path); err == nil && !os.SameFile(before, after) {
 		f.opts.Notice("a sync had failed when the file was last open: it was replaced by a copy of all that was acknowledged")
@@ -30,10 +30,10 @@ func leases(n int) string {
 	return fmt.Sprintf("%d leased jobs", n)
 }
 
-// orphans counts the jobs whose leases an open takes back.
+// orphans counts the jobs whose leases opening recovers.
 type orphans struct {
 	mu        sync.Mutex
-	recovered map[pawl.ID]bool // and whether they died of it; nil once they are counted
+	recovered map[pawl.ID]bool // whether each became dead; nil once they are counted
 	counted   bool
 }
 

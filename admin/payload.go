@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// ParsePayload checks the terms of [Filter.Payload]; its error is a *pawl.InvalidError. A
-// term is a path, or a path, an operator and a value:
+// ParsePayload checks the terms of [Filter.Payload]; its error is a *pawl.InvalidError. A term
+// is a path, or a path, an operator and a value:
 //
-//	user.id          the field is there
-//	user.id=42       it is this number, truth value, null, or text
-//	user.id="42"     it is this text
-//	user.id!=42      the opposite: also where the field is not there
-//	user.name~ada    it is a text, or the text of a number or time, with this in it, in
+//	user.id          the field exists
+//	user.id=42       it is this number, Boolean, null, or string
+//	user.id="42"     it is this string
+//	user.id!=42      the opposite: also true if the field does not exist
+//	user.name~ada    it is a string, or the text of a number or time, that contains this, in
 //	                 upper or lower case
-//	items.0.sku      a number in a path is a place in a list
-//	"a.b".c          a key with a dot or an operator in it stands in quotes
-//	.                the payload itself, for arguments that are no struct or map
+//	items.0.sku      a number in a path is an index into a list
+//	"a.b".c          a key with a dot or an operator in it is quoted
+//	.                the payload itself, for arguments other than a struct or map
 //
-// A payload that is no MessagePack has no field.
+// A payload that is not MessagePack has no fields.
 func ParsePayload(terms []string) error {
 	_, err := parseTerms(terms)
 	return err
@@ -27,13 +27,13 @@ func ParsePayload(terms []string) error {
 
 // term is one condition on a payload.
 type term struct {
-	path     []string // the payload itself when empty
-	operator string   // "" asks that the field is there
-	value    string   // of "~" in lower case
-	quoted   bool     // the value is a text
+	path     []string // empty for the payload itself
+	operator string   // "" requires only that the field exists
+	value    string   // in lower case for "~"
+	quoted   bool     // the value is a string
 }
 
-// maxTerms is how many terms one filter has: each walks over every payload.
+// maxTerms is the most terms of one filter: each walks over every payload.
 const maxTerms = 32
 
 func parseTerms(texts []string) (terms []term, err error) {
@@ -82,7 +82,7 @@ func parseTerm(text string) (t term, err error) {
 	return t, nil
 }
 
-// operatorOf splits what stands behind a path.
+// operatorOf splits the text after a path.
 func operatorOf(rest string) (operator, value string) {
 	for _, operator := range []string{"!=", "=", "~"} {
 		if value, ok := strings.CutPrefix(rest, operator); ok {
@@ -138,7 +138,7 @@ func matchTerms(terms []term, payload []byte) bool {
 	return true
 }
 
-// findSound is find in a payload that anybody may have written; -1 in one that is not sound.
+// findSound is find for an untrusted payload; -1 for an invalid one.
 func findSound(payload []byte, path []string) int {
 	if wellFormed(payload) != nil {
 		return -1
@@ -146,8 +146,8 @@ func findSound(payload []byte, path []string) int {
 	return find(payload, path)
 }
 
-// find is where the value of a path begins in a sound payload, -1 where there is none. Of
-// keys that are there twice the last counts, as it does for a decoder.
+// find returns where the value of a path begins in a valid payload, or -1. The last of duplicate
+// keys counts, as it does for a decoder.
 func find(payload []byte, path []string) int {
 	p := &packed{in: payload}
 	for _, step := range path {
@@ -184,7 +184,7 @@ func find(payload []byte, path []string) int {
 	return p.at
 }
 
-// keyText is a key as the text that DecodeJSON makes of it, "" for a list or map.
+// keyText returns a key as the string that DecodeJSON makes of it, "" for a list or map.
 func keyText(payload []byte, at int) string {
 	p := &packed{in: payload, at: at}
 	v, err := p.next()
@@ -194,7 +194,7 @@ func keyText(payload []byte, at int) string {
 	return v.scalar()
 }
 
-// scalar is the text of what has one.
+// scalar returns the text of a value that has one.
 func (v *item) scalar() string {
 	_, isTime := v.timestamp()
 	if v.shape == shapeList || v.shape == shapeMap || v.shape == shapeExtension && !isTime {
@@ -203,7 +203,7 @@ func (v *item) scalar() string {
 	return v.text()
 }
 
-// holds reports whether the term holds for the value at a place, -1 for none.
+// holds reports whether the term holds for the value at an offset, -1 for none.
 func (t *term) holds(payload []byte, at int) bool {
 	if at < 0 {
 		return t.operator == "!="
@@ -211,7 +211,7 @@ func (t *term) holds(payload []byte, at int) bool {
 	p := &packed{in: payload, at: at}
 	v, err := p.next()
 	if err != nil {
-		return false // the payload was sound a moment ago
+		return false // the payload was valid a moment ago
 	}
 	switch t.operator {
 	case "=":
@@ -224,8 +224,8 @@ func (t *term) holds(payload []byte, at int) bool {
 	return true
 }
 
-// equals compares a value with that of the term. Whole numbers are compared exactly, others
-// as 64-bit floats.
+// equals compares a value with that of the term. Whole numbers are compared exactly, others as
+// 64-bit floats.
 func (t *term) equals(v *item) bool {
 	if t.quoted {
 		return v.shape == shapeText && string(v.data) == t.value

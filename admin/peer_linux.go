@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// beforeBind sets the mode with which the socket appears in its folder: Linux takes that of
-// the socket that is bound, so nobody ever sees another one.
+// beforeBind sets the mode that the socket has when it appears in its folder. Linux uses the
+// mode of the bound socket, so no other mode is ever visible.
 func beforeBind(c syscall.RawConn) error {
 	var failed error
 	if err := c.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) }); err != nil {
@@ -15,7 +15,7 @@ func beforeBind(c syscall.RawConn) error {
 	return failed
 }
 
-// peerUser is the user whose process is at the other end of a socket.
+// peerUser returns the user whose process is at the other end of a socket.
 func peerUser(conn net.Conn) (uid int, known bool) {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// beforeBind does nothing: the mode of the socket is set when it is there. Nobody else can
-// enter its folder meanwhile.
+// beforeBind does nothing: the mode is set after the socket exists. No other user can enter its
+// folder in the meantime.
 func beforeBind(syscall.RawConn) error { return nil }
 
-// peerUser does not know: the folder keeps others out.
+// peerUser is unknown here: the folder keeps others out.
 func peerUser(net.Conn) (uid int, known bool) { return 0, false }

@@ -12,7 +12,7 @@ import (
 
 const noFollow = 0
 
-// ownerOf is nobody whom anybody trusts.
+// ownerOf returns a user that is never trusted.
 func ownerOf(os.FileInfo) int { return -2 }
 
 func again(error) bool { return false }

@@ -14,10 +14,10 @@ import (
 	"syscall"
 )
 
-// noFollow makes open refuse a link, and not wait for the other end of a pipe.
+// noFollow makes open reject a link, and not wait for the other end of a pipe.
 const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// ownerOf is the user to whom a file belongs.
+// ownerOf returns the user who owns a file.
 func ownerOf(info os.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid)
@@ -28,7 +28,7 @@ func ownerOf(info os.FileInfo) int {
 // again reports that the backlog of the app's socket is full.
 func again(err error) bool { return errors.Is(err, syscall.EAGAIN) }
 
-// openable is how many files this process may have open.
+// openable returns how many files this process may have open.
 func openable() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -37,16 +37,15 @@ func openable() uint64 {
 	return uint64(limit.Cur)
 }
 
-// refusedByMode reports that the system does not let this user to the socket.
+// refusedByMode reports that the system does not let this user connect to the socket.
 func refusedByMode(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
-// listen makes the socket and listens on it. There is no moment in which another user could
-// connect:
+// listen creates the socket and listens on it. At no moment can another user connect:
 //
-//  1. make the folder, or check that it is this user's; nobody else can enter it
-//  2. remove what an app left that was killed: whoever serves has the file's lock, so that
-//     app is gone
-//  3. make the socket for its owner alone, see beforeBind, and listen
+//  1. create the folder, or check that this user owns it; nobody else can enter it
+//  2. remove what a killed app left: the server holds the file's lock, so that app is
+//     gone
+//  3. create the socket for its owner alone, see beforeBind, and listen
 func (p *place) listen() (net.Listener, os.FileInfo, error) {
 	if err := ownFolder(p.folder); err != nil {
 		return nil, nil, err
@@ -69,9 +68,9 @@ func (p *place) listen() (net.Listener, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // which goes by the name, see removeSame
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // it would unlink by name; see removeSame
 	info, err := os.Lstat(p.socket)
-	if err == nil && info.Mode().Perm() != 0o600 { // where beforeBind cannot set it
+	if err == nil && info.Mode().Perm() != 0o600 { // beforeBind could not set it
 		if err = os.Chmod(p.socket, 0o600); err == nil {
 			info, err = os.Lstat(p.socket)
 		}
@@ -82,8 +81,8 @@ func (p *place) listen() (net.Listener, os.FileInfo, error) {
 	return l, info, nil
 }
 
-// ownFolder makes a folder that nobody but this user can enter, or takes one that is this
-// user's.
+// ownFolder creates a folder that only this user can enter, or takes over one that this user
+// owns.
 func ownFolder(folder string) error {
 	err := os.Mkdir(folder, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -100,11 +99,11 @@ func ownFolder(folder string) error {
 	case info.Mode().Perm() == 0o700:
 		return nil
 	}
-	// It is this user's: made with another umask, or opened by somebody since.
+	// This user owns it, but another umask or a later change opened it.
 	return os.Chmod(folder, 0o700)
 }
 
-// sharedFolder is where the sockets are whose paths would be too long beside their files.
+// sharedFolder returns the folder for sockets whose paths would be too long beside their files.
 func sharedFolder() (string, error) {
 	folder := filepath.Join(os.TempDir(), runtimeFolder+"-"+strconv.Itoa(os.Geteuid()))
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {

@@ -18,7 +18,7 @@ type Policy struct {
 	FullJitter bool     `json:"full_jitter"`
 }
 
-// policyOf reads what [pawl.Strategy.String] writes, which is exact; nil for anything else.
+// policyOf parses the result of [pawl.Strategy.String], which is exact; nil for any other text.
 func policyOf(text string) *Policy {
 	first, rest, more := strings.Cut(text, ", ")
 	words := strings.Fields(first)
@@ -60,7 +60,7 @@ func policyOf(text string) *Policy {
 	return p
 }
 
-// strategy is the policy of the job, by its data or else by its text; nil without one.
+// strategy returns the policy of the job, from its data or else from its text; nil without one.
 func (j *Job) strategy() (*pawl.Strategy, error) {
 	p := j.PolicyData
 	if p == nil && j.Policy == nil {
@@ -78,7 +78,7 @@ func (j *Job) strategy() (*pawl.Strategy, error) {
 	return &s, nil
 }
 
-// Strategy is the policy as the library has it. Its error is a *pawl.InvalidError.
+// Strategy returns the policy as a pawl.Strategy. Its error is a *pawl.InvalidError.
 func (p *Policy) Strategy() (s pawl.Strategy, err error) {
 	base, err := durationOf("base", p.Base)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The verbs of [Workflows.Do] besides [Cancel], which asks a run to end: it undoes first what
-// it has to undo.
+// The verbs of [Workflows.Do] besides [Cancel]. Cancel asks a run to end, and the run first
+// undoes its steps.
 const (
-	Terminate Verb = "terminate" // the run ends at once, and nothing is undone
-	Pause     Verb = "pause"     // the run stops after the step under way, until Resume
-	Resume    Verb = "resume"    // a paused, blocked or dead run goes on
+	Terminate Verb = "terminate" // the run ends at once, without undoing anything
+	Pause     Verb = "pause"     // the run stops after the current step, until Resume
+	Resume    Verb = "resume"    // a paused, blocked or dead run continues
 )
 
 // RunAction is a verb with its settings.
@@ -22,12 +22,12 @@ type RunAction struct {
 	Verb   Verb
 	Reason string // of Cancel and Terminate, for people
 
-	// If chooses the runs that have one of these statuses when the action is carried out. What
-	// a list said before does not count. None chooses all.
+	// If selects the runs that have one of these statuses when the action is carried out. What a
+	// list reported earlier does not count. An empty list selects all.
 	If []workflow.Status
 
-	// DryRun returns what the action would return now, as far as reading tells, and changes
-	// nothing.
+	// DryRun returns what the action would return now, as far as reading can determine, and
+	// changes nothing.
 	DryRun bool
 }
 
@@ -106,7 +106,7 @@ func (d directRuns) try(ctx context.Context, a RunAction, run pawl.ID) error {
 	return nil
 }
 
-// request is what the action asks of one run.
+// request returns the change that the action requests from one run.
 func (a RunAction) request(runs int) (func(context.Context, *workflow.Engine, pawl.ID) error, error) {
 	if runs > MaxIDs {
 		return nil, invalid("runs", "%d of them, one call takes %d", runs, MaxIDs)

@@ -18,19 +18,19 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Options are the settings of a [Server]. A nil *Options, and every zero field, means the
-// default.
+// Options configures a [Server]. A nil *Options and every zero field mean the default.
 type Options struct {
-	// Name is what operators see as the name of the app. The default is that of the program.
+	// Name is the name of the app that operators see. The default is the name of the program.
 	Name string
 
-	// Logger gets a line for each stranger who was turned away, and what the handler logs.
-	// The default is hclog.Default().
+	// Logger receives a line for each unauthorized client, and what the handler logs. The
+	// default is hclog.Default().
 	Logger pawl.Logger
 }
 
-// Limits of a [Server]. A client that connects and asks nothing gives its seat to the next
-// one, as soon as there are none left. A process that may have few files open has fewer seats.
+// Limits of a [Server]. Once every connection is in use, a client that connects and asks nothing
+// loses its connection to the next client. A process that may open only a few files allows fewer
+// connections.
 const (
 	maxConns      = 256
 	minConns      = 8
@@ -38,47 +38,48 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 30 * time.Second
 	maxHeader     = 64 << 10
-	closeGrace    = 2 * time.Second // in which requests come to their end when the server closes
+	closeGrace    = 2 * time.Second // how long requests may finish when the server closes
 )
 
-// largestRest is how much a job has besides its payload, at most: a whole history of the longest
-// errors, each byte of which JSON may write as six, and some fields.
+// largestRest is the most that a job has besides its payload: a full history of the longest
+// errors, in which JSON may write each byte as six, and some fields.
 const largestRest = 2*6*(pawl.HistoryKeepHead+pawl.HistoryKeepTail)*pawl.MaxErrorText + 1<<20
 
 // Server serves a queue to operators of this machine; see [Serve].
 type Server struct {
 	place   place
-	socket  os.FileInfo // as it was made, to remove no other
+	socket  os.FileInfo // as created, so that Close removes no other socket
 	note    os.FileInfo
 	http    *http.Server
 	limiter *limiter
 	tally   *tally
 	end     context.CancelFunc // of streams
 	hurry   context.CancelFunc // of all requests
-	served  chan struct{}      // closed when nobody is accepted any more
+	served  chan struct{}      // closed when the server accepts no more connections
 	close   sync.Once
 	closeAs error
 
-	stranger sync.Once // was logged
+	stranger sync.Once // an unauthorized client was logged
 }
 
-// served has the folders of the queues that this process serves.
+// served contains the folders of the queues that this process serves.
 var served sync.Map
 
-// Serve has operators of this machine reach q while the app runs, by a socket in the folder
-// <file>.admin beside the file, which is made and which nobody can enter but the user of
-// this process and the superuser. [Open], and with it jobctl, finds it by a note there.
+// Serve lets operators of this machine reach q while the app runs, through a socket in the
+// folder <file>.admin beside the file. Serve creates the folder; only the user of this process
+// and the superuser can enter it. [Open], and therefore jobctl, finds the socket by a note in
+// the folder.
 //
-// Where the path of the socket would be longer than a system takes, the socket is in
+// If the path of the socket is longer than the system permits, the socket is in
 // $XDG_RUNTIME_DIR/pawl, or else in pawl-<uid> below the folder for temporary files, and the
-// note says so. What an app left that was killed is replaced.
+// note names it. Serve replaces what a killed app left behind.
 //
-// Call it right after bolt.Open, before the working directory changes, and Close it before
-// the queue. If the queue is closed first nothing hangs, but a backup that is under way keeps
-// the queue waiting until it is through, or its client is dropped.
+// Call it right after bolt.Open, before the working directory changes, and call Close before
+// closing the queue. If the queue is closed first, nothing hangs, but closing waits for a backup
+// in progress until the backup is complete or its client is dropped.
 //
-// There is nothing on TCP: mount a [Handler] where an authentication of the app's stands in
-// front. On Windows Serve returns errors.ErrUnsupported.
+// Serve does not listen on TCP: mount a [Handler] behind the app's own authentication for that.
+// On Windows, Serve returns errors.ErrUnsupported.
 func Serve(q *bolt.Queue, opts *Options) (*Server, error) {
 	s, err := serve(q, opts)
 	if err != nil {
@@ -118,7 +119,7 @@ func serve(q *bolt.Queue, opts *Options) (_ *Server, err error) {
 	note, err := at.writeNote(process)
 	if err != nil {
 		err = errors.Join(err, listener.Close(), os.Remove(at.socket))
-		_ = os.Remove(at.folder) // unless somebody has put something there
+		_ = os.Remove(at.folder) // unless someone has put something in it
 		return nil, err
 	}
 	s := &Server{place: at, socket: socket, note: note, served: make(chan struct{})}
@@ -126,7 +127,7 @@ func serve(q *bolt.Queue, opts *Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// start answers on the listener.
+// start serves requests on the listener.
 func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, log pawl.Logger) {
 	all, hurry := context.WithCancel(context.Background())
 	streams, end := context.WithCancel(context.Background())
@@ -134,7 +135,7 @@ func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, lo
 	s.tally = newTally(q)
 	s.limiter = newLimiter(listener, connsOf(openable()), connGrace, func(conn net.Conn) bool { return s.welcome(conn, log) })
 	handler := newHandler(&serving{Of(q), process, s.tally}, &HandlerOptions{
-		NoAuth:  true,                                  // the folder, the socket and welcome let nobody else in
+		NoAuth:  true,                                  // the folder, the socket and welcome keep everyone else out
 		MaxBody: largestRest + 2*int64(q.MaxPayload()), // a payload of that size in base64, and the rest of its job
 		Logger:  log,
 	}, streams)
@@ -147,7 +148,8 @@ func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, lo
 	}()
 }
 
-// newServer is an HTTP server with the limits of this package. All its requests end with ctx.
+// newServer returns an HTTP server with the limits of this package. All its requests end with
+// ctx.
 func newServer(h http.Handler, c *limiter, ctx context.Context, log pawl.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -169,8 +171,8 @@ func (w debugWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// welcome lets in whoever runs as the user of this process, or as the superuser. The modes of
-// folder and socket keep others out already; this holds where a file system knows no modes.
+// welcome admits the user of this process and the superuser. The modes of the folder and the
+// socket already keep others out; welcome protects file systems without modes.
 func (s *Server) welcome(conn net.Conn, log pawl.Logger) bool {
 	uid, known := peerUser(conn)
 	if !known || uid == 0 || uid == os.Geteuid() {
@@ -182,19 +184,19 @@ func (s *Server) welcome(conn net.Conn, log pawl.Logger) bool {
 	return false
 }
 
-// Addr is where the server answers, for [Dial].
+// Addr returns the address of the server, for [Dial].
 func (s *Server) Addr() string { return "unix://" + s.place.socket }
 
-// Close stops serving. Streams end at once; requests have two seconds to come to their end.
-// When it returns, note, socket and folder are gone and no goroutine of the server runs. The
-// queue stays open.
+// Close stops serving. Streams end at once; requests have two seconds to finish. When Close
+// returns, the note, the socket and the folder are gone, and no goroutine of the server runs.
+// The queue stays open.
 func (s *Server) Close() error {
 	s.close.Do(func() { s.closeAs = s.shut() })
 	return s.closeAs
 }
 
-// shut takes back what serve did, from the outside to the inside: first nobody is told of the
-// server any more, then nobody reaches it, then nobody is left.
+// shut undoes what Serve did, from the outside in: first it removes the note, then it stops
+// listening, then it ends the connections.
 func (s *Server) shut() error {
 	err := errors.Join(
 		removeSame(s.place.note, s.note),
@@ -212,7 +214,7 @@ func (s *Server) shut() error {
 		err = errors.Join(err, errors.New("requests of operators do not come to their end; the queue may be stuck"))
 	}
 	s.tally.stop()
-	_ = os.Remove(s.place.folder) // unless somebody has put something there
+	_ = os.Remove(s.place.folder) // unless someone has put something in it
 	served.Delete(s.place.folder)
 	return err
 }
@@ -224,15 +226,15 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// connsOf is how many connections a server has in a process that may have so many files open:
-// three quarters of them are the app's.
+// connsOf returns how many connections a server allows in a process that may open that many
+// files. It leaves three quarters to the app.
 func connsOf(files uint64) int {
 	return int(max(minConns, min(maxConns, files/4)))
 }
 
-// removeSame removes a file if it is the one that this server made: an app that opened
-// another file of the same name may serve that by now. A system may give the number of a file
-// that is gone to the next one, which then is younger.
+// removeSame removes a file if this server created it: an app that opened another file with the
+// same name may already serve that file. A system may reuse the inode number of a removed file,
+// but then the new file is younger.
 func removeSame(path string, made os.FileInfo) error {
 	now, err := os.Lstat(path)
 	if err != nil || !os.SameFile(now, made) || !now.ModTime().Equal(made.ModTime()) {
@@ -241,7 +243,7 @@ func removeSame(path string, made os.FileInfo) error {
 	return os.Remove(path)
 }
 
-// serving is the Admin of a server: that of its queue, and who serves it.
+// serving is the Admin of a server: that of its queue, with the process that serves it.
 type serving struct {
 	Admin
 	process Process

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// sink is where an answer goes. Each write has to come through in time, so a client that
-// reads nothing is dropped.
+// sink is the destination of an answer. Each write must finish in time, so a client that reads
+// nothing is dropped.
 type sink struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	began bool      // something was written
-	by    time.Time // when all has to be written; zero for a stream
+	by    time.Time // the deadline for the whole answer; zero for a stream
 }
 
 func newSink(w http.ResponseWriter) *sink {
@@ -25,7 +25,7 @@ func newSink(w http.ResponseWriter) *sink {
 // chunk is how much is written under one deadline.
 const chunk = 64 << 10
 
-// Write implements io.Writer. Between two writes any time may pass.
+// Write implements io.Writer. There is no time limit between two writes.
 func (s *sink) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		s.within(time.Now().Add(stall))
@@ -40,8 +40,8 @@ func (s *sink) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// within sets the deadline for what is written next. A writer that has none, as that of a
-// test or of some middleware, writes without.
+// within sets the deadline for the next write. A writer that supports no deadline, for example
+// in a test or in middleware, writes without one.
 func (s *sink) within(t time.Time) {
 	if !s.by.IsZero() && t.After(s.by) {
 		t = s.by
@@ -58,25 +58,25 @@ func (s *sink) flush() error {
 	return nil
 }
 
-// readWithin sets the time in which a body of at most so many bytes has to be there.
+// readWithin sets the time limit for a body of at most that many bytes.
 func (s *sink) readWithin(most int64) {
 	_ = s.rc.SetReadDeadline(time.Now().Add(timeFor(most)))
 }
 
-// readDone says that the body is there: from now on reading is only how the server hears
-// that the client has gone.
+// readDone removes the time limit after the body has arrived: from now on, the server reads only
+// to notice that the client has gone.
 func (s *sink) readDone() { _ = s.rc.SetReadDeadline(time.Time{}) }
 
-// timeFor is how long so many bytes may take.
+// timeFor returns how long that many bytes may take.
 func timeFor(size int64) time.Duration {
 	return stall + time.Duration(size)*time.Second/slowest
 }
 
-// firstBody is how much memory a body gets before any of it is there.
+// firstBody is the memory that a body gets before any of it arrives.
 const firstBody = 4 << 10
 
-// readAll reads a body of a length that was promised, or -1. Memory grows with what comes,
-// not with what was promised.
+// readAll reads a body of the announced length, or -1. Memory grows with what arrives, not with
+// what was announced.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(int(min(max(length, 0), firstBody)) + bytes.MinRead)
@@ -108,12 +108,12 @@ func (h *handler) refuse(out *sink, err error) {
 		status = http.StatusUnauthorized
 	}
 	out.w.Header().Set("Connection", "close") // the rest of the body is not read
-	b, _ := marshal(failure{p})               // texts alone always have a JSON form
-	h.send(out, status, b)                    // it is bounded, and waits for nothing
+	b, _ := marshal(failure{p})               // strings alone always have a JSON form
+	h.send(out, status, b)                    // it is small, and waits for nothing
 }
 
-// reply sends an answer. A large one waits for its turn, so that slow readers cannot keep any
-// number of them in memory.
+// reply sends an answer. A large answer waits for its turn, so that slow readers cannot keep
+// many of them in memory.
 func (h *handler) reply(out *sink, answer []byte) {
 	if len(answer) > smallBody {
 		leave, err := h.large.enter(h.closing)

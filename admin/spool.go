@@ -8,8 +8,8 @@ import (
 )
 
 // Spool copies input that can be read only once, such as standard input, to a temporary file
-// that only its owner can read: [Import] reads its input twice. Closing the file removes it. On
-// most systems it has no name once Spool returns.
+// that only its owner can read, because [Import] reads its input twice. Closing the file removes
+// it. On most systems the file has no name once Spool returns.
 func Spool(r io.Reader) (io.ReadSeekCloser, error) {
 	f, err := os.CreateTemp("", "pawl-import-*")
 	if err != nil {

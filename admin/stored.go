@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// storedJobs is what the queue filled in when it stored jobs, in their order.
+// storedJobs is what the queue filled in when it stored jobs, in the order of the jobs.
 type storedJobs struct{ Jobs []storedJob }
 
 type storedJob struct {
@@ -45,8 +45,8 @@ func (s storedJobs) complete(jobs []*pawl.Envelope) error {
 	return nil
 }
 
-// store sends copies of jobs, each with an ID, and completes the jobs. After an error whose
-// outcome is unknown the jobs have these IDs, so that they can be looked up.
+// store sends copies of jobs, each with an ID, and completes the jobs. After an error with an
+// unknown outcome the jobs have these IDs, so that the caller can look them up.
 func (c *client) store(ctx context.Context, jobs []*pawl.Envelope, send func([]*pawl.Envelope) (storedJobs, error)) error {
 	sent := make([]*pawl.Envelope, len(jobs))
 	now := time.Now()

@@ -27,14 +27,15 @@ func (out *sink) say(l streamLine) error {
 	return err
 }
 
-// streaming is the context of a stream. It ends with the request, and when the server closes.
+// streaming returns the context of a stream. It ends with the request, and when the server
+// closes.
 func (h *handler) streaming(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(h.closing, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// streamLine is one line of a stream. It has one of its fields.
+// streamLine is one line of a stream. Exactly one of its fields is set.
 type streamLine struct {
 	Progress  *progress `json:"progress,omitempty"`
 	Event     *Event    `json:"event,omitempty"`
@@ -45,12 +46,12 @@ type streamLine struct {
 
 type progress struct{ Done, Total int64 }
 
-// heartbeat is how often a stream says that it is alive.
+// heartbeat is how often a stream reports that it is alive.
 const heartbeat = 15 * time.Second
 
 func beat() streamLine { return streamLine{Heartbeat: time.Now()} }
 
-// check runs one check, and tells four times a second how far it is.
+// check runs one check, and reports its progress four times a second.
 func (h *handler) check(out *sink, r *http.Request) {
 	ctx, cancel := h.streaming(r)
 	defer cancel()
@@ -99,7 +100,7 @@ func (h *handler) check(out *sink, r *http.Request) {
 	}
 }
 
-// shielded runs fn in a goroutine of its own, where a panic would end the process.
+// shielded runs fn, which has its own goroutine, where a panic would end the process.
 func (h *handler) shielded(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -110,7 +111,7 @@ func (h *handler) shielded(fn func() error) (err error) {
 	return fn()
 }
 
-// sent is the event without what events never have of their jobs.
+// sent returns the event without the parts of a job that events never have.
 func (e Event) sent() *Event {
 	if e.Job != nil {
 		own := *e.Job
@@ -120,7 +121,7 @@ func (e Event) sent() *Event {
 	return &e
 }
 
-// events tells what happens, and a heartbeat when nothing does.
+// events sends each event, and a heartbeat when nothing happens.
 func (h *handler) events(out *sink, r *http.Request) {
 	ctx, cancel := h.streaming(r)
 	defer cancel()
@@ -150,7 +151,7 @@ func (h *handler) events(out *sink, r *http.Request) {
 			}
 		}
 	}()
-	defer func() { // nobody is left behind
+	defer func() { // wait for the goroutine
 		cancel()
 		for range happened {
 		}
@@ -179,15 +180,15 @@ func (h *handler) events(out *sink, r *http.Request) {
 	}
 }
 
-// Of a backup: the approximate size of the file when it begins, for a progress bar, and the
-// trailer with the bytes that were sent, which a truncated stream lacks.
+// Headers of a backup: the approximate size of the file at its beginning, for a progress bar,
+// and the trailer with the number of bytes sent, which a truncated stream lacks.
 const (
 	sizeHeader     = "Pawl-Backup-Size"
 	writtenTrailer = "Pawl-Backup-Bytes"
 )
 
-// backup streams the file. What came through is counted in a trailer; a stream that breaks is
-// cut in the middle of a chunk, so that no client takes it for the whole.
+// backup streams the file. A trailer contains the number of bytes; a broken stream is cut in the
+// middle of a chunk, so that no client takes it for the complete file.
 func (h *handler) backup(out *sink, r *http.Request) {
 	ctx, cancel := h.streaming(r)
 	defer cancel()
@@ -213,8 +214,8 @@ func (h *handler) backup(out *sink, r *http.Request) {
 	_ = out.flush()
 }
 
-// steadily is a sink whose reader has to get on: a backup keeps pages of the file from being
-// used again for as long as it lasts.
+// steadily is a sink that requires a minimum rate from its reader: a backup keeps pages of the
+// file from being reused while it lasts.
 type steadily struct {
 	out   *sink
 	began time.Time

@@ -9,20 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a text, so that a small one cannot ask for much memory. A line of an export needs 5
-// levels and 200 elements, the failures of a history; values of payloads are bounded where
-// they are read.
+// Limits on a text, so that a small one cannot demand much memory. A line of an export needs 5
+// levels and 200 elements, for the failures of a history; the reader of a payload limits its
+// values.
 const (
 	maxNesting   = 64
-	lineElements = 4096 // in objects and lists of the levels that are fields of an export
+	lineElements = 4096 // in objects and lists at the levels that are fields of an export
 	fieldLevels  = 3
-	maxNames     = 4096 // of one object, that are compared with one another
+	maxNames     = 4096 // names of one object that are compared with each other
 )
 
-// strictJSON refuses a text that is not one JSON value, and what encoding/json lets pass
-// although it means nothing or two things: bytes that are no UTF-8, and a name that is
-// twice in an object. In the outer levels no object or list has more than maxElements
-// elements.
+// strictJSON rejects a text that is not one JSON value, and ambiguous or invalid input that
+// encoding/json accepts: bytes that are not UTF-8, and a duplicate name in an object. In the
+// outer levels no object or list has more than maxElements elements.
 func strictJSON(text []byte, maxElements, levels int) error {
 	if !utf8.Valid(text) {
 		return errors.New("it has bytes that are not UTF-8")
@@ -64,14 +63,14 @@ func strictJSON(text []byte, maxElements, levels int) error {
 
 var errManyElements = errors.New("an object or a list has more")
 
-// container is an object or a list that is open.
+// container is an open object or list.
 type container struct {
 	commas int
-	few    [][]byte        // names of an object, while there are not many
-	many   map[string]bool // the others
+	few    [][]byte        // the first names of an object
+	many   map[string]bool // the other names
 }
 
-// pushed opens another one, with the memory of one that is closed.
+// pushed opens another container, and reuses the memory of a closed one.
 func pushed(open []container) []container {
 	if len(open) == cap(open) {
 		return append(open, container{})
@@ -82,10 +81,10 @@ func pushed(open []container) []container {
 	return open
 }
 
-// fewNames is how many names are looked through one by one.
+// fewNames is how many names are compared one by one.
 const fewNames = 64
 
-// named notes the name of an element, which must be new.
+// named records the name of an element, which must be new.
 func (c *container) named(quoted []byte) error {
 	name := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(name, '\\') >= 0 {
@@ -110,7 +109,7 @@ func (c *container) named(quoted []byte) error {
 	return nil
 }
 
-// closing is where the string ends that begins at i, in a text that is JSON.
+// closing returns where the string that begins at i ends, in valid JSON.
 func closing(text []byte, i int) int {
 	for i++; text[i] != '"'; i++ {
 		if text[i] == '\\' {

@@ -12,45 +12,45 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// SummaryQuery is one page of a summary of the dead jobs that a filter chooses; the state in
-// the filter does not count.
+// SummaryQuery is one page of a summary of the dead jobs that a filter selects; the state in the
+// filter is ignored.
 type SummaryQuery struct {
 	Filter
 
-	// By is what the dead jobs of a group have in common: "error", the [dlq.Fingerprint] of
-	// the last error; "kind", "queue", "reason"; or "payload.PATH", a field of the payload, with
-	// a path as in [Filter.Payload]. "" means "error".
+	// By is what the dead jobs of a group have in common: "error", the [dlq.Fingerprint] of the
+	// last error; "kind", "queue" or "reason"; or "payload.PATH", a field of the payload, with a
+	// path as in [Filter.Payload]. "" means "error".
 	By string
 
-	After string // where the page begins: Next of the one before, "" for the first
+	After string // where the page begins: Next of the previous page, "" for the first
 }
 
 // Group is the dead jobs of a page that have a key in common.
 type Group struct {
-	Key         string // "" for jobs that have no error, or not that field
+	Key         string // "" for jobs without an error, or without that field
 	Count       int64
-	First, Last time.Time // when the first and the last of them died
-	Example     pawl.ID   // the last that died
+	First, Last time.Time // when the first and the last of them became dead
+	Example     pawl.ID   // the last job that became dead
 }
 
 // SummaryPage is a part of a summary. A group may have a part in several pages.
 type SummaryPage struct {
 	Groups  []Group
 	Damaged int64  // jobs that could not be read
-	Next    string // where the next page begins, "" behind the last
+	Next    string // where the next page begins, "" after the last
 }
 
-// Bounds of a summary.
+// Limits of a summary.
 const (
-	maxPageGroups = 2000   // groups of a page, more or less
-	maxGroups     = 10_000 // groups of [Summarize]; the others are one
+	maxPageGroups = 2000   // approximate number of groups of a page
+	maxGroups     = 10_000 // groups of [Summarize]; the rest are one group
 )
 
-// OtherGroups is the key of the group of all jobs that are in none of the 10 000 groups which
-// [Summarize] keeps apart.
+// OtherGroups is the key of the group of all jobs outside the 10 000 groups that [Summarize]
+// keeps apart.
 const OtherGroups = "…"
 
-// Summarize groups the dead jobs that a filter chooses, the largest group first, and counts
+// Summarize groups the dead jobs that a filter selects, with the largest group first, and counts
 // those that cannot be read.
 func Summarize(ctx context.Context, a Admin, f Filter, by string) (groups []Group, damaged int64, err error) {
 	all := make(grouping)
@@ -72,7 +72,7 @@ func Summarize(ctx context.Context, a Admin, f Filter, by string) (groups []Grou
 	}
 }
 
-// grouping is groups by their keys.
+// grouping maps keys to groups.
 type grouping map[string]*Group
 
 func (all grouping) add(g Group) {
@@ -101,7 +101,8 @@ func (all grouping) sorted() []Group {
 	return groups
 }
 
-// keyOf is the function that returns the key of a job, and the parts of a job that it needs.
+// keyOf returns the function that returns the key of a job, and the parts of a job that it
+// needs.
 func keyOf(by string) (key func(*pawl.Envelope) string, parts bolt.Parts, err error) {
 	switch by {
 	case "", "error":
@@ -132,10 +133,10 @@ func keyOf(by string) (key func(*pawl.Envelope) string, parts bolt.Parts, err er
 	}, bolt.Payload, nil
 }
 
-// maxKeyText bounds the key of a group in bytes.
+// maxKeyText limits the key of a group in bytes.
 const maxKeyText = 256
 
-// summaryPage reads one page of a summary. It looks at so many jobs as one call of List.
+// summaryPage reads one page of a summary. It looks at as many jobs as one call of List.
 func summaryPage(ctx context.Context, from looker, q SummaryQuery) (page SummaryPage, err error) {
 	key, parts, err := keyOf(q.By)
 	if err != nil {

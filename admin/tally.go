@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// maxTallied bounds the queues that are counted, since their names come from outside.
+// maxTallied limits the queues that are counted, since their names come from outside.
 const maxTallied = 1000
 
 // tally counts the attempts that ended, by queue.

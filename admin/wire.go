@@ -18,21 +18,21 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The JSON of requests and answers follows from their Go types, so no operation converts its
-// own and no field is forgotten. It differs from encoding/json in this:
+// The JSON of requests and answers is derived from their Go types, so no operation converts its
+// own and no field is forgotten. It differs from encoding/json:
 //
-//   - a field has its Go name in snake case; the fields of an embedded struct stand beside
-//     the others
-//   - a string may have any bytes, see [Text]; a time is a [Stamp], a duration a [Span], a
-//     job a [Job], an error a problem
+//  - a field has its Go name in snake case; the fields of an embedded struct are at
+//    the level of the others
+//  - a string may have any bytes, see [Text]; a time is a [Stamp], a duration a [Span], a
+//    job a [Job], an error a problem
 //   - a map with string keys is a list of {"key":…,"value":…}
 //
-// For each Go type there is a second one, its wire type, which encoding/json reads and writes,
-// and values are copied between the two.
+// Each Go type has a second one, its wire type, which encoding/json reads and writes. Values are
+// copied between the two.
 //
-// Refused: plain encoding/json, which replaces bytes that are not UTF-8 and fails on a year
-// beyond 9999; structs written by hand for each body, which were 900 lines of copying; gob or
-// MessagePack, which nobody reads with curl.
+// Rejected alternatives: plain encoding/json, which replaces bytes that are not UTF-8 and fails
+// on a year beyond 9999; structs written by hand for each body, which took 900 lines of copying;
+// gob or MessagePack, which are unreadable with curl.
 
 // conversion is a wire type that is not derived from the Go type.
 type conversion struct {
@@ -85,7 +85,7 @@ func init() {
 		}))
 }
 
-// wireJob is a job with its payload, which a job that was read without one does not have.
+// wireJob returns a job with its payload, if the job was read with one.
 func wireJob(e *pawl.Envelope, form PayloadForm) *Job {
 	if e == nil {
 		return nil
@@ -110,7 +110,8 @@ type listedJob struct {
 	Error *problem `json:"error"` // of a damaged job
 }
 
-// briefJob is what a page has of a damaged job, or of one of which only [IDs] were asked for.
+// briefJob is the entry in a page for a damaged job, or for a job of which only [IDs] were
+// requested.
 type briefJob struct {
 	ID    string   `json:"id"`
 	Kind  Text     `json:"kind,omitempty"`
@@ -119,8 +120,8 @@ type briefJob struct {
 	Error *problem `json:"error,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler. Each stored job has a time of creation, so one
-// without it was listed in brief.
+// MarshalJSON implements json.Marshaler. Each stored job has a time of creation, so a job
+// without one was listed briefly.
 func (l listedJob) MarshalJSON() ([]byte, error) {
 	if l.Error != nil || l.CreatedAt.IsZero() {
 		return marshal(briefJob{l.ID, l.Kind, l.Queue, l.State, l.Error})
@@ -147,18 +148,18 @@ func encode(v any, form PayloadForm) ([]byte, error) {
 	return marshal(to.Interface())
 }
 
-// decodeAnswer reads what an app sent. Fields of a newer app are ignored.
+// decodeAnswer reads an answer of an app. It ignores fields of a newer app.
 func decodeAnswer(text []byte, v any) error {
 	return decodeWith(json.Unmarshal, text, v)
 }
 
-// requestLevels is how many levels of a request have a bounded number of elements: those of
-// all lists that become Go values. What is deeper is bounded by the size of the body.
+// requestLevels is how many levels of a request have a limited number of elements: those of all
+// lists that become Go values. The size of the body limits deeper levels.
 const requestLevels = 4
 
-// decodeRequest reads a body. It refuses a field that this version does not know, a name that
-// occurs twice, and a list of more than [pawl.MaxBatchJobs] elements: a small body cannot ask
-// for memory by the number of its commas.
+// decodeRequest reads a body. It rejects an unknown field, a duplicate name, and a list of more
+// than [pawl.MaxBatchJobs] elements: a small body cannot demand memory by the number of its
+// commas.
 func decodeRequest(body []byte, v any) error {
 	err := strictJSON(body, pawl.MaxBatchJobs, requestLevels)
 	if err == nil {
@@ -182,19 +183,19 @@ func decodeWith(read func([]byte, any) error, text []byte, v any) error {
 	return fromWire(to, from.Elem())
 }
 
-// marshal is JSON with a newline at its end.
+// marshal returns v as JSON with a newline at its end.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // escaping makes six bytes of one
+	enc.SetEscapeHTML(false) // escaping turns one byte into six
 	err := enc.Encode(v)
 	return b.Bytes(), err
 }
 
-// wireTypes has the wire types that were derived.
+// wireTypes caches the derived wire types.
 var wireTypes sync.Map
 
-// wireType is the type that stands for t in JSON.
+// wireType returns the type that represents t in JSON.
 func wireType(t reflect.Type) reflect.Type {
 	if c, ok := conversions[t]; ok {
 		return c.wire
@@ -241,7 +242,7 @@ func deriveWireType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// ownsJSON reports whether a type says itself how it is written.
+// ownsJSON reports whether a type defines its own JSON.
 func ownsJSON(t reflect.Type) bool {
 	type unmarshaler interface{ UnmarshalJSON([]byte) error }
 	type textUnmarshaler interface{ UnmarshalText([]byte) error }
@@ -250,7 +251,7 @@ func ownsJSON(t reflect.Type) bool {
 		t == reflect.TypeFor[Job]() || t == reflect.TypeFor[Payload]() || t == reflect.TypeFor[problem]()
 }
 
-// fieldsOf are the fields of a struct, with those of embedded structs in their places.
+// fieldsOf returns the fields of a struct, with those of embedded structs in their places.
 func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 	for _, f := range reflect.VisibleFields(t) {
 		if !f.Anonymous && f.IsExported() {
@@ -260,7 +261,7 @@ func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 	return all
 }
 
-// snake is a Go name in snake case: DiedSince is died_since, and NewID is new_id.
+// snake returns a Go name in snake case: DiedSince is died_since, and NewID is new_id.
 func snake(name string) string {
 	var b strings.Builder
 	letters := []rune(strings.ReplaceAll(name, "IDs", "Ids"))
@@ -274,7 +275,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// toWire copies a value to one of its wire type.
+// toWire copies a value to a value of its wire type.
 func toWire(to, from reflect.Value, form PayloadForm) {
 	if c, ok := conversions[from.Type()]; ok {
 		to.Set(c.to(from, form))
@@ -317,7 +318,7 @@ func toWire(to, from reflect.Value, form PayloadForm) {
 	}
 }
 
-// fromWire copies a value of a wire type to one of the Go type.
+// fromWire copies a value of a wire type to a value of the Go type.
 func fromWire(to, from reflect.Value) (err error) {
 	if c, ok := conversions[to.Type()]; ok {
 		v, err := c.from(from)

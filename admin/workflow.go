@@ -11,17 +11,17 @@ import (
 // WorkflowQuery is one page of a list of runs.
 type WorkflowQuery struct {
 	workflow.Filter
-	After string // where the page begins: Next of the one before, "" for the first
-	Limit int    // the most runs of a page; 0 means [DefaultLimit], and more than [MaxLimit] are never given
+	After string // where the page begins: Next of the previous page, "" for the first
+	Limit int    // the most runs of a page; 0 means [DefaultLimit], and [MaxLimit] is the maximum
 }
 
 // RunDepth is how much of a run is read.
 type RunDepth uint8
 
 const (
-	RunInfo    RunDepth = iota // what a list has of it
-	RunJournal                 // and its journal, without the results in it
-	RunValues                  // and all values
+	RunInfo    RunDepth = iota // the fields in a list
+	RunJournal                 // also its journal, without the results in it
+	RunValues                  // also all values
 )
 
 var depthNames = []string{RunInfo: "info", RunJournal: "journal", RunValues: "values"}
@@ -36,25 +36,26 @@ func (d *RunDepth) UnmarshalText(text []byte) error {
 	return err
 }
 
-// runStatuses are all statuses of runs. A misspelled one is refused: it would match nothing,
-// and look like good news.
+// runStatuses lists all statuses of runs. A misspelled status is rejected: it would match
+// nothing, and the empty result would look like good news.
 var runStatuses = []workflow.Status{
 	workflow.Running, workflow.Sleeping, workflow.Waiting, workflow.Paused, workflow.Blocked, workflow.Dead,
 	workflow.Done, workflow.Failed, workflow.Cancelled, workflow.Terminated,
 }
 
-// WorkflowStatuses returns the statuses that a run can have: those of an open run, then those
-// of one that has ended.
+// WorkflowStatuses returns the statuses that a run can have: those of an open run, then those of
+// a run that has ended.
 func WorkflowStatuses() []workflow.Status { return slices.Clone(runStatuses) }
 
-// WorkflowRun is a run with what it has. Values are MessagePack; see pawl.DecodePayload.
+// WorkflowRun is a run with its journal and values. Values are MessagePack; see
+// pawl.DecodePayload.
 type WorkflowRun struct {
 	workflow.Info
 	Journal []workflow.Entry // from RunJournal on
 
-	// These are there with RunValues, as are the results of the journal.
+	// Set with RunValues, like the results of the journal.
 	Input     []byte
-	Output    []byte // nil where there is none
+	Output    []byte // nil if there is none
 	Signals   []workflow.Pending
 	Published map[string][]byte
 }

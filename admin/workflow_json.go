@@ -8,21 +8,21 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Workflow is one run of a workflow in JSON. Its field names are a promise: fields may be
-// added and none is renamed. What does not apply to a run is null. Texts, times and durations
-// are as in [Job]. [WorkflowOf] makes one.
+// Workflow is one workflow run in JSON. Its field names are stable: fields may be added, and
+// none is renamed. A field that does not apply to a run is null. Texts, times and durations have
+// the form that they have in [Job]. [WorkflowOf] returns a Workflow.
 type Workflow struct {
 	Run           string  `json:"run"` // the ID of its job
 	Flow          Text    `json:"flow"`
-	ID            Text    `json:"id"`     // that its starter gave it
-	Status        string  `json:"status"` // "" for a run that cannot be read: error says why
+	ID            Text    `json:"id"`     // the ID from its starter
+	Status        string  `json:"status"` // "" for an unreadable run: error has the reason
 	Queue         Text    `json:"queue"`
-	Build         *Text   `json:"build"` // that ran it last
+	Build         *Text   `json:"build"` // the build that ran it last
 	CreatedAt     Stamp   `json:"created_at"`
 	EndedAt       Stamp   `json:"ended_at"`
-	Retain        Span    `json:"retain"` // null: for ever
+	Retain        Span    `json:"retain"` // null: forever
 	Cancelling    *Text   `json:"cancelling"`
-	DueAt         Stamp   `json:"due_at"` // when it goes on by itself
+	DueAt         Stamp   `json:"due_at"` // when it continues by itself
 	WaitsFor      []Text  `json:"waits_for"`
 	UnreadSignals int     `json:"unread_signals"`
 	Declared      []Text  `json:"declared_signals"` // empty: its flow accepts any
@@ -34,7 +34,7 @@ type Workflow struct {
 	ForkedFrom    *string `json:"forked_from"`
 }
 
-// WorkflowOf is what is known of a run in JSON.
+// WorkflowOf returns a run as JSON.
 func WorkflowOf(i workflow.Info) Workflow {
 	w := Workflow{
 		Run: i.Run.String(), Flow: Text(i.Flow), ID: Text(i.ID), Status: string(i.Status), Queue: Text(i.Queue),
@@ -46,7 +46,7 @@ func WorkflowOf(i workflow.Info) Workflow {
 	return w
 }
 
-// texts is a list that is never null.
+// texts returns a list that is never null.
 func texts(names []string) []Text {
 	all := make([]Text, len(names))
 	for i, name := range names {
@@ -55,9 +55,9 @@ func texts(names []string) []Text {
 	return all
 }
 
-// WorkflowCounts is a [workflow.Counts] in JSON, as [Workflow] is a run.
+// WorkflowCounts is a [workflow.Counts] in JSON, with the conventions of [Workflow].
 type WorkflowCounts struct {
-	Active     int  `json:"active"` // neither paused, nor blocked, nor ended
+	Active     int  `json:"active"` // neither paused, blocked nor ended
 	Paused     int  `json:"paused"`
 	Blocked    int  `json:"blocked"`
 	Done       int  `json:"done"`
@@ -65,7 +65,7 @@ type WorkflowCounts struct {
 	Cancelled  int  `json:"cancelled"`
 	Terminated int  `json:"terminated"`
 	Damaged    int  `json:"damaged"`
-	More       bool `json:"more"` // the others were not counted
+	More       bool `json:"more"` // there are more runs, which were not counted
 }
 
 func idOrNull(id pawl.ID) *string {
@@ -76,10 +76,10 @@ func idOrNull(id pawl.ID) *string {
 	return &text
 }
 
-// WorkflowStep is one entry of the journal of a run in JSON, as [Workflow] is a run.
+// WorkflowStep is one entry of the journal of a run in JSON, with the conventions of [Workflow].
 type WorkflowStep struct {
 	Seq        uint32  `json:"seq"`
-	Step       Text    `json:"step"` // scope, name and occurrence, as a fork takes it
+	Step       Text    `json:"step"` // scope, name and occurrence, as Fork accepts it
 	Scope      Text    `json:"scope"`
 	Name       Text    `json:"name"`
 	Occurrence int     `json:"occurrence"`
@@ -88,18 +88,18 @@ type WorkflowStep struct {
 	Attempts   int     `json:"attempts"`
 	StartedAt  Stamp   `json:"started_at"`
 	FinishedAt Stamp   `json:"finished_at"`
-	Took       Span    `json:"took"`   // null while it is pending
-	DueAt      Stamp   `json:"due_at"` // when it goes on by itself, while it is pending
-	Error      *Text   `json:"error"`  // of the last attempt that failed
-	Bytes      int     `json:"bytes"`  // of its result
-	Build      *Text   `json:"build"`  // that wrote the entry
+	Took       Span    `json:"took"`   // null while the step is pending
+	DueAt      Stamp   `json:"due_at"` // when a pending step continues by itself
+	Error      *Text   `json:"error"`  // the error of the last failed attempt
+	Bytes      int     `json:"bytes"`  // size of its result
+	Build      *Text   `json:"build"`  // the build that wrote the entry
 	Child      *string `json:"child"`  // the run that it waits for or waited for
 
-	// Result is null where there is none, and where it was not asked for.
+	// Result is null if there is none, or if it was not requested.
 	Result *Payload `json:"result"`
 }
 
-// WorkflowStepOf is an entry of a journal in JSON.
+// WorkflowStepOf returns an entry of a journal as JSON.
 func WorkflowStepOf(e *workflow.Entry, form PayloadForm) WorkflowStep {
 	s := WorkflowStep{
 		Seq: e.Seq, Step: Text(e.Step()), Scope: Text(e.Scope), Name: Text(e.Name), Occurrence: e.Occurrence,
@@ -114,16 +114,16 @@ func WorkflowStepOf(e *workflow.Entry, form PayloadForm) WorkflowStep {
 	return s
 }
 
-// WorkflowValue is a value with its name: a signal, or what a run has published. Of many large
-// signals the later ones have their size alone.
+// WorkflowValue is a value with its name: a signal, or what a run has published. After many
+// large signals, the rest have only their size.
 type WorkflowValue struct {
 	Name   Text   `json:"name"`
-	Number uint64 `json:"number"` // of a signal: the order in which they came
+	Number uint64 `json:"number"` // of a signal: its position in the order of arrival
 	Payload
 }
 
-// WorkflowDetail is a run with its journal in JSON. The last four fields are null where they
-// were not asked for.
+// WorkflowDetail is a run with its journal in JSON. The last four fields are null if they were
+// not requested.
 type WorkflowDetail struct {
 	Workflow
 	Input     *Payload        `json:"input"`
@@ -133,7 +133,7 @@ type WorkflowDetail struct {
 	Published []WorkflowValue `json:"published"`
 }
 
-// WorkflowDetailOf is a run with what it has in JSON.
+// WorkflowDetailOf returns a run and its values as JSON.
 func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
 	d := WorkflowDetail{Workflow: WorkflowOf(w.Info), Input: valueOf(w.Input, form), Output: valueOf(w.Output, form)}
 	d.Journal = make([]WorkflowStep, len(w.Journal))
@@ -153,7 +153,7 @@ func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
 	return d
 }
 
-// signalOf is the payload of a signal, of which there may be the size alone.
+// signalOf returns the payload of a signal, or only its size.
 func signalOf(s *workflow.Pending, form PayloadForm) Payload {
 	if s.Payload == nil {
 		return Payload{Size: s.Bytes, Encoding: "unknown"}
@@ -161,7 +161,7 @@ func signalOf(s *workflow.Pending, form PayloadForm) Payload {
 	return *payloadOf(s.Payload, form)
 }
 
-// valueOf is a value that may be missing.
+// valueOf returns a value that may be missing.
 func valueOf(b []byte, form PayloadForm) *Payload {
 	if b == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// WorkflowRuns iterates over all runs that a query chooses, page by page; Limit is the size
-// of the pages. An error is the end.
+// WorkflowRuns iterates over all runs that a query selects, page by page; Limit is the size of
+// the pages. An error ends the iteration.
 func WorkflowRuns(ctx context.Context, w Workflows, q WorkflowQuery) iter.Seq2[workflow.Info, error] {
 	return func(yield func(workflow.Info, error) bool) {
 		if q.Limit == 0 {
@@ -32,7 +32,7 @@ func WorkflowRuns(ctx context.Context, w Workflows, q WorkflowQuery) iter.Seq2[w
 	}
 }
 
-// limit is how many runs a page has at most.
+// limit returns the most runs of a page.
 func (q *WorkflowQuery) limit() (int, error) {
 	switch {
 	case q.Limit < 0:

@@ -10,58 +10,58 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Workflows is what an operator does to workflow runs. The ID of a run is that of its job,
-// which is an ordinary one: [Admin.Do] works on it as on any other.
+// Workflows is what an operator does to workflow runs. The ID of a run is that of its job, which
+// is an ordinary job: [Admin.Do] works on it as on any other.
 //
-// The promises of [Admin] hold here too. Errors also match the sentinels of package workflow:
-// each method that takes a run returns [workflow.ErrNotFound] if there is none, and each that
-// changes one returns [workflow.ErrNotRunning] if it has ended. A change is a request to the
-// run. Over the file of a stopped app it takes effect when the app runs again.
+// The guarantees of [Admin] apply here too. Errors also match the sentinels of package workflow:
+// each method that takes a run returns [workflow.ErrNotFound] if there is none, and each method
+// that changes a run returns [workflow.ErrNotRunning] if it has ended. A change is a request to
+// the run. In the file of a stopped app it takes effect when the app runs again.
 type Workflows interface {
 	// List reads one page of runs, in the order in which they were started. A page may have
-	// fewer runs than asked for, even none, while Next says where to go on. [WorkflowRuns]
+	// fewer runs than requested, even none, while Next says where to continue. [WorkflowRuns]
 	// iterates over all pages.
 	List(ctx context.Context, q WorkflowQuery) (workflow.Listing, error)
 
 	// Count counts the runs by status; see [workflow.Counts].
 	Count(ctx context.Context) (workflow.Counts, error)
 
-	// Find returns the run of a flow that has an ID of its starter's.
+	// Find returns the run of a flow by the ID that its starter gave it.
 	Find(ctx context.Context, flow, id string) (pawl.ID, error)
 
 	// Show reads one run in the given depth.
 	Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error)
 
-	// Do carries out one action on up to [MaxIDs] runs, each by itself, and returns an error
-	// for each run in their order, as [Admin.Do] does for jobs. Nil means done. Other errors
-	// are those above; [pawl.ErrNotEligible] for a run that is in none of the statuses of
-	// RunAction.If when the action is carried out; [pawl.ErrConflict] for a pause of a run
+	// Do carries out one action on up to [MaxIDs] runs, each by itself, and returns an error for
+	// each run in their order, as [Admin.Do] does for jobs. Nil means done. Besides the errors
+	// above, it returns [pawl.ErrNotEligible] for a run that has none of the statuses of
+	// RunAction.If when the action is carried out, and [pawl.ErrConflict] for a pause of a run
 	// that is being cancelled.
 	Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error)
 
-	// Signal sends a signal. Its payload is MessagePack, as [EncodeJSON] makes it of JSON. A
-	// second signal with the same dedup is dropped; "" is no dedup. Other errors are
+	// Signal sends a signal. Its payload is MessagePack, for example from [EncodeJSON]. A second
+	// signal with the same dedup is dropped; "" disables that. Other errors are
 	// workflow.ErrUndeclared, workflow.ErrTooMany and workflow.ErrTooLarge.
 	Signal(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error
 
 	// Fork starts a new run with the input of a run and its journal up to a step. The new run
-	// takes that step itself. From is a step as [workflow.Entry.Step] writes it. An ID that is
-	// taken gives [workflow.ErrConflict].
+	// executes that step itself. From is a step as [workflow.Entry.Step] writes it. An ID that
+	// is taken gives [workflow.ErrConflict].
 	Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error)
 
 	// Verify compares the journal of a run with the code of the app, and changes nothing. A
-	// *[workflow.DeterminismError] says where they differ; workflow.ErrNoFlow says that the
-	// app has no such flow. The file of a stopped app has no code: Verify reads everything
-	// that the run has, and returns [ErrNotLive] if that is sound.
+	// *[workflow.DeterminismError] says where they differ; workflow.ErrNoFlow means that the app
+	// has no such flow. The file of a stopped app has no code: Verify then reads everything that
+	// the run has, and returns [ErrNotLive] if that is valid.
 	Verify(ctx context.Context, run pawl.ID) error
 
-	// Prune removes the runs that ended before a time, whatever their retention, and returns
-	// how many. It works in portions and reports progress to [bolt.WithProgress], with -1 as
-	// the total. After an error, that of ctx too, some runs are removed.
+	// Prune removes the runs that ended before a time, whatever their retention, and returns how
+	// many. It works in portions and reports progress to [bolt.WithProgress], with -1 as the
+	// total. After an error, including that of ctx, some runs are removed.
 	Prune(ctx context.Context, before time.Time) (int, error)
 
-	// Rows reads a part of everything that is stored of a run, and its job, for an [Export].
-	// See [workflow.Reader.Rows].
+	// Rows reads a part of everything that is stored of a run, and its job, for an [Export]. See
+	// [workflow.Reader.Rows].
 	Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error)
 
 	// RestoreRows stores parts of runs, all or none, for an [Import]. See
@@ -72,7 +72,7 @@ type Workflows interface {
 // directRuns carries out operations on runs in this process. No engine outlives a call.
 type directRuns struct {
 	access
-	live bool // with the code of the app; false for the file of a stopped one
+	live bool // with the code of the app; false for the file of a stopped app
 }
 
 func (d direct) runs(live bool) Workflows { return directRuns{d.access, live} }
@@ -81,7 +81,7 @@ func readRuns[T any](from access, fn func(*workflow.Reader) (T, error)) (T, erro
 	return looked(from, func(l looker) (T, error) { return fn(workflow.Read(l)) })
 }
 
-// changeRun calls fn with an engine. A file is opened to write only if it has the run.
+// changeRun calls fn with an engine. It opens a file for writing only if the file has the run.
 func changeRun[T any](ctx context.Context, d directRuns, run pawl.ID, fn func(*workflow.Engine) (T, error)) (none T, err error) {
 	if !d.live {
 		if _, err := readRuns(d, func(r *workflow.Reader) (workflow.Info, error) { return r.Info(ctx, run) }); err != nil {
@@ -136,7 +136,7 @@ func (d directRuns) Count(ctx context.Context) (workflow.Counts, error) {
 // runName names a run, in a request or an answer.
 type runName struct{ Run pawl.ID }
 
-// named is the run of an answer, which must name one.
+// named returns the run of an answer, which must name one.
 func (n runName) named(err error) (pawl.ID, error) {
 	if err == nil && n.Run.IsZero() {
 		err = fmt.Errorf("%w: it names no run", errGarbled)
@@ -278,14 +278,15 @@ func (d directRuns) Verify(ctx context.Context, run pawl.ID) error {
 
 type pruneRequest struct{ Before time.Time }
 
-// pruned is what one request removed. More says that it ended before it had removed all.
+// pruned is what one request removed. More reports that the request ended before it had removed
+// everything.
 type pruned struct {
 	Removed int
 	More    bool
 }
 
-// pruneTime is how long one request removes runs. The client repeats it, so an interruption of
-// the client ends the work.
+// pruneTime is how long one request removes runs. The client repeats the request, so
+// interrupting the client ends the work.
 const pruneTime = 2 * time.Second
 
 var opPrune = define(operation[pruneRequest, pruned]{
@@ -298,7 +299,7 @@ var opPrune = define(operation[pruneRequest, pruned]{
 		defer cancel()
 		began := time.Now()
 		portion = bolt.WithProgress(portion, func(done, _ int64) {
-			if done > 0 && time.Since(began) > pruneTime { // each request removes something
+			if done > 0 && time.Since(began) > pruneTime { // each request removes at least one run
 				cancel()
 			}
 		})
@@ -317,7 +318,7 @@ func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err err
 		if err != nil {
 			return n, err
 		}
-		if p.More && p.Removed == 0 { // an app removes something, or fails
+		if p.More && p.Removed == 0 { // an app removes at least one run, or fails
 			return n, garbled("it removed no run, and has more to remove")
 		}
 		n, more = n+p.Removed, p.More
