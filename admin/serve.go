@@ -195,8 +195,8 @@ func (s *Server) Close() error {
 	return s.closeAs
 }
 
-// shut undoes what Serve did, from the outside in: first it removes the note, then it stops
-// listening, then it ends the connections.
+// shut undoes what Serve did, from the outside in: it removes the note and the socket, stops
+// listening, then ends the connections.
 func (s *Server) shut() error {
 	err := errors.Join(
 		removeSame(s.place.note, s.note),

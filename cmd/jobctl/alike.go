@@ -7,7 +7,7 @@ import (
 )
 
 // alike groups errors that differ only in IDs, numbers, times and quoted texts. It keeps the
-// first text of each group, so a million errors of one cause take the memory of one.
+// first text of each group, so a million errors with one cause use the memory of one.
 type alike struct {
 	groups map[string]*likeness
 	order  []*likeness
@@ -18,13 +18,13 @@ type alike struct {
 type likeness struct {
 	first string
 	count int
-	vary  bool // the texts are not all the same
+	vary  bool // the texts are not all equal
 }
 
-// add takes an error, and returns its group.
+// add adds an error, and returns its group.
 func (a *alike) add(text string) *likeness { return a.addAs(dlq.Fingerprint(text), text) }
 
-// addAs is add of an error whose group has a key of its own.
+// addAs is add for an error whose group has its own key.
 func (a *alike) addAs(key, text string) *likeness {
 	if a.groups == nil {
 		a.groups = make(map[string]*likeness)
@@ -41,7 +41,7 @@ func (a *alike) addAs(key, text string) *likeness {
 	return g
 }
 
-// lines are the first groups, one a line, and how many errors the others have.
+// lines returns the first groups, one per line, and how many errors are in the rest.
 func (a *alike) lines(of string) (lines []string) {
 	more := a.count
 	for _, g := range a.order[:min(len(a.order), shownDamage)] {

@@ -12,10 +12,10 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// change is one command that changes jobs or workflow runs. It looks first and closes the
-// file, so nothing is locked while somebody thinks about the question, and a file is opened to
-// write only when there is something to do. Then it changes exactly what it asked about, and
-// of that only what the filters still choose in the transaction that changes it.
+// change is one command that changes jobs or workflow runs. It reads first and then closes the
+// file, so nothing is locked while the user considers the question. It opens a file for writing
+// only if there is something to do. Then it changes exactly what the question listed, and of
+// that only what the filters still select in the changing transaction.
 type change struct {
 	app       *app
 	verb      verb
@@ -27,25 +27,25 @@ type change struct {
 	chosen  bool // by filters or --all
 	stopped bool // no app has the file
 	results results
-	damaged damage // what the filters met and cannot be read
+	damaged damage // what the filters found but could not read
 }
 
-// selection is which jobs or runs a change is about.
+// selection is the set of jobs or runs that a change concerns.
 type selection interface {
-	// given reports whether there is a filter, and String repeats it.
+	// given reports whether there is a filter, and String describes it.
 	given() bool
 	String() string
 
-	// read reads the arguments that name jobs or runs.
+	// read parses the arguments that name jobs or runs.
 	read(a *app, words string, args []string) error
 
-	// named returns what the arguments name, with an error for each that is not there.
+	// named returns what the arguments name, with an error for each missing item.
 	named(ctx context.Context, queue admin.Admin) (results, error)
 
-	// match lists what the filters choose, at most limit unless that is 0.
+	// match lists what the filters select, at most limit items unless limit is 0.
 	match(ctx context.Context, queue admin.Admin, limit int, damaged *damage) (results, error)
 
-	// condition requires of a change that the filters still match.
+	// condition makes the change require that the filters still match.
 	condition(h *how)
 }
 
@@ -82,7 +82,7 @@ func (c *change) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// check refuses flags that do not go together, before anything is looked at.
+// check rejects incompatible flags before reading anything.
 func (c *change) check(args []string) error {
 	one, some := "an ID", "IDs"
 	if c.verb.runs {
@@ -107,7 +107,7 @@ func (c *change) check(args []string) error {
 	return nil
 }
 
-// choose finds what to change. Over a stopped file, or in a dry run, it also finds the reasons
+// choose finds what to change. With a stopped file, or in a dry run, it also finds the reasons
 // why some of it cannot be changed; otherwise the app returns them with the change.
 func (c *change) choose(ctx context.Context, queue admin.Admin) (err error) {
 	if c.verb.later || !c.chosen {
@@ -129,7 +129,7 @@ func (c *change) choose(ctx context.Context, queue admin.Admin) (err error) {
 	if err := c.try(ctx, queue, todo); err != nil || c.dry {
 		return err
 	}
-	for _, r := range todo { // another reason may be gone once the file is open
+	for _, r := range todo { // other errors may be gone once the file is open
 		if !ofOne(r.err) && !errors.Is(r.err, pawl.ErrNotEligible) {
 			r.err = nil
 		}
@@ -137,7 +137,7 @@ func (c *change) choose(ctx context.Context, queue admin.Admin) (err error) {
 	return nil
 }
 
-// try notes what the change would make of each. The decision is that of the change itself.
+// try records what the change would do to each item. The code of the change itself decides.
 func (c *change) try(ctx context.Context, queue admin.Admin, todo []*result) error {
 	for portion := range slices.Chunk(todo, c.verb.tried()) {
 		errs, err := c.verb.apply(ctx, queue, c.how(true), idsOf(portion))
@@ -167,7 +167,7 @@ func idsOf(results []*result) []pawl.ID {
 	return ids
 }
 
-// askAbout names how many things match and waits for a yes to a question such as "Retry %s?",
+// askAbout reports how many things match and waits for a yes to a question such as "Retry %s?",
 // for "it" or "them".
 func (a *app) askAbout(ctx context.Context, n int, noun, filter, question string) error {
 	matches, them := "1 "+noun+" matches", "it"
@@ -181,7 +181,7 @@ func (a *app) askAbout(ctx context.Context, n int, noun, filter, question string
 	return nil
 }
 
-// nothing is the answer to filters that choose nothing.
+// nothing returns the error for filters that select nothing.
 func (c *change) nothing() error {
 	if err := damagedThings(&c.damaged, c.verb.noun()); err != nil {
 		return err
@@ -189,8 +189,8 @@ func (c *change) nothing() error {
 	return &failure{exitNoMatch, "no " + c.verb.noun() + " matches (" + c.selection.String() + ")", c.verb.list}
 }
 
-// write changes what was chosen, in portions, so that no transaction is large and an
-// interruption comes between two of them.
+// write changes the selected items in portions, so that no transaction is large and an
+// interruption takes effect between two of them.
 func (c *change) write(ctx context.Context) error {
 	todo := c.results.possible()
 	if len(todo) == 0 || c.dry {
@@ -208,7 +208,7 @@ func (c *change) write(ctx context.Context) error {
 	return err
 }
 
-// tell is called with how much of a change is done.
+// tell receives how much of a change is done.
 type tell func(done, total int64)
 
 // changeBehindBar opens the queue for a change that shows its progress.
@@ -223,14 +223,14 @@ func (a *app) changeBehindBar(ctx context.Context, words string, things progress
 	return true, errors.Join(err, queue.Close())
 }
 
-// atOnce is how many jobs or runs are changed between two looks at the context.
+// atOnce is how many jobs or runs change between two checks of the context.
 const atOnce = admin.MaxIDs
 
 func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result, tell tell) error {
 	done, total := int64(0), int64(len(todo))
 	for portion := range slices.Chunk(todo, atOnce) {
 		if ctx.Err() != nil {
-			return nil // what was not tried says so
+			return nil // errNotTried marks the rest
 		}
 		ctx := context.WithoutCancel(ctx) // a portion is short, and its outcome must be known
 		errs, err := c.verb.apply(ctx, queue, c.how(false), idsOf(portion))
@@ -244,7 +244,7 @@ func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result
 			c.results = nil // nothing was done, and the error says why
 			return err
 		case err != nil:
-			return nil // each of the portion has the error
+			return nil // each item of the portion has the error
 		}
 		done += int64(len(portion))
 		tell(done, total)
@@ -252,17 +252,17 @@ func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result
 	return nil
 }
 
-// uncertain reports whether something may have been done in spite of an error.
+// uncertain reports whether something may have been done despite an error.
 func uncertain(err error) bool {
 	return errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, admin.ErrUnreachable) || errors.Is(err, context.Canceled)
 }
 
-// ofOne reports whether an error is about one job or run, and not about the whole queue.
+// ofOne reports whether an error concerns one job or run, and not the whole queue.
 func ofOne(err error) bool {
 	return errors.Is(err, pawl.ErrNotFound) || errors.Is(err, workflow.ErrNotFound) || errors.Is(err, workflow.ErrNotRunning) || errors.Is(err, pawl.ErrCorrupt)
 }
 
-// hint says what the outcome of a change of runs still depends on.
+// hint prints what the outcome of a change of runs still depends on.
 func (c *change) hint() {
 	if !c.verb.runs || !c.app.people() {
 		return
@@ -284,7 +284,7 @@ func (c *change) hint() {
 	}
 }
 
-// jobSelection is which jobs a change is about.
+// jobSelection is a set of jobs to change.
 type jobSelection struct {
 	filterFlags
 	ids []pawl.ID
@@ -325,7 +325,7 @@ func (s *jobSelection) match(ctx context.Context, queue admin.Admin, limit int, 
 }
 
 func (s *jobSelection) condition(h *how) {
-	all := s.filters() // they differ in the state alone
+	all := s.filters() // they differ only in the state
 	one := all[0]
 	if len(all) > 1 {
 		one.State = ""
@@ -336,11 +336,11 @@ func (s *jobSelection) condition(h *how) {
 	h.only = &one
 }
 
-// runSelection is which runs a change is about.
+// runSelection is a set of runs to change.
 type runSelection struct {
 	runFilter
 	refs    []ref
-	blocked bool // note of those that are named whether they are blocked
+	blocked bool // record whether named runs are blocked
 }
 
 func (s *runSelection) read(a *app, words string, args []string) (err error) {

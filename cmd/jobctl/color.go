@@ -1,7 +1,6 @@
 package main
 
-// The colours of a table, by what its words mean. Everything else is as the terminal has
-// it.
+// The colors of a table, by the meaning of its words. Everything else has the terminal's colors.
 const (
 	uncolored = ""
 	red       = "\x1b[31m"
@@ -11,7 +10,7 @@ const (
 	reset     = "\x1b[0m"
 )
 
-// colors reports whether standard output is coloured.
+// colors reports whether standard output is colored.
 func (a *app) colors() bool {
 	switch a.flags.color {
 	case "always":
@@ -22,7 +21,7 @@ func (a *app) colors() bool {
 	return a.screen && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
-// colorOfState is that of a state or of a queue's.
+// colorOfState returns the color of a state of a job or a queue.
 func colorOfState(word string) string {
 	switch word {
 	case "dead", "PAUSED":
@@ -35,7 +34,7 @@ func colorOfState(word string) string {
 	return uncolored
 }
 
-// colorOfCount marks a number of things that need somebody.
+// colorOfCount highlights a number of things that need attention.
 func colorOfCount(text string) string {
 	if text == "0" {
 		return uncolored

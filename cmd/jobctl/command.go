@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// spec is one command of the tree.
+// spec describes one command of the tree.
 type spec struct {
-	use     string // its last word, and what may follow it
+	use     string // its last word, and the possible arguments
 	short   string // one line for the overview
-	long    string // what --help says first
+	long    string // the first paragraph of --help
 	example string // command lines
-	json    string // the fields of its JSON, "" when it has none
-	exits   []int  // exit codes that it has besides 0, 1, 2 and 130
+	json    string // the fields of its JSON, "" if it has none
+	exits   []int  // exit codes besides 0, 1, 2 and 130
 	nofile  bool   // it needs neither --db nor --addr
-	ids     bool   // -o ids is for it
-	args    int    // how many arguments it takes, any number when negative
+	ids     bool   // it supports -o ids
+	args    int    // how many arguments it accepts, any number if negative
 
 	run      func(ctx context.Context, args []string) error
 	complete cobra.CompletionFunc // of its arguments
@@ -33,7 +33,7 @@ const (
 	exitCodes   = "exits"
 )
 
-// command makes a command of its spec. Its flags are added by who calls it.
+// command builds a command from its spec. The caller adds its flags.
 func (a *app) command(s *spec) *cobra.Command {
 	c := &cobra.Command{
 		Use: s.use, Short: s.short, Long: s.long, Example: s.example,
@@ -41,7 +41,7 @@ func (a *app) command(s *spec) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 	}
-	c.Flags().SortFlags = false // their order says which matter most
+	c.Flags().SortFlags = false // their order puts the important ones first
 	if s.nofile {
 		c.Annotations[withoutFile] = "yes"
 	}
@@ -67,9 +67,9 @@ func (a *app) command(s *spec) *cobra.Command {
 	return c
 }
 
-func init() { cobra.EnableCommandSorting = false } // the order of the tree is that of a day's work
+func init() { cobra.EnableCommandSorting = false } // the tree has the order of a day's work
 
-// commands makes the whole tree.
+// commands builds the whole tree.
 func (a *app) commands() *cobra.Command {
 	root := a.noun("jobctl", "see and steer a queue, live or stopped")
 	root.AddCommand(
@@ -114,7 +114,7 @@ func (a *app) noun(word, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: word, Short: short,
 		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true, DisableFlagsInUseLine: true,
-		Args: cobra.ArbitraryArgs, // so that what is no verb comes here
+		Args: cobra.ArbitraryArgs, // so that an unknown verb reaches RunE
 		RunE: func(c *cobra.Command, args []string) error {
 			words := wordsOf(c)
 			if len(args) > 0 {
@@ -133,24 +133,24 @@ func (a *app) noun(word, short string) *cobra.Command {
 	}
 }
 
-// unknownCommand names what stands below c and is spelled nearly as what was typed.
+// unknownCommand names commands below c with a similar spelling.
 func unknownCommand(c *cobra.Command, typed string) error {
 	words := wordsOf(c)
 	text := fmt.Sprintf("unknown command %q", strings.TrimSpace(words+" "+typed))
-	c.SuggestionsMinimumDistance = max(min(2, len(typed)/2), 1) // letters
+	c.SuggestionsMinimumDistance = max(min(2, len(typed)/2), 1) // in letters
 	if near := c.SuggestionsFor(typed); len(near) > 0 {
 		text += "; was it " + listed(near) + "?"
 	}
 	return usage(words, "%s", text)
 }
 
-// wordsOf is a command as it is typed behind jobctl: "job list".
+// wordsOf returns a command as typed after jobctl: "job list".
 func wordsOf(c *cobra.Command) string {
 	_, words, _ := strings.Cut(c.CommandPath(), " ")
 	return words
 }
 
-// leaves are the commands that do something, in the order of the tree.
+// leaves returns the commands that do something, in the order of the tree.
 func leaves(c *cobra.Command) (all []*cobra.Command) {
 	if c.Annotations != nil && !c.Hidden {
 		all = append(all, c)

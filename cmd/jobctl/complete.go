@@ -12,15 +12,14 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// completionTime is how long a person waits behind a tab, and completionJobs how many jobs
-// are looked at meanwhile.
+// completionTime limits the wait after a tab, and completionJobs the jobs that are read for it.
 const (
 	completionTime = time.Second
 	completionJobs = 200
 )
 
-// look asks the queue for the words that may follow. Whatever goes wrong, there are none:
-// a shell has no place for an error.
+// look asks the queue for words that may follow. After any failure there are none: a shell has
+// no place for an error.
 func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []string) ([]string, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
 	if a.flags.db == "" && a.flags.addr == "" {
@@ -39,15 +38,14 @@ func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []st
 	defer queue.Close()
 	var words []string
 	for _, word := range ask(ctx, queue) {
-		if word != "" && plain.Text(word) == word && !strings.ContainsAny(word, " \t") { // others are for nobody to type
+		if word != "" && plain.Text(word) == word && !strings.ContainsAny(word, " \t") { // others are hard to type
 			words = append(words, word)
 		}
 	}
 	return words, none | cobra.ShellCompDirectiveKeepOrder
 }
 
-// files is for an argument that names a file. A new one is often named after one that is
-// there.
+// files completes a file name. The name of a new file often resembles that of an existing one.
 func files(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveDefault
 }
@@ -65,7 +63,7 @@ func (a *app) completeQueues(c *cobra.Command, _ []string, _ string) ([]string, 
 	})
 }
 
-// completeQueue is for the one argument that names a queue.
+// completeQueue completes a single queue argument.
 func (a *app) completeQueue(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -73,7 +71,7 @@ func (a *app) completeQueue(c *cobra.Command, args []string, typed string) ([]st
 	return a.completeQueues(c, args, typed)
 }
 
-// completeKinds finds those of the first jobs.
+// completeKinds offers the kinds of the first jobs.
 func (a *app) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.look(c, func(ctx context.Context, queue admin.Admin) (kinds []string) {
 		seen := make(map[string]bool)
@@ -87,7 +85,7 @@ func (a *app) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, c
 	})
 }
 
-// completeIDs finds those of the first jobs in these states.
+// completeIDs offers the IDs of the first jobs in these states.
 func (a *app) completeIDs(states ...pawl.State) cobra.CompletionFunc {
 	if len(states) == len(pawl.States()) {
 		states = []pawl.State{""}

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// open reaches the queue: the app at --addr, or the one that serves the file, or the file
-// itself. A file that is not there is never created.
+// open reaches the queue through the app at --addr, the app that serves the file, or the file
+// itself. It never creates a missing file.
 func (a *app) open(ctx context.Context) (admin.Admin, error) {
 	if a.flags.addr != "" {
 		token := a.env("JOBCTL_TOKEN")
@@ -32,7 +32,7 @@ func (a *app) open(ctx context.Context) (admin.Admin, error) {
 	return admin.Open(ctx, a.flags.db, a.fileOptions())
 }
 
-// fileOptions are how a file is opened that nobody serves.
+// fileOptions returns the options for opening a file that no process serves.
 func (a *app) fileOptions() *admin.FileOptions {
 	return &admin.FileOptions{
 		Insecure: a.flags.insecure,
@@ -43,7 +43,7 @@ func (a *app) fileOptions() *admin.FileOptions {
 	}
 }
 
-// logger is silent: errors come back to us. With -v it tells what else there is.
+// logger discards messages, since errors are returned. With -v it prints the rest.
 func (a *app) logger() hclog.Logger {
 	if !a.flags.verbose {
 		return hclog.NewNullLogger()
@@ -51,7 +51,7 @@ func (a *app) logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: "jobctl", Level: hclog.Debug, Output: escaped{a}})
 }
 
-// escaped is standard error for what others write to it.
+// escaped writes to standard error and escapes untrusted text.
 type escaped struct{ app *app }
 
 func (e escaped) Write(b []byte) (int, error) {
@@ -59,7 +59,7 @@ func (e escaped) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// with opens the queue for as long as do takes.
+// with opens the queue while do runs.
 func (a *app) with(ctx context.Context, do func(admin.Admin) error) error {
 	queue, err := a.open(ctx)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// shownDamage is how many damaged records are named, the others are counted.
+// shownDamage is how many damaged records are named; the rest are counted.
 const shownDamage = 10
 
-// damage gathers the records that could not be read.
+// damage collects the records that could not be read.
 type damage struct {
 	count int
 	first []string
@@ -20,7 +20,7 @@ func (d *damage) add(err error) {
 	}
 }
 
-// err is nil when nothing was damaged.
+// err returns nil if nothing was damaged.
 func (d *damage) err() error {
 	if d.count == 0 {
 		return nil

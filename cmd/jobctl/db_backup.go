@@ -54,7 +54,7 @@ func (a *app) backup(ctx context.Context, out string) error {
 	})
 }
 
-// copied tells of a file that was made.
+// copied reports the new file.
 func (a *app) copied(did, out string) error {
 	info, err := os.Stat(out)
 	if err != nil {

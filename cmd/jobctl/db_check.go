@@ -43,7 +43,7 @@ free meanwhile are not used again until it ends.`,
 func (a *app) check(ctx context.Context) error {
 	v := checkView{Path: a.place()}
 	found := a.with(ctx, func(queue admin.Admin) error {
-		s, err := queue.Stats(ctx) // which opens the file, and keeps others out of it
+		s, err := queue.Stats(ctx) // this opens the file, and keeps others out of it
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (a *app) check(ctx context.Context) error {
 	case found == nil:
 		v.Sound = true
 	case !errors.Is(found, pawl.ErrCorrupt):
-		return found // it could not be looked at
+		return found // the check could not run
 	default:
 		text := found.Error()
 		v.Error, v.Jobs = &text, nil
@@ -81,7 +81,7 @@ func (a *app) check(ctx context.Context) error {
 	return found
 }
 
-// checkPages looks at every page. The file must be open, so that nobody writes to it.
+// checkPages checks every page. The file must be open, so that no process writes to it.
 func checkPages(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -42,7 +42,7 @@ and the owner. If it is interrupted, the file is the old one or the new one.`,
 	return c
 }
 
-// compactTo makes a new file.
+// compactTo creates a new file.
 func (a *app) compactTo(ctx context.Context, args []string) error {
 	out, err := newName("db compact", args)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) compactInPlace(ctx context.Context) error {
 	return nil
 }
 
-// requireStopped refuses a file that an app has open.
+// requireStopped rejects a file that an app has open.
 func (a *app) requireStopped(ctx context.Context) error {
 	if a.flags.addr != "" {
 		return usage("db compact", "only the file of a stopped app can be compacted; name it by --db")

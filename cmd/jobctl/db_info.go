@@ -69,11 +69,12 @@ func (a *app) info(ctx context.Context) error {
 	return nil
 }
 
-// measure looks at the file itself, by reads that harm nobody who has it open.
+// measure reads properties of the file itself, in a way that does not disturb a process that has
+// it open.
 func (v *infoView) measure(path string) {
 	f, err := os.Open(path)
 	if err != nil {
-		return // what the app told stands by itself
+		return // the app's data is enough
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil {
@@ -105,7 +106,7 @@ func (a *app) printInfo(v *infoView, s *admin.Stats) {
 	a.fact("jobs", "%s in %s", plural(v.Jobs, "job"), plural(v.Queues, "queue"))
 }
 
-// jobsOf is how many jobs there are in all.
+// jobsOf returns the total number of jobs.
 func jobsOf(s *admin.Stats) (n int) {
 	var all pawl.Counts
 	for _, q := range s.Queues {
@@ -114,7 +115,7 @@ func jobsOf(s *admin.Stats) (n int) {
 	return sum(&all)
 }
 
-// sum is how many jobs there are in all states.
+// sum returns the number of jobs in all states.
 func sum(c *pawl.Counts) (n int) {
 	for _, state := range pawl.States() {
 		n += *c.Of(state)

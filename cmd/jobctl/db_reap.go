@@ -33,7 +33,7 @@ that too when it starts. --dry-run counts the leases that there are.`,
 }
 
 func (a *app) reap(ctx context.Context, dry bool) error {
-	a.note = func(string) {} // the answer says what the open has done
+	a.note = func(string) {} // the result shows what opening has done
 	return a.with(ctx, func(queue admin.Admin) error {
 		s, err := queue.Stats(ctx)
 		if err != nil {
@@ -43,7 +43,7 @@ func (a *app) reap(ctx context.Context, dry bool) error {
 		for _, q := range s.Queues {
 			n += q.Leased
 		}
-		if !dry && n > 0 { // without a lease nothing is opened to write
+		if !dry && n > 0 { // without a lease nothing is opened for writing
 			if n, err = queue.Reap(ctx); err != nil {
 				return err
 			}

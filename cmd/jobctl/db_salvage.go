@@ -18,7 +18,7 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
-// workflowRows is the bucket that has the rows of runs.
+// workflowRows is the bucket that contains the rows of runs.
 const workflowRows = "pawl.workflow"
 
 func (a *app) dbSalvageCommand() *cobra.Command {
@@ -69,7 +69,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 		return usage("db salvage", "a damaged file and a new one must be named: salvage FROM TO")
 	}
 	from, to := args[0], args[1]
-	a.flags.db, a.flags.addr = from, "" // which messages name
+	a.flags.db, a.flags.addr = from, "" // for messages
 	if err := a.checkNew(ctx, "db salvage", to, nil); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 	result, err := bolt.Salvage(ctx, from, to)
 	bar.Stop()
 	switch {
-	case errors.Is(err, bolt.ErrLocked): // by an app that serves it, or not: it is not asked
+	case errors.Is(err, bolt.ErrLocked): // whether or not an app serves it: salvage does not ask
 		return &failure{exitLocked, from + " is locked" + holder(err), "Stop the app: no file is salvaged while somebody writes to it."}
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrPermission):
 		return newFile(to, err)
@@ -100,7 +100,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 		"Keep the damaged file until you have looked at the new one. If it was copied from a\nrunning app, copy it again by 'jobctl db backup'."}
 }
 
-// printSalvaged prints what was saved for people: one line for each thing that happened.
+// printSalvaged prints what was saved for people: one line for each outcome.
 func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 	fmt.Fprintf(a.stdout, "%s: %s\n", plain.Text(to), plural(sum(&s.Counts), "job"))
 	for _, line := range []struct {

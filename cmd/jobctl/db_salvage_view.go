@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// salvageView is what became of a damaged file, in JSON.
+// salvageView is the outcome of a salvage in JSON.
 type salvageView struct {
 	From          string            `json:"from"`
 	To            string            `json:"to"`

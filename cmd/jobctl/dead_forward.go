@@ -14,12 +14,12 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// forwarding is where `dead forward` moves dead jobs to.
+// forwarding is the destination of `dead forward`.
 type forwarding struct {
 	app   *app
 	queue string
-	fresh bool   // a new queue is meant
-	db    string // "" is the file that they are in
+	fresh bool   // the user expects a new queue
+	db    string // "" for the file that they are in
 }
 
 func (a *app) deadForwardCommand() *cobra.Command {
@@ -45,7 +45,7 @@ so one that is interrupted is in one of them at least.`,
 		})
 }
 
-// ready refuses a file that is not there, or that the letters are in already.
+// ready rejects a missing file, and the file that the jobs are in already.
 func (f *forwarding) ready() error {
 	if f.db == "" {
 		return nil
@@ -82,7 +82,7 @@ func (f *forwarding) apply(ctx context.Context, queue admin.Admin, how how, ids 
 	return f.over(ctx, queue, target, how, ids), target.Close()
 }
 
-// checkQueue refuses a misspelled queue, as enqueue does.
+// checkQueue rejects a misspelled queue, as enqueue does.
 func (f *forwarding) checkQueue(ctx context.Context, target admin.Admin) error {
 	if f.fresh || f.queue == "" || f.queue == dlq.FailedJobs {
 		return nil
@@ -90,13 +90,13 @@ func (f *forwarding) checkQueue(ctx context.Context, target admin.Admin) error {
 	return noNewQueue(ctx, target, f.queue)
 }
 
-// over stores letters in the target and removes those here that are safe there.
+// over stores dead jobs in the target and removes those that are stored safely.
 func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, how how, ids []pawl.ID) []error {
 	sink := dlq.ToQueue(target, f.queue)
 	results := make([]error, len(ids))
 	next := make(chan int)
 	var all sync.WaitGroup
-	for range min(len(ids), 64) { // who store at the same time share a commit
+	for range min(len(ids), 64) { // goroutines that store at the same time share a commit
 		all.Go(func() {
 			for i := range next {
 				results[i] = f.move(ctx, queue, sink, how, ids[i])
@@ -111,8 +111,8 @@ func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, how ho
 	return results
 }
 
-// move stores one letter and removes it here, unless it died again meanwhile: that death is
-// not told elsewhere.
+// move stores one dead job and removes it here, unless it became dead again in the meantime: the
+// target does not know about that.
 func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink, how how, id pawl.ID) error {
 	letter, err := queue.Job(ctx, id)
 	switch {
@@ -134,7 +134,7 @@ func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink,
 	switch {
 	case err != nil:
 		return fmt.Errorf("job %s: it is stored in %s, and is perhaps still here: %w", id, f.db, err)
-	case errs[0] == nil, errors.Is(errs[0], pawl.ErrNotFound): // somebody else removed it
+	case errs[0] == nil, errors.Is(errs[0], pawl.ErrNotFound): // another process removed it
 		return nil
 	}
 	return fmt.Errorf("job %s: it is stored in %s, and is still here: %w", id, f.db, errs[0])

@@ -27,7 +27,7 @@ or --sort died they come in the order of death over all queues.`,
 	return c
 }
 
-// deadListing is a list of dead jobs.
+// deadListing returns a list of dead jobs.
 func (a *app) deadListing() *jobListing {
 	columns := []column{
 		{title: "ID"}, {title: "QUEUE", cut: middle}, {title: "KIND", cut: middle},

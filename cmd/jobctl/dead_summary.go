@@ -89,7 +89,7 @@ func (a *app) deadSummary(ctx context.Context, f *filterFlags, by string, limit 
 // keyWidth is how many characters of a key a table shows.
 const keyWidth = 120
 
-// summaryTitle is the head of the column of keys.
+// summaryTitle returns the head of the column of keys.
 func summaryTitle(by string) string {
 	switch by {
 	case "error", "kind", "queue", "reason":

@@ -15,10 +15,10 @@ import (
 	"github.com/gopawl/pawl/handlers"
 )
 
-// handlerJob is what the flags of `job enqueue` say of a command or a request: the jobs
-// that 'jobctl work' runs.
+// handlerJob holds the flags of `job enqueue` for a command or a request, the jobs that 'jobctl
+// work' runs.
 type handlerJob struct {
-	flags *pflag.FlagSet // of the command, to see what was given
+	flags *pflag.FlagSet // of the command, to see which were given
 
 	exec, http bool
 	data       string
@@ -32,7 +32,7 @@ type handlerJob struct {
 	headers map[string]string
 }
 
-// Flags that belong to one sort of job, or to both, and mean nothing to others.
+// Flags that belong to one type of job, or to both, and have no meaning for others.
 var (
 	eitherJobFlags = []string{"data", "ok"}
 	execJobFlags   = []string{"dir", "env", "retry", "permanent"}
@@ -74,7 +74,7 @@ the program is looked up by the worker, which has to allow it, and the names of
 	}
 }
 
-// run adds a command or a request, if that is what was asked for.
+// run adds a command or a request, if the flags ask for one.
 func (h *handlerJob) run(ctx context.Context, a *app, e *enqueuing, args []string) (asked bool, err error) {
 	if err := h.check(e, args); err != nil {
 		return true, err
@@ -103,7 +103,7 @@ func (h *handlerJob) run(ctx context.Context, a *app, e *enqueuing, args []strin
 	return true, e.store(ctx, a, job)
 }
 
-// check refuses flags that contradict one another, or the arguments.
+// check rejects flags that contradict each other or the arguments.
 func (h *handlerJob) check(e *enqueuing, args []string) error {
 	refuse := func(format string, args ...any) error { return usage("job enqueue", format, args...) }
 	for _, sort := range []struct {
@@ -134,7 +134,7 @@ func (h *handlerJob) check(e *enqueuing, args []string) error {
 	return nil
 }
 
-// command is the job that runs a command.
+// command returns the job that runs a command.
 func (h *handlerJob) command(a *app, args []string) (*pawl.Envelope, error) {
 	dir, err := filepath.Abs(h.dir) // "" is the current folder
 	if err != nil {
@@ -149,8 +149,8 @@ func (h *handlerJob) command(a *app, args []string) (*pawl.Envelope, error) {
 	})
 }
 
-// checkHandled refuses a command or a request that 'jobctl work' would refuse, however it was
-// given: a password in a URL must not get into the file.
+// checkHandled rejects a command or a request that 'jobctl work' would reject, however it was
+// given: a password in a URL must not be stored in the file.
 func checkHandled(job *pawl.Envelope) error {
 	switch job.Kind {
 	case handlers.Exec.Name():
@@ -169,7 +169,7 @@ func checkHandled(job *pawl.Envelope) error {
 	return nil
 }
 
-// request is the job that sends a request.
+// request returns the job that sends a request.
 func (h *handlerJob) request(a *app, to string) (*pawl.Envelope, error) {
 	body, err := h.body(a)
 	if err != nil {
@@ -182,7 +182,7 @@ func (h *handlerJob) request(a *app, to string) (*pawl.Envelope, error) {
 	return handlers.HTTP.Envelope(handlers.Request{Method: method, URL: to, Headers: h.headers, Body: body, OK: h.ok})
 }
 
-// body is what --data leads to.
+// body returns what --data refers to.
 func (h *handlerJob) body(a *app) ([]byte, error) {
 	if h.data == "-" {
 		return readAll(a.stdin, "standard input")
@@ -199,7 +199,7 @@ func (h *handlerJob) body(a *app) ([]byte, error) {
 	return readAll(f, name)
 }
 
-// addEnv takes one --env.
+// addEnv parses one --env.
 func (h *handlerJob) addEnv(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
@@ -208,7 +208,7 @@ func (h *handlerJob) addEnv(text string) error {
 	return put(&h.env, name, value)
 }
 
-// addHeader takes one --request-header.
+// addHeader parses one --request-header.
 func (h *handlerJob) addHeader(text string) error {
 	name, value, ok := strings.Cut(text, ":")
 	if name = strings.TrimSpace(name); !ok || name == "" {

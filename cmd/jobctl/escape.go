@@ -16,7 +16,7 @@ func escapeLines(s, indent string) string {
 	return strings.Join(lines, "\n"+indent)
 }
 
-// cell is a text in a table: escaped, at most width characters.
+// cell returns a text for a table: escaped, at most width characters.
 func cell(s string, width int) string {
 	n := 0
 	s = plain.Text(s)
@@ -29,7 +29,7 @@ func cell(s string, width int) string {
 	return s
 }
 
-// firstLine is a text of several lines in a table.
+// firstLine returns the first of several lines for a table.
 func firstLine(s string, width int) string {
 	line, rest, _ := strings.Cut(strings.TrimRight(s, "\n"), "\n")
 	if rest != "" {

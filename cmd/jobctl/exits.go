@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Exit codes, each for something that a script decides by.
+// Exit codes, one for each decision that a script makes.
 const (
 	exitOK          = 0
 	exitError       = 1
@@ -15,10 +15,10 @@ const (
 	exitDamaged     = 5
 	exitConflict    = 6
 	exitFormat      = 7
-	exitInterrupted = 130 // as a shell has it
+	exitInterrupted = 130 // as in a shell
 )
 
-// exitMeans is what each exit code says, the short form and the whole one.
+// exitMeans has the short and the full description of each exit code.
 var exitMeans = []struct {
 	code        int
 	short, long string
@@ -34,7 +34,7 @@ var exitMeans = []struct {
 	{exitInterrupted, "interrupted", "interrupted; the message says how much was done"},
 }
 
-// exitTopic is the text of 'help exit-codes'.
+// exitTopic returns the text of 'help exit-codes'.
 func exitTopic() string {
 	var b strings.Builder
 	b.WriteString("What a script decides by:\n\n")
@@ -45,7 +45,7 @@ func exitTopic() string {
 	return b.String()
 }
 
-// exitNames are the exit codes of a command in its help: those that all commands have and
+// exitNames returns the exit codes in the help of a command: those that all commands have, and
 // its own.
 func exitNames(own []int) string {
 	has := map[int]bool{exitOK: true, exitError: true, exitUsage: true, exitInterrupted: true}

@@ -96,7 +96,7 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	return damaged.err()
 }
 
-// jobsAndRuns counts what travelled. Most files have no workflows, and say nothing of runs.
+// jobsAndRuns counts what was transferred. Most files have no workflows, so it omits zero runs.
 func jobsAndRuns(jobs, runs int64) string {
 	text := plural(int(jobs), "job")
 	if runs > 0 {

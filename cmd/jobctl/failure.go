@@ -14,22 +14,22 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// failure is an error that knows its exit code and what to do next.
+// failure is an error with its exit code and what to do next.
 type failure struct {
 	code int
 	text string
-	next string // a sentence; "" when the text says it all
+	next string // a sentence; "" if the text is enough
 }
 
 func (f *failure) Error() string { return f.text }
 
-// usage is a command line that cannot be carried out.
+// usage returns the error for an invalid command line.
 func usage(words, format string, args ...any) error {
 	help := strings.TrimSpace("jobctl " + words)
 	return &failure{exitUsage, fmt.Sprintf(format, args...), fmt.Sprintf("See '%s --help'.", help)}
 }
 
-// unclear is a usage error of arguments, with which an example of the command helps.
+// unclear is a usage error about arguments, which an example of the command clarifies.
 type unclear struct{ error }
 
 func (u unclear) Unwrap() error { return u.error }
@@ -39,8 +39,8 @@ func misused(words, format string, args ...any) error {
 	return unclear{usage(words, format, args...)}
 }
 
-// exampled adds the example to an error of a command whose arguments are unclear, or were
-// refused by the queue: those of a list, and those that name runs.
+// exampled adds the example to an error about unclear arguments, or about arguments that the
+// queue rejected: those of a list, and those that name runs.
 func exampled(words, examples string, err error) error {
 	f := new(failure)
 	switch known := errors.As(err, &f); {
@@ -54,7 +54,7 @@ func exampled(words, examples string, err error) error {
 	return &failure{f.code, f.text, "For example: " + first + "\n" + f.next}
 }
 
-// endless is the error of a command that prints on and on as one document.
+// endless returns the error of a command that prints forever and cannot write one document.
 func endless(words string) error {
 	return usage(words, "-o json is one document, and this has no end; use -o jsonl")
 }
@@ -69,7 +69,7 @@ func (a *app) explain(ctx context.Context, err error) int {
 	if ctx.Err() != nil && f.code != exitInterrupted {
 		f = &failure{code: exitInterrupted, text: "interrupted"}
 	}
-	if f.text == "" { // who interrupts an endless command is done with it
+	if f.text == "" { // the user interrupted an endless command
 		return f.code
 	}
 	a.say("error: %s", f.text)
@@ -79,21 +79,20 @@ func (a *app) explain(ctx context.Context, err error) int {
 	return f.code
 }
 
-// say writes one message, behind the data that was printed so far. What comes from
-// the file or from the command line is escaped; a line break inside a message is
-// kept and indented.
+// say writes one message after the data printed so far. It escapes text from the file and from
+// the command line; a line break inside a message is kept and indented.
 func (a *app) say(format string, args ...any) {
-	_ = a.stdout.Flush() // an error shows again at the last flush
+	_ = a.stdout.Flush() // an error appears again at the last flush
 	fmt.Fprintln(a.stderr, escapeLines(fmt.Sprintf(format, args...), "  "))
 }
 
-// flagNames turns settings of the library, which its errors name, into flags.
+// flagNames turns settings that the library's errors name into flags.
 var flagNames = strings.NewReplacer("set Options.Insecure", "add --insecure", "SkipExisting", "--skip-existing")
 
-// interrupted ends a command that has no other end, without a message.
+// interrupted ends an endless command without a message.
 func interrupted() error { return &failure{code: exitInterrupted} }
 
-// place is what is looked at, as the command line names it.
+// place returns the file or the address as the command line names it.
 func (a *app) place() string {
 	if a.flags.addr != "" {
 		return a.flags.addr
@@ -101,7 +100,7 @@ func (a *app) place() string {
 	return a.flags.db
 }
 
-// failure decides what an error means to the caller.
+// failure decides what an error means to the user.
 func (a *app) failure(err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -167,10 +166,10 @@ func (a *app) failure(err error) *failure {
 	return f
 }
 
-// holderPattern is how the error of a locked file tells who has it.
+// holderPattern matches the process in the error of a locked file.
 var holderPattern = regexp.MustCompile(`\(pid (\d+)(?:, (.*))?\)`)
 
-// holder is who has the file open, as far as the error tells: " by pid 4121
+// holder returns which process has the file open, if the error names it: " by pid 4121
 // (billing-api)".
 func holder(err error) string {
 	_, behind, _ := strings.Cut(err.Error(), bolt.ErrLocked.Error())

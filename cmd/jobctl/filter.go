@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// filterFlags choose jobs.
+// filterFlags select jobs.
 type filterFlags struct {
 	queues, kinds        []string
 	inStates, reasons    []string
@@ -25,11 +25,11 @@ type filterFlags struct {
 	sort                 string
 	newest               bool
 
-	states []pawl.State // that a command is for; nil: all
+	states []pawl.State // the states that a command supports; nil: all
 }
 
-// register adds the flags. States are those that the command is for; with one there is no
-// flag for it.
+// register adds the flags. states are those that the command supports; for a single state there
+// is no flag.
 func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	f.states = states
 	flags := c.Flags()
@@ -67,7 +67,7 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	}
 }
 
-// deathFlags choose dead jobs by when they died.
+// deathFlags select dead jobs by the time when they became dead.
 type deathFlags struct{ since, until time.Time }
 
 func (d *deathFlags) register(a *app, c *cobra.Command) {
@@ -80,17 +80,17 @@ func (d *deathFlags) register(a *app, c *cobra.Command) {
 
 func (d *deathFlags) given() bool { return !d.since.IsZero() || !d.until.IsZero() }
 
-// sortWords are the orders of a list, as --sort takes them.
+// sortWords are the values of --sort.
 var sortWords = []string{string(pawl.OrderCreated), string(pawl.OrderDied)}
 
-// reasonWords are the reasons of a death, as --reason takes them. A misspelt one would match
-// nothing, and look like good news.
+// reasonWords are the values of --reason. A misspelled reason would match nothing, and the empty
+// result would look like good news.
 var reasonWords = []string{
 	string(pawl.ReasonExhausted), string(pawl.ReasonPermanent), string(pawl.ReasonPoison), string(pawl.ReasonDeadline),
 	string(pawl.ReasonCancelled), string(pawl.ReasonSignature), string(pawl.ReasonPayload), string(pawl.ReasonCorrupt),
 }
 
-// term adds a term about payloads. A wrong one is noticed before anything is looked at.
+// term adds a payload term, and rejects an invalid one before reading anything.
 func (f *filterFlags) term(text string) error {
 	if err := admin.ParsePayload([]string{text}); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (f *filterFlags) term(text string) error {
 	return nil
 }
 
-// filters are what package admin is asked for, one for each state that the command is for.
+// filters returns a filter for package admin for each state that the command supports.
 func (f *filterFlags) filters() (all []admin.Filter) {
 	one := admin.Filter{
 		Filter:  pawl.Filter{DiedSince: f.died.since, DiedBefore: f.died.until},
@@ -133,7 +133,7 @@ func (f *filterFlags) filters() (all []admin.Filter) {
 	return all
 }
 
-// sorted is a filter with the order that the flags ask for.
+// sorted returns a filter with the order that the flags request.
 func (f *filterFlags) sorted(one admin.Filter) admin.Filter {
 	one.Order, one.Newest = pawl.Order(f.sort), f.newest
 	switch {
@@ -146,7 +146,7 @@ func (f *filterFlags) sorted(one admin.Filter) admin.Filter {
 	return one
 }
 
-// oneOrMore splits the values of a flag: a single one, or a list of several.
+// oneOrMore splits the values of a flag: a single value, or a list of several.
 func oneOrMore[T ~string](values []string) (one T, several []T) {
 	if len(values) == 1 {
 		return T(values[0]), nil
@@ -157,18 +157,18 @@ func oneOrMore[T ~string](values []string) (one T, several []T) {
 	return "", several
 }
 
-// known refuses queues that are not there: a misspelled one would look like an empty one.
+// known rejects missing queues: a misspelled queue would look like an empty one.
 func (f *filterFlags) known(ctx context.Context, queue admin.Admin) error {
 	return knownQueues(ctx, queue, f.queues)
 }
 
-// given reports whether any filter was named.
+// given reports whether there is any filter.
 func (f *filterFlags) given() bool {
 	return len(f.queues)+len(f.inStates)+len(f.kinds)+len(f.payload)+len(f.reasons) > 0 || f.lastError != "" ||
 		!f.since.IsZero() || !f.until.IsZero() || !f.before.IsZero() || f.died.given()
 }
 
-// String repeats the filters: queue=email state=dead error~"timeout".
+// String describes the filters: queue=email state=dead error~"timeout".
 func (f *filterFlags) String() string {
 	var parts []string
 	add := func(name, text string) {
@@ -204,7 +204,7 @@ func (f *filterFlags) String() string {
 	return strings.Join(parts, " ")
 }
 
-// stateWords are states as flags take them; all of them when there are none.
+// stateWords returns states as flag values; all states if there are none.
 func stateWords(states []pawl.State) (words []string) {
 	if len(states) == 0 {
 		states = pawl.States()

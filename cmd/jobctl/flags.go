@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// shared are the flags that every command takes.
+// shared holds the flags of every command.
 type shared struct {
 	db       string
 	addr     string
@@ -38,12 +38,12 @@ func (a *app) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.insecure, "insecure", false, "take a file that other users could have made or changed")
 }
 
-// people reports whether somebody reads the output, and not a program.
+// people reports whether the output is for a person, and not a program.
 func (a *app) people() bool { return a.flags.output == "table" || a.flags.output == "wide" }
 
 func (a *app) wide() bool { return a.flags.output == "wide" }
 
-// location is where people read times.
+// location returns the time zone for people.
 func (a *app) location() *time.Location {
 	if a.flags.utc || a.zone == nil {
 		return time.UTC
@@ -51,7 +51,7 @@ func (a *app) location() *time.Location {
 	return a.zone
 }
 
-// flagFunc is the value of a flag that a function takes.
+// flagFunc is a flag value that a function parses.
 type flagFunc struct{ set func(string) error }
 
 func (f flagFunc) Set(text string) error { return f.set(text) }
@@ -63,7 +63,7 @@ type manyFlag struct{ flagFunc }
 
 func (manyFlag) Type() string { return "textArray" } // Array lets completion offer the flag again
 
-// onceFlag refuses a second value, where the last one would silently win.
+// onceFlag rejects a second value; otherwise the last one would silently win.
 type onceFlag struct {
 	pflag.Value
 	set bool
@@ -77,8 +77,8 @@ func (f *onceFlag) Set(text string) error {
 	return f.Value.Set(text)
 }
 
-// refuseTwice lets each flag of a command that does not collect its values be given once. Flags
-// that all commands take stay as they are: an alias may have one, and the last one wins.
+// refuseTwice lets each flag of a command that does not collect its values occur once. Flags of
+// all commands are exempt: an alias may contain one, and the last one wins.
 func refuseTwice(c *cobra.Command) {
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		kind := f.Value.Type()
@@ -88,7 +88,7 @@ func refuseTwice(c *cobra.Command) {
 	})
 }
 
-// eachOf is a flag that collects words of these.
+// eachOf is a flag that collects several of these words.
 func eachOf(to *[]string, words ...string) pflag.Value {
 	return manyFlag{flagFunc{func(given string) error {
 		one := ""
@@ -113,8 +113,8 @@ func oneOf(to *string, words ...string) pflag.Value {
 	}}
 }
 
-// nameFlag refuses an empty name above all: a script's -q "$Q" with nothing in Q
-// would choose every queue.
+// nameFlag is a flag for a name. It rejects an empty name: a script's -q "$Q" with an empty Q
+// would select every queue.
 func nameFlag(to *string, valid func(string) error) pflag.Value {
 	return flagFunc{func(name string) error {
 		*to = name
@@ -122,7 +122,7 @@ func nameFlag(to *string, valid func(string) error) pflag.Value {
 	}}
 }
 
-// textFlag refuses an empty text, for the same reason.
+// textFlag is a flag for a text. It rejects an empty text for the same reason.
 func textFlag(to *string) pflag.Value {
 	return nameFlag(to, func(text string) error {
 		if text == "" {
@@ -140,7 +140,7 @@ func countFlag(to *int) pflag.Value {
 	}}
 }
 
-// ageFlag takes a length of time.
+// ageFlag takes a duration.
 func ageFlag(to *time.Duration) pflag.Value {
 	return flagFunc{func(text string) (err error) {
 		*to, err = parseAge(text)
@@ -148,7 +148,7 @@ func ageFlag(to *time.Duration) pflag.Value {
 	}}
 }
 
-// momentFlag takes a time, or an age before now. It is read when the command runs, by the
+// momentFlag takes a time, or an age before now. It is parsed when the command runs, with the
 // clock of the app.
 func (a *app) momentFlag(to *time.Time) pflag.Value {
 	return flagFunc{func(text string) (err error) {
@@ -157,12 +157,12 @@ func (a *app) momentFlag(to *time.Time) pflag.Value {
 	}}
 }
 
-// dryRunFlag adds the flag of a command that changes something.
+// dryRunFlag adds the --dry-run flag of a command that changes something.
 func dryRunFlag(c *cobra.Command, to *bool) {
 	c.Flags().BoolVar(to, "dry-run", false, "tell what would be done, and change nothing")
 }
 
-// flagProblem says in our words what package pflag found wrong.
+// flagProblem rewords an error of package pflag.
 func flagProblem(c *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError

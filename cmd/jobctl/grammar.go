@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// plural is a number of things.
+// plural returns a number of things.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -13,7 +13,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// wasWere is the verb of that many.
+// wasWere returns the verb for that number.
 func wasWere(n int) string {
 	if n == 1 {
 		return "was"
@@ -21,7 +21,7 @@ func wasWere(n int) string {
 	return "were"
 }
 
-// listed is a list of words in a sentence.
+// listed joins words for a sentence.
 func listed(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -55,7 +55,7 @@ input, or filters, or --all. By filters and --all it looks first, says how many
 match and asks; -y answers, --dry-run changes nothing.
 `
 
-// jsonRules go below the fields of every command that prints JSON.
+// jsonRules follow the fields of every command that prints JSON.
 const jsonRules = `
 Times are RFC 3339 in UTC with nine digits of nanoseconds, of a job beyond the
 year 9999 "@" and Unix seconds; durations are written as 1h2m3.5s. A field is
@@ -118,7 +118,7 @@ func usageLine(c *cobra.Command) string {
 	return strings.TrimSpace(line + wordsOf(c) + " " + args)
 }
 
-// flagLines are the flags of a command, one a line or more.
+// flagLines returns the flags of a command, one or more lines each.
 func flagLines(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	flags.SortFlags = false
@@ -143,10 +143,10 @@ func flagLines(flags *pflag.FlagSet) string {
 	return b.String()
 }
 
-// columns is how wide a help text is.
+// columns is the width of a help text.
 const columns = 80
 
-// reflowed is a text whose paragraphs fill the lines.
+// reflowed returns a text whose paragraphs fill the lines.
 func reflowed(text string) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, p := range paragraphs {
@@ -155,7 +155,7 @@ func reflowed(text string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// wrapped is a text in lines of at most width characters.
+// wrapped returns a text in lines of at most width characters.
 func wrapped(words []string, width int) string {
 	var b strings.Builder
 	line := 0
@@ -175,7 +175,7 @@ func wrapped(words []string, width int) string {
 	return b.String()
 }
 
-// summaries is one line for each command below c.
+// summaries returns one line for each command below c.
 func summaries(c *cobra.Command) string {
 	var b strings.Builder
 	for _, below := range c.Commands() {

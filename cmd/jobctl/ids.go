@@ -7,9 +7,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// readIDs reads the IDs among the arguments of a command, and those on standard input in
-// the place of a "-". One that is given twice counts once. All must be IDs before
-// anything is done to the first.
+// readIDs parses the IDs among the arguments of a command, and those on standard input in place
+// of a "-". A duplicate counts once. All IDs must be valid before the command does anything.
 func (a *app) readIDs(command string, args []string) ([]pawl.ID, error) {
 	var ids []pawl.ID
 	seen := make(map[pawl.ID]bool)

@@ -94,8 +94,8 @@ func (i *importing) run(ctx context.Context, a *app, args []string) error {
 	return i.print(a, &done)
 }
 
-// rehearse checks an export before the file of --create is made: one that is cut would leave
-// an empty file, which keeps the next try from making its own.
+// rehearse checks an export before --create creates the file: a truncated export would leave an
+// empty file, which would prevent the next attempt from creating it.
 func (i *importing) rehearse(ctx context.Context, a *app, name string, from io.ReadSeeker) error {
 	dry, other := *i, *a
 	dry.opts.DryRun = true
@@ -106,7 +106,7 @@ func (i *importing) rehearse(ctx context.Context, a *app, name string, from io.R
 	return nil
 }
 
-// store stores what an export has in the queue, whose file it makes if that is asked for.
+// store stores an export in the queue, whose file it creates on request.
 func (i *importing) store(ctx context.Context, a *app, name string, from io.ReadSeeker) (done admin.Imported, err error) {
 	remove, err := i.target(a)
 	if err != nil {
@@ -127,7 +127,7 @@ func (i *importing) store(ctx context.Context, a *app, name string, from io.Read
 	return done, err
 }
 
-// input is a file that can be read twice.
+// input returns a file that can be read twice.
 func (a *app) input(name string) (io.ReadSeekCloser, error) {
 	if name == "-" {
 		return admin.Spool(a.stdin)
@@ -147,10 +147,10 @@ func (a *app) input(name string) (io.ReadSeekCloser, error) {
 	if err == nil && info.IsDir() {
 		return nil, &failure{exitError, fmt.Sprintf("%s is a folder", name), "Name an export that 'jobctl export' has made."}
 	}
-	return admin.Spool(f) // a pipe, as a shell makes for <(...)
+	return admin.Spool(f) // a pipe, as a shell creates for <(...)
 }
 
-// target makes the file of --create. A dry run makes one that is removed again.
+// target creates the file of --create. A dry run creates a temporary one.
 func (i *importing) target(a *app) (remove func(), err error) {
 	remove = func() {}
 	if !i.create {
@@ -177,7 +177,7 @@ func (i *importing) target(a *app) (remove func(), err error) {
 	return remove, q.Close()
 }
 
-// explained says how much was stored before an error.
+// explained adds how much was stored before an error.
 func (i *importing) explained(a *app, err error, done *admin.Imported) error {
 	f := a.failure(err)
 	switch {

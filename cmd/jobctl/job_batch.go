@@ -16,8 +16,8 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
-// A portion of a batch is stored whole or not at all. It stays within what one commit, and
-// one message to an app, takes.
+// A portion of a batch is stored completely or not at all. It stays within the limits of one
+// commit, and of one message to an app.
 const (
 	portionJobs  = 1000
 	portionBytes = 512 << 10
@@ -63,7 +63,7 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 	return e.storeAll(ctx, a, from, count, slices.Sorted(maps.Keys(queues)))
 }
 
-// tellAll says what a dry run would store: nothing has an ID yet.
+// tellAll prints what a dry run would store: nothing has an ID yet.
 func (e *enqueuing) tellAll(a *app, count int) error {
 	if a.people() || a.flags.output == "ids" {
 		a.say("%s would be added; nothing was changed", plural(count, "job"))
@@ -86,7 +86,7 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 		a.flags.output = "ids"
 	}
 	bar := a.bar("enqueuing", progress.Unit("jobs"))
-	last, existing := 0, 0 // how many the last portion has, and how many were there already
+	last, existing := 0, 0 // the size of the last portion, and how many existed already
 	err := a.with(ctx, func(queue admin.Admin) error {
 		defer bar.Stop()
 		if err := e.checkQueues(ctx, queue, queues...); err != nil {
@@ -94,7 +94,7 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 		}
 		return e.inPortions(ctx, from, func(portion []*pawl.Envelope) error {
 			last = len(portion)
-			// Whether a portion was stored is to be known, so an interruption waits for it.
+			// Whether a portion was stored must be known, so an interruption waits for it.
 			if err := queue.Enqueue(context.WithoutCancel(ctx), portion...); err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 			return nil
 		})
 	})
-	if err == nil || out.count > 0 { // a queue that cannot be reached stored no empty list
+	if err == nil || out.count > 0 { // for an unreachable queue, print no empty list
 		out.close()
 	}
 	if f := new(failure); out.count == 0 && errors.As(err, &f) {
@@ -131,8 +131,8 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 	return nil
 }
 
-// inPortions hands the jobs of all lines to store. Between two portions it looks whether
-// somebody interrupts.
+// inPortions passes the jobs of all lines to store. It checks for an interruption between two
+// portions.
 func (e *enqueuing) inPortions(ctx context.Context, from io.Reader, store func([]*pawl.Envelope) error) error {
 	var portion []*pawl.Envelope
 	size := 0
@@ -152,7 +152,7 @@ func (e *enqueuing) inPortions(ctx context.Context, from io.Reader, store func([
 	return err
 }
 
-// eachLine makes a job of every line that is not empty.
+// eachLine makes a job of every nonempty line.
 func (e *enqueuing) eachLine(from io.Reader, do func(*pawl.Envelope) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxArgument)

@@ -17,10 +17,10 @@ import (
 
 // enqueuing is one `job enqueue`.
 type enqueuing struct {
-	line  jobLine // what the flags say
+	line  jobLine // from the flags
 	batch bool
 	dry   bool
-	fresh bool       // a new queue is meant
+	fresh bool       // the user expects a new queue
 	made  handlerJob // a command or a request
 }
 
@@ -123,7 +123,7 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 	return e.store(ctx, a, job)
 }
 
-// store adds a job that was checked, and prints its ID.
+// store adds a checked job, and prints its ID.
 func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error {
 	if err := checkHandled(job); err != nil {
 		return usage("job enqueue", "%s", err)
@@ -154,9 +154,9 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 	return nil
 }
 
-// checkQueues refuses a new queue that nobody asked for: it may be misspelled, no worker serves
-// it, and it stays for ever. The first queue of a file is new without a mistake, and so is the
-// default one.
+// checkQueues rejects an unexpected new queue: the name may be misspelled, no worker serves it,
+// and it stays forever. The first queue of a file is always new, and so may the default queue
+// be.
 func (e *enqueuing) checkQueues(ctx context.Context, queue admin.Admin, names ...string) error {
 	if e.fresh {
 		return nil
@@ -198,11 +198,11 @@ func (e *enqueuing) explained(a *app, err error) *failure {
 	return f
 }
 
-// maxArgument is the most bytes of JSON that are read for one job: as many as the largest
-// payload, and twice that for what JSON writes longer.
+// maxArgument is the most bytes of JSON that are read for one job: the size of the largest
+// payload, and twice that for JSON's longer notation.
 const maxArgument = 3 * pawl.MaxBatchBytes
 
-// argument is what an argument leads to: itself, standard input for -, or a file behind @.
+// argument returns what an argument refers to: itself, standard input for -, or a file after @.
 func (a *app) argument(arg string) ([]byte, error) {
 	if arg == "-" {
 		return readAll(a.stdin, "standard input")
@@ -230,7 +230,7 @@ func readAll(from io.Reader, name string) ([]byte, error) {
 	return b, nil
 }
 
-// futureFlag takes a time, or a length of time from now on.
+// futureFlag takes a time, or a duration from now.
 func (a *app) futureFlag(to *time.Time) flagFunc {
 	return flagFunc{func(text string) (err error) {
 		*to, err = parseFuture(text, a.now(), a.location())

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// jobLine is a job to enqueue: a line of `job enqueue --batch`, or what its flags say.
+// jobLine is a job to enqueue: a line of `job enqueue --batch`, or the values of the flags.
 type jobLine struct {
 	Kind           string            `json:"kind"`
 	Args           json.RawMessage   `json:"args"`
@@ -34,7 +34,7 @@ type jobLine struct {
 	Headers        map[string]string `json:"headers"`
 }
 
-// header takes one --header.
+// header parses one --header.
 func (l *jobLine) header(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" {
@@ -47,9 +47,9 @@ func (l *jobLine) header(text string) error {
 	return nil
 }
 
-// read puts what a line says over what is there. A field that nobody knows is an error.
+// read overrides values with those of a line. It rejects an unknown field.
 func (l jobLine) read(text []byte) (jobLine, error) {
-	l.Headers = maps.Clone(l.Headers) // the line adds to those of the flags
+	l.Headers = maps.Clone(l.Headers) // the line adds to the headers of the flags
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
@@ -66,7 +66,7 @@ func (l jobLine) read(text []byte) (jobLine, error) {
 
 var conflicts = map[string]pawl.Conflict{"": pawl.UseExisting, "use_existing": pawl.UseExisting, "reject": pawl.Reject, "replace": pawl.Replace}
 
-// envelope is the job, checked as far as that can be without its queue.
+// envelope returns the job, with all checks that do not need its queue.
 func (l *jobLine) envelope() (*pawl.Envelope, error) {
 	payload, err := admin.EncodeJSON(l.Args)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// Widths of cells in characters. Names are cut late: people copy them.
+// Widths of cells in characters. Names are cut late, because people copy them.
 const (
 	nameWidth    = 48
 	errorWidth   = 60
@@ -39,7 +39,7 @@ completed ones as their records go), else in the order in which they were made.`
 	return c
 }
 
-// jobListing is a list of jobs of any state.
+// jobListing returns a list of jobs of any state.
 func (a *app) jobListing() *jobListing {
 	columns := []column{
 		{title: "ID"}, {title: "STATE", color: colorOfState}, {title: "QUEUE", cut: middle}, {title: "KIND", cut: middle},
@@ -56,18 +56,18 @@ func (a *app) jobListing() *jobListing {
 	}
 }
 
-// pageFields is the part of --help that tells what a page of jobs is.
+// pageFields is the part of --help that describes a page of jobs.
 const pageFields = `one object with next (a cursor for --after; null at the end) and
   jobs: a list of objects with the fields below
 With -o jsonl the objects of jobs alone, one a line.
 `
 
-// runs is how many runs a job has completed of those that it may have.
+// runs returns how many attempts a job has completed, of those that it may have.
 func runs(e *pawl.Envelope) string {
 	return fmt.Sprintf("%d/%d", e.Attempts, e.MaxRetries+1)
 }
 
-// when is the time that matters in a job's state.
+// when returns the relevant time for a job's state.
 func when(e *pawl.Envelope, now time.Time) string {
 	switch e.State {
 	case pawl.Leased:
@@ -80,7 +80,7 @@ func when(e *pawl.Envelope, now time.Time) string {
 	return relative(now, e.NotBefore)
 }
 
-// lastError is the first line of a job's last error.
+// lastError returns the first line of a job's last error.
 func lastError(e *pawl.Envelope) string {
 	if n := len(e.History); n > 0 {
 		return orDash(firstLine(e.History[n-1].Error, errorWidth))

@@ -11,7 +11,7 @@ func (a *app) jobRetryCommand() *cobra.Command { return a.retryCommand("job retr
 
 func (a *app) deadRetryCommand() *cobra.Command { return a.retryCommand("dead retry") }
 
-// retryCommand is the one verb that has two places: people look for it in both.
+// retryCommand is the one verb in two places, because people look for it in both.
 func (a *app) retryCommand(words string) *cobra.Command {
 	action := &admin.Action{Verb: admin.Retry}
 	v := verb{

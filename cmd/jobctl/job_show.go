@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// jobFields is the part of --help that tells the fields of an admin.Job.
+// jobFields is the part of --help that lists the fields of an admin.Job.
 const jobFields = `  id, kind, queue, origin (the first queue), state, reason (of a dead job)
   priority, sequence, attempts, max_retries, failures, crashes
   created_at, not_before, deadline (times; deadline null: none)
@@ -103,8 +103,8 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 	})
 }
 
-// shortID is what is left of a shortened ID without its dots: its beginning or its end, as 'jobctl
-// top' shows it. It is "" for what is none.
+// shortID returns a shortened ID without its dots: its beginning or its end, as 'jobctl top'
+// shows it. It returns "" if the text is not one.
 func shortID(text string) string {
 	text = strings.Trim(strings.TrimPrefix(strings.TrimSuffix(text, "…"), "…"), ".")
 	digits := strings.ReplaceAll(strings.ToLower(text), "-", "")
@@ -114,7 +114,7 @@ func shortID(text string) string {
 	return digits
 }
 
-// findJob is the one job whose ID begins or ends so.
+// findJob returns the one job whose ID begins or ends with text.
 func findJob(ctx context.Context, queue admin.Admin, text string) (pawl.ID, error) {
 	ids, err := queue.FindIDs(ctx, shortID(text))
 	switch {
@@ -142,10 +142,10 @@ var payloadForms = map[string]admin.PayloadForm{
 	"base64": admin.PayloadBase64, "none": admin.PayloadSize,
 }
 
-// jobOf is a job of a list, for programs.
+// jobOf returns a listed job for programs.
 func jobOf(e *pawl.Envelope) admin.Job { return admin.JobOf(e, admin.PayloadNone) }
 
-// fact prints one line of what is known about a job.
+// fact prints one line about a job.
 func (a *app) fact(name, format string, args ...any) {
 	fmt.Fprintf(a.stdout, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 }
@@ -202,7 +202,7 @@ func (a *app) showRare(e *pawl.Envelope) {
 	}
 }
 
-// stateOf is the state with what it means, also for a job in a file at rest.
+// stateOf returns the state with its meaning, also for a job in a file at rest.
 func stateOf(e *pawl.Envelope, atRest bool) string {
 	switch {
 	case e.State == pawl.Leased && !atRest && e.Cancelled:

@@ -11,9 +11,8 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// encode writes v as JSON on one line. Characters that could harm a terminal are
-// written as \u escapes, which changes nothing for a program: outside of texts JSON
-// has none of them.
+// encode writes v as JSON on one line. It writes characters that could harm a terminal as \u
+// escapes, which changes nothing for a program: JSON has such characters only in strings.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -29,8 +28,8 @@ func encode(v any) ([]byte, error) {
 	return safe, nil
 }
 
-// appendHarmless appends the first character of JSON, as a \u escape if a terminal would
-// obey it, and says how many bytes it had.
+// appendHarmless appends the first character of JSON, as a \u escape if a terminal would obey
+// it, and returns how many bytes it had.
 func appendHarmless(safe, text []byte) (_ []byte, size int) {
 	r, size := utf8.DecodeRune(text)
 	switch {
@@ -62,7 +61,7 @@ func (a *app) print(v any) error {
 	return nil
 }
 
-// harmlessJSON writes JSON on with what a terminal obeys as \u escapes, which changes
+// harmlessJSON writes JSON and replaces what a terminal would obey by \u escapes, which changes
 // nothing for a program.
 type harmlessJSON struct {
 	to   io.Writer

@@ -13,13 +13,13 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// limits are what --fail-if was given.
+// limits are the values of --fail-if.
 type limits []limit
 
 // limit is one of them: dead>0, queue:email.oldest>5m.
 type limit struct {
 	text      string
-	queue     string // "" is all queues
+	queue     string // "" for all queues
 	what      string // a state, oldest, or blocked
 	inclusive bool   // >= and not >
 	count     int
@@ -60,13 +60,13 @@ func (ls *limits) Type() string { return "limitArray" }
 // String implements pflag.Value.
 func (ls *limits) String() string { return "" }
 
-// check says which limits are passed.
+// check returns an error with the limits that are exceeded.
 func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) error {
 	for _, l := range ls {
 		if l.queue == "" {
 			continue
 		}
-		if _, err := findQueue(s, l.queue); err != nil { // a misspelled one would never pass
+		if _, err := findQueue(s, l.queue); err != nil { // a misspelled queue would never exceed its limit
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) erro
 	return &failure{exitDamaged, fmt.Sprintf("%d of %s passed:", len(passed), plural(len(ls), "limit")), strings.Join(passed, "\n")}
 }
 
-// passed compares a limit with what there is.
+// passed compares a limit with the current value.
 func (l *limit) passed(s *admin.Stats, runs workflow.Counts, now time.Time) (value string, over bool) {
 	count, oldest := 0, time.Duration(-1)
 	for _, q := range s.Queues {

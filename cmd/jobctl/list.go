@@ -16,14 +16,14 @@ type jobListing struct {
 	cells func(*pawl.Envelope) []string
 }
 
-// list is one page of a list of jobs, read in portions, so that nothing is held however
-// long it is.
+// list is one page of a list of jobs, read in portions, so that memory stays bounded however
+// long the list is.
 type list struct {
 	filter filterFlags
 	limit  int
 	after  string
 
-	rest string // "are" or "may be": whether there are jobs behind the last; "": there are none
+	rest string // "are" or "may be": whether more jobs follow; "": there are none
 	next string
 }
 
@@ -43,7 +43,7 @@ func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
 	if l.rest != "" {
 		out.next = l.next
 	}
-	if err == nil || out.count > 0 { // a queue that cannot be reached is no empty list
+	if err == nil || out.count > 0 { // an unreachable queue is not an empty list
 		out.close()
 	}
 	switch {
@@ -57,7 +57,7 @@ func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
 	return damaged.err()
 }
 
-// detail is how much of each job the output needs.
+// detail returns how much of each job the output needs.
 func (a *app) detail() admin.Detail {
 	switch a.flags.output {
 	case "ids":
@@ -68,10 +68,10 @@ func (a *app) detail() admin.Detail {
 	return admin.Summary
 }
 
-// shownCell is how many bytes of a payload's text are made for a cell.
+// shownCell is how many bytes of a payload's text are decoded for a cell.
 const shownCell = 4 * payloadWidth
 
-// payloadCell is a payload on one line, clipped.
+// payloadCell returns a payload on one line, truncated.
 func payloadCell(payload []byte) string {
 	value, _, err := admin.DecodeJSON(payload, shownCell)
 	switch {
@@ -83,7 +83,7 @@ func payloadCell(payload []byte) string {
 	return cell(string(value), payloadWidth)
 }
 
-// fill lists up to the limit, and looks whether there is more.
+// fill lists up to the limit, and checks whether there is more.
 func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, damaged *damage) error {
 	if err := l.filter.known(ctx, queue); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 			switch {
 			case len(page.Jobs) > 0:
 				l.rest = "are"
-			case page.Next != "": // to look further would take long
+			case page.Next != "": // checking further would take long
 				l.rest = "may be"
 			}
 			return err

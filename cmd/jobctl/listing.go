@@ -2,18 +2,18 @@ package main
 
 import "fmt"
 
-// listing writes the items of a list as they come, in the form that -o names. A
-// write error is kept by the app's buffer and shows at its last flush.
+// listing writes the items of a list as they arrive, in the form of -o. The app's buffer keeps a
+// write error until its last flush.
 type listing struct {
 	app   *app
 	table table
 	count int
 
-	of   string // jobs or runs: the list of -o json is in an object, beside the cursor
-	next string // the cursor behind the last item; "" at the end
+	of   string // jobs or runs: -o json puts the list into an object, beside the cursor
+	next string // the cursor after the last item; "" at the end
 }
 
-// listing begins a list. Wide are the columns that -o wide has besides.
+// listing begins a list. wide are the additional columns of -o wide.
 func (a *app) listing(columns []column, wide ...column) *listing {
 	if a.wide() {
 		columns = append(columns, wide...)
@@ -21,11 +21,11 @@ func (a *app) listing(columns []column, wide ...column) *listing {
 	return &listing{app: a, table: a.table(columns...)}
 }
 
-// item is one thing of a list.
+// item is one entry of a list.
 type item struct {
 	id    string   // for -o ids
 	json  any      // for programs
-	cells []string // for people: those of all columns, the wide ones too
+	cells []string // for people: the cells of all columns, including the wide ones
 }
 
 func (l *listing) add(it item) error {
@@ -56,8 +56,7 @@ func (l *listing) add(it item) error {
 	return nil
 }
 
-// close ends the list, so that what was printed is whole even when an error ended
-// it early.
+// close ends the list, so that the output is complete even if an error ended it early.
 func (l *listing) close() {
 	switch {
 	case l.app.people():
@@ -69,7 +68,7 @@ func (l *listing) close() {
 	}
 }
 
-// head and tail are what -o json has around the items.
+// head and tail return what -o json writes around the items.
 func (l *listing) head() string {
 	if l.of == "" {
 		return "["
@@ -84,6 +83,6 @@ func (l *listing) tail() string {
 	case l.next == "":
 		return `, "next": null}`
 	}
-	next, _ := encode(l.next) // a text can be encoded
+	next, _ := encode(l.next) // encoding a string cannot fail
 	return fmt.Sprintf(`, "next": %s}`, next)
 }

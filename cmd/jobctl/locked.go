@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// locked says who has the file, and why its app could not be asked: an app that hangs needs
-// another remedy than one that serves nobody, or that serves another user.
+// locked explains which process has the file, and why its app could not be asked: a stuck app
+// needs another remedy than an app that does not serve, or that serves another user.
 func (a *app) locked(err error) *failure {
 	f := &failure{
 		code: exitLocked,

@@ -1,23 +1,22 @@
-// Jobctl looks into the queue of a pawl file and steers it, whether its app runs or not.
+// Jobctl inspects and controls the queue of a pawl file, whether its app runs or not.
 //
 //	jobctl --db FILE [-o table|wide|json|jsonl|ids] COMMAND
 //	jobctl --addr unix:///PATH|http://HOST:PORT|https://HOST COMMAND
 //
-// 'jobctl help' lists the commands, 'jobctl COMMAND --help' has the flags of one,
-// examples, and the fields of its JSON, and 'jobctl help exit-codes' what a script decides
-// by.
+// 'jobctl help' lists the commands. 'jobctl COMMAND --help' describes the flags of one, with
+// examples and the fields of its JSON. 'jobctl help exit-codes' lists the exit codes for
+// scripts.
 //
 // Data goes to standard output, messages go to standard error. The file is untrusted:
 // control characters in names, payloads and errors are printed escaped, as \x1b.
 package main
 
-// Few nouns make it up. A command is one file: its flags, its help and what it does, with
-// package admin, to the queue that --db or --addr leads to. The app is what a command may
-// use: standard streams, the clock and the flags that all commands share. A command turns
-// what it finds into the structs of view.go or into admin.Job, and hands them to a listing
-// or to app.print, which write a table or JSON. What changes jobs is a change (change.go):
-// it chooses, asks, and does. An error becomes a message and an exit code in failure.go
-// alone.
+// The program has few concepts. A command is one file: its flags, its help and what it does,
+// through package admin, to the queue that --db or --addr names. The app is what a command uses:
+// standard streams, the clock and the flags that all commands share. A command converts its
+// results into the structs of view.go or into admin.Job, and passes them to a listing or to
+// app.print, which write a table or JSON. A change (change.go) changes jobs: it selects, asks,
+// and acts. Only failure.go turns an error into a message and an exit code.
 
 import (
 	"bufio"
@@ -53,23 +52,23 @@ func runIn(ctx context.Context, args []string, stdin io.Reader, stdout, stderr i
 	return a.run(ctx, args)
 }
 
-// app is what a command may use.
+// app is what a command uses.
 type app struct {
 	stdin    io.Reader
 	stdout   *bufio.Writer // data
 	stderr   io.Writer     // messages
 	now      func() time.Time
-	zone     *time.Location // in which people read times
+	zone     *time.Location // the time zone for people
 	env      func(name string) string
-	terminal bool         // there is somebody to ask
+	terminal bool         // there is a user to ask
 	screen   bool         // standard output is a terminal
-	width    int          // of so many columns; 0 where that is not known
-	bars     bool         // standard error is one
-	note     func(string) // is told what an open has changed besides what was asked for
+	width    int          // columns of the screen; 0 if unknown
+	bars     bool         // standard error is a terminal
+	note     func(string) // receives what opening changed beyond the request
 	flags    shared
 }
 
-// run finds the command that args name and has it carried out.
+// run finds the command that args name and executes it.
 func (a *app) run(ctx context.Context, args []string) int {
 	if a.note == nil {
 		a.note = func(sentence string) { a.say("note: %s", sentence) }

@@ -49,8 +49,8 @@ func (a *app) writePages(root *cobra.Command, folder string) error {
 
 func pageName(c *cobra.Command) string { return "jobctl-" + strings.ReplaceAll(wordsOf(c), " ", "-") }
 
-// page is the manual page of a command. Its text is laid out for help already, so it stands
-// as it is.
+// page returns the manual page of a command. The help text is already laid out, so the page uses
+// it unchanged.
 func page(c *cobra.Command) string {
 	usage, rest, _ := strings.Cut(help(c), "\n")
 	return pageHead(pageName(c), c.Short) + section("SYNOPSIS", strings.TrimPrefix(usage, "Usage: ")) +
@@ -74,7 +74,7 @@ func section(title, text string) string {
 	return ".SH " + title + "\n.nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi\n"
 }
 
-// roff is a text that a manual page shows as it is.
+// roff escapes a text so that a manual page shows it unchanged.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")

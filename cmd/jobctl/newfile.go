@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// newName is the one argument of a command that makes a file. One that exists is noticed
-// before the work.
+// newName returns the one argument of a command that creates a file. It reports an existing file
+// before the work begins.
 func newName(command string, args []string) (string, error) {
 	switch {
 	case len(args) == 0:
@@ -30,8 +30,8 @@ func newName(command string, args []string) (string, error) {
 	return args[0], nil
 }
 
-// checkNew refuses a new file in a place that belongs to the queue. The path of a queue that is
-// only known by an address is the app's to say, and means something on its machine.
+// checkNew rejects a new file in a place that belongs to the queue. For a queue known only by
+// its address, the path comes from the app and refers to the app's machine.
 func (a *app) checkNew(ctx context.Context, words, path string, queue admin.Admin) error {
 	file := a.flags.db
 	if file == "" && queue != nil {
@@ -49,7 +49,7 @@ func (a *app) checkNew(ctx context.Context, words, path string, queue admin.Admi
 	return err
 }
 
-// newFile says what an error of making a new file means.
+// newFile explains an error of creating a file.
 func newFile(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -58,7 +58,7 @@ func newFile(path string, err error) error {
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "The folder of the new file must exist."}
 	case errors.Is(err, syscall.ENOSPC):
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Make room on that disk, or name a file on another one; no part of it is left."}
-	case errors.Is(err, fs.ErrPermission) && strings.Contains(err.Error(), "create the file in folder"): // and not what is read
+	case errors.Is(err, fs.ErrPermission) && strings.Contains(err.Error(), "create the file in folder"): // and not of the source file
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Name a file in a folder that this user may write to."}
 	}
 	return err

@@ -14,10 +14,10 @@ import (
 
 const (
 	shownPayload = 4 << 10 // bytes of a payload's text that job show prints
-	oneLine      = 76      // JSON up to here stays on one line
+	oneLine      = 76      // JSON up to this length stays on one line
 )
 
-// showPayload prints a payload for people: cut, below a line with its size.
+// showPayload prints a payload for people: truncated, after a line with its size.
 func (a *app) showPayload(payload []byte, form string) {
 	size := plural(len(payload), "byte")
 	if form == "none" || len(payload) == 0 {
@@ -42,8 +42,8 @@ func (a *app) showPayload(payload []byte, form string) {
 	}
 }
 
-// showJSON prints compact JSON, which is not whole when its end is missing. It has no
-// character that a terminal obeys: admin.DecodeJSON escapes them.
+// showJSON prints compact JSON, which is incomplete if whole is false. It contains no character
+// that a terminal obeys: admin.DecodeJSON escapes them.
 func (a *app) showJSON(value []byte, whole bool) {
 	if whole && len(value) > oneLine {
 		var indented bytes.Buffer
@@ -67,7 +67,7 @@ func (a *app) showText(text string) {
 	}
 }
 
-// showHex prints whole lines of a dump.
+// showHex prints complete lines of a dump.
 func (a *app) showHex(payload []byte) {
 	const perLine, lineLength = 16, 79
 	shown := payload[:min(len(payload), shownPayload/lineLength*perLine)]

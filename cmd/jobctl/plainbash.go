@@ -1,9 +1,9 @@
 package main
 
-// plainBash goes behind the completion script for bash. That asks the package
-// bash-completion for the words of the command line, which many servers lack: there each tab
-// would print an error into the line. This takes them itself then, split at spaces: a word
-// in quotes is put together again when the script asks for what may follow.
+// plainBash follows the completion script for bash. That script gets the words of the command
+// line from the package bash-completion, which many servers lack: each tab would then print an
+// error into the line. Without the package, this code splits the words at spaces itself. The
+// script puts quoted words together again when it asks for completions.
 const plainBash = `
 # Without the package bash-completion the words are split at spaces.
 if ! declare -F _init_completion >/dev/null 2>&1 && ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then

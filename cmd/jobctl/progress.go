@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
-// bar shows how far long work is on a terminal, and nothing elsewhere. Stop it before
-// anything else is written.
+// bar shows the progress of long work on a terminal, and nothing elsewhere. Stop it before
+// writing anything else.
 func (a *app) bar(title string, unit progress.Unit) *progress.Bar {
 	if !a.bars {
 		return nil
@@ -16,7 +16,7 @@ func (a *app) bar(title string, unit progress.Unit) *progress.Bar {
 	return progress.Start(a.stderr, title, unit)
 }
 
-// barFor is a bar for what tells its progress to a context.
+// barFor returns a bar for work that reports its progress to a context.
 func (a *app) barFor(ctx context.Context, title string, unit progress.Unit) (context.Context, *progress.Bar) {
 	bar := a.bar(title, unit)
 	if bar == nil {

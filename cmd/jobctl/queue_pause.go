@@ -16,7 +16,7 @@ import (
 type pausing struct {
 	app   *app
 	word  string // pause or resume
-	ask   string // the question of --all, for "it" or "them"
+	ask   string // the question for --all, for "it" or "them"
 	pause bool
 	all   bool
 	dry   bool
@@ -93,7 +93,7 @@ func (p *pausing) run(ctx context.Context, args []string) error {
 	return p.change(ctx, todo)
 }
 
-// choose finds the queues, which must all be there.
+// choose finds the queues, which must all exist.
 func (p *pausing) choose(ctx context.Context, queue admin.Admin, names []string) (todo []pawl.QueueStats, err error) {
 	s, err := queue.Stats(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *pausing) choose(ctx context.Context, queue admin.Admin, names []string)
 	return todo, nil
 }
 
-// change pauses or resumes those that are not so yet, and prints what became of each.
+// change pauses or resumes the queues that need it, and prints each result.
 func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
 	a := p.app
 	out := &listing{app: a}
@@ -142,7 +142,7 @@ func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
 				if err := set(ctx, q.Name); err != nil {
 					return err
 				}
-				_, now, err := statsOf(ctx, queue, q.Name) // opening a file to write makes leased jobs ready
+				_, now, err := statsOf(ctx, queue, q.Name) // opening a file for writing makes leased jobs ready
 				if err != nil {
 					return err
 				}

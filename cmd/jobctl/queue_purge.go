@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// purgeable are the states in which a job can be purged. A leased one runs.
+// purgeable are the states in which a job can be purged. A leased job is running.
 var purgeable = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Dead, pawl.Completed}
 
 func (a *app) queuePurgeCommand() *cobra.Command {

@@ -44,7 +44,7 @@ func (a *app) showQueue(ctx context.Context, args []string) error {
 	})
 }
 
-// oneQueue is the argument of a command that is about one queue.
+// oneQueue returns the argument of a command about one queue.
 func oneQueue(command string, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", usage(command, "no queue was named")
@@ -55,7 +55,7 @@ func oneQueue(command string, args []string) (string, error) {
 	return args[0], nil
 }
 
-// statsOf counts the jobs of one queue, which must be there. Stats are those of all.
+// statsOf counts the jobs of one queue, which must exist. stats covers all queues.
 func statsOf(ctx context.Context, queue admin.Admin, name string) (stats *admin.Stats, q *pawl.QueueStats, err error) {
 	s, err := queue.Stats(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func statsOf(ctx context.Context, queue admin.Admin, name string) (stats *admin.
 	return &s, q, err
 }
 
-// findQueue is a queue of the file, or the error that it has none of that name.
+// findQueue returns a queue of the file, or an error if there is none of that name.
 func findQueue(s *admin.Stats, name string) (*pawl.QueueStats, error) {
 	for i := range s.Queues {
 		if s.Queues[i].Name == name {
@@ -75,7 +75,7 @@ func findQueue(s *admin.Stats, name string) (*pawl.QueueStats, error) {
 	return nil, &failure{exitNoMatch, fmt.Sprintf("there is no queue %q", name), queuesThere(s)}
 }
 
-// knownQueues is the error that one of the queues is not there.
+// knownQueues returns an error if one of the queues is missing.
 func knownQueues(ctx context.Context, queue admin.Admin, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func knownQueues(ctx context.Context, queue admin.Admin, names []string) error {
 	return err
 }
 
-// queuesThere names the queues of the file, for whoever has misspelled one.
+// queuesThere names the queues of the file, to help correct a misspelling.
 func queuesThere(s *admin.Stats) string {
 	const shown = 5
 	var names []string

@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// queueFields is the part of --help that tells the fields of a queueView.
+// queueFields is the part of --help that lists the fields of a queueView.
 const queueFields = `name, paused (true or false), state (paused, served,
     no_worker, or stopped: no app has the file), ready, delayed,
     leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a
@@ -17,7 +17,7 @@ const queueFields = `name, paused (true or false), state (paused, served,
     serve; null for a file at rest)
 `
 
-// queueTable is a table of queues; queueRow makes its rows.
+// queueTable returns a table of queues; queueRow makes its rows.
 func (a *app) queueTable() *table {
 	t := a.table([]column{
 		{title: "QUEUE", cut: middle}, {title: "READY", right: true}, {title: "DELAYED", right: true},

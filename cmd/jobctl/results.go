@@ -11,20 +11,21 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// errNotTried is the result of a job that an error or an interruption came before.
+// errNotTried is the result of a job that the command did not reach before an error or an
+// interruption.
 var errNotTried = errors.New("not tried")
 
-// results is what became of the jobs of one change, in the order given.
+// results has the outcome for each job of one change, in the given order.
 type results []result
 
 type result struct {
 	id      pawl.ID
-	err     error  // nil: done, or still to be done
-	name    string // of a run, as it was given; "" if a filter chose it
+	err     error  // nil: done, or still to do
+	name    string // of a run, as given; "" if a filter selected it
 	blocked bool   // of a run
 }
 
-// possible are those with no reason against them yet.
+// possible returns the jobs with no reason against them yet.
 func (rs results) possible() (todo []*result) {
 	for i := range rs {
 		if rs[i].err == nil {
@@ -43,8 +44,8 @@ func (rs results) untried() (left []pawl.ID) {
 	return left
 }
 
-// failed are those to complain about. Among all that matched a job that changed in
-// the meantime is none: somebody else was faster.
+// failed returns the failures to report. It omits a job that a filter selected and that has
+// changed in the meantime: another process was faster.
 func (c *change) failed() (failed []result) {
 	for _, r := range c.results {
 		word := c.outcome(r.err)
@@ -56,7 +57,7 @@ func (c *change) failed() (failed []result) {
 	return failed
 }
 
-// report prints what was done and returns what was not.
+// report prints what was done and returns the rest as an error.
 func (c *change) report(ctx context.Context) error {
 	if err := c.print(); err != nil {
 		return err
@@ -72,15 +73,15 @@ func (c *change) report(ctx context.Context) error {
 	return v.err(ctx, c.explained)
 }
 
-// verdict is what is to say of things that were to be changed.
+// verdict summarizes a change of several things.
 type verdict struct {
 	noun, did          string
 	all, done, untried int
 	failed             []error
-	again              string // what to do when only some were done
+	again              string // what to do if only some were done
 }
 
-// err is nil when there is nothing to complain about. Its code is that of the first that failed.
+// err returns nil if nothing failed. Its exit code is that of the first failure.
 func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
 	switch {
 	case v.untried > 0 && ctx.Err() != nil:
@@ -107,8 +108,8 @@ func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
 	return &failure{first.code, fmt.Sprintf("%d of %d %ss could not be %s:", len(v.failed), v.all, v.noun, v.did), strings.Join(lines, "\n")}
 }
 
-// reasons are the errors of jobs or runs, one line for those that are alike, with the first of
-// them as an example; see [alike].
+// reasons returns the errors of jobs or runs, one line for each group of similar errors, with
+// the first as an example; see [alike].
 func reasons(errs []error, of string) []string {
 	var all alike
 	for _, err := range errs {
@@ -117,8 +118,8 @@ func reasons(errs []error, of string) []string {
 	return all.lines(of)
 }
 
-// againOf is what to do about things of which some were done and others not. Whatever happened
-// to them, those that were done are no longer what filters choose.
+// againOf returns what to do if only some things were done. Filters no longer select those that
+// were done.
 func againOf(chosen bool, show string) string {
 	if chosen {
 		return "Then run the command again: it finds those that are left."
@@ -126,7 +127,7 @@ func againOf(chosen bool, show string) string {
 	return fmt.Sprintf("Then 'jobctl %s' has how each of them is.", show)
 }
 
-// explained is the failure of one job or run, with what the verb says to it.
+// explained returns the failure of one job or run, with the remedy of the verb.
 func (c *change) explained(err error) *failure {
 	if c.verb.runs {
 		return c.app.failure(c.app.runFailure(err))
@@ -200,7 +201,7 @@ func (c *change) print() error {
 	return nil
 }
 
-// outcome is the word of an error in JSON.
+// outcome returns the word for an error in JSON.
 func (c *change) outcome(err error) string {
 	switch {
 	case err == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// statsFlags are those of `stats`.
+// statsFlags holds the flags of `stats`.
 type statsFlags struct {
 	every  time.Duration
 	limits limits
@@ -61,8 +61,8 @@ blocked is of runs. queue:NAME. before a word asks about one queue.`,
 	return c
 }
 
-// stats prints once, or again and again. It opens anew each time, so it sees the app come
-// and go, and a stopped one can start.
+// stats prints once, or repeatedly. It opens the queue anew each time, so it notices when the
+// app starts or stops, and a stopped app can start.
 func (a *app) stats(ctx context.Context, f *statsFlags) error {
 	if f.every > 0 && a.flags.output == "json" {
 		return endless("stats")
@@ -91,12 +91,12 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 	if err != nil {
 		return err
 	}
-	runs, runsErr := queue.Workflows().Count(ctx) // the queues are told of in any case
+	runs, runsErr := queue.Workflows().Count(ctx) // the queues are shown in any case
 	now := a.now()
 	switch {
 	case a.people():
 		if f.every > 0 && a.screen {
-			a.stdout.WriteString("\x1b[H\x1b[2J") // from the top of an empty screen
+			a.stdout.WriteString("\x1b[H\x1b[2J") // clear the screen
 		}
 		a.printStats(&s, now)
 		a.printRuns(runs)
@@ -119,7 +119,7 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 	return f.limits.check(&s, runs, now)
 }
 
-// printRuns prints a line of runs where there are any.
+// printRuns prints a line about runs if there are any.
 func (a *app) printRuns(c workflow.Counts) {
 	trouble, others := plain.Runs(c)
 	if trouble != "" && a.colors() {
@@ -146,7 +146,7 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 	}
 }
 
-// free says how much of a file is not used, where it is known.
+// free returns how much of a file is unused, if that is known.
 func free(bytes int64) string {
 	if bytes < 0 {
 		return ""

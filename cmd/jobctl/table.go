@@ -7,30 +7,30 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// column is the head of one column of a table.
+// column describes one column of a table.
 type column struct {
 	title string
-	right bool                     // numbers and ages stand at the right; text/tabwriter cannot mix
-	color func(cell string) string // of a cell; nil: none
+	right bool                     // numbers and ages are right-aligned; text/tabwriter cannot mix alignments
+	color func(cell string) string // color of a cell; nil: none
 
-	// What becomes of it on a screen that is too narrow.
-	spare int  // it is left out, 1 before 2; 0: it stays
-	cut   cuts // how its cells are shortened then
+	// What happens on a screen that is too narrow.
+	spare int  // the column is left out, 1 before 2; 0: it stays
+	cut   cuts // how its cells are shortened
 }
 
-// cuts is how a text is shortened.
+// cuts is how to shorten a text.
 type cuts int
 
 const (
 	uncut  cuts = iota
-	middle      // a name: what stands at its end tells it from others, too
+	middle      // a name: its end distinguishes it too
 	end         // a sentence
 )
 
-// leastCut is how short a column may become. Sentences are cut before names.
+// leastCut is the minimum width of a shortened column. Sentences are cut before names.
 var leastCut = map[cuts]int{end: 12, middle: 8}
 
-// left makes columns of texts, without colours.
+// left returns columns of text without colors.
 func left(titles ...string) (columns []column) {
 	for _, title := range titles {
 		columns = append(columns, column{title: title})
@@ -38,22 +38,22 @@ func left(titles ...string) (columns []column) {
 	return columns
 }
 
-// table aligns rows. It measures a portion of them at a time, so that a list of any
-// length takes little memory; later portions may be wider. On a screen it fits the table into
-// its columns as well as it can.
+// table aligns rows. It measures a portion of them at a time, so that a list of any length takes
+// little memory; later portions may be wider. On a screen it fits the table into the width as
+// well as possible.
 type table struct {
 	out     *bufio.Writer
 	columns []column
-	paint   bool // with colours
-	fit     int  // columns of the screen; 0: no matter
+	paint   bool // use colors
+	fit     int  // columns of the screen; 0: no limit
 	widths  []int
 	hidden  []bool // columns that are left out
-	limits  []int  // how wide they may be, 0 for any width
+	limits  []int  // maximum widths of columns, 0 for any width
 	rows    [][]string
 	begun   bool
 }
 
-// table makes one that fits on the screen, unless -o wide asks for everything.
+// table returns a table that fits the screen, unless -o wide asks for everything.
 func (a *app) table(columns ...column) table {
 	t := table{out: a.stdout, columns: columns, paint: a.colors()}
 	if !a.wide() {
@@ -71,7 +71,7 @@ func (t *table) add(cells ...string) {
 	}
 }
 
-// flush writes the rows so far. A table without a row has no head either.
+// flush writes the rows so far. A table without rows has no head either.
 func (t *table) flush() {
 	if len(t.rows) == 0 {
 		return
@@ -89,7 +89,7 @@ func (t *table) flush() {
 	}
 	for _, row := range t.rows {
 		for i, text := range row {
-			t.widths[i] = max(t.widths[i], ansi.StringWidth(text)) // a character may be two columns wide
+			t.widths[i] = max(t.widths[i], ansi.StringWidth(text)) // a character may take two columns
 			if t.limits[i] > 0 {
 				t.widths[i] = t.limits[i]
 			}
@@ -105,8 +105,8 @@ func (t *table) flush() {
 	t.rows = t.rows[:0]
 }
 
-// squeeze leaves out columns and shortens others until the widths fit, or there is nothing
-// left to take away.
+// squeeze leaves out columns and shortens others until the table fits, or nothing more can be
+// shortened.
 func (t *table) squeeze() {
 	over := -2 - t.fit
 	for _, width := range t.widths {
@@ -132,7 +132,7 @@ func (t *table) squeeze() {
 	}
 }
 
-// empty reports whether a column says nothing, below its head.
+// empty reports whether a column has no value in any row.
 func (t *table) empty(column int) bool {
 	for _, row := range t.rows[1:] {
 		if row[column] != "" && row[column] != "-" {
@@ -142,7 +142,7 @@ func (t *table) empty(column int) bool {
 	return true
 }
 
-// widest is the widest column that can be shortened so, -1 when there is none.
+// widest returns the widest column that can be shortened that way, or -1.
 func (t *table) widest(how cuts) int {
 	widest := -1
 	for i, c := range t.columns {
@@ -153,7 +153,7 @@ func (t *table) widest(how cuts) int {
 	return widest
 }
 
-// shortened is a text of at most so many columns.
+// shortened shortens a text to at most that many columns.
 func shortened(text string, width int, how cuts) string {
 	n := ansi.StringWidth(text)
 	if n <= width {
@@ -166,8 +166,8 @@ func shortened(text string, width int, how cuts) string {
 	return ansi.Truncate(text, width-behind-1, "") + ansi.TruncateLeft(text, n-behind, "…")
 }
 
-// line is a row without spaces at its end. Colours stand around the text of a cell, where
-// they do not count for its width.
+// line returns a row without trailing spaces. Colors are added around the text of a cell, where
+// they do not affect its width.
 func (t *table) line(row []string, head bool) string {
 	for len(row) > 0 && row[len(row)-1] == "" {
 		row = row[:len(row)-1]
@@ -194,7 +194,7 @@ func (t *table) line(row []string, head bool) string {
 		}
 		b.WriteString(text)
 	}
-	if t.fit > 0 { // the last column may be one that is left out
+	if t.fit > 0 { // the last column may be left out
 		return strings.TrimRight(b.String(), " ")
 	}
 	return b.String()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether a stream is one where somebody reads and types. The
-// null device is a character device too.
+// isTerminal reports whether a stream is an interactive terminal. The null device is a character
+// device too.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -25,7 +25,7 @@ func isTerminal(stream any) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// columnsOf is how many columns a terminal has, 0 for what is none.
+// columnsOf returns the width of a terminal, or 0 for another stream.
 func columnsOf(stream any) int {
 	f, ok := stream.(*os.File)
 	if !ok || !isTerminal(stream) {
@@ -38,7 +38,7 @@ func columnsOf(stream any) int {
 	return width
 }
 
-// askable refuses to ask where nobody answers. -y is the answer there.
+// askable rejects a question that nobody can answer. -y answers it instead.
 func (a *app) askable(words, do string) error {
 	switch {
 	case a.flags.yes:
@@ -50,19 +50,19 @@ func (a *app) askable(words, do string) error {
 	return nil
 }
 
-// confirm asks on standard error. Only y and yes are a yes. It ends with its context too:
-// a terminal gives no end of input when somebody interrupts.
+// confirm asks on standard error. Only y and yes confirm. It also returns when its context ends,
+// because a terminal gives no end of input on an interruption.
 func (a *app) confirm(ctx context.Context, question string) bool {
 	fmt.Fprintf(a.stderr, "%s Type y: ", question)
 	answered := make(chan string, 1)
 	go func() {
-		answer, _ := bufio.NewReader(a.stdin).ReadString('\n') // at the end of input, what there is
+		answer, _ := bufio.NewReader(a.stdin).ReadString('\n') // at the end of input, use what there is
 		answered <- answer
 	}()
 	select {
 	case answer := <-answered:
 		if !strings.HasSuffix(answer, "\n") {
-			fmt.Fprintln(a.stderr) // the end of input leaves the question's line open
+			fmt.Fprintln(a.stderr) // the end of input leaves the cursor on the question's line
 		}
 		answer = strings.ToLower(strings.TrimSpace(answer))
 		return answer == "y" || answer == "yes"

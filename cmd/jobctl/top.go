@@ -37,7 +37,7 @@ func (a *app) top(ctx context.Context) error {
 	return err
 }
 
-// openFor is open with notes that the screen shows.
+// openFor is open for a screen that shows the notes.
 func (a *app) openFor(ctx context.Context, note func(string)) (admin.Admin, error) {
 	screen := *a
 	screen.note = note

@@ -18,18 +18,18 @@ type verb struct {
 	do     string       // "retry"
 	did    string       // "retried"
 	ask    string       // "Retry %s?", for "it" or "them"
-	states []pawl.State // in which it applies
+	states []pawl.State // the states in which it applies
 	only   string       // what it applies to, for an error: "Only a dead job can be retried"
 	miss   string       // the result of a job in another state: "not_dead"
-	list   string       // the command that shows what there is to choose among
-	held   bool         // a job in the right state may be refused nevertheless
+	list   string       // the command that shows the candidates
+	held   bool         // a job in the right state may still be refused
 	asks   bool         // a running job is asked to end, and ends later
-	ready  func() error // refuses flags of the verb before anything is looked at; nil: it has none
+	ready  func() error // rejects flags of the verb before anything is read; nil: no check
 	apply  apply
 
-	// Of runs alone.
+	// For runs only.
 	runs      bool
-	statuses  []workflow.Status // that filters choose among
+	statuses  []workflow.Status // the statuses that filters select among
 	later     bool              // it takes effect when the app runs
 	noBlocked bool              // it does not end a blocked run
 }
@@ -41,7 +41,7 @@ func (v *verb) noun() string {
 	return "job"
 }
 
-// tried is how many are tried in one dry run.
+// tried is how many items one dry run tries.
 func (v *verb) tried() int {
 	if v.runs {
 		return admin.MaxIDs
@@ -49,23 +49,23 @@ func (v *verb) tried() int {
 	return admin.MaxDryIDs
 }
 
-// apply carries out the verb on jobs; it is admin.Admin.Do for most.
+// apply carries out the verb on jobs; usually it is admin.Admin.Do.
 type apply func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error)
 
 // how is how a verb is carried out.
 type how struct {
-	only     *admin.Filter     // must match a job when it is changed; nil for jobs that were named
-	statuses []workflow.Status // of which a run must have one when it is changed; nil for runs that were named
-	dry      bool              // nothing is changed, and the results are those that a change would have
+	only     *admin.Filter     // must match a job when it is changed; nil for named jobs
+	statuses []workflow.Status // a run must have one of them when it is changed; nil for named runs
+	dry      bool              // change nothing, and return the results that a change would have
 }
 
-// on is an action that is carried out so.
+// on returns an action with these settings.
 func (h how) on(a admin.Action) admin.Action {
 	a.If, a.DryRun = h.only, h.dry
 	return a
 }
 
-// act is the apply of an action, which flags may complete.
+// act returns the apply of an action, which flags may complete.
 func act(action *admin.Action) apply {
 	return func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error) {
 		return queue.Do(ctx, how.on(*action), ids...)
@@ -81,7 +81,7 @@ func actOnRuns(action *admin.RunAction) apply {
 	}
 }
 
-// changeJSON is the part of --help that tells the fields of a changeView.
+// changeJSON is the part of --help that lists the fields of a changeView.
 func (v *verb) changeJSON() string {
 	counts, result := fieldOf(v.did), ""
 	if v.asks {
@@ -99,7 +99,7 @@ those that were %s.
 `, counts, fieldOf(v.did), result, v.miss, v.did)
 }
 
-// changing is a command that changes jobs: their IDs, or those that filters choose.
+// changing returns a command that changes jobs, selected by IDs or filters.
 func (a *app) changing(v verb, use, short, long, example string, flags func(*cobra.Command)) *cobra.Command {
 	jobs := new(jobSelection)
 	ch := &change{app: a, verb: v, selection: jobs}
@@ -121,7 +121,7 @@ first, names the count and asks; -o json, jsonl and ids do not ask and need -y.`
 	return c
 }
 
-// changingRuns is a command that changes runs: those that are named, or that filters choose.
+// changingRuns returns a command that changes runs, selected by name or filters.
 func (a *app) changingRuns(v verb, short, long, example string, flags func(*cobra.Command)) *cobra.Command {
 	v.words, v.runs, v.miss = "wf "+v.do, true, "wrong_status"
 	v.list = "'jobctl wf list' shows the runs of all flows."
@@ -164,5 +164,5 @@ func (c *change) register(cmd *cobra.Command, flags func(*cobra.Command)) {
 	}
 }
 
-// fieldOf is a word or two as the name of a JSON field.
+// fieldOf returns a word or two as the name of a JSON field.
 func fieldOf(words string) string { return strings.ReplaceAll(words, " ", "_") }

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The structs of this file, and admin.Job, are what programs read. Their field names are a
-// promise, and --help lists them: add fields, never rename one.
+// Programs read the structs of this file, and admin.Job. Their field names are stable, and
+// --help lists them: add fields, never rename one.
 
 // statsView is the object of `stats`.
 type statsView struct {
@@ -23,7 +23,7 @@ type statsView struct {
 	SizeBytes int64                 `json:"size_bytes"`
 	FreeBytes *int64                `json:"free_bytes"`
 	Queues    []queueView           `json:"queues"`
-	Runs      *admin.WorkflowCounts `json:"runs"` // null: there is none
+	Runs      *admin.WorkflowCounts `json:"runs"` // null: there are none
 }
 
 type processView struct {
@@ -49,12 +49,12 @@ type queueView struct {
 	Failed         *int64     `json:"failed"`
 }
 
-// changeView is the object of a command that changes jobs or runs. Its first field is what was
-// done to them: retried, cancelled, deleted and so on.
+// changeView is the object of a command that changes jobs or runs. Its first field counts what
+// was done: retried, cancelled, deleted and so on.
 type changeView struct {
 	did     string
 	Done    int          `json:"-"`
-	Asked   *int         `json:"asked_to_cancel,omitempty"` // of jobs that run
+	Asked   *int         `json:"asked_to_cancel,omitempty"` // of running jobs
 	Skipped int          `json:"skipped"`
 	DryRun  bool         `json:"dry_run"`
 	Jobs    []resultView `json:"jobs,omitzero"`
@@ -70,7 +70,7 @@ func (v changeView) MarshalJSON() ([]byte, error) {
 
 type resultView struct {
 	ID     string  `json:"id,omitempty"`
-	Run    string  `json:"run,omitempty"` // in place of ID
+	Run    string  `json:"run,omitempty"` // instead of ID
 	Result string  `json:"result"`        // what was done, or not_found, conflict, damaged, failed, not_tried and so on
 	Error  *string `json:"error"`
 }
@@ -89,7 +89,7 @@ func viewOfStats(s *admin.Stats, now time.Time) statsView {
 	return v
 }
 
-// viewOfRuns is null where there is no run.
+// viewOfRuns returns null if there are no runs.
 func viewOfRuns(c workflow.Counts) *admin.WorkflowCounts {
 	if c == (workflow.Counts{}) {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// eventTypes are the words that --events takes.
+// eventTypes are the values of --events.
 var eventTypes = []pawl.EventType{
 	pawl.EventEnqueued, pawl.EventReplaced, pawl.EventFetched, pawl.EventSucceeded, pawl.EventSkipped, pawl.EventRetried,
 	pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed, pawl.EventHastened,
 	pawl.EventReaped, pawl.EventRecovered, pawl.EventCancelled, pawl.EventRevived, pawl.EventDeleted,
 }
 
-// eventShort are words for several of them.
+// eventShort maps words to several event types.
 var eventShort = map[string][]pawl.EventType{
 	"failed": {pawl.EventRetried, pawl.EventDied},
 	"dead":   {pawl.EventDied},
@@ -32,7 +32,7 @@ type watching struct {
 	queues []string         // empty: all
 	types  []pawl.EventType // nil: all
 	limit  int
-	lines  bool // for people, also into a pipe
+	lines  bool // for people, even into a pipe
 	seen   int
 }
 
@@ -89,7 +89,7 @@ func eventWords() []string {
 	return words
 }
 
-// events reads the words of --events.
+// events parses the words of --events.
 func (w *watching) events(text string) error {
 	for _, word := range strings.Split(text, ",") {
 		switch several, ok := eventShort[word]; {
@@ -134,7 +134,7 @@ func (w *watching) run(ctx context.Context, a *app) error {
 	return err
 }
 
-// note names the queues that are not there: they may come, or be misspelled.
+// note reports missing queues: they may be created later, or be misspelled.
 func (w *watching) note(ctx context.Context, a *app, queue admin.Admin) error {
 	for _, name := range w.queues {
 		err := knownQueues(ctx, queue, []string{name})
@@ -147,7 +147,7 @@ func (w *watching) note(ctx context.Context, a *app, queue admin.Admin) error {
 	return nil
 }
 
-// tell prints an event, if it is one that was asked for.
+// tell prints an event that the user asked for.
 func (w *watching) tell(a *app, e *admin.Event) error {
 	if e.Job == nil || len(w.queues) > 0 && !slices.Contains(w.queues, e.Job.Queue) || w.types != nil && !slices.Contains(w.types, e.Type) {
 		return nil
@@ -169,7 +169,7 @@ func (w *watching) tell(a *app, e *admin.Event) error {
 	return nil
 }
 
-// eventLine is an event for people. Lines come one by one, so columns have fixed widths.
+// eventLine returns an event for people. Lines arrive one by one, so columns have fixed widths.
 func (a *app) eventLine(e *admin.Event) string {
 	line := fmt.Sprintf("%s  %-9s  %s  %s  %s", e.At.In(a.location()).Format("15:04:05.000"), e.Type,
 		e.Job.ID, cell(e.Job.Queue, nameWidth), cell(e.Job.Kind, nameWidth))
@@ -188,7 +188,7 @@ func (a *app) eventLine(e *admin.Event) string {
 	return line
 }
 
-// roughly is a length of time with three digits or so; JSON has all of them.
+// roughly returns a duration with about three digits; JSON has all of them.
 func roughly(d time.Duration) string {
 	for unit := time.Second; unit > 1; unit /= 1000 {
 		if d >= unit {

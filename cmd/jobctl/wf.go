@@ -14,18 +14,18 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// wfCommand is the noun of runs of workflows.
+// wfCommand returns the noun for workflow runs.
 func (a *app) wfCommand() *cobra.Command {
 	return a.group("wf", "runs of workflows",
 		a.wfListCommand(), a.wfShowCommand(), a.wfSignalCommand(), a.wfCancelCommand(), a.wfTerminateCommand(),
 		a.wfPauseCommand(), a.wfResumeCommand(), a.wfForkCommand(), a.wfVerifyCommand(), a.wfPruneCommand())
 }
 
-// refText is what help texts say of the REF of a command.
+// refText describes the REF of a command in help texts.
 const refText = `A REF is the ID of a run, or its flow, a colon, and the ID that its starter gave
 it: order:2026/1042.`
 
-// oneRef is the REF of a command that takes one, behind which more may stand.
+// oneRef returns the REF of a command that takes one, which more arguments may follow.
 func oneRef(words string, args []string) (ref, error) {
 	if len(args) == 0 {
 		return ref{}, misused(words, "no run was named; add its ID, or FLOW:ID")
@@ -33,10 +33,10 @@ func oneRef(words string, args []string) (ref, error) {
 	return parseRef(words, args[0])
 }
 
-// ref names a run, as a person does.
+// ref names a run the way a user does.
 type ref struct {
 	text string
-	run  pawl.ID // zero for one of FLOW:ID
+	run  pawl.ID // zero for FLOW:ID
 }
 
 func parseRef(words, text string) (ref, error) {
@@ -50,8 +50,8 @@ func parseRef(words, text string) (ref, error) {
 	return ref{text: text}, nil
 }
 
-// find looks up which run is meant. A flow may have a colon in its name too, so each may be
-// the one between flow and ID.
+// find looks up the run. The name of a flow may contain a colon too, so each colon may be the
+// separator between flow and ID.
 func (r ref) find(ctx context.Context, w admin.Workflows) (pawl.ID, error) {
 	if !r.run.IsZero() {
 		return r.run, nil
@@ -68,8 +68,8 @@ func (r ref) find(ctx context.Context, w admin.Workflows) (pawl.ID, error) {
 	return pawl.ID{}, fmt.Errorf("run %s: %w", r.text, workflow.ErrNotFound)
 }
 
-// readRefs reads the REFs among arguments, and in the place of a "-" those on standard input,
-// one a line. One that is given twice counts once.
+// readRefs parses the REFs among the arguments, and those on standard input in place of a "-",
+// one per line. A duplicate counts once.
 func (a *app) readRefs(words string, args []string) (refs []ref, err error) {
 	seen := make(map[string]bool)
 	add := func(text string) error {
@@ -105,13 +105,12 @@ func (a *app) readRefs(words string, args []string) (refs []ref, err error) {
 	return refs, nil
 }
 
-// withWorkflows opens the queue for as long as do takes. What goes wrong with a run it says
-// as failures do.
+// withWorkflows opens the queue while do runs. It explains errors about runs.
 func (a *app) withWorkflows(ctx context.Context, do func(admin.Workflows) error) error {
 	return a.runFailure(a.with(ctx, func(queue admin.Admin) error { return do(queue.Workflows()) }))
 }
 
-// runFailure says what an error means that is about a run. Others stay as they are.
+// runFailure explains an error about a run. It returns other errors unchanged.
 func (a *app) runFailure(err error) error {
 	switch {
 	case err == nil, errors.As(err, new(*failure)):
@@ -134,7 +133,7 @@ func (a *app) runFailure(err error) error {
 	return err
 }
 
-// damagedRun is the error of a run whose row cannot be read, nil for one that can be.
+// damagedRun returns the error of a run with an unreadable row, or nil.
 func damagedRun(run *workflow.Info) error {
 	if run.Status != "" {
 		return nil
@@ -142,10 +141,10 @@ func damagedRun(run *workflow.Info) error {
 	return fmt.Errorf("run %s: %w: %s", run.Run, pawl.ErrCorrupt, run.Error)
 }
 
-// damagedRuns is what damage has to say of runs.
+// damagedRuns returns the error of damage to runs.
 func damagedRuns(d *damage) error { return damagedThings(d, "run") }
 
-// damagedThings is what damage has to say of things that are no jobs.
+// damagedThings returns the error of damage to things other than jobs.
 func damagedThings(d *damage, noun string) error {
 	f := new(failure)
 	if err := d.err(); !errors.As(err, &f) {

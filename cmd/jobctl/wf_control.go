@@ -7,9 +7,9 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The commands that ask something of runs. A change takes effect when the app runs.
+// The commands that request a change of runs. A change takes effect when the app runs.
 
-// openStatuses are those of a run that has not ended.
+// openStatuses are the statuses of a run that has not ended.
 var openStatuses = []workflow.Status{
 	workflow.Running, workflow.Sleeping, workflow.Waiting, workflow.Paused, workflow.Blocked, workflow.Dead,
 }

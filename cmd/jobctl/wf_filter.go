@@ -12,11 +12,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// runFilter chooses runs.
+// runFilter selects runs.
 type runFilter struct {
 	flow, status, prefix string
 
-	statuses []workflow.Status // that a command is for; nil: all
+	statuses []workflow.Status // the statuses that a command supports; nil: all
 }
 
 func (f *runFilter) register(a *app, c *cobra.Command, statuses ...workflow.Status) {
@@ -31,7 +31,7 @@ func (f *runFilter) register(a *app, c *cobra.Command, statuses ...workflow.Stat
 	_ = c.RegisterFlagCompletionFunc("id-prefix", cobra.NoFileCompletions)
 }
 
-// statusWords are statuses as flags take them; all of them when there are none.
+// statusWords returns statuses as flag values; all statuses if there are none.
 func statusWords(statuses []workflow.Status) (words []string) {
 	if len(statuses) == 0 {
 		statuses = admin.WorkflowStatuses()
@@ -46,14 +46,14 @@ func (f *runFilter) query() admin.WorkflowQuery {
 	return admin.WorkflowQuery{Filter: workflow.Filter{Flow: f.flow, Status: workflow.Status(f.status), Prefix: f.prefix}}
 }
 
-// fits reports whether the command is for a run.
+// fits reports whether the command supports the run's status.
 func (f *runFilter) fits(run *workflow.Info) bool {
 	return f.statuses == nil || slices.Contains(f.statuses, run.Status)
 }
 
 func (f *runFilter) given() bool { return f.flow != "" || f.status != "" || f.prefix != "" }
 
-// String repeats the filter: flow=order status=waiting.
+// String describes the filter: flow=order status=waiting.
 func (f *runFilter) String() string {
 	var parts []string
 	if f.flow != "" {
@@ -81,7 +81,7 @@ func (a *app) firstRuns(ctx context.Context, queue admin.Admin) []workflow.Info 
 	return page.Runs
 }
 
-// completeFlows finds those of the first runs.
+// completeFlows offers the flows of the first runs.
 func (a *app) completeFlows(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.look(c, func(ctx context.Context, queue admin.Admin) (flows []string) {
 		for _, run := range a.firstRuns(ctx, queue) {
@@ -93,8 +93,8 @@ func (a *app) completeFlows(c *cobra.Command, _ []string, _ string) ([]string, c
 	})
 }
 
-// completeRefs finds the first runs in these statuses, or in any, for a command that takes so
-// many of them; a negative number is any.
+// completeRefs offers the first runs in these statuses, or in any, for a command that takes that
+// many of them; a negative number means any number.
 func (a *app) completeRefs(most int, statuses ...workflow.Status) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most >= 0 && len(args) >= most {
@@ -111,7 +111,7 @@ func (a *app) completeRefs(most int, statuses ...workflow.Status) cobra.Completi
 	}
 }
 
-// completeSteps finds the steps of the run that was named.
+// completeSteps offers the steps of the named run.
 func (a *app) completeSteps(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.look(c, func(ctx context.Context, queue admin.Admin) (steps []string) {
 		r, err := oneRef("", args)

@@ -91,8 +91,8 @@ func (a *app) fork(ctx context.Context, r ref, from, id string, dry bool) error 
 	return nil
 }
 
-// flowWithStep is the flow of a run. It refuses a step that the run has not taken, before
-// anything is opened to write.
+// flowWithStep returns the flow of a run. It rejects a step that the run has not taken, before
+// anything is opened for writing.
 func flowWithStep(ctx context.Context, w admin.Workflows, run pawl.ID, step string) (flow string, err error) {
 	all, err := w.Show(ctx, run, admin.RunJournal)
 	if err != nil {
@@ -106,7 +106,7 @@ func flowWithStep(ctx context.Context, w admin.Workflows, run pawl.ID, step stri
 	return "", &failure{exitNoMatch, fmt.Sprintf("run %s has taken no step %q", run, step), "'jobctl wf show' has its steps."}
 }
 
-// isFree refuses an ID that a run of the flow has.
+// isFree rejects an ID that another run of the flow has.
 func isFree(ctx context.Context, w admin.Workflows, flow, id string) error {
 	switch taken, err := w.Find(ctx, flow, id); {
 	case err == nil:

@@ -12,15 +12,15 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// jobOfRun is what the status of an open run does not tell: whether its job is under way or
-// only could be, since when, and what it failed with by itself.
+// jobOfRun is what the status of an open run does not show: whether its job is running or only
+// could be, since when, and its own last error.
 type jobOfRun struct {
-	job    *pawl.Envelope // nil: the run has ended, or its error says what is wrong with it
+	job    *pawl.Envelope // nil: the run has ended, or its error explains the problem
 	live   bool           // an app has the file
-	paused bool           // the queue is
+	paused bool           // the queue is paused
 }
 
-// lookAtJob reads it. The job of a run may go at any time, as the run ends.
+// lookAtJob reads the job. It may vanish at any time, when the run ends.
 func lookAtJob(ctx context.Context, queue admin.Admin, run *workflow.Info) (j jobOfRun, err error) {
 	if run.Status.Ended() {
 		return j, nil
@@ -42,14 +42,14 @@ func lookAtJob(ctx context.Context, queue admin.Admin, run *workflow.Info) (j jo
 	return j, err
 }
 
-// showJobOfRun prints the state of the job, since when it has it, and what it failed with last.
+// showJobOfRun prints the state of the job, since when it has that state, and its last failure.
 func (a *app) showJobOfRun(run *workflow.Info, j jobOfRun) {
 	e := j.job
 	if e == nil {
 		return
 	}
 	switch {
-	case e.State == pawl.Delayed && e.BackoffSince.IsZero(): // what the run waits for says it all
+	case e.State == pawl.Delayed && e.BackoffSince.IsZero(): // what the run waits for is enough
 	case e.State == pawl.Delayed:
 		a.fact("job", "failed, runs again at %s", a.moment(e.NotBefore))
 	case e.State == pawl.Leased && !j.live:
@@ -65,7 +65,7 @@ func (a *app) showJobOfRun(run *workflow.Info, j jobOfRun) {
 	}
 }
 
-// waitsFor is what a run waits for that could run at once; "" for another.
+// waitsFor returns what a run waits for that could otherwise run; "" for another run.
 func (j jobOfRun) waitsFor(run *workflow.Info) string {
 	switch {
 	case j.job == nil || run.Status != workflow.Running:

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// runFields is the part of --help that tells the fields of an admin.Workflow.
+// runFields is the part of --help that lists the fields of an admin.Workflow.
 const runFields = `  run (the ID of the run, and of its job), flow, id (that its starter gave it)
   status (running, sleeping, waiting, paused, blocked or dead; done, failed,
     cancelled or terminated), queue
@@ -69,7 +69,7 @@ func (l *runList) run(ctx context.Context, a *app) error {
 	if l.more {
 		out.next = l.next
 	}
-	if err == nil || out.count > 0 { // a queue that cannot be reached is no empty list
+	if err == nil || out.count > 0 { // an unreachable queue is not an empty list
 		out.close()
 	}
 	switch {
@@ -86,7 +86,7 @@ func (l *runList) run(ctx context.Context, a *app) error {
 	return damagedRuns(damaged)
 }
 
-// fill lists up to the limit, and looks whether there is more.
+// fill lists up to the limit, and checks whether there is more.
 func (l *runList) fill(ctx context.Context, a *app, queue admin.Admin, out *listing, damaged *damage) error {
 	w, q, now := queue.Workflows(), l.filter.query(), a.now()
 	var held map[pawl.ID]bool
@@ -126,11 +126,11 @@ func (l *runList) fill(ctx context.Context, a *app, queue admin.Admin, out *list
 	}
 }
 
-// isRunning reports whether a run is under way, or could be.
+// isRunning reports whether a run is running, or could be.
 func isRunning(run workflow.Info) bool { return run.Status == workflow.Running && run.Error == "" }
 
-// leased are the jobs that a worker has, or had when its process ended; nil when there are more
-// than one look finds.
+// leased returns the jobs that a worker has, or had when its process ended; nil if there are
+// more than one page.
 func leased(ctx context.Context, queue admin.Admin) (map[pawl.ID]bool, error) {
 	page, err := queue.List(ctx, admin.Query{Filter: admin.Filter{Filter: pawl.Filter{State: pawl.Leased}}, Detail: admin.IDs, Limit: admin.MaxLimit})
 	if err != nil || page.Next != "" {
@@ -143,7 +143,7 @@ func leased(ctx context.Context, queue admin.Admin) (map[pawl.ID]bool, error) {
 	return held, nil
 }
 
-// runListing is a list of runs.
+// runListing returns a list of runs.
 func (a *app) runListing() *listing {
 	columns := []column{
 		{title: "RUN", spare: 1}, {title: "FLOW", cut: middle}, {title: "ID", cut: middle}, {title: "STATUS", color: colorOfStatus},
@@ -172,7 +172,7 @@ func (a *app) runRow(run *workflow.Info, held map[pawl.ID]bool, now time.Time) [
 	}
 }
 
-// statusOf is the status, with what was asked of the run.
+// statusOf returns the status, with a cancel request.
 func statusOf(run *workflow.Info) string {
 	if run.Cancelling != "" {
 		return string(run.Status) + ", cancel requested"
@@ -180,7 +180,7 @@ func statusOf(run *workflow.Info) string {
 	return string(run.Status)
 }
 
-// runWhen is the time that matters in a run's status.
+// runWhen returns the relevant time for a run's status.
 func runWhen(run *workflow.Info, now time.Time) string {
 	switch {
 	case run.Status.Ended():
@@ -191,7 +191,7 @@ func runWhen(run *workflow.Info, now time.Time) string {
 	return relative(now, run.Due)
 }
 
-// colorOfStatus is that of a run.
+// colorOfStatus returns the color of a run's status.
 func colorOfStatus(word string) string {
 	status, _, _ := strings.Cut(word, ",")
 	switch workflow.Status(status) {

@@ -44,7 +44,7 @@ func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
 	if before.IsZero() {
 		before = now
 	}
-	if before.After(now) { // runs that end meanwhile would be removed, which nobody has counted
+	if before.After(now) { // it would also remove runs that end in the meantime, which were not counted
 		return misused("wf prune", "the time of --before is to come")
 	}
 	if !dry {
@@ -95,7 +95,7 @@ func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
 	return err
 }
 
-// countEnded is how many runs ended before a time.
+// countEnded returns how many runs ended before a time.
 func countEnded(ctx context.Context, w admin.Workflows, before time.Time, damaged *damage) (n int, err error) {
 	for run, err := range admin.WorkflowRuns(ctx, w, admin.WorkflowQuery{}) {
 		if err != nil {
@@ -110,7 +110,7 @@ func countEnded(ctx context.Context, w admin.Workflows, before time.Time, damage
 	return n, nil
 }
 
-// removeEnded removes what was counted, and notes how many those were in the end.
+// removeEnded removes the runs that were counted, and records how many it removed.
 func (a *app) removeEnded(ctx context.Context, v *pruneView) error {
 	total := int64(v.Removed)
 	opened, err := a.changeBehindBar(ctx, "wf prune", "runs", func(queue admin.Admin, tell tell) (err error) {

@@ -131,7 +131,7 @@ func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
 		a.fact("forked from", "%s", run.Forked)
 	}
 	unread := fmt.Sprintf("%d unread", run.Unread)
-	if run.Unread > 0 && !a.flags.verbose { // one of another name than it waits for may be a slip
+	if run.Unread > 0 && !a.flags.verbose { // a signal with another name than expected may be a mistake
 		unread += "; -v has their names"
 	}
 	a.fact("signals", "%s", unread)
@@ -155,7 +155,7 @@ func (a *app) showJournal(journal []workflow.Entry) {
 	t := a.table(columns...)
 	for i := range journal {
 		e := &journal[i]
-		if e.State == "" { // it cannot be read
+		if e.State == "" { // it is unreadable
 			t.add(fmt.Sprint(e.Seq), "-", "-", "-", "-", "-", "-", "damaged", firstLine(e.Error, errorWidth))
 			continue
 		}
@@ -181,7 +181,7 @@ func (a *app) showJournal(journal []workflow.Entry) {
 	t.flush()
 }
 
-// short is a length of time in few digits.
+// short returns a duration in few digits.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Second:
@@ -216,7 +216,7 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 	if what := job.waitsFor(&w.Info); what != "" {
 		head()
 		fmt.Fprintf(a.stdout, "  %s\n", what)
-		return // what its journal waits for may have come by now
+		return // the journal's wait may have ended by now
 	}
 	for i := range w.Journal {
 		e := &w.Journal[i]
@@ -277,7 +277,7 @@ func (a *app) showValue(name string, value []byte) {
 	a.showJSON(text, whole)
 }
 
-// damagedEntries is the error of a run whose journal cannot be read in full.
+// damagedEntries returns the error of a run whose journal is not fully readable.
 func damagedEntries(w *admin.WorkflowRun) error {
 	var d damage
 	for i := range w.Journal {
@@ -288,7 +288,7 @@ func damagedEntries(w *admin.WorkflowRun) error {
 	return damagedThings(&d, "step")
 }
 
-// damagedEntry is the error of an entry that cannot be read, nil for one that can be.
+// damagedEntry returns the error of an unreadable entry, or nil.
 func damagedEntry(run pawl.ID, e *workflow.Entry) error {
 	if e.State == "" || e.State == workflow.EntryDone && e.Error != "" { // its result is damaged
 		return fmt.Errorf("run %s, entry %d: %w: %s", run, e.Seq, pawl.ErrCorrupt, e.Error)
@@ -296,7 +296,7 @@ func damagedEntry(run pawl.ID, e *workflow.Entry) error {
 	return nil
 }
 
-// colorOfEntry is that of an entry of a journal.
+// colorOfEntry returns the color of the state of a journal entry.
 func colorOfEntry(word string) string {
 	switch word {
 	case string(workflow.EntryFailed), "damaged":

@@ -67,7 +67,7 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	if err != nil {
 		return misused(words, "the value of the signal: %s", err)
 	}
-	if err := workflow.CheckSignal(args[1], payload, dedup); err != nil { // a dry run, too
+	if err := workflow.CheckSignal(args[1], payload, dedup); err != nil { // in a dry run, too
 		return err
 	}
 	var run pawl.ID
@@ -100,10 +100,10 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 		fmt.Fprintf(a.stdout, "sent %s to run %s\n", plain.Text(args[1]), run)
 	}
 	switch before.Status {
-	case workflow.Paused, workflow.Blocked, workflow.Dead: // it would be waited for in vain
+	case workflow.Paused, workflow.Blocked, workflow.Dead: // otherwise the user would wait in vain
 		a.say("note: it is %s, and goes on after 'jobctl wf resume'", before.Status)
 	}
-	if len(before.Waits) > 0 && !slices.Contains(before.Waits, args[1]) { // which may be a slip
+	if len(before.Waits) > 0 && !slices.Contains(before.Waits, args[1]) { // this may be a mistake
 		a.say("note: it waits for %s; %s is kept until it asks for that", listed(before.Waits), args[1])
 	}
 	return nil

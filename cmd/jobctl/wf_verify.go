@@ -110,7 +110,7 @@ func (v *verification) run(ctx context.Context, args []string) error {
 	return v.verdict(len(refs) > 0)
 }
 
-// all verifies the runs that were named, or those that the filter chooses.
+// all verifies the named runs, or those that the filter selects.
 func (v *verification) all(ctx context.Context, w admin.Workflows, refs []ref) error {
 	runs := make([]pawl.ID, 0, len(refs))
 	for _, r := range refs {
@@ -145,7 +145,7 @@ func (v *verification) all(ctx context.Context, w admin.Workflows, refs []ref) e
 			return ctx.Err()
 		case ofTheQueue(err):
 			return err
-		case len(refs) == 0 && (errors.Is(err, workflow.ErrNotRunning) || errors.Is(err, workflow.ErrNotFound)): // it has ended meanwhile
+		case len(refs) == 0 && (errors.Is(err, workflow.ErrNotRunning) || errors.Is(err, workflow.ErrNotFound)): // it has ended in the meantime
 		default:
 			v.add(run.String(), err)
 		}
@@ -154,13 +154,13 @@ func (v *verification) all(ctx context.Context, w admin.Workflows, refs []ref) e
 	return nil
 }
 
-// ofTheQueue reports whether an error would be that of any run.
+// ofTheQueue reports whether every run would give this error.
 func ofTheQueue(err error) bool {
 	return slices.ContainsFunc([]error{admin.ErrUnreachable, admin.ErrDenied, admin.ErrBusy, pawl.ErrClosed, pawl.ErrPoisoned, context.DeadlineExceeded},
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// add notes what came of one run.
+// add records the result of one run.
 func (v *verification) add(run string, err error) {
 	one := verifiedView{Run: run, err: err}
 	var differs *workflow.DeterminismError
@@ -225,8 +225,8 @@ func (v *verification) print() error {
 	return nil
 }
 
-// printUnfit tells people which runs do not fit. Those that do not fit for one reason are
-// counted behind the first, unless -v asks for each.
+// printUnfit prints the runs that do not fit. It shows the first run for each reason and counts
+// the rest, unless -v asks for all.
 func (v *verification) printUnfit() {
 	var all alike
 	var shown []*likeness
@@ -254,8 +254,8 @@ func (v *verification) printUnfit() {
 	}
 }
 
-// verdict is the exit code. Of runs that were named it is that of the first that was not
-// verified; a run that does not fit comes before these.
+// verdict returns the exit code. For named runs it is that of the first that was not verified; a
+// run that does not fit takes precedence.
 func (v *verification) verdict(named bool) error {
 	for _, one := range v.view.Runs {
 		switch one.Result {

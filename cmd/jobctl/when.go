@@ -25,7 +25,7 @@ func parseCount(text string) (int, error) {
 	return n, nil
 }
 
-// parseAge reads a length of time: as Go writes it, or in days or weeks.
+// parseAge reads a duration in Go's notation, or in days or weeks.
 func parseAge(text string) (time.Duration, error) {
 	for unit, hours := range map[string]time.Duration{"d": 24, "w": 7 * 24} {
 		number, ok := strings.CutSuffix(text, unit)
@@ -45,8 +45,7 @@ func parseAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseMoment reads a time, a date at whose beginning it is in the zone, or an age before
-// now.
+// parseMoment reads a time, a date, which means its beginning in the zone, or an age before now.
 func parseMoment(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if d, err := parseAge(text); err == nil {
 		return now.Add(-d), nil
@@ -54,7 +53,7 @@ func parseMoment(text string, now time.Time, zone *time.Location) (time.Time, er
 	return parseTime(text, zone)
 }
 
-// parseFuture is parseMoment for what is to come: a length of time counts from now on.
+// parseFuture is parseMoment for future times: a duration counts from now.
 func parseFuture(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if d, err := parseAge(text); err == nil {
 		return now.Add(d), nil
@@ -71,8 +70,8 @@ func parseTime(text string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, errMoment
 }
 
-// stamp writes a time for programs: RFC 3339 in UTC, always with nine digits of
-// nanoseconds, so that texts sort as times do.
+// stamp writes a time for programs: RFC 3339 in UTC, always with nine digits, so that texts sort
+// as times do.
 func stamp(t time.Time) string {
 	return bounded(t).Format("2006-01-02T15:04:05.000000000Z07:00")
 }
@@ -91,7 +90,7 @@ func (a *app) clock(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// bounded cuts a time to the years that RFC 3339 can write.
+// bounded limits a time to the years that RFC 3339 can express.
 func bounded(t time.Time) time.Time {
 	switch t = t.UTC(); {
 	case t.Year() < 0:
@@ -102,7 +101,7 @@ func bounded(t time.Time) time.Time {
 	return t
 }
 
-// relative says how far t is from now: "3h ago", "in 12s".
+// relative returns the distance between t and now: "3h ago", "in 12s".
 func relative(now, t time.Time) string {
 	d := now.Sub(t)
 	if d < 0 {

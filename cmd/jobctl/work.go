@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/handlers"
 )
 
-// working is one `work`: what its flags say.
+// working holds the flags of one `work`.
 type working struct {
 	exec, http bool
 	queues     []string
@@ -44,7 +44,7 @@ const (
 	drainAll   = "all"
 )
 
-// Flags that belong to one sort of job, and mean nothing to a worker without it.
+// Flags that belong to one type of job, and have no meaning for a worker without it.
 var (
 	execFlags = []string{"allow", "allow-dir", "env", "grace", "output-dir", "keep-output", "keep-runs"}
 	httpFlags = []string{"allow-host", "allow-net"}
@@ -123,7 +123,7 @@ func (w *working) register(flags *pflag.FlagSet) {
 	flags.Var(manyFlag{flagFunc{w.addNet}}, "allow-net", "requests: may go to these `ADDRESSES`, such as 10.1.2.0/24; may be repeated")
 }
 
-// check refuses a command line that cannot be carried out.
+// check rejects an invalid command line.
 func (w *working) check(a *app, flags *pflag.FlagSet) error {
 	refuse := func(format string, args ...any) error { return usage("work", format, args...) }
 	switch {
@@ -156,7 +156,7 @@ func (w *working) check(a *app, flags *pflag.FlagSet) error {
 	return nil
 }
 
-// addNet takes one --allow-net: a range of addresses, or one address.
+// addNet parses one --allow-net: a range of addresses, or one address.
 func (w *working) addNet(text string) error {
 	if one, err := netip.ParseAddr(text); err == nil && one.Zone() == "" {
 		w.nets = append(w.nets, netip.PrefixFrom(one, one.BitLen()))

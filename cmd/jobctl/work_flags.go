@@ -49,7 +49,7 @@ func sizeFlag(to *int) pflag.Value {
 
 var errSize = errors.New("it must be a number of bytes, at least 1, as 65536, 64KiB or 2MiB")
 
-// parseSize reads a number of bytes as byteSize writes it, without a fraction.
+// parseSize reads a number of bytes in the format of byteSize, without a fraction.
 func parseSize(text string) (int, error) {
 	shift := 0
 	for unit, bits := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {

@@ -14,10 +14,11 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// runsSuffix is what the folder of the runs is called behind the name of the file.
+// runsSuffix follows the name of the file in the name of the folder of the runs.
 const runsSuffix = ".runs"
 
-// handle registers what runs jobs, and returns what ends it. Path is that of the file.
+// handle registers the handlers, and returns a function that ends them. path is that of the
+// file.
 func (w *working) handle(jobs *worker.Worker, path string, r *report) (end func() error, err error) {
 	var ends []func() error
 	end = func() error {
@@ -52,7 +53,8 @@ func (w *working) handle(jobs *worker.Worker, path string, r *report) (end func(
 	return end, nil
 }
 
-// runner makes what runs commands, and tells of what a killed worker's have left.
+// runner creates the runner of commands, and reports what commands of a killed worker left
+// behind.
 func (w *working) runner(path string, r *report) (*handlers.Runner, error) {
 	o := &handlers.ExecOptions{Roots: w.dirs, JobEnv: w.env, Grace: max(w.grace, 1), Output: w.keepOutput, OnRun: r.ran}
 	if len(w.dirs) > 0 {
@@ -66,7 +68,7 @@ func (w *working) runner(path string, r *report) (*handlers.Runner, error) {
 		o.OnRun = func(run handlers.Run) {
 			logs.Keep(run)
 			r.ran(run)
-			if _, err := os.Stat(logs.Path(run)); err == nil { // a full disk keeps none
+			if _, err := os.Stat(logs.Path(run)); err == nil { // a full disk keeps no file
 				r.kept(run.Job.ID, logs.Path(run))
 			}
 		}
@@ -86,7 +88,7 @@ func (w *working) runner(path string, r *report) (*handlers.Runner, error) {
 	return runner, nil
 }
 
-// commandLine is a command for people: as it would be typed into a shell.
+// commandLine returns a command for people, as typed into a shell.
 func commandLine(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {
@@ -98,7 +100,7 @@ func commandLine(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// requestLine is a request for people. Its query is left out: there may be secrets in it.
+// requestLine returns a request for people. It omits the query, which may contain secrets.
 func requestLine(r *handlers.Request) string {
 	method := r.Method
 	if method == "" {

@@ -12,32 +12,32 @@ import (
 	"github.com/gopawl/pawl/handlers"
 )
 
-// maxLines is how many lines wait for a reader of the output before some are lost. Jobs do
-// not wait for it.
+// maxLines is how many lines wait for a reader of the output before some are lost. Jobs do not
+// wait for the reader.
 const maxLines = 4096
 
-// report tells of the runs of a worker. What a run was comes from its handler, what became
-// of it from the event that says so once it is durable; both carry the ID of the job.
+// report prints the attempts of a worker. The handler reports what ran, and a durable event
+// reports the outcome; both carry the ID of the job.
 type report struct {
 	app  *app
-	stop context.CancelFunc // ends the worker: nobody takes the output any more
+	stop context.CancelFunc // ends the worker: nothing reads the output any more
 
 	mu     sync.Mutex
-	runs   map[pawl.ID]*ranJob // handled and not settled; guarded by mu
-	missed int64               // lines that were lost since the last one; guarded by mu
+	runs   map[pawl.ID]*ranJob // handled but not settled; guarded by mu
+	missed int64               // lines lost since the last one; guarded by mu
 	closed bool                // guarded by mu
 
-	recovered atomic.Int64 // jobs that were leased when their worker died
+	recovered atomic.Int64 // jobs that were leased when their worker was killed
 
 	lines   chan workView
 	written chan struct{} // closed when all lines are written
 
-	streams sync.Mutex // held to write to the streams of the app
+	streams sync.Mutex // held to write to the app's streams
 	err     error      // of writing to standard output; guarded by streams
 	tally   struct{ done, retry, dead, returned int }
 }
 
-// ranJob is what the handler of a job knows of a run.
+// ranJob is what the handler of a job knows about an attempt.
 type ranJob struct {
 	what    string
 	attempt int
@@ -56,22 +56,22 @@ func newReport(a *app, stop context.CancelFunc) *report {
 	return r
 }
 
-// begin notes that a job runs.
+// begin records that a job runs.
 func (r *report) begin(job *pawl.Envelope, attempt int, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs[job.ID] = &ranJob{what: what, attempt: attempt}
 }
 
-// ran notes how a command ended.
+// ran records how a command ended.
 func (r *report) ran(run handlers.Run) {
 	r.note(run.Job.ID, func(j *ranJob) { j.code, j.cut = &run.Code, run.Cut })
 }
 
-// kept notes where the output of a command is.
+// kept records where the output of a command is.
 func (r *report) kept(id pawl.ID, file string) { r.note(id, func(j *ranJob) { j.file = file }) }
 
-// returned notes and returns the error of a handler.
+// returned records and returns the error of a handler.
 func (r *report) returned(id pawl.ID, err error) error {
 	r.note(id, func(j *ranJob) { j.err = err })
 	return err
@@ -85,13 +85,13 @@ func (r *report) note(id pawl.ID, change func(*ranJob)) {
 	}
 }
 
-// runResults are the events that end a run, and how a line calls them.
+// runResults are the events that end an attempt, and their words in a line.
 var runResults = map[pawl.EventType]string{
 	pawl.EventSucceeded: "done", pawl.EventRetried: "retry", pawl.EventDied: "dead",
 	pawl.EventReleased: "returned",
 }
 
-// hear is the OnEvent of the queue. It waits for nobody.
+// hear is the OnEvent of the queue. It never waits.
 func (r *report) hear(e pawl.Event) {
 	if e.Type == pawl.EventRecovered {
 		r.recovered.Add(1)
@@ -106,7 +106,7 @@ func (r *report) hear(e pawl.Event) {
 		return
 	}
 	ran := r.runs[e.Job.ID]
-	if ran == nil { // it did not come to run: nobody handles it, or it died before
+	if ran == nil { // it did not run: it has no handler, or it became dead before
 		ran = &ranJob{what: e.Job.Kind, attempt: e.Job.Attempts}
 	}
 	delete(r.runs, e.Job.ID)
@@ -163,21 +163,21 @@ func (r *report) count(result string) {
 	}
 }
 
-// say writes a message among the lines.
+// say writes a message between the lines.
 func (r *report) say(format string, args ...any) {
 	r.streams.Lock()
 	defer r.streams.Unlock()
 	r.app.say(format, args...)
 }
 
-// failed reports whether nobody takes the output any more.
+// failed reports whether writing the output has failed.
 func (r *report) failed() bool {
 	r.streams.Lock()
 	defer r.streams.Unlock()
 	return r.err != nil
 }
 
-// close writes what is left, and a sum for people. Nothing happens to jobs any more.
+// close writes the rest, and totals for people. No job changes any more.
 func (r *report) close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -190,14 +190,14 @@ func (r *report) close() error {
 	return r.err
 }
 
-// Write lets a log be among the lines, which come from many goroutines.
+// Write lets a log appear between the lines, which come from many goroutines.
 func (r *report) Write(b []byte) (int, error) {
 	r.say("%s", b)
 	return len(b), nil
 }
 
-// logger is silent: lines tell of failed runs, and other errors come back. With -v it tells
-// what else there is.
+// logger discards messages, because lines report failed attempts and other errors are returned.
+// With -v it prints the rest.
 func (r *report) logger() hclog.Logger {
 	if !r.app.flags.verbose {
 		return hclog.NewNullLogger()

@@ -17,29 +17,29 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// What the end of a command takes beyond its grace, with room to spare; and how long a
-// worker waits at least for a run that ignores the end of its time.
+// How long the end of a command may take beyond its grace period, with a margin; and how long a
+// worker waits at least for an attempt that ignores its timeout.
 const (
 	beyondGrace = 2 * time.Second
 	leastHung   = 30 * time.Second
 )
 
-// run works. The steps are in this order so that nothing is touched that another process
-// has, and nothing runs before what an earlier worker left is dead:
+// run works. The order of the steps ensures that it touches nothing that another process has,
+// and that nothing runs before the leftovers of an earlier worker are dead:
 //
-//  1. look whether the file is there, of this release, and nobody has it
+//  1. check that the file exists, has this release's format, and is not open elsewhere
 //  2. open the queue, which locks the file: what a killed worker ran is ready again
-//  3. take the folder of the runs, and end what that worker's commands have left
+//  3. take the folder of the runs, and end what that worker's commands left behind
 //  4. serve operators
 //  5. run jobs
 //
-// They are undone in reverse.
+// They are undone in reverse order.
 func (w *working) run(ctx context.Context, a *app) (err error) {
 	if err := w.look(ctx, a); err != nil {
 		return err
 	}
-	// A reader that goes away is an error of a write then, and does not end the process in
-	// the middle of its jobs. To ignore the signal would be passed on to commands.
+	// With this, a reader that goes away causes a write error, and does not end the process in
+	// the middle of its jobs. Commands would inherit an ignored signal.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
@@ -78,7 +78,7 @@ func (w *working) run(ctx context.Context, a *app) (err error) {
 	return w.work(ctx, a, jobs, r)
 }
 
-// look refuses a file that this process cannot have.
+// look rejects a file that this process cannot have.
 func (w *working) look(ctx context.Context, a *app) error {
 	if _, err := os.Stat(a.flags.db); errors.Is(err, fs.ErrNotExist) {
 		if w.create {
@@ -100,7 +100,7 @@ func (w *working) look(ctx context.Context, a *app) error {
 	return nil
 }
 
-// taken is what an error of opening the file means to who wants to work on it.
+// taken explains an error of opening the file to a user who wants to work on it.
 func (a *app) taken(err error) error {
 	if errors.Is(err, bolt.ErrLocked) {
 		return isTaken(fmt.Sprintf("%s is locked%s", a.flags.db, holder(err)))
@@ -122,14 +122,14 @@ func (w *working) crashCap() int {
 func (w *working) options(r *report) *worker.Options {
 	return &worker.Options{
 		Queues: w.queues, Concurrency: w.slots, Timeout: w.runTimeout,
-		Drain:     max(w.finish, 1),      // 0 would be its default
-		StopGrace: w.grace + beyondGrace, // until what runs is dead
+		Drain:     max(w.finish, 1),      // 0 would mean the default
+		StopGrace: w.grace + beyondGrace, // until the commands are dead
 		HungGrace: max(w.grace+beyondGrace, leastHung),
 		Logger:    r.logger(),
 	}
 }
 
-// work runs jobs until ctx ends, or there are none where that was asked for.
+// work runs jobs until ctx ends, or until none are left if requested.
 func (w *working) work(ctx context.Context, a *app, jobs *worker.Worker, r *report) (err error) {
 	queues := w.queues
 	if queues == nil {
@@ -137,7 +137,7 @@ func (w *working) work(ctx context.Context, a *app, jobs *worker.Worker, r *repo
 	}
 	r.say("working on %s, %s", a.flags.db, strings.Join(queues, ", "))
 	hush := context.AfterFunc(ctx, func() {
-		signal.Reset(os.Interrupt, syscall.SIGTERM) // as main does, but before we say so
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // main does this too, but it must precede the message
 		r.say("stopping: running jobs have %v; a second signal ends them at once", w.finish)
 	})
 	switch {
@@ -155,7 +155,7 @@ func (w *working) work(ctx context.Context, a *app, jobs *worker.Worker, r *repo
 	case errors.Is(err, pawl.ErrEmpty):
 		return &failure{exitNoMatch, "no job is ready", ""}
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		if r.failed() { // which ended it, and is told when the report is closed
+		if r.failed() { // it ended the worker, and is reported when the report is closed
 			return nil
 		}
 		return &failure{exitInterrupted, "interrupted before the end; jobs that were not done are in the queue", ""}

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// workView is a line of `work`. Its field names are a promise, as those of view.go are.
+// workView is a line of `work`. Its field names are stable, as are those of view.go.
 type workView struct {
 	At         admin.Stamp `json:"at"`
 	Result     string      `json:"result"`
@@ -47,8 +47,8 @@ func viewOfRun(result string, e *pawl.Event, ran *ranJob) workView {
 	return v
 }
 
-// brief is what a line has room for of an error: of a command that ended by itself what it
-// said last, since the line has its exit code already.
+// brief returns the part of an error that fits into a line: for a command that ended by itself
+// its last output, since the line already has its exit code.
 func brief(cause string, err error) string {
 	exit := new(handlers.ExitError)
 	if !errors.As(err, &exit) {
@@ -63,7 +63,7 @@ func brief(cause string, err error) string {
 	return exit.Tail[strings.LastIndexByte(exit.Tail, '\n')+1:]
 }
 
-// optional is a text that is null where it is empty.
+// optional returns a text that is null if it is empty.
 func optional(text string) *admin.Text {
 	if text == "" {
 		return nil
@@ -71,13 +71,13 @@ func optional(text string) *admin.Text {
 	return (*admin.Text)(&text)
 }
 
-// How much a line has of a command, and of an error, which says what to do.
+// How much of a command, and of an error with its remedy, fits into a line.
 const (
 	whatWidth  = 60
 	briefWidth = 240
 )
 
-// workLine is a run for people. Lines come one by one, so columns have fixed widths.
+// workLine returns an attempt for people. Lines arrive one by one, so columns have fixed widths.
 func (a *app) workLine(v *workView) string {
 	line := fmt.Sprintf("%s  %-8s  %s  %s", v.At.In(a.location()).Format("15:04:05.000"), v.Result, v.ID, cell(string(v.What), whatWidth))
 	switch {

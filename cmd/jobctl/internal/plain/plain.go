@@ -1,5 +1,4 @@
-// Package plain writes what people read on a terminal: texts out of a file, sizes, lengths of
-// time.
+// Package plain writes what people read on a terminal: texts from a file, sizes, and durations.
 package plain
 
 import (
@@ -10,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Harmless reports whether a terminal shows r as one plain character. What is left out moves
-// the cursor, reorders the line or is invisible: control characters, bidi and other format
-// characters, odd spaces, code points without a meaning.
+// Harmless reports whether a terminal shows r as one plain character. Other characters move the
+// cursor, reorder the line or are invisible: control characters, bidi and other format
+// characters, unusual spaces, unassigned code points.
 func Harmless(r rune) bool { return unicode.IsPrint(r) }
 
-// Text makes a text out of a file safe to print on one line: a control byte or a byte that
-// is no UTF-8 becomes \x1b, any other harmful character \u202e. A backslash stays as it is;
-// JSON output is the exact one.
+// Text makes a text from a file safe to print on one line: a control byte or a byte that is not
+// UTF-8 becomes \x1b, any other harmful character \u202e. A backslash stays unchanged, so only
+// JSON output is exact.
 func Text(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !Harmless(r) }) < 0 {
 		return s
@@ -46,7 +45,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Span writes a length of time in at most two units: 12s, 4m02s, 3h, 2d.
+// Span writes a duration in at most two units: 12s, 4m02s, 3h, 2d.
 func Span(d time.Duration) string {
 	d = d.Abs()
 	switch {

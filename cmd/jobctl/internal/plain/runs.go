@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Runs says how many runs have which status, in the order in which somebody is needed: first
-// those that one must look at, then all others. Both are "" where there is no run.
+// Runs returns how many runs have which status: first those that need attention, then the rest.
+// Both are "" if there are no runs.
 func Runs(c workflow.Counts) (trouble, others string) {
 	type part struct {
 		n    int

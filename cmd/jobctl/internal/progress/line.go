@@ -20,7 +20,7 @@ type line struct {
 	color       bool
 }
 
-// The bar itself has as many columns as there is room for, within these bounds.
+// The width of the bar itself, which depends on the room.
 const (
 	shortestBar = 8
 	longestBar  = 40
@@ -28,13 +28,13 @@ const (
 
 const spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-// text is the line for a terminal of so many columns, and how many it takes: always fewer,
-// since a terminal that wraps at its last column would keep what was written there. Where
-// there is little room the time goes first, then the rate, the amount and the bar.
+// text returns the line for a terminal of that many columns, and its width, which is always
+// smaller, because a terminal that wraps at its last column would keep what was written there.
+// With little room, the time goes first, then the rate, the amount and the bar.
 func (l line) text(columns int) (string, int) {
 	room := columns - 1
 	title := ansi.Truncate(l.title, max(room-len("  100%"), 0), "…")
-	var parts []string // by how much they are worth
+	var parts []string // the most important first
 	if l.total >= 0 {
 		parts = append(parts, fmt.Sprintf("%3d%%", l.percent()))
 	} else {
@@ -58,7 +58,7 @@ func (l line) text(columns int) (string, int) {
 	return title + "  " + l.bar(bar) + "  " + strings.Join(parts, "  "), used
 }
 
-// bar is drawn in eighths of a column.
+// bar draws in eighths of a column.
 func (l line) bar(columns int) string {
 	const eighths = "▏▎▍▌▋▊▉"
 	filled := int(l.share() * float64(columns*8))
@@ -73,7 +73,7 @@ func (l line) bar(columns int) string {
 	return "\x1b[36m" + full + "\x1b[0m" + "\x1b[2m" + rest + "\x1b[0m"
 }
 
-// share is how much is done, from 0 to 1. Of nothing everything is done.
+// share returns how much is done, from 0 to 1. If the total is 0, everything is done.
 func (l line) share() float64 {
 	if l.total <= 0 {
 		return 1
@@ -81,7 +81,7 @@ func (l line) share() float64 {
 	return min(max(float64(l.done)/float64(l.total), 0), 1)
 }
 
-// percent is 100 only when everything is done.
+// percent returns 100 only if everything is done.
 func (l line) percent() int { return int(l.share() * 100) }
 
 func (l line) amount() string {
@@ -96,7 +96,7 @@ func (l line) amount() string {
 	return fmt.Sprintf("%s of %s %s", grouped(l.done), grouped(l.total), l.unit)
 }
 
-// rate is the mean since the beginning, which is what the time that is left follows from.
+// rate returns the mean since the beginning, which is also the basis for the time left.
 func (l line) rate() string {
 	rate := float64(max(l.done, 0)) / max(l.passed.Seconds(), 0.001)
 	if l.unit == Bytes {
@@ -105,7 +105,7 @@ func (l line) rate() string {
 	return grouped(int64(rate)) + "/s"
 }
 
-// left is how long it takes still; ok is false while nothing is known.
+// left returns the estimated time left; ok is false while there is no estimate.
 func (l line) left() (string, bool) {
 	if l.total < 0 || l.done <= 0 || l.done >= l.total {
 		return "", false
@@ -136,7 +136,7 @@ func size(n float64) string {
 	return fmt.Sprintf("%.1f %s", n, unit)
 }
 
-// grouped writes a number with a space before each three digits: 1 234 567.
+// grouped writes a number with a space before each group of three digits: 1 234 567.
 func grouped(n int64) string {
 	text := fmt.Sprint(n)
 	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
@@ -145,8 +145,8 @@ func grouped(n int64) string {
 	return text
 }
 
-// harmless replaces what a terminal would not show as one plain character: a title may have
-// the name of a file in it.
+// harmless replaces what a terminal would not show as one plain character: a title may contain a
+// file name.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

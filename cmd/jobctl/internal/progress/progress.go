@@ -1,6 +1,6 @@
-// Package progress shows how far long work is, on one line of a terminal: a bar with what is
-// done, how fast and for how long still; or a spinner where nobody knows how much there is.
-// On anything that is no terminal it shows nothing, so that logs and pipes stay clean.
+// Package progress shows the progress of long work on one line of a terminal: a bar with the
+// amount done, the rate and the time left, or a spinner if the total is unknown. On anything but
+// a terminal it shows nothing, so that logs and pipes stay clean.
 package progress
 
 import (
@@ -17,22 +17,22 @@ import (
 // Unit is what is counted.
 type Unit string
 
-// Bytes are shown as KiB, MiB and so on; any other unit is a plural noun such as "jobs",
-// and counted.
+// Bytes are shown as KiB, MiB and so on; any other unit is a plural noun such as "jobs", and
+// counted.
 const Bytes Unit = "bytes"
 
-// The bar appears when the work has taken this long, and is drawn this often.
+// The bar appears after the work has taken this long, and is redrawn this often.
 const (
 	patience = 300 * time.Millisecond
 	interval = 100 * time.Millisecond
 )
 
-// Bar is one line of progress. Its methods may be called from several goroutines; on a nil
-// Bar they do nothing.
+// Bar is one line of progress. Its methods are safe for concurrent use; on a nil Bar they do
+// nothing.
 type Bar struct {
 	title string
 	unit  Unit
-	width func() int // of the terminal, in columns; 0 when it cannot be told
+	width func() int // of the terminal, in columns; 0 if unknown
 	color bool
 	now   func() time.Time
 
@@ -40,19 +40,19 @@ type Bar struct {
 	out     io.Writer
 	begun   time.Time
 	drawn   time.Time // zero before the first drawing
-	columns int       // of what stands on the line
+	columns int       // width of the current line
 	frame   int       // of the spinner
 	stopped bool
 }
 
-// Start returns a bar that shows itself on w when w is a terminal that can redraw a line, and
-// never otherwise. The title says what is done, as in "checking jobs.db".
+// Start returns a bar that shows itself on w if w is a terminal that can redraw a line, and
+// never otherwise. The title names the work, as in "checking jobs.db".
 //
 //	bar := progress.Start(os.Stderr, "checking jobs.db", progress.Bytes)
 //	defer bar.Stop()
 //	err := q.Check(bolt.WithProgress(ctx, bar.Set))
 //
-// Call [Bar.Stop] before anything else is written to w.
+// Call [Bar.Stop] before writing anything else to w.
 func Start(w io.Writer, title string, unit Unit) *Bar {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -65,7 +65,7 @@ func Start(w io.Writer, title string, unit Unit) *Bar {
 		}
 		return columns
 	}
-	// A console of Windows shows colours only to who switches them on.
+	// A Windows console shows colors only after they are enabled.
 	color := os.Getenv("NO_COLOR") == "" && runtime.GOOS != "windows"
 	return newBar(w, title, unit, width, color, time.Now)
 }
@@ -74,8 +74,8 @@ func newBar(w io.Writer, title string, unit Unit, width func() int, color bool, 
 	return &Bar{title: harmless(title), unit: unit, width: width, color: color, now: now, out: w, begun: now()}
 }
 
-// Set tells how much is done, of how much: a total below zero is one that nobody knows. It
-// draws at most ten times a second and returns at once otherwise.
+// Set sets how much of the total is done; a negative total is unknown. It draws at most ten
+// times a second and returns at once otherwise.
 func (b *Bar) Set(done, total int64) {
 	if b == nil {
 		return
@@ -93,7 +93,7 @@ func (b *Bar) Set(done, total int64) {
 	})
 }
 
-// Stop takes the bar away. The line is as if it had never been there.
+// Stop removes the bar, as if it had never been drawn.
 func (b *Bar) Stop() {
 	if b == nil {
 		return
@@ -107,12 +107,12 @@ func (b *Bar) Stop() {
 	}
 }
 
-// draw replaces what stands on the line.
+// draw replaces the current line.
 func (b *Bar) draw(l line) {
 	b.replace(l.text(b.terminal()))
 }
 
-// terminal is how many columns there are; the usual number where it cannot be told.
+// terminal returns the width of the terminal, or the usual width if it is unknown.
 func (b *Bar) terminal() int {
 	if columns := b.width(); columns > 0 {
 		return columns
@@ -120,10 +120,9 @@ func (b *Bar) terminal() int {
 	return 80
 }
 
-// replace writes over what stands on the line, and spaces over the rest of it: that works
-// on terminals and consoles that know no escape sequences, too. A terminal that became
-// narrower gets no more than fits on one line. An error is of no use to anybody: the work
-// goes on without a bar.
+// replace overwrites the current line, and fills the rest with spaces: that also works on
+// terminals and consoles without escape sequences. A terminal that became narrower gets no more
+// than fits on one line. Errors are ignored: the work continues without a bar.
 func (b *Bar) replace(text string, columns int) {
 	rest := min(b.columns, b.terminal()-1) - columns
 	out := "\r" + text + strings.Repeat(" ", max(rest, 0))

@@ -1,10 +1,10 @@
-// Shoot makes the pictures of jobctl in docs: it runs the command and an app in a terminal
-// that nobody sees, and draws what stands on the screen as SVG. Nothing in them is made up.
+// Shoot makes the pictures of jobctl in docs: it runs the command and an app in a hidden
+// terminal, and draws the screen as SVG. The pictures show real output.
 //
 //	go run ./internal/shoot -out ../../docs/pictures
 //
-// It is run in the folder of jobctl, needs tmux, and takes about half a minute. The app is
-// examples/steer; the large file of the progress bar is made in a temporary folder.
+// Run it in the folder of jobctl. It needs tmux, and takes about half a minute. The app is
+// examples/steer; it creates the large file of the progress bar in a temporary folder.
 package main
 
 import (

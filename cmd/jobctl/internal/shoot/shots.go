@@ -22,10 +22,10 @@ type studio struct {
 	folder, out string
 }
 
-// longest is how long anything on a screen is waited for.
+// longest is the maximum wait for anything on a screen.
 const longest = 90 * time.Second
 
-// terminal opens a terminal in the folder, where jobctl is a command.
+// terminal opens a terminal in the folder, with jobctl in its path.
 func (s *studio) terminal(columns, rows int) (*tmux.Terminal, error) {
 	t, err := tmux.Start(columns, rows, "PATH="+s.folder+":"+os.Getenv("PATH"))
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *studio) wait(t *tmux.Terminal, what string, seen func(string) bool) err
 	return err
 }
 
-// save draws what stands on the screen now.
+// save draws the current screen.
 func (s *studio) save(t *tmux.Terminal, name, title string, columns int) error {
 	screen, err := t.Colored()
 	if err != nil {
@@ -61,8 +61,7 @@ func (s *studio) save(t *tmux.Terminal, name, title string, columns int) error {
 	return nil
 }
 
-// live makes the pictures of an app at work: steer, with a queue that somebody paused and
-// jobs for later.
+// live makes the pictures of an app at work: steer, with a paused queue and jobs for later.
 func (s *studio) live() (err error) {
 	app := exec.Command(filepath.Join(s.folder, "steer"), "-db", "steer.db", "-rate", "40")
 	app.Dir = s.folder
@@ -71,7 +70,7 @@ func (s *studio) live() (err error) {
 	}
 	defer func() {
 		_ = app.Process.Signal(os.Interrupt)
-		_ = app.Wait() // its exit code says that it was stopped
+		_ = app.Wait() // its exit code reports that it was stopped
 	}()
 	const columns = 100
 	t, err := s.terminal(columns, 20)
@@ -80,7 +79,7 @@ func (s *studio) live() (err error) {
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 
-	// Fifteen values of the trend are fifteen seconds of work.
+	// Fifteen values of the trend take fifteen seconds of work.
 	trend := regexp.MustCompile(`(?m)mail .*[▁▂▃▄▅▆▇█]{15}`)
 	jobs := regexp.MustCompile(`── running 2 .*\n.* ATTEMPT .*\n.* 1 of .*\n.* [12] of (?s:.*)── dead .*\n.* REASON .*\n.* permanent `)
 	overview := func(screen string) bool { return trend.MatchString(screen) && jobs.MatchString(screen) }
@@ -122,7 +121,7 @@ func (s *studio) live() (err error) {
 // manyJobs take a few seconds to copy.
 const manyJobs = 600_000
 
-// progress makes the picture of a bar, half way through the compaction of a large file.
+// progress makes the picture of a bar, halfway through the compaction of a large file.
 func (s *studio) progress() (err error) {
 	if err := s.makeLarge(filepath.Join(s.folder, "large.db")); err != nil {
 		return err

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// style is how a cell looks: the colours are numbers of the palette from 1 on, 0 is the
-// terminal's own.
+// style is how a cell looks: colors are numbers of the palette from 1; 0 is the terminal's own
+// color.
 type style struct {
 	fore, back           int
 	bold, faint, reverse bool
 }
 
-// The colours of a dark terminal.
+// The colors of a dark terminal.
 const (
 	background = "#1b1f27"
 	foreground = "#d7dce5"
@@ -24,11 +24,11 @@ var palette = [16]string{
 	"#6b7280", "#ff8f96", "#a9e18c", "#f2d395", "#85c5ff", "#dc9bf0", "#7fdbe6", "#ffffff",
 }
 
-// set takes the parameters of one sequence.
+// set applies the parameters of one sequence.
 func (s *style) set(parameters string) {
 	codes := strings.Split(parameters, ";")
 	for i := 0; i < len(codes); i++ {
-		code, _ := strconv.Atoi(codes[i]) // none is 0
+		code, _ := strconv.Atoi(codes[i]) // an empty parameter is 0
 		switch {
 		case code == 0:
 			*s = style{}
@@ -65,7 +65,7 @@ func (s *style) set(parameters string) {
 	}
 }
 
-// colors are those of text and ground.
+// colors returns the text and background colors.
 func (s style) colors() (fore, back string) {
 	fore, back = foreground, background
 	if s.fore > 0 {
@@ -83,8 +83,8 @@ func (s style) colors() (fore, back string) {
 	return fore, back
 }
 
-// colorOf is one of the 256 colours of a terminal: sixteen of the palette, a cube of
-// 6 x 6 x 6, and grey.
+// colorOf returns one of the 256 colors of a terminal: sixteen of the palette, a cube of 6 x 6 x
+// 6, and grays.
 func colorOf(n int) string {
 	switch {
 	case n < 16:
@@ -98,7 +98,7 @@ func colorOf(n int) string {
 	return fmt.Sprintf("#%02x%02x%02x", grey, grey, grey)
 }
 
-// between is a colour from a to b, a little nearer to a.
+// between returns a color between a and b, a little closer to a.
 func between(a, b string) string {
 	var mixed strings.Builder
 	mixed.WriteByte('#')

@@ -17,9 +17,9 @@ const (
 	margin     = 16
 )
 
-// picture draws what a terminal shows, with the sequences for its colours, as SVG. It is at
-// least so many columns wide. Text is text, so that it is sharp, can be searched and copied;
-// the blocks that bars are made of are drawn, since fonts do not agree about them.
+// picture draws a terminal's screen, including color sequences, as SVG. It is at least that many
+// columns wide. Text is text, so that it is sharp, searchable and can be copied. Block
+// characters of bars are drawn, because fonts differ in them.
 func picture(title, screen string, columns int) []byte {
 	lines := cells(screen)
 	for _, line := range lines {
@@ -69,7 +69,7 @@ func drawRun(b *strings.Builder, run []cell, column, row int) {
 			text.WriteString(c.text)
 		}
 		if strings.TrimSpace(text.String()) != "" {
-			// The length keeps the columns in line whatever font there is.
+			// The length aligns the columns with any font.
 			fmt.Fprintf(b, `<text x="%.1f" y="%.1f" textLength="%.1f" lengthAdjust="spacingAndGlyphs" fill="%s"%s>%s</text>`+"\n",
 				x+float64(at)*cellWidth, float64(y)+baseline, float64(end-at)*cellWidth, fore, weight, escaped(text.String()))
 		}
@@ -77,8 +77,8 @@ func drawRun(b *strings.Builder, run []cell, column, row int) {
 	}
 }
 
-// endOfWords is where a text ends that begins at a cell, or the space in front of one: what
-// two spaces part stands in columns, and each begins where it must.
+// endOfWords returns where a text ends that begins at a cell, or at the space before one: two
+// spaces separate columns, and each column must begin in its place.
 func endOfWords(run []cell, at int) int {
 	end := at + 1
 	if run[at].text == " " {
@@ -119,14 +119,14 @@ func drawBlock(b *strings.Builder, r rune, x float64, y int, fill string) {
 		x, float64(y+cellHeight)-height, width, height, fill, opacity)
 }
 
-// cell is what stands in one column. A wide character is followed by an empty one.
+// cell is the content of one column. An empty cell follows a wide character.
 type cell struct {
 	text  string
 	style style
 }
 
-// cells takes a screen apart. What a line sets is in force until the next sequence, also in
-// the lines below.
+// cells splits a screen into cells. The effect of a sequence lasts until the next one, across
+// lines.
 func cells(screen string) [][]cell {
 	var lines [][]cell
 	var now style

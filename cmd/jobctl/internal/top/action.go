@@ -17,20 +17,20 @@ import (
 
 // question is a dangerous action that waits for its confirmation.
 type question struct {
-	text string    // safe; what will be done
-	done string    // safe; said when it was
-	ids  []pawl.ID // of the jobs or runs that it is about
+	text string    // safe; what the action will do
+	done string    // safe; shown afterward
+	ids  []pawl.ID // the jobs or runs of the action
 	do   func(context.Context, admin.Admin) ([]error, error)
 }
 
-// acted says what became of an action.
+// acted is the result of an action.
 type acted struct {
 	note string
-	ids  []pawl.ID // that it was done to
+	ids  []pawl.ID // the jobs or runs that it changed
 	err  error
 }
 
-// act is the command that carries out what was confirmed.
+// act returns the command that carries out a confirmed action.
 func (m *model) act(q *question) tea.Cmd {
 	return func() tea.Msg {
 		var errs []error
@@ -45,7 +45,7 @@ func (m *model) act(q *question) tea.Cmd {
 	}
 }
 
-// outcome says what became of each job or run. One that runs and was asked to end is no failure.
+// outcome summarizes the results. A running job that was asked to end is not a failure.
 func (q *question) outcome(errs []error) acted {
 	a := acted{note: q.done}
 	var failed []error
@@ -76,8 +76,8 @@ func (q *question) outcome(errs []error) acted {
 // verbs are the actions on jobs, by their keys.
 var verbs = map[string]struct {
 	verb   admin.Verb
-	ask    string // with the job
-	done   string // what it is then
+	ask    string // with the name of the job
+	done   string // its state afterward
 	states []pawl.State
 	refuse string // for a job in another state
 }{
@@ -87,7 +87,7 @@ var verbs = map[string]struct {
 	"N": {admin.RunNow, "Run %s now?", "ready", []pawl.State{pawl.Delayed}, "only a delayed job can be run now"},
 }
 
-// chosen are the marked rows of the page, or else the one that is selected.
+// chosen returns the marked rows of the page, or else the selected row.
 func (l *list) chosen(current row) (rows []row) {
 	if len(l.marked) == 0 {
 		return []row{current}
@@ -100,7 +100,7 @@ func (l *list) chosen(current row) (rows []row) {
 	return rows
 }
 
-// unseen are the marked ones of other pages.
+// unseen returns the marked rows of other pages.
 func (l *list) unseen() (ids []pawl.ID) {
 	seen := make(map[pawl.ID]bool)
 	for _, one := range l.rows {
@@ -115,7 +115,7 @@ func (l *list) unseen() (ids []pawl.ID) {
 	return ids
 }
 
-// row is what the detail is about, once it was read.
+// row returns the subject of the detail, once it was read.
 func (d *detail) row() *row {
 	switch {
 	case d.run != nil:
@@ -126,8 +126,8 @@ func (d *detail) row() *row {
 	return nil
 }
 
-// askJobs asks whether to do what a key stands for to jobs. It reports whether the key is that of
-// a verb.
+// askJobs asks whether to apply the verb of a key to jobs. It reports whether the key has a
+// verb.
 func (m *model) askJobs(key string, rows []row, others []pawl.ID) bool {
 	v, ok := verbs[key]
 	if !ok {
@@ -186,7 +186,7 @@ var runVerbs = map[string]struct {
 	"R": {"Resume %s?", "resumed", admin.Resume},
 }
 
-// askRuns is askJobs for runs of workflows.
+// askRuns is askJobs for workflow runs.
 func (m *model) askRuns(key string, rows []row, others []pawl.ID) bool {
 	v, ok := runVerbs[key]
 	if !ok {

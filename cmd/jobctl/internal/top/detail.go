@@ -16,23 +16,23 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// detail is everything about one job or run, on a screen of its own.
+// detail is everything about one job or run, on its own screen.
 type detail struct {
 	pager
 	id    pawl.ID
-	isRun bool           // of a workflow
-	job   *pawl.Envelope // as it was read last; nil until then, and for a run
-	run   *workflow.Info // the same of a run
+	isRun bool           // a workflow run
+	job   *pawl.Envelope // the last reading; nil before it, and for a run
+	run   *workflow.Info // the same for a run
 	err   error          // why it could not be read, or that it is gone
 }
 
-// shownPayload bounds what is shown of a payload, in bytes of its JSON.
+// shownPayload limits what is shown of a payload, in bytes of its JSON.
 const shownPayload = 16 << 10
 
-// largePayload is one that is not read again every second.
+// largePayload is the size from which a payload is not read again every second.
 const largePayload = 64 << 10
 
-// show sets the lines of what was read.
+// show sets the lines for a job.
 func (d *detail) show(e *pawl.Envelope, at time.Time, utc bool) {
 	d.job = e
 	w := writer{at: at, utc: utc}
@@ -43,7 +43,7 @@ func (d *detail) show(e *pawl.Envelope, at time.Time, utc bool) {
 	d.lines = w.lines
 }
 
-// writer makes the lines of a detail. All that it is given is made safe.
+// writer makes the lines of a detail, and makes all text safe.
 type writer struct {
 	lines []string
 	at    time.Time
@@ -58,7 +58,7 @@ func (w *writer) fact(name, format string, args ...any) {
 	w.line("%-11s %s", name, fmt.Sprintf(format, args...))
 }
 
-// moment is a time with its distance from the time of the reading.
+// moment returns a time with its distance from the time of the reading.
 func (w *writer) moment(t time.Time) string {
 	distance := plain.Span(w.at.Sub(t)) + " ago"
 	if t.After(w.at) {
@@ -135,7 +135,7 @@ func (w *writer) headers(headers map[string]string) {
 	}
 }
 
-// payload shows JSON where the payload is MessagePack, and bytes elsewhere.
+// payload shows JSON for MessagePack, and bytes otherwise.
 func (w *writer) payload(payload []byte) {
 	w.fact("payload", "%s", plain.Size(int64(len(payload))))
 	if len(payload) == 0 {

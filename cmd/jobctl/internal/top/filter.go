@@ -11,17 +11,17 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// filter is what the user typed behind the slash. Queue and kind are exact, and the queue
-// chooses by them; the words are looked for here.
+// filter is what the user typed after the slash. Queue and kind are exact, and the queue applies
+// them; the words are matched here.
 type filter struct {
 	queue, kind string
-	words       []string // in lower case; a job has all of them
+	words       []string // in lower case; a job must contain all of them
 }
 
 func (f filter) empty() bool { return f.queue == "" && f.kind == "" && len(f.words) == 0 }
 
-// parseFilter reads queue=NAME, kind=NAME and words, in any order. What has spaces stands
-// in double quotes.
+// parseFilter reads queue=NAME, kind=NAME and words, in any order. A value with spaces is in
+// double quotes.
 func parseFilter(text string) (filter, error) {
 	var f filter
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
@@ -36,7 +36,7 @@ func parseFilter(text string) (filter, error) {
 			if err != nil {
 				return filter{}, errors.New(`a text that begins with " must end with one`)
 			}
-			value, _ = strconv.Unquote(quoted) // a quoted prefix can be unquoted
+			value, _ = strconv.Unquote(quoted) // a quoted prefix can always be unquoted
 			text = text[len(quoted):]
 		} else {
 			end := strings.IndexByte(text, ' ')
@@ -57,7 +57,7 @@ func parseFilter(text string) (filter, error) {
 	return f, nil
 }
 
-// String is the filter as it is typed. It may have any bytes in it; see safe.
+// String returns the filter as typed. It may contain any bytes; see safe.
 func (f filter) String() string {
 	var parts []string
 	if f.queue != "" {
@@ -72,7 +72,7 @@ func (f filter) String() string {
 	return strings.Join(parts, " ")
 }
 
-// quoted puts quotes around what would be read as something else without them.
+// quoted adds quotes around a text that would be misread without them.
 func quoted(s string) string {
 	if strings.ContainsAny(s, " \"=") || plain.Text(s) != s {
 		return strconv.Quote(s)
@@ -80,7 +80,7 @@ func quoted(s string) string {
 	return s
 }
 
-// query is the part of the filter that the queue knows. The newest dead jobs come first.
+// query returns the part of the filter that the queue applies. The newest dead jobs come first.
 func (f filter) query(state pawl.State) admin.Filter {
 	q := admin.Filter{Filter: pawl.Filter{State: state, Queue: f.queue, Kind: f.kind}}
 	if state == pawl.Dead {
@@ -89,7 +89,7 @@ func (f filter) query(state pawl.State) admin.Filter {
 	return q
 }
 
-// matches reports whether a job has all the words. One that cannot be read is never hidden.
+// matches reports whether a job contains all the words. An unreadable job is never hidden.
 func (f filter) matches(job bolt.Listed) bool {
 	if job.Err != nil {
 		return true
@@ -102,7 +102,7 @@ func (f filter) matches(job bolt.Listed) bool {
 	return f.hasWords(text...)
 }
 
-// queues are those of all that are shown.
+// queues returns the queues that are shown.
 func (f filter) queues(all []pawl.QueueStats) (shown []pawl.QueueStats) {
 	for _, q := range all {
 		if (f.queue == "" || f.queue == q.Name) && f.hasWords(q.Name) {

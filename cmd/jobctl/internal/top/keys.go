@@ -60,7 +60,7 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.browse(name)
 }
 
-// answer is the key behind a question. Only y is a yes.
+// answer handles the key after a question. Only y confirms.
 func (m *model) answer(key string) tea.Cmd {
 	q := m.asked
 	m.asked = nil
@@ -71,7 +71,7 @@ func (m *model) answer(key string) tea.Cmd {
 	return m.act(q)
 }
 
-// back leaves what is in front: help, detail, filter.
+// back closes the help, the detail or the filter.
 func (m *model) back() tea.Cmd {
 	switch {
 	case m.help != nil:
@@ -89,7 +89,7 @@ func (m *model) back() tea.Cmd {
 	return nil
 }
 
-// browse is a key in one of the panes.
+// browse handles a key in one of the panes.
 func (m *model) browse(key string) tea.Cmd {
 	switch key {
 	case "tab", "right", "l":
@@ -135,7 +135,7 @@ func (m *model) browse(key string) tea.Cmd {
 	return m.move(key)
 }
 
-// sortAgain sorts the pane in the next way that it has.
+// sortAgain switches to the next order of the pane.
 func (m *model) sortAgain() tea.Cmd {
 	if m.pane != queuesPane {
 		m.say(errors.New("this pane has one order; queues are sorted in the first pane"))
@@ -145,7 +145,7 @@ func (m *model) sortAgain() tea.Cmd {
 	return nil
 }
 
-// beside is the pane so many steps on. Runs of workflows are passed over where there are none.
+// beside returns the pane that many steps on. It skips workflow runs if there are none.
 func (m *model) beside(steps int) pane {
 	next := pane((int(m.pane) + steps) % len(panes))
 	if next == runsPane && m.runs == (workflow.Counts{}) {
@@ -154,13 +154,13 @@ func (m *model) beside(steps int) pane {
 	return next
 }
 
-// goTo shows another pane, from its beginning when it was not shown before.
+// goTo shows another pane, from its beginning if it was not shown before.
 func (m *model) goTo(p pane) tea.Cmd {
 	m.pane = p
 	return m.refresh()
 }
 
-// enter looks closer: at the jobs of a queue, at one job.
+// enter opens the jobs of a queue, or the detail of one job.
 func (m *model) enter() tea.Cmd {
 	if m.pane == queuesPane {
 		queues := m.queues()
@@ -181,16 +181,16 @@ func (m *model) enter() tea.Cmd {
 	return m.refresh()
 }
 
-// setFilter filters all panes anew.
+// setFilter applies a filter to all panes.
 func (m *model) setFilter(f filter) tea.Cmd {
 	m.filter = f
 	m.lists, m.glimpses = [len(panes)]list{}, [len(panes)]list{}
 	return m.refresh()
 }
 
-// steps are how far a key goes: rows, or pages of them.
+// step returns how far a key goes: in rows, or pages of them.
 func (m *model) step(key string, page int) (rows int, ok bool) {
-	page = max(page-1, 1) // one row of the page before stays in sight
+	page = max(page-1, 1) // one row of the previous page stays visible
 	switch key {
 	case "up", "k":
 		return -1, true
@@ -234,7 +234,7 @@ func (m *model) move(key string) tea.Cmd {
 	return nil
 }
 
-// typed is a key of the filter's text.
+// typed handles a key while the filter is typed.
 func (m *model) typed(key tea.KeyPressMsg) tea.Cmd {
 	text := *m.typing
 	switch key.String() {

@@ -12,17 +12,17 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// link is the way to whoever has the queue. A connection to an app is kept; the file of a
-// stopped app is let go of after each use.
+// link is the connection to the process that has the queue. It keeps a connection to an app
+// open, and closes the file of a stopped app after each use.
 type link struct {
 	open     func(context.Context, func(string)) (admin.Admin, error)
 	patience time.Duration
 
 	mu sync.Mutex  // one use at a time
-	a  admin.Admin // the app that answered last; nil when none did
+	a  admin.Admin // the last app that answered; nil if none did
 
 	noticed sync.Mutex
-	notices []string // of what was opened, not shown yet
+	notices []string // about what was opened, not shown yet
 }
 
 // notice keeps a sentence for the screen.
@@ -32,7 +32,7 @@ func (l *link) notice(text string) {
 	l.notices = append(l.notices, text)
 }
 
-// told takes the sentences that came since the last time, as one.
+// told returns the sentences since the last call, as one.
 func (l *link) told() string {
 	l.noticed.Lock()
 	defer l.noticed.Unlock()
@@ -41,8 +41,8 @@ func (l *link) told() string {
 	return text
 }
 
-// use calls fn with the app or the file. An app that went away since the last use is looked
-// for once more, so that its file answers in its place.
+// use calls fn with the app or the file. If the app went away since the last use, it tries once
+// more, so that its file answers instead.
 func (l *link) use(ctx context.Context, fn func(context.Context, admin.Admin) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *link) use(ctx context.Context, fn func(context.Context, admin.Admin) er
 			return l.patiently(ctx, err)
 		}
 		l.drop()
-		if ctx.Err() != nil { // it hangs: it has its file still
+		if ctx.Err() != nil { // the app is stuck, and still has its file
 			return l.patiently(ctx, err)
 		}
 	}
@@ -70,7 +70,7 @@ func (l *link) use(ctx context.Context, fn func(context.Context, admin.Admin) er
 	return l.patiently(ctx, err)
 }
 
-// back reports whether an app serves the queue again. It does not look into the file.
+// back reports whether an app serves the queue again. It does not read the file.
 func (l *link) back(ctx context.Context) (bool, error) {
 	served := false
 	err := l.use(ctx, func(_ context.Context, a admin.Admin) error {
@@ -80,8 +80,8 @@ func (l *link) back(ctx context.Context) (bool, error) {
 	return served, err
 }
 
-// drop lets go of what is open. What its Close says is of no use to anybody: the use before
-// it succeeded or told its own error.
+// drop closes what is open. An error of Close has no use: the previous use succeeded or returned
+// its own error.
 func (l *link) drop() {
 	if l.a != nil {
 		_ = l.a.Close()
@@ -103,15 +103,14 @@ func (l *link) patiently(ctx context.Context, err error) error {
 	return err
 }
 
-// gone reports whether err means that a connection is of no use any more.
+// gone reports whether err means that a connection is no longer usable.
 func gone(err error) bool {
 	return errors.Is(err, admin.ErrUnreachable) || errors.Is(err, pawl.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// serves reports whether a is an app, without a look into the file: only a file says at
-// once that nothing happens in it. Who says anything else is taken for an app; the
-// statistics tell the truth then.
+// serves reports whether a is an app, without reading the file: only a file reports at once that
+// it has no events. Anything else counts as an app; the statistics then show the truth.
 func serves(a admin.Admin) bool {
 	ended, end := context.WithCancel(context.Background())
 	end()

@@ -6,30 +6,30 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// row is a job, or a run of a workflow with the ID of its job.
+// row is a job, or a workflow run with the ID of its job.
 type row struct {
 	bolt.Listed
 	run *workflow.Info // nil for a job
 }
 
-// list is one page of the rows of a pane. Only a page is ever kept, and the cursors of those
-// before it, so that it goes back as well. A page that one reading does not fill is filled by the
-// next ones, until there is nothing more to look at.
+// list is one page of the rows of a pane. It keeps only that page, and the cursors of earlier
+// pages to go back. If one reading does not fill a page, the next readings do, until there is
+// nothing more to read.
 type list struct {
-	pages    []cursor // where the pages up to this one begin, but for the first, which begins at zero
-	next     *cursor  // where the reading behind it begins; nil at the end
+	pages    []cursor // where the pages up to this one begin, except the first, which begins at zero
+	next     *cursor  // where the next reading begins; nil at the end
 	rows     []row
-	at       int     // the row that is selected
+	at       int     // the selected row
 	selected pawl.ID // its job, which stays selected while others come and go
-	known    bool    // it was read at all
-	seeking  bool    // it is filled further
-	looked   int     // jobs that were looked at for it
-	readings int     // that filled it
+	known    bool    // it was read at least once
+	seeking  bool    // it is still being filled
+	looked   int     // jobs that were read to fill it
+	readings int     // readings that filled it
 
-	marked map[pawl.ID]bool // rows that the next action is about, on all pages
+	marked map[pawl.ID]bool // rows for the next action, on all pages
 }
 
-// from is where the page begins.
+// from returns where the page begins.
 func (l *list) from() cursor {
 	if len(l.pages) == 0 {
 		return cursor{}
@@ -37,8 +37,8 @@ func (l *list) from() cursor {
 	return l.pages[len(l.pages)-1]
 }
 
-// start is where the next reading begins: behind the last one while the page is being filled,
-// and else at its beginning.
+// start returns where the next reading begins: after the last one while the page is being
+// filled, and otherwise at the beginning of the page.
 func (l *list) start() cursor {
 	if l.seeking && l.next != nil {
 		return *l.next
@@ -46,14 +46,16 @@ func (l *list) start() cursor {
 	return l.from()
 }
 
-// costly reports whether the page took more than one reading. It is not read again by itself.
+// costly reports whether the page took more than one reading. Such a page is not refreshed
+// automatically.
 func (l *list) costly() bool { return l.known && !l.seeking && l.readings > 1 }
 
-// restart has the page read from its beginning.
+// restart makes the next reading start at the beginning of the page.
 func (l *list) restart() { l.seeking, l.readings, l.looked = false, 0, 0 }
 
-// take adds what was read from a place on, for a page of so many rows. It reports whether another
-// reading is due: the page is not full yet, or has become empty, and the one before it is shown.
+// take adds the result of a reading that began at a position, for a page of that many rows. It
+// reports whether another reading is due: the page is not full yet, or it has become empty and
+// the previous page is shown.
 func (l *list) take(p page, at cursor, rows int) (again bool) {
 	if l.seeking && at != l.from() {
 		l.rows = append(l.rows, p.rows...)
@@ -76,7 +78,7 @@ func (l *list) take(p page, at cursor, rows int) (again bool) {
 	return false
 }
 
-// keep selects the row that was selected, or the one in its place.
+// keep selects the previously selected row, or the one in its place.
 func (l *list) keep() {
 	for i, row := range l.rows {
 		if row.Job.ID == l.selected {
@@ -87,7 +89,7 @@ func (l *list) keep() {
 	l.choose(l.at)
 }
 
-// drop takes rows out that an action was about, and their marks.
+// drop removes rows that an action changed, and their marks.
 func (l *list) drop(ids []pawl.ID) {
 	gone := make(map[pawl.ID]bool)
 	for _, id := range ids {
@@ -106,7 +108,7 @@ func (l *list) drop(ids []pawl.ID) {
 	}
 }
 
-// choose selects a row, or the one nearest to it.
+// choose selects a row, or the nearest one.
 func (l *list) choose(row int) {
 	l.at, l.selected = max(min(row, len(l.rows)-1), 0), pawl.ID{}
 	if len(l.rows) > 0 {
@@ -114,7 +116,7 @@ func (l *list) choose(row int) {
 	}
 }
 
-// mark turns the mark of the selected row, and goes to the next one.
+// mark toggles the mark of the selected row, and moves to the next one.
 func (l *list) mark() {
 	current, ok := l.current()
 	if !ok {
@@ -141,8 +143,8 @@ func (l *list) markAll() {
 	}
 }
 
-// move goes rows down, or up when it is negative, and over the end of the page to the next
-// one. It reports whether another page is to be read.
+// move goes down by rows, or up if rows is negative, and past the end of the page to the next
+// one. It reports whether another page must be read.
 func (l *list) move(rows int) bool {
 	switch to := l.at + rows; {
 	case to >= len(l.rows) && l.next != nil && !l.seeking && l.at >= len(l.rows)-1:
@@ -161,7 +163,7 @@ func (l *list) move(rows int) bool {
 	}
 }
 
-// endOfPage is a row behind every page; the last one there is will be selected.
+// endOfPage is a row after every page; the last existing row is selected.
 const endOfPage = 1 << 20
 
 // first goes back to the first page.
@@ -175,7 +177,7 @@ func (l *list) first() bool {
 	return again
 }
 
-// current is the row that is selected, if any.
+// current returns the selected row, if any.
 func (l *list) current() (row, bool) {
 	if l.at >= len(l.rows) {
 		return row{}, false

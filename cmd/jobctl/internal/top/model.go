@@ -14,17 +14,17 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// model is what is shown and what the user is at. Its methods run one after the other, in
-// the goroutine of the program; see Elm, or bubbletea.
+// model is what is shown and where the user is. Its methods run one at a time, in the goroutine
+// of the program; see Elm, or bubbletea.
 type model struct {
 	ctx   context.Context
 	link  *link
 	opts  Options
-	after func(time.Duration, tea.Msg) tea.Cmd // tells a message later
+	after func(time.Duration, tea.Msg) tea.Cmd // delivers a message later
 
 	width, height int // of the terminal
 
-	// What was read.
+	// The result of the last reading.
 	stats admin.Stats
 	runs  workflow.Counts
 	at    time.Time // when; zero before the first reading
@@ -32,38 +32,38 @@ type model struct {
 	rates rates
 	err   error // of the last reading
 	lists [len(panes)]list
-	// What the first pane shows of the others: never more than the beginning of a list.
+	// What the first pane shows of the others: only the beginning of each list.
 	glimpses [len(panes)]list
 
 	// Where the user is.
 	pane   pane
-	queue  string // that is selected
-	sort   int    // how the queues are sorted: a place in queueOrders
+	queue  string // the selected queue
+	sort   int    // the order of the queues: an index into queueOrders
 	filter filter
 	typing *string // the filter while it is typed
 	asked  *question
 	detail *detail
 	help   *pager
 
-	note    string // safe; what the last action did
-	failed  error  // or why it did not
-	reading bool   // one is under way
-	again   bool   // and another one is wanted behind it
+	note    string // safe; the result of the last action
+	failed  error  // or why it failed
+	reading bool   // a reading is in progress
+	again   bool   // another reading must follow it
 }
 
 // tick asks for the next reading.
 type tick struct{}
 
-// repaint draws all of the screen anew. The renderer forgets, when a terminal becomes wider,
-// what it drew behind the old width, and would leave it there for ever; the second drawing
-// of the new size is right.
+// repaint redraws the whole screen. When a terminal becomes wider, the renderer forgets what it
+// drew beyond the old width, and would leave it there forever; the second drawing at the new
+// size is correct.
 type repaint struct{}
 
-// settled is when the first drawing of a new size is certainly over: it is one of sixty a
+// settled is when the first drawing of a new size is certainly over: there are sixty drawings a
 // second.
 const settled = 100 * time.Millisecond
 
-// stoppedRefresh is how often somebody looks whether the app of a snapshot is back.
+// stoppedRefresh is how often to check whether the app of a snapshot is back.
 const stoppedRefresh = 2 * time.Second
 
 func newModel(ctx context.Context, l *link, opts Options) *model {
@@ -72,11 +72,11 @@ func newModel(ctx context.Context, l *link, opts Options) *model {
 	}}
 }
 
-// Init begins the row of ticks. The first reading waits for the size of the terminal, which
-// says how many rows are visible.
+// Init starts the ticks. The first reading waits for the size of the terminal, which determines
+// how many rows are visible.
 func (m *model) Init() tea.Cmd { return m.after(m.opts.Refresh, tick{}) }
 
-// Update takes one message.
+// Update handles one message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -108,7 +108,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// add puts a sentence behind what is noted.
+// add appends a sentence to the note.
 func (m *model) add(told string) {
 	if told = plain.Text(told); told != "" && m.note != "" {
 		told = m.note + "; " + told
@@ -118,14 +118,14 @@ func (m *model) add(told string) {
 	}
 }
 
-// say shows an error of what the user did.
+// say shows an error about what the user did.
 func (m *model) say(err error) { m.note, m.failed = "", err }
 
-// fewestRows are read also for a terminal that shows fewer, so that what is selected does
-// not get lost while a window is dragged to another size.
+// fewestRows are read even for a terminal that shows fewer, so that the selection survives while
+// the user resizes the window.
 const fewestRows = 5
 
-// want is what the next reading looks at.
+// want returns what the next reading should contain.
 func (m *model) want() want {
 	l := &m.lists[m.pane]
 	w := want{pane: m.pane, filter: m.filter, from: l.from(), at: l.start(), rows: m.pageRows(), glance: m.pane != queuesPane && l.costly()}
@@ -138,10 +138,10 @@ func (m *model) want() want {
 	return w
 }
 
-// pageRows is how many rows a page has.
+// pageRows returns how many rows a page has.
 func (m *model) pageRows() int { return max(m.rows(), fewestRows) }
 
-// refresh reads at once, or behind the reading that is under way.
+// refresh reads at once, or after the reading in progress.
 func (m *model) refresh() tea.Cmd {
 	if m.reading {
 		m.again = true
@@ -151,7 +151,7 @@ func (m *model) refresh() tea.Cmd {
 	return m.read()
 }
 
-// onTick reads a live app, and looks whether a stopped one is back.
+// onTick reads a live app, and checks whether a stopped app is back.
 func (m *model) onTick() tea.Cmd {
 	wait := m.opts.Refresh
 	if !m.live {
@@ -170,7 +170,7 @@ func (m *model) onTick() tea.Cmd {
 	return tea.Batch(next, m.refresh())
 }
 
-// finish ends a reading, and begins the one that was asked for meanwhile.
+// finish ends a reading, and begins the one that was requested in the meantime.
 func (m *model) finish() tea.Cmd {
 	m.reading = false
 	if again := m.again; again {
@@ -180,11 +180,11 @@ func (m *model) finish() tea.Cmd {
 	return nil
 }
 
-// take shows what was read.
+// take shows a reading.
 func (m *model) take(r reading) tea.Cmd {
 	m.err = r.err
 	if r.err != nil {
-		m.live = false // what is shown is of an earlier moment
+		m.live = false // what is shown is from an earlier moment
 		return m.finish()
 	}
 	m.stats, m.at, m.live = r.stats, r.at, r.live()
@@ -223,7 +223,7 @@ func (m *model) takeDetail(r reading) {
 	m.detail.show(r.job, r.at, m.opts.UTC)
 }
 
-// queueOrders are the ways to sort queues. The first is that of their first jobs.
+// queueOrders are the orders of queues. The first is that of their first jobs.
 var queueOrders = []struct {
 	name string
 	less func(a, b *pawl.QueueStats) int
@@ -247,7 +247,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// queues are those that the filter lets through, sorted.
+// queues returns the queues that match the filter, sorted.
 func (m *model) queues() []pawl.QueueStats {
 	all := m.filter.queues(m.stats.Queues)
 	if less := queueOrders[m.sort].less; less != nil {
@@ -256,7 +256,7 @@ func (m *model) queues() []pawl.QueueStats {
 	return all
 }
 
-// queueRowAt is the row of the queue that is selected, the first one when it is not there.
+// queueRowAt returns the row of the selected queue, or the first row if it is missing.
 func (m *model) queueRowAt(queues []pawl.QueueStats) int {
 	for i, q := range queues {
 		if q.Name == m.queue {

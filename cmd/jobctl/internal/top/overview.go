@@ -7,19 +7,19 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// glimpses are the panes whose first jobs the first pane shows below the queues, where there
-// is room, so that one look finds what runs and what is dead.
+// glimpses are the panes whose first jobs appear below the queues on the first pane if there is
+// room, so that one look shows what runs and what is dead.
 var glimpses = [...]pane{runningPane, deadPane}
 
-// leastSection is how many lines a section has at the least: its title, the head of its
-// table and two jobs.
+// leastSection is the minimum number of lines of a section: its title, the head of its table and
+// two jobs.
 const leastSection = 4
 
-// sectionHeight is how many lines each section has in a body of so many lines, below so many
-// queues; 0 where there is room for the queues alone. It does not depend on how many jobs
-// there are, which changes every second: the sections would jump.
+// sectionHeight returns how many lines each section has in a body of that many lines, below that
+// many queues; 0 if there is only room for the queues. It does not depend on the number of jobs,
+// which changes every second: the sections would jump.
 func sectionHeight(body, queues int) int {
-	head, rows := 1, max(queues, 1) // without a queue there is a line that says so
+	head, rows := 1, max(queues, 1) // without a queue, a line says so
 	height := (body - head - rows) / len(glimpses)
 	if height < leastSection {
 		return 0
@@ -27,10 +27,10 @@ func sectionHeight(body, queues int) int {
 	return height
 }
 
-// sectionRows is how many jobs a section of so many lines shows.
+// sectionRows returns how many jobs a section of that many lines shows.
 func sectionRows(height int) int { return height - 2 }
 
-// sections are the lines below so many queues.
+// sections returns the lines below that many queues.
 func (m *model) sections(queues int) (lines []string) {
 	height := sectionHeight(m.bodyHeight(), queues)
 	if height == 0 || m.at.IsZero() {
@@ -44,7 +44,7 @@ func (m *model) sections(queues int) (lines []string) {
 	return lines
 }
 
-// sectionTitle says how many jobs a pane has of which some are below it, and its key.
+// sectionTitle shows how many jobs a pane has, and its key.
 func (m *model) sectionTitle(p pane) string {
 	title := fmt.Sprintf("%s %d", panes[p].title, p.count(m.stats.Queues))
 	if !m.filter.empty() {

@@ -6,7 +6,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// pager is a text that is longer than the screen: the detail of a job, the help.
+// pager is a text that may be longer than the screen: the detail of a job, or the help.
 type pager struct {
 	title string   // safe
 	lines []string // safe
@@ -18,7 +18,7 @@ func (p *pager) scroll(by, width, height int) {
 	p.from = max(min(p.from+by, len(p.wrapped(width))-height), 0)
 }
 
-// wrapped breaks what is wider than the screen; what a line goes on with is indented as it is.
+// wrapped breaks lines wider than the screen, and indents continuations like their line.
 func (p *pager) wrapped(width int) []string {
 	var lines []string
 	for _, line := range p.lines {
@@ -36,7 +36,7 @@ func (p *pager) wrapped(width int) []string {
 	return lines
 }
 
-// view is the part that fits.
+// view returns the part that fits.
 func (p *pager) view(width, height int) []string {
 	lines := p.wrapped(width)
 	from := max(min(p.from, len(lines)-height), 0)

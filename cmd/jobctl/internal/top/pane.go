@@ -13,7 +13,7 @@ const (
 	runsPane
 )
 
-// panes say what each of them shows: the queues, or the jobs in these states, in this order.
+// panes define what each pane shows: the queues, or the jobs in these states, in this order.
 var panes = [...]struct {
 	title  string
 	states []pawl.State
@@ -26,7 +26,7 @@ var panes = [...]struct {
 	runsPane:    {"runs", nil, "There is no run of a workflow."},
 }
 
-// count is how many jobs a pane has, of all queues.
+// count returns how many jobs a pane has, in all queues.
 func (p pane) count(queues []pawl.QueueStats) int {
 	n := 0
 	for _, q := range queues {

@@ -7,10 +7,10 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// rates remember how many runs of each queue ended in a second. They come from the
-// difference of two readings, so an app counts nothing for them.
+// rates record how many attempts per second ended in each queue. They are the difference of two
+// readings, so an app counts nothing for them.
 type rates struct {
-	process admin.Process // that counts; another one begins at zero
+	process admin.Process // the process that counts; another process begins at zero
 	last    map[string]admin.Done
 	at      time.Time
 	samples map[string][]sample // the newest last
@@ -21,11 +21,11 @@ type sample struct{ runs, failed float64 } // per second
 
 const (
 	keptSamples = 60
-	meanOf      = 5                      // how many samples a rate is the mean of
-	shortest    = 200 * time.Millisecond // between two readings; a shorter one would show chance
+	meanOf      = 5                      // how many samples a rate averages
+	shortest    = 200 * time.Millisecond // between two readings; a shorter time would show noise
 )
 
-// add takes a reading. Without a process there is nothing to count.
+// add adds a reading. Without a process there is nothing to count.
 func (r *rates) add(s admin.Stats, at time.Time) {
 	if s.Process == nil {
 		*r = rates{}
@@ -52,7 +52,7 @@ func (r *rates) add(s admin.Stats, at time.Time) {
 	r.last, r.at = s.Done, at
 }
 
-// mean is the rate of the last few seconds; ok is false while there is none.
+// mean returns the rate of the last few seconds; ok is false while there is none.
 func (r *rates) mean(queue string) (mean sample, ok bool) {
 	series := r.samples[queue]
 	series = series[max(len(series)-meanOf, 0):]
@@ -63,7 +63,7 @@ func (r *rates) mean(queue string) (mean sample, ok bool) {
 	return mean, len(series) > 0
 }
 
-// sparkline draws the newest samples at the right, as high as the highest of them.
+// sparkline draws the newest samples at the right, scaled to the highest.
 func (r *rates) sparkline(queue string, width int) string {
 	const levels = "▁▂▃▄▅▆▇█"
 	series := r.samples[queue]
@@ -75,7 +75,7 @@ func (r *rates) sparkline(queue string, width int) string {
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", max(width-len(series), 0)))
 	for _, s := range series {
-		level := 0 // the lowest is for nothing at all
+		level := 0 // the lowest level means exactly zero
 		if s.runs > 0 {
 			level = 1 + int(s.runs/highest*6+0.5)
 		}

@@ -12,35 +12,35 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// want is what a reading looks at.
+// want is what a reading should contain.
 type want struct {
 	pane   pane
 	filter filter
 	from   cursor  // where the page begins
-	at     cursor  // where this reading begins: there, or behind what was read of the page
-	rows   int     // how many rows are to be read
-	glance bool    // the statistics alone
-	job    pawl.ID // the job whose detail is shown; zero for none
+	at     cursor  // where this reading begins: there, or after the rows already read
+	rows   int     // how many rows to read
+	glance bool    // only the statistics
+	job    pawl.ID // the job in the detail; zero for none
 	isRun  bool    // it is a run
 }
 
-// cursor is a place in the lists of a pane, which are one for each of its states.
+// cursor is a position in the lists of a pane, one list for each of its states.
 type cursor struct {
 	state int    // which of the pane's states
-	after string // admin.Page.Next of the page before
+	after string // admin.Page.Next of the previous page
 }
 
-// reading is what was found.
+// reading is the result.
 type reading struct {
 	want   want
 	at     time.Time
 	stats  admin.Stats
-	runs   workflow.Counts // of the first pane; zero where they cannot be counted, which a list of them tells
-	pages  map[pane]page   // of the pane, or of those that the first one shows something of
+	runs   workflow.Counts // for the first pane; zero if they cannot be counted, which a list of them reports
+	pages  map[pane]page   // of the pane, or of those that the first pane shows in part
 	job    *pawl.Envelope
 	run    *admin.WorkflowRun
-	jobErr error // the job of the detail is not there any more, or cannot be read
-	err    error // nothing else is told then
+	jobErr error // the job in the detail is gone, or cannot be read
+	err    error // nothing else is set then
 }
 
 // page is a part of the list of a pane.
@@ -53,10 +53,10 @@ type page struct {
 // live reports whether an app answered, and not its file.
 func (r *reading) live() bool { return r.stats.Process != nil || r.stats.Done != nil }
 
-// still says that the app of a snapshot is still stopped.
+// still reports that the app of a snapshot is still stopped.
 type still struct{}
 
-// read is the command that carries out a reading.
+// read returns the command that carries out a reading.
 func (m *model) read() tea.Cmd {
 	w := m.want()
 	return func() tea.Msg {
@@ -67,7 +67,7 @@ func (m *model) read() tea.Cmd {
 	}
 }
 
-// probe is the command that looks whether the app of a snapshot is back, and reads then.
+// probe returns the command that checks whether the app of a snapshot is back, and then reads.
 func (m *model) probe() tea.Cmd {
 	read := m.read()
 	return func() tea.Msg {
@@ -83,7 +83,7 @@ func (m *model) probe() tea.Cmd {
 }
 
 func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
-	*r = reading{want: r.want} // a second try, after the app went away, begins anew
+	*r = reading{want: r.want} // a second attempt, after the app went away, starts over
 	if r.stats, err = a.Stats(ctx); err != nil {
 		return err
 	}
@@ -128,15 +128,15 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 	return nil
 }
 
-// scanned is how many jobs one page looks through for the words of a filter. The app reads
-// them for us every second, so it is a bound on what top costs it.
+// scanned is how many jobs one page searches for the words of a filter. The app reads them every
+// second, so scanned limits the cost of top.
 const scanned = 500
 
-// calls is how many pages of the app make one of ours at the most.
+// calls is the most pages of the app for one page on the screen.
 const calls = 8
 
-// page reads one page, state after state, until all visible rows are filled. What it asks
-// for is bounded, so it may end before that, with a place where the next page begins.
+// page reads one page, state after state, until all visible rows are filled. It reads a bounded
+// amount, so it may end early, with the position where the next page begins.
 func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 	states := panes[w.pane].states
 	at, left := w.at, w.rows

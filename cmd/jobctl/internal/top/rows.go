@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// sparkWidth is how many readings the trend shows, where there is room.
+// sparkWidth is how many readings the trend shows if there is room.
 const sparkWidth = 20
 
 var queueColumns = []column{
@@ -26,7 +26,7 @@ var queueColumns = []column{
 	{title: "TREND", least: 10, rank: 5, tail: true},
 }
 
-// queueRow is a queue as the columns above want it.
+// queueRow returns a queue for the columns above.
 func (m *model) queueRow(q pawl.QueueStats) []cell {
 	state, oldest := cell{plain.QueueState(&q, m.live), green}, text("-")
 	switch {
@@ -86,7 +86,7 @@ var jobColumns = [...][]column{
 	},
 }
 
-// jobRow is a job as the columns of a pane want it.
+// jobRow returns a job for the columns of a pane.
 func (m *model) jobRow(p pane, job bolt.Listed) []cell {
 	e := job.Job
 	id := text(shortened(e.ID))
@@ -114,8 +114,8 @@ func (m *model) jobRow(p pane, job bolt.Listed) []cell {
 	return []cell{id, text(e.Queue), text(e.Kind), text(died), text(strconv.Itoa(e.Attempts)), reason, failed}
 }
 
-// waits says for how long a job waits: one with a time for how long it will, another one
-// for how long it has.
+// waits returns how long a job still waits if it has a time, and otherwise how long it has
+// waited.
 func (m *model) waits(e *pawl.Envelope) string {
 	since := e.NotBefore
 	if since.IsZero() {
@@ -127,8 +127,8 @@ func (m *model) waits(e *pawl.Envelope) string {
 	return plain.Span(m.at.Sub(since))
 }
 
-// shortID is how much of an ID a table shows: its end, which is chance. The beginning is a
-// time and much the same in jobs of one hour.
+// shortID is how much of an ID a table shows: its random end. The beginning is a time and nearly
+// equal in jobs of one hour.
 const shortID = 9
 
 func shortened(id pawl.ID) string {

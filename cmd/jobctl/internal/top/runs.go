@@ -19,11 +19,11 @@ var runStatuses = []workflow.Status{
 	workflow.Cancelled, workflow.Terminated, workflow.Done,
 }
 
-// openRuns is how many runs have not ended.
+// openRuns returns how many runs have not ended.
 func openRuns(c workflow.Counts) int { return c.Active + c.Paused + c.Blocked + c.Damaged }
 
-// runs reads one page of runs, status after status. A run that cannot be read has no status, and
-// comes with those of the first.
+// runs reads one page of runs, status after status. An unreadable run has no status, and is
+// listed with those of the first.
 func (w want) runs(ctx context.Context, all admin.Workflows) (p page, err error) {
 	at := w.at
 	for range len(runStatuses) {
@@ -55,7 +55,7 @@ func (w want) runs(ctx context.Context, all admin.Workflows) (p page, err error)
 	return p, nil
 }
 
-// matchesRun reports whether a run has the queue and all the words; kind is that of its job.
+// matchesRun reports whether a run has the queue, the kind of its job and all the words.
 func (f filter) matchesRun(run *workflow.Info) bool {
 	return (f.queue == "" || f.queue == run.Queue) && (f.kind == "" || f.kind == "workflow/"+run.Flow) &&
 		f.hasWords(run.Flow, run.ID, run.Run.String(), run.Queue, string(run.Status), run.Error)
@@ -72,7 +72,7 @@ var runColumns = []column{
 	{title: "LAST ERROR", least: 12, rank: 2},
 }
 
-// runRow is a run as the columns above want it.
+// runRow returns a run for the columns above.
 func (m *model) runRow(run *workflow.Info) []cell {
 	status := cell{string(run.Status), green}
 	switch run.Status {
@@ -100,7 +100,7 @@ func (m *model) runRow(run *workflow.Info) []cell {
 	}
 }
 
-// showRun sets the lines of a run that was read.
+// showRun sets the lines for a run.
 func (d *detail) showRun(run *admin.WorkflowRun, at time.Time, utc bool) {
 	d.run = &run.Info
 	w := writer{at: at, utc: utc}

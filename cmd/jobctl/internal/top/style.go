@@ -2,8 +2,8 @@ package top
 
 import "charm.land/lipgloss/v2"
 
-// The colours are those sixteen that the user's own theme gives a meaning to. Nothing is
-// told by colour alone.
+// The colors are the sixteen that the user's theme defines. Color never carries information
+// alone.
 var (
 	unstyled = lipgloss.NewStyle()
 	bold     = unstyled.Bold(true)

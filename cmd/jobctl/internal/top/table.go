@@ -10,13 +10,13 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// column is a column of a table that fits itself into the width there is.
+// column is a column of a table that fits itself into the available width.
 type column struct {
 	title string
-	right bool // numbers and ages stand at the right, and are never cut
-	least int  // columns of the terminal; narrower than that it is of no use
-	tail  bool // it is drawn from the right: of what is too long the end is shown
-	rank  int  // where there is no room the columns of the highest rank go first; 0 stays
+	right bool // numbers and ages are right-aligned, and never cut
+	least int  // minimum width in columns of the terminal
+	tail  bool // keep the end of a text that is too long
+	rank  int  // without enough room, columns of the highest rank go first; 0 stays
 }
 
 // cell is a text of a table. The table makes it safe.
@@ -27,7 +27,7 @@ type cell struct {
 
 func text(s string) cell { return cell{s, unstyled} }
 
-// What stands before a row. The selected one has an arrow, which colours alone would not show
+// The prefix of a row. The selected row has an arrow, because colors alone are not visible
 // everywhere.
 const (
 	marker       = "▸ "
@@ -37,7 +37,7 @@ const (
 	gap          = 2
 )
 
-// table lays out rows: the head, and a line for each row, none wider than width. Marked says
+// table lays out rows: the head, and a line for each row, none wider than width. marked reports
 // which rows are marked; nil: none.
 func table(columns []column, rows [][]cell, selected int, marked func(i int) bool, width int) (head string, lines []string) {
 	columns, rows = slices.Clone(columns), slices.Clone(rows)
@@ -48,7 +48,7 @@ func table(columns []column, rows [][]cell, selected int, marked func(i int) boo
 		}
 	}
 	for i := range columns {
-		if columns[i].right { // a number that is cut says something else
+		if columns[i].right { // a truncated number would mean something else
 			for _, row := range rows {
 				columns[i].least = max(columns[i].least, ansi.StringWidth(row[i].text))
 			}
@@ -62,7 +62,7 @@ func table(columns []column, rows [][]cell, selected int, marked func(i int) boo
 			}
 		}
 		if columns[last].rank == 0 {
-			break // it is cut off at the right then
+			break // the line is then cut at the right
 		}
 		columns = slices.Delete(columns, last, last+1)
 		for i := range rows {
@@ -85,7 +85,7 @@ func table(columns []column, rows [][]cell, selected int, marked func(i int) boo
 			continue
 		}
 		for j := range row {
-			if !columns[j].tail { // what is drawn cannot be told from its ground the other way round
+			if !columns[j].tail { // a drawing is indistinguishable from its background when reversed
 				row[j].style = reverse
 			}
 		}
@@ -94,7 +94,7 @@ func table(columns []column, rows [][]cell, selected int, marked func(i int) boo
 	return head, lines
 }
 
-// room is what columns need at the least.
+// room returns the minimum width of the columns.
 func room(columns []column) int {
 	n := len(marker) - len("▸") + 1 - gap
 	for _, c := range columns {
@@ -103,8 +103,8 @@ func room(columns []column) int {
 	return n
 }
 
-// spread gives each column what its widest text needs, and takes from the widest ones what
-// is too much.
+// spread gives each column the width of its widest text, and takes the excess from the widest
+// columns.
 func spread(columns []column, rows [][]cell, width int) []int {
 	widths := make([]int, len(columns))
 	total := gap * len(columns) // one gap less than columns, and the marker

@@ -19,7 +19,7 @@ func pad(s string, width int) string {
 	return strings.Repeat(" ", max(width-ansi.StringWidth(s), 0))
 }
 
-// perSecond writes a rate with two digits that count: 0.3, 12, 4k.
+// perSecond writes a rate with two significant digits: 0.3, 12, 4k.
 func perSecond(rate float64) string {
 	switch {
 	case rate == 0:
@@ -32,7 +32,7 @@ func perSecond(rate float64) string {
 	return fmt.Sprintf("%.0fk", rate/1000)
 }
 
-// firstLine is what a table shows of a text, before safe.
+// firstLine returns what a table shows of a text, before safe.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line

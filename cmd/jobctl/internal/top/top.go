@@ -1,15 +1,15 @@
-// Package top is the screen of jobctl top: the queues of a file with their rates, the jobs
-// that run, wait and are dead, and what an operator does to them.
+// Package top is the screen of jobctl top: the queues of a file with their rates, the jobs that
+// run, wait and are dead, and an operator's actions on them.
 //
-// A model holds what is shown. It never waits: everything that takes time is a reading or
-// an action, carried out by the link, which is the only one that talks to an admin.Admin,
-// one use at a time, and whose reply comes back as a message. While an app serves its
-// queue a reading follows every second; it is the statistics and the rows that are visible,
-// never a stream of all events, which would cost the queue something for every job. Of a
-// stopped app there is a snapshot: the file is let go of after each reading, so that the
-// app can start at any time, and every two seconds somebody looks whether it did.
+// A model holds what is shown. It never waits: everything that takes time is a reading or an
+// action. The link carries these out, one at a time; only the link uses an admin.Admin, and its
+// reply arrives as a message. While an app serves its queue, a reading follows every second. It
+// contains the statistics and the visible rows, never a stream of all events, which would cost
+// the queue time for every job. For a stopped app there is a snapshot: the file is closed after
+// each reading, so that the app can start at any time, and every two seconds the screen checks
+// whether it did.
 //
-// Nothing out of the file reaches the terminal as it is: see safe.
+// All text from the file is made safe before it reaches the terminal: see safe.
 package top
 
 import (
@@ -27,25 +27,24 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// ErrNoTerminal says that there is no terminal to draw on: input or output is something
-// else, or a terminal that can only write one line after the other (TERM=dumb). Print the
-// statistics once in its place.
+// ErrNoTerminal means that there is no terminal to draw on: input or output is something else,
+// or a terminal that can only write one line after another (TERM=dumb). Print the statistics
+// once instead.
 var ErrNoTerminal = errors.New("no terminal to draw on")
 
-// Source finds who has the queue.
+// Source finds the process that has the queue.
 type Source struct {
-	// Open returns the app that serves the queue, or else its file, as [admin.Open] does.
-	// It is called again whenever the app went away, and every two seconds while there is
-	// none, so it must be cheap. While Run shows the screen nobody else may write to the
-	// terminal: what [admin.FileOptions.Notice] would be told goes to notice, which puts it
-	// on the screen.
+	// Open returns the app that serves the queue, or else its file, as [admin.Open] does. It is
+	// called again whenever the app goes away, and every two seconds while there is none, so it
+	// must be cheap. While Run shows the screen, nothing else may write to the terminal: pass
+	// the sentences of [admin.FileOptions.Notice] to notice, which puts them on the screen.
 	Open func(ctx context.Context, notice func(string)) (admin.Admin, error)
 }
 
-// Options say how to show it. The zero value is right for a command.
+// Options configures the screen. The zero value is right for a command.
 type Options struct {
-	Name     string        // of what is shown, until the statistics name it: a file or an address
-	NoColor  bool          // also with a NO_COLOR that is not empty
+	Name     string        // shown until the statistics name the file or the address
+	NoColor  bool          // NO_COLOR with any value has the same effect
 	UTC      bool          // times of day in UTC, not in the time zone of this machine
 	Refresh  time.Duration // between two readings of a live app; 0 means a second
 	Patience time.Duration // for one reading or action; 0 means five seconds
@@ -55,10 +54,10 @@ type Options struct {
 	Now    func() time.Time // nil means time.Now
 }
 
-// Run shows the queue until the user leaves, and returns nil then. When ctx ends or the
-// process is told to by SIGINT, SIGTERM or SIGHUP, the error matches context.Canceled or
-// what ctx ended with. [ErrNoTerminal] comes before anything is opened. Everything else is shown on the screen
-// and ends nothing. The terminal is as it was before when Run returns, also after a panic.
+// Run shows the queue until the user quits, and then returns nil. If ctx ends, or the process
+// receives SIGINT, SIGTERM or SIGHUP, the error matches context.Canceled or the cause of ctx.
+// Run returns [ErrNoTerminal] before it opens anything. It shows every other error on the screen
+// and continues. When Run returns, also after a panic, the terminal is restored.
 func Run(ctx context.Context, source Source, opts Options) error {
 	opts = opts.withDefaults()
 	if !drawable(opts) {
@@ -68,8 +67,8 @@ func Run(ctx context.Context, source Source, opts Options) error {
 	defer stop()
 
 	l := &link{open: source.Open, patience: opts.Patience}
-	// A reading may be under way. It ends with ctx, and the file or the connection is let
-	// go of when it has.
+	// A reading may be in progress. It ends with ctx, and then closes the file or the
+	// connection.
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.close()
 	defer cancel()
@@ -113,8 +112,8 @@ func drawable(o Options) bool {
 	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(o.Input.Fd())) && term.IsTerminal(int(o.Output.Fd()))
 }
 
-// environment is what the renderer finds out the colours from. It knows NO_COLOR by the
-// words for true alone, while any value is meant to count (no-color.org).
+// environment returns the variables from which the renderer derives the colors. The renderer
+// accepts only words for true in NO_COLOR, although any value should count (no-color.org).
 func environment(noColor bool) []string {
 	env := os.Environ()
 	if noColor || os.Getenv("NO_COLOR") != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The screen from above: header, panes, the body, which begins with the head of its table,
-// status, keys.
+// The screen from top to bottom: header, panes, the body, which begins with the head of its
+// table, status, keys.
 const (
 	linesAbove = 2
 	linesBelow = 2
@@ -23,7 +23,7 @@ const (
 
 func (m *model) bodyHeight() int { return max(m.height-linesAbove-linesBelow, 0) }
 
-// rows is how many rows of a table are visible.
+// rows returns how many rows of a table are visible.
 func (m *model) rows() int { return max(m.bodyHeight()-1, 0) }
 
 // View draws the screen.
@@ -33,7 +33,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// screen is exactly as many lines as the terminal has, none wider than it.
+// screen returns exactly as many lines as the terminal has, none wider than it.
 func (m *model) screen() []string {
 	lines := append([]string{m.header(), m.tabs()}, m.body()...)
 	for len(lines) < m.height-linesBelow {
@@ -47,7 +47,7 @@ func (m *model) screen() []string {
 	return lines
 }
 
-// header says what is looked at, and how current it is: as much of it as there is room for.
+// header shows the source and how current it is, as far as there is room.
 func (m *model) header() string {
 	path := m.stats.Path
 	if path == "" {
@@ -90,7 +90,7 @@ func (m *model) size() string {
 	return fmt.Sprintf("%s (%s free)", plain.Size(m.stats.Size), plain.Size(m.stats.Free))
 }
 
-// tabs name the panes, with how many jobs each has, and the filter.
+// tabs shows the panes, with how many jobs each has, and the filter.
 func (m *model) tabs() string {
 	line := m.tabLine(true)
 	if ansi.StringWidth(line) > m.width {
@@ -102,12 +102,12 @@ func (m *model) tabs() string {
 	return line
 }
 
-// tabLine has the keys of the panes where there is room for them.
+// tabLine includes the keys of the panes if there is room for them.
 func (m *model) tabLine(keys bool) string {
 	var line strings.Builder
 	for i, p := range panes {
 		if pane(i) == runsPane && m.pane != runsPane && m.runs == (workflow.Counts{}) {
-			continue // most files have no workflows; its key works all the same
+			continue // most files have no workflows; the key still works
 		}
 		title := p.title
 		if keys {
@@ -125,7 +125,7 @@ func (m *model) tabLine(keys bool) string {
 	return line.String()
 }
 
-// count is how many jobs a pane has, or how many open runs.
+// count returns how many jobs, or open runs, a pane has.
 func (m *model) count(p pane) int {
 	if p == runsPane {
 		return openRuns(m.runs)
@@ -133,7 +133,7 @@ func (m *model) count(p pane) int {
 	return p.count(m.stats.Queues)
 }
 
-// body is the help, the detail of a job, or the pane.
+// body returns the help, the detail of a job, or the pane.
 func (m *model) body() []string {
 	height := m.bodyHeight()
 	switch {
@@ -158,7 +158,7 @@ func (m *model) queueTable() []string {
 	return m.table(queueColumns, len(queues), m.queueRowAt(queues), m.rows(), nil, func(i int) []cell { return m.queueRow(queues[i]) })
 }
 
-// jobTable has so many rows of a list of a pane.
+// jobTable returns that many rows of a list of a pane.
 func (m *model) jobTable(p pane, l list, selected, rows int) []string {
 	if len(l.rows) == 0 {
 		return m.nothing(p, l)
@@ -170,7 +170,7 @@ func (m *model) jobTable(p pane, l list, selected, rows int) []string {
 	return m.table(jobColumns[p], len(l.rows), selected, rows, marked, func(i int) []cell { return m.jobRow(p, l.rows[i].Listed) })
 }
 
-// table draws so many of the n rows, around the one that is selected; -1 is none.
+// table draws that many of the n rows, around the selected row; -1 means none.
 func (m *model) table(columns []column, n, selected, visible int, marked func(int) bool, row func(int) []cell) []string {
 	from := max(min(selected-visible/2, n-visible), 0)
 	var rows [][]cell
@@ -185,7 +185,7 @@ func (m *model) table(columns []column, n, selected, visible int, marked func(in
 	return append([]string{head}, lines...)
 }
 
-// nothing says why there is no row.
+// nothing returns why there is no row.
 func (m *model) nothing(p pane, l list) []string {
 	why := panes[p].empty
 	switch {
@@ -201,12 +201,12 @@ func (m *model) nothing(p pane, l list) []string {
 	return []string{"", "  " + faint.Render(why)}
 }
 
-// status is one line: a question, what is typed, an error, what an action did, where in the
-// list this is, and below the queues how many runs there are.
+// status returns one line: a question, the typed text, an error, the result of an action, the
+// position in the list, or below the queues the number of runs.
 func (m *model) status() string {
 	switch {
 	case m.asked != nil:
-		// The key that it waits for must be in sight, however long the names are.
+		// The key to press must be visible, however long the names are.
 		const answer = " y/n "
 		return yellow.Render(cut(m.asked.text, m.width-len(answer)) + answer)
 	case m.failed != nil:
@@ -236,12 +236,12 @@ func (m *model) status() string {
 	return faint.Render(m.page())
 }
 
-// message is an error on one line.
+// message returns an error on one line.
 func message(err error) string {
 	return "error: " + plain.Text(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }
 
-// place says how much of a text is still below.
+// place returns how much of a text is still below.
 func (m *model) place(p *pager) string {
 	below := len(p.wrapped(m.width)) - max(p.from, 0) - m.bodyHeight()
 	if below <= 0 {
@@ -250,7 +250,7 @@ func (m *model) place(p *pager) string {
 	return faint.Render(fmt.Sprintf("%d more below – %s", below, p.title))
 }
 
-// runLine says how many runs of workflows there are, if there are any.
+// runLine returns how many workflow runs there are, if any.
 func (m *model) runLine() string {
 	trouble, others := plain.Runs(m.runs)
 	if trouble+others == "" {
@@ -262,7 +262,7 @@ func (m *model) runLine() string {
 	return "runs: " + trouble + others
 }
 
-// page says where in the list this page is.
+// page returns the position of this page in the list.
 func (m *model) page() string {
 	l := m.lists[m.pane]
 	text := ""
@@ -284,7 +284,7 @@ func (m *model) page() string {
 	return strings.TrimPrefix(text, "; ")
 }
 
-// keys reminds of the keys, as many as there is room for.
+// keys lists as many keys as there is room for.
 func (m *model) keys() string {
 	hints := []string{"q quit", "? help"}
 	switch {
@@ -325,7 +325,7 @@ func (m *model) verbHints(p pane) []string {
 	return nil
 }
 
-// detailPane is the pane that the job of the detail belongs to.
+// detailPane returns the pane that the job of the detail belongs to.
 func (m *model) detailPane() pane {
 	if m.detail.run != nil {
 		return runsPane

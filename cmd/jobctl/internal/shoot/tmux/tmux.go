@@ -1,6 +1,5 @@
-// Package tmux drives programs in a terminal that nobody sees: it types, and reads what
-// stands on the screen. The terminal is a tmux of its own, with its own socket and no
-// settings of the user's.
+// Package tmux drives programs in a hidden terminal: it types, and reads the screen. The
+// terminal is a separate tmux, with its own socket and without the user's settings.
 package tmux
 
 import (
@@ -21,15 +20,15 @@ type Terminal struct {
 	socket string
 }
 
-// ErrMissing says that tmux is not installed.
+// ErrMissing means that tmux is not installed.
 var ErrMissing = errors.New("tmux is missing; install the package of that name")
 
-// firstPrompt is how long a shell may take to begin.
+// firstPrompt is the maximum time for a shell to start.
 const firstPrompt = time.Minute
 
-// Start opens a terminal of so many columns and rows, for a shell with these variables
-// besides the usual ones, each "NAME=value", and returns when the shell waits for a line.
-// [Terminal.Close] ends all that runs in it.
+// Start opens a terminal of that many columns and rows, for a shell with these additional
+// variables, each "NAME=value", and returns when the shell waits for a line. [Terminal.Close]
+// ends everything that runs in it.
 func Start(columns, rows int, env ...string) (*Terminal, error) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return nil, ErrMissing
@@ -45,7 +44,7 @@ func Start(columns, rows int, env ...string) (*Terminal, error) {
 	args := append([]string{"-u", "new-session", "-d", "-x", strconv.Itoa(columns), "-y", strconv.Itoa(rows), "--"}, shell...)
 	args = append(args, ";", "set", "-g", "status", "off")
 	_, err = t.run(args...)
-	if err == nil { // what is typed before stands in front of the prompt
+	if err == nil { // text typed earlier would appear before the prompt
 		ctx, cancel := context.WithTimeout(context.Background(), firstPrompt)
 		defer cancel()
 		_, err = t.Wait(ctx, "the first prompt", func(screen string) bool { return strings.TrimSpace(screen) == "$" })
@@ -67,13 +66,13 @@ func (t *Terminal) run(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Close ends the terminal; what runs in it is told by SIGHUP.
+// Close ends the terminal; its programs receive SIGHUP.
 func (t *Terminal) Close() error {
 	_, err := t.run("kill-server")
 	return errors.Join(err, os.RemoveAll(t.folder))
 }
 
-// Type types a text as it is.
+// Type types a text unchanged.
 func (t *Terminal) Type(text string) error {
 	_, err := t.run("send-keys", "-l", "--", text)
 	return err
@@ -91,14 +90,14 @@ func (t *Terminal) Resize(columns, rows int) error {
 	return err
 }
 
-// Screen is what stands on the screen, line by line, without spaces at their ends.
+// Screen returns the screen, line by line, without trailing spaces.
 func (t *Terminal) Screen() (string, error) { return t.run("capture-pane", "-p") }
 
-// Colored is the same with the sequences for its colours.
+// Colored returns the screen with its color sequences.
 func (t *Terminal) Colored() (string, error) { return t.run("capture-pane", "-e", "-p") }
 
-// Wait reads the screen until it is as seen wants it, and returns it. The error names what
-// was waited for and has the last screen in it.
+// Wait reads the screen until seen reports true, and returns it. The error names what it waited
+// for and contains the last screen.
 func (t *Terminal) Wait(ctx context.Context, what string, seen func(screen string) bool) (string, error) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
