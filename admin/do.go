@@ -191,7 +191,7 @@ type notReally struct {
 // Enqueue implements [pawl.Enqueuer]. It stores nothing.
 func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
 	if !n.when.Matches(n.dead) {
-		return pawl.NotEligible(n.dead.ID, "it does not match any more")
+		return pawl.NotEligible(n.dead.ID, "it no longer matches")
 	}
 	_, err := pawl.CheckBatch(jobs, pawl.MaxBatchBytes)
 	return err

@@ -59,6 +59,6 @@ func TestRunsThatDoNotFitAlike(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 2*2+1+1, lines, out.String())
-		require.Contains(t, out.String(), "  and 2499 runs alike; -v shows each\n")
+		require.Contains(t, out.String(), "  and 2499 runs like it; -v shows each\n")
 	}
 }

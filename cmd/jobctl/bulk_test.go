@@ -18,7 +18,7 @@ func TestQuestionRepeatsTheFilters(t *testing.T) {
 	build(t, everyState)
 	got := asked(t, strings.NewReader("n\n"), "--db", "app.db", "dead", "retry", "-q", "email", "--error", "timeout",
 		"--payload", "to~ada", "--reason", "exhausted", "--since", "2026-03-01", "--until", "1s", "--older-than", "1m")
-	require.Equal(t, outcomeOf{exitError, "", `1 job matches (queue=email state=dead error~"timeout" payload to~ada reason=exhausted made since 2026-03-01T00:00:00Z made before 2026-03-01T12:00:03Z unchanged since 2026-03-01T11:59:04Z).
+	require.Equal(t, outcomeOf{exitError, "", `1 job matches (queue=email state=dead error~"timeout" payload to~ada reason=exhausted created since 2026-03-01T00:00:00Z created before 2026-03-01T12:00:03Z unchanged since 2026-03-01T11:59:04Z).
 Retry it? Type y: error: not confirmed, nothing was changed
 `}, got)
 }

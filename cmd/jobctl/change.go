@@ -88,13 +88,13 @@ func (c *change) check(args []string) error {
 	if c.verb.runs {
 		one, some = "a run", "IDs or FLOW:ID"
 	}
-	switch noun := c.verb.noun(); {
+	switch {
 	case c.all && len(args) > 0:
-		return misused(c.verb.words, "--all and %s were given; name %ss in one way", one, noun)
+		return misused(c.verb.words, "--all and %s were given; choose one", one)
 	case c.chosen && len(args) > 0:
-		return misused(c.verb.words, "%s and a filter were given; name %ss in one way", one, noun)
+		return misused(c.verb.words, "%s and a filter were given; choose one", one)
 	case !c.chosen && len(args) == 0:
-		return misused(c.verb.words, "no %s was named; add %s, - to read them, filters, or --all", noun, some)
+		return misused(c.verb.words, "no %s was named; add %s, - to read them, filters, or --all", c.verb.noun(), some)
 	}
 	if c.chosen && !c.dry {
 		if err := c.app.askable(c.verb.words, c.verb.do+" all that match"); err != nil {
@@ -275,12 +275,12 @@ func (c *change) hint() {
 	}
 	switch {
 	case blocked == 1:
-		c.app.say("note: run %s is blocked and stays so until a build that fits runs it; 'jobctl wf terminate' ends it with nothing undone", one)
+		c.app.say("note: run %s stays blocked until a matching build runs it; 'jobctl wf terminate' ends it without undoing anything", one)
 	case blocked > 1:
-		c.app.say("note: %d of the runs are blocked and stay so until a build that fits runs them; 'jobctl wf terminate' ends them with nothing undone", blocked)
+		c.app.say("note: %d of the runs stay blocked until a matching build runs them; 'jobctl wf terminate' ends them without undoing anything", blocked)
 	}
 	if c.verb.later && c.stopped && !c.dry && len(c.results.possible()) > 0 {
-		c.app.say("note: no app runs; the change takes effect when it does")
+		c.app.say("note: no app is running; the change takes effect when one runs")
 	}
 }
 

@@ -58,7 +58,7 @@ func (a *app) command(s *spec) *cobra.Command {
 		case !s.nofile && a.flags.db == "" && a.flags.addr == "":
 			return usage(wordsOf(c), "no file was named; add --db FILE")
 		case a.flags.addr != "" && c.Flags().Changed("db"):
-			return usage(wordsOf(c), "--db and --addr were given; name the queue in one way")
+			return usage(wordsOf(c), "--db and --addr were given; choose one")
 		case a.flags.output == "ids" && !s.ids:
 			return usage(wordsOf(c), "-o ids is for commands that list or change jobs, runs, or queues")
 		}
@@ -71,7 +71,7 @@ func init() { cobra.EnableCommandSorting = false } // the tree has the order of 
 
 // commands builds the whole tree.
 func (a *app) commands() *cobra.Command {
-	root := a.noun("jobctl", "see and steer a queue, live or stopped")
+	root := a.noun("jobctl", "inspect and control a queue, live or stopped")
 	root.AddCommand(
 		a.statsCommand(), a.topCommand(), a.watchCommand(), a.workCommand(),
 		a.group("job", "jobs of every state",

@@ -11,9 +11,9 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func (a *app) completionCommand() *cobra.Command {
 	s := &spec{
-		use: "completion bash|zsh|fish|powershell", short: "a script that completes command lines in a shell", nofile: true, args: 1,
-		long: `Prints a script that completes commands, flags, and out of the queue that --db or
---addr names: queues, kinds and IDs of jobs.`,
+		use: "completion bash|zsh|fish|powershell", short: "print a completion script for a shell", nofile: true, args: 1,
+		long: `Prints a script that completes commands and flags, and queues, kinds and job IDs
+from the queue that --db or --addr names.`,
 		example: `  source <(jobctl completion bash)
   jobctl completion zsh > "${fpath[1]}/_jobctl"
   jobctl completion fish > ~/.config/fish/completions/jobctl.fish
@@ -24,7 +24,7 @@ func (a *app) completionCommand() *cobra.Command {
 	s.run = func(_ context.Context, args []string) error {
 		switch {
 		case len(args) == 0 || !slices.Contains(shells, args[0]):
-			return usage("completion", "a shell must be named: %s", listed(shells))
+			return usage("completion", "no shell was named; choose %s", listed(shells))
 		case args[0] == "bash":
 			err := c.Root().GenBashCompletionV2(a.stdout, true)
 			a.stdout.WriteString(plainBash)

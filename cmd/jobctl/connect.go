@@ -17,7 +17,7 @@ func (a *app) open(ctx context.Context) (admin.Admin, error) {
 	if a.flags.addr != "" {
 		token := a.env("JOBCTL_TOKEN")
 		if token != "" && strings.TrimSpace(token) == "" {
-			return nil, usage("", "JOBCTL_TOKEN is set and blank; set it to the token of the app, or unset it")
+			return nil, usage("", "JOBCTL_TOKEN is blank; set it to the app's token, or unset it")
 		}
 		queue, err := admin.Dial(ctx, a.flags.addr, &admin.DialOptions{Token: token, Timeout: a.flags.timeout})
 		var wrong *pawl.InvalidError

@@ -17,7 +17,7 @@ func TestExportNamesDamage(t *testing.T) {
 	spoil(t, "app.db", id(2))
 	got := jobctl(t, words("--db app.db export --to jobs.jsonl")...)
 	require.Equal(t, exitDamaged, got.code)
-	require.Contains(t, got.stderr, "error: 1 damaged job could not be read and was passed over:\n  job "+id(2).String())
+	require.Contains(t, got.stderr, "error: 1 damaged job could not be read and was skipped:\n  job "+id(2).String())
 	require.FileExists(t, "jobs.jsonl")
 }
 

@@ -29,6 +29,6 @@ func (d *damage) err() error {
 	if more := d.count - len(d.first); more > 0 {
 		next += fmt.Sprintf("\nand %d more", more)
 	}
-	return &failure{exitDamaged, fmt.Sprintf("%s could not be read and %s passed over:", plural(d.count, "damaged job"), wasWere(d.count)),
-		next + "\nNothing was changed in them. Keep a copy of the file, and restore them from a backup."}
+	return &failure{exitDamaged, fmt.Sprintf("%s could not be read and %s skipped:", plural(d.count, "damaged job"), wasWere(d.count)),
+		next + "\nThey were not changed. Keep a copy of the file, and restore them from a backup."}
 }

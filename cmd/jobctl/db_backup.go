@@ -22,11 +22,10 @@ type copyView struct {
 
 func (a *app) dbBackupCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "backup OUT", short: "copy the file, while the app works on", args: 1, complete: files,
-		long: `Copies the whole file to the new file OUT, as it is at one moment, while the queue
-works on: a running app sends it. The copy appears whole or not at all, and is a
-queue like any other. A plain copy of a file that is in use is broken more often
-than not.`,
+		use: "backup OUT", short: "copy the file, even while the app runs", args: 1, complete: files,
+		long: `Copies the whole file, as of one moment, to the new file OUT, while the queue keeps
+working: a running app sends the copy. The copy appears completely or not at all,
+and is an ordinary queue file. A plain copy of a file in use is usually broken.`,
 		example: "  jobctl --db jobs.db db backup jobs-2026-03-01.db",
 		json:    "one object with from, to, size_bytes\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},

@@ -28,13 +28,13 @@ type checkView struct {
 func (a *app) dbCheckCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "check", short: "compare every row of the file with every other",
-		long: `Checks that every job is in exactly one state, that all indexes and counts fit,
-and all checksums. Of a stopped app it checks every page of the file before that;
-a running one has its pages in use. The exit code is 5 when anything is wrong.
-While the app runs the check reads the file at one moment, and pages that become
-free meanwhile are not used again until it ends.`,
+		long: `Checks that every job is in exactly one state, that all indexes and counts agree,
+and all checksums. For a stopped app it first checks every page of the file; a
+running app has its pages in use. The exit code is 5 if anything is wrong. While
+the app runs, the check reads the file as of one moment, and pages that are freed
+during the check are not reused until it ends.`,
 		example: "  jobctl --db jobs.db db check",
-		json:    "one object with path, sound, pages_checked, jobs (null where it is not\n  sound), error (null where it is)\n",
+		json:    "one object with path, sound, pages_checked, jobs (null if it is not\n  sound), error (null if it is)\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.check(ctx) },
 	})

@@ -17,14 +17,14 @@ import (
 func (a *app) dbCompactCommand() *cobra.Command {
 	replace := false
 	c := a.command(&spec{
-		use: "compact OUT|--replace", short: "drop the free pages of a stopped app's file", args: 1, complete: files,
-		long: `Writes the whole content of the file, without the free pages, to the new file OUT,
-or with --replace in the place of the file: the file of a queue grows and never
-shrinks. The app must be stopped: a file that is put in the place of a running
-app's file lacks what the app does meanwhile, and the app stops when it notices.
+		use: "compact OUT|--replace", short: "remove the free pages from a stopped app's file", args: 1, complete: files,
+		long: `Writes the content of the file, without its free pages, to the new file OUT, or with
+--replace over the file itself. A queue file otherwise never shrinks. The app must
+be stopped: a file that replaces a running app's file lacks the app's later changes,
+and the app stops when it notices.
 
---replace holds the lock of the file, so no app starts in between. It keeps the mode
-and the owner. If it is interrupted, the file is the old one or the new one.`,
+--replace holds the file's lock, so no app can start in between. It keeps the mode
+and the owner. After an interruption the file is either the old one or the new one.`,
 		example: "  jobctl --db jobs.db db compact --replace",
 		json:    "one object with from, to, size_bytes\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
@@ -38,7 +38,7 @@ and the owner. If it is interrupted, the file is the old one or the new one.`,
 			return a.compactInPlace(ctx)
 		},
 	})
-	c.Flags().BoolVar(&replace, "replace", false, "put the compact file in the place of the file")
+	c.Flags().BoolVar(&replace, "replace", false, "replace the file with the compact one")
 	return c
 }
 
@@ -89,14 +89,14 @@ func (a *app) compactInPlace(ctx context.Context) error {
 	if !a.people() {
 		return a.print(copyView{a.place(), a.place(), after.Size()})
 	}
-	fmt.Fprintf(a.stdout, "compacted %s in place: %s, it was %s\n", plain.Text(a.place()), plain.Size(after.Size()), plain.Size(before.Size()))
+	fmt.Fprintf(a.stdout, "compacted %s in place: %s, was %s\n", plain.Text(a.place()), plain.Size(after.Size()), plain.Size(before.Size()))
 	return nil
 }
 
 // requireStopped rejects a file that an app has open.
 func (a *app) requireStopped(ctx context.Context) error {
 	if a.flags.addr != "" {
-		return usage("db compact", "only the file of a stopped app can be compacted; name it by --db")
+		return usage("db compact", "only the file of a stopped app can be compacted; name it with --db")
 	}
 	return a.with(ctx, func(queue admin.Admin) error {
 		s, err := queue.Stats(ctx)
@@ -105,6 +105,6 @@ func (a *app) requireStopped(ctx context.Context) error {
 		}
 		return &failure{exitLocked,
 			fmt.Sprintf("%s is in use by pid %d (%s)", a.flags.db, s.Process.PID, plain.Text(s.Process.Name)),
-			"Stop the app first: a compact file would lack what it does meanwhile. For a copy of\na running app use 'jobctl db backup'."}
+			"Stop the app first: a compact file would lack its later changes. To copy the file of\na running app, use 'jobctl db backup'."}
 	})
 }

@@ -28,15 +28,15 @@ type infoView struct {
 
 func (a *app) dbInfoCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "info", short: "format, sizes and pages, and who has the file",
-		long: `Prints what the file is: the version of its format, how large it is, how much of
-it is free for reuse, its pages, how many jobs it has, and which process has it.`,
+		use: "info", short: "format, sizes and pages, and the process that has the file",
+		long: `Prints the version of the file's format, its size, how much of it is free for reuse,
+its pages, how many jobs it has, and which process has it open.`,
 		example: "  jobctl --db jobs.db db info",
 		json: `one object with
   path, format
   process (null: no app has the file): pid, name, version, started_at
   file_bytes (on the disk), size_bytes (in use, or free for reuse), free_bytes
-    (of those; null where the file has no list of its free pages)
+    (of those; null if the file has no list of its free pages)
   page_bytes, pages; null, as file_bytes is, for a file on another machine
   queues, jobs (how many)
 `,
@@ -93,7 +93,7 @@ func (a *app) printInfo(v *infoView, s *admin.Stats) {
 	if p := v.Process; p != nil {
 		a.fact("state", "live, pid %d (%s), pawl %s, since %s", p.PID, plain.Text(p.Name), plain.Text(p.Version), plain.Text(p.StartedAt))
 	} else {
-		a.fact("state", "stopped: no app has it")
+		a.fact("state", "stopped: no app has it open")
 	}
 	a.fact("format", "%d", v.Format)
 	if v.FileBytes != nil {

@@ -18,13 +18,13 @@ type reapView struct {
 func (a *app) dbReapCommand() *cobra.Command {
 	dry := false
 	c := a.command(&spec{
-		use: "reap [--dry-run]", short: "take back the leases of processes that are gone",
-		long: `Takes back leases that have expired, as the app does by itself. In the file of a
-stopped app no process has any, so all of them are taken back: the jobs are ready
-again, with one crash counted for each, or dead if they were to end. The app does
-that too when it starts. --dry-run counts the leases that there are.`,
+		use: "reap [--dry-run]", short: "take back expired leases",
+		long: `Takes back expired leases, as the app does automatically. In the file of a stopped
+app no process holds a lease, so it takes back all of them: the jobs become ready
+again, with one crash counted for each, or dead if they were cancelled or are past
+their deadline. The app does the same when it starts. --dry-run counts the leases.`,
 		example: "  jobctl --db jobs.db db reap",
-		json:    "one object with reaped (with --dry-run: how many leases there are),\n  dry_run\n",
+		json:    "one object with reaped (with --dry-run: the number of leases),\n  dry_run\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.reap(ctx, dry) },
 	})

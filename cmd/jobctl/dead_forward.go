@@ -31,15 +31,15 @@ func (a *app) deadForwardCommand() *cobra.Command {
 		ready: f.ready, apply: f.apply,
 	}
 	return a.changing(v, "forward", "move dead jobs to another queue or file",
-		`Moves dead jobs to another queue, where they are jobs that are ready: how each
-died is in its headers. With --to-db that queue is in another file, live or
-stopped, which must be there: each is stored there first and removed here then,
-so one that is interrupted is in one of them at least.`,
+		`Moves dead jobs to another queue, where they are ready jobs: their headers contain
+why each one is dead. With --to-db that queue is in another file, live or stopped,
+which must exist: each job is stored there first and then removed here, so after an
+interruption it is in at least one of the files.`,
 		`  jobctl --db jobs.db dead forward --all --to-queue failed_jobs
   jobctl --db jobs.db dead forward -q email --to-db failed.db --older-than 7d`,
 		func(c *cobra.Command) {
 			c.Flags().Var(nameFlag(&f.queue, pawl.ValidQueue), "to-queue", "to this `QUEUE` (default "+dlq.FailedJobs+")")
-			c.Flags().BoolVar(&f.fresh, "create-queue", false, "also to a queue that does not exist yet")
+			c.Flags().BoolVar(&f.fresh, "create-queue", false, "even to a queue that does not exist yet")
 			c.Flags().Var(textFlag(&f.db), "to-db", "to this `FILE`")
 			_ = c.RegisterFlagCompletionFunc("to-queue", a.completeQueues)
 		})
@@ -52,10 +52,10 @@ func (f *forwarding) ready() error {
 	}
 	to, err := os.Stat(f.db)
 	if err != nil {
-		return &failure{exitError, fmt.Sprintf("--to-db: %s", err), "Name the file of a queue that is there; nothing was forwarded."}
+		return &failure{exitError, fmt.Sprintf("--to-db: %s", err), "Name the file of an existing queue; nothing was forwarded."}
 	}
 	if from, err := os.Stat(f.app.flags.db); err == nil && os.SameFile(from, to) {
-		return usage("dead forward", "--to-db is the file that the letters are in; leave it out, and name a queue by --to-queue")
+		return usage("dead forward", "--to-db is the file that the jobs are already in; omit it, and name a queue with --to-queue")
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink,
 	case letter.State != pawl.Dead:
 		return pawl.NotEligible(id, "it is %s, not dead", letter.State)
 	case how.only != nil && !how.only.Matches(letter):
-		return pawl.NotEligible(id, "it does not match any more")
+		return pawl.NotEligible(id, "it no longer matches")
 	case how.dry:
 		return nil
 	}
@@ -133,7 +133,7 @@ func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink,
 	errs, err := queue.Do(ctx, admin.Action{Verb: admin.Delete, If: &same}, id)
 	switch {
 	case err != nil:
-		return fmt.Errorf("job %s: it is stored in %s, and is perhaps still here: %w", id, f.db, err)
+		return fmt.Errorf("job %s: it is stored in %s, and may still be here: %w", id, f.db, err)
 	case errs[0] == nil, errors.Is(errs[0], pawl.ErrNotFound): // another process removed it
 		return nil
 	}

@@ -13,8 +13,8 @@ func (a *app) deadListCommand() *cobra.Command {
 	var l list
 	s := &spec{
 		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "dead jobs with their last error", ids: true,
-		long: `Lists dead jobs in the order in which they died, queue by queue. With --newest
-or --sort died they come in the order of death over all queues.`,
+		long: `Lists dead jobs in the order in which they became dead, queue by queue. With
+--newest or --sort died the order is across all queues.`,
 		example: `  jobctl --db jobs.db dead list -q email -k mail.welcome
   jobctl --db jobs.db dead list --died-since 2h --newest
   jobctl --db jobs.db dead list --error timeout --older-than 2h`,

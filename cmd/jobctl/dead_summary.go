@@ -24,16 +24,16 @@ func (a *app) deadSummaryCommand() *cobra.Command {
 	by, limit := "error", admin.DefaultLimit
 	c := a.command(&spec{
 		use: "summary [FILTER...] [--by KEY]", short: "dead jobs grouped by what they have in common",
-		long: `Groups dead jobs by what they have in common, the largest group first, with when
-the first and the last of a group died, and the ID of the last as an example.
-Errors are grouped by their first line, without regard to numbers, IDs, times,
-addresses and quoted texts.`,
+		long: `Groups dead jobs by what they have in common, the largest group first, with the
+times when the first and the last job of a group became dead, and the ID of the
+last as an example. Errors are grouped by their first line, ignoring numbers, IDs,
+times, addresses and quoted texts.`,
 		example: `  jobctl --db jobs.db dead summary --died-since 2h
   jobctl --db jobs.db dead summary --by payload.customer.id -q billing
   jobctl --db jobs.db dead summary --by kind -o json`,
 		json: `a list of objects with
   key ("": no error, or no such field), count, first_died_at, last_died_at,
-  example (the ID of the last that died)
+  example (the ID of the last dead job)
 `,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run: func(ctx context.Context, _ []string) error {
@@ -76,7 +76,7 @@ func (a *app) deadSummary(ctx context.Context, f *filterFlags, by string, limit 
 	out.close()
 	switch more := len(groups) - len(shown); {
 	case more > 0:
-		a.say("the largest %d groups are shown, there are %d more; -n 0 shows all", len(shown), more)
+		a.say("showing the largest %d groups, there are %d more; -n 0 shows all", len(shown), more)
 	case len(groups) == 0 && damaged == 0:
 		a.say("no jobs match")
 	}

@@ -40,8 +40,8 @@ func TestBatchThatFailsInTheMiddle(t *testing.T) {
 	got := piped(t, lines, words("--db app.db job enqueue --batch -o jsonl")...)
 	require.Equal(t, exitConflict, got.code)
 	require.Equal(t, portionJobs, strings.Count(got.stdout, "\n"))
-	require.Contains(t, got.stderr, "; the first 1000 of 1002 jobs are stored, the others are not\n")
-	require.Contains(t, got.stderr, "--on-conflict says what to do")
+	require.Contains(t, got.stderr, "; the first 1000 of 1002 jobs are stored, the rest are not\n")
+	require.Contains(t, got.stderr, "--on-conflict sets what to do")
 	require.Contains(t, jobctl(t, words("--db app.db queue show default -o jsonl")...).stdout, `"ready":1000,`)
 }
 
@@ -82,8 +82,8 @@ func TestBatchChecksAllLinesFirst(t *testing.T) {
 		`{"kind":"k"} {"kind":"l"}`:                             "a line has one job",
 		`{"kin":"k"}`:                                           `unknown field "kin"`,
 		`{"kind":"k","priority":200}`:                           "priority 200 is not between",
-		`{"kind":"k","on_conflict":"x"}`:                        `on_conflict "x" is none of`,
-		`{"kind":"k","delay":"1h","at":"2030-01-01T00:00:00Z"}`: "say when in one way",
+		`{"kind":"k","on_conflict":"x"}`:                        `on_conflict "x" is not one of`,
+		`{"kind":"k","delay":"1h","at":"2030-01-01T00:00:00Z"}`: "choose one",
 		`{"kind":""}`:                                           "kind",
 		`[`:                                                     "unexpected",
 	} {
@@ -118,5 +118,5 @@ func TestInterruptedBatch(t *testing.T) {
 	})
 	require.Equal(t, exitInterrupted, got.code)
 	require.Equal(t, portionJobs, strings.Count(got.stdout, "\n"))
-	require.Equal(t, "error: interrupted; the first 1000 of 1001 jobs are stored, the others are not\n", got.stderr)
+	require.Equal(t, "error: interrupted; the first 1000 of 1001 jobs are stored, the rest are not\n", got.stderr)
 }

@@ -42,23 +42,23 @@ var (
 func (h *handlerJob) register(c *cobra.Command) {
 	h.flags = c.Flags()
 	f := h.flags
-	f.BoolVar(&h.exec, "exec", false, "a command: what stands behind --")
+	f.BoolVar(&h.exec, "exec", false, "a command: the words after --")
 	f.BoolVar(&h.http, "http", false, "an HTTP request to a URL")
-	f.VarP(textFlag(&h.data), "data", "d", "the `BODY` of the request, or what the command reads from its standard input; - is standard input, @FILE a file")
-	f.IntSliceVar(&h.ok, "ok", nil, "these `CODES` are a success too: exit codes, or statuses of an answer")
+	f.VarP(textFlag(&h.data), "data", "d", "the `BODY` of the request, or the standard input of the command; - is standard input, @FILE a file")
+	f.IntSliceVar(&h.ok, "ok", nil, "these `CODES` are also a success: exit codes, or HTTP statuses")
 	f.Var(textFlag(&h.dir), "dir", "the command's working `FOLDER` (default: the current one)")
 	f.Var(manyFlag{flagFunc{h.addEnv}}, "env", "a `NAME=VALUE` in the command's environment; may be repeated")
-	f.IntSliceVar(&h.retry, "retry", nil, "these exit `CODES` are worth a retry, whatever the worker takes them for")
-	f.IntSliceVar(&h.permanent, "permanent", nil, "no retry helps after these exit `CODES`")
+	f.IntSliceVar(&h.retry, "retry", nil, "retry after these exit `CODES`, whatever the worker's default")
+	f.IntSliceVar(&h.permanent, "permanent", nil, "never retry after these exit `CODES`")
 	f.VarP(textFlag(&h.method), "method", "X", "the `METHOD` of the request (default GET, with --data POST)")
 	f.VarP(manyFlag{flagFunc{h.addHeader}}, "request-header", "H", "a `HEADER` of the request as 'Name: value'; may be repeated")
 	c.Use = "enqueue KIND [JSON] | --batch | --exec | --http"
 	c.Long += `
 
---exec and --http add what 'jobctl work' runs: a command, which no shell looks at,
-or a request. A relative --dir is one of the folder in which jobctl was called;
-the program is looked up by the worker, which has to allow it, and the names of
---env too. Arguments, bodies and headers lie in the file: no place for secrets.`
+--exec and --http add a job for 'jobctl work': a command, run without a shell, or a
+request. A relative --dir is relative to the current folder of jobctl. The worker
+looks up the program, and must allow it and the names of --env. Arguments, bodies and
+headers are stored in the file, so do not put secrets in them.`
 	c.Example += `
   jobctl --db jobs.db job enqueue --exec --run-timeout 5m -- make site
   jobctl --db jobs.db job enqueue --http -d @order.json https://example.com/hook`
@@ -121,13 +121,13 @@ func (h *handlerJob) check(e *enqueuing, args []string) error {
 	case !h.exec && !h.http:
 		return nil
 	case h.exec && h.http, e.batch:
-		return refuse("--exec, --http and --batch exclude one another; choose one")
+		return refuse("--exec, --http and --batch exclude each other; choose one")
 	case h.flags.Changed("timeout") && !h.flags.Changed("run-timeout"):
-		return refuse("--timeout is how long to wait for an app's answer; --run-timeout is how long the job may run: give that, or both")
+		return refuse("--timeout is how long to wait for an app's answer; --run-timeout is how long the job may run: use that, or both")
 	case h.exec && len(args) == 0:
-		return refuse("no program was named; add it and its arguments behind --")
+		return refuse("no program was named; add it and its arguments after --")
 	case h.exec && h.flags.ArgsLenAtDash() != 0:
-		return refuse("the program has to stand behind --, so that its flags are not taken for those of jobctl: --exec -- %s", commandLine(args))
+		return refuse("the program must follow --, so that its flags are not read as flags of jobctl: --exec -- %s", commandLine(args))
 	case h.http && len(args) != 1:
 		return refuse("%s given; a request has one URL", plural(len(args), "argument"))
 	}
@@ -193,7 +193,7 @@ func (h *handlerJob) body(a *app) ([]byte, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, &failure{exitError, err.Error(), "Name a file behind the @ of --data."}
+		return nil, &failure{exitError, err.Error(), "Name a file after the @ of --data."}
 	}
 	defer f.Close()
 	return readAll(f, name)

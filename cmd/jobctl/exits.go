@@ -25,23 +25,23 @@ var exitMeans = []struct {
 }{
 	{exitOK, "done", "done; a list may be empty"},
 	{exitError, "an error", "an error; the message says what to do"},
-	{exitUsage, "usage", "the command line is wrong; nothing was looked at"},
-	{exitNoMatch, "no match", "no match: no such job, queue or run, or none that the filters choose"},
-	{exitLocked, "locked or unreachable", "another process has the file open and does not serve it, or nobody\nanswers at the address, or the app does not run and the command needs it"},
-	{exitDamaged, "damage, or a check failed", "damaged data was met, and what could be read was printed; or a check\nfailed, a threshold was passed, or code does not fit the journal of a run"},
-	{exitConflict, "conflict", "the job is in another state than the command needs, or its deadline has\npassed, or another job has its ID or its unique key; the run has ended,\nor another has its ID"},
+	{exitUsage, "usage", "the command line is wrong; nothing was read"},
+	{exitNoMatch, "no match", "no match: no such job, queue or run, or none that the filters select"},
+	{exitLocked, "locked or unreachable", "another process has the file open and does not serve it, nothing\nanswers at the address, or the command needs a running app"},
+	{exitDamaged, "damage, or a check failed", "damaged data was found, and the readable part was printed; or a check\nfailed, a limit was exceeded, or code does not match the journal of a run"},
+	{exitConflict, "conflict", "the job is in the wrong state, its deadline has passed, or another job\nhas its ID or its unique key; the run has ended, or another has its ID"},
 	{exitFormat, "other format", "the file has the format of another release; nothing was changed"},
-	{exitInterrupted, "interrupted", "interrupted; the message says how much was done"},
+	{exitInterrupted, "interrupted", "interrupted; the message reports how much was done"},
 }
 
 // exitTopic returns the text of 'help exit-codes'.
 func exitTopic() string {
 	var b strings.Builder
-	b.WriteString("What a script decides by:\n\n")
+	b.WriteString("Exit codes:\n\n")
 	for _, e := range exitMeans {
 		fmt.Fprintf(&b, "  %3d  %s\n", e.code, strings.ReplaceAll(e.long, "\n", "\n       "))
 	}
-	b.WriteString("\n" + wrapped(strings.Fields("A command that was given several jobs or runs does those it can; its exit code is that of the first that it could not."), columns) + "\n")
+	b.WriteString("\n" + wrapped(strings.Fields("A command for several jobs or runs changes those it can; its exit code is that of the first failure."), columns) + "\n")
 	return b.String()
 }
 

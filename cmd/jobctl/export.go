@@ -27,20 +27,19 @@ func (a *app) exportCommand() *cobra.Command {
 	var f filterFlags
 	to := ""
 	c := a.command(&spec{
-		use: "export [FILTER...] [--to FILE]", short: "jobs and runs as JSON lines that 'import' stores again",
-		long: `Writes jobs with all that is needed to store them again as they stand, as JSON
-lines: one for the export, one for each queue, job and idempotency key that is
-done (an export without filters has those), and a last one that counts them, so
-that an export that was cut is noticed. Each job is as 'jobctl job show -o jsonl
---payload base64' prints it. While the app runs it is no snapshot: export a backup
-where one moment of all matters.
+		use: "export [FILTER...] [--to FILE]", short: "write jobs and runs as JSON lines for 'import'",
+		long: `Writes jobs as JSON lines, with everything needed to store them again unchanged: one
+line for the export, one for each queue, job and completed idempotency key (only
+without filters), and a last one with the counts, so that a truncated export is
+detected. Each job has the form of 'jobctl job show -o jsonl --payload base64'. While
+the app runs, the export is not a snapshot: to export one moment, export a backup.
 
-Runs of workflows have lines of their own, with all that the file has of them.
-With filters a run goes with its job, and the runs that it waits for with it. A run
-that has ended has no job: it goes where there is no filter but a queue, or the kind
-workflow/FLOW, and it is of that. 'jobctl import' says how runs go on elsewhere.
+Workflow runs have their own lines, with everything that the file has about them. A
+filter that selects a job also exports its run and the runs that it waits for. A run
+that has ended has no job: it is exported if there is no filter except its queue, or
+its kind workflow/FLOW. 'jobctl import' describes how runs continue elsewhere.
 
-A job or a run that cannot be read is named in the export; the exit code is 5 then.`,
+A job or a run that cannot be read is named in the export, and the exit code is 5.`,
 		example: `  jobctl --db jobs.db export > jobs.jsonl
   jobctl --db jobs.db export -s dead --to dead.jsonl`,
 		json:  "with --to one object with to, queues, jobs, effects, damaged, runs\n",
@@ -48,7 +47,7 @@ A job or a run that cannot be read is named in the export; the exit code is 5 th
 		run:   func(ctx context.Context, _ []string) error { return a.export(ctx, &f, to) },
 	})
 	f.register(a, c)
-	c.Flags().Var(textFlag(&to), "to", "write to this new `FILE`, whole or not at all; else to standard output")
+	c.Flags().Var(textFlag(&to), "to", "write to this new `FILE`, completely or not at all (default: standard output)")
 	return c
 }
 

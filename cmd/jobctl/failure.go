@@ -56,7 +56,7 @@ func exampled(words, examples string, err error) error {
 
 // endless returns the error of a command that prints forever and cannot write one document.
 func endless(words string) error {
-	return usage(words, "-o json is one document, and this has no end; use -o jsonl")
+	return usage(words, "-o json writes one document, but this output has no end; use -o jsonl")
 }
 
 // explain prints err with what to do next, and returns the exit code.
@@ -112,15 +112,15 @@ func (a *app) failure(err error) *failure {
 		return a.locked(err)
 	case errors.Is(err, admin.ErrUnreachable):
 		f.code = exitLocked
-		f.next = "Check that the app runs and serves package admin there; --timeout waits longer."
+		f.next = "Check that the app is running and serves package admin there; --timeout waits longer."
 	case errors.Is(err, admin.ErrNotLive):
 		f.code = exitLocked
 		f.text = fmt.Sprintf("%s: %s", a.place(), admin.ErrNotLive)
-		f.next = "Start the app, with package admin in it; nothing happens in the file of a\nstopped one."
+		f.next = "Start the app, with package admin in it; the file of a stopped app has no events."
 	case errors.Is(err, admin.ErrDenied):
-		f.next = "Run jobctl as the user of the app; an address of http needs its token in the\nvariable JOBCTL_TOKEN."
+		f.next = "Run jobctl as the app's user; an HTTP address needs the app's token in the\nvariable JOBCTL_TOKEN."
 	case errors.Is(err, bolt.ErrReplaced):
-		f.next = "The app still has the old file. Save it with 'jobctl db backup' before the app ends,\nstop the app, and put the copy in the place of the file."
+		f.next = "The app still has the old file. Save it with 'jobctl db backup' before the app ends,\nstop the app, and replace the file with the copy."
 	case errors.Is(err, bolt.ErrOverwritten):
 		f.code = exitDamaged
 		f.next = "Stop the app. Then restore a backup, or save what is left with 'jobctl db salvage'."
@@ -128,27 +128,27 @@ func (a *app) failure(err error) *failure {
 		f.text = fmt.Sprintf("%s: no such file", a.flags.db)
 		f.next = "Check --db; jobctl never creates a file."
 	case errors.Is(err, fs.ErrPermission) && a.place() != "":
-		f.next = "Run jobctl as the user of the app."
+		f.next = "Run jobctl as the app's user."
 	case errors.Is(err, pawl.ErrNotFound):
 		f.code = exitNoMatch
-		f.next = "It is done, or it was never in this file; 'jobctl job list' shows what is."
+		f.next = "It is done, or it was never in this file; 'jobctl job list' shows the jobs."
 	case errors.Is(err, admin.ErrWorkflowJob):
 		f.code = exitConflict
-		f.next = "'jobctl wf cancel' ends the run and undoes its steps; --force cancels the job\nalone, which leaves the run dead with nothing undone."
+		f.next = "'jobctl wf cancel' ends the run and undoes its steps; --force cancels only the job,\nwhich leaves the run dead without undoing anything."
 	case errors.Is(err, pawl.ErrConflict):
 		f.code = exitConflict
 		f.next = "'jobctl job show' has the details."
 	case errors.Is(err, pawl.ErrCorrupt):
 		f.code = exitDamaged
-		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save what is\nsound by 'jobctl db salvage'. If it was copied from a running app, copy it again\nby 'jobctl db backup'."
+		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save its sound data\nwith 'jobctl db salvage'. If it was copied from a running app, copy it again with\n'jobctl db backup'."
 	case errors.Is(err, bolt.ErrInsecure):
-		f.next = "Run jobctl as the owner of the file, and change what the error names; or take\nit as it is by --insecure."
+		f.next = "Run jobctl as the owner of the file, and fix what the error names; or accept the\nfile with --insecure."
 	case errors.Is(err, pawl.ErrUnknownOutcome), errors.Is(err, pawl.ErrPoisoned):
-		f.next = "Check the disk; 'jobctl job list' shows how the jobs are."
+		f.next = "Check the disk; 'jobctl job list' shows the state of the jobs."
 	case errors.Is(err, syscall.ENOSPC):
-		f.next = "Make room on the disk, and run the command again."
+		f.next = "Free space on the disk, and run the command again."
 	case errors.Is(err, bolt.ErrNotQueue):
-		f.next = "Check --db: it must lead to a file that pawl made."
+		f.next = "Check --db: it must name a file that pawl created."
 	case errors.Is(err, pawl.ErrNewerFormat):
 		f.code = exitFormat
 		f.next = "Use the jobctl of the release that wrote the file."

@@ -23,13 +23,13 @@ func TestWhatErrorsMean(t *testing.T) {
 		next string
 	}{
 		{bolt.ErrLocked, exitLocked, "stop the app"},
-		{admin.ErrUnreachable, exitLocked, "Check that the app runs"},
+		{admin.ErrUnreachable, exitLocked, "Check that the app is running"},
 		{context.DeadlineExceeded, exitLocked, "--timeout waits longer"},
 		{admin.ErrNotLive, exitLocked, "Start the app"},
 		{admin.ErrDenied, exitError, "JOBCTL_TOKEN"},
 		{bolt.ErrNotQueue, exitError, "Check --db"},
 		{fs.ErrNotExist, exitError, "Check --db"},
-		{fs.ErrPermission, exitError, "as the user of the app"},
+		{fs.ErrPermission, exitError, "as the app's user"},
 		{bolt.ErrInsecure, exitError, "--insecure"},
 		{pawl.ErrNewerFormat, exitFormat, "release that wrote the file"},
 		{bolt.ErrOlderFormat, exitFormat, "release that wrote the file"},

@@ -44,17 +44,17 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	flags.Var(manyFlag{flagFunc{f.term}}, "payload", "only jobs whose payload matches this `TERM`, such as user.id=42; see 'jobctl help filters'")
 	dead := len(states) == 0 || slices.Contains(states, pawl.Dead)
 	if dead {
-		flags.Var(eachOf(&f.reasons, reasonWords...), "reason", "only jobs that died for this `REASON`: "+listed(reasonWords)+"; may be repeated")
+		flags.Var(eachOf(&f.reasons, reasonWords...), "reason", "only jobs that are dead for this `REASON`: "+listed(reasonWords)+"; may be repeated")
 	}
 	flags.Var(a.momentFlag(&f.since), "since", "only jobs created at or after this `TIME`; an age such as 2h counts back from now")
 	flags.Var(a.momentFlag(&f.until), "until", "only jobs created before this `TIME`")
 	flags.Var(a.momentFlag(&f.before), "older-than", "only jobs in this state for at least `AGE`")
 	if dead {
 		f.died.register(a, c)
-		flags.Var(oneOf(&f.sort, sortWords...), "sort", "sorted by `KEY`: "+listed(sortWords))
+		flags.Var(oneOf(&f.sort, sortWords...), "sort", "sort by `KEY`: "+listed(sortWords))
 		_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortWords, cobra.ShellCompDirectiveNoFileComp))
 	}
-	flags.BoolVar(&f.newest, "newest", false, "the newest first: dead jobs by death, others by creation")
+	flags.BoolVar(&f.newest, "newest", false, "newest first: dead jobs by when they became dead, others by creation")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("kind", a.completeKinds)
 	if flags.Lookup("reason") != nil {
@@ -71,8 +71,8 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 type deathFlags struct{ since, until time.Time }
 
 func (d *deathFlags) register(a *app, c *cobra.Command) {
-	c.Flags().Var(a.momentFlag(&d.since), "died-since", "only jobs that died at or after this `TIME`")
-	c.Flags().Var(a.momentFlag(&d.until), "died-until", "only jobs that died before this `TIME`")
+	c.Flags().Var(a.momentFlag(&d.since), "died-since", "only jobs that became dead at or after this `TIME`")
+	c.Flags().Var(a.momentFlag(&d.until), "died-until", "only jobs that became dead before this `TIME`")
 	for _, name := range []string{"died-since", "died-until"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -96,7 +96,7 @@ func (f *filterFlags) term(text string) error {
 		return err
 	}
 	if path, _, _ := strings.Cut(text, "="); strings.ContainsAny(path, "<>") && !strings.ContainsAny(path, "~\"") {
-		return errors.New("a term knows =, != and ~, and no < or >") // it would be part of a name that no payload has
+		return errors.New("a term supports =, != and ~, but not < or >") // it would be part of a name that no payload has
 	}
 	f.payload = append(f.payload, text)
 	return nil
@@ -196,8 +196,8 @@ func (f *filterFlags) String() string {
 			add(name, bounded(t).Format(time.RFC3339))
 		}
 	}
-	addTime("made since ", f.since)
-	addTime("made before ", f.until)
+	addTime("created since ", f.since)
+	addTime("created before ", f.until)
 	addTime("unchanged since ", f.before)
 	addTime("died since ", f.died.since)
 	addTime("died before ", f.died.until)

@@ -50,7 +50,7 @@ func TestFlagGivenTwiceIsRefused(t *testing.T) {
 	} {
 		got := jobctl(t, words("--db app.db "+line)...)
 		require.Equal(t, exitUsage, got.code, line)
-		require.Contains(t, got.stderr, "it was given before; give it once", line)
+		require.Contains(t, got.stderr, "it was given twice; give it once", line)
 	}
 	got := jobctl(t, words("--db nowhere.db --db app.db -o ids -o table stats")...) // as an alias leads to it
 	require.Equal(t, exitOK, got.code, got.stderr)

@@ -26,16 +26,16 @@ type shared struct {
 func (a *app) register(flags *pflag.FlagSet) {
 	a.flags = shared{db: a.env("JOBCTL_DB"), output: "table", color: "auto", timeout: 3 * time.Second}
 	s := &a.flags
-	flags.StringVar(&s.db, "db", s.db, "the `FILE` of the queue; else the variable JOBCTL_DB names it")
+	flags.StringVar(&s.db, "db", s.db, "the `FILE` of the queue (default: the variable JOBCTL_DB)")
 	flags.Lookup("db").DefValue = ""
-	flags.StringVar(&s.addr, "addr", "", "the `ADDRESS` where its app answers: unix:///PATH, http://HOST:PORT or https://HOST, with the token of the variable JOBCTL_TOKEN")
-	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object a line), or ids (of jobs or runs, or names of queues, one a line)")
-	flags.Var(oneOf(&s.color, "auto", "always", "never"), "color", "colours `WHEN`: auto (default: on a terminal, unless NO_COLOR is set or TERM is dumb), always or never")
-	flags.BoolVar(&s.utc, "utc", false, "tables have times in UTC, not in the zone of this machine")
+	flags.StringVar(&s.addr, "addr", "", "the `ADDRESS` of its app: unix:///PATH, http://HOST:PORT or https://HOST; the variable JOBCTL_TOKEN holds the token")
+	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object per line), or ids (of jobs or runs, or names of queues, one per line)")
+	flags.Var(oneOf(&s.color, "auto", "always", "never"), "color", "use colors `WHEN`: auto (default: on a terminal, unless NO_COLOR is set or TERM is dumb), always or never")
+	flags.BoolVar(&s.utc, "utc", false, "show times in tables in UTC, not in local time")
 	flags.Var(ageFlag(&s.timeout), "timeout", "the `TIME` to wait for an app's answer (default 3s)")
-	flags.BoolVarP(&s.yes, "yes", "y", false, "the answer to every question is yes")
-	flags.BoolVarP(&s.verbose, "verbose", "v", false, "tell more on standard error")
-	flags.BoolVar(&s.insecure, "insecure", false, "take a file that other users could have made or changed")
+	flags.BoolVarP(&s.yes, "yes", "y", false, "answer yes to every question")
+	flags.BoolVarP(&s.verbose, "verbose", "v", false, "print more on standard error")
+	flags.BoolVar(&s.insecure, "insecure", false, "accept a file that other users could have created or changed")
 }
 
 // people reports whether the output is for a person, and not a program.
@@ -71,7 +71,7 @@ type onceFlag struct {
 
 func (f *onceFlag) Set(text string) error {
 	if f.set {
-		return errors.New("it was given before; give it once")
+		return errors.New("it was given twice; give it once")
 	}
 	f.set = true
 	return f.Value.Set(text)
@@ -159,7 +159,7 @@ func (a *app) momentFlag(to *time.Time) pflag.Value {
 
 // dryRunFlag adds the --dry-run flag of a command that changes something.
 func dryRunFlag(c *cobra.Command, to *bool) {
-	c.Flags().BoolVar(to, "dry-run", false, "tell what would be done, and change nothing")
+	c.Flags().BoolVar(to, "dry-run", false, "print what would be done, and change nothing")
 }
 
 // flagProblem rewords an error of package pflag.
@@ -174,7 +174,7 @@ func flagProblem(c *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		text = "unknown flag " + dashed(unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames() != "")
 	case errors.As(err, &missing):
-		text = "a value is missing behind " + dashed(missing.GetSpecifiedName(), missing.GetSpecifiedShortnames() != "")
+		text = "a value is missing after " + dashed(missing.GetSpecifiedName(), missing.GetSpecifiedShortnames() != "")
 	case errors.As(err, &invalid):
 		name := "--" + invalid.GetFlag().Name
 		if short := invalid.GetFlag().Shorthand; short != "" {

@@ -9,62 +9,63 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const overview = `Jobctl looks into the queue of a pawl file and steers it. It asks the app that
-has the file open, where that serves package admin; else it opens the file.
+const overview = `Jobctl inspects and controls the queue of a pawl file. If an app has the file
+open and serves package admin, jobctl asks the app; otherwise it opens the file.
 
 Usage: jobctl --db FILE [-o FORMAT] COMMAND
        jobctl --addr ADDRESS [-o FORMAT] COMMAND
 
 Commands:
 %s
-Flags of every command, before or behind its words:
+Flags of every command, before or after its words:
 %s  -h, --help           what a command does, its flags and the fields of its JSON
 
-Data goes to standard output, messages go to standard error. Control characters
-in names, payloads and errors are printed escaped, as \x1b. 'jobctl help
-exit-codes' has what a script decides by, 'jobctl help filters' how jobs are
-chosen.
+Data goes to standard output, and messages go to standard error. Control
+characters in names, payloads and errors are printed escaped, as \x1b. 'jobctl
+help exit-codes' lists the exit codes for scripts, and 'jobctl help filters'
+explains how to select jobs.
 `
 
-const filterTopic = `Commands that list or change jobs choose them by filters, which hold together:
+const filterTopic = `Commands that list or change jobs select them by filters. All must match:
 
-  -q, --queue QUEUE    of this queue
+  -q, --queue QUEUE    in this queue
   -s, --state STATE    ready, delayed, leased, dead or completed
   -k, --kind KIND      of this kind
-      --error TEXT     whose last error has this text, in upper or lower case
-      --payload TERM   whose payload fits: user.id=42, user.id!=42 (a text, a
-                       number, true, false or null), user.name~ada (a text in
-                       it), or user.id (the field is there). A number in the
-                       path is a place in a list. Several terms hold together
+      --error TEXT     whose last error contains this text, ignoring case
+      --payload TERM   whose payload matches: user.id=42, user.id!=42 (a string,
+                       a number, true, false or null), user.name~ada (contains
+                       this text), or user.id (the field exists). A number in
+                       the path is an index into a list. All terms must match
       --reason REASON  dead for this reason: exhausted, permanent, poison,
-                       deadline, cancelled, signature or corrupt
-      --since WHEN     made at that time or later
-      --until WHEN     made before that time
-      --older-than AGE in their state for that long
+                       deadline, cancelled, signature, payload or corrupt
+      --since WHEN     created at that time or later
+      --until WHEN     created before that time
+      --older-than AGE in their state for at least that long
       --died-since WHEN, --died-until WHEN
-                       dead jobs that died at that time or later, or before it
-      --newest         the newest first: dead jobs by death, others by creation
-      --sort KEY       created, or died: in the order of death over all queues
+                       dead since that time or later, or since before it
+      --newest         newest first: dead jobs by when they became dead, others
+                       by creation
+      --sort KEY       created, or died: by when they became dead, in all queues
 
-An age is a length of time before now: 90s, 5m, 2h, 7d or 2w. A time is RFC 3339
-(2026-03-01T09:00:00Z), or without a zone one of this machine's; a date is its
+An age is a duration before now: 90s, 5m, 2h, 7d or 2w. A time is RFC 3339
+(2026-03-01T09:00:00Z); without a zone it is local time. A date means its
 beginning.
 
 A command that changes jobs takes their IDs, or - to read IDs from standard
-input, or filters, or --all. By filters and --all it looks first, says how many
-match and asks; -y answers, --dry-run changes nothing.
+input, or filters, or --all. With filters or --all it first reports how many
+jobs match, and asks; -y answers yes, and --dry-run changes nothing.
 `
 
 // jsonRules follow the fields of every command that prints JSON.
 const jsonRules = `
-Times are RFC 3339 in UTC with nine digits of nanoseconds, of a job beyond the
-year 9999 "@" and Unix seconds; durations are written as 1h2m3.5s. A field is
-never left out: what does not apply is null.
+Times are RFC 3339 in UTC with nanoseconds; a time after the year 9999 is "@"
+and Unix seconds. Durations look like 1h2m3.5s. No field is omitted: one that
+does not apply is null.
 `
 
 func (a *app) helpCommand() *cobra.Command {
 	s := &spec{
-		use: "help [COMMAND|exit-codes|filters]", short: "this text, or what a command does", nofile: true, args: -1,
+		use: "help [COMMAND|exit-codes|filters]", short: "show this text, or help for a command", nofile: true, args: -1,
 		example: "  jobctl help job list\n  jobctl help exit-codes",
 	}
 	c := a.command(s)
@@ -93,7 +94,7 @@ func help(c *cobra.Command) string {
 	case !c.HasParent() || c.Name() == "help":
 		return fmt.Sprintf(overview, summaries(c.Root()), flagLines(c.Root().PersistentFlags()))
 	case c.Annotations == nil:
-		return fmt.Sprintf("Usage: jobctl --db FILE %s COMMAND\n\nCommands:\n%s\n'jobctl help %s COMMAND' has the flags of one, and examples.\n", wordsOf(c), summaries(c), wordsOf(c))
+		return fmt.Sprintf("Usage: jobctl --db FILE %s COMMAND\n\nCommands:\n%s\n'jobctl help %s COMMAND' describes one, with its flags and examples.\n", wordsOf(c), summaries(c), wordsOf(c))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", usageLine(c), reflowed(c.Long))
@@ -105,7 +106,7 @@ func help(c *cobra.Command) string {
 		fmt.Fprintf(&b, "\n%s%s", "JSON: "+strings.TrimLeft(fields, " \n"), jsonRules)
 	}
 	fmt.Fprintf(&b, "\nExit codes: %s\n", c.Annotations[exitCodes])
-	b.WriteString("\n'jobctl help' has the flags of every command.\n")
+	b.WriteString("\n'jobctl help' lists the flags of every command.\n")
 	return b.String()
 }
 

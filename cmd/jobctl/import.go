@@ -41,31 +41,31 @@ func (a *app) importCommand() *cobra.Command {
 	i := &importing{}
 	c := a.command(&spec{
 		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs and runs of an export", args: 1, complete: files,
-		long: `Stores the jobs of an export as they stood: dead jobs stay dead, records of
-successes are kept until their time, what waited waits. A job that was leased is
-ready. The whole export is checked first, and nothing is stored when anything is
-wrong with it. Queues that were paused are paused before their first job comes.
+		long: `Stores the jobs of an export in their exported states: dead jobs stay dead, records
+of successes are kept until their time, waiting jobs wait. A job that was leased
+becomes ready. The whole export is checked first, and nothing is stored if anything
+is wrong with it. Paused queues are paused before their first job is stored.
 
-Runs of workflows come with all that they have, before any job, and go on where
-they were: stop the app that had them, since both would work on. They keep the IDs
-that their starters gave them.
+Workflow runs are stored completely, before any job, and continue where they were:
+stop the app that had them, since otherwise both apps would run them. They keep the
+IDs that their starters gave them.
 
-Jobs get new IDs unless --keep-ids is given; with that an ID that is taken ends the
-import. So does, with new IDs too, a run whose FLOW:ID is taken. --skip-existing
-leaves out the one and the other. An import that was interrupted goes on by the same
-command with --keep-ids and --skip-existing, and without --create.`,
+Jobs get new IDs unless --keep-ids is given; then an ID that is taken ends the
+import. A run whose FLOW:ID is taken ends it in either case. --skip-existing skips
+both instead. To continue an interrupted import, run the same command with --keep-ids
+and --skip-existing, and without --create.`,
 		example: `  jobctl --db new.db import jobs.jsonl --create --keep-ids
   jobctl --db jobs.db import --dry-run - < jobs.jsonl`,
-		json: `one object with jobs (stored), skipped, effects (idempotency keys that are
-  done), paused (queues), checked (sound jobs of the export), damaged (jobs and
-  runs of which it has nothing but the ID), dry_run, runs (stored), runs_skipped
+		json: `one object with jobs (stored), skipped, effects (completed idempotency
+  keys), paused (queues), checked (sound jobs of the export), damaged (jobs and
+  runs of which it has only the ID), dry_run, runs (stored), runs_skipped
 `,
 		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
 		run:   func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
 	})
-	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under the IDs that they have")
-	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "leave out jobs whose ID or unique key, and runs whose FLOW:ID, is taken")
-	c.Flags().BoolVar(&i.create, "create", false, "make the file of --db, which must not be there")
+	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under their exported IDs")
+	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "skip jobs whose ID or unique key, and runs whose FLOW:ID, is taken")
+	c.Flags().BoolVar(&i.create, "create", false, "create the file of --db, which must not exist")
 	c.Flags().BoolVar(&i.opts.DryRun, "dry-run", false, "check the export, and store nothing")
 	return c
 }
@@ -73,9 +73,9 @@ command with --keep-ids and --skip-existing, and without --create.`,
 func (i *importing) run(ctx context.Context, a *app, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usage("import", "one export must be named, or - for standard input")
+		return usage("import", "name one export, or - for standard input")
 	case i.create && a.flags.addr != "":
-		return usage("import", "--create makes a file and needs --db, not --addr")
+		return usage("import", "--create creates a file and needs --db, not --addr")
 	}
 	from, err := a.input(args[0])
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *app) input(name string) (io.ReadSeekCloser, error) {
 	f, err := os.Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &failure{exitError, fmt.Sprintf("%s: no such file", name), "Name an export that 'jobctl export' has made."}
+		return nil, &failure{exitError, fmt.Sprintf("%s: no such file", name), "Name a file that 'jobctl export' wrote."}
 	case err != nil:
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (a *app) input(name string) (io.ReadSeekCloser, error) {
 	}
 	defer f.Close()
 	if err == nil && info.IsDir() {
-		return nil, &failure{exitError, fmt.Sprintf("%s is a folder", name), "Name an export that 'jobctl export' has made."}
+		return nil, &failure{exitError, fmt.Sprintf("%s is a folder", name), "Name a file that 'jobctl export' wrote."}
 	}
 	return admin.Spool(f) // a pipe, as a shell creates for <(...)
 }
@@ -182,16 +182,16 @@ func (i *importing) explained(a *app, err error, done *admin.Imported) error {
 	f := a.failure(err)
 	switch {
 	case errors.Is(err, pawl.ErrInvalid) && f.next == "":
-		f.next = "It must be whole, and as 'jobctl export' wrote it."
+		f.next = "It must be complete and unchanged, as 'jobctl export' wrote it."
 	case errors.Is(err, fs.ErrNotExist) && i.create:
-		f.text, f.next = fmt.Sprintf("%s: its folder is not there", a.flags.db), "The folder of the new file must exist."
+		f.text, f.next = fmt.Sprintf("%s: its folder does not exist", a.flags.db), "The folder of the new file must exist."
 	case errors.Is(err, fs.ErrNotExist):
-		f.next = "Check --db; --create makes a new file."
+		f.next = "Check --db; --create creates a new file."
 	}
 	if f.code == exitConflict {
-		f.next = "--skip-existing leaves out what is there already."
+		f.next = "--skip-existing skips what exists already."
 		if i.opts.KeepIDs {
-			f.next = "--skip-existing leaves out what is there already; without --keep-ids jobs get new\nIDs."
+			f.next = "--skip-existing skips what exists already; without --keep-ids jobs get new IDs."
 		}
 	}
 	if done.Jobs > 0 || done.Runs > 0 {
@@ -217,7 +217,7 @@ func (i *importing) print(a *app, done *admin.Imported) error {
 		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Runs), "workflow run"), done.RunsSkipped)
 	}
 	if done.Damaged > 0 {
-		a.say("note: %s could not be read when the export was made: it has nothing of them", plural(int(done.Damaged), "record"))
+		a.say("note: %s could not be read during the export, so it does not contain them", plural(int(done.Damaged), "record"))
 	}
 	if done.Paused > 0 && !i.opts.DryRun {
 		a.say("note: %s paused, as in the export", plural(int(done.Paused), "queue"))

@@ -40,7 +40,7 @@ func TestInterruptedChange(t *testing.T) {
 		return queue.Do(ctx, admin.Action{Verb: admin.Retry}, ids...)
 	})
 	require.Equal(t, outcomeOf{exitInterrupted, "retried 2000, skipped 500\n",
-		"error: interrupted: 2000 of 2500 jobs were retried\n  500 jobs not tried; run the command again for the others.\n"}, got)
+		"error: interrupted: 2000 of 2500 jobs were retried\n  500 jobs not tried; run the command again for the rest.\n"}, got)
 	require.Equal(t, []int{1000, 1000}, sizes)
 	require.Equal(t, pawl.Ready, look(t, id(2000)).State)
 	require.Equal(t, pawl.Dead, look(t, id(2001)).State)

@@ -26,13 +26,13 @@ const (
 // runBatch reads the lines twice: first to check all of them, then to store them.
 func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 	if len(args) > 1 {
-		return usage("job enqueue", "unexpected argument %q; the kinds of --batch stand in its lines", args[1])
+		return usage("job enqueue", "unexpected argument %q; with --batch the lines have the kinds", args[1])
 	}
 	name := "-"
 	if len(args) == 1 {
 		file, isFile := strings.CutPrefix(args[0], "@")
 		if !isFile && file != "-" {
-			return usage("job enqueue", "%q is no source of lines; --batch takes - or @FILE", file)
+			return usage("job enqueue", "%q is not a source of lines; --batch takes - or @FILE", file)
 		}
 		name = file
 	}
@@ -52,7 +52,7 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 		return &failure{exitError, err.Error(), "Nothing was stored."}
 	}
 	if count == 0 {
-		return &failure{exitNoMatch, "there is no line to enqueue", ""}
+		return &failure{exitNoMatch, "there are no lines to enqueue", ""}
 	}
 	if e.dry {
 		return e.tellAll(a, count)
@@ -122,7 +122,7 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 		if ctx.Err() == nil && uncertain(err) {
 			perhaps = fmt.Sprintf("perhaps the next %d too, ", last)
 		}
-		f.text += fmt.Sprintf("; the first %d of %d jobs are stored, %sthe others are not", out.count, count, perhaps)
+		f.text += fmt.Sprintf("; the first %d of %d jobs are stored, %sthe rest are not", out.count, count, perhaps)
 		return f
 	}
 	if existing > 0 {

@@ -36,26 +36,26 @@ func (a *app) jobEnqueueCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "enqueue KIND [JSON|-|@FILE] | --batch [-|@FILE]", short: "add a job, or many", args: -1, ids: true,
 		long: `Adds a job of a kind. Its arguments are JSON: as given, from standard input for -,
-or from a file; none are null. A handler of a Go type decodes them as if a program
-had enqueued that: an object fits a struct by the names in its msgpack or json tags,
-or else by the exact names of its fields (To, not to). A job with a name that the
-struct lacks does not run: it becomes dead with the reason payload. A time is
-{"$time":"2026-03-01T12:00:00Z"}, bytes are {"$base64":"AP8="}, and a time.Duration
-is a number of nanoseconds. What the program gives its kind besides (queue, retries,
-deadline) is not known here: give it by flags.
+or from a file; without arguments they are null. A handler of a Go type decodes them
+as if a program had enqueued that type: an object matches a struct by the names in its
+msgpack or json tags, or else by the exact names of its fields (To, not to). A job with
+a name that the struct lacks does not run: it becomes dead with the reason payload. A
+time is {"$time":"2026-03-01T12:00:00Z"}, bytes are {"$base64":"AP8="}, and a
+time.Duration is a number of nanoseconds. Jobctl does not know the program's other
+settings for the kind (queue, retries, deadline): set them with flags.
 
---batch reads many from JSON lines: objects with kind, and as far as needed args,
+--batch reads many jobs from JSON lines: objects with kind, and optionally args,
 queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,
 on_conflict, idempotency_key, idempotency_ttl, retain and headers. All lines are
-checked before the first is stored; then they are stored in portions, each whole
-or not at all. Flags fill in what a line omits.
+checked before the first is stored; then they are stored in portions, each completely
+or not at all. Flags supply what a line omits.
 
-A queue that does not exist is refused, unless the file has none yet: add
---create-queue. It prints the IDs, one a line.`,
+A queue that does not exist is refused, unless the file has no queue yet: add
+--create-queue. The command prints the IDs, one per line.`,
 		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"To":"ada@example.com"}'
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
-		json:  "one object, with --batch a list, with id (null for --dry-run), existing\n  (nothing was stored, it is the job that has the unique key), dry_run\n",
+		json:  "one object, with --batch a list, with id (null for --dry-run), existing\n  (nothing was stored: id is the job that has the unique key), dry_run\n",
 		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})
@@ -68,20 +68,20 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags, l := c.Flags(), &e.line
 	flags.VarP(nameFlag(&l.Queue, pawl.ValidQueue), "queue", "q", "the `QUEUE` (default "+pawl.DefaultQueue+")")
 	flags.IntVar(&l.Priority, "priority", 0, "a `NUMBER` from -128 to 127; higher runs first")
-	flags.Var(ageFlag((*time.Duration)(&l.Delay)), "delay", "not before this `TIME` has passed")
-	flags.Var(a.futureFlag(&l.At.Time), "at", "not before that `TIME`")
-	flags.Var(a.futureFlag(&l.Deadline.Time), "deadline", "never from that `TIME` on: it dies then")
-	flags.Var(ageFlag((*time.Duration)(&l.RunTimeout)), "run-timeout", "how long one `TIME` of running may take (default: the worker's)")
-	flags.Var(countFlag(&l.MaxRetries), "max-retries", fmt.Sprintf("at most `COUNT` runs after the first (default %d)", pawl.DefaultMaxRetries))
-	flags.Var(textFlag(&l.Unique), "unique", "no other job of its queue and kind has this `KEY` meanwhile")
-	flags.StringSliceVar(&l.UniqueIn, "unique-in", nil, "meanwhile is in these `STATES` (default: until it has ended)")
-	flags.Var(oneOf(&l.OnConflict, "use_existing", "reject", "replace"), "on-conflict", "`WHAT` to do when the key is taken: use_existing (default), reject or replace")
-	flags.Var(textFlag(&l.IdempotencyKey), "idempotency-key", "jobs of its kind with this `KEY` succeed once")
+	flags.Var(ageFlag((*time.Duration)(&l.Delay)), "delay", "run no sooner than after this `TIME`")
+	flags.Var(a.futureFlag(&l.At.Time), "at", "run no sooner than at that `TIME`")
+	flags.Var(a.futureFlag(&l.Deadline.Time), "deadline", "become dead instead of running from that `TIME` on")
+	flags.Var(ageFlag((*time.Duration)(&l.RunTimeout)), "run-timeout", "the `TIME` limit of one attempt (default: the worker's)")
+	flags.Var(countFlag(&l.MaxRetries), "max-retries", fmt.Sprintf("at most `COUNT` attempts after the first (default %d)", pawl.DefaultMaxRetries))
+	flags.Var(textFlag(&l.Unique), "unique", "allow no other job of its queue and kind with this `KEY`")
+	flags.StringSliceVar(&l.UniqueIn, "unique-in", nil, "the key is taken in these `STATES` (default: until the job has ended)")
+	flags.Var(oneOf(&l.OnConflict, "use_existing", "reject", "replace"), "on-conflict", "`WHAT` to do if the key is taken: use_existing (default), reject or replace")
+	flags.Var(textFlag(&l.IdempotencyKey), "idempotency-key", "of the jobs of its kind with this `KEY`, only one succeeds")
 	flags.Var(ageFlag((*time.Duration)(&l.IdempotencyTTL)), "idempotency-ttl", "for this `TIME` (default 24h)")
 	flags.Var(ageFlag((*time.Duration)(&l.Retain)), "retain", "keep the record of its success for this `TIME`")
-	flags.Var(manyFlag{flagFunc{l.header}}, "header", "a `KEY=VALUE` that travels beside the arguments; may be repeated")
-	flags.BoolVar(&e.fresh, "create-queue", false, "also on a queue that does not exist yet")
-	flags.BoolVar(&e.batch, "batch", false, "many jobs, from JSON lines")
+	flags.Var(manyFlag{flagFunc{l.header}}, "header", "a `KEY=VALUE` stored beside the arguments; may be repeated")
+	flags.BoolVar(&e.fresh, "create-queue", false, "even on a queue that does not exist yet")
+	flags.BoolVar(&e.batch, "batch", false, "add many jobs from JSON lines")
 	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("on-conflict", cobra.FixedCompletions([]string{"use_existing", "reject", "replace"}, cobra.ShellCompDirectiveNoFileComp))
@@ -175,7 +175,7 @@ func noNewQueue(ctx context.Context, queue admin.Admin, names ...string) error {
 		}
 		if _, err := findQueue(&s, name); err != nil {
 			f := err.(*failure)
-			return &failure{f.code, f.text, f.next + "\n--create-queue makes a new one. Nothing was stored."}
+			return &failure{f.code, f.text, f.next + "\n--create-queue creates a new one. Nothing was stored."}
 		}
 	}
 	return nil
@@ -193,7 +193,7 @@ func (e *enqueuing) view(job *pawl.Envelope) enqueuedView {
 func (e *enqueuing) explained(a *app, err error) *failure {
 	f := a.failure(err)
 	if f.code == exitConflict {
-		f.next = "--on-conflict says what to do when a unique key is taken."
+		f.next = "--on-conflict sets what to do if a unique key is taken."
 	}
 	return f
 }
@@ -213,7 +213,7 @@ func (a *app) argument(arg string) ([]byte, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, &failure{exitError, err.Error(), "Name a file with the JSON of the job's arguments behind the @."}
+		return nil, &failure{exitError, err.Error(), "Name a file with the JSON of the job's arguments after the @."}
 	}
 	defer f.Close()
 	return readAll(f, name)

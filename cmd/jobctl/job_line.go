@@ -56,7 +56,7 @@ func (l jobLine) read(text []byte) (jobLine, error) {
 		return l, err
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return l, errors.New("something follows behind the object; a line has one job")
+		return l, errors.New("text follows the object; a line has one job")
 	}
 	if l.Args == nil {
 		l.Args = json.RawMessage("null")
@@ -75,11 +75,11 @@ func (l *jobLine) envelope() (*pawl.Envelope, error) {
 	conflict, ok := conflicts[l.OnConflict]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("on_conflict %q is none of use_existing, reject, replace", l.OnConflict)
+		return nil, fmt.Errorf("on_conflict %q is not one of use_existing, reject, replace", l.OnConflict)
 	case l.Priority < math.MinInt8 || l.Priority > math.MaxInt8:
 		return nil, fmt.Errorf("priority %d is not between %d and %d", l.Priority, math.MinInt8, math.MaxInt8)
 	case l.Delay != 0 && !l.At.IsZero():
-		return nil, errors.New("delay and at were given; say when in one way")
+		return nil, errors.New("delay and at were given; choose one")
 	}
 	job := &pawl.Envelope{
 		Kind: l.Kind, Payload: payload, Queue: l.Queue, Priority: int8(l.Priority), Headers: l.Headers,

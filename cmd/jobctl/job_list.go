@@ -23,10 +23,10 @@ func (a *app) jobListCommand() *cobra.Command {
 	var l list
 	s := &spec{
 		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "jobs, by queue, state, kind and more", ids: true,
-		long: `Lists jobs with their completed runs of those allowed. WHEN tells since when a
-ready, leased, dead or completed job is so, and when a delayed one is due. With
--s the jobs come in the order of that state (ready ones as they would run,
-completed ones as their records go), else in the order in which they were made.`,
+		long: `Lists jobs with their completed attempts and the limit. WHEN is since when a ready,
+leased, dead or completed job has been in its state, and when a delayed job is due.
+With -s the jobs are in the order of that state (ready jobs as they would run,
+completed jobs as their records expire), otherwise in the order of creation.`,
 		example: `  jobctl --db jobs.db job list -s delayed
   jobctl --db jobs.db job list -q email --payload user.id=42 --since 2h
   jobctl --db jobs.db job list -n 0 -o jsonl | jq -r .id`,
@@ -59,7 +59,7 @@ func (a *app) jobListing() *jobListing {
 // pageFields is the part of --help that describes a page of jobs.
 const pageFields = `one object with next (a cursor for --after; null at the end) and
   jobs: a list of objects with the fields below
-With -o jsonl the objects of jobs alone, one a line.
+With -o jsonl only the objects of jobs, one per line.
 `
 
 // runs returns how many attempts a job has completed, of those that it may have.

@@ -21,15 +21,15 @@ func (a *app) retryCommand(words string) *cobra.Command {
 		apply: act(action),
 	}
 	return a.changing(v, "retry", "make dead jobs ready again",
-		`Makes dead jobs ready again. Their history stays and their attempts begin
-again from 0. A dead job whose unique key another job has meanwhile, or whose
-deadline has passed, stays dead. As with every change to the file of a stopped
-app, jobs that were leased when their process ended become ready too, or dead if
-they were to end.`,
+		`Makes dead jobs ready again. They keep their history, and their attempts start
+again from 0. A dead job stays dead if another job has its unique key, or if its
+deadline has passed. As with every change to the file of a stopped app, jobs that
+were leased when their process ended become ready too, or dead if they were
+cancelled or are past their deadline.`,
 		`  jobctl --db jobs.db `+words+` 01902a3b-7a40-7000-8000-0123456789ab
   jobctl --db jobs.db `+words+` -q email --error timeout --dry-run
   jobctl --db jobs.db dead list -n 0 -o ids | jobctl --db jobs.db `+words+` -`,
 		func(c *cobra.Command) {
-			c.Flags().BoolVar(&action.KeepAttempts, "keep-attempts", false, "go on counting: a job whose retries are exhausted runs once")
+			c.Flags().BoolVar(&action.KeepAttempts, "keep-attempts", false, "keep the count of attempts: a job whose retries are exhausted runs once")
 		})
 }

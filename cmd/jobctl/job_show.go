@@ -19,8 +19,8 @@ const jobFields = `  id, kind, queue, origin (the first queue), state, reason (o
   priority, sequence, attempts, max_retries, failures, crashes
   created_at, not_before, deadline (times; deadline null: none)
   leased_at, died_at, completed_at (times; null in other states)
-  backoff_since (a time: when the run failed whose retry it waits for)
-  cancelled (true for a leased job that was to end)
+  backoff_since (a time: when the attempt failed whose retry it waits for)
+  cancelled (true for a leased job that was asked to end)
   unique_key, unique_in (a list of states), idempotency_key (null: none)
   idempotency_ttl, retain (durations; null: none)
   timeout (a duration; null: the worker's)
@@ -29,22 +29,22 @@ const jobFields = `  id, kind, queue, origin (the first queue), state, reason (o
   key_id, signature (base64; null: not signed)
   headers (an object of texts), last_error
   history: a list of attempt, at (a time), error; the oldest first. Commands
-    that list jobs give the newest alone
+    that list jobs show only the newest
   history_dropped: how many of the failures are not in it
-A text that is no UTF-8 is {"base64":"..."}.
+A text that is not UTF-8 is {"base64":"..."}.
 `
 
 func (a *app) jobShowCommand() *cobra.Command {
 	form := "auto"
 	s := &spec{
 		use: "show ID [--payload FORM]", short: "everything about one job", args: -1, ids: true,
-		long: `Prints a job with its payload and every failed run that the file keeps. ID may be
-the beginning or the end of one, as 'jobctl top' shows it: four digits or more
-that no other job has.`,
+		long: `Prints a job with its payload and every failed attempt that the file keeps. ID may
+also be the beginning or the end of an ID, as 'jobctl top' shows it: at least four
+digits that are unique to the job.`,
 		example: "  jobctl --db jobs.db job show 01902a3b-7a40-7000-8000-0123456789ab",
 		json: "one object with\n" + jobFields + `  payload: size_bytes, encoding (messagepack or unknown), value (the payload as
     JSON), base64, hex; --payload says which of those three are not null
-In a value MessagePack's bytes are base64 and its keys are texts; hex and base64
+In a value, bytes of MessagePack are base64 and its keys are strings; hex and base64
 are exact.
 `,
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
@@ -53,8 +53,8 @@ are exact.
 	}
 	c := a.command(s)
 	forms := []string{"auto", "json", "hex", "base64", "none"}
-	c.Flags().Var(oneOf(&form, forms...), "payload", `the `+"`FORM`"+` of the payload: auto (default) is JSON when it is MessagePack, else hex;
-json: JSON or nothing; hex and base64: always that; none: its size alone. What is printed is cut at 4 KiB,
+	c.Flags().Var(oneOf(&form, forms...), "payload", `the `+"`FORM`"+` of the payload: auto (default) is JSON if it is MessagePack, else hex;
+json: JSON or nothing; hex and base64: always that; none: only its size. Output is cut at 4 KiB;
 -o json prints all of it`)
 	_ = c.RegisterFlagCompletionFunc("payload", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -65,7 +65,7 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 	case len(args) == 0:
 		return usage("job show", "no job was named; add its ID")
 	case len(args) > 1:
-		return usage("job show", "%d IDs were given, one is shown at a time", len(args))
+		return usage("job show", "%d IDs were given; name one job", len(args))
 	}
 	id, err := pawl.ParseID(args[0])
 	if err != nil && shortID(args[0]) == "" {
@@ -122,7 +122,7 @@ func findJob(ctx context.Context, queue admin.Admin, text string) (pawl.ID, erro
 		return pawl.ID{}, err
 	case len(ids) == 0:
 		return pawl.ID{}, &failure{exitNoMatch, fmt.Sprintf("no job has an ID that begins or ends with %q", shortID(text)),
-			"It is done, or it was never in this file; 'jobctl job list' shows what is."}
+			"It is done, or it was never in this file; 'jobctl job list' shows the jobs."}
 	case len(ids) == 1:
 		return ids[0], nil
 	}
@@ -206,7 +206,7 @@ func (a *app) showRare(e *pawl.Envelope) {
 func stateOf(e *pawl.Envelope, atRest bool) string {
 	switch {
 	case e.State == pawl.Leased && !atRest && e.Cancelled:
-		return "leased and cancelled; its run was asked to end"
+		return "leased and cancelled; its attempt was asked to end"
 	case e.State == pawl.Leased && !atRest:
 		return "leased; it runs"
 	case e.State == pawl.Leased && e.Cancelled:

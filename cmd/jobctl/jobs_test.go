@@ -64,7 +64,7 @@ func TestJobListFilters(t *testing.T) {
 		case c.want == nil:
 			require.Equal(t, "no jobs match\n", got.stderr, c.flags)
 		case c.flags == "-n 2":
-			require.Regexp(t, `^the first 2 are shown, there are more; -n 0 shows all, and --after \S+ those behind them\n$`, got.stderr)
+			require.Regexp(t, `^showing the first 2, there are more; -n 0 shows all, and --after \S+ the next ones\n$`, got.stderr)
 		default:
 			require.Empty(t, got.stderr, c.flags)
 		}
@@ -115,7 +115,7 @@ func TestJobListWithDamage(t *testing.T) {
 		got := jobctl(t, "--db", "app.db", "job", "list", "-o", format)
 		require.Equal(t, exitDamaged, got.code)
 		require.Equal(t, 5, strings.Count(got.stdout, "019caa00-"), format)
-		require.Contains(t, got.stderr, "error: 1 damaged job could not be read and was passed over:\n  job "+id(2).String())
+		require.Contains(t, got.stderr, "error: 1 damaged job could not be read and was skipped:\n  job "+id(2).String())
 		if format == "json" {
 			require.True(t, json.Valid([]byte(got.stdout)))
 		}
@@ -136,7 +136,7 @@ func TestJobListWithMuchDamage(t *testing.T) {
 	got := jobctl(t, "--db", "app.db", "job", "list")
 	require.Equal(t, exitDamaged, got.code)
 	require.Contains(t, got.stdout, id(15).String())
-	require.Contains(t, got.stderr, "error: 14 damaged jobs could not be read and were passed over:\n")
+	require.Contains(t, got.stderr, "error: 14 damaged jobs could not be read and were skipped:\n")
 	require.Equal(t, 10, strings.Count(got.stderr, "job 019caa00"))
 	require.Contains(t, got.stderr, "\n  and 4 more\n")
 }

@@ -34,10 +34,10 @@ func (ls *limits) Set(text string) error {
 		one = strings.TrimSpace(one)
 		m := limitPattern.FindStringSubmatch(one)
 		if m == nil {
-			return fmt.Errorf("%q is no limit such as dead>0, oldest>5m or queue:email.ready>=1000", one)
+			return fmt.Errorf("%q is not a limit such as dead>0, oldest>5m or queue:email.ready>=1000", one)
 		}
 		if m[1] != "" && m[2] == "blocked" {
-			return fmt.Errorf("%q: blocked is of the runs of all queues, not of queue %s", one, m[1])
+			return fmt.Errorf("%q: blocked counts runs in all queues, not in queue %s", one, m[1])
 		}
 		l := limit{text: one, queue: m[1], what: m[2], inclusive: m[3] == ">="}
 		var err error
@@ -79,7 +79,7 @@ func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) erro
 	if passed == nil {
 		return nil
 	}
-	return &failure{exitDamaged, fmt.Sprintf("%d of %s passed:", len(passed), plural(len(ls), "limit")), strings.Join(passed, "\n")}
+	return &failure{exitDamaged, fmt.Sprintf("%d of %s exceeded:", len(passed), plural(len(ls), "limit")), strings.Join(passed, "\n")}
 }
 
 // passed compares a limit with the current value.

@@ -31,7 +31,7 @@ func (l *list) register(a *app, c *cobra.Command, states ...pawl.State) {
 	l.limit = admin.DefaultLimit
 	l.filter.register(a, c, states...)
 	c.Flags().VarP(countFlag(&l.limit), "limit", "n", "at most `COUNT` jobs, 0 for all (default 50)")
-	c.Flags().Var(textFlag(&l.after), "after", "go on behind this `CURSOR`, which the page before told")
+	c.Flags().Var(textFlag(&l.after), "after", "continue after this `CURSOR` from the previous page")
 	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
 }
@@ -50,7 +50,7 @@ func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
 	case err != nil:
 		return err
 	case l.rest != "":
-		a.say("the first %d are shown, there %s more; -n 0 shows all, and --after %s those behind them", out.count, l.rest, l.next)
+		a.say("showing the first %d, there %s more; -n 0 shows all, and --after %s the next ones", out.count, l.rest, l.next)
 	case out.count == 0 && damaged.count == 0:
 		a.say("no jobs match")
 	}

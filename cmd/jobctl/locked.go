@@ -20,21 +20,21 @@ func (a *app) locked(err error) *failure {
 	_, why, asked := strings.Cut(err.Error(), "its app could not be asked: ")
 	switch {
 	case strings.HasSuffix(f.text, "(jobctl)"):
-		f.next = "Another jobctl works on the file: try again when it has ended."
+		f.next = "Another jobctl has the file open: try again when it has ended."
 	case !asked:
 		f.text += " and has no admin endpoint"
 		f.next = "Enable one (package admin), stop the app, or read a backup made by the app."
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(why, "no answer within"):
 		f.text += ", which does not answer"
-		f.next = "It hangs, it was stopped, or the machine is very busy: try again, and look at\n" +
-			"the process. When it has ended, jobctl works on the file; nothing that was\n" +
-			"acknowledged is lost by that."
+		f.next = "It is stuck or suspended, or the machine is very busy: try again, and check the\n" +
+			"process. Once it has ended, jobctl works on the file; nothing that was\n" +
+			"acknowledged is lost."
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, admin.ErrDenied):
 		f.text += ", and this user may not ask its app: " + why
-		f.next = "Run jobctl as the user of the app, or as the superuser."
+		f.next = "Run jobctl as the app's user, or as the superuser."
 	default:
 		f.text += ", and its app could not be asked: " + why
-		f.next = "Check whether the app is well; only its user and the superuser may ask it."
+		f.next = "Check the app; only its user and the superuser may ask it."
 	}
 	return f
 }

@@ -15,15 +15,15 @@ import (
 func (a *app) manCommand() *cobra.Command {
 	s := &spec{
 		use: "man FOLDER", short: "write manual pages", nofile: true, args: 1, complete: files,
-		long: `Writes a manual page for jobctl and one for each command into a folder, which is
-made if it is not there: jobctl.1, jobctl-job-list.1 and so on. Pages that are
-there already are replaced.`,
+		long: `Writes a manual page for jobctl and one for each command into a folder: jobctl.1,
+jobctl-job-list.1 and so on. It creates the folder if it does not exist, and replaces
+existing pages.`,
 		example: "  jobctl man ~/.local/share/man/man1 && man jobctl-job-list",
 	}
 	c := a.command(s)
 	s.run = func(_ context.Context, args []string) error {
 		if len(args) == 0 || args[0] == "" {
-			return usage("man", "one folder must be named")
+			return usage("man", "name one folder")
 		}
 		return a.writePages(c.Root(), args[0])
 	}

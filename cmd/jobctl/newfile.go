@@ -22,7 +22,7 @@ func newName(command string, args []string) (string, error) {
 	case args[0] == "":
 		return "", usage(command, "the name of the new file is empty")
 	case args[0] == "-":
-		return "", usage(command, "- is no name of a file: what is made appears whole or not at all, which standard output cannot; ./- is a file of that name")
+		return "", usage(command, "- is not a file name: the new file appears completely or not at all, which standard output cannot; ./- is a file of that name")
 	}
 	if _, err := os.Lstat(args[0]); err == nil {
 		return "", newFile(args[0], fs.ErrExist)
@@ -53,11 +53,11 @@ func (a *app) checkNew(ctx context.Context, words, path string, queue admin.Admi
 func newFile(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return &failure{exitError, fmt.Sprintf("%s exists already", path), "Name a new file: nothing is overwritten."}
+		return &failure{exitError, fmt.Sprintf("%s exists already", path), "Name a new file: no file is overwritten."}
 	case errors.Is(err, fs.ErrNotExist):
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "The folder of the new file must exist."}
 	case errors.Is(err, syscall.ENOSPC):
-		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Make room on that disk, or name a file on another one; no part of it is left."}
+		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Free space on that disk, or name a file on another one; no part of the file is left."}
 	case errors.Is(err, fs.ErrPermission) && strings.Contains(err.Error(), "create the file in folder"): // and not of the source file
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Name a file in a folder that this user may write to."}
 	}

@@ -48,12 +48,12 @@ func TestReasonsAreFolded(t *testing.T) {
 	require.Equal(t, []string{
 		gone.Error() + " (2 jobs)",
 		"and 1 job not tried after that",
-		"Check that the app runs and serves package admin there; --timeout waits longer.",
-		"Then run the command again: it finds those that are left.",
+		"Check that the app is running and serves package admin there; --timeout waits longer.",
+		"Then run the command again: it finds the rest.",
 	}, strings.Split(f.next, "\n"))
 
 	c.chosen = false
-	require.Contains(t, a.failure(c.report(t.Context())).next, "'jobctl job show' has how each of them is")
+	require.Contains(t, a.failure(c.report(t.Context())).next, "'jobctl job show' shows the state of each")
 }
 
 // Rule: who may not make a file is told to name another folder; who may not read the queue,
@@ -64,10 +64,10 @@ func TestPermissionOfWhat(t *testing.T) {
 	require.Equal(t, "Name a file in a folder that this user may write to.", a.failure(newFile("out/b.db", out)).next)
 	full := fmt.Errorf("write: %w", syscall.ENOSPC)
 	require.Contains(t, a.failure(newFile("out/b.db", full)).text, "out/b.db: write: ")
-	require.Contains(t, a.failure(newFile("out/b.db", full)).next, "Make room on that disk")
-	require.Contains(t, a.failure(full).next, "Make room on the disk")
+	require.Contains(t, a.failure(newFile("out/b.db", full)).next, "Free space on that disk")
+	require.Contains(t, a.failure(full).next, "Free space on the disk")
 	in := fmt.Errorf("open queue app.db to read: %w", fs.ErrPermission)
-	require.Equal(t, "Run jobctl as the user of the app.", a.failure(newFile("out/b.db", in)).next)
+	require.Equal(t, "Run jobctl as the app's user.", a.failure(newFile("out/b.db", in)).next)
 }
 
 // Rule: a file that another jobctl has is waited for; an app is not looked for then.
@@ -76,7 +76,7 @@ func TestLockedByJobctl(t *testing.T) {
 	f := a.failure(fmt.Errorf("open queue app.db: %w (pid 4121, jobctl); stop it, or open another file", bolt.ErrLocked))
 	require.Equal(t, exitLocked, f.code)
 	require.Equal(t, "app.db is locked by pid 4121 (jobctl)", f.text)
-	require.Contains(t, f.next, "Another jobctl works on the file")
+	require.Contains(t, f.next, "Another jobctl has the file open")
 }
 
 // Rule: lengths of time in lines for people have few digits.

@@ -75,7 +75,7 @@ func (a *app) showHex(payload []byte) {
 		fmt.Fprint(a.stdout, "  ", line)
 	}
 	if len(shown) < len(payload) {
-		a.cutNote(fmt.Sprintf("behind the first %d bytes", len(shown)))
+		a.cutNote(fmt.Sprintf("after the first %d bytes", len(shown)))
 	}
 }
 

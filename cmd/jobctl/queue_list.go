@@ -12,7 +12,7 @@ import (
 func (a *app) queueListCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "list", short: "queues with their jobs in each state", ids: true,
-		long:    "Lists the queues in the order of their first job.",
+		long:    "Lists the queues in the order of their first jobs.",
 		example: "  jobctl --db jobs.db queue list\n  jobctl --db jobs.db queue list -o jsonl | jq -r 'select(.paused).name'",
 		json:    "a list of objects with\n  " + queueFields + "With -o ids the names of the queues.\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},

@@ -25,15 +25,15 @@ type pausing struct {
 func (a *app) queuePauseCommand() *cobra.Command {
 	p := &pausing{app: a, word: "pause", ask: "Pause %s?", pause: true}
 	return p.command("stop giving jobs of queues to workers",
-		`Stops all fetching from queues until 'jobctl queue resume', also over a restart of
-the app. Running jobs go on, and jobs can be enqueued. Pausing a paused queue is
+		`Stops all fetching from queues until 'jobctl queue resume', even across a restart of
+the app. Running jobs continue, and jobs can be enqueued. Pausing a paused queue is
 not an error.`)
 }
 
 func (a *app) queueResumeCommand() *cobra.Command {
 	p := &pausing{app: a, word: "resume", ask: "Resume %s?"}
 	return p.command("end a pause",
-		"Ends what 'jobctl queue pause' began. Resuming a queue that is not paused is not\nan error.")
+		"Ends a pause. Resuming a queue that is not paused is not an error.")
 }
 
 // pausedView is an object of `queue pause` and `queue resume`.
@@ -48,9 +48,9 @@ func (p *pausing) command(short, long string) *cobra.Command {
 	a := p.app
 	c := a.command(&spec{
 		use: p.word + " QUEUE... | --all", short: short, args: -1, ids: true, complete: a.completeQueues,
-		long:    long + " A queue that does not exist is one, and then none is changed. --all\nnames the count and asks.",
+		long:    long + " A queue that does not exist is an error, and then no queue is changed. --all\nreports the number of queues and asks.",
 		example: "  jobctl --db jobs.db queue " + p.word + " email\n  jobctl --db jobs.db queue " + p.word + " --all -y",
-		json:    "a list of objects with queue, paused, changed (false: it was so already),\n  dry_run; with -o ids the names of the queues\n",
+		json:    "a list of objects with queue, paused, changed (false: there was nothing to do),\n  dry_run; with -o ids the names of the queues\n",
 		exits:   []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
 		run:     p.run,
 	})
@@ -63,7 +63,7 @@ func (p *pausing) run(ctx context.Context, args []string) error {
 	words := "queue " + p.word
 	switch {
 	case p.all && len(args) > 0:
-		return misused(words, "--all and a queue were given; name queues in one way")
+		return misused(words, "--all and a queue were given; choose one")
 	case !p.all && len(args) == 0:
 		return misused(words, "no queue was named; add names of queues, or --all")
 	}
@@ -101,7 +101,7 @@ func (p *pausing) choose(ctx context.Context, queue admin.Admin, names []string)
 	}
 	if p.all {
 		if len(s.Queues) == 0 {
-			return nil, &failure{exitNoMatch, "the file has no queue", "A queue is there once a job was enqueued on it."}
+			return nil, &failure{exitNoMatch, "the file has no queue", "A queue exists once a job was enqueued on it."}
 		}
 		return s.Queues, nil
 	}

@@ -19,13 +19,13 @@ func (a *app) queuePurgeCommand() *cobra.Command {
 	var state string
 	v := verb{
 		words: "queue purge", do: "purge", did: "purged", ask: "Delete %s for good?",
-		only: "Its state has changed meanwhile", miss: "wrong_state", list: "'jobctl queue list' shows what each queue has.",
+		only: "Its state has changed in the meantime", miss: "wrong_state", list: "'jobctl queue list' shows what each queue has.",
 	}
 	s := &spec{
 		use: "purge QUEUE --state STATE", short: "remove all jobs of a queue in one state", args: 1, ids: true,
-		long: `Removes the jobs of a queue in one state for good, after a question that names the
-count. Those that wait are cancelled first and deleted then. Jobs that run are
-left alone: 'jobctl job cancel -s leased' asks them to end.`,
+		long: `Permanently removes the jobs of a queue in one state, after a question with their
+number. Waiting jobs are first cancelled and then deleted. Running jobs are not
+touched: 'jobctl job cancel -s leased' asks them to end.`,
 		example: `  jobctl --db jobs.db queue purge email --state completed --older-than 7d
   jobctl --db jobs.db queue purge email --state delayed --dry-run`,
 		json:  v.changeJSON(),
@@ -53,7 +53,7 @@ left alone: 'jobctl job cancel -s leased' asks them to end.`,
 	c.Flags().VarP(oneOf(&state, words...), "state", "s", "only jobs in this `STATE`: "+listed(words[:len(purgeable)]))
 	c.Flags().Var(a.momentFlag(&jobs.before), "older-than", "only jobs in this state for at least `AGE`")
 	jobs.died.register(a, c)
-	c.Flags().BoolVar(&jobs.newest, "newest", false, "the newest first: dead jobs by death, others by creation")
+	c.Flags().BoolVar(&jobs.newest, "newest", false, "newest first: dead jobs by when they became dead, others by creation")
 	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of them")
 	dryRunFlag(c, &ch.dry)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))
@@ -83,7 +83,7 @@ func purge(state pawl.State) apply {
 		cancelled := &admin.Filter{Filter: pawl.Filter{State: pawl.Dead, Reason: pawl.ReasonCancelled}}
 		deleted, err := queue.Do(ctx, admin.Action{Verb: admin.Delete, If: cancelled}, dead...)
 		if err != nil {
-			return nil, fmt.Errorf("some are dead jobs now and perhaps not deleted: %w", err)
+			return nil, fmt.Errorf("some are now dead jobs and may not be deleted: %w", err)
 		}
 		for n, i := range at {
 			results[i] = deleted[n]

@@ -13,8 +13,8 @@ import (
 const queueFields = `name, paused (true or false), state (paused, served,
     no_worker, or stopped: no app has the file), ready, delayed,
     leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a
-    duration), succeeded, failed (how many runs ended so since the app began to
-    serve; null for a file at rest)
+    duration), succeeded, failed (how many attempts ended that way since the app
+    began to serve; null for a stopped app)
 `
 
 // queueTable returns a table of queues; queueRow makes its rows.

@@ -86,7 +86,7 @@ func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
 	switch {
 	case v.untried > 0 && ctx.Err() != nil:
 		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d %ss were %s", v.done, v.all, v.noun, v.did),
-			fmt.Sprintf("%s not tried; run the command again for the others.", plural(v.untried, v.noun))}
+			fmt.Sprintf("%s not tried; run the command again for the rest.", plural(v.untried, v.noun))}
 	case len(v.failed) == 0:
 		return nil
 	}
@@ -122,9 +122,9 @@ func reasons(errs []error, of string) []string {
 // were done.
 func againOf(chosen bool, show string) string {
 	if chosen {
-		return "Then run the command again: it finds those that are left."
+		return "Then run the command again: it finds the rest."
 	}
-	return fmt.Sprintf("Then 'jobctl %s' has how each of them is.", show)
+	return fmt.Sprintf("Then 'jobctl %s' shows the state of each.", show)
 }
 
 // explained returns the failure of one job or run, with the remedy of the verb.
@@ -194,7 +194,7 @@ func (c *change) print() error {
 		fmt.Fprintf(a.stdout, "would be %s: %d, skipped: %d; nothing was changed\n", c.verb.did, v.Done, v.Skipped)
 	case asked > 0:
 		fmt.Fprintf(a.stdout, "%s %d, asked to cancel %d, skipped %d\n", c.verb.did, v.Done, asked, v.Skipped)
-		a.say("note: a job that runs ends when its handler returns; it stays leased until then")
+		a.say("note: a running job ends when its handler returns; it stays leased until then")
 	case v.Done > 0 || len(all) > 1 || c.chosen:
 		fmt.Fprintf(a.stdout, "%s %d, skipped %d\n", c.verb.did, v.Done, v.Skipped)
 	}

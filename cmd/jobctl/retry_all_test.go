@@ -53,7 +53,7 @@ func TestRetryAllThatMatch(t *testing.T) {
 // instead, before the file is looked at.
 func TestRetryAllDoesNotAskPrograms(t *testing.T) {
 	const see = "\n  See 'jobctl dead retry --help'.\n"
-	require.Equal(t, outcomeOf{exitUsage, "", "error: there is no terminal to ask on; add -y to retry all that match" + see},
+	require.Equal(t, outcomeOf{exitUsage, "", "error: there is no terminal for the question; add -y to retry all that match" + see},
 		piped(t, "y\n", "--db", "missing.db", "dead", "retry", "--all"))
 	require.Equal(t, outcomeOf{exitUsage, "", "error: -o json does not ask; add -y to retry all that match" + see},
 		asked(t, strings.NewReader("y\n"), "--db", "missing.db", "dead", "retry", "--all", "-o", "json"))
@@ -111,7 +111,7 @@ func TestRetryAllPassesOverDamage(t *testing.T) {
 	got := jobctl(t, "--db", "app.db", "dead", "retry", "--all", "-y")
 	require.Equal(t, exitDamaged, got.code)
 	require.Equal(t, "retried 1, skipped 0\n", got.stdout)
-	require.Contains(t, got.stderr, "1 damaged job could not be read and was passed over:\n  job "+id(1).String())
+	require.Contains(t, got.stderr, "1 damaged job could not be read and was skipped:\n  job "+id(1).String())
 	require.Equal(t, pawl.Ready, look(t, id(2)).State)
 
 	got = jobctl(t, "--db", "app.db", "dead", "retry", "--all", "-y")

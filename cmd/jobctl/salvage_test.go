@@ -32,7 +32,7 @@ func TestSalvageOfASoundFile(t *testing.T) {
 	build(t, everyState)
 	before, err := os.ReadFile("app.db")
 	require.NoError(t, err)
-	require.Equal(t, outcomeOf{exitOK, "saved.db: 6 jobs\n       6 as they were\n", ""}, jobctl(t, "db", "salvage", "app.db", "saved.db"))
+	require.Equal(t, outcomeOf{exitOK, "saved.db: 6 jobs\n       6 unchanged\n", ""}, jobctl(t, "db", "salvage", "app.db", "saved.db"))
 	after, err := os.ReadFile("app.db")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
@@ -58,8 +58,8 @@ func TestSalvageOfADamagedFile(t *testing.T) {
 
 	got := jobctl(t, "db", "salvage", "bad.db", "saved.db")
 	require.Equal(t, exitDamaged, got.code, got.stderr)
-	require.Contains(t, got.stderr, "error: bad.db is damaged; what is sound is in saved.db\n  Keep the damaged file")
-	require.Contains(t, got.stdout, "found outside the tree, and vouched for by a row in it")
+	require.Contains(t, got.stderr, "error: bad.db is damaged; its sound data is in saved.db\n  Keep the damaged file")
+	require.Contains(t, got.stdout, "found outside the tree, but confirmed by a row in it")
 	require.Regexp(t, `PAGE +BUCKET +DAMAGE\n +\d+ +pawl/jobs +damaged pages: page \d+: `, got.stdout)
 	checkFile(t, "saved.db")
 
@@ -93,7 +93,7 @@ func TestSalvageTellsOfRuns(t *testing.T) {
 	require.NoError(t, err)
 	clear(b[root*size:][:size])
 	require.NoError(t, os.WriteFile("bad.db", b, 0o600))
-	const told = "note: runs of workflows, or parts of them, may be lost with the pages of pawl.workflow: 'jobctl --db saved.db wf verify' reads those that are left\n"
+	const told = "note: workflow runs, or parts of them, may be lost with the pages of pawl.workflow: 'jobctl --db saved.db wf verify' reads the rest\n"
 	require.Contains(t, jobctl(t, "db", "salvage", "bad.db", "saved.db").stderr, told)
 	require.NotContains(t, jobctl(t, "db", "salvage", "app.db", "sound.db").stderr, "workflow")
 }
@@ -104,10 +104,10 @@ func TestSalvageRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile("text", bytes.Repeat([]byte("jobs: 1\n"), 999), 0o600))
 	require.NoError(t, os.WriteFile("exists", nil, 0o600))
 	for line, want := range map[string]outcomeOf{
-		"db salvage app.db":             {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
-		"db salvage app.db a b":         {exitUsage, "", "error: a damaged file and a new one must be named: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
-		"db salvage app.db exists":      {exitError, "", "error: exists exists already\n  Name a new file: nothing is overwritten.\n"},
-		"db salvage text saved.db":      {exitError, "", "error: salvage text: not a pawl queue: it is no bbolt file; was another path meant?\n  Check --db: it must lead to a file that pawl made.\n"},
+		"db salvage app.db":             {exitUsage, "", "error: name a damaged file and a new one: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
+		"db salvage app.db a b":         {exitUsage, "", "error: name a damaged file and a new one: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
+		"db salvage app.db exists":      {exitError, "", "error: exists exists already\n  Name a new file: no file is overwritten.\n"},
+		"db salvage text saved.db":      {exitError, "", "error: salvage text: not a pawl queue: it is no bbolt file; was another path meant?\n  Check --db: it must name a file that pawl created.\n"},
 		"db salvage nowhere saved.db":   {exitError, "", "error: salvage nowhere: stat nowhere: no such file or directory\n  Check both names; the folder of the new file must exist.\n"},
 		"db salvage app.db no/saved.db": {exitError, "", "error: salvage app.db: create the file in folder no: no such file or directory; make the folder first\n  Check both names; the folder of the new file must exist.\n"},
 	} {

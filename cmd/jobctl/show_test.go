@@ -125,7 +125,7 @@ func TestJobShowPayload(t *testing.T) {
 		{2, "auto", "payload     7 bytes\n  00000000  00 ff 72 61 77 20 1b                              |..raw .|\nhistory"},
 		{2, "json", "payload     7 bytes, not MessagePack: it is more than one value\nhistory"},
 		{3, "auto", "é\n  … cut at 4.0 KiB; -o json prints all of it\nhistory"},
-		{4, "hex", "| text a plain te|\n  … cut behind the first 816 bytes; -o json prints all of it\nhistory"},
+		{4, "hex", "| text a plain te|\n  … cut after the first 816 bytes; -o json prints all of it\nhistory"},
 		{5, "json", `  {"evil":"\u001b]0;x\u0007\u202e\u0085"}` + "\n"},
 	}
 	for _, c := range cases {
@@ -200,7 +200,7 @@ func TestJobShowDroppedHistory(t *testing.T) {
 func TestJobShowUnknown(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{exitNoMatch, "", `error: job 019caa00-0000-7000-8000-000000000099: no such job
-  It is done, or it was never in this file; 'jobctl job list' shows what is.
+  It is done, or it was never in this file; 'jobctl job list' shows the jobs.
 `}, jobctl(t, "--db", "app.db", "job", "show", id(99).String()))
 	require.Equal(t, outcomeOf{exitUsage, "", `error: invalid id: "17" is not of the form 01234567-89ab-7cde-8f01-23456789abcd
   See 'jobctl job show --help'.

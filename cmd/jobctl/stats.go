@@ -22,40 +22,39 @@ type statsFlags struct {
 func (a *app) statsCommand() *cobra.Command {
 	var f statsFlags
 	c := a.command(&spec{
-		use: "stats [--watch TIME] [--fail-if LIMITS]", short: "jobs of each queue by state, and runs of workflows by status",
-		long: `Counts the jobs of each queue by state. OLDEST is how long the ready job that
-waits longest is ready. Leased jobs in a file that no process has open were
-being run when their process ended; the next open makes them ready again.
-Completed ones have succeeded, and their record is kept for a while. STATE is
-PAUSED until somebody resumes the queue, served when a worker takes its jobs,
-no worker when the app runs and nobody takes them, and stopped when no app has
-the file.
+		use: "stats [--watch TIME] [--fail-if LIMITS]", short: "jobs of each queue by state, and workflow runs by status",
+		long: `Counts the jobs of each queue by state. OLDEST is how long the oldest ready job has
+been ready. Leased jobs in a file that no process has open were running when their
+process ended; the next open makes them ready again. Completed jobs have succeeded,
+and their record is kept for a while. STATE is PAUSED until someone resumes the
+queue, served if a worker takes its jobs, no worker if the app runs but does not
+take them, and stopped if no app has the file.
 
-A line tells of the runs of workflows, where there are any. Active ones run, sleep
-or wait. A run whose job is a dead job is among them too; its job is among the
-DEAD of its queue. Of very many runs it counts the newest 16384, and all that are
-blocked; the line says then that there are older ones.
+Another line counts workflow runs, if there are any. Active runs run, sleep or wait.
+A run whose job is dead is active too; its job counts as DEAD in its queue. With very
+many runs, it counts the newest 16384 and all blocked runs, and says that there are
+older ones.
 
---fail-if takes limits with commas between them: ready, delayed, leased, dead,
-completed, oldest or blocked, then > or >=, then a number or for oldest a
-length of time. The numbers are sums over all queues, oldest is the longest;
-blocked is of runs. queue:NAME. before a word asks about one queue.`,
+--fail-if takes limits separated by commas: ready, delayed, leased, dead, completed,
+oldest or blocked, then > or >=, then a number, or a duration for oldest. Numbers are
+sums over all queues, oldest is the maximum, and blocked counts runs. queue:NAME.
+before a word restricts it to one queue.`,
 		example: `  jobctl --db jobs.db stats
   jobctl --db jobs.db stats --watch 2s
   jobctl --db jobs.db stats --fail-if 'dead>0,oldest>5m,blocked>0'
   jobctl --db jobs.db stats --fail-if 'queue:email.ready>1000'`,
 		json: `one object with
-  at (when it was counted), path, format, size_bytes, free_bytes (null where
-    the file has no list of its free pages, as one whose process was killed)
+  at (when it was counted), path, format, size_bytes, free_bytes (null if
+    the file has no list of its free pages, as after its process was killed)
   process (null: no app has the file): pid, name, version, started_at
-  queues: a list of ` + queueFields + `  runs (null: there is none): active, paused, blocked, done, failed,
+  queues: a list of ` + queueFields + `  runs (null: there are none): active, paused, blocked, done, failed,
     cancelled, terminated, damaged, more (true: older ones were not counted)
 `,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return a.stats(ctx, &f) },
 	})
-	c.Flags().Var(ageFlag(&f.every), "watch", "again after every such `TIME`, until it is interrupted or a limit of --fail-if is passed")
-	c.Flags().Var(&f.limits, "fail-if", "exit code 5 when one of these `LIMITS` is passed")
+	c.Flags().Var(ageFlag(&f.every), "watch", "repeat after this `TIME`, until interrupted or until a limit of --fail-if is exceeded")
+	c.Flags().Var(&f.limits, "fail-if", "exit code 5 if one of these `LIMITS` is exceeded")
 	_ = c.RegisterFlagCompletionFunc("watch", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("fail-if", cobra.NoFileCompletions)
 	return c
@@ -101,7 +100,7 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 		a.printStats(&s, now)
 		a.printRuns(runs)
 		if runs.Blocked > 0 && f.every == 0 {
-			a.say("'jobctl wf list -s blocked' has the blocked runs, and 'jobctl wf show' why each is")
+			a.say("'jobctl wf list -s blocked' lists the blocked runs, and 'jobctl wf show' explains each")
 		}
 	default:
 		v := viewOfStats(&s, now)
@@ -112,7 +111,7 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 	case err != nil:
 		return err
 	case errors.Is(runsErr, errors.ErrUnsupported):
-		a.say("note: the app has an older release of the library, which does not count runs; 'jobctl wf list' shows them")
+		a.say("note: the app uses an older release of the library, which does not count runs; 'jobctl wf list' shows them")
 	case runsErr != nil:
 		return runsErr
 	}

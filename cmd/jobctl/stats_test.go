@@ -89,7 +89,7 @@ func TestStatsOfRuns(t *testing.T) {
 		t.Helper()
 		got := jobctl(t, "--db", "app.db", "stats")
 		require.True(t, strings.HasSuffix(got.stdout, "\nruns: 1 blocked, 1 failed, 1 paused, 4 active, 1 done, 1 cancelled, 1 terminated\n"), got.stdout)
-		require.Equal(t, "'jobctl wf list -s blocked' has the blocked runs, and 'jobctl wf show' why each is\n", got.stderr)
+		require.Equal(t, "'jobctl wf list -s blocked' lists the blocked runs, and 'jobctl wf show' explains each\n", got.stderr)
 		require.Contains(t, jobctl(t, words("--db app.db stats --color always")...).stdout, "runs: \x1b[31m1 blocked, 1 failed, 1 paused\x1b[0m, 4 active")
 		got = jobctl(t, words("--db app.db stats -o jsonl --fail-if blocked>0")...)
 		require.Equal(t, exitDamaged, got.code)
@@ -142,7 +142,7 @@ func TestStatsAgain(t *testing.T) {
 		return a.stats(t.Context(), &statsFlags{every: 1, limits: limits{{what: "dead"}}})
 	})
 	require.True(t, strings.HasPrefix(got.stdout, "\x1b[H\x1b[2Japp.db"), got.stdout)
-	require.Equal(t, outcomeOf{exitUsage, "", "error: -o json is one document, and this has no end; use -o jsonl\n  See 'jobctl stats --help'.\n"},
+	require.Equal(t, outcomeOf{exitUsage, "", "error: -o json writes one document, but this output has no end; use -o jsonl\n  See 'jobctl stats --help'.\n"},
 		jobctl(t, words("--db app.db stats --watch 1s -o json")...))
 }
 

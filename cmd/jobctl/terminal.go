@@ -45,7 +45,7 @@ func (a *app) askable(words, do string) error {
 	case !a.people():
 		return usage(words, "-o %s does not ask; add -y to %s", a.flags.output, do)
 	case !a.terminal:
-		return usage(words, "there is no terminal to ask on; add -y to %s", do)
+		return usage(words, "there is no terminal for the question; add -y to %s", do)
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 func (a *app) topCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "top", short: "a screen of queues, jobs, dead jobs, and runs",
-		long: `Shows queues with their rates, jobs, dead jobs, and runs of workflows on the
-whole screen. While the app runs it is read once a second; for a stopped app it is
-a snapshot, and the file is released in between. ? lists the keys: those that change
-something are upper case and ask. Without a terminal it prints what 'jobctl stats'
-does, once.`,
+		long: `Shows queues with their rates, jobs, dead jobs, and workflow runs on the whole
+screen. It reads a running app once a second. For a stopped app it shows a snapshot,
+and releases the file between readings. ? lists the keys: those that change something
+are upper case, and ask first. Without a terminal it prints what 'jobctl stats' does,
+once.`,
 		example: "  jobctl --db jobs.db top",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.top(ctx) },

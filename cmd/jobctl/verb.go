@@ -92,9 +92,9 @@ func (v *verb) changeJSON() string {
   skipped (how many), dry_run, and
   jobs: a list of id, error and
         result (%s, %snot_found, %s, conflict (its unique key or
-                its deadline is against it), damaged, failed, or not_tried (an
-                error or an interruption came first))
-With -o jsonl the objects of jobs alone, one a line; with -o ids the IDs of
+                its deadline prevents it), damaged, failed, or not_tried (after
+                an error or an interruption))
+With -o jsonl only the objects of jobs, one per line; with -o ids the IDs of
 those that were %s.
 `, counts, fieldOf(v.did), result, v.miss, v.did)
 }
@@ -107,9 +107,9 @@ func (a *app) changing(v verb, use, short, long, example string, flags func(*cob
 		use: use + " ID... | - | FILTER... | --all", short: short, args: -1, ids: true,
 		long: long + `
 
-Of several jobs it does those it can; the exit code is that of the first that it
-could not. An ID of - reads IDs from standard input. By filters or --all it looks
-first, names the count and asks; -o json, jsonl and ids do not ask and need -y.`,
+With several jobs it changes those it can; the exit code is that of the first failure.
+An ID of - reads IDs from standard input. With filters or --all it first reports how
+many jobs match, and asks; -o json, jsonl and ids do not ask and need -y.`,
 		example:  example,
 		json:     v.changeJSON(),
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
@@ -129,19 +129,19 @@ func (a *app) changingRuns(v verb, short, long, example string, flags func(*cobr
 	ch := &change{app: a, verb: v, selection: runs}
 	c := a.command(&spec{
 		use: v.do + " REF... | - | FILTER... | --all", short: short, args: -1, ids: true,
-		long: long + "\n\n" + refText + ` A REF of - reads them from standard input, one a line.
+		long: long + "\n\n" + refText + ` A REF of - reads them from standard input, one per line.
 
-Of several runs it does those it can; the exit code is that of the first that it
-could not. By filters or --all it looks first, names the count and asks; -o json,
-jsonl and ids do not ask and need -y.`,
+With several runs it changes those it can; the exit code is that of the first failure.
+With filters or --all it first reports how many runs match, and asks; -o json, jsonl
+and ids do not ask and need -y.`,
 		example: example,
 		json: fmt.Sprintf(`one object with %s and skipped (how many), dry_run, and
   runs: a list of run, error and
         result (%s, not_found, ended,
-                wrong_status (it has changed since the filters chose it),
-                conflict (a cancel was requested already), damaged, failed, or
-                not_tried (an error or an interruption came first))
-With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of
+                wrong_status (it has changed since the filters selected it),
+                conflict (a cancel was already requested), damaged, failed, or
+                not_tried (after an error or an interruption))
+With -o jsonl only the objects of runs, one per line; with -o ids the IDs of
 those that were %s.
 `, fieldOf(v.did), fieldOf(v.did), v.did),
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
@@ -156,8 +156,8 @@ those that were %s.
 
 // register adds the flags of every change, and those of the verb.
 func (c *change) register(cmd *cobra.Command, flags func(*cobra.Command)) {
-	cmd.Flags().BoolVar(&c.all, "all", false, "all that there are, after a question")
-	cmd.Flags().VarP(countFlag(&c.limit), "limit", "n", "at most `COUNT` of those that the filters choose")
+	cmd.Flags().BoolVar(&c.all, "all", false, "all of them, after a question")
+	cmd.Flags().VarP(countFlag(&c.limit), "limit", "n", "at most `COUNT` of those that the filters select")
 	dryRunFlag(cmd, &c.dry)
 	if flags != nil {
 		flags(cmd)

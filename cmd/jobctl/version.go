@@ -17,7 +17,7 @@ type versionView struct {
 
 func (a *app) versionCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "version", short: "which build this is", nofile: true,
+		use: "version", short: "print the version of jobctl", nofile: true,
 		long:    "Prints the version of jobctl and the Go release it was built with.",
 		example: "  jobctl version -o json",
 		json:    "one object with version, go, platform\n",

@@ -56,16 +56,16 @@ func (a *app) watchCommand() *cobra.Command {
 	w := &watching{}
 	var c *cobra.Command
 	c = a.command(&spec{
-		use: "watch [-q QUEUE] [--events EVENT,...] [-n COUNT]", short: "what happens to the jobs of a running app, as it does",
-		long: `Prints each thing that happens to a job, once it is durable, until it is
-interrupted: one line each, for a program one JSON object a line. It needs the
-app to run. What is not read in time is lost, and the next line says how many.`,
+		use: "watch [-q QUEUE] [--events EVENT,...] [-n COUNT]", short: "events of the jobs of a running app, as they happen",
+		long: `Prints each event of a job, once it is durable, until interrupted: one line each, or
+with -o jsonl one JSON object per line. It needs a running app. Events that are not
+read in time are lost, and the next line reports how many.`,
 		example: `  jobctl --db jobs.db watch -q email
   jobctl --db jobs.db watch --events failed -o jsonl | jq -r .error`,
-		json: `with -o jsonl, or where standard output is no terminal, an object a line
-  with at, event, id, kind, queue, attempts (completed runs), took (a duration,
-  of a run that ended), timed_out, delay (until the retry), reason (of a
-  death), error, missed (how many events before this one were lost)
+		json: `with -o jsonl, or if standard output is not a terminal, one object per line
+  with at, event, id, kind, queue, attempts (completed attempts), took (the
+  duration of an attempt that ended), timed_out, delay (until the retry), reason
+  (of a dead job), error, missed (how many events before this one were lost)
 `,
 		exits: []int{exitLocked},
 		run: func(ctx context.Context, _ []string) error {
@@ -74,8 +74,8 @@ app to run. What is not read in time is lost, and the next line says how many.`,
 		},
 	})
 	c.Flags().VarP(eachFlag(&w.queues, pawl.ValidQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
-	c.Flags().Var(manyFlag{flagFunc{w.events}}, "events", "these `EVENTS`, with commas between them: "+strings.Join(eventWords(), ", "))
-	c.Flags().VarP(countFlag(&w.limit), "limit", "n", "end after `COUNT` of them")
+	c.Flags().Var(manyFlag{flagFunc{w.events}}, "events", "only these `EVENTS`, separated by commas: "+strings.Join(eventWords(), ", "))
+	c.Flags().VarP(countFlag(&w.limit), "limit", "n", "end after `COUNT` events")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions(eventWords(), cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -98,7 +98,7 @@ func (w *watching) events(text string) error {
 		case slices.Contains(eventTypes, pawl.EventType(word)):
 			w.types = append(w.types, pawl.EventType(word))
 		default:
-			return fmt.Errorf("%q is none of %s", word, strings.Join(eventWords(), ", "))
+			return fmt.Errorf("%q is not one of %s", word, strings.Join(eventWords(), ", "))
 		}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (w *watching) tell(a *app, e *admin.Event) error {
 		}
 	} else {
 		if e.Missed > 0 {
-			a.say("note: %s missed: more happens than is read", plural(int(e.Missed), "event"))
+			a.say("note: %s missed: they arrived faster than they were read", plural(int(e.Missed), "event"))
 		}
 		fmt.Fprintln(a.stdout, a.eventLine(e))
 	}

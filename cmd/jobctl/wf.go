@@ -16,14 +16,14 @@ import (
 
 // wfCommand returns the noun for workflow runs.
 func (a *app) wfCommand() *cobra.Command {
-	return a.group("wf", "runs of workflows",
+	return a.group("wf", "workflow runs",
 		a.wfListCommand(), a.wfShowCommand(), a.wfSignalCommand(), a.wfCancelCommand(), a.wfTerminateCommand(),
 		a.wfPauseCommand(), a.wfResumeCommand(), a.wfForkCommand(), a.wfVerifyCommand(), a.wfPruneCommand())
 }
 
 // refText describes the REF of a command in help texts.
-const refText = `A REF is the ID of a run, or its flow, a colon, and the ID that its starter gave
-it: order:2026/1042.`
+const refText = `A REF is the ID of a run, or its flow, a colon, and the ID from its starter:
+order:2026/1042.`
 
 // oneRef returns the REF of a command that takes one, which more arguments may follow.
 func oneRef(words string, args []string) (ref, error) {
@@ -45,7 +45,7 @@ func parseRef(words, text string) (ref, error) {
 		return ref{text, run}, nil
 	}
 	if flow, id, ok := strings.Cut(text, ":"); !ok || flow == "" || id == "" {
-		return ref{}, misused(words, "%q is no run: name one by its ID, or by FLOW:ID", text)
+		return ref{}, misused(words, "%q is not a run: name one by its ID, or by FLOW:ID", text)
 	}
 	return ref{text: text}, nil
 }
@@ -116,19 +116,19 @@ func (a *app) runFailure(err error) error {
 	case err == nil, errors.As(err, new(*failure)):
 		return err
 	case errors.Is(err, workflow.ErrNotFound):
-		return &failure{exitNoMatch, err.Error(), "It was removed after its retention, or it was never in this file;\n'jobctl wf list' shows what is."}
+		return &failure{exitNoMatch, err.Error(), "It was removed after its retention, or it was never in this file;\n'jobctl wf list' shows the runs."}
 	case errors.Is(err, workflow.ErrNotRunning):
-		return &failure{exitConflict, err.Error(), "'jobctl wf show' has how it ended."}
+		return &failure{exitConflict, err.Error(), "'jobctl wf show' shows how it ended."}
 	case errors.Is(err, workflow.ErrUndeclared):
 		return &failure{exitConflict, err.Error(), "Check the name of the signal, or declare it in the flow."}
 	case errors.Is(err, workflow.ErrConflict):
-		return &failure{exitConflict, err.Error(), "Name the new run by another ID."}
+		return &failure{exitConflict, err.Error(), "Choose another ID for the new run."}
 	case errors.Is(err, pawl.ErrConflict):
 		return &failure{exitConflict, err.Error(), "'jobctl wf show' has the details."}
 	case errors.As(err, new(*workflow.DeterminismError)):
-		return &failure{exitDamaged, err.Error(), "Run the build that wrote the journal, or give the code its old steps back, by\nworkflow.Version where a new one is wanted besides; 'jobctl wf show' has the journal."}
+		return &failure{exitDamaged, err.Error(), "Run the build that wrote the journal, or restore the old steps in the code, with\nworkflow.Version for a new variant beside them; 'jobctl wf show' has the journal."}
 	case errors.Is(err, workflow.ErrNoFlow):
-		return &failure{exitDamaged, err.Error(), "This build of the app has no such flow: hand it to Engine.Handle."}
+		return &failure{exitDamaged, err.Error(), "This build of the app has no such flow: pass it to Engine.Handle."}
 	}
 	return err
 }
@@ -153,6 +153,6 @@ func damagedThings(d *damage, noun string) error {
 	if noun == "job" {
 		return f
 	}
-	f.text = fmt.Sprintf("%s could not be read and %s passed over:", plural(d.count, "damaged "+noun), wasWere(d.count))
+	f.text = fmt.Sprintf("%s could not be read and %s skipped:", plural(d.count, "damaged "+noun), wasWere(d.count))
 	return f
 }

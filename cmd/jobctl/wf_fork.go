@@ -24,13 +24,13 @@ type forkView struct {
 func (a *app) wfForkCommand() *cobra.Command {
 	from, id, dry := "", "", false
 	c := a.command(&spec{
-		use: "fork REF --from STEP --id NEW", short: "start a run anew from one of its steps", args: 1, ids: true,
+		use: "fork REF --from STEP --id NEW", short: "start a new run from a step of another", args: 1, ids: true,
 		long: refText + `
 
-Starts a run of its own, with the input of another and the results of the steps before
---from, which is the first that the new one takes itself. The other stays as it is, ended
-or not, and its signals stay with it. A STEP is written as 'jobctl wf show' has it. It
-prints the ID of the new run.`,
+Starts a new run, with the input of another and the results of the steps before --from,
+which is the first step that the new run executes itself. The other run is unchanged,
+ended or not, and keeps its signals. A STEP is written as in 'jobctl wf show'. The
+command prints the ID of the new run.`,
 		example:  "  jobctl --db jobs.db wf fork order:1042 --from charge --id 1042-again",
 		json:     "one object with run (the new one; null for --dry-run), id, forked_from\n  (the run), step, dry_run\n",
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
@@ -48,7 +48,7 @@ prints the ID of the new run.`,
 			return a.fork(ctx, r, from, id, dry)
 		},
 	})
-	c.Flags().Var(textFlag(&from), "from", "the first `STEP` that the new run takes itself")
+	c.Flags().Var(textFlag(&from), "from", "the first `STEP` that the new run executes itself")
 	c.Flags().Var(textFlag(&id), "id", "the `ID` of the new run among those of its flow")
 	dryRunFlag(c, &dry)
 	_ = c.RegisterFlagCompletionFunc("from", a.completeSteps)
@@ -103,7 +103,7 @@ func flowWithStep(ctx context.Context, w admin.Workflows, run pawl.ID, step stri
 			return all.Flow, nil
 		}
 	}
-	return "", &failure{exitNoMatch, fmt.Sprintf("run %s has taken no step %q", run, step), "'jobctl wf show' has its steps."}
+	return "", &failure{exitNoMatch, fmt.Sprintf("run %s has no step %q", run, step), "'jobctl wf show' has its steps."}
 }
 
 // isFree rejects an ID that another run of the flow has.

@@ -71,13 +71,13 @@ func (j jobOfRun) waitsFor(run *workflow.Info) string {
 	case j.job == nil || run.Status != workflow.Running:
 	case j.job.State == pawl.Delayed || j.job.State == pawl.Leased && j.live:
 	case j.paused && !j.live:
-		return "the app, which does not run, and its queue, which is paused"
+		return "the app, which is not running, and its queue, which is paused"
 	case j.paused:
 		return "its queue, which is paused: 'jobctl queue resume'"
 	case !j.live:
-		return "the app, which does not run"
+		return "the app, which is not running"
 	case j.job.State == pawl.Ready:
-		return fmt.Sprintf("a worker that has the flow %s and is free", plain.Text(run.Flow))
+		return fmt.Sprintf("a free worker with the flow %s", plain.Text(run.Flow))
 	}
 	return ""
 }

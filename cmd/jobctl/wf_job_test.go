@@ -31,7 +31,7 @@ func TestShowTellsOfTheJobOfARun(t *testing.T) {
 			run:   workflow.Info{Status: workflow.Running},
 			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago}},
 			shown: "job         leased; its process is gone, the next open makes it ready\n",
-			waits: "the app, which does not run",
+			waits: "the app, which is not running",
 		},
 		"that fails by itself": {
 			run:   workflow.Info{Status: workflow.Running},
@@ -75,7 +75,7 @@ func TestVerifyFoldsStacks(t *testing.T) {
 		})
 		require.Contains(t, got.stdout, "panic: no map")
 		require.Equal(t, c.stack, strings.Contains(got.stdout, "main.main()"))
-		require.Equal(t, !c.stack, strings.Contains(got.stdout, "-v has the stack"))
+		require.Equal(t, !c.stack, strings.Contains(got.stdout, "-v shows the stack"))
 	}
 }
 

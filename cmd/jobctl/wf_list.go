@@ -16,14 +16,14 @@ import (
 )
 
 // runFields is the part of --help that lists the fields of an admin.Workflow.
-const runFields = `  run (the ID of the run, and of its job), flow, id (that its starter gave it)
+const runFields = `  run (the ID of the run, and of its job), flow, id (from its starter)
   status (running, sleeping, waiting, paused, blocked or dead; done, failed,
     cancelled or terminated), queue
   build (that ran it last), created_at, ended_at (times)
-  retain (a duration: how long it is kept once it has ended; null: for ever)
+  retain (a duration: how long it is kept after it ended; null: forever)
   cancelling (null: no cancel was requested; else why)
-  due_at (a time: when it goes on by itself), waits_for (a list of signals)
-  unread_signals (how many), declared_signals (a list; empty: it takes any)
+  due_at (a time: when it continues by itself), waits_for (a list of signals)
+  unread_signals (how many), declared_signals (a list; empty: it accepts any)
   steps, value_bytes, restarts (how many)
   error, parent (the run that started it), forked_from (the run)
 `
@@ -42,22 +42,22 @@ func (a *app) wfListCommand() *cobra.Command {
 	l := &runList{limit: admin.DefaultLimit}
 	c := a.command(&spec{
 		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "runs, by flow, status and ID", ids: true,
-		long: `Lists runs of workflows in the order in which they were started. WHEN tells since
-when a run has ended, and when one that waits goes on by itself. A running one that
-is "ready" waits for a worker, or for the app.
+		long: `Lists workflow runs in the order in which they were started. WHEN is when a run
+ended, or when a waiting run continues by itself. A running run that is "ready" waits
+for a worker, or for the app.
 
-On a screen that is too narrow RUN is left out, since FLOW:ID names a run too, and
-long names are shortened in the middle; -o wide has everything.`,
+A narrow screen omits RUN, since FLOW:ID names a run too, and shortens long names in
+the middle; -o wide shows everything.`,
 		example: `  jobctl --db jobs.db wf list -s blocked
   jobctl --db jobs.db wf list --flow order --id-prefix 2026/
   jobctl --db jobs.db wf list -s dead -o ids | jobctl --db jobs.db wf resume -`,
-		json:  "one object with next (a cursor for --after; null at the end) and\n  runs: a list of objects with the fields below\nWith -o jsonl the objects of runs alone, one a line.\n" + runFields,
+		json:  "one object with next (a cursor for --after; null at the end) and\n  runs: a list of objects with the fields below\nWith -o jsonl only the objects of runs, one per line.\n" + runFields,
 		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a) },
 	})
 	l.filter.register(a, c)
 	c.Flags().VarP(countFlag(&l.limit), "limit", "n", "at most `COUNT` runs, 0 for all (default 50)")
-	c.Flags().Var(textFlag(&l.after), "after", "go on behind this `CURSOR`, which the page before told")
+	c.Flags().Var(textFlag(&l.after), "after", "continue after this `CURSOR` from the previous page")
 	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
 	return c
@@ -76,12 +76,12 @@ func (l *runList) run(ctx context.Context, a *app) error {
 	case err != nil:
 		return err
 	case l.more:
-		a.say("the first %d are shown, there may be more; -n 0 shows all, and --after %s those behind them", out.count, l.next)
+		a.say("showing the first %d, there may be more; -n 0 shows all, and --after %s the next ones", out.count, l.next)
 	case out.count > 0 || damaged.count > 0:
 	case l.filter.given() || l.after != "":
-		a.say("no runs match; 'jobctl wf list' without a filter shows all")
+		a.say("no runs match; 'jobctl wf list' without filters shows all")
 	default:
-		a.say("there is no run of a workflow")
+		a.say("there are no workflow runs")
 	}
 	return damagedRuns(damaged)
 }

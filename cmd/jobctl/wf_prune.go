@@ -23,17 +23,17 @@ func (a *app) wfPruneCommand() *cobra.Command {
 	dry := false
 	c := a.command(&spec{
 		use: "prune [--before TIME]", short: "remove runs that have ended",
-		long: `Removes runs that ended before a time, or all that have ended, with their journals
-and results, for good, whether their retention is over or not; after a question that
-names the count. The ID of a run that is removed can be started again. The file does
-not become smaller: what is freed is used again.`,
+		long: `Permanently removes runs that ended before a time, or all that have ended, with their
+journals and results, whether their retention is over or not, after a question with
+their number. The ID of a removed run can be used again. The file does not shrink: the
+freed space is reused.`,
 		example: `  jobctl --db jobs.db wf prune --before 30d
   jobctl --db jobs.db wf prune --before 2026-03-01 --dry-run`,
 		json:  "one object with removed (with --dry-run: how many would be), before (a\n  time), dry_run\n",
 		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
 		run:   func(ctx context.Context, _ []string) error { return a.prune(ctx, before, dry) },
 	})
-	c.Flags().Var(a.momentFlag(&before), "before", "that ended before this `TIME`, or longer ago than that (default now)")
+	c.Flags().Var(a.momentFlag(&before), "before", "runs that ended before this `TIME`, or longer ago than this age (default now)")
 	_ = c.RegisterFlagCompletionFunc("before", cobra.NoFileCompletions)
 	dryRunFlag(c, &dry)
 	return c
@@ -45,7 +45,7 @@ func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
 		before = now
 	}
 	if before.After(now) { // it would also remove runs that end in the meantime, which were not counted
-		return misused("wf prune", "the time of --before is to come")
+		return misused("wf prune", "the time of --before is in the future")
 	}
 	if !dry {
 		if err := a.askable("wf prune", "remove all that match"); err != nil {
@@ -119,7 +119,7 @@ func (a *app) removeEnded(ctx context.Context, v *pruneView) error {
 		return err
 	})
 	if err != nil && opened && ctx.Err() != nil {
-		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d runs were removed", v.Removed, total), "Run the command again for the others."}
+		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d runs were removed", v.Removed, total), "Run the command again for the rest."}
 	}
 	return a.runFailure(err)
 }

@@ -21,17 +21,17 @@ func (a *app) wfShowCommand() *cobra.Command {
 		use: "show REF [-v]", short: "everything about one run", args: 1, ids: true,
 		long: refText + `
 
-Prints a run, its journal, which has what it did step by step, and what it waits for.
-With -v it prints the values too: its input and output, the result of each step, the
-signals that it has not read, and what it has published. -o json has them always.
-'jobctl job show' has the job of a run.`,
+Prints a run, its journal, which lists what it did step by step, and what it waits for.
+With -v it prints the values too: its input and output, the result of each step, its
+unread signals, and what it has published. -o json always includes them. 'jobctl job
+show' shows the job of a run.`,
 		example: `  jobctl --db jobs.db wf show order:1042
   jobctl --db jobs.db wf show 01902a3b-7a40-7000-8000-0123456789ab -v`,
 		json: "one object with\n" + runFields + `  journal: a list of seq, step (as --from of a fork takes it), scope, name,
     occurrence, kind (step, step-tx, sleep, wait, child, race, version, undo,
     branch or each), state (pending, done, failed or begun), attempts,
     started_at, finished_at (times), took (a duration), due_at (a time: when it
-    goes on by itself), error, bytes (of the result), build, child (a run),
+    continues by itself), error, bytes (of the result), build, child (a run),
     result (a value)
   input, output (values)
   signals: a list of name, number, and the fields of a value
@@ -107,7 +107,7 @@ func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
 	a.fact("queue", "%s", plain.Text(run.Queue))
 	a.fact("build", "%s", orDash(plain.Text(run.Build)))
 	a.fact("created", "%s", a.moment(run.Created))
-	kept := "for ever"
+	kept := "forever"
 	switch days := run.Retain / (24 * time.Hour); {
 	case run.Retain <= 0:
 	case run.Retain == days*24*time.Hour:
@@ -204,9 +204,9 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 	switch w.Status {
 	case workflow.Blocked:
 		head()
-		fmt.Fprintln(a.stdout, "  a build of the app that fits; 'jobctl wf resume' tries the same one again")
+		fmt.Fprintln(a.stdout, "  a matching build of the app; 'jobctl wf resume' tries the same one again")
 		if w.Cancelling != "" {
-			fmt.Fprintln(a.stdout, "  its cancel waits for that too; 'jobctl wf terminate' ends the run with nothing undone")
+			fmt.Fprintln(a.stdout, "  its cancel waits for that too; 'jobctl wf terminate' ends the run without undoing anything")
 		}
 		return
 	case workflow.Dead, workflow.Paused:

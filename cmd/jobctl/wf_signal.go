@@ -26,11 +26,11 @@ func (a *app) wfSignalCommand() *cobra.Command {
 		use: "signal REF NAME [JSON|-|@FILE] [--dedup KEY]", short: "send a signal to a run", args: -1, ids: true,
 		long: refText + `
 
-Sends a signal: a run that waits for one of that name goes on with it, and for one
-that does not wait yet it is kept. Its value is JSON, as given, from standard input for
--, or from a file; none is null. It is read as 'jobctl job enqueue' reads arguments.
-A run that has ended takes none, and neither does one whose flow declares its signals,
-and none of that name: exit code 6.`,
+Sends a signal: a run that waits for that name continues with it; for a run that does
+not wait for it yet, the signal is kept. Its value is JSON, as given, from standard
+input for -, or from a file; without a value it is null. It is read like the arguments
+of 'jobctl job enqueue'. A run that has ended accepts no signals, and a flow that
+declares its signals accepts no others: exit code 6.`,
 		example: `  jobctl --db jobs.db wf signal order:1042 approved '{"By":"ada"}'
   jobctl --db jobs.db wf signal order:1042 approved @by.json --dedup mail-77`,
 		json:     "one object with run, signal (its name), dry_run\n",
@@ -40,7 +40,7 @@ and none of that name: exit code 6.`,
 			return a.signal(ctx, args, dedup, dry)
 		},
 	})
-	c.Flags().Var(textFlag(&dedup), "dedup", "of signals with this `KEY` the run gets the first")
+	c.Flags().Var(textFlag(&dedup), "dedup", "of the signals with this `KEY`, the run gets only the first")
 	dryRunFlag(c, &dry)
 	_ = c.RegisterFlagCompletionFunc("dedup", cobra.NoFileCompletions)
 	return c
@@ -53,7 +53,7 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	case err != nil:
 		return err
 	case len(args) < 2:
-		return misused(words, "no signal was named; add its name behind the run")
+		return misused(words, "no signal was named; add its name after the run")
 	case len(args) > 3:
 		return misused(words, "unexpected argument %q; put the value of the signal in one pair of quotes", args[3])
 	}
@@ -101,10 +101,10 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	}
 	switch before.Status {
 	case workflow.Paused, workflow.Blocked, workflow.Dead: // otherwise the user would wait in vain
-		a.say("note: it is %s, and goes on after 'jobctl wf resume'", before.Status)
+		a.say("note: it is %s, and continues after 'jobctl wf resume'", before.Status)
 	}
 	if len(before.Waits) > 0 && !slices.Contains(before.Waits, args[1]) { // this may be a mistake
-		a.say("note: it waits for %s; %s is kept until it asks for that", listed(before.Waits), args[1])
+		a.say("note: it waits for %s; %s is kept until the run waits for it", listed(before.Waits), args[1])
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func TestChangesOfRunsAsk(t *testing.T) {
 		"wf cancel --flow order":                   {"2 runs match (flow=order status=running|sleeping|waiting|paused|blocked|dead).\nCancel them? Type y: ", "asked to cancel 2, skipped 0\n"},
 		"wf resume -s dead":                        {"1 run matches (status=dead).\nResume it? Type y: ", "resumed 1, skipped 0\n"},
 		"wf pause --all -n 3":                      {"3 runs match (status=running|sleeping|waiting|blocked|dead).\nPause them? Type y: ", "paused 3, skipped 0\n"},
-		"wf terminate --id-prefix dead":            {"1 run matches (status=running|sleeping|waiting|paused|blocked|dead id~\"dead\").\nTerminate it, with nothing undone? Type y: ", "asked to terminate 1, skipped 0\n"},
+		"wf terminate --id-prefix dead":            {"1 run matches (status=running|sleeping|waiting|paused|blocked|dead id~\"dead\").\nTerminate it without undoing anything? Type y: ", "asked to terminate 1, skipped 0\n"},
 		"wf prune --utc --before 2026-03-01T09:10": {"4 runs ended before 2026-03-01T09:10:00.000Z.\nRemove them for good? Type y: ", "removed 4\n"},
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestChangesOfRunsAsk(t *testing.T) {
 			require.True(t, slices.Equal(before, after), "the file was written to")
 			got = asked(t, strings.NewReader("y\n"), append(words("--db app.db"), words(line)...)...)
 			if strings.HasPrefix(line, "wf cancel") || strings.HasPrefix(line, "wf terminate") {
-				c.question += "note: no app runs; the change takes effect when it does\n"
+				c.question += "note: no app is running; the change takes effect when one runs\n"
 			}
 			require.Equal(t, outcomeOf{exitOK, c.done, c.question}, got)
 		})
@@ -154,7 +154,7 @@ func changeOf(t *testing.T, ctx context.Context, format string, n int, apply fun
 func TestChangeOfRunsIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	got := changeOf(t, ctx, "table", atOnce+3, func(runs []pawl.ID) ([]error, error) { stop(); return make([]error, len(runs)), nil })
-	require.Equal(t, outcomeOf{exitInterrupted, "cancelled 1000, skipped 3\n", "error: interrupted: 1000 of 1003 runs were cancelled\n  3 runs not tried; run the command again for the others.\n"}, got)
+	require.Equal(t, outcomeOf{exitInterrupted, "cancelled 1000, skipped 3\n", "error: interrupted: 1000 of 1003 runs were cancelled\n  3 runs not tried; run the command again for the rest.\n"}, got)
 }
 
 // Rule: an error of the queue ends the change: before anything was done that is all, and later
@@ -173,7 +173,7 @@ func TestChangeOfRunsMeetsTheQueuesEnd(t *testing.T) {
 	require.Equal(t, exitError, got.code)
 	require.Equal(t, "cancelled 1000, skipped 1002\n", got.stdout)
 	require.Contains(t, got.stderr, "error: 1000 of 2002 runs could not be cancelled:\n  "+pawl.ErrClosed.Error()+" (1000 runs)\n  and 2 runs not tried after that\n")
-	require.Contains(t, got.stderr, "'jobctl wf show' has how each of them is.\n")
+	require.Contains(t, got.stderr, "'jobctl wf show' shows the state of each.\n")
 }
 
 // Rule: a run that the filters chose and that has another status when it is changed is left

@@ -41,30 +41,32 @@ func (a *app) wfVerifyCommand() *cobra.Command {
 	v := &verification{app: a}
 	c := a.command(&spec{
 		use: "verify [REF... | - | FILTER...]", short: "compare runs with the code of the app", args: -1, ids: true,
-		long: `Has the app compare the journal of each open run, or of those that are named or
-chosen, with its code, and tells which do not fit: these would be blocked when they go on.
-No step runs and nothing changes. To try a new build before it is deployed, run it over
-a backup of the file. The exit code is 5 when a run does not fit.
+		long: `Asks the app to compare the journal of each open run, or of the named or selected runs,
+with its code, and prints the runs that do not match: these would become blocked when
+they continue. No step runs and nothing changes. To try a new build before deploying
+it, run it with a backup of the file. The exit code is 5 if a run does not match.
 
-Without an app there is no code to compare with. Then all that the runs have is read,
-and the exit code is 4 when that can be read, and 5 when it is damaged.
+Without a running app there is no code to compare with. The command then reads
+everything that the runs have; the exit code is 4 if that is readable, and 5 if it is
+damaged.
 
 ` + refText,
 		example: `  jobctl --db jobs.db wf verify
   jobctl --db jobs.db wf verify order:1042
   jobctl --db jobs.db wf verify --flow order -o jsonl`,
 		json: `one object with
-  compared (false: no app runs, so the runs were only read), fit (how many),
+  compared (false: no app is running, so the runs were only read), fit (how
+  many),
   unfit, and
   runs: a list of run, error,
-        result (fits, readable (no app runs), differs, no_flow (the app does
-                not have it), damaged, ended, not_found, or failed (its code
-                panicked)),
-        of one that differs want (what the journal has), got (what the code
+        result (fits, readable (no app is running), differs, no_flow (the app
+                does not have it), damaged, ended, not_found, or failed (its
+                code panicked)),
+        if it differs want (what the journal has), got (what the code
         did), seq (of the entry; 0: there is none), build, wrote (the build
         that wrote it)
-With -o jsonl the objects of runs alone, one a line; with -o ids the IDs of
-those that do not fit.
+With -o jsonl only the objects of runs, one per line; with -o ids the IDs of
+those that do not match.
 `,
 		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
 		complete: a.completeRefs(-1, openStatuses...),
@@ -83,7 +85,7 @@ type verification struct {
 
 func (v *verification) run(ctx context.Context, args []string) error {
 	if len(args) > 0 && v.filter.given() {
-		return misused("wf verify", "a run and a filter were given; name runs in one way")
+		return misused("wf verify", "a run and a filter were given; choose one")
 	}
 	refs, err := v.app.readRefs("wf verify", args)
 	if err != nil {
@@ -217,7 +219,7 @@ func (v *verification) print() error {
 		return nil
 	}
 	v.printUnfit()
-	text := "verified %s: %d fit, %d do not\n"
+	text := "verified %s: %d match, %d do not\n"
 	if !v.view.Compared {
 		text = "read %s: %d can be read, %d cannot\n"
 	}
@@ -240,7 +242,7 @@ func (v *verification) printUnfit() {
 		if v.app.flags.verbose {
 			key, text = fmt.Sprint(i), *one.Error
 		} else if stack {
-			text += "\n-v has the stack"
+			text += "\n-v shows the stack"
 		}
 		if g := all.addAs(key, text); g.count == 1 {
 			shown, names = append(shown, g), append(names, plain.Text(one.Run)+"  "+one.Result)
@@ -249,7 +251,7 @@ func (v *verification) printUnfit() {
 	for i, g := range shown {
 		fmt.Fprintf(v.app.stdout, "%s\n  %s\n", names[i], escapeLines(g.first, "  "))
 		if g.count > 1 {
-			fmt.Fprintf(v.app.stdout, "  and %s alike; -v shows each\n", plural(g.count-1, "run"))
+			fmt.Fprintf(v.app.stdout, "  and %s like it; -v shows each\n", plural(g.count-1, "run"))
 		}
 	}
 }
@@ -269,7 +271,7 @@ func (v *verification) verdict(named bool) error {
 		}
 	}
 	if !v.view.Compared {
-		return &failure{exitLocked, "no app runs, so the runs were read and not compared with code", "Start the app, with package admin in it, to compare them with its code."}
+		return &failure{exitLocked, "no app is running, so the runs were read but not compared with code", "Start the app, with package admin in it, to compare them with its code."}
 	}
 	return nil
 }

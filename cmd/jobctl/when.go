@@ -13,8 +13,8 @@ import (
 
 var (
 	errCount  = errors.New("it must be a number, 0 or more")
-	errAge    = errors.New("it must be a length of time as 90s, 5m, 2h or 7d")
-	errMoment = errors.New("it must be an age as 2h or 7d, a date as 2026-03-01, or a time as 2026-03-01T09:00:00Z")
+	errAge    = errors.New("it must be a duration such as 90s, 5m, 2h or 7d")
+	errMoment = errors.New("it must be an age such as 2h or 7d, a date such as 2026-03-01, or a time such as 2026-03-01T09:00:00Z")
 )
 
 func parseCount(text string) (int, error) {

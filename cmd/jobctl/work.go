@@ -53,36 +53,37 @@ var (
 func (a *app) workCommand() *cobra.Command {
 	w := &working{finish: 4 * time.Second, maxCrashes: 5, grace: handlers.DefaultGrace, keepOutput: handlers.DefaultOutput, keepRuns: 1000}
 	s := &spec{
-		use: "work --exec --allow PROGRAM... | --http", short: "run the commands and requests that are enqueued", args: 0,
+		use: "work --exec --allow PROGRAM... | --http", short: "run enqueued commands and requests", args: 0,
 		long: `Runs the jobs that 'jobctl job enqueue --exec' and '--http' add: commands, HTTP
-requests, or both. It has the file until it is told to end, and answers for it
-meanwhile: every other command works beside it. Jobs of other kinds on its queues
-stay ready.
+requests, or both. It has the file open until it ends, and serves it meanwhile, so
+every other command of jobctl works at the same time. Jobs of other kinds on its
+queues stay ready.
 
-A command is an argument list that no shell looks at. Only programs that --allow
-names run, compared by resolved path; one that runs others, as a shell or env
-does, allows everything. A run has a process group of its own, and nothing of it
-is alive when its job runs again, even when the worker was killed in between.
-Which runs there are is noted in the folder FILE.runs. Exit code 0 is a success;
-64, 65, 78, 126 and 127 send a job to the dead jobs, others are retried.
+A command is an argument list, run without a shell. Only programs that --allow names
+may run, compared by resolved path; a program that runs others, such as a shell or
+env, allows everything. An attempt has its own process group, and no process of it
+is left when its job runs again, even if the worker was killed in between. The folder
+FILE.runs records the running attempts. Exit code 0 is a success; after 64, 65, 78,
+126 and 127 a job becomes dead; other codes are retried.
 
-A request goes to public addresses alone, but for what --allow-net and
---allow-host name. A status from 200 to 299 is a success; 408, 425, 429 and those
-from 500 on are retried, others send the job to the dead jobs.
+A request goes only to public addresses, and to those that --allow-net and
+--allow-host name. A status from 200 to 299 is a success; 408, 425, 429 and 500 or
+more are retried; after other statuses the job becomes dead.
 
-SIGINT and SIGTERM end it: it takes no new job, lets running ones go on for
---finish, then ends them and puts them back. A second signal ends it at once.
+SIGINT and SIGTERM end it: it takes no new jobs, lets running jobs continue for
+--finish, then ends them and returns them to the queue. A second signal ends it at
+once.
 
-It says a line on standard error for each run that ended, once that is durable.`,
+It prints a line on standard error for each attempt that ended, once that is durable.`,
 		example: `  jobctl --db jobs.db work --exec --allow pdftotext --allow /opt/app/report -j 4
   jobctl --db jobs.db work --http --allow-net 10.1.2.0/24 -q hooks --create
   jobctl --db jobs.db work --exec --allow make --drain=all -o jsonl | jq .result`,
-		json: `with -o jsonl, an object a line on standard output with at, result
+		json: `with -o jsonl, one object per line on standard output with at, result
   (done, retry, dead or returned), id, kind, queue, attempt, what (the
   command, or the request without its query), exit_code (null without one, -1
   for a signal), took (a duration), delay (until the retry), reason (of a
-  death), error, output_file, output_cut_bytes, missed (how many lines before
-  this one were lost to a slow reader)
+  dead job), error, output_file, output_cut_bytes, missed (how many lines
+  before this one a slow reader lost)
 `,
 		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
 	}
@@ -103,24 +104,24 @@ func (w *working) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&w.http, "http", false, "send HTTP requests")
 	flags.VarP(eachFlag(&w.queues, pawl.ValidQueue), "queue", "q", "work on this `QUEUE` (default "+pawl.DefaultQueue+"); may be repeated")
 	flags.VarP(slotsFlag(&w.slots), "jobs", "j", "run at most `COUNT` jobs at once (default: one for each processor)")
-	flags.BoolVar(&w.create, "create", false, "make the file if it is not there")
-	flags.Var(oneOf(&w.drain, drainReady, drainAll), "drain", "end when no job is ready or runs; --drain=all waits for delayed ones too, and so for every retry. Jobs of a paused queue are waited for")
+	flags.BoolVar(&w.create, "create", false, "create the file if it does not exist")
+	flags.Var(oneOf(&w.drain, drainReady, drainAll), "drain", "end when no job is ready or running; --drain=all also waits for delayed jobs, and therefore for every retry. Jobs of a paused queue count too")
 	flags.Lookup("drain").NoOptDefVal = drainReady
-	flags.BoolVar(&w.once, "once", false, "run one job, if one is ready, and end; else exit code 3")
-	flags.Var(ageFlag(&w.runTimeout), "run-timeout", "how long one `TIME` of running may take of a job that does not say (default: no limit)")
-	flags.Var(ageFlag(&w.finish), "finish", "after a signal, running jobs go on for at most this `TIME` (default 4s)")
-	flags.Var(countFlag(&w.maxCrashes), "max-crashes", "a job whose worker dies `COUNT` times in a row while it runs is dead; 0 is never (default 5)")
+	flags.BoolVar(&w.once, "once", false, "run one job if one is ready, and end; otherwise exit code 3")
+	flags.Var(ageFlag(&w.runTimeout), "run-timeout", "the `TIME` limit of an attempt of a job without its own (default: no limit)")
+	flags.Var(ageFlag(&w.finish), "finish", "after a signal, running jobs continue for at most this `TIME` (default 4s)")
+	flags.Var(countFlag(&w.maxCrashes), "max-crashes", "a job whose worker crashes `COUNT` times in a row while it runs becomes dead; 0 means never (default 5)")
 
-	flags.Var(eachFlag(&w.allow, notEmpty), "allow", "commands: this `PROGRAM` may run: an absolute path, or a name in PATH; may be repeated")
-	flags.Var(eachFlag(&w.dirs, notEmpty), "allow-dir", "commands: they work in this `FOLDER` or below (default: anywhere); the first is for jobs that name none; may be repeated")
+	flags.Var(eachFlag(&w.allow, notEmpty), "allow", "commands: allow this `PROGRAM`: an absolute path, or a name in PATH; may be repeated")
+	flags.Var(eachFlag(&w.dirs, notEmpty), "allow-dir", "commands: allow this working `FOLDER` and those below it (default: any); the first is the default for jobs; may be repeated")
 	flags.Var(eachFlag(&w.env, notEmpty), "env", "commands: jobs may set the variable `NAME`; may be repeated")
 	flags.Var(ageFlag(&w.grace), "grace", fmt.Sprintf("commands: a `TIME` from SIGTERM to SIGKILL (default %v)", handlers.DefaultGrace))
-	flags.Var(textFlag(&w.outputDir), "output-dir", "commands: keep what each run wrote as a file in this `FOLDER`")
-	flags.Var(sizeFlag(&w.keepOutput), "keep-output", "commands: a `SIZE` to keep of what a run writes, its first and last half (default 64KiB, at most 64MiB)")
-	flags.Var(slotsFlag(&w.keepRuns), "keep-runs", "commands: the last `COUNT` files that --output-dir keeps (default 1000)")
+	flags.Var(textFlag(&w.outputDir), "output-dir", "commands: keep the output of each attempt as a file in this `FOLDER`")
+	flags.Var(sizeFlag(&w.keepOutput), "keep-output", "commands: how much output to keep of an attempt, as a `SIZE`: its first and last half (default 64KiB, at most 64MiB)")
+	flags.Var(slotsFlag(&w.keepRuns), "keep-runs", "commands: keep the last `COUNT` files in --output-dir (default 1000)")
 
-	flags.Var(eachFlag(&w.hosts, notEmpty), "allow-host", "requests: may go to this `HOST`, whatever its address; may be repeated")
-	flags.Var(manyFlag{flagFunc{w.addNet}}, "allow-net", "requests: may go to these `ADDRESSES`, such as 10.1.2.0/24; may be repeated")
+	flags.Var(eachFlag(&w.hosts, notEmpty), "allow-host", "requests: allow this `HOST`, whatever its address; may be repeated")
+	flags.Var(manyFlag{flagFunc{w.addNet}}, "allow-net", "requests: allow these `ADDRESSES`, such as 10.1.2.0/24; may be repeated")
 }
 
 // check rejects an invalid command line.
@@ -128,15 +129,15 @@ func (w *working) check(a *app, flags *pflag.FlagSet) error {
 	refuse := func(format string, args ...any) error { return usage("work", format, args...) }
 	switch {
 	case a.flags.addr != "":
-		return refuse("a worker has the file itself; name it by --db, not --addr")
+		return refuse("a worker opens the file itself; name it with --db, not --addr")
 	case a.flags.output == "json":
-		return refuse("-o json is one document, and this has no end; use -o jsonl")
+		return refuse("-o json writes one document, but this output has no end; use -o jsonl")
 	case flags.Changed("timeout"):
 		return refuse("there is no app to wait for; --run-timeout is how long a job may run")
 	case !w.exec && !w.http:
 		return refuse("nothing to work on was named; add --exec for commands, --http for requests, or both")
 	case w.exec && len(w.allow) == 0:
-		return refuse("no program may run; name those that may by --allow")
+		return refuse("no program may run; name those that may with --allow")
 	case w.drain != "" && w.once:
 		return refuse("--drain and --once were given; choose one")
 	case w.outputDir == "" && flags.Changed("keep-runs"):
@@ -164,7 +165,7 @@ func (w *working) addNet(text string) error {
 	}
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		return errors.New("it must be a range of addresses as 10.1.2.0/24, or an address")
+		return errors.New("it must be a range of addresses such as 10.1.2.0/24, or an address")
 	}
 	w.nets = append(w.nets, prefix)
 	return nil

@@ -47,7 +47,7 @@ func sizeFlag(to *int) pflag.Value {
 	}}
 }
 
-var errSize = errors.New("it must be a number of bytes, at least 1, as 65536, 64KiB or 2MiB")
+var errSize = errors.New("it must be a number of bytes, at least 1, such as 65536, 64KiB or 2MiB")
 
 // parseSize reads a number of bytes in the format of byteSize, without a fraction.
 func parseSize(text string) (int, error) {

@@ -75,14 +75,14 @@ func (w *working) runner(path string, r *report) (*handlers.Runner, error) {
 	}
 	runner, err := handlers.NewRunner(path+runsSuffix, w.allow, o)
 	if err != nil {
-		return nil, &failure{exitError, err.Error(), "'jobctl work --help' has what --allow, --allow-dir and --env take."}
+		return nil, &failure{exitError, err.Error(), "'jobctl work --help' describes --allow, --allow-dir and --env."}
 	}
 	for _, o := range runner.Orphans() {
 		if o.Err != nil {
 			r.say("note: %s", o.Err)
 			continue
 		}
-		r.say("note: a worker was killed while it ran job %s; what it had left is ended: pid %s",
+		r.say("note: a worker was killed while it ran job %s; its leftover processes were killed: pid %s",
 			o.Job, strings.Trim(fmt.Sprint(o.PIDs), "[]"))
 	}
 	return runner, nil

@@ -135,7 +135,7 @@ func (r *report) write() {
 func (r *report) line(line *workView) {
 	if r.app.people() {
 		if line.Missed > 0 {
-			r.app.say("note: %s missed: more happens than is read", plural(int(line.Missed), "line"))
+			r.app.say("note: %s missed: they arrived faster than they were read", plural(int(line.Missed), "line"))
 		}
 		r.app.say("%s", r.app.workLine(line))
 		return
@@ -185,7 +185,7 @@ func (r *report) close() error {
 	close(r.lines)
 	<-r.written
 	if t := r.tally; r.app.people() && t.done+t.retry+t.dead+t.returned > 0 {
-		r.say("%d done, %d to be tried again, %d dead, %d put back", t.done, t.retry, t.dead, t.returned)
+		r.say("%d done, %d to retry, %d dead, %d returned", t.done, t.retry, t.dead, t.returned)
 	}
 	return r.err
 }

@@ -69,7 +69,7 @@ func (w *working) run(ctx context.Context, a *app) (err error) {
 	server, err := admin.Serve(q, &admin.Options{Name: "jobctl work", Logger: r.logger()})
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		r.say("note: nobody can look into the queue while this runs: %s", err)
+		r.say("note: no other process can inspect the queue while this runs: %s", err)
 	case err != nil:
 		return err
 	default:
@@ -84,7 +84,7 @@ func (w *working) look(ctx context.Context, a *app) error {
 		if w.create {
 			return nil
 		}
-		return &failure{exitError, a.flags.db + ": no such file", "Check --db; --create makes a new file."}
+		return &failure{exitError, a.flags.db + ": no such file", "Check --db; --create creates a new file."}
 	}
 	queue, err := a.open(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *app) taken(err error) error {
 }
 
 func isTaken(text string) error {
-	return &failure{exitLocked, text, "One process at a time works on a file. Stop that one, or use what it runs:\njobs are added and seen while it does."}
+	return &failure{exitLocked, text, "Only one process at a time can work on a file. Stop that one, or let it run the jobs:\nyou can add and list jobs while it runs."}
 }
 
 func (w *working) crashCap() int {
@@ -158,7 +158,7 @@ func (w *working) work(ctx context.Context, a *app, jobs *worker.Worker, r *repo
 		if r.failed() { // it ended the worker, and is reported when the report is closed
 			return nil
 		}
-		return &failure{exitInterrupted, "interrupted before the end; jobs that were not done are in the queue", ""}
+		return &failure{exitInterrupted, "interrupted before the end; unfinished jobs are in the queue", ""}
 	}
 	return err
 }

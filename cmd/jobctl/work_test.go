@@ -90,9 +90,9 @@ func TestSlowReader(t *testing.T) {
 	succeed(9998)
 	require.NoError(t, r.close())
 	require.Equal(t, 1, strings.Count(out.String(), "missed"))
-	require.Contains(t, out.String(), "note: 7 lines missed: more happens than is read\n")
+	require.Contains(t, out.String(), "note: 7 lines missed: they arrived faster than they were read\n")
 	require.Contains(t, out.String(), "job 9999")
-	require.Contains(t, out.String(), fmt.Sprintf("%d done, 0 to be tried again", maxLines+3))
+	require.Contains(t, out.String(), fmt.Sprintf("%d done, 0 to retry", maxLines+3))
 }
 
 // Rule: a line tells of what an event says, also where nothing ran.

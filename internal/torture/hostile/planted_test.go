@@ -179,7 +179,7 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 		{"damaged, and says so", list, answer{Code: 5, Stdout: []byte("{}\n"), Stderr: []byte("error: it is\n")}, ""},
 		{"in the way of a retry", retry, answer{Code: 6, Stderr: []byte("error: alive\n")}, ""},
 		{"but not of a list", list, answer{Code: 6, Stderr: []byte("error: alive\n")}, "exit code 6"},
-		{"no app to compare with", verify, answer{Code: 4, Stderr: []byte("error: no app runs\n")}, ""},
+		{"no app to compare with", verify, answer{Code: 4, Stderr: []byte("error: no app is running\n")}, ""},
 		{"nothing is in the way of it", verify, answer{Code: 6, Stderr: []byte("x")}, "exit code 6"},
 		{"panics", list, answer{Panic: "nil"}, "panic: nil"},
 		{"the line is wrong", list, answer{Code: 2, Stderr: []byte("x")}, "exit code 2"},

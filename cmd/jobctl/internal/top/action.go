@@ -68,7 +68,7 @@ func (q *question) outcome(errs []error) acted {
 	case asked > 0 && n == 1:
 		a.note = "cancel requested; the job ends when its handler returns"
 	case asked > 0:
-		a.note += fmt.Sprintf("; %d of them run, and end when their handlers return", asked)
+		a.note += fmt.Sprintf("; %d of them are running, and end when their handlers return", asked)
 	}
 	return a
 }
@@ -83,7 +83,7 @@ var verbs = map[string]struct {
 }{
 	"R": {admin.Retry, "Retry %s?", "ready again", []pawl.State{pawl.Dead}, "only a dead job can be retried"},
 	"D": {admin.Delete, "Delete %s for good?", "deleted", []pawl.State{pawl.Dead, pawl.Completed}, "only a dead job can be deleted; cancel the job first"},
-	"C": {admin.Cancel, "Cancel %s?", "cancelled", []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased}, "only a job that waits or runs can be cancelled"},
+	"C": {admin.Cancel, "Cancel %s?", "cancelled", []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased}, "only a waiting or running job can be cancelled"},
 	"N": {admin.RunNow, "Run %s now?", "ready", []pawl.State{pawl.Delayed}, "only a delayed job can be run now"},
 }
 
@@ -182,7 +182,7 @@ var runVerbs = map[string]struct {
 	verb      admin.Verb
 }{
 	"C": {"Cancel %s? It undoes its steps first.", "asked to cancel", admin.Cancel},
-	"T": {"Terminate %s, with nothing undone?", "asked to terminate", admin.Terminate},
+	"T": {"Terminate %s without undoing anything?", "asked to terminate", admin.Terminate},
 	"R": {"Resume %s?", "resumed", admin.Resume},
 }
 

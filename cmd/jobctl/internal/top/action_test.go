@@ -65,8 +65,8 @@ func TestActionsThatDoNotApply(t *testing.T) {
 		{"a running job is no dead job", []string{"2", "R"}, "only a dead job can be retried"},
 		{"a waiting job is no dead job", []string{"3", "D"}, "cancel the job first"},
 		{"a ready job need not be run now", []string{"3", "j", "j", "N"}, "only a delayed job"},
-		{"a dead job is not cancelled", []string{"4", "C"}, "only a job that waits or runs"},
-		{"the same in the detail", []string{"4", "enter", "C"}, "only a job that waits or runs"},
+		{"a dead job is not cancelled", []string{"4", "C"}, "only a waiting or running job"},
+		{"the same in the detail", []string{"4", "enter", "C"}, "only a waiting or running job"},
 		{"a queue is paused where it is seen", []string{"2", "P"}, "queues are paused in the first pane"},
 		{"there is no job in the first pane", []string{"R"}, "P pause/resume"},
 	}

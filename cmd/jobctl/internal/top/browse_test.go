@@ -119,16 +119,16 @@ func TestFilter(t *testing.T) {
 	}{
 		{"words find queues", "1", "em", []string{"email", "/em"}, []string{"default", "reports"}},
 		{"a queue is exact", "3", "queue=email", []string{"…00000007", "…00000008"}, []string{"default"}},
-		{"and no part of one", "3", "queue=emai", []string{"Nothing passes the filter"}, []string{"…0000"}},
+		{"and no part of one", "3", "queue=emai", []string{"Nothing matches the filter"}, []string{"…0000"}},
 		{"a kind is exact", "3", "kind=mail.digest", []string{"…00000007"}, []string{"…00000006"}},
 		{"words are looked for in errors", "4", "NO SUCH mx2", []string{"…0000000b"}, []string{"…0000000a"}},
 		{"in IDs", "3", "000000000006", []string{"…00000006"}, []string{"…00000007"}},
 		{"in states and reasons", "4", "exhausted", []string{"…0000000b"}, nil},
 		{"both are combined", "3", "queue=default thumb", []string{"…00000001"}, []string{"email"}},
 		{"quotes keep spaces together", "4", `"such user"`, []string{"…0000000b"}, nil},
-		{"and the order of words", "4", `"user such"`, []string{"Nothing passes the filter"}, nil},
+		{"and the order of words", "4", `"user such"`, []string{"Nothing matches the filter"}, nil},
 		{"nothing is no filter", "4", "  ", []string{"…0000000b"}, []string{"4]  /"}},
-		{"quotes that do not end", "4", `"such`, []string{"must end with one", "…0000000b"}, nil},
+		{"quotes that do not end", "4", `"such`, []string{"must end with", "…0000000b"}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFilterIsBounded(t *testing.T) {
 	require.Zero(t, f.listed, "a search of several readings is not made again by itself")
 	s.press("r").has("needle")
 	require.Equal(t, 3*scanned, f.listed)
-	s.press("/").press("ctrl+u").write("nowhere").press("enter").has("Nothing passes the filter")
+	s.press("/").press("ctrl+u").write("nowhere").press("enter").has("Nothing matches the filter")
 	// Short pages are no end, and the number of calls of a reading is bounded as well.
 	f.pageMax = 1
 	s.press("esc", "4")
@@ -190,7 +190,7 @@ func TestDetail(t *testing.T) {
 	s.tick().has("attempt     4 of 4")
 	s.queue.jobs = s.queue.jobs[:4]
 	s.tick().has("the job is done and gone", "attempt     4 of 4").press("C").lacks("y/n")
-	s.press("esc").has("Nothing passes the filter").press("esc").has("…00000004")
+	s.press("esc").has("Nothing matches the filter").press("esc").has("…00000004")
 	s = newScreen(t, sampleQueue(), 40, 10)
 	s.press("4", "enter").has("kind ").press("G").has("said mx0").lacks("kind ").press("j", "k", "g").has("kind ")
 }
@@ -199,7 +199,7 @@ func TestDetail(t *testing.T) {
 func TestLargePayload(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 40)
 	s.queue.jobs[8].Payload = make([]byte, largePayload+1)
-	s.press("4", "enter").has("64.0 KiB").press("G").has("it goes on")
+	s.press("4", "enter").has("64.0 KiB").press("G").has("truncated")
 	s.queue.calls = nil
 	s.tick().tick()
 	require.Empty(t, s.queue.calls)

@@ -151,7 +151,7 @@ func (w *writer) payload(payload []byte) {
 		w.line("  %s", strings.TrimSuffix(line, "\n"))
 	}
 	if !whole {
-		w.line("  … it goes on; jobctl job show has all of it")
+		w.line("  … truncated; jobctl job show prints all of it")
 	}
 }
 

@@ -34,7 +34,7 @@ func parseFilter(text string) (filter, error) {
 		if strings.HasPrefix(text, `"`) {
 			quoted, err := strconv.QuotedPrefix(text)
 			if err != nil {
-				return filter{}, errors.New(`a text that begins with " must end with one`)
+				return filter{}, errors.New(`a text that begins with " must end with "`)
 			}
 			value, _ = strconv.Unquote(quoted) // a quoted prefix can always be unquoted
 			text = text[len(quoted):]

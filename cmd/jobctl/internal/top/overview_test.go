@@ -103,16 +103,16 @@ func TestOverviewFilter(t *testing.T) {
 	s.press("/").write("queue=email").press("enter")
 	s.has("── running 2 before the filter – key 2", "…00000005", "…0000000c").lacks("…00000004")
 	s.press("/", "ctrl+u").write("mx2").press("enter").has("…0000000b").lacks("…0000000a")
-	require.Equal(t, 2, strings.Count(s.text(), "Nothing passes the filter"), "no queue, no job that runs")
+	require.Equal(t, 2, strings.Count(s.text(), "Nothing matches the filter"), "no queue, no job that runs")
 	s.press("esc").has("…00000004", "…0000000a").lacks("filter –")
 
 	s.m.setFilter(filter{queue: "email"}) // is not read yet
-	s.has("/queue=email").lacks("…000000", "Nothing passes")
+	s.has("/queue=email").lacks("…000000", "Nothing matches")
 
 	f := crowd(2*scanned, pawl.Dead)
 	s = newScreen(t, f, 100, 24)
 	f.listed = 0
-	s.press("/").write("needle").press("enter").has("Nothing here so far; key 4 looks further.").lacks("PgDn")
+	s.press("/").write("needle").press("enter").has("Nothing here so far; key 4 searches further.").lacks("PgDn")
 	require.Equal(t, scanned, f.listed)
 }
 

@@ -23,7 +23,7 @@ var panes = [...]struct {
 	runningPane: {"running", []pawl.State{pawl.Leased}, "No job runs."},
 	waitingPane: {"waiting", []pawl.State{pawl.Delayed, pawl.Ready}, "No job waits."},
 	deadPane:    {"dead", []pawl.State{pawl.Dead}, "No dead jobs."},
-	runsPane:    {"runs", nil, "There is no run of a workflow."},
+	runsPane:    {"runs", nil, "There are no workflow runs."},
 }
 
 // count returns how many jobs a pane has, in all queues.

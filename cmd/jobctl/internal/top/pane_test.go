@@ -122,7 +122,7 @@ func TestRunsPane(t *testing.T) {
 	}
 	require.Equal(t, []string{"3", "2", "4", "1"}, rows)
 	s.press("C").has("Cancel run order:3? It undoes its steps first.").press("n")
-	s.press("T").has("Terminate run order:3, with nothing undone?").press("y").has("run order:3 is asked to terminate")
+	s.press("T").has("Terminate run order:3 without undoing anything?").press("y").has("run order:3 is asked to terminate")
 	s.press("R", "y").has("run order:3 is resumed")
 	s.press("end", "C").has("has ended").lacks("y/n")
 	s.press("home", "enter").has("flow        order", "status      blocked", "charge", "run "+testID(102).String())

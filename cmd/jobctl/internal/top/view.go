@@ -192,11 +192,11 @@ func (m *model) nothing(p pane, l list) []string {
 	case m.at.IsZero() || !l.known:
 		why = ""
 	case l.next != nil && p != m.pane:
-		why = fmt.Sprintf("Nothing here so far; key %d looks further.", p+1)
+		why = fmt.Sprintf("Nothing here so far; key %d searches further.", p+1)
 	case l.seeking:
-		why = "Nothing here so far; it looks further."
+		why = "Nothing here so far; the search continues."
 	case !m.filter.empty():
-		why = "Nothing passes the filter; Esc takes it away."
+		why = "Nothing matches the filter; Esc removes it."
 	}
 	return []string{"", "  " + faint.Render(why)}
 }
@@ -229,7 +229,7 @@ func (m *model) status() string {
 	case m.detail != nil:
 		return m.place(&m.detail.pager)
 	case m.pane == queuesPane && m.sort != 0:
-		return faint.Render("sorted by " + queueOrders[m.sort].name + "; s sorts otherwise")
+		return faint.Render("sorted by " + queueOrders[m.sort].name + "; s changes the order")
 	case m.pane == queuesPane:
 		return m.runLine()
 	}
