@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// filler writes so many bytes to w, and reports what became of it.
+// filler writes that many bytes to w, and reports the result.
 func filler(n int, result chan<- error) func(context.Context, io.Writer) error {
 	return func(_ context.Context, w io.Writer) error {
 		block := make([]byte, 64<<10)
@@ -29,8 +29,8 @@ func filler(n int, result chan<- error) func(context.Context, io.Writer) error {
 	}
 }
 
-// A backup whose client stalls, or reads too slowly to ever come to an end, is given up:
-// it keeps pages of the file from being used again.
+// A backup whose client stalls, or reads too slowly to ever finish, is aborted: it keeps pages
+// of the file from being reused.
 func TestBackupForSlowClientIsGivenUp(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
@@ -65,7 +65,7 @@ func TestBackupForSlowClientIsGivenUp(t *testing.T) {
 	}
 }
 
-// A backup that came through whole is told apart from one that was cut, wherever that was.
+// A complete backup is distinguishable from a truncated one, wherever it was cut.
 func TestBackupThatWasCutIsNoBackup(t *testing.T) {
 	broke := errors.New("the disk broke")
 	for _, test := range []struct {
@@ -98,7 +98,7 @@ func TestBackupThatWasCutIsNoBackup(t *testing.T) {
 					require.ErrorContains(t, err, broke.Error())
 					return
 				}
-				// A client that knows nothing of the trailer, such as curl, notices too.
+				// A client that does not know the trailer, such as curl, notices too.
 				conn := newPiped(t, a, 4).connect()
 				defer conn.Close()
 				sendRaw(t, conn, "GET "+pathBackup)
@@ -112,7 +112,7 @@ func TestBackupThatWasCutIsNoBackup(t *testing.T) {
 	}
 }
 
-// What the caller's writer refuses is the caller's own error.
+// An error of the caller's writer is returned to the caller.
 func TestBackupReturnsTheErrorOfItsWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		result := make(chan error, 1)

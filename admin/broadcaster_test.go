@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// takeAll is all that waits for a listener.
+// takeAll returns everything that waits for a listener.
 func (r *subscription) takeAll() (all []Event) {
 	taken := make([]Event, handful)
 	for n := r.take(taken); n > 0; n = r.take(taken) {
@@ -21,14 +21,14 @@ func (r *subscription) takeAll() (all []Event) {
 	return all
 }
 
-// putMany tells of so many events.
+// putMany emits that many events.
 func (a *broadcaster) putMany(n int, e pawl.Event) {
 	for range n {
 		a.put(e)
 	}
 }
 
-// missed is how many events each of these says were lost before it.
+// missed returns how many events were lost before each of these.
 func missed(events []Event) (all []int64) {
 	for _, e := range events {
 		all = append(all, e.Missed)
@@ -36,8 +36,8 @@ func missed(events []Event) (all []int64) {
 	return all
 }
 
-// A listener that is slow keeps the oldest events that fit, and learns with the next one how
-// many it missed. One that is not misses nothing.
+// A slow listener keeps the oldest events that fit, and the next event says how many it missed.
+// A fast listener misses nothing.
 func TestRingCountsWhatIsMissed(t *testing.T) {
 	a := &broadcaster{q: openLive(t)}
 	r, other := a.subscribe(), a.subscribe()
@@ -68,8 +68,8 @@ func TestRingCountsWhatIsMissed(t *testing.T) {
 	}
 }
 
-// A full ring has room again as soon as its listener has taken some; what came meanwhile is
-// counted before what comes next.
+// A full subscription has room again as soon as its listener has taken events; what arrived in
+// between is counted before the next event.
 func TestRingHasRoomWhereSomeWereTaken(t *testing.T) {
 	a := &broadcaster{q: openLive(t)}
 	r := a.subscribe()
@@ -90,9 +90,8 @@ func TestRingHasRoomWhereSomeWereTaken(t *testing.T) {
 	require.Equal(t, []int64{3}, missed(r.takeAll()))
 }
 
-// A listener that has stalled costs the queue neither memory nor a call: a full ring of which
-// nobody takes for a second lets go of what it holds, and is told of nothing. It counts all
-// that as missed.
+// A stalled listener costs the queue neither memory nor a call: a full subscription that nobody
+// reads for a second drops its events, and receives no more. It counts all of them as missed.
 func TestStalledListenerHoldsNothing(t *testing.T) {
 	q := openLive(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +130,7 @@ func TestStalledListenerHoldsNothing(t *testing.T) {
 
 		a.putMany(bufferSize+5, e)
 		r.take(make([]Event, handful))
-		a.putMany(handful, e) // the first of which knows of the five
+		a.putMany(handful, e) // the first of them reports the five
 		<-time.After(hold)
 		synctest.Wait()
 		require.Empty(t, r.takeAll())
@@ -140,8 +139,8 @@ func TestStalledListenerHoldsNothing(t *testing.T) {
 	})
 }
 
-// However many listen, each is told of everything once from when it came until it goes; whoever
-// comes and goes meanwhile takes nothing from the others.
+// However many subscribers there are, each receives every event once while it is subscribed;
+// others that come and go take nothing from it.
 func TestAudienceComesAndGoes(t *testing.T) {
 	q := openLive(t)
 	a := &broadcaster{q: q}
@@ -169,7 +168,7 @@ func TestAudienceComesAndGoes(t *testing.T) {
 					}
 				}
 				heard := 0
-				for _, e := range r.takeAll() { // it was told before Enqueue returned
+				for _, e := range r.takeAll() { // the event came before Enqueue returned
 					if e.Job.Kind == kind {
 						heard++
 					}

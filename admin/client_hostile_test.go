@@ -18,7 +18,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// hostile is a client of a server that answers as it likes.
+// hostile returns a client of a server with arbitrary answers.
 func hostile(t *testing.T, answer http.HandlerFunc) *client {
 	t.Helper()
 	s := httptest.NewServer(answer)
@@ -29,7 +29,7 @@ func hostile(t *testing.T, answer http.HandlerFunc) *client {
 	return c
 }
 
-// with answers with a status and a body, in the version given.
+// with answers with a status and a body, in the given version.
 func with(version string, status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if version != "" {
@@ -40,8 +40,8 @@ func with(version string, status int, body string) http.HandlerFunc {
 	}
 }
 
-// Whatever answers that is no app of this package is unreachable, whichever call is made; a
-// change that it may have understood nevertheless is of unknown outcome.
+// Anything that answers but is not an app of this package is unreachable, whichever call is
+// made; a change that it may have understood has an unknown outcome.
 func TestAnswersThatAreNone(t *testing.T) {
 	id := pawl.NewID(time.Now())
 	for _, test := range []struct {
@@ -104,7 +104,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// An answer that lies about jobs is none: what it says would be taken for what happened.
+// An answer with false statements about jobs is rejected, because the caller would take them for
+// the result.
 func TestAnswersThatLie(t *testing.T) {
 	ctx, id := context.Background(), pawl.NewID(time.Now())
 	_, err := hostile(t, with("1", 200, `{"errors":[]}`)).Do(ctx, Action{Verb: Delete}, id)
@@ -129,7 +130,7 @@ func TestAnswersThatLie(t *testing.T) {
 	}
 }
 
-// An answer without an end is given up at a bound, and one that does not come at the timeout.
+// An endless answer is aborted at a limit, and a missing one at the timeout.
 func TestAnswersThatDoNotEnd(t *testing.T) {
 	_, err := readBounded(endlessBytes{}, 1<<20)
 	require.ErrorIs(t, err, ErrUnreachable)
@@ -160,7 +161,7 @@ type endlessBytes struct{}
 
 func (endlessBytes) Read(b []byte) (int, error) { return len(b), nil }
 
-// A stream from which nothing comes any more, not even a heartbeat, ends after a minute.
+// A stream that has become silent, without even a heartbeat, ends after a minute.
 func TestSilentStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -182,15 +183,15 @@ func TestSilentStreamEnds(t *testing.T) {
 	})
 }
 
-// A job whose enqueue was cut off has the ID under which it can be looked up, and enqueued
-// again without being stored twice; one that was refused is not changed.
+// A job whose enqueue was interrupted has the ID for looking it up, and for enqueuing it again
+// without storing it twice; a job that was refused is unchanged.
 func TestEnqueueThatWasCutOffKeepsItsID(t *testing.T) {
 	q := openLive(t)
 	ctx := context.Background()
 	app := handlerFor(t, Of(q), nil)
 	c := hostile(t, func(_ http.ResponseWriter, r *http.Request) {
 		app.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler) // it was stored, and the answer is lost
+		panic(http.ErrAbortHandler) // it was stored, but the answer is lost
 	})
 	job := &pawl.Envelope{Kind: "k"}
 	err := c.Enqueue(ctx, job)
@@ -210,22 +211,21 @@ func TestEnqueueThatWasCutOffKeepsItsID(t *testing.T) {
 	require.True(t, refused.ID.IsZero())
 }
 
-// A request that is larger than the app takes is refused by what the caller can do about it,
-// before all of it was sent.
+// A request that is too large for the app is refused with the remedy, before all of it is sent.
 func TestRequestThatIsTooLarge(t *testing.T) {
 	s := httptest.NewServer(handlerFor(t, Of(openLive(t)), nil))
 	defer s.Close()
 	c, err := Dial(context.Background(), s.URL, nil)
 	require.NoError(t, err)
 	defer c.Close()
-	for range 20 { // whoever wins between answer and body
+	for range 20 { // whichever of the answer and the body is first
 		err = c.Enqueue(context.Background(), &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)})
 		require.ErrorIs(t, err, pawl.ErrBatchTooLarge)
 		require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
 	}
 }
 
-// Addresses that are none, and a token that would be sent in the open, are refused.
+// Invalid addresses, and a token that would be sent unencrypted, are rejected.
 func TestAddressesAreChecked(t *testing.T) {
 	for addr, text := range map[string]string{
 		"":                         "none of",
@@ -250,7 +250,7 @@ func TestAddressesAreChecked(t *testing.T) {
 	}
 }
 
-// A client that was closed says so.
+// A closed client returns an error.
 func TestClosedClient(t *testing.T) {
 	c := hostile(t, with("1", 200, "{}"))
 	require.NoError(t, c.Close())

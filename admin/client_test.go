@@ -44,14 +44,14 @@ func TestBusyUntilTheContextEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// damagedEffect has one sound effect before a damaged one.
+// damagedEffect returns one sound effect before a damaged one.
 type damagedEffect struct{ scripted }
 
 func (damagedEffect) Effects(context.Context, string) ([]bolt.Effect, string, error) {
 	return []bolt.Effect{{Kind: "k", Key: "a", Until: time.Now()}}, "next", fmt.Errorf("list effects: %w", pawl.ErrCorrupt)
 }
 
-// Rule: a damaged idempotency key hides none of the sound ones of its page.
+// Rule: a damaged idempotency key does not hide the sound keys of its page.
 func TestEffectsBesideADamagedOne(t *testing.T) {
 	s := httptest.NewServer(handlerFor(t, &damagedEffect{}, nil))
 	defer s.Close()
@@ -63,7 +63,7 @@ func TestEffectsBesideADamagedOne(t *testing.T) {
 	require.Len(t, effects, 1)
 }
 
-// Rule: an answer that would have the client ask for ever is garbled.
+// Rule: an answer that would make the client ask forever is garbled.
 func TestPruneThatRemovesNothing(t *testing.T) {
 	c := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(versionHeader, apiVersion)

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// overWire is an error as it arrives at the client.
+// overWire returns an error as it arrives at the client.
 func overWire(t *testing.T, err error) error {
 	t.Helper()
 	p, _ := problemOf(err)
@@ -25,8 +25,8 @@ func overWire(t *testing.T, err error) error {
 	return back.err()
 }
 
-// Every sentinel that callers decide by survives the way to the client, with the same text;
-// none appears that was not there.
+// Every sentinel that callers test for reaches the client, with the same text; no other one
+// appears.
 func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 	all := []error{
 		pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge, pawl.ErrLeaseLost,
@@ -53,7 +53,7 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 	require.NotErrorIs(t, unknown, fs.ErrExist)
 }
 
-// Rule: what an app of an older release does not know is no error of the caller's.
+// Rule: an operation unknown to an app of an older release is not an error of the caller.
 func TestUnknownPathIsUnsupported(t *testing.T) {
 	require.ErrorIs(t, (&problem{Code: codePath}).err(), errors.ErrUnsupported)
 	require.NotErrorIs(t, (&problem{Code: codeMethod}).err(), errors.ErrUnsupported)

@@ -12,7 +12,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// noon is when the jobs of tests begin.
+// noon is when the jobs of the tests begin.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func packOf(t testing.TB, v any) []byte {
@@ -22,7 +22,7 @@ func packOf(t testing.TB, v any) []byte {
 	return b
 }
 
-// Each sort of value becomes the JSON that a reader expects.
+// Each type of value becomes the expected JSON.
 func TestDecodeJSON(t *testing.T) {
 	type nested struct {
 		Name string
@@ -70,7 +70,7 @@ func TestDecodeJSON(t *testing.T) {
 	}
 }
 
-// A signed code that holds no negative number is the same number.
+// A signed code for a nonnegative number gives the same number.
 func TestDecodeJSONSignedCodes(t *testing.T) {
 	for given, want := range map[string]string{
 		"\xd0\x05": "5", "\xd0\xfb": "-5",
@@ -84,7 +84,7 @@ func TestDecodeJSONSignedCodes(t *testing.T) {
 	}
 }
 
-// Bytes that are not exactly one well-formed value are no MessagePack, whatever lengths they
+// Bytes other than exactly one well-formed value are not MessagePack, whatever lengths they
 // declare.
 func TestDecodeJSONRefuses(t *testing.T) {
 	for given, want := range map[string]error{
@@ -114,7 +114,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Keys that JSON does not have become texts, without growing at each level.
+// Keys that JSON does not support become strings, without growing at each level.
 func TestDecodeJSONKeys(t *testing.T) {
 	for given, want := range map[string]string{
 		"\x81\xc4\x01\xff\x01":         `{"/w==":1}`,
@@ -134,8 +134,8 @@ func TestDecodeJSONKeys(t *testing.T) {
 	require.Less(t, len(text), 4*len(deep))
 }
 
-// An extension that is no time is an object of its type and bytes, and a time in one of its
-// three lengths a text; a key as well.
+// An extension other than a time is an object with its type and bytes, and a time in any of its
+// three lengths is a string; this also applies to keys.
 func TestDecodeJSONExtensions(t *testing.T) {
 	for given, want := range map[string]string{
 		"\xd4\x05\xaa":                             `{"extension":5,"data":"qg=="}`,
@@ -153,7 +153,7 @@ func TestDecodeJSONExtensions(t *testing.T) {
 	}
 }
 
-// What is kept is bounded, and the rest is still checked.
+// The output is bounded, and the rest is still checked.
 func TestDecodeJSONLimit(t *testing.T) {
 	long := make([]string, 10000)
 	for i := range long {

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// A letter that somebody else dealt with while it was on its way is not brought back, and
-// one that was forwarded already counts as that.
+// A dead job that changed while it was being forwarded is not restored, and one that was already
+// forwarded counts as forwarded.
 func TestForwardOfALetterThatMoved(t *testing.T) {
 	f := newFixture(t, everyState)
 	letter, err := f.q.Job(t.Context(), f.ids["dead"])

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// invoice is arguments of every sort.
+// invoice has arguments of every type.
 type invoice struct {
 	Customer string
 	Number   int64
@@ -61,7 +61,7 @@ func TestEncodeJSONIsWhatAHandlerDecodes(t *testing.T) {
 	}, job.Args)
 }
 
-// Arguments that are no struct are values of their own.
+// Arguments other than a struct are plain values.
 func TestEncodeJSONOfPlainArguments(t *testing.T) {
 	payload, err := EncodeJSON([]byte(` "hello" `))
 	require.NoError(t, err)
@@ -75,8 +75,8 @@ func TestEncodeJSONOfPlainArguments(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Every value takes the shortest form that MessagePack has for it, so that a payload is as
-// large as the library's own.
+// Every value uses the shortest form of MessagePack, so that a payload is as large as the
+// library's own.
 func TestEncodeJSONIsShort(t *testing.T) {
 	many := strings.Repeat("0,", 69999) + "0"
 	for text, want := range map[string]string{
@@ -103,7 +103,7 @@ func TestEncodeJSONIsShort(t *testing.T) {
 	}
 }
 
-// What cannot be a payload is refused with the place where it is.
+// Invalid payloads are rejected with the position of the error.
 func TestEncodeJSONRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "line 1, column 1: it ends too early",
@@ -140,7 +140,7 @@ func TestEncodeJSONRefuses(t *testing.T) {
 	}
 }
 
-// What DecodeJSON makes of a payload without bytes and times is encoded to that payload again.
+// EncodeJSON restores a payload without bytes and times from its DecodeJSON.
 func FuzzEncodeJSON(f *testing.F) {
 	for _, text := range []string{`{"a":[1,-2,3.5,"x",null,true]}`, `"\ud800"`, "[[[]]]", "1e300", `{"$base64":"AAE="}`} {
 		f.Add([]byte(text))

@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Rule: the form of an export is a promise to other programs: header, queues, jobs, what
-// counts as done, the end.
+// Rule: the form of an export is stable for other programs: header, queues, jobs, completed
+// keys, the end.
 func TestExportForm(t *testing.T) {
 	q := transferQueue(t)
 	until := time.Date(2999, 1, 1, 0, 0, 0, 5, time.UTC)
@@ -51,8 +51,8 @@ func TestExportForm(t *testing.T) {
 	}, lines[1:])
 }
 
-// Rule: an export of some jobs has those, the queues that they are in, and no keys: they are
-// of the whole.
+// Rule: an export of some jobs has these jobs and their queues, but no keys, which belong to the
+// whole queue.
 func TestExportOfSomeJobs(t *testing.T) {
 	q := simpleQueue(t, 9, func(i int, e *pawl.Envelope) {
 		e.Queue = fmt.Sprint("q", i%3)
@@ -112,7 +112,7 @@ func TestExportOfSomeJobs(t *testing.T) {
 	}
 }
 
-// givenPages is an admin whose lists are given.
+// givenPages is an Admin with given lists.
 type givenPages struct {
 	Admin
 	pages [][]bolt.Listed
@@ -128,9 +128,9 @@ func (p *givenPages) List(_ context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-// Rule: a job that moved while it was exported, and so comes twice, is exported once: an ID
-// that is twice would make the whole export worthless. Pages without jobs are passed over,
-// and progress does not fall when there are more jobs than at the beginning.
+// Rule: a job that moved during the export, and is listed twice, is exported once: a duplicate
+// ID would make the whole export worthless. Empty pages are skipped, and progress does not
+// decrease if there are more jobs than at the beginning.
 func TestExportOfJobsThatMove(t *testing.T) {
 	first, second := simpleJob(1, nil), simpleJob(2, nil)
 	a := &givenPages{Of(transferQueue(t)), [][]bolt.Listed{
@@ -152,8 +152,8 @@ func TestExportOfJobsThatMove(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Rule: a job and a key that cannot be read are told in the export and in the result, and all
-// others are there.
+// Rule: an unreadable job or key is reported in the export and in the result, and everything
+// else is exported.
 func TestExportOfADamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
@@ -208,7 +208,7 @@ func TestExportOfADamagedFile(t *testing.T) {
 	require.Equal(t, Imported{Version: ExportVersion, Checked: 298, Damaged: 4, Jobs: 298, Effects: 298}, imported)
 }
 
-// Rule: only so many damages are kept in the result, however many there are.
+// Rule: the result describes a bounded number of damaged items.
 func TestExportOfMuchDamage(t *testing.T) {
 	list := make([]bolt.Listed, 3*MaxDamage)
 	for i := range list {
@@ -220,7 +220,7 @@ func TestExportOfMuchDamage(t *testing.T) {
 	require.Len(t, exported.Damage, MaxDamage)
 }
 
-// limited is a disk with room for so many bytes.
+// limited is a disk with room for that many bytes.
 type limited int
 
 func (l *limited) Write(b []byte) (int, error) {
@@ -230,7 +230,7 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Rule: a nil error means that w got all, whichever of its writes fails.
+// Rule: a nil error means that w received everything, whichever of its writes fails.
 func TestExportToAFullDisk(t *testing.T) {
 	q := simpleQueue(t, 300, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 300) })
 	size := len(exportOf(t, Of(q)))
@@ -244,7 +244,7 @@ func TestExportToAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Rule: an export ends with its context, and an export that ended is no export.
+// Rule: an export ends with its context, and an interrupted export is invalid.
 func TestExportEndsWithItsContext(t *testing.T) {
 	q := simpleQueue(t, 2*MaxLimit, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -257,7 +257,7 @@ func TestExportEndsWithItsContext(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Rule: while the queue works, every job that is there throughout is exported, once.
+// Rule: while the queue works, every job that exists throughout is exported once.
 func TestExportOfAQueueAtWork(t *testing.T) {
 	q := simpleQueue(t, 1500, nil)
 	stop := make(chan struct{})

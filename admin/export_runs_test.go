@@ -22,8 +22,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a filter chooses jobs, and the run of each goes with it and brings the runs that it waits
-// for; runs without a job go by queue and by flow, and with no other filter.
+// Rule: a filter selects jobs; the run of each is exported with the runs that it waits for. Runs
+// without a job are selected by queue and by flow, and by no other filter.
 func TestExportOfSomeRuns(t *testing.T) {
 	open := []string{"wait:1", "wait:paused", "wait:told", "sleep:1", "retry:1", "shift:1", "race:1", "parent:1", "child:1/slow", "large:1"}
 	all := append([]string{"long:1", "long:2", "wait:dead", "fail:1", "race:won", "quick:1", "quick:1/quick", "wait:off"}, open...)
@@ -69,8 +69,8 @@ func TestExportOfSomeRuns(t *testing.T) {
 	})
 }
 
-// Rule: a run with a damaged row, whichever it is, is named in the export and counted, as is a
-// damaged job; the others, and a run whose job alone is damaged, are there.
+// Rule: a run with any damaged row is named in the export and counted, as is a damaged job; the
+// others are exported, including a run of which only the job is damaged.
 func TestExportOfDamagedRuns(t *testing.T) {
 	var whole []byte
 	var run pawl.ID
@@ -85,7 +85,7 @@ func TestExportOfDamagedRuns(t *testing.T) {
 	for _, c := range []struct {
 		bucket     []string
 		jobs, runs int64
-		again      int64 // of the runs, that are stored
+		again      int64 // of the runs that are stored
 	}{
 		{[]string{"pawl.workflow", "runs"}, 11, 17, 17},
 		{[]string{"pawl.workflow", "steps"}, 11, 17, 17},
@@ -126,7 +126,7 @@ func TestExportOfDamagedRuns(t *testing.T) {
 	}
 }
 
-// moving is an admin over which a run changes between the parts that are read of it.
+// moving is an Admin in which a run changes between reads of its parts.
 type moving struct {
 	Admin
 	times int
@@ -149,8 +149,8 @@ func (w movingRuns) Rows(ctx context.Context, run pawl.ID, after string) (workfl
 	return rows, err
 }
 
-// Rule: the parts of a run in an export are of one moment: a run that changes between them is
-// read anew, and one that does so all the while is named as one that could not be read.
+// Rule: the parts of a run in an export show one moment: a run that changes between them is read
+// again, and one that keeps changing is named as unreadable.
 func TestExportOfARunThatChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := everyRun(t)
@@ -171,8 +171,8 @@ func TestExportOfARunThatChanges(t *testing.T) {
 	})
 }
 
-// Rule: whichever bit of the line of a run is flipped, an import is refused with the number of
-// the line and nothing stored, or it stores what is sound. Never a panic.
+// Rule: if any bit in the line of a run is flipped, an import fails with the number of the line
+// and stores nothing, or it stores sound data. It never panics.
 func TestImportOfFlippedRuns(t *testing.T) {
 	var lines []string
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestImportOfFlippedRuns(t *testing.T) {
 	require.NotZero(t, refused)
 }
 
-// watchedRuns is watched without runs, and with nothing behind it.
+// watchedRuns is a watched Admin without runs and without a queue.
 type watchedRuns struct{ watched }
 
 func (w *watchedRuns) Workflows() Workflows { return noRuns{w: w} }
@@ -223,8 +223,8 @@ func (n noRuns) RestoreRows(_ context.Context, parts ...*workflow.Rows) error {
 	return nil
 }
 
-// Rule: an export whose lines of runs were moved, lost, doubled or said to be another's is
-// refused, with the line.
+// Rule: an export whose lines of runs were moved, lost, duplicated or attributed to another run
+// is refused, with the line.
 func TestImportOfRunsThatAreWrong(t *testing.T) {
 	var job string
 	var lines []string
@@ -281,8 +281,7 @@ func TestImportOfRunsThatAreWrong(t *testing.T) {
 	}
 }
 
-// Rule: what a row claims is looked at before it is stored, also where an import did not: by the
-// app that is asked to store it.
+// Rule: the app that stores rows checks their content too, even if an import did not.
 func TestRestoreOfRowsThatAreWrong(t *testing.T) {
 	q, err := bolt.Open(filepath.Join(t.TempDir(), "a.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)

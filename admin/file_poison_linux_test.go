@@ -11,14 +11,13 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// When the file cannot be used any more, a change says once what that means, and each later
-// one is refused.
+// Once the file is unusable, a change explains that once, and each later change is refused.
 func TestFileTellsOfAnOverwrittenFile(t *testing.T) {
 	f := stoppedApp(t, func(f *fixture) { f.many(500, pawl.Envelope{Kind: "many"}) })
 	var said noticed
 	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
 	require.NoError(t, a.Pause(t.Context(), "email"))
-	require.NoError(t, os.Truncate(f.path, 8192)) // its pages are lost under the feet of the queue
+	require.NoError(t, os.Truncate(f.path, 8192)) // the queue loses its pages while they are in use
 	for range 2 {
 		err := a.Enqueue(t.Context(), &pawl.Envelope{Kind: "x"})
 		require.ErrorIs(t, err, pawl.ErrPoisoned)

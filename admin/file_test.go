@@ -18,7 +18,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// stoppedApp is the file of an app that does not run.
+// stoppedApp returns the file of an app that does not run.
 func stoppedApp(t *testing.T, fill func(*fixture)) *fixture {
 	t.Helper()
 	f := newFixture(t, fill)
@@ -27,7 +27,7 @@ func stoppedApp(t *testing.T, fill func(*fixture)) *fixture {
 	return f
 }
 
-// noticed are the notices of a File.
+// noticed collects the notices of a File.
 type noticed struct {
 	mu    sync.Mutex
 	texts []string
@@ -39,7 +39,7 @@ func (n *noticed) hear(text string) {
 	n.texts = append(n.texts, text)
 }
 
-// Nothing is opened before the first call, and no file is ever made.
+// Nothing is opened before the first call, and no file is ever created.
 func TestFileMakesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.db")
 	a := File(path, nil)
@@ -50,8 +50,8 @@ func TestFileMakesNoFile(t *testing.T) {
 	require.False(t, fileExists(path))
 }
 
-// A file that a process has open is locked, for looks and for changes, and what opens it
-// later is not kept from that by a call that failed.
+// A file that a process has open is locked, for reads and for changes, and a failed call does
+// not keep others from opening it later.
 func TestFileOfARunningApp(t *testing.T) {
 	f := newFixture(t, everyState)
 	a := File(f.path, nil)
@@ -69,7 +69,7 @@ func TestFileOfARunningApp(t *testing.T) {
 	require.True(t, stats.Queues[0].Paused)
 }
 
-// A look changes nothing in the file, not a byte.
+// A read does not change a byte in the file.
 func TestFileLooksChangeNothing(t *testing.T) {
 	f := stoppedApp(t, everyState)
 	before, err := os.ReadFile(f.path)
@@ -86,7 +86,7 @@ func TestFileLooksChangeNothing(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// After Close nothing is possible, and the file is free.
+// After Close every call fails, and the file is unlocked.
 func TestFileClosed(t *testing.T) {
 	f := stoppedApp(t, everyState)
 	for _, use := range []func(Admin) error{
@@ -107,8 +107,8 @@ func TestFileClosed(t *testing.T) {
 	}
 }
 
-// The first change makes the jobs ready of processes that ended, and says so. None dies of
-// it, however often it crashed; what was to end does.
+// The first change makes the jobs of ended processes ready, and reports it. None becomes dead by
+// that, however often it crashed, except jobs that were asked to end.
 func TestFileTellsOfRecoveredJobs(t *testing.T) {
 	f := stoppedApp(t, func(f *fixture) {
 		for _, kind := range []string{"one", "two", "cancelled"} {
@@ -129,7 +129,7 @@ func TestFileTellsOfRecoveredJobs(t *testing.T) {
 	}, said.texts)
 	require.NoError(t, a.Close())
 
-	// Once more and more, behind any crash cap that an app has by default.
+	// Repeat beyond any default limit on crashes.
 	for crashes := 2; crashes < 8; crashes++ {
 		q, err := bolt.Open(f.path, &bolt.Options{Now: f.now, MaxCrashes: bolt.NoMaxCrashes})
 		require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestFileTellsOfRecoveredJobs(t *testing.T) {
 	}
 }
 
-// A file whose last sync failed is mended by the first change, which says so.
+// The first change repairs a file whose last sync failed, and reports it.
 func TestFileTellsOfAMendedFile(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "solaris" {
 		t.Skip("needs flock: without it a file is not mended")
@@ -166,8 +166,8 @@ func TestFileTellsOfAMendedFile(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// A file that others could write to is not changed unless that is wanted; looking is no
-// matter.
+// A file that others could write to is not changed unless the options permit it; reading is
+// allowed.
 func TestFileOfOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs modes of files, which this system does not have")
@@ -186,7 +186,7 @@ func TestFileOfOthers(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// What is no queue is said to be none, by looks and by changes, and stays as it is.
+// Reads and changes report a file that is not a queue, and leave it unchanged.
 func TestFileThatIsNone(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "text.db")
@@ -200,7 +200,7 @@ func TestFileThatIsNone(t *testing.T) {
 	}
 }
 
-// Looks and the first change come from several goroutines at once.
+// Reads and the first change come from several goroutines at once.
 func TestFileIsSharedByGoroutines(t *testing.T) {
 	f := stoppedApp(t, everyState)
 	a := File(f.path, &FileOptions{Now: f.now})
@@ -221,7 +221,7 @@ func TestFileIsSharedByGoroutines(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// A job that became due while its app was stopped is ready once the file is open to write.
+// A job that became due while its app was stopped is ready once the file is open for writing.
 func TestFileHasAClock(t *testing.T) {
 	f := stoppedApp(t, everyState)
 	f.pass(90 * time.Minute)
@@ -234,7 +234,7 @@ func TestFileHasAClock(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// The limit of payloads is the app's, and not known here: what one queue has taken comes into
+// The app's limit on payloads is unknown here: a payload that one queue accepted is accepted in
 // any file.
 func TestFileTakesLargePayloads(t *testing.T) {
 	f := stoppedApp(t, nil)

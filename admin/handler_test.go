@@ -20,7 +20,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// requestTest is one request by hand.
+// requestTest is one handwritten request.
 type requestTest struct {
 	rule                     string
 	method, path, kind, body string
@@ -61,7 +61,7 @@ func (r requestTest) run(t *testing.T, h http.Handler) {
 
 const jsonType = "application/json"
 
-// What is no request of the API is refused, with a reason, and changes nothing.
+// An invalid request is refused, with a reason, and changes nothing.
 func TestHostileRequestsAreRefused(t *testing.T) {
 	id := "01234567-89ab-7cde-8f01-23456789abcd"
 	q := openLive(t)
@@ -145,8 +145,8 @@ func TestHugeBodyOfUnknownLengthIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code, w.Body)
 }
 
-// Rule: a handler serves only when somebody said who may call. A token that came out empty, as
-// from a variable that is not set, is an error and not a way in for everybody.
+// Rule: a handler serves only if the options say who may call. An empty token, for example from
+// an unset variable, is an error and does not admit everyone.
 func TestHandlerNeedsTokenOrNoAuth(t *testing.T) {
 	for _, test := range []struct {
 		rule string
@@ -170,7 +170,7 @@ func TestHandlerNeedsTokenOrNoAuth(t *testing.T) {
 	requestTest{rule: "NoAuth serves everybody", method: "GET", path: opStats.path, status: 200}.run(t, h)
 }
 
-// Rule: a handler whose token is empty lets nobody in, however it was made.
+// Rule: a handler with an empty token admits nobody, however it was created.
 func TestEmptyTokenLetsNobodyIn(t *testing.T) {
 	h := newHandler(&scripted{}, &HandlerOptions{Logger: hclog.NewNullLogger()}, context.Background())
 	for _, given := range []string{"", "Bearer", "Bearer ", "Bearer  "} {
@@ -178,7 +178,7 @@ func TestEmptyTokenLetsNobodyIn(t *testing.T) {
 	}
 }
 
-// Rule: a client refuses a token that cannot arrive as it was given.
+// Rule: a client rejects a token that cannot arrive unchanged.
 func TestClientRefusesBlankToken(t *testing.T) {
 	for _, token := range []string{" ", "secret\n", "a b", "\x00"} {
 		_, err := Dial(context.Background(), "https://localhost:1", &DialOptions{Token: token})
@@ -186,7 +186,7 @@ func TestClientRefusesBlankToken(t *testing.T) {
 	}
 }
 
-// A handler with a token answers nobody else, and says no word before.
+// A handler with a token refuses everyone else, and reveals nothing.
 func TestTokenIsRequired(t *testing.T) {
 	h := handlerFor(t, &scripted{}, &HandlerOptions{Token: "secret", Logger: hclog.NewNullLogger()})
 	for _, test := range []requestTest{
@@ -203,7 +203,7 @@ func TestTokenIsRequired(t *testing.T) {
 	requestTest{rule: "an unknown path without the token", method: "GET", path: "/x", status: 401, code: "denied"}.run(t, h)
 }
 
-// A handler that is read only takes no change, and is read.
+// A read-only handler accepts no change, but can be read.
 func TestReadOnlyTakesNoChanges(t *testing.T) {
 	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
 	for _, path := range []string{opEnqueue.path, opDo.path, opPause.path, opResume.path, opReap.path, opRestore.path} {
@@ -212,17 +212,17 @@ func TestReadOnlyTakesNoChanges(t *testing.T) {
 	requestTest{rule: "a list", method: "GET", path: opList.path, status: 200}.run(t, h)
 }
 
-// A panic is answered, and the server goes on.
+// A panic is answered, and the server continues.
 func TestPanicIsAnswered(t *testing.T) {
 	h := handlerFor(t, &scripted{list: func(context.Context, Query) (Page, error) { panic("row 7") }}, &HandlerOptions{Logger: hclog.NewNullLogger()})
 	requestTest{rule: "a panic", method: "GET", path: opList.path, status: 500, code: codeInternal}.run(t, h)
-	for range 3 { // it left its place at the gate
+	for range 3 { // each request has released its gate
 		requestTest{rule: "again", method: "GET", path: opList.path, status: 500, code: codeInternal}.run(t, h)
 	}
 	requestTest{rule: "another request", method: "GET", path: opStats.path, status: 200}.run(t, h)
 }
 
-// People ask by curl, and get the payload of a job as JSON.
+// People use curl, and get the payload of a job as JSON.
 func TestPayloadIsJSONForPeople(t *testing.T) {
 	q := openLive(t)
 	h := handlerFor(t, Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
@@ -245,7 +245,7 @@ func TestPayloadIsJSONForPeople(t *testing.T) {
 	require.JSONEq(t, `{"to":"ada"}`, string(got.Payload.Value))
 }
 
-// A page that has a job which cannot be read says so at its place.
+// A page reports an unreadable job in its position.
 func TestDamagedJobKeepsItsPlace(t *testing.T) {
 	id, other := pawl.NewID(noon), pawl.NewID(noon)
 	a := &scripted{list: func(context.Context, Query) (Page, error) {
@@ -268,8 +268,8 @@ func TestDamagedJobKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// Rule: a request that is large and has a large answer takes one place, not two, so those that
-// hold all places never wait for one another.
+// Rule: a request with a large body and a large answer takes one slot, not two, so requests that
+// hold all slots never wait for each other.
 func TestLargeRequestTakesOnePlace(t *testing.T) {
 	var inside sync.WaitGroup
 	inside.Add(largeBodies)

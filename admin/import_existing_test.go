@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Rule: without KeepIDs jobs get new IDs and keep all else, so an export can be imported
+// Rule: without KeepIDs, jobs get new IDs and keep everything else, so an export can be imported
 // beside its jobs, and twice.
 func TestImportUnderNewIDs(t *testing.T) {
 	q := simpleQueue(t, 3, nil)
@@ -30,7 +30,8 @@ func TestImportUnderNewIDs(t *testing.T) {
 	}
 }
 
-// Rule: a signature names its job's ID, so a signed job is refused rather than stored to die.
+// Rule: a signature covers its job's ID, so a signed job is refused instead of stored only to
+// become dead.
 func TestImportRefusesSignedJobsUnderNewIDs(t *testing.T) {
 	to := transferQueue(t)
 	line := jobLine(simpleJob(1, func(e *pawl.Envelope) { e.Signature = []byte{1} }))
@@ -43,7 +44,7 @@ func TestImportRefusesSignedJobsUnderNewIDs(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Rule: there must be an ID to keep; a job without one is imported under a new one.
+// Rule: KeepIDs needs an ID; a job without one is imported under a new one.
 func TestImportOfJobsWithoutIDs(t *testing.T) {
 	to := transferQueue(t)
 	export := exportLines(`{"job":{"kind":"k","state":"ready"}}`, `{"job":{"kind":"k","state":"ready"}}`)
@@ -56,9 +57,9 @@ func TestImportOfJobsWithoutIDs(t *testing.T) {
 	require.Len(t, jobsIn(t, to), 2)
 }
 
-// Rule: a job that the target has ends an import that keeps IDs, before anything is stored,
-// and SkipExisting leaves such jobs out. That holds for few jobs and for many, which are
-// looked for in another way.
+// Rule: a job that the target has ends an import that keeps IDs, before anything is stored, and
+// SkipExisting skips such jobs. This holds for few jobs and for many, which are looked up
+// differently.
 func TestImportOfExistingJobs(t *testing.T) {
 	for _, n := range []int{10, MaxLimit + 10} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestImportOfExistingJobs(t *testing.T) {
 	}
 }
 
-// Rule: an import that ended anywhere goes on with KeepIDs and SkipExisting as if nothing had
+// Rule: an import that ended anywhere continues with KeepIDs and SkipExisting as if nothing had
 // happened.
 func TestImportIsResumed(t *testing.T) {
 	from := simpleQueue(t, 3000, func(i int, e *pawl.Envelope) {
@@ -121,8 +122,8 @@ func TestImportIsResumed(t *testing.T) {
 	requireSameJobs(t, from, to)
 }
 
-// Rule: where the target refuses one job of a portion, the error names that job, those
-// before it are stored and no other.
+// Rule: if the target refuses one job of a portion, the error names that job, and exactly the
+// jobs before it are stored.
 func TestImportNamesTheJobThatIsRefused(t *testing.T) {
 	from := simpleQueue(t, 100, func(i int, e *pawl.Envelope) {
 		if i == 41 || i == 77 {
@@ -146,8 +147,8 @@ func TestImportNamesTheJobThatIsRefused(t *testing.T) {
 	require.Len(t, jobsIn(t, to), 100)
 }
 
-// Rule: a group that shares a unique key which another job of the target has is refused as
-// one; with SkipExisting all are left out that cannot be stored.
+// Rule: a group whose unique key another job of the target has is refused together; with
+// SkipExisting all jobs that cannot be stored are skipped.
 func TestImportOfAGroupThatIsRefused(t *testing.T) {
 	from := simpleQueue(t, 9, func(i int, e *pawl.Envelope) {
 		if i%3 == 1 {
@@ -165,7 +166,7 @@ func TestImportOfAGroupThatIsRefused(t *testing.T) {
 	require.Equal(t, Imported{Version: ExportVersion, Checked: 9, Jobs: 5, Skipped: 4}, imported)
 }
 
-// Rule: a payload that only this target does not take ends the import at its job.
+// Rule: a payload that only this target refuses ends the import at its job.
 func TestImportOfAPayloadThatIsTooLarge(t *testing.T) {
 	from := simpleQueue(t, 5, func(i int, e *pawl.Envelope) { e.Payload = make([]byte, i*100) })
 	to, err := bolt.Open(t.TempDir()+"/jobs.db", &bolt.Options{MaxPayload: 250})

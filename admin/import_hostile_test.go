@@ -11,8 +11,7 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// requireRefused requires that an export is refused with nothing stored, and returns the
-// error.
+// requireRefused requires that an import fails and stores nothing, and returns the error.
 func requireRefused(t *testing.T, export string) error {
 	t.Helper()
 	w := &watched{}
@@ -23,7 +22,7 @@ func requireRefused(t *testing.T, export string) error {
 	return err
 }
 
-// mixedLines are lines of every sort.
+// mixedLines returns lines of every type.
 func mixedLines() []string {
 	return []string{
 		`{"queue":{"name":"default","paused":true}}`,
@@ -36,8 +35,7 @@ func mixedLines() []string {
 	}
 }
 
-// Rule: an export that was cut is refused, wherever that was, but for the end of its last
-// line.
+// Rule: a truncated export is refused, wherever it was cut, except at the end of its last line.
 func TestImportOfACutExport(t *testing.T) {
 	export := exportLines(mixedLines()...)
 	for n := range len(export) - 1 {
@@ -50,8 +48,8 @@ func TestImportOfACutExport(t *testing.T) {
 	require.ErrorContains(t, requireRefused(t, ""), "it was cut")
 }
 
-// Rule: an export that lost a line, has one twice, or has its first or last elsewhere is
-// refused. In between, lines may come in any order: what is imported is the same.
+// Rule: an export with a lost or duplicate line, or with its first or last line elsewhere, is
+// refused. Other lines may come in any order: the result is the same.
 func TestImportOfMovedLines(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(exportLines(mixedLines()...), "\n"), "\n")
 	for i := range lines {
@@ -75,14 +73,14 @@ func TestImportOfMovedLines(t *testing.T) {
 	}
 }
 
-// Rule: every bit of an export that is flipped gives an import or an error, and with an
-// error nothing is stored. Never a panic.
+// Rule: if any bit of an export is flipped, the result is an import or an error, and an error
+// stores nothing. There is never a panic.
 func TestImportOfFlippedBits(t *testing.T) {
 	export := []byte(exportLines(mixedLines()...))
 	tried, refused := 0, 0
 	step := 8 / race.Fewer(8)
 	for i := range export {
-		for bit := i % step; bit < 8; bit += step { // all bits, and two of each byte under the race detector
+		for bit := i % step; bit < 8; bit += step { // all bits, or two of each byte under the race detector
 			tried++
 			export[i] ^= 1 << bit
 			w := &watched{}
@@ -98,8 +96,8 @@ func TestImportOfFlippedBits(t *testing.T) {
 	require.Greater(t, refused, tried/2, "most are found")
 }
 
-// Rule: what no queue would have stored is refused in the check, with the line and with what
-// is wrong, before anything is stored.
+// Rule: the check refuses what no queue would have stored, with the line and the problem, before
+// anything is stored.
 func TestImportRefuses(t *testing.T) {
 	good := `"id":"01000000-0000-7000-8000-000000000001","kind":"k","state":"ready"`
 	job := func(fields string) string { return `{"job":{` + fields + `}}` }
@@ -221,7 +219,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// Rule: times that other programs choke on are times: they come as they are.
+// Rule: times that other programs reject are imported unchanged.
 func TestImportOfRareTimes(t *testing.T) {
 	to := transferQueue(t)
 	for i, at := range []string{"0001-01-01T00:00:00.000000001Z", "1969-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59Z", "@253402300800.000000000", "2026-01-01T00:00:00+14:00"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// changing is an export to which something else writes between the check and the storing.
+// changing is an export that is modified between the check and the storing.
 type changing struct {
 	*strings.Reader
 	then  string
@@ -24,8 +24,7 @@ func (c *changing) Seek(offset int64, whence int) (int64, error) {
 	return c.Reader.Seek(offset, whence)
 }
 
-// Rule: an export that changes while it is imported is told of, and no line that was not
-// checked is stored.
+// Rule: an export that changes during the import is reported, and no unchecked line is stored.
 func TestImportOfAnExportThatChanges(t *testing.T) {
 	first, second := jobLine(simpleJob(1, nil)), jobLine(simpleJob(2, nil))
 	export := exportLines(first, second)
@@ -48,8 +47,7 @@ func TestImportOfAnExportThatChanges(t *testing.T) {
 	}
 }
 
-// Rule: an input that cannot be read twice is refused with what to do, and Spool makes it
-// one that can.
+// Rule: input that cannot be read twice is refused with the remedy, and Spool fixes it.
 func TestImportOfAPipe(t *testing.T) {
 	export := exportLines(jobLine(simpleJob(1, nil)))
 	r, w, err := os.Pipe()
@@ -77,7 +75,7 @@ func TestImportOfAPipe(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// Rule: a spool that fails leaves no file behind.
+// Rule: a failed spool leaves no file behind.
 func TestSpoolThatFails(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := Spool(io.MultiReader(strings.NewReader("a"), failing{}))
@@ -95,8 +93,8 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errWatched }
 
-// Rule: what a newer version says of a job besides is left out, and told; a newer sort of
-// line is refused, and so is everything unknown in an export of this version.
+// Rule: new fields of a newer version are skipped and reported; a new type of line is refused,
+// and so is everything unknown in an export of this version.
 func TestImportOfANewerVersion(t *testing.T) {
 	job := strings.Replace(jobLine(simpleJob(1, nil)), `{"job":{`, `{"job":{"shade":"blue",`, 1)
 	export := exportLines(job)

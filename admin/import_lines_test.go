@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: lines come out as they are in the export, with the offsets at which they can be
-// read again in any order, however long they are and wherever the buffer ends.
+// Rule: lines are returned unchanged, with the offsets at which they can be read again in any
+// order, however long they are and wherever the buffer ends.
 func TestLines(t *testing.T) {
 	want := []string{"a", "", strings.Repeat("b", 64<<10), strings.Repeat("c", 64<<10-1), strings.Repeat("d", 200_000), "\r", "last"}
 	for _, end := range []string{"", "\n"} {
@@ -36,7 +36,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Rule: a line that is longer than any job needs is refused before it is read whole.
+// Rule: a line longer than any job needs is refused before it is completely read.
 func TestLinesAreBounded(t *testing.T) {
 	endless := struct {
 		io.Reader
@@ -61,7 +61,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// Rule: a failing disk is not taken for the end of an export, nor for a bad export.
+// Rule: a failing disk is not mistaken for the end of an export, or for an invalid export.
 func TestLinesTellReadErrors(t *testing.T) {
 	failed := errors.New("input/output error")
 	l := newLines(struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// staged is an admin of an app that runs, and does what it can before each job comes that is
-// stored. The jobs come one by one, the youngest first.
+// staged is an Admin of a running app that acts before each job is stored. The jobs are stored
+// one by one, the newest first.
 type staged struct {
 	Admin
 	before func()
@@ -36,8 +36,8 @@ func (s *staged) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []b
 	return nil
 }
 
-// Rule: what a run waits for may come to an app that runs when the rows of the run are there and
-// its job is not: a signal, or the end of a child that is faster. The run goes on all the same.
+// Rule: what a run waits for may arrive at a running app when the rows of the run are there and
+// its job is not: a signal, or the end of a faster child. The run continues anyway.
 func TestImportOfRunsIntoAnAppThatWorks(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestImportOfRunsIntoAnAppThatWorks(t *testing.T) {
 	}
 }
 
-// Rule: a parent that comes in a later import than its child, which was exported alone, hears of
-// it, with and without kept IDs.
+// Rule: a parent that is imported later than its child, which was exported alone, learns of the
+// child's end, with and without kept IDs.
 func TestImportOfAParentBehindItsChild(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestImportOfAParentBehindItsChild(t *testing.T) {
 	}
 }
 
-// listsOld is an admin whose lists are of an earlier moment.
+// listsOld is an Admin whose lists show an earlier moment.
 type listsOld struct {
 	Admin
 	page Page
@@ -102,7 +102,7 @@ type listsOld struct {
 func (l *listsOld) List(context.Context, Query) (Page, error) { return l.page, nil }
 
 // Rule: the job of a run that has ended and was removed while the jobs were read is not exported
-// alone: an import would make a dead job of it.
+// alone: an import would turn it into a dead job.
 func TestExportOfARunThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := newRunsApp(t, filepath.Join(t.TempDir(), "from.db"))

@@ -19,10 +19,10 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// dying is an admin whose process dies at a change: before it, or behind it.
+// dying is an Admin whose process is killed before or after a change.
 type dying struct {
 	Admin
-	left   int // changes that come before
+	left   int // changes before it
 	behind bool
 }
 
@@ -51,7 +51,7 @@ func (w dyingRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) err
 	return w.d.change(func() error { return w.Workflows.RestoreRows(ctx, parts...) })
 }
 
-// exportOfRuns is an export of every run, whose app is closed behind it.
+// exportOfRuns returns an export of every run, whose app is closed afterward.
 func exportOfRuns(t *testing.T, opts *ExportOptions) (string, Exported) {
 	t.Helper()
 	from := everyRun(t)
@@ -64,13 +64,13 @@ func exportOfRuns(t *testing.T, opts *ExportOptions) (string, Exported) {
 	return b.String(), exported
 }
 
-// Rule: wherever an import of runs is cut off, the file is sound, and no job is there whose
-// run is not; the same import again goes on, with and without kept IDs, and in the end every
-// run goes on to its right end.
+// Rule: wherever an import of runs is interrupted, the file is sound, and no job exists without
+// its run; the same import continues, with and without kept IDs, and finally every run reaches
+// its correct end.
 func TestImportOfRunsCutOff(t *testing.T) {
 	var export string
 	synctest.Test(t, func(t *testing.T) { export, _ = exportOfRuns(t, nil) })
-	step := 4 / race.Fewer(4) // under the race detector a part of the changes in each way: one goroutine does it all
+	step := 4 / race.Fewer(4) // under the race detector only some of the changes, since one goroutine does all the work
 	last := 0
 	for way := range 4 {
 		n := way % step
@@ -82,8 +82,8 @@ func TestImportOfRunsCutOff(t *testing.T) {
 	require.GreaterOrEqual(t, last, 5, "the large run comes in several changes")
 }
 
-// cutOff cuts an import off at a change, and imports again; through says that there were not as
-// many.
+// cutOff interrupts an import at a change, and imports again; through reports that there were
+// fewer changes.
 func cutOff(t *testing.T, export string, keep, behind bool, n int) (through bool) {
 	to := newRunsApp(t, filepath.Join(memoryFolder(t), "to.db"))
 	to.open("")
@@ -94,7 +94,7 @@ func cutOff(t *testing.T, export string, keep, behind bool, n int) (through bool
 		return true
 	}
 	require.ErrorIs(t, err, errWatched)
-	to.close() // which requires that it is sound
+	to.close() // this requires that it is sound
 	to.open("")
 	for _, e := range jobsIn(t, to.q) {
 		_, err := workflow.Read(to.q).Info(context.Background(), e.ID)
@@ -107,8 +107,8 @@ func cutOff(t *testing.T, export string, keep, behind bool, n int) (through bool
 	return false
 }
 
-// Rule: what an import that was cut off has stored of a run is gone some days later, when the
-// rest of it does not come.
+// Rule: the rows of an interrupted import are removed after some days if the rest does not
+// arrive.
 func TestImportOfRunsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
@@ -135,8 +135,8 @@ func TestImportOfRunsGivenUp(t *testing.T) {
 	})
 }
 
-// Rule: what another import has left of a run, cut off and of another moment, is not mixed with
-// what is stored now.
+// Rule: rows left by another interrupted import, from another moment, are not mixed with those
+// stored now.
 func TestImportOfRunsBegunByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
@@ -150,7 +150,7 @@ func TestImportOfRunsBegunByAnother(t *testing.T) {
 				other = l.Run.part()
 			}
 		}
-		for i := range 1500 { // more than is removed at once
+		for i := range 1500 { // more than are removed at once
 			other.Rows = append(other.Rows, workflow.Row{In: "seen", Key: fmt.Appendf(nil, "%04d", i), Value: []byte("1")})
 		}
 		require.NoError(t, Of(to.q).Workflows().RestoreRows(context.Background(), other))
@@ -163,7 +163,7 @@ func TestImportOfRunsBegunByAnother(t *testing.T) {
 	})
 }
 
-// Rule: a run that had ended is kept in the target as long as it was to be, and no longer.
+// Rule: a run that had ended is kept in the target exactly as long as planned.
 func TestImportOfRunsThatAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
@@ -172,7 +172,7 @@ func TestImportOfRunsThatAreKept(t *testing.T) {
 		_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), nil)
 		require.NoError(t, err)
 		to.e = workflow.Open(to.q, nil)
-		idle := worker.New(to.q, nil) // who handles flows has runs removed
+		idle := worker.New(to.q, nil) // a worker with flows also removes runs
 		require.NoError(t, to.e.Handle(context.Background(), idle, to.flows()...))
 		<-time.After(6 * 24 * time.Hour)
 		require.Contains(t, to.statuses(), "fail:1")
@@ -183,7 +183,7 @@ func TestImportOfRunsThatAreKept(t *testing.T) {
 	})
 }
 
-// lastOf is the last part of the largest run of an export.
+// lastOf returns the last part of the largest run of an export.
 func lastOf(t *testing.T, export string) *workflow.Rows {
 	t.Helper()
 	for _, line := range runLines(export) {
@@ -197,9 +197,8 @@ func lastOf(t *testing.T, export string) *workflow.Rows {
 	return nil
 }
 
-// Rule: a run whose name is taken is a conflict, and nothing is stored; or it is left out with
-// its job, as is a parent that waits for such a one. The others are stored, and it is told how
-// many there were of each.
+// Rule: a run whose name is taken is a conflict, and nothing is stored; or it is skipped with
+// its job, as is a parent that waits for it. The others are stored, and the result counts both.
 func TestImportOfRunsThatAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
@@ -238,7 +237,7 @@ func TestImportOfRunsThatAreThere(t *testing.T) {
 	})
 }
 
-// Rule: a job of a run that has ended in the target does not come again.
+// Rule: a job of a run that has ended in the target is not stored again.
 func TestImportOfRunsThatHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
@@ -259,9 +258,9 @@ func TestImportOfRunsThatHaveEnded(t *testing.T) {
 	})
 }
 
-// Rule: while an app runs, a parent may be exported as it waits for a child that has ended when
-// it is exported itself. Then the parent goes on in the target, whichever of them comes first,
-// and with what the child returned or failed with.
+// Rule: while an app runs, a parent may be exported as waiting for a child that has ended when
+// the child is exported. The parent then continues in the target, whichever comes first, with
+// the result or the error of the child.
 func TestImportOfRunsOfSeveralMoments(t *testing.T) {
 	for _, parentFirst := range []bool{true, false} {
 		for _, cancelled := range []bool{true, false} {
@@ -305,7 +304,7 @@ func TestImportOfRunsOfSeveralMoments(t *testing.T) {
 	}
 }
 
-// familyLines are the lines of each flow, each with those of its jobs.
+// familyLines returns the lines of each flow, with those of its jobs.
 func familyLines(t *testing.T, export string) map[string][]string {
 	t.Helper()
 	all := make(map[string][]string)

@@ -15,10 +15,10 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// What is stored of a run travels whole, wherever the queue is.
+// Everything stored of a run is transferred, wherever the queue is.
 func TestSuiteTransfer(t *testing.T) { runSuite(t, transferCases) }
 
-// elsewhere is a queue in a file of its own, with the clock of the fixture.
+// elsewhere returns a queue in its own file, with the clock of the fixture.
 func elsewhere(t *testing.T, s *suiteTest) *bolt.Queue {
 	t.Helper()
 	q, err := bolt.Open(filepath.Join(t.TempDir(), "to.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Now: s.now})
@@ -32,7 +32,8 @@ func elsewhere(t *testing.T, s *suiteTest) *bolt.Queue {
 }
 
 var transferCases = []suiteCase{
-	// But for one that waits for a signal or another run: it looks once whether that has come.
+	// Except a run that waits for a signal or another run: it checks once whether that has
+	// arrived.
 	{"an export has all runs and an import stores them as they were", someRuns, nil, func(t *testing.T, s *suiteTest) {
 		var b bytes.Buffer
 		exported, err := Export(t.Context(), s, &b, nil)

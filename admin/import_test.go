@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Rule: jobs come in the order of their sequences, wherever they stand in the export, and
-// in that of their lines where they have none.
+// Rule: jobs are stored in the order of their sequences, wherever they are in the export, and
+// without sequences in the order of their lines.
 func TestImportOrder(t *testing.T) {
 	with := func(n int, seq uint64) string {
 		return jobLine(simpleJob(n, func(e *pawl.Envelope) { e.Seq = seq }))
@@ -27,7 +27,7 @@ func TestImportOrder(t *testing.T) {
 	require.Equal(t, []int{9, 3, 4, 5, 2, 1}, numbersInOrder(to, t))
 }
 
-// numbersInOrder are the numbers of simple jobs in the order of their sequences.
+// numbersInOrder returns the numbers of simple jobs in the order of their sequences.
 func numbersInOrder(q *bolt.Queue, t *testing.T) (numbers []int) {
 	t.Helper()
 	for _, text := range idsInOrder(jobsIn(t, q)) {
@@ -38,8 +38,8 @@ func numbersInOrder(q *bolt.Queue, t *testing.T) (numbers []int) {
 	return numbers
 }
 
-// Rule: what is stored at once fits into a request to a running app, but for a job that is
-// larger alone; and all together is all.
+// Rule: a portion fits into a request to a running app, except a single larger job; and no job
+// is lost.
 func TestImportPortions(t *testing.T) {
 	from := simpleQueue(t, 2500, func(i int, e *pawl.Envelope) {
 		switch i {
@@ -66,7 +66,7 @@ func TestImportPortions(t *testing.T) {
 	requireSameJobs(t, from, to)
 }
 
-// Rule: fewer than a thousand jobs, or keys, are stored at once, however small they are.
+// Rule: a portion has fewer than a thousand jobs, or keys, however small they are.
 func TestImportPortionsOfSmallLines(t *testing.T) {
 	var jobs []string
 	for n := range 2100 {
@@ -88,8 +88,7 @@ func TestImportPortionsOfSmallLines(t *testing.T) {
 	}
 }
 
-// Rule: jobs of one unique key that stand beside each other in a queue are stored, also where
-// a portion ends between them.
+// Rule: jobs that share a unique key in a queue are stored, even if a portion ends between them.
 func TestImportOfJobsThatShareAUniqueKey(t *testing.T) {
 	share := func(state pawl.State, blocked ...pawl.State) func(int, *pawl.Envelope) {
 		return func(i int, e *pawl.Envelope) {
@@ -134,7 +133,7 @@ func TestImportOfJobsThatShareAUniqueKey(t *testing.T) {
 // Rule: no portion ends within a group, and groups do not make portions small.
 func TestImportOfManyGroups(t *testing.T) {
 	from, to := simpleQueue(t, 3000, func(i int, e *pawl.Envelope) {
-		e.UniqueKey = fmt.Sprint("shared", i%700) // four and five of each
+		e.UniqueKey = fmt.Sprint("shared", i%700) // four or five of each
 	}), transferQueue(t)
 	w := &watched{Admin: Of(to)}
 	imported, err := Import(t.Context(), w, strings.NewReader(exportOf(t, Of(from))), &ImportOptions{KeepIDs: true})
@@ -167,7 +166,7 @@ func TestImportPausesFirst(t *testing.T) {
 	require.Equal(t, Imported{Version: 1, Checked: 2, Jobs: 2, Effects: 1, Paused: 1}, imported)
 }
 
-// Rule: a dry run checks all and changes nothing.
+// Rule: a dry run checks everything and changes nothing.
 func TestImportDryRun(t *testing.T) {
 	w := &watched{Admin: Of(transferQueue(t))}
 	opts := ImportOptions{DryRun: true, KeepIDs: true}
@@ -180,7 +179,7 @@ func TestImportDryRun(t *testing.T) {
 	require.Empty(t, w.changes)
 }
 
-// Rule: progress never falls, never passes its total, and ends at it.
+// Rule: progress never decreases, never exceeds its total, and ends at it.
 func TestImportProgress(t *testing.T) {
 	from := simpleQueue(t, 2000, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 1000) })
 	export := exportOf(t, Of(from))
@@ -226,7 +225,7 @@ func TestImportEndsWithItsContext(t *testing.T) {
 	require.Zero(t, imported.Jobs)
 }
 
-// Rule: dead jobs and records that are retained come without being told as such again.
+// Rule: importing dead jobs and retained records emits no new events for them.
 func TestImportIsNoNewDeath(t *testing.T) {
 	var died, enqueued int
 	to, err := bolt.Open(t.TempDir()+"/jobs.db", &bolt.Options{OnEvent: func(e pawl.Event) {

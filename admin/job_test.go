@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// drawn is an envelope of which each field is there or not, by the luck of r.
+// drawn returns an envelope whose fields r sets or omits.
 func drawn(r *rand.Rand) *pawl.Envelope {
 	texts := []string{"", "mail", "a b", "\x00\x1b[31m", "\xff\xfe", "ü\u202e", `"\`, "<&>", "{\"base64\":\"eA==\"}", "\ufffd"}
 	text := func() string { return texts[r.IntN(len(texts))] }
@@ -59,8 +59,8 @@ func drawn(r *rand.Rand) *pawl.Envelope {
 	return e
 }
 
-// Nothing of an envelope is lost in JSON, whatever bytes its texts have: its record is the
-// same, and so is what no record has.
+// JSON preserves an envelope completely, whatever bytes its texts have: the record is equal, and
+// so are the fields outside the record.
 func TestJobLosesNothing(t *testing.T) {
 	for seed := range uint64(2000) {
 		e := drawn(rand.New(rand.NewPCG(seed, 0)))
@@ -84,7 +84,7 @@ func TestJobLosesNothing(t *testing.T) {
 	}
 }
 
-// The fields of a job in JSON, their names and their forms are what programs read.
+// The names and forms of a job's fields in JSON are stable for programs.
 func TestJobForm(t *testing.T) {
 	id, err := pawl.ParseID("019caa00-0000-7000-8000-000000000001")
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestJobForm(t *testing.T) {
 	}
 }
 
-// A payload is written in the form that was asked for.
+// A payload is written in the requested form.
 func TestJobPayloadForms(t *testing.T) {
 	sound, raw := packOf(t, map[string]int{"n": 1}), []byte("\xc1\x00")
 	for _, test := range []struct {
@@ -143,8 +143,8 @@ func TestJobPayloadForms(t *testing.T) {
 	}
 }
 
-// A job that people write may say less: texts in place of data, JSON in place of bytes, and
-// nothing for what the queue gives it.
+// A handwritten job may have less: texts instead of data, JSON instead of bytes, and none of the
+// fields that the queue sets.
 func TestJobWrittenByHand(t *testing.T) {
 	var j Job
 	require.NoError(t, strict([]byte(`{"kind":"mail","max_retries":2,"delay":"1m","on_conflict":"replace","unique_key":"u",
@@ -158,7 +158,7 @@ func TestJobWrittenByHand(t *testing.T) {
 	}, e)
 }
 
-// What cannot be understood is refused, by a message that names it.
+// Invalid fields are rejected, with a message that names them.
 func TestJobRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"id":"x"}`:             "invalid id",
@@ -195,8 +195,8 @@ func TestJobRefuses(t *testing.T) {
 	}
 }
 
-// Any JSON gives a job, or an error; a job that can be an envelope comes back as the same
-// from it.
+// Any JSON gives a job or an error; a job that converts to an envelope converts back to the same
+// job.
 func FuzzJob(f *testing.F) {
 	for seed := range uint64(8) {
 		text, err := json.Marshal(JobOf(drawn(rand.New(rand.NewPCG(seed, 1))), PayloadBase64))

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answerOf reads the answer that a connection gets.
+// answerOf reads the answer on a connection.
 func answerOf(t *testing.T, conn net.Conn) (status int, body string) {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -27,8 +27,8 @@ func answerOf(t *testing.T, conn net.Conn) (status int, body string) {
 	return response.StatusCode, string(b)
 }
 
-// Clients that connect and stall lose their seats to those who come to ask, and are told that
-// nothing was done; nobody's request waits for them.
+// Clients that connect and stall lose their connections to clients with requests, and learn that
+// nothing was done; no request waits for them.
 func TestSlowClientsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var together sync.WaitGroup
@@ -71,7 +71,7 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 	})
 }
 
-// A request that is at work keeps its seat, whoever comes; newcomers wait until it is done.
+// A working request keeps its connection; new clients wait until it is done.
 func TestRequestsAtWorkKeepTheirSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPiped(t, &scripted{stats: func(ctx context.Context) (Stats, error) {
@@ -91,11 +91,11 @@ func TestRequestsAtWorkKeepTheirSeats(t *testing.T) {
 		for range 4 {
 			require.NoError(t, <-results)
 		}
-		require.Equal(t, 40*time.Second, time.Since(began)) // two by two
+		require.Equal(t, 40*time.Second, time.Since(began)) // two at a time
 	})
 }
 
-// A request whose connection was sent away just before does nothing: its client was told that.
+// A request whose connection was evicted just before does nothing, as its client was informed.
 func TestRequestOfOneSentAwayDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newLimiter(nil, 1, 0, nil)
@@ -119,7 +119,8 @@ func TestRequestOfOneSentAwayDoesNothing(t *testing.T) {
 	})
 }
 
-// Whoever sends a header or a body by drops, or nothing at all, is dropped after a time.
+// A client that sends a header or a body very slowly, or nothing at all, is dropped after some
+// time.
 func TestClientsThatDripAreDropped(t *testing.T) {
 	post := "POST /v1/reap HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 	for _, test := range []struct {
@@ -153,15 +154,15 @@ func TestClientsThatDripAreDropped(t *testing.T) {
 					})
 				}
 				_, _ = io.Copy(io.Discard, conn)
-				// net/http waits half a second before it closes what it has answered with an error.
+				// net/http waits half a second before it closes a connection after an error.
 				require.LessOrEqual(t, time.Since(began), test.within+time.Second)
 			})
 		})
 	}
 }
 
-// A gate lets in as many as it says, in their order, has the rest wait no longer than its
-// patience, and refuses those for whom there is no room to wait.
+// A gate admits as many requests as configured, in their order, lets the others wait no longer
+// than its patience, and refuses those for whom there is no room to wait.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate("tests", 1).withQueue(2, time.Minute)
@@ -199,8 +200,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// While others wait, work at a gate takes no more than its share of the time: with rest 3 a
-// quarter of it.
+// While others wait, work at a gate takes only its share of the time: with rest 3 a quarter of
+// it.
 func TestGateRestsWhileOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate("tests", 1).withQueue(100, time.Hour)

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What happened before a queue was closed is heard before the end.
+// A listener receives everything that happened before the queue was closed.
 func TestListenHearsAllBeforeTheEnd(t *testing.T) {
 	f := newFixture(t, nil)
 	s := &suiteTest{Of(f.q), f, true}

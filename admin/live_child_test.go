@@ -23,8 +23,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Tests that need another process start the test binary again, with a role in its
-// environment. The two talk in lines, so neither waits for a time to pass.
+// Tests that need another process start the test binary again, with a role in its environment.
+// The two exchange lines, so neither relies on timing.
 const roleVariable = "PAWL_ADMIN_TEST_ROLE"
 
 var roles = map[string]func(path string) error{
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// appRole is an app that has the queue open until it is told to end, or killed.
+// appRole is an app that has the queue open until it is asked to end, or killed.
 func appRole(path string, serves bool) error {
 	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
 	if err != nil {
@@ -65,8 +65,8 @@ func appRole(path string, serves bool) error {
 	return err
 }
 
-// intrudeRole tries to reach a socket until it is told to end, and says how often it tried,
-// how often it was connected, and how often it was answered.
+// intrudeRole tries to reach a socket until it is asked to end, and reports how often it tried,
+// connected, and received an answer.
 func intrudeRole(socket string) error {
 	end := make(chan struct{})
 	go func() {
@@ -97,7 +97,7 @@ func intrudeRole(socket string) error {
 	}
 }
 
-// child is a process in a role. It is gone when its test ends.
+// child is a process in a role. It ends with its test.
 type child struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -135,7 +135,7 @@ func startApp(t testing.TB, role, path string) *child {
 	return startChild(t, nil, binary, role, path)
 }
 
-// line is the next line that the child says.
+// line returns the next line of the child's output.
 func (c *child) line(t testing.TB) string {
 	t.Helper()
 	if !c.lines.Scan() {
@@ -145,14 +145,14 @@ func (c *child) line(t testing.TB) string {
 	return strings.TrimSpace(c.lines.Text())
 }
 
-// killHard ends the child as a crash would.
+// killHard ends the child like a crash.
 func (c *child) killHard(t testing.TB) {
 	t.Helper()
 	require.NoError(t, c.cmd.Process.Kill())
 	_ = c.cmd.Wait()
 }
 
-// end tells the child to end, and waits until it has.
+// end asks the child to end, and waits for it.
 func (c *child) end(t *testing.T) {
 	t.Helper()
 	require.NoError(t, c.stdin.Close())

@@ -27,12 +27,12 @@ func openLiveAt(t testing.TB, path string) *bolt.Queue {
 	return q
 }
 
-// openTest is Open with all the patience that a busy machine needs.
+// openTest is Open with limits that suit a busy machine.
 func openTest(path string) (Admin, error) {
 	return open(context.Background(), path, nil, time.Minute, func() {})
 }
 
-// handlerFor is a [Handler] that serves everybody, unless opts has a token.
+// handlerFor returns a [Handler] that serves everyone, unless opts has a token.
 func handlerFor(t testing.TB, a Admin, opts *HandlerOptions) http.Handler {
 	t.Helper()
 	var o HandlerOptions

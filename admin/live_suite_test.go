@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// The client is held to the same contract as the others, over the socket of a server and over
-// a handler that an app has mounted.
+// The client has the same contract as the others, over the socket of a server and over a handler
+// that an app has mounted.
 func init() {
 	if runtime.GOOS != "windows" {
 		implementations = append(implementations, implementation{name: "Dial over Serve", live: true, open: dialServed})

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: who asks a handler that an app has mounted itself hears that the app runs, and which
-// process it is.
+// Rule: a handler that an app has mounted itself reports that the app runs, and which process it
+// is.
 func TestMountedHandlerIsLive(t *testing.T) {
 	server := httptest.NewServer(handlerFor(t, Of(openLive(t)), nil))
 	t.Cleanup(server.Close)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// memoryFolder is a folder of the test in memory where the system has that, for tests that
-// prove nothing about the disk.
+// memoryFolder returns a folder in memory, if the system has one, for tests that prove nothing
+// about the disk.
 func memoryFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "pawl-test-")

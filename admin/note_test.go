@@ -15,12 +15,12 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// impostor is a queue whose file nobody has open, with a whole and honest note beside it that
-// leads to the server of another queue.
+// impostor returns a queue whose file no process has open, beside a complete and genuine note
+// that leads to the server of another queue.
 func impostor(t *testing.T) place {
 	t.Helper()
 	s := serveTest(t, openLive(t))
-	folder, err := os.MkdirTemp("", "pawl") // so that every socket of the tests has a path that is short enough
+	folder, err := os.MkdirTemp("", "pawl") // so that the socket paths of all tests are short enough
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	q := openLiveAt(t, filepath.Join(folder, "jobs.db"))
@@ -51,9 +51,9 @@ func chown(t *testing.T, path string) {
 	require.NoError(t, os.Lchown(path, 65534, 65534))
 }
 
-// A note is believed only when nobody but the owner of the file, this user or the superuser
-// can have written it, and when it leads to where a server of this file can be. Otherwise
-// the file itself is opened, and who locks it is told with the reason.
+// A note is trusted only if nobody but the owner of the file, this user or the superuser can
+// have written it, and if it names a place where a server of this file can be. Otherwise the
+// file itself is opened, and the error of a locked file has the reason.
 func TestNoteIsBelievedOnlyOfTheOwner(t *testing.T) {
 	for _, test := range []struct {
 		rule     string
@@ -128,7 +128,7 @@ func TestNoteIsBelievedOnlyOfTheOwner(t *testing.T) {
 	}
 }
 
-// A socket that a user serves who has no right to the queue's file is not talked to.
+// A socket of a user without rights to the queue's file is not used.
 func TestSocketOfStrangerIsNotAsked(t *testing.T) {
 	s := serveTest(t, openLive(t))
 	c, err := newClient(s.Addr(), nil, func(uid int) bool { return uid != os.Geteuid() })

@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// processOf is who serves the queue that Open finds, nil for the file.
+// processOf returns the process that serves the queue that Open finds, nil for the file.
 func processOf(t *testing.T, a Admin, err error) *Process {
 	t.Helper()
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestOpenFindsAppOrFile(t *testing.T) {
 	require.Nil(t, processOf(t, a, err))
 }
 
-// A file that a process has open which does not serve it is locked, and the error names the
+// A file that another process has open without serving it is locked, and the error names the
 // process.
 func TestOpenNamesWhoLocksTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -56,7 +56,7 @@ func TestOpenNamesWhoLocksTheFile(t *testing.T) {
 	}
 }
 
-// An app that has the file and cannot be asked is told with the reason.
+// If an app has the file and cannot be reached, the error has the reason.
 func TestOpenTellsWhyTheAppCannotBeAsked(t *testing.T) {
 	q := openLive(t)
 	s := serveTest(t, q)
@@ -68,14 +68,14 @@ func TestOpenTellsWhyTheAppCannotBeAsked(t *testing.T) {
 	require.NoError(t, os.Chmod(s.place.folder, 0o700))
 }
 
-// An app that is starting has the file first and is found nevertheless.
+// An app that is starting takes the file first, and is found anyway.
 func TestOpenFindsAppThatStarts(t *testing.T) {
 	q := openLive(t)
 	a, err := open(context.Background(), q.Path(), nil, time.Minute, func() { serveTest(t, q) })
 	require.NotNil(t, processOf(t, a, err))
 }
 
-// An app that has just ended leaves the file to be opened.
+// The file of an app that has just ended can be opened.
 func TestOpenFindsFileOfAppThatEnds(t *testing.T) {
 	q := openLive(t)
 	a, err := open(context.Background(), q.Path(), nil, time.Minute, func() { require.NoError(t, q.Close()) })

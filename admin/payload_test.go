@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A term holds for what its path leads to, compared as the kind of value that it is.
+// A term applies to the value at its path, compared according to its type.
 func TestPayloadTerms(t *testing.T) {
 	payload := packOf(t, map[string]any{
 		"user":  map[string]any{"id": 42, "name": "Ada Lovelace", "big": uint64(math.MaxUint64), "low": int64(math.MinInt64), "nil": nil, "on": true},
@@ -64,8 +64,7 @@ func TestPayloadTermsOfPlainArguments(t *testing.T) {
 	}
 }
 
-// A payload that is no MessagePack has no field, and of a key that is there twice the last
-// counts.
+// A payload that is not MessagePack has no fields, and the last of duplicate keys counts.
 func TestPayloadTermsOfHostileBytes(t *testing.T) {
 	for _, payload := range []string{"", "\xc1", "\x81\xa1a", "\x81\xa1a\x01\x00", "\xdf\xff\xff\xff\xff", strings.Repeat("\x81\xa1a", 1<<16) + "\x01"} {
 		for term, want := range map[string]bool{"a": false, "a=1": false, "a!=1": true, "a~1": false, ".": false} {
@@ -88,7 +87,7 @@ func TestPayloadTermsAreAnd(t *testing.T) {
 	}
 }
 
-// A term that is none is refused before anything is looked at, and chooses nothing.
+// An invalid term is rejected before anything is read, and selects nothing.
 func TestPayloadTermsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":          "has no name",
@@ -115,7 +114,7 @@ func TestPayloadTermsRefused(t *testing.T) {
 	}
 }
 
-// Any term over any bytes is an answer.
+// Any term has a result for any bytes.
 func FuzzPayloadTerm(f *testing.F) {
 	payload := packOf(f, map[string]any{"a": []any{1, "x", map[string]any{"b": noon}}})
 	for _, text := range []string{"a.0=1", "a.2.b~2026", `"a"!="x"`, ".", "a.1"} {
@@ -129,7 +128,7 @@ func FuzzPayloadTerm(f *testing.F) {
 	})
 }
 
-// Each field of a filter chooses by itself, and a job is chosen by all of them.
+// Each field of a filter works by itself, and a job must match all of them.
 func TestFilterMatches(t *testing.T) {
 	dead := &pawl.Envelope{
 		State: pawl.Dead, Queue: "email", Kind: "mail", Created: noon, NotBefore: noon.Add(time.Minute),
@@ -165,7 +164,7 @@ func TestFilterMatches(t *testing.T) {
 	}
 }
 
-// Since when a job is in its state is what its record knows of that state.
+// The record of a job determines since when it has been in its state.
 func TestStateSince(t *testing.T) {
 	e := pawl.Envelope{
 		Created: noon, NotBefore: noon.Add(1), LeasedSince: noon.Add(2), Completed: noon.Add(3),

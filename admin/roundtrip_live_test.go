@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: it makes no difference to an export and to an import whether the app runs: asked
-// through HTTP, with the smallest bodies that a handler takes, nothing is lost.
+// Rule: exports and imports give the same result for a running app: over HTTP, with the smallest
+// bodies that a handler accepts, nothing is lost.
 func TestRoundTripOverHTTP(t *testing.T) {
 	ask := func(a Admin) Admin {
 		s := httptest.NewServer(handlerFor(t, a, &HandlerOptions{Logger: hclog.NewNullLogger()}))

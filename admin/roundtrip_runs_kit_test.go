@@ -22,8 +22,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// runsApp is an app with flows that leave runs in every state, in a bubble of
-// testing/synctest: it is settled when all of it waits.
+// runsApp is an app with flows that leave runs in every state, in a bubble of testing/synctest:
+// it is settled when all its goroutines wait.
 type runsApp struct {
 	t     *testing.T
 	path  string
@@ -31,12 +31,12 @@ type runsApp struct {
 	e     *workflow.Engine
 	stop  context.CancelFunc
 	gone  chan struct{}
-	hold  chan struct{} // what the step of the flow "long" waits for
-	other bool          // the code of "shift" is another
-	fails bool          // the step of "retry" does
+	hold  chan struct{} // the step of the flow "long" waits for it
+	other bool          // the code of "shift" differs
+	fails bool          // the step of "retry" fails
 
 	mu    sync.Mutex
-	steps map[string]int // how often each ran
+	steps map[string]int // how often each step ran
 }
 
 func newRunsApp(t *testing.T, path string) *runsApp {
@@ -70,7 +70,7 @@ func (a *runsApp) open(build string) {
 	}()
 }
 
-// release lets the step of "long" go on.
+// release lets the step of "long" continue.
 func (a *runsApp) release() {
 	select {
 	case <-a.hold:
@@ -89,7 +89,7 @@ func (a *runsApp) close() {
 	require.NoError(a.t, a.q.Close())
 }
 
-// step is a step that counts, with a result of some size.
+// step is a step that counts its calls, with a result of the given size.
 func (a *runsApp) step(r *workflow.Run, name string, size int) (string, error) {
 	return workflow.Step(r, name, func(context.Context) (string, error) {
 		a.mu.Lock()
@@ -105,7 +105,7 @@ func (a *runsApp) flows() []workflow.Definition {
 	type flow = func(r *workflow.Run, in string) (string, error)
 	around := func(middle flow) flow {
 		return func(r *workflow.Run, in string) (string, error) {
-			if _, err := a.step(r, "before", 5000); err != nil { // lies apart
+			if _, err := a.step(r, "before", 5000); err != nil { // stored in its own row
 				return "", err
 			}
 			out, err := middle(r, in)
@@ -128,7 +128,7 @@ func (a *runsApp) flows() []workflow.Definition {
 			}
 			return wait(r, in)
 		}),
-		define("large", func(r *workflow.Run, in string) (string, error) { // of several lines
+		define("large", func(r *workflow.Run, in string) (string, error) { // spans several lines
 			for i := range 6 {
 				if _, err := a.step(r, fmt.Sprint("before ", i), 400_000); err != nil {
 					return "", err
@@ -183,7 +183,7 @@ func (a *runsApp) flows() []workflow.Definition {
 	}
 }
 
-// begin starts a run of each flow, and leaves one in each state that there is.
+// begin starts a run of each flow, and leaves one in each state.
 func (a *runsApp) begin() {
 	a.t.Helper()
 	ctx := context.Background()
@@ -218,7 +218,7 @@ func (a *runsApp) run(id string) pawl.ID {
 	return run
 }
 
-// statuses are all runs, and where they stand.
+// statuses returns all runs with their statuses.
 func (a *runsApp) statuses() map[string]workflow.Status {
 	a.t.Helper()
 	all := make(map[string]workflow.Status)
@@ -229,7 +229,7 @@ func (a *runsApp) statuses() map[string]workflow.Status {
 	return all
 }
 
-// states are those in which begin, and another build, leave the runs.
+// states are the states in which begin, and another build, leave the runs.
 var states = map[string]workflow.Status{
 	"wait:1": workflow.Waiting, "wait:paused": workflow.Paused, "wait:dead": workflow.Dead, "wait:told": workflow.Waiting,
 	"sleep:1": workflow.Sleeping, "long:1": workflow.Running, "retry:1": workflow.Sleeping, "fail:1": workflow.Failed,
@@ -238,7 +238,7 @@ var states = map[string]workflow.Status{
 	"quick:1/quick": workflow.Done, "child:1/slow": workflow.Waiting,
 }
 
-// everyRun makes the file of an app whose runs are in every state, and leaves the app running.
+// everyRun returns an app whose runs are in every state, and leaves the app running.
 func everyRun(t *testing.T) *runsApp {
 	t.Helper()
 	a := newRunsApp(t, filepath.Join(t.TempDir(), "from.db"))
@@ -251,7 +251,7 @@ func everyRun(t *testing.T) *runsApp {
 	a.other, a.hold = true, make(chan struct{})
 	a.open("2")
 	synctest.Wait()
-	require.NoError(t, runsGo.Send(context.Background(), a.e, a.run("shift:1"), "on", "")) // for which it wakes
+	require.NoError(t, runsGo.Send(context.Background(), a.e, a.run("shift:1"), "on", "")) // this wakes it
 	f := a.flows()[slices.IndexFunc(a.flows(), func(f workflow.Definition) bool { return f.Name() == "long" })]
 	_, err := f.(*workflow.Flow[string, string]).Start(context.Background(), a.e, "2", "long:2")
 	require.NoError(t, err)
@@ -262,7 +262,7 @@ func everyRun(t *testing.T) *runsApp {
 	return a
 }
 
-// toTheEnd has what was imported go on until every run has ended, as it should.
+// toTheEnd lets the imported runs continue until each has ended, as it should.
 func (a *runsApp) toTheEnd() {
 	a.t.Helper()
 	ctx := context.Background()
@@ -271,7 +271,7 @@ func (a *runsApp) toTheEnd() {
 	synctest.Wait()
 	for id, how := range map[string]workflow.Status{"shift:1": workflow.Waiting, "wait:dead": workflow.Dead, "long:2": workflow.Done, "wait:paused": workflow.Paused} {
 		if id == "shift:1" {
-			how = workflow.Done // which has its signal
+			how = workflow.Done // it has its signal
 		}
 		info, err := a.e.Info(ctx, a.run(id))
 		require.NoError(a.t, err)

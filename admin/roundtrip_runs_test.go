@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runLines are the lines of runs in an export, as text: all that is stored of them.
+// runLines returns the lines of runs in an export, which contain everything stored of them.
 func runLines(export string) (lines []string) {
 	for line := range strings.Lines(export) {
 		if strings.HasPrefix(line, `{"run"`) {
@@ -23,9 +23,9 @@ func runLines(export string) (lines []string) {
 	return lines
 }
 
-// Rule: an export of an app with runs in every state, and an import into a new file, lose
-// nothing of them: each goes on there to its right end, and no step that was done runs again.
-// Whether the app runs meanwhile, and whether IDs are kept, makes no difference.
+// Rule: an export of an app with runs in every state, and an import into a new file, preserve
+// the runs: each continues to its correct end, and no completed step runs again. It makes no
+// difference whether the app runs during the export, or whether IDs are kept.
 func TestRoundTripOfRuns(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		for _, keep := range []bool{true, false} {
@@ -40,7 +40,7 @@ func roundTripOfRuns(t *testing.T, live, keep bool) {
 	from := everyRun(t)
 	source := Of(from.q)
 	if !live {
-		copied := filepath.Join(t.TempDir(), "copy.db") // with a job that is leased
+		copied := filepath.Join(t.TempDir(), "copy.db") // with a leased job
 		var b bytes.Buffer
 		require.NoError(t, source.Backup(context.Background(), &b))
 		require.NoError(t, os.WriteFile(copied, b.Bytes(), 0o600))
@@ -79,7 +79,7 @@ func roundTripOfRuns(t *testing.T, live, keep bool) {
 	to.toTheEnd()
 }
 
-// hexOf is the ID of some run in an export.
+// hexOf returns the ID of some run in an export.
 func (a *runsApp) hexOf(export string) string {
 	_, rest, _ := strings.Cut(export, `{"run":{"run":"`)
 	return rest[:36]

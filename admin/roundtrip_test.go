@@ -20,8 +20,8 @@ import (
 
 var errBad = errors.New("bad \xff\xfe luck\x00\x1b[31m")
 
-// fullQueue has jobs in all states, brought there by what a queue does, and with every field
-// that a job can have. The texts have whatever bytes a queue takes.
+// fullQueue returns a queue with jobs in all states, produced by the queue itself, and with
+// every field that a job can have. The texts have any bytes that a queue accepts.
 func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 	t.Helper()
 	ctx, q := context.Background(), transferQueue(t)
@@ -52,14 +52,14 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 		return e
 	}
 
-	// Completed, its key is done; a later job of the key waits; another key is done.
+	// Completed with its key done; a later job with the key waits; another key is done.
 	add(with(func(e *pawl.Envelope) { e.Queue = "done" }))
 	must(q.Settle(ctx, lease("done").Ack()))
 	add(with(func(e *pawl.Envelope) { e.IdempotencyKey, e.UniqueKey, e.Queue = "order 8", "two", "done" }))
 	must(q.Settle(ctx, lease("done").Ack()))
 	add(full)
 
-	// Retries: one waits, one is ready, one has a retry behind its deadline.
+	// Retries: one waits, one is ready, one has a retry after its deadline.
 	add(with(func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey, e.Policy = "retries", "", &policies[4] }))
 	must(q.Settle(ctx, lease("retries").Nack(time.Hour, errBad)))
 	add(pawl.Envelope{Kind: "k", Queue: "retries", MaxRetries: 5, Policy: &policies[0]})
@@ -68,7 +68,7 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 	add(pawl.Envelope{Kind: "k", Queue: "late", MaxRetries: 5, Deadline: time.Now().Add(time.Hour), Policy: &policies[1]})
 	must(q.Settle(ctx, lease("late").Nack(2*time.Hour, nil)))
 
-	// Dead: of each cause, one retried before.
+	// Dead: one for each reason, one of them retried before.
 	for i, reason := range []pawl.Reason{pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonSignature, "\xffown"} {
 		add(with(func(e *pawl.Envelope) {
 			e.Queue, e.IdempotencyKey, e.UniqueKey, e.UniqueIn = "dead", "", fmt.Sprint("d", i), nil
@@ -80,7 +80,7 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 	must(q.Settle(ctx, lease("revived").Abandon(pawl.ReasonPermanent, errBad)))
 	must(q.Retry(ctx, revived, true))
 
-	// Waiting: for a time, for a worker, for a key that is leased; and two queues that are paused.
+	// Waiting: for a time, for a worker, for a key that is leased; and two paused queues.
 	add(with(func(e *pawl.Envelope) { e.Queue, e.Delay, e.IdempotencyKey = "later", time.Hour, "" }))
 	add(pawl.Envelope{Kind: "snoozed", Queue: "later", Payload: bytes.Repeat([]byte{0xff}, 300_000)})
 	must(q.Settle(ctx, lease("later").Snooze(1000*time.Hour)))
@@ -95,7 +95,7 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 	must(keys.Sign(&signed))
 	add(signed)
 
-	// What takes days to come about: a history that dropped entries, crashes, a poison.
+	// Rare states: a history with dropped entries, crashes, a poison.
 	history := simpleJob(1, func(e *pawl.Envelope) {
 		e.Failures, e.Attempts, e.Crashes = 260, 250, 2
 		for n := range pawl.HistoryKeepHead + pawl.HistoryKeepTail {
@@ -110,7 +110,7 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 	return q
 }
 
-// fullKeys signs the signed job of fullQueue.
+// fullKeys returns the keys that sign the signed job of fullQueue.
 func fullKeys(t *testing.T) *pawl.Keyring {
 	t.Helper()
 	keys, err := pawl.NewKeyring("2026\xff", map[string][]byte{"2026\xff": bytes.Repeat([]byte{7}, pawl.MinSecretBytes)})
@@ -123,13 +123,13 @@ var (
 	headline = regexp.MustCompile(`^.*\n`)
 )
 
-// comparable is an export without what may differ between two of the same jobs.
+// comparable returns an export without what may differ between two exports of the same jobs.
 func comparable(export string) string {
 	return headline.ReplaceAllString(sequence.ReplaceAllString(export, `"sequence":0`), "")
 }
 
-// Rule: an export that is imported into an empty file under the same IDs loses nothing, and
-// an export of that is equal to the first one.
+// Rule: importing an export into an empty file under the same IDs loses nothing, and an export
+// of that file equals the first one.
 func TestRoundTripLosesNothing(t *testing.T) {
 	ctx := t.Context()
 	keys := fullKeys(t)
@@ -163,7 +163,7 @@ func TestRoundTripLosesNothing(t *testing.T) {
 	require.Equal(t, sortedQueues(again), sortedQueues(comparable(exportOf(t, Of(to)))))
 }
 
-// pausedIn are the queues that are paused.
+// pausedIn returns the paused queues.
 func pausedIn(t *testing.T, q *bolt.Queue) map[string]bool {
 	t.Helper()
 	s, err := q.Stats(context.Background())
@@ -177,7 +177,7 @@ func pausedIn(t *testing.T, q *bolt.Queue) map[string]bool {
 	return paused
 }
 
-// sortedQueues leaves the order of the queues out, which is that of their first jobs.
+// sortedQueues removes the order of the queues, which is that of their first jobs.
 func sortedQueues(export string) map[string]int {
 	lines := make(map[string]int)
 	for i, line := range strings.Split(export, "\n") {
@@ -189,8 +189,8 @@ func sortedQueues(export string) map[string]int {
 	return lines
 }
 
-// Rule: what the import stored works on: jobs that waited for a key are skipped when it
-// counts as done, and the next one runs when it was only leased.
+// Rule: imported jobs continue to work: jobs that waited for a key are skipped if it counts as
+// done, and the next one runs if it was only leased.
 func TestRoundTripWorksOn(t *testing.T) {
 	ctx := t.Context()
 	from, to := fullQueue(t, fullKeys(t)), transferQueue(t)
@@ -233,7 +233,7 @@ func TestRoundTripOfAnyJobs(t *testing.T) {
 	}
 }
 
-// anyJob is a random job. Whatever waits does so for hours, so that nothing moves during the
+// anyJob returns a random job. A waiting job waits for hours, so that nothing moves during the
 // test.
 func anyJob(r *rand.Rand, n int) *pawl.Envelope {
 	text := func(least, most int) string {

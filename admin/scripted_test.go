@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// scripted is an Admin that does what a test says. What a test does not say panics.
+// scripted is an Admin that does what a test defines. Anything else panics.
 type scripted struct {
 	Admin
 	stats   func(context.Context) (Stats, error)
@@ -51,8 +51,8 @@ func (s *scripted) Backup(ctx context.Context, w io.Writer) error { return s.bac
 
 func (s *scripted) Events(ctx context.Context) iter.Seq2[Event, error] { return s.events(ctx) }
 
-// piped is a server without a network: connections are pipes, so that in a bubble of
-// testing/synctest its deadlines pass without anybody waiting for them.
+// piped is a server without a network: connections are pipes, so that its deadlines pass without
+// real time in a bubble of testing/synctest.
 type piped struct {
 	t       *testing.T
 	conns   chan net.Conn
@@ -79,7 +79,7 @@ func (p *piped) Close() error {
 
 func (p *piped) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// newPiped serves a as Serve does, with so many seats.
+// newPiped serves a as Serve does, with that many connections.
 func newPiped(t *testing.T, a Admin, seats int) *piped {
 	t.Helper()
 	p := &piped{t: t, conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -102,7 +102,7 @@ func newPiped(t *testing.T, a Admin, seats int) *piped {
 	return p
 }
 
-// connect is the client's end of a new connection.
+// connect returns the client's end of a new connection.
 func (p *piped) connect() net.Conn {
 	p.t.Helper()
 	ours, theirs := net.Pipe()
@@ -114,7 +114,7 @@ func (p *piped) connect() net.Conn {
 	return ours
 }
 
-// client asks the server.
+// client returns a client of the server.
 func (p *piped) client() *client {
 	p.t.Helper()
 	c, err := newClient("unix:///pipe", nil, nil)

@@ -20,8 +20,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A server removes its own socket and note, and no other's: the file may have been replaced,
-// and another app may serve the new one.
+// A server removes only its own socket and note: the file may have been replaced, and another
+// app may serve the new one.
 func TestCloseRemovesOnlyItsOwn(t *testing.T) {
 	q := openLive(t)
 	s := serveTest(t, q)
@@ -38,7 +38,7 @@ func TestCloseRemovesOnlyItsOwn(t *testing.T) {
 	require.Equal(t, fs.ModeSocket, modeOf(t, filepath.Join(folder, "socket")).Type())
 }
 
-// A queue that is closed first is told to every client, and nothing hangs.
+// If the queue is closed first, every client gets an error, and nothing hangs.
 func TestQueueClosedFirst(t *testing.T) {
 	q := openLive(t)
 	s := serveTest(t, q)
@@ -59,7 +59,7 @@ func TestQueueClosedFirst(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Close ends streams with their reason, and leaves no goroutine and no descriptor.
+// Close ends streams with their reason, and leaves no goroutine or descriptor.
 func TestCloseLeavesNothing(t *testing.T) {
 	q := openLive(t)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
@@ -100,14 +100,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnreachable)
 }
 
-// Whoever has connected and not asked when the server closes is told that, not that there are
-// too many.
+// A client that has connected but sent no request when the server closes learns that, and not
+// that there are too many clients.
 func TestCloseTellsWhoHasNotAsked(t *testing.T) {
 	s := serveTest(t, openLive(t))
 	conn, err := net.Dial("unix", strings.TrimPrefix(s.Addr(), "unix://"))
 	require.NoError(t, err)
 	defer conn.Close()
-	c, err := Dial(context.Background(), s.Addr(), nil) // behind it, so that it has its seat
+	c, err := Dial(context.Background(), s.Addr(), nil) // it comes after the other, which therefore has its connection
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	require.NoError(t, s.Close())
@@ -117,7 +117,8 @@ func TestCloseTellsWhoHasNotAsked(t *testing.T) {
 	require.Contains(t, body, "it is closing the admin server")
 }
 
-// openFiles is how many descriptors the process has, -1 where the system does not tell.
+// openFiles returns the number of descriptors of the process, -1 if the system does not report
+// it.
 func openFiles(t testing.TB) int {
 	t.Helper()
 	names, err := os.ReadDir("/proc/self/fd")
@@ -127,16 +128,16 @@ func openFiles(t testing.TB) int {
 	return len(names)
 }
 
-// requireSettled requires that goroutines and descriptors come down to what there was. A
-// goroutine that has said its last word may take a moment to be gone.
+// requireSettled requires that goroutines and descriptors return to the given numbers. A
+// finished goroutine may take a moment to vanish.
 func requireSettled(t testing.TB, goroutines, files int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return runtime.NumGoroutine() <= goroutines+1 && openFiles(t) <= files // the one that asks this
+		return runtime.NumGoroutine() <= goroutines+1 && openFiles(t) <= files // plus the goroutine of this check
 	}, 20*time.Second, time.Millisecond, "goroutines or descriptors are left")
 }
 
-// The runs that end are counted for each queue, from when the process begins to serve.
+// Attempts that end are counted for each queue, from when the process begins to serve.
 func TestServerCountsRuns(t *testing.T) {
 	q := openLive(t)
 	ctx := context.Background()
@@ -158,7 +159,7 @@ func TestServerCountsRuns(t *testing.T) {
 	run("b\xff", func(l *pawl.Lease) error { return q.Settle(ctx, l.Abandon(pawl.ReasonExhausted, errors.New("no"))) })
 	run("b\xff", func(l *pawl.Lease) error { return q.Settle(ctx, l.Abandon(pawl.ReasonSignature, errors.New("no"))) })
 	run("c", func(l *pawl.Lease) error { return q.Settle(ctx, l.Release()) })
-	require.NoError(t, a.Pause(ctx, "a")) // whoever is told after it has heard what was before
+	require.NoError(t, a.Pause(ctx, "a")) // the next event arrives after all earlier ones
 	stats, err := a.Stats(ctx)
 	require.NoError(t, err)
 	want := map[string]Done{"a": {2, 1}, "b\xff": {0, 1}}

@@ -19,7 +19,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// modeOf is the mode of a file, no link followed.
+// modeOf returns the mode of a file without following a link.
 func modeOf(t *testing.T, path string) fs.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
@@ -27,8 +27,8 @@ func modeOf(t *testing.T, path string) fs.FileMode {
 	return info.Mode()
 }
 
-// Folder, socket and note are for their owner alone, whatever the umask, and the note says
-// who serves.
+// Only their owner can use the folder, the socket and the note, whatever the umask, and the note
+// identifies the server.
 func TestServeIsForTheOwnerAlone(t *testing.T) {
 	for _, umask := range []int{0, 0o022, 0o777} {
 		q := openLive(t)
@@ -64,8 +64,8 @@ func TestServeIsForTheOwnerAlone(t *testing.T) {
 	}
 }
 
-// What an app left that was killed is replaced without a question, also half a note; until
-// then the file itself is opened.
+// The leftovers of a killed app, even half a note, are replaced without a question; until then
+// the file itself is opened.
 func TestKilledAppIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	app := startApp(t, "serve", path)
@@ -99,7 +99,7 @@ func TestKilledAppIsReplaced(t *testing.T) {
 	require.NoFileExists(t, path+".admin/server.json.new")
 }
 
-// Two apps with two files in one folder do not meet.
+// Two apps with two files in one folder do not interfere.
 func TestTwoAppsSideBySide(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"a.db", "b.db"} {
@@ -118,7 +118,7 @@ func TestTwoAppsSideBySide(t *testing.T) {
 	}
 }
 
-// A process serves a file once at a time, and again after that.
+// A process serves a file only once at a time, and again after that.
 func TestServeOnceAtATime(t *testing.T) {
 	q := openLive(t)
 	s := serveTest(t, q)
@@ -131,8 +131,8 @@ func TestServeOnceAtATime(t *testing.T) {
 	serveTest(t, q)
 }
 
-// Where the path of the socket would be too long it is elsewhere, and found nevertheless,
-// from a process with other settings too.
+// If the path of the socket would be too long, the socket is elsewhere, and other processes find
+// it even with other settings.
 func TestLongPathIsServedElsewhere(t *testing.T) {
 	for _, variable := range []string{"XDG_RUNTIME_DIR", "TMPDIR"} {
 		t.Run(variable, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestLongPathIsServedElsewhere(t *testing.T) {
 	}
 }
 
-// A file that is opened by a link is served under its own name.
+// A file that is opened through a link is served under its own name.
 func TestLinkedFileIsServedUnderItsName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	link := filepath.Join(t.TempDir(), "link.db")
@@ -180,8 +180,8 @@ func TestLinkedFileIsServedUnderItsName(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// A folder that is not this user's own is refused, with what to do; one that is, and was
-// opened to others, is closed to them.
+// A folder of another user is refused, with the remedy; this user's folder that was opened to
+// others is closed to them.
 func TestFolderHasToBeOurs(t *testing.T) {
 	for _, test := range []struct {
 		rule    string
@@ -208,7 +208,7 @@ func TestFolderHasToBeOurs(t *testing.T) {
 		}, "replace what a killed app left"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
-			q := openLiveAt(t, filepath.Join(openFolder(t), "jobs.db")) // whose socket is beside it
+			q := openLiveAt(t, filepath.Join(openFolder(t), "jobs.db")) // its socket is beside it
 			test.prepare(t, q.Path()+".admin")
 			s, err := Serve(q, &Options{Logger: hclog.NewNullLogger()})
 			if test.text != "" {
@@ -223,7 +223,7 @@ func TestFolderHasToBeOurs(t *testing.T) {
 	}
 }
 
-// A folder that this user cannot write to is told, with what to do.
+// A folder that this user cannot write to is reported, with the remedy.
 func TestFolderThatCannotBeMade(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("needs a user who is not the superuser, who can write to any folder")

@@ -19,8 +19,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// What could mean two things, or something that would be left out, is refused: a filter that
-// loses a condition chooses more jobs than were meant.
+// Ambiguous input, or input that would be ignored, is refused: a filter that loses a condition
+// selects more jobs than intended.
 func TestRequestsThatMeanTwoThingsAreRefused(t *testing.T) {
 	q := openLive(t)
 	h := handlerFor(t, Of(q), &HandlerOptions{Logger: hclog.NewNullLogger()})
@@ -48,7 +48,8 @@ func TestRequestsThatMeanTwoThingsAreRefused(t *testing.T) {
 	require.Empty(t, s.Queues)
 }
 
-// The job that has most to say besides its payload goes to a running app as it does to a file.
+// A job with the largest possible fields besides its payload can be imported into a running app
+// as into a file.
 func TestLongestHistoryIsImportedLive(t *testing.T) {
 	from := openLive(t)
 	e := &pawl.Envelope{
@@ -56,7 +57,7 @@ func TestLongestHistoryIsImportedLive(t *testing.T) {
 		Failures: pawl.HistoryKeepHead + pawl.HistoryKeepTail, Payload: make([]byte, pawl.DefaultMaxPayload),
 	}
 	for i := range e.Failures {
-		text := []string{"<", "\x00"}[i%2] // each of which JSON may write as six bytes
+		text := []string{"<", "\x00"}[i%2] // JSON may write each as six bytes
 		e.History = append(e.History, pawl.Failure{Attempt: i + 1, At: time.Unix(1, 0), Error: strings.Repeat(text, pawl.MaxErrorText)})
 	}
 	require.NoError(t, from.Restore(context.Background(), []*pawl.Envelope{e}, nil))
@@ -70,16 +71,16 @@ func TestLongestHistoryIsImportedLive(t *testing.T) {
 	requireSameJobs(t, from, to)
 }
 
-// What the client sends is no longer than JSON needs it to be: a text with what is special in
-// HTML fits where its bytes do.
+// A request is no longer than JSON requires: a text with characters special in HTML fits if its
+// bytes do.
 func TestRequestIsNoLongerThanNeedBe(t *testing.T) {
 	b, err := marshal(JobOf(&pawl.Envelope{History: []pawl.Failure{{Error: strings.Repeat("<&>", 1000)}}}, PayloadNone))
 	require.NoError(t, err)
 	require.Contains(t, string(b), "<&><&>")
 }
 
-// One filter cannot keep the processor for minutes: its terms are counted, and the search ends
-// when its caller goes.
+// One filter cannot occupy the processor for minutes: the number of its terms is limited, and
+// the search ends when its caller goes away.
 func TestSearchIsBounded(t *testing.T) {
 	terms := strings.Split(strings.Repeat("a,", maxTerms), ",")
 	require.NoError(t, ParsePayload(terms[:maxTerms]))
@@ -95,7 +96,7 @@ func TestSearchIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// fullPage is a file that has read its jobs whatever became of who asked.
+// fullPage is a file that has read its jobs even if the caller is gone.
 type fullPage struct {
 	looker
 	jobs []bolt.Listed
@@ -105,7 +106,7 @@ func (f fullPage) ListParts(context.Context, pawl.Filter, bolt.Parts, string, in
 	return bolt.Listing{Jobs: f.jobs}, nil
 }
 
-// An answer that says what became of a change waits for nobody, however long it is.
+// An answer with the result of a change never waits, however long it is.
 func TestErrorOfAChangeWaitsForNobody(t *testing.T) {
 	long := strings.Repeat("\x01", maxMessage) // six bytes each in JSON
 	h := newHandler(&scripted{enqueue: func(context.Context, []*pawl.Envelope) error {
@@ -116,15 +117,15 @@ func TestErrorOfAChangeWaitsForNobody(t *testing.T) {
 		require.NoError(t, err)
 		defer leave()
 	}
-	h.large.queue = 0 // who waits is refused at once
+	h.large.queue = 0 // waiting requests are refused at once
 	requestTest{
 		rule: "a long error", method: "POST", path: opEnqueue.path, kind: jsonType, body: `{"jobs":[{"kind":"k"}]}`,
 		status: 500, code: "unknown_outcome",
 	}.run(t, h)
 }
 
-// A note that is younger than this server's is another server's, also where the system has
-// given it the same number.
+// A note that is newer than this server's belongs to another server, even if the system reused
+// the inode number.
 func TestCloseLeavesAYoungerNote(t *testing.T) {
 	s := serveTest(t, openLive(t))
 	younger := s.note.ModTime().Add(time.Second)
@@ -133,8 +134,8 @@ func TestCloseLeavesAYoungerNote(t *testing.T) {
 	require.FileExists(t, s.place.note)
 }
 
-// Three quarters of the files that a process may have open are the app's, and the socket has
-// some seats always.
+// Three quarters of the files that a process may open are reserved for the app, and the socket
+// always has some connections.
 func TestSeatsAreAPartOfTheFiles(t *testing.T) {
 	for files, seats := range map[uint64]int{0: minConns, 31: minConns, 64: 16, 1023: 255, 1024: maxConns, 1 << 63: maxConns} {
 		require.Equal(t, seats, connsOf(files), files)
@@ -142,8 +143,8 @@ func TestSeatsAreAPartOfTheFiles(t *testing.T) {
 	require.Positive(t, openable())
 }
 
-// An app that is stopped is asked once, and told with the reason: nothing waits for it as for
-// one that starts.
+// A suspended app is asked once, and the error has the reason: nothing waits for it as for an
+// app that is starting.
 func TestStoppedAppIsAskedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	app := startApp(t, "serve", path)

@@ -24,8 +24,7 @@ import (
 
 const slowClients = 1000
 
-// slowRequests are the ways in which clients are slow: they send this, and then neither send
-// nor read.
+// slowRequests are the requests of slow clients: they send this, and then neither send nor read.
 var slowRequests = []string{
 	"", // half open
 	"GET " + opStats.path + " HTTP/1.1\r\nHost: localhost\r\nX-Header: a",
@@ -37,9 +36,9 @@ var slowRequests = []string{
 	"GET " + pathBackup + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 
-// slowRole is a thousand slow clients until it is told to end. It says so when all of them
-// have connected. Every ten seconds, as often as such clients do it, each sends a drop more;
-// one that was dropped notices then, and comes again.
+// slowRole is a thousand slow clients until it is asked to end. It reports when all of them have
+// connected. Every ten seconds, each sends a few more bytes; a client that was dropped notices,
+// and reconnects.
 func slowRole(socket string) error {
 	var begun sync.WaitGroup
 	begun.Add(slowClients)
@@ -108,8 +107,8 @@ func work(t testing.TB, q *bolt.Queue, jobs int) {
 	}
 }
 
-// A thousand clients that neither send nor read keep nobody from being answered, and nothing
-// is left of them when they go.
+// A thousand clients that neither send nor read do not keep others from being answered, and
+// leave nothing behind.
 func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 	ctx, q := context.Background(), openLive(t)
 	var dead []pawl.ID
@@ -155,14 +154,14 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 	requireSettled(t, goroutines, files)
 }
 
-// BenchmarkSlowClients measures how much of its throughput a queue has left while a thousand
-// slow clients hang on: "ratio" is to be 0.9 or more. The two are measured in turns, so that
-// what else the machine does meets both; where it does much, "cpu-ratio", of the processor
-// time that the process took for its jobs, says more.
+// BenchmarkSlowClients measures how much throughput a queue keeps while a thousand slow clients
+// are connected: "ratio" should be 0.9 or more. The two measurements alternate, so that other
+// load on the machine affects both; with much load, "cpu-ratio", of the processor time that the
+// process used for its jobs, is more accurate.
 //
-// What the clients cost is the collector's work, once for each of its turns. A process that
-// has nothing in memory but the queue has them hundreds of times a second; one with 32 MiB of
-// its own, as most apps have at least, a few times.
+// The clients cost work of the garbage collector, once per cycle. A process with nothing in
+// memory but the queue has hundreds of cycles a second; one with 32 MiB of its own, as most apps
+// have at least, a few.
 func BenchmarkSlowClients(b *testing.B) {
 	b.Run("app=0", func(b *testing.B) { benchmarkSlowClients(b, 0) })
 	b.Run("app=32MiB", func(b *testing.B) { benchmarkSlowClients(b, 32<<20) })
@@ -171,16 +170,16 @@ func BenchmarkSlowClients(b *testing.B) {
 func benchmarkSlowClients(b *testing.B, app int) {
 	q := openLive(b)
 	s := serveTest(b, q)
-	own := make([]*[128]byte, app/128) // what the app has in memory
+	own := make([]*[128]byte, app/128) // the memory of the app
 	for i := range own {
 		own[i] = new([128]byte)
 	}
 	defer runtime.KeepAlive(own)
-	const jobs, window = 5_000, 11 * time.Second // in which each slow client was dropped once
+	const jobs, window = 5_000, 11 * time.Second // each slow client is dropped once in this time
 	var aloneJobs, besideJobs int
 	var alone, beside, aloneCPU, besideCPU time.Duration
 	measure := func(done *int, wall, cpu *time.Duration) {
-		work(b, q, jobs) // until all are where they stay
+		work(b, q, jobs) // until all clients have settled
 		began, used := time.Now(), usedCPU(b)
 		for time.Since(began) < window {
 			work(b, q, jobs)
@@ -203,7 +202,7 @@ func benchmarkSlowClients(b *testing.B, app int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// usedCPU is the processor time of this process.
+// usedCPU returns the processor time of this process.
 func usedCPU(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startStranger starts a process of another user that tries to reach a socket without pause.
+// startStranger starts a process of another user that continuously tries to reach a socket.
 func startStranger(t *testing.T, folder, socket string) *child {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -23,7 +23,7 @@ func startStranger(t *testing.T, folder, socket string) *child {
 	}
 	mine, err := os.Executable()
 	require.NoError(t, err)
-	binary := filepath.Join(folder, "stranger") // the folder of the test binary is closed to others
+	binary := filepath.Join(folder, "stranger") // others cannot enter the folder of the test binary
 	from, err := os.Open(mine)
 	require.NoError(t, err)
 	defer from.Close()
@@ -36,7 +36,7 @@ func startStranger(t *testing.T, folder, socket string) *child {
 	return startChild(t, &syscall.Credential{Uid: 65534, Gid: 65534}, binary, "intrude", socket)
 }
 
-// result ends the stranger and returns what it did.
+// result ends the process and returns what it did.
 func (c *child) result(t *testing.T) (tries, connected, answered int) {
 	t.Helper()
 	c.end(t)
@@ -45,7 +45,7 @@ func (c *child) result(t *testing.T) (tries, connected, answered int) {
 	return tries, connected, answered
 }
 
-// openFolder is a folder that everybody can enter.
+// openFolder returns a folder that everyone can enter.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "pawl-admin-")
@@ -55,8 +55,8 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-// Another user does not connect once, in a thousand starts and stops and at least as many
-// tries, whatever the umask of the app.
+// Another user never connects, in a thousand starts and stops and at least as many attempts,
+// whatever the umask of the app.
 func TestStrangerNeverConnects(t *testing.T) {
 	folder := openFolder(t)
 	q := openLiveAt(t, filepath.Join(folder, "jobs.db"))
@@ -74,8 +74,8 @@ func TestStrangerNeverConnects(t *testing.T) {
 	t.Logf("%d tries", tries)
 }
 
-// Another user who gets to the socket nevertheless, since somebody opened its folder, is not
-// answered where the system tells who it is; this user is.
+// If the folder of the socket was opened to another user, the server still does not answer that
+// user, if the system identifies the user; it answers this user.
 func TestStrangerIsNeverAnswered(t *testing.T) {
 	folder := openFolder(t)
 	s := serveTest(t, openLiveAt(t, filepath.Join(folder, "jobs.db")))

@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// endless tells events until its context ends, and closes ended then.
+// endless emits events until its context ends, and then closes ended.
 func endless(ended chan<- struct{}) func(context.Context) iter.Seq2[Event, error] {
 	return func(ctx context.Context) iter.Seq2[Event, error] {
 		return func(yield func(Event, error) bool) {
@@ -31,7 +31,7 @@ func endless(ended chan<- struct{}) func(context.Context) iter.Seq2[Event, error
 	}
 }
 
-// quiet tells the events given, and nothing more until its context ends.
+// quiet emits the given events, and nothing more until its context ends.
 func quiet(events ...Event) func(context.Context) iter.Seq2[Event, error] {
 	return func(ctx context.Context) iter.Seq2[Event, error] {
 		return func(yield func(Event, error) bool) {
@@ -46,8 +46,8 @@ func quiet(events ...Event) func(context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// A client sees every event as it was, also one with bytes that are no text, and one after an
-// hour in which nothing happened.
+// A client receives every event unchanged, including one with bytes that are not text, and one
+// after an hour without events.
 func TestEventsArriveAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now().UTC().Round(0)
@@ -92,7 +92,7 @@ func TestEventsArriveAsTheyWere(t *testing.T) {
 	})
 }
 
-// A stream ends with the reason: the queue was closed, or nobody serves any more.
+// A stream ends with the reason: the queue was closed, or the server is gone.
 func TestEventsEndWithTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := &scripted{events: func(context.Context) iter.Seq2[Event, error] {
@@ -114,15 +114,15 @@ func TestEventsEndWithTheReason(t *testing.T) {
 	})
 }
 
-// sendRaw sends a request by hand, and reads nothing of the answer.
+// sendRaw sends a handwritten request, and reads nothing of the answer.
 func sendRaw(t *testing.T, conn net.Conn, request string) {
 	t.Helper()
 	_, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	require.NoError(t, err)
 }
 
-// A listener who reads nothing for ten seconds is dropped, and the queue's events are not
-// collected for it any more.
+// A listener that reads nothing for ten seconds is dropped, and the queue's events are no longer
+// collected for it.
 func TestListenerThatStallsIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
@@ -136,7 +136,8 @@ func TestListenerThatStallsIsDropped(t *testing.T) {
 	})
 }
 
-// At most eight listeners are told; one more is refused, and a listener that goes makes room.
+// At most eight listeners receive events; another is refused, and a listener that leaves makes
+// room.
 func TestListenersAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := Event{Event: pawl.Event{Type: pawl.EventDeleted, Job: &pawl.Envelope{Kind: "k"}}}
@@ -162,8 +163,8 @@ func TestListenersAreLimited(t *testing.T) {
 	})
 }
 
-// A check tells how far it is and how it ended, also when it panics, and two do not run
-// beside one another.
+// A check reports its progress and its end, even after a panic, and two checks do not run at the
+// same time.
 func TestCheckTellsHowItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		found := fmt.Errorf("%w: a row too many", pawl.ErrCorrupt)
@@ -198,7 +199,7 @@ func TestCheckTellsHowItEnded(t *testing.T) {
 	})
 }
 
-// A check whose client goes away ends.
+// A check ends if its client goes away.
 func TestCheckEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
@@ -214,8 +215,8 @@ func TestCheckEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// The progress of a check and of a backup reaches the caller's function, never falls, and
-// comes to its end.
+// The progress of a check and of a backup reaches the caller's function, never decreases, and
+// reaches its end.
 func TestProgressArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openLive(t)

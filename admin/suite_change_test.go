@@ -13,10 +13,10 @@ import (
 	"github.com/gopawl/pawl/dlq"
 )
 
-// What changes do is what the queue's own verbs do.
+// Changes have the effect of the queue's own verbs.
 func TestSuiteChanges(t *testing.T) { runSuite(t, changeCases) }
 
-// applies are the states to which a verb applies, and the state that it makes of each.
+// applies lists the states to which a verb applies, and the resulting state.
 var applies = map[Verb]map[pawl.State]pawl.State{
 	Retry:   {pawl.Dead: pawl.Ready},
 	Cancel:  {pawl.Ready: pawl.Dead, pawl.Delayed: pawl.Dead, pawl.Leased: pawl.Leased},
@@ -25,7 +25,7 @@ var applies = map[Verb]map[pawl.State]pawl.State{
 	Forward: {pawl.Dead: pawl.Ready},
 }
 
-// verbCase does one verb to a job of each state, and to one that is not there.
+// verbCase applies one verb to a job of each state, and to a missing job.
 func verbCase(verb Verb) suiteCase {
 	return suiteCase{string(verb) + " does what it says to the states it applies to, and nothing to others", everyState, nil, func(t *testing.T, s *suiteTest) {
 		ids, kinds := []pawl.ID{{1}}, []string{""}
@@ -39,7 +39,7 @@ func verbCase(verb Verb) suiteCase {
 		for i, kind := range kinds[1:] {
 			before, result := suiteStates[kind], results[i+1]
 			if !s.live && before == pawl.Leased {
-				before = pawl.Ready // since its process is gone
+				before = pawl.Ready // its process is gone
 			}
 			after, ok := applies[verb][before]
 			job, err := s.Job(t.Context(), ids[i+1])

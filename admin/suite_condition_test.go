@@ -12,8 +12,9 @@ import (
 
 func TestSuiteConditions(t *testing.T) { runSuite(t, conditionCases) }
 
-// heldJobs are dead jobs that a retry brings back, and such that stay dead: one past its deadline,
-// one whose unique key a ready job has, and all but the first of those that share a key.
+// heldJobs fills in dead jobs that a retry makes ready, and dead jobs that stay dead: one past
+// its deadline, one whose unique key a ready job has, and all but the first of those that share
+// a key.
 func heldJobs(t *testing.T, s *suiteTest) (ids []pawl.ID, free int) {
 	t.Helper()
 	var jobs []*pawl.Envelope

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What looks see is what the queue has.
+// Reads return what the queue has.
 func TestSuiteLooks(t *testing.T) { runSuite(t, lookCases) }
 
 var lookCases = []suiteCase{
@@ -178,7 +178,7 @@ var lookCases = []suiteCase{
 	}},
 	{"a page carries no more than some MiB of payloads, and goes on behind them", func(f *fixture) {
 		big := make([]byte, 1<<20-5)
-		for range 9 { // one more than a page carries
+		for range 9 { // one more than a page can carry
 			f.add(pawl.Envelope{Kind: "big", Payload: packOf(f.t, big)})
 		}
 	}, nil, func(t *testing.T, s *suiteTest) {

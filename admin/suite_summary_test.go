@@ -12,7 +12,7 @@ import (
 
 func TestSuiteSummary(t *testing.T) { runSuite(t, summaryCases) }
 
-// failures are dead jobs of two kinds whose errors name numbers, and one without an error.
+// failures adds dead jobs of two kinds whose errors contain numbers, and one without an error.
 func failures(t *testing.T, s *suiteTest, many int) {
 	t.Helper()
 	var jobs []*pawl.Envelope

@@ -20,19 +20,19 @@ import (
 )
 
 // The contract of Admin is a table of cases, in the other files of this suite, each with its
-// rule. It is run over every implementation.
+// rule. Every implementation runs it.
 
-// implementation is one way to an Admin.
+// implementation is one way to obtain an Admin.
 type implementation struct {
 	name string
 	live bool // a process has the queue open
 
-	// open makes the Admin of the file at path. For a live one q has it open. What it needs
-	// besides, it ends by t.Cleanup.
+	// open returns the Admin of the file at path. For a live one, q has the file open. t.Cleanup
+	// ends anything else that it needs.
 	open func(t *testing.T, path string, q *bolt.Queue, now func() time.Time) Admin
 }
 
-// implementations are those under test; other files append theirs.
+// implementations are tested; other files append theirs.
 var implementations = []implementation{
 	{name: "Of", live: true, open: func(_ *testing.T, _ string, q *bolt.Queue, _ func() time.Time) Admin { return Of(q) }},
 	{name: "File", open: func(_ *testing.T, path string, _ *bolt.Queue, now func() time.Time) Admin {
@@ -43,19 +43,19 @@ var implementations = []implementation{
 // suiteCase is one rule of the contract.
 type suiteCase struct {
 	rule   string
-	fill   func(f *fixture)                 // makes the jobs; may be nil
+	fill   func(f *fixture)                 // adds the jobs; may be nil
 	damage func(t *testing.T, f *fixture)   // changes the closed file; may be nil
-	check  func(t *testing.T, s *suiteTest) // holds the Admin to the rule
+	check  func(t *testing.T, s *suiteTest) // checks the rule
 }
 
-// suiteTest is one Admin with what it should see.
+// suiteTest is one Admin with its expected content.
 type suiteTest struct {
 	Admin
 	*fixture
 	live bool
 }
 
-// runSuite runs cases over all implementations.
+// runSuite runs cases for all implementations.
 func runSuite(t *testing.T, cases []suiteCase) {
 	for _, impl := range implementations {
 		t.Run(impl.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func runSuite(t *testing.T, cases []suiteCase) {
 	}
 }
 
-// fixture is a queue file with a clock that stands still until it is moved.
+// fixture is a queue file with a clock that only moves on request.
 type fixture struct {
 	t       *testing.T
 	path    string
@@ -110,7 +110,7 @@ func (f *fixture) open() {
 	f.t.Cleanup(func() { require.NoError(f.t, q.Close()) })
 }
 
-// finish requires that what is left is a sound queue.
+// finish requires that the remaining queue is sound.
 func (f *fixture) finish(sound bool) {
 	f.t.Helper()
 	if f.q != nil {
@@ -149,7 +149,7 @@ func (f *fixture) run(e pawl.Envelope) *pawl.Lease {
 	return leases[0]
 }
 
-// everyState puts a job into each state, and another sort of it: the kinds are the names.
+// everyState puts jobs into each state, in several variants: the kinds are their names.
 func everyState(f *fixture) {
 	ctx, q := context.Background(), f.q
 	policy := pawl.Exponential(5*time.Second, 2).Cap(45 * time.Second).Jitter(0.15)
@@ -195,7 +195,7 @@ func (f *fixture) many(n int, like pawl.Envelope) (ids []pawl.ID) {
 	return ids
 }
 
-// listed is what the queue itself says of its jobs; one that cannot be read has its ID alone.
+// listed returns what the queue itself lists; an unreadable job has only its ID.
 func listed(t *testing.T, from interface {
 	List(context.Context, pawl.Filter, string, int) (bolt.Listing, error)
 }, f pawl.Filter) (all []*pawl.Envelope) {
@@ -212,7 +212,7 @@ func listed(t *testing.T, from interface {
 	}
 }
 
-// readPages reads a query to its end, by Admin.List.
+// readPages reads all pages of a query with Admin.List.
 func readPages(t *testing.T, a Admin, q Query) (all []bolt.Listed) {
 	t.Helper()
 	for calls := 0; ; calls++ {
@@ -229,8 +229,8 @@ func readPages(t *testing.T, a Admin, q Query) (all []bolt.Listed) {
 	}
 }
 
-// same requires that jobs are equal in all that is stored of them and in their state. As text,
-// so that a difference can be read.
+// same requires that jobs are equal in everything stored of them and in their state. It compares
+// text, so that a difference is readable.
 func same(t *testing.T, want, got []*pawl.Envelope) {
 	t.Helper()
 	require.Equal(t, asText(t, want), asText(t, got))
@@ -268,7 +268,7 @@ func spoil(kind string) func(*testing.T, *fixture) {
 	}
 }
 
-// fileExists says whether there is anything of that name.
+// fileExists reports whether a file of that name exists.
 func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// What is about the whole queue: restore, check, backup, events, the end.
+// Operations on the whole queue: restore, check, backup, events, the end.
 func TestSuiteWhole(t *testing.T) { runSuite(t, wholeCases) }
 
 // tooFull is a writer whose disk is full after some bytes.
@@ -116,7 +116,7 @@ var wholeCases = []suiteCase{
 	{"a backup that cannot be written is an error, and the next one comes through", everyState, nil, func(t *testing.T, s *suiteTest) {
 		require.ErrorIs(t, s.Backup(t.Context(), &tooFull{5000}), errTooFull)
 		err := s.Backup(t.Context(), new(bytes.Buffer))
-		for errors.Is(err, ErrBusy) { // the app has not noticed yet that nobody takes the first one
+		for errors.Is(err, ErrBusy) { // the app has not noticed yet that the first client is gone
 			err = s.Backup(t.Context(), new(bytes.Buffer))
 		}
 		require.NoError(t, err)
@@ -189,7 +189,7 @@ var wholeCases = []suiteCase{
 	}},
 }
 
-// hearing is what a listener has heard.
+// hearing is what a listener has received.
 type hearing struct {
 	heard chan Event
 	ended chan error
@@ -210,7 +210,7 @@ func hear(ctx context.Context, a Admin) hearing {
 	return h
 }
 
-// until enqueues jobs until one is heard: from then on nothing is missed.
+// until enqueues jobs until one is received: from then on nothing is missed.
 func (s *suiteTest) until(t *testing.T, h hearing) {
 	t.Helper()
 	for {

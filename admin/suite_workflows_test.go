@@ -17,11 +17,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// What operators do to workflows is what the engine's own verbs do, wherever the queue is.
+// Operations on workflows have the effect of the engine's own verbs, wherever the queue is.
 func TestSuiteWorkflows(t *testing.T) { runSuite(t, workflowCases) }
 
-// The flows of the suite. Order waits for a signal, and its first step is called as the build
-// says.
+// The flows of the suite. Order waits for a signal, and the build determines the name of its
+// first step.
 var (
 	suiteApproved = workflow.DefineSignal[map[string]any]("approved")
 	suiteDouble   = workflow.Define("double", func(r *workflow.Run, n int) (int, error) {
@@ -49,14 +49,14 @@ func suiteOrder(step string) *workflow.Flow[string, string] {
 	}, workflow.OnQueue("orders"))
 }
 
-// oddID is an ID of bytes that neither a URL, nor JSON, nor a name takes as they are.
+// oddID is an ID with bytes that a URL, JSON or a name cannot contain unescaped.
 const oddID = "a/b?c=d&e#f:%00\xff\x1b\u202e "
 
-// runsByName are the runs of a fixture, by flow and ID.
+// runsByName maps flow and ID to the runs of a fixture.
 var runsByName = make(map[string]pawl.ID)
 
 // someRuns fills a fixture with runs: double:4 done, nap:1 sleeping, order:1 and an odd one
-// waiting, order:2 paused with a signal that it has not read.
+// waiting, order:2 paused with an unread signal.
 func someRuns(f *fixture) {
 	ctx := context.Background()
 	e := workflow.Open(f.q, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger()})
@@ -79,8 +79,8 @@ func someRuns(f *fixture) {
 	f.pass(time.Minute)
 }
 
-// settle has a worker run flows until so many times a run was put down: it waits, or has
-// ended.
+// settle lets a worker run flows until runs were released that many times, because they wait or
+// have ended.
 func (f *fixture) settle(e *workflow.Engine, times int, flows []workflow.Definition, do func()) {
 	f.t.Helper()
 	var down sync.WaitGroup
@@ -111,7 +111,7 @@ func doRun(ctx context.Context, w Workflows, a RunAction, run pawl.ID) error {
 	return errs[0]
 }
 
-// recoded is someRuns whose process has other code by now.
+// recoded is someRuns with changed code.
 func recoded(f *fixture) {
 	someRuns(f)
 	e := workflow.Open(f.q, &workflow.Options{Build: "2", Logger: hclog.NewNullLogger()})
@@ -132,7 +132,7 @@ func spoilRow(bucket, name string) func(*testing.T, *fixture) {
 	}
 }
 
-// info is a run as a list has it.
+// info returns a run as listed.
 func info(t *testing.T, w Workflows, name string) workflow.Info {
 	t.Helper()
 	all, err := w.Show(t.Context(), runsByName[name], RunInfo)
@@ -141,7 +141,7 @@ func info(t *testing.T, w Workflows, name string) workflow.Info {
 	return all.Info
 }
 
-// names are the runs of a query, by flow and ID, read page by page.
+// names returns the runs of a query, by flow and ID, read page by page.
 func names(t *testing.T, w Workflows, q WorkflowQuery) (all []string) {
 	t.Helper()
 	for run, err := range WorkflowRuns(t.Context(), w, q) {
@@ -363,7 +363,7 @@ var workflowCases = []suiteCase{
 	}},
 	{"an app that lacks a flow says so", nil, nil, func(t *testing.T, s *suiteTest) {
 		if !s.live {
-			return // it has none at all
+			return // it has none
 		}
 		e := workflow.Open(s.q, &workflow.Options{Logger: hclog.NewNullLogger()})
 		h, err := suiteNap.Start(t.Context(), e, "1", time.Hour)

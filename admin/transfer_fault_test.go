@@ -16,12 +16,12 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// faulty is an admin of which one call fails.
+// faulty is an Admin with one failing call.
 type faulty struct {
 	Admin
-	left    int   // calls that come before it
+	left    int   // calls before it
 	failure error // of that call
-	after   int   // changes that were tried behind it
+	after   int   // changes that were tried after it
 }
 
 func (a *faulty) call(change bool) error {
@@ -77,7 +77,7 @@ func (a *faulty) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []b
 	return a.Admin.Restore(ctx, jobs, effects)
 }
 
-// Rule: whichever call fails, an export says so and has no last line.
+// Rule: whichever call fails, an export returns the error and has no last line.
 func TestExportWithFaults(t *testing.T) {
 	q := simpleQueue(t, MaxLimit+1, nil)
 	require.NoError(t, q.Restore(t.Context(), nil, []bolt.Effect{{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}}))
@@ -95,7 +95,7 @@ func TestExportWithFaults(t *testing.T) {
 	require.GreaterOrEqual(t, calls, 4, "statistics, two pages, keys")
 }
 
-// Rule: keys that cannot be read, and lead nowhere, do not end an export in silence.
+// Rule: unreadable keys without a next position do not silently end an export.
 func TestExportOfDamagedKeys(t *testing.T) {
 	q := simpleQueue(t, 1, nil)
 	var b bytes.Buffer
@@ -105,7 +105,7 @@ func TestExportOfDamagedKeys(t *testing.T) {
 	require.ErrorContains(t, exported.Damage[0].Err, "keys behind it may be missing")
 }
 
-// Rule: whichever call fails, an import ends there, and importing again goes on: in the end
+// Rule: whichever call fails, an import ends there, and repeating it continues: finally
 // everything is there once.
 func TestImportWithFaults(t *testing.T) {
 	for _, n := range []int{2, MaxLimit + 1} {
@@ -136,7 +136,7 @@ func TestImportWithFaults(t *testing.T) {
 	}
 }
 
-// Rule: a job of the target that cannot be read is there.
+// Rule: an unreadable job of the target counts as existing.
 func TestImportOfAJobThatIsDamagedInTheTarget(t *testing.T) {
 	w := &watched{}
 	a := &faulty{Admin: w, left: 0, failure: fmt.Errorf("x: %w", pawl.ErrCorrupt)}
@@ -146,7 +146,7 @@ func TestImportOfAJobThatIsDamagedInTheTarget(t *testing.T) {
 	require.Empty(t, w.changes)
 }
 
-// Rule: an outcome that is unknown is not told as a refusal, whatever else the error is.
+// Rule: an unknown outcome is not reported as a refusal, whatever else the error matches.
 func TestImportOfUnknownOutcome(t *testing.T) {
 	w := &watched{before: func([]*pawl.Envelope) error { return errors.Join(pawl.ErrUnknownOutcome, pawl.ErrPoisoned) }}
 	_, err := Import(t.Context(), w, strings.NewReader(exportLines(jobLine(simpleJob(1, nil)))), nil)
@@ -155,7 +155,7 @@ func TestImportOfUnknownOutcome(t *testing.T) {
 	require.ErrorContains(t, err, "importing again would store these twice")
 }
 
-// broken is a disk that cannot be read behind some bytes.
+// broken is a disk that is unreadable after some bytes.
 type broken struct {
 	*strings.Reader
 	sound int64
@@ -168,7 +168,7 @@ func (b *broken) Read(p []byte) (int, error) {
 	return b.Reader.Read(p[:min(len(p), 100)])
 }
 
-// Rule: an input that cannot be read is not taken for a bad export.
+// Rule: unreadable input is not mistaken for an invalid export.
 func TestImportFromABrokenDisk(t *testing.T) {
 	export := exportLines(mixedLines()...)
 	for _, sound := range []int64{0, 500} {

@@ -20,7 +20,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// transferQueue opens a queue in a folder of the test. At the end it is checked and closed.
+// transferQueue opens a queue in a folder of the test. It is checked and closed at the end.
 func transferQueue(t testing.TB) *bolt.Queue {
 	t.Helper()
 	q, err := bolt.Open(filepath.Join(memoryFolder(t), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), MaxPayload: pawl.MaxBatchBytes})
@@ -41,7 +41,7 @@ func exportOf(t testing.TB, a Admin) string {
 	return b.String()
 }
 
-// jobsIn are all jobs of a queue, in the order of their IDs.
+// jobsIn returns all jobs of a queue, in the order of their IDs.
 func jobsIn(t testing.TB, q *bolt.Queue) (jobs []*pawl.Envelope) {
 	t.Helper()
 	for e, err := range q.Jobs(context.Background(), pawl.Filter{}) {
@@ -51,8 +51,8 @@ func jobsIn(t testing.TB, q *bolt.Queue) (jobs []*pawl.Envelope) {
 	return jobs
 }
 
-// requireSameJobs requires that a queue has the jobs of another one, but for what Import
-// documents: sequences are new and in the same order, and what was leased is ready.
+// requireSameJobs requires that a queue has the jobs of another one, except for what Import
+// documents: sequences are new and in the same order, and leased jobs are ready.
 func requireSameJobs(t testing.TB, from, to *bolt.Queue) {
 	t.Helper()
 	want, got := jobsIn(t, from), jobsIn(t, to)
@@ -67,8 +67,8 @@ func requireSameJobs(t testing.TB, from, to *bolt.Queue) {
 	}
 }
 
-// idsInOrder are the IDs of jobs in the order of their sequences. It leaves out those that
-// share their unique key with another one, which are stored together.
+// idsInOrder returns the IDs of jobs in the order of their sequences. It omits jobs that share
+// their unique key with another, which are stored together.
 func idsInOrder(jobs []*pawl.Envelope) (ids []string) {
 	sorted, sharing := slices.Clone(jobs), make(map[string]int)
 	slices.SortFunc(sorted, func(a, b *pawl.Envelope) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -95,7 +95,7 @@ func requireEmpty(t testing.TB, q *bolt.Queue) {
 	require.Empty(t, effects)
 }
 
-// simpleJob is a job as Restore takes it.
+// simpleJob returns a job for Restore.
 func simpleJob(n int, change func(*pawl.Envelope)) *pawl.Envelope {
 	created := time.Date(2026, 3, 1, 9, 0, 0, n, time.UTC)
 	e := &pawl.Envelope{
@@ -109,7 +109,7 @@ func simpleJob(n int, change func(*pawl.Envelope)) *pawl.Envelope {
 	return e
 }
 
-// simpleQueue has n simple jobs.
+// simpleQueue returns a queue with n simple jobs.
 func simpleQueue(t testing.TB, n int, change func(i int, e *pawl.Envelope)) *bolt.Queue {
 	t.Helper()
 	q := transferQueue(t)
@@ -125,7 +125,7 @@ func simpleQueue(t testing.TB, n int, change func(i int, e *pawl.Envelope)) *bol
 	return q
 }
 
-// exportLines joins lines to an export, and counts them in the last one.
+// exportLines joins lines into an export, and counts them in the last one.
 func exportLines(lines ...string) string {
 	var end exportEnd
 	for _, line := range lines {
@@ -146,7 +146,7 @@ func exportLines(lines ...string) string {
 	return `{"pawl_export":1,"at":null,"path":"","library":""}` + "\n" + strings.Join(append(lines, string(last)), "\n") + "\n"
 }
 
-// jobLine is the line of a job.
+// jobLine returns the line of a job.
 func jobLine(e *pawl.Envelope) string {
 	job := JobOf(e, PayloadBase64)
 	line, err := json.Marshal(exportLine{Job: &job})
@@ -156,8 +156,8 @@ func jobLine(e *pawl.Envelope) string {
 	return string(line)
 }
 
-// watched is an admin whose changes are noted, and may fail. Without an admin behind it they
-// go nowhere.
+// watched is an Admin that records its changes, and may fail them. Without an underlying Admin
+// it discards them.
 type watched struct {
 	Admin
 	changes []string

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// sent is v as it arrives at the other side: as an answer, and as a request.
+// sent returns v as it arrives at the other side: as an answer, and as a request.
 func sent[T any](t *testing.T, v T) T {
 	t.Helper()
 	text, err := encode(v, PayloadBase64)
@@ -25,7 +25,7 @@ func sent[T any](t *testing.T, v T) T {
 	return answer
 }
 
-// Rule: a query means the same to the app as to the client, with every field set and with any
+// Rule: a query means the same to the app and to the client, with every field set and with any
 // bytes.
 func TestQueryTravelsUnchanged(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -46,7 +46,7 @@ func TestQueryTravelsUnchanged(t *testing.T) {
 }
 
 // Rule: an answer is the same value on both sides: empty and missing lists, maps, errors, and
-// times that RFC 3339 does not have.
+// times outside RFC 3339.
 func TestAnswersTravelUnchanged(t *testing.T) {
 	far := time.Date(12026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, s := range []Stats{
@@ -70,8 +70,8 @@ func TestAnswersTravelUnchanged(t *testing.T) {
 	require.EqualError(t, errs[2], "other")
 }
 
-// Rule: a payload that is missing, empty or full is told apart; a job that was listed in brief
-// stays so.
+// Rule: missing, empty and full payloads stay distinct; a job that was listed briefly stays
+// brief.
 func TestJobsTravelUnchanged(t *testing.T) {
 	id := pawl.NewID(noon)
 	for _, e := range []*pawl.Envelope{
@@ -86,8 +86,8 @@ func TestJobsTravelUnchanged(t *testing.T) {
 	}
 }
 
-// Rule: the JSON of a request has the names of its Go fields in snake case, those of embedded
-// structs in their place; a rename of a field shows here.
+// Rule: the JSON of a request has the names of its Go fields in snake case, including those of
+// embedded structs; renaming a field fails this test.
 func TestWireNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"ID": "id", "IDs": "ids", "NewID": "new_id", "DiedSince": "died_since", "KeepAttempts": "keep_attempts", "PID": "pid", "If": "if", "N": "n",

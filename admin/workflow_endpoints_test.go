@@ -18,7 +18,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: what is no request about workflows is refused, with a reason, and changes nothing.
+// Rule: an invalid request about workflows is refused, with a reason, and changes nothing.
 func TestHostileRequestsAboutWorkflows(t *testing.T) {
 	run := `"run":"01234567-89ab-7cde-8f01-23456789abcd"`
 	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{Logger: hclog.NewNullLogger()})
@@ -53,7 +53,7 @@ func TestHostileRequestsAboutWorkflows(t *testing.T) {
 	}
 }
 
-// Rule: who only looks may verify, and change nothing.
+// Rule: a read-only handler permits Verify, and no change.
 func TestReadOnlyTakesNoChangesOfWorkflows(t *testing.T) {
 	run := `{"run":"01234567-89ab-7cde-8f01-23456789abcd"}`
 	h := handlerFor(t, Of(openLive(t)), &HandlerOptions{ReadOnly: true, Logger: hclog.NewNullLogger()})
@@ -65,7 +65,7 @@ func TestReadOnlyTakesNoChangesOfWorkflows(t *testing.T) {
 	requestTest{rule: "list", method: "GET", path: opRuns.path, status: 200}.run(t, h)
 }
 
-// pruning is an Admin whose Prune is what a test says.
+// pruning is an Admin whose Prune a test defines.
 type pruning struct {
 	scripted
 	prune func(context.Context) (int, error)
@@ -80,8 +80,8 @@ type prunedRuns struct {
 
 func (p prunedRuns) Prune(ctx context.Context, _ time.Time) (int, error) { return p.prune(ctx) }
 
-// Rule: one request removes runs for some seconds, at least some, and says that there are more;
-// the client asks until there are none, and adds up.
+// Rule: one request removes runs for some seconds, at least one, and reports whether there are
+// more; the client repeats it until none are left, and adds up the counts.
 func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := 10
@@ -114,7 +114,7 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 	})
 }
 
-// Rule: what ends a removal is told, with what was removed before.
+// Rule: the error that ends a removal is returned with the number removed before.
 func TestPruneThatFails(t *testing.T) {
 	calls := 0
 	a := &pruning{prune: func(context.Context) (int, error) { calls++; return 5, pawl.ErrPoisoned }}
@@ -127,7 +127,7 @@ func TestPruneThatFails(t *testing.T) {
 	require.Equal(t, 1, calls)
 }
 
-// Rule: an answer that lies about runs is none.
+// Rule: an answer with false statements about runs is rejected.
 func TestAnswersThatLieAboutRuns(t *testing.T) {
 	ctx, id := t.Context(), pawl.NewID(noon)
 	ask := func(answer string) Workflows { return hostile(t, with("1", http.StatusOK, answer)).Workflows() }
@@ -156,7 +156,7 @@ func TestAnswersThatLieAboutRuns(t *testing.T) {
 	require.False(t, errors.Is(err, pawl.ErrUnknownOutcome), "nothing was to be changed")
 }
 
-// Rule: an iteration over runs ends with the first error, and where its caller stops.
+// Rule: an iteration over runs ends with the first error, or when its caller stops.
 func TestWorkflowRunsEnds(t *testing.T) {
 	for _, err := range WorkflowRuns(t.Context(), hostile(t, with("1", http.StatusOK, "")).Workflows(), WorkflowQuery{}) {
 		require.ErrorIs(t, err, ErrUnreachable)

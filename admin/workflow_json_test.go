@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// filled gives every field of a struct a value of its own, so that one which is lost on the
-// way shows, also one that package workflow gets later.
+// filled sets every field of a struct to a distinct value, so that a lost field is noticed,
+// including fields added to package workflow later.
 func filled[T any](t *testing.T) (v T) {
 	t.Helper()
 	all := reflect.ValueOf(&v).Elem()
@@ -50,7 +50,7 @@ func filled[T any](t *testing.T) (v T) {
 	return v
 }
 
-// Rule: a run, its journal and its values come back from JSON as they were, every field.
+// Rule: JSON preserves every field of a run, its journal and its values.
 func TestWorkflowsTravelWhole(t *testing.T) {
 	want := &WorkflowRun{
 		Info:      filled[workflow.Info](t),
@@ -65,7 +65,7 @@ func TestWorkflowsTravelWhole(t *testing.T) {
 	require.Equal(t, page, sent(t, page))
 }
 
-// Rule: the JSON of a run has the names that programs know, texts for times, and values as
+// Rule: the JSON of a run has the names that programs know, strings for times, and values as
 // JSON.
 func TestWorkflowJSON(t *testing.T) {
 	w := &WorkflowRun{
@@ -89,7 +89,7 @@ func TestWorkflowJSON(t *testing.T) {
 		"signals":[],"published":[]}`, string(text))
 }
 
-// Rule: where a workflow does not fit its journal survives the way to the client.
+// Rule: a mismatch of a workflow and its journal reaches the client with all its fields.
 func TestMismatchKeepsItsFields(t *testing.T) {
 	want := filled[workflow.DeterminismError](t)
 	for _, err := range []error{&want, fmt.Errorf("run 7: %w", &want)} {
