@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: errors that differ in IDs, numbers and times alone are one line with the first of them
+// Rule: errors that differ only in IDs, numbers and times share one line with the first of them
 // and a count; JSON has each.
 func TestErrorsThatAreAlike(t *testing.T) {
 	build(t, func(f *file) {
@@ -41,7 +41,7 @@ func TestErrorsThatAreAlike(t *testing.T) {
 	}
 }
 
-// Rule: runs that do not fit for one reason are counted behind the first; -v tells of each.
+// Rule: runs that do not match for the same reason are counted after the first; -v shows each.
 func TestRunsThatDoNotFitAlike(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		var out bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// greeting is what the app's handlers are given.
+// greeting is the argument of the app's handlers.
 type greeting struct {
 	Name string
 	Fail bool
@@ -28,10 +28,10 @@ var (
 	block = pawl.Define[struct{}]("block")
 )
 
-// pawlapp is an app for scripts: it opens a file and serves it to operators until its
-// standard input ends. Words behind the file change that: "silent" serves nobody,
-// "work" runs a worker, "flows" has that run workflows too, and "changed" with other code. It
-// says "ready" once it is.
+// pawlapp is an app for scripts: it opens a file and serves it to operators until its standard
+// input ends. Words after the file change that: with "silent" it does not serve, with "work" it
+// runs a worker, with "flows" the worker also runs workflows, and with "changed" their code
+// differs. It prints "ready" when it is ready.
 func pawlapp() {
 	if err := serveFile(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "pawlapp:", err)

@@ -23,8 +23,8 @@ Retry it? Type y: error: not confirmed, nothing was changed
 `}, got)
 }
 
-// Rule: a list that ends with its last job says nothing of more, and a page of it can be gone
-// on from, whatever the filter.
+// Rule: a list that ends with its last job does not mention more, and any page of a list can be
+// continued, whatever the filter.
 func TestPagesOfAList(t *testing.T) {
 	build(t, many(130))
 	first := jobctl(t, words("--db app.db dead list -n 100 -o ids")...)
@@ -38,7 +38,7 @@ func TestPagesOfAList(t *testing.T) {
 	require.Empty(t, jobctl(t, words("--db app.db dead list -n 130 -o ids")...).stderr)
 }
 
-// Rule: more jobs than one portion has are changed all, and -n bounds them.
+// Rule: a change of more jobs than one portion changes all of them, and -n limits them.
 func TestChangeInPortions(t *testing.T) {
 	build(t, many(2100))
 	got := jobctl(t, words("--db app.db dead retry --all -y -n 1500 -o json")...)
@@ -48,8 +48,8 @@ func TestChangeInPortions(t *testing.T) {
 	require.Contains(t, jobctl(t, words("--db app.db stats -o jsonl")...).stdout, `"ready":1500,"delayed":0,"leased":0,"dead":0`)
 }
 
-// Rule: an error that is not about one job ends a change; each job of the portion has it where
-// something may have been done nevertheless, and none where nothing was.
+// Rule: an error that concerns more than one job ends a change; each job of the portion gets the
+// error if something may have been done, and none if nothing was.
 func TestChangeThatDidNotComeThrough(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -67,7 +67,7 @@ func TestChangeThatDidNotComeThrough(t *testing.T) {
 	}
 }
 
-// Rule: each filter by itself chooses jobs, so that none has to be given with --all.
+// Rule: each filter selects jobs by itself, so that --all is not needed.
 func TestEachFilterChooses(t *testing.T) {
 	build(t, everyState)
 	for _, flags := range []string{
@@ -79,7 +79,7 @@ func TestEachFilterChooses(t *testing.T) {
 	}
 }
 
-// Rule: a purge removes the jobs of its state, whichever that is, and no others.
+// Rule: a purge removes exactly the jobs of its state, whichever that is.
 func TestPurgeOfEachState(t *testing.T) {
 	for _, state := range purgeable {
 		build(t, func(f *file) {

@@ -26,8 +26,8 @@ func serveApp(t *testing.T) *bolt.Queue {
 	return q
 }
 
-// Rule: a job whose handler runs is not cancelled yet when it was asked to end: the output says
-// so, for people and for programs, and it is no failure.
+// Rule: a running job that was asked to end is not cancelled yet: the output reports that, for
+// people and for programs, and it is not a failure.
 func TestCancelOfRunningJobIsRequest(t *testing.T) {
 	t.Chdir(t.TempDir())
 	q := serveApp(t)

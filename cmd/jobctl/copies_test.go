@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Rule: a job that cannot be exported is named, and the exit code tells.
+// Rule: a job that cannot be exported is named, and the exit code reports it.
 func TestExportNamesDamage(t *testing.T) {
 	build(t, everyState)
 	spoil(t, "app.db", id(2))
@@ -21,7 +21,7 @@ func TestExportNamesDamage(t *testing.T) {
 	require.FileExists(t, "jobs.jsonl")
 }
 
-// Rule: a dry run of an import leaves nothing behind, also where it would make the file.
+// Rule: a dry run of an import leaves nothing behind, even if the import would create the file.
 func TestImportDryRunLeavesNothing(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, exitOK, jobctl(t, words("--db app.db export --to jobs.jsonl")...).code)
@@ -37,7 +37,7 @@ func TestImportDryRunLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// Rule: a check of pages tells a damaged file from one of another program.
+// Rule: a check of pages distinguishes a damaged file from a file of another program.
 func TestCheckPages(t *testing.T) {
 	t.Chdir(t.TempDir())
 	damaged(t, "bad.db")

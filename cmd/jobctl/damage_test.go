@@ -18,21 +18,20 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// hangLimit ends a command that does not end by itself. The promise is 2 s; a busy
-// machine may be slower than that without a fault of ours.
+// hangLimit ends a command that does not end by itself. The guarantee is 2 s; a busy machine may
+// be slower through no fault of jobctl.
 const hangLimit = 10 * time.Second
 
-// No damage to a file makes a command that reads panic, hang, or leave the
-// documented exit codes.
+// No damage to a file makes a reading command panic, hang, or return an undocumented exit code.
 func TestReadingDamagedFileNeverCrashes(t *testing.T) { runDamages(t, "reading") }
 
-// Nor one that writes.
+// The same holds for a writing command.
 func TestRetryingInDamagedFileNeverCrashes(t *testing.T) {
 	runDamages(t, "retrying")
 }
 
-// runDamages runs commands over damaged files in processes of their own: some faults
-// cannot be caught.
+// runDamages runs commands on damaged files in separate processes: some faults cannot be
+// recovered from.
 func runDamages(t *testing.T, commands string) {
 	t.Parallel()
 	const processes = 2
@@ -64,7 +63,7 @@ func runDamages(t *testing.T, commands string) {
 	}
 }
 
-// lastCase finds what the process did when it died.
+// lastCase finds what the process did before it crashed.
 func lastCase(out []byte) (number int, what string) {
 	number = -1
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -76,7 +75,7 @@ func lastCase(out []byte) (number int, what string) {
 	return number, what
 }
 
-// tail is what the process said after its last case.
+// tail returns the output of the process after its last case.
 func tail(out []byte, what string) []byte {
 	if at := bytes.LastIndex(out, []byte(what)); at >= 0 {
 		out = out[at+len(what):]
@@ -121,9 +120,9 @@ func TestDamageProcess(t *testing.T) {
 	}
 }
 
-// inOrder copies a queue file page by page in the same order every time, so that the
-// n-th damage hits the same place in each run. A crashed file is one that its writer
-// did not close: it has no list of free pages.
+// inOrder copies a queue file page by page in the same order every time, so that the n-th damage
+// hits the same place in each run. A crashed file is one that its writer did not close: it has
+// no list of free pages.
 func inOrder(t *testing.T, path string, crashed bool) []byte {
 	t.Helper()
 	from, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
@@ -158,8 +157,8 @@ func inOrder(t *testing.T, path string, crashed bool) []byte {
 	return copied
 }
 
-// damageFile is the n-th damage to a file: mostly one flipped bit, else a number
-// put over another or a page over another.
+// damageFile returns the n-th damage to a file: usually one flipped bit, otherwise a number over
+// another number, or a page over another page.
 func damageFile(whole []byte, n int) (damaged []byte, how string) {
 	random := rand.New(rand.NewPCG(uint64(n), 1))
 	damaged = bytes.Clone(whole)

@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Dead jobs come with their reason and last error, the first line of it.
+// Dead jobs are listed with their reason and the first line of their last error.
 func TestDeadList(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, `ID                                    QUEUE    KIND          REASON     RUNS  DIED    LAST ERROR
@@ -18,7 +18,7 @@ func TestDeadList(t *testing.T) {
 `, ""}, jobctl(t, "--db", "app.db", "dead", "list"))
 }
 
-// Filters and the limit hold for dead jobs; jobs that live are never listed.
+// Filters and the limit apply to dead jobs; other jobs are never listed.
 func TestDeadListFilters(t *testing.T) {
 	build(t, everyState)
 	for flags, want := range map[string][]pawl.ID{
@@ -49,7 +49,7 @@ func TestDeadListAsJSON(t *testing.T) {
 		jobctl(t, "--db", "app.db", "dead", "list", "-o", "json"))
 }
 
-// A dead job that cannot be read is named, the others are listed.
+// An unreadable dead job is named, and the others are listed.
 func TestDeadListWithDamage(t *testing.T) {
 	build(t, everyState)
 	spoil(t, "app.db", id(1))

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// deaths are six dead jobs of two queues, one a minute up to a minute ago, with an old one that
-// died last, and a job that is alive.
+// deaths adds six dead jobs of two queues, one a minute up to a minute ago, with an old job that
+// became dead last, and a job that is not dead.
 func deaths(f *file) {
 	f.add(pawl.Envelope{Queue: "old"})
 	f.goTo(today.Add(-7 * time.Minute))
@@ -27,7 +27,7 @@ func deaths(f *file) {
 	f.goTo(today)
 }
 
-// Rule: dead jobs are chosen by when they died, and sorted by it over all queues.
+// Rule: dead jobs can be selected and sorted by when they became dead, across all queues.
 func TestDeadByDeath(t *testing.T) {
 	build(t, deaths)
 	for line, want := range map[string]string{
@@ -56,7 +56,7 @@ func TestDeadByDeath(t *testing.T) {
 	require.Equal(t, exitUsage, jobctl(t, words("--db app.db queue purge a --state ready --died-since 1h -y")...).code)
 }
 
-// Rule: changes take the same filters, and --newest with -n the last that died.
+// Rule: changes accept the same filters, and --newest with -n selects the last dead jobs.
 func TestChangesByDeath(t *testing.T) {
 	build(t, deaths)
 	for _, step := range []struct{ line, want string }{

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// heldBack is a file with dead jobs of which some must stay dead: for their deadline, since
-// another has their unique key, or since one of them takes it first.
+// heldBack fills a file with dead jobs, some of which must stay dead: because of their deadline,
+// because another job has their unique key, or because one of them takes it first.
 func heldBack(f *file) {
 	rare(f)
 	for range 3 {
@@ -23,7 +23,7 @@ func heldBack(f *file) {
 	f.kill(pawl.Envelope{Queue: "other"}, pawl.ReasonPermanent, "no")
 }
 
-// Rule: a dry run tells of each job what the run does with it then, with the same exit code.
+// Rule: a dry run reports for each job what the command would do, with the same exit code.
 func TestDryRunSaysWhatARunDoes(t *testing.T) {
 	for _, line := range []string{
 		"dead retry --all", "dead retry -q other", "job delete --all", "dead forward --all --to-queue other",
@@ -46,8 +46,8 @@ func TestDryRunSaysWhatARunDoes(t *testing.T) {
 	require.Equal(t, "would be retried: 2, skipped: 4; nothing was changed\n", jobctl(t, words("--db app.db dead retry --all --dry-run")...).stdout)
 }
 
-// Rule: filters are judged when a job is changed: one that died again while somebody thought
-// about the question does not match any more.
+// Rule: filters are evaluated when a job is changed: a job that became dead again while the user
+// considered the question no longer matches.
 func TestFiltersAreJudgedInTheChange(t *testing.T) {
 	for _, line := range []string{"dead retry", "dead delete", "dead forward", "dead forward --to-db other.db", "queue purge email --state dead"} {
 		build(t, everyState)

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: of many lines none is forgotten, and an ID is printed for each.
+// Rule: no line of many is forgotten, and an ID is printed for each.
 func TestBatchInPortions(t *testing.T) {
 	build(t, nil)
 	got := piped(t, strings.Repeat(`{"kind":"k"}`+"\n", 2*portionJobs+1), words("--db app.db job enqueue --batch")...)
@@ -20,7 +20,7 @@ func TestBatchInPortions(t *testing.T) {
 	require.Equal(t, 2*portionJobs+1, strings.Count(got.stdout, "\n"))
 }
 
-// Rule: a portion has no more jobs, and no more bytes unless it is one job, than it may have.
+// Rule: a portion stays within its limits of jobs and, unless it is a single job, of bytes.
 func TestPortionsAreBounded(t *testing.T) {
 	line := func(bytes int) string { return fmt.Sprintf(`{"kind":"k","args":%q}`+"\n", strings.Repeat("x", bytes)) }
 	lines := line(portionBytes/2-10) + line(portionBytes/2-10) + line(2*portionBytes) + strings.Repeat(line(1), portionJobs+1)
@@ -32,8 +32,8 @@ func TestPortionsAreBounded(t *testing.T) {
 	require.Equal(t, []int{2, 1, portionJobs, 1}, sizes)
 }
 
-// Rule: when a portion is refused, the message says how many jobs are stored, and exactly
-// those are.
+// Rule: if a portion is refused, the message reports how many jobs are stored, and exactly those
+// are.
 func TestBatchThatFailsInTheMiddle(t *testing.T) {
 	build(t, nil)
 	lines := `{"kind":"k","unique":"one"}` + "\n" + strings.Repeat(`{"kind":"k"}`+"\n", portionJobs) + `{"kind":"k","unique":"one","on_conflict":"reject"}`
@@ -45,7 +45,7 @@ func TestBatchThatFailsInTheMiddle(t *testing.T) {
 	require.Contains(t, jobctl(t, words("--db app.db queue show default -o jsonl")...).stdout, `"ready":1000,`)
 }
 
-// Rule: a line whose unique key is taken adds nothing, which is told.
+// Rule: a line whose unique key is taken adds nothing, which is reported.
 func TestBatchTellsWhatWasThere(t *testing.T) {
 	build(t, nil)
 	got := piped(t, strings.Repeat(`{"kind":"k","unique":"one"}`+"\n", 3), words("--db app.db job enqueue --batch")...)
@@ -53,7 +53,7 @@ func TestBatchTellsWhatWasThere(t *testing.T) {
 	require.Equal(t, "note: 2 of them were not added: another job has the unique key\n", got.stderr)
 }
 
-// Rule: flags are what a line does not say, and no line says anything for another one.
+// Rule: flags supply what a line omits, and no line affects another.
 func TestBatchLinesKeepToThemselves(t *testing.T) {
 	build(t, nil)
 	lines := `{"kind":"k","headers":{"of":"line 1"},"priority":3}` + "\n" + `{"kind":"k"}`
@@ -66,7 +66,7 @@ func TestBatchLinesKeepToThemselves(t *testing.T) {
 	require.EqualValues(t, 7, second.Priority)
 }
 
-// idOf is the n-th of the IDs that were printed.
+// idOf returns the n-th of the printed IDs.
 func idOf(t *testing.T, printed string, n int) pawl.ID {
 	t.Helper()
 	id, err := pawl.ParseID(words(printed)[n])
@@ -75,7 +75,7 @@ func idOf(t *testing.T, printed string, n int) pawl.ID {
 }
 
 // Rule: all lines are checked before the first is stored; the message has the number of the
-// wrong one.
+// wrong line.
 func TestBatchChecksAllLinesFirst(t *testing.T) {
 	build(t, nil)
 	for line, why := range map[string]string{
@@ -97,15 +97,15 @@ func TestBatchChecksAllLinesFirst(t *testing.T) {
 	require.Contains(t, jobctl(t, words("--db app.db stats -o json")...).stdout, `"queues": []`)
 }
 
-// Rule: a dry run prints for each line what it would print without an ID.
+// Rule: a dry run prints for each line what the command would print, without an ID.
 func TestBatchDryRunAsJSON(t *testing.T) {
 	build(t, nil)
 	got := piped(t, `{"kind":"k"}`+"\n"+`{"kind":"k"}`, words("--db app.db job enqueue --batch --dry-run -o jsonl")...)
 	require.Equal(t, outcomeOf{exitOK, strings.Repeat(`{"id":null,"existing":false,"dry_run":true}`+"\n", 2), ""}, got)
 }
 
-// Rule: an interruption waits for the portion that is on its way, and the message says how
-// much is stored.
+// Rule: an interruption waits for the current portion, and the message reports how much is
+// stored.
 func TestInterruptedBatch(t *testing.T) {
 	build(t, nil)
 	ctx, interrupt := context.WithCancel(t.Context())

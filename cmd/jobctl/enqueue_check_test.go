@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: a request or a command that the worker refuses whatever its options are is refused at
-// enqueue, however it is given, and nothing of it gets into the file.
+// Rule: enqueue refuses a request or a command that every worker would refuse, however it is
+// given, and stores nothing of it in the file.
 func TestEnqueueRefusesWhatNoWorkerRuns(t *testing.T) {
 	build(t, nil)
 	const url = "https://example.com/"

@@ -13,8 +13,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Rule: each error that a script or a person decides by has its exit code, and says what to
-// do next.
+// Rule: each error that matters to a script or a user has its exit code and its remedy.
 func TestWhatErrorsMean(t *testing.T) {
 	a := &app{flags: shared{db: "x"}}
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// fake is a queue that does what a file on this machine does too rarely for a test. What it
-// is not told to do panics.
+// fake is a queue that does what a real file does too rarely for a test. Methods that a test
+// does not define panic.
 type fake struct {
 	admin.Admin
 	pages   []admin.Page
@@ -50,8 +50,8 @@ func (f *fake) Do(_ context.Context, _ admin.Action, ids ...pawl.ID) ([]error, e
 	return results, nil
 }
 
-// Rule: behind the last job that was asked for a list says whether there are more, or that
-// there may be where looking further would take long.
+// Rule: after the last requested job, a list says whether there are more, or that there may be
+// if checking would take long.
 func TestListTellsOfMore(t *testing.T) {
 	job := bolt.Listed{Job: &pawl.Envelope{}}
 	for rest, behind := range map[string]admin.Page{
@@ -69,8 +69,8 @@ func TestListTellsOfMore(t *testing.T) {
 	}
 }
 
-// Rule: an error about the whole queue ends a change before anything is done; one about a job
-// is that job's.
+// Rule: an error about the whole queue ends a change before anything is done; an error about a
+// job concerns only that job.
 func TestChooseTellsJobsFromTheQueue(t *testing.T) {
 	disk := errors.New("input/output error")
 	for _, err := range []error{disk, pawl.ErrNotFound, pawl.ErrCorrupt} {
@@ -92,8 +92,8 @@ func TestChooseTellsJobsFromTheQueue(t *testing.T) {
 	}
 }
 
-// Rule: a letter that is stored elsewhere and that somebody else has removed here meanwhile is
-// forwarded; one that is still here is told.
+// Rule: a dead job that is stored elsewhere and that another process has removed here in the
+// meantime counts as forwarded; one that is still here is reported.
 func TestForwardOfWhatIsGone(t *testing.T) {
 	letter := func(id pawl.ID) (*pawl.Envelope, error) {
 		return &pawl.Envelope{ID: id, Kind: "k", Queue: "q", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent}}, nil

@@ -9,8 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a filter that is given several times chooses what any of its values chooses. None of
-// them is dropped.
+// Rule: a repeated filter selects what any of its values selects. No value is dropped.
 func TestRepeatedFiltersAddUp(t *testing.T) {
 	build(t, func(f *file) {
 		everyState(f) // 1 and 4 to 6 in email, 2 and 3 in reports
@@ -40,8 +39,8 @@ func TestRepeatedFiltersAddUp(t *testing.T) {
 	require.Contains(t, got.stderr, "3 jobs match (queue=email|other state=ready|delayed)")
 }
 
-// Rule: a flag that does not collect its values is refused when it is given twice, since one of
-// them would be dropped.
+// Rule: a flag that does not collect its values must not be given twice, since one value would
+// be dropped.
 func TestFlagGivenTwiceIsRefused(t *testing.T) {
 	build(t, everyState)
 	for _, line := range []string{

@@ -23,8 +23,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// start is when the first job of a test file was made, today is when jobctl looks
-// at it.
+// start is when the first job of a test file was created; today is when jobctl reads it.
 var (
 	start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	today = start.Add(3*time.Hour + 4*time.Second)
@@ -39,8 +38,7 @@ func id(n int) pawl.ID {
 	return id
 }
 
-// file is a queue under construction, with a clock that stands still until it is
-// moved.
+// file is a queue under construction, with a clock that only moves on request.
 type file struct {
 	t       tester
 	q       *bolt.Queue
@@ -52,14 +50,14 @@ func (f *file) now() time.Time       { return start.Add(time.Duration(f.elapsed.
 func (f *file) pass(d time.Duration) { f.elapsed.Add(int64(d)) }
 func (f *file) goTo(t time.Time)     { f.elapsed.Store(int64(t.Sub(start))) }
 
-// tester is what making a file needs of a test, or of a script.
+// tester is what creating a file needs from a test or a script.
 type tester interface {
 	require.TestingT
 	Helper()
 }
 
-// build makes app.db in a new folder, which becomes the current one, and fills it.
-// At the end of the test the file is checked.
+// build creates app.db in a new folder, which becomes the current one, and fills it. At the end
+// of the test the file is checked.
 func build(t *testing.T, fill func(*file)) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -98,7 +96,7 @@ func (f *file) fetch(queue string) *pawl.Lease {
 	return leases[0]
 }
 
-// kill adds a job, runs it as often as it has errors, and lets the last one end it.
+// kill adds a job, runs it once for each error, and makes it dead with the last one.
 func (f *file) kill(e pawl.Envelope, reason pawl.Reason, causes ...string) {
 	f.t.Helper()
 	f.add(e)
@@ -113,8 +111,8 @@ func (f *file) kill(e pawl.Envelope, reason pawl.Reason, causes ...string) {
 	}
 }
 
-// everyState puts a job into each state: 1 dead of exhaustion, 2 dead for good, 3
-// snoozed, 4 leased, 5 delayed, 6 ready.
+// everyState puts a job into each state: 1 dead (exhausted), 2 dead (permanent), 3 snoozed, 4
+// leased, 5 delayed, 6 ready.
 func everyState(f *file) {
 	f.t.Helper()
 	policy := pawl.Exponential(5*time.Second, 2).Cap(45 * time.Second).Jitter(0.15)
@@ -142,25 +140,25 @@ func pack(t tester, v any) []byte {
 	return b
 }
 
-// outcomeOf is what one command line did.
+// outcomeOf is the result of one command line.
 type outcomeOf struct {
 	code           int
 	stdout, stderr string
 }
 
-// jobctl runs a command line as of today, without a terminal.
+// jobctl runs a command line at the time today, without a terminal.
 func jobctl(t *testing.T, args ...string) outcomeOf {
 	t.Helper()
 	return runAsOfToday(strings.NewReader(""), false, args)
 }
 
-// piped gives it a standard input.
+// piped runs a command line with a standard input.
 func piped(t *testing.T, in string, args ...string) outcomeOf {
 	t.Helper()
 	return runAsOfToday(strings.NewReader(in), false, args)
 }
 
-// asked gives it a terminal where somebody answers.
+// asked runs a command line on a terminal with a user who answers.
 func asked(t *testing.T, answer io.Reader, args ...string) outcomeOf {
 	t.Helper()
 	return runAsOfToday(answer, true, args)
@@ -170,7 +168,7 @@ func runAsOfToday(stdin io.Reader, terminal bool, args []string) outcomeOf {
 	return asOfToday(context.Background(), stdin, terminal, nil, args...)
 }
 
-// asOfToday runs a command line, or run in its place.
+// asOfToday runs a command line, or calls run instead.
 func asOfToday(ctx context.Context, stdin io.Reader, terminal bool, run func(*app) error, args ...string) outcomeOf {
 	var stdout, stderr bytes.Buffer
 	a := &app{
@@ -187,7 +185,7 @@ func asOfToday(ctx context.Context, stdin io.Reader, terminal bool, run func(*ap
 	return outcomeOf{code, stdout.String(), stderr.String()}
 }
 
-// run carries out a command line as main does, with streams of the test.
+// run executes a command line as main does, with streams of the test.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return runIn(context.Background(), args, stdin, stdout, stderr)
 }
@@ -195,8 +193,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // words splits a command line at its spaces.
 func words(line string) []string { return strings.Fields(line) }
 
-// checkFile requires that bbolt finds no fault in a file and that its counts are
-// those of a listing.
+// checkFile requires that bbolt finds no fault in a file and that its counts match a listing.
 func checkFile(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {

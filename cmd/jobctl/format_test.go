@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// older makes app.db a file that an earlier release left. It returns its bytes.
+// older makes app.db a file of an earlier release, and returns its bytes.
 func older(t *testing.T) []byte {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -36,8 +36,8 @@ const other = `error: app.db has the format of an older release
   Use the jobctl of the release that wrote the file.
 `
 
-// A command that reads or changes an older file leaves it as it is, and says by exit code
-// 7 what to do.
+// A command that reads or changes an older file leaves it unchanged, ends with exit code 7, and
+// prints the remedy.
 func TestOlderFileIsLeftAlone(t *testing.T) {
 	before := older(t)
 	for _, line := range append(reading(), retrying()...) {

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// freeze stops a process without ending it, as one that hangs.
+// freeze suspends a process, as if it were stuck.
 func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }

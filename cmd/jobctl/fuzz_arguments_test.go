@@ -12,9 +12,9 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// FuzzArguments looks for a command line that panics, ends with an exit code that is not
-// documented, or prints what a terminal obeys. Its words are the lines of a text; there is
-// no file that they could change.
+// FuzzArguments looks for a command line that panics, ends with an undocumented exit code, or
+// prints what a terminal obeys. Its words are the lines of a text; there is no file that they
+// could change.
 func FuzzArguments(f *testing.F) {
 	for _, c := range leaves(tree()) {
 		words := wordsOf(c)
@@ -48,7 +48,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// empty removes what a command line has left in its folder, which the next one uses.
+// empty removes the leftovers of a command line from its folder, which the next one uses.
 func empty(t *testing.T, folder string) {
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
@@ -57,8 +57,8 @@ func empty(t *testing.T, folder string) {
 	}
 }
 
-// FuzzEscape looks for a text that a terminal would obey after it was escaped, or a cell
-// that is wider than its column.
+// FuzzEscape looks for a text that a terminal would obey after escaping, or a cell wider than
+// its column.
 func FuzzEscape(f *testing.F) {
 	for _, s := range []string{"", "plain", "\x1b[31m", "\u202e\u2066", "\xff\xfe", "a\nb\n\n", "é漢\U000e0041", "\ufffd"} {
 		f.Add(s, 5)

@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// printing are command lines that print every field there is, over the file of everyState and
-// a damaged one. They run in this order.
+// printing lists command lines that print every field, with the file of everyState and a damaged
+// one. They run in this order.
 var printing = []string{
 	"job list", "dead list", "dead summary", "job show JOB1", "queue list", "queue show email", "stats",
 	"db info", "db check", "export --to jobs.jsonl", "import jobs.jsonl --dry-run",
@@ -57,7 +57,7 @@ var (
 	aside     = regexp.MustCompile(`\([^()]*\)`) // what a field means, in the text of a help
 )
 
-// fieldsPrinted are the names of the fields that each command prints.
+// fieldsPrinted returns the names of the fields that each command prints.
 func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 	all := make(map[string]map[string]bool)
 	add := func(words string, text []byte) {
@@ -93,7 +93,7 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 		require.NotEmpty(t, got.stdout, "%s: %s", line, got.stderr)
 		add(commandOf(t, line), []byte(got.stdout))
 	}
-	// These two print what happens, until they are told to end.
+	// These two print events until they are interrupted.
 	event := viewOfEvent(&admin.Event{Event: pawl.Event{Job: &pawl.Envelope{}}})
 	for words, v := range map[string]any{"watch": event, "work": workView{}} {
 		text, err := encode(v)
@@ -105,8 +105,8 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 
 var jobNumber = regexp.MustCompile(`JOB(\d)`)
 
-// gather adds the names of fields to what is there. What people put into headers and
-// payloads has names of its own.
+// gather adds the names of fields to names, except those that users define in headers and
+// payloads.
 func gather(value any, names map[string]bool) {
 	switch value := value.(type) {
 	case []any:
@@ -122,7 +122,7 @@ func gather(value any, names map[string]bool) {
 	}
 }
 
-// commandOf is the command of a line.
+// commandOf returns the command of a line.
 func commandOf(t *testing.T, line string) string {
 	t.Helper()
 	for _, c := range leaves(tree()) {
@@ -134,7 +134,7 @@ func commandOf(t *testing.T, line string) string {
 	return ""
 }
 
-// serve is an app that has a file, until stop.
+// serve runs an app that has a file, until stop.
 func serve(t *testing.T, path string) (stop func()) {
 	t.Helper()
 	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
@@ -148,7 +148,7 @@ func serve(t *testing.T, path string) (stop func()) {
 	return func() { require.NoError(t, errors.Join(server.Close(), q.Close())) }
 }
 
-// damaged makes a file with a page and a row that are damaged.
+// damaged creates a file with a damaged page and a damaged row.
 func damaged(t *testing.T, path string) {
 	t.Helper()
 	buildAt(t, path, large)

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// reading and retrying are what runs over a hostile file.
+// reading and retrying return the commands for a hostile file.
 func reading() []string {
 	return []string{
 		"stats", "stats -o json",
@@ -26,7 +26,7 @@ func reading() []string {
 
 func retrying() []string { return []string{"dead retry " + id(1).String(), "dead retry --all -y"} }
 
-// A file that is no queue gives a clear error and stays as it is.
+// A file that is not a queue gives a clear error and stays unchanged.
 func TestFilesThatAreNoQueue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	random := make([]byte, 64<<10)
@@ -67,7 +67,7 @@ func TestFilesThatAreNoQueue(t *testing.T) {
 	require.Equal(t, random, after)
 }
 
-// A file that has lost its end is damaged, and says so.
+// A truncated file is reported as damaged.
 func TestTruncatedFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	buildAt(t, "app.db", large)
@@ -89,7 +89,7 @@ func TestTruncatedFile(t *testing.T) {
 	}
 }
 
-// large has enough jobs for branch pages, payloads of their own pages and histories.
+// large adds enough jobs for branch pages, payloads in their own pages, and histories.
 func large(f *file) {
 	f.t.Helper()
 	everyState(f)

@@ -26,8 +26,8 @@ func many(jobs int) func(*file) {
 	}
 }
 
-// Rule: an interruption comes between two portions, the message says how much was done, and
-// exactly that was done.
+// Rule: an interruption takes effect between two portions, and the message reports exactly how
+// much was done.
 func TestInterruptedChange(t *testing.T) {
 	build(t, many(2500))
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -46,7 +46,7 @@ func TestInterruptedChange(t *testing.T) {
 	require.Equal(t, pawl.Dead, look(t, id(2001)).State)
 }
 
-// Rule: somebody who interrupts the question has changed nothing.
+// Rule: a user who interrupts the question has changed nothing.
 func TestInterruptedQuestion(t *testing.T) {
 	build(t, everyState)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -59,7 +59,7 @@ func TestInterruptedQuestion(t *testing.T) {
 	require.Equal(t, pawl.Dead, look(t, id(1)).State)
 }
 
-// interrupting is a terminal where somebody interrupts in place of an answer.
+// interrupting is a terminal whose user interrupts instead of answering.
 type interrupting struct {
 	io.Reader
 	interrupt func()

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// Each job is one line with its state, its runs of those allowed, and the time that
-// matters in that state.
+// Each job is one line with its state, its attempts and their limit, and the relevant time for
+// that state.
 func TestJobList(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, `ID                                    STATE    QUEUE    KIND          RUNS    AGE  WHEN
@@ -29,7 +29,7 @@ func TestJobList(t *testing.T) {
 `, ""}, jobctl(t, "--db", "app.db", "job", "list"))
 }
 
-// Filters narrow the list together; nothing that matches is no error.
+// Filters combine; an empty result is not an error.
 func TestJobListFilters(t *testing.T) {
 	build(t, everyState)
 	cases := []struct {
@@ -71,7 +71,8 @@ func TestJobListFilters(t *testing.T) {
 	}
 }
 
-// A list as JSON is one object with the cursor of the next page, whatever it holds; as JSON lines one object a line.
+// A list as JSON is one object with the cursor of the next page, even if it is empty; as JSON
+// lines it is one object per line.
 func TestJobListAsJSON(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, `{"jobs": [
@@ -90,7 +91,7 @@ func TestJobListAsJSON(t *testing.T) {
 	require.Len(t, all.Jobs, 6)
 	require.Nil(t, all.Next)
 
-	// A page has the cursor of the next one, and pages that follow it meet each job once.
+	// A page has the cursor of the next one, and the following pages contain each job once.
 	seen, after := []string{}, []string(nil)
 	for {
 		got := jobctl(t, append([]string{"--db", "app.db", "-o", "json", "job", "list", "-n", "4"}, after...)...)
@@ -106,8 +107,8 @@ func TestJobListAsJSON(t *testing.T) {
 	require.Equal(t, []string{id(1).String(), id(2).String(), id(3).String(), id(4).String(), id(5).String(), id(6).String()}, seen)
 }
 
-// A damaged job does not hide the others: they are listed, it is named on standard
-// error, and the exit code tells.
+// A damaged job does not hide the others: they are listed, it is named on standard error, and
+// the exit code reports it.
 func TestJobListWithDamage(t *testing.T) {
 	build(t, everyState)
 	spoil(t, "app.db", id(2))
@@ -123,7 +124,7 @@ func TestJobListWithDamage(t *testing.T) {
 	require.Equal(t, exitDamaged, jobctl(t, "--db", "app.db", "job", "show", id(2).String()).code)
 }
 
-// Many damaged jobs are counted, not all named.
+// Many damaged jobs are counted, and not all are named.
 func TestJobListWithMuchDamage(t *testing.T) {
 	build(t, func(f *file) {
 		for range 15 {
@@ -141,7 +142,7 @@ func TestJobListWithMuchDamage(t *testing.T) {
 	require.Contains(t, got.stderr, "\n  and 4 more\n")
 }
 
-// A time that RFC 3339 cannot write neither breaks the JSON nor the table.
+// A time outside RFC 3339 breaks neither the JSON nor the table.
 func TestJobListWithFarTimes(t *testing.T) {
 	build(t, func(f *file) {
 		f.add(pawl.Envelope{NotBefore: time.Date(123456, 1, 1, 0, 0, 0, 0, time.UTC)})

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a limit is passed by more than it names, or with >= by as much; numbers are sums over
-// the queues, and a queue that is not there has no jobs.
+// Rule: a limit is exceeded by more than its value, or with >= by its value; numbers are sums
+// over the queues, and a missing queue has no jobs.
 func TestLimits(t *testing.T) {
 	s := &admin.Stats{}
 	s.Queues = []pawl.QueueStats{

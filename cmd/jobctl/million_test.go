@@ -17,9 +17,9 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// BenchmarkMillion has the command look into a file of a million jobs, as a process of its
-// own each time, stopped and live: the medians of nine runs in milliseconds. 100 000 dead
-// letters that a filter finds are then retried at once. Run it with -benchtime 1x.
+// BenchmarkMillion runs the command on a file with a million jobs, in a new process each time,
+// stopped and live: the medians of nine runs in milliseconds. Then it retries 100 000 dead jobs
+// that a filter selects. Run it with -benchtime 1x.
 func BenchmarkMillion(b *testing.B) {
 	binary := filepath.Join(b.TempDir(), "jobctl")
 	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
@@ -68,8 +68,8 @@ func BenchmarkMillion(b *testing.B) {
 	require.NoError(b, q.Close())
 }
 
-// million stores 1 000 000 jobs: 200 000 dead jobs in two queues, of which each second
-// one died of a timeout, and as many again; the others are ready, and a tenth delayed.
+// million stores 1 000 000 jobs: 400 000 dead jobs, half of them in each of two queues, and
+// every second one dead after a timeout; the others are ready, and a tenth delayed.
 func million(b *testing.B, q *bolt.Queue) {
 	const portion = 5_000
 	now := time.Now()

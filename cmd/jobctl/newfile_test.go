@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: no command makes a new file in the place of one of the queue's own, also by a path
-// that leaves a link by "..".
+// Rule: no command creates a file in a place that belongs to the queue, even through a path that
+// leaves a link by "..".
 func TestNewFileThroughALinkAndBack(t *testing.T) {
 	build(t, everyState)
 	require.NoError(t, os.Mkdir("inner", 0o700))

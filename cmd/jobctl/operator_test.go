@@ -17,8 +17,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Rule: columns stand below one another whatever is in them: a character may be two columns
-// wide, or none.
+// Rule: columns are aligned whatever they contain: a character may be two columns wide, or none.
 func TestTableOfWideCharacters(t *testing.T) {
 	var b bytes.Buffer
 	tab := table{out: bufio.NewWriter(&b), columns: []column{{title: "QUEUE"}, {title: "DEAD", right: true}, {title: "STATE"}}}
@@ -36,8 +35,8 @@ func TestTableOfWideCharacters(t *testing.T) {
 	}, "\n"), b.String())
 }
 
-// Rule: a failure that many jobs share is told once with their number, and an app that went
-// away with what to do then.
+// Rule: a failure that many jobs share is reported once with their number, and the failure of an
+// app that went away with its remedy.
 func TestReasonsAreFolded(t *testing.T) {
 	gone := fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, admin.ErrUnreachable)
 	rs := results{{id: id(1)}, {id: id(2), err: gone}, {id: id(3), err: gone}, {id: id(4), err: errNotTried}}
@@ -56,8 +55,8 @@ func TestReasonsAreFolded(t *testing.T) {
 	require.Contains(t, a.failure(c.report(t.Context())).next, "'jobctl job show' shows the state of each")
 }
 
-// Rule: who may not make a file is told to name another folder; who may not read the queue,
-// to be another user.
+// Rule: a user who may not create a file is advised to use another folder, and one who may not
+// read the queue to be another user.
 func TestPermissionOfWhat(t *testing.T) {
 	a := &app{flags: shared{db: "app.db"}}
 	out := fmt.Errorf("create the file in folder out: %w", fs.ErrPermission)
@@ -70,7 +69,7 @@ func TestPermissionOfWhat(t *testing.T) {
 	require.Equal(t, "Run jobctl as the app's user.", a.failure(newFile("out/b.db", in)).next)
 }
 
-// Rule: a file that another jobctl has is waited for; an app is not looked for then.
+// Rule: the advice for a file that another jobctl has is to wait; it does not mention an app.
 func TestLockedByJobctl(t *testing.T) {
 	a := &app{flags: shared{db: "app.db"}}
 	f := a.failure(fmt.Errorf("open queue app.db: %w (pid 4121, jobctl); stop it, or open another file", bolt.ErrLocked))
@@ -79,7 +78,7 @@ func TestLockedByJobctl(t *testing.T) {
 	require.Contains(t, f.next, "Another jobctl has the file open")
 }
 
-// Rule: lengths of time in lines for people have few digits.
+// Rule: durations in lines for people have few digits.
 func TestRoughly(t *testing.T) {
 	for given, want := range map[time.Duration]string{
 		0: "0s", 7: "7ns", 283853: "283.85µs", 20529385: "20.53ms", 1234567890: "1.23s", 90*time.Second + 1: "1m30s",

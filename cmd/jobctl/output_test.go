@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: colours come on a terminal alone, and not against NO_COLOR, a dumb terminal or the
-// flag; --color always wins over all of them.
+// Rule: colors appear only on a terminal, and not with NO_COLOR, a dumb terminal or the flag;
+// --color always overrides all of them.
 func TestColors(t *testing.T) {
 	for _, c := range []struct {
 		flag   string
@@ -31,7 +31,7 @@ func TestColors(t *testing.T) {
 	}
 }
 
-// Rule: colours change no width.
+// Rule: colors change no width.
 func TestTableWithColors(t *testing.T) {
 	lines := map[bool][]string{}
 	for _, paint := range []bool{false, true} {
@@ -50,8 +50,8 @@ func TestTableWithColors(t *testing.T) {
 	require.Equal(t, strings.Join(lines[false], "\n"), strip.Replace(strings.Join(lines[true], "\n")))
 }
 
-// Rule: what a terminal obeys is escaped in a stream of JSON too, wherever writes cut it, and
-// a program reads the same.
+// Rule: characters that a terminal obeys are escaped in a stream of JSON too, wherever writes
+// cut it, and a program reads the same.
 func TestHarmlessJSON(t *testing.T) {
 	value := []string{"\u009b31m", "a\u202eb", "\U000e0041", "é漢🎉", "\x7f"}
 	plain, err := json.Marshal(value)

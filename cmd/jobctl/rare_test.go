@@ -13,9 +13,9 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// rare has what few jobs have: 1 is completed and retained, 2 leased and cancelled, 3
-// dead with a unique key that 4 has taken, 5 dead past its deadline. 4 has a deadline and
-// both keys, and queue slow is paused.
+// rare adds rare states: 1 is completed and retained, 2 leased and cancelled, 3 dead with a
+// unique key that 4 has taken, 5 dead past its deadline. 4 has a deadline and both keys, and
+// queue slow is paused.
 func rare(f *file) {
 	f.t.Helper()
 	ctx := context.Background()
@@ -32,7 +32,7 @@ func rare(f *file) {
 	f.goTo(today)
 }
 
-// Stats tells completed records, and which queues are paused.
+// Stats shows completed records, and which queues are paused.
 func TestStatsOfPausedAndCompleted(t *testing.T) {
 	build(t, rare)
 	got := jobctl(t, "--db", "app.db", "stats")
@@ -51,7 +51,7 @@ other      0        0       0     1          0       -  stopped
 	require.Less(t, *v.FreeBytes, v.SizeBytes)
 }
 
-// A completed job is listed with when it succeeded, and can be chosen by its state.
+// A completed job is listed with the time of its success, and can be selected by its state.
 func TestJobListOfCompleted(t *testing.T) {
 	build(t, rare)
 	require.Equal(t, outcomeOf{0, `ID                                    STATE      QUEUE  KIND       RUNS  AGE  WHEN
@@ -59,7 +59,7 @@ func TestJobListOfCompleted(t *testing.T) {
 `, ""}, jobctl(t, "--db", "app.db", "job", "list", "-s", "completed"))
 }
 
-// A program gets deadline, keys and the mark of a cancelled job; null where there is none.
+// A program gets the deadline, the keys and the flag of a cancelled job; null if there is none.
 func TestRareFieldsAsJSON(t *testing.T) {
 	build(t, rare)
 	got := map[string]admin.Job{}
@@ -101,8 +101,8 @@ func TestJobShowOfRareFields(t *testing.T) {
 
 const cancelledNote = "note: 1 leased job whose process had ended: dead now (cancelled, or past a deadline)\n"
 
-// A dead job whose unique key is taken, or whose deadline has passed, stays dead: that
-// is told apart from a job that is not dead.
+// A dead job whose unique key is taken, or whose deadline has passed, stays dead; the error
+// differs from that for a job that is not dead.
 func TestRetryOfWhatMustStayDead(t *testing.T) {
 	build(t, rare)
 	for i, c := range []struct {
@@ -131,8 +131,8 @@ func TestRetryOfWhatMustStayDead(t *testing.T) {
 	require.Equal(t, exitConflict, got.code)
 }
 
-// Among all that match such a letter is complained about: nobody was faster, it needs
-// somebody. The others are retried. What the open itself has killed was not chosen.
+// A change by filters reports such a dead job, because it needs attention. The others are
+// retried. Jobs that became dead by opening the file were not selected.
 func TestRetryAllTellsWhatMustStayDead(t *testing.T) {
 	build(t, func(f *file) {
 		rare(f)

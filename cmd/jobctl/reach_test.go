@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: the token of an address is that of JOBCTL_TOKEN, and an app that refuses it is told
-// apart from one that does not answer.
+// Rule: the token of an address is that of JOBCTL_TOKEN, and an app that refuses it gives
+// another error than one that does not answer.
 func TestTokenOfAnAddress(t *testing.T) {
 	sent := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,8 +28,8 @@ func TestTokenOfAnAddress(t *testing.T) {
 	require.Contains(t, stderr.String(), "JOBCTL_TOKEN")
 }
 
-// Rule: a token that is blank or cannot be sent is a usage error. It is never left out, so that
-// nobody takes an app without authentication for one that accepted the token.
+// Rule: a blank or unsendable token is a usage error. It is never omitted, so that an app
+// without authentication does not appear to accept the token.
 func TestBlankTokenIsRefused(t *testing.T) {
 	for token, says := range map[string]string{" ": "blank", "\n": "blank", "a b": "white space", "s3cret\n": "white space"} {
 		t.Setenv("JOBCTL_TOKEN", token)
@@ -41,7 +41,7 @@ func TestBlankTokenIsRefused(t *testing.T) {
 	}
 }
 
-// Rule: --timeout is how long an app may take for an answer.
+// Rule: --timeout limits the time for an app's answer.
 func TestTimeoutOfAnAddress(t *testing.T) {
 	end := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
@@ -53,8 +53,8 @@ func TestTimeoutOfAnAddress(t *testing.T) {
 	require.Contains(t, got.stderr, "--timeout waits longer")
 }
 
-// Rule: a shell completes IDs in the order in which jobs were made, each once, and queues and
-// kinds but for those that nobody could type.
+// Rule: a shell completes IDs in the order of creation, each once, and queues and kinds except
+// those that are hard to type.
 func TestCompletionOutOfTheQueue(t *testing.T) {
 	build(t, func(f *file) {
 		everyState(f)

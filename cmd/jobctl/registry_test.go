@@ -7,7 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// registry has the apps that scripts have started; scripts run side by side.
+// registry holds the apps that scripts have started; scripts run in parallel.
 type registry struct {
 	mu  sync.Mutex
 	all map[string]*running
@@ -27,7 +27,7 @@ func (r *registry) get(key string) *running {
 	return r.all[key]
 }
 
-// end ends an app by what how does, and waits for it.
+// end ends an app by calling how, and waits for it.
 func (r *registry) end(key string, how func(*running) error) error {
 	r.mu.Lock()
 	app := r.all[key]

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// All that match are counted, asked about on a terminal, and retried after a yes.
+// All matching jobs are counted, shown in a question on a terminal, and retried after a yes.
 func TestRetryAllAsks(t *testing.T) {
 	for answer, yes := range map[string]bool{"y\n": true, "YES\n": true, "y": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
 		t.Run(fmt.Sprintf("%q", answer), func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestRetryAllThatMatch(t *testing.T) {
 	require.Equal(t, outcomeOf{exitNoMatch, "", "error: no job matches (queue=email state=dead)\n  'jobctl dead list' shows the dead jobs of all queues.\n"}, got)
 }
 
-// Where nobody can be asked, or the output is for a program, -y is asked for
-// instead, before the file is looked at.
+// Without a terminal, or with output for a program, -y is required instead, before the file is
+// read.
 func TestRetryAllDoesNotAskPrograms(t *testing.T) {
 	const see = "\n  See 'jobctl dead retry --help'.\n"
 	require.Equal(t, outcomeOf{exitUsage, "", "error: there is no terminal for the question; add -y to retry all that match" + see},
@@ -60,7 +60,7 @@ func TestRetryAllDoesNotAskPrograms(t *testing.T) {
 	require.False(t, exists("missing.db"))
 }
 
-// An empty filter, as a script's -q "$Q" gives, is refused: it would choose all.
+// An empty filter, for example from a script's -q "$Q", is refused: it would select all jobs.
 func TestRetryRefusesAnEmptyFilter(t *testing.T) {
 	build(t, everyState)
 	for _, flag := range []string{"-q", "-k", "--kind"} {
@@ -71,8 +71,8 @@ func TestRetryRefusesAnEmptyFilter(t *testing.T) {
 	require.Equal(t, pawl.Dead, look(t, id(1)).State)
 }
 
-// Nothing is locked while somebody thinks: the file may change in the meantime, and
-// what changed is skipped.
+// Nothing is locked while the user thinks: the file may change in the meantime, and changed jobs
+// are skipped.
 func TestRetryAllSkipsWhatChanged(t *testing.T) {
 	build(t, everyState)
 	got := asked(t, thinking(func() string {
@@ -86,7 +86,7 @@ func TestRetryAllSkipsWhatChanged(t *testing.T) {
 	require.Equal(t, "retried 1, skipped 1\n", got.stdout)
 }
 
-// A file that went away in the meantime is not created.
+// A file that disappeared in the meantime is not created.
 func TestRetryAllCreatesNoFile(t *testing.T) {
 	build(t, everyState)
 	got := asked(t, thinking(func() string {
@@ -104,7 +104,7 @@ type thinking func() string
 
 func (f thinking) Read(p []byte) (int, error) { return copy(p, f()), io.EOF }
 
-// A damaged dead job stops neither the others nor goes unnoticed.
+// A damaged dead job does not stop the others, and is reported.
 func TestRetryAllPassesOverDamage(t *testing.T) {
 	build(t, everyState)
 	spoil(t, "app.db", id(1))

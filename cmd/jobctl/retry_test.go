@@ -19,7 +19,7 @@ import (
 
 const orphanNote = "note: 1 leased job whose process had ended: ready again too\n"
 
-// A retried dead job is ready with its history, and begins to count anew.
+// A retried dead job is ready with its history, and its attempts start again.
 func TestRetryOne(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, "retried 1, skipped 0\n", orphanNote},
@@ -33,15 +33,15 @@ func TestRetryOne(t *testing.T) {
 	require.Equal(t, pawl.Ready, look(t, id(4)).State, "a lease whose process is gone is taken back")
 }
 
-// Kept attempts leave an exhausted job one run.
+// With kept attempts, an exhausted job runs once.
 func TestRetryKeepsAttempts(t *testing.T) {
 	build(t, everyState)
 	require.Zero(t, jobctl(t, "--db", "app.db", "dead", "retry", "--keep-attempts", id(1).String()).code)
 	require.Equal(t, 2, look(t, id(1)).Attempts)
 }
 
-// What cannot be retried is told apart by the exit code, and such a command opens
-// the file only to read.
+// The exit code distinguishes the reasons why a job cannot be retried, and such a command opens
+// the file only for reading.
 func TestRetryOfOtherJobs(t *testing.T) {
 	build(t, everyState)
 	before, err := os.ReadFile("app.db")
@@ -61,8 +61,7 @@ func TestRetryOfOtherJobs(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// Of several IDs those that can be are retried, and the first that cannot decides
-// the exit code.
+// Of several IDs, the possible ones are retried, and the first failure decides the exit code.
 func TestRetrySeveral(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "dead", "retry", id(2).String(), id(5).String(), id(99).String(), id(1).String(), id(2).String())
@@ -73,7 +72,7 @@ func TestRetrySeveral(t *testing.T) {
 	require.Equal(t, pawl.Ready, look(t, id(2)).State)
 }
 
-// A wrong ID is noticed before anything is done to the right ones.
+// A wrong ID is reported before anything is done to the right ones.
 func TestRetryChecksAllIDsFirst(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, exitUsage, jobctl(t, "--db", "app.db", "dead", "retry", id(1).String(), "1").code)
@@ -89,7 +88,7 @@ func TestRetryFromStandardInput(t *testing.T) {
 	require.Equal(t, exitUsage, piped(t, "null\n", "--db", "app.db", "dead", "retry", "-").code)
 }
 
-// Programs learn what became of each job.
+// Programs receive the result for each job.
 func TestRetryAsJSON(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "-o", "json", "dead", "retry", id(1).String(), id(6).String())
@@ -116,7 +115,7 @@ func TestRetryAsJSON(t *testing.T) {
 	require.Equal(t, outcomeOf{0, `{"id":"019caa00-0000-7000-8000-000000000002","result":"retried","error":null}` + "\n", ""}, got)
 }
 
-// The crash cap is the app's: looking after one job condemns no other.
+// The limit on crashes is the app's: changing one job makes no other dead.
 func TestRetryCondemnsNobody(t *testing.T) {
 	build(t, func(f *file) {
 		f.kill(pawl.Envelope{Queue: "a"}, pawl.ReasonPermanent, "no")

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// rootPage is the page where the tree of a bucket of the queue begins.
+// rootPage returns the page where the tree of a bucket of the queue begins.
 func rootPage(t *testing.T, path, bucket string) (page, pageSize int) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
@@ -27,7 +27,7 @@ func rootPage(t *testing.T, path, bucket string) (page, pageSize int) {
 	return page, db.Info().PageSize
 }
 
-// A sound file is saved as it is, with exit code 0.
+// A sound file is copied unchanged, with exit code 0.
 func TestSalvageOfASoundFile(t *testing.T) {
 	build(t, everyState)
 	before, err := os.ReadFile("app.db")
@@ -46,7 +46,7 @@ func TestSalvageOfASoundFile(t *testing.T) {
 	}
 }
 
-// Damage is told, by page, and the exit code says that there was some.
+// Damage is reported by page, and by the exit code.
 func TestSalvageOfADamagedFile(t *testing.T) {
 	build(t, large)
 	page, size := rootPage(t, "app.db", "jobs")
@@ -76,8 +76,8 @@ func TestSalvageOfADamagedFile(t *testing.T) {
 	require.NotNil(t, v.MetaPage)
 }
 
-// Rule: what was damaged of workflows is told as such, with the command that reads the runs that
-// are left.
+// Rule: damage to workflows is reported separately, with the command that reads the remaining
+// runs.
 func TestSalvageTellsOfRuns(t *testing.T) {
 	build(t, workflows)
 	db, err := bbolt.Open("app.db", 0o600, nil)
@@ -98,7 +98,7 @@ func TestSalvageTellsOfRuns(t *testing.T) {
 	require.NotContains(t, jobctl(t, "db", "salvage", "app.db", "sound.db").stderr, "workflow")
 }
 
-// What cannot be salvaged says why and what to do.
+// The error for a file that cannot be salvaged has the reason and the remedy.
 func TestSalvageRefuses(t *testing.T) {
 	build(t, everyState)
 	require.NoError(t, os.WriteFile("text", bytes.Repeat([]byte("jobs: 1\n"), 999), 0o600))
@@ -116,7 +116,7 @@ func TestSalvageRefuses(t *testing.T) {
 	}
 }
 
-// A file that a queue has open is left to that.
+// A file that a queue has open is not salvaged.
 func TestSalvageOfALockedFile(t *testing.T) {
 	build(t, everyState)
 	q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
@@ -130,7 +130,7 @@ func TestSalvageOfALockedFile(t *testing.T) {
 	}
 }
 
-// Names out of the damaged file are escaped.
+// Names from the damaged file are escaped.
 func TestSalvageEscapes(t *testing.T) {
 	build(t, nil)
 	db, err := bbolt.Open("app.db", 0o600, nil)

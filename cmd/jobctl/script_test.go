@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"jobctl": main, "pawlapp": pawlapp})
 }
 
-// Rule: every command does what it says and ends with the exit codes that its help names,
-// over the file of a stopped app and beside one that runs.
+// Rule: every command does what its help says and ends with the exit codes that it names, with
+// the file of a stopped app and with a running app.
 func TestScripts(t *testing.T) {
 	t.Parallel() // beside the other tests that mostly wait
 	testscript.Run(t, testscript.Params{
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scripts are all of them, and under the race detector some: they mostly show what one
+// scripts returns all scripts, and under the race detector some: they mainly show what one
 // command prints.
 func scripts(t *testing.T) (some []string) {
 	t.Helper()
@@ -84,8 +84,8 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// within is code with a limit: within 1s 4 jobctl stats. What it proves is that a command
-// does not wait, so the limit is generous.
+// within is code with a time limit: within 1s 4 jobctl stats. It proves that a command does not
+// wait, so the limit is generous.
 func within(ts *testscript.TestScript, neg bool, args []string) {
 	limit, err := time.ParseDuration(args[0])
 	ts.Check(err)
@@ -96,8 +96,8 @@ func within(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// together runs the lines of a file, each as code does it, at the same time: together commands.
-// It is for commands that wait for the same thing. None may print data.
+// together runs the lines of a file at the same time, each as code does: together commands. It
+// is for commands that wait for the same thing. None may print data.
 func together(ts *testscript.TestScript, _ bool, args []string) {
 	path, err := lookPath(ts.Getenv("PATH"), "jobctl")
 	ts.Check(err)
@@ -129,7 +129,7 @@ func together(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// seed makes a file: seed everyState app.db.
+// seed creates a file: seed everyState app.db.
 func seed(ts *testscript.TestScript, _ bool, args []string) {
 	fill, ok := map[string]func(*file){"empty": nil, "everyState": everyState, "rare": rare, "large": large, "workflows": workflows}[args[0]]
 	if !ok {
@@ -138,7 +138,7 @@ func seed(ts *testscript.TestScript, _ bool, args []string) {
 	buildAt(scripted{ts}, ts.MkAbs(args[1]), fill)
 }
 
-// scripted is a script as a test.
+// scripted adapts a script to a test.
 type scripted struct{ *testscript.TestScript }
 
 func (s scripted) Errorf(format string, args ...any) { s.Logf(format, args...) }
@@ -152,19 +152,19 @@ func spoilJob(ts *testscript.TestScript, _ bool, args []string) {
 	spoil(scripted{ts}, ts.MkAbs(args[0]), id(n))
 }
 
-// olderFile makes a file of an earlier release.
+// olderFile creates a file of an earlier release.
 func olderFile(ts *testscript.TestScript, _ bool, args []string) {
 	seed(ts, false, []string{"empty", args[0]})
 	ts.Check(putFormat(ts.MkAbs(args[0]), 1))
 }
 
-// newerFile makes a file of a later release, which this one knows nothing of.
+// newerFile creates a file of a later release with an unknown format.
 func newerFile(ts *testscript.TestScript, _ bool, args []string) {
 	seed(ts, false, []string{"empty", args[0]})
 	ts.Check(putFormat(ts.MkAbs(args[0]), 99))
 }
 
-// putFormat has a file say that it is of another format.
+// putFormat writes another format into a file.
 func putFormat(path string, version byte) error {
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
@@ -178,7 +178,7 @@ func putFormat(path string, version byte) error {
 	return errors.Join(err, db.Close())
 }
 
-// cutFile takes the second half of what a file has away: cut app.db.
+// cutFile removes the second half of a file: cut app.db.
 func cutFile(ts *testscript.TestScript, _ bool, args []string) {
 	path := ts.MkAbs(args[0])
 	r, err := bolt.OpenReader(path)
@@ -189,7 +189,7 @@ func cutFile(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Truncate(path, s.Size/2))
 }
 
-// capture puts a part of the last output into a variable: capture CURSOR stderr '--after (\S+)'.
+// capture stores a part of the last output in a variable: capture CURSOR stderr '--after (\S+)'.
 func capture(ts *testscript.TestScript, _ bool, args []string) {
 	m := mustCompile(ts, args[2]).FindStringSubmatch(ts.ReadFile(args[1]))
 	if m == nil {
@@ -198,9 +198,9 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// watched runs jobctl watch, with the arguments behind a file for its output, and enqueues
-// jobs on the queues email and other until it ends: nobody can tell from outside when it has
-// begun to listen.
+// watched runs jobctl watch, with the arguments after a file for its output, and enqueues jobs
+// on the queues email and other until it ends, because its beginning cannot be observed from
+// outside.
 func watched(ts *testscript.TestScript, _ bool, args []string) {
 	path, err := lookPath(ts.Getenv("PATH"), "jobctl")
 	ts.Check(err)
@@ -233,11 +233,11 @@ type running struct {
 
 var errNoApp = errors.New("there is no app to end")
 
-// apps are those of each script, by the file that they have.
+// apps holds the apps of each script, by their files.
 var apps = newRegistry()
 
-// steer starts and ends an app: app start app.db work, app stop app.db, app freeze
-// app.db, app kill app.db.
+// steer starts and ends an app: app start app.db work, app stop app.db, app freeze app.db, app
+// kill app.db.
 func steer(ts *testscript.TestScript, _ bool, args []string) {
 	key := ts.MkAbs(args[1])
 	switch args[0] {

@@ -19,13 +19,14 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// around is a byte in the middle of a text, as a terminal would meet it. No name has a NUL
-// unless the file was forged.
+// around returns a byte in the middle of a text, as a terminal would receive it. No name
+// contains a NUL unless the file was forged.
 func around(b int) string { return "a" + string([]byte{byte(b)}) + "[31mz" }
 
 func nameAround(b int) string { return strings.ReplaceAll(around(b), "\x00", "(nul)") }
 
-// someBytes are all bytes, and under the race detector each fourth, other ones in each run.
+// someBytes returns all bytes, and under the race detector every fourth, different ones in each
+// run.
 func someBytes() (some []int) {
 	step := 4 / race.Fewer(4)
 	for b := rand.IntN(step); b < 256; b += step {
@@ -34,7 +35,7 @@ func someBytes() (some []int) {
 	return some
 }
 
-// everyByte makes a dead job for each byte, with the byte in every field that is text.
+// everyByte adds a dead job for each byte, with the byte in every text field.
 func everyByte(f *file) {
 	f.t.Helper()
 	for b := range 256 {
@@ -47,8 +48,7 @@ func everyByte(f *file) {
 	}
 }
 
-// forgeNames writes records that no queue would: a NUL in names, and reasons that there are
-// not.
+// forgeNames writes records that no queue would write: a NUL in names, and unknown reasons.
 func forgeNames(t *testing.T, path string) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -73,7 +73,7 @@ func forgeNames(t *testing.T, path string) {
 	require.NoError(t, db.Close())
 }
 
-// requireHarmless requires that a terminal obeys nothing of a text.
+// requireHarmless requires that a text contains nothing that a terminal obeys.
 func requireHarmless(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -86,8 +86,8 @@ func requireHarmless(t *testing.T, what, text string) {
 	}
 }
 
-// Rule: no byte that the file has, in whatever field, reaches a terminal as a control
-// character, in tables as in JSON, in data as in messages.
+// Rule: no byte of the file, in any field, reaches a terminal as a control character, in tables
+// or JSON, in data or messages.
 func TestNoControlByteIsPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	buildAt(t, "app.db", everyByte)
@@ -113,7 +113,7 @@ func TestNoControlByteIsPrinted(t *testing.T) {
 	}
 }
 
-// Rule: what is escaped in JSON for the sake of terminals is whole for a program.
+// Rule: a program reads the exact text, although JSON escapes it for terminals.
 func TestEveryByteSurvivesJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
 	buildAt(t, "app.db", everyByte)
@@ -136,7 +136,7 @@ func TestEveryByteSurvivesJSON(t *testing.T) {
 	}
 }
 
-// Rule: what messages repeat of the command line, of names, and of errors is escaped too.
+// Rule: text from the command line, from names, and from errors is escaped in messages too.
 func TestNoControlByteIsPrintedInMessages(t *testing.T) {
 	build(t, func(f *file) {
 		f.add(pawl.Envelope{Queue: "\x1b[31mred"})

@@ -17,9 +17,9 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
 )
 
-// Rule: the session of the guide, typed into a terminal line by line, does what the guide
-// shows: an operator changes jobs of an app that runs, kills the app, changes its file, and
-// starts it again.
+// Rule: the session of the guide, typed into a terminal line by line, has the results in the
+// guide: an operator changes jobs of a running app, kills the app, changes its file, and starts
+// it again.
 func TestSessionOfGuide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds two programs and takes seconds: not with -short")
@@ -68,13 +68,13 @@ func killServing(path string) {
 	}
 }
 
-// step is a line that is typed, and what the guide shows below it.
+// step is a typed line, and the output in the guide.
 type step struct {
 	typed string
 	shown []string
 }
 
-// steps reads a session out of the guide.
+// steps reads a session from the guide.
 func steps(t *testing.T, session int) (all []step) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/guide/operating.md")
@@ -101,7 +101,7 @@ type session struct {
 	db       string
 }
 
-// take types a step and requires that the screen shows what the guide shows.
+// take types a step and requires the output in the guide.
 func (s session) take(step step) {
 	s.t.Helper()
 	switch {
@@ -167,8 +167,8 @@ func (s session) deadJob() {
 	s.poll("no job died within a minute", func() bool { return len(s.list("dead", "list")) > 0 })
 }
 
-// freshReport waits until a report has just begun, which takes the app two seconds. So a kill
-// right after it meets a leased job.
+// freshReport waits until a report has just begun, which takes the app two seconds, so that a
+// kill right after it finds a leased job.
 func (s session) freshReport() {
 	s.t.Helper()
 	leased := func() string { return strings.Join(s.list("job", "list", "-q", "reports", "-s", "leased"), " ") }
@@ -187,7 +187,7 @@ func (s session) list(command ...string) (jobs []string) {
 	return strings.Fields(string(out))
 }
 
-// poll asks again until the answer is yes, for a minute.
+// poll repeats the question for a minute until the answer is yes.
 func (s session) poll(failure string, ask func() bool) {
 	s.t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
@@ -201,7 +201,7 @@ func (s session) poll(failure string, ask func() bool) {
 	}
 }
 
-// shape is a text without what differs from run to run: numbers, ages, IDs and widths.
+// shape removes from a text what differs between runs: numbers, ages, IDs and widths.
 func shape(text string) string {
 	for _, change := range []struct{ from, to string }{
 		{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "ID"},

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: job show takes a shortened ID, as top shows it, if one job alone has it; for several the
-// error lists them.
+// Rule: job show accepts a shortened ID, as top shows it, if exactly one job has it; for several
+// jobs the error lists them.
 func TestShortIDs(t *testing.T) {
 	build(t, everyState)
 	for _, short := range []string{"…00000003", "...00000003", "00000003", "8000-000000000003", "8000000000000003"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// Everything that the file knows about a job is printed.
+// Everything in the file about a job is printed.
 func TestJobShow(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, `id          019caa00-0000-7000-8000-000000000001
@@ -46,7 +46,7 @@ history     2 failed runs
 `, ""}, jobctl(t, "--db", "app.db", "job", "show", id(1).String()))
 }
 
-// A leased job in a file at rest is explained: nobody runs it.
+// The state of a leased job in a file at rest is explained: no process runs it.
 func TestJobShowLeased(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{0, `id          019caa00-0000-7000-8000-000000000004
@@ -69,7 +69,7 @@ history     no failed run
 `, ""}, jobctl(t, "--db", "app.db", "job", "show", id(4).String()))
 }
 
-// A job that was moved tells where it began.
+// A job that was moved shows its first queue.
 func TestJobShowOrigin(t *testing.T) {
 	build(t, func(f *file) {
 		f.add(pawl.Envelope{Queue: "here", Origin: "there"})
@@ -78,7 +78,7 @@ func TestJobShowOrigin(t *testing.T) {
 	require.Contains(t, got.stdout, "queue       here\norigin      there\nstate       ready\n")
 }
 
-// The JSON of a job is that of a list, and more.
+// The JSON of a job contains that of a list, and more.
 func TestJobShowAsJSON(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "job", "show", id(1).String(), "-o", "json")
@@ -153,7 +153,7 @@ func TestJobShowPayload(t *testing.T) {
 	}
 }
 
-// What a job carries cannot reach beyond its lines on a terminal.
+// The content of a job cannot affect a terminal outside its lines.
 func TestJobShowEscapes(t *testing.T) {
 	evil := "a\x1b[31m\u202e\xffz"
 	const safe = `a\x1b[31m\u202e\xffz`
@@ -181,7 +181,7 @@ func TestJobShowEscapes(t *testing.T) {
 	}
 }
 
-// A history that outgrew the file says how much is missing.
+// A truncated history reports how much is missing.
 func TestJobShowDroppedHistory(t *testing.T) {
 	const runs = pawl.HistoryKeepHead + pawl.HistoryKeepTail + 3
 	build(t, func(f *file) {
@@ -196,7 +196,7 @@ func TestJobShowDroppedHistory(t *testing.T) {
 	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", id(1).String(), "-o", "jsonl").stdout, `"history_dropped":3`)
 }
 
-// A job that is not there is told from a damaged file and from a wrong ID.
+// A missing job, a damaged file and a wrong ID have different errors.
 func TestJobShowUnknown(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{exitNoMatch, "", `error: job 019caa00-0000-7000-8000-000000000099: no such job

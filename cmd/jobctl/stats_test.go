@@ -15,11 +15,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// size stands for the size of the file and of what is free in it, which depend on the
-// system's page size.
+// size matches the size of the file and of its free part, which depend on the system's page
+// size.
 var size = regexp.MustCompile(`\d+\.\d KiB|"(size|free)_bytes": ?\d+`)
 
-// Stats counts each state of each queue, and shows how long the oldest waits.
+// Stats counts each state of each queue, and shows how long the oldest job has been ready.
 func TestStats(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "stats")
@@ -31,7 +31,7 @@ reports      0        1       0     1          0       -  stopped
 `, ""}, got)
 }
 
-// The JSON of stats has stable names, null where nothing waits, and no table.
+// The JSON of stats has stable names, null without a ready job, and no table.
 func TestStatsAsJSON(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "stats", "-o", "json")
@@ -81,8 +81,8 @@ func TestStatsAsJSON(t *testing.T) {
 	require.Regexp(t, `^\{"at":"2026-03-01T12:00:04.000000000Z","path":"app.db",.*\}\n$`, got.stdout)
 }
 
-// Rule: stats tells of runs where there are any, live and stopped, those first that need
-// somebody; a blocked one passes its limit.
+// Rule: stats counts runs if there are any, live and stopped, beginning with those that need
+// attention; a blocked run exceeds its limit.
 func TestStatsOfRuns(t *testing.T) {
 	build(t, workflows)
 	look := func() {
@@ -100,7 +100,7 @@ func TestStatsOfRuns(t *testing.T) {
 	look()
 }
 
-// A queue that never had a job is no error.
+// An empty queue is not an error.
 func TestStatsOfAnEmptyQueue(t *testing.T) {
 	build(t, nil)
 	got := jobctl(t, "--db", "app.db", "stats")
@@ -109,7 +109,7 @@ func TestStatsOfAnEmptyQueue(t *testing.T) {
 	require.Contains(t, jobctl(t, "--db", "app.db", "stats", "-o", "json").stdout, `"queues": []`)
 }
 
-// A command that reads leaves the file as it was, byte for byte.
+// A reading command leaves the file unchanged, byte for byte.
 func TestReadingChangesNothing(t *testing.T) {
 	build(t, everyState)
 	before, err := os.ReadFile("app.db")
@@ -122,7 +122,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// A name out of the file reaches no terminal as it is.
+// Names from the file are escaped before they reach a terminal.
 func TestStatsEscapeNames(t *testing.T) {
 	build(t, func(f *file) { f.add(pawl.Envelope{Queue: "q\x1b[2J\u202e\n\xff"}) })
 	got := jobctl(t, "--db", "app.db", "stats")
@@ -131,7 +131,7 @@ func TestStatsEscapeNames(t *testing.T) {
 	require.Contains(t, got.stdout, `"name":{"base64":"cRtbMkrigK4K/w=="}`)
 }
 
-// Rule: stats --watch clears a screen alone, and one document has no end.
+// Rule: stats --watch clears only a screen, and never writes one JSON document.
 func TestStatsAgain(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, words("--db app.db stats --watch 1ms --fail-if dead>0")...)
@@ -161,8 +161,8 @@ type countless struct {
 
 func (c countless) Count(context.Context) (workflow.Counts, error) { return workflow.Counts{}, c.why }
 
-// Rule: queues are told of also where runs cannot be counted; that the app is older than this is
-// no error, and damage is one.
+// Rule: queues are shown even if runs cannot be counted; an older app is not an error, but
+// damage is one.
 func TestStatsWithoutCounts(t *testing.T) {
 	for why, want := range map[error]int{errors.ErrUnsupported: exitOK, pawl.ErrCorrupt: exitDamaged} {
 		got := asOfToday(t.Context(), nil, false, func(a *app) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fitted is a table of runs on a screen of so many columns.
+// fitted returns a table of runs on a screen of that many columns.
 func fitted(fit int, rows ...[]string) string {
 	var b bytes.Buffer
 	t := table{out: bufio.NewWriter(&b), fit: fit, columns: []column{
@@ -24,9 +24,9 @@ func fitted(fit int, rows ...[]string) string {
 	return b.String()
 }
 
-// Rule: on a screen that is too narrow a table leaves out what says nothing, then the columns
-// that are not needed, and then shortens sentences at the end and names in the middle; it
-// takes no more away than it must. Elsewhere it is whole.
+// Rule: on a narrow screen a table omits empty columns, then optional columns, and then shortens
+// sentences at the end and names in the middle; it removes no more than necessary. Otherwise it
+// is complete.
 func TestTablesFit(t *testing.T) {
 	row := []string{"01a20251", "orders-of-the-north", "3", "-", "no such mailbox there"}
 	head := func(fit int) string {
@@ -42,7 +42,8 @@ func TestTablesFit(t *testing.T) {
 	require.Equal(t, "FLOW      ERROR\norde…rth  no such mai…\n", fitted(5, row), "what cannot be shorter stays")
 }
 
-// Rule: no line is wider than the screen, whatever is in it, also behind the first portion.
+// Rule: no line is wider than the screen, whatever it contains, including lines after the first
+// portion.
 func TestTablesStayFitted(t *testing.T) {
 	var rows [][]string
 	for n := range 2*tablePortion + 1 {

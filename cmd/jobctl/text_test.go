@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// Nothing that moves, hides or reorders text passes; what people write does.
+// Text that moves, hides or reorders other text is escaped; ordinary text is not.
 func TestEscape(t *testing.T) {
 	for given, want := range map[string]string{
 		"plain text, ümläut, 漢字, ×": "plain text, ümläut, 漢字, ×",
@@ -39,7 +39,7 @@ func TestEscape(t *testing.T) {
 	require.Equal(t, "one\n  two\\x1b\n  three", escapeLines("one\ntwo\x1b\nthree\n", "  "))
 }
 
-// A cell has at most its width, and says that something is missing.
+// A cell has at most its width, and shows that something is missing.
 func TestCell(t *testing.T) {
 	require.Equal(t, "12345", cell("12345", 5))
 	require.Equal(t, "1234…", cell("123456", 5))
@@ -120,7 +120,7 @@ func TestEncode(t *testing.T) {
 	require.Equal(t, `"<&>"`, string(b))
 }
 
-// A manual page shows a line as it is that roff would take for a request.
+// A manual page shows a line unchanged even if roff would take it for a request.
 func TestRoff(t *testing.T) {
 	require.Equal(t, `a\-b \e`+"\n"+`\&.TH x`, roff("a-b \\\n.TH x"))
 }

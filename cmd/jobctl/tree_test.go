@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: every command says what it does, with an example of itself, its exit codes and
-// within 80 columns.
+// Rule: the help of every command describes it, with an example and its exit codes, within 80
+// columns.
 func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range leaves(tree()) {
 		words := wordsOf(c)
@@ -39,9 +39,9 @@ func TestEveryCommandHasHelp(t *testing.T) {
 // The command "watched" of scripts runs jobctl watch.
 var scriptLine = regexp.MustCompile(`(?m)^(?:(?:within \S+|code) (\d+) jobctl|exec jobctl|(?:watched \S+)) (.*)$`)
 
-// Rule: every command has a script of its own, and some script ends it with each exit code
-// that its help names. An error (1), a wrong command line (2) and an interruption (130) are
-// those of all commands.
+// Rule: every command has its own script, and some script ends it with each exit code that its
+// help names. An error (1), a wrong command line (2) and an interruption (130) are common to all
+// commands.
 func TestEveryCommandHasScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	require.NoError(t, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// A command line that cannot be carried out says what is wrong and where help is,
-// on standard error, with exit code 2; where arguments are missing, by an example too.
+// The error for an invalid command line names the problem and the help, on standard error, with
+// exit code 2; for missing arguments it includes an example.
 func TestUsageErrors(t *testing.T) {
 	const (
 		example = "\n  For example: jobctl --db jobs.db "
@@ -83,7 +83,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// Help goes to standard output with exit code 0, wherever it is asked for.
+// Help goes to standard output with exit code 0, wherever it is requested.
 func TestHelp(t *testing.T) {
 	for line, first := range map[string]string{
 		"help":                       "Jobctl inspects",
@@ -122,7 +122,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	}
 }
 
-// Flags that all commands share stand anywhere, the last one counts.
+// Flags of all commands may be anywhere, and the last value counts.
 func TestSharedFlagsStandAnywhere(t *testing.T) {
 	build(t, everyState)
 	want := jobctl(t, "--db", "app.db", "-o", "json", "job", "show", id(1).String())
@@ -138,8 +138,7 @@ func TestSharedFlagsStandAnywhere(t *testing.T) {
 	}
 }
 
-// A file that another queue has open is exit code 4 with what to do, for readers
-// and writers alike.
+// A file that another queue has open gives exit code 4 with the remedy, for readers and writers.
 func TestLockedFile(t *testing.T) {
 	build(t, everyState)
 	q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
@@ -156,7 +155,7 @@ func TestLockedFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Output that cannot be written is an error, also where it is short.
+// Output that cannot be written is an error, even if it is short.
 func TestWriteError(t *testing.T) {
 	build(t, everyState)
 	var stderr bytes.Buffer
@@ -169,7 +168,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
-// A message repeats the command line, or a name out of the file, escaped.
+// Messages escape text from the command line and names from the file.
 func TestMessagesAreEscaped(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.Equal(t, `error: a\x1b[31m\u202eb: no such file`, strings.Split(jobctl(t, "--db", "a\x1b[31m\u202eb", "stats").stderr, "\n")[0])
@@ -178,7 +177,7 @@ func TestMessagesAreEscaped(t *testing.T) {
 	}
 }
 
-// The null device and a pipe are no terminals.
+// The null device and a pipe are not terminals.
 func TestNoTerminal(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
@@ -192,7 +191,7 @@ func TestNoTerminal(t *testing.T) {
 	require.False(t, isTerminal(strings.NewReader("")))
 }
 
-// Version needs no file, and speaks JSON too.
+// Version needs no file, and supports JSON too.
 func TestVersion(t *testing.T) {
 	got := jobctl(t, "version")
 	require.Zero(t, got.code)
@@ -202,7 +201,7 @@ func TestVersion(t *testing.T) {
 	require.NotEmpty(t, v.Go)
 }
 
-// tree is the tree of commands, with no environment.
+// tree returns the tree of commands, without an environment.
 func tree() *cobra.Command {
 	a := &app{env: func(string) string { return "" }, now: time.Now}
 	return a.commands()

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: an open run tells the state of its job, since when it has it, what it failed with by
-// itself, and what keeps it where it could run at once.
+// Rule: an open run shows the state of its job, since when it has that state, its own last
+// failure, and what it waits for although it could run.
 func TestShowTellsOfTheJobOfARun(t *testing.T) {
 	ago := today.Add(-time.Minute)
 	failed := []pawl.Failure{{Attempt: 1, At: ago, Error: "disk\nfull"}}
@@ -59,7 +59,7 @@ func TestShowTellsOfTheJobOfARun(t *testing.T) {
 	}
 }
 
-// Rule: of code that panics a verification tells the panic; the stack is behind -v and in JSON.
+// Rule: verification of panicking code shows the panic; the stack is shown with -v and in JSON.
 func TestVerifyFoldsStacks(t *testing.T) {
 	const text = "panic: no map\n\ngoroutine 7 [running]:\nmain.main()\n"
 	for _, c := range []struct {
@@ -79,7 +79,7 @@ func TestVerifyFoldsStacks(t *testing.T) {
 	}
 }
 
-// errText is an error of that text.
+// errText is an error with that text.
 type errText string
 
 func (e errText) Error() string { return string(e) }

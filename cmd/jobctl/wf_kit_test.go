@@ -17,11 +17,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// decades is beyond every test, also where a file of the clock of a test meets that of the
-// machine.
+// decades is longer than every test, even if a file with a test's clock meets the machine's
+// clock.
 const decades = 30 * 365 * 24 * time.Hour
 
-// The flows of test files and of the app of scripts.
+// The flows of test files and of the app for scripts.
 var (
 	approved = workflow.DefineSignal[map[string]any]("approved")
 
@@ -55,7 +55,8 @@ var (
 	})
 )
 
-// shift is a flow whose first step is called as the build says, and that waits for a signal.
+// shift is a flow whose build determines the name of its first step, and that waits for a
+// signal.
 func shift(step string) *workflow.Flow[int, int] {
 	return workflow.Define("shift", func(r *workflow.Run, n int) (int, error) {
 		n, err := workflow.Step(r, step, func(context.Context) (int, error) { return n + 1, nil })
@@ -67,7 +68,7 @@ func shift(step string) *workflow.Flow[int, int] {
 	})
 }
 
-// flows are those of a build of the app: the first, or one whose code has changed.
+// flows returns the flows of a build of the app: the first, or one with changed code.
 func flows(changed bool) (build string, all []workflow.Definition) {
 	if changed {
 		return "2", []workflow.Definition{hello, order, nap, noCard, shift("second")}
@@ -125,16 +126,16 @@ func workflows(f *file) {
 	must(approved.Send(ctx, e, ids["order:paused"], map[string]any{"By": "eve"}, ""))
 }
 
-// printingRuns are command lines that print every field there is, over the file of workflows.
-// They run in this order.
+// printingRuns lists command lines that print every field, with the file of workflows. They run
+// in this order.
 var printingRuns = []string{
 	"stats", "wf list", "wf show order:paused", "wf signal order:1 approved", "wf signal order:1 approved --dry-run",
 	"wf cancel order:1 order:off", "wf terminate --flow nap -y", "wf pause --all -y --dry-run", "wf resume shift:2",
 	"wf fork hello:ada --from greet --id again", "wf verify", "wf prune -y",
 }
 
-// settle has a worker run flows until so many times a run was put down: it waits, or has
-// ended.
+// settle lets a worker run flows until runs were released that many times, because they wait or
+// have ended.
 func (f *file) settle(e *workflow.Engine, all []workflow.Definition, times int, do func()) {
 	f.t.Helper()
 	var down sync.WaitGroup
@@ -170,7 +171,7 @@ func spoilRun(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // until runs a command until its output has a line: until 'done' jobctl wf show hello:ada. It
-// gives up after many times.
+// fails after many attempts.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	pattern := mustCompile(ts, args[0])
 	for range 2000 {

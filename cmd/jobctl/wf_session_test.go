@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: the session of the guide about workflows, line by line in a shell, shows what the
-// guide shows.
+// Rule: the session of the guide about workflows, line by line in a shell, has the output in the
+// guide.
 func TestWorkflowSessionOfGuide(t *testing.T) {
 	switch {
 	case testing.Short():
@@ -38,8 +38,8 @@ func TestWorkflowSessionOfGuide(t *testing.T) {
 	}
 }
 
-// shapeOfRuns removes from a text what differs from run to run: IDs, times, durations,
-// builds, and widths.
+// shapeOfRuns removes from a text what differs between runs: IDs, times, durations, builds, and
+// widths.
 func shapeOfRuns(text string) string {
 	for _, change := range []struct{ from, to string }{
 		{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "ID"},

@@ -18,7 +18,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a change by filters, and a removal, names the count and does nothing without a yes.
+// Rule: a change by filters, and a removal, reports the number and does nothing without a yes.
 func TestChangesOfRunsAsk(t *testing.T) {
 	for line, c := range map[string]struct{ question, done string }{
 		"wf cancel --flow order":                   {"2 runs match (flow=order status=running|sleeping|waiting|paused|blocked|dead).\nCancel them? Type y: ", "asked to cancel 2, skipped 0\n"},
@@ -45,7 +45,7 @@ func TestChangesOfRunsAsk(t *testing.T) {
 	}
 }
 
-// Rule: what asks does not ask programs.
+// Rule: commands with a question do not ask programs.
 func TestChangesOfRunsDoNotAskPrograms(t *testing.T) {
 	build(t, workflows)
 	for _, line := range []string{"wf cancel --all", "wf prune"} {
@@ -57,7 +57,7 @@ func TestChangesOfRunsDoNotAskPrograms(t *testing.T) {
 	}
 }
 
-// Rule: a name that may be split in several ways is that of the run which there is.
+// Rule: a name that can be split in several ways refers to the existing run.
 func TestRefsWithColons(t *testing.T) {
 	var want pawl.ID
 	build(t, func(f *file) {
@@ -74,7 +74,7 @@ func TestRefsWithColons(t *testing.T) {
 	}
 }
 
-// fakeRuns are workflows that do what a file does too rarely for a test.
+// fakeRuns are workflows that do what a real file does too rarely for a test.
 type fakeRuns struct {
 	admin.Workflows
 	verify func(pawl.ID) error
@@ -89,8 +89,8 @@ func (f fakeRuns) List(context.Context, admin.WorkflowQuery) (l workflow.Listing
 	return l, nil
 }
 
-// Rule: an error about the whole queue ends a verification; one about a run is that run's, and
-// the exit code is 5, also for code that panics.
+// Rule: an error about the whole queue ends a verification; an error about a run concerns only
+// that run, with exit code 5, even for code that panics.
 func TestVerifyTellsRunsFromTheQueue(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -128,7 +128,7 @@ func TestVerifyTellsRunsFromTheQueue(t *testing.T) {
 	}
 }
 
-// changeOf is a change of so many runs.
+// changeOf runs a change of that many runs.
 func changeOf(t *testing.T, ctx context.Context, format string, n int, apply func(runs []pawl.ID) ([]error, error)) outcomeOf {
 	t.Helper()
 	return asOfToday(t.Context(), nil, false, func(a *app) error {
@@ -150,15 +150,16 @@ func changeOf(t *testing.T, ctx context.Context, format string, n int, apply fun
 	})
 }
 
-// Rule: an interruption comes between two portions, and what was not tried says so.
+// Rule: an interruption takes effect between two portions, and the rest is reported as not
+// tried.
 func TestChangeOfRunsIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	got := changeOf(t, ctx, "table", atOnce+3, func(runs []pawl.ID) ([]error, error) { stop(); return make([]error, len(runs)), nil })
 	require.Equal(t, outcomeOf{exitInterrupted, "cancelled 1000, skipped 3\n", "error: interrupted: 1000 of 1003 runs were cancelled\n  3 runs not tried; run the command again for the rest.\n"}, got)
 }
 
-// Rule: an error of the queue ends the change: before anything was done that is all, and later
-// each run of the portion has it, and the others are not tried.
+// Rule: an error of the queue ends the change: before anything was done it is the only result;
+// later, each run of the portion has it, and the rest are not tried.
 func TestChangeOfRunsMeetsTheQueuesEnd(t *testing.T) {
 	got := changeOf(t, t.Context(), "table", 40, func([]pawl.ID) ([]error, error) { return nil, pawl.ErrClosed })
 	require.Equal(t, outcomeOf{exitError, "", "error: " + pawl.ErrClosed.Error() + "\n"}, got)
@@ -176,8 +177,8 @@ func TestChangeOfRunsMeetsTheQueuesEnd(t *testing.T) {
 	require.Contains(t, got.stderr, "'jobctl wf show' shows the state of each.\n")
 }
 
-// Rule: a run that the filters chose and that has another status when it is changed is left
-// alone, and is no error; one that was named is changed whatever its status.
+// Rule: a run that filters selected is left alone without an error if its status has changed; a
+// named run is changed whatever its status.
 func TestChangeOfRunsDecidesWhenItChanges(t *testing.T) {
 	moved := func([]pawl.ID) ([]error, error) {
 		return []error{nil, fmt.Errorf("run 2: %w: it is done now", pawl.ErrNotEligible), workflow.ErrNotRunning, workflow.ErrNotFound}, nil
@@ -203,7 +204,7 @@ func TestChangeOfRunsDecidesWhenItChanges(t *testing.T) {
 	}
 }
 
-// Rule: what is in a file cannot harm a terminal.
+// Rule: text in a file cannot harm a terminal.
 func TestRunsAreEscaped(t *testing.T) {
 	const evil = "\x1b[31m\u202e\n"
 	build(t, func(f *file) {
@@ -233,7 +234,7 @@ func TestRunsAreEscaped(t *testing.T) {
 	}
 }
 
-// Rule: a list has no end but its limit, and says when there may be more.
+// Rule: a list without a limit shows everything, and a limited list says that there may be more.
 func TestRunsListTellsOfMore(t *testing.T) {
 	build(t, workflows)
 	for limit, more := range map[string]bool{"9": true, "10": false, "11": false, "0": false} {
@@ -243,7 +244,7 @@ func TestRunsListTellsOfMore(t *testing.T) {
 	}
 }
 
-// Rule: a run whose job no worker has is ready, where one look tells all jobs that a worker has.
+// Rule: a run whose job no worker has is ready, if one read finds all leased jobs.
 func TestRunningIsToldFromReady(t *testing.T) {
 	run := &workflow.Info{Run: id(1), Status: workflow.Running}
 	page := admin.Page{Jobs: []bolt.Listed{{Job: &pawl.Envelope{ID: id(1)}}}}

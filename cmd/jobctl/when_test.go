@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: ages are lengths of time before now, dates and times without a zone are of the zone
-// in which people read.
+// Rule: ages are durations before now; dates and times without a zone are in the user's zone.
 func TestParseMoment(t *testing.T) {
 	berlin := time.FixedZone("", 3600)
 	for text, want := range map[string]time.Time{
@@ -36,8 +35,8 @@ func TestParseMoment(t *testing.T) {
 	}
 }
 
-// Rule: people read times in their zone, and with --utc in UTC; a time that no calendar has
-// is cut.
+// Rule: people see times in their zone, and with --utc in UTC; a time outside the calendar is
+// limited.
 func TestClock(t *testing.T) {
 	a := &app{now: func() time.Time { return today }, zone: time.FixedZone("", 2*3600)}
 	require.Equal(t, "2026-03-01T11:00:00.000+02:00", a.clock(start))

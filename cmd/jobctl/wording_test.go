@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// Rule: whoever interrupts a command that has no other end is told nothing.
+// Rule: interrupting an endless command prints nothing.
 func TestInterruptOfAnEndlessCommandSaysNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	serveApp(t)
@@ -26,7 +26,7 @@ func TestInterruptOfAnEndlessCommandSaysNothing(t *testing.T) {
 	}
 }
 
-// Rule: an error names flags of jobctl, and no settings of the library.
+// Rule: an error names flags of jobctl, and not settings of the library.
 func TestErrorsNameFlags(t *testing.T) {
 	err := fmt.Errorf("%w: everybody may write to the file app.db; chmod o-w it, or set Options.Insecure", bolt.ErrInsecure)
 	got := asOfToday(t.Context(), nil, false, func(*app) error { return err })
@@ -41,7 +41,8 @@ func TestErrorsNameFlags(t *testing.T) {
 	require.NotContains(t, got.stderr, "SkipExisting")
 }
 
-// Rule: an address that answers and is no endpoint is told apart from one that does not answer.
+// Rule: an address that answers without being an endpoint gives another error than one that does
+// not answer.
 func TestWrongPathOfAnAddress(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// byClock runs a command line by the clock of the system, by which jobs become due.
+// byClock runs a command line with the system clock, by which jobs become due.
 func byClock(t *testing.T, args ...string) outcomeOf {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -22,7 +22,7 @@ func byClock(t *testing.T, args ...string) outcomeOf {
 	return outcomeOf{code, stdout.String(), stderr.String()}
 }
 
-// requests is a server that notes what it is asked, and answers by the path.
+// requests is a server that records its requests, and answers by path.
 type requests struct {
 	*httptest.Server
 	mu  sync.Mutex
@@ -57,8 +57,8 @@ func (s *requests) asked() []string {
 	return s.all
 }
 
-// Rule: requests reach what --allow-net or --allow-host names besides public addresses, and
-// nothing else; statuses decide what becomes of them.
+// Rule: requests reach public addresses and those that --allow-net or --allow-host names, and
+// nothing else; the status decides the result.
 func TestWorkHTTP(t *testing.T) {
 	for _, c := range []struct {
 		rule, enqueue, work string

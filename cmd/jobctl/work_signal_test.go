@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/handlers"
 )
 
-// startWork runs a worker in a process of its own, over a file with one job that never ends
-// by itself and means to go on at SIGTERM. It returns when that job runs.
+// startWork runs a worker in a separate process, with a file with one job that never ends by
+// itself and ignores SIGTERM. It returns when that job runs.
 func startWork(t *testing.T, flags ...string) (cmd *exec.Cmd, stderr *bufio.Reader) {
 	t.Helper()
 	build(t, nil)
@@ -41,7 +41,8 @@ func startWork(t *testing.T, flags ...string) (cmd *exec.Cmd, stderr *bufio.Read
 	return cmd, bufio.NewReader(pipe)
 }
 
-// Rule: a second signal ends a worker at once, whatever it still waits for; the job is there.
+// Rule: a second signal ends a worker at once, whatever it still waits for; the job is still
+// there.
 func TestSecondSignal(t *testing.T) {
 	cmd, stderr := startWork(t, "--finish", "24h")
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
@@ -55,8 +56,8 @@ func TestSecondSignal(t *testing.T) {
 	require.Equal(t, pawl.Leased, look(t, firstJob(t)).State, "nobody had time to put it back")
 }
 
-// Rule: when the reader of its lines goes away, a worker stops as at a signal, puts back what
-// runs and says so; it does not die in the middle.
+// Rule: when the reader of its lines goes away, a worker stops as after a signal, returns
+// running jobs to the queue and reports it; it is not killed in the middle.
 func TestReaderGoesAway(t *testing.T) {
 	t.Run("on", func(t *testing.T) { readerGoesAway(t) })
 	t.Run("drain", func(t *testing.T) { readerGoesAway(t, "--drain") })
@@ -88,7 +89,7 @@ func readerGoesAway(t *testing.T, flags ...string) {
 	require.Empty(t, runs, "nothing is left running")
 }
 
-// firstJob is the ID of the first job that the file has.
+// firstJob returns the ID of the first job in the file.
 func firstJob(t *testing.T) pawl.ID {
 	t.Helper()
 	got := jobctl(t, words("--db app.db job list -o ids -n 1")...)

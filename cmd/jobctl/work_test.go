@@ -28,8 +28,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Rule: a line shows a command so that its arguments can be told apart, and of a request
-// nothing that could be a secret.
+// Rule: a line shows a command with distinguishable arguments, and no part of a request that
+// could be a secret.
 func TestWhatLines(t *testing.T) {
 	for want, args := range map[string][]string{
 		"make site":           {"make", "site"},
@@ -50,7 +50,7 @@ func TestWhatLines(t *testing.T) {
 	}
 }
 
-// blocked is an output that takes nothing until it is opened.
+// blocked is an output that accepts nothing until it is opened.
 type blocked struct {
 	bytes.Buffer
 	began chan struct{} // closed at the first write
@@ -67,8 +67,8 @@ func (b *blocked) Write(text []byte) (int, error) {
 	return b.Buffer.Write(text)
 }
 
-// Rule: jobs never wait for who reads the lines. What that one does not take is lost, and the
-// next line says how many were.
+// Rule: jobs never wait for the reader of the lines. Lines that are not read are lost, and the
+// next line reports how many.
 func TestSlowReader(t *testing.T) {
 	out := &blocked{began: make(chan struct{}), open: make(chan struct{})}
 	r := newReport(&app{stderr: out, stdout: discard(), flags: shared{output: "table", utc: true}}, func() {})
@@ -95,7 +95,7 @@ func TestSlowReader(t *testing.T) {
 	require.Contains(t, out.String(), fmt.Sprintf("%d done, 0 to retry", maxLines+3))
 }
 
-// Rule: a line tells of what an event says, also where nothing ran.
+// Rule: a line shows what an event says, even if nothing ran.
 func TestWorkLine(t *testing.T) {
 	a := &app{flags: shared{utc: true}}
 	code := 75
@@ -120,8 +120,7 @@ func TestWorkLine(t *testing.T) {
 	}
 }
 
-// Rule: what a worker is told to do when its context ends early is not lost: the report says
-// that the output failed, once, and ends the worker.
+// Rule: a failed output ends the worker, and the report returns the error.
 func TestReportEndsWork(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
