@@ -49,7 +49,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// A line never reaches the last column, whatever is in it, so that it never wraps.
+// A line never reaches the last column, whatever it contains, so it never wraps.
 func TestLineIsNarrowerThanTheTerminal(t *testing.T) {
 	for columns := 1; columns <= 130; columns++ {
 		for _, title := range []string{"", "checking", "データを確認する jobs.db", strings.Repeat("x", 300)} {
@@ -74,7 +74,7 @@ func testBar(out *bytes.Buffer, columns *int, color bool) (*Bar, *clock) {
 	return newBar(out, "working\x1b[31m\n", "jobs", func() int { return *columns }, color, c.now), c
 }
 
-// Short work shows no bar at all; long work draws no more than ten times a second.
+// Short work shows no bar; a bar for long work is drawn at most ten times a second.
 func TestBarIsThrottled(t *testing.T) {
 	var out bytes.Buffer
 	columns := 80
@@ -95,8 +95,8 @@ func TestBarIsThrottled(t *testing.T) {
 	require.Equal(t, 100, strings.Count(out.String(), "\r"))
 }
 
-// The bar stays on its line and leaves it empty: there is no line break, no control
-// character but the carriage return, and each drawing covers the one before.
+// The bar stays on its line and leaves it empty: it writes no line break and no control
+// character except the carriage return, and each drawing covers the previous one.
 func TestBarKeepsToItsLine(t *testing.T) {
 	var out bytes.Buffer
 	columns := 100
@@ -124,7 +124,7 @@ func TestBarKeepsToItsLine(t *testing.T) {
 	require.Empty(t, out.String(), "a bar that was taken away does not come back")
 }
 
-// Without colours there is no escape sequence; with them only such as end what they begin.
+// Without colors there is no escape sequence; with colors each sequence is ended.
 func TestBarColors(t *testing.T) {
 	for _, color := range []bool{false, true} {
 		var out bytes.Buffer
@@ -138,7 +138,7 @@ func TestBarColors(t *testing.T) {
 	}
 }
 
-// What is no terminal gets nothing, and needs no question whether there is a bar.
+// Anything but a terminal receives nothing, and callers need not check whether there is a bar.
 func TestNoTerminal(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each character stands in its column, in the colours that were in force.
+// Each character is in its column, in its colors.
 func TestPicture(t *testing.T) {
 	cases := []struct {
 		rule   string

@@ -11,15 +11,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// changes are the calls that change something.
+// changes returns the calls that change something.
 func (f *fake) changes() []string {
 	return slices.DeleteFunc(slices.Clone(f.calls), func(call string) bool {
 		return call == "stats" || call == "job" || strings.HasPrefix(call, "list ")
 	})
 }
 
-// Each dangerous key asks first and names what it will do; y does exactly that, and the
-// screen says that it was done.
+// Each dangerous key asks first and names the action; y carries it out, and the screen reports
+// it.
 func TestActionsAreConfirmed(t *testing.T) {
 	cases := []struct {
 		rule  string
@@ -55,7 +55,7 @@ func TestActionsAreConfirmed(t *testing.T) {
 	}
 }
 
-// What does not apply to the job, or to the pane, is refused without a question.
+// An action that does not apply to the job, or to the pane, is refused without a question.
 func TestActionsThatDoNotApply(t *testing.T) {
 	cases := []struct {
 		rule  string
@@ -79,7 +79,7 @@ func TestActionsThatDoNotApply(t *testing.T) {
 	}
 }
 
-// An action that failed says why, on one line, and the screen goes on.
+// A failed action shows its error on one line, and the screen continues.
 func TestFailedAction(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 20)
 	s.press("4", "R")
@@ -90,7 +90,7 @@ func TestFailedAction(t *testing.T) {
 	s.press("y").has(`error: disk \x1b[31m is; full`)
 }
 
-// A question names what it is about also where names are long, and never loses its end.
+// A question names its subject even if names are long, and its end is always visible.
 func TestQuestionFits(t *testing.T) {
 	queue := sampleQueue()
 	for _, e := range queue.jobs {

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// selected is the row with the marker.
+// selected returns the row with the marker.
 func (s *screen) selected() string {
 	found := regexp.MustCompile(`(?m)^▸ (\S+)`).FindStringSubmatch(s.text())
 	if found == nil {
@@ -23,7 +23,7 @@ func (s *screen) selected() string {
 	return found[1]
 }
 
-// crowd is a queue with so many jobs in one state.
+// crowd returns a queue with that many jobs in one state.
 func crowd(n int, state pawl.State) *fake {
 	f := sampleQueue()
 	f.jobs = nil
@@ -37,7 +37,7 @@ func crowd(n int, state pawl.State) *fake {
 	return f
 }
 
-// Keys go to panes and rows, and stop at both ends.
+// Keys move between panes and rows, and stop at both ends.
 func TestMoving(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 20)
 	steps := []struct{ key, selected string }{
@@ -58,8 +58,8 @@ func TestMoving(t *testing.T) {
 	require.True(t, s.quit, "ctrl-C quits everywhere")
 }
 
-// Only the rows that are visible are ever read, and going over the end of a page shows the
-// next one; all jobs are met once on the way down, and again on the way up.
+// Only visible rows are ever read, and moving past the end of a page shows the next one; all
+// jobs appear once on the way down, and again on the way up.
 func TestPaging(t *testing.T) {
 	s := newScreen(t, crowd(100, pawl.Dead), 100, 20)
 	s.queue.listed = 0
@@ -88,8 +88,8 @@ func TestPaging(t *testing.T) {
 	require.Equal(t, down[0], s.selected())
 }
 
-// The job that is selected stays so while others come and go; when it goes itself, its
-// neighbour is selected; when the page is gone, the one before it is shown.
+// The selected job stays selected while others come and go; if it vanishes, its neighbor is
+// selected; if the page vanishes, the previous page is shown.
 func TestSelectionFollowsTheJob(t *testing.T) {
 	s := newScreen(t, crowd(20, pawl.Leased), 100, 20)
 	s.press("2", "j", "j", "j")
@@ -108,7 +108,7 @@ func TestSelectionFollowsTheJob(t *testing.T) {
 	require.Empty(t, s.queue.changes())
 }
 
-// A filter chooses in every pane by exact names and by words; Esc takes it away.
+// A filter selects in every pane by exact names and by words; Esc removes it.
 func TestFilter(t *testing.T) {
 	cases := []struct {
 		rule  string
@@ -137,7 +137,8 @@ func TestFilter(t *testing.T) {
 			s.press("esc", "esc", "1").has("default", "email", "reports")
 		})
 	}
-	// Typing is edited, shown where it is long, left by Esc, and begins with what is there.
+	// The filter can be edited, scrolls if it is long, is abandoned by Esc, and starts with the
+	// current text.
 	s := newScreen(t, sampleQueue(), 40, 10)
 	s.press("/").write("queue=emial").press("backspace", "backspace", "backspace").write("ail")
 	s.has("/queue=email").press("ctrl+u").has("\n/").write("one two").press("ctrl+w").has("/one").lacks("two")
@@ -148,8 +149,8 @@ func TestFilter(t *testing.T) {
 	require.False(t, s.press("q").quit, "q is a letter here")
 }
 
-// Words are looked for in a bounded number of jobs a reading, and what is behind them is
-// reached by going on.
+// A reading searches a bounded number of jobs for words, and the next readings continue the
+// search.
 func TestFilterIsBounded(t *testing.T) {
 	f := crowd(3*scanned, pawl.Dead)
 	f.jobs[2*scanned+3].Kind = "needle"
@@ -166,7 +167,7 @@ func TestFilterIsBounded(t *testing.T) {
 	s.press("r").has("needle")
 	require.Equal(t, 3*scanned, f.listed)
 	s.press("/").press("ctrl+u").write("nowhere").press("enter").has("Nothing matches the filter")
-	// Short pages are no end, and the number of calls of a reading is bounded as well.
+	// Short pages are not the end, and the number of calls of a reading is bounded too.
 	f.pageMax = 1
 	s.press("esc", "4")
 	f.calls = nil
@@ -178,10 +179,10 @@ func TestFilterIsBounded(t *testing.T) {
 	s.has("page 1, more below")
 }
 
-// readOnce is what one reading finds. The screen does not see it.
+// readOnce returns the result of one reading, which the screen does not receive.
 func (s *screen) readOnce() reading { return s.m.read()().(reading) }
 
-// A queue leads to its jobs, a job to everything about it, Esc back to the row.
+// A queue leads to its jobs, a job to its detail, and Esc back to the row.
 func TestDetail(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 40)
 	s.press("j", "enter").has("[2 running 2]", "/queue=email", "…00000005").lacks("…00000004")
@@ -195,7 +196,7 @@ func TestDetail(t *testing.T) {
 	s.press("4", "enter").has("kind ").press("G").has("said mx0").lacks("kind ").press("j", "k", "g").has("kind ")
 }
 
-// The payload of a job that may be large is not read every second.
+// A job's large payload is not read every second.
 func TestLargePayload(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 40)
 	s.queue.jobs[8].Payload = make([]byte, largePayload+1)
@@ -207,7 +208,7 @@ func TestLargePayload(t *testing.T) {
 	require.Equal(t, []string{"stats", "job"}, s.queue.calls)
 }
 
-// Whatever is in the file, the screen has characters and colours only; see text.
+// Whatever the file contains, the screen has only characters and colors; see text.
 func TestNothingReachesTheTerminalRaw(t *testing.T) {
 	hostile := "a\x1b[2J\x1b]0;x\a\r\n\t\u202eb\x9b31m\xff\u200b\U000e0041データ\u0301" + string(rune(0x85))
 	f := sampleQueue()
@@ -240,8 +241,8 @@ func TestNothingReachesTheTerminalRaw(t *testing.T) {
 	}
 }
 
-// A job that cannot be read is shown with the reason, in every pane and whatever the
-// filter, and can be deleted.
+// An unreadable job is shown with the reason, in every pane and with any filter, and can be
+// deleted.
 func TestDamagedJob(t *testing.T) {
 	f := sampleQueue()
 	f.damaged = map[pawl.ID]error{testID(9): fmt.Errorf("record: %w", pawl.ErrCorrupt)}
@@ -251,7 +252,7 @@ func TestDamagedJob(t *testing.T) {
 	require.Equal(t, []string{"delete …00000009"}, f.changes())
 }
 
-// The screen fits whatever the terminal becomes, and shows as many rows as it has room for.
+// The screen fits any size of the terminal, and shows as many rows as there is room for.
 func TestResize(t *testing.T) {
 	s := newScreen(t, crowd(100, pawl.Dead), 100, 20)
 	s.press("4", "j")
@@ -270,7 +271,7 @@ func TestResize(t *testing.T) {
 	require.Equal(t, time.Second, s.waits[0])
 }
 
-// shownID is the job that is selected.
+// shownID returns the selected job.
 func (m *model) shownID() string {
 	job, _ := m.lists[m.pane].current()
 	return shortened(job.Job.ID)

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// fake is a queue of a test. It keeps its jobs in a list, and every call in calls.
+// fake is a queue for tests. It keeps its jobs in a list, and records every call in calls.
 type fake struct {
 	path    string
 	process *admin.Process // nil for a stopped app
@@ -55,7 +55,7 @@ type fakeRuns struct {
 
 func (r fakeRuns) Count(context.Context) (workflow.Counts, error) { return r.f.runs, nil }
 
-// List has one run after the other, of any status that the query has.
+// List returns the runs one by one, of any status in the query.
 func (r fakeRuns) List(_ context.Context, q admin.WorkflowQuery) (l workflow.Listing, err error) {
 	if err := r.f.called("runs"); err != nil {
 		return l, err
@@ -109,7 +109,7 @@ func (f *fake) Stats(context.Context) (admin.Stats, error) {
 	return s, f.called("stats")
 }
 
-// List has one job after the other; a cursor is the place in the list.
+// List returns the jobs one by one; a cursor is an index into the list.
 func (f *fake) List(_ context.Context, q admin.Query) (page admin.Page, err error) {
 	if err := f.called("list " + string(q.State)); err != nil {
 		return page, err
@@ -209,14 +209,14 @@ func (f *fake) Restore(context.Context, []*pawl.Envelope, []bolt.Effect) error {
 // noon is the time of the tests.
 var noon = time.Date(2026, 3, 1, 12, 3, 4, 0, time.UTC)
 
-// testID is a job ID with a number in it that a row shows.
+// testID returns a job ID with a number that a row shows.
 func testID(n int) (id pawl.ID) {
 	copy(id[:], []byte{0x01, 0x9c, 0xa9, 0x7f, 0x60, 0x40, 0x70, 0, 0x80})
 	id[14], id[15] = byte(n>>8), byte(n)
 	return id
 }
 
-// sample is a queue with a job of each sort.
+// sampleQueue returns a queue with a job of each type.
 func sampleQueue() *fake {
 	f := &fake{
 		path:    "/var/lib/billing/jobs.db",
@@ -257,7 +257,7 @@ func sampleQueue() *fake {
 	return f
 }
 
-// sampleStats are queues without jobs.
+// sampleStats returns queues without jobs.
 func sampleStats(names ...string) (queues []pawl.QueueStats) {
 	for _, name := range names {
 		queues = append(queues, pawl.QueueStats{Name: name})

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: the dead jobs are listed by their time of death, the newest first.
+// Rule: dead jobs are listed by when they became dead, the newest first.
 func TestDeadJobsAreListedNewestFirst(t *testing.T) {
 	dead := filter{queue: "mail"}.query(pawl.Dead)
 	require.Equal(t, pawl.Filter{State: pawl.Dead, Queue: "mail", Order: pawl.OrderDied, Newest: true}, dead.Filter)

@@ -25,8 +25,8 @@ func TestLive(t *testing.T) {
 	require.Equal(t, []string{"stats", "list leased"}, s.queue.calls[9:])
 }
 
-// A stopped app is a snapshot: nothing is read that nobody asked for, its file is never held
-// between readings, and when the app is back, so is the live screen.
+// A stopped app is a snapshot: nothing is read without a request, its file is never held between
+// readings, and when the app is back, so is the live screen.
 func TestStopped(t *testing.T) {
 	queue := sampleQueue()
 	process := queue.process
@@ -54,8 +54,8 @@ func TestStopped(t *testing.T) {
 	require.Zero(t, held())
 }
 
-// An app that goes away between two readings is replaced by its file in the same reading;
-// one that cannot be asked leaves the screen as it was, says so, and is tried again.
+// If an app goes away between two readings, its file is used in the same reading; if the app
+// cannot be asked, the screen stays unchanged, says so, and tries again.
 func TestAppGoesAway(t *testing.T) {
 	app, file := sampleQueue(), sampleQueue()
 	file.process, file.done = nil, nil
@@ -73,7 +73,7 @@ func TestAppGoesAway(t *testing.T) {
 	s.tick().has("live", "[4 dead 4]").lacks("error:")
 }
 
-// Errors are shown and end nothing, in the first reading as well.
+// Errors are shown and end nothing, even in the first reading.
 func TestErrors(t *testing.T) {
 	f := sampleQueue()
 	f.openErr = errors.New("open jobs.db: no such file\nCheck --db.")
@@ -88,8 +88,8 @@ func TestErrors(t *testing.T) {
 	s.tick().has("live").lacks("error:")
 }
 
-// A reading that does not come to an end is given up; the app is asked again later, over a
-// new connection.
+// A reading that does not finish is abandoned; the app is asked again later, over a new
+// connection.
 func TestPatience(t *testing.T) {
 	f := sampleQueue()
 	l := &link{open: f.open, patience: time.Millisecond}
@@ -106,7 +106,7 @@ func TestPatience(t *testing.T) {
 	require.Equal(t, 2, f.closed)
 }
 
-// What opening a file has changed is told on the screen, and nowhere else.
+// What opening a file has changed is shown on the screen, and nowhere else.
 func TestNotices(t *testing.T) {
 	f := sampleQueue()
 	f.process, f.done = nil, nil
@@ -122,7 +122,7 @@ func TestNotices(t *testing.T) {
 	s.press("P", "y").has(`queue default is paused; 3 leased jobs are ready again\x07; the file was mended`)
 }
 
-// What a reading found for a pane that was left meanwhile is not shown in another one.
+// A reading for a pane that the user has left is not shown in another pane.
 func TestLateReading(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 20)
 	s.press("4")
@@ -136,7 +136,7 @@ func TestLateReading(t *testing.T) {
 	require.False(t, s.m.reading)
 }
 
-// Rates come from the difference of two readings, and begin anew with the process.
+// Rates are the difference of two readings, and start over with a new process.
 func TestRates(t *testing.T) {
 	var r rates
 	stats := func(pid int, succeeded, failed int64) admin.Stats {

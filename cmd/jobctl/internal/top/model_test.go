@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// screen is a model with somebody before it: keys and ticks go in, and everything that they
-// lead to is done before the next one.
+// screen is a model with a user: keys and ticks go in, and everything that they cause is done
+// before the next one.
 type screen struct {
 	t     *testing.T
 	m     *model
@@ -48,7 +48,7 @@ func (s *screen) tell(msg tea.Msg) {
 	s.do(cmd)
 }
 
-// do carries out a command and what follows from it.
+// do executes a command and everything that follows from it.
 func (s *screen) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -105,7 +105,7 @@ func (s *screen) tick() *screen {
 	return s
 }
 
-// text is the screen without its colours. Each is held to what must always be true.
+// text returns the screen without colors, after checking what must always be true.
 func (s *screen) text() string {
 	content := s.m.View().Content
 	lines := strings.Split(content, "\n")
@@ -121,7 +121,7 @@ func (s *screen) text() string {
 	return strings.Join(plain, "\n") + "\n"
 }
 
-// requireOnlyColors finds every byte that could do something else to a terminal.
+// requireOnlyColors fails for every byte that could affect a terminal in another way.
 func requireOnlyColors(t *testing.T, line string) {
 	t.Helper()
 	for rest := line; rest != ""; {
@@ -155,12 +155,12 @@ func (s *screen) lacks(texts ...string) *screen {
 
 var update = flag.Bool("update", false, "write the golden screens anew")
 
-// advance is the count after so many more runs.
+// advance returns the count after that many more attempts.
 func advance(d admin.Done, succeeded, failed int) admin.Done {
 	return admin.Done{Succeeded: d.Succeeded + int64(succeeded), Failed: d.Failed + int64(failed)}
 }
 
-// Every screen looks as it is stored, on a wide terminal, an ordinary one and the smallest.
+// Every screen matches its stored file, on a wide terminal, an ordinary one and the smallest.
 func TestScreens(t *testing.T) {
 	cases := []struct {
 		name string

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// row is the line of the screen that has a text, -1 when there is none.
+// row returns the index of the line that contains a text, or -1.
 func (s *screen) row(text string) int {
 	before, _, found := strings.Cut(s.text(), text)
 	if !found {
@@ -21,8 +21,8 @@ func (s *screen) row(text string) int {
 	return strings.Count(before, "\n")
 }
 
-// The queues come first; the sections share what is left of the screen, if both of them have
-// room for two jobs.
+// The queues come first; the sections share the rest of the screen, if both have room for two
+// jobs.
 func TestSectionHeight(t *testing.T) {
 	cases := []struct {
 		rule         string
@@ -42,8 +42,8 @@ func TestSectionHeight(t *testing.T) {
 	}
 }
 
-// The first pane reads the beginnings of two lists, as many jobs as there are rows for, also
-// when the panes themselves are on a later page; and none where it shows none.
+// The first pane reads the beginnings of two lists, as many jobs as it has rows for, even if the
+// panes themselves are on a later page; it reads none if it shows none.
 func TestOverviewReadsVisibleRows(t *testing.T) {
 	f := crowd(200, pawl.Dead)
 	for _, e := range f.jobs[:100] {
@@ -68,7 +68,7 @@ func TestOverviewReadsVisibleRows(t *testing.T) {
 	s.has("…00000064") // until they are read again, those that were there
 }
 
-// What comes and goes in one section does not move the other one.
+// Changes in one section do not move the other one.
 func TestOverviewStandsStill(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 24)
 	at := s.row("── dead 4")
@@ -82,7 +82,7 @@ func TestOverviewStandsStill(t *testing.T) {
 	require.Equal(t, at, s.row("── dead 4"))
 }
 
-// Keys move among the queues alone; no key does anything to a job that the first pane shows.
+// Keys move only among the queues; no key changes a job that the first pane shows.
 func TestOverviewSelectsQueues(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 24)
 	for _, want := range []string{"email", "reports", "reports"} {
@@ -97,7 +97,7 @@ func TestOverviewSelectsQueues(t *testing.T) {
 	require.Empty(t, s.queue.changes())
 }
 
-// The filter holds for the sections too; a title says that it counts all jobs.
+// The filter applies to the sections too; a title says that it counts all jobs.
 func TestOverviewFilter(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 24)
 	s.press("/").write("queue=email").press("enter")
@@ -116,7 +116,7 @@ func TestOverviewFilter(t *testing.T) {
 	require.Equal(t, scanned, f.listed)
 }
 
-// Before the first reading nothing is said about jobs; a damaged one is shown as in its pane.
+// Before the first reading nothing is said about jobs; a damaged job is shown as in its pane.
 func TestOverviewTellsWhatIsKnown(t *testing.T) {
 	f := sampleQueue()
 	f.err = pawl.ErrClosed
@@ -127,7 +127,7 @@ func TestOverviewTellsWhatIsKnown(t *testing.T) {
 	s.tick().has("damaged", "record: ")
 }
 
-// What a reading found for the first pane is not shown in another one, nor the other way round.
+// A reading for the first pane is not shown in another pane, or the other way round.
 func TestOverviewLateReading(t *testing.T) {
 	s := newScreen(t, crowd(100, pawl.Dead), 100, 24)
 	late := s.m.read() // of the first pane: fewer rows than the pane of the dead has
@@ -140,8 +140,7 @@ func TestOverviewLateReading(t *testing.T) {
 	require.Len(t, s.m.glimpses[deadPane].rows, sectionRows(sectionHeight(s.m.bodyHeight(), 1)))
 }
 
-// Rule: below the queues stands how many runs there are, where there are any, and on no other
-// pane.
+// Rule: the number of runs is shown below the queues, if there are any, and on no other pane.
 func TestOverviewCountsRuns(t *testing.T) {
 	f := crowd(3, pawl.Ready)
 	s := newScreen(t, f, 80, 24).lacks("runs:")

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a search goes on by itself to the end, or until the page is full; all that match are
-// found, each once, also while keys are pressed in between.
+// Rule: a search continues by itself to the end, or until the page is full; it finds every match
+// once, even if keys are pressed in between.
 func TestSearchGoesOnToTheEnd(t *testing.T) {
 	f := crowd(12*scanned, pawl.Dead)
 	for n := range 12 {
@@ -29,7 +29,8 @@ func TestSearchGoesOnToTheEnd(t *testing.T) {
 		require.Equal(t, testID(n*scanned+7), row.Job.ID)
 	}
 
-	// Message by message: what is found so far is shown, and a key does not end the search.
+	// Message by message: matches are shown as they are found, and a key does not end the
+	// search.
 	s = newScreen(t, f, 100, 30)
 	s.press("4", "/").write("needle")
 	_, read := s.m.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
@@ -45,7 +46,7 @@ func TestSearchGoesOnToTheEnd(t *testing.T) {
 	require.Equal(t, shortened(testID(10*scanned+7)), s.selected(), "one row down for each key")
 }
 
-// Rule: a number is never shortened: columns go where there is no room, and the digits stay.
+// Rule: a number is never shortened: without enough room, columns go, and the digits stay.
 func TestNumbersKeepTheirDigits(t *testing.T) {
 	for _, width := range []int{130, 80, 60, 40} {
 		s := newScreen(t, sampleQueue(), width, 24)
@@ -55,7 +56,7 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 	}
 }
 
-// Rule: marked rows are what the next action is about, on all pages, and only after a yes.
+// Rule: the next action applies to the marked rows, on all pages, and only after a yes.
 func TestMarkedRows(t *testing.T) {
 	s := newScreen(t, crowd(40, pawl.Dead), 100, 20)
 	s.press("4", "m", "j", "m").has(" •…00000000", " •…00000002", "2 marked, esc unmarks them").lacks("•…00000001")
@@ -71,14 +72,14 @@ func TestMarkedRows(t *testing.T) {
 	require.Empty(t, s.queue.changes())
 }
 
-// Rule: a job that runs is not told to be cancelled when it was only asked to end.
+// Rule: a running job that was only asked to end is not shown as cancelled.
 func TestCancelOfRunningJobIsTold(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 20)
 	s.queue.doErr = admin.ErrCancelRequested
 	s.press("2", "C", "y").has("cancel requested; the job ends when its handler returns").lacks("is cancelled")
 }
 
-// Rule: s sorts the queues in the next way, and says by what.
+// Rule: s sorts the queues by the next order, and names it.
 func TestQueuesAreSorted(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 20)
 	order := func() (names []string) {
@@ -100,8 +101,8 @@ func TestQueuesAreSorted(t *testing.T) {
 	s.press("s").lacks("sorted by")
 }
 
-// Rule: runs of workflows have a pane: those that need attention come first, a run is shown with
-// its journal, and verbs ask before they act.
+// Rule: workflow runs have a pane: those that need attention come first, a run is shown with its
+// journal, and verbs ask before they act.
 func TestRunsPane(t *testing.T) {
 	f := sampleQueue()
 	f.runs = workflow.Counts{Active: 2, Blocked: 1, Done: 1}

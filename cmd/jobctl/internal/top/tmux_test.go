@@ -24,8 +24,8 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
 )
 
-// The tests of this file run top in a real terminal. What runs there is the binary of the
-// test, with the mode of childMain in a variable.
+// The tests in this file run top in a real terminal. The program there is the test binary, with
+// the mode of childMain in a variable.
 const (
 	modeVariable = "PAWL_TOP_MODE"
 	fileVariable = "PAWL_TOP_FILE"
@@ -39,10 +39,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// childMain shows the file: of whoever has it, or of the app that this process is as well.
+// childMain shows the file, from the process that has it, or from the app in this process.
 func childMain(mode, path string) {
-	// A terminal that goes away tells it more than once, and this process has its file to
-	// close after the first time.
+	// A terminal that goes away sends more than one signal, and this process must close its file
+	// after the first.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	defer func() { _ = os.WriteFile(path+".ended", nil, 0o600) }() // when the file is closed
 	var opts Options
@@ -77,23 +77,22 @@ func childMain(mode, path string) {
 	fmt.Println("top ended:", Run(context.Background(), Source{Open: open}, opts))
 }
 
-// terminal is a terminal of a test.
+// terminal is a terminal for a test.
 type terminal struct {
 	t *testing.T
 	*tmux.Terminal
 	path string // of the file
 }
 
-// startTop makes a file with jobs in it and runs top over it, in a terminal in which
-// something stood before.
+// startTop creates a file with jobs and runs top on it, in a terminal with earlier output.
 func startTop(t *testing.T, mode string, env ...string) *terminal {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	makeFile(t, path)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	env = append(env, modeVariable+"="+mode, fileVariable+"="+path,
-		// When it stops, the library closes the terminal's input beside a read of its own. The
-		// race detector is not to write about that on the screen.
+		// When top stops, the library closes the terminal's input during a read. The race
+		// detector must not report that on the screen.
 		"GORACE=exitcode=0 log_path="+filepath.Join(filepath.Dir(path), "races"))
 	raw, err := tmux.Start(90, 60, env...) // a panic says more than twenty lines
 	if errors.Is(err, tmux.ErrMissing) {
@@ -123,7 +122,8 @@ func makeFile(t *testing.T, path string) {
 	require.NoError(t, err)
 }
 
-// wait waits until all the texts are on the screen, and those that begin with ! are not.
+// wait waits until all the texts are on the screen, except those that begin with !, which must
+// not be.
 func (term *terminal) wait(texts ...string) {
 	term.t.Helper()
 	term.until(strings.Join(texts, ", "), func(screen string) bool {
@@ -144,7 +144,7 @@ func (term *terminal) until(what string, seen func(screen string) bool) {
 	require.NoError(term.t, err)
 }
 
-// prompt waits until the shell asks for something. What is typed before that may be lost.
+// prompt waits for the shell's prompt. Text typed earlier may be lost.
 func (term *terminal) prompt() {
 	term.t.Helper()
 	term.until("a prompt", func(screen string) bool {
@@ -159,16 +159,15 @@ func (term *terminal) press(keys ...string) *terminal {
 	return term
 }
 
-// ended waits until top is gone and the terminal is as it was: its screen and its
-// modes.
+// ended waits until top is gone and the terminal is restored: its screen and its modes.
 func (term *terminal) ended(says string) {
 	term.t.Helper()
 	term.wait("stood here", "top ended: "+says, "!QUEUE  ")
 	term.restored()
 }
 
-// gone waits until the process of top has ended, so that nobody writes to the folder of the
-// test any more. One that its terminal's end does not end fails the test.
+// gone waits until the process of top has ended, so that nothing writes to the folder of the
+// test any more. The test fails if the end of its terminal does not end the process.
 func (term *terminal) gone() {
 	require.Eventually(term.t, func() bool {
 		_, err := os.Stat(term.path + ".ended")
@@ -176,7 +175,7 @@ func (term *terminal) gone() {
 	}, 15*time.Second, 10*time.Millisecond)
 }
 
-// restored finds the modes of a terminal in which somebody can type, and types.
+// restored requires the modes of a terminal for typing, and types.
 func (term *terminal) restored() {
 	term.t.Helper()
 	term.prompt()
@@ -187,7 +186,7 @@ func (term *terminal) restored() {
 	term.wait("typed") // not what was typed, but what came of it
 }
 
-// The whole of it, as somebody uses it, over the queue of a live app.
+// A complete session with the queue of a live app.
 func TestTerminal(t *testing.T) {
 	term := startTop(t, "app")
 	term.wait("live", "test-app (pid", "▸ email", "default", "running", "!stood here")
@@ -231,8 +230,8 @@ func TestTerminal(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 1, Delayed: 2}, stats.Queues[0].Counts)
 }
 
-// The file of a stopped app is shown, changed, and let go of: somebody else can have it
-// while the screen stands there.
+// The file of a stopped app is shown, changed, and released: another process can open it while
+// the screen is shown.
 func TestTerminalOfStoppedApp(t *testing.T) {
 	term := startTop(t, "open")
 	term.wait("STOPPED – snapshot of", "▸ email", "stopped")
@@ -248,8 +247,8 @@ func TestTerminalOfStoppedApp(t *testing.T) {
 	term.ended("<nil>")
 }
 
-// An app goes and comes back while the screen stands there: the screen follows it, and the
-// app never waits for its file.
+// An app stops and starts while the screen is shown: the screen follows it, and the app never
+// waits for its file.
 func TestTerminalFollowsTheApp(t *testing.T) {
 	ctx := context.Background()
 	term := startTop(t, "open")
@@ -269,7 +268,7 @@ func TestTerminalFollowsTheApp(t *testing.T) {
 	term.ended("<nil>")
 }
 
-// However top ends, the terminal is as it was before.
+// However top ends, it restores the terminal.
 func TestTerminalIsRestored(t *testing.T) {
 	for _, signal := range []string{"TERM", "HUP", "INT"} {
 		t.Run(signal, func(t *testing.T) {
@@ -296,7 +295,7 @@ func TestTerminalIsRestored(t *testing.T) {
 		term.press("q")
 		term.ended("<nil>")
 	})
-	// A terminal that is closed takes top with it, and the file is free.
+	// Closing a terminal also ends top, and releases the file.
 	t.Run("closed", func(t *testing.T) {
 		term := startTop(t, "app")
 		term.wait("▸ email")
@@ -313,7 +312,7 @@ func kill(t *testing.T, pid, signal string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// NO_COLOR, whatever is in it, leaves text with weights alone; TERM=dumb is no terminal.
+// NO_COLOR with any value leaves only font weights; TERM=dumb is not a terminal.
 func TestTerminalColors(t *testing.T) {
 	color := regexp.MustCompile("\x1b\\[[0-9;]*(3|4|9|10)[0-7][;m]")
 	term := startTop(t, "app")
