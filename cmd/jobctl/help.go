@@ -42,7 +42,7 @@ const filterTopic = `Commands that list or change jobs select them by filters. A
       --until WHEN     created before that time
       --older-than AGE in their state for at least that long
       --died-since WHEN, --died-until WHEN
-                       dead since that time or later, or since before it
+                       dead jobs that became so at that time or later, or before
       --newest         newest first: dead jobs by when they became dead, others
                        by creation
       --sort KEY       created, or died: by when they became dead, in all queues

@@ -62,8 +62,8 @@ with -o jsonl one JSON object per line. It needs a running app. Events that are 
 read in time are lost, and the next line reports how many.`,
 		example: `  jobctl --db jobs.db watch -q email
   jobctl --db jobs.db watch --events failed -o jsonl | jq -r .error`,
-		json: `with -o jsonl, or if standard output is not a terminal, one object per line
-  with at, event, id, kind, queue, attempts (completed attempts), took (the
+		json: `with -o jsonl, or if standard output is not a terminal, one object per
+  line with at, event, id, kind, queue, attempts (completed attempts), took (the
   duration of an attempt that ended), timed_out, delay (until the retry), reason
   (of a dead job), error, missed (how many events before this one were lost)
 `,
