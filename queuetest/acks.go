@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// acks acks leases in one call, which must name these as lost, and no others.
+// acks acks leases in one call. The error must name exactly the lost leases.
 func (f *fixture) acks(leases []*pawl.Lease, lost ...*pawl.Lease) {
 	f.Helper()
 	err := f.q.Settle(f.Context(), acksOf(leases)...)
@@ -29,7 +29,7 @@ func (f *fixture) acks(leases []*pawl.Lease, lost ...*pawl.Lease) {
 	equal(f, len(failed), len(lost), "leases that could not be acked")
 }
 
-// failed are the leases that the error of an ack names.
+// failed returns the leases that the error of an ack names.
 func (f *fixture) failed(err error) map[*pawl.Lease]error {
 	f.Helper()
 	var part *pawl.SettleError
@@ -47,7 +47,7 @@ func (f *fixture) refused(err, want error) {
 	equal(f, errors.As(err, &part), false, "the error names single leases")
 }
 
-// acksOf are the settlements of leases whose runs succeeded.
+// acksOf returns settlements that ack leases.
 func acksOf(leases []*pawl.Lease) []pawl.Settlement {
 	acks := make([]pawl.Settlement, len(leases))
 	for i, l := range leases {
@@ -56,16 +56,16 @@ func acksOf(leases []*pawl.Lease) []pawl.Settlement {
 	return acks
 }
 
-// forged is a lease of the same job with a token that nobody was given.
+// forged returns a lease of the same job with a token that the queue never granted.
 func forged(l *pawl.Lease) *pawl.Lease {
 	return &pawl.Lease{Envelope: l.Envelope, Token: l.Token ^ 1<<40}
 }
 
-// ackTests are about one call that settles any number of leases.
+// ackTests cover one call that settles any number of leases.
 func ackTests() []test {
 	return []test{
 		newTest("several",
-			"One ack ends all leases that it is given, in whatever order and on whatever queues, and no other.", func(f *fixture) {
+			"One ack ends all the leases that it names, in any order and on any queues, and no other lease.", func(f *fixture) {
 				f.addKinds("a", "b", "c", "d", "e")
 				f.add(on("q"))
 				leases := slices.Concat(f.leases(4), f.leases(1, "q"))
@@ -76,14 +76,15 @@ func ackTests() []test {
 				equal(f, kinds(f.fetch(9, pawl.DefaultQueue, "q")), "e", "jobs to fetch")
 				f.ack(leases[1])
 			}),
-		newTest("none", "An ack of no lease is no work and no error.", func(f *fixture) {
-			f.crowded()
+		newTest("none", "An ack of no leases does nothing and returns no error.", func(f *fixture) {
+			f.populated()
 			unchanged := f.unchanged()
 			f.ok(f.q.Settle(f.Context()), "ack of no lease")
 			unchanged("after the ack")
 		}),
 		newTest("stale ones among them",
-			"Each lease of an ack counts by itself: the error names those that are stale, all the others are acked, and a job whose lease is stale is not changed.", func(f *fixture) {
+			"Each lease of an ack counts by itself. The error names the stale leases, and their jobs stay unchanged. All "+
+				"other leases are acked.", func(f *fixture) {
 				f.add(of("e"))
 				expired := f.lease()
 				f.expire(expired)
@@ -105,7 +106,7 @@ func ackTests() []test {
 				f.acks([]*pawl.Lease{again, e})
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs left in the end")
 			}),
-		newTest("stale ones alone", "An ack whose leases are all stale names all of them, and changes nothing.", func(f *fixture) {
+		newTest("stale ones alone", "An ack whose leases are all stale names all of them and changes nothing.", func(f *fixture) {
 			f.add(of("a"), kept(time.Hour))
 			f.addKinds("b", "c")
 			leases := f.leases(3)
@@ -117,7 +118,7 @@ func ackTests() []test {
 			unchanged("after the ack")
 		}),
 		newTest("one lease twice",
-			"A lease that is twice in one ack is acked once. The second time it is lost, so the error names it, although its job is done.", func(f *fixture) {
+			"A lease that appears twice in one ack is acked once. The error names it as lost, although its job is done.", func(f *fixture) {
 				id := f.add(of("a"), kept(time.Hour)).ID
 				f.addKinds("b", "c")
 				leases := f.leases(3)
@@ -131,7 +132,8 @@ func ackTests() []test {
 				equal(f, record.Attempts, 1, "attempts")
 				f.sameTime(record.Completed, time.Now(), "time of the success")
 			}),
-		newTest("more than one call takes", "An ack has at most 10 000 leases, else ErrBatchTooLarge, and none is acked.", func(f *fixture) {
+		newTest("more than one call takes", "An ack has at most 10 000 leases. A larger one returns ErrBatchTooLarge and "+
+			"acks none.", func(f *fixture) {
 			f.addKinds("a", "b")
 			leases := f.leases(2)
 			unchanged := f.unchanged()
@@ -142,7 +144,8 @@ func ackTests() []test {
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
 		}),
 		newTest("records and keys",
-			"Each job of an ack leaves what it would leave alone: its record for its time, its idempotency key as done, its unique key free.", func(f *fixture) {
+			"Each job of an ack leaves what it leaves when it is acked alone: its completed job for the retention time, a "+
+				"done idempotency key, and a free unique key.", func(f *fixture) {
 				again := func(kind string) pawl.ID { return f.add(ofKey(kind, "x")).ID }
 				f.addKinds("a")
 				record := f.add(of("b"), kept(time.Minute)).ID
@@ -163,7 +166,7 @@ func ackTests() []test {
 					f.sameTime(f.must(id).Completed, time.Now(), "time of its success")
 				}
 				f.skips(again("c"), "whose key is done")
-				f.skips(again("d"), "whose key is done beside a record")
+				f.skips(again("d"), "whose key is done beside a completed job")
 				f.keyIsFree("after the ack")
 				f.pass(time.Minute)
 				equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "d", "records after a minute")
@@ -172,7 +175,7 @@ func ackTests() []test {
 				equal(f, f.lease().ID, id, "the job whose key was done for a minute")
 			}),
 		newTest("cancelled and late ones",
-			"Of the leases of an ack those count as ever whose jobs were cancelled, or are past their deadlines.", func(f *fixture) {
+			"An ack of several leases also counts for jobs that were cancelled or are past their deadlines.", func(f *fixture) {
 				f.add(of("a"), kept(time.Hour))
 				f.add(of("b"), kept(time.Hour), within(time.Second))
 				f.add(of("c"), kept(time.Hour))
@@ -182,7 +185,7 @@ func ackTests() []test {
 				f.acks(leases)
 				equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "abc", "records")
 			}),
-		newTest("counts", "Each job of an ack is counted no more, or as a record, on its own queue.", func(f *fixture) {
+		newTest("counts", "After an ack, each job leaves the counts of its own queue, or is counted there as completed.", func(f *fixture) {
 			f.fill(3, "x")
 			f.fill(2, "y")
 			f.add(onQueue("y"), kept(time.Hour))
@@ -192,8 +195,9 @@ func ackTests() []test {
 			f.countsAre("x", pawl.Counts{Leased: 1}, "the ack")
 			f.countsAre("y", pawl.Counts{Leased: 1, Completed: 1}, "the ack")
 		}),
-		newTest("told and counted",
-			"Each success of an ack is told once and counted once, with its own run; what could not be acked is not told.", func(f *fixture) {
+		newTest("reported and counted",
+			"Each success of an ack is reported and counted once, with its own attempt. A lease that cannot be acked is "+
+				"not reported.", func(f *fixture) {
 				w := f.witnessed(Settings{})
 				f.addKinds("a", "b", "c", "d")
 				f.pass(time.Second)
@@ -224,7 +228,8 @@ func ackTests() []test {
 				f.ok(counted.compare(w.tally.Snapshot()), "count")
 			}),
 		newTest("and a fetch that waits",
-			"A fetch that waits for what one ack ends goes on after it: a drain is over, a job that crashed twice can be leased.", func(f *fixture) {
+			"An ack wakes fetches that wait for the end of its leases: a drain ends, and the next repeat suspect can be "+
+				"leased.", func(f *fixture) {
 				f.fill(3, "q")
 				leases := f.leases(3, "q")
 				for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
@@ -254,7 +259,7 @@ func ackTests() []test {
 				equal(f, kinds(*next), "b", "the next")
 			}),
 		newTest("not accepted",
-			"An ack of several leases whose context has ended acks none of them, and its error is not that of single leases.", func(f *fixture) {
+			"An ack of several leases whose context has ended acks none of them. Its error does not name single leases.", func(f *fixture) {
 				f.addKinds("a", "b")
 				leases := f.leases(2)
 				unchanged := f.unchanged()
@@ -266,7 +271,7 @@ func ackTests() []test {
 				unchanged("after the refusal")
 				f.acks(leases)
 			}),
-		newTest("many at once", "Of several acks that have the same leases each lease is acked by exactly one.", func(f *fixture) {
+		newTest("many at once", "When several acks have the same leases, exactly one of them acks each lease.", func(f *fixture) {
 			const callers = 8
 			batch := newBatch(60)
 			for _, e := range batch {
@@ -302,7 +307,8 @@ func ackTests() []test {
 			}
 		}),
 		newTest("over a restart",
-			"All that an ack ended is durable when it returns: no job of it comes back, its records and keys stay.", func(f *fixture) {
+			"Everything that an ack ended is durable when it returns: no job comes back, and completed jobs and done keys "+
+				"stay.", func(f *fixture) {
 				f.needRestart()
 				f.addKinds("a", "b")
 				f.add(of("c"), effect("x"), ttl(time.Hour))
@@ -320,7 +326,7 @@ func ackTests() []test {
 				equal(f, strings.Contains(kindsOf(f.list(pawl.Filter{})), "c"), false, "the job whose key is done is there")
 			}),
 		newTest("every outcome in one call",
-			"One Settle takes leases of every outcome, and each ends as it would alone; the stale ones are named.", func(f *fixture) {
+			"One Settle takes leases with every outcome. Each ends as it would alone, and the error names the stale ones.", func(f *fixture) {
 				f.addKinds("a", "b", "c", "d", "e", "f")
 				leases := f.leases(6)
 				lost := leases[5]
@@ -350,7 +356,8 @@ func ackTests() []test {
 				equal(f, f.lease().Kind, "e", "the job to fetch after two")
 			}),
 		newTest("one job with two outcomes",
-			"Of two settlements of one job in a call the first counts, and the second is named with ErrLeaseLost.", func(f *fixture) {
+			"When one call settles a job twice, the first settlement counts, and the error names the second with "+
+				"ErrLeaseLost.", func(f *fixture) {
 				f.addKinds("a", "b")
 				leases := f.leases(2)
 				other := &pawl.Lease{Envelope: leases[1].Envelope, Token: leases[1].Token}
@@ -363,7 +370,7 @@ func ackTests() []test {
 				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2}, "the settle")
 			}),
 		newTest("no settlement",
-			"A settlement without a lease or of no outcome gives ErrInvalid, and nothing of the call is settled.", func(f *fixture) {
+			"A settlement without a lease or without an outcome returns ErrInvalid, and the call settles nothing.", func(f *fixture) {
 				f.addKinds("a")
 				l := f.lease()
 				unchanged := f.unchanged()
@@ -373,7 +380,7 @@ func ackTests() []test {
 				unchanged("after the refusals")
 			}),
 		newTest("failures over a restart",
-			"All that a Settle did is durable when it returns: attempts, histories, deaths and delays.", func(f *fixture) {
+			"Everything that a Settle did is durable when it returns: attempts, histories, deaths, and delays.", func(f *fixture) {
 				f.needRestart()
 				f.addKinds("a", "b", "c", "d")
 				leases := f.leases(4)

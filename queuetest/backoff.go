@@ -6,15 +6,16 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// clearing lets a job fail, leases its retry, and ends that in another way.
+// clearing lets a job fail, leases its retry, and ends that lease in some way.
 func clearing(name string, end func(*fixture, *pawl.Lease)) test {
 	return newTest("cleared by "+name,
-		"BackoffSince is there from a failed run until its retry ends: release, snooze, crash, ack, abandon and retry clear it.", func(f *fixture) {
+		"BackoffSince is set from a failed attempt until its retry ends. Release, snooze, crash, ack, abandon, and retry "+
+			"clear it.", func(f *fixture) {
 			id := f.add(kept(time.Hour)).ID
 			f.nack(f.lease(), time.Minute)
 			f.pass(time.Minute)
 			l := f.lease()
-			equal(f, l.BackoffSince.IsZero(), false, "the lease of the retry tells of no backoff")
+			equal(f, l.BackoffSince.IsZero(), false, "the lease of the retry has a backoff")
 			end(f, l)
 			e := f.must(id)
 			f.sameTime(e.BackoffSince, time.Time{}, "backoff after "+name)
@@ -30,7 +31,8 @@ func backoffTests() (tests []test) {
 	for _, delay := range []time.Duration{0, -time.Hour, 1, time.Hour} {
 		tests = append(tests,
 			newTest("after a nack with the delay "+delay.String(),
-				"A nack notes when the failed run ended, whatever the delay, and the lease of the retry tells it.", func(f *fixture) {
+				"A nack records when the failed attempt ended, whatever the delay. The lease of the retry reports this "+
+					"time.", func(f *fixture) {
 					id := f.add().ID
 					f.pass(time.Second)
 					l := f.lease()
@@ -54,7 +56,7 @@ func backoffTests() (tests []test) {
 			f.abandon(l)
 			f.retry(l.ID, true)
 		}),
-		newTest("of the last failure", "A second failure starts the backoff anew.", func(f *fixture) {
+		newTest("of the last failure", "A second failure starts the backoff again.", func(f *fixture) {
 			id := f.add().ID
 			for range 3 {
 				f.nack(f.lease(), time.Minute)
@@ -62,7 +64,8 @@ func backoffTests() (tests []test) {
 				f.pass(time.Hour)
 			}
 		}),
-		newTest("over a restart", "A job that waits for its retry does so over a restart, since the failure.", func(f *fixture) {
+		newTest("over a restart", "After a restart, a job still waits for its retry, and its backoff still starts at the "+
+			"failure.", func(f *fixture) {
 			f.needRestart()
 			id := f.add().ID
 			failed := time.Now()
@@ -72,7 +75,7 @@ func backoffTests() (tests []test) {
 			f.pass(time.Hour)
 			f.sameTime(f.lease().BackoffSince, failed, "backoff of the lease")
 		}),
-		newTest("of no failure", "A job that did not fail was not in backoff, however long it waited.", func(f *fixture) {
+		newTest("of no failure", "A job that did not fail has no backoff, however long it waited.", func(f *fixture) {
 			f.add(after(time.Hour))
 			f.pass(time.Hour)
 			l := f.lease()
@@ -82,7 +85,7 @@ func backoffTests() (tests []test) {
 			f.sameTime(f.lease().BackoffSince, time.Time{}, "backoff of the next lease")
 		}),
 		newTest("not from outside",
-			"What an envelope says of backoff, completion or a cancel when it is enqueued means nothing.", func(f *fixture) {
+			"Enqueue ignores the backoff, completion, and cancel fields of an envelope.", func(f *fixture) {
 				id := f.add(func(e *pawl.Envelope) {
 					e.BackoffSince, e.Completed, e.Cancelled = time.Now(), time.Now(), true
 				}).ID

@@ -6,7 +6,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// newBatch is n jobs of kind "k".
+// newBatch returns n jobs of kind "k".
 func newBatch(n int) []*pawl.Envelope {
 	batch := make([]*pawl.Envelope, n)
 	for i := range batch {
@@ -39,10 +39,11 @@ func (f *fixture) held(state pawl.State, change ...func(*pawl.Envelope)) pawl.ID
 
 var states = []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased, pawl.Dead}
 
-// spoiled refuses a batch because of one job in the middle of it.
+// spoiled tests that one bad job in the middle of a batch makes Enqueue refuse the
+// whole batch.
 func spoiled(name string, want error, spoil func(*fixture, *pawl.Envelope)) test {
 	return newTest("all or nothing, "+name,
-		"A batch is stored whole or not at all, and one that is refused leaves its envelopes as they were.", func(f *fixture) {
+		"A batch is stored whole or not at all. A refused batch leaves its envelopes unchanged.", func(f *fixture) {
 			batch := newBatch(5)
 			batch[0].ID = pawl.NewID(time.Now())
 			spoil(f, batch[3])
@@ -72,27 +73,30 @@ func batchTests() []test {
 		}))
 	}
 	return append(tests, []test{
-		newTest("an ID twice in one batch", "A queue never holds two jobs of one ID: the batch conflicts with itself.", func(f *fixture) {
+		newTest("an ID twice in one batch", "A queue never holds two jobs with one ID. A batch that names an ID twice "+
+			"conflicts with itself.", func(f *fixture) {
 			batch := newBatch(3)
 			batch[0].ID = pawl.NewID(time.Now())
 			batch[2].ID = batch[0].ID
 			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
 		}),
-		newTest("an ID is free again once its job is gone", "A conflict is one with a job that the queue holds.", func(f *fixture) {
+		newTest("an ID is free again once its job is gone", "An ID conflicts only with a job that the queue holds. It is "+
+			"free again when that job is gone.", func(f *fixture) {
 			id := f.add().ID
 			f.ack(f.lease())
 			f.add(func(e *pawl.Envelope) { e.ID = id })
 			equal(f, f.lease().ID, id, "job")
 		}),
-		newTest("the most jobs", "A batch has at most 10 000 jobs, else ErrBatchTooLarge.", func(f *fixture) {
+		newTest("the most jobs", "A batch has at most 10 000 jobs. A larger one returns ErrBatchTooLarge.", func(f *fixture) {
 			batch := newBatch(pawl.MaxBatchJobs + 1)
 			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrBatchTooLarge, "one job too many")
 			equal(f, len(f.fetch(1)), 0, "jobs stored")
 			f.ok(f.q.Enqueue(f.Context(), batch[:pawl.MaxBatchJobs]...), "the most jobs")
 			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Ready})), idsOf(batch[:pawl.MaxBatchJobs]), "jobs stored")
 		}),
-		newTest("the most bytes", "The payloads of a batch have at most 64 MiB, else ErrBatchTooLarge.", func(f *fixture) {
+		newTest("the most bytes", "The payloads of a batch have at most 64 MiB together. A larger batch returns "+
+			"ErrBatchTooLarge.", func(f *fixture) {
 			const jobs = pawl.MaxBatchBytes / pawl.DefaultMaxPayload
 			batch := newBatch(jobs + 1)
 			payload := make([]byte, pawl.DefaultMaxPayload)
@@ -111,7 +115,8 @@ func batchTests() []test {
 			equal(f, stored, jobs+1, "jobs stored")
 		}),
 		newTest("an envelope twice in one batch",
-			"An envelope is completed in place, so it stands for one job: twice in one batch it conflicts with itself.", func(f *fixture) {
+			"Enqueue completes an envelope in place, so one envelope stands for one job. A batch that has it twice "+
+				"conflicts with itself.", func(f *fixture) {
 				e := &pawl.Envelope{Kind: "k"}
 				f.is(f.q.Enqueue(f.Context(), e, &pawl.Envelope{Kind: "k"}, e), pawl.ErrConflict, "enqueue")
 				equal(f, e.ID.IsZero(), true, "the ID is zero")

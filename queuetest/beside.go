@@ -6,14 +6,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// besideTests are about jobs of one idempotency key of which one is leased: the others
-// are passed over.
+// besideTests cover jobs of one idempotency key of which one is leased. A fetch passes
+// over the others.
 func besideTests() (tests []test) {
-	const pass = "While a job is leased a fetch passes over those of its kind and key; nothing waits behind them."
-	const after = "When the lease has ended without a success the others can be fetched, one at a time, from their old place in the order."
+	const pass = "While a job is leased, a fetch passes over the jobs of its kind and key. No other job waits behind them."
+	const after = "When that lease ends without a success, the other jobs of the key can be fetched, one at a time, in " +
+		"their old place in the order."
 	for _, v := range verbs {
-		// The first failed, and is behind the others now, or waits; or it was not, and
-		// comes first again.
+		// A failed job is behind the others now, or delayed. Any other job comes first
+		// again.
 		next := "b"
 		switch v.name {
 		case "ack":
@@ -30,7 +31,7 @@ func besideTests() (tests []test) {
 				f.end(v, l)
 				equal(f, payloads(f.fetch(9)), next, "jobs after "+v.name)
 			}),
-			newTest("a fetch that waits, and "+v.name, after+" A fetch that waits gets the next at once.", func(f *fixture) {
+			newTest("a fetch that waits, and "+v.name, after+" A waiting fetch gets the next job at once.", func(f *fixture) {
 				f.three()
 				l := f.leases(1)[0]
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Wait: pawl.WaitDrained})
@@ -84,7 +85,7 @@ func besideTests() (tests []test) {
 			equal(f, keysOf(f.fetch(9)), "xy--", "keys of a fetch")
 			equal(f, len(f.fetch(9)), 0, "jobs of the next")
 		}),
-		newTest("a full fetch", pass+" Those passed over take no place in the fetch.", func(f *fixture) {
+		newTest("a full fetch", pass+" Jobs that are passed over take no place in the fetch.", func(f *fixture) {
 			for _, key := range []string{"x", "x", "x", "y", "", "x", "z"} {
 				f.add(ofKey("k", key))
 			}
@@ -92,14 +93,14 @@ func besideTests() (tests []test) {
 			equal(f, keysOf(f.fetch(2)), "-z", "keys of the next")
 		}),
 		newTest("beside one, in other places",
-			pass+" A key is that of a kind, on whichever queue and of whatever priority.", func(f *fixture) {
+			pass+" The key belongs to a kind, on any queue and at any priority.", func(f *fixture) {
 				f.add(effect("x"))
 				l := f.lease()
 				f.add(effect("x"), priority(100))
 				f.add(effect("x"), func(e *pawl.Envelope) { e.Queue = "q" })
 				f.add(ofKey("other", "x"))
-				f.add(ofKey("calm", ""), func(e *pawl.Envelope) { e.Queue = "q" })
-				equal(f, kinds(f.fetch(1, "q", "default")), "calm", "the first job")
+				f.add(ofKey("clean", ""), func(e *pawl.Envelope) { e.Queue = "q" })
+				equal(f, kinds(f.fetch(1, "q", "default")), "clean", "the first job")
 				equal(f, kinds(f.fetch(9, "default", "q")), "other", "the others")
 				f.release(l)
 				equal(f, len(f.fetch(9, "default", "q")), 1, "jobs after the lease")
@@ -121,7 +122,7 @@ func besideTests() (tests []test) {
 			}
 			equal(f, keyed, 1, "jobs with the key")
 		}),
-		newTest("is ready", "A job that is passed over is ready, and is counted and waited for as such.", func(f *fixture) {
+		newTest("is ready", "A job that is passed over stays ready. It is counted as ready, and drains wait for it.", func(f *fixture) {
 			f.three()
 			l := f.leases(1)[0]
 			unchanged := f.unchanged()
@@ -149,7 +150,7 @@ func besideTests() (tests []test) {
 			equal(f, f.leases(1)[0].ID, l.ID, "the job that is first again")
 		}),
 		newTest("beside one, over a restart",
-			"A lease that is found at open has ended: its key is free, and one of its jobs is leased at a time.", func(f *fixture) {
+			"A lease that the queue finds at open has ended. Its key is free, and one job of the key is leased at a time.", func(f *fixture) {
 				f.needRestart()
 				f.three()
 				f.leases(1)
@@ -163,7 +164,7 @@ func besideTests() (tests []test) {
 			}), neverBeside("failures", false), neverBeside("a success", true))
 }
 
-// three adds the jobs a, b and c of one idempotency key, a second apart.
+// three adds the jobs a, b, and c of one idempotency key, one second apart.
 func (f *fixture) three() {
 	f.Helper()
 	for _, payload := range []string{"a", "b", "c"} {

@@ -6,10 +6,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// cancelsWaiting cancels a job that waits, and failed once.
+// cancelsWaiting cancels a job that is not leased and failed once.
 func cancelsWaiting(state pawl.State) test {
 	return newTest("a job that is "+string(state),
-		"Cancel makes a job that waits a dead letter with the reason cancelled. Nothing else changes; nothing ran.", func(f *fixture) {
+		"Cancel of a job that is not leased makes it dead with the reason cancelled. Nothing runs, and nothing else "+
+			"changes.", func(f *fixture) {
 			f.canceller() // or skip
 			e := f.add(priority(3), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
 			f.nack(f.lease(), 0)
@@ -42,12 +43,13 @@ func cancelTests() (tests []test) {
 	}
 	for _, state := range []pawl.State{pawl.Dead, pawl.Completed} {
 		tests = append(tests, cancelling.wrongState("a job that is ",
-			"Cancel of a job that is dead or completed gives ErrConflict and changes nothing.", state))
+			"Cancel of a dead or completed job returns ErrConflict and changes nothing.", state))
 	}
 	for _, end := range endings {
 		tests = append(tests, endsCancelled(end))
 	}
-	const flag = "Cancel of a leased job sets its flag and fires the signal of its lease; the run goes on until its holder ends it."
+	const flag = "Cancel of a leased job sets its flag and fires the signal of its lease. The handler keeps running until " +
+		"its holder settles the lease."
 	tests = append(tests,
 		newTest("a job that is leased", flag, func(f *fixture) {
 			l, want := f.seasoned()
@@ -67,7 +69,7 @@ func cancelTests() (tests []test) {
 			f.ack(l)
 			equal(f, f.job(l.ID) == nil, true, "the job is gone")
 		}),
-		newTest("a holder that is told", "The signal calls its function once, when the flag is durable.", func(f *fixture) {
+		newTest("a holder that gets the signal", "The signal calls its function once, when the flag is durable.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			calls := make(chan bool, 9)
@@ -78,10 +80,10 @@ func cancelTests() (tests []test) {
 			equal(f, len(calls), 1, "calls")
 			equal(f, f.must(id).Cancelled, true, "Cancelled")
 			l.Cancelled.OnFire(func() { calls <- true })
-			equal(f, len(calls), 2, "calls after one that came late")
+			equal(f, len(calls), 2, "calls of a function that was added late")
 		}),
 		newTest("leased, and ack",
-			"An ack of a cancelled job succeeds as any other: it is removed or retained, and its key is done.", func(f *fixture) {
+			"An ack of a cancelled job succeeds as usual: the job is removed or retained, and its key is done.", func(f *fixture) {
 				id := f.add(effect("x")).ID
 				l := f.lease()
 				f.cancel(id)
@@ -95,7 +97,7 @@ func cancelTests() (tests []test) {
 				equal(f, f.must(id).State, pawl.Completed, "state")
 				equal(f, f.must(id).Attempts, 1, "attempts")
 			}),
-		newTest("signals of other leases", "A cancel fires the signal of the lease that holds the job, and of no other.", func(f *fixture) {
+		newTest("signals of other leases", "A cancel fires the signal of the lease that holds the job, and no other signal.", func(f *fixture) {
 			f.addKinds("a", "b")
 			leases := f.leases(2)
 			f.release(leases[0])
@@ -110,7 +112,7 @@ func cancelTests() (tests []test) {
 			f.pass(0)
 			equal(f, leases[1].Cancelled.Fired(), false, "the signal of a lease that had ended fired")
 		}),
-		newTest("signals and time", "No end of a lease fires its signal.", func(f *fixture) {
+		newTest("signals and time", "The end of a lease never fires its signal.", func(f *fixture) {
 			f.canceller() // or skip
 			for _, v := range verbs {
 				f.fresh(Settings{})

@@ -9,17 +9,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// moreCancelTests are about what a cancel means to others.
+// moreCancelTests cover what a cancel means to fetches, settlements, and other jobs.
 func moreCancelTests() (tests []test) {
 	for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
 		tests = append(tests,
 			newTest("and "+waits[wait],
-				"A fetch that waits for the end of the work does not wait for a job that was cancelled.", func(f *fixture) {
+				"A fetch that waits for the end of the work does not wait for a cancelled job.", func(f *fixture) {
 					request := pawl.Request{Max: 1, Ahead: 1, Wait: wait}
 					crashed := f.add().ID
 					f.expire(f.lease())
 					_, call := f.fetching(f.Context(), request)
-					f.waits(call, "while a job is ready that crashed")
+					f.waits(call, "while a suspect is ready")
 					f.cancel(crashed)
 					f.ends(call, pawl.ErrEmpty, "fetch")
 
@@ -41,7 +41,7 @@ func moreCancelTests() (tests []test) {
 		)
 	}
 	return append(tests, cancelling.unknownJob("no job"),
-		newTest("one of many", "Cancel ends one job, in whatever place; the others come in their order.", func(f *fixture) {
+		newTest("one of many", "Cancel ends one job, wherever it is in the order. The others keep their order.", func(f *fixture) {
 			ids := f.addKinds("a", "b", "c", "d", "e")
 			f.cancel(ids[2])
 			f.cancel(ids[0])
@@ -49,7 +49,7 @@ func moreCancelTests() (tests []test) {
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Leased: 3, Dead: 2}, "the fetch")
 		}),
 		newTest("at the crash cap",
-			"A cancelled job that crashes is cancelled, be it for the last time that it may crash.", func(f *fixture) {
+			"A cancelled job that crashes becomes dead with the reason cancelled, also at the crash limit.", func(f *fixture) {
 				id := f.add().ID
 				l := f.lease()
 				f.cancel(id)
@@ -58,7 +58,7 @@ func moreCancelTests() (tests []test) {
 				equal(f, e.Death.Reason, pawl.ReasonCancelled, "reason")
 				equal(f, e.Failures, 0, "failures")
 			}).with(Settings{MaxCrashes: 1}),
-		newTest("reap", "Reap counts a cancelled job whose lease has expired; it is dead then.", func(f *fixture) {
+		newTest("reap", "Reap counts a cancelled job whose lease has expired. The job is dead afterwards.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			f.cancel(id)
@@ -67,7 +67,7 @@ func moreCancelTests() (tests []test) {
 			equal(f, f.must(id).State, pawl.Dead, "state")
 			equal(f, f.must(id).Death.Reason, pawl.ReasonCancelled, "reason")
 		}),
-		newTest("over a restart", "What was cancelled stays so.", func(f *fixture) {
+		newTest("over a restart", "A cancel is durable.", func(f *fixture) {
 			f.needRestart()
 			var ids []pawl.ID
 			for _, state := range []pawl.State{pawl.Delayed, pawl.Ready} {
@@ -80,7 +80,8 @@ func moreCancelTests() (tests []test) {
 			f.pass(2 * time.Hour)
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 		}),
-		newTest("an envelope that says so", "A job is new when it is accepted, whatever its envelope tells of its past.", func(f *fixture) {
+		newTest("an envelope with the flag set", "Enqueue accepts every job as a new one, whatever its envelope says about a "+
+			"past.", func(f *fixture) {
 			e := f.add(func(e *pawl.Envelope) {
 				e.Cancelled, e.BackoffSince, e.Completed = true, time.Now(), time.Now()
 			})
@@ -90,7 +91,8 @@ func moreCancelTests() (tests []test) {
 			equal(f, f.must(e.ID).State, pawl.Ready, "state after a release")
 		}),
 		newTest("refused calls",
-			"A cancel whose context has ended gives ErrNotAccepted and changes nothing, and one after Close gives ErrClosed.", func(f *fixture) {
+			"A cancel whose context has ended returns ErrNotAccepted and changes nothing. A cancel after Close returns "+
+				"ErrClosed.", func(f *fixture) {
 				ids := []pawl.ID{f.held(pawl.Leased), f.held(pawl.Ready)}
 				ctx, cancel := context.WithCancel(f.Context())
 				cancel()
@@ -104,7 +106,8 @@ func moreCancelTests() (tests []test) {
 				f.is(c.Cancel(context.Background(), ids[0]), pawl.ErrClosed, "cancel after Close")
 			}),
 		newTest("beside a settle",
-			"A cancel and a settle at the same time come one after the other: a job that did not succeed is dead, in either order.", func(f *fixture) {
+			"A concurrent cancel and settle take effect one after the other. In either order, a job that did not succeed "+
+				"is dead.", func(f *fixture) {
 				c := f.canceller()
 				for i := range 40 {
 					id := f.add().ID
@@ -141,7 +144,8 @@ func moreCancelTests() (tests []test) {
 				}
 			}),
 		newTest("beside a fetch",
-			"A cancel and a fetch at the same time come one after the other: the job is dead, or its holder is told.", func(f *fixture) {
+			"A concurrent cancel and fetch take effect one after the other. Either the job is dead, or its holder gets the "+
+				"signal.", func(f *fixture) {
 				c := f.canceller()
 				for range 40 {
 					id := f.add().ID

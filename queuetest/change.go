@@ -9,10 +9,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Changer is a queue whose jobs can be changed by their IDs, each if it meets a condition.
+// Changer is a queue that can change jobs by their IDs, each under a condition.
 type Changer interface {
-	// Change carries out a change on each job, all in one transition, and returns an error
-	// for each ID. A job that the change is not for, or that does not match its condition,
+	// Change applies a change to each job, all in one transition, and returns an error
+	// for each ID. A job in a wrong state, or one that does not match the condition,
 	// gives pawl.ErrNotEligible.
 	Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 
@@ -22,7 +22,7 @@ type Changer interface {
 
 func (f *fixture) changer() Changer { return able[Changer](f) }
 
-// change carries out a change, and returns the errors of the jobs.
+// change applies a change and returns the error of each job.
 func (f *fixture) change(c pawl.Change, ids ...pawl.ID) []error {
 	f.Helper()
 	errs, err := f.changer().Change(f.Context(), c, ids...)
@@ -31,7 +31,7 @@ func (f *fixture) change(c pawl.Change, ids ...pawl.ID) []error {
 	return errs
 }
 
-// dryRun is change without a change.
+// dryRun is change for a dry run.
 func (f *fixture) dryRun(c pawl.Change, ids ...pawl.ID) []error {
 	f.Helper()
 	unchanged := f.unchanged()
@@ -42,7 +42,7 @@ func (f *fixture) dryRun(c pawl.Change, ids ...pawl.ID) []error {
 	return errs
 }
 
-// when is a condition that is a function, and reads the whole job.
+// when is a condition that calls a function with the whole job.
 type when func(*pawl.Envelope) bool
 
 func (fn when) ReadsBody() bool { return true }
@@ -54,7 +54,7 @@ func (whenRecord) ReadsBody() bool { return false }
 
 func (fn when) Matches(job *pawl.Envelope) bool { return fn(job) }
 
-// changes are the verbs with the states that they are for.
+// changes are the verbs with the states that they accept.
 var changes = []struct {
 	verb pawl.Verb
 	from []pawl.State
@@ -69,7 +69,8 @@ func changeTests() (tests []test) {
 	for _, c := range changes {
 		tests = append(tests,
 			newTest("condition of "+string(c.verb),
-				"A change applies to the jobs that match its condition in its transaction. Others give ErrNotEligible, which is an ErrConflict, and are not changed.", func(f *fixture) {
+				"A change applies to the jobs that match its condition in its transaction. Other jobs stay unchanged and "+
+					"give ErrNotEligible, which is an ErrConflict.", func(f *fixture) {
 					for _, state := range c.from {
 						id := f.held(state)
 						unchanged := f.unchanged()
@@ -91,7 +92,7 @@ func changeTests() (tests []test) {
 		for _, state := range states {
 			tests = append(tests,
 				newTest(fmt.Sprintf("dry run of %s, %s", c.verb, state),
-					"A dry run answers as the change would, and changes nothing.", func(f *fixture) {
+					"A dry run gives the same answers as the change would, and changes nothing.", func(f *fixture) {
 						id, none := f.held(state), pawl.NewID(time.Now())
 						dry := f.dryRun(pawl.Change{Verb: c.verb}, id, none)
 						real := f.change(pawl.Change{Verb: c.verb}, id, none)
@@ -111,22 +112,23 @@ func changeTests() (tests []test) {
 func changeCases() []test {
 	return []test{
 		newTest("decided in the transaction",
-			"What a list said before does not count: a job that died again since is judged by its last death.", func(f *fixture) {
+			"The condition is checked in the transaction, not when the jobs were listed: a job that became dead again is "+
+				"judged by its last death.", func(f *fixture) {
 				ids := []pawl.ID{f.held(pawl.Dead), f.held(pawl.Dead)}
 				f.pass(time.Second)
 				before := time.Now()
-				equal(f, len(f.list(pawl.Filter{State: pawl.Dead, DiedBefore: before})), 2, "jobs that died before")
+				equal(f, len(f.list(pawl.Filter{State: pawl.Dead, DiedBefore: before})), 2, "jobs that became dead before")
 				f.retry(ids[0], false)
 				f.pass(time.Second)
 				f.abandon(f.lease())
 				errs := f.change(pawl.Change{Verb: pawl.VerbDelete, If: pawl.Filter{State: pawl.Dead, DiedBefore: before}}, ids...)
-				f.is(errs[0], pawl.ErrNotEligible, "delete of the job that died again")
+				f.is(errs[0], pawl.ErrNotEligible, "delete of the job that became dead again")
 				f.ok(errs[1], "delete of the other")
 				equal(f, f.must(ids[0]).State, pawl.Dead, "state")
 				equal(f, f.job(ids[1]) == nil, true, "the other is gone")
 			}),
 		newTest("several jobs",
-			"A change of several jobs does those that it can, and tells of each in the order of the IDs.", func(f *fixture) {
+			"A change of several jobs changes those that it can and returns one error for each ID, in the order of the IDs.", func(f *fixture) {
 				dead, also, ready := f.held(pawl.Dead), f.held(pawl.Dead), f.held(pawl.Ready)
 				errs := f.change(pawl.Change{Verb: pawl.VerbRetry}, dead, pawl.NewID(time.Now()), ready, also, dead)
 				for i, want := range []error{nil, pawl.ErrNotFound, pawl.ErrNotEligible, nil, pawl.ErrNotEligible} {
@@ -135,7 +137,8 @@ func changeCases() []test {
 				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 3}, "the change")
 			}),
 		newTest("what a condition sees",
-			"A condition sees the job as Job reads it, but without payload and history if it says that it reads neither.", func(f *fixture) {
+			"A condition sees the job as Job returns it. It sees no payload and no history if it says that it reads "+
+				"neither.", func(f *fixture) {
 				id := f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, 5000) }).ID
 				f.abandon(f.lease())
 				want, seen := f.must(id), (*pawl.Envelope)(nil)
@@ -157,7 +160,8 @@ func changeCases() []test {
 				equal(f, len(f.must(id).Payload), 5000, "bytes of the stored payload")
 			}),
 		newTest("retry of what cannot live",
-			"A dead job past its deadline, or whose unique key another has, gives ErrConflict, and no ErrNotEligible: it stays dead.", func(f *fixture) {
+			"A dead job past its deadline, or one whose unique key another job has, cannot be retried. It gives "+
+				"ErrConflict, not ErrNotEligible, and stays dead.", func(f *fixture) {
 				late := f.add(within(time.Minute)).ID
 				f.pass(time.Minute)
 				first := f.held(pawl.Dead, unique("u"))
@@ -175,7 +179,9 @@ func changeCases() []test {
 				f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1, Dead: 2}, "the change")
 			}),
 		newTest("refused",
-			"An unknown verb gives ErrInvalid, more jobs than a batch has ErrBatchTooLarge, a context that has ended ErrNotAccepted, a queue that is closed ErrClosed; none changes anything.", func(f *fixture) {
+			"A change of an unknown verb returns ErrInvalid, one of more jobs than a batch may have ErrBatchTooLarge, one "+
+				"with an ended context ErrNotAccepted, and one of a closed queue ErrClosed. None of these changes "+
+				"anything.", func(f *fixture) {
 				id := f.held(pawl.Dead)
 				unchanged := f.unchanged()
 				q := f.changer()
@@ -194,7 +200,8 @@ func changeCases() []test {
 				_, err = q.Change(f.Context(), pawl.Change{Verb: pawl.VerbDelete}, id)
 				f.is(err, pawl.ErrClosed, "a change")
 			}),
-		newTest("condition of a transfer", "A dead job that does not match the condition of a transfer stays.", func(f *fixture) {
+		newTest("condition of a transfer", "A dead job that does not match the condition of a transfer stays dead and "+
+			"unchanged.", func(f *fixture) {
 			tr := f.transferer()
 			id := f.held(pawl.Dead)
 			before := f.must(id)

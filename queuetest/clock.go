@@ -7,17 +7,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// clock is a wall clock that a case sets. Between two steps it goes on.
+// clock is a wall clock that a case sets. It continues to run between two steps.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())).Round(0) }
 
 func (c *clock) step(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// stepped sets the clock while a job of each fate is leased.
+// stepped sets the clock while jobs are leased, one for each way to end a lease.
 func stepped(step time.Duration) test {
 	return newTest("a step by "+step.String(),
-		"Leases expire on monotonic time: a clock step reaps nothing, and what becomes ready is ready by its new time.", func(f *fixture) {
+		"Leases expire on monotonic time, so a step of the wall clock expires none. A job that becomes ready afterwards is "+
+			"ready by the new time.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			for _, v := range verbs {
@@ -55,7 +56,7 @@ func clockTests() (tests []test) {
 	for _, step := range []time.Duration{day, -day} {
 		tests = append(tests,
 			newTest("a lease after a step by "+step.String(),
-				"A lease that is given or extended after the wall clock was set lasts its length.", func(f *fixture) {
+				"A lease that is granted or extended after a step of the wall clock lasts its full length.", func(f *fixture) {
 					var c clock
 					f.fresh(Settings{Now: c.now})
 					f.addKinds("a", "b")
@@ -73,7 +74,7 @@ func clockTests() (tests []test) {
 		)
 	}
 	return append(tests,
-		newTest("set back", "A delayed job comes at its time by the wall clock, however that was set.", func(f *fixture) {
+		newTest("set back", "A delayed job becomes ready at its time by the wall clock, also after the clock was set back.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			f.add(after(10 * time.Minute))
@@ -87,7 +88,8 @@ func clockTests() (tests []test) {
 			f.sameTime(c.now(), due, "the wall clock at the fetch")
 		}),
 		newTest("set forward",
-			"A job whose time the wall clock shows is found by the next fetch, and since when it is ready does not move.", func(f *fixture) {
+			"After the wall clock was set forward past the time of a delayed job, the next fetch gets the job. The job is "+
+				"ready since its scheduled time.", func(f *fixture) {
 				var c clock
 				f.fresh(Settings{Now: c.now})
 				f.add(of("b"), after(24*time.Hour))

@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// closed closes the queue and returns it, for calls that come too late. Without a
-// Close the case ends.
+// closed closes the queue and returns it, for calls that come too late. It ends the
+// case if the queue has no Close.
 func (f *fixture) closed() pawl.Queue {
 	f.Helper()
 	f.needClose()
@@ -27,7 +27,7 @@ func (f *fixture) needClose() {
 }
 
 var closeTests = []test{
-	newTest("while fetches wait", "Close answers every fetch that waits by ErrClosed.", func(f *fixture) {
+	newTest("while fetches wait", "Close makes every waiting fetch return ErrClosed.", func(f *fixture) {
 		f.needClose()
 		for range 3 {
 			_, call := f.fetching(f.Context(), pawl.Request{Max: 1})
@@ -36,7 +36,7 @@ var closeTests = []test{
 		f.close()
 	}),
 	newTest("before a call", "After Close every method returns ErrClosed.", func(f *fixture) {
-		l := f.crowded()
+		l := f.populated()
 		q := f.closed()
 		for _, c := range calls() {
 			f.is(c.do(f.Context(), q, l), pawl.ErrClosed, c.name)
@@ -55,19 +55,19 @@ var closeTests = []test{
 		if r, ok := q.(Retrier); ok {
 			f.is(r.Retry(f.Context(), l.ID, false), pawl.ErrClosed, "Retry")
 		}
-		if h, ok := q.(Hastener); ok {
+		if h, ok := q.(NowRunner); ok {
 			f.is(h.RunNow(f.Context(), l.ID), pawl.ErrClosed, "RunNow")
 		}
 	}),
 	newTest("with work ahead",
-		"Close waits for no job, and nothing of a queue runs after it, whatever was to come: the bubble ends.", func(f *fixture) {
-			f.crowded()
+		"Close waits for no job. Nothing of a queue runs after Close, whatever was scheduled: the bubble ends.", func(f *fixture) {
+			f.populated()
 			start := time.Now()
 			f.closed()
 			equal(f, time.Since(start), 0, "the time that Close took")
 		}),
 	newTest("amid calls",
-		"A call that Close meets is answered: carried out, or refused by ErrClosed. What was accepted is stored.", func(f *fixture) {
+		"A call during Close is either carried out or refused with ErrClosed. An accepted call is durable.", func(f *fixture) {
 			f.needRestart()
 			const callers = 20
 			batch := newBatch(callers)
@@ -97,7 +97,7 @@ var closeTests = []test{
 			}
 		}),
 	newTest("amid fetches",
-		"A fetch that Close meets gives its leases or an error; what it did not give was not leased.", func(f *fixture) {
+		"A fetch during Close returns its leases or an error. A job that it does not return is not leased.", func(f *fixture) {
 			f.needRestart()
 			batch := newBatch(40)
 			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")

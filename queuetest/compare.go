@@ -19,7 +19,7 @@ func (f *fixture) ok(err error, doing string) {
 	}
 }
 
-// is requires an error that matches want; nil matches nil.
+// is requires an error that matches want. A nil want requires no error.
 func (f *fixture) is(err, want error, doing string) {
 	f.Helper()
 	if !errors.Is(err, want) {
@@ -51,7 +51,7 @@ func (f *fixture) sameJobs(got, want []pawl.ID, what string) {
 	}
 }
 
-// same requires that two envelopes tell the same about a job.
+// same requires that two envelopes describe a job in the same way.
 func (f *fixture) same(got, want *pawl.Envelope, what string) {
 	f.Helper()
 	if d := difference(got, want); d != "" {
@@ -59,8 +59,8 @@ func (f *fixture) same(got, want *pawl.Envelope, what string) {
 	}
 }
 
-// difference names the fields in which two envelopes differ; none is "". Times are
-// compared as instants, and an empty payload is none.
+// difference names the fields in which two envelopes differ, or returns "". It compares
+// times as instants, and an empty payload equals none.
 func difference(got, want *pawl.Envelope) (found string) {
 	if got == nil || want == nil {
 		if got == want {
@@ -110,7 +110,7 @@ func difference(got, want *pawl.Envelope) (found string) {
 	return found
 }
 
-// copied is an envelope that shares nothing with the one given.
+// copied returns an envelope that shares no memory with the given one.
 func copied(e *pawl.Envelope) *pawl.Envelope {
 	c := *e
 	c.Payload, c.Headers, c.History = bytes.Clone(e.Payload), maps.Clone(e.Headers), slices.Clone(e.History)
@@ -128,7 +128,7 @@ func copied(e *pawl.Envelope) *pawl.Envelope {
 
 func brief(b []byte) string { return fmt.Sprintf("%d bytes %.16q", len(b), b) }
 
-// statesText is a set of states as one text.
+// statesText returns a set of states as one text.
 func statesText(set []pawl.State) string {
 	set = slices.Clone(set)
 	slices.Sort(set)
@@ -153,7 +153,7 @@ func sameFailure(a, b pawl.Failure) bool {
 	return a.Attempt == b.Attempt && a.At.Equal(b.At) && a.Error == b.Error && a.Stack == b.Stack
 }
 
-// kinds are the kinds of leases, in their order, as one text.
+// kinds returns the kinds of leases, in their order, as one text.
 func kinds(leases []*pawl.Lease) (text string) {
 	for _, l := range leases {
 		text += l.Kind
@@ -175,7 +175,7 @@ func idsOf(jobs []*pawl.Envelope) (ids []pawl.ID) {
 	return ids
 }
 
-// unchanged returns a check that nothing in the queue has changed since.
+// unchanged returns a check that nothing in the queue has changed since this call.
 func (f *fixture) unchanged() func(what string) {
 	f.Helper()
 	before := f.list(pawl.Filter{})

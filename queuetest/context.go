@@ -14,7 +14,7 @@ type call struct {
 	do   func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error
 }
 
-// calls are the methods of a queue, the verbs among them.
+// calls returns the methods of a queue, including the ways to settle.
 func calls() []call {
 	list := []call{
 		{"enqueue", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
@@ -33,8 +33,9 @@ func calls() []call {
 	return list
 }
 
-// crowded is a queue with a job in each state, and the lease of the leased one.
-func (f *fixture) crowded() *pawl.Lease {
+// populated fills a queue with a job in each state and returns the lease of the leased
+// one.
+func (f *fixture) populated() *pawl.Lease {
 	f.Helper()
 	f.held(pawl.Dead)
 	f.held(pawl.Delayed)
@@ -48,8 +49,9 @@ func contextTests() (tests []test) {
 	for _, c := range calls() {
 		tests = append(tests,
 			newTest("before "+c.name,
-				"A call whose context has ended gives ErrNotAccepted, which wraps the context's error, and changes nothing.", func(f *fixture) {
-					l := f.crowded()
+				"A call whose context has ended returns ErrNotAccepted, which wraps the error of the context, and changes "+
+					"nothing.", func(f *fixture) {
+					l := f.populated()
 					unchanged := f.unchanged()
 					ctx, cancel := context.WithCancel(f.Context())
 					cancel()
@@ -63,7 +65,8 @@ func contextTests() (tests []test) {
 	for _, v := range verbs {
 		tests = append(tests,
 			newTest("during "+v.name,
-				"An operation whose context ends is carried out whole or not at all, and the answer tells which.", func(f *fixture) {
+				"If the context of an operation ends, the operation is carried out whole or not at all, and its error says "+
+					"which.", func(f *fixture) {
 					for range 20 {
 						f.add()
 						l := f.lease()
@@ -84,7 +87,8 @@ func contextTests() (tests []test) {
 		)
 	}
 	return append(tests,
-		newTest("during enqueue", "A batch whose context ends is stored whole or not at all, and the answer tells which.", func(f *fixture) {
+		newTest("during enqueue", "If the context of an enqueue ends, the batch is stored whole or not at all, and the "+
+			"error says which.", func(f *fixture) {
 			stored := 0
 			for range 50 {
 				err := f.interrupted(func(ctx context.Context) error { return f.q.Enqueue(ctx, newBatch(3)...) })
@@ -97,7 +101,7 @@ func contextTests() (tests []test) {
 				equal(f, len(f.list(pawl.Filter{})), stored, "jobs stored")
 			}
 		}),
-		newTest("during fetch", "A fetch that gives an error has leased nothing.", func(f *fixture) {
+		newTest("during fetch", "A fetch that returns an error has leased nothing.", func(f *fixture) {
 			for range 50 {
 				leases := new([]*pawl.Lease)
 				ctx, cancel := context.WithCancel(f.Context())
@@ -118,7 +122,7 @@ func contextTests() (tests []test) {
 				f.ack((*leases)[0])
 			}
 		}),
-		newTest("while a fetch waits", "A fetch waits no longer than its context, and takes no job afterwards.", func(f *fixture) {
+		newTest("while a fetch waits", "A fetch waits no longer than its context and takes no job afterwards.", func(f *fixture) {
 			ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
 			defer cancel()
 			start := time.Now()
@@ -129,7 +133,7 @@ func contextTests() (tests []test) {
 			id := f.add().ID
 			equal(f, f.lease().ID, id, "job")
 		}),
-		newTest("with a cause", "ErrNotAccepted tells why the context ended.", func(f *fixture) {
+		newTest("with a cause", "ErrNotAccepted wraps the cause for which the context ended.", func(f *fixture) {
 			ctx, cancel := context.WithCancelCause(f.Context())
 			cancel(errBoom)
 			err := f.q.Enqueue(ctx, newBatch(1)...)

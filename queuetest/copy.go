@@ -6,7 +6,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// scribble changes everything about an envelope, in place where that is possible.
+// scribble changes everything in an envelope, in place where possible.
 func scribble(e *pawl.Envelope) {
 	for i := range e.Payload {
 		e.Payload[i] ^= 0xff
@@ -27,7 +27,7 @@ func scribble(e *pawl.Envelope) {
 	*e = pawl.Envelope{ID: e.ID, Kind: "scribble", Queue: "scribble", Attempts: 1000, Seq: 1000}
 }
 
-// rich is a job with everything that an envelope may lead to.
+// rich returns a job that uses every field of an envelope.
 func (f *fixture) rich() *pawl.Envelope {
 	f.Helper()
 	policy := pawl.Fixed(time.Second)
@@ -50,7 +50,7 @@ var copyTests = []test{
 			f.same(l.Envelope, want, "the lease")
 		}),
 	newTest("of what was leased",
-		"What a handler changes in its job changes nothing in the queue; the ID and the token are all that counts.", func(f *fixture) {
+		"What a handler changes in its job changes nothing in the queue. A settlement uses only the ID and the token.", func(f *fixture) {
 			f.rich()
 			l := f.lease()
 			want := copied(f.must(l.ID))
@@ -62,7 +62,7 @@ var copyTests = []test{
 			want.State, want.LeasedSince = pawl.Ready, time.Time{}
 			f.same(f.must(want.ID), want, "the job after release")
 		}),
-	newTest("of what was inspected", "What a reader changes in the jobs that it got changes nothing in the queue.", func(f *fixture) {
+	newTest("of what was inspected", "What a reader changes in the jobs that it received changes nothing in the queue.", func(f *fixture) {
 		id := f.rich().ID
 		f.nack(f.lease(), 0)
 		f.abandon(f.lease())
@@ -74,7 +74,7 @@ var copyTests = []test{
 		}
 		f.same(f.must(id), want, "after a change of what Jobs gave")
 	}),
-	newTest("each caller has its own", "Two leases of one job share nothing.", func(f *fixture) {
+	newTest("each caller has its own", "Two leases of one job share no memory.", func(f *fixture) {
 		f.rich()
 		old := f.lease()
 		want := copied(old.Envelope)
@@ -83,7 +83,7 @@ var copyTests = []test{
 		scribble(old.Envelope)
 		f.same(l.Envelope, want, "the second lease")
 	}),
-	newTest("the caller's memory", "The queue does not write to the memory of a payload that it was given.", func(f *fixture) {
+	newTest("the caller's memory", "The queue never writes to the memory of a payload that it was given.", func(f *fixture) {
 		const size = 2048
 		buffer := make([]byte, 4*size)
 		for i := range buffer {

@@ -9,9 +9,9 @@ import (
 func counterTests() []test {
 	return []test{
 		newTest("of a long walk",
-			"After any number of operations each counter is the number of the events that it counts.", func(f *fixture) {
+			"After any number of operations, each counter equals the number of events that it counts.", func(f *fixture) {
 				if !f.config.Events {
-					f.Skip("the queue tells no events")
+					f.Skip("the queue emits no events")
 				}
 				steps := cmp.Or(f.config.CounterSteps, defaultCounterSteps)
 				w := f.walk(1, steps, 500)

@@ -6,7 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// counts are those that the queue tells. Without that ability the case ends.
+// counts returns the counts that the queue reports. It ends the case if the queue has
+// none.
 func (f *fixture) counts() map[string]pawl.Counts {
 	f.Helper()
 	if f.config.Counts == nil {
@@ -17,7 +18,8 @@ func (f *fixture) counts() map[string]pawl.Counts {
 	return all
 }
 
-// countsAre requires the counts of one queue, the same from a list of all jobs.
+// countsAre requires the counts of one queue, and the same counts from a list of all
+// jobs.
 func (f *fixture) countsAre(queue string, want pawl.Counts, when string) {
 	f.Helper()
 	equal(f, f.counts()[queue], want, "counts after "+when)
@@ -30,7 +32,7 @@ func (f *fixture) countsAre(queue string, want pawl.Counts, when string) {
 
 var countTests = []test{
 	newTest("after every transition",
-		"A job is in exactly one state, and the counts are those of all jobs in that state.", func(f *fixture) {
+		"A job is in exactly one state, and the counts equal the number of jobs in each state.", func(f *fixture) {
 			var l *pawl.Lease
 			lease := func() { l = f.lease() }
 			for _, step := range []struct {
@@ -66,7 +68,7 @@ var countTests = []test{
 				f.countsAre(pawl.DefaultQueue, step.want, step.name)
 			}
 		}).with(Settings{MaxCrashes: 2}),
-	newTest("each queue apart", "Counts are those of one queue; a queue that is empty now is known still.", func(f *fixture) {
+	newTest("each queue apart", "Counts belong to one queue. A queue that is empty now is still known.", func(f *fixture) {
 		equal(f, len(f.counts()), 0, "queues before the first job")
 		f.fill(3, "b")
 		f.fill(2, "a")
@@ -78,7 +80,7 @@ var countTests = []test{
 		f.countsAre("a", pawl.Counts{}, "all acks")
 		equal(f, len(f.counts()), 2, "queues")
 	}),
-	newTest("after a restart", "Counts are right after a restart.", func(f *fixture) {
+	newTest("after a restart", "Counts are correct after a restart.", func(f *fixture) {
 		f.needRestart()
 		for _, state := range []pawl.State{pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready} {
 			f.held(state)

@@ -6,10 +6,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// crashCap lets a job crash until it dies, after so many crashes as it may survive.
+// crashCap lets a job crash until it is dead, after as many crashes as it may survive.
 func crashCap(max, survives int) test {
 	return newTest(fmt.Sprint("a cap of ", max),
-		"At the crash cap, 5 by default, a job is a dead letter with the reason poison; its attempts stay.", func(f *fixture) {
+		"At the limit of crashes, 5 by default, a job becomes dead with the reason poison and keeps its attempts.", func(f *fixture) {
 			id := f.add().ID
 			f.nack(f.lease(), 0)
 			for n := range survives {
@@ -42,7 +42,7 @@ func crashTests() (tests []test) {
 			continue
 		}
 		tests = append(tests,
-			newTest(v.name+" resets", "Crashes are counted in a row: every settle sets them to 0.", func(f *fixture) {
+			newTest(v.name+" resets", "Crashes count in a row: every settlement resets them to 0.", func(f *fixture) {
 				id := f.add().ID
 				for range 4 {
 					f.crash(id)
@@ -60,7 +60,7 @@ func crashTests() (tests []test) {
 		)
 	}
 	return append(tests,
-		newTest("no cap", "Without a cap a job may crash for ever.", func(f *fixture) {
+		newTest("no cap", "Without a limit, a job may crash any number of times.", func(f *fixture) {
 			id := f.add().ID
 			for range 20 {
 				f.crash(id)
@@ -68,7 +68,7 @@ func crashTests() (tests []test) {
 			equal(f, f.must(id).State, pawl.Ready, "state")
 			equal(f, f.must(id).Crashes, 20, "crashes")
 		}).with(Settings{MaxCrashes: -1}),
-		newTest("a crash burns no retry", "A run that never settled is no attempt.", func(f *fixture) {
+		newTest("a crash burns no retry", "An attempt that never settled does not count in Attempts.", func(f *fixture) {
 			id := f.add(func(e *pawl.Envelope) { e.MaxRetries = 1 }).ID
 			for range 3 {
 				f.crash(id)
@@ -78,7 +78,7 @@ func crashTests() (tests []test) {
 			equal(f, l.LastAttempt(), false, "the last run")
 		}),
 		newTest("poison that is retried",
-			"A retried dead letter begins without crashes: it may crash as often as a new one.", func(f *fixture) {
+			"A dead job that is retried starts without crashes. It may crash as often as a new job.", func(f *fixture) {
 				id := f.add().ID
 				for range 5 {
 					f.crash(id)

@@ -11,7 +11,8 @@ func deadTests() (tests []test) {
 	for _, keep := range []bool{false, true} {
 		tests = append(tests,
 			newTest(fmt.Sprintf("retry, attempts kept: %v", keep),
-				"Retry takes a dead letter to ready, since now; attempts begin again unless they are kept, and nothing else changes.", func(f *fixture) {
+				"Retry makes a dead job ready since now. Its attempts start at 0 unless they are kept, and nothing else "+
+					"changes.", func(f *fixture) {
 					id := f.add(priority(7)).ID
 					f.nack(f.lease(), 0)
 					f.abandon(f.lease())
@@ -30,17 +31,19 @@ func deadTests() (tests []test) {
 		)
 	}
 	for _, state := range states[:len(states)-1] {
-		tests = append(tests, retrying.wrongState("retry of a job that is ", "Retry is for dead letters: any other job gives ErrConflict and is not changed.", state))
+		tests = append(tests, retrying.wrongState("retry of a job that is ", "Retry accepts dead jobs only. Any other job "+
+			"gives ErrConflict and stays unchanged.", state))
 	}
 	return append(tests, retrying.unknownJob("retry of no job"),
-		newTest("stays dead", "A dead letter stays until somebody retries it: no fetch or time brings it back.", func(f *fixture) {
+		newTest("stays dead", "A dead job stays dead until someone retries it. No fetch and no passing of time makes it "+
+			"ready.", func(f *fixture) {
 			id := f.held(pawl.Dead)
 			f.pass(1000 * time.Hour)
 			f.reap()
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			equal(f, f.must(id).State, pawl.Dead, "state")
 		}),
-		newTest("dies again", "A retried dead letter may die again, for another reason.", func(f *fixture) {
+		newTest("becomes dead again", "A dead job that is retried may become dead again, for another reason.", func(f *fixture) {
 			id := f.held(pawl.Dead)
 			f.retry(id, false)
 			f.pass(time.Second)
@@ -51,7 +54,7 @@ func deadTests() (tests []test) {
 			equal(f, e.Attempts, 1, "attempts")
 			equal(f, e.Failures, 2, "failures")
 		}),
-		newTest("retried on its queue", "A retried dead letter is on the queue on which it died.", func(f *fixture) {
+		newTest("retried on its queue", "A dead job that is retried is on the queue on which it became dead.", func(f *fixture) {
 			id := f.held(pawl.Dead, on("q"))
 			f.retry(id, false)
 			equal(f, len(f.fetch(9)), 0, "jobs on the default queue")

@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// expired requires that a job died of its deadline at a time, and is fetched no more.
+// expired requires that a job became dead at its deadline, and that no fetch gets it.
 func (f *fixture) expired(id pawl.ID, at time.Time, what string) {
 	f.Helper()
 	e := f.must(id)
@@ -16,10 +16,11 @@ func (f *fixture) expired(id pawl.ID, at time.Time, what string) {
 	equal(f, len(f.fetch(9, e.Queue)), 0, "jobs to fetch "+what)
 }
 
-// expires lets a job that waits, and failed once, meet its deadline.
+// expires lets a job that waits, and failed once, reach its deadline.
 func expires(state pawl.State) test {
 	return newTest("a job that is "+string(state),
-		"At its deadline, not an instant earlier, a job that waits is a dead letter with the reason deadline. Nothing else changes.", func(f *fixture) {
+		"At its deadline, not an instant earlier, a job that is not leased becomes dead with the reason deadline. Nothing "+
+			"else changes.", func(f *fixture) {
 			e := f.add(priority(3), within(time.Hour), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
 			f.nack(f.lease(), 0)
 			switch l := f.lease(); state {
@@ -44,7 +45,7 @@ func expires(state pawl.State) test {
 // late enqueues a job whose deadline is in the past, or now.
 func late(name string, ago time.Duration, change ...func(*pawl.Envelope)) test {
 	return newTest("enqueued "+name,
-		"A job that is enqueued past its deadline is accepted, dies at once, and is never fetched.", func(f *fixture) {
+		"Enqueue accepts a job that is past its deadline. The job is dead at once and is never fetched.", func(f *fixture) {
 			e := f.add(append(change, within(-ago))...)
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.pass(0)
@@ -55,11 +56,12 @@ func late(name string, ago time.Duration, change ...func(*pawl.Envelope)) test {
 		})
 }
 
-// outlives ends a lease that lasts longer than the deadline, while a fetch waits.
+// outlives ends a lease after the deadline of its job, while a fetch waits.
 func outlives(end ending) test {
 	return newTest("leased, and "+end.name,
-		"A leased job is left alone at its deadline. What would put it back after that makes it a dead letter, which no fetch gets: "+
-			"with an attempt and an entry in the history more for a run that failed, with nothing for one that did not settle.", func(f *fixture) {
+		"The deadline does not end a lease. A settlement that would make the job ready or delayed after the deadline makes "+
+			"it dead, and no fetch gets it. A failed attempt still counts and is in the history; an attempt that did "+
+			"not settle is not.", func(f *fixture) {
 			for _, past := range []time.Duration{0, time.Second} {
 				f.fresh(Settings{})
 				l, want := f.seasonedUntil(10 * time.Second)
@@ -69,7 +71,7 @@ func outlives(end ending) test {
 				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: pawl.WaitFinished})
 				f.waits(call, "while it is leased")
 				end.do(f, l)
-				if end.name != "restart" { // which is no end of the work
+				if end.name != "restart" { // which does not end the work
 					f.ends(call, pawl.ErrEmpty, "a fetch")
 				}
 				end.ended(want, pawl.ReasonDeadline)
@@ -77,7 +79,7 @@ func outlives(end ending) test {
 					want.Crashes = crashes + 1
 				}
 				got := f.must(l.ID)
-				want.NotBefore = got.NotBefore // which says nothing about a dead letter
+				want.NotBefore = got.NotBefore // which does not apply to a dead job
 				if end.failed {
 					want.BackoffSince = got.BackoffSince // nor does this
 				}
@@ -87,7 +89,7 @@ func outlives(end ending) test {
 		})
 }
 
-// seasonedUntil is seasoned for a job with a deadline, which is then so far away.
+// seasonedUntil is seasoned for a job with a deadline that is this far away.
 func (f *fixture) seasonedUntil(d time.Duration) (*pawl.Lease, *pawl.Envelope) {
 	f.Helper()
 	id := f.add(within(32*time.Second+d), func(e *pawl.Envelope) { e.Payload = make([]byte, 2000) }).ID
@@ -118,7 +120,7 @@ func deadlineTests() (tests []test) {
 			e.NotBefore, e.Deadline = time.Now().Add(2), time.Now().Add(1)
 		}),
 		newTest("retry of what died before",
-			"A dead letter stays as it died, at its deadline too; from then on it cannot be retried.", func(f *fixture) {
+			"A dead job stays unchanged at its deadline. After that it cannot be retried.", func(f *fixture) {
 				id := f.add(within(time.Hour)).ID
 				f.abandon(f.lease())
 				unchanged := f.unchanged()
@@ -127,7 +129,7 @@ func deadlineTests() (tests []test) {
 				f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrConflict, "retry at the deadline")
 				unchanged("after the refusal")
 			}),
-		newTest("leased, and ack", "A run that succeeds after the deadline has succeeded.", func(f *fixture) {
+		newTest("leased, and ack", "An attempt that succeeds after the deadline succeeds.", func(f *fixture) {
 			for _, retain := range []time.Duration{0, time.Hour} {
 				id := f.add(within(10*time.Second), kept(retain)).ID
 				l := f.lease()
@@ -140,7 +142,7 @@ func deadlineTests() (tests []test) {
 			}
 			equal(f, f.list(pawl.Filter{})[0].State, pawl.Completed, "state of the record")
 		}),
-		newTest("leased, and abandon", "Abandon keeps the reason that it was given, also past the deadline.", func(f *fixture) {
+		newTest("leased, and abandon", "Abandon keeps its reason, also after the deadline.", func(f *fixture) {
 			id := f.add(within(10 * time.Second)).ID
 			l := f.lease()
 			f.pass(20 * time.Second)
@@ -150,7 +152,7 @@ func deadlineTests() (tests []test) {
 			equal(f, e.Death.Reason, pawl.ReasonExhausted, "reason")
 			equal(f, e.Attempts, 1, "attempts")
 		}),
-		newTest("cancelled too", "A job that was cancelled while it is leased is cancelled, also past its deadline.", func(f *fixture) {
+		newTest("cancelled too", "A job that is cancelled while leased gets the reason cancelled, also after its deadline.", func(f *fixture) {
 			for _, end := range endings[:len(endings)-1] {
 				f.fresh(Settings{})
 				id := f.add(within(10 * time.Second)).ID
@@ -163,7 +165,8 @@ func deadlineTests() (tests []test) {
 			}
 		}),
 		newTest("put back before it",
-			"A job that is put back before its deadline waits, and dies at its deadline, whenever its time would come.", func(f *fixture) {
+			"A job that returns to the queue before its deadline waits, and becomes dead at the deadline, even if its "+
+				"delay ends later.", func(f *fixture) {
 				ends := slices.DeleteFunc(slices.Clone(endings), func(end ending) bool { return end.crash })
 				for _, end := range append(ends[:2:2], ends[4:]...) {
 					f.fresh(Settings{})
@@ -171,19 +174,19 @@ func deadlineTests() (tests []test) {
 					end.do(f, f.lease())
 					f.pass(10*time.Second - 1)
 					if f.must(e.ID).State == pawl.Dead {
-						f.Fatalf("the job died before its deadline after %s", end.name)
+						f.Fatalf("the job became dead before its deadline after %s", end.name)
 					}
 					f.pass(1)
 					f.expired(e.ID, e.Deadline, "after "+end.name)
 				}
 			}),
-		newTest("none", "A job without a deadline has none.", func(f *fixture) {
+		newTest("none", "A job without a deadline never expires.", func(f *fixture) {
 			e := f.add()
 			f.pass(1000 * time.Hour)
 			f.stored(e, "the job")
 			f.lease()
 		}),
-		newTest("far away", "A deadline may be as far away as a year has four digits.", func(f *fixture) {
+		newTest("far away", "A deadline may be in any year of four digits.", func(f *fixture) {
 			e := f.add(func(e *pawl.Envelope) { e.Deadline = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC) })
 			near := f.add(within(time.Minute), after(time.Hour)).ID
 			f.stored(e, "the job")
@@ -194,7 +197,8 @@ func deadlineTests() (tests []test) {
 			f.release(l)
 			f.stored(e, "the job after release")
 		}),
-		newTest("is stored", "The deadline is part of the job, in its lease, over each move and over a restart.", func(f *fixture) {
+		newTest("is stored", "The deadline is part of the job. It stays in the lease, through every transition, and over a "+
+			"restart.", func(f *fixture) {
 			e := f.add(within(time.Hour))
 			f.stored(e, "the job")
 			l := f.lease()

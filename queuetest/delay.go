@@ -6,9 +6,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// delayed lets a job become due while a fetch waits for it.
+// delayed lets a delayed job become due while a fetch waits for it.
 func delayed(name string, delay time.Duration, begin func(*fixture)) test {
-	return newTest(name, "A delayed job is never fetched before its time, is fetched at its time, and is ready since then.", func(f *fixture) {
+	return newTest(name, "A delayed job is never fetched before its time. It is fetched at its time and is ready since "+
+		"then.", func(f *fixture) {
 		begin(f)
 		due := time.Now().Add(delay)
 		leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
@@ -65,7 +66,7 @@ func delayTests() []test {
 			equal(f, f.must(id).State, pawl.Ready, "state at the time")
 			equal(f, f.must(id).Attempts, 0, "attempts")
 		}),
-		newTest("a time of the past", "A job whose NotBefore lies in the past is ready at once, since now.", func(f *fixture) {
+		newTest("a time of the past", "A job whose NotBefore is in the past is ready at once, since now.", func(f *fixture) {
 			for _, at := range []time.Time{
 				{}, time.Unix(0, 0), time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC), time.Now().Add(-1), time.Now(),
 			} {
@@ -74,7 +75,7 @@ func delayTests() []test {
 				equal(f, f.lease().ID, e.ID, "job")
 			}
 		}),
-		newTest("years ahead", "A schedule may lie in any year that a time can hold.", func(f *fixture) {
+		newTest("years ahead", "NotBefore may be in any year that a time.Time can hold.", func(f *fixture) {
 			for _, year := range []int{2261, 2263, 3000, 9999} {
 				at := time.Date(year, 1, 1, 0, 0, 0, 1, time.UTC)
 				id := f.add(func(e *pawl.Envelope) { e.NotBefore = at }).ID
@@ -93,7 +94,7 @@ func delayTests() []test {
 			f.pass(time.Hour)
 			equal(f, len(f.fetch(9)), 0, "jobs that are due")
 		}),
-		newTest("many due at once", "Whatever is due is ready, however much it is.", func(f *fixture) {
+		newTest("many due at once", "All jobs that are due become ready, however many there are.", func(f *fixture) {
 			batch := newBatch(1200)
 			for _, e := range batch {
 				e.Delay = time.Second

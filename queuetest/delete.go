@@ -9,7 +9,7 @@ import (
 
 func (f *fixture) deleter() Deleter { return able[Deleter](f) }
 
-// remove deletes a job that is dead or completed.
+// remove deletes a dead or completed job.
 func (f *fixture) remove(id pawl.ID) {
 	f.Helper()
 	f.ok(f.deleter().Delete(f.Context(), id), "delete")
@@ -19,7 +19,7 @@ func deleteTests() (tests []test) {
 	ended := []pawl.State{pawl.Dead, pawl.Completed}
 	for _, state := range ended {
 		tests = append(tests,
-			newTest("a job that is "+string(state), "Delete removes a dead letter or a completed record for good.", func(f *fixture) {
+			newTest("a job that is "+string(state), "Delete removes a dead or completed job for good.", func(f *fixture) {
 				id, other := f.held(state), f.held(state)
 				f.remove(id)
 				equal(f, f.job(id) == nil, true, "the job is gone")
@@ -30,7 +30,7 @@ func deleteTests() (tests []test) {
 				f.pass(100 * time.Hour)
 				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			}),
-			newTest("counts of what is "+string(state), "What was deleted is not counted.", func(f *fixture) {
+			newTest("counts of what is "+string(state), "A deleted job is not counted.", func(f *fixture) {
 				for range 2 {
 					f.held(state)
 				}
@@ -45,10 +45,11 @@ func deleteTests() (tests []test) {
 		)
 	}
 	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased} {
-		tests = append(tests, deleting.wrongState("a job that is ", "Delete is for jobs that have ended: any other gives ErrConflict and is not changed.", state))
+		tests = append(tests, deleting.wrongState("a job that is ", "Delete accepts jobs that have ended. Any other job "+
+			"gives ErrConflict and stays unchanged.", state))
 	}
 	return append(tests, deleting.unknownJob("no job"),
-		newTest("the ID is free", "The ID of a job that was deleted may come again, as a job without a past.", func(f *fixture) {
+		newTest("the ID is free", "The ID of a deleted job may be used again, for a job without a past.", func(f *fixture) {
 			for _, state := range ended {
 				id := f.add().ID
 				f.nack(f.lease(), 0)
@@ -66,7 +67,7 @@ func deleteTests() (tests []test) {
 				f.ack(f.lease())
 			}
 		}),
-		newTest("the unique key is free", "A job that was deleted keeps out no other.", func(f *fixture) {
+		newTest("the unique key is free", "A deleted job blocks no other job.", func(f *fixture) {
 			for _, state := range ended {
 				key := func(e *pawl.Envelope) {
 					e.UniqueKey, e.UniqueIn, e.OnConflict = "u", []pawl.State{pawl.Dead, pawl.Completed}, pawl.Reject
@@ -92,7 +93,8 @@ func deleteTests() (tests []test) {
 			f.sameJobs(idsOf(f.list(pawl.Filter{})), []pawl.ID{kept}, "jobs")
 		}),
 		newTest("not accepted",
-			"A delete whose context has ended gives ErrNotAccepted and changes nothing, after Close it gives ErrClosed.", func(f *fixture) {
+			"A delete whose context has ended returns ErrNotAccepted and changes nothing. A delete after Close returns "+
+				"ErrClosed.", func(f *fixture) {
 				id := f.held(pawl.Dead)
 				d := f.deleter()
 				ctx, cancel := context.WithCancel(f.Context())

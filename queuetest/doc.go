@@ -11,14 +11,14 @@
 //		}, &queuetest.Config{Restart: true})
 //	}
 //
-// Each case names the rule of the contract that it guards, prints it when it fails,
-// and has a queue of its own in a bubble of testing/synctest: time is virtual, and a
-// goroutine that outlives its queue fails the case. Behind the cases stand random
-// walks: some hundred random calls, stale leases and steps of time among them, each
-// compared with a model of the contract that is short enough to be read.
+// Each case names the rule of the contract that it guards and prints it when it fails.
+// It has its own queue in a bubble of testing/synctest: time is virtual, and a
+// goroutine that outlives its queue fails the case. After the cases come random walks:
+// several hundred random calls, with stale leases and steps of time among them. Each
+// result is compared with a model of the contract that is short enough to read.
 //
-// The verbs of [pawl.Queue] are checked for every implementation. What else a queue
-// can do is found by its methods ([Inspector], [Retrier], [Canceller], [Pauser],
-// [Deleter], io.Closer) or told by [Config]; cases that need more than that are
-// skipped.
+// Run checks the methods of [pawl.Queue] for every implementation. It finds the other
+// abilities of a queue by its methods ([Inspector], [Retrier], [Canceller], [Pauser],
+// [NowRunner], [Deleter], io.Closer) or in [Config], and skips the cases that need an
+// ability which the queue lacks.
 package queuetest

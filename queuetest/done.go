@@ -8,10 +8,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// lasts has a success count for a time.
+// lasts tests that a success counts for a time.
 func lasts(name string, given, want time.Duration) test {
 	return newTest("lasts "+name,
-		"A success counts from the ack on for the time that its job says, 24 h by default, and not an instant longer.", func(f *fixture) {
+		"A success counts from its ack for the time that the job sets, 24 h by default, and not an instant longer.", func(f *fixture) {
 			f.done("x", ttl(given))
 			f.pass(want - 1)
 			f.skips(f.add(effect("x"), ttl(time.Hour)).ID, "just before the end")
@@ -21,20 +21,20 @@ func lasts(name string, given, want time.Duration) test {
 		})
 }
 
-// doneTests are about what counts as a success, and how long.
+// doneTests cover what counts as a success, and for how long.
 func doneTests() []test {
 	return []test{
 		lasts("a day", 0, pawl.DefaultIdempotencyTTL),
 		lasts("a minute", time.Minute, time.Minute),
 		lasts("a nanosecond", 1, 1),
 		lasts("a month", 30*24*time.Hour, 30*24*time.Hour),
-		newTest("lasts for ever", "A success counts as long as its job says, be that the longest duration there is.", func(f *fixture) {
+		newTest("lasts for ever", "A success counts as long as its job says, up to the longest duration there is.", func(f *fixture) {
 			f.done("x", ttl(math.MaxInt64))
 			f.skips(f.add(effect("x")).ID, "at once")
 			f.pass(1000 * time.Hour)
 			f.skips(f.add(effect("x")).ID, "long after")
 		}),
-		newTest("of each success", "Each success counts from its own ack on.", func(f *fixture) {
+		newTest("of each success", "Each success counts from its own ack.", func(f *fixture) {
 			f.done("x", ttl(time.Minute))
 			f.pass(time.Minute)
 			f.done("x", ttl(time.Hour))
@@ -44,7 +44,8 @@ func doneTests() []test {
 			f.done("x")
 		}),
 		newTest("scope",
-			"An idempotency key counts within one kind, over all queues; it is any bytes, and no two are mistaken for one.", func(f *fixture) {
+			"An idempotency key belongs to one kind, over all queues. It may have any bytes, and no key is mistaken for "+
+				"another.", func(f *fixture) {
 				long := strings.Repeat("k", 255)
 				f.done("key", of("k"))
 				f.done(long, of(long))
@@ -65,7 +66,7 @@ func doneTests() []test {
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
 			}),
 		newTest("only a success",
-			"A key is done by an ack that holds: by nothing else that ends a lease, and by no stale one.", func(f *fixture) {
+			"Only an ack by the current holder makes a key done. No other end of a lease does, and no stale ack.", func(f *fixture) {
 				for _, v := range verbs[1:] {
 					f.add(effect(v.name), of(v.name))
 					f.end(v, f.lease())
@@ -81,7 +82,7 @@ func doneTests() []test {
 				equal(f, kinds(f.fetch(1)), "stale", "job")
 			}),
 		newTest("what the holder makes of it",
-			"The key that is done is that of the job in the queue, whatever its holder made of the lease.", func(f *fixture) {
+			"An ack makes done the key of the job in the queue, whatever the holder changed in its lease.", func(f *fixture) {
 				f.add(effect("x"))
 				l := f.lease()
 				l.Envelope = &pawl.Envelope{ID: l.ID, Kind: "other", IdempotencyKey: "y", IdempotencyTTL: 1}
@@ -90,7 +91,8 @@ func doneTests() []test {
 				f.pass(time.Second)
 				f.skips(f.add(effect("x")).ID, "after the success")
 			}),
-		newTest("is stored", "The key and its time are part of the job, in its lease, over each move and over a restart.", func(f *fixture) {
+		newTest("is stored", "The key and its time are part of the job. They stay in the lease, through every transition, "+
+			"and over a restart.", func(f *fixture) {
 			e := f.add(effect("x"), ttl(time.Minute))
 			f.stored(e, "the job")
 			l := f.lease()
@@ -99,7 +101,7 @@ func doneTests() []test {
 			f.restart()
 			f.stored(e, "the job after a restart")
 		}),
-		newTest("over a restart", "What is done is durable, and its time goes on while the queue is closed.", func(f *fixture) {
+		newTest("over a restart", "A done key is durable, and its time continues while the queue is closed.", func(f *fixture) {
 			f.needRestart()
 			f.done("x", ttl(time.Hour))
 			f.restart()

@@ -6,7 +6,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ending is a way to end the lease of a cancelled job that is not an ack.
+// ending is a way to end the lease of a cancelled job other than an ack.
 type ending struct {
 	name   string
 	do     func(*fixture, *pawl.Lease)
@@ -28,7 +28,7 @@ var endings = []ending{
 	{"restart", func(f *fixture, _ *pawl.Lease) { f.restart() }, false, true},
 }
 
-// ended is what an ending makes of a job.
+// ended returns what an ending makes of a job.
 func (end ending) ended(e *pawl.Envelope, reason pawl.Reason) {
 	e.State, e.LeasedSince, e.Cancelled = pawl.Dead, time.Time{}, false
 	e.Crashes, e.BackoffSince = 0, time.Time{}
@@ -41,8 +41,8 @@ func (end ending) ended(e *pawl.Envelope, reason pawl.Reason) {
 // endsCancelled cancels a leased job and ends its lease.
 func endsCancelled(end ending) test {
 	return newTest("leased, and "+end.name,
-		"A leased job that was cancelled is a dead letter with the reason cancelled, whatever ends its lease but an ack: "+
-			"an attempt and an entry in the history more for a run that failed, nothing for one that did not settle.", func(f *fixture) {
+		"If a leased job was cancelled, any end of its lease except an ack makes it dead with the reason cancelled. A "+
+			"failed attempt still counts and is in the history; an attempt that did not settle is not.", func(f *fixture) {
 			l, want := f.seasoned()
 			f.cancel(l.ID)
 			f.pass(time.Second)
@@ -53,7 +53,7 @@ func endsCancelled(end ending) test {
 			if end.crash {
 				want.Crashes = crashes + 1
 			}
-			want.NotBefore = got.NotBefore // which says nothing about a dead letter
+			want.NotBefore = got.NotBefore // which does not apply to a dead job
 			f.same(got, want, "the job")
 			f.pass(2 * time.Hour)
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")

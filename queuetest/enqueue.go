@@ -11,7 +11,7 @@ import (
 
 var enqueueTests = []test{
 	newTest("fills in the envelope",
-		"Enqueue completes the envelopes in place: ID, Origin, Created, Queue, Seq and NotBefore.", func(f *fixture) {
+		"Enqueue completes the envelopes in place: ID, Origin, Created, Queue, Seq, and NotBefore.", func(f *fixture) {
 			first, second := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Queue: "q", Delay: time.Minute}
 			f.ok(f.q.Enqueue(f.Context(), first, second), "enqueue")
 			now := time.Now()
@@ -24,7 +24,7 @@ var enqueueTests = []test{
 			f.sameTime(second.NotBefore, now.Add(time.Minute), "not before of the second")
 			equal(f, second.Delay, 0, "delay, which is in NotBefore now")
 		}),
-	newTest("sequence grows", "Seq is the enqueue sequence: it grows within a batch and from batch to batch.", func(f *fixture) {
+	newTest("sequence grows", "Seq is the enqueue sequence. It grows within a batch and from batch to batch.", func(f *fixture) {
 		last := uint64(0)
 		for range 3 {
 			batch := newBatch(3)
@@ -37,7 +37,7 @@ var enqueueTests = []test{
 			}
 		}
 	}),
-	newTest("IDs are UUIDs of version 7", "An ID is a UUIDv7, and names one job.", func(f *fixture) {
+	newTest("IDs are UUIDs of version 7", "An ID is a UUIDv7 and names one job.", func(f *fixture) {
 		seen := make(map[pawl.ID]bool)
 		batch := newBatch(100)
 		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
@@ -49,7 +49,7 @@ var enqueueTests = []test{
 			seen[e.ID] = true
 		}
 	}),
-	newTest("stores what was given", "A job comes back as it was enqueued, from Fetch and from inspection.", func(f *fixture) {
+	newTest("stores what was given", "Fetch and inspection return a job as it was enqueued.", func(f *fixture) {
 		policy := pawl.Exponential(time.Second, 2).Cap(time.Minute).Jitter(0.5)
 		e := f.add(func(e *pawl.Envelope) {
 			e.Payload = []byte("\x00payload\xff")
@@ -61,7 +61,8 @@ var enqueueTests = []test{
 		f.same(f.must(e.ID), e, "inspection")
 	}),
 	newTest("a forwarded job keeps its identity",
-		"ID, origin and creation are fixed for the life of a job: those that it brings stay. What the queue counts begins anew.", func(f *fixture) {
+		"ID, origin, and creation never change during the life of a job, so a forwarded job keeps them. The counts of the "+
+			"queue start at 0.", func(f *fixture) {
 			id, created := pawl.NewID(time.Now()), time.Unix(1_000_000, 5)
 			e := &pawl.Envelope{
 				ID: id, Origin: "elsewhere", Created: created, Kind: "k", Queue: "here",
@@ -79,15 +80,15 @@ var enqueueTests = []test{
 			want.State = ""
 			f.same(f.lease("here").Envelope, want, "the lease")
 		}),
-	newTest("ready at once", "A new job without a schedule is ready when Enqueue returns, and has run no attempt.", func(f *fixture) {
+	newTest("ready at once", "A new job without a schedule is ready when Enqueue returns, and has 0 attempts.", func(f *fixture) {
 		l := f.add()
 		leased := f.lease()
 		equal(f, leased.ID, l.ID, "job")
 		equal(f, leased.Attempts, 0, "attempts")
 		equal(f, leased.Attempt(), 1, "the run that comes")
 	}),
-	newTest("no job", "An empty batch is no work and no error.", func(f *fixture) { f.ok(f.q.Enqueue(f.Context()), "enqueue nothing") }),
-	newTest("payloads come back equal", "A payload stays as it is over every transition, whatever its size.", func(f *fixture) {
+	newTest("no job", "Enqueue of an empty batch does nothing and returns no error.", func(f *fixture) { f.ok(f.q.Enqueue(f.Context()), "enqueue nothing") }),
+	newTest("payloads come back equal", "A payload of any size stays unchanged through every transition.", func(f *fixture) {
 		for _, size := range []int{0, 1, 1023, 1024, 1025, 1 << 16, pawl.DefaultMaxPayload} {
 			payload := bytes.Repeat([]byte("0123456789abcde\xff"), size/16+1)[:size]
 			id := f.add(func(e *pawl.Envelope) { e.Payload = bytes.Clone(payload) }).ID
@@ -107,7 +108,7 @@ var enqueueTests = []test{
 			l = f.lease()
 			check(l.Payload, "after a delay")
 			f.abandon(l)
-			check(f.must(id).Payload, "as a dead letter")
+			check(f.must(id).Payload, "as a dead job")
 			f.retry(id, false)
 			l = f.lease()
 			check(l.Payload, "after a retry")
@@ -115,7 +116,7 @@ var enqueueTests = []test{
 		}
 	}),
 	newTest("takes what is just within the limits",
-		"The limits of an envelope are inclusive; names are any bytes but NUL.", func(f *fixture) {
+		"The limits of an envelope are inclusive. Names may have any bytes except NUL.", func(f *fixture) {
 			headers := make(map[string]string)
 			for i := range pawl.MaxHeaders {
 				headers[fmt.Sprint(i)] = ""

@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// story is something that happens, and the events which tell it, in their order.
+// story is a sequence of calls and the events that they emit, in order.
 type story struct {
 	name, rule string
 	settings   Settings
@@ -26,13 +26,13 @@ func (f *fixture) lone(change ...func(*pawl.Envelope)) *pawl.Lease {
 	return f.lease()
 }
 
-// runFor lets a run take a time.
+// runFor lets an attempt take some time.
 func (f *fixture) runFor(l *pawl.Lease, d time.Duration) {
 	l.Started = time.Now()
 	f.pass(d)
 }
 
-// cancelled is lone with a job that was asked to end.
+// cancelled is lone with a job that was cancelled.
 func (f *fixture) cancelled() *pawl.Lease {
 	f.Helper()
 	l := f.lone()
@@ -40,17 +40,17 @@ func (f *fixture) cancelled() *pawl.Lease {
 	return l
 }
 
-// nearDeadline is lone with a job whose deadline comes in a second.
+// nearDeadline is lone with a job whose deadline is one second away.
 func (f *fixture) nearDeadline() *pawl.Lease { return f.lone(within(time.Second)) }
 
-// settled ends the lease of a job whose run took two seconds and was timed out.
+// settled ends the lease of a job whose attempt took two seconds and timed out.
 func settled(f *fixture, l *pawl.Lease, end func(*fixture, *pawl.Lease)) {
 	f.runFor(l, 2*time.Second)
 	l.TimedOut = true
 	end(f, l)
 }
 
-// ofRun requires that an event tells of the run which settled ended.
+// ofRun requires that an event describes the attempt that settled ended.
 func ofRun(f *fixture, e pawl.Event, cause string) {
 	f.Helper()
 	equal(f, e.Took, 2*time.Second, "time that the run took")
@@ -64,12 +64,12 @@ func abandonFor(reason pawl.Reason) func(*fixture, *pawl.Lease) {
 	}
 }
 
-// deaths are the stories of abandon.
+// deaths returns the stories of abandon.
 func deaths() (list []story) {
 	for _, reason := range []pawl.Reason{pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonPoison, pawl.ReasonSignature, pawl.ReasonPayload} {
 		list = append(list, story{
 			name:    "abandon, " + string(reason),
-			rule:    "A death tells its reason, the cause, how long the run took and whether its time ran out.",
+			rule:    "EventDied carries the reason, the cause, the duration of the attempt, and whether it timed out.",
 			happens: func(f *fixture, l *pawl.Lease) { settled(f, l, abandonFor(reason)) },
 			want:    "died/" + string(reason),
 			look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
@@ -78,9 +78,9 @@ func deaths() (list []story) {
 	return list
 }
 
-// test tells a story, and counts what it tells.
+// test runs a story and counts its events.
 func (s story) test() test {
-	return newTest(s.name, s.rule+" Each event is counted once, as the table of the contract says.", func(f *fixture) {
+	return newTest(s.name, s.rule+" The counters count each event once, as the table in the contract says.", func(f *fixture) {
 		w := f.witnessed(s.settings)
 		before := func(f *fixture) *pawl.Lease { return f.lone() }
 		if s.before != nil {
@@ -98,7 +98,7 @@ func (s story) test() test {
 		equal(f, w.late, "", "an event whose time is not that of its transition")
 		for _, e := range events {
 			if e.Job.ID.IsZero() || e.Job.Queue == "" || e.Job.Kind == "" {
-				f.Fatalf("the event %s does not tell of which job: %+v", e.Type, e.Job)
+				f.Fatalf("the event %s does not say which job it is about: %+v", e.Type, e.Job)
 			}
 			counted.add(e)
 		}
@@ -114,7 +114,7 @@ func eventTests() (tests []test) {
 		tests = append(tests, s.test())
 	}
 	return append(tests,
-		newTest("to nobody", "Whoever wants events, or counters, need not take both.", func(f *fixture) {
+		newTest("to nobody", "A queue may have a listener for events without a collector of counters, and the reverse.", func(f *fixture) {
 			w := f.witnessed(Settings{})
 			f.fresh(Settings{OnEvent: w.see})
 			f.ack(f.lone())
@@ -128,7 +128,7 @@ func eventTests() (tests []test) {
 			f.ack(f.lone())
 		}),
 		newTest("from many at once",
-			"The events of a job come in the order of its transitions, however many call at once, and none is missing.", func(f *fixture) {
+			"The events of a job come in the order of its transitions, however many callers there are, and none is missing.", func(f *fixture) {
 				const jobs, workers = 200, 8
 				w := f.witnessed(Settings{})
 				f.ok(f.q.Enqueue(f.Context(), newBatch(jobs)...), "enqueue")
@@ -161,7 +161,7 @@ func eventTests() (tests []test) {
 					lives[e.Job.ID] = append(lives[e.Job.ID], e)
 				}
 				f.ok(counted.compare(w.tally.Snapshot()), "count")
-				equal(f, len(lives), jobs, "jobs of which was told")
+				equal(f, len(lives), jobs, "jobs with events")
 				for id, life := range lives {
 					state := pawl.State("")
 					for i, e := range life {
@@ -179,8 +179,8 @@ func eventTests() (tests []test) {
 	)
 }
 
-// follows is where a job stands after an event, if that may come where it stands.
-// Ready stands for delayed as well.
+// follows returns the state of a job after an event, if that event may come in its
+// state before. Ready also stands for delayed.
 func follows(state pawl.State, event pawl.EventType) (next pawl.State, ok bool) {
 	switch event {
 	case pawl.EventEnqueued:

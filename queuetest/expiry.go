@@ -7,18 +7,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// alarmTests are about who sees the deadline of a job: fetches, drains, clocks and
-// the jobs beside it.
+// alarmTests cover what notices the deadline of a job: fetches, drains, clocks, and
+// neighboring jobs.
 func alarmTests() (tests []test) {
-	const never = "A job whose deadline has come is never fetched."
+	const never = "A job past its deadline is never fetched."
 	for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
 		tests = append(tests,
 			newTest("and "+waits[wait],
-				"A fetch that waits for the end of the work returns when the last job expires, at that very time.", func(f *fixture) {
+				"A fetch that waits for the end of the work returns at the moment at which the last job expires.", func(f *fixture) {
 					e := f.add(within(time.Hour))
 					f.expire(f.lease())
 					_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Ahead: 1, Wait: wait})
-					f.waits(call, "while a job is ready that crashed")
+					f.waits(call, "while a suspect is ready")
 					f.pass(time.Hour - 30*time.Second - 1)
 					f.waits(call, "before the deadline")
 					f.pass(1)
@@ -44,14 +44,14 @@ func alarmTests() (tests []test) {
 				f.expired(e.ID, e.Deadline, "at the deadline")
 			}
 		}),
-		newTest("a fetch before the deadline", "Until its deadline a job is fetched as any other.", func(f *fixture) {
+		newTest("a fetch before the deadline", "A job before its deadline is fetched as usual.", func(f *fixture) {
 			e := f.add(within(time.Minute), after(time.Minute-1))
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			f.await(call)
 			f.sameTime(time.Now(), e.Deadline.Add(-1), "the time of the fetch")
 			f.ack((*leases)[0])
 		}),
-		newTest("a fetch that waits", never+" One that is due at its deadline is not fetched at all.", func(f *fixture) {
+		newTest("a fetch that waits", never+" A job that becomes due at its deadline is not fetched.", func(f *fixture) {
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			late := f.add(within(time.Minute), after(2*time.Minute))
 			exact := f.add(func(e *pawl.Envelope) {
@@ -68,7 +68,7 @@ func alarmTests() (tests []test) {
 			equal(f, (*leases)[0].ID, id, "job")
 		}),
 		newTest("passed over until then",
-			never+" A job that is passed over for its key expires as any other, and a drain goes on without it.", func(f *fixture) {
+			never+" A job that is passed over for its key expires as usual, and a drain does not wait for it afterwards.", func(f *fixture) {
 				f.add(effect("x"))
 				l := f.lease()
 				e := f.add(effect("x"), within(time.Second))
@@ -80,7 +80,7 @@ func alarmTests() (tests []test) {
 				f.ends(call, pawl.ErrEmpty, "fetch")
 				f.expired(e.ID, e.Deadline, "after the ack")
 			}),
-		newTest("each at its own", "Jobs expire one by one, each at its deadline, in whatever order and states they came.", func(f *fixture) {
+		newTest("each at its own", "Jobs expire one by one, each at its own deadline, whatever their order and states.", func(f *fixture) {
 			const step = 100 * time.Second
 			jobs := make(map[int]*pawl.Envelope)
 			for i, n := range []int{5, 1, 4, 2, 3, 6} { // that many steps away
@@ -98,7 +98,7 @@ func alarmTests() (tests []test) {
 				f.expired(e.ID, e.Deadline, "after its deadline")
 			}
 		}),
-		newTest("many at once", "Every job whose deadline has come expires, however many they are.", func(f *fixture) {
+		newTest("many at once", "Every job past its deadline expires, however many there are.", func(f *fixture) {
 			batch := newBatch(2500)
 			for i, e := range batch {
 				e.Deadline = time.Now().Add(time.Minute)
@@ -111,7 +111,7 @@ func alarmTests() (tests []test) {
 			f.enqueue(others...)
 			f.pass(time.Minute)
 			dead := f.list(pawl.Filter{State: pawl.Dead, Reason: pawl.ReasonDeadline})
-			equal(f, len(dead), len(batch), "dead letters")
+			equal(f, len(dead), len(batch), "dead jobs")
 			for _, e := range dead {
 				f.sameTime(e.Death.At, e.Deadline, "time of death")
 			}
@@ -119,7 +119,8 @@ func alarmTests() (tests []test) {
 			f.leases(len(others))
 		}),
 		newTest("retry",
-			"A dead letter whose deadline has passed would expire at once: Retry gives ErrConflict. Before that it lives until its deadline.", func(f *fixture) {
+			"Retry of a dead job past its deadline returns ErrConflict, because the job would expire at once. A job that "+
+				"is retried earlier lives until its deadline.", func(f *fixture) {
 				e := f.add(within(time.Hour))
 				f.abandon(f.lease())
 				f.pass(time.Hour - 1)
@@ -137,7 +138,7 @@ func alarmTests() (tests []test) {
 				}
 			}),
 		newTest("what has ended",
-			"A deadline is that of its job: not of what replaced it, nor of another one that has its ID.", func(f *fixture) {
+			"A deadline ends only its own job: no job that replaced it, and no later job with its ID.", func(f *fixture) {
 				old := f.add(within(time.Minute))
 				f.ack(f.lease())
 				again := f.add(func(e *pawl.Envelope) { e.ID = old.ID })
@@ -155,7 +156,8 @@ func alarmTests() (tests []test) {
 				equal(f, f.must(later.ID).State, pawl.Dead, "state after its own deadline")
 			}),
 		newTest("a restart",
-			"A deadline that came while the queue was closed has come; a lease that is found then counts a crash.", func(f *fixture) {
+			"A deadline that passes while the queue is closed ends its job at open. If the job was leased, a crash counts "+
+				"too.", func(f *fixture) {
 				f.needRestart()
 				var ids []pawl.ID
 				for _, state := range []pawl.State{pawl.Leased, pawl.Delayed, pawl.Ready} {
@@ -179,7 +181,7 @@ func alarmTests() (tests []test) {
 				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			}),
 		newTest("a restart with the lease past it",
-			"A job that is found leased at open, past its deadline, is a dead letter with a crash more.", func(f *fixture) {
+			"A job that open finds leased and past its deadline becomes dead with one crash more.", func(f *fixture) {
 				f.needRestart()
 				id := f.add(within(time.Second)).ID
 				f.lease()
@@ -189,7 +191,7 @@ func alarmTests() (tests []test) {
 				equal(f, f.must(id).Crashes, 1, "crashes")
 				equal(f, f.must(id).Attempts, 0, "attempts")
 			}),
-		newTest("a clock that is set forward", never+" Deadlines are times of the wall clock.", func(f *fixture) {
+		newTest("a clock that is set forward", never+" Deadlines follow the wall clock.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			id := f.add(within(time.Hour)).ID
@@ -199,7 +201,8 @@ func alarmTests() (tests []test) {
 			equal(f, f.must(id).State, pawl.Dead, "state")
 			equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
 		}),
-		newTest("a clock that is set back", "A job expires when the wall clock shows its deadline, however that was set.", func(f *fixture) {
+		newTest("a clock that is set back", "A job expires when the wall clock shows its deadline, also after the clock "+
+			"was set back.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			e := f.add(within(10 * time.Minute))

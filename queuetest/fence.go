@@ -6,11 +6,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// stale loses a lease in some way, returns the stale one, and leaves its use to be
-// refused.
+// stale makes a lease stale in some way, returns it, and checks that the queue refuses
+// its use.
 func stale(how string, lose func(*fixture, *pawl.Lease) *pawl.Lease) test {
 	return newTest(how,
-		"A stale holder gets ErrLeaseLost from every verb and changes nothing, whatever happened to the job since.", func(f *fixture) {
+		"A stale holder gets ErrLeaseLost from every settlement and changes nothing, whatever happened to the job since.", func(f *fixture) {
 			f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, 2000) })
 			l := lose(f, f.lease())
 			unchanged := f.unchanged()
@@ -93,7 +93,7 @@ func fenceTests() []test {
 			f.lease()
 			return l
 		}),
-		newTest("the new holder goes on", "A stale holder cannot take a job from the new one.", func(f *fixture) {
+		newTest("the new holder goes on", "A stale holder cannot end the lease of the new holder.", func(f *fixture) {
 			f.add()
 			old := f.lease()
 			f.expire(old)

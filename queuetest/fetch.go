@@ -7,7 +7,7 @@ import (
 )
 
 var fetchTests = []test{
-	newTest("leases", "Fetch leases a job: it is nobody else's, counts no attempt, and the lease says until when.", func(f *fixture) {
+	newTest("leases", "Fetch leases a job to one holder and counts no attempt. The lease says when it expires.", func(f *fixture) {
 		id := f.add().ID
 		f.pass(time.Second)
 		l := f.lease()
@@ -20,12 +20,12 @@ var fetchTests = []test{
 		equal(f, e.Attempts, 0, "attempts")
 		f.sameTime(e.LeasedSince, time.Now().Add(-time.Second), "leased since")
 	}),
-	newTest("no more than asked", "Fetch returns up to Request.Max jobs.", func(f *fixture) {
+	newTest("no more than asked", "Fetch returns at most Request.Max jobs.", func(f *fixture) {
 		f.fill(5, pawl.DefaultQueue)
 		equal(f, len(f.fetch(2)), 2, "jobs of a fetch of 2")
 		equal(f, len(f.fetch(99)), 3, "the rest")
 	}),
-	newTest("a new token each time", "Each lease of a job has a token of its own.", func(f *fixture) {
+	newTest("a new token each time", "Each lease of a job has a new token.", func(f *fixture) {
 		f.add()
 		tokens := make(map[uint64]bool)
 		for range 20 {
@@ -35,7 +35,7 @@ var fetchTests = []test{
 			f.release(l)
 		}
 	}),
-	newTest("the lease has the job alone", "State, LeasedSince and History are filled in by inspection only.", func(f *fixture) {
+	newTest("the lease has the job alone", "Only inspection fills in State, LeasedSince, and History.", func(f *fixture) {
 		f.add()
 		f.nack(f.lease(), 0)
 		l := f.lease()
@@ -44,7 +44,7 @@ var fetchTests = []test{
 		equal(f, len(l.History), 0, "history")
 		equal(f, l.Failures, 1, "failures")
 	}),
-	newTest("fetches that wait are served in their order", "Who waits longest gets the next job.", func(f *fixture) {
+	newTest("fetches that wait are served in their order", "The fetch that has waited longest gets the next job.", func(f *fixture) {
 		var calls []<-chan error
 		var leases []*[]*pawl.Lease
 		for range 3 {
@@ -61,7 +61,7 @@ var fetchTests = []test{
 		}
 	}),
 	newTest("a fetch that waits for other queues is passed over",
-		"A fetch that waits gets jobs from its own queues, and holds back nobody.", func(f *fixture) {
+		"A waiting fetch gets jobs from its own queues and holds up no other fetch.", func(f *fixture) {
 			_, other := f.fetching(f.Context(), pawl.Request{Queues: []string{"other"}, Max: 1})
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 			id := f.add().ID
@@ -72,7 +72,7 @@ var fetchTests = []test{
 			f.ends(other, nil, "the fetch from another queue")
 		}),
 	newTest("a batch goes to a fetch that waits",
-		"A fetch that waits gets as many jobs as it asked for, if one call brings them.", func(f *fixture) {
+		"A waiting fetch gets as many jobs as it asked for if one call brings them.", func(f *fixture) {
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 3})
 			f.ok(f.q.Enqueue(f.Context(), newBatch(5)...), "enqueue")
 			f.ends(call, nil, "fetch")

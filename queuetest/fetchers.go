@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// keysOf are the idempotency keys of leases, - for none.
+// keysOf returns the idempotency keys of leases, with - for none.
 func keysOf(leases []*pawl.Lease) (text string) {
 	for _, l := range leases {
 		if l.IdempotencyKey == "" {
@@ -21,11 +21,12 @@ func keysOf(leases []*pawl.Lease) (text string) {
 	return text
 }
 
-// neverBeside has many fetchers take batches of jobs of few keys, which fail until they
-// are dead, or succeed in the end.
+// neverBeside has many fetchers take batches of jobs with few keys. The jobs fail until
+// they are dead, or succeed in the end.
 func neverBeside(name string, succeed bool) test {
 	return newTest("many at once, and "+name,
-		"Jobs of one kind and key are never leased side by side, whoever fetches; after a success none of them runs.", func(f *fixture) {
+		"Two jobs of one kind and key are never leased at the same time, whoever fetches. After a success, no job of the "+
+			"key runs.", func(f *fixture) {
 			const jobs, keys, fetchers, runs = 96, 6, 16, 3
 			batch := newBatch(jobs)
 			for i, e := range batch {
@@ -83,7 +84,7 @@ func neverBeside(name string, succeed bool) test {
 				return
 			}
 			equal(f, started.Load(), jobs*runs, "runs")
-			equal(f, len(left), jobs, "dead letters")
+			equal(f, len(left), jobs, "dead jobs")
 			for _, e := range left {
 				equal(f, e.State, pawl.Dead, "state")
 				equal(f, e.Attempts, runs, "attempts")

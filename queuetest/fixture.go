@@ -14,7 +14,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// fixture is a queue under test, and what the cases do with it.
+// fixture is a queue under test and what the cases do with it.
 type fixture struct {
 	*testing.T
 	config   *Config
@@ -24,7 +24,7 @@ type fixture struct {
 	q        pawl.Queue // nil while it is closed
 }
 
-// reopen opens the queue. Where one was before, it was closed.
+// reopen opens the queue. An earlier queue must be closed.
 func (f *fixture) reopen() {
 	f.Helper()
 	f.q = f.open(f.T, f.dir, f.settings)
@@ -42,7 +42,8 @@ func (f *fixture) close() {
 	f.q = nil
 }
 
-// restart closes the queue and opens it again. Without that ability the case ends.
+// restart closes the queue and opens it again. It ends the case if the queue does not
+// survive that.
 func (f *fixture) restart() {
 	f.Helper()
 	f.needRestart()
@@ -57,7 +58,7 @@ func (f *fixture) needRestart() {
 	}
 }
 
-// fresh replaces the queue by an empty one with other settings.
+// fresh replaces the queue with an empty one with other settings.
 func (f *fixture) fresh(s Settings) {
 	f.Helper()
 	f.close()
@@ -78,7 +79,7 @@ func (f *fixture) inspector() Inspector { return able[Inspector](f) }
 func (f *fixture) retrier() Retrier     { return able[Retrier](f) }
 func (f *fixture) canceller() Canceller { return able[Canceller](f) }
 
-// pass lets time go by, and then everything happen that is due.
+// pass lets time pass, and then lets everything happen that is due.
 func (f *fixture) pass(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
@@ -86,10 +87,10 @@ func (f *fixture) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// expire waits until every lease of now has ended and was taken back.
+// expire waits until every current lease has expired and was reaped.
 func (f *fixture) expire(l *pawl.Lease) { f.pass(l.Length) }
 
-// add enqueues a job of kind "k", which change may change.
+// add enqueues a job of kind "k". The function change may modify it.
 func (f *fixture) add(change ...func(*pawl.Envelope)) *pawl.Envelope {
 	f.Helper()
 	e := &pawl.Envelope{Kind: "k", MaxRetries: 3, Payload: []byte("payload")}
@@ -136,15 +137,14 @@ func kept(d time.Duration) func(*pawl.Envelope) {
 	return func(e *pawl.Envelope) { e.Retain = d }
 }
 
-// fetch leases up to n jobs that may all start at once, and does not wait. It
-// returns none when there are none.
+// fetch leases up to n jobs that may all start at once. It does not wait, and returns
+// none when there are none.
 func (f *fixture) fetch(n int, queues ...string) []*pawl.Lease {
 	f.Helper()
 	return f.request(pawl.Request{Queues: queues, Max: n})
 }
 
-// request is fetch with a request of any kind. One that would wait for ever does not
-// wait.
+// request is fetch with any request. A request that would wait forever does not wait.
 func (f *fixture) request(r pawl.Request) []*pawl.Lease {
 	f.Helper()
 	if r.Wait == pawl.WaitForJob {
@@ -165,7 +165,7 @@ func (f *fixture) request(r pawl.Request) []*pawl.Lease {
 	return leases
 }
 
-// leases is fetch for the case that there are n jobs and more.
+// leases is fetch for cases with at least n jobs.
 func (f *fixture) leases(n int, queues ...string) []*pawl.Lease {
 	f.Helper()
 	leases := f.fetch(n, queues...)
@@ -185,7 +185,7 @@ func (f *fixture) lease(queues ...string) *pawl.Lease {
 	return leases[0]
 }
 
-// job reads a job back; nil when it is gone.
+// job reads a job. It returns nil when the job is gone.
 func (f *fixture) job(id pawl.ID) *pawl.Envelope {
 	f.Helper()
 	e, err := f.inspector().Job(f.Context(), id)
@@ -196,7 +196,7 @@ func (f *fixture) job(id pawl.ID) *pawl.Envelope {
 	return e
 }
 
-// must is job for one that has to be there.
+// must is job for a job that must exist.
 func (f *fixture) must(id pawl.ID) *pawl.Envelope {
 	f.Helper()
 	e := f.job(id)
@@ -216,8 +216,8 @@ func (f *fixture) list(filter pawl.Filter) (jobs []*pawl.Envelope) {
 	return jobs
 }
 
-// started runs fn on a goroutine of its own and sends its error. It returns when fn
-// has, or waits for something.
+// started runs fn on its own goroutine and sends its error. It returns when fn has
+// returned or waits for something.
 func (f *fixture) started(fn func() error) <-chan error {
 	errs := make(chan error, 1)
 	go func() { errs <- fn() }()
@@ -225,7 +225,7 @@ func (f *fixture) started(fn func() error) <-chan error {
 	return errs
 }
 
-// waits requires that a started call goes on.
+// waits requires that a started call still waits.
 func (f *fixture) waits(call <-chan error, what string) {
 	f.Helper()
 	select {
@@ -235,7 +235,7 @@ func (f *fixture) waits(call <-chan error, what string) {
 	}
 }
 
-// ends requires that a started call has returned, with an error that matches want.
+// ends requires that a started call has returned an error that matches want.
 func (f *fixture) ends(call <-chan error, want error, what string) {
 	f.Helper()
 	synctest.Wait()
@@ -247,9 +247,9 @@ func (f *fixture) ends(call <-chan error, want error, what string) {
 	}
 }
 
-// waitLimit is how long, in virtual time, the cases wait for what has to come. It is
-// longer than any delay in them, and keeps a queue that forgets a caller from
-// stopping all cases behind.
+// waitLimit is how long the cases wait, in virtual time, for something that must
+// happen. It is longer than every delay in them. It keeps a queue that forgets a caller
+// from stopping all later cases.
 const waitLimit = 1000 * time.Hour
 
 // patient is a context that ends when waitLimit does.
@@ -270,8 +270,8 @@ func (f *fixture) await(call <-chan error) {
 	}
 }
 
-// fetching starts a fetch of one job that waits. The leases are there once the call
-// has ended.
+// fetching starts a waiting fetch of one job. The leases are there when the call has
+// ended.
 func (f *fixture) fetching(ctx context.Context, r pawl.Request) (*[]*pawl.Lease, <-chan error) {
 	leases := new([]*pawl.Lease)
 	return leases, f.started(func() (err error) {

@@ -10,9 +10,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// cut keeps an error text within its limit.
+// cut tests that an error text is cut to its limit.
 func cut(name, text string) test {
-	return newTest("texts, "+name, "A text in the history has at most 4 KiB; a longer one is cut, and stays text.", func(f *fixture) {
+	return newTest("texts, "+name, "A text in the history has at most 4 KiB. A longer text is truncated and stays valid "+
+		"UTF-8.", func(f *fixture) {
 		id := f.add().ID
 		f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, errors.New(text))), "nack")
 		history := f.must(id).History
@@ -26,7 +27,7 @@ func cut(name, text string) test {
 			f.Fatalf("a text of %d bytes was cut to %d", len(text), len(got))
 		}
 		equal(f, utf8.ValidString(got), utf8.ValidString(text), "valid UTF-8")
-		const whole = pawl.MaxErrorText - 16 // what follows may tell of the cut
+		const whole = pawl.MaxErrorText - 16 // the rest may say that the text was cut
 		equal(f, strings.HasPrefix(text, got[:whole]), true, "it begins like the text")
 	})
 }
@@ -50,7 +51,7 @@ func historyTests() []test {
 		cut("not even text", strings.Repeat("\xff", limit+1)),
 		cut("nothing but the middle of characters", strings.Repeat("\x80", limit+1)),
 		newTest("keeps both ends",
-			"History keeps the first 100 failures and the last 100, and Failures says how many there were.", func(f *fixture) {
+			"History keeps the first 100 failures and the last 100. Failures counts all of them.", func(f *fixture) {
 				id := f.add(func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries }).ID
 				var all []pawl.Failure
 				for n := 1; n <= 205; n++ {
@@ -68,7 +69,7 @@ func historyTests() []test {
 				}
 			}),
 		newTest("travels along",
-			"A dead letter has its reason, origin, attempts, time and history; a retry keeps the history and goes on with it.", func(f *fixture) {
+			"A dead job has its reason, origin, attempts, time, and history. A retry keeps the history and appends to it.", func(f *fixture) {
 				start := time.Now()
 				at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 				id := f.add(on("q")).ID
@@ -90,7 +91,8 @@ func historyTests() []test {
 				f.hasHistory(f.must(id), append(want, pawl.Failure{Attempt: 1, At: at(3), Error: "boom"}), 3)
 			}),
 		newTest("a stack",
-			"The stack of a panic is kept beside the error of its run, cut at 4 KiB too, and survives a restart.", func(f *fixture) {
+			"The stack of a panic is kept beside the error of its attempt, is also truncated at 4 KiB, and survives a "+
+				"restart.", func(f *fixture) {
 				id := f.add().ID
 				f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, fmt.Errorf("tried: %w", traced("goroutine 7")))), "nack")
 				f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, errBoom)), "nack")
@@ -108,7 +110,8 @@ func historyTests() []test {
 				}
 			}),
 		newTest("attempts after a snooze",
-			"A snooze by a run that began counts attempts anew, since that run did not fail; one before any run counts nothing.", func(f *fixture) {
+			"A snooze by an attempt that began resets Attempts, because that attempt did not fail. A snooze before any "+
+				"attempt counts nothing.", func(f *fixture) {
 				id := f.add().ID
 				f.nack(f.lease(), 0)
 				f.nack(f.lease(), 0)
@@ -117,27 +120,28 @@ func historyTests() []test {
 				l := f.lease()
 				l.Started = time.Now()
 				f.snooze(l, 0)
-				equal(f, f.must(id).Attempts, 0, "attempts after a run that asked to come back")
+				equal(f, f.must(id).Attempts, 0, "attempts after an attempt that snoozed")
 				equal(f, f.must(id).Failures, 2, "entries of the history")
 				f.nack(f.lease(), 0)
 				equal(f, f.must(id).Attempts, 1, "attempts after the next failure")
 			}),
-		newTest("the last attempt", "The attempt of a job that has ended is that of its last run.", func(f *fixture) {
+		newTest("the last attempt", "The attempt number of a job that has ended is that of its last attempt.", func(f *fixture) {
 			dead, done := f.add(on("dead")).ID, f.add(on("done"), func(e *pawl.Envelope) { e.Retain = time.Hour }).ID
 			f.nack(f.lease("dead"), 0)
 			l := f.lease("dead")
-			equal(f, l.Attempt(), 2, "the run under way")
+			equal(f, l.Attempt(), 2, "the current attempt")
 			f.abandon(l)
-			equal(f, f.must(dead).Attempt(), 2, "the last run of a dead job")
+			equal(f, f.must(dead).Attempt(), 2, "the last attempt of a dead job")
 			f.ack(f.lease("done"))
-			equal(f, f.must(done).Attempt(), 1, "the last run of a completed job")
+			equal(f, f.must(done).Attempt(), 1, "the last attempt of a completed job")
 			f.retry(dead, true)
-			equal(f, f.must(dead).Attempt(), 3, "the next run of a job that was retried")
+			equal(f, f.must(dead).Attempt(), 3, "the next attempt of a job that was retried")
 			unrun := f.add(on("unrun")).ID
 			f.cancel(unrun)
-			equal(f, f.must(unrun).Attempt(), 0, "the last run of a job that never ran")
+			equal(f, f.must(unrun).Attempt(), 0, "the last attempt of a job that never ran")
 		}),
-		newTest("only failures", "History has the failed runs: no release, snooze or crash that the job survived.", func(f *fixture) {
+		newTest("only failures", "History has failed attempts only: no release, no snooze, and no crash that the job "+
+			"survived.", func(f *fixture) {
 			id := f.add().ID
 			f.release(f.lease())
 			f.snooze(f.lease(), 0)

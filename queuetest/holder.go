@@ -6,11 +6,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// rival lets a dead letter be retried after another job took its key.
+// rival lets a dead job be retried after another job took its key.
 func rival(state pawl.State) test {
 	return newTest("retry beside one that is "+string(state),
-		"Retry gives ErrConflict while another job has the unique key, in a state that blocks the dead one; "+
-			"without that it takes the key back.", func(f *fixture) {
+		"Retry returns ErrConflict while another job has the unique key in a state that blocks the dead job. Otherwise the "+
+			"dead job takes the key back.", func(f *fixture) {
 			f.retrier() // or skip
 			for _, blocks := range []bool{true, false} {
 				f.fresh(Settings{})
@@ -26,7 +26,7 @@ func rival(state pawl.State) test {
 				dead := f.held(pawl.Dead, unique("key", states...))
 				other := f.held(state, unique("key"))
 				if dead == other {
-					f.Fatalf("the key of a dead letter was not taken")
+					f.Fatalf("the key of a dead job was not taken")
 				}
 				if blocks {
 					unchanged := f.unchanged()
@@ -43,9 +43,9 @@ func rival(state pawl.State) test {
 		})
 }
 
-// holderTests are about who has a unique key.
+// holderTests cover which job has a unique key.
 func holderTests() (tests []test) {
-	const keeps = "A job has its key until it is removed, or until another takes it: no move frees it."
+	const keeps = "A job has its key until it is removed or another job takes the key. No transition frees it."
 	for _, v := range verbs {
 		tests = append(tests,
 			newTest("after "+v.name, keeps, func(f *fixture) {
@@ -64,7 +64,7 @@ func holderTests() (tests []test) {
 	for _, state := range pawl.States() {
 		tests = append(tests, rival(state))
 		tests = append(tests,
-			newTest("after a restart, "+string(state), "Who has a key is durable.", func(f *fixture) {
+			newTest("after a restart, "+string(state), "The owner of a key is durable.", func(f *fixture) {
 				f.needRestart()
 				first := f.held(pawl.Dead, unique("key"))
 				id := f.held(state, unique("key"))
@@ -89,14 +89,14 @@ func holderTests() (tests []test) {
 			}
 			equal(f, f.must(id).State, pawl.Dead, "state")
 		}),
-		newTest("after its record has gone", "The record of a success has its key until it goes.", func(f *fixture) {
+		newTest("after the completed job was removed", "A completed job has its unique key until it is removed.", func(f *fixture) {
 			id := f.held(pawl.Completed, unique("key"))
 			f.pass(time.Hour - 1)
-			f.keyIsOf(id, "while the record is kept")
+			f.keyIsOf(id, "while the completed job is kept")
 			f.pass(1)
 			f.keyIsFree("after its time")
 		}),
-		newTest("after a delete", "What is deleted has no key.", func(f *fixture) {
+		newTest("after a delete", "A deleted job has no key.", func(f *fixture) {
 			for _, state := range []pawl.State{pawl.Dead, pawl.Completed} {
 				id := f.held(state, unique("key"))
 				f.keyIsOf(id, "before the delete")
@@ -104,20 +104,20 @@ func holderTests() (tests []test) {
 				f.keyIsFree("after the delete")
 			}
 		}),
-		newTest("after a cancel", "A job that was cancelled is a dead letter: it blocks those who name that state.", func(f *fixture) {
+		newTest("after a cancel", "A cancelled job is dead. It blocks jobs whose UniqueIn names that state.", func(f *fixture) {
 			id := f.add(unique("key")).ID
 			f.cancel(id)
 			f.keyIsOf(id, "after the cancel")
 			f.stored(f.add(unique("key"), answer(pawl.Reject)), "the next job")
 		}),
-		newTest("after its deadline", "A job that expired is a dead letter: it blocks those who name that state.", func(f *fixture) {
+		newTest("after its deadline", "An expired job is dead. It blocks jobs whose UniqueIn names that state.", func(f *fixture) {
 			id := f.add(unique("key"), within(time.Minute), after(time.Hour)).ID
 			f.pass(time.Minute)
 			f.keyIsOf(id, "after the deadline")
 			f.stored(f.add(unique("key"), answer(pawl.Reject)), "the next job")
 		}),
 		newTest("the last that took it",
-			"One job has the key: the one that took it last. What becomes of those before it is nothing to the key.", func(f *fixture) {
+			"The job that took the key last has it. What happens to earlier owners does not change that.", func(f *fixture) {
 				f.add(unique("key"))
 				second := f.add(unique("key", pawl.Dead), answer(pawl.Reject)).ID
 				f.keyIsOf(second, "while both are ready")
@@ -129,7 +129,7 @@ func holderTests() (tests []test) {
 				f.ack(f.lease())
 				f.keyIsFree("when both are gone")
 			}),
-		newTest("the last is gone", "A job that is removed leaves its key free, also where one lives that had it before.", func(f *fixture) {
+		newTest("the last is gone", "The removal of a job frees its key, even if an earlier owner still exists.", func(f *fixture) {
 			first := f.add(unique("key")).ID
 			f.add(unique("key", pawl.Dead), priority(1))
 			f.ack(f.leases(1)[0])
@@ -138,19 +138,19 @@ func holderTests() (tests []test) {
 			f.keyIsOf(e.ID, "which it took")
 			equal(f, f.must(first).State, pawl.Ready, "state of the first")
 		}),
-		newTest("whose states count", "Whether a job blocks is said by the newcomer's states, not by its own.", func(f *fixture) {
+		newTest("whose states count", "The states of the new job decide whether a job blocks it, not that job's own states.", func(f *fixture) {
 			id := f.add(unique("key", pawl.Dead)).ID
 			equal(f, f.add(unique("key")).ID, id, "the job that has the key")
 			f.stored(f.add(unique("key", pawl.Delayed), answer(pawl.Reject)), "one that a ready job does not block")
 		}),
-		newTest("retry of the one that has it", "A dead letter is not in its own way.", func(f *fixture) {
+		newTest("retry of the one that has it", "A dead job does not block its own retry.", func(f *fixture) {
 			id := f.held(pawl.Dead, unique("key", pawl.States()...))
 			f.retry(id, true)
 			f.keyIsOf(id, "after the retry")
 			f.ack(f.lease())
 			f.keyIsFree("when it is gone")
 		}),
-		newTest("retry of several", "Of the dead letters of one key one is alive at a time.", func(f *fixture) {
+		newTest("retry of several", "At most one of several dead jobs of one key can be retried at a time.", func(f *fixture) {
 			first := f.held(pawl.Dead, unique("key"))
 			second := f.held(pawl.Dead, unique("key"))
 			f.retry(first, false)
@@ -160,7 +160,8 @@ func holderTests() (tests []test) {
 			f.retry(second, false)
 			f.keyIsOf(second, "after its retry")
 		}),
-		newTest("a dead letter that has it no more", "A job that is removed leaves the key to the one that took it since.", func(f *fixture) {
+		newTest("a dead job that lost its key", "The removal of an earlier owner leaves the key with the job that "+
+			"took it later.", func(f *fixture) {
 			first := f.held(pawl.Dead, unique("key"))
 			second := f.add(unique("key")).ID
 			f.remove(first)

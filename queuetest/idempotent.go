@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// done has a job with the idempotency key succeed now.
+// done makes a job with the idempotency key succeed now.
 func (f *fixture) done(key string, change ...func(*pawl.Envelope)) {
 	f.Helper()
 	e := f.add(append(change, effect(key))...)
@@ -16,14 +16,14 @@ func (f *fixture) done(key string, change ...func(*pawl.Envelope)) {
 	f.ack(l)
 }
 
-// skips requires that a fetch finds nothing to lease, and that a job is gone after it.
+// skips requires that a fetch leases nothing, and that it removes a job.
 func (f *fixture) skips(id pawl.ID, what string) {
 	f.Helper()
 	equal(f, len(f.fetch(9)), 0, "jobs to fetch "+what)
 	equal(f, f.job(id) == nil, true, "the job is gone "+what)
 }
 
-// ofKey makes a job of add one with a kind and an idempotency key.
+// ofKey changes a job for add into one with a kind and an idempotency key.
 func ofKey(kind, key string) func(*pawl.Envelope) {
 	return func(e *pawl.Envelope) { e.Kind, e.IdempotencyKey = kind, key }
 }
@@ -33,7 +33,7 @@ func ttl(d time.Duration) func(*pawl.Envelope) {
 }
 
 func idempotentTests() []test {
-	const skip = "A fetch that comes to a job whose key was done removes it: it is not handed out, and no attempt is counted."
+	const skip = "A fetch that reaches a job whose key is done removes the job. The job is not granted, and no attempt counts."
 	tests := []test{
 		newTest("skip", skip, func(f *fixture) {
 			before := f.add(of("k"), effect("x"), after(time.Minute)).ID
@@ -46,7 +46,7 @@ func idempotentTests() []test {
 			f.pass(time.Minute)
 			f.skips(before, "when it is due")
 		}),
-		newTest("skip among others", "A job that is skipped takes no place in a fetch.", func(f *fixture) {
+		newTest("skip among others", "A skipped job takes no place in a fetch.", func(f *fixture) {
 			f.done("x")
 			f.add(of("x"), effect("x"))
 			f.addKinds("a")
@@ -58,7 +58,7 @@ func idempotentTests() []test {
 			equal(f, kinds(f.fetch(2)), "bc", "jobs of the next")
 			equal(f, len(f.list(pawl.Filter{Kind: "k"})), 0, "jobs with the key that are left")
 		}),
-		newTest("skip of many", "A fetch finds a job behind any number of those that it skips.", func(f *fixture) {
+		newTest("skip of many", "A fetch finds a job behind any number of skipped jobs.", func(f *fixture) {
 			f.done("x")
 			batch := newBatch(1500)
 			for _, e := range batch {
@@ -71,7 +71,7 @@ func idempotentTests() []test {
 			equal(f, len(f.list(pawl.Filter{})), 1, "jobs left")
 		}),
 		newTest("skip and fetches that wait",
-			"A fetch that skips all there is goes on waiting, or ends as one that found nothing.", func(f *fixture) {
+			"A fetch that skips all the jobs there are continues to wait, or ends as a fetch that found nothing.", func(f *fixture) {
 				f.done("x")
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 				id := f.add(effect("x")).ID
@@ -88,7 +88,7 @@ func idempotentTests() []test {
 					f.ends(call, pawl.ErrEmpty, waits[wait])
 				}
 			}),
-		newTest("skip of a job with a past", skip+" Its record is kept like that of a success, where it asks for that.", func(f *fixture) {
+		newTest("skip of a job with a past", skip+" A job with a retention becomes completed, as after a success.", func(f *fixture) {
 			e := f.add(effect("x"), kept(time.Hour), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
 			f.nack(f.lease(), time.Minute)
 			f.done("x")
@@ -98,14 +98,14 @@ func idempotentTests() []test {
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			got := f.must(e.ID)
 			want.State, want.Completed = pawl.Completed, time.Now()
-			want.BackoffSince = got.BackoffSince // which says nothing about a record
-			f.same(got, want, "the record")
+			want.BackoffSince = got.BackoffSince // which does not apply to a completed job
+			f.same(got, want, "the completed job")
 			f.pass(time.Hour - 1)
 			equal(f, f.must(e.ID).State, pawl.Completed, "state before its end")
 			f.pass(1)
-			equal(f, f.job(e.ID) == nil, true, "the record is gone")
+			equal(f, f.job(e.ID) == nil, true, "the completed job is gone")
 		}),
-		newTest("skip and the counts", "A job that is skipped is counted no more.", func(f *fixture) {
+		newTest("skip and the counts", "A skipped job leaves the counts.", func(f *fixture) {
 			f.done("x")
 			f.add(effect("x"))
 			f.add(effect("x"), kept(time.Hour))
@@ -113,23 +113,24 @@ func idempotentTests() []test {
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 1}, "the fetch")
 		}),
-		newTest("skip and unique keys", "A job that is skipped leaves its unique key free.", func(f *fixture) {
+		newTest("skip and unique keys", "A skipped job frees its unique key.", func(f *fixture) {
 			f.done("x")
 			id := f.add(effect("x"), unique("key")).ID
 			f.keyIsOf(id, "before the skip")
 			f.skips(id, "after the success")
 			f.keyIsFree("after the skip")
 		}),
-		newTest("an ID once more", "A job that is enqueued again, as a copy of one that is done, does not run again.", func(f *fixture) {
+		newTest("an ID once more", "A copy of a job whose key is done does not run again.", func(f *fixture) {
 			e := f.add(effect("x"))
 			f.ack(f.lease())
 			f.enqueue(e)
 			f.skips(e.ID, "after the success")
 		}),
-		newTest("a dead letter that is retried", "What was done meanwhile is not done by a retry of a dead letter.", func(f *fixture) {
+		newTest("a dead job that is retried", "If the key of a dead job became done in the meantime, the job does not "+
+			"run after a retry.", func(f *fixture) {
 			id := f.held(pawl.Dead, effect("x"))
 			f.done("x")
-			equal(f, f.must(id).State, pawl.Dead, "state of the dead letter")
+			equal(f, f.must(id).State, pawl.Dead, "state of the dead job")
 			f.retry(id, true)
 			f.skips(id, "after the retry")
 		}), impossible("a long idempotency key", effect(strings.Repeat("x", pawl.MaxKeyBytes+1))),

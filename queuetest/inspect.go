@@ -10,7 +10,7 @@ import (
 
 var inspectTests = []test{
 	newTest("by state, queue and kind",
-		"A filter chooses the jobs that have all that it names; the zero filter chooses all.", func(f *fixture) {
+		"A filter chooses the jobs that match all its fields. The zero filter chooses all jobs.", func(f *fixture) {
 			queues, kinds := []string{"q1", "q2"}, []string{"k1", "k2"}
 			for _, state := range []pawl.State{pawl.Leased, pawl.Dead, pawl.Delayed, pawl.Ready} {
 				for _, queue := range queues {
@@ -41,7 +41,7 @@ var inspectTests = []test{
 				}
 			}
 		}),
-	newTest("an unknown state", "A filter that names no state of a job is refused, with nil and the end of the list.", func(f *fixture) {
+	newTest("an unknown state", "A filter with an unknown state is refused: the list yields nil with the error and ends.", func(f *fixture) {
 		f.add()
 		seen := 0
 		for e, err := range f.inspector().Jobs(f.Context(), pawl.Filter{State: "sleeping"}) {
@@ -52,7 +52,8 @@ var inspectTests = []test{
 		equal(f, seen, 1, "steps of the list")
 	}),
 	newTest("order",
-		"Jobs come as they were made; ready ones as they would be fetched, delayed ones by their times, dead ones as they died.", func(f *fixture) {
+		"A list of all jobs is in the order of creation. Ready jobs come in the order of fetching, delayed jobs by their "+
+			"times, and dead jobs by their deaths.", func(f *fixture) {
 			for i, p := range []int8{0, 5, -5, 0, 5} {
 				f.add(of(string(rune('a'+i))), priority(p))
 				f.pass(time.Second)
@@ -70,7 +71,7 @@ var inspectTests = []test{
 			}
 			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Dead})), "beadc", "dead")
 		}),
-	newTest("many jobs", "A list has each job once, however many there are, and may be read again or left early.", func(f *fixture) {
+	newTest("many jobs", "A list has each job once, however many there are. A reader may read it again or stop early.", func(f *fixture) {
 		batch := newBatch(300)
 		for i, e := range batch {
 			e.Payload = []byte(strings.Repeat("p", i*20))
@@ -91,7 +92,7 @@ var inspectTests = []test{
 		}
 	}),
 	newTest("changes while a list is read",
-		"A list holds back nobody: the loop may use the queue. Jobs that nobody touches are seen once.", func(f *fixture) {
+		"A list blocks no other call: the loop may use the queue. The list has each unchanged job once.", func(f *fixture) {
 			batch := newBatch(300)
 			for i, e := range batch {
 				e.Queue = []string{"touched", "untouched"}[i%2]
@@ -109,7 +110,7 @@ var inspectTests = []test{
 			}
 			equal(f, seen, 150, "jobs that nobody touched")
 		}),
-	newTest("no such job", "A job that was never there, or is done, gives ErrNotFound.", func(f *fixture) {
+	newTest("no such job", "A job that never existed, or that is done, gives ErrNotFound.", func(f *fixture) {
 		_, err := f.inspector().Job(f.Context(), pawl.NewID(time.Now()))
 		f.is(err, pawl.ErrNotFound, "a job that never was")
 		id := f.add().ID
@@ -117,7 +118,7 @@ var inspectTests = []test{
 		_, err = f.inspector().Job(f.Context(), id)
 		f.is(err, pawl.ErrNotFound, "a job that is done")
 	}),
-	newTest("a context that ends", "A long list ends with its context, early, with nil and the error.", func(f *fixture) {
+	newTest("a context that ends", "A long list ends early when its context ends, with nil and the error.", func(f *fixture) {
 		f.ok(f.q.Enqueue(f.Context(), newBatch(300)...), "enqueue")
 		ctx, cancel := context.WithCancel(f.Context())
 		defer cancel()
@@ -134,7 +135,7 @@ var inspectTests = []test{
 		equal(f, failed, 1, "errors")
 		equal(f, seen < 300, true, "the list ends early")
 	}),
-	newTest("a context that has ended", "Inspection ends with its context, a list with nil and the error.", func(f *fixture) {
+	newTest("a context that has ended", "Inspection ends with its context. A list then yields nil and the error.", func(f *fixture) {
 		e := f.add()
 		ctx, cancel := context.WithCancel(f.Context())
 		cancel()

@@ -9,8 +9,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// keyBatch enqueues a batch for one key, a job for each verb: u uses the existing
-// one, j rejects, r replaces, and - has no key. Their payloads are a, b, c and so on.
+// keyBatch enqueues a batch for one key, with one job for each verb: u uses the
+// existing job, j rejects, r replaces, and - has no key. The payloads are a, b, c, and
+// so on.
 type keyBatch struct {
 	state  pawl.State // of the job that has the key before, "" for none
 	verbs  string
@@ -24,8 +25,8 @@ func (b keyBatch) test() test {
 		name += ", onto one that is " + string(b.state)
 	}
 	return newTest(name,
-		"An earlier job of a batch has the key for the later ones: existing ones get its ID, of two that replace the last wins, "+
-			"and one that is rejected has the whole batch refused.", func(f *fixture) {
+		"An earlier job of a batch has the key for the later ones. A job that uses the existing one gets its ID, the last "+
+			"of several replacements wins, and one rejected job makes Enqueue refuse the whole batch.", func(f *fixture) {
 			var id pawl.ID
 			if b.state != "" {
 				id = f.held(b.state, unique("key"))
@@ -111,7 +112,8 @@ func keyBatchTests() (tests []test) {
 	}
 	return append(tests,
 		newTest("batch, states of its jobs",
-			"An earlier job of a batch blocks a later one as it will stand: delayed when its time is to come.", func(f *fixture) {
+			"An earlier job of a batch blocks a later one by the state that it will have: delayed if its time is in the "+
+				"future.", func(f *fixture) {
 				for _, c := range []struct {
 					delay  time.Duration
 					state  pawl.State
@@ -126,7 +128,8 @@ func keyBatchTests() (tests []test) {
 				}
 			}),
 		newTest("past its deadline",
-			"No enqueue is pointed at a job that is past its deadline, be it in the same batch or in the queue: it is as good as dead.", func(f *fixture) {
+			"UseExisting never returns the ID of a job past its deadline, in the same batch or in the queue, because that "+
+				"job counts as dead.", func(f *fixture) {
 				e, next := newcomer("late", within(-time.Hour)), newcomer("next")
 				f.enqueue(e, next)
 				f.stored(next, "the later one of the batch")
@@ -138,7 +141,7 @@ func keyBatchTests() (tests []test) {
 				f.fresh(Settings{Now: c.now})
 				e, next = newcomer("in time", within(time.Hour)), newcomer("next")
 				f.enqueue(e)
-				c.step(2 * time.Hour) // which nobody has noticed yet
+				c.step(2 * time.Hour) // which the queue has not noticed yet
 				f.enqueue(next)
 				equal(f, next.Existing, false, "Existing beside a job whose deadline has passed")
 				equal(f, next.ID == e.ID, false, "it has the ID of that job")
@@ -147,19 +150,20 @@ func keyBatchTests() (tests []test) {
 				f.keyIsOf(next.ID, "after that")
 			}),
 		newTest("past its delay",
-			"A delayed job whose time has come counts as ready for an enqueue of its unique key, whether or not it was promoted yet.", func(f *fixture) {
+			"For an enqueue of its unique key, a delayed job that is due counts as ready, whether or not the queue has "+
+				"promoted it.", func(f *fixture) {
 				var c clock
 				for _, state := range []pawl.State{pawl.Ready, pawl.Delayed} {
 					f.fresh(Settings{Now: c.now})
 					e, next := newcomer("due", func(e *pawl.Envelope) { e.Delay = time.Hour }), newcomer("next", unique("key", state))
 					f.enqueue(e)
-					c.step(2 * time.Hour) // which nobody has noticed yet
+					c.step(2 * time.Hour) // which the queue has not noticed yet
 					f.enqueue(next)
 					equal(f, next.Existing, state == pawl.Ready, "Existing for one that a "+string(state)+" job blocks")
 				}
 			}),
 		newTest("batch, an ID that the batch freed or gave",
-			"A job of a batch may not have the ID that an earlier one got by its key.", func(f *fixture) {
+			"A job of a batch may not have the ID that an earlier job of the batch got by its key.", func(f *fixture) {
 				id := f.add(unique("key")).ID
 				unchanged := f.unchanged()
 				with := func(e *pawl.Envelope) { e.ID = id }
@@ -172,7 +176,7 @@ func keyBatchTests() (tests []test) {
 				}
 			}),
 		newTest("batch, the last that took it",
-			"The job of the batch that took the key last has it, also beside one that had it before.", func(f *fixture) {
+			"The job of the batch that took the key last has it, even if an earlier owner still exists.", func(f *fixture) {
 				first := f.must(f.add(unique("key")).ID)
 				batch := []*pawl.Envelope{newcomer("a", unique("key", pawl.Dead)), newcomer("b", answer(pawl.Replace)), newcomer("c")}
 				f.enqueue(batch...)
@@ -185,7 +189,7 @@ func keyBatchTests() (tests []test) {
 				equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
 				f.keyIsOf(batch[1].ID, "after the batch")
 			}),
-		newTest("batch, several keys", "Each key has its own job, in a batch as well.", func(f *fixture) {
+		newTest("batch, several keys", "Each key has its own job, also within a batch.", func(f *fixture) {
 			var batch []*pawl.Envelope
 			for i := range 300 {
 				batch = append(batch, newcomer(fmt.Sprint(i), unique(fmt.Sprint(i%100)), answer(answers[i/100].Conflict)))
@@ -202,7 +206,8 @@ func keyBatchTests() (tests []test) {
 			equal(f, len(f.list(pawl.Filter{})), len(replace), "jobs")
 		}),
 		newTest("many at once",
-			"Of those who enqueue one key at the same time one is stored, and the others have their answer.", func(f *fixture) {
+			"When several callers enqueue one key at the same time, one job is stored, and the other callers get their "+
+				"answer.", func(f *fixture) {
 				const callers = 16
 				for _, a := range answers {
 					f.fresh(Settings{})
@@ -236,7 +241,7 @@ func keyBatchTests() (tests []test) {
 				}
 			}),
 		newTest("a hundred enqueues of each of a thousand keys",
-			"However often a key is enqueued, there is one job for it.", func(f *fixture) {
+			"However often a key is enqueued, it has one job.", func(f *fixture) {
 				const keys, rounds = 1000, 100
 				ids := make(map[string]pawl.ID, keys)
 				for round := range rounds {

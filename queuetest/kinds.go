@@ -20,7 +20,8 @@ func (f *fixture) fetchKinds(n int, kinds ...string) []*pawl.Lease {
 
 var kindTests = []test{
 	newTest("two fetchers",
-		"A fetch returns jobs of the kinds that it names: two fetchers of one queue never take each other's jobs.", func(f *fixture) {
+		"A fetch returns jobs of the kinds that it names. Two fetchers of one queue with different kinds never take each "+
+			"other's jobs.", func(f *fixture) {
 			for range 100 {
 				f.addKinds("a", "b")
 			}
@@ -30,7 +31,7 @@ var kindTests = []test{
 			}
 			equal(f, len(f.fetch(1)), 0, "jobs left")
 		}),
-	newTest("a kind that nobody names", "A job of another kind stays ready where it is, and counts as ready.", func(f *fixture) {
+	newTest("a kind that nobody names", "A job of another kind stays ready in its place and counts as ready.", func(f *fixture) {
 		id := f.add(of("other")).ID
 		f.addKinds("k")
 		f.ack(f.fetchKinds(9, "k", "never seen")[0])
@@ -41,7 +42,8 @@ var kindTests = []test{
 		equal(f, kinds(f.fetch(9)), "other", "jobs of a fetch that names no kind")
 	}),
 	newTest("one order",
-		"Jobs of all kinds asked for come in one order: by priority, since when they are ready, and sequence.", func(f *fixture) {
+		"A fetch of several kinds returns their jobs in one order: by priority, by the time since when they are ready, and "+
+			"by sequence.", func(f *fixture) {
 			for _, kind := range []string{"c", "a", "x", "b"} {
 				f.add(of(kind))
 				f.pass(time.Second)
@@ -52,7 +54,7 @@ var kindTests = []test{
 			equal(f, kinds(f.fetchKinds(9, "a", "b", "c")), "bacab", "jobs")
 			equal(f, kinds(f.fetch(9)), "xx", "jobs of the kind that was not asked for")
 		}),
-	newTest("the retry share", "The retry share is that of the queue, over all kinds asked for.", func(f *fixture) {
+	newTest("the retry share", "The retry share applies to the queue, over all kinds that the fetch names.", func(f *fixture) {
 		for range 4 {
 			f.addKinds("r", "s")
 		}
@@ -71,7 +73,7 @@ var kindTests = []test{
 		equal(f, len(leases), 10, "jobs")
 		equal(f, retries, 2, "retries")
 	}),
-	newTest("jobs that crashed", "Of jobs that crashed twice or more one is leased at a time, whatever their kinds.", func(f *fixture) {
+	newTest("jobs that crashed", "One repeat suspect is leased at a time, whatever its kind.", func(f *fixture) {
 		f.addKinds("a", "b")
 		for range 2 {
 			f.leases(2)
@@ -80,7 +82,7 @@ var kindTests = []test{
 		f.lease()
 		equal(f, len(f.fetchKinds(9, "b")), 0, "jobs beside one that crashed as often")
 	}),
-	newTest("turns", "A queue without a job of the kinds asked for has no turn.", func(f *fixture) {
+	newTest("turns", "A queue without a job of the named kinds gets no turn.", func(f *fixture) {
 		for range 3 {
 			f.add(on("a"), of("a"))
 			f.add(on("b"), of("x"))
@@ -91,7 +93,7 @@ var kindTests = []test{
 		equal(f, kinds(leases), "acacac", "jobs")
 	}),
 	newTest("an idempotency key",
-		"A job that is removed without a run, since its key was done, is removed by a fetch of its kind.", func(f *fixture) {
+		"A job whose key is done is removed by a fetch of its kind only.", func(f *fixture) {
 			once := func(e *pawl.Envelope) { e.Kind, e.IdempotencyKey = "k", "key" }
 			f.add(once)
 			f.ack(f.lease())
@@ -101,7 +103,7 @@ var kindTests = []test{
 			equal(f, len(f.fetchKinds(9, "k")), 0, "jobs")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs after that")
 		}),
-	newTest("a fetch that waits", "A fetch that waits is answered by a job of a kind that it names, and by no other.", func(f *fixture) {
+	newTest("a fetch that waits", "A waiting fetch gets a job of a kind that it names, and no other job.", func(f *fixture) {
 		leases, call := f.fetching(f.Context(), pawl.Request{Kinds: []string{"k", "l"}, Max: 9})
 		f.addKinds("other")
 		f.waits(call, "beside a job of another kind")
@@ -109,7 +111,7 @@ var kindTests = []test{
 		f.ends(call, nil, "fetch")
 		equal(f, kinds(*leases), "l", "jobs")
 	}),
-	newTest("the end of the work", "Jobs of other kinds are not waited for, in whichever state.", func(f *fixture) {
+	newTest("the end of the work", "A drain does not wait for jobs of other kinds, whatever their state.", func(f *fixture) {
 		for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
 			f.fresh(Settings{})
 			f.add(of("other"))
@@ -134,7 +136,7 @@ var kindTests = []test{
 			}
 		}
 	}),
-	newTest("many kinds", "The order is the same however many kinds there are, and however many are named.", func(f *fixture) {
+	newTest("many kinds", "The order is the same however many kinds exist and however many the fetch names.", func(f *fixture) {
 		const n = 300
 		var asked []string
 		var batch []*pawl.Envelope
@@ -157,7 +159,7 @@ var kindTests = []test{
 		equal(f, kinds(f.fetchKinds(2*n, asked...)), want, "jobs")
 		equal(f, len(f.fetch(2*n)), n, "jobs left")
 	}),
-	newTest("after a restart", "What a fetch by kind returns, and waits for, outlasts a restart.", func(f *fixture) {
+	newTest("after a restart", "Fetches by kind return, and wait for, the same jobs after a restart.", func(f *fixture) {
 		f.needRestart()
 		f.addKinds("a", "b", "a")
 		f.add(of("c"), after(time.Hour))
@@ -168,7 +170,7 @@ var kindTests = []test{
 		_, call = f.fetching(f.Context(), pawl.Request{Kinds: []string{"d"}, Max: 1, Wait: pawl.WaitFinished})
 		f.ends(call, pawl.ErrEmpty, "fetch of a kind without a job")
 	}),
-	newTest("refused", "A fetch that names no kind in a list that is there, or what is none, is refused.", func(f *fixture) {
+	newTest("refused", "A fetch with an empty but non-nil list of kinds, or with an invalid kind, is refused.", func(f *fixture) {
 		for _, kinds := range [][]string{{}, {""}, {"k", "\x00"}, {strings.Repeat("k", pawl.MaxNameBytes+1)}} {
 			_, err := f.q.Fetch(f.Context(), pawl.Request{Kinds: kinds, Max: 1, Wait: pawl.WaitNot})
 			f.is(err, pawl.ErrInvalid, fmt.Sprintf("fetch of %q", kinds))

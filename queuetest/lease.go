@@ -9,7 +9,7 @@ import (
 
 var leaseTests = []test{
 	newTest("ends after its length",
-		"A lease lasts as long as the setting says, not a nanosecond less; then the queue takes it back by itself.", func(f *fixture) {
+		"A lease lasts as long as the setting says, not a nanosecond less. Then the queue reaps it by itself.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			equal(f, l.Length, 10*time.Second, "length")
@@ -20,7 +20,7 @@ var leaseTests = []test{
 			equal(f, f.must(id).State, pawl.Ready, "state at the expiry")
 		}).with(Settings{Lease: 10 * time.Second}),
 	newTest("an expired job goes to a fetch that waits",
-		"The queue takes expired leases back by itself, and hands them on.", func(f *fixture) {
+		"The queue reaps expired leases by itself and grants their jobs again.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
@@ -46,7 +46,7 @@ var leaseTests = []test{
 			equal(f, f.must(id).State, pawl.Ready, "state at the expiry")
 			equal(f, f.must(id).Crashes, 1, "crashes")
 		}),
-	newTest("extend tells which are lost", "Extend renews the leases that hold and returns those that were lost.", func(f *fixture) {
+	newTest("extend returns the lost leases", "Extend renews the leases that still hold and returns those that are lost.", func(f *fixture) {
 		ids := f.addKinds("a", "b", "c", "d")
 		leases := f.leases(4)
 		f.ack(leases[1])
@@ -62,7 +62,7 @@ var leaseTests = []test{
 		equal(f, f.must(ids[3]).State, pawl.Leased, "state of a job whose lease was extended")
 		equal(f, len(f.extend()), 0, "leases lost of none")
 	}),
-	newTest("an extended lease still settles", "Extend leaves the token as it is.", func(f *fixture) {
+	newTest("an extended lease still settles", "Extend keeps the token.", func(f *fixture) {
 		f.add()
 		l := f.lease()
 		f.pass(20 * time.Second)
@@ -71,7 +71,7 @@ var leaseTests = []test{
 		f.ack(l)
 	}),
 	newTest("each at its own time",
-		"Leases expire one by one, those that were extended later than those given before them.", func(f *fixture) {
+		"Leases expire one by one. An extended lease expires later than the leases that were granted before it.", func(f *fixture) {
 			ids := f.addKinds("a", "b", "c")
 			first := f.leases(1)[0]
 			f.pass(time.Second)
@@ -88,7 +88,7 @@ var leaseTests = []test{
 			equal(f, f.must(ids[0]).State, pawl.Ready, "state of a after 32 s")
 			equal(f, f.must(ids[2]).State, pawl.Leased, "state of c after 32 s")
 		}),
-	newTest("beside a delayed job", "A lease expires at its time, whatever else waits for a later one.", func(f *fixture) {
+	newTest("beside a delayed job", "A lease expires at its time, whatever else waits for a later time.", func(f *fixture) {
 		f.add(after(time.Hour))
 		id := f.add().ID
 		l := f.lease()
@@ -98,7 +98,7 @@ var leaseTests = []test{
 		equal(f, (*leases)[0].ID, id, "job")
 	}),
 	newTest("reap takes back what has expired alone",
-		"Reap takes back every lease that has expired, and none that holds or was settled.", func(f *fixture) {
+		"Reap takes back every expired lease, and no lease that still holds or was settled.", func(f *fixture) {
 			f.addKinds("a", "b", "c")
 			leases := f.leases(2)
 			f.ack(leases[0])
@@ -106,7 +106,7 @@ var leaseTests = []test{
 			f.pass(time.Second)
 			held := f.leases(1)[0]
 			<-time.After(leases[1].Length - time.Second)
-			if n := f.reap(); n > 1 { // the queue may have been faster
+			if n := f.reap(); n > 1 { // the queue may have reaped it first
 				f.Fatalf("%d leases were reaped, one had expired", n)
 			}
 			equal(f, f.must(leases[1].ID).State, pawl.Ready, "state of the expired one")
@@ -114,7 +114,7 @@ var leaseTests = []test{
 			equal(f, f.must(held.ID).State, pawl.Leased, "state of the other")
 			equal(f, f.reap(), 0, "leases reaped once more")
 		}),
-	newTest("many expire at once", "Every lease that has expired is taken back, however many they are.", func(f *fixture) {
+	newTest("many expire at once", "Every expired lease is taken back, however many there are.", func(f *fixture) {
 		batch := newBatch(1200)
 		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
 		leases := f.leases(len(batch))

@@ -10,7 +10,7 @@ import (
 )
 
 var manyTests = []test{
-	newTest("holders at once", "A job has one holder at a time, and every job that is enqueued is run to its end.", func(f *fixture) {
+	newTest("holders at once", "A job has one holder at a time, and every enqueued job is run to its end.", func(f *fixture) {
 		const jobs, workers = 120, 8
 		var held sync.Map // by ID
 		var acked, enqueued atomic.Int32
@@ -57,7 +57,7 @@ var manyTests = []test{
 		equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
 	}),
 	newTest("settles of one lease at once",
-		"A lease is settled once: of those who try at the same time one succeeds, the others get ErrLeaseLost.", func(f *fixture) {
+		"A lease is settled once. Of several concurrent settlements one succeeds, and the others get ErrLeaseLost.", func(f *fixture) {
 			for range 5 {
 				f.add()
 				l := f.lease()
@@ -81,7 +81,7 @@ var manyTests = []test{
 			}
 		}),
 	newTest("an ID from many at once",
-		"Of those who enqueue one ID at the same time one succeeds, the others get ErrConflict.", func(f *fixture) {
+		"Of several concurrent enqueues of one ID one succeeds, and the others get ErrConflict.", func(f *fixture) {
 			id := pawl.NewID(time.Now())
 			answers := make(chan error, 8)
 			for range 8 {

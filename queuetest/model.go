@@ -9,19 +9,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// model is the contract in its shortest form: what each call does to the jobs, and
-// what time does, and what is told of it. It has no mutex, no order and no index, so
+// model is the contract in its shortest form: what each call and the passing of time do
+// to the jobs, and which events they emit. It has no mutex, no order, and no index, so
 // that nothing in it can be wrong in a clever way.
 type model struct {
 	lease      time.Duration
-	maxCrashes int       // negative: no cap
-	now        time.Time // of the call under way
+	maxCrashes int       // negative: no limit
+	now        time.Time // of the current call
 	jobs       []*modelJob
 	holders    map[modelKey]*modelJob // of unique keys
-	done       map[modelKey]time.Time // until when an effect counts, without a queue
+	done       map[modelKey]time.Time // until when a key is done, without a queue
 	paused     map[string]bool
 	turns      modelTurns
-	events     []pawl.Event // since they were compared last
+	events     []pawl.Event // since the last comparison
 }
 
 // modelKey is a key in its scope.
@@ -33,8 +33,8 @@ type modelJob struct {
 	token   uint64
 	expires time.Time
 
-	// Since it was compared last it ended in a way in which the contract leaves open
-	// what becomes of the fields that mean nothing any more.
+	// Since the last comparison, the job ended in a way for which the contract leaves
+	// open the fields without a meaning.
 	open bool
 }
 
@@ -45,7 +45,7 @@ func newModel(s Settings) *model {
 	return m
 }
 
-// find is the job of an ID, or nil.
+// find returns the job with an ID, or nil.
 func (m *model) find(id pawl.ID) *modelJob {
 	if i := slices.IndexFunc(m.jobs, func(j *modelJob) bool { return j.ID == id }); i >= 0 {
 		return m.jobs[i]
@@ -53,7 +53,7 @@ func (m *model) find(id pawl.ID) *modelJob {
 	return nil
 }
 
-// held is the job of a lease that counts, or nil.
+// held returns the job of a lease that still holds, or nil.
 func (m *model) held(l *pawl.Lease) *modelJob {
 	if j := m.find(l.ID); j != nil && j.State == pawl.Leased && j.token == l.Token {
 		return j
@@ -61,15 +61,15 @@ func (m *model) held(l *pawl.Lease) *modelJob {
 	return nil
 }
 
-// emit records an event of a job as it stands.
+// emit records an event of a job in its current state.
 func (m *model) emit(j *modelJob, e pawl.Event) {
 	now := j.Envelope
 	e.At, e.Job = m.now, &now
 	m.events = append(m.events, e)
 }
 
-// advance does what time does until now, one thing after the other. What was due
-// already is done at the time of the last call.
+// advance does what the passing of time does until now, one change after another. It
+// processes what was already due at the time of the last call.
 func (m *model) advance(now time.Time) {
 	for {
 		j, at := m.next()
@@ -93,7 +93,7 @@ func (m *model) advance(now time.Time) {
 	m.now = now
 }
 
-// next is the job of which time changes something next, and when; nil for none.
+// next returns the job that time changes next, and when, or nil for none.
 func (m *model) next() (next *modelJob, at time.Time) {
 	for _, j := range m.jobs {
 		if due := j.due(); !due.IsZero() && (next == nil || due.Before(at)) {
@@ -103,7 +103,7 @@ func (m *model) next() (next *modelJob, at time.Time) {
 	return next, at
 }
 
-// due is when time changes something about a job, zero for never.
+// due returns when time changes a job, or zero for never.
 func (j *modelJob) due() time.Time {
 	switch j.State {
 	case pawl.Leased:
@@ -120,7 +120,7 @@ func (j *modelJob) due() time.Time {
 	return j.Deadline
 }
 
-// late says whether a job is past its deadline.
+// late reports whether a job is past its deadline.
 func (m *model) late(j *modelJob) bool { return !j.Deadline.IsZero() && !j.Deadline.After(m.now) }
 
 // restart does what the end of the process does.
@@ -148,16 +148,16 @@ func (m *model) crash(j *modelJob, how pawl.EventType) {
 	}
 }
 
-// anyText stands in a history for a text that is the queue's own.
+// anyText stands in a history for a text that the queue chooses.
 const anyText = "any text"
 
-// note notes in the history what kept a run from coming to its end.
+// note records in the history why an attempt did not end normally.
 func (j *modelJob) note(now time.Time, cause string) {
 	j.Failures++
 	j.History = append(j.History, pawl.Failure{Attempt: j.Attempt(), At: now, Error: cause})
 }
 
-// makeDead makes a job dead. Run describes its last run.
+// makeDead makes a job dead. Run describes its last attempt.
 func (m *model) makeDead(j *modelJob, reason pawl.Reason, run pawl.Event) {
 	j.State, j.Death, j.Cancelled = pawl.Dead, &pawl.Death{Reason: reason, At: m.now}, false
 	j.open = true
@@ -165,7 +165,7 @@ func (m *model) makeDead(j *modelJob, reason pawl.Reason, run pawl.Event) {
 	m.emit(j, run)
 }
 
-// remove forgets a job, and so its unique key is free.
+// remove deletes a job and so frees its unique key.
 func (m *model) remove(j *modelJob) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(other *modelJob) bool { return other == j })
 	if key := j.unique(); m.holders[key] == j {
@@ -173,8 +173,8 @@ func (m *model) remove(j *modelJob) {
 	}
 }
 
-// settle ends the lease of a job by a verb. Run tells of the run, with the delay of a
-// nack or a snooze, and reason is that of an abandon.
+// settle ends the lease of a job by a verb. Run describes the attempt, with the delay
+// of a nack or a snooze. Reason is that of an abandon.
 func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Reason) {
 	j.LeasedSince, j.BackoffSince, j.Crashes = time.Time{}, time.Time{}, 0
 	delay := max(run.Delay, 0)
@@ -207,7 +207,7 @@ func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Rea
 	}
 }
 
-// succeed ends a job whose run did. From then on its effect is done.
+// succeed ends a job whose attempt succeeded. Its key is done from then on.
 func (m *model) succeed(j *modelJob, run pawl.Event) {
 	j.Attempts++
 	if j.IdempotencyKey != "" {
@@ -218,7 +218,7 @@ func (m *model) succeed(j *modelJob, run pawl.Event) {
 	m.complete(j)
 }
 
-// complete removes a job, or keeps its record.
+// complete removes a job, or makes it a completed job.
 func (m *model) complete(j *modelJob) {
 	if j.Retain == 0 {
 		m.remove(j)
@@ -227,8 +227,8 @@ func (m *model) complete(j *modelJob) {
 	j.State, j.Completed, j.open = pawl.Completed, m.now, true
 }
 
-// place makes a job wait for a time, or ready when that is no later than now, unless
-// its deadline has passed.
+// place makes a job delayed until a time, or ready when that is not later than now. A
+// job past its deadline becomes dead instead.
 func (m *model) place(j *modelJob, due time.Time) {
 	if j.NotBefore, j.State = due, pawl.Ready; due.After(m.now) {
 		j.State = pawl.Delayed
@@ -238,7 +238,8 @@ func (m *model) place(j *modelJob, due time.Time) {
 	}
 }
 
-// retry is the error that a retry must give. Without one the job is ready.
+// retry returns the error that a retry must return. Without an error, the job becomes
+// ready.
 func (m *model) retry(id pawl.ID, keepAttempts bool) error {
 	j := m.find(id)
 	if j == nil {
@@ -258,7 +259,7 @@ func (m *model) retry(id pawl.ID, keepAttempts bool) error {
 	return nil
 }
 
-// cancel is the error that a cancel must give.
+// cancel returns the error that a cancel must return.
 func (m *model) cancel(id pawl.ID) error {
 	j := m.find(id)
 	switch {
@@ -275,7 +276,7 @@ func (m *model) cancel(id pawl.ID) error {
 	return nil
 }
 
-// delete is the error that a delete must give.
+// delete returns the error that a delete must return.
 func (m *model) delete(id pawl.ID) error {
 	j := m.find(id)
 	switch {
@@ -307,7 +308,7 @@ func (m *model) compare(jobs []*pawl.Envelope) error {
 	return nil
 }
 
-// settleOpen takes over what the contract leaves open.
+// settleOpen copies what the contract leaves open.
 func (j *modelJob) settleOpen(e *pawl.Envelope) {
 	for i := range min(len(j.History), len(e.History)) {
 		if j.History[i].Error == anyText {
@@ -326,7 +327,7 @@ func (j *modelJob) settleOpen(e *pawl.Envelope) {
 	}
 }
 
-// counts are those of each queue.
+// counts returns the counts of each queue.
 func (m *model) counts() map[string]pawl.Counts {
 	all := make(map[string]pawl.Counts)
 	for _, j := range m.jobs {

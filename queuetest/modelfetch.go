@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// modelTurns is what the queue remembers of its fetches, until it is closed: the turns
-// of each named queue, and what is left of its retry share.
+// modelTurns is what the queue remembers about its fetches until it is closed: the
+// turns of each named queue, and the remainder of its retry share.
 type modelTurns struct {
 	virtual uint64
 	count   int
@@ -37,8 +37,8 @@ func anySort(*modelJob) bool      { return true }
 func isRetry(j *modelJob) bool    { return j.Attempts > 0 }
 func isFirstRun(j *modelJob) bool { return j.Attempts == 0 }
 
-// fetch checks the jobs that a fetch got, one after the other, and leases them.
-// Skipped tells which jobs the queue has ended without a run.
+// fetch checks the jobs that a fetch returned, one after the other, and leases them.
+// Skipped names the jobs that the queue removed without running them.
 func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID) bool) error {
 	for _, j := range slices.Clone(m.jobs) {
 		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && r.Wants(j.Kind) && !m.paused[j.Queue] && skipped(j.ID) {
@@ -75,16 +75,16 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID
 	return nil
 }
 
-// text is what matters of a job for a fetch.
+// text describes what a fetch considers about a job.
 func (m *model) text(j *modelJob) string {
 	if j == nil {
 		return "no job"
 	}
-	return fmt.Sprintf("%v, %s, priority %d, ready since %v, sequence %d, crashes %d, effect %q, which is done: %v",
+	return fmt.Sprintf("%v, %s, priority %d, ready since %v, sequence %d, crashes %d, idempotency key %q, done: %v",
 		j, j.State, j.Priority, j.NotBefore.Format(time.StampNano), j.Seq, j.Crashes, j.IdempotencyKey, m.isDone(j))
 }
 
-// choose is the job that is leased next, of which the queue has had its turn; nil for
+// choose returns the job that is leased next, after its queue got a turn, or nil for
 // none.
 func (m *model) choose(r pawl.Request, idle int) *modelJob {
 	turn := ""
@@ -112,8 +112,8 @@ func (m *model) choose(r pawl.Request, idle int) *modelJob {
 	return first
 }
 
-// first is the job of a sort and of the kinds asked for that a queue comes to first, with so
-// many idle slots; or nil.
+// first returns the first job of a sort and of the named kinds on a queue, with this
+// many idle slots, or nil.
 func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJob) bool) (first *modelJob) {
 	if m.paused[queue] {
 		return nil
@@ -132,7 +132,7 @@ func (j *modelJob) before(other *modelJob) bool {
 	return cmp.Or(cmp.Compare(other.Priority, j.Priority), j.NotBefore.Compare(other.NotBefore), cmp.Compare(j.Seq, other.Seq)) < 0
 }
 
-// waits says whether a fetch finds nothing and goes on waiting, or may do so.
+// waits reports whether a fetch finds nothing and continues to wait, or may do so.
 func (m *model) waits(r pawl.Request) bool {
 	if r.Wait == pawl.WaitNot {
 		return false
@@ -150,7 +150,7 @@ func (m *model) waits(r pawl.Request) bool {
 	return work && !slices.ContainsFunc(r.Queues, func(name string) bool { return m.first(r, name, r.Max-r.Ahead, undone) != nil })
 }
 
-// storyOf is the events of each job since it was asked last, in their order, as text.
+// storyOf returns the events of each job since the last call, in order, as text.
 func storyOf(events []pawl.Event) map[pawl.ID]string {
 	stories := make(map[pawl.ID]string)
 	for _, e := range events {

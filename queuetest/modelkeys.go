@@ -13,19 +13,19 @@ func uniqueOf(e *pawl.Envelope) modelKey { return modelKey{e.Queue, e.Kind, e.Un
 
 func (j *modelJob) effect() modelKey { return modelKey{kind: j.Kind, key: j.IdempotencyKey} }
 
-// hold makes a job the one that took its unique key last.
+// hold makes a job the last that took its unique key.
 func (m *model) hold(j *modelJob) {
 	if j.UniqueKey != "" {
 		m.holders[j.unique()] = j
 	}
 }
 
-// isDone says whether the effect of a job is there already.
+// isDone reports whether the idempotency key of a job is done.
 func (m *model) isDone(j *modelJob) bool {
 	return j.IdempotencyKey != "" && m.done[j.effect()].After(m.now)
 }
 
-// isRunning says whether another job of the same effect is leased.
+// isRunning reports whether another job of the same idempotency key is leased.
 func (m *model) isRunning(j *modelJob) bool {
 	if j.IdempotencyKey == "" {
 		return false
@@ -38,8 +38,8 @@ func (m *model) isRunning(j *modelJob) bool {
 	return false
 }
 
-// admits is the error that an enqueue of valid jobs must give, all of whose queues are
-// named. It changes nothing.
+// admits returns the error that an enqueue of valid jobs must return. All of them name
+// their queues. It changes nothing.
 func (m *model) admits(batch []*pawl.Envelope) error {
 	taken := make(map[modelKey]pawl.State)
 	for key, j := range m.holders {
@@ -67,8 +67,8 @@ func (m *model) admits(batch []*pawl.Envelope) error {
 	return nil
 }
 
-// enqueue takes in jobs that it admits: as they were given, and as the queue has
-// filled them in.
+// enqueue stores jobs that the model admits, from the given envelopes and what the
+// queue filled in.
 func (m *model) enqueue(given, filled []*pawl.Envelope) error {
 	before := len(m.events)
 	for i, e := range filled {
@@ -78,7 +78,7 @@ func (m *model) enqueue(given, filled []*pawl.Envelope) error {
 				want := *given[i]
 				want.ID = h.ID
 				if d := difference(e, &want); d != "" || !e.Existing {
-					return fmt.Errorf("a job of which job %s has the unique key: existing %v, %s", h.ID, e.Existing, d)
+					return fmt.Errorf("job %s has the unique key: existing %v, %s", h.ID, e.Existing, d)
 				}
 				continue
 			}
@@ -87,19 +87,21 @@ func (m *model) enqueue(given, filled []*pawl.Envelope) error {
 			}
 			m.remove(h)
 			event = pawl.EventReplaced
-			// A job of this batch that a later one replaces never was: the last one is told.
+			// A job of this batch that a later one replaces never existed: only the
+			// last one is reported.
 			if k := slices.IndexFunc(m.events[before:], func(e pawl.Event) bool { return e.Job.ID == h.ID }); k >= 0 {
 				event = m.events[before+k].Type
 				m.events = slices.Delete(m.events, before+k, before+k+1)
 			}
 		}
 		if e.Existing {
-			return fmt.Errorf("job %s says that there is another, which there is not", e.ID)
+			return fmt.Errorf("job %s says that another job exists, but none does", e.ID)
 		}
 		j := &modelJob{Envelope: *copied(e)}
 		m.jobs = append(m.jobs, j)
 		m.hold(j)
-		// It is told as it is placed, and its death, if its deadline has passed, after it.
+		// The event shows the job in its first state. If its deadline has passed, its
+		// death follows.
 		m.emit(j, pawl.Event{Type: event})
 		m.place(j, j.NotBefore)
 	}

@@ -11,9 +11,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Mutator is a queue with rows of other packages beside its jobs. Package workflow needs one.
+// Mutator is a queue that stores rows of other packages beside its jobs. Package
+// workflow needs one.
 type Mutator interface {
-	// Mutate carries out a mutation and returns when it is durable.
+	// Mutate applies a mutation and returns when it is durable.
 	Mutate(ctx context.Context, m driver.Mutation, size int) error
 
 	// ViewRows runs fn in a read transaction.
@@ -36,7 +37,7 @@ var (
 	otherTable = testSpace.Table("other")
 )
 
-// mutation is a mutation of functions; nil does nothing.
+// mutation is a mutation made of functions. A nil function does nothing.
 type mutation struct {
 	check func(driver.Ops) error
 	apply func(driver.Writer) error
@@ -56,7 +57,7 @@ func (m mutation) Apply(w driver.Writer) error {
 	return m.apply(w)
 }
 
-// boomAfter fails with errBoom when fn has succeeded.
+// boomAfter fails with errBoom after fn has succeeded.
 func boomAfter[T any](fn func(T) error) func(T) error {
 	return func(v T) error {
 		if err := fn(v); err != nil {
@@ -66,7 +67,7 @@ func boomAfter[T any](fn func(T) error) func(T) error {
 	}
 }
 
-// put stores rows whose values are their keys.
+// put stores rows whose values equal their keys.
 func put(keys ...string) func(driver.Writer) error {
 	return func(w driver.Writer) error {
 		for _, key := range keys {
@@ -78,8 +79,8 @@ func put(keys ...string) func(driver.Writer) error {
 	}
 }
 
-// differ returns an error unless two values are equal. It is for the functions of a mutation,
-// which must not end the goroutine of the queue.
+// differ returns an error unless two values are equal. The functions of a mutation use
+// it, because they must not end the goroutine of the queue.
 func differ[T comparable](got, want T, what string) error {
 	if got != want {
 		return fmt.Errorf("%s: got %v, want %v", what, got, want)
@@ -95,7 +96,7 @@ func unlike(err, want error, doing string) error {
 	return nil
 }
 
-// scan returns an error unless a scan of a span gives these keys, with their values.
+// scan returns an error unless a scan of a span returns these keys with their values.
 func scan(r driver.Reader, s driver.Span, want string) error {
 	var keys []string
 	err := r.Scan(testTable, s, func(key, value []byte) bool {
@@ -107,7 +108,7 @@ func scan(r driver.Reader, s driver.Span, want string) error {
 	return errors.Join(err, differ(strings.Join(keys, " "), want, fmt.Sprintf("rows of %+v", s)))
 }
 
-// rowsAre looks at all rows in a transaction of its own.
+// rowsAre checks all rows in its own transaction.
 func (f *fixture) rowsAre(want, when string) {
 	f.Helper()
 	f.ok(f.mutator().ViewRows(f.Context(), func(r driver.Reader) error { return scan(r, driver.Span{}, want) }), "rows "+when)
@@ -152,7 +153,7 @@ func (f *fixture) holds(state pawl.State) (pawl.ID, *pawl.Lease) {
 	return f.held(state), nil
 }
 
-// stateOf is where a job stands, "" when it is gone.
+// stateOf returns the state of a job, or "" when it is gone.
 func (f *fixture) stateOf(id pawl.ID) pawl.State {
 	f.Helper()
 	if e := f.job(id); e != nil {
@@ -161,7 +162,8 @@ func (f *fixture) stateOf(id pawl.ID) pawl.State {
 	return ""
 }
 
-// sameJob says why a job in the transaction is not one in a state; "" means that there is none.
+// sameJob returns how a job in the transaction differs from a job in a state. A state
+// of "" means that there is no job.
 func sameJob(ops driver.Ops, id pawl.ID, state pawl.State) error {
 	job, err := ops.Job(id)
 	switch {
@@ -177,7 +179,7 @@ func mutationTests() (tests []test) {
 	for _, c := range opsCases {
 		tests = append(tests, test{
 			name: c.name,
-			rule: "An operation of a mutation and the mutation's rows happen together.",
+			rule: "The operations and the rows of a mutation take effect together.",
 			run: func(f *fixture) {
 				f.mutator()
 				id, l := f.holds(c.before)
@@ -186,14 +188,15 @@ func mutationTests() (tests []test) {
 					return errors.Join(err, differ(state, c.before, "state in the transaction"), sameJob(ops, id, c.before), c.do(ops, l, id))
 				}, put("row")})
 				equal(f, f.stateOf(id), c.after, "state")
-				f.rowsAre("row", "behind it")
+				f.rowsAre("row", "after the mutation")
 				if l != nil {
 					equal(f, l.Settled(), c.settles, "the lease is settled")
 				}
 			},
 		}, test{
 			name: c.name + ", refused",
-			rule: "An error of Check or of Apply is the answer, and neither the operations nor the rows happen.",
+			rule: "An error of Check or Apply is the result of the mutation, and neither its operations nor its rows take " +
+				"effect.",
 			run: func(f *fixture) {
 				m := f.mutator()
 				id, l := f.holds(c.before)
@@ -217,7 +220,7 @@ func mutationTests() (tests []test) {
 		if c.needsHolder {
 			tests = append(tests, test{
 				name: c.name + " by a stale holder",
-				rule: "A mutation that names a lease which is lost is refused with ErrLeaseLost.",
+				rule: "A mutation that names a lost lease is refused with ErrLeaseLost.",
 				run: func(f *fixture) {
 					m := f.mutator()
 					_, l := f.holds(pawl.Leased)
@@ -233,7 +236,8 @@ func mutationTests() (tests []test) {
 		}
 		tests = append(tests, test{
 			name: c.name + ", impossible",
-			rule: "An operation of a mutation is refused as the queue's own method is, and the mutation may go on without it.",
+			rule: "An operation of a mutation is refused as the queue's own method refuses it. The mutation may continue " +
+				"without it.",
 			run: func(f *fixture) {
 				id, _ := f.holds(c.impossible)
 				f.mutator()
@@ -242,7 +246,7 @@ func mutationTests() (tests []test) {
 						unlike(c.do(ops, nil, pawl.NewID(time.Now())), pawl.ErrNotFound, c.name+" of no job"))
 				}, put("row")})
 				equal(f, f.stateOf(id), c.impossible, "state")
-				f.rowsAre("row", "behind it")
+				f.rowsAre("row", "after the mutation")
 			},
 		})
 	}

@@ -13,13 +13,13 @@ import (
 // rowTests are the cases of mutations about rows and what commits with them.
 var rowTests = []test{{
 	name: "enqueue",
-	rule: "A job that a mutation enqueues is there when its rows are; the ID is known before.",
+	rule: "A job that a mutation enqueues exists when its rows do. Its ID is known before the commit.",
 	run: func(f *fixture) {
 		f.mutator()
 		e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k"}
 		f.mutate(mutation{func(ops driver.Ops) error { return ops.Enqueue(e) }, put("row")})
 		equal(f, f.lease().ID, e.ID, "the job that is fetched")
-		f.rowsAre("row", "behind it")
+		f.rowsAre("row", "after the mutation")
 		err := f.mutator().Mutate(f.Context(), mutation{func(ops driver.Ops) error { return ops.Enqueue(&pawl.Envelope{ID: e.ID, Kind: "k"}) }, put("late")}, 0)
 		f.is(err, pawl.ErrConflict, "enqueue of an ID that is taken")
 		f.rowsAre("row", "after the conflict")
@@ -41,7 +41,7 @@ var rowTests = []test{{
 	},
 }, {
 	name: "spans",
-	rule: "A scan gives the rows of a span in key order, or in reverse, and a transaction reads its own writes.",
+	rule: "A scan returns the rows of a span in key order, or in reverse order. A transaction reads its own writes.",
 	run: func(f *fixture) {
 		f.mutator()
 		f.mutate(mutation{apply: put("c", "b2", "a", "b1", "bb")})
@@ -68,7 +68,7 @@ var rowTests = []test{{
 	},
 }, {
 	name: "tables",
-	rule: "Tables do not share rows, and a table that nobody wrote is empty.",
+	rule: "Tables do not share rows. A table that was never written is empty.",
 	run: func(f *fixture) {
 		get := func(r driver.Reader, table *driver.Table, want string) error {
 			value, err := r.Get(table, []byte("key"))
@@ -82,7 +82,8 @@ var rowTests = []test{{
 	},
 }, {
 	name: "delete of a span",
-	rule: "DeleteSpan removes rows in key order, within its limit, until they had as many bytes as asked for.",
+	rule: "DeleteSpan removes rows in key order, up to its limit of rows, until it has removed the number of bytes that it " +
+		"was asked for.",
 	run: func(f *fixture) {
 		f.mutator()
 		f.mutate(mutation{apply: put("a", "b1", "b2", "b3", "c")})
@@ -96,7 +97,7 @@ var rowTests = []test{{
 	},
 }, {
 	name: "restart",
-	rule: "Rows are there after a restart.",
+	rule: "Rows survive a restart.",
 	run: func(f *fixture) {
 		f.mutator()
 		f.needRestart()
@@ -106,7 +107,7 @@ var rowTests = []test{{
 	},
 }, {
 	name: "a panic",
-	rule: "A panic of a mutation is an error of its own, and the queue goes on.",
+	rule: "A panic in a mutation becomes its error, and the queue continues to work.",
 	run: func(f *fixture) {
 		m := f.mutator()
 		for _, bad := range []mutation{
@@ -118,11 +119,12 @@ var rowTests = []test{{
 			}
 		}
 		f.mutate(mutation{apply: put("later")})
-		f.rowsAre("later", "behind the panics")
+		f.rowsAre("later", "after the panics")
 	},
 }, {
 	name: "neighbors",
-	rule: "Mutations take effect one after another, each sees the rows of those before it, and one that fails is alone with it.",
+	rule: "Mutations take effect one after another. Each sees the rows of the earlier ones, and a failed mutation affects " +
+		"no other.",
 	run: func(f *fixture) {
 		m := f.mutator()
 		const n = 20
@@ -155,7 +157,7 @@ var rowTests = []test{{
 	},
 }, {
 	name: "on commit",
-	rule: "A function of OnCommit is called once, when the rows are durable, and never when they are not.",
+	rule: "OnCommit calls its function once, when the rows are durable, and never if they are not.",
 	run: func(f *fixture) {
 		m, called := f.mutator(), 0
 		note := func(w driver.Writer) error { w.OnCommit(func() { called++ }); return nil }

@@ -17,12 +17,12 @@ var (
 	cancelling = operation{"Cancel", func(ctx context.Context, f *fixture, id pawl.ID) error { return f.canceller().Cancel(ctx, id) }}
 	retrying   = operation{"Retry", func(ctx context.Context, f *fixture, id pawl.ID) error { return f.retrier().Retry(ctx, id, false) }}
 	deleting   = operation{"Delete", func(ctx context.Context, f *fixture, id pawl.ID) error { return f.deleter().Delete(ctx, id) }}
-	runningNow = operation{"RunNow", func(ctx context.Context, f *fixture, id pawl.ID) error { return f.hastener().RunNow(ctx, id) }}
+	runningNow = operation{"RunNow", func(ctx context.Context, f *fixture, id pawl.ID) error { return f.nowRunner().RunNow(ctx, id) }}
 )
 
 // unknownJob is the case of a job that the queue does not hold.
 func (o operation) unknownJob(name string) test {
-	return newTest(name, o.name+" of a job that the queue does not hold gives ErrNotFound.", func(f *fixture) {
+	return newTest(name, o.name+" of a job that the queue does not hold returns ErrNotFound.", func(f *fixture) {
 		f.is(o.do(f.Context(), f, pawl.NewID(time.Now())), pawl.ErrNotFound, "a job that never was")
 		id := f.add().ID
 		f.ack(f.lease())

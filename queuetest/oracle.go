@@ -6,15 +6,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// An Oracle knows what each operation makes of a job. It is the model of the random walks,
-// for tests that find out about jobs in other ways: from the file of a killed process, for
-// example.
+// An Oracle knows what each operation does to a job. It is the model of the random
+// walks, for tests that observe jobs in other ways, such as in the file of a killed
+// process.
 type Oracle struct{ model *model }
 
 // NewOracle returns an Oracle without jobs for a queue with these settings.
 func NewOracle(s Settings) *Oracle { return &Oracle{newModel(s)} }
 
-// Put adds a job as its envelope describes it. A leased job has a current lease.
+// Put adds a job as its envelope describes it. A leased job gets a current lease.
 func (o *Oracle) Put(e *pawl.Envelope) {
 	j := &modelJob{Envelope: *copied(e)}
 	if j.State == pawl.Leased {
@@ -32,7 +32,7 @@ func (o *Oracle) Job(id pawl.ID) *pawl.Envelope {
 	return nil
 }
 
-// Enqueue stores a job of which no other has a key.
+// Enqueue stores a job whose unique key no other job has.
 func (o *Oracle) Enqueue(e *pawl.Envelope) error {
 	filled := copied(e)
 	if filled.Delay > 0 {
@@ -43,7 +43,8 @@ func (o *Oracle) Enqueue(e *pawl.Envelope) error {
 	return o.model.enqueue([]*pawl.Envelope{e}, []*pawl.Envelope{filled})
 }
 
-// Settle ends the lease of a job. Verb is the name of a method of pawl.Queue, in lower case.
+// Settle ends the lease of a job. Verb is the name of a constructor of a settlement, in
+// lower case.
 func (o *Oracle) Settle(id pawl.ID, verb string, delay time.Duration, reason pawl.Reason) error {
 	j := o.model.find(id)
 	if j == nil || j.State != pawl.Leased {

@@ -6,8 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ordered makes the jobs a, b, c, … a second apart and fetches them once all are
-// due.
+// ordered adds the jobs a, b, c, and so on, one second apart, and fetches them when all
+// are due.
 func ordered(name, rule, order string, changes ...func(*pawl.Envelope)) test {
 	return newTest(name, rule, func(f *fixture) {
 		for i, change := range changes {
@@ -25,21 +25,21 @@ func orderTests() []test {
 		return func(e *pawl.Envelope) { e.NotBefore = time.Now().Add(d) }
 	}
 	return []test{
-		ordered("as they were made", "Equal jobs come in the order in which they became ready.", "abc", now, now, now),
-		ordered("priority", "A higher priority comes first, from 127 down to -128.", "egdcbfa",
+		ordered("as they were made", "Jobs that are equal in everything else come in the order in which they became ready.", "abc", now, now, now),
+		ordered("priority", "Jobs with a higher priority come first, from 127 down to -128.", "egdcbfa",
 			priority(-128), priority(-1), priority(0), priority(1), priority(127), priority(-127), priority(126)),
 		ordered("priority before time", "Priority counts before the time since when a job is ready.", "cab", now, now, priority(1)),
 		ordered("the due time", "A delayed job is ready since it was due.", "bac", after(1500*time.Millisecond), now, now),
 		ordered("a given time", "NotBefore becomes the time since when a job is ready.", "bcad",
 			at(2500*time.Millisecond), now, at(100*time.Millisecond), now),
-		ordered("a time of the past", "A time of the past does not pass those that wait already.", "abc", now, at(-time.Hour), now),
+		ordered("a time of the past", "A NotBefore in the past does not put a job ahead of jobs that are already ready.", "abc", now, at(-time.Hour), now),
 		newTest("the same instant", "Jobs that are ready since the same time come by their enqueue sequence.", func(f *fixture) {
 			var want []pawl.ID
 			due := time.Now().Add(time.Second)
 			for i := range 100 {
 				change := func(e *pawl.Envelope) { e.NotBefore = due }
 				if i%3 == 0 {
-					change = after(time.Second) // the same, said in another way
+					change = after(time.Second) // the same delay in another form
 				}
 				want = append(want, f.add(change).ID)
 			}
@@ -68,8 +68,8 @@ func orderTests() []test {
 	}
 }
 
-// placed fetches job a of a, b and c, does something to it, adds d a second later
-// and e after two more, and looks at the order.
+// placed fetches job a of a, b, and c, does something to it, adds d one second later
+// and e two seconds after that, and checks the order.
 func placed(name, rule, order string, do func(*fixture, *pawl.Lease)) test {
 	return newTest(name, rule, func(f *fixture) {
 		for _, kind := range []string{"a", "b", "c"} {
@@ -89,15 +89,15 @@ func placed(name, rule, order string, do func(*fixture, *pawl.Lease)) test {
 
 func placeTests() []test {
 	const keeps, since = "Release and reap keep the time since when a job is ready.",
-		"A job that waited is ready since the end of its delay."
+		"A snoozed job, or one that waited for its retry, is ready since the end of its delay."
 	return []test{
 		placed("release", keeps, "abcde", (*fixture).release),
 		placed("reap", keeps, "abcde", (*fixture).expire),
-		placed("nack", "A job that failed goes behind those that are ready.", "bcade",
+		placed("nack", "A failed job goes behind the ready jobs.", "bcade",
 			func(f *fixture, l *pawl.Lease) { f.nack(l, 0) }),
 		placed("nack with a delay", since, "bcdae", func(f *fixture, l *pawl.Lease) { f.nack(l, 2*time.Second) }),
 		placed("snooze", since, "bcdae", func(f *fixture, l *pawl.Lease) { f.snooze(l, 2*time.Second) }),
-		placed("retry", "A dead letter that is retried goes behind those that are ready.", "bcade",
+		placed("retry", "A dead job that is retried goes behind the ready jobs.", "bcade",
 			func(f *fixture, l *pawl.Lease) {
 				f.abandon(l)
 				f.retry(l.ID, false)

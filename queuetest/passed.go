@@ -6,8 +6,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// passedOver leases the job a, and has a fetch pass over b and c, which have its
-// idempotency key; change may change those. B has the unique key "key".
+// passedOver leases the job a and has a fetch pass over b and c, which have the same
+// idempotency key. The function change may modify b and c. Job b has the unique key
+// "key".
 func (f *fixture) passedOver(change ...func(*pawl.Envelope)) (l *pawl.Lease, b, c pawl.ID) {
 	f.Helper()
 	named := func(payload string) func(*pawl.Envelope) {
@@ -23,11 +24,11 @@ func (f *fixture) passedOver(change ...func(*pawl.Envelope)) (l *pawl.Lease, b, 
 	return l, b, c
 }
 
-// leaves has b leave ready in some way while nobody has the key: c can be fetched
-// then.
+// leaves lets b stop being ready in some way while no job of the key is leased. Job c
+// can be fetched afterwards.
 func leaves(how string, away func(f *fixture, b pawl.ID)) test {
 	return newTest("passed over, and the first of them "+how,
-		"Nobody waits for a job that was passed over once it has gone: the next of its key can be fetched.", func(f *fixture) {
+		"No job waits for a passed-over job that is gone: the next job of the key can be fetched.", func(f *fixture) {
 			for _, early := range []bool{true, false} { // while a is leased, and after that
 				f.fresh(Settings{})
 				l, b, c := f.passedOver()
@@ -45,8 +46,8 @@ func leaves(how string, away func(f *fixture, b pawl.ID)) test {
 		})
 }
 
-// passedTests are about jobs that a fetch has passed over since another of their key
-// was leased: they are ready as all others are.
+// passedTests cover jobs that a fetch passed over because another job of their key was
+// leased. They are ready like all others.
 func passedTests() []test {
 	const ready = "A job that was passed over is as ready as any other."
 	return []test{
@@ -58,7 +59,7 @@ func passedTests() []test {
 			f.stored(e, "the job that replaced b")
 		}),
 		newTest("passed over, and the first of them expires",
-			"A deadline is kept wherever a job waits, and the next of its key can be fetched.", func(f *fixture) {
+			"A deadline applies wherever a job waits, and the next job of the key can be fetched.", func(f *fixture) {
 				l, b, c := f.passedOver(within(20 * time.Second)) // b expires a second before c
 				f.pass(19 * time.Second)
 				equal(f, f.must(b).State, pawl.Dead, "state of b")
@@ -67,7 +68,7 @@ func passedTests() []test {
 				equal(f, payloads(f.fetch(9)), "c", "jobs")
 			}),
 		newTest("passed over, and expired after that",
-			"A deadline is kept wherever a job waits, and the next of its key can be fetched.", func(f *fixture) {
+			"A deadline applies wherever a job waits, and the next job of the key can be fetched.", func(f *fixture) {
 				l, b, c := f.passedOver(within(20 * time.Second))
 				f.nack(l, time.Hour)
 				f.pass(19 * time.Second)
@@ -76,7 +77,7 @@ func passedTests() []test {
 				equal(f, f.must(c).State, pawl.Leased, "state of c")
 			}),
 		newTest("passed over, and past the time of the success",
-			"Whether a key is done is seen when a fetch comes: after its time the jobs that were passed over run, one at a time.", func(f *fixture) {
+			"A fetch checks whether a key is done. After the time of the success, the passed-over jobs run, one at a time.", func(f *fixture) {
 				f.add(effect("x"), ttl(time.Minute))
 				l := f.lease()
 				f.add(effect("x"), of("k"), ttl(1), priority(1))
@@ -92,7 +93,7 @@ func passedTests() []test {
 				f.lease()
 			}),
 		newTest("passed over, in their places",
-			"Jobs that were passed over come from their old place: by priority, time and sequence, among new ones too.", func(f *fixture) {
+			"Passed-over jobs come back in their old place by priority, time, and sequence, also among new jobs.", func(f *fixture) {
 				f.add(effect("x"), of("k"))
 				l := f.lease()
 				for _, j := range []struct {
@@ -114,17 +115,17 @@ func passedTests() []test {
 				}
 				equal(f, order, "a b b2 c d d2 ", "order")
 			}),
-		newTest("passed over behind one that crashed", ready+" It waits for none that must not be leased now.", func(f *fixture) {
+		newTest("passed over behind one that crashed", ready+" It does not wait for a job that must not be leased now.", func(f *fixture) {
 			f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte("crashed") })
 			f.expire(f.lease())
 			f.add(effect("x"), priority(1))
 			l := f.leases(1)[0]
-			f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte("calm") })
+			f.add(effect("x"), func(e *pawl.Envelope) { e.Payload = []byte("clean") })
 			equal(f, len(f.fetch(9)), 0, "jobs beside the first")
 			f.nack(l, time.Hour)
-			equal(f, payloads(f.request(pawl.Request{Max: 9, Ahead: 9})), "calm", "jobs without an idle slot")
+			equal(f, payloads(f.request(pawl.Request{Max: 9, Ahead: 9})), "clean", "jobs without an idle slot")
 		}),
-		newTest("passed over on other queues", ready+" Whichever queue is asked gives its own.", func(f *fixture) {
+		newTest("passed over on other queues", ready+" A fetch from any queue returns the job of that queue.", func(f *fixture) {
 			onto := func(queue string) func(*pawl.Envelope) {
 				return func(e *pawl.Envelope) { e.Queue, e.IdempotencyKey = queue, "x" }
 			}
@@ -143,7 +144,7 @@ func passedTests() []test {
 				f.abandon(l)
 			}
 		}),
-		newTest("passed over, and unique keys", ready+" As that it has its unique key.", func(f *fixture) {
+		newTest("passed over, and unique keys", ready+" It keeps its unique key as a ready job.", func(f *fixture) {
 			f.add(effect("x"))
 			l := f.lease()
 			id := f.add(effect("x"), unique("key")).ID
@@ -154,14 +155,14 @@ func passedTests() []test {
 			f.skips(id, "after the success")
 			f.keyIsFree("after the skip")
 		}),
-		newTest("passed over, and listed", ready+" It is listed and counted as that.", func(f *fixture) {
+		newTest("passed over, and listed", ready+" It is listed and counted as ready.", func(f *fixture) {
 			_, b, c := f.passedOver()
 			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Ready})), []pawl.ID{b, c}, "ready jobs")
 			equal(f, len(f.list(pawl.Filter{State: pawl.Delayed})), 0, "delayed jobs")
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Leased: 1}, "the fetch")
 			f.is(f.retrier().Retry(f.Context(), b, false), pawl.ErrConflict, "retry")
 		}),
-		newTest("passed over, and a restart", ready+" It is there after a restart.", func(f *fixture) {
+		newTest("passed over, and a restart", ready+" It is ready after a restart.", func(f *fixture) {
 			f.needRestart()
 			l, b, c := f.passedOver()
 			f.restart()
@@ -176,7 +177,7 @@ func passedTests() []test {
 			equal(f, f.lease().ID, c, "job after another restart")
 		}),
 		newTest("passed over with a share",
-			ready+" With a retry share the first runs among them come before the retries.", func(f *fixture) {
+			ready+" With a retry share, first runs among them come before retries.", func(f *fixture) {
 				f.add(effect("x"))
 				f.nack(f.lease(), 0)
 				f.add(effect("x"), priority(1))

@@ -20,9 +20,9 @@ func (f *fixture) resume(queue string) {
 	f.ok(f.pauser().Resume(f.Context(), queue), "resume")
 }
 
-// whilePaused settles a job whose queue was paused after it was leased.
+// whilePaused settles a job whose queue was paused after the job was leased.
 func whilePaused(v verb) test {
-	return newTest(v.name+" while it is paused", "A pause holds back no settle, and no job that was leased before.", func(f *fixture) {
+	return newTest(v.name+" while it is paused", "A pause affects no settlement and no job that is already leased.", func(f *fixture) {
 		f.add(on("q"))
 		l := f.lease("q")
 		f.pause("q")
@@ -47,7 +47,8 @@ func pauseTests() (tests []test) {
 		tests = append(tests, whilePaused(v))
 	}
 	return append(tests, []test{
-		newTest("gives no job", "A paused queue gives no job to any fetch until it is resumed; then in the order as ever.", func(f *fixture) {
+		newTest("gives no job", "A paused queue gives no job to any fetch until it is resumed. Then its jobs come in their "+
+			"usual order.", func(f *fixture) {
 			f.add(on("q"), of("b"))
 			f.pass(time.Second)
 			f.pause("q")
@@ -60,7 +61,7 @@ func pauseTests() (tests []test) {
 			equal(f, kinds(f.fetch(9, "q")), "abc", "jobs after the resume")
 		}),
 		newTest("the others go on",
-			"A pause is that of one queue: the others give their jobs, also to a fetch that names both.", func(f *fixture) {
+			"A pause affects one queue. The others give their jobs, also to a fetch that names both.", func(f *fixture) {
 				names := []string{"a", "ab", "a\x01", "a\xff", "b", pawl.DefaultQueue}
 				f.fill(1, names...)
 				f.pause("a")
@@ -70,7 +71,7 @@ func pauseTests() (tests []test) {
 				f.resume("a")
 				equal(f, kinds(f.fetch(9, names...)), "a", "jobs after the resume")
 			}),
-		newTest("a fetch that waits", "A fetch that waits does so through a pause, and the resume wakes it.", func(f *fixture) {
+		newTest("a fetch that waits", "A waiting fetch continues to wait during a pause, and the resume wakes it.", func(f *fixture) {
 			for _, early := range []bool{true, false} { // the fetch, or the pause
 				if !early {
 					f.pause("q")
@@ -90,7 +91,7 @@ func pauseTests() (tests []test) {
 			}
 		}),
 		newTest("a drain waits",
-			"The jobs of a paused queue count for WaitDrained and WaitFinished; one without any ends them.", func(f *fixture) {
+			"WaitDrained and WaitFinished wait for the jobs of a paused queue. If it has no jobs, they end.", func(f *fixture) {
 				for _, wait := range []pawl.Wait{pawl.WaitDrained, pawl.WaitFinished} {
 					f.pause("q")
 					r := pawl.Request{Queues: []string{"q"}, Max: 9, Wait: wait}
@@ -107,7 +108,7 @@ func pauseTests() (tests []test) {
 				f.pause("q")
 				equal(f, len(f.request(pawl.Request{Queues: []string{"q"}, Max: 1, Wait: pawl.WaitNot})), 0, "jobs of a fetch that does not wait")
 			}),
-		newTest("time goes on", "Jobs of a paused queue fall due, leases of it expire, and deadlines pass.", func(f *fixture) {
+		newTest("time goes on", "On a paused queue, jobs still become due, leases still expire, and deadlines still pass.", func(f *fixture) {
 			delayed := f.add(on("q"), after(time.Minute)).ID
 			late := f.add(on("q"), priority(-1), func(e *pawl.Envelope) { e.Deadline = time.Now().Add(time.Hour) }).ID
 			crash := f.add(on("q"), priority(1)).ID
@@ -115,13 +116,13 @@ func pauseTests() (tests []test) {
 			f.pause("q")
 			f.pass(time.Minute)
 			equal(f, f.must(delayed).State, pawl.Ready, "state of the delayed job")
-			equal(f, f.must(crash).State, pawl.Ready, "state of the job that crashed")
+			equal(f, f.must(crash).State, pawl.Ready, "state of the suspect")
 			equal(f, f.must(crash).Crashes, 1, "its crashes")
 			f.pass(time.Hour)
 			equal(f, f.must(late).State, pawl.Dead, "state of the job that is past its deadline")
 			f.countsAre("q", pawl.Counts{Ready: 2, Dead: 1}, "all that")
 		}),
-		newTest("operators go on", "Jobs of a paused queue can be cancelled, retried and deleted.", func(f *fixture) {
+		newTest("operators go on", "Jobs of a paused queue can be cancelled, retried, and deleted.", func(f *fixture) {
 			id := f.held(pawl.Dead, on("q"))
 			f.pause("q")
 			f.retry(id, false)
@@ -143,7 +144,8 @@ func pauseTests() (tests []test) {
 			f.resume("new")
 			f.lease("new")
 		}),
-		newTest("twice", "A second pause adds nothing: one resume ends both. To resume what is not paused is nothing.", func(f *fixture) {
+		newTest("twice", "A second pause changes nothing: one resume ends both. Resume of a queue that is not paused does "+
+			"nothing.", func(f *fixture) {
 			f.resume("q")
 			f.resume(pawl.DefaultQueue)
 			f.add(on("q"))
@@ -171,14 +173,15 @@ func pauseTests() (tests []test) {
 			f.restart()
 			equal(f, len(f.fetch(9, "a", "never seen")), 2, "jobs after the resume and another restart")
 		}),
-		newTest("refused", "A name that no queue can have gives ErrInvalid.", func(f *fixture) {
+		newTest("refused", "An invalid queue name gives ErrInvalid.", func(f *fixture) {
 			for _, name := range []string{"", "a\x00b", strings.Repeat("a", pawl.MaxNameBytes+1)} {
 				f.invalid(f.pauser().Pause(f.Context(), name), "pause")
 				f.invalid(f.pauser().Resume(f.Context(), name), "resume")
 			}
 		}),
 		newTest("not accepted",
-			"A pause or resume whose context has ended gives ErrNotAccepted and changes nothing, after Close both give ErrClosed.", func(f *fixture) {
+			"A pause or resume whose context has ended returns ErrNotAccepted and changes nothing. After Close, both "+
+				"return ErrClosed.", func(f *fixture) {
 				p := f.pauser()
 				ctx, cancel := context.WithCancel(f.Context())
 				cancel()

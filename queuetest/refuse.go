@@ -9,13 +9,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Names that no queue, kind or header key may have.
+// Names that no queue, kind, or header key may have.
 var badNames = []string{"a\x00b", "\x00", strings.Repeat("n", pawl.MaxNameBytes+1)}
 
 func refuseTests() (tests []test) {
 	refused := func(what string, change func(*pawl.Envelope)) {
 		tests = append(tests,
-			newTest(what, "What can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
+			newTest(what, "A job that can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
 				e := &pawl.Envelope{Kind: "k"}
 				change(e)
 				f.invalid(f.q.Enqueue(f.Context(), e), "enqueue")
@@ -51,12 +51,12 @@ func refuseTests() (tests []test) {
 	})
 
 	return append(tests, []test{
-		newTest("no envelope", "What can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
+		newTest("no envelope", "A job that can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
 			f.invalid(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, nil), "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
 		}),
 		newTest("a payload that is too large",
-			"A payload beyond the limit, 1 MiB by default, gives ErrPayloadTooLarge; one at the limit is taken.", func(f *fixture) {
+			"A payload beyond the limit, 1 MiB by default, gives ErrPayloadTooLarge. A payload at the limit is accepted.", func(f *fixture) {
 				const limit = pawl.DefaultMaxPayload
 				err := f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)})
 				f.is(err, pawl.ErrPayloadTooLarge, "a byte too much")
@@ -64,7 +64,7 @@ func refuseTests() (tests []test) {
 				f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, limit) })
 				equal(f, len(f.lease().Payload), limit, "payload")
 			}),
-		newTest("a fetch of no job", "Request.Max is 1 or more.", func(f *fixture) {
+		newTest("a fetch of no job", "Request.Max must be at least 1.", func(f *fixture) {
 			f.add()
 			for _, most := range []int{0, -1} {
 				leases, err := f.q.Fetch(f.Context(), pawl.Request{Max: most})
@@ -73,7 +73,7 @@ func refuseTests() (tests []test) {
 			}
 			f.lease()
 		}),
-		newTest("a fetch from a bad queue", "The names in a request are checked, and a refused fetch leases nothing.", func(f *fixture) {
+		newTest("a fetch from a bad queue", "A fetch checks the names in its request. A refused fetch leases nothing.", func(f *fixture) {
 			f.add()
 			for _, name := range append([]string{""}, badNames...) {
 				_, err := f.q.Fetch(f.Context(), pawl.Request{Queues: []string{pawl.DefaultQueue, name}, Max: 1})
@@ -88,7 +88,7 @@ func header(key, value string) func(*pawl.Envelope) {
 	return func(e *pawl.Envelope) { e.Headers = map[string]string{key: value} }
 }
 
-// invalid requires the error of a bad value.
+// invalid requires the error for an invalid value.
 func (f *fixture) invalid(err error, doing string) {
 	f.Helper()
 	f.is(err, pawl.ErrInvalid, doing)

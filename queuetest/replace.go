@@ -6,9 +6,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// replaceTests are about what is left of a job that another replaced, and about IDs.
+// replaceTests cover what is left of a replaced job, and IDs.
 func replaceTests() []test {
-	const keepsID = "A job that replaces another has its ID, whichever it was given; nothing else is left of the other."
+	const keepsID = "A job that replaces another gets its ID, whatever ID it was given. Nothing else of the other job is left."
 	return []test{
 		newTest("replace of a job with a past", keepsID, func(f *fixture) {
 			id := f.add(unique("key"), priority(5), func(e *pawl.Envelope) {
@@ -43,7 +43,8 @@ func replaceTests() []test {
 			}
 		}),
 		newTest("use existing by a job with an ID",
-			"An ID is taken by what is stored: a job that is not stored conflicts with none, and gets the ID of the one that has the key.", func(f *fixture) {
+			"Only a stored job takes an ID. A job that is not stored conflicts with none and gets the ID of the job that "+
+				"has the key.", func(f *fixture) {
 				other := f.add(of("other")).ID
 				id := f.add(unique("key")).ID
 				for _, named := range []pawl.ID{pawl.NewID(time.Now()), id, other} {
@@ -54,7 +55,7 @@ func replaceTests() []test {
 				}
 				equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
 			}),
-		newTest("an ID that is taken", "A job whose key is free conflicts with the job of its ID as any other does.", func(f *fixture) {
+		newTest("an ID that is taken", "A job whose key is free still conflicts with a job that has its ID.", func(f *fixture) {
 			dead := f.held(pawl.Dead, unique("key"))
 			unchanged := f.unchanged()
 			for _, a := range answers {
@@ -64,7 +65,8 @@ func replaceTests() []test {
 			unchanged("after the refusals")
 		}),
 		newTest("an envelope once more",
-			"Existing tells about the last enqueue of its envelope, and an ID that came with it belongs to another job.", func(f *fixture) {
+			"Existing describes the last enqueue of its envelope. If the key was taken then, the ID in the envelope "+
+				"belongs to another job.", func(f *fixture) {
 				other := f.add(unique("key")).ID
 				e := newcomer("again")
 				f.enqueue(e)
@@ -76,7 +78,7 @@ func replaceTests() []test {
 				f.stored(e, "the job")
 			}),
 		newTest("the place of what replaced another",
-			"A job that replaces another has the place of a new one, by its own priority, time and sequence.", func(f *fixture) {
+			"A job that replaces another has the place of a new job, by its own priority, time, and sequence.", func(f *fixture) {
 				f.add(of("a"), unique("key"), priority(1))
 				f.addKinds("b")
 				f.add(of("a"), unique("key"), answer(pawl.Replace))
@@ -84,7 +86,7 @@ func replaceTests() []test {
 				equal(f, kinds(f.fetch(9)), "bac", "order")
 			}),
 		newTest("a lease of what was replaced",
-			"A stale holder stays one, also when another job has the ID and is leased.", func(f *fixture) {
+			"A stale holder stays stale, also when another job has the ID and is leased.", func(f *fixture) {
 				f.add(unique("key"))
 				old := f.lease()
 				f.release(old)
@@ -102,7 +104,7 @@ func replaceTests() []test {
 				stale()
 				f.ack(l)
 			}),
-		newTest("a fetch that waits", "A job that replaces one which was not ready goes to a fetch that waits.", func(f *fixture) {
+		newTest("a fetch that waits", "A job that replaces a job which was not ready goes to a waiting fetch.", func(f *fixture) {
 			for _, state := range []pawl.State{pawl.Delayed, pawl.Dead} {
 				f.fresh(Settings{})
 				id := f.held(state, unique("key"))
@@ -115,11 +117,11 @@ func replaceTests() []test {
 				equal(f, string((*leases)[0].Payload), "new", "payload")
 			}
 		}),
-		newTest("a drain", "A drain ends when the last ready job is replaced by one that is not.", func(f *fixture) {
+		newTest("a drain", "A drain ends when a job that is not ready replaces the last ready job.", func(f *fixture) {
 			f.add(unique("key"))
 			f.expire(f.lease())
 			_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Ahead: 1, Wait: pawl.WaitDrained})
-			f.waits(call, "while a job is ready that crashed")
+			f.waits(call, "while a suspect is ready")
 			f.enqueue(newcomer("new", answer(pawl.Replace), after(time.Hour)))
 			f.ends(call, pawl.ErrEmpty, "fetch")
 		}),

@@ -7,7 +7,7 @@ import (
 )
 
 var restartTests = []test{
-	newTest("keeps everything", "What was stored is there after a restart, as it was.", func(f *fixture) {
+	newTest("keeps everything", "After a restart, every stored job is there unchanged.", func(f *fixture) {
 		f.needRestart()
 		for _, state := range []pawl.State{pawl.Dead, pawl.Delayed, pawl.Ready} {
 			policy := pawl.Exponential(time.Second, 3).FullJitter()
@@ -22,7 +22,8 @@ var restartTests = []test{
 		unchanged("after the restart")
 	}),
 	newTest("takes back every lease at once",
-		"Every lease found at open is an orphan: its job is ready at once, in its old place, with a crash more and no attempt.", func(f *fixture) {
+		"Every lease that open finds is an orphan. Its job is ready at once, in its old place, with one crash more and the "+
+			"same attempts.", func(f *fixture) {
 			f.needRestart()
 			f.addKinds("a", "b", "c")
 			leases := f.leases(2)
@@ -37,7 +38,7 @@ var restartTests = []test{
 			f.add(of("d"))
 			equal(f, kinds(f.fetch(9)), "abcd", "order")
 		}),
-	newTest("at the crash cap", "A lease found at open counts as a crash, also towards the cap.", func(f *fixture) {
+	newTest("at the crash cap", "A lease that open finds counts as a crash, also towards the limit of crashes.", func(f *fixture) {
 		f.needRestart()
 		id := f.add().ID
 		for range 4 {
@@ -55,7 +56,7 @@ var restartTests = []test{
 		equal(f, e.Attempts, 0, "attempts")
 	}),
 	newTest("counts no crash twice",
-		"A restart counts the leases that it finds: none for a job that was ready, settled or taken back before.", func(f *fixture) {
+		"A restart counts a crash for each lease that it finds, and for no job that was ready, settled, or reaped before.", func(f *fixture) {
 			f.needRestart()
 			f.addKinds("expired", "nacked", "never leased")
 			leases := f.leases(2)
@@ -69,7 +70,7 @@ var restartTests = []test{
 			}
 		}),
 	newTest("jobs that fell due meanwhile",
-		"A job whose time came while the queue was closed is ready at once, since it was due.", func(f *fixture) {
+		"A job that became due while the queue was closed is ready at open, since it was due.", func(f *fixture) {
 			f.needRestart()
 			start := time.Now()
 			f.add(of("b"), after(2*time.Hour))
@@ -85,7 +86,7 @@ var restartTests = []test{
 			f.pass(time.Hour)
 			equal(f, f.list(pawl.Filter{Kind: "c"})[0].State, pawl.Ready, "its state at its time")
 		}),
-	newTest("sequence goes on", "The enqueue sequence grows over restarts, so old jobs come before new ones.", func(f *fixture) {
+	newTest("sequence goes on", "The enqueue sequence grows over restarts, so that old jobs come before new ones.", func(f *fixture) {
 		f.needRestart()
 		for _, kind := range []string{"a", "b", "c"} {
 			last := f.add(of(kind)).Seq
@@ -97,7 +98,7 @@ var restartTests = []test{
 		equal(f, kinds(f.fetch(9)), "aabbcc", "order")
 	}),
 	newTest("suspects",
-		"Who crashed is known after a restart: such a job is leased only into an idle slot, and alone when it crashed twice.", func(f *fixture) {
+		"The crash counts survive a restart: a suspect is leased only into an idle slot, and a repeat suspect only alone.", func(f *fixture) {
 			f.needRestart()
 			f.addKinds("a", "b")
 			for range 2 {
@@ -123,7 +124,7 @@ var restartTests = []test{
 		equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 		equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 	}),
-	newTest("history", "A restart keeps the history, and it goes on.", func(f *fixture) {
+	newTest("history", "The history survives a restart and continues.", func(f *fixture) {
 		f.needRestart()
 		id := f.add().ID
 		f.nack(f.lease(), 0)
@@ -136,6 +137,6 @@ var restartTests = []test{
 		f.retry(id, false)
 		f.restart()
 		equal(f, f.must(id).Failures, 2, "failures")
-		equal(f, f.lease().Attempt(), 1, "the run under way")
+		equal(f, f.lease().Attempt(), 1, "the current attempt")
 	}),
 }

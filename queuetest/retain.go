@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// completedBy acks a job that is to be kept for a time, and returns its ID.
+// completedBy acks a job with a retention and returns its ID.
 func (f *fixture) completedBy(keep time.Duration, change ...func(*pawl.Envelope)) pawl.ID {
 	f.Helper()
 	e := f.add(append([]func(*pawl.Envelope){kept(keep)}, change...)...)
@@ -18,7 +18,8 @@ func (f *fixture) completedBy(keep time.Duration, change ...func(*pawl.Envelope)
 func retainTests() (tests []test) {
 	for _, v := range verbs {
 		tests = append(tests,
-			newTest("out of reach of "+v.name, "A completed record is settled: its lease is lost, and it is not changed.", func(f *fixture) {
+			newTest("out of reach of "+v.name, "A completed job is settled: its lease is lost, and no settlement changes "+
+				"it.", func(f *fixture) {
 				f.add(kept(time.Hour))
 				l := f.lease()
 				f.ack(l)
@@ -30,8 +31,9 @@ func retainTests() (tests []test) {
 		)
 	}
 	return append(tests, []test{
-		newTest("what is kept",
-			"Ack of a job that is to be kept makes it completed, with an attempt more and the time, and changes nothing else.", func(f *fixture) {
+		newTest("what is stored",
+			"Ack of a job with a retention makes it completed, with one attempt more and the time of completion. Nothing "+
+				"else changes.", func(f *fixture) {
 				policy := pawl.Fixed(time.Second)
 				id := f.add(kept(time.Hour), effect("e"), unique("u"), priority(-5), header("h", "v"), func(e *pawl.Envelope) {
 					e.Policy, e.Timeout, e.Payload = &policy, time.Minute, make([]byte, 3000)
@@ -46,17 +48,18 @@ func retainTests() (tests []test) {
 				f.ack(l)
 				want.State, want.Attempts, want.Crashes, want.Completed = pawl.Completed, 2, 0, time.Now()
 				want.BackoffSince = time.Time{}
-				f.same(f.must(id), want, "the record")
-				f.same(f.list(pawl.Filter{State: pawl.Completed})[0], want, "the record in a list")
+				f.same(f.must(id), want, "the completed job")
+				f.same(f.list(pawl.Filter{State: pawl.Completed})[0], want, "the completed job in a list")
 			}),
-		newTest("stays completed", "Nothing brings a completed record back to work: no fetch, time or reap.", func(f *fixture) {
+		newTest("stays completed", "No fetch, reap, or passing of time makes a completed job ready again.", func(f *fixture) {
 			id := f.completedBy(1000 * time.Hour)
 			f.pass(900 * time.Hour)
 			f.reap()
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			equal(f, f.must(id).State, pawl.Completed, "state")
 		}),
-		newTest("how long", "A record is kept for its time from the success on, and then removed by the queue itself.", func(f *fixture) {
+		newTest("how long", "A completed job is kept for its retention from the success on. Then the queue removes it by "+
+			"itself.", func(f *fixture) {
 			for _, keep := range []time.Duration{1, time.Second, 90 * time.Minute, 31 * 24 * time.Hour} {
 				id := f.add(kept(keep)).ID
 				f.pass(time.Minute)
@@ -66,11 +69,11 @@ func retainTests() (tests []test) {
 					equal(f, f.must(id).State, pawl.Completed, "state just before its end")
 				}
 				f.pass(1)
-				equal(f, f.job(id) == nil, true, "the record is gone")
+				equal(f, f.job(id) == nil, true, "the completed job is gone")
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 			}
 		}),
-		newTest("counts", "Completed records are counted as such until they are removed.", func(f *fixture) {
+		newTest("counts", "Completed jobs are counted as completed until they are removed.", func(f *fixture) {
 			f.completedBy(time.Minute)
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Completed: 1}, "an ack")
 			f.pass(time.Second)
@@ -82,18 +85,18 @@ func retainTests() (tests []test) {
 			f.pass(time.Second)
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "the end of both")
 		}),
-		newTest("order", "Completed records come in the order in which they are to be removed.", func(f *fixture) {
+		newTest("order", "Completed jobs are listed in the order in which they will be removed.", func(f *fixture) {
 			for i, keep := range []time.Duration{5, 1, 4, 2, 3} {
 				f.completedBy(keep*time.Hour, of(string(rune('a'+i))), onQueue([]string{"x", "y"}[i%2]))
 				f.pass(time.Second)
 			}
 			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "bdeca", "records")
-			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed, Queue: "x"})), "eca", "records of a queue")
-			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed, Kind: "d"})), "d", "records of a kind")
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed, Queue: "x"})), "eca", "completed jobs of a queue")
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed, Kind: "d"})), "d", "completed jobs of a kind")
 			f.pass(150 * time.Minute)
-			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "eca", "records later")
+			equal(f, kindsOf(f.list(pawl.Filter{State: pawl.Completed})), "eca", "completed jobs later")
 		}),
-		newTest("its ID", "The ID of a record is taken while it is kept, and free afterwards.", func(f *fixture) {
+		newTest("its ID", "The ID of a completed job is taken until the job is removed, and free afterwards.", func(f *fixture) {
 			id := f.completedBy(time.Minute)
 			f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}), pawl.ErrConflict, "enqueue while it is kept")
 			f.pass(time.Minute)
@@ -103,37 +106,37 @@ func retainTests() (tests []test) {
 			equal(f, e.Attempts, 0, "attempts")
 		}),
 		newTest("its unique key",
-			"A record keeps its unique key in those states that block by Completed, until it is removed.", func(f *fixture) {
+			"A completed job keeps its unique key until it is removed. It blocks jobs whose UniqueIn names Completed.", func(f *fixture) {
 				key := unique("u", pawl.Completed)
 				id := f.completedBy(time.Minute, key)
 				e := f.add(key)
 				equal(f, e.Existing, true, "another is there")
 				equal(f, e.ID, id, "its ID")
 				f.pass(time.Minute)
-				equal(f, f.add(key).Existing, false, "another is there once the record is gone")
+				equal(f, f.add(key).Existing, false, "another is there once the completed job is gone")
 			}),
-		newTest("a waiting drain", "A completed record is no work that anybody waits for.", func(f *fixture) {
+		newTest("a waiting drain", "No fetch waits for a completed job.", func(f *fixture) {
 			f.completedBy(time.Hour)
 			for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished} {
 				_, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
 				f.ends(call, pawl.ErrEmpty, waits[wait])
 			}
 		}),
-		newTest("no retry and no cancel", "A job that succeeded is neither retried nor cancelled: both give ErrConflict.", func(f *fixture) {
+		newTest("no retry and no cancel", "A completed job can be neither retried nor cancelled: both return ErrConflict.", func(f *fixture) {
 			id := f.completedBy(time.Hour)
 			unchanged := f.unchanged()
 			f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrConflict, "retry")
 			f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrConflict, "cancel")
 			unchanged("after the refusals")
 		}),
-		newTest("a deadline that passes", "A job that succeeded is past its deadline in vain.", func(f *fixture) {
+		newTest("a deadline that passes", "A deadline does not change a completed job.", func(f *fixture) {
 			id := f.completedBy(time.Hour, within(time.Minute))
 			f.pass(2 * time.Minute)
 			equal(f, f.must(id).State, pawl.Completed, "state after the deadline")
 			f.pass(time.Hour)
-			equal(f, f.job(id) == nil, true, "the record is gone")
+			equal(f, f.job(id) == nil, true, "the completed job is gone")
 		}),
-		newTest("a success only", "Retention keeps successes: a dead letter stays until somebody removes it.", func(f *fixture) {
+		newTest("a success only", "Retention keeps successes only. A dead job stays until someone removes it.", func(f *fixture) {
 			id := f.add(kept(time.Minute)).ID
 			f.nack(f.lease(), 0)
 			f.abandon(f.lease())
@@ -145,10 +148,10 @@ func retainTests() (tests []test) {
 			equal(f, f.must(id).Attempts, 1, "attempts")
 			equal(f, f.must(id).Failures, 2, "failures")
 			f.pass(time.Minute)
-			equal(f, f.job(id) == nil, true, "the record is gone")
+			equal(f, f.job(id) == nil, true, "the completed job is gone")
 		}),
 		newTest("a job without a run",
-			"A job whose effect was done already is kept as completed too, with no attempt more.", func(f *fixture) {
+			"A job whose idempotency key is done also becomes completed if it has a retention, with the same attempts.", func(f *fixture) {
 				f.add(effect("e"))
 				f.ack(f.lease())
 				id := f.add(effect("e"), kept(time.Hour)).ID
@@ -159,9 +162,9 @@ func retainTests() (tests []test) {
 				equal(f, e.Attempts, 0, "attempts")
 				f.sameTime(e.Completed, time.Now(), "when it was completed")
 				f.pass(time.Hour)
-				equal(f, f.job(id) == nil, true, "the record is gone")
+				equal(f, f.job(id) == nil, true, "the completed job is gone")
 			}),
-		newTest("after a restart", "Records are kept over a restart, as they were, for their time.", func(f *fixture) {
+		newTest("after a restart", "Completed jobs survive a restart unchanged, for the rest of their time.", func(f *fixture) {
 			f.needRestart()
 			for i := range 3 {
 				f.completedBy(time.Duration(i+1)*time.Hour, of(fmt.Sprint(i)), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
@@ -172,11 +175,11 @@ func retainTests() (tests []test) {
 			f.close()
 			f.pass(90 * time.Minute)
 			f.reopen()
-			equal(f, kindsOf(f.list(pawl.Filter{})), "12", "records that have not ended while the queue was closed")
+			equal(f, kindsOf(f.list(pawl.Filter{})), "12", "completed jobs whose time did not end while the queue was closed")
 			f.pass(30 * time.Minute)
-			equal(f, kindsOf(f.list(pawl.Filter{})), "2", "records later")
+			equal(f, kindsOf(f.list(pawl.Filter{})), "2", "completed jobs later")
 		}),
-		newTest("many", "Records are removed at their time, however many there are.", func(f *fixture) {
+		newTest("many", "Completed jobs are removed at their time, however many there are.", func(f *fixture) {
 			batch := newBatch(1100)
 			for _, e := range batch {
 				e.Retain = time.Minute
@@ -191,9 +194,10 @@ func retainTests() (tests []test) {
 			}
 			equal(f, len(f.list(pawl.Filter{State: pawl.Completed})), len(batch), "records")
 			f.pass(time.Minute)
-			equal(f, len(f.list(pawl.Filter{})), 0, "records after their time")
+			equal(f, len(f.list(pawl.Filter{})), 0, "completed jobs after their time")
 		}),
-		newTest("by the wall clock", "A record goes at its time by the wall clock, however that was set.", func(f *fixture) {
+		newTest("by the wall clock", "A completed job is removed at its time by the wall clock, also after the clock was "+
+			"set.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			id := f.completedBy(24 * time.Hour)
@@ -201,7 +205,7 @@ func retainTests() (tests []test) {
 			f.add()
 			f.ack(f.lease())
 			f.pass(time.Minute)
-			equal(f, f.job(id) == nil, true, "the record is gone")
+			equal(f, f.job(id) == nil, true, "the completed job is gone")
 		}),
 	}...)
 }

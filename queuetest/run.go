@@ -10,107 +10,106 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Open opens a queue, or fails the test. Dir is a folder for it alone; a second Open
-// with the same dir is the restart of the queue there, which was closed. Run closes
-// what it opened when it is an io.Closer, before the functions run that Open gave to
-// t.Cleanup.
+// Open opens a queue or fails the test. Dir is a folder for this queue alone. A second
+// Open with the same dir is the restart of the queue there, which was closed before.
+// Run closes what it opened, if it is an io.Closer, before it runs the functions that
+// Open gave to t.Cleanup.
 //
-// Open is called within a bubble of testing/synctest, and so is every method: the
-// queue starts its goroutines and timers there, and waits for nothing outside but
-// the disk.
+// Run calls Open and every method within a bubble of testing/synctest. The queue starts
+// its goroutines and timers there, and waits for nothing outside the bubble except the
+// disk.
 type Open func(t testing.TB, dir string, s Settings) pawl.Queue
 
-// Settings are what a queue is to be opened with. Zero fields mean the defaults of
-// the contract.
+// Settings are the settings of a queue. Zero fields mean the defaults of the contract.
 type Settings struct {
 	Lease      time.Duration    // how long a lease lasts; 30 s
-	MaxCrashes int              // the crash cap; 5, and none when it is negative
+	MaxCrashes int              // the limit of crashes; 5, and none when it is negative
 	Now        func() time.Time // the wall clock; time.Now
 
-	// For a queue that honours them, see Config.Events.
+	// For a queue that honors them, see Config.Events.
 
-	OnEvent   func(pawl.Event) // is told every event; none
-	Collector pawl.Collector   // gets the counters; none
+	OnEvent   func(pawl.Event) // receives every event; none
+	Collector pawl.Collector   // receives the counters; none
 }
 
-// Config tells what the queue can do besides its methods. Nil means nothing.
+// Config describes what the queue can do besides its methods. Nil means nothing.
 type Config struct {
-	// Restart says that a queue which is opened where another was closed holds the
-	// jobs of that one.
+	// Restart says that a queue holds the jobs of the queue that was closed in the same
+	// folder.
 	Restart bool
 
-	// Counts counts the jobs of each named queue that ever had one, or was paused.
+	// Counts returns the counts of each named queue that ever had a job or was paused.
 	Counts func(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error)
 
-	// Events says that the queue honours Settings.OnEvent and Settings.Collector.
+	// Events says that the queue honors Settings.OnEvent and Settings.Collector.
 	Events bool
 
-	// Walks is how many random walks there are; 4 unless it is set. The environment
-	// overrides it: QUEUETEST_SEEDS is another number, QUEUETEST_SEED the seed of a
-	// single walk, as a failure prints it.
+	// Walks is the number of random walks; 4 by default. The environment overrides it:
+	// QUEUETEST_SEEDS is another number, and QUEUETEST_SEED is the seed of a single
+	// walk, as a failure prints it.
 	Walks int
 
-	// CounterSteps is how long the walk is whose counters are compared with the model;
-	// 100 000 unless it is set.
+	// CounterSteps is the number of steps of the walk that compares the counters with
+	// the model; 100 000 by default.
 	CounterSteps int
 
-	// Known names cases, as "group/name", that the queue is known to fail, and why.
-	// They are skipped, and say so.
+	// Known maps cases, as "group/name", that the queue is known to fail to the
+	// reasons. Run skips these cases and prints the reason.
 	Known map[string]string
 }
 
-// Inspector is a queue into which one can look. Most cases want it.
+// Inspector is a queue whose jobs can be inspected. Most cases need it.
 type Inspector interface {
-	// Job returns one job with its state, payload and history, or pawl.ErrNotFound.
+	// Job returns one job with its state, payload, and history, or pawl.ErrNotFound.
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
 	// Jobs iterates over the jobs that a filter chooses.
 	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 }
 
-// Retrier is a queue whose dead letters can be retried.
+// Retrier is a queue whose dead jobs can be retried.
 type Retrier interface {
-	// Retry takes a dead letter back to ready. A job that is not dead gives
-	// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+	// Retry makes a dead job ready. A job that is not dead gives pawl.ErrConflict, and
+	// an unknown job gives pawl.ErrNotFound.
 	Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error
 }
 
 // Canceller is a queue whose jobs can be cancelled.
 type Canceller interface {
-	// Cancel ends a job: one that waits is a dead letter at once, one that is leased is
-	// told to end. A dead or completed one gives pawl.ErrConflict, one that is not there
-	// pawl.ErrNotFound.
+	// Cancel ends a job. A job that waits is dead at once. The holder of a leased job
+	// gets a signal. A dead or completed job gives pawl.ErrConflict, and an unknown job
+	// gives pawl.ErrNotFound.
 	Cancel(ctx context.Context, id pawl.ID) error
 }
 
 // Pauser is a queue whose named queues can be paused.
 type Pauser interface {
-	// Pause stops a named queue from giving jobs until Resume, over restarts too. A
-	// name that is no name of a queue gives pawl.ErrInvalid.
+	// Pause stops a named queue from giving jobs until Resume, over restarts too. An
+	// invalid name gives pawl.ErrInvalid.
 	Pause(ctx context.Context, queue string) error
 
-	// Resume ends a pause. That of a queue which is not paused does nothing.
+	// Resume ends a pause. It does nothing for a queue that is not paused.
 	Resume(ctx context.Context, queue string) error
 }
 
-// Hastener is a queue whose jobs can be told to wait no longer.
-type Hastener interface {
-	// RunNow makes a delayed job ready. One in another state gives
-	// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+// NowRunner is a queue whose delayed jobs can be run now.
+type NowRunner interface {
+	// RunNow makes a delayed job ready. A job in another state gives pawl.ErrConflict,
+	// and an unknown job gives pawl.ErrNotFound.
 	RunNow(ctx context.Context, id pawl.ID) error
 }
 
-// Deleter is a queue whose dead letters and completed records can be removed.
+// Deleter is a queue whose dead and completed jobs can be removed.
 type Deleter interface {
-	// Delete removes a job that is dead or completed. One in another state gives
-	// pawl.ErrConflict, one that is not there pawl.ErrNotFound.
+	// Delete removes a dead or completed job. A job in another state gives
+	// pawl.ErrConflict, and an unknown job gives pawl.ErrNotFound.
 	Delete(ctx context.Context, id pawl.ID) error
 }
 
 // test is one case.
 type test struct {
 	name     string
-	rule     string // of the contract, in a sentence
+	rule     string // of the contract, in one or a few sentences
 	settings Settings
 	run      func(f *fixture)
 }
@@ -147,7 +146,7 @@ var groups = []struct {
 	{"crash", crashTests()},
 	{"suspect", suspectTests()},
 	{"history", historyTests()},
-	{"hasten", runNowTests()},
+	{"runnow", runNowTests()},
 	{"dead", deadTests()},
 	{"unique", uniqueTests()},
 	{"idempotent", idempotentTests()},
@@ -175,15 +174,15 @@ var groups = []struct {
 	{"counters", counterTests()},
 }
 
-// Case is one case of the suite, a subtest of Run by the name "group/name".
+// Case is one case of the suite. It is the subtest "group/name" of Run.
 type Case struct {
 	Group string
 	Name  string
-	Rule  string // of the contract, in a sentence
+	Rule  string // of the contract, in one or a few sentences
 }
 
 // Cases returns the cases of Run in their order. The random walks, which have a subtest
-// for each seed, are one case.
+// for each seed, count as one case.
 func Cases() []Case {
 	var cases []Case
 	for _, g := range groups {
@@ -192,7 +191,7 @@ func Cases() []Case {
 		}
 	}
 	return append(cases, Case{"random", "any seed",
-		"A queue does what the model does, whichever way calls, time and restarts fall."})
+		"A queue does what the model does, for any order of calls, steps of time, and restarts."})
 }
 
 // Run checks the queue that open opens. A nil Config means the zero value.
@@ -218,13 +217,13 @@ func Run(t *testing.T, open Open, c *Config) {
 	}
 	for name := range c.Known {
 		if !names[name] {
-			t.Errorf("Config.Known names %q, which is no case", name)
+			t.Errorf("Config.Known names %q, which is not a case", name)
 		}
 	}
 	t.Run("random", func(t *testing.T) { runWalks(t, open, c) })
 }
 
-// start runs a case in a bubble, with a queue of its own.
+// start runs a case in a bubble with its own queue.
 func (test *test) start(t *testing.T, open Open, c *Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -239,7 +238,7 @@ func (test *test) start(t *testing.T, open Open, c *Config) {
 		f.reopen()
 		test.run(f)
 	})
-	if skipped { // which the bubble keeps to itself
+	if skipped { // which the bubble hides
 		t.SkipNow()
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// transition is one verb from leased, and what it changes: nothing else may.
+// transition is one verb for a leased job and what it changes. It may change nothing
+// else.
 type transition struct {
 	name, rule string
 	do         func(*fixture, *pawl.Lease)
@@ -16,30 +17,30 @@ type transition struct {
 }
 
 var transitions = []transition{{
-	"ack", "Ack removes a job whose run succeeded.",
+	"ack", "Ack removes a job whose attempt succeeded.",
 	(*fixture).ack,
 	"", nil,
 }, {
-	"nack", "Nack counts an attempt, keeps the cause, and with delay 0 the job is ready at once.",
+	"nack", "Nack with delay 0 counts an attempt, keeps the cause, and makes the job ready at once.",
 	func(f *fixture, l *pawl.Lease) { f.nack(l, 0) },
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 }, {
-	"nack with a delay", "Nack counts an attempt, keeps the cause, and the job is ready after the delay.",
+	"nack with a delay", "Nack with a delay counts an attempt, keeps the cause, and makes the job ready after the delay.",
 	func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) },
 	pawl.Delayed, func(e *pawl.Envelope, now time.Time) {
 		failed(e, now, "boom")
 		e.NotBefore, e.BackoffSince = now.Add(time.Minute), now
 	},
 }, {
-	"nack with a negative delay", "A negative delay is none.",
+	"nack with a negative delay", "A negative delay counts as no delay.",
 	func(f *fixture, l *pawl.Lease) { f.nack(l, -time.Hour) },
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, "boom"); e.NotBefore, e.BackoffSince = now, now },
 }, {
-	"nack without a cause", "A failure counts and has its place in the history, also without a cause.",
+	"nack without a cause", "A failure without a cause also counts an attempt and has an entry in the history.",
 	func(f *fixture, l *pawl.Lease) { f.ok(f.q.Settle(f.Context(), l.Nack(0, nil)), "nack") },
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore, e.BackoffSince = now, now },
 }, {
-	"abandon, exhausted", "Abandon counts an attempt, keeps the cause, and makes the job a dead letter with its reason.",
+	"abandon, exhausted", "Abandon counts an attempt, keeps the cause, and makes the job dead with its reason.",
 	(*fixture).abandon,
 	pawl.Dead, func(e *pawl.Envelope, now time.Time) {
 		failed(e, now, "boom")
@@ -55,7 +56,7 @@ var transitions = []transition{{
 		e.Death = &pawl.Death{Reason: pawl.ReasonPermanent, At: now}
 	},
 }, {
-	"abandon, poison", "Abandon counts one attempt and has one place in the history, whatever the reason.",
+	"abandon, poison", "Abandon counts one attempt and adds one entry to the history, whatever the reason.",
 	func(f *fixture, l *pawl.Lease) {
 		f.ok(f.q.Settle(f.Context(), l.Abandon(pawl.ReasonPoison, errBoom)), "abandon")
 	},
@@ -64,36 +65,36 @@ var transitions = []transition{{
 		e.Death = &pawl.Death{Reason: pawl.ReasonPoison, At: now}
 	},
 }, {
-	"release", "Release counts nothing and burns nothing.",
+	"release", "Release counts no attempt and uses no retry.",
 	(*fixture).release,
 	pawl.Ready, func(*pawl.Envelope, time.Time) {},
 }, {
-	"snooze", "Snooze counts nothing, and the job is ready after the delay.",
+	"snooze", "Snooze counts no attempt and makes the job ready after the delay.",
 	func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Minute) },
 	pawl.Delayed, func(e *pawl.Envelope, now time.Time) { e.NotBefore = now.Add(time.Minute) },
 }, {
-	"snooze without a delay", "A snooze of no time makes the job ready at once.",
+	"snooze without a delay", "A snooze without a delay makes the job ready at once.",
 	func(f *fixture, l *pawl.Lease) { f.snooze(l, 0) },
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { e.NotBefore = now },
 }, {
-	"snooze with a negative delay", "A negative delay is none.",
+	"snooze with a negative delay", "A negative delay counts as no delay.",
 	func(f *fixture, l *pawl.Lease) { f.snooze(l, -time.Hour) },
 	pawl.Ready, func(e *pawl.Envelope, now time.Time) { e.NotBefore = now },
 }}
 
-// failed is what a failed run does to a job.
+// failed applies a failed attempt to a job.
 func failed(e *pawl.Envelope, now time.Time, cause string) {
 	e.Attempts++
 	e.Failures++
 	e.History = append(e.History, pawl.Failure{Attempt: e.Attempts, At: now, Error: cause})
 }
 
-// settleTests let each verb loose on the same job: it failed once, crashed once
-// after that, and is leased.
+// settleTests apply each verb to the same job: it failed once, then crashed once, and
+// is leased.
 func settleTests() (tests []test) {
 	for _, tr := range transitions {
 		tests = append(tests,
-			newTest(tr.name, tr.rule+" It ends the lease, forgets crashes and changes nothing else.", func(f *fixture) {
+			newTest(tr.name, tr.rule+" It ends the lease, resets the crashes, and changes nothing else.", func(f *fixture) {
 				l, before := f.seasoned()
 				tr.do(f, l)
 				now := time.Now()
@@ -112,12 +113,13 @@ func settleTests() (tests []test) {
 		)
 	}
 	return append(tests,
-		newTest("extend", "Extend changes nothing but the expiry.", func(f *fixture) {
+		newTest("extend", "Extend changes only the expiry.", func(f *fixture) {
 			l, before := f.seasoned()
 			equal(f, len(f.extend(l)), 0, "leases lost")
 			f.same(f.must(l.ID), before, "the job")
 		}),
-		newTest("expiry", "Reap returns the job to ready with a crash more, no attempt, and its ready-since.", func(f *fixture) {
+		newTest("expiry", "Reap makes the job ready with one crash more. It keeps the attempts and the time since when the "+
+			"job is ready.", func(f *fixture) {
 			l, before := f.seasoned()
 			f.expire(l)
 			want := *before
@@ -125,22 +127,22 @@ func settleTests() (tests []test) {
 			want.Crashes++
 			f.same(f.must(l.ID), &want, "the job")
 		}),
-		newTest("runs in all",
-			"Attempts are completed runs: one more for each failure, none for a run that did not settle.", func(f *fixture) {
+		newTest("total attempts",
+			"Attempts grows by one for each failure, and not for an attempt that did not settle.", func(f *fixture) {
 				f.add(func(e *pawl.Envelope) { e.MaxRetries = 3 })
 				for n := range 4 {
 					f.release(f.lease())
 					l := f.lease()
 					equal(f, l.Attempts, n, "attempts")
-					equal(f, l.Attempt(), n+1, "the run under way")
-					equal(f, l.LastAttempt(), n == 3, "the last run")
+					equal(f, l.Attempt(), n+1, "the current attempt")
+					equal(f, l.LastAttempt(), n == 3, "the last attempt")
 					f.nack(l, 0)
 				}
 			}),
 	)
 }
 
-// seasoned leases a job for the third time, a second ago, and tells how it stands.
+// seasoned leases a job for the third time, one second ago, and describes its state.
 func (f *fixture) seasoned() (*pawl.Lease, *pawl.Envelope) {
 	f.Helper()
 	id := f.add(func(e *pawl.Envelope) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// retries puts n jobs of kind "r" on a queue which failed once each, and lets two
-// seconds pass, so that they come before all that is made later.
+// retries puts n jobs of kind "r" on a queue that failed once each, and lets two
+// seconds pass, so that they come before all later jobs.
 func (f *fixture) retries(n int, change ...func(*pawl.Envelope)) {
 	f.Helper()
 	own := make(map[pawl.ID]bool)
@@ -37,11 +37,11 @@ func (f *fixture) firsts(n int, change ...func(*pawl.Envelope)) {
 	}
 }
 
-// onQueue names the queue and leaves the kind.
+// onQueue names the queue and keeps the kind.
 func onQueue(name string) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.Queue = name } }
 
-// shared is the kinds of the jobs that fetches of these sizes get, of which a share may
-// be retries.
+// shared returns the kinds of the jobs that fetches of these sizes get, with a share
+// for retries.
 func (f *fixture) shared(share float64, sizes ...int) (text string) {
 	f.Helper()
 	for _, n := range sizes {
@@ -50,11 +50,12 @@ func (f *fixture) shared(share float64, sizes ...int) (text string) {
 	return text
 }
 
-// shares fetches from a queue of so many retries, and then as many first runs, by
+// shares fetches from a queue with this many retries and then as many first runs, by
 // fetches of these sizes.
 func shares(name string, retries, firsts int, share float64, want string, sizes ...int) test {
 	return newTest(name,
-		"Of the jobs fetched a part of RetryShare are retries while there are both; a remainder carries over, and either side fills up when the other runs out.", func(f *fixture) {
+		"While a queue has retries and first runs, RetryShare is the fraction of fetched jobs that are retries. A "+
+			"remainder carries over to the next fetch. When one sort runs out, the other takes all places.", func(f *fixture) {
 			f.retries(retries)
 			f.firsts(firsts)
 			equal(f, f.shared(share, sizes...), want, "jobs")
@@ -72,13 +73,13 @@ func shareTests() []test {
 		shares("three tenths", 5, 10, 0.3, "fffrffrffr", 4, 6),
 		shares("nine tenths", 12, 5, 0.9, "frrrrrrrrr", ones...),
 		shares("all", 4, 3, 1, "rrrrfff", 7),
-		shares("none given, the common order", 3, 3, 0, "rrrfff", 6),
+		shares("without a share, the usual order", 3, 3, 0, "rrrfff", 6),
 		shares("no retries", 0, 3, 0.2, "fff", 9),
 		shares("no first runs", 3, 0, 0.2, "rrr", 9),
 		shares("the first runs run out", 5, 2, 0.2, "ffrrrrr", 9),
 		shares("the retries run out", 1, 6, 0.5, "frfffff", 9),
 		newTest("first runs alone save nothing up",
-			"Only jobs that are given while there are both sorts count towards the share.", func(f *fixture) {
+			"Only jobs that are granted while there are both sorts count towards the share.", func(f *fixture) {
 				f.firsts(4)
 				equal(f, f.shared(0.2, 4), "ffff", "first runs alone")
 				f.retries(2)
@@ -86,13 +87,13 @@ func shareTests() []test {
 				equal(f, f.shared(0.2, 6), "ffffrf", "jobs once there are both")
 			}),
 		newTest("retries alone use nothing up",
-			"Only jobs that are given while there are both sorts count towards the share.", func(f *fixture) {
+			"Only jobs that are granted while there are both sorts count towards the share.", func(f *fixture) {
 				f.retries(5)
 				equal(f, f.shared(0.5, 2), "rr", "retries alone")
 				f.firsts(5)
 				equal(f, f.shared(0.5, 4), "frfr", "jobs once there are both")
 			}),
-		newTest("a remainder while there is one sort", "What is left of the share is kept while there are no first runs.", func(f *fixture) {
+		newTest("a remainder while there is one sort", "The remainder of the share stays while there are no first runs.", func(f *fixture) {
 			f.retries(4)
 			f.firsts(1)
 			equal(f, f.shared(0.5, 1), "f", "job while there are both")
@@ -100,7 +101,7 @@ func shareTests() []test {
 			f.firsts(4)
 			equal(f, f.shared(0.5, 2), "rf", "jobs once there are both again")
 		}),
-		newTest("each queue its own", "The share, and what is left of it, is that of each queue.", func(f *fixture) {
+		newTest("each queue its own", "Each queue has its own share and its own remainder.", func(f *fixture) {
 			var text string
 			for _, name := range []string{"a", "b"} {
 				f.retries(3, onQueue(name))
@@ -117,14 +118,14 @@ func shareTests() []test {
 			equal(f, kinds(f.request(pawl.Request{Queues: []string{"a", "b"}, Max: 4, RetryShare: 0.5})), "ffrr", "jobs of one fetch")
 		}),
 		newTest("a share that changes",
-			"What is left of a share counts for later fetches, whatever theirs is; one without a share leaves it.", func(f *fixture) {
+			"The remainder of a share counts for later fetches with any share. A fetch without a share keeps the remainder.", func(f *fixture) {
 				f.retries(6)
 				f.firsts(6)
 				equal(f, f.shared(0.4, 2), "ff", "with 0.4")
 				equal(f, f.shared(0, 2), "rr", "without a share")
 				equal(f, f.shared(0.2, 2), "rf", "with 0.2")
 			}),
-		newTest("order within each sort", "Retries come in the usual order among themselves, and so do first runs.", func(f *fixture) {
+		newTest("order within each sort", "Retries keep their usual order among themselves, and so do first runs.", func(f *fixture) {
 			f.retries(1, of("s"))
 			f.retries(1, of("t"))
 			f.retries(1, of("R"), priority(1))
@@ -133,7 +134,7 @@ func shareTests() []test {
 			f.firsts(1, of("F"), priority(1))
 			equal(f, f.shared(0.5, 6), "FRgsht", "jobs")
 		}),
-		newTest("retries that wait", "A retry whose delay is not over is none that could be given.", func(f *fixture) {
+		newTest("retries that wait", "A retry that is still delayed does not count as available.", func(f *fixture) {
 			f.firsts(1)
 			f.nack(f.lease(), time.Hour)
 			f.firsts(4)
@@ -147,7 +148,8 @@ func shareTests() []test {
 			equal(f, f.shared(0.5, 3), "gfg", "jobs afterwards")
 		}),
 		newTest("what is a retry",
-			"A job is a retry when it has completed runs: not by a release, a snooze or a crash, nor after a retry by hand, unless its attempts are kept.", func(f *fixture) {
+			"A job is a retry if its Attempts is not 0. A release, a snooze, and a crash do not make a retry. Neither does "+
+				"a retry by an operator, unless it keeps the attempts.", func(f *fixture) {
 				for _, how := range []func(*pawl.Lease){
 					f.release,
 					func(l *pawl.Lease) { f.snooze(l, 0) },
@@ -156,7 +158,7 @@ func shareTests() []test {
 				} {
 					f.fresh(Settings{})
 					f.retries(1)
-					f.firsts(1, priority(9)) // so that the common order would have it first
+					f.firsts(1, priority(9)) // so that the usual order would return it first
 					how(f.leases(1)[0])
 					equal(f, f.shared(1, 2), "rf", "jobs with a share of 1")
 				}
@@ -170,7 +172,7 @@ func shareTests() []test {
 				equal(f, f.shared(1, 2), "kf", "jobs, of which one kept its attempts")
 			}),
 		newTest("a job that crashed",
-			"A job that crashed is of its sort; while no slot is idle for it, it is none that could be given.", func(f *fixture) {
+			"A suspect belongs to its sort. It does not count as available while no slot is idle for it.", func(f *fixture) {
 				f.retries(1)
 				f.expire(f.lease())
 				f.firsts(6)
@@ -181,19 +183,19 @@ func shareTests() []test {
 
 				f.fresh(Settings{})
 				f.retries(6)
-				f.firsts(1, priority(9)) // so that the common order would have it first
+				f.firsts(1, priority(9)) // so that the usual order would return it first
 				f.expire(f.leases(1)[0])
 				equal(f, kinds(f.request(pawl.Request{Max: 2, Ahead: 2, RetryShare: 0.5})), "rr", "jobs while the first run has no idle slot")
 				equal(f, f.shared(0.5, 2), "fr", "jobs with idle slots")
 			}),
-		newTest("after a restart", "Which jobs are retries is known after a restart.", func(f *fixture) {
+		newTest("after a restart", "After a restart, the queue knows which jobs are retries.", func(f *fixture) {
 			f.needRestart()
 			f.retries(4)
 			f.firsts(8)
 			f.restart()
 			equal(f, f.shared(0.2, 10), "ffffrffffr", "jobs")
 		}),
-		newTest("a fetch that waits", "A fetch that waits takes what comes, whichever sort it is.", func(f *fixture) {
+		newTest("a fetch that waits", "A waiting fetch takes the next job, of either sort.", func(f *fixture) {
 			for range 3 {
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 2, RetryShare: 0.2})
 				f.waits(call, "while there is no job")
@@ -206,7 +208,8 @@ func shareTests() []test {
 			}
 		}),
 		newTest("any share",
-			"Whatever the share is, after any number of jobs the retries among them are that part, short of one.", func(f *fixture) {
+			"For any share and any number of jobs, the number of retries is the share of that number, or less than one "+
+				"below it.", func(f *fixture) {
 				for _, share := range []float64{0.01, 1.0 / 7, 1.0 / 3, 0.45, 0.7, 0.99} {
 					f.fresh(Settings{})
 					batch := newBatch(60)
@@ -228,7 +231,7 @@ func shareTests() []test {
 					}
 				}
 			}),
-		newTest("refused", "A share is between 0 and 1; another is refused, and nothing is leased.", func(f *fixture) {
+		newTest("refused", "A share is from 0 to 1. Any other is refused, and nothing is leased.", func(f *fixture) {
 			f.add()
 			for _, share := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1), math.Inf(-1)} {
 				_, err := f.q.Fetch(f.Context(), pawl.Request{Max: 1, RetryShare: share})

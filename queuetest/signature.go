@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// keyring signs and verifies.
+// keyring returns a keyring that signs and verifies.
 func (f *fixture) keyring() *pawl.Keyring {
 	f.Helper()
 	k, err := pawl.NewKeyring("2024", map[string][]byte{"2024": bytes.Repeat([]byte("s"), 32), "old": bytes.Repeat([]byte("o"), 40)})
@@ -28,15 +28,16 @@ func (f *fixture) signed(k *pawl.Keyring, change ...func(*pawl.Envelope)) *pawl.
 	return e
 }
 
-// verifies requires that a job has its signature and that this is right.
+// verifies requires that a job has its signature and that the signature is valid.
 func (f *fixture) verifies(k *pawl.Keyring, e *pawl.Envelope, when string) {
 	f.Helper()
 	f.ok(k.Verify(e), "verify the job "+when)
 }
 
-// surviving signs a job, does something to it, and verifies what the queue has then.
+// surviving signs a job, does something to it, and verifies the job in the queue
+// afterwards.
 func surviving(name string, do func(*fixture, *pawl.Lease), change ...func(*pawl.Envelope)) test {
-	return newTest("after "+name, "What a signature covers stays as it was signed, whatever becomes of the job.", func(f *fixture) {
+	return newTest("after "+name, "What a signature covers never changes, whatever happens to the job.", func(f *fixture) {
 		k := f.keyring()
 		e := f.signed(k, append(change, kept(time.Hour))...)
 		f.verifies(k, f.must(e.ID), "that is stored")
@@ -51,10 +52,10 @@ func surviving(name string, do func(*fixture, *pawl.Lease), change ...func(*pawl
 	})
 }
 
-// covered signs a job of some form, and verifies its lease, before and after a restart
-// where there is one.
+// covered signs a job of some form and verifies its lease, before and after a restart
+// if the queue survives one.
 func covered(name string, change ...func(*pawl.Envelope)) test {
-	return newTest("of "+name, "What a signature covers comes back as it was signed, to the last bit.", func(f *fixture) {
+	return newTest("of "+name, "The queue returns what a signature covers bit for bit as it was signed.", func(f *fixture) {
 		k := f.keyring()
 		e := f.signed(k, change...)
 		l := f.lease(e.Queue)
@@ -67,10 +68,11 @@ func covered(name string, change ...func(*pawl.Envelope)) test {
 	})
 }
 
-// rejected abandons a job before it ran, after some failed runs.
+// rejected abandons a job before it ran, after some failed attempts.
 func rejected(reason pawl.Reason, name string, failures int) test {
 	return newTest("rejected "+name,
-		"Abandon by ReasonSignature or ReasonPayload counts no attempt, since nothing ran; the cause is in the history as that of the run that was to come.", func(f *fixture) {
+		"Abandon with ReasonSignature or ReasonPayload counts no attempt, because nothing ran. The history has the cause "+
+			"under the number of the attempt that would have come next.", func(f *fixture) {
 			id := f.add().ID
 			for range failures {
 				f.nack(f.lease(), 0)
@@ -119,7 +121,7 @@ func signatureTests() (tests []test) {
 			f.release(l)
 			f.cancel(l.ID)
 		}),
-		surviving("a restart as a dead letter", func(f *fixture, l *pawl.Lease) {
+		surviving("a restart as a dead job", func(f *fixture, l *pawl.Lease) {
 			f.abandon(l)
 			f.restart()
 			f.retry(l.ID, false)
@@ -139,7 +141,7 @@ func signatureTests() (tests []test) {
 		covered("a time before 1970", create(time.Date(1912, 6, 23, 0, 0, 0, 7, time.UTC))),
 		covered("a time to come", create(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))),
 		newTest("by whichever key",
-			"The queue keeps a signature, also one that it could not check, and the ID of its key.", func(f *fixture) {
+			"The queue keeps the key ID and any signature, also one that it cannot verify.", func(f *fixture) {
 				for _, e := range []*pawl.Envelope{
 					{KeyID: strings.Repeat("i", 255), Signature: bytes.Repeat([]byte{0xff}, 64)},
 					{KeyID: "unknown", Signature: []byte{0}},
@@ -161,7 +163,7 @@ func signatureTests() (tests []test) {
 				}
 			}),
 		newTest("of a batch",
-			"Each job of a batch has its own signature; one that is refused leaves the envelopes as they were.", func(f *fixture) {
+			"Each job of a batch has its own signature. A refused batch leaves the envelopes unchanged.", func(f *fixture) {
 				k := f.keyring()
 				batch := newBatch(20)
 				for i, e := range batch {
@@ -182,7 +184,7 @@ func signatureTests() (tests []test) {
 				}
 			}),
 		newTest("the caller's bytes",
-			"What a caller does to the bytes of its signature, or of one that it was given, changes nothing in the queue.", func(f *fixture) {
+			"A caller that changes the bytes of a signature, its own or one that it received, changes nothing in the queue.", func(f *fixture) {
 				k := f.keyring()
 				e := f.signed(k)
 				f.verifies(k, e, "that was enqueued")

@@ -14,11 +14,12 @@ func reversed(ids []pawl.ID) []pawl.ID {
 	return ids
 }
 
-// sortTests are about the orders of a list.
+// sortTests cover the orders of a list.
 func sortTests() []test {
 	return []test{
 		newTest("by death",
-			"The order of death is that of the dead jobs of all queues, and a bound on the time of death leaves out the others; the newest come first where that is asked for.", func(f *fixture) {
+			"The order of death lists the dead jobs of all queues by the time of death, within the given bounds, and the "+
+				"newest first on request.", func(f *fixture) {
 				var ids []pawl.ID
 				var died []time.Time
 				for i := range 6 {
@@ -58,7 +59,7 @@ func sortTests() []test {
 				}
 			}),
 		newTest("by creation",
-			"The order of creation is that of all jobs, whatever their state; the newest come first where that is asked for.", func(f *fixture) {
+			"The order of creation lists jobs in every state by their creation, and the newest first on request.", func(f *fixture) {
 				var all, dead []pawl.ID
 				for i, state := range []pawl.State{pawl.Dead, pawl.Ready, pawl.Dead, pawl.Delayed, pawl.Dead} {
 					id := f.held(state, on([]string{"b", "a"}[i%2]), priority(int8(i)))
@@ -73,7 +74,7 @@ func sortTests() []test {
 				f.sameJobs(idsOf(f.list(pawl.Filter{Order: pawl.OrderCreated, State: pawl.Dead})), dead, "dead")
 				f.sameJobs(idsOf(f.list(pawl.Filter{Order: pawl.OrderCreated, State: pawl.Dead, Newest: true})), reversed(dead), "dead, newest first")
 			}),
-		newTest("newest of a state", "The newest first of a list of any state is that list from its end.", func(f *fixture) {
+		newTest("newest of a state", "A list of one state with the newest first is the list of that state in reverse.", func(f *fixture) {
 			for _, state := range states {
 				for range 3 {
 					f.held(state)
@@ -84,7 +85,7 @@ func sortTests() []test {
 			}
 		}),
 		newTest("an unknown order",
-			"An order that is none, and the order of death for jobs that are not dead, give ErrInvalid.", func(f *fixture) {
+			"An unknown order gives ErrInvalid, and so does the order of death for jobs that are not dead.", func(f *fixture) {
 				for _, filter := range []pawl.Filter{{Order: "size"}, {Order: pawl.OrderDied}, {Order: pawl.OrderDied, State: pawl.Ready}} {
 					for _, err := range f.inspector().Jobs(f.Context(), filter) {
 						f.is(err, pawl.ErrInvalid, "list")

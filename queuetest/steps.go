@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The steps of a random walk: each makes a call with a chance of everything that can
-// be said in it, tells the model, and compares the answers.
+// The steps of a random walk. Each makes a call that may have any arguments, makes the
+// same call on the model, and compares the results.
 
 func (w *walker) stepEnqueue() {
 	batch := newBatch(1 + w.random.IntN(4))
@@ -74,7 +74,8 @@ func (w *walker) invent(e *pawl.Envelope) {
 			e.Deadline = e.NotBefore.Add(w.delay())
 		}
 	case 2:
-		// Whether one that dies at once blocks the rest of its batch is left open.
+		// The contract leaves open whether a job that is dead at once blocks the rest
+		// of its batch.
 		if e.UniqueKey == "" && !e.NotBefore.After(time.Now()) {
 			e.Deadline = later(e.NotBefore, time.Now().Add(-w.delay()))
 		}
@@ -84,7 +85,7 @@ func (w *walker) invent(e *pawl.Envelope) {
 	}
 }
 
-// later is the later of two times.
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -111,7 +112,7 @@ func (w *walker) stepFetch() {
 	w.fetchAs(r)
 }
 
-// fetchAs fetches, and compares what comes with what the model would give.
+// fetchAs fetches and compares the jobs with those that the model would return.
 func (w *walker) fetchAs(r pawl.Request) []*pawl.Lease {
 	leases := w.request(r)
 	w.note("fetch %+v: %d leases", r, len(leases))
@@ -126,7 +127,7 @@ func (w *walker) fetchAs(r pawl.Request) []*pawl.Lease {
 	return leases
 }
 
-// stepThin removes a job, or as many as a fetch gets.
+// stepThin removes a job, or as many as one fetch gets.
 func (w *walker) stepThin() {
 	for _, j := range w.model.jobs {
 		if j.State == pawl.Dead || j.State == pawl.Completed {
@@ -141,7 +142,7 @@ func (w *walker) stepThin() {
 
 func (w *walker) stepSettle() { w.settle(w.given(), verbs[w.random.IntN(len(verbs))].name) }
 
-// settle ends a lease by a verb, and in the model what it held.
+// settle ends a lease by a verb, and what it held in the model.
 func (w *walker) settle(l *pawl.Lease, verb string) {
 	j := w.model.held(l)
 	var want error
@@ -180,8 +181,8 @@ func (w *walker) settle(l *pawl.Lease, verb string) {
 	}
 }
 
-// stepSettlements settles up to four leases in one call, in any way: some may be stale, and
-// some the same.
+// stepSettlements settles up to four leases in one call, in any way. Some may be stale,
+// and some may be the same.
 func (w *walker) stepSettlements() {
 	var settlements []pawl.Settlement
 	for range w.random.IntN(5) {
@@ -262,7 +263,7 @@ func (w *walker) stepDelete(id pawl.ID) {
 	}
 }
 
-// stepPause pauses a queue, or rather resumes one.
+// stepPause pauses a queue, or resumes one, which is likelier.
 func (w *walker) stepPause() {
 	if _, ok := w.q.(Pauser); !ok {
 		return

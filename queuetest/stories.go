@@ -7,7 +7,7 @@ import (
 )
 
 var stories = []story{{
-	name: "enqueue", rule: "An enqueue tells each job of the batch, in their order, whenever it is due.",
+	name: "enqueue", rule: "An enqueue emits EventEnqueued for each job of the batch, in order, also for delayed jobs.",
 	before: func(f *fixture) *pawl.Lease { return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		batch := newBatch(3)
@@ -23,13 +23,13 @@ var stories = []story{{
 		}
 	},
 }, {
-	name: "an enqueue that is refused", rule: "What did not happen is not told.",
+	name: "an enqueue that is refused", rule: "A call that changes nothing emits nothing.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{}), pawl.ErrInvalid, "enqueue")
 		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", ID: l.ID}), pawl.ErrConflict, "enqueue")
 	},
 }, {
-	name: "a unique key that is taken", rule: "An enqueue that stores nothing tells nothing, also when it is refused.",
+	name: "a unique key that is taken", rule: "An enqueue that stores nothing emits nothing, also when it is refused.",
 	before: func(f *fixture) *pawl.Lease { return f.lone(unique("u")) },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		f.add(unique("u"))
@@ -37,7 +37,7 @@ var stories = []story{{
 		f.is(f.q.Enqueue(f.Context(), e), pawl.ErrConflict, "enqueue")
 	},
 }, {
-	name: "replace", rule: "A job that replaces another is told as replaced, and not as enqueued.",
+	name: "replace", rule: "A job that replaces another emits EventReplaced and no EventEnqueued.",
 	before: func(f *fixture) *pawl.Lease {
 		f.add(unique("u"))
 		return nil
@@ -52,7 +52,8 @@ var stories = []story{{
 		equal(f, events[0].Job.ID, f.list(pawl.Filter{})[0].ID, "job")
 	},
 }, {
-	name: "replace within a batch", rule: "A job of a batch that a later one of it replaces never was: the last one is told, and that it replaced what was there before.",
+	name: "replace within a batch", rule: "If one job of a batch replaces an earlier one of it, only the last one emits " +
+		"events. It emits EventReplaced if the queue held a job of the key before the batch.",
 	before: func(f *fixture) *pawl.Lease { f.add(unique("old")); return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		batch := newBatch(4)
@@ -63,7 +64,7 @@ var stories = []story{{
 	},
 	want: "enqueued replaced",
 }, {
-	name: "fetch", rule: "A fetch tells each lease, with the age of the job since it was due.",
+	name: "fetch", rule: "A fetch emits EventFetched for each lease. The event shows since when the job was due.",
 	before: func(f *fixture) *pawl.Lease {
 		f.add(after(time.Minute))
 		f.pass(90 * time.Second)
@@ -78,10 +79,10 @@ var stories = []story{{
 		equal(f, events[1].At.Sub(events[1].Job.NotBefore), 0, "age of the other")
 	},
 }, {
-	name: "a fetch for which there is no job", rule: "A fetch that leases nothing tells nothing.",
+	name: "a fetch for which there is no job", rule: "A fetch that leases nothing emits nothing.",
 	happens: func(f *fixture, _ *pawl.Lease) { equal(f, len(f.fetch(9)), 0, "jobs") },
 }, {
-	name: "the fetch of a retry", rule: "The fetch of a retry tells how long the job was in backoff.",
+	name: "the fetch of a retry", rule: "The event of the fetch of a retry reports how long the job was in backoff.",
 	before: func(f *fixture) *pawl.Lease {
 		l := f.lone()
 		f.nack(l, time.Minute)
@@ -96,17 +97,18 @@ var stories = []story{{
 		equal(f, events[0].Job.Attempts, 1, "attempts")
 	},
 }, {
-	name: "ack", rule: "A success tells how long the run took and whether its time ran out.",
+	name: "ack", rule: "EventSucceeded carries the duration of the attempt and whether it timed out.",
 	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).ack) },
 	want:    "succeeded",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "") },
 }, {
-	name: "the ack of a run that never began", rule: "A run of which nobody says when it began took no time.",
+	name: "the ack of a run that never began", rule: "An attempt without a start time has the duration 0.",
 	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.ack(l) },
 	want:    "succeeded",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { equal(f, events[0].Took, 0, "time") },
 }, {
-	name: "a record that is kept", rule: "The end of a record that was kept is not told: the job had succeeded.",
+	name: "a record that is kept", rule: "The removal of a completed job emits nothing, because its success was already " +
+		"reported.",
 	before:  func(f *fixture) *pawl.Lease { return f.lone(kept(time.Hour)) },
 	happens: func(f *fixture, l *pawl.Lease) { f.ack(l); f.pass(2 * time.Hour) },
 	want:    "succeeded",
@@ -114,7 +116,7 @@ var stories = []story{{
 		equal(f, events[0].Job.Attempts, 1, "attempts")
 	},
 }, {
-	name: "a job without a run", rule: "A job whose effect was done is told as skipped, and as nothing else.",
+	name: "a job without a run", rule: "A job whose idempotency key is done emits EventSkipped and nothing else.",
 	before: func(f *fixture) *pawl.Lease {
 		f.ack(f.lone(effect("e")))
 		f.add(effect("e"))
@@ -124,10 +126,10 @@ var stories = []story{{
 	happens: func(f *fixture, _ *pawl.Lease) { equal(f, len(f.fetch(9)), 0, "jobs to fetch") },
 	want:    "skipped skipped",
 }, {
-	name: "nack", rule: "A failure tells the delay, the cause, how long the run took and whether its time ran out.",
+	name: "nack", rule: "EventRetried carries the delay, the cause, the duration of the attempt, and whether it timed out.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
-		f.pass(time.Hour) // the end of a delay is not told
+		f.pass(time.Hour) // the end of a delay emits nothing
 	},
 	want: "retried",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
@@ -136,7 +138,7 @@ var stories = []story{{
 		equal(f, events[0].Job.Attempts, 1, "attempts")
 	},
 }, {
-	name: "nack without a delay", rule: "A delay below 0 is none.",
+	name: "nack without a delay", rule: "A negative delay counts as no delay.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.nack(l, -time.Hour)
 		f.ok(f.q.Settle(f.Context(), f.lease().Nack(0, nil)), "nack")
@@ -148,17 +150,17 @@ var stories = []story{{
 		equal(f, events[2].Cause, "", "cause")
 	},
 }, {
-	name: "release and snooze", rule: "Each verb that counts no attempt is told as what it is.",
+	name: "release and snooze", rule: "Release emits EventReleased, and Snooze emits EventSnoozed.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.release(l)
 		f.snooze(f.lease(), time.Minute)
 	},
 	want: "released fetched snoozed",
 }, {
-	name: "extend", rule: "Extend is no transition.",
+	name: "extend", rule: "Extend emits nothing, because it is no transition.",
 	happens: func(f *fixture, l *pawl.Lease) { f.extend(l) },
 }, {
-	name: "an expiry", rule: "A lease that expires is told as reaped, once.",
+	name: "an expiry", rule: "A lease that expires emits EventReaped once.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.expire(l)
 		f.reap()
@@ -166,22 +168,23 @@ var stories = []story{{
 	want: "reaped",
 	look: func(f *fixture, l *pawl.Lease, events []pawl.Event) { equal(f, events[0].Job.Crashes, 1, "crashes") },
 }, {
-	name: "the last expiry", rule: "A lease that expires for the last time is reaped, and then the job dies.",
+	name: "the last expiry", rule: "A lease whose expiry reaches the limit of crashes emits EventReaped, then EventDied.",
 	settings: Settings{MaxCrashes: 1},
 	happens:  func(f *fixture, l *pawl.Lease) { f.expire(l) },
 	want:     "reaped died/poison",
 }, {
-	name: "a restart", rule: "A lease found at open is told as recovered.",
+	name: "a restart", rule: "A lease that open finds emits EventRecovered.",
 	happens: func(f *fixture, _ *pawl.Lease) { f.add(); f.restart() },
 	want:    "enqueued recovered",
 	look:    func(f *fixture, l *pawl.Lease, events []pawl.Event) { equal(f, events[1].Job.ID, l.ID, "job") },
 }, {
-	name: "the last restart", rule: "A lease found at open that was the last which the job may leave behind is recovered, and then the job dies.",
+	name: "the last restart", rule: "A lease that open finds and that reaches the limit of crashes emits EventRecovered, " +
+		"then EventDied.",
 	settings: Settings{MaxCrashes: 1},
 	happens:  func(f *fixture, _ *pawl.Lease) { f.restart(); f.restart() },
 	want:     "recovered died/poison",
 }, {
-	name: "a deadline", rule: "A job that waits past its deadline dies, in whichever state it is.",
+	name: "a deadline", rule: "A ready or delayed job that reaches its deadline emits EventDied.",
 	before: func(f *fixture) *pawl.Lease {
 		f.add(within(time.Minute), after(time.Hour))
 		f.add(within(time.Minute))
@@ -190,7 +193,7 @@ var stories = []story{{
 	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Hour) },
 	want:    "died/deadline died/deadline",
 }, {
-	name: "an enqueue past the deadline", rule: "A job that comes too late is enqueued, and then dies.",
+	name: "an enqueue past the deadline", rule: "A job that is enqueued past its deadline emits EventEnqueued, then EventDied.",
 	before: func(f *fixture) *pawl.Lease { return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		f.add(func(e *pawl.Envelope) { e.Deadline = time.Now().Add(-time.Second) })
@@ -198,7 +201,8 @@ var stories = []story{{
 	},
 	want: "enqueued died/deadline",
 }, {
-	name: "a nack past the deadline", rule: "A failure past the deadline is one, and then the job dies; the run timed out once.",
+	name: "a nack past the deadline", rule: "A failure past the deadline emits EventRetried, then EventDied. Its timeout " +
+		"counts once.",
 	before: (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) {
 		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
@@ -206,27 +210,27 @@ var stories = []story{{
 	want: "retried died/deadline",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
 }, {
-	name: "a release past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	name: "a release past the deadline", rule: "The end of a lease past the deadline emits its own event, then EventDied.",
 	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.release(l) },
 	want:    "released died/deadline",
 }, {
-	name: "a snooze past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	name: "a snooze past the deadline", rule: "The end of a lease past the deadline emits its own event, then EventDied.",
 	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) { f.pass(time.Second); f.snooze(l, time.Minute) },
 	want:    "snoozed died/deadline",
 }, {
-	name: "an expiry past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	name: "an expiry past the deadline", rule: "The end of a lease past the deadline emits its own event, then EventDied.",
 	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, l *pawl.Lease) { f.expire(l) },
 	want:    "reaped died/deadline",
 }, {
-	name: "a restart past the deadline", rule: "What ends a lease past the deadline is told, and then the death.",
+	name: "a restart past the deadline", rule: "The end of a lease past the deadline emits its own event, then EventDied.",
 	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Second); f.restart() },
 	want:    "recovered died/deadline",
 }, {
-	name: "the cancel of a job that waits", rule: "A job that is cancelled while it waits dies; that is told once.",
+	name: "the cancel of a job that waits", rule: "A job that is cancelled while it waits emits EventDied once.",
 	before: func(f *fixture) *pawl.Lease {
 		for _, state := range []pawl.State{pawl.Delayed, pawl.Ready} {
 			f.held(state)
@@ -241,20 +245,21 @@ var stories = []story{{
 	},
 	want: "died/cancelled died/cancelled",
 }, {
-	name: "the cancel of a job that is leased", rule: "A leased job is told as cancelled, once; what ends it is told then.",
+	name: "the cancel of a job that is leased", rule: "The cancel of a leased job emits EventCancelled once. The end of " +
+		"its lease emits its own event.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.cancel(l.ID)
 		f.cancel(l.ID)
 	},
 	want: "cancelled",
 }, {
-	name: "the ack of a cancelled job", rule: "A cancelled job whose run succeeds has succeeded.",
+	name: "the ack of a cancelled job", rule: "A cancelled job whose attempt succeeds emits EventSucceeded.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).ack) },
 	want:    "succeeded",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "") },
 }, {
-	name: "the nack of a cancelled job", rule: "A cancelled job whose run fails dies, and is not told as retried.",
+	name: "the nack of a cancelled job", rule: "A cancelled job whose attempt fails emits EventDied and no EventRetried.",
 	before: (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) {
 		settled(f, l, func(f *fixture, l *pawl.Lease) { f.nack(l, time.Minute) })
@@ -262,29 +267,33 @@ var stories = []story{{
 	want: "died/cancelled",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
 }, {
-	name: "the abandon of a cancelled job", rule: "A cancelled job that is abandoned dies as cancelled, whatever the reason.",
+	name: "the abandon of a cancelled job", rule: "A cancelled job that is abandoned emits EventDied with the reason " +
+		"cancelled, whatever the reason of the abandon.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) { settled(f, l, (*fixture).abandon) },
 	want:    "died/cancelled",
 	look:    func(f *fixture, _ *pawl.Lease, events []pawl.Event) { ofRun(f, events[0], "boom") },
 }, {
-	name: "the release of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
+	name: "the release of a cancelled job", rule: "A cancelled job that is released or snoozed emits EventDied and nothing " +
+		"else.",
 	before: (*fixture).cancelled, happens: (*fixture).release, want: "died/cancelled",
 }, {
-	name: "the snooze of a cancelled job", rule: "A cancelled job that comes back dies; that alone is told.",
+	name: "the snooze of a cancelled job", rule: "A cancelled job that is released or snoozed emits EventDied and nothing " +
+		"else.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Minute); f.pass(time.Hour) },
 	want:    "died/cancelled",
 }, {
-	name: "the expiry of a cancelled job", rule: "A cancelled job whose lease expires is reaped, and then dies.",
+	name: "the expiry of a cancelled job", rule: "A cancelled job whose lease expires emits EventReaped, then EventDied.",
 	before: (*fixture).cancelled, happens: (*fixture).expire, want: "reaped died/cancelled",
 }, {
-	name: "a restart with a cancelled job", rule: "A cancelled job whose lease is found at open is recovered, and then dies.",
+	name: "a restart with a cancelled job", rule: "A cancelled job whose lease open finds emits EventRecovered, then " +
+		"EventDied.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, _ *pawl.Lease) { f.restart() },
 	want:    "recovered died/cancelled",
 }, {
-	name: "retry", rule: "A dead letter that is retried is told as revived.",
+	name: "retry", rule: "Retry of a dead job emits EventRevived.",
 	before:  func(f *fixture) *pawl.Lease { l := f.lone(); f.abandon(l); return l },
 	happens: func(f *fixture, l *pawl.Lease) { f.retry(l.ID, false) },
 	want:    "revived",
@@ -292,7 +301,7 @@ var stories = []story{{
 		equal(f, events[0].Job.Death == nil, true, "it is not dead any more")
 	},
 }, {
-	name: "delete", rule: "A dead letter or record that is removed is told as deleted.",
+	name: "delete", rule: "Delete of a dead or completed job emits EventDeleted.",
 	before: func(f *fixture) *pawl.Lease { f.held(pawl.Dead); f.held(pawl.Completed); return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		for _, e := range f.list(pawl.Filter{}) {
@@ -301,7 +310,7 @@ var stories = []story{{
 	},
 	want: "deleted deleted",
 }, {
-	name: "calls that change nothing", rule: "What did not happen is not told.",
+	name: "calls that change nothing", rule: "A call that changes nothing emits nothing.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		stale := &pawl.Lease{Envelope: l.Envelope, Token: l.Token + 1000}
 		for _, v := range verbs {
@@ -312,12 +321,12 @@ var stories = []story{{
 		f.is(f.deleter().Delete(f.Context(), l.ID), pawl.ErrConflict, "delete")
 		f.is(f.canceller().Cancel(f.Context(), id), pawl.ErrNotFound, "cancel")
 		f.is(f.retrier().Retry(f.Context(), id, false), pawl.ErrNotFound, "retry")
-		f.is(f.hastener().RunNow(f.Context(), l.ID), pawl.ErrConflict, "run now")
-		f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrNotFound, "run now")
+		f.is(f.nowRunner().RunNow(f.Context(), l.ID), pawl.ErrConflict, "run now")
+		f.is(f.nowRunner().RunNow(f.Context(), id), pawl.ErrNotFound, "run now")
 		f.is(f.deleter().Delete(f.Context(), id), pawl.ErrNotFound, "delete")
 		equal(f, f.reap(), 0, "leases reaped")
 	},
 }, {
-	name: "pause and resume", rule: "A pause is nothing that happens to a job.",
+	name: "pause and resume", rule: "Pause and resume emit nothing.",
 	happens: func(f *fixture, _ *pawl.Lease) { f.pause("q"); f.resume("q") },
 }}

@@ -17,7 +17,7 @@ var answers = []struct {
 	{"use existing", pawl.UseExisting}, {"reject", pawl.Reject}, {"replace", pawl.Replace},
 }
 
-// newcomer is a job for the unique key "key", which change may change.
+// newcomer returns a job for the unique key "key". The function change may modify it.
 func newcomer(payload string, change ...func(*pawl.Envelope)) *pawl.Envelope {
 	e := &pawl.Envelope{Kind: "k", Payload: []byte(payload), UniqueKey: "key", MaxRetries: 3}
 	for _, fn := range change {
@@ -32,8 +32,8 @@ func (f *fixture) enqueue(jobs ...*pawl.Envelope) {
 	f.ok(f.q.Enqueue(f.Context(), jobs...), "enqueue")
 }
 
-// stored requires that the queue holds a job as an enqueue that succeeded left its
-// envelope, and nothing of another one.
+// stored requires that the queue holds a job that equals its envelope after a
+// successful enqueue, and has nothing of another job.
 func (f *fixture) stored(e *pawl.Envelope, what string) {
 	f.Helper()
 	equal(f, e.Existing, false, what+", Existing")
@@ -44,8 +44,7 @@ func (f *fixture) stored(e *pawl.Envelope, what string) {
 	f.same(f.must(e.ID), &want, what)
 }
 
-// keyIsOf requires that whoever takes a job in any state for an obstacle gets that of
-// the ID.
+// keyIsOf requires that a job that any state blocks gets the existing job with this ID.
 func (f *fixture) keyIsOf(id pawl.ID, what string) {
 	f.Helper()
 	unchanged := f.unchanged()
@@ -56,7 +55,7 @@ func (f *fixture) keyIsOf(id pawl.ID, what string) {
 	unchanged("what was stored " + what)
 }
 
-// keyIsFree requires that nobody has the key; it stays so.
+// keyIsFree requires that no job has the key. The key stays free.
 func (f *fixture) keyIsFree(what string) {
 	f.Helper()
 	e := newcomer("probe", unique("key", pawl.States()...), answer(pawl.Reject), func(e *pawl.Envelope) { e.Priority = 127 })
@@ -66,7 +65,7 @@ func (f *fixture) keyIsFree(what string) {
 	f.ack(l)
 }
 
-// onto enqueues a job whose key another one has, and requires what must come of it.
+// onto enqueues a job whose key another job has, and checks the result.
 func (f *fixture) onto(holder, e *pawl.Envelope, blocked bool) {
 	f.Helper()
 	given, unchanged := *copied(e), f.unchanged()
@@ -94,8 +93,8 @@ func (f *fixture) onto(holder, e *pawl.Envelope, blocked bool) {
 	}
 }
 
-// replaced requires that a job which replaced another is the only one, as any new job
-// is, and that nothing of the other comes to life.
+// replaced requires that a job that replaced another is the only one and equals a new
+// job, and that nothing of the other job comes back.
 func (f *fixture) replaced(e *pawl.Envelope) {
 	f.Helper()
 	f.stored(e, "the job that replaced another")
@@ -111,14 +110,15 @@ func (f *fixture) replaced(e *pawl.Envelope) {
 	equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
 }
 
-// taken has a job enqueued for the key of one in a state, with states that block and
-// with states that do not.
+// taken enqueues a job for the key of a job in a state, with states that block and with
+// states that do not.
 func taken(answer pawl.Conflict, name string, state pawl.State) test {
 	others := slices.DeleteFunc(pawl.States(), func(s pawl.State) bool { return s == state })
 	return newTest(name+", onto one that is "+string(state),
-		"A unique key blocks while the job that took it is in one of the newcomer's states: ready, delayed and leased "+
-			"unless it names others. UseExisting gives the ID, Reject refuses, Replace keeps the ID, but not of a leased job. "+
-			"Where nothing blocks the newcomer is stored, and takes the key.", func(f *fixture) {
+		"A unique key blocks while the job that took it is in one of the states of the new job: ready, delayed, and "+
+			"leased, unless the new job names others. On a conflict, UseExisting returns the ID, Reject refuses, and "+
+			"Replace keeps the ID but never replaces a leased job. Without a conflict, the new job is stored and takes "+
+			"the key.", func(f *fixture) {
 			for _, c := range []struct {
 				states []pawl.State
 				blocks bool
@@ -139,10 +139,11 @@ func taken(answer pawl.Conflict, name string, state pawl.State) test {
 		})
 }
 
-// impossible refuses a job that the one who spoils it made impossible.
+// impossible refuses a job that a function has made invalid.
 func impossible(name string, spoil func(*pawl.Envelope)) test {
 	return newTest("refused, "+name,
-		"Keys have at most 255 bytes, states are states of a job, times are not negative, and a job may start before its deadline.", func(f *fixture) {
+		"Keys have at most 255 bytes, UniqueIn names states of a job, and times are not negative. NotBefore is before the "+
+			"deadline.", func(f *fixture) {
 			f.invalid(f.q.Enqueue(f.Context(), newcomer("", spoil)), "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
 		})
@@ -160,7 +161,7 @@ func uniqueTests() (tests []test) {
 		impossible("states without a key", unique("", pawl.Ready)),
 		impossible("no answer", answer(pawl.Replace+1)),
 		newTest("scope",
-			"A unique key counts within one queue and one kind; it is any bytes, and no two are mistaken for one.", func(f *fixture) {
+			"A unique key belongs to one queue and one kind. It may have any bytes, and no key is mistaken for another.", func(f *fixture) {
 				long := strings.Repeat("k", 255)
 				scopes := [][3]string{
 					{"", "k", "key"}, {"q", "k", "key"}, {"", "l", "key"}, {"", "k", "KEY"}, {"", "k", "ke"}, {"", "k", "keyy"},
@@ -180,7 +181,7 @@ func uniqueTests() (tests []test) {
 				}
 				equal(f, len(f.list(pawl.Filter{})), len(scopes), "jobs")
 			}),
-		newTest("no key", "Jobs without a unique key are any number.", func(f *fixture) {
+		newTest("no key", "Any number of jobs may have no unique key.", func(f *fixture) {
 			for _, a := range answers {
 				f.stored(f.add(answer(a.Conflict)), "a job without a key")
 			}
@@ -188,12 +189,13 @@ func uniqueTests() (tests []test) {
 			f.stored(f.add(answer(pawl.Reject)), "a job without a key beside one with a key")
 			equal(f, len(f.list(pawl.Filter{})), len(answers)+2, "jobs")
 		}),
-		newTest("the default queue", "No queue is the default one, for its keys as well.", func(f *fixture) {
+		newTest("the default queue", "An empty queue name means the default queue for unique keys too.", func(f *fixture) {
 			id := f.add(unique("key")).ID
 			equal(f, f.add(unique("key"), func(e *pawl.Envelope) { e.Queue = pawl.DefaultQueue }).ID, id, "the job that has the key")
 		}),
 		newTest("is stored",
-			"The key and its states are part of the job, in its lease, over each move and over a restart.", func(f *fixture) {
+			"The key and its states are part of the job. They stay in the lease, through every transition, and over a "+
+				"restart.", func(f *fixture) {
 				e := f.add(unique("key", pawl.Dead, pawl.Ready, pawl.Completed))
 				f.stored(e, "the job")
 				l := f.lease()
@@ -203,7 +205,7 @@ func uniqueTests() (tests []test) {
 				f.restart()
 				f.stored(e, "the job after a restart")
 			}),
-		newTest("counts", "A job that is replaced is counted no more, and one that was not stored never.", func(f *fixture) {
+		newTest("counts", "A replaced job leaves the counts, and a job that was not stored never enters them.", func(f *fixture) {
 			f.enqueue(newcomer("a"))
 			f.enqueue(newcomer("b"))
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "an enqueue of what there is")
@@ -213,7 +215,7 @@ func uniqueTests() (tests []test) {
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace by an earlier one")
 			f.abandon(f.lease())
 			f.enqueue(newcomer("e", answer(pawl.Replace), unique("key", pawl.Dead)))
-			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace of a dead letter")
+			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 1}, "a replace of a dead job")
 		}),
 	)
 	tests = append(tests, holderTests()...)

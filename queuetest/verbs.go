@@ -12,7 +12,7 @@ type verb struct {
 	name string
 	end  func(ctx context.Context, q pawl.Queue, l *pawl.Lease) error
 
-	// next is the state of the job after it, "" for gone.
+	// next is the state of the job after the verb, or "" if the job is gone.
 	next pawl.State
 }
 

@@ -11,11 +11,12 @@ var waits = map[pawl.Wait]string{
 	pawl.WaitForJob: "WaitForJob", pawl.WaitNot: "WaitNot", pawl.WaitDrained: "WaitDrained", pawl.WaitFinished: "WaitFinished",
 }
 
-// givesUp looks at which kinds of waiting end at once in a queue that holds
-// something which a fetch cannot have.
+// givesUp checks which kinds of waiting end at once in a queue that holds only
+// something which a fetch cannot get.
 func givesUp(holds string, setup func(*fixture), empty ...pawl.Wait) test {
 	return newTest("with "+holds,
-		"WaitNot gives up at once, WaitDrained when no job is ready or leased, WaitFinished when none is ready, leased or delayed, WaitForJob never.", func(f *fixture) {
+		"WaitNot returns at once, WaitDrained when no job is ready or leased, WaitFinished when no job is ready, leased, "+
+			"or delayed, and WaitForJob never.", func(f *fixture) {
 			for wait, name := range waits {
 				f.fresh(Settings{})
 				setup(f)
@@ -31,10 +32,11 @@ func givesUp(holds string, setup func(*fixture), empty ...pawl.Wait) test {
 		})
 }
 
-// lastJob has the only job settled while a fetch waits for the end of all work.
+// lastJob settles the only job while a fetch waits for the end of all work.
 func lastJob(wait pawl.Wait, v verb, empty bool) test {
 	return newTest(waits[wait]+" and "+v.name,
-		"A fetch that waits for the end of the work returns with the last job's settling, or gets the job when that comes back.", func(f *fixture) {
+		"A fetch that waits for the end of the work returns when the last job is settled, or gets the job if it becomes "+
+			"ready again.", func(f *fixture) {
 			id := f.add().ID
 			l := f.lease()
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 1, Wait: wait})
@@ -55,7 +57,7 @@ func waitTests() []test {
 		givesUp("nothing", func(*fixture) {}, all...),
 		givesUp("a leased job", func(f *fixture) { f.held(pawl.Leased) }, pawl.WaitNot),
 		givesUp("a delayed job", func(f *fixture) { f.held(pawl.Delayed) }, pawl.WaitNot, pawl.WaitDrained),
-		givesUp("a dead letter", func(f *fixture) { f.held(pawl.Dead) }, all...),
+		givesUp("a dead job", func(f *fixture) { f.held(pawl.Dead) }, all...),
 		givesUp("a ready job of another queue", func(f *fixture) { f.add(on("other")) }, all...),
 		givesUp("a delayed job of another queue", func(f *fixture) { f.add(on("other"), after(time.Hour)) }, all...),
 		givesUp("a ready job that wants an idle slot", func(f *fixture) {
@@ -69,7 +71,7 @@ func waitTests() []test {
 			lastJob(pawl.WaitFinished, v, v.next != pawl.Ready && v.next != pawl.Delayed))
 	}
 	return append(append(tests, wakeTests()...),
-		newTest("a job is there", "However a fetch waits, it returns at once when it finds a job.", func(f *fixture) {
+		newTest("a job is there", "Whatever a fetch waits for, it returns at once when it finds a job.", func(f *fixture) {
 			for wait, name := range waits {
 				id := f.add().ID
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 9, Ahead: 8, Wait: wait})

@@ -6,11 +6,12 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// wake is a way in which a job of queue "b" comes to be one that a fetch can have.
+// wake is a way in which a fetch can get a job of queue "b".
 type wake struct {
 	name string
 
-	// prepare leaves no job to fetch. The act it returns makes one ready, which it names.
+	// prepare leaves no job to fetch. The returned function makes a job ready and names
+	// it.
 	prepare func(f *fixture) (act func() pawl.ID)
 }
 
@@ -91,13 +92,14 @@ var wakes = []wake{
 	}},
 }
 
-// wakeTests have fetches wait for several queues, of which the job's is the first, the last, or
-// one between.
+// wakeTests have fetches wait for several queues. The job's queue is the first, the
+// last, or one in between.
 func wakeTests() (tests []test) {
 	for _, w := range wakes {
 		tests = append(tests,
 			newTest("for several queues: "+w.name,
-				"Whatever makes a job ready wakes a fetch that waits for its queue among others, once, and none that does not.", func(f *fixture) {
+				"Whatever makes a job ready wakes one fetch that waits for its queue among others, and no fetch that does "+
+					"not wait for it.", func(f *fixture) {
 					for _, queues := range [][]string{{"a", "b"}, {"b", "a"}, {"never seen", "a", "b", "c"}} {
 						f.fresh(Settings{})
 						f.add(on("a"))

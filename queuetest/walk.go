@@ -15,11 +15,11 @@ import (
 
 // Environment variables that choose random walks.
 const (
-	envSeed  = "QUEUETEST_SEED"  // walk this one alone, to see a failure again
-	envSeeds = "QUEUETEST_SEEDS" // walk so many
+	envSeed  = "QUEUETEST_SEED"  // walk only this seed, to see a failure again
+	envSeeds = "QUEUETEST_SEEDS" // the number of walks
 )
 
-// How long random walks are, and how many there are unless Config.Walks tells.
+// How long random walks are, and how many there are by default.
 const (
 	walkSteps           = 200
 	defaultWalks        = 4
@@ -29,7 +29,7 @@ const (
 // mostJobs is how many jobs there may be before a walk removes some.
 const mostJobs = 60
 
-// runWalks runs the random walks, each as a subtest that is called by its seed.
+// runWalks runs the random walks, each as a subtest with the name of its seed.
 func runWalks(t *testing.T, open Open, c *Config) {
 	first, last := uint64(1), uint64(defaultWalks)
 	if c.Walks > 0 {
@@ -43,7 +43,7 @@ func runWalks(t *testing.T, open Open, c *Config) {
 	}
 	for seed := first; seed <= last; seed++ {
 		walk := test{
-			rule: "What any calls in any order leave is what the model says.",
+			rule: "After any calls in any order, the queue holds what the model says.",
 			run:  func(f *fixture) { f.walk(seed, walkSteps, 1) },
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { walk.start(t, open, c) })
@@ -65,17 +65,17 @@ func number(t *testing.T, name string) (n uint64, ok bool) {
 // walker takes random steps over a queue and a model.
 type walker struct {
 	*fixture
-	*witness // nil when the queue tells no events
+	*witness // nil when the queue emits no events
 	model    *model
-	figures  *figures // of the events that the model tells
+	figures  *figures // of the events that the model emits
 	random   *rand.Rand
-	leases   []*pawl.Lease // those that were given lately: most of them are stale
+	leases   []*pawl.Lease // those that were granted recently; most of them are stale
 	steps    int
-	notes    []string // what was done last, for whoever looks for the cause of a failure
+	notes    []string // the last steps, for the report of a failure
 }
 
-// walk takes so many steps. The jobs are compared with the model after every so many
-// of them, the events after each.
+// walk takes this many steps. It compares the jobs with the model after a number of
+// steps, and the events after each step.
 func (f *fixture) walk(seed uint64, steps, every int) *walker {
 	random := rand.New(rand.NewPCG(seed, 0))
 	settings := Settings{
@@ -109,12 +109,12 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 	return w
 }
 
-// compareJobs compares what the queue has with what the model has.
+// compareJobs compares the jobs of the queue with those of the model.
 func (w *walker) compareJobs() {
 	w.after(w.model.compare(w.list(pawl.Filter{})))
 	for _, l := range w.leases {
 		if j := w.model.held(l); j != nil && j.Cancelled && !l.Cancelled.Fired() {
-			w.after(fmt.Errorf("job %s was cancelled, and its lease does not tell", j.ID))
+			w.after(fmt.Errorf("job %s was cancelled, and its lease got no signal", j.ID))
 		}
 	}
 	if w.config.Counts != nil {
@@ -130,7 +130,7 @@ func (w *walker) compareJobs() {
 	}
 }
 
-// compareEvents compares the events of the last step, each job on its own.
+// compareEvents compares the events of the last step, for each job separately.
 func (w *walker) compareEvents() {
 	events := w.model.events
 	w.model.events = nil
@@ -143,17 +143,17 @@ func (w *walker) compareEvents() {
 	got, want := storyOf(w.taken()), storyOf(events)
 	for id := range maps.All(got) {
 		if got[id] != want[id] {
-			w.after(fmt.Errorf("of job %s was told %q, want %q", id, got[id], want[id]))
+			w.after(fmt.Errorf("events of job %s are %q, want %q", id, got[id], want[id]))
 		}
 	}
 	for id := range maps.All(want) {
 		if got[id] == "" {
-			w.after(fmt.Errorf("of job %s was told nothing, want %q", id, want[id]))
+			w.after(fmt.Errorf("no events of job %s, want %q", id, want[id]))
 		}
 	}
 }
 
-// after ends the walk with what is wrong after a step.
+// after ends the walk with an error after a step.
 func (w *walker) after(err error) {
 	w.Helper()
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *walker) step() {
 	}
 }
 
-// id is that of a job, mostly of one that is there.
+// id returns the ID of a job, usually of an existing one.
 func (w *walker) id() pawl.ID {
 	if len(w.model.jobs) > 0 && w.random.IntN(10) > 0 {
 		return w.model.jobs[w.random.IntN(len(w.model.jobs))].ID
@@ -208,8 +208,8 @@ func (w *walker) id() pawl.ID {
 	return pawl.NewID(time.Now())
 }
 
-// stepTime lets time pass, often until right before or at the moment in which
-// something falls due.
+// stepTime lets time pass, often until right before or exactly when something becomes
+// due.
 func (w *walker) stepTime() {
 	d := []time.Duration{1, time.Second, 3 * time.Second, 10 * time.Second, time.Minute}[w.random.IntN(5)]
 	if j, at := w.model.next(); j != nil && w.random.IntN(2) == 0 {
@@ -228,7 +228,7 @@ func (w *walker) note(format string, args ...any) {
 	w.notes = append(w.notes, fmt.Sprintf("%4d  %s  %s", w.steps, time.Now().Format("15:04:05.000000000"), text))
 }
 
-// given is a lease that was given: mostly one that still counts.
+// given returns a lease that was granted, usually one that still holds.
 func (w *walker) given() *pawl.Lease {
 	var current []*pawl.Lease
 	for _, l := range w.leases {
@@ -252,5 +252,5 @@ func (w *walker) delay() time.Duration {
 	return time.Duration(w.random.Int64N(int64(30 * time.Second)))
 }
 
-// pick is one of some values.
+// pick returns one of some values.
 func pick[T any](random *rand.Rand, values ...T) T { return values[random.IntN(len(values))] }

@@ -13,20 +13,20 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// witness is told the events of a queue, and has its counters.
+// witness receives the events of a queue and has its counters.
 type witness struct {
 	mu     sync.Mutex
 	events []pawl.Event // with jobs of their own
-	late   string       // an event that was not of its moment
+	late   string       // an event with the time of another moment
 	tally  pawl.Tally
 }
 
-// witnessed replaces the queue by one whose events and counters are seen. Without that
-// ability the case ends.
+// witnessed replaces the queue with one whose events and counters are visible. It ends
+// the case if the queue has none.
 func (f *fixture) witnessed(s Settings) *witness {
 	f.Helper()
 	if !f.config.Events {
-		f.Skip("the queue tells no events")
+		f.Skip("the queue emits no events")
 	}
 	w := new(witness)
 	s.OnEvent, s.Collector = w.see, &w.tally
@@ -38,7 +38,7 @@ func (w *witness) see(e pawl.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !e.At.Equal(time.Now()) {
-		w.late = fmt.Sprintf("%s at %v, told at %v", e.Type, e.At, time.Now())
+		w.late = fmt.Sprintf("%s at %v, received at %v", e.Type, e.At, time.Now())
 	}
 	e.Job = copied(e.Job)
 	w.events = append(w.events, e)
@@ -54,7 +54,7 @@ func (w *witness) taken() []pawl.Event {
 	return events
 }
 
-// typesOf are the types of events, in their order, as one text; of a death with its
+// typesOf returns the types of events, in order, as one text. A death includes its
 // reason.
 func typesOf(events []pawl.Event) string {
 	var words []string
@@ -68,7 +68,7 @@ func typesOf(events []pawl.Event) string {
 	return strings.Join(words, " ")
 }
 
-// outcome is an event as far as counters tell events apart.
+// outcome has the parts of an event by which counters tell events apart.
 type outcome struct {
 	kind     pawl.EventType
 	reason   pawl.Reason // of a death
@@ -103,7 +103,7 @@ func (o outcome) counted() []string {
 	return names
 }
 
-// figures are counters, and distributions by the values that were observed.
+// figures are counters, and distributions by the observed values.
 type figures struct {
 	counts map[pawl.Figure]int64
 	values map[pawl.Figure]pawl.Distribution

@@ -7,25 +7,25 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-func (f *fixture) hastener() Hastener { return able[Hastener](f) }
+func (f *fixture) nowRunner() NowRunner { return able[NowRunner](f) }
 
-// runNow has a job wait no longer.
+// runNow makes a delayed job ready.
 func (f *fixture) runNow(id pawl.ID) {
 	f.Helper()
-	f.ok(f.hastener().RunNow(f.Context(), id), "run now")
+	f.ok(f.nowRunner().RunNow(f.Context(), id), "run now")
 }
 
 func runNowTests() (tests []test) {
 	tests = append(tests,
 		newTest("a job that is delayed",
-			"RunNow has a delayed job be ready, since now; nothing else changes, and it goes to a fetch that waits.", func(f *fixture) {
+			"RunNow makes a delayed job ready since now, and a waiting fetch gets it. Nothing else changes.", func(f *fixture) {
 				id := f.held(pawl.Delayed, priority(7))
 				want := f.must(id)
 				f.pass(time.Minute)
 				f.runNow(id)
 				want.State, want.NotBefore = pawl.Ready, time.Now()
 				f.same(f.must(id), want, "the job")
-				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "once more")
+				f.is(f.nowRunner().RunNow(f.Context(), id), pawl.ErrConflict, "once more")
 				equal(f, f.lease().ID, id, "job to fetch")
 
 				id = f.held(pawl.Delayed)
@@ -39,22 +39,23 @@ func runNowTests() (tests []test) {
 			}),
 	)
 	for _, state := range []pawl.State{pawl.Ready, pawl.Leased, pawl.Dead, pawl.Completed} {
-		tests = append(tests, runningNow.wrongState("refused for one that is ", "RunNow is for delayed jobs: any other gives ErrConflict and is not changed.", state))
+		tests = append(tests, runningNow.wrongState("refused for one that is ", "RunNow accepts delayed jobs only. Any "+
+			"other job gives ErrConflict and stays unchanged.", state))
 	}
 	return append(tests,
 		newTest("refused for one that waits for its key",
-			"A job that is ready and whose idempotency key is leased counts as ready: RunNow gives ErrConflict.", func(f *fixture) {
+			"A job that is blocked because its idempotency key is leased counts as ready: RunNow returns ErrConflict.", func(f *fixture) {
 				l := f.lone(effect("e"))
 				id := f.add(effect("e")).ID
 				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 				unchanged := f.unchanged()
-				f.is(f.hastener().RunNow(f.Context(), id), pawl.ErrConflict, "run now")
+				f.is(f.nowRunner().RunNow(f.Context(), id), pawl.ErrConflict, "run now")
 				unchanged("after the refusal")
 				f.release(l)
 				f.leases(1)
 			}),
 		newTest("beside one that has its key",
-			"A job that RunNow made ready still runs beside no other of its idempotency key, nor after a success.", func(f *fixture) {
+			"After RunNow, a job still never runs beside another job of its idempotency key, nor after a success.", func(f *fixture) {
 				l := f.lone(effect("e"))
 				id := f.add(effect("e"), after(time.Hour)).ID
 				f.runNow(id)
@@ -64,7 +65,7 @@ func runNowTests() (tests []test) {
 				equal(f, f.job(id) == nil, true, "it was skipped")
 			}), runningNow.unknownJob("no job"),
 		newTest("its place",
-			"A job that RunNow made ready goes behind those of its priority that are ready, and before those that come later.", func(f *fixture) {
+			"RunNow puts a job behind the ready jobs of its priority and ahead of later ones.", func(f *fixture) {
 				first := f.add(of("c"), after(2*time.Hour)).ID
 				delayed := f.add(of("d"), after(time.Hour)).ID
 				f.add(of("b"))
@@ -77,7 +78,7 @@ func runNowTests() (tests []test) {
 				f.add(of("e"))
 				equal(f, kinds(f.fetch(9)), "abcde", "order")
 			}),
-		newTest("a retry", "RunNow of a job that waits for its retry keeps what it counted and since when it waits.", func(f *fixture) {
+		newTest("a retry", "RunNow of a job that waits for its retry keeps its counts and its BackoffSince.", func(f *fixture) {
 			id := f.add().ID
 			failed := time.Now()
 			f.nack(f.lease(), time.Hour)
@@ -96,13 +97,13 @@ func runNowTests() (tests []test) {
 			id := f.add(after(time.Hour)).ID
 			due := f.must(id).NotBefore
 			c.step(2 * time.Hour)
-			if err := f.hastener().RunNow(f.Context(), id); err != nil && !errors.Is(err, pawl.ErrConflict) {
+			if err := f.nowRunner().RunNow(f.Context(), id); err != nil && !errors.Is(err, pawl.ErrConflict) {
 				f.Fatalf("run now: %v, want nil, or ErrConflict where it was ready already", err)
 			}
 			equal(f, f.must(id).State, pawl.Ready, "state")
 			f.sameTime(f.must(id).NotBefore, due, "since when it is ready")
 		}),
-		newTest("past its deadline", "RunNow of a job whose deadline has passed makes it a dead letter, as time would.", func(f *fixture) {
+		newTest("past its deadline", "RunNow of a job past its deadline makes it dead, as the passing of time does.", func(f *fixture) {
 			var c clock
 			f.fresh(Settings{Now: c.now})
 			id := f.add(within(time.Hour), after(2*time.Hour)).ID
@@ -112,13 +113,13 @@ func runNowTests() (tests []test) {
 			equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 		}),
-		newTest("a deadline to come", "A job that RunNow made ready dies at its deadline all the same.", func(f *fixture) {
+		newTest("a deadline to come", "A job that RunNow made ready still becomes dead at its deadline.", func(f *fixture) {
 			id := f.add(within(time.Hour), after(2*time.Hour)).ID
 			f.runNow(id)
 			f.pass(time.Hour)
 			equal(f, f.must(id).State, pawl.Dead, "state")
 		}),
-		newTest("over a restart", "What RunNow made ready is so after a restart.", func(f *fixture) {
+		newTest("over a restart", "A job that RunNow made ready is ready after a restart.", func(f *fixture) {
 			f.needRestart()
 			id := f.held(pawl.Delayed)
 			f.runNow(id)
@@ -129,23 +130,24 @@ func runNowTests() (tests []test) {
 }
 
 var runNowStories = []story{{
-	name: "run now", rule: "A delayed job that is to wait no longer is told as hastened; what is refused is not told.",
+	name: "run now", rule: "RunNow of a delayed job emits EventRunNow. A refused RunNow emits nothing.",
 	before: func(f *fixture) *pawl.Lease { f.held(pawl.Delayed); f.held(pawl.Delayed); return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		for _, e := range f.list(pawl.Filter{}) {
 			f.runNow(e.ID)
-			f.is(f.hastener().RunNow(f.Context(), e.ID), pawl.ErrConflict, "once more")
+			f.is(f.nowRunner().RunNow(f.Context(), e.ID), pawl.ErrConflict, "once more")
 		}
 	},
 	want: "hastened hastened",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		for i, e := range f.list(pawl.Filter{}) {
 			equal(f, events[i].Job.ID, e.ID, "job")
-			f.sameTime(events[i].Job.NotBefore, time.Now(), "since when it is ready, as the event tells")
+			f.sameTime(events[i].Job.NotBefore, time.Now(), "since when it is ready, as the event says")
 		}
 	},
 }, {
-	name: "the fetch of a retry that was run now", rule: "The fetch of a retry that was hastened tells how long it really was in backoff.",
+	name: "the fetch of a retry that was run now", rule: "The event of the fetch of a retry after RunNow reports how long " +
+		"the job really was in backoff.",
 	before: func(f *fixture) *pawl.Lease {
 		l := f.lone()
 		f.nack(l, time.Hour)
@@ -161,7 +163,7 @@ var runNowStories = []story{{
 		equal(f, events[0].At.Sub(events[0].Job.NotBefore), time.Second, "age")
 	},
 }, {
-	name: "a deadline after run now", rule: "A job that is hastened and meets its deadline is told as hastened, and then dies.",
+	name: "a deadline after run now", rule: "A job that reaches its deadline after RunNow emits EventRunNow, then EventDied.",
 	before: func(f *fixture) *pawl.Lease { return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		e := f.add(within(time.Hour), after(2*time.Hour))
@@ -172,7 +174,8 @@ var runNowStories = []story{{
 	want: "enqueued hastened died/deadline",
 }}
 
-// runNow is the error that a RunNow must give. Without one the job is ready.
+// runNow returns the error that RunNow must return. Without an error, the job becomes
+// ready.
 func (m *model) runNow(id pawl.ID) error {
 	j := m.find(id)
 	switch {
@@ -187,9 +190,9 @@ func (m *model) runNow(id pawl.ID) error {
 }
 
 func (w *walker) stepRunNow() {
-	if hastener, ok := w.q.(Hastener); ok {
+	if runner, ok := w.q.(NowRunner); ok {
 		id := w.id()
-		err := hastener.RunNow(w.Context(), id)
+		err := runner.RunNow(w.Context(), id)
 		w.note("run job %s now: %v", id, err)
 		w.is(err, w.model.runNow(id), "run now")
 	}
