@@ -36,7 +36,7 @@ const (
 	EventDied      EventType = "died"      // went to the dead letters; Job.Death says why
 	EventReleased  EventType = "released"
 	EventSnoozed   EventType = "snoozed"
-	EventHastened  EventType = "hastened"  // an operator ran a delayed job now
+	EventRunNow    EventType = "run_now"   // an operator ran a delayed job now
 	EventReaped    EventType = "reaped"    // its lease expired
 	EventRecovered EventType = "recovered" // its process had died
 	EventCancelled EventType = "cancelled" // asked to end while it is leased; a job that waits dies at once

@@ -136,7 +136,7 @@ var wholeCases = []suiteCase{
 		require.NoError(t, err)
 		_, err = s.Do(t.Context(), Action{Verb: Cancel}, e.ID)
 		require.NoError(t, err)
-		for _, want := range []pawl.EventType{pawl.EventEnqueued, pawl.EventHastened, pawl.EventDied} {
+		for _, want := range []pawl.EventType{pawl.EventEnqueued, pawl.EventRunNow, pawl.EventDied} {
 			got := <-events.heard
 			for got.Job.Kind == "prelude" {
 				got = <-events.heard

@@ -152,7 +152,7 @@ func (op *changeOne) apply(t *txn) {
 		t.remove(op.id, op.job.flags())
 		t.tell(pawl.Event{Type: pawl.EventDeleted, Job: op.job.Envelope})
 	case pawl.VerbRunNow:
-		t.hasten(op.job, op.at)
+		t.runNow(op.job, op.at)
 	}
 }
 

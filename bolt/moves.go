@@ -247,14 +247,14 @@ func (t *txn) revive(j stored, p place, keepAttempts bool) {
 	t.tell(pawl.Event{Type: pawl.EventRevived, Job: j.Envelope})
 }
 
-// hasten makes a delayed job ready. A job that was due already keeps the time it became due.
-func (t *txn) hasten(j stored, p place) {
+// runNow makes a delayed job ready. A job that was due already keeps the time it became due.
+func (t *txn) runNow(j stored, p place) {
 	t.unplace(j, p)
 	if j.NotBefore.After(t.now) {
 		j.NotBefore = t.now
 	}
 	t.rewrite(j)
-	t.tell(pawl.Event{Type: pawl.EventHastened, Job: j.Envelope})
+	t.tell(pawl.Event{Type: pawl.EventRunNow, Job: j.Envelope})
 	t.placeReady(j)
 }
 

@@ -37,14 +37,14 @@ var opsVerbs = []struct {
 	{"snooze until a time that has passed", func(p *ops, s stand) error { return p.Snooze(s.lease, time.Time{}) },
 		pawl.Counts{Ready: 1, Delayed: 2, Dead: 1}, true, []string{"snoozed"}},
 	{"run a delayed job now", func(p *ops, s stand) error { return p.RunNow(s.delayed) },
-		pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, false, []string{"hastened"}},
+		pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1}, false, []string{"run_now"}},
 	{"retry", func(p *ops, s stand) error { return p.Retry(s.dead) },
 		pawl.Counts{Ready: 1, Delayed: 2, Leased: 1}, false, []string{"revived"}},
 	{"all at once, in the order of the mutation", func(p *ops, s stand) error {
 		return errors.Join(
 			p.Retry(s.dead), p.Enqueue(&pawl.Envelope{Kind: "k"}), p.RunNow(s.later), p.Ack(s.lease), p.RunNow(s.delayed),
 			p.Enqueue(&pawl.Envelope{Kind: "k"}))
-	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "hastened", "succeeded", "hastened", "enqueued"}},
+	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "run_now", "succeeded", "run_now", "enqueued"}},
 }
 
 // Rule: a verb and the mutation's own rows are both in the file, also after it is reopened, or

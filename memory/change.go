@@ -100,7 +100,7 @@ func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*pawl.Signal) {
 	case pawl.VerbRetry:
 		q.revive(j, c.KeepAttempts)
 	case pawl.VerbRunNow:
-		q.hasten(j)
+		q.runNow(j)
 	case pawl.VerbDelete:
 		q.take(j)
 		q.forget(j)

@@ -88,14 +88,14 @@ func (q *Queue) promote() {
 	}
 }
 
-// hasten makes a delayed job ready. One that was due already is ready since then.
-func (q *Queue) hasten(j *job) {
+// runNow makes a delayed job ready. One that was due already is ready since then.
+func (q *Queue) runNow(j *job) {
 	q.take(j)
 	if j.NotBefore.After(q.now) {
 		j.NotBefore = q.now
 	}
 	q.put(j, pawl.Ready)
-	q.tell(j, pawl.Event{Type: pawl.EventHastened})
+	q.tell(j, pawl.Event{Type: pawl.EventRunNow})
 }
 
 // lease puts a job into leased, for the full length of a lease from now.

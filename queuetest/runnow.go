@@ -138,7 +138,7 @@ var runNowStories = []story{{
 			f.is(f.nowRunner().RunNow(f.Context(), e.ID), pawl.ErrConflict, "once more")
 		}
 	},
-	want: "hastened hastened",
+	want: "run_now run_now",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		for i, e := range f.list(pawl.Filter{}) {
 			equal(f, events[i].Job.ID, e.ID, "job")
@@ -171,7 +171,7 @@ var runNowStories = []story{{
 		f.runNow(e.ID)
 		f.pass(1)
 	},
-	want: "enqueued hastened died/deadline",
+	want: "enqueued run_now died/deadline",
 }}
 
 // runNow returns the error that RunNow must return. Without an error, the job becomes
@@ -185,7 +185,7 @@ func (m *model) runNow(id pawl.ID) error {
 		return pawl.ErrConflict
 	}
 	j.State, j.NotBefore = pawl.Ready, m.now
-	m.emit(j, pawl.Event{Type: pawl.EventHastened})
+	m.emit(j, pawl.Event{Type: pawl.EventRunNow})
 	return nil
 }
 

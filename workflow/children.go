@@ -75,7 +75,7 @@ func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string
 		}
 		row.Cancel, row.Paused = reason, false
 		asked[id] = row
-		switch _, err := e.nudge(ops, id, row, hasten|revive); {
+		switch _, err := e.nudge(ops, id, row, runNow|revive); {
 		case errors.Is(err, pawl.ErrCorrupt): // it follows its row if its job is ever repaired
 			e.opts.Logger.Warn("the job of a child that is cancelled cannot be made ready", "run", id, "error", err)
 		case err != nil:

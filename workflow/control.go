@@ -34,7 +34,7 @@ func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string, only ..
 			return revive, nil
 		}
 		row.Cancel, row.Paused = reasonOf(reason), false
-		return hasten | revive, nil
+		return runNow | revive, nil
 	})
 }
 
@@ -47,7 +47,7 @@ func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only
 			return revive, nil
 		}
 		row.Terminate, row.Paused = reasonOf(reason), false
-		return hasten | revive, nil
+		return runNow | revive, nil
 	})
 }
 
@@ -74,7 +74,7 @@ func (e *Engine) Resume(ctx context.Context, run pawl.ID, only ...Status) error 
 	}
 	return e.join(ctx, "resume", &request{engine: e, run: run, only: only, failed: failed, change: func(row *runRow) (urge, error) {
 		row.Paused = false
-		return hasten | revive, nil
+		return runNow | revive, nil
 	}})
 }
 
@@ -109,7 +109,7 @@ func reasonOf(reason string) string {
 type urge int
 
 const (
-	hasten urge = 1 << iota // make a delayed job ready
+	runNow urge = 1 << iota // make a delayed job ready
 	revive                  // restore a dead or missing job
 )
 
@@ -213,7 +213,7 @@ func (e *Engine) nudge(ops driver.Ops, run pawl.ID, row *runRow, u urge) (moved 
 	switch {
 	case err != nil:
 		return false, err
-	case u&hasten != 0 && state == pawl.Delayed:
+	case u&runNow != 0 && state == pawl.Delayed:
 		return true, ops.RunNow(run)
 	case u&revive != 0 && state == pawl.Dead:
 		return true, ops.Retry(run)

@@ -265,7 +265,7 @@ func TestRequestRunsAgain(t *testing.T) {
 		d.write(func(r rows) error { var j journal; j.add(run, e); return j.apply(r) })
 	}
 	put(e)
-	q := &request{engine: d.Engine, run: run, failed: []uint32{1}, change: func(*runRow) (urge, error) { return hasten | revive, nil }}
+	q := &request{engine: d.Engine, run: run, failed: []uint32{1}, change: func(*runRow) (urge, error) { return runNow | revive, nil }}
 	require.ErrorIs(t, d.file.Mutate(t.Context(), undone{q}, 0), io.ErrUnexpectedEOF)
 	require.NoError(t, d.file.RunNow(t.Context(), run))
 	d.lease(run) // it continues, and its step is done

@@ -17,7 +17,7 @@ import (
 // eventTypes are the values of --events.
 var eventTypes = []pawl.EventType{
 	pawl.EventEnqueued, pawl.EventReplaced, pawl.EventFetched, pawl.EventSucceeded, pawl.EventSkipped, pawl.EventRetried,
-	pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed, pawl.EventHastened,
+	pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed, pawl.EventRunNow,
 	pawl.EventReaped, pawl.EventRecovered, pawl.EventCancelled, pawl.EventRevived, pawl.EventDeleted,
 }
 
