@@ -22,7 +22,7 @@
 // to come back later.
 //
 // Delivery is at least once: a job runs again when its process died, when it
-// hung past its lease, or when it was interrupted, so handlers are idempotent.
+// stuck past its lease, or when it was interrupted, so handlers are idempotent.
 //
 // The queue in a bbolt file is package bolt; package worker runs handlers over
 // any [Queue]; package dlq looks after dead letters. This package opens no file

@@ -47,7 +47,7 @@ type ExecOptions struct {
 	JobEnv []string
 
 	// Grace is the time between SIGTERM and SIGKILL. The default is DefaultGrace. Keep it 2 s
-	// below the worker's StopGrace and HungGrace.
+	// below the worker's StopGrace and StuckGrace.
 	Grace time.Duration
 
 	// Output is the number of bytes to keep of standard output and standard error together:

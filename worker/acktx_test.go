@@ -79,11 +79,11 @@ func TestAckTx(t *testing.T) {
 // not its any more.
 func TestAckTxTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		hung, letGo := gate(t)
+		stuck, letGo := gate(t)
 		result := make(chan error, 1)
-		w := newWorker(q, worker.Options{HungGrace: 1})
+		w := newWorker(q, worker.Options{StuckGrace: 1})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
-			<-hung
+			<-stuck
 			err := q.Update(context.Background(), func(tx *bbolt.Tx) error { return q.AckTx(tx, job.Lease) })
 			result <- err
 			return err

@@ -68,13 +68,13 @@ func TestSuccessAfterDeadline(t *testing.T) {
 	})
 }
 
-// A handler that ignores the deadline is given up HungGrace later, which is no timeout.
-func TestHungAtDeadline(t *testing.T) {
+// A handler that ignores the deadline is given up StuckGrace later, which is no timeout.
+func TestStuckAtDeadline(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
-		hung, _ := gate(t)
+		stuck, _ := gate(t)
 		var log logbook
-		w := newWorker(q, worker.Options{HungGrace: 20 * time.Second, Logger: log.logger()})
-		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-hung; return nil })
+		w := newWorker(q, worker.Options{StuckGrace: 20 * time.Second, Logger: log.logger()})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-stuck; return nil })
 		id := enqueue(t, q, "a", pawl.Deadline(time.Now().Add(time.Minute)), pawl.Timeout(time.Hour))
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)

@@ -34,7 +34,7 @@
 //
 // A handler that does not return after its timeout, the deadline or a stop is given up
 // after a while, and is stuck until it does: its slot stays taken, and its job does not
-// run beside it in this worker. See [Options].HungGrace and [Worker.Stuck].
+// run beside it in this worker. See [Options].StuckGrace and [Worker.Stuck].
 //
 // A handler that keeps its data in the queue's own file may ack its job in the
 // transaction that has its effect, by the AckTx of such a queue and job.Lease. When

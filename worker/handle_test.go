@@ -56,7 +56,7 @@ func TestMistakes(t *testing.T) {
 		{rule: "negative timeout", opts: worker.Options{Timeout: -1}, want: []error{pawl.ErrInvalid}, text: []string{"Timeout"}},
 		{rule: "negative drain", opts: worker.Options{Drain: -1}, want: []error{pawl.ErrInvalid}, text: []string{"Drain"}},
 		{rule: "negative grace at a stop", opts: worker.Options{StopGrace: -1}, want: []error{pawl.ErrInvalid}, text: []string{"StopGrace"}},
-		{rule: "negative grace of a hung handler", opts: worker.Options{HungGrace: -1}, want: []error{pawl.ErrInvalid}, text: []string{"HungGrace"}},
+		{rule: "negative grace of a stuck handler", opts: worker.Options{StuckGrace: -1}, want: []error{pawl.ErrInvalid}, text: []string{"StuckGrace"}},
 		{rule: "a bad policy", opts: worker.Options{Policy: pawl.Exponential(time.Second, 0.5)}, want: []error{pawl.ErrInvalid}, text: []string{"policy"}},
 		{rule: "a queue without a name", opts: worker.Options{Queues: []string{"a", ""}}, want: []error{pawl.ErrInvalid}, text: []string{"queue"}},
 		{rule: "a weight below 1", opts: worker.Options{Weights: map[string]int{"a": 0}}, want: []error{pawl.ErrInvalid}, text: []string{"weight", `"a"`}},

@@ -23,7 +23,7 @@ func TestSlotOfAStuckHandlerIsFetchedForAgain(t *testing.T) {
 			<-time.After(40 * time.Millisecond) // long enough that a job is fetched ahead
 			return q.Settle(ctx, acksOf(leases)...)
 		}}
-		w := newWorker(slow, worker.Options{Concurrency: 1, HungGrace: 10 * time.Millisecond})
+		w := newWorker(slow, worker.Options{Concurrency: 1, StuckGrace: 10 * time.Millisecond})
 		var ran []string
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			ran = append(ran, job.Args)

@@ -61,11 +61,11 @@ type Options struct {
 	// their jobs. The default is 3 s.
 	StopGrace time.Duration
 
-	// HungGrace is how long a handler may go on after its timeout, or its job's
+	// StuckGrace is how long a handler may go on after its timeout, or its job's
 	// deadline, before its attempt is counted as failed. Its slot stays taken until it
 	// returns, and its job does not run again in this Worker before that. The default
 	// is 30 s.
-	HungGrace time.Duration
+	StuckGrace time.Duration
 
 	// Logger gets a line for each failed attempt that will be retried (a queue logs those
 	// that killed their job), and for what went wrong in the worker. The default is hclog.Default().
@@ -78,7 +78,7 @@ func (o *Options) complete(refuse func(error)) pawl.Request {
 	for _, limit := range [...]struct {
 		name string
 		d    time.Duration
-	}{{"Timeout", o.Timeout}, {"Drain", o.Drain}, {"StopGrace", o.StopGrace}, {"HungGrace", o.HungGrace}} {
+	}{{"Timeout", o.Timeout}, {"Drain", o.Drain}, {"StopGrace", o.StopGrace}, {"StuckGrace", o.StuckGrace}} {
 		if limit.d < 0 {
 			refuse(&pawl.InvalidError{Field: limit.name, Reason: fmt.Sprintf("%v is negative", limit.d)})
 		}
@@ -101,7 +101,7 @@ func (o *Options) complete(refuse func(error)) pawl.Request {
 	setDefault(&o.Concurrency, runtime.GOMAXPROCS(0))
 	setDefault(&o.Drain, 4*time.Second)
 	setDefault(&o.StopGrace, 3*time.Second)
-	setDefault(&o.HungGrace, 30*time.Second)
+	setDefault(&o.StuckGrace, 30*time.Second)
 	if o.Policy == nil {
 		o.Policy = pawl.DefaultStrategy()
 	}

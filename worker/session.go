@@ -15,7 +15,7 @@ import (
 const maxUnsettled = 2 * maxAhead
 
 // putOff is how long a job waits that comes and must not start. One whose last handler
-// here has not returned (it hung, or its lease was lost) never runs twice at a time by
+// here has not returned (it stuck, or its lease was lost) never runs twice at a time by
 // our own doing. One that was cancelled or is past its deadline dies in the queue as it
 // is told; it waits only where the queue's clock lags behind ours.
 const putOff = 10 * time.Second

@@ -127,12 +127,12 @@ func TestSettledLeaseIsNotLost(t *testing.T) {
 // attempt to fail, and nothing waits for it.
 func TestSettledHandlerHangs(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
-		hung, letGo := gate(t)
+		stuck, letGo := gate(t)
 		var log logbook
-		w := newWorker(unsettled{q, t}, worker.Options{Concurrency: 2, HungGrace: time.Second, Logger: log.logger()})
+		w := newWorker(unsettled{q, t}, worker.Options{Concurrency: 2, StuckGrace: time.Second, Logger: log.logger()})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			ackTx(t, q, job.Lease)
-			<-hung
+			<-stuck
 			return nil
 		})
 		id := enqueue(t, q, "a", pawl.Timeout(time.Second))
@@ -151,12 +151,12 @@ func TestSettledHandlerHangs(t *testing.T) {
 // A stop does not release what its handler has acked.
 func TestStopLeavesSettled(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
-		hung, _ := gate(t)
+		stuck, _ := gate(t)
 		var log logbook
 		w := newWorker(unsettled{q, t}, worker.Options{Logger: log.logger()})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			ackTx(t, q, job.Lease)
-			<-hung
+			<-stuck
 			return nil
 		})
 		id := enqueue(t, q, "a")

@@ -159,8 +159,8 @@ func (s *session) run(a *attempt) {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeoutCause(ctx, limit, cause)
 		defer end()
-		hung := max(limit, limit+s.w.opts.HungGrace) // the sum may overflow
-		watchdog := time.AfterFunc(hung, func() { s.giveUp(a, limit, cause) })
+		stuck := max(limit, limit+s.w.opts.StuckGrace) // the sum may overflow
+		watchdog := time.AfterFunc(stuck, func() { s.giveUp(a, limit, cause) })
 		defer watchdog.Stop()
 	}
 	a.run(ctx)

@@ -80,11 +80,11 @@ func TestStopInterruptsHandler(t *testing.T) {
 
 // A handler that never returns holds nothing up: StopGrace later its job is
 // released and Run returns. What it returns in the end settles nothing.
-func TestStopLeavesHungHandler(t *testing.T) {
+func TestStopLeavesStuckHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		hung, letGo := gate(t)
+		stuck, letGo := gate(t)
 		w := newWorker(q, worker.Options{})
-		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-hung; return nil })
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-stuck; return nil })
 		id := enqueue(t, q, "a")
 		stop := start(t, w)
 		synctest.Wait()

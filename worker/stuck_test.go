@@ -18,11 +18,11 @@ import (
 // are settled without them until they return.
 func TestStuck(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
-		hung, letGo := gate(t)
-		w := newWorker(q, worker.Options{Concurrency: 5, HungGrace: 10 * time.Second})
+		stuck, letGo := gate(t)
+		w := newWorker(q, worker.Options{Concurrency: 5, StuckGrace: 10 * time.Second})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			if job.Attempt == 1 && job.Args == "hangs" {
-				<-hung
+				<-stuck
 			}
 			return nil
 		})
@@ -49,14 +49,14 @@ func TestStuck(t *testing.T) {
 // takes no slot of the next Run.
 func TestHandlerOfEarlierRun(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
-		hung, letGo := gate(t)
+		stuck, letGo := gate(t)
 		var hangs, works atomic.Int32
 		w := newWorker(q, worker.Options{Concurrency: 1})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			if job.Args == "works" {
 				works.Add(1)
 			} else if hangs.Add(1) == 1 {
-				<-hung
+				<-stuck
 			}
 			return nil
 		})

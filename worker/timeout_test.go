@@ -92,13 +92,13 @@ func TestLongestTimeout(t *testing.T) {
 	})
 }
 
-// A handler that ignores its timeout: HungGrace later its attempt counts as failed,
+// A handler that ignores its timeout: StuckGrace later its attempt counts as failed,
 // and a line says so. Its slot stays taken until it returns, the other slots go on,
 // and its job does not run again beside it.
-func TestHungHandler(t *testing.T) {
+func TestStuckHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var log logbook
-		hung, letGo := gate(t)
+		stuck, letGo := gate(t)
 		var hangs, active, most atomic.Int32
 		w := newWorker(q, worker.Options{
 			Concurrency: 2, Policy: pawl.Fixed(time.Second), Logger: log.logger(),
@@ -106,7 +106,7 @@ func TestHungHandler(t *testing.T) {
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			if job.Args == "hangs" {
 				if hangs.Add(1) == 1 {
-					<-hung
+					<-stuck
 				}
 				return nil
 			}
@@ -137,7 +137,7 @@ func TestHungHandler(t *testing.T) {
 
 		<-time.After(20 * time.Minute)
 		synctest.Wait()
-		require.EqualValues(t, 1, most.Load(), "the slot of the hung handler was given away")
+		require.EqualValues(t, 1, most.Load(), "the slot of the stuck handler was given away")
 		require.EqualValues(t, 1, hangs.Load(), "the job ran twice at a time")
 		require.Equal(t, 1, stored(t, q, id).Attempts, "the second run is still to come")
 		require.Zero(t, counts(t, q).Ready, "the other slot worked")
@@ -158,11 +158,11 @@ func TestHungHandler(t *testing.T) {
 
 // A handler that returns at the moment when it is given up is settled once, by the
 // one or the other.
-func TestHungHandlerReturnsAtLast(t *testing.T) {
+func TestStuckHandlerReturnsAtLast(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		const jobs = 50
 		var log logbook
-		w := newWorker(q, worker.Options{Concurrency: jobs, HungGrace: time.Second, Logger: log.logger()})
+		w := newWorker(q, worker.Options{Concurrency: jobs, StuckGrace: time.Second, Logger: log.logger()})
 		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error {
 			<-time.After(3 * time.Second)
 			return nil
@@ -181,12 +181,12 @@ func TestHungHandlerReturnsAtLast(t *testing.T) {
 
 // A handler that hangs in its last attempt leaves a dead letter; what it returns
 // in the end settles nothing.
-func TestHungInLastAttempt(t *testing.T) {
+func TestStuckInLastAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		hung, letGo := gate(t)
+		stuck, letGo := gate(t)
 		var log logbook
-		w := newWorker(q, worker.Options{Concurrency: 2, HungGrace: time.Second, Logger: log.logger()})
-		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-hung; return nil })
+		w := newWorker(q, worker.Options{Concurrency: 2, StuckGrace: time.Second, Logger: log.logger()})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-stuck; return nil })
 		id := enqueue(t, q, "a", pawl.Timeout(time.Second), pawl.MaxRetries(0))
 		began := time.Now()
 		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))

@@ -79,14 +79,14 @@ func TestLeaseKnowsStart(t *testing.T) {
 	})
 }
 
-// The lease that a hung handler holds is not written to: the handler may be reading it,
+// The lease that a stuck handler holds is not written to: the handler may be reading it,
 // as an AckTx does. The race detector watches.
-func TestHungHandlerReadsItsLease(t *testing.T) {
+func TestStuckHandlerReadsItsLease(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
-		hung, letGo := gate(t)
-		w := newWorker(q, worker.Options{HungGrace: time.Second})
+		stuck, letGo := gate(t)
+		w := newWorker(q, worker.Options{StuckGrace: time.Second})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
-			<-hung
+			<-stuck
 			assert.False(t, job.Lease.TimedOut)
 			return nil
 		})

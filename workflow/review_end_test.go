@@ -214,7 +214,7 @@ func TestReviewBytesOfSignals(t *testing.T) {
 
 // A handler that is stuck after its run was suspended keeps only its own slot. Whatever arrives
 // for the run meanwhile is postponed.
-func TestHungSuspensionKeepsOneSlot(t *testing.T) {
+func TestStuckSuspensionKeepsOneSlot(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.slots = 2
 		hang := make(chan struct{})

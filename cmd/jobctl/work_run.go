@@ -21,7 +21,7 @@ import (
 // worker waits at least for an attempt that ignores its timeout.
 const (
 	beyondGrace = 2 * time.Second
-	leastHung   = 30 * time.Second
+	leastStuck  = 30 * time.Second
 )
 
 // run works. The order of the steps ensures that it touches nothing that another process has,
@@ -122,10 +122,10 @@ func (w *working) crashCap() int {
 func (w *working) options(r *report) *worker.Options {
 	return &worker.Options{
 		Queues: w.queues, Concurrency: w.slots, Timeout: w.runTimeout,
-		Drain:     max(w.finish, 1),      // 0 would mean the default
-		StopGrace: w.grace + beyondGrace, // until the commands are dead
-		HungGrace: max(w.grace+beyondGrace, leastHung),
-		Logger:    r.logger(),
+		Drain:      max(w.finish, 1),      // 0 would mean the default
+		StopGrace:  w.grace + beyondGrace, // until the commands are dead
+		StuckGrace: max(w.grace+beyondGrace, leastStuck),
+		Logger:     r.logger(),
 	}
 }
 

@@ -167,7 +167,7 @@ func verdict(w io.Writer, results []harness.Result) int {
 	var failed, short, missing []string
 	for i := range results {
 		switch r := &results[i]; {
-		case r.Failed(), r.Missing == "" && r.Tried == 0: // something may have hung
+		case r.Failed(), r.Missing == "" && r.Tried == 0: // something may have stuck
 			failed = append(failed, r.Name)
 		case r.Missing != "":
 			missing = append(missing, r.Name)

@@ -201,10 +201,10 @@ func (r *run) all(f *Family) (err error) {
 			_ = os.RemoveAll(env.Dir)
 		}
 	}()
-	began, hung := time.Now(), time.AfterFunc(setupLimit, r.stop)
+	began, stuck := time.Now(), time.AfterFunc(setupLimit, r.stop)
 	try, err := f.Prepare(env)
 	r.setup = time.Since(began)
-	if err != nil || !hung.Stop() {
+	if err != nil || !stuck.Stop() {
 		return err
 	}
 	r.ctx, r.stop = context.WithTimeout(r.ctx, r.plan.Time)

@@ -141,7 +141,7 @@ func (p *process) hand(crew Crew) *hand {
 	h := &hand{process: p, crew: crew, done: make(chan struct{}), jobs: make(map[int]int)}
 	h.Worker = worker.New(&tap{p, h}, &worker.Options{
 		Queues: h.crew.Queues, Weights: h.crew.Weights, RetryShare: h.crew.RetryShare, Concurrency: h.crew.Concurrency,
-		Timeout: h.crew.Timeout, HungGrace: h.crew.Stuck, Drain: h.crew.Drain, StopGrace: h.crew.Grace,
+		Timeout: h.crew.Timeout, StuckGrace: h.crew.Stuck, Drain: h.crew.Drain, StopGrace: h.crew.Grace,
 		Policy: pawl.Fixed(h.crew.Backoff), Logger: hclog.NewNullLogger(), Middleware: []worker.Middleware{h.around},
 	})
 	for _, kind := range h.crew.Kinds {
