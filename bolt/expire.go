@@ -15,7 +15,7 @@ func (t *txn) overdue(j stored) bool {
 		return false
 	}
 	if overdue(j.Envelope, t.now) {
-		t.bury(j, pawl.ReasonDeadline, run{cause: "its deadline has passed"})
+		t.makeDead(j, pawl.ReasonDeadline, run{cause: "its deadline has passed"})
 		return true
 	}
 	key := deadlineKey(nil, j.Envelope)

@@ -138,7 +138,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 	t.endLease(id, row)
 	j, err := t.record(id)
 	if err != nil {
-		t.buryDamaged(id, row.line, row.flags, err)
+		t.makeDamagedDead(id, row.line, row.flags, err)
 		return
 	}
 	j.Crashes++
@@ -146,11 +146,11 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 	t.tell(pawl.Event{Type: event, Job: j.Envelope})
 	switch {
 	case j.Cancelled:
-		t.bury(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and its run ended without a word"})
+		t.makeDead(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and its run ended without a word"})
 	case t.maxCrashes > 0 && j.Crashes >= t.maxCrashes:
 		cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
 		t.note(j, j.Attempt(), pawl.Failure{Error: cause})
-		t.bury(j, pawl.ReasonPoison, run{cause: cause})
+		t.makeDead(j, pawl.ReasonPoison, run{cause: cause})
 	default:
 		t.rewrite(j)
 		t.placeReady(j)
@@ -183,8 +183,8 @@ type run struct {
 	timedOut bool
 }
 
-// bury makes a job without a row dead and rewrites its record.
-func (t *txn) bury(j stored, reason pawl.Reason, r run) {
+// makeDead makes a job without a row dead and rewrites its record.
+func (t *txn) makeDead(j stored, reason pawl.Reason, r run) {
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	t.forgetDeadline(j)
@@ -202,9 +202,9 @@ func (t *txn) placeDead(j stored) {
 	t.counts(ln).Dead++
 }
 
-// buryDamaged makes a job without a row and with an unreadable record dead, so that the job
+// makeDamagedDead makes a job without a row and with an unreadable record dead, so that the job
 // neither blocks its queue nor disappears. It keeps the rest of the record.
-func (t *txn) buryDamaged(id pawl.ID, ln line, f flags, damage error) {
+func (t *txn) makeDamagedDead(id pawl.ID, ln line, f flags, damage error) {
 	seq, err := t.failed.NextSequence()
 	t.fail(err)
 	key := failedKey(nil, ln.queue, t.now, damagedSeq|seq)
@@ -220,7 +220,7 @@ func (t *txn) condemnReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
 	t.counts(p.line()).Ready--
 	t.strays = t.strays || p.row.flags&hasMore != 0
-	t.buryDamaged(p.row.id, p.line(), p.row.flags, damage)
+	t.makeDamagedDead(p.row.id, p.line(), p.row.flags, damage)
 }
 
 // damagedSeq separates the keys of damaged jobs, whose sequence is unknown, from all other
@@ -263,7 +263,7 @@ func (t *txn) cancel(j stored, at place) {
 	switch {
 	case at.state != pawl.Leased:
 		t.unplace(j, at)
-		t.bury(j, pawl.ReasonCancelled, run{cause: "it was cancelled"})
+		t.makeDead(j, pawl.ReasonCancelled, run{cause: "it was cancelled"})
 	case !j.Cancelled:
 		j.Cancelled = true
 		t.rewrite(j)

@@ -191,7 +191,7 @@ func (t *txn) restore(n *newJob) {
 	case pawl.Delayed:
 		t.place(j)
 	case pawl.Leased:
-		t.bury(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and restored without its run"})
+		t.makeDead(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and restored without its run"})
 	case pawl.Dead:
 		t.placeDead(j)
 	case pawl.Completed:

@@ -11,7 +11,7 @@ import (
 func (s *salvor) mendTraces() error {
 	err := s.eachKey(bucketPayloads, nil, func(t *txn, b *table, key []byte) {
 		if j, err := t.record(pawl.ID(key)); err != nil {
-			s.buryRemains(t, pawl.ID(key), line{})
+			s.makeLostDead(t, pawl.ID(key), line{})
 		} else if j.apart == 0 {
 			t.delete(b, key)
 			s.lost(bucketPayloads)
@@ -24,7 +24,7 @@ func (s *salvor) mendTraces() error {
 		id := pawl.ID(key[:16])
 		j, err := t.record(id)
 		if err != nil {
-			s.buryRemains(t, id, line{})
+			s.makeLostDead(t, id, line{})
 		} else if !kept(int(historyNumber(key)), j.Failures) {
 			t.delete(b, key)
 			s.lost(bucketHistory)
@@ -55,7 +55,7 @@ func (s *salvor) mendJob(t *txn, j stored) {
 			cause += "; " + wrong
 		}
 	}
-	if s.wasBuried(j, placed) {
+	if s.wasMadeDead(j, placed) {
 		count = nil
 	}
 	if count != nil {
@@ -66,7 +66,7 @@ func (s *salvor) mendJob(t *txn, j stored) {
 		if placed {
 			t.unplace(j, p)
 		}
-		s.bury(t, j, cause)
+		s.makeDead(t, j, cause)
 	case !placed:
 		s.placeByRecord(t, j)
 	default:
@@ -74,8 +74,8 @@ func (s *salvor) mendJob(t *txn, j stored) {
 	}
 }
 
-// wasBuried reports whether this salvage made the job dead and counted it.
-func (s *salvor) wasBuried(j stored, placed bool) bool {
+// wasMadeDead reports whether this salvage made the job dead and counted it.
+func (s *salvor) wasMadeDead(j stored, placed bool) bool {
 	return placed && j.Kind == unknownKind && j.Death != nil && j.Death.At.Equal(s.now)
 }
 

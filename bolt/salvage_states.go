@@ -28,7 +28,7 @@ func (s *salvor) mendState(t *txn, b *table, key []byte) {
 	j, err := t.record(id)
 	if err != nil {
 		t.delete(b, key)
-		s.buryRemains(t, id, ln)
+		s.makeLostDead(t, id, ln)
 		return
 	}
 	p, err := t.where(j.Envelope)
@@ -71,9 +71,9 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 // stays ready if somebody retries it.
 const unknownKind = "unknown"
 
-// buryRemains makes a dead job for a job with a lost record, from its ID and the queue of its
+// makeLostDead makes a dead job for a job with a lost record, from its ID and the queue of its
 // line if there is one. It keeps a separate payload and the history.
-func (s *salvor) buryRemains(t *txn, id pawl.ID, ln line) {
+func (s *salvor) makeLostDead(t *txn, id pawl.ID, ln line) {
 	name := pawl.DefaultQueue
 	if row, err := t.rowOf(ln.queue); err == nil {
 		name = row.name
@@ -89,14 +89,14 @@ func (s *salvor) buryRemains(t *txn, id pawl.ID, ln line) {
 		j.Failures = int(historyNumber(k)) + 1
 	}
 	s.mendHistory(t, j)
-	s.bury(t, j, "its record is lost: the file was damaged, and this is what is left")
+	s.makeDead(t, j, "its record is lost: the file was damaged, and this is what is left")
 	s.result.NoRecord++
 }
 
-// bury makes a job without a row dead.
-func (s *salvor) bury(t *txn, j stored, cause string) {
+// makeDead makes a job without a row dead.
+func (s *salvor) makeDead(t *txn, j stored, cause string) {
 	t.note(j, j.Attempt(), pawl.Failure{Error: cause})
-	t.bury(j, pawl.ReasonCorrupt, run{cause: cause})
+	t.makeDead(j, pawl.ReasonCorrupt, run{cause: cause})
 }
 
 // mendAside unblocks all jobs that wait for an idempotency key, as the next Open would, since

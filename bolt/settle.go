@@ -111,7 +111,7 @@ func (op *condemn) check(t *txn) (err error) {
 
 func (op *condemn) apply(t *txn) {
 	t.endLease(op.id, op.row)
-	t.buryDamaged(op.id, op.row.line, op.row.flags, op.damage)
+	t.makeDamagedDead(op.id, op.row.line, op.row.flags, op.damage)
 }
 
 // held checks that the given token is that of the job's lease.
@@ -162,7 +162,7 @@ func (op *settle) ack(t *txn) {
 func (op *settle) move(t *txn) {
 	j, err := t.record(op.id)
 	if err != nil {
-		t.buryDamaged(op.id, op.row.line, op.row.flags, err)
+		t.makeDamagedDead(op.id, op.row.line, op.row.flags, err)
 		return
 	}
 	j.Crashes = 0
@@ -178,14 +178,14 @@ func (op *settle) move(t *txn) {
 		if op.outcome == pawl.OutcomeRelease || op.outcome == pawl.OutcomeSnooze {
 			run.cause = "it was cancelled"
 		}
-		t.bury(j, pawl.ReasonCancelled, run)
+		t.makeDead(j, pawl.ReasonCancelled, run)
 		return
 	}
 	switch op.outcome {
 	case pawl.OutcomeNack:
 		op.nack(t, j)
 	case pawl.OutcomeAbandon:
-		t.bury(j, op.reason, op.run())
+		t.makeDead(j, op.reason, op.run())
 	case pawl.OutcomeRelease:
 		op.release(t, j)
 	case pawl.OutcomeSnooze:

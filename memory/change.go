@@ -109,7 +109,7 @@ func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*pawl.Signal) {
 		switch {
 		case j.State != pawl.Leased:
 			q.take(j)
-			q.bury(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
+			q.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
 		case !j.Cancelled:
 			j.Cancelled = true
 			cancelled = append(cancelled, j.signal)

@@ -23,9 +23,9 @@ func (q *Queue) note(j *job, attempt int, f pawl.Failure) {
 	}
 }
 
-// bury puts a job that is in no list to the dead letters, and says so once. Run tells
+// makeDead puts a job that is in no list to the dead letters, and says so once. Run tells
 // of the run that it died of, if there was one.
-func (q *Queue) bury(j *job, reason pawl.Reason, run pawl.Event) {
+func (q *Queue) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	j.Death = &pawl.Death{Reason: reason, At: q.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	q.put(j, pawl.Dead)

@@ -23,7 +23,7 @@ func (q *Queue) expire() {
 	for len(q.mortal.jobs) > 0 && q.isLate(q.mortal.jobs[0]) {
 		j := q.mortal.jobs[0]
 		q.take(j)
-		q.bury(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
+		q.makeDead(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
 	}
 }
 

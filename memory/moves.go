@@ -133,12 +133,12 @@ func (q *Queue) reap() (reaped int) {
 		switch {
 		case j.Cancelled:
 			q.take(j)
-			q.bury(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled, and its lease expired"})
+			q.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled, and its lease expired"})
 		case q.opts.MaxCrashes != NoMaxCrashes && j.Crashes >= q.opts.MaxCrashes:
 			cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
 			q.take(j)
 			q.note(j, j.Attempt(), pawl.Failure{Error: cause})
-			q.bury(j, pawl.ReasonPoison, pawl.Event{Cause: cause})
+			q.makeDead(j, pawl.ReasonPoison, pawl.Event{Cause: cause})
 		}
 	}
 	return reaped

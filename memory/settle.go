@@ -63,7 +63,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		}
 	}
 	if j.Cancelled {
-		q.bury(j, pawl.ReasonCancelled, run)
+		q.makeDead(j, pawl.ReasonCancelled, run)
 		return nil
 	}
 	switch s.Outcome {
@@ -72,7 +72,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		j.BackoffSince = q.now
 		q.schedule(j, s.Delay)
 	case pawl.OutcomeAbandon:
-		q.bury(j, s.Reason, run)
+		q.makeDead(j, s.Reason, run)
 		return nil
 	case pawl.OutcomeRelease:
 		run.Type = pawl.EventReleased
