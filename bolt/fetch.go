@@ -24,7 +24,7 @@ type fetched struct {
 func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 	job := &fetched{choice: c}
 	if err := s.t.copyOut(job); err != nil {
-		s.t.condemnReady(c, err)
+		s.t.abandonDamagedReady(c, err)
 		return nil, true
 	}
 	if c.row.flags&hasMore == 0 {
@@ -32,7 +32,7 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 	}
 	j, err := s.t.record(c.row.id)
 	if err != nil {
-		s.t.condemnReady(c, err)
+		s.t.abandonDamagedReady(c, err)
 		return nil, true
 	}
 	at := place{pawl.Ready, s.t.ready, c.key, c.line()}

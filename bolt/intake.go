@@ -124,7 +124,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 		n := len(in.settles) + len(in.others)
 		if n == 0 || n < maxWaiting && in.bytes+c.bytes <= maxWaitingBytes {
 			switch c.op.(type) {
-			case *settlements, *condemn, *extend:
+			case *settlements, *abandonDamaged, *extend:
 				in.settles = append(in.settles, c)
 			default:
 				in.others = append(in.others, c)

@@ -215,8 +215,8 @@ func (t *txn) makeDamagedDead(id pawl.ID, ln line, f flags, damage error) {
 	t.tell(pawl.Event{Type: pawl.EventDied, Job: e, Cause: damage.Error()})
 }
 
-// condemnReady makes an unreadable ready job dead.
-func (t *txn) condemnReady(p choice, damage error) {
+// abandonDamagedReady makes an unreadable ready job dead.
+func (t *txn) abandonDamagedReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
 	t.counts(p.line()).Ready--
 	t.strays = t.strays || p.row.flags&hasMore != 0

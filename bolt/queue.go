@@ -175,7 +175,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			l, damage := job.lease(f.durable, q.opts.Lease)
 			if damage != nil {
 				// After an error the lease expires. The error must not affect the other jobs.
-				op := &condemn{holding: holding{job.row.id, job.grant.token}, damage: damage}
+				op := &abandonDamaged{holding: holding{job.row.id, job.grant.token}, damage: damage}
 				err = q.do(context.WithoutCancel(ctx), op)
 				continue
 			}

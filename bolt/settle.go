@@ -97,19 +97,19 @@ func (op *settlements) apply(t *txn) {
 	}
 }
 
-// condemn ends the lease of a job that turned out to be unreadable.
-type condemn struct {
+// abandonDamaged ends the lease of a job that turned out to be unreadable.
+type abandonDamaged struct {
 	holding
 	damage error
 	row    leaseRow
 }
 
-func (op *condemn) check(t *txn) (err error) {
+func (op *abandonDamaged) check(t *txn) (err error) {
 	op.row, err = t.held(&op.holding)
 	return err
 }
 
-func (op *condemn) apply(t *txn) {
+func (op *abandonDamaged) apply(t *txn) {
 	t.endLease(op.id, op.row)
 	t.makeDamagedDead(op.id, op.row.line, op.row.flags, op.damage)
 }
