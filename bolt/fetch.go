@@ -79,8 +79,8 @@ func (t *txn) copyOut(job *fetched) (err error) {
 	return nil
 }
 
-// lend leases the chosen jobs.
-func (t *txn) lend(jobs []*fetched) {
+// grantJobs leases the chosen jobs.
+func (t *txn) grantJobs(jobs []*fetched) {
 	for _, job := range jobs {
 		g := &job.grant
 		g.id, g.token, g.class = job.row.id, rand.Uint64(), job.lane.class()

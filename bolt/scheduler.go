@@ -69,7 +69,7 @@ type scheduler struct {
 	stopped chan struct{} // closed by the goroutine when it ends
 	fatal   error         // why it ended early; set before stopped is closed
 
-	lent atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
+	updateTx atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
 	// The fields below belong to the goroutine.
 	heard    int64           // calls that had arrived when the last group was taken

@@ -80,8 +80,8 @@ func (u *update) apply(*txn)       { panic("bolt: an update is no part of a grou
 func (s *scheduler) update(c *call, u *update) error {
 	err := s.transact(func(t *txn) error {
 		tx := t.jobs.Tx()
-		s.lent.Store(tx)
-		defer s.lent.Store(nil)
+		s.updateTx.Store(tx)
+		defer s.updateTx.Store(nil)
 		ended := false
 		tx.OnCommit(func() { ended = true })
 		u.txs <- tx
@@ -221,7 +221,7 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 	case !tx.Writable():
 		return &pawl.InvalidError{Field: "transaction", Reason: "it is for reading only"}
 	}
-	if err := q.scheduler.intake.reason(); err != nil && q.scheduler.lent.Load() != tx {
+	if err := q.scheduler.intake.reason(); err != nil && q.scheduler.updateTx.Load() != tx {
 		return err // but a running function of Update ends as it would have
 	}
 	t, err := begin(tx, q.opts.Now(), q.scheduler.settings())
