@@ -61,31 +61,31 @@ func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
 func TestGatherIsLeftWhereItTakesLong(t *testing.T) {
 	s := &scheduler{intake: newIntake(), lately: 5, lasted: -1}
 	s.gather()
-	until := s.shunned
+	until := s.yieldAfter
 	require.True(t, until.After(time.Time{}))
-	require.LessOrEqual(t, time.Until(until), maxShun)
-	s.shunned = time.Now().Add(time.Hour)
+	require.LessOrEqual(t, time.Until(until), maxBackoff)
+	s.yieldAfter = time.Now().Add(time.Hour)
 	s.lately, s.lasted = 5, -1
-	until = s.shunned
+	until = s.yieldAfter
 	s.gather()
-	require.Equal(t, until, s.shunned, "it did not give way")
-	s.shunned, s.lately, s.lasted = time.Time{}, 5, time.Hour
+	require.Equal(t, until, s.yieldAfter, "it did not give way")
+	s.yieldAfter, s.lately, s.lasted = time.Time{}, 5, time.Hour
 	s.gather()
-	require.True(t, s.shunned.IsZero(), "it gave way, and that was short")
+	require.True(t, s.yieldAfter.IsZero(), "it gave way, and that was short")
 }
 
 // Rule: on a machine that is always busy, yielding costs a hundredth of the time. After a
 // single slow yield it is tried again soon.
 func TestGatherIsLeftForLongerEachTime(t *testing.T) {
 	s := &scheduler{intake: newIntake(), lasted: -1}
-	for _, times := range []time.Duration{leastShun, 2 * leastShun, 4 * leastShun, 8 * leastShun, 16 * leastShun, mostShun, mostShun} {
-		s.shunned, s.lately = time.Time{}, 5
+	for _, times := range []time.Duration{leastBackoff, 2 * leastBackoff, 4 * leastBackoff, 8 * leastBackoff, 16 * leastBackoff, mostBackoff, mostBackoff} {
+		s.yieldAfter, s.lately = time.Time{}, 5
 		s.gather()
-		require.Equal(t, times, s.shun)
+		require.Equal(t, times, s.yieldBackoff)
 	}
-	s.shunned, s.lately, s.lasted = time.Time{}, 5, time.Hour
+	s.yieldAfter, s.lately, s.lasted = time.Time{}, 5, time.Hour
 	s.gather()
-	require.Zero(t, s.shun)
+	require.Zero(t, s.yieldBackoff)
 }
 
 // Rule: a lone caller is served at once, and so is a Close after it, even on a single

@@ -35,15 +35,15 @@ const shortestSleep = time.Millisecond
 const troubledSleep = time.Second
 
 // idleYields is how many times in a row the scheduler yields without a new call. If the yields
-// take too long, it stops yielding for leastShun times as long. The factor doubles with each
-// consecutive slow try, up to mostShun, so on a busy machine yielding costs a hundredth of the
+// take too long, it stops yielding for leastBackoff times as long. The factor doubles with each
+// consecutive slow try, up to mostBackoff, so on a busy machine yielding costs a hundredth of the
 // time, and one cycle of the garbage collector does not affect the groups of the next hundred
-// commits. The pause lasts at most maxShun.
+// commits. The pause lasts at most maxBackoff.
 const (
-	idleYields = 8
-	leastShun  = 4
-	mostShun   = 100
-	maxShun    = 10 * time.Second
+	idleYields   = 8
+	leastBackoff = 4
+	mostBackoff  = 100
+	maxBackoff   = 10 * time.Second
 )
 
 // maxTold limits the memory kept for events.
@@ -72,22 +72,22 @@ type scheduler struct {
 	updateTx atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
 	// The fields below belong to the goroutine.
-	heard    int64           // calls that had arrived when the last group was taken
-	lately   int64           // how many of them arrived since the previous group
-	lasted   time.Duration   // duration of the last transaction
-	shunned  time.Time       // no yields until then
-	shun     time.Duration   // the length of that pause, in slow yields; 0 if the last yields were fast
-	fetches  []*fetchCall    // fetches that wait for jobs, in order of arrival
-	durable  time.Time       // when the last transaction became durable, on monotonic time
-	due      time.Time       // when the next delayed job is due or something expires; zero for never
-	backlog  bool            // more was due or expired than fit in one commit
-	troubled bool            // something that is due or expired could not be moved
-	strays   []byte          // where the search for blocked jobs that nothing else may unblock continues; nil for none
-	turns    turns           // turns among the queues
-	numbers  numberCache     // numbers of the queues that fetches name
-	lookups  int             // rows searched for so far
-	seen     map[string]bool // damage that was already logged
-	told     []pawl.Event    // buffer for the events of the next transaction
+	heard        int64           // calls that had arrived when the last group was taken
+	lately       int64           // how many of them arrived since the previous group
+	lasted       time.Duration   // duration of the last transaction
+	yieldAfter   time.Time       // no yields until then
+	yieldBackoff time.Duration   // the length of that pause, in slow yields; 0 if the last yields were fast
+	fetches      []*fetchCall    // fetches that wait for jobs, in order of arrival
+	durable      time.Time       // when the last transaction became durable, on monotonic time
+	due          time.Time       // when the next delayed job is due or something expires; zero for never
+	backlog      bool            // more was due or expired than fit in one commit
+	troubled     bool            // something that is due or expired could not be moved
+	strays       []byte          // where the search for blocked jobs that nothing else may unblock continues; nil for none
+	turns        turns           // turns among the queues
+	numbers      numberCache     // numbers of the queues that fetches name
+	lookups      int             // rows searched for so far
+	seen         map[string]bool // damage that was already logged
+	told         []pawl.Event    // buffer for the events of the next transaction
 }
 
 // errGoexit ends a queue whose goroutine was ended by a function of the app, such as a failing
@@ -138,14 +138,14 @@ func (s *scheduler) run() {
 func (s *scheduler) gather() {
 	came, began := s.intake.came.Load(), time.Now()
 	enough := came + s.lately
-	for idle := 0; idle < idleYields && came < enough && began.After(s.shunned); idle++ {
+	for idle := 0; idle < idleYields && came < enough && began.After(s.yieldAfter); idle++ {
 		runtime.Gosched()
 		if took := time.Since(began); took > s.lasted {
-			s.shun = min(max(leastShun, 2*s.shun), mostShun)
-			s.shunned = began.Add(min(s.shun*took, maxShun))
+			s.yieldBackoff = min(max(leastBackoff, 2*s.yieldBackoff), mostBackoff)
+			s.yieldAfter = began.Add(min(s.yieldBackoff*took, maxBackoff))
 			break
 		}
-		s.shun = 0
+		s.yieldBackoff = 0
 		if now := s.intake.came.Load(); now > came {
 			came, idle = now, 0
 		}
