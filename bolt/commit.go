@@ -29,7 +29,7 @@ func (s *scheduler) turn(group []*call) error {
 
 // pass runs a group of calls and the maintenance in one commit. The error is fatal.
 func (s *scheduler) pass(group []*call) error {
-	before := s.troubled
+	before := s.degraded
 	err := s.commit(group, true)
 	var refused undone
 	if !errors.As(err, &refused) {
@@ -60,7 +60,7 @@ func (s *scheduler) passApart(group []*call, refused undone, before bool) error 
 	}
 	err := s.commit(nil, true)
 	if errors.As(err, &refused) {
-		s.troubled, s.backlog = true, false
+		s.degraded, s.backlog = true, false
 		s.failHasty(refused.error)
 		if !before {
 			s.log.Error("cannot promote or lease jobs; trying again", "error", refused.error)

@@ -30,9 +30,9 @@ const longestSleep = time.Minute
 // A clock that stands still would keep it busy.
 const shortestSleep = time.Millisecond
 
-// troubledSleep is the sleep after the scheduler could not do everything that is due. A damaged
+// degradedSleep is the sleep after the scheduler could not do everything that is due. A damaged
 // row stays due forever, and a full disk stays full for a while.
-const troubledSleep = time.Second
+const degradedSleep = time.Second
 
 // idleYields is how many times in a row the scheduler yields without a new call. If the yields
 // take too long, it stops yielding for leastBackoff times as long. The factor doubles with each
@@ -81,7 +81,7 @@ type scheduler struct {
 	durable      time.Time       // when the last transaction became durable, on monotonic time
 	due          time.Time       // when the next delayed job is due or something expires; zero for never
 	backlog      bool            // more was due or expired than fit in one commit
-	troubled     bool            // something that is due or expired could not be moved
+	degraded     bool            // something that is due or expired could not be moved
 	strays       []byte          // where the search for blocked jobs that nothing else may unblock continues; nil for none
 	turns        turns           // turns among the queues
 	numbers      numberCache     // numbers of the queues that fetches name
@@ -196,7 +196,7 @@ func (s *scheduler) sleep(timer *time.Timer) bool {
 			return true
 		case <-timer.C:
 		}
-		if wait, _ := s.untilNext(0); wait <= 0 || s.troubled {
+		if wait, _ := s.untilNext(0); wait <= 0 || s.degraded {
 			return true // otherwise it only checked the clock
 		}
 	}
@@ -205,8 +205,8 @@ func (s *scheduler) sleep(timer *time.Timer) bool {
 // untilNext returns how long there is nothing to do. If there will never be anything, ok is
 // false. For a wall-clock time, the result is 0 or at least the given minimum.
 func (s *scheduler) untilNext(least time.Duration) (wait time.Duration, ok bool) {
-	if s.troubled {
-		return troubledSleep, true
+	if s.degraded {
+		return degradedSleep, true
 	}
 	if !s.due.IsZero() {
 		if wait, ok = min(s.due.Sub(s.now()), longestSleep), true; wait > 0 {
@@ -229,7 +229,7 @@ func (s *scheduler) chores(t *txn) {
 	s.backlog = !all || moved == promotePortion || reaped == reapPortion
 	t.searchStrays(s.strays, promotePortion)
 	s.backlog = s.backlog || t.unsearched != nil
-	s.troubled = len(t.damage) > 0
+	s.degraded = len(t.damage) > 0
 	s.wake(t)
 	room := settlePortion
 	for _, f := range s.fetches {
