@@ -122,10 +122,10 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 	}
 	s.turns.keep()
 	if t.searched {
-		s.strays = t.unsearched
+		s.leftBlocked = t.unsearched
 	}
-	if t.strays {
-		s.strays = allAside
+	if t.leftBlocked {
+		s.leftBlocked = allAside
 	}
 	s.leases.update(t, s.durable)
 	s.report(t)

@@ -118,13 +118,13 @@ var behindLane = bytes.Repeat([]byte{0xff}, orderWidth+1)
 // allAside is the common prefix, and so the first possible key, of blocked jobs.
 var allAside = []byte{waitsForKey}
 
-// searchStrays unblocks the first job of up to portion lanes after damage may have broken the
+// searchLeftBlocked unblocks the first job of up to portion lanes after damage may have broken the
 // chain. It starts at from. A nil from means that no such damage was known before; the search
 // starts at the first key if this transaction found some. A job that a fetch blocks again lies
 // behind the search, so the search ends.
-func (t *txn) searchStrays(from []byte, portion int) {
-	if t.strays {
-		from, t.strays = allAside, false
+func (t *txn) searchLeftBlocked(from []byte, portion int) {
+	if t.leftBlocked {
+		from, t.leftBlocked = allAside, false
 	}
 	t.searched = from != nil
 	for n := 0; from != nil && n < portion; n++ {

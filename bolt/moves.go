@@ -86,7 +86,7 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) {
 		if j, err := t.record(id); err == nil {
 			t.freeEffect(j)
 		} else {
-			t.strays = true // its key is unknown
+			t.leftBlocked = true // its key is unknown
 		}
 	}
 }
@@ -219,7 +219,7 @@ func (t *txn) makeDamagedDead(id pawl.ID, ln line, f flags, damage error) {
 func (t *txn) abandonDamagedReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
 	t.counts(p.line()).Ready--
-	t.strays = t.strays || p.row.flags&hasMore != 0
+	t.leftBlocked = t.leftBlocked || p.row.flags&hasMore != 0
 	t.makeDamagedDead(p.row.id, p.line(), p.row.flags, damage)
 }
 

@@ -64,7 +64,7 @@ type Salvaged struct {
 	Kept       int // the record and the row for the state are sound
 	Placed     int // the row for the state is lost; the state follows from the record
 	Reattached int // the record was found outside the tree, and a sound row confirms it
-	Stray      int // dead jobs: found outside the tree, perhaps completed long ago
+	Unreached  int // dead jobs: found outside the tree, perhaps completed long ago
 	NoRecord   int // dead jobs: the record is lost, and another row names the job
 	NoPayload  int // dead jobs: the payload is lost, or was found outside the tree
 
@@ -100,7 +100,7 @@ type DamagedPage struct {
 // Sound reports whether nothing was damaged. The new file then has everything that the old one
 // had.
 func (s *Salvaged) Sound() bool {
-	lost := s.AppLost + s.History + s.Pages + s.Placed + s.Reattached + s.Stray + s.NoRecord + s.NoPayload
+	lost := s.AppLost + s.History + s.Pages + s.Placed + s.Reattached + s.Unreached + s.NoRecord + s.NoPayload
 	for _, n := range s.Lost {
 		lost += n
 	}
@@ -108,7 +108,7 @@ func (s *Salvaged) Sound() bool {
 }
 
 // records returns how many jobs were saved with their records.
-func (s *Salvaged) records() int { return s.Kept + s.Placed + s.Reattached + s.Stray }
+func (s *Salvaged) records() int { return s.Kept + s.Placed + s.Reattached + s.Unreached }
 
 // maxDamaged is how many damaged pages a result lists.
 const maxDamaged = 100
@@ -203,23 +203,23 @@ type salvor struct {
 	now    time.Time
 	result *Salvaged
 
-	hurt        map[string]bool // buckets that lost something
-	sequences   map[string]uint64
-	strays      map[pawl.ID]bool // jobs whose record was outside the tree
-	strayLoads  map[pawl.ID]bool // jobs whose payload was outside the tree
-	uniqueAgain map[string]bool  // unique keys whose lost rows are recreated
+	hurt              map[string]bool // buckets that lost something
+	sequences         map[string]uint64
+	unreached         map[pawl.ID]bool // jobs whose record was outside the tree
+	unreachedPayloads map[pawl.ID]bool // jobs whose payload was outside the tree
+	uniqueAgain       map[string]bool  // unique keys whose lost rows are recreated
 }
 
 func (s *salvor) run() error {
 	s.hurt, s.sequences = make(map[string]bool), make(map[string]uint64)
-	s.strays, s.strayLoads = make(map[pawl.ID]bool), make(map[pawl.ID]bool)
+	s.unreached, s.unreachedPayloads = make(map[pawl.ID]bool), make(map[pawl.ID]bool)
 	s.uniqueAgain = make(map[string]bool)
 	walked, err := s.copyTree()
 	if err != nil {
 		return err
 	}
 	for _, step := range []func() error{
-		s.mendSequences, s.mendQueues, func() error { return s.copyStrays(walked) },
+		s.mendSequences, s.mendQueues, func() error { return s.copyUnreached(walked) },
 		s.ownSequences, s.mendStates, s.mendAside, s.mendTraces, s.mendUnique, s.mendJobs, s.mendKeys, s.mendCounts,
 	} {
 		if err := step(); err != nil {

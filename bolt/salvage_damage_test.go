@@ -100,7 +100,7 @@ func TestSalvageWithoutAPage(t *testing.T) {
 			func(k *wreckKit) []uint64 { return []uint64{0, 1} },
 			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, -1, r.Meta)
-				require.GreaterOrEqual(t, r.Stray, len(k.jobs), "%+v", r)
+				require.GreaterOrEqual(t, r.Unreached, len(k.jobs), "%+v", r)
 				for id := range k.jobs {
 					require.Equal(t, pawl.Dead, found[id].State)
 					require.Contains(t, found[id].LastError(), "may have been done already")

@@ -40,13 +40,13 @@ func (s *salvor) mendJob(t *txn, j stored) {
 	p, err := t.where(j.Envelope)
 	placed := err == nil
 	cause, count := "", &s.result.Kept
-	if s.strays[j.ID] && placed {
+	if s.unreached[j.ID] && placed {
 		count = &s.result.Reattached
 	} else if !placed {
 		count = &s.result.Placed
 	}
-	if s.strays[j.ID] && !placed {
-		cause, count = "found outside the tree of a damaged file: it may have been done already", &s.result.Stray
+	if s.unreached[j.ID] && !placed {
+		cause, count = "found outside the tree of a damaged file: it may have been done already", &s.result.Unreached
 	}
 	if wrong := s.mendPayload(t, &j); wrong != "" {
 		if cause == "" {
@@ -106,7 +106,7 @@ func (s *salvor) mendPayload(t *txn, j *stored) string {
 		t.delete(t.payloads, j.ID[:])
 		j.apart, j.Payload = 0, nil
 		return "its payload is lost: the file was damaged"
-	case s.strayLoads[j.ID]:
+	case s.unreachedPayloads[j.ID]:
 		return "its payload was found outside the tree of a damaged file: it may be that of another job of this ID"
 	}
 	return ""

@@ -199,7 +199,7 @@ func (k *wreckKit) salvage(t *testing.T, damage func(b []byte) []byte) (map[pawl
 			require.True(t, bytes.Equal(want.Payload, got.Payload), "job %s (%s) has another payload: %d bytes of %d", id, want.Kind, len(got.Payload), len(want.Payload))
 		}
 	}
-	require.Equal(t, len(found), result.Kept+result.Placed+result.Reattached+result.Stray+result.NoRecord+result.NoPayload, "%+v", result)
+	require.Equal(t, len(found), result.Kept+result.Placed+result.Reattached+result.Unreached+result.NoRecord+result.NoPayload, "%+v", result)
 	k.drain(t, to)
 	return found, result
 }

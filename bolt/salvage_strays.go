@@ -8,23 +8,23 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// copyStrays copies records, payloads and histories that no tree leads to, if the tree lacks
+// copyUnreached copies records, payloads and histories that no tree leads to, if the tree lacks
 // them. It searches only if something is lost.
-func (s *salvor) copyStrays(walked *pages.Walked) error {
+func (s *salvor) copyUnreached(walked *pages.Walked) error {
 	if s.hurtAny(bucketJobs) {
-		if err := s.eachStray(walked, s.strayRecord); err != nil {
+		if err := s.eachUnreached(walked, s.unreachedRecord); err != nil {
 			return err
 		}
 	}
 	if s.hurtAny(bucketJobs, bucketPayloads, bucketHistory) {
-		return s.eachStray(walked, s.strayBelonging)
+		return s.eachUnreached(walked, s.unreachedBelonging)
 	}
 	return nil
 }
 
-// eachStray calls fn for every element outside the tree that looks like part of a job, in
+// eachUnreached calls fn for every element outside the tree that looks like part of a job, in
 // transactions of limited size.
-func (s *salvor) eachStray(walked *pages.Walked, fn func(t *txn, key, value []byte)) error {
+func (s *salvor) eachUnreached(walked *pages.Walked, fn func(t *txn, key, value []byte)) error {
 	type row struct{ key, value []byte }
 	var rows []row
 	bytes := 0
@@ -60,22 +60,22 @@ func (s *salvor) eachStray(walked *pages.Walked, fn func(t *txn, key, value []by
 	return flush()
 }
 
-// strayRecord keeps a record whose job is not in the tree. Of several records it keeps the one
+// unreachedRecord keeps a record whose job is not in the tree. Of several records it keeps the one
 // that a row in the tree confirms, or else the newest.
-func (s *salvor) strayRecord(t *txn, key, value []byte) {
+func (s *salvor) unreachedRecord(t *txn, key, value []byte) {
 	j, err := soundRecord(key, value)
 	if err != nil {
 		return
 	}
 	if old, err := t.record(j.ID); err == nil {
-		if !s.strays[j.ID] {
+		if !s.unreached[j.ID] {
 			return
 		}
 		if was, is := s.vouched(t, old), s.vouched(t, j); was && !is || was == is && !newer(j, old) {
 			return
 		}
 	}
-	s.strays[j.ID] = true
+	s.unreached[j.ID] = true
 	t.put(t.jobs, key, value)
 }
 
@@ -107,8 +107,8 @@ func newer(a, b stored) bool {
 	return (a.Death != nil || !a.Completed.IsZero()) && b.Death == nil && b.Completed.IsZero()
 }
 
-// strayBelonging keeps a payload or a history entry that a job lacks.
-func (s *salvor) strayBelonging(t *txn, key, value []byte) {
+// unreachedBelonging keeps a payload or a history entry that a job lacks.
+func (s *salvor) unreachedBelonging(t *txn, key, value []byte) {
 	id := pawl.ID(key[:16])
 	j, err := t.record(id)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *salvor) strayBelonging(t *txn, key, value []byte) {
 	case soundRow(bucketPayloads, key, value) == nil:
 		if j.apart != 0 && j.apart == len(value)-sealWidth && t.payloads.Get(key) == nil {
 			t.put(t.payloads, key, bytes.Clone(value))
-			s.strayLoads[id] = true
+			s.unreachedPayloads[id] = true
 		}
 	case soundRow(bucketHistory, key, value) == nil:
 		if kept(int(historyNumber(key)), j.Failures) && t.history.Get(key) == nil {

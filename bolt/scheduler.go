@@ -82,7 +82,7 @@ type scheduler struct {
 	due          time.Time       // when the next delayed job is due or something expires; zero for never
 	backlog      bool            // more was due or expired than fit in one commit
 	degraded     bool            // something that is due or expired could not be moved
-	strays       []byte          // where the search for blocked jobs that nothing else may unblock continues; nil for none
+	leftBlocked  []byte          // where the search for blocked jobs that nothing else may unblock continues; nil for none
 	turns        turns           // turns among the queues
 	numbers      numberCache     // numbers of the queues that fetches name
 	lookups      int             // rows searched for so far
@@ -227,7 +227,7 @@ func (s *scheduler) chores(t *txn) {
 	moved := t.promoteDue(promotePortion)
 	reaped := s.leases.reap(t, reapPortion)
 	s.backlog = !all || moved == promotePortion || reaped == reapPortion
-	t.searchStrays(s.strays, promotePortion)
+	t.searchLeftBlocked(s.leftBlocked, promotePortion)
 	s.backlog = s.backlog || t.unsearched != nil
 	s.degraded = len(t.damage) > 0
 	s.wake(t)

@@ -75,7 +75,7 @@ func TestTornCopyOfARunningApp(t *testing.T) {
 		saved := path + ".saved"
 		result, err := Salvage(t.Context(), path, saved)
 		require.NoError(t, err, rule)
-		require.NotZero(t, result.Kept+result.Placed+result.Reattached+result.Stray, "%s: %+v", rule, result)
+		require.NotZero(t, result.Kept+result.Placed+result.Reattached+result.Unreached, "%s: %+v", rule, result)
 		checkFile(t, saved)
 	}
 	require.Positive(t, foreign, "of some copies the root is a page of another kind")

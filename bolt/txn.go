@@ -37,13 +37,13 @@ type txn struct {
 	changed  bool
 	err      error // the first failed write; the transaction cannot commit after it
 
-	granted   []*grant         // leases granted
-	renewed   map[pawl.ID]bool // leases extended
-	ended     []holding        // leases settled or taken back
-	cancelled []holding        // leases of jobs that must end
-	events    []pawl.Event     // deaths and crashes, and all other events when there is a listener
-	damage    []error          // damaged rows that were skipped
-	strays    bool             // jobs were blocked, and damage may keep them from being unblocked
+	granted     []*grant         // leases granted
+	renewed     map[pawl.ID]bool // leases extended
+	ended       []holding        // leases settled or taken back
+	cancelled   []holding        // leases of jobs that must end
+	events      []pawl.Event     // deaths and crashes, and all other events when there is a listener
+	damage      []error          // damaged rows that were skipped
+	leftBlocked bool             // jobs were blocked, and damage may keep them from being unblocked
 
 	foreign *tables // rows of other packages; nil until needed
 

@@ -110,7 +110,7 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 		{s.Kept, "unchanged"},
 		{s.Reattached, "found outside the tree, but confirmed by a row in it: unchanged"},
 		{s.Placed, "lost their state: placed by their records"},
-		{s.Stray, "found outside the tree: dead jobs, perhaps completed long ago"},
+		{s.Unreached, "found outside the tree: dead jobs, perhaps completed long ago"},
 		{s.NoRecord, "lost their record: dead jobs"},
 		{s.NoPayload, "lost their payload, or it was found outside the tree: dead jobs"},
 		{s.History, "entries of histories are lost"},

@@ -20,7 +20,7 @@ type salvageView struct {
 	Kept          int               `json:"kept"`
 	Placed        int               `json:"placed"`
 	Reattached    int               `json:"reattached"`
-	Stray         int               `json:"stray"`
+	Unreached     int               `json:"unreached"`
 	NoRecord      int               `json:"no_record"`
 	NoPayload     int               `json:"no_payload"`
 	HistoryLost   int               `json:"history_lost"`
@@ -51,7 +51,7 @@ func viewOfSalvaged(from, to string, s *bolt.Salvaged) salvageView {
 		From: from, To: to,
 		Jobs:  sum(&c),
 		Ready: c.Ready, Delayed: c.Delayed, Leased: c.Leased, Dead: c.Dead, Completed: c.Completed,
-		Kept: s.Kept, Placed: s.Placed, Reattached: s.Reattached, Stray: s.Stray, NoRecord: s.NoRecord, NoPayload: s.NoPayload,
+		Kept: s.Kept, Placed: s.Placed, Reattached: s.Reattached, Unreached: s.Unreached, NoRecord: s.NoRecord, NoPayload: s.NoPayload,
 		HistoryLost: s.History, RowsLost: []lostRowsView{}, AppRows: s.AppRows, AppLost: s.AppLost,
 		DamagedPages: s.Pages, Pages: []damagedPageView{}, Older: s.Older, FormatAssumed: s.NoFormat,
 	}
