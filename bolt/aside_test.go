@@ -12,31 +12,31 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// asideDamage is damage after which blocked jobs must still be unblocked.
-var asideDamage = []struct {
+// blockedDamage is damage after which blocked jobs must still be unblocked.
+var blockedDamage = []struct {
 	rule string
 
 	// hit damages a row while holder has the key. Lost is whether the damaged job becomes dead,
 	// which ends its damage.
-	hit func(t *testing.T, q *Queue, holder *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) (lost pawl.ID)
+	hit func(t *testing.T, q *Queue, holder *pawl.Lease, blockedJobs []*pawl.Envelope, change func([]byte) []byte) (lost pawl.ID)
 }{
-	{"the one of a lane that comes back", func(t *testing.T, q *Queue, _ *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
-		damageRecord(t, q, aside[0].ID, change)
-		return aside[0].ID
+	{"the one of a lane that comes back", func(t *testing.T, q *Queue, _ *pawl.Lease, blockedJobs []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
+		damageRecord(t, q, blockedJobs[0].ID, change)
+		return blockedJobs[0].ID
 	}},
 	{"the job that is leased", func(t *testing.T, q *Queue, holder *pawl.Lease, _ []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
 		damageRecord(t, q, holder.ID, change)
 		return holder.ID
 	}},
-	{"both of these", func(t *testing.T, q *Queue, holder *pawl.Lease, aside []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
-		damageRecord(t, q, aside[0].ID, change)
+	{"both of these", func(t *testing.T, q *Queue, holder *pawl.Lease, blockedJobs []*pawl.Envelope, change func([]byte) []byte) pawl.ID {
+		damageRecord(t, q, blockedJobs[0].ID, change)
 		damageRecord(t, q, holder.ID, change)
 		return holder.ID
 	}},
 }
 
-// asideEnds are the ways in which the lease ends. Its record may be damaged.
-var asideEnds = []struct {
+// blockedEnds are the ways in which the lease ends. Its record may be damaged.
+var blockedEnds = []struct {
 	name string
 	end  func(t *testing.T, q *Queue, l *pawl.Lease)
 }{
@@ -52,10 +52,10 @@ var asideEnds = []struct {
 // Blocked jobs are unblocked without a restart when damage has removed what would have
 // unblocked them: each lane of each queue continues, one job after the other, and only the
 // damaged job is lost.
-func TestJobsAsideComeBackAfterDamage(t *testing.T) {
+func TestBlockedJobsAreReadyAfterDamage(t *testing.T) {
 	queues := []string{"a", "b"}
-	for _, d := range asideDamage {
-		for _, e := range asideEnds {
+	for _, d := range blockedDamage {
+		for _, e := range blockedEnds {
 			for _, c := range append(changes, missing) {
 				t.Run(d.rule+"/"+e.name+"/"+c.name, func(t *testing.T) {
 					path := memoryFolder(t) + "/jobs.db"
@@ -71,7 +71,7 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 						jobs := []*pawl.Envelope{keyed("a"), keyed("a"), keyed("a"), keyed("b"), keyed("b")}
 						all := append(jobs, retry)
 						require.Empty(t, fetch(t, q, 10, queues...))
-						require.Equal(t, len(all), aside(t, q))
+						require.Equal(t, len(all), blockedJobs(t, q))
 
 						d.hit(t, q, holder, jobs, c.change)
 						e.end(t, q, holder)
@@ -90,7 +90,7 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 							_, err := q.Job(t.Context(), e.ID)
 							require.Equal(t, err == nil, got[e.ID], "job %s, %v", e.ID, err)
 						}
-						require.Zero(t, aside(t, q))
+						require.Zero(t, blockedJobs(t, q))
 						pass(time.Hour)
 						synctest.Wait() // and the scheduler is idle
 					})
@@ -102,8 +102,8 @@ func TestJobsAsideComeBackAfterDamage(t *testing.T) {
 
 // A damaged first row of the blocked jobs is skipped: when the lease ends, the next job of its
 // lane and those of the other lanes are unblocked.
-func TestDamagedRowAside(t *testing.T) {
-	for _, e := range asideEnds {
+func TestDamagedBlockedRow(t *testing.T) {
+	for _, e := range blockedEnds {
 		for _, c := range changes {
 			t.Run(e.name+"/"+c.name, func(t *testing.T) {
 				path := memoryFolder(t) + "/jobs.db"
@@ -119,7 +119,7 @@ func TestDamagedRowAside(t *testing.T) {
 					hit := false
 					changeRows(t, q, bucketDelayed, func(k []byte) bool {
 						defer func() { hit = true }()
-						return !hit && bytes.HasPrefix(k, allAside)
+						return !hit && bytes.HasPrefix(k, allBlocked)
 					}, c.change)
 					e.end(t, q, holder)
 					for _, want := range []*pawl.Envelope{second, other} {
@@ -169,7 +169,7 @@ func TestFetchThatComesUponDamageGetsTheNextJob(t *testing.T) {
 
 // While fetches wait, the search after damage ends however many jobs are blocked: jobs whose
 // key is leased are blocked again, and the scheduler becomes idle.
-func TestSearchForJobsAsideEnds(t *testing.T) {
+func TestSearchForBlockedJobsEnds(t *testing.T) {
 	const keys, waiting = 2*promotePortion + 10, 3
 	path := memoryFolder(t) + "/jobs.db"
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestSearchForJobsAsideEnds(t *testing.T) {
 		require.Len(t, leases, keys)
 		require.NoError(t, q.Enqueue(t.Context(), jobs...))
 		require.Empty(t, fetch(t, q, 1, "a"))
-		require.Equal(t, keys, aside(t, q))
+		require.Equal(t, keys, blockedJobs(t, q))
 
 		got := make(chan *pawl.Lease, waiting)
 		for range waiting {
@@ -201,7 +201,7 @@ func TestSearchForJobsAsideEnds(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, jobs[keys-1].ID, (<-got).ID)
 		require.Empty(t, got)
-		require.Equal(t, keys-1, aside(t, q))
+		require.Equal(t, keys-1, blockedJobs(t, q))
 		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 		synctest.Wait()
 		require.Empty(t, got, "its key is done")

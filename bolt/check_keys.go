@@ -91,7 +91,7 @@ func (c *check) effectRows() (holders map[string]pawl.ID) {
 // not an error: another job, with its own choice of states, may have taken the key and be gone.
 func (c *check) waiting(holders map[string]pawl.ID) {
 	ready := make(map[string]bool) // effects of ready jobs, by queue
-	aside := make(map[string]pawl.ID)
+	blockedJobs := make(map[string]pawl.ID)
 	c.each(c.jobs, func(k, _ []byte) {
 		c.progress.add(1)
 		j := c.envelope(k)
@@ -111,7 +111,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 		case p.state == pawl.Leased && holders[effect] != j.ID:
 			c.wrong("job %s is leased, its effect is held by %s", j.ID, holders[effect])
 		case p.state == pawl.Ready && bytes.Equal(p.key, heldKey(nil, []byte(effect), p.line, j.Envelope)):
-			aside[j.Queue+effect] = j.ID
+			blockedJobs[j.Queue+effect] = j.ID
 			if _, held := holders[effect]; held {
 				ready[j.Queue+effect] = true
 			}
@@ -119,7 +119,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 			ready[j.Queue+effect] = true
 		}
 	})
-	for key, id := range aside {
+	for key, id := range blockedJobs {
 		if !ready[key] {
 			c.wrong("job %s was put aside and nothing brings it back", id)
 		}

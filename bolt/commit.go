@@ -125,7 +125,7 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 		s.leftBlocked = t.unsearched
 	}
 	if t.leftBlocked {
-		s.leftBlocked = allAside
+		s.leftBlocked = allBlocked
 	}
 	s.leases.update(t, s.durable)
 	s.report(t)

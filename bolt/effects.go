@@ -87,8 +87,8 @@ func (t *txn) doneUntil(key []byte, row effectRow, until time.Time) {
 	t.put(t.expiry, end, seal(end, nil))
 }
 
-// putAside blocks a ready job whose key is leased under another job.
-func (t *txn) putAside(c choice, effect []byte) {
+// block blocks a ready job whose key is leased under another job.
+func (t *txn) block(c choice, effect []byte) {
 	t.delete(t.ready, c.key)
 	key := append(heldPrefix(nil, effect), c.key...)
 	t.put(t.delayed, key, seal(key, delayedRow{c.row, c.key}.append(nil)))
@@ -115,8 +115,8 @@ func (t *txn) bringBack(prefix, from []byte) (next []byte) {
 // behindLane returns a key after all keys of a lane, given its prefix.
 var behindLane = bytes.Repeat([]byte{0xff}, orderWidth+1)
 
-// allAside is the common prefix, and so the first possible key, of blocked jobs.
-var allAside = []byte{waitsForKey}
+// allBlocked is the common prefix, and so the first possible key, of blocked jobs.
+var allBlocked = []byte{waitsForKey}
 
 // searchLeftBlocked unblocks the first job of up to portion lanes after damage may have broken the
 // chain. It starts at from. A nil from means that no such damage was known before; the search
@@ -124,11 +124,11 @@ var allAside = []byte{waitsForKey}
 // behind the search, so the search ends.
 func (t *txn) searchLeftBlocked(from []byte, portion int) {
 	if t.leftBlocked {
-		from, t.leftBlocked = allAside, false
+		from, t.leftBlocked = allBlocked, false
 	}
 	t.searched = from != nil
 	for n := 0; from != nil && n < portion; n++ {
-		from = t.bringBack(allAside, from)
+		from = t.bringBack(allBlocked, from)
 	}
 	t.unsearched = from
 }

@@ -54,7 +54,7 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 		s.t.skip(j, at)
 		return nil, true
 	case effect.holder != pawl.ID{}:
-		s.t.putAside(c, job.effect)
+		s.t.block(c, job.effect)
 		return nil, true
 	}
 	return job, false

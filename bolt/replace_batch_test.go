@@ -14,18 +14,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// rowsAside counts the jobs that are blocked by a key.
-func (s *store) rowsAside() (n int) {
+// blockedRows counts the jobs that are blocked by a key.
+func (s *store) blockedRows() (n int) {
 	c := s.delayed.Cursor()
-	for k, _ := c.Seek(allAside); bytes.HasPrefix(k, allAside); k, _ = c.Next() {
+	for k, _ := c.Seek(allBlocked); bytes.HasPrefix(k, allBlocked); k, _ = c.Next() {
 		n++
 	}
 	return n
 }
 
-func aside(t *testing.T, q *Queue) (n int) {
+func blockedJobs(t *testing.T, q *Queue) (n int) {
 	t.Helper()
-	require.NoError(t, q.view(t.Context(), func(s *store) error { n = s.rowsAside(); return nil }))
+	require.NoError(t, q.view(t.Context(), func(s *store) error { n = s.blockedRows(); return nil }))
 	return n
 }
 
@@ -38,7 +38,7 @@ func holdKey(t *testing.T, q *Queue, unique ...string) *pawl.Lease {
 		add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey, e.UniqueKey = "key", key })
 	}
 	require.Empty(t, fetch(t, q, 10))
-	require.Equal(t, len(unique), aside(t, q))
+	require.Equal(t, len(unique), blockedJobs(t, q))
 	return l
 }
 
@@ -60,7 +60,7 @@ func ackAll(t *testing.T, q *Queue, queues ...string) (n int) {
 // A batch that replaces jobs which were blocked by one idempotency key finds each of them in
 // its current place: removing the first unblocks the second. Each has one row left and the
 // counts are right, whichever keys the new jobs have.
-func TestBatchReplacesJobsThatArePutAside(t *testing.T) {
+func TestBatchReplacesBlockedJobs(t *testing.T) {
 	for _, c := range []struct {
 		keys  [3]string // keys of the new jobs
 		first int       // jobs that can be fetched while the key is leased
@@ -95,7 +95,7 @@ func TestBatchReplacesJobsThatArePutAside(t *testing.T) {
 }
 
 // The same in an app's transaction, with separate enqueues.
-func TestEnqueueTxReplacesJobsThatArePutAside(t *testing.T) {
+func TestEnqueueTxReplacesBlockedJobs(t *testing.T) {
 	q := openTest(t, nil)
 	holder := holdKey(t, q, "0", "1", "2")
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
@@ -116,7 +116,7 @@ func TestEnqueueTxReplacesJobsThatArePutAside(t *testing.T) {
 
 // A transfer removes a dead job and nothing else: jobs blocked by its key stay blocked until
 // the lease ends, and are unblocked then.
-func TestTransferBesideJobsThatArePutAside(t *testing.T) {
+func TestTransferBesideBlockedJobs(t *testing.T) {
 	for _, key := range []string{"", "key"} {
 		for _, queue := range []string{pawl.DefaultQueue, "other"} {
 			t.Run(key+", "+queue, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestTransferBesideJobsThatArePutAside(t *testing.T) {
 				moved := &pawl.Envelope{ID: dead.ID, Kind: "k", Queue: queue, IdempotencyKey: key}
 				require.NoError(t, q.Transfer(t.Context(), moved, nil))
 				require.Equal(t, dead.ID, moved.ID)
-				require.Equal(t, 2, aside(t, q))
+				require.Equal(t, 2, blockedJobs(t, q))
 				checkNow(t, q)
 				require.NoError(t, q.Settle(t.Context(), holder.Nack(time.Hour, errBoom)))
 				runs := 1 // one job of the key; the others are skipped

@@ -220,7 +220,7 @@ func (s *salvor) run() error {
 	}
 	for _, step := range []func() error{
 		s.mendSequences, s.mendQueues, func() error { return s.copyUnreached(walked) },
-		s.ownSequences, s.mendStates, s.mendAside, s.mendTraces, s.mendUnique, s.mendJobs, s.mendKeys, s.mendCounts,
+		s.ownSequences, s.mendStates, s.repairBlocked, s.mendTraces, s.mendUnique, s.mendJobs, s.mendKeys, s.mendCounts,
 	} {
 		if err := step(); err != nil {
 			return err

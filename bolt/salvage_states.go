@@ -99,13 +99,13 @@ func (s *salvor) makeDead(t *txn, j stored, cause string) {
 	t.makeDead(j, pawl.ReasonCorrupt, run{cause: cause})
 }
 
-// mendAside unblocks all jobs that wait for an idempotency key, as the next Open would, since
+// repairBlocked unblocks all jobs that wait for an idempotency key, as the next Open would, since
 // the holders of the keys may be lost.
-func (s *salvor) mendAside() error {
+func (s *salvor) repairBlocked() error {
 	if !s.hurtAny(append(stateBuckets, bucketJobs, bucketEffects)...) {
 		return nil
 	}
-	return s.eachKey(bucketDelayed, allAside, func(t *txn, b *table, key []byte) {
+	return s.eachKey(bucketDelayed, allBlocked, func(t *txn, b *table, key []byte) {
 		if row, err := parseDelayedRow(key, b.Get(key)); err == nil && key[0] == waitsForKey {
 			row.ready = bytes.Clone(row.ready)
 			t.promote(key, row)

@@ -193,7 +193,7 @@ func TestWithdrawnFetchSpendsNoTurn(t *testing.T) {
 	again, nowAgain := standing(t, q)
 	require.Equal(t, queues, again)
 	require.Equal(t, now, nowAgain)
-	require.Equal(t, 1, aside(t, q), "it was withdrawn in the middle")
+	require.Equal(t, 1, blockedJobs(t, q), "it was withdrawn in the middle")
 	require.Equal(t, "babrar", inTurnOrder(t, q, 6))
 	require.NoError(t, q.Settle(t.Context(), holder.Ack()))
 }

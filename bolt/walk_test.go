@@ -29,9 +29,9 @@ func addOfKey(t *testing.T, q *Queue, n int) {
 	require.NoError(t, q.Enqueue(t.Context(), batch...))
 }
 
-// mostAside puts a gate before the commits of a queue that records the largest number of jobs
+// mostBlocked puts a gate before the commits of a queue that records the largest number of jobs
 // that one commit blocked. Read the result while nothing is requested of the queue.
-func mostAside(q *Queue) (most *int) {
+func mostBlocked(q *Queue) (most *int) {
 	most = new(int)
 	before := 0
 	gateCommits(q).look = func(tx *bbolt.Tx) {
@@ -39,7 +39,7 @@ func mostAside(q *Queue) (most *int) {
 		if err != nil {
 			panic(err)
 		}
-		now := s.rowsAside()
+		now := s.blockedRows()
 		*most, before = max(*most, now-before), now
 	}
 	return most
@@ -63,7 +63,7 @@ func TestWalkIsBounded(t *testing.T) {
 	require.Zero(t, room)
 	require.Len(t, fetch(t, q, 10), 1)
 	require.Empty(t, fetch(t, q, 10))
-	require.Equal(t, 3*settlePortion-1, aside(t, q))
+	require.Equal(t, 3*settlePortion-1, blockedJobs(t, q))
 }
 
 // Jobs behind many jobs of one key come in time, whoever holds that key.
@@ -84,7 +84,7 @@ func TestDrainOfManyJobsOfOneKey(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), &Options{
 		Logger: hclog.NewNullLogger(), OnEvent: func(e pawl.Event) { events[e.Type]++ },
 	})
-	most := mostAside(q)
+	most := mostBlocked(q)
 	addOfKey(t, q, jobs)
 	for {
 		leases, err := q.Fetch(t.Context(), pawl.Request{Max: 10, Wait: pawl.WaitDrained})
@@ -109,7 +109,7 @@ func TestManyFetchesShareTheRoomOfACommit(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, path, nil)
-		most := mostAside(q)
+		most := mostBlocked(q)
 		addOfKey(t, q, 1)
 		holder := leaseOne(t, q)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -120,7 +120,7 @@ func TestManyFetchesShareTheRoomOfACommit(t *testing.T) {
 		synctest.Wait()
 		addOfKey(t, q, 4*settlePortion)
 		synctest.Wait()
-		require.Equal(t, 4*settlePortion, aside(t, q))
+		require.Equal(t, 4*settlePortion, blockedJobs(t, q))
 		require.Equal(t, settlePortion, *most)
 		require.NoError(t, q.Settle(t.Context(), holder.Ack()))
 		synctest.Wait()

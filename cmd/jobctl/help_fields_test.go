@@ -43,7 +43,7 @@ func TestHelpNamesWhatIsPrinted(t *testing.T) {
 		for name := range fields[words] {
 			require.True(t, named[name], "%s prints %s, which its help does not name", words, name)
 		}
-		text = aside.ReplaceAllString(aside.ReplaceAllString(text, ""), "") // one in the other, too
+		text = parenthesis.ReplaceAllString(parenthesis.ReplaceAllString(text, ""), "") // one in the other, too
 		for _, name := range fieldWord.FindAllString(text, -1) {
 			if strings.Contains(name, "_") { // any other may be prose
 				require.True(t, fields[words][name], "the help of %s names %s, which it does not print", words, name)
@@ -53,8 +53,8 @@ func TestHelpNamesWhatIsPrinted(t *testing.T) {
 }
 
 var (
-	fieldWord = regexp.MustCompile(`[a-z][a-z0-9_]*`)
-	aside     = regexp.MustCompile(`\([^()]*\)`) // what a field means, in the text of a help
+	fieldWord   = regexp.MustCompile(`[a-z][a-z0-9_]*`)
+	parenthesis = regexp.MustCompile(`\([^()]*\)`) // what a field means, in the text of a help
 )
 
 // fieldsPrinted returns the names of the fields that each command prints.
