@@ -32,7 +32,7 @@ func (r *reader) Effects(ctx context.Context, after string, max int) (effects []
 	}
 	var last []byte
 	if after != "" {
-		if _, last, err = parseBookmark(after, scopeEffects); err != nil {
+		if _, last, err = parseCursor(after, scopeEffects); err != nil {
 			return nil, "", err
 		}
 	}
@@ -45,7 +45,7 @@ func (r *reader) Effects(ctx context.Context, after string, max int) (effects []
 		}
 		for n := 0; k != nil; k, v = c.Next() {
 			if n++; n > listRows || len(effects) >= max || damage != nil {
-				next = formatBookmark(0, last, scopeEffects)
+				next = formatCursor(0, last, scopeEffects)
 				return nil
 			}
 			if last != nil && bytes.Compare(k, last) <= 0 {

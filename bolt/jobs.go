@@ -68,10 +68,10 @@ func (p *page) read(s *store) error {
 		return err
 	}
 	if p.part >= len(parts) {
-		return errNoBookmark()
+		return errBadCursor()
 	}
 	if p.last != nil && !parts[p.fromFront(len(parts))].mayBegin(p.last) {
-		return errNoBookmark()
+		return errBadCursor()
 	}
 	p.entries, p.rows, p.bytes = p.entries[:0], 0, 0
 	for ; p.part < len(parts); p.part, p.last = p.part+1, nil {

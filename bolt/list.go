@@ -77,7 +77,7 @@ func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts Parts, afte
 		l.Jobs = append(l.Jobs, p.entries...)
 		rows, bytes = rows+p.rows, bytes+p.bytes
 	}
-	l.Next = p.bookmark()
+	l.Next = p.cursor()
 	return l, nil
 }
 
@@ -93,7 +93,7 @@ func (p *page) resume(after string) error {
 	if after == "" {
 		return nil
 	}
-	part, key, err := parseBookmark(after, filterScope(p.filter))
+	part, key, err := parseCursor(after, filterScope(p.filter))
 	if err != nil {
 		return err
 	}
@@ -101,10 +101,10 @@ func (p *page) resume(after string) error {
 	return nil
 }
 
-// bookmark returns the cursor for the next page, "" at the end.
-func (p *page) bookmark() string {
+// cursor returns the cursor for the next page, "" at the end.
+func (p *page) cursor() string {
 	if p.end {
 		return ""
 	}
-	return formatBookmark(p.part, p.last, filterScope(p.filter))
+	return formatCursor(p.part, p.last, filterScope(p.filter))
 }

@@ -120,7 +120,7 @@ func TestListFromAForgedPlace(t *testing.T) {
 			for i := range key {
 				key[i] = []byte{0, 1, 2, 0xff, byte(random.IntN(256))}[random.IntN(5)]
 			}
-			part, err := q.List(t.Context(), f, formatBookmark(random.IntN(4), key, filterScope(f)), 3)
+			part, err := q.List(t.Context(), f, formatCursor(random.IntN(4), key, filterScope(f)), 3)
 			if err != nil {
 				require.ErrorIs(t, err, pawl.ErrInvalid)
 				refused++
@@ -136,10 +136,10 @@ func TestListFromAForgedPlace(t *testing.T) {
 		require.Greater(t, listed, 100)
 		ofA := pawl.Filter{State: pawl.Ready, Queue: "a"}
 		for _, key := range []string{"", "\x00", "\x00\x00\x00\x63", "\xff\xff\xff\xff\xff"} {
-			_, err := q.List(t.Context(), ofA, formatBookmark(0, []byte(key), filterScope(ofA)), 3)
+			_, err := q.List(t.Context(), ofA, formatCursor(0, []byte(key), filterScope(ofA)), 3)
 			require.Equal(t, key != "", errors.Is(err, pawl.ErrInvalid), "the key %q of another queue", key)
 		}
-		_, err := q.List(t.Context(), pawl.Filter{}, base64.RawURLEncoding.EncodeToString(make([]byte, maxBookmark)), 3)
+		_, err := q.List(t.Context(), pawl.Filter{}, base64.RawURLEncoding.EncodeToString(make([]byte, maxCursor)), 3)
 		require.ErrorIs(t, err, pawl.ErrInvalid, "one that is too long")
 	})
 }

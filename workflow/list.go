@@ -53,7 +53,7 @@ func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l L
 		return l, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
 	}
 	w := walk{table: tableRuns}
-	if w.last, err = parseBookmark(after, f); err != nil {
+	if w.last, err = parseCursor(after, f); err != nil {
 		return l, err
 	}
 	for looked := 0; !w.end && len(l.Runs) < max && looked < listRows; {
@@ -65,7 +65,7 @@ func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l L
 		looked += n
 	}
 	if !w.end {
-		l.Next = formatBookmark(w.last, f)
+		l.Next = formatCursor(w.last, f)
 	}
 	return l, nil
 }
@@ -173,31 +173,31 @@ func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content 
 // A cursor says where a list continues: the version of its form, a checksum of the rest and of
 // the scope of the list, and the key of the last row visited, which may be gone.
 const (
-	bookmarkVersion = 1
-	bookmarkHeader  = 1 + 4
+	cursorVersion = 1
+	cursorHeader  = 1 + 4
 )
 
-var bookmarkText = base64.RawURLEncoding.Strict()
+var cursorText = base64.RawURLEncoding.Strict()
 
-func formatBookmark(last []byte, f Filter) string {
-	b := append(make([]byte, 0, bookmarkHeader+len(last)), bookmarkVersion)
-	b = binary.BigEndian.AppendUint32(b, bookmarkSum(last, f))
-	return bookmarkText.EncodeToString(append(b, last...))
+func formatCursor(last []byte, f Filter) string {
+	b := append(make([]byte, 0, cursorHeader+len(last)), cursorVersion)
+	b = binary.BigEndian.AppendUint32(b, cursorSum(last, f))
+	return cursorText.EncodeToString(append(b, last...))
 }
 
-func parseBookmark(text string, f Filter) (last []byte, err error) {
+func parseCursor(text string, f Filter) (last []byte, err error) {
 	if text == "" {
 		return nil, nil
 	}
-	b, err := bookmarkText.DecodeString(text)
-	if err != nil || len(b) <= bookmarkHeader || b[0] != bookmarkVersion ||
-		binary.BigEndian.Uint32(b[1:]) != bookmarkSum(b[bookmarkHeader:], f) {
+	b, err := cursorText.DecodeString(text)
+	if err != nil || len(b) <= cursorHeader || b[0] != cursorVersion ||
+		binary.BigEndian.Uint32(b[1:]) != cursorSum(b[cursorHeader:], f) {
 		return nil, &pawl.InvalidError{Field: "after", Reason: "it does not come from an earlier part of this list; begin without it"}
 	}
-	return b[bookmarkHeader:], nil
+	return b[cursorHeader:], nil
 }
 
-func bookmarkSum(last []byte, f Filter) uint32 {
+func cursorSum(last []byte, f Filter) uint32 {
 	scope := fmt.Sprintf("runs %q %q %q", f.Flow, f.Status, f.Prefix)
 	return crc32.Update(crc32.Checksum([]byte(scope), castagnoli), castagnoli, last)
 }

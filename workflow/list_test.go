@@ -124,7 +124,7 @@ func TestPlacesInAList(t *testing.T) {
 		_, err := d.List(t.Context(), f, first.Next, 2)
 		require.ErrorIs(t, err, pawl.ErrInvalid)
 	}
-	for _, after := range []string{"x", "AAAA", "AQ", formatBookmark(nil, Filter{}), first.Next + "A", first.Next[:len(first.Next)-4], "%%"} {
+	for _, after := range []string{"x", "AAAA", "AQ", formatCursor(nil, Filter{}), first.Next + "A", first.Next[:len(first.Next)-4], "%%"} {
 		_, err := d.List(t.Context(), Filter{}, after, 2)
 		require.ErrorIs(t, err, pawl.ErrInvalid, after)
 	}

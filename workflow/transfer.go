@@ -203,14 +203,14 @@ func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64, err error) {
 func formatPlace(number int, row Row) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(number))
 	b = append(b, byte(tableNumber(row.In)))
-	return bookmarkText.EncodeToString(append(b, row.Key...))
+	return cursorText.EncodeToString(append(b, row.Key...))
 }
 
 func parsePlace(text string) (table int, from []byte, number int, err error) {
 	if text == "" {
 		return 0, nil, 1, nil
 	}
-	b, err := bookmarkText.DecodeString(text)
+	b, err := cursorText.DecodeString(text)
 	if err != nil || len(b) < 5 || int(b[4]) >= len(transferred) || len(b) > 5+maxRowKey {
 		return 0, nil, 0, &pawl.InvalidError{Field: "after", Reason: "it does not come from an earlier part; begin without it"}
 	}
