@@ -69,7 +69,7 @@ const lanes lane = 6
 type class byte
 
 const (
-	calm    class = iota // never crashed
+	clean   class = iota // never crashed
 	suspect              // crashed once: leased only into a free slot
 	repeat               // crashed at least twice: leased one at a time
 )

@@ -31,11 +31,11 @@ type allowance struct {
 }
 
 func (a allowance) covers(c class) bool {
-	return c == calm || a.idle > 0 && (c == suspect || a.repeat)
+	return c == clean || a.idle > 0 && (c == suspect || a.repeat)
 }
 
 func (a *allowance) use(c class) {
-	if c != calm {
+	if c != clean {
 		a.idle--
 	}
 	if c == repeat {

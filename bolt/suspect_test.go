@@ -170,7 +170,7 @@ func TestSettlingClearsCrashes(t *testing.T) {
 	}
 }
 
-func TestFetchWithoutIdleSlotWaitsForCalmJobs(t *testing.T) {
+func TestFetchWithoutIdleSlotWaitsForCleanJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		addCrashed(t, q, 1, "a")

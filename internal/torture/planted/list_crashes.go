@@ -3,7 +3,7 @@ package planted
 // crashes are faults in the handling of jobs after a crash.
 var crashes = []Fault{
 	newFault("a job beside a suspect becomes poison", "a job that crashed often runs alone", by("simulate", 500),
-		Edit{"bolt/allowance.covers", "c == calm", "$ || PLANTED"}),
+		Edit{"bolt/allowance.covers", "c == clean", "$ || PLANTED"}),
 	newFault("leases of a dead process stay", "an open recovers every lease", by("kill", 100),
 		Edit{"bolt/txn.takeOrphans", "t.crashed(o.id, o.row, pawl.EventRecovered)", "if PLANTED && o.id[15]%8 == 0 { continue }; $"},
 		Edit{"bolt/txn.takeOrphans", "return len(orphans) + t.promoteRows([]byte{waitsForKey}, nil, portion)", "if PLANTED { orphans = nil }; $"}),
