@@ -76,15 +76,15 @@ func (s *scheduler) passApart(group []*call, refused undone, before bool) error 
 
 // commit runs a group in one transaction, with the maintenance if requested, and answers the
 // callers once it is durable. If it returns an error, it has answered nobody.
-func (s *scheduler) commit(group []*call, chores bool) error {
+func (s *scheduler) commit(group []*call, maintain bool) error {
 	err := s.transact(func(t *txn) error {
 		for _, c := range group {
 			if c.err = c.op.check(t); c.err == nil {
 				c.op.apply(t)
 			}
 		}
-		if chores && t.err == nil { // an undone transaction serves nobody
-			s.chores(t)
+		if maintain && t.err == nil { // an undone transaction serves nobody
+			s.maintain(t)
 		}
 		return nil
 	})
@@ -94,7 +94,7 @@ func (s *scheduler) commit(group []*call, chores bool) error {
 	for _, c := range group {
 		c.answer(c.err)
 	}
-	if chores { // otherwise the fetches are in the state that a failed transaction left
+	if maintain { // otherwise the fetches are in the state that a failed transaction left
 		s.answerFetches()
 	}
 	return nil

@@ -221,8 +221,8 @@ func (s *scheduler) untilNext(least time.Duration) (wait time.Duration, ok bool)
 	return max(wait, 0), ok
 }
 
-// chores does the scheduler's maintenance: expire, promote, reap, serve.
-func (s *scheduler) chores(t *txn) {
+// maintain does the scheduler's maintenance: expire, promote, reap, serve.
+func (s *scheduler) maintain(t *txn) {
 	all := t.expireDue(expirePortion)
 	moved := t.promoteDue(promotePortion)
 	reaped := s.leases.reap(t, reapPortion)

@@ -5,7 +5,7 @@ var durability = []Fault{
 	newFault("no sync", "what was acknowledged survives a power cut", by("power", 400),
 		Edit{"bolt/openFile", "NoFreelistSync: true", "$, NoSync: PLANTED"}),
 	newFault("acknowledges before the commit", "an answer follows the commit", append(by("kill", 500), by("power", 400)...),
-		Edit{"bolt/scheduler.commit", "if chores && t.err == nil { s.chores(t) }", `if PLANTED {
+		Edit{"bolt/scheduler.commit", "if maintain && t.err == nil { s.maintain(t) }", `if PLANTED {
 	for _, c := range group {
 		c.answer(c.err)
 	}
