@@ -99,7 +99,7 @@ func CheckSettle(settlements []Settlement) error {
 				return invalid("reason", "an abandoned job needs one of 1 to %d bytes; this one has %d", MaxNameBytes, n)
 			}
 		default:
-			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack", clip(string(s.Outcome), 32))
+			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack", truncate(string(s.Outcome), 32))
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func (c *Change) Check(jobs int) error {
 	switch c.Verb {
 	case VerbRetry, VerbCancel, VerbDelete, VerbRunNow:
 	default:
-		return invalid("verb", "%q is none of %s, %s, %s, %s", clip(string(c.Verb), 32), VerbRetry, VerbCancel, VerbDelete, VerbRunNow)
+		return invalid("verb", "%q is none of %s, %s, %s, %s", truncate(string(c.Verb), 32), VerbRetry, VerbCancel, VerbDelete, VerbRunNow)
 	}
 	if jobs > MaxBatchJobs {
 		return fmt.Errorf("%w: %d jobs, at most %d are changed in one commit; split it", ErrBatchTooLarge, jobs, MaxBatchJobs)

@@ -122,7 +122,7 @@ type Failure struct {
 
 // NewFailure is the entry that a run which ended with cause leaves in the history.
 func NewFailure(attempt int, at time.Time, cause string) Failure {
-	return Failure{Attempt: attempt, At: at, Error: Clip(cause, MaxErrorText)}
+	return Failure{Attempt: attempt, At: at, Error: Truncate(cause, MaxErrorText)}
 }
 
 // FailureOf is the entry of a run that ended with cause, but for its attempt and time. The stack
@@ -131,16 +131,16 @@ func FailureOf(cause error) (f Failure) {
 	if cause == nil {
 		return f
 	}
-	f.Error = Clip(cause.Error(), MaxErrorText)
+	f.Error = Truncate(cause.Error(), MaxErrorText)
 	var traced interface{ StackTrace() string }
 	if errors.As(cause, &traced) {
-		f.Stack = Clip(traced.StackTrace(), MaxErrorText)
+		f.Stack = Truncate(traced.StackTrace(), MaxErrorText)
 	}
 	return f
 }
 
-// Clip shortens a text to at most n bytes, 3 or more, at the end of a character.
-func Clip(s string, n int) string {
+// Truncate shortens a text to at most n bytes, 3 or more, at the end of a character.
+func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

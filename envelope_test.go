@@ -164,7 +164,7 @@ func TestBlockedBy(t *testing.T) {
 	}
 }
 
-func TestNewFailureClipsItsText(t *testing.T) {
+func TestNewFailureTruncatesItsText(t *testing.T) {
 	at := time.Unix(1, 0)
 	require.Equal(t, pawl.Failure{Attempt: 3, At: at, Error: "boom"}, pawl.NewFailure(3, at, "boom"))
 	whole := strings.Repeat("x", pawl.MaxErrorText)
@@ -176,7 +176,7 @@ func TestNewFailureClipsItsText(t *testing.T) {
 	require.True(t, strings.HasSuffix(clipped, "…"), "one sees that it is not whole")
 }
 
-func TestClip(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for _, test := range []struct {
 		text string
 		n    int
@@ -186,6 +186,6 @@ func TestClip(t *testing.T) {
 		{"ééé", 5, "é…"}, {"ééé", 6, "ééé"}, {"éééé", 6, "é…"}, {"\xff\xff\xff\xff\xff", 4, "\xff…"},
 		{"\x80\x80\x80\x80", 3, "…"}, {"\x80\x80\x80\x80\x80\x80", 5, "\x80\x80…"}, // no character starts here
 	} {
-		require.Equal(t, test.want, pawl.Clip(test.text, test.n), "%q to %d", test.text, test.n)
+		require.Equal(t, test.want, pawl.Truncate(test.text, test.n), "%q to %d", test.text, test.n)
 	}
 }

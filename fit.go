@@ -130,7 +130,7 @@ func (f *fitter) structure(at int, s *shape) (int, *misfit) {
 			in = s.fields[i].slot
 		} else if in, known = s.byName[string(name)]; !known {
 			if !f.unknownFields {
-				return 0, &misfit{text: fmt.Sprintf("%v has no field %q", s.typ, clip(string(name), 64))}
+				return 0, &misfit{text: fmt.Sprintf("%v has no field %q", s.typ, truncate(string(name), 64))}
 			}
 			in = slot{nilable: true}
 		}

@@ -43,13 +43,13 @@ func (id *ID) UnmarshalText(text []byte) (err error) {
 func ParseID(s string) (ID, error) {
 	var id ID
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return ID{}, invalid("id", "%q is not of the form 01234567-89ab-7cde-8f01-23456789abcd", clip(s, 64))
+		return ID{}, invalid("id", "%q is not of the form 01234567-89ab-7cde-8f01-23456789abcd", truncate(s, 64))
 	}
 	for _, part := range [...]struct{ dst, from, to int }{
 		{0, 0, 8}, {4, 9, 13}, {6, 14, 18}, {8, 19, 23}, {10, 24, 36},
 	} {
 		if _, err := hex.Decode(id[part.dst:], []byte(s[part.from:part.to])); err != nil {
-			return ID{}, invalid("id", "%q has a character that is no hexadecimal digit", clip(s, 64))
+			return ID{}, invalid("id", "%q has a character that is no hexadecimal digit", truncate(s, 64))
 		}
 	}
 	return id, nil
@@ -84,8 +84,8 @@ func NewID(now time.Time) ID {
 	return id
 }
 
-// clip shortens a text for an error message.
-func clip(s string, n int) string {
+// truncate shortens a text for an error message.
+func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

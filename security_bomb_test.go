@@ -127,7 +127,7 @@ func TestBombIsRefusedInARecord(t *testing.T) {
 			head, tail := body(t, fields()[:at]), body(t, fields()[at+1:])
 			whole := append([]byte{0xdc, 0, fieldsInAll}, head[listHead(at):]...)
 			whole = append(append(whole, b...), tail[listHead(fieldsInAll-at-1):]...)
-			records[pawl.Clip(string(rune('a'+at)), 8)] = seal(whole)
+			records[pawl.Truncate(string(rune('a'+at)), 8)] = seal(whole)
 		}
 		for field, record := range records {
 			if len(record) > 1<<20 && field != "as all of it" && field != "a" {

@@ -40,14 +40,14 @@ func NewKeyring(current string, keys map[string][]byte) (*Keyring, error) {
 	for id, secret := range maps.All(keys) {
 		switch {
 		case id == "" || len(id) > MaxKeyBytes:
-			return nil, invalid("key ID", "%q does not have 1 to %d bytes", clip(id, 32), MaxKeyBytes)
+			return nil, invalid("key ID", "%q does not have 1 to %d bytes", truncate(id, 32), MaxKeyBytes)
 		case len(secret) < MinSecretBytes:
 			return nil, invalid("secret", "that of key %q has %d bytes, %d or more are needed", id, len(secret), MinSecretBytes)
 		}
 		k.keys[id] = append([]byte(nil), secret...)
 	}
 	if k.keys[current] == nil {
-		return nil, invalid("key ID", "%q is to sign and is not among the keys", clip(current, 32))
+		return nil, invalid("key ID", "%q is to sign and is not among the keys", truncate(current, 32))
 	}
 	return k, nil
 }

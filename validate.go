@@ -56,7 +56,7 @@ func (e *Envelope) validKeys() error {
 		{"unique key", e.UniqueKey}, {"idempotency key", e.IdempotencyKey}, {"key ID", e.KeyID},
 	} {
 		if len(key.value) > MaxKeyBytes {
-			return invalid(key.field, "%q is longer than %d bytes", clip(key.value, 32), MaxKeyBytes)
+			return invalid(key.field, "%q is longer than %d bytes", truncate(key.value, 32), MaxKeyBytes)
 		}
 	}
 	for _, state := range e.UniqueIn {
@@ -92,7 +92,7 @@ func validName(field, name string) error {
 	case name == "":
 		return invalid(field, "it is empty; give it a name")
 	case len(name) > MaxNameBytes:
-		return invalid(field, "%q is longer than %d bytes", clip(name, 32), MaxNameBytes)
+		return invalid(field, "%q is longer than %d bytes", truncate(name, 32), MaxNameBytes)
 	case strings.ContainsRune(name, 0):
 		return invalid(field, "%q has a NUL byte", name)
 	}

@@ -106,7 +106,7 @@ func named(field string, names []string, text []byte) (int, error) {
 	}
 	at := slices.Index(names, string(text))
 	if at < 0 {
-		return 0, invalid(field, "%q is none of %s", clip(string(text)), strings.Join(names, ", "))
+		return 0, invalid(field, "%q is none of %s", truncate(string(text)), strings.Join(names, ", "))
 	}
 	return at, nil
 }

@@ -34,7 +34,7 @@ func (h *handler) admit(r *http.Request) error {
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 	if !slices.ContainsFunc(h.opts.Hosts, func(own string) bool { return strings.EqualFold(own, host) }) {
-		return fmt.Errorf("%w: %q is not one of its host names; the app lists them in HandlerOptions.Hosts", ErrDenied, clip(host))
+		return fmt.Errorf("%w: %q is not one of its host names; the app lists them in HandlerOptions.Hosts", ErrDenied, truncate(host))
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "none", "same-origin":
@@ -62,7 +62,7 @@ func (h *handler) body(out *sink, r *http.Request) (b []byte, leave func(), err 
 		return []byte("{}"), nil, nil
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, nil, &refusal{http.StatusUnsupportedMediaType, codeType, fmt.Sprintf("body of type %q; send it as application/json", clip(kind))}
+		return nil, nil, &refusal{http.StatusUnsupportedMediaType, codeType, fmt.Sprintf("body of type %q; send it as application/json", truncate(kind))}
 	}
 	if r.ContentLength > h.opts.MaxBody {
 		return nil, nil, h.tooLarge(r.ContentLength)

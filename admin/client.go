@@ -170,11 +170,11 @@ func (c *client) understood(response *http.Response) error {
 	case version == "" && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
 		return &reply{fmt.Errorf("%w: %s", ErrDenied, response.Status)}
 	case version == "" && response.StatusCode >= 500: // from a proxy, which may have passed the request on
-		return fmt.Errorf("%w: a server in front of the app answered %s", ErrUnreachable, clip(response.Status))
+		return fmt.Errorf("%w: a server in front of the app answered %s", ErrUnreachable, truncate(response.Status))
 	case version == "":
-		return &reply{garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", clip(response.Status)))}
+		return &reply{garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", truncate(response.Status)))}
 	case version != apiVersion:
-		return &reply{fmt.Errorf("%w: the app speaks version %q and this program version %s; use the version of the app", errGarbled, clip(version), apiVersion)}
+		return &reply{fmt.Errorf("%w: the app speaks version %q and this program version %s; use the version of the app", errGarbled, truncate(version), apiVersion)}
 	}
 	var f failure
 	answer, err := readBounded(response.Body, maxFailure)
@@ -182,7 +182,7 @@ func (c *client) understood(response *http.Response) error {
 		err = json.Unmarshal(answer, &f)
 	}
 	if err != nil || f.Error == nil {
-		return &reply{fmt.Errorf("%w: it is %s, without a reason", errGarbled, clip(response.Status))}
+		return &reply{fmt.Errorf("%w: it is %s, without a reason", errGarbled, truncate(response.Status))}
 	}
 	return &reply{f.Error.err()}
 }

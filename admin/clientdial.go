@@ -24,7 +24,7 @@ func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*cli
 	}
 	u, err := url.Parse(addr)
 	if err != nil {
-		return nil, invalid("address", "%q: %v", clip(addr), err)
+		return nil, invalid("address", "%q: %v", truncate(addr), err)
 	}
 	transport := &http.Transport{
 		DisableCompression:     true,
@@ -44,10 +44,10 @@ func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*cli
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "":
 		c.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
 		if c.token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
-			return nil, invalid("address", "%q would send the token unencrypted; use https, or a tunnel to this machine", clip(addr))
+			return nil, invalid("address", "%q would send the token unencrypted; use https, or a tunnel to this machine", truncate(addr))
 		}
 	default:
-		return nil, invalid("address", "%q is none of unix:///folder/socket, http://host:port, https://host", clip(addr))
+		return nil, invalid("address", "%q is none of unix:///folder/socket, http://host:port, https://host", truncate(addr))
 	}
 	c.http = &http.Client{
 		Transport:     transport,

@@ -94,7 +94,7 @@ func problemOf(err error) (*problem, int) {
 	if err == nil {
 		return nil, http.StatusOK
 	}
-	p, status := &problem{Code: codeInternal, Message: pawl.Clip(err.Error(), maxMessage)}, http.StatusInternalServerError
+	p, status := &problem{Code: codeInternal, Message: pawl.Truncate(err.Error(), maxMessage)}, http.StatusInternalServerError
 	for _, c := range codes {
 		switch {
 		case !errors.Is(err, c.is):
@@ -105,7 +105,7 @@ func problemOf(err error) (*problem, int) {
 		}
 	}
 	if invalid := (*pawl.InvalidError)(nil); errors.As(err, &invalid) {
-		p.Field, p.Reason = pawl.Clip(invalid.Field, maxMessage), pawl.Clip(invalid.Reason, maxMessage)
+		p.Field, p.Reason = pawl.Truncate(invalid.Field, maxMessage), pawl.Truncate(invalid.Reason, maxMessage)
 	}
 	if differs := (*workflow.DeterminismError)(nil); errors.As(err, &differs) {
 		p.Mismatch, _ = encode(*differs, PayloadNone) // strings and a number always have a JSON form

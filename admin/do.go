@@ -66,7 +66,7 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 			return nil, err
 		}
 	default:
-		return nil, invalid("verb", "%q is none of %s, %s, %s, %s, %s", clip(string(a.Verb)), Retry, Cancel, Delete, RunNow, Forward)
+		return nil, invalid("verb", "%q is none of %s, %s, %s, %s, %s", truncate(string(a.Verb)), Retry, Cancel, Delete, RunNow, Forward)
 	}
 	if len(ids) > most {
 		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), most)

@@ -139,7 +139,7 @@ func (e *encoder) object(depth int) error {
 			return errors.New("a key that is no text")
 		}
 		if seen[key] {
-			return fmt.Errorf("the key %q is there twice", clip(key))
+			return fmt.Errorf("the key %q is there twice", truncate(key))
 		}
 		seen[key] = true
 		e.data(key, 0xa0, 32, 0xd9)
@@ -171,7 +171,7 @@ func (e *encoder) special(start int) error {
 	if name == timeKey {
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			return fmt.Errorf("the value of %q is %q, which is not of the form 2006-01-02T15:04:05Z", name, clip(text))
+			return fmt.Errorf("the value of %q is %q, which is not of the form 2006-01-02T15:04:05Z", name, truncate(text))
 		}
 		e.time(t)
 		return nil
@@ -225,7 +225,7 @@ func (e *encoder) number(text string) error {
 	if strings.ContainsAny(text, ".eE") {
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return fmt.Errorf("the number %s is too large; write it as a text, in quotes", clip(text))
+			return fmt.Errorf("the number %s is too large; write it as a text, in quotes", truncate(text))
 		}
 		e.out = binary.BigEndian.AppendUint64(append(e.out, 0xcb), math.Float64bits(f))
 		return nil
@@ -236,7 +236,7 @@ func (e *encoder) number(text string) error {
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(text, "-"), 10, 64)
 	if err != nil || text[0] == '-' && n != 0 {
-		return fmt.Errorf("the whole number %s has more than 64 bits; write it as a text, in quotes", clip(text))
+		return fmt.Errorf("the whole number %s has more than 64 bits; write it as a text, in quotes", truncate(text))
 	}
 	switch {
 	case n <= 0x7f:

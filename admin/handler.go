@@ -226,13 +226,13 @@ func (h *handler) find(r *http.Request) (*endpoint, error) {
 	get := r.Method == http.MethodGet
 	switch {
 	case to == nil:
-		return nil, &refusal{http.StatusNotFound, codePath, fmt.Sprintf("there is no %q; this app has version %s of the API, below /v1/", clip(r.URL.Path), apiVersion)}
+		return nil, &refusal{http.StatusNotFound, codePath, fmt.Sprintf("there is no %q; this app has version %s of the API, below /v1/", truncate(r.URL.Path), apiVersion)}
 	case !get && r.Method != http.MethodPost, get && to.changes:
-		return nil, &refusal{http.StatusMethodNotAllowed, codeMethod, fmt.Sprintf("%s does not take %s; use POST", r.URL.Path, clip(r.Method))}
+		return nil, &refusal{http.StatusMethodNotAllowed, codeMethod, fmt.Sprintf("%s does not take %s; use POST", r.URL.Path, truncate(r.Method))}
 	case to.changes && h.opts.ReadOnly:
 		return nil, fmt.Errorf("%w: it is read only and takes no changes", ErrDenied)
 	case r.URL.RawQuery != "":
-		return nil, invalid("parameter", "%q: an operation has none; send a JSON object by POST", clip(r.URL.RawQuery))
+		return nil, invalid("parameter", "%q: an operation has none; send a JSON object by POST", truncate(r.URL.RawQuery))
 	}
 	return to, nil
 }

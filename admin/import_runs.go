@@ -67,7 +67,7 @@ func (m *importer) refuseTwinRuns() error {
 	slices.SortStableFunc(m.runs, byName)
 	for i := 1; i < len(m.runs); i++ {
 		if a, b := &m.runs[i-1], &m.runs[i]; byName(*a, *b) == 0 {
-			return twins(a, b, fmt.Sprintf("workflow %s %q", b.flow, clip(b.name)))
+			return twins(a, b, fmt.Sprintf("workflow %s %q", b.flow, truncate(b.name)))
 		}
 	}
 	slices.SortFunc(m.runs, func(a, b storedRun) int {
@@ -124,7 +124,7 @@ func (m *importer) leaveOutRuns(ctx context.Context) error {
 	if taken > 0 && !m.opts.SkipExisting {
 		run := m.runs[first]
 		return fmt.Errorf("line %d: workflow %s %q: %w: the target has a run of that ID, as of %d of %d runs of the export; nothing was stored; SkipExisting leaves them out",
-			m.in.number(run.offset), run.flow, clip(run.name), pawl.ErrConflict, taken, len(m.runs))
+			m.in.number(run.offset), run.flow, truncate(run.name), pawl.ErrConflict, taken, len(m.runs))
 	}
 	m.leaveOutWaiting()
 	return m.leaveOutRunJobs(ctx)

@@ -181,7 +181,7 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 		return nil, invalid("priority", "%d is not between %d and %d", j.Priority, math.MinInt8, math.MaxInt8)
 	}
 	if j.State != "" && !slices.Contains(pawl.States(), e.State) {
-		return nil, invalid("state", "%q is none of %v", clip(j.State), pawl.States())
+		return nil, invalid("state", "%q is none of %v", truncate(j.State), pawl.States())
 	}
 	for _, state := range j.UniqueIn {
 		e.UniqueIn = append(e.UniqueIn, pawl.State(state))
@@ -252,7 +252,7 @@ func conflictNamed(name string) (pawl.Conflict, error) {
 	}
 	at := slices.Index(conflictNames[:], name)
 	if at < 0 {
-		return 0, invalid("on_conflict", "%q is none of %v", clip(name), conflictNames)
+		return 0, invalid("on_conflict", "%q is none of %v", truncate(name), conflictNames)
 	}
 	return pawl.Conflict(at), nil
 }

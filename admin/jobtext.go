@@ -161,18 +161,18 @@ func (s *Stamp) UnmarshalJSON(b []byte) error {
 		whole, part, _ := strings.Cut(since, ".")
 		seconds, err := strconv.ParseInt(whole, 10, 64)
 		if err != nil {
-			return invalid("time", "%q: %v", clip(text), err)
+			return invalid("time", "%q: %v", truncate(text), err)
 		}
 		nanos, err := strconv.ParseUint(part, 10, 32)
 		if err != nil || len(part) != 9 {
-			return invalid("time", "%q has no nine digits behind its seconds", clip(text))
+			return invalid("time", "%q has no nine digits behind its seconds", truncate(text))
 		}
 		s.Time = time.Unix(seconds, int64(nanos)).UTC()
 		return nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return invalid("time", "%q is not of the form 2006-01-02T15:04:05Z", clip(text))
+		return invalid("time", "%q is not of the form 2006-01-02T15:04:05Z", truncate(text))
 	}
 	s.Time = t.UTC()
 	return nil
@@ -204,7 +204,7 @@ func (s *Span) UnmarshalJSON(b []byte) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return invalid("duration", "%q is not of the form 1m30s", clip(text))
+		return invalid("duration", "%q is not of the form 1m30s", truncate(text))
 	}
 	*s = Span(d)
 	return nil
@@ -221,5 +221,5 @@ func invalid(field, format string, args ...any) error {
 	return &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// clip shortens a text for an error message.
-func clip(s string) string { return pawl.Clip(s, 64) }
+// truncate shortens a text for an error message.
+func truncate(s string) string { return pawl.Truncate(s, 64) }

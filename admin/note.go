@@ -168,7 +168,7 @@ func (p place) checkAddress(address string, trusted func(int) bool) error {
 	shared := filepath.Dir(socket)
 	if !ok || !filepath.IsAbs(socket) || filepath.Clean(socket) != socket ||
 		filepath.Base(socket) != p.runtimeName() || !strings.HasPrefix(filepath.Base(shared), runtimeFolder) {
-		return fmt.Errorf("%w: %s names %q, where no server of this file can be", errDistrusted, p.note, clip(address))
+		return fmt.Errorf("%w: %s names %q, where no server of this file can be", errDistrusted, p.note, truncate(address))
 	}
 	return checkFolder(shared, trusted)
 }

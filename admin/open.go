@@ -94,7 +94,7 @@ func (p place) app(whole context.Context, patience time.Duration, dial *DialOpti
 		if errors.Is(err, context.DeadlineExceeded) && whole.Err() == nil {
 			err = fmt.Errorf("%w: no answer within %v", errStuck, patience)
 		}
-		return nil, fmt.Errorf("%s (pid %d): %w", clip(n.Name), n.PID, err)
+		return nil, fmt.Errorf("%s (pid %d): %w", truncate(n.Name), n.PID, err)
 	}
 	return c, nil
 }

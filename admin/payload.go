@@ -55,24 +55,24 @@ func parseTerm(text string) (t term, err error) {
 	if behind, ok := strings.CutPrefix(text, "."); ok {
 		rest = behind
 		if t.operator, t.value = operatorOf(rest); rest != "" && t.operator == "" {
-			return t, invalid("payload", "%q begins with a dot; the path of a field begins with its name", clip(text))
+			return t, invalid("payload", "%q begins with a dot; the path of a field begins with its name", truncate(text))
 		}
 	} else {
 		for more := true; more; {
 			var step string
 			if step, rest, err = parseStep(rest); err != nil {
-				return t, invalid("payload", "%q %v", clip(text), err)
+				return t, invalid("payload", "%q %v", truncate(text), err)
 			}
 			t.path = append(t.path, step)
 			rest, more = strings.CutPrefix(rest, ".")
 		}
 		if t.operator, t.value = operatorOf(rest); rest != "" && t.operator == "" {
-			return t, invalid("payload", "%q has something other than = != ~ behind a quoted name", clip(text))
+			return t, invalid("payload", "%q has something other than = != ~ behind a quoted name", truncate(text))
 		}
 	}
 	if t.operator != "" && strings.HasPrefix(t.value, `"`) {
 		if t.value, err = strconv.Unquote(t.value); err != nil {
-			return t, invalid("payload", "%q has a value that begins with a quote and does not end with one", clip(text))
+			return t, invalid("payload", "%q has a value that begins with a quote and does not end with one", truncate(text))
 		}
 		t.quoted = true
 	}

@@ -68,7 +68,7 @@ func (j *Job) strategy() (*pawl.Strategy, error) {
 	}
 	if p == nil {
 		if p = policyOf(*j.Policy); p == nil {
-			return nil, invalid("policy", "%q is not of the form \"exponential 5s × 2, at most 5m, full jitter\"", clip(*j.Policy))
+			return nil, invalid("policy", "%q is not of the form \"exponential 5s × 2, at most 5m, full jitter\"", truncate(*j.Policy))
 		}
 	}
 	s, err := p.Strategy()
@@ -95,7 +95,7 @@ func (p *Policy) Strategy() (s pawl.Strategy, err error) {
 		}
 		s = pawl.Exponential(base, *p.Multiplier)
 	default:
-		return s, invalid("policy", "%q is none of none, fixed, exponential", clip(p.Form))
+		return s, invalid("policy", "%q is none of none, fixed, exponential", truncate(p.Form))
 	}
 	if p.Cap != nil {
 		limit, err := durationOf("cap", *p.Cap)
@@ -119,7 +119,7 @@ func durationOf(what, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, invalid("policy", "its %s %q is no duration of the form 1m30s", what, clip(text))
+		return 0, invalid("policy", "its %s %q is no duration of the form 1m30s", what, truncate(text))
 	}
 	return d, nil
 }

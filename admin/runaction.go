@@ -128,5 +128,5 @@ func (a RunAction) request(runs int) (func(context.Context, *workflow.Engine, pa
 	case Resume:
 		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Resume(ctx, run, a.If...) }, nil
 	}
-	return nil, invalid("verb", "%q is none of %s, %s, %s, %s", clip(string(a.Verb)), Cancel, Terminate, Pause, Resume)
+	return nil, invalid("verb", "%q is none of %s, %s, %s, %s", truncate(string(a.Verb)), Cancel, Terminate, Pause, Resume)
 }

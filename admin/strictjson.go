@@ -95,7 +95,7 @@ func (c *container) named(quoted []byte) error {
 		name = []byte(text)
 	}
 	if c.many[string(name)] || slices.ContainsFunc(c.few, func(other []byte) bool { return bytes.Equal(name, other) }) {
-		return fmt.Errorf("an object has the name %q twice", clip(string(name)))
+		return fmt.Errorf("an object has the name %q twice", truncate(string(name)))
 	}
 	switch {
 	case len(c.few) < fewNames:

@@ -116,18 +116,18 @@ func keyOf(by string) (key func(*pawl.Envelope) string, parts bolt.Parts, err er
 	}
 	path, ok := strings.CutPrefix(by, "payload.")
 	if !ok {
-		return nil, 0, invalid("by", "%q is none of error, kind, queue, reason, payload.PATH", clip(by))
+		return nil, 0, invalid("by", "%q is none of error, kind, queue, reason, payload.PATH", truncate(by))
 	}
 	t, err := parseTerm(path)
 	if err != nil {
 		return nil, 0, err
 	}
 	if t.operator != "" {
-		return nil, 0, invalid("by", "%q has a comparison; name a field alone, such as payload.user.id", clip(by))
+		return nil, 0, invalid("by", "%q has a comparison; name a field alone, such as payload.user.id", truncate(by))
 	}
 	return func(e *pawl.Envelope) string {
 		if at := findSound(e.Payload, t.path); at >= 0 {
-			return pawl.Clip(keyText(e.Payload, at), maxKeyText)
+			return pawl.Truncate(keyText(e.Payload, at), maxKeyText)
 		}
 		return ""
 	}, bolt.Payload, nil

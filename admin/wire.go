@@ -81,7 +81,7 @@ func init() {
 			if status := workflow.Status(text); text == "" || slices.Contains(runStatuses, status) {
 				return status, nil
 			}
-			return "", invalid("status", "%q is none of %v", clip(text), runStatuses)
+			return "", invalid("status", "%q is none of %v", truncate(text), runStatuses)
 		}))
 }
 

@@ -33,7 +33,7 @@ func (o *observer) tell(events []pawl.Event) {
 		switch e.Type {
 		case pawl.EventDied:
 			o.log.Error("job is dead", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue,
-				"reason", string(e.Job.Death.Reason), "attempts", e.Job.Attempts, "error", pawl.Clip(e.Cause, 512))
+				"reason", string(e.Job.Death.Reason), "attempts", e.Job.Attempts, "error", pawl.Truncate(e.Cause, 512))
 		case pawl.EventReaped, pawl.EventRecovered:
 			if crashes++; crashes <= maxCrashLines {
 				o.logCrash(e)

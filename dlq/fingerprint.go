@@ -36,7 +36,7 @@ func Fingerprint(text string) string {
 		b.WriteString(mark)
 		i += end
 	}
-	return strings.ToValidUTF8(pawl.Clip(b.String(), maxFingerprint), "")
+	return strings.ToValidUTF8(pawl.Truncate(b.String(), maxFingerprint), "")
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

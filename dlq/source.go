@@ -126,7 +126,7 @@ func historyHeader(history []pawl.Failure, room int) string {
 		for full, keep := failure.Error, len(failure.Error); len(newest) == 0 && len(text) > room && keep > len("…"); {
 			// Escaping may lengthen the text, so it shrinks in proportion.
 			keep = min(keep-1, keep*max(0, room)/len(text))
-			failure.Error = pawl.Clip(full, max(keep, len("…")))
+			failure.Error = pawl.Truncate(full, max(keep, len("…")))
 			text = entryText(failure)
 		}
 		if len(text) > room {

@@ -46,7 +46,7 @@ func (c *Command) Check() error {
 	}
 	for _, text := range append(slices.Clone(c.Args), c.Dir) {
 		if strings.ContainsRune(text, 0) {
-			return fmt.Errorf("%q contains a NUL byte; arguments cannot", pawl.Clip(text, 100))
+			return fmt.Errorf("%q contains a NUL byte; arguments cannot", pawl.Truncate(text, 100))
 		}
 	}
 	return c.checkCodes()

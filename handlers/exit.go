@@ -30,7 +30,7 @@ const maxTail = 3 << 10
 // Error returns one line, followed by the end of the output.
 func (e *ExitError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s ", pawl.Clip(e.Program, 200))
+	fmt.Fprintf(&b, "%s ", pawl.Truncate(e.Program, 200))
 	if e.Signal != "" {
 		fmt.Fprintf(&b, "was ended by the signal %q", e.Signal)
 	} else {

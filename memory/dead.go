@@ -30,7 +30,7 @@ func (q *Queue) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	q.put(j, pawl.Dead)
 	q.opts.Logger.Error("job is dead", "id", j.ID, "kind", j.Kind, "queue", j.Queue,
-		"reason", string(reason), "attempts", j.Attempts, "error", pawl.Clip(run.Cause, 512))
+		"reason", string(reason), "attempts", j.Attempts, "error", pawl.Truncate(run.Cause, 512))
 	run.Type = pawl.EventDied
 	q.tell(j, run)
 }

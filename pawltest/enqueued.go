@@ -136,7 +136,7 @@ func arguments(e *pawl.Envelope) string {
 		return fmt.Sprintf("(%d bytes)", len(e.Payload))
 	}
 	if text, err := json.Marshal(job.Args); err == nil {
-		return pawl.Clip(string(text), 1<<10)
+		return pawl.Truncate(string(text), 1<<10)
 	}
-	return pawl.Clip(fmt.Sprint(job.Args), 1<<10)
+	return pawl.Truncate(fmt.Sprint(job.Args), 1<<10)
 }

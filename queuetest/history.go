@@ -101,7 +101,7 @@ func historyTests() []test {
 				want := []pawl.Failure{
 					{Attempt: 1, At: now, Error: "tried: panic: oh", Stack: "goroutine 7"},
 					{Attempt: 2, At: now, Error: "boom"},
-					{Attempt: 3, At: now, Error: "panic: oh", Stack: pawl.Clip(strings.Repeat("x", limit+1), limit)},
+					{Attempt: 3, At: now, Error: "panic: oh", Stack: pawl.Truncate(strings.Repeat("x", limit+1), limit)},
 				}
 				f.hasHistory(f.must(id), want, 3)
 				if f.config.Restart {

@@ -102,7 +102,7 @@ func reasonOf(reason string) string {
 	if reason == "" {
 		return noReason
 	}
-	return pawl.Clip(reason, maxErrorText)
+	return pawl.Truncate(reason, maxErrorText)
 }
 
 // urge says how to change the job so that the run notices a request.

@@ -83,7 +83,7 @@ func itemNames[Item any](list string, items []Item, key func(Item) string) ([]st
 		}
 		names[i] = itemName(k)
 		if first, twice := at[names[i]]; twice {
-			return bad("items %d and %d both have %q; give each a key of its own", first, i, pawl.Clip(k, MaxName))
+			return bad("items %d and %d both have %q; give each a key of its own", first, i, pawl.Truncate(k, MaxName))
 		}
 		at[names[i]] = i
 	}

@@ -101,7 +101,7 @@ func inChain(chain []errorText, target error) bool {
 		return false
 	}
 	for _, t := range chain {
-		if t.Type == typeOf(target) && t.Text == pawl.Clip(target.Error(), maxErrorText) {
+		if t.Type == typeOf(target) && t.Text == pawl.Truncate(target.Error(), maxErrorText) {
 			return true
 		}
 	}
@@ -115,7 +115,7 @@ func textOf(err error) string {
 	if stack := pawl.FailureOf(err).Stack; stack != "" {
 		text += "\n\n" + stack
 	}
-	return pawl.Clip(text, maxErrorText)
+	return pawl.Truncate(text, maxErrorText)
 }
 
 // chainOf returns what is stored of an error and the errors it wraps.
@@ -129,7 +129,7 @@ func chainOf(err error) (chain []errorText) {
 		if s, ok := err.(*StepError); ok {
 			known = s
 		}
-		chain = append(chain, errorText{Type: typeOf(err), Text: pawl.Clip(err.Error(), maxErrorText)})
+		chain = append(chain, errorText{Type: typeOf(err), Text: pawl.Truncate(err.Error(), maxErrorText)})
 		if known != nil { // the errors it wraps are stored already
 			chain = append(chain, known.chain[:min(len(known.chain), maxChain-len(chain))]...)
 			return

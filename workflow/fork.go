@@ -159,7 +159,7 @@ func noStep(all []*entry, from string) string {
 			names = append(names, stepName(e.Scope, e.Name, e.Occurrence))
 		}
 	}
-	s := fmt.Sprintf("the journal has no %q, but ", pawl.Clip(from, MaxID))
+	s := fmt.Sprintf("the journal has no %q, but ", pawl.Truncate(from, MaxID))
 	if len(names) == 0 {
 		return s + "nothing"
 	}

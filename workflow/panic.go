@@ -30,5 +30,5 @@ func stackOfApp(stack string) string {
 	if app, _, _ := strings.Cut("\n"+frames, ownFrame); app != "" {
 		frames = app[1:] // a panic of this package is not trimmed
 	}
-	return pawl.Clip(head+"\n"+frames, maxStack)
+	return pawl.Truncate(head+"\n"+frames, maxStack)
 }

@@ -309,7 +309,7 @@ func (x *execution) fail(e *entry, err error) {
 	defer x.mu.Unlock()
 	if x.bytes+e.weight() > MaxJournal {
 		e.fail(fmt.Errorf("the journal has more than %d bytes of results and errors: %w; begin anew with Restart; what failed: %s",
-			MaxJournal, ErrTooLarge, pawl.Clip(err.Error(), leastErrorText)), x.engine.now())
+			MaxJournal, ErrTooLarge, pawl.Truncate(err.Error(), leastErrorText)), x.engine.now())
 	}
 	x.bytes += e.weight()
 }

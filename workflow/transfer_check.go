@@ -90,7 +90,7 @@ func (c *RowsCheck) row(row Row) error {
 	n, before := tableNumber(row.In), tableNumber(c.last.In)
 	switch {
 	case n < 0:
-		return noRows("in", "%q is no table of a run's rows", pawl.Clip(row.In, MaxName))
+		return noRows("in", "%q is no table of a run's rows", pawl.Truncate(row.In, MaxName))
 	case n < before || n == before && bytes.Compare(row.Key, c.last.Key) <= 0:
 		return noRows("rows", "a row of %s stands out of order", row.In)
 	case len(row.Key) > maxRowKey:

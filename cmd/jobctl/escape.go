@@ -38,8 +38,8 @@ func firstLine(s string, width int) string {
 	return cell(line, width)
 }
 
-// clip cuts a text to at most n bytes, at the start of a character.
-func clip(s string, n int) (cut string, whole bool) {
+// truncate cuts a text to at most n bytes, at the start of a character.
+func truncate(s string, n int) (cut string, whole bool) {
 	if len(s) <= n {
 		return s, true
 	}

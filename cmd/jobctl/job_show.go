@@ -240,7 +240,7 @@ func (a *app) showHistory(e *pawl.Envelope) {
 	a.fact("history", "%s", text)
 	for _, f := range e.History {
 		fmt.Fprintf(a.stdout, "  attempt %d  %s\n", f.Attempt, a.moment(f.At))
-		message, whole := clip(f.Error, pawl.MaxErrorText)
+		message, whole := truncate(f.Error, pawl.MaxErrorText)
 		if !whole {
 			message += fmt.Sprintf("\n(cut at %s of %s)", plain.Size(pawl.MaxErrorText), plain.Size(int64(len(f.Error))))
 		}

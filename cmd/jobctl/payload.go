@@ -51,7 +51,7 @@ func (a *app) showJSON(value []byte, whole bool) {
 			value = indented.Bytes()
 		}
 	}
-	text, fits := clip(string(value), shownPayload)
+	text, fits := truncate(string(value), shownPayload)
 	fmt.Fprintf(a.stdout, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 	if !whole || !fits {
 		a.cutNote("at " + plain.Size(shownPayload))
@@ -60,7 +60,7 @@ func (a *app) showJSON(value []byte, whole bool) {
 
 // showText prints a text on one line.
 func (a *app) showText(text string) {
-	text, fits := clip(text, shownPayload)
+	text, fits := truncate(text, shownPayload)
 	fmt.Fprintf(a.stdout, "  %s\n", plain.Text(text))
 	if !fits {
 		a.cutNote("at " + plain.Size(shownPayload))

@@ -51,9 +51,9 @@ func TestCell(t *testing.T) {
 }
 
 // Texts are cut between characters.
-func TestClip(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for given, want := range map[string]string{"abc": "abc", "abcd": "abcd", "abcde": "abcd", "abcé": "abc", "\x80\x80\x80\x80\x80": ""} {
-		cut, whole := clip(given, 4)
+		cut, whole := truncate(given, 4)
 		require.Equal(t, want, cut)
 		require.Equal(t, given == want, whole)
 	}

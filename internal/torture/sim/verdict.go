@@ -62,7 +62,7 @@ func (t *track) wholeHistory(e *pawl.Envelope) error {
 			}
 			unsure = unsure || s.end == never
 			if s.err == nil && s.end != never {
-				want = append(want, pawl.Failure{Attempt: l.attempts + 1, At: time.Unix(0, t.wall.at(s.at)), Error: pawl.Clip(s.cause, pawl.MaxErrorText)})
+				want = append(want, pawl.Failure{Attempt: l.attempts + 1, At: time.Unix(0, t.wall.at(s.at)), Error: pawl.Truncate(s.cause, pawl.MaxErrorText)})
 			}
 		}
 	}
