@@ -51,12 +51,12 @@ type call struct {
 // fetchCall is a fetch that waits for jobs.
 type fetchCall struct {
 	call
-	request pawl.Request
-	lookout lookout
-	jobs    []*fetched
-	at      time.Time // wall-clock time of the transaction that served it
-	durable time.Time // monotonic time when that transaction became durable
-	served  bool      // served by the current transaction; answered once that is durable
+	request   pawl.Request
+	watchList watchList
+	jobs      []*fetched
+	at        time.Time // wall-clock time of the transaction that served it
+	durable   time.Time // monotonic time when that transaction became durable
+	served    bool      // served by the current transaction; answered once that is durable
 }
 
 // The stages of a call. Only the scheduler accepts a call, and only the caller withdraws it.
@@ -150,7 +150,7 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error)
 	if ctx.Err() != nil {
 		return nil, pawl.NotAccepted(ctx)
 	}
-	f := &fetchCall{call: call{done: make(chan struct{})}, request: r, lookout: newLookout(&r)}
+	f := &fetchCall{call: call{done: make(chan struct{})}, request: r, watchList: newWatchList(&r)}
 	in.mu.Lock()
 	if in.refusing != nil {
 		defer in.mu.Unlock()

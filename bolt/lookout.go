@@ -7,10 +7,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// lookout records where a fetch still has to look for jobs. A fetch looks at all of its queues
+// watchList records where a fetch still has to look for jobs. A fetch looks at all of its queues
 // once. If it finds nothing, it waits and then looks only at queues that a transaction changed.
 // So a commit costs what it touches, no matter how many queues are waited for.
-type lookout struct {
+type watchList struct {
 	order map[string]int // position of each queue in the request; nil if there are few queues
 
 	began   bool    // the fetch has looked at all of its queues
@@ -33,7 +33,7 @@ type asked struct {
 // fewNames is the number of names up to which a linear search is used.
 const fewNames = 8
 
-func newLookout(r *pawl.Request) (l lookout) {
+func newWatchList(r *pawl.Request) (l watchList) {
 	if len(r.Queues) > fewNames {
 		l.order = make(map[string]int, len(r.Queues))
 		for i, name := range slices.Backward(r.Queues) {
@@ -44,7 +44,7 @@ func newLookout(r *pawl.Request) (l lookout) {
 }
 
 // place returns the position of a queue in a request, or -1 if the request does not name it.
-func (l *lookout) place(r *pawl.Request, name string) int {
+func (l *watchList) place(r *pawl.Request, name string) int {
 	if l.order == nil {
 		return slices.Index(r.Queues, name)
 	}
@@ -55,13 +55,13 @@ func (l *lookout) place(r *pawl.Request, name string) int {
 }
 
 // due reports whether the fetch has anything to look at.
-func (l *lookout) due(repeatFree bool) bool {
+func (l *watchList) due(repeatFree bool) bool {
 	return !l.began || l.changed || len(l.fresh) > 0 || repeatFree && len(l.repeats) > 0
 }
 
 // wake notifies a fetch of a change and reports whether the fetch has to look.
 func (f *fetchCall) wake(c news) (woken bool) {
-	l := &f.lookout
+	l := &f.watchList
 	drains := f.request.Wait == pawl.WaitDrained || f.request.Wait == pawl.WaitFinished
 	if !l.began || !c.ready && !drains || !c.all && !f.request.Wants(c.kind) {
 		return false
@@ -79,7 +79,7 @@ func (f *fetchCall) wake(c news) (woken bool) {
 
 // looking returns the queues that a fetch must look at, ordered by number.
 func (s *scheduler) looking(t *txn, f *fetchCall) (all []asked, err error) {
-	l := &f.lookout
+	l := &f.watchList
 	if l.began {
 		all = slices.Concat(l.fresh, l.repeats)
 	} else {
@@ -172,7 +172,7 @@ func (t *txn) takeNews() (changes []news) {
 // endLooks applies what fetches found in a transaction, if the transaction is durable.
 func (s *scheduler) endLooks(durable bool) {
 	for _, f := range s.fetches {
-		l := &f.lookout
+		l := &f.watchList
 		if l.looked && durable {
 			l.began, l.changed, l.fresh, l.repeats = true, false, nil, l.held
 		}

@@ -15,7 +15,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	}
 	f.jobs, f.err, f.served = nil, nil, false // an earlier transaction may have failed
 	repeatFree := s.leases.repeatFree(t)
-	if !f.lookout.due(repeatFree) {
+	if !f.watchList.due(repeatFree) {
 		return
 	}
 	asked, err := s.looking(t, f)
@@ -39,7 +39,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	}
 	switch {
 	case err == nil && len(chosen.jobs) == 0: // the fetch continues to wait
-		f.lookout.looked, f.lookout.held = true, chosen.held
+		f.watchList.looked, f.watchList.held = true, chosen.held
 	case !f.accept():
 		s.turns.undo(turnsBefore)
 	case err != nil:
@@ -61,7 +61,7 @@ func (s *scheduler) givesUp(t *txn, f *fetchCall, chosen *selection) error {
 		return pawl.ErrEmpty
 	}
 	for range r.Queues {
-		n, ok, err := s.numbers.queue(t, r.Queues[f.lookout.holdout])
+		n, ok, err := s.numbers.queue(t, r.Queues[f.watchList.holdout])
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (s *scheduler) givesUp(t *txn, f *fetchCall, chosen *selection) error {
 				return err
 			}
 		}
-		f.lookout.holdout = (f.lookout.holdout + 1) % len(r.Queues)
+		f.watchList.holdout = (f.watchList.holdout + 1) % len(r.Queues)
 	}
 	return pawl.ErrEmpty
 }
