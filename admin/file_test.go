@@ -149,7 +149,7 @@ func TestFileTellsOfRecoveredJobs(t *testing.T) {
 }
 
 // The first change repairs a file whose last sync failed, and reports it.
-func TestFileTellsOfAMendedFile(t *testing.T) {
+func TestFileReportsARepairedFile(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "solaris" {
 		t.Skip("needs flock: without it a file is not mended")
 	}

@@ -40,11 +40,11 @@ func claim(path string, a access) (c claimed, err error) {
 		if err != nil {
 			return c, err
 		}
-		mended, err := mend(path, f, a)
-		if err == nil && !mended {
+		repaired, err := repair(path, f, a)
+		if err == nil && !repaired {
 			c, err = inspect(f, a)
 		}
-		if err == nil && !mended {
+		if err == nil && !repaired {
 			return c, nil
 		}
 		unlock(f)

@@ -14,14 +14,14 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// mend replaces a file that has a failed-sync marker, and whose lock f has, by a copy of its
+// repair replaces a file that has a failed-sync marker, and whose lock f has, by a copy of its
 // content before the transaction whose sync failed. Afterwards path leads to another file.
 //
 // The system may show what that transaction wrote and never write it to the disk, or show only
 // a part of it. Everything older was synced, and the transaction has overwritten nothing of it.
 // So the disk has every page of the transaction before, and the copy of those pages is written
 // and synced anew.
-func mend(path string, f *os.File, a access) (mended bool, err error) {
+func repair(path string, f *os.File, a access) (repaired bool, err error) {
 	failed, ok, err := marked(path)
 	if err != nil || !ok || a.readOnly || !canLock {
 		return false, err

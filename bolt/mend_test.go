@@ -32,7 +32,7 @@ func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
 
 // Rule: after a failed sync the queue is opened from a fresh copy of what was acknowledged, and
 // nothing is left beside it.
-func TestFileIsMendedAfterAFailedSync(t *testing.T) {
+func TestFileIsRepairedAfterAFailedSync(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
@@ -61,7 +61,7 @@ func TestFileIsMendedAfterAFailedSync(t *testing.T) {
 
 // Rule: whatever the system shows of the failed transaction's pages, none of it is used: it may
 // be a mixture of old and new pages.
-func TestMendedFileUsesNothingOfTheFailedTransaction(t *testing.T) {
+func TestRepairedFileUsesNothingOfTheFailedTransaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	var before []byte
 	id := failSync(t, path, func(tx *bbolt.Tx) error {
@@ -99,7 +99,7 @@ func mustOpen(t *testing.T, path string) *os.File {
 
 // Rule: a file that cannot be copied is not opened and is unchanged, and the error says what to
 // do.
-func TestFileThatCannotBeMended(t *testing.T) {
+func TestFileThatCannotBeRepaired(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	failSync(t, path, failedSyncs[0].commit)
 	b, err := os.ReadFile(path)

@@ -131,7 +131,7 @@ func TestMarkOfAStranger(t *testing.T) {
 }
 
 // Rule: if the superuser repairs a file, the file still belongs to its owner.
-func TestMendedFileKeepsItsOwner(t *testing.T) {
+func TestRepairedFileKeepsItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make files of other users")
 	}

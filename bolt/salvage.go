@@ -219,8 +219,8 @@ func (s *salvor) run() error {
 		return err
 	}
 	for _, step := range []func() error{
-		s.mendSequences, s.mendQueues, func() error { return s.copyUnreached(walked) },
-		s.ownSequences, s.mendStates, s.repairBlocked, s.mendTraces, s.mendUnique, s.mendJobs, s.mendKeys, s.mendCounts,
+		s.repairSequences, s.repairQueues, func() error { return s.copyUnreached(walked) },
+		s.ownSequences, s.repairStates, s.repairBlocked, s.repairTraces, s.repairUnique, s.repairJobs, s.repairKeys, s.repairCounts,
 	} {
 		if err := step(); err != nil {
 			return err

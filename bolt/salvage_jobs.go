@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendTraces makes a dead job for each job that left only a payload or a history.
-func (s *salvor) mendTraces() error {
+// repairTraces makes a dead job for each job that left only a payload or a history.
+func (s *salvor) repairTraces() error {
 	err := s.eachKey(bucketPayloads, nil, func(t *txn, b *table, key []byte) {
 		if j, err := t.record(pawl.ID(key)); err != nil {
 			s.makeLostDead(t, pawl.ID(key), line{})
@@ -32,11 +32,11 @@ func (s *salvor) mendTraces() error {
 	})
 }
 
-// mendJobs repairs each job: it must have a row for its state, its payload, and its history.
-func (s *salvor) mendJobs() error { return s.eachRecord(s.mendJob) }
+// repairJobs repairs each job: it must have a row for its state, its payload, and its history.
+func (s *salvor) repairJobs() error { return s.eachRecord(s.repairJob) }
 
-func (s *salvor) mendJob(t *txn, j stored) {
-	s.mendHistory(t, j)
+func (s *salvor) repairJob(t *txn, j stored) {
+	s.repairHistory(t, j)
 	p, err := t.where(j.Envelope)
 	placed := err == nil
 	cause, count := "", &s.result.Kept
@@ -48,7 +48,7 @@ func (s *salvor) mendJob(t *txn, j stored) {
 	if s.unreached[j.ID] && !placed {
 		cause, count = "found outside the tree of a damaged file: it may have been done already", &s.result.Unreached
 	}
-	if wrong := s.mendPayload(t, &j); wrong != "" {
+	if wrong := s.repairPayload(t, &j); wrong != "" {
 		if cause == "" {
 			cause, count = wrong, &s.result.NoPayload
 		} else {
@@ -70,7 +70,7 @@ func (s *salvor) mendJob(t *txn, j stored) {
 	case !placed:
 		s.placeByRecord(t, j)
 	default:
-		s.mendBelongings(t, j, p)
+		s.repairBelongings(t, j, p)
 	}
 }
 
@@ -90,13 +90,13 @@ func (s *salvor) placeByRecord(t *txn, j stored) {
 		t.place(j)
 	}
 	if p, err := t.where(j.Envelope); err == nil {
-		s.mendBelongings(t, j, p)
+		s.repairBelongings(t, j, p)
 	}
 }
 
-// mendPayload checks that the payload exists, and makes it empty if it does not. It returns a
+// repairPayload checks that the payload exists, and makes it empty if it does not. It returns a
 // description of the damage.
-func (s *salvor) mendPayload(t *txn, j *stored) string {
+func (s *salvor) repairPayload(t *txn, j *stored) string {
 	if j.apart == 0 {
 		return ""
 	}
@@ -119,8 +119,8 @@ func kept(n, failures int) bool {
 	return n < failures && (n < pawl.HistoryKeepHead || n >= failures-pawl.HistoryKeepTail)
 }
 
-// mendHistory replaces each lost entry by an entry that says so.
-func (s *salvor) mendHistory(t *txn, j stored) {
+// repairHistory replaces each lost entry by an entry that says so.
+func (s *salvor) repairHistory(t *txn, j stored) {
 	if j.Failures == 0 {
 		return
 	}
@@ -129,7 +129,7 @@ func (s *salvor) mendHistory(t *txn, j stored) {
 	for k, _ := c.Seek(j.ID[:]); bytes.HasPrefix(k, j.ID[:]); k, _ = c.Next() {
 		there[historyNumber(k)] = true
 	}
-	mend := func(n int) {
+	repair := func(n int) {
 		if there[uint32(n)] {
 			return
 		}
@@ -139,9 +139,9 @@ func (s *salvor) mendHistory(t *txn, j stored) {
 		s.result.History++
 	}
 	for n := 0; n < min(j.Failures, pawl.HistoryKeepHead); n++ {
-		mend(n)
+		repair(n)
 	}
 	for n := max(pawl.HistoryKeepHead, j.Failures-pawl.HistoryKeepTail); n < j.Failures; n++ {
-		mend(n)
+		repair(n)
 	}
 }

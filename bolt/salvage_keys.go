@@ -7,15 +7,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendBelongings ensures that the deadline and the keys of a job have their rows.
-func (s *salvor) mendBelongings(t *txn, j stored, p place) {
+// repairBelongings ensures that the deadline and the keys of a job have their rows.
+func (s *salvor) repairBelongings(t *txn, j stored, p place) {
 	waits := p.state == pawl.Ready || p.state == pawl.Delayed
 	if waits && !j.Deadline.IsZero() {
 		if key := deadlineKey(nil, j.Envelope); t.expiry.Get(key) == nil {
 			t.put(t.expiry, key, seal(key, nil))
 		}
 	}
-	s.mendUniqueOf(t, j, p)
+	s.repairUniqueOf(t, j, p)
 	if p.state != pawl.Leased || j.IdempotencyKey == "" {
 		return
 	}
@@ -30,10 +30,10 @@ func (s *salvor) mendBelongings(t *txn, j stored, p place) {
 	}
 }
 
-// mendUniqueOf ensures that the unique key of a job leads to a job with that key. A job that
+// repairUniqueOf ensures that the unique key of a job leads to a job with that key. A job that
 // blocks no other now may do so in its next state. If several jobs had a lost row, one that
 // blocks others gets the key, and of several such jobs the last by ID.
-func (s *salvor) mendUniqueOf(t *txn, j stored, p place) {
+func (s *salvor) repairUniqueOf(t *txn, j stored, p place) {
 	blocks := j.BlockedBy(p.state)
 	ended := p.state == pawl.Dead || p.state == pawl.Completed
 	if j.UniqueKey == "" || ended && !blocks {
@@ -46,9 +46,9 @@ func (s *salvor) mendUniqueOf(t *txn, j stored, p place) {
 	}
 }
 
-// mendUnique removes the unique keys that lead to no job with that key. mendUniqueOf later
+// repairUnique removes the unique keys that lead to no job with that key. repairUniqueOf later
 // repairs where they should lead.
-func (s *salvor) mendUnique() error {
+func (s *salvor) repairUnique() error {
 	return s.eachKey(bucketUnique, nil, func(t *txn, b *table, key []byte) {
 		id, err := unseal(key, b.Get(key), len(pawl.ID{}))
 		if err == nil {
@@ -65,19 +65,19 @@ func (s *salvor) mendUnique() error {
 	})
 }
 
-// mendKeys repairs the rows that lead to jobs by idempotency key and deadline, and the effects
+// repairKeys repairs the rows that lead to jobs by idempotency key and deadline, and the effects
 // that are done.
-func (s *salvor) mendKeys() error {
-	if err := s.eachKey(bucketExpiry, nil, s.mendExpiry); err != nil {
+func (s *salvor) repairKeys() error {
+	if err := s.eachKey(bucketExpiry, nil, s.repairExpiry); err != nil {
 		return err
 	}
-	return s.eachKey(bucketEffects, nil, s.mendEffect)
+	return s.eachKey(bucketEffects, nil, s.repairEffect)
 }
 
-// mendExpiry removes deadlines that no job has. From the expiry of an effect it takes until
+// repairExpiry removes deadlines that no job has. From the expiry of an effect it takes until
 // when the effect is done, whatever the row of the effect says: that row is lost or older. Of
 // two rows that contradict each other it follows the one that prevents a second run.
-func (s *salvor) mendExpiry(t *txn, b *table, key []byte) {
+func (s *salvor) repairExpiry(t *txn, b *table, key []byte) {
 	what := key[timeWidth+1:]
 	if key[timeWidth] == endsEffect {
 		row, err := t.effect(what)
@@ -97,9 +97,9 @@ func (s *salvor) mendExpiry(t *txn, b *table, key []byte) {
 	}
 }
 
-// mendEffect takes a key from a job that is not leased. It ensures that an effect counts as
+// repairEffect takes a key from a job that is not leased. It ensures that an effect counts as
 // done for as long as intended, and not forever.
-func (s *salvor) mendEffect(t *txn, b *table, key []byte) {
+func (s *salvor) repairEffect(t *txn, b *table, key []byte) {
 	was, err := parseEffectRow(key, b.Get(key))
 	if err != nil {
 		t.fail(err)

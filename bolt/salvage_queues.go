@@ -9,17 +9,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendQueues ensures that each queue and each kind has both of its rows. If both are lost, it
+// repairQueues ensures that each queue and each kind has both of its rows. If both are lost, it
 // gives the queue or kind its number back, which rows in other buckets still name.
-func (s *salvor) mendQueues() error {
+func (s *salvor) repairQueues() error {
 	highest := uint32(0)
 	err := s.eachKey(bucketQueues, nil, func(t *txn, b *table, key []byte) {
-		highest = max(highest, s.mendName(t, b, key))
+		highest = max(highest, s.repairName(t, b, key))
 	})
 	if err == nil && s.hurtAny(bucketQueues) {
 		for _, bucket := range stateBuckets {
 			err = s.eachKey(bucket, nil, func(t *txn, b *table, key []byte) {
-				highest = max(highest, s.mendNumbers(t, b, key))
+				highest = max(highest, s.repairNumbers(t, b, key))
 			})
 			if err != nil {
 				return err
@@ -38,16 +38,16 @@ func (s *salvor) mendQueues() error {
 	})
 }
 
-// mendName checks a row that names a queue or a kind, and returns its number. If two rows
+// repairName checks a row that names a queue or a kind, and returns its number. If two rows
 // contradict each other, it removes the row that leads from the name.
-func (s *salvor) mendName(t *txn, b *table, key []byte) (n uint32) {
+func (s *salvor) repairName(t *txn, b *table, key []byte) (n uint32) {
 	switch key[0] {
 	case queueByNumber:
 		n = binary.BigEndian.Uint32(key[1:])
-		s.mendQueueName(t, queueNumber(n))
+		s.repairQueueName(t, queueNumber(n))
 	case kindByNumber:
 		n = binary.BigEndian.Uint32(key[1:])
-		s.mendKindName(t, kindNumber(n))
+		s.repairKindName(t, kindNumber(n))
 	case queueByName:
 		name := string(key[1:])
 		number, _, _ := t.number(name)
@@ -74,8 +74,8 @@ func (s *salvor) mendName(t *txn, b *table, key []byte) (n uint32) {
 	return n
 }
 
-// mendQueueName restores the row from the name of a queue to its number.
-func (s *salvor) mendQueueName(t *txn, n queueNumber) {
+// repairQueueName restores the row from the name of a queue to its number.
+func (s *salvor) repairQueueName(t *txn, n queueNumber) {
 	row, err := t.rowOf(n)
 	if err != nil {
 		t.fail(err)
@@ -92,8 +92,8 @@ func (s *salvor) mendQueueName(t *txn, n queueNumber) {
 	}
 }
 
-// mendKindName restores the row from the name of a kind to its number.
-func (s *salvor) mendKindName(t *txn, n kindNumber) {
+// repairKindName restores the row from the name of a kind to its number.
+func (s *salvor) repairKindName(t *txn, n kindNumber) {
 	name, err := t.kindName(n)
 	if err != nil {
 		t.fail(err)
@@ -109,9 +109,9 @@ func (s *salvor) mendKindName(t *txn, n kindNumber) {
 	}
 }
 
-// mendNumbers handles numbers in a job's row that have no queue or no kind: it gives them to
+// repairNumbers handles numbers in a job's row that have no queue or no kind: it gives them to
 // the queue and the kind that the job's record names. It returns the higher number.
-func (s *salvor) mendNumbers(t *txn, b *table, key []byte) uint32 {
+func (s *salvor) repairNumbers(t *txn, b *table, key []byte) uint32 {
 	id, ln, _, err := stateRowOf(b, key, b.Get(key))
 	if err != nil || ln.queue > 1<<31 || ln.kind > 1<<31 {
 		return 0
@@ -137,8 +137,8 @@ func (s *salvor) mendNumbers(t *txn, b *table, key []byte) uint32 {
 	return highest
 }
 
-// mendCounts recounts the jobs of each line.
-func (s *salvor) mendCounts() error {
+// repairCounts recounts the jobs of each line.
+func (s *salvor) repairCounts() error {
 	counts := make(map[line]pawl.Counts)
 	for _, bucket := range stateBuckets {
 		err := s.eachKey(bucket, nil, func(t *txn, b *table, key []byte) {

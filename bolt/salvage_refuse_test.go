@@ -152,7 +152,7 @@ func TestSalvageKeepsWhatIsDone(t *testing.T) {
 
 // A sequence has no checksum. A damaged one must not leave the new queue without numbers, or
 // below numbers that are taken.
-func TestSalvageMendsSequences(t *testing.T) {
+func TestSalvageRepairsSequences(t *testing.T) {
 	for _, sequence := range []uint64{0, 1<<64 - 1} {
 		folder := t.TempDir()
 		from, to := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "saved.db")
@@ -175,7 +175,7 @@ func TestSalvageMendsSequences(t *testing.T) {
 }
 
 // Each lost row of a queue is restored, so that each job is in its original queue.
-func TestSalvageMendsQueues(t *testing.T) {
+func TestSalvageRepairsQueues(t *testing.T) {
 	for rule, lose := range map[string]func(b *bbolt.Bucket) error{
 		"the row of the number": func(b *bbolt.Bucket) error { return b.Put(numberKey(nil, 1), []byte("spoilt")) },
 		"the row of the name":   func(b *bbolt.Bucket) error { return b.Put(nameKey(nil, "email"), []byte("spoilt")) },

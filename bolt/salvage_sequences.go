@@ -8,9 +8,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendSequences copies the sequences of the buckets. They have no checksum, so it ignores
+// repairSequences copies the sequences of the buckets. They have no checksum, so it ignores
 // impossible values, and it raises values that are too low for the stored rows.
-func (s *salvor) mendSequences() error {
+func (s *salvor) repairSequences() error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		for name, sequence := range s.sequences {
 			if sequence >= maxSalvagedSeq || name == string(bucketQueues) && sequence > 1<<31 {

@@ -7,18 +7,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// mendStates checks each row that says where a job is. A row whose job has lost its record now
+// repairStates checks each row that says where a job is. A row whose job has lost its record now
 // stands for that job. A row that contradicts the record is removed.
-func (s *salvor) mendStates() error {
+func (s *salvor) repairStates() error {
 	for _, bucket := range stateBuckets {
-		if err := s.eachKey(bucket, nil, s.mendState); err != nil {
+		if err := s.eachKey(bucket, nil, s.repairState); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *salvor) mendState(t *txn, b *table, key []byte) {
+func (s *salvor) repairState(t *txn, b *table, key []byte) {
 	sealed := bytes.Clone(b.Get(key))
 	id, ln, _, err := stateRowOf(b, key, sealed)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *salvor) makeLostDead(t *txn, id pawl.ID, ln line) {
 	for k, _ := c.Seek(id[:]); bytes.HasPrefix(k, id[:]); k, _ = c.Next() {
 		j.Failures = int(historyNumber(k)) + 1
 	}
-	s.mendHistory(t, j)
+	s.repairHistory(t, j)
 	s.makeDead(t, j, "its record is lost: the file was damaged, and this is what is left")
 	s.result.NoRecord++
 }

@@ -22,7 +22,7 @@ if PLANTED {
 	newFault("half a meta page counts as refused", "after an error that says so, nothing was stored", by("syscalls-random", 300),
 		Edit{"bolt/commitMarked", "shows(db, transaction)", "!PLANTED && $"}),
 	newFault("a marker is removed without a copy", "nothing builds on the writes of a failed sync", by("syncs", 100),
-		Edit{"bolt/mend", "failed, ok, err := marked(path)", `$
+		Edit{"bolt/repair", "failed, ok, err := marked(path)", `$
 if PLANTED && err == nil && ok && !a.readOnly && canLock {
 	return false, os.Remove(path + markSuffix)
 }`}),
