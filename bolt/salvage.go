@@ -137,7 +137,7 @@ func joinPath(path [][]byte) (joined string) {
 }
 
 func salvage(ctx context.Context, from, to string, result *Salvaged) error {
-	w, err := openWreck(ctx, from)
+	w, err := openDamagedFile(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -165,12 +165,12 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 }
 
 // salvageInto fills an empty file. It reports whether anything of the jobs is lost.
-func (w *wreck) salvageInto(ctx context.Context, temp string, result *Salvaged) (jobsLost bool, err error) {
+func (w *damagedFile) salvageInto(ctx context.Context, temp string, result *Salvaged) (jobsLost bool, err error) {
 	db, err := newSalvageFile(temp)
 	if err != nil {
 		return false, err
 	}
-	s := &salvor{ctx: ctx, wreck: w, db: db, now: time.Now(), result: result}
+	s := &salvor{ctx: ctx, damagedFile: w, db: db, now: time.Now(), result: result}
 	err = s.run()
 	if err == nil {
 		syncFreelist(db, nil)
@@ -197,11 +197,11 @@ func newSalvageFile(path string) (*bbolt.DB, error) {
 // salvor salvages one file. It copies each row that is sound by itself. Then it repairs what is
 // missing between the rows, in the new file and with the store's own moves.
 type salvor struct {
-	ctx    context.Context
-	wreck  *wreck
-	db     *bbolt.DB // the new file
-	now    time.Time
-	result *Salvaged
+	ctx         context.Context
+	damagedFile *damagedFile
+	db          *bbolt.DB // the new file
+	now         time.Time
+	result      *Salvaged
 
 	hurt              map[string]bool // buckets that lost something
 	sequences         map[string]uint64
@@ -226,9 +226,9 @@ func (s *salvor) run() error {
 			return err
 		}
 	}
-	if s.result.Counts == (pawl.Counts{}) && s.wreck.queueless {
-		if len(s.wreck.metas) == 0 {
-			return s.wreck.nothing()
+	if s.result.Counts == (pawl.Counts{}) && s.damagedFile.queueless {
+		if len(s.damagedFile.metas) == 0 {
+			return s.damagedFile.nothing()
 		}
 		s.hurt[string(bucketJobs)] = true
 	}

@@ -23,18 +23,18 @@ type salvageCopy struct {
 
 // copyTree copies every sound row that the meta page leads to.
 func (s *salvor) copyTree() (walked *pages.Walked, err error) {
-	if len(s.wreck.metas) == 0 {
+	if len(s.damagedFile.metas) == 0 {
 		s.result.NoFormat = true
 		s.hurt[string(bucketJobs)] = true
-		walked, ok, err := pages.UnreachedOnly(s.ctx, s.wreck, s.wreck.size)
+		walked, ok, err := pages.UnreachedOnly(s.ctx, s.damagedFile, s.damagedFile.size)
 		if err == nil && !ok {
-			err = s.wreck.noPages()
+			err = s.damagedFile.noPages()
 		}
 		return walked, err
 	}
-	meta := s.wreck.metas[0]
-	s.result.Meta, s.result.Older = int(meta.Page), s.wreck.older
-	if s.wreck.older {
+	meta := s.damagedFile.metas[0]
+	s.result.Meta, s.result.Older = int(meta.Page), s.damagedFile.older
+	if s.damagedFile.older {
 		s.hurt[string(bucketJobs)] = true // the jobs that the last transaction stored
 	}
 	c := &salvageCopy{salvor: s}
@@ -43,7 +43,7 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 			rollback(c.tx)
 		}
 	}()
-	walked, err = pages.Walk(s.ctx, s.wreck, s.wreck.size, meta, pages.Visitor{
+	walked, err = pages.Walk(s.ctx, s.damagedFile, s.damagedFile.size, meta, pages.Visitor{
 		Bucket: c.bucket, Element: c.element, Problem: c.problem,
 	})
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 // Each leaf page of each bucket is lost once: the jobs without bytes on that page are
 // unchanged, and all others are not.
 func TestSalvageWithoutALeaf(t *testing.T) {
-	k := newWreckKit(t, true)
+	k := newDamagedKit(t, true)
 	for _, name := range slices.Sorted(maps.Keys(k.leaves)) {
 		lost := slices.Sorted(maps.Keys(k.leaves[name]))
 		if len(lost) > 3 { // the middle one, and also the first and the last unless the race detector is on
@@ -48,24 +48,24 @@ func TestSalvageWithoutALeaf(t *testing.T) {
 // The effect of losing one page of each kind on the jobs of the file.
 func TestSalvageWithoutAPage(t *testing.T) {
 	all := func(r Salvaged) int { return r.Kept + r.Reattached }
-	kits := map[bool]*wreckKit{true: newWreckKit(t, true), false: newWreckKit(t, false)}
+	kits := map[bool]*damagedKit{true: newDamagedKit(t, true), false: newDamagedKit(t, false)}
 	for _, test := range []struct {
 		rule    string
 		cleanly bool
-		lost    func(k *wreckKit) []uint64
-		check   func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged)
+		lost    func(k *damagedKit) []uint64
+		check   func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged)
 	}{
 		{"a lost branch of the records loses nothing: rows in the tree vouch for them", false,
-			func(k *wreckKit) []uint64 { return []uint64{k.roots["jobs"]} },
-			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
+			func(k *damagedKit) []uint64 { return []uint64{k.roots["jobs"]} },
+			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, len(k.jobs), r.Reattached)
 				for id, want := range k.jobs {
 					require.Equal(t, want.State, found[id].State)
 				}
 			}},
 		{"a lost branch of the payloads makes dead letters, which have their payloads", true,
-			func(k *wreckKit) []uint64 { return []uint64{k.roots["payloads"]} },
-			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
+			func(k *damagedKit) []uint64 { return []uint64{k.roots["payloads"]} },
+			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, len(k.payloads), r.NoPayload)
 				for id := range k.payloads {
 					require.Equal(t, pawl.Dead, found[id].State)
@@ -74,31 +74,31 @@ func TestSalvageWithoutAPage(t *testing.T) {
 				}
 			}},
 		{"a lost branch of the ready rows: the records tell", true,
-			func(k *wreckKit) []uint64 { return []uint64{k.roots["ready"]} },
-			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
+			func(k *damagedKit) []uint64 { return []uint64{k.roots["ready"]} },
+			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, len(k.jobs), r.Kept+r.Placed)
 				require.Positive(t, r.Placed)
 			}},
 		{"the list of free pages is no loss", true,
-			func(k *wreckKit) []uint64 { return []uint64{k.meta.Freelist} },
-			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
+			func(k *damagedKit) []uint64 { return []uint64{k.meta.Freelist} },
+			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, len(k.jobs), r.Kept)
 				require.True(t, r.Sound())
 			}},
 		{"without the newest meta page the file is read by the other", true,
-			func(k *wreckKit) []uint64 { return []uint64{k.meta.Page} },
-			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
+			func(k *damagedKit) []uint64 { return []uint64{k.meta.Page} },
+			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, int(1-k.meta.Page), r.Meta)
 				require.Equal(t, len(k.jobs), all(r), "the last transaction wrote the list of free pages alone")
 			}},
 		{"without the page that leads to the queue the file is read by the other meta page", true,
-			func(k *wreckKit) []uint64 { return []uint64{k.meta.Root} },
-			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
+			func(k *damagedKit) []uint64 { return []uint64{k.meta.Root} },
+			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.True(t, r.Older || r.Meta >= 0)
 			}},
 		{"without both meta pages every job is a dead letter that says so", true,
-			func(k *wreckKit) []uint64 { return []uint64{0, 1} },
-			func(t *testing.T, k *wreckKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
+			func(k *damagedKit) []uint64 { return []uint64{0, 1} },
+			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, -1, r.Meta)
 				require.GreaterOrEqual(t, r.Unreached, len(k.jobs), "%+v", r)
 				for id := range k.jobs {
@@ -123,7 +123,7 @@ func TestSalvageWithoutAPage(t *testing.T) {
 
 // The file is truncated at any length that leaves a queue in it.
 func TestSalvageOfACutFile(t *testing.T) {
-	k := newWreckKit(t, true)
+	k := newDamagedKit(t, true)
 	step := 28 / race.Fewer(4) // in pages
 	for cut := int(k.meta.Pages) - 1; cut > 8; cut -= step {
 		n := cut*int(k.meta.PageSize) + cut*37%int(k.meta.PageSize)
@@ -132,7 +132,7 @@ func TestSalvageOfACutFile(t *testing.T) {
 }
 
 // trySalvage is salvage for damage that may leave nothing of the queue.
-func (k *wreckKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
+func (k *damagedKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
 	t.Helper()
 	b := damage(slices.Clone(k.sound))
 	for _, page := range k.records {
@@ -147,7 +147,7 @@ func (k *wreckKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
 // record is in the new file.
 func TestSalvageOfRandomDamage(t *testing.T) {
 	for _, cleanly := range []bool{true, false} {
-		k := newWreckKit(t, cleanly)
+		k := newDamagedKit(t, cleanly)
 		seeds := 60
 		if race.Fewer(seeds) < seeds {
 			seeds = len(damages) // each way once: one goroutine does everything

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// wreckKit is a sound file and the positions of everything in it.
-type wreckKit struct {
+// damagedKit is a sound file and the positions of everything in it.
+type damagedKit struct {
 	path     string // path of the file that is damaged repeatedly
 	sound    []byte
 	meta     pages.Meta
@@ -28,21 +28,21 @@ type wreckKit struct {
 	roots    map[string]uint64          // root pages of the trees of buckets
 }
 
-// newWreckKit makes a queue of several hundred jobs in all states. Its file has a list of free
+// newDamagedKit makes a queue of several hundred jobs in all states. Its file has a list of free
 // pages if it is closed cleanly.
-func newWreckKit(t *testing.T, cleanly bool) *wreckKit {
+func newDamagedKit(t *testing.T, cleanly bool) *damagedKit {
 	t.Helper()
 	folder := memoryFolder(t)
 	path := filepath.Join(folder, "jobs.db")
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
-	fillWreck(t, q)
+	fillDamaged(t, q)
 	if !cleanly {
 		require.NoError(t, copyFile(path, filepath.Join(folder, "killed.db")))
 		path = filepath.Join(folder, "killed.db")
 	}
 	require.NoError(t, q.Close())
-	k := &wreckKit{
+	k := &damagedKit{
 		path: path, jobs: everyJob(t, path),
 		records: make(map[pawl.ID]uint64), payloads: make(map[pawl.ID]uint64), states: make(map[pawl.ID]uint64),
 		leaves: make(map[string]map[uint64]bool), roots: make(map[string]uint64),
@@ -77,8 +77,8 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, b, 0o600)
 }
 
-// fillWreck gives a queue several hundred jobs.
-func fillWreck(t *testing.T, q *Queue) {
+// fillDamaged gives a queue several hundred jobs.
+func fillDamaged(t *testing.T, q *Queue) {
 	t.Helper()
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -132,7 +132,7 @@ func fillWreck(t *testing.T, q *Queue) {
 }
 
 // note records the page of an element.
-func (k *wreckKit) note(path [][]byte, e pages.Element) error {
+func (k *damagedKit) note(path [][]byte, e pages.Element) error {
 	if len(path) != 2 {
 		return nil
 	}
@@ -159,20 +159,20 @@ func (k *wreckKit) note(path [][]byte, e pages.Element) error {
 }
 
 // run returns the bytes of a page with its overflow.
-func (k *wreckKit) run(b []byte, page uint64) []byte {
+func (k *damagedKit) run(b []byte, page uint64) []byte {
 	size := uint64(k.meta.PageSize)
 	overflow := uint64(b[page*size+12]) | uint64(b[page*size+13])<<8
 	return b[page*size : min((page+1+overflow)*size, uint64(len(b)))]
 }
 
 // page returns the bytes of one page.
-func (k *wreckKit) page(b []byte, page uint64) []byte {
+func (k *damagedKit) page(b []byte, page uint64) []byte {
 	size := uint64(k.meta.PageSize)
 	return b[page*size : (page+1)*size]
 }
 
 // intact reports whether a page of the sound file is unchanged in b.
-func (k *wreckKit) intact(b []byte, page uint64) bool {
+func (k *damagedKit) intact(b []byte, page uint64) bool {
 	want := k.run(k.sound, page)
 	at := page * uint64(k.meta.PageSize)
 	return uint64(len(b)) >= at+uint64(len(want)) && bytes.Equal(b[at:][:len(want)], want)
@@ -180,7 +180,7 @@ func (k *wreckKit) intact(b []byte, page uint64) bool {
 
 // salvage damages the file, salvages it, and requires that every job with untouched bytes is in
 // the new file.
-func (k *wreckKit) salvage(t *testing.T, damage func(b []byte) []byte) (map[pawl.ID]*pawl.Envelope, Salvaged) {
+func (k *damagedKit) salvage(t *testing.T, damage func(b []byte) []byte) (map[pawl.ID]*pawl.Envelope, Salvaged) {
 	t.Helper()
 	b := damage(bytes.Clone(k.sound))
 	require.NoError(t, os.WriteFile(k.path, b, 0o600))
@@ -205,7 +205,7 @@ func (k *wreckKit) salvage(t *testing.T, damage func(b []byte) []byte) (map[pawl
 }
 
 // drain runs every job of a salvaged file that can run.
-func (k *wreckKit) drain(t *testing.T, path string) {
+func (k *damagedKit) drain(t *testing.T, path string) {
 	t.Helper()
 	q, err := Open(path, quiet())
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ func soundRow(bucket, key, value []byte) (err error) {
 	width := -1
 	switch string(bucket) {
 	case string(bucketMeta):
-		return checkWreckFormat(key, value)
+		return checkDamagedFormat(key, value)
 	case string(bucketQueues):
 		return soundQueueRow(key, value)
 	case string(bucketJobs):

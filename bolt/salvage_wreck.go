@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// wreck is a damaged file that is open for reading.
-type wreck struct {
+// damagedFile is a damaged file that is open for reading.
+type damagedFile struct {
 	*os.File
 	size  int64
 	metas []pages.Meta // sound meta pages; the file is read by the first
@@ -27,13 +27,13 @@ type wreck struct {
 }
 
 // ReadAt reads from the file and counts the bytes.
-func (w *wreck) ReadAt(b []byte, off int64) (n int, err error) {
+func (w *damagedFile) ReadAt(b []byte, off int64) (n int, err error) {
 	n, err = w.File.ReadAt(b, off)
 	w.progress.add(int64(n))
 	return n, err
 }
 
-func openWreck(ctx context.Context, path string) (w *wreck, err error) {
+func openDamagedFile(ctx context.Context, path string) (w *damagedFile, err error) {
 	if err := inspectPath(path); err != nil {
 		return nil, advise(err)
 	}
@@ -54,7 +54,7 @@ func openWreck(ctx context.Context, path string) (w *wreck, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w = &wreck{File: f, size: info.Size()}
+	w = &damagedFile{File: f, size: info.Size()}
 	w.metas, _ = pages.Metas(f) // if there is none, all pages are searched
 	w.bbolt = len(w.metas) > 0
 	return w, w.choose(ctx)
@@ -62,7 +62,7 @@ func openWreck(ctx context.Context, path string) (w *wreck, err error) {
 
 // choose moves the meta page used to read the file to the front: the newest one that leads to
 // the jobs, or else to any bucket of a queue.
-func (w *wreck) choose(ctx context.Context) error {
+func (w *damagedFile) choose(ctx context.Context) error {
 	w.queueless = true
 	best := 0
 	for i, m := range w.metas {
@@ -85,7 +85,7 @@ func (w *wreck) choose(ctx context.Context) error {
 
 // survey rates what a meta page leads to: 2 for the jobs of a queue, 1 for another part of a
 // queue. It records a newest tree that is sound and leads to no queue.
-func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error) {
+func (w *damagedFile) survey(ctx context.Context, m pages.Meta) (found int, err error) {
 	sound, first := true, m == w.metas[0]
 	_, err = pages.Walk(ctx, w, w.size, m, pages.Visitor{
 		Bucket: func(path [][]byte, _ uint64) error {
@@ -111,7 +111,7 @@ func (w *wreck) survey(ctx context.Context, m pages.Meta) (found int, err error)
 }
 
 // nothing returns the error for a file without any part of a queue.
-func (w *wreck) nothing() error {
+func (w *damagedFile) nothing() error {
 	if w.foreign {
 		return errForeign
 	}
@@ -119,7 +119,7 @@ func (w *wreck) nothing() error {
 }
 
 // noPages returns the error for a file without any bbolt page.
-func (w *wreck) noPages() error {
+func (w *damagedFile) noPages() error {
 	if w.bbolt {
 		return w.nothing()
 	}
@@ -129,8 +129,8 @@ func (w *wreck) noPages() error {
 	return fmt.Errorf("%w: it is no bbolt file; was another path meant?", ErrNotQueue)
 }
 
-// checkWreckFormat checks the row of the format version.
-func checkWreckFormat(key, sealed []byte) error {
+// checkDamagedFormat checks the row of the format version.
+func checkDamagedFormat(key, sealed []byte) error {
 	b, err := unseal(key, sealed, 4)
 	if err != nil || !bytes.Equal(key, keyFormat) {
 		return errors.Join(pawl.ErrCorrupt, err)
