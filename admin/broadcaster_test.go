@@ -167,15 +167,15 @@ func TestAudienceComesAndGoes(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				heard := 0
+				received := 0
 				for _, e := range r.takeAll() { // the event came before Enqueue returned
 					if e.Job.Kind == kind {
-						heard++
+						received++
 					}
 				}
 				r.unsubscribe()
-				if heard != 3 {
-					t.Errorf("3 jobs were enqueued, and %d heard of", heard)
+				if received != 3 {
+					t.Errorf("3 jobs were enqueued, and %d heard of", received)
 				}
 			}
 		})

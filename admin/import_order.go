@@ -70,13 +70,13 @@ func order(jobs []storedLine) {
 		for to = from + 1; to < len(jobs) && sameGroup(jobs, to); {
 			to++
 		}
-		gather(jobs[from:to])
+		batchDependents(jobs[from:to])
 	}
 	slices.SortStableFunc(jobs, byRank)
 }
 
-// gather makes jobs with the same unique key consecutive, where that matters.
-func gather(group []storedLine) {
+// batchDependents makes jobs with the same unique key consecutive, where that matters.
+func batchDependents(group []storedLine) {
 	var before stateSet
 	apart := true
 	for _, job := range group {

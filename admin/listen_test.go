@@ -17,12 +17,12 @@ func TestListenHearsAllBeforeTheEnd(t *testing.T) {
 	ids := f.many(100, pawl.Envelope{Kind: "many"})
 	require.NoError(t, f.q.Close())
 	require.ErrorIs(t, <-events.ended, pawl.ErrClosed)
-	close(events.heard)
-	var heard []pawl.ID
-	for e := range events.heard {
+	close(events.received)
+	var received []pawl.ID
+	for e := range events.received {
 		if e.Job.Kind == "many" {
-			heard = append(heard, e.Job.ID)
+			received = append(received, e.Job.ID)
 		}
 	}
-	require.Equal(t, ids, heard)
+	require.Equal(t, ids, received)
 }

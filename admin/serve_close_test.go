@@ -72,12 +72,12 @@ func TestCloseLeavesNothing(t *testing.T) {
 	begun := make(chan struct{}, n)
 	for range n {
 		go func() {
-			heard := false
+			received := false
 			for _, err := range a.Events(context.Background()) {
 				if err != nil {
 					ended <- err
-				} else if !heard {
-					heard = true
+				} else if !received {
+					received = true
 					begun <- struct{}{}
 				}
 			}

@@ -137,9 +137,9 @@ var wholeCases = []suiteCase{
 		_, err = s.Do(t.Context(), Action{Verb: Cancel}, e.ID)
 		require.NoError(t, err)
 		for _, want := range []pawl.EventType{pawl.EventEnqueued, pawl.EventRunNow, pawl.EventDied} {
-			got := <-events.heard
+			got := <-events.received
 			for got.Job.Kind == "prelude" {
-				got = <-events.heard
+				got = <-events.received
 			}
 			require.Equal(t, want, got.Type)
 			require.Equal(t, e.ID, got.Job.ID)
@@ -191,8 +191,8 @@ var wholeCases = []suiteCase{
 
 // hearing is what a listener has received.
 type hearing struct {
-	heard chan Event
-	ended chan error
+	received chan Event
+	ended    chan error
 }
 
 func hear(ctx context.Context, a Admin) hearing {
@@ -203,7 +203,7 @@ func hear(ctx context.Context, a Admin) hearing {
 				h.ended <- err
 				return
 			}
-			h.heard <- e
+			h.received <- e
 		}
 		h.ended <- nil
 	}()
@@ -216,7 +216,7 @@ func (s *suiteTest) until(t *testing.T, h hearing) {
 	for {
 		require.NoError(t, s.Enqueue(t.Context(), &pawl.Envelope{Kind: "prelude"}))
 		select {
-		case <-h.heard:
+		case <-h.received:
 			return
 		case err := <-h.ended:
 			require.NoError(t, err)

@@ -102,8 +102,8 @@ func (c *child) say(t *testing.T, words ...string) {
 // it whole.
 func tell(words ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintln(words...)) }
 
-// heard calls fn for every line that the test sends, until it closes the pipe.
-func heard(fn func(words []string) error) error {
+// readReports calls fn for every line that the test sends, until it closes the pipe.
+func readReports(fn func(words []string) error) error {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err := fn(strings.Fields(lines.Text())); err != nil {
 			return err

@@ -14,24 +14,24 @@ import (
 
 // Rule: the scheduler waits for nobody: it continues when nobody comes, however many callers it
 // has just answered.
-func TestGatherWaitsForNobody(t *testing.T) {
+func TestYieldWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scheduler{intake: newIntake()}
-		s.lately = 1 << 40
+		s.lastBatch = 1 << 40
 		began := time.Now()
-		s.gather()
-		require.Zero(t, s.lately, "nobody came")
+		s.yieldForBatch()
+		require.Zero(t, s.lastBatch, "nobody came")
 		s.intake.came.Add(3)
-		s.gather()
-		require.EqualValues(t, 3, s.lately)
-		require.EqualValues(t, 3, s.heard)
+		s.yieldForBatch()
+		require.EqualValues(t, 3, s.lastBatch)
+		require.EqualValues(t, 3, s.arrived)
 		require.Zero(t, time.Since(began))
 	})
 }
 
 // Rule: the scheduler waits for at most as many calls as it has answered, while calls keep
 // coming.
-func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
+func TestYieldEndsWhileCallsKeepComing(t *testing.T) {
 	for _, procs := range []int{1, runtime.GOMAXPROCS(0)} {
 		func() {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
@@ -46,10 +46,10 @@ func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
 				}
 			}()
 			for range 100 {
-				s.lately = 5 // whatever the real number is
-				before := s.heard
-				s.gather()
-				require.Equal(t, s.heard-before, s.lately)
+				s.lastBatch = 5 // whatever the real number is
+				before := s.arrived
+				s.yieldForBatch()
+				require.Equal(t, s.arrived-before, s.lastBatch)
 			}
 			over.Store(true)
 			<-stopped
@@ -58,33 +58,33 @@ func TestGatherEndsWhileCallsKeepComing(t *testing.T) {
 }
 
 // Rule: if yielding takes longer than a transaction, the scheduler stops it for a while.
-func TestGatherIsLeftWhereItTakesLong(t *testing.T) {
-	s := &scheduler{intake: newIntake(), lately: 5, lasted: -1}
-	s.gather()
+func TestYieldIsLeftWhereItTakesLong(t *testing.T) {
+	s := &scheduler{intake: newIntake(), lastBatch: 5, lasted: -1}
+	s.yieldForBatch()
 	until := s.yieldAfter
 	require.True(t, until.After(time.Time{}))
 	require.LessOrEqual(t, time.Until(until), maxBackoff)
 	s.yieldAfter = time.Now().Add(time.Hour)
-	s.lately, s.lasted = 5, -1
+	s.lastBatch, s.lasted = 5, -1
 	until = s.yieldAfter
-	s.gather()
+	s.yieldForBatch()
 	require.Equal(t, until, s.yieldAfter, "it did not give way")
-	s.yieldAfter, s.lately, s.lasted = time.Time{}, 5, time.Hour
-	s.gather()
+	s.yieldAfter, s.lastBatch, s.lasted = time.Time{}, 5, time.Hour
+	s.yieldForBatch()
 	require.True(t, s.yieldAfter.IsZero(), "it gave way, and that was short")
 }
 
 // Rule: on a machine that is always busy, yielding costs a hundredth of the time. After a
 // single slow yield it is tried again soon.
-func TestGatherIsLeftForLongerEachTime(t *testing.T) {
+func TestYieldBackoffGrows(t *testing.T) {
 	s := &scheduler{intake: newIntake(), lasted: -1}
 	for _, times := range []time.Duration{leastBackoff, 2 * leastBackoff, 4 * leastBackoff, 8 * leastBackoff, 16 * leastBackoff, mostBackoff, mostBackoff} {
-		s.yieldAfter, s.lately = time.Time{}, 5
-		s.gather()
+		s.yieldAfter, s.lastBatch = time.Time{}, 5
+		s.yieldForBatch()
 		require.Equal(t, times, s.yieldBackoff)
 	}
-	s.yieldAfter, s.lately, s.lasted = time.Time{}, 5, time.Hour
-	s.gather()
+	s.yieldAfter, s.lastBatch, s.lasted = time.Time{}, 5, time.Hour
+	s.yieldForBatch()
 	require.Zero(t, s.yieldBackoff)
 }
 

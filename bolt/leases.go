@@ -18,10 +18,10 @@ type leaseTable struct {
 	// expiry: a ring through head, the earliest first.
 	head grant
 
-	// heard is the time up to which callers have been served. A lease that expired later may
+	// noted is the time up to which callers have been served. A lease that expired later may
 	// have been extended or settled by a caller that still waits, perhaps because the app holds
 	// the file.
-	heard time.Time
+	noted time.Time
 
 	// repeat is the lease of the one leased repeat suspect, or nil.
 	repeat *grant
@@ -101,7 +101,7 @@ func (lt *leaseTable) repeatFree(t *txn) bool {
 // reap takes back up to portion leases that had expired when callers were last served, except
 // those that this transaction renews.
 func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
-	for g := lt.head.next; g != &lt.head && reaped < portion && !g.expires.After(lt.heard); g = g.next {
+	for g := lt.head.next; g != &lt.head && reaped < portion && !g.expires.After(lt.noted); g = g.next {
 		if t.renewed[g.id] {
 			continue
 		}

@@ -97,17 +97,17 @@ func TestListenBesideTraffic(t *testing.T) {
 		all.Go(func() {
 			for range 50 {
 				over := false // protected by stop, or the race detector reports it
-				heard := make(chan struct{}, 1)
+				received := make(chan struct{}, 1)
 				stop := q.Listen(func(pawl.Event) {
 					if over {
 						t.Error("called after stop")
 					}
 					select {
-					case heard <- struct{}{}:
+					case received <- struct{}{}:
 					default:
 					}
 				})
-				<-heard
+				<-received
 				stop()
 				over = true
 			}

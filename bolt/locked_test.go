@@ -128,7 +128,7 @@ func TestReaderChangesNothing(t *testing.T) {
 
 // createRole opens each file that the test names, stores a job in it and closes it.
 func createRole([]string) error {
-	return heard(func(words []string) error {
+	return readReports(func(words []string) error {
 		id, err := createAndStore(words[0])
 		tell(id, err)
 		return nil

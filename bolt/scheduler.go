@@ -72,8 +72,8 @@ type scheduler struct {
 	updateTx atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
 	// The fields below belong to the goroutine.
-	heard        int64           // calls that had arrived when the last group was taken
-	lately       int64           // how many of them arrived since the previous group
+	arrived      int64           // calls that had arrived when the last group was taken
+	lastBatch    int64           // how many of them arrived since the previous group
 	lasted       time.Duration   // duration of the last transaction
 	yieldAfter   time.Time       // no yields until then
 	yieldBackoff time.Duration   // the length of that pause, in slow yields; 0 if the last yields were fast
@@ -112,11 +112,11 @@ func (s *scheduler) run() {
 		if s.closing() {
 			break
 		}
-		s.gather()
-		s.leases.heard = time.Now()
+		s.yieldForBatch()
+		s.leases.noted = time.Now()
 		group, s.fetches, more = s.intake.take(group[:0], s.fetches)
 		for _, n := range s.intake.takeNotes() {
-			s.leases.takeNote(n, s.leases.heard)
+			s.leases.takeNote(n, s.leases.noted)
 			s.wakeFor(n.changed)
 		}
 		if err := s.turn(group); err != nil {
@@ -129,15 +129,15 @@ func (s *scheduler) run() {
 	ended = true
 }
 
-// gather lets callers that were just answered submit their next calls, which makes groups
+// yieldForBatch lets callers that were just answered submit their next calls, which makes groups
 // large. It yields as long as that brings new calls, up to the number of recent calls. It never
 // sleeps or waits for a caller that is not running.
 //
 // On a busy machine a yield lasts until the goroutine's next time slice. If that takes longer
 // than a transaction, yielding does not pay, and gather stops it for a while.
-func (s *scheduler) gather() {
+func (s *scheduler) yieldForBatch() {
 	came, began := s.intake.came.Load(), time.Now()
-	enough := came + s.lately
+	enough := came + s.lastBatch
 	for idle := 0; idle < idleYields && came < enough && began.After(s.yieldAfter); idle++ {
 		runtime.Gosched()
 		if took := time.Since(began); took > s.lasted {
@@ -151,7 +151,7 @@ func (s *scheduler) gather() {
 		}
 	}
 	came = s.intake.came.Load()
-	s.heard, s.lately = came, came-s.heard
+	s.arrived, s.lastBatch = came, came-s.arrived
 }
 
 func (s *scheduler) closing() bool {

@@ -164,7 +164,7 @@ func nameOf(e *pawl.Envelope) string {
 }
 
 // Jobs that finish while an ack is under way are acked together by the next.
-func TestAcksGather(t *testing.T) {
+func TestAcksAreBatched(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
 		f := &finishing{q: q, told: told}
 		f.finish(t, acker(q), "a", "b", "c", "d")

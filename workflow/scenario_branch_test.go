@@ -308,8 +308,8 @@ func TestScenario35AllWithFailedAndSuspended(t *testing.T) {
 					}, workflow.MaxRetries(0))
 				})
 			}
-			heard := workflow.Go(r, "heard", func(r *workflow.Run) (string, error) { return word.Wait(r, workflow.Forever) })
-			out, err := workflow.All(r, step("a", nil), step("b", full), heard, step("c", empty))
+			received := workflow.Go(r, "heard", func(r *workflow.Run) (string, error) { return word.Wait(r, workflow.Forever) })
+			out, err := workflow.All(r, step("a", nil), step("b", full), received, step("c", empty))
 			if errors.Is(err, workflow.ErrSuspended) {
 				return "", err
 			}

@@ -131,7 +131,7 @@ func (o *oracle) call(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	case "child":
 		v, err = workflow.Call(r, n.Name, f, program{Nodes: n.Parts[0], Fails: n.Value%5 == 0})
 	}
-	o.heard(id, v, err)
+	o.received(id, v, err)
 	return v, err
 }
 
@@ -209,14 +209,14 @@ func (o *oracle) fork(r *workflow.Run, f *workflow.Flow[program, int], at *place
 		for i, v := range all {
 			sum += (i + 1) * v
 		}
-		o.heard(identity{at.run, at.round, places[0].scope}, sum, err)
+		o.received(identity{at.run, at.round, places[0].scope}, sum, err)
 		return sum, err
 	}
 	id := identity{at.run, at.round, at.step(n.Name)}
 	won, v, err := workflow.Race(r, n.Name, branches...)
 	o.gaveBack(r.Run(), at.run, at.round)
 	if err == nil || own(err) {
-		o.heard(id, won, nil)
+		o.received(id, won, nil)
 	}
 	if err == nil && n.Value%2 == 0 { // wait for the losers too
 		for i, b := range branches {
@@ -224,7 +224,7 @@ func (o *oracle) fork(r *workflow.Run, f *workflow.Flow[program, int], at *place
 				continue
 			}
 			lost, err := b.Wait(r)
-			if o.heard(identity{at.run, at.round, places[i].scope}, lost, err); err != nil && !own(err) && !errors.Is(err, workflow.ErrAbandoned) {
+			if o.received(identity{at.run, at.round, places[i].scope}, lost, err); err != nil && !own(err) && !errors.Is(err, workflow.ErrAbandoned) {
 				return 0, err
 			}
 		}

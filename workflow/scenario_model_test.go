@@ -107,8 +107,8 @@ func (o *oracle) waited(id identity, begun time.Time, d time.Duration) {
 	}
 }
 
-// heard records the result of a call: an ended call always has the same result.
-func (o *oracle) heard(id identity, v int, err error) {
+// received records the result of a call: an ended call always has the same result.
+func (o *oracle) received(id identity, v int, err error) {
 	if err != nil && !own(err) {
 		return // it has not ended
 	}

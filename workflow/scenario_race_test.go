@@ -35,14 +35,14 @@ func match(k *kit) (parent *workflow.Flow[int, string], child *workflow.Flow[int
 		if _, _, err := workflow.Race(r, "first", winner, loser); err != nil {
 			return "", err
 		}
-		heard, err := word.Wait(r, workflow.Forever)
+		received, err := word.Wait(r, workflow.Forever)
 		if err != nil {
 			return "", err
 		}
 		if _, err := loser.Wait(r); !errors.Is(err, workflow.ErrAbandoned) {
 			return "", fmt.Errorf("the loser: %w", err)
 		}
-		return heard, workflow.Sleep(r, "night", time.Hour) // so that the journal is read again
+		return received, workflow.Sleep(r, "night", time.Hour) // so that the journal is read again
 	})
 	return parent, child
 }

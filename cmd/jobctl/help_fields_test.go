@@ -66,7 +66,7 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 		}
 		var value any
 		require.NoError(t, json.Unmarshal(text, &value), "%s: %s", words, text)
-		gather(value, all[words])
+		collect(value, all[words])
 	}
 	build(t, everyState)
 	require.NoError(t, os.WriteFile("lines", []byte(`{"kind":"greet"}`), 0o600))
@@ -105,18 +105,18 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 
 var jobNumber = regexp.MustCompile(`JOB(\d)`)
 
-// gather adds the names of fields to names, except those that users define in headers and
+// collect adds the names of fields to names, except those that users define in headers and
 // payloads.
-func gather(value any, names map[string]bool) {
+func collect(value any, names map[string]bool) {
 	switch value := value.(type) {
 	case []any:
 		for _, one := range value {
-			gather(one, names)
+			collect(one, names)
 		}
 	case map[string]any:
 		for name, below := range value {
 			if names[name] = true; name != "headers" && name != "value" {
-				gather(below, names)
+				collect(below, names)
 			}
 		}
 	}

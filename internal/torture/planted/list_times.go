@@ -28,5 +28,5 @@ if !PLANTED {
 	newFault("a pause ends with the process", "a pause outlasts a restart", by("soak", 50_000),
 		Edit{"bolt/queueRow.append", "r.paused", "$ && !PLANTED"}),
 	newFault("leases do not expire", "a job runs again after its lease expires", by("simulate", 500),
-		Edit{"bolt/leaseTable.reap", "g != &lt.head && reaped < portion && !g.expires.After(lt.heard)", "!PLANTED && $"}),
+		Edit{"bolt/leaseTable.reap", "g != &lt.head && reaped < portion && !g.expires.After(lt.noted)", "!PLANTED && $"}),
 }
