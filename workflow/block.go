@@ -55,7 +55,7 @@ func (b *block) Apply(tx driver.Writer) error {
 
 // awaitResume makes a paused run wait.
 func (x *execution) awaitResume() error {
-	s := &suspend{x: x, waits: []*idleness{{paused: true}}, made: x.made, bytes: x.bytes}
+	s := &suspend{x: x, waits: []*waitCondition{{paused: true}}, made: x.made, bytes: x.bytes}
 	err := x.engine.queue.Mutate(x.writing(), s, 0)
 	if errors.Is(err, errWoken) {
 		return pawl.Snooze(0) // it was resumed or cancelled meanwhile

@@ -192,7 +192,7 @@ func (s *scope) await(ready func() bool) error {
 		if over || err != nil {
 			return err
 		}
-		if _, err := s.idle(idleness{branches: true}, ready); err != nil {
+		if _, err := s.idle(waitCondition{branches: true}, ready); err != nil {
 			return err
 		}
 	}

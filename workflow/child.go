@@ -61,7 +61,7 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(id str
 		if err := c.refused(); err != nil {
 			return err
 		}
-		if _, err := c.idle(idleness{child: c.e}, ready); err != nil {
+		if _, err := c.idle(waitCondition{child: c.e}, ready); err != nil {
 			return err
 		}
 	}

@@ -167,7 +167,7 @@ func (l *list) fork(name string, fn func(*Run) error) *branch {
 		}
 		x.mu.Unlock()
 		if b.err == errFrontier {
-			_, b.err = s.idle(idleness{paused: true}, nil)
+			_, b.err = s.idle(waitCondition{paused: true}, nil)
 		}
 		if b.err != nil {
 			return b

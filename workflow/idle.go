@@ -9,8 +9,8 @@ import (
 // errCircle stops a run whose branches wait only for each other.
 var errCircle = errors.New("its branches wait for one another, and for nothing else")
 
-// idleness is what a scope waits for.
-type idleness struct {
+// waitCondition is what a scope waits for.
+type waitCondition struct {
 	due      time.Time // zero for no time
 	signal   string    // name of the signal
 	child    *entry
@@ -25,7 +25,7 @@ type idleness struct {
 // idle makes a scope wait until its time, or until it is woken. The caller then checks its
 // condition. If ready returns true, idle returns at once. An error means that the run does not
 // continue and is usually [ErrSuspended].
-func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
+func (s *scope) idle(w waitCondition, ready func() bool) (passed bool, err error) {
 	x := s.x
 	x.mu.Lock()
 	if s.waits != nil && x.stopped == nil {
@@ -70,7 +70,7 @@ func (s *scope) idle(w idleness, ready func() bool) (passed bool, err error) {
 
 // barred reports whether the call that is about to wait must not continue. Whoever caused that
 // has already woken the waiting scopes. The caller holds the lock.
-func (s *scope) barred(w idleness) bool {
+func (s *scope) barred(w waitCondition) bool {
 	return !w.branches && !w.paused && (s.abandoned || s.x.cancel != "" && s.name != undoScope)
 }
 

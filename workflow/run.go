@@ -72,8 +72,8 @@ type scope struct {
 
 	looks map[*look]bool // signals that it has received and nobody has used
 
-	waits *idleness // nil while it works
-	ended bool      // its function has returned
+	waits *waitCondition // nil while it works
+	ended bool           // its function has returned
 }
 
 // call is one call in progress. Its maker ends it.
@@ -96,7 +96,7 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 	}
 	c, err := s.find(kind, name, key)
 	if err == errFrontier { // the other scopes are still compared up to their ends
-		_, _ = s.idle(idleness{paused: true}, nil)
+		_, _ = s.idle(waitCondition{paused: true}, nil)
 	}
 	return c, err
 }
@@ -212,7 +212,7 @@ func (s *scope) awaitResume(kind EntryKind) error {
 		if !wait {
 			return nil
 		}
-		if _, err := s.idle(idleness{paused: true}, func() bool { return !paused() }); err != nil {
+		if _, err := s.idle(waitCondition{paused: true}, func() bool { return !paused() }); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 				return err
 			}
 		}
-		if passed, err = c.idle(idleness{due: timeOf(e.Due), signal: name}, ready); err != nil {
+		if passed, err = c.idle(waitCondition{due: timeOf(e.Due), signal: name}, ready); err != nil {
 			return err
 		}
 		if err := c.refused(); err != nil {

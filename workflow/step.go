@@ -235,7 +235,7 @@ func (c *call) awaitDue() error {
 		if !due.After(c.x.engine.now()) {
 			break
 		}
-		passed, err := c.idle(idleness{due: due, trouble: c.trouble()}, nil)
+		passed, err := c.idle(waitCondition{due: due, trouble: c.trouble()}, nil)
 		if err != nil {
 			return err
 		}

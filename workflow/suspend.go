@@ -14,7 +14,7 @@ var errWoken = errors.New("what the run waits for has come")
 // suspend is the mutation that makes a run wait.
 type suspend struct {
 	x         *execution
-	waits     []*idleness
+	waits     []*waitCondition
 	journal   journal
 	cancelled bool // the run knows that it is being cancelled
 	made      int
@@ -22,7 +22,7 @@ type suspend struct {
 
 	row runRow // the run's row, as read and then changed by the mutation
 	now time.Time
-	has []*idleness // conditions that are met
+	has []*waitCondition // conditions that are met
 }
 
 // due returns the earliest time that any scope waits for, or zero for none.
@@ -71,7 +71,7 @@ func (s *suspend) Check(ops driver.Ops) error {
 }
 
 // over reports whether the wait condition w is met.
-func (s *suspend) over(r rows, w *idleness) (over bool, err error) {
+func (s *suspend) over(r rows, w *waitCondition) (over bool, err error) {
 	switch {
 	case w.paused:
 		return true, nil // the run is no longer paused
@@ -86,7 +86,7 @@ func (s *suspend) over(r rows, w *idleness) (over bool, err error) {
 	return false, nil
 }
 
-func (s *suspend) woke(w *idleness) bool { return w.paused || slices.Contains(s.has, w) }
+func (s *suspend) woke(w *waitCondition) bool { return w.paused || slices.Contains(s.has, w) }
 
 // settle records in the row what the run waits for.
 func (s *suspend) settle(due time.Time) {
