@@ -32,7 +32,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	case !x.row.open():
 		return nil
 	}
-	x.heed(x.row)
+	x.observe(x.row)
 	if x.row.Terminate != "" { // its function may be stuck
 		return x.stoppedBy(ErrTerminated)
 	}
@@ -88,7 +88,7 @@ func (s *scope) protect(err *error, fn func() error) {
 		}
 		p := &panicError{panicked(recover())}
 		if p.Value == nil {
-			if *err = s.heeded(); *err != nil {
+			if *err = s.obeyed(); *err != nil {
 				return
 			}
 			p.Value = "runtime.Goexit was called"

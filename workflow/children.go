@@ -28,7 +28,7 @@ func (x *execution) cancelChildren(reason string) error {
 			return err
 		}
 		for child := range c.children {
-			x.engine.hub.poke(child)
+			x.engine.hub.notify(child)
 		}
 	}
 	return nil

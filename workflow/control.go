@@ -122,7 +122,7 @@ func (e *Engine) join(ctx context.Context, verb string, q *request) error {
 	if err := e.queue.Mutate(ctx, q, requestBytes); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
-	e.hub.poke(q.run)
+	e.hub.notify(q.run)
 	return nil
 }
 

@@ -49,7 +49,7 @@ type execution struct {
 	resting  bool                      // a suspension is in progress
 	news     int                       // number of notifications so far
 	late     []*scope                  // scopes to wake, if the suspension fails
-	heeded   uint64                    // Changes of the last row processed
+	observed uint64                    // Changes of the last row processed
 	paused   bool                      // new calls wait
 	cancel   string                    // reason to refuse new calls
 	stopped  error                     // reason to refuse all calls
@@ -173,8 +173,8 @@ func (x *execution) stopLocked(reason error) error {
 	return x.stopped
 }
 
-// poke applies what others have requested of the run, once that is durable.
-func (x *execution) poke() {
+// notify applies what others have requested of the run, once that is durable.
+func (x *execution) notify() {
 	if x.dry {
 		return
 	}
@@ -186,7 +186,7 @@ func (x *execution) poke() {
 	if row == nil || err != nil {
 		return // the next write will report it
 	}
-	x.heed(row)
+	x.observe(row)
 	x.tell(func(s *scope) bool { return s.waits.signal != "" })
 }
 
@@ -208,15 +208,15 @@ func (x *execution) lookAgain() (ready func() bool) {
 	return func() bool { return x.news != seen }
 }
 
-// heed carries out the requests in the row of the run. It ignores a row that is older than the
+// observe carries out the requests in the row of the run. It ignores a row that is older than the
 // last one, since a reader may be slow.
-func (x *execution) heed(row *runRow) {
+func (x *execution) observe(row *runRow) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if row.Changes < x.heeded {
+	if row.Changes < x.observed {
 		return
 	}
-	x.heeded = row.Changes
+	x.observed = row.Changes
 	switch {
 	case row.Terminate != "":
 		_ = x.stopLocked(ErrTerminated)

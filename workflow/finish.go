@@ -60,7 +60,7 @@ func (x *execution) finish(f *finish) (err error) {
 		h.childEnded(f.row.Parent, f.row.ParentSeq)
 	}
 	for child := range f.children {
-		h.poke(child)
+		h.notify(child)
 	}
 	return nil
 }

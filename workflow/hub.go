@@ -51,14 +51,14 @@ func hubOf(q Store) *hub {
 	return h
 }
 
-// poke makes an active run look again: at requests, for signals, and for children that have
+// notify makes an active run look again: at requests, for signals, and for children that have
 // ended. Call it when the change is durable.
-func (h *hub) poke(run pawl.ID) {
+func (h *hub) notify(run pawl.ID) {
 	h.mu.Lock()
 	x := h.running[run]
 	h.mu.Unlock()
 	if x != nil {
-		x.poke()
+		x.notify()
 	}
 }
 

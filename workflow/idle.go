@@ -147,7 +147,7 @@ func (x *execution) rest() {
 
 	err := x.engine.queue.Mutate(x.writing(), s, s.journal.bytes)
 	if errors.Is(err, errWoken) {
-		x.heed(&s.row)
+		x.observe(&s.row)
 	}
 	x.mu.Lock()
 	x.resting = false

@@ -191,7 +191,7 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	x.wakeLocked(func(s *scope) bool { return s.waits.branches || s.waits.signal != "" })
 	x.mu.Unlock()
 	for child := range d.children {
-		x.engine.hub.poke(child)
+		x.engine.hub.notify(child)
 	}
 	return nil
 }

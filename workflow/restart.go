@@ -90,7 +90,7 @@ func (x *execution) restart(input []byte) error {
 		return err
 	}
 	for child := range r.children {
-		x.engine.hub.poke(child)
+		x.engine.hub.notify(child)
 	}
 	return nil
 }

@@ -48,12 +48,12 @@ func TestReviewLateCheckpointOverwritesNothing(t *testing.T) {
 }
 
 // Rule: a slow reader of a run's row undoes no newer request.
-func TestReviewOldRowIsNotHeeded(t *testing.T) {
+func TestReviewOldRowIsNotObserved(t *testing.T) {
 	x := leased(newDesk(t))
-	x.heed(&runRow{Paused: true, Changes: 7})
-	x.heed(&runRow{Changes: 6})
+	x.observe(&runRow{Paused: true, Changes: 7})
+	x.observe(&runRow{Changes: 6})
 	require.True(t, x.paused)
-	x.heed(&runRow{Changes: 8})
+	x.observe(&runRow{Changes: 8})
 	require.False(t, x.paused)
 }
 

@@ -48,8 +48,8 @@ func (s *scope) spin() {
 	}
 }
 
-// heeded returns the error that an ended function received, or nil if none was ended.
-func (s *scope) heeded() error {
+// obeyed returns the error that an ended function received, or nil if none was ended.
+func (s *scope) obeyed() error {
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
 	if !s.spun {
