@@ -9,7 +9,7 @@ import (
 
 // Rule: what a job is made of, encoded and decoded by allocates as often as is stored.
 func TestAllocations(t *testing.T) {
-	e := acceptedLetter(t)
+	e := acceptedInvite(t)
 	record := pawl.AppendRecord(nil, e, 0)
 	each := func(name string, op func() error) allowance.Operation {
 		const ops = 1000
@@ -24,7 +24,7 @@ func TestAllocations(t *testing.T) {
 		}}
 	}
 	allowance.Compare(t, []allowance.Operation{
-		each("envelope", func() error { _, err := post.Envelope(aLetter); return err }),
+		each("envelope", func() error { _, err := post.Envelope(anInvite); return err }),
 		each("append-record", func() error { pawl.AppendRecord(nil, e, 0); return nil }),
 		each("parse-record", func() error { _, _, err := pawl.ParseRecord(record); return err }),
 		each("job", func() error { _, err := post.Job(e); return err }),

@@ -9,22 +9,22 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// letter has a payload of about 100 bytes.
-type letter struct {
+// invite has a payload of about 100 bytes.
+type invite struct {
 	To, From, Subject string
 	Copies            int
 	Urgent            bool
 }
 
 var (
-	post    = pawl.Define[letter]("post.letter")
-	aLetter = letter{"ada.lovelace@example.com", "grace.hopper@example.com", "notes on engines", 3, true}
-	postDay = time.Date(2031, 2, 3, 4, 5, 6, 789, time.UTC)
+	post     = pawl.Define[invite]("post.letter")
+	anInvite = invite{"ada.lovelace@example.com", "grace.hopper@example.com", "notes on engines", 3, true}
+	postDay  = time.Date(2031, 2, 3, 4, 5, 6, 789, time.UTC)
 )
 
-// acceptedLetter is a job as a queue has accepted it.
-func acceptedLetter(tb testing.TB) *pawl.Envelope {
-	e, err := post.Envelope(aLetter)
+// acceptedInvite is a job as a queue has accepted it.
+func acceptedInvite(tb testing.TB) *pawl.Envelope {
+	e, err := post.Envelope(anInvite)
 	require.NoError(tb, err)
 	require.InDelta(tb, 100, len(e.Payload), 10)
 	e.Accept(postDay)
@@ -37,7 +37,7 @@ func acceptedLetter(tb testing.TB) *pawl.Envelope {
 func BenchmarkEnvelope(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := post.Envelope(aLetter); err != nil {
+		if _, err := post.Envelope(anInvite); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func BenchmarkEnvelope(b *testing.B) {
 // BenchmarkAppendRecord measures the encoding of a job for the file, into memory of its
 // own.
 func BenchmarkAppendRecord(b *testing.B) {
-	e := acceptedLetter(b)
+	e := acceptedInvite(b)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(pawl.AppendRecord(nil, e, 0))))
 	for b.Loop() {
@@ -56,7 +56,7 @@ func BenchmarkAppendRecord(b *testing.B) {
 
 // BenchmarkParseRecord measures the decoding of a job that was fetched, with its checks.
 func BenchmarkParseRecord(b *testing.B) {
-	record := pawl.AppendRecord(nil, acceptedLetter(b), 0)
+	record := pawl.AppendRecord(nil, acceptedInvite(b), 0)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(record)))
 	for b.Loop() {
@@ -68,7 +68,7 @@ func BenchmarkParseRecord(b *testing.B) {
 
 // BenchmarkJob measures the decoding of the arguments for a handler.
 func BenchmarkJob(b *testing.B) {
-	e := acceptedLetter(b)
+	e := acceptedInvite(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := post.Job(e); err != nil {

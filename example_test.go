@@ -92,7 +92,7 @@ func ExampleKind_Envelope() {
 }
 
 // Dead jobs stay until you retry or delete them.
-func Example_deadLetters() {
+func Example_deadJobs() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "pawl-*")
 	defer os.RemoveAll(dir)

@@ -12,22 +12,22 @@ import (
 
 // A dead job that changed while it was being forwarded is not restored, and one that was already
 // forwarded counts as forwarded.
-func TestForwardOfALetterThatMoved(t *testing.T) {
+func TestForwardOfADeadJobThatMoved(t *testing.T) {
 	f := newFixture(t, everyState)
-	letter, err := f.q.Job(t.Context(), f.ids["dead"])
+	deadJob, err := f.q.Job(t.Context(), f.ids["dead"])
 	require.NoError(t, err)
 	sink := dlq.ToQueue(inPlace{q: f.q}, "letters")
-	require.NoError(t, sink.Store(t.Context(), letter))
-	require.NoError(t, sink.Store(t.Context(), letter), "the second of two at a time")
+	require.NoError(t, sink.Store(t.Context(), deadJob))
+	require.NoError(t, sink.Store(t.Context(), deadJob), "the second of two at a time")
 
-	letter, err = f.q.Job(t.Context(), f.ids["dead twice"])
+	deadJob, err = f.q.Job(t.Context(), f.ids["dead twice"])
 	require.NoError(t, err)
-	require.NoError(t, f.q.Retry(t.Context(), letter.ID, false))
-	require.ErrorIs(t, sink.Store(t.Context(), letter), pawl.ErrConflict)
-	require.NoError(t, f.q.Cancel(t.Context(), letter.ID))
-	require.NoError(t, f.q.Delete(t.Context(), letter.ID))
-	require.ErrorIs(t, sink.Store(t.Context(), letter), pawl.ErrNotFound)
-	_, err = f.q.Job(t.Context(), letter.ID)
+	require.NoError(t, f.q.Retry(t.Context(), deadJob.ID, false))
+	require.ErrorIs(t, sink.Store(t.Context(), deadJob), pawl.ErrConflict)
+	require.NoError(t, f.q.Cancel(t.Context(), deadJob.ID))
+	require.NoError(t, f.q.Delete(t.Context(), deadJob.ID))
+	require.ErrorIs(t, sink.Store(t.Context(), deadJob), pawl.ErrNotFound)
+	_, err = f.q.Job(t.Context(), deadJob.ID)
 	require.ErrorIs(t, err, pawl.ErrNotFound)
 }
 

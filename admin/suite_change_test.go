@@ -94,9 +94,9 @@ var changeCases = []suiteCase{
 			job, err := s.Job(t.Context(), s.ids[kind])
 			require.NoError(t, err)
 			require.Equal(t, to, job.Queue)
-			letter, ok := dlq.SourceOf(job)
+			deadJob, ok := dlq.SourceOf(job)
 			require.True(t, ok)
-			require.NotEmpty(t, letter.History)
+			require.NotEmpty(t, deadJob.History)
 		}
 		same := Action{Verb: Forward, Queue: "reports"}
 		require.NoError(t, s.Restore(t.Context(), []*pawl.Envelope{{ID: pawl.ID{7}, Kind: "x", Queue: "reports", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPoison, At: noon}}}, nil))

@@ -39,34 +39,34 @@ func heldJobs(t *testing.T, s *suiteTest) (ids []pawl.ID, free int) {
 
 var conditionCases = []suiteCase{
 	{"a filter is judged when the job is changed", everyState, nil, func(t *testing.T, s *suiteTest) {
-		letter, err := s.Job(t.Context(), s.ids["dead"])
+		deadJob, err := s.Job(t.Context(), s.ids["dead"])
 		require.NoError(t, err)
 		for _, no := range []Filter{
 			{Filter: pawl.Filter{Queue: "none"}},
 			{Filter: pawl.Filter{State: pawl.Ready}},
-			{Filter: pawl.Filter{DiedBefore: letter.Death.At}},
+			{Filter: pawl.Filter{DiedBefore: deadJob.Death.At}},
 			{Error: "no error has this"},
 			{Payload: []string{"no.field.has.this"}},
-			{Until: letter.Created},
-			{Before: letter.Death.At},
+			{Until: deadJob.Created},
+			{Before: deadJob.Death.At},
 		} {
 			for _, verb := range []Verb{Retry, Delete, Forward} {
 				for _, dry := range []bool{true, false} {
-					results, err := s.Do(t.Context(), Action{Verb: verb, If: &no, DryRun: dry}, letter.ID)
+					results, err := s.Do(t.Context(), Action{Verb: verb, If: &no, DryRun: dry}, deadJob.ID)
 					require.NoError(t, err)
 					require.ErrorIs(t, results[0], pawl.ErrNotEligible, "%s %+v", verb, no)
 					require.ErrorIs(t, results[0], pawl.ErrConflict)
 				}
 			}
 		}
-		same, err := s.Job(t.Context(), letter.ID)
+		same, err := s.Job(t.Context(), deadJob.ID)
 		require.NoError(t, err)
-		require.Equal(t, letter, same)
+		require.Equal(t, deadJob, same)
 		yes := Filter{
-			Filter: pawl.Filter{State: pawl.Dead, Queue: letter.Queue, DiedSince: letter.Death.At, DiedBefore: letter.Death.At.Add(1)},
-			Error:  letter.LastError(), Since: letter.Created, Before: letter.Death.At.Add(1),
+			Filter: pawl.Filter{State: pawl.Dead, Queue: deadJob.Queue, DiedSince: deadJob.Death.At, DiedBefore: deadJob.Death.At.Add(1)},
+			Error:  deadJob.LastError(), Since: deadJob.Created, Before: deadJob.Death.At.Add(1),
 		}
-		results, err := s.Do(t.Context(), Action{Verb: Retry, If: &yes}, letter.ID)
+		results, err := s.Do(t.Context(), Action{Verb: Retry, If: &yes}, deadJob.ID)
 		require.NoError(t, err)
 		require.NoError(t, results[0])
 	}},

@@ -264,10 +264,10 @@ func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 // snake returns a Go name in snake case: DiedSince is died_since, and NewID is new_id.
 func snake(name string) string {
 	var b strings.Builder
-	letters := []rune(strings.ReplaceAll(name, "IDs", "Ids"))
-	for i, r := range letters {
-		next := i+1 < len(letters) && unicode.IsLower(letters[i+1])
-		if unicode.IsUpper(r) && i > 0 && (unicode.IsLower(letters[i-1]) || next) {
+	runes := []rune(strings.ReplaceAll(name, "IDs", "Ids"))
+	for i, r := range runes {
+		next := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+		if unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || next) {
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(r))

@@ -18,17 +18,17 @@ func TestAllocations(t *testing.T) {
 			}
 		}
 	}
-	enqueues := func(t *testing.T, q *bolt.Queue, jobs letters) func() error {
+	enqueues := func(t *testing.T, q *bolt.Queue, jobs mails) func() error {
 		return func() error { jobs.renew(); return q.Enqueue(t.Context(), jobs...) }
 	}
 	allowance.Compare(t, []allowance.Operation{
 		// Most of it is bbolt's, for a commit, and depends slightly on which pages are free.
 		{Name: "enqueue", Ops: commits, Slack: 0.3, Start: func(t *testing.T, count allowance.RunCount) {
-			op := enqueues(t, openNew(t), newLetters(1))
+			op := enqueues(t, openNew(t), newMails(1))
 			count(func() { times(t, commits, op) })
 		}},
 		{Name: "enqueue-batch", Ops: rounds * batch, Slack: 0.1, Start: func(t *testing.T, count allowance.RunCount) {
-			op := enqueues(t, openNew(t), newLetters(batch))
+			op := enqueues(t, openNew(t), newMails(batch))
 			count(func() { times(t, rounds, op) })
 		}},
 		{Name: "fetch-and-ack", Ops: rounds * batch, Slack: 0.1, Start: func(t *testing.T, count allowance.RunCount) {

@@ -20,14 +20,14 @@ import (
 // These benchmarks run in memory where the system has a memory file system: they measure the
 // code. The module in bench measures disks.
 
-// letter returns a new job of 100 bytes.
-var letter = pawl.Envelope{Kind: "post.letter", MaxRetries: 3, Payload: bytes.Repeat([]byte("x"), 100)}
+// mail returns a new job of 100 bytes.
+var mail = pawl.Envelope{Kind: "post.letter", MaxRetries: 3, Payload: bytes.Repeat([]byte("x"), 100)}
 
-// letters are n jobs to enqueue repeatedly, each time after a call of renew.
-type letters []*pawl.Envelope
+// mails are n jobs to enqueue repeatedly, each time after a call of renew.
+type mails []*pawl.Envelope
 
-func newLetters(n int) letters {
-	jobs := make(letters, n)
+func newMails(n int) mails {
+	jobs := make(mails, n)
 	for i := range jobs {
 		jobs[i] = new(pawl.Envelope)
 	}
@@ -35,15 +35,15 @@ func newLetters(n int) letters {
 	return jobs
 }
 
-func (jobs letters) renew() {
+func (jobs mails) renew() {
 	for _, e := range jobs {
-		*e = letter
+		*e = mail
 	}
 }
 
 // store enqueues n jobs.
 func store(tb testing.TB, q *bolt.Queue, n int) {
-	jobs := newLetters(min(n, pawl.MaxBatchJobs))
+	jobs := newMails(min(n, pawl.MaxBatchJobs))
 	for ; n > 0; n -= len(jobs) {
 		jobs = jobs[:min(n, len(jobs))]
 		jobs.renew()
@@ -84,7 +84,7 @@ func perSecond(b *testing.B, jobs int) {
 // BenchmarkEnqueue measures one producer. Each job is a separate commit.
 func BenchmarkEnqueue(b *testing.B) {
 	q := openNew(b)
-	jobs := newLetters(1)
+	jobs := newMails(1)
 	b.ReportAllocs()
 	for b.Loop() {
 		jobs.renew()
@@ -105,7 +105,7 @@ func BenchmarkEnqueue64(b *testing.B) {
 	b.ResetTimer()
 	for range 64 {
 		producing.Go(func() {
-			jobs := newLetters(1)
+			jobs := newMails(1)
 			for taken.Add(1) <= int64(b.N) {
 				jobs.renew()
 				if err := q.Enqueue(b.Context(), jobs...); err != nil {
@@ -122,7 +122,7 @@ func BenchmarkEnqueue64(b *testing.B) {
 // BenchmarkEnqueueBatch measures batches of 1,000 jobs. An operation is one batch.
 func BenchmarkEnqueueBatch(b *testing.B) {
 	q := openNew(b)
-	jobs := newLetters(1000)
+	jobs := newMails(1000)
 	b.ReportAllocs()
 	for b.Loop() {
 		jobs.renew()
@@ -231,7 +231,7 @@ func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 			names := make([]string, queues)
 			for i := range names {
 				names[i] = fmt.Sprintf("tenant-%04d", i)
-				e := letter
+				e := mail
 				e.Queue = names[i]
 				require.NoError(b, q.Enqueue(b.Context(), &e))
 			}
@@ -244,7 +244,7 @@ func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			var waiting sync.WaitGroup
 			waiting.Go(func() { _, _ = q.Fetch(ctx, pawl.Request{Queues: names, Max: 1}) })
-			jobs := newLetters(1)
+			jobs := newMails(1)
 			for b.Loop() {
 				jobs.renew()
 				require.NoError(b, q.Enqueue(b.Context(), jobs...))
@@ -268,7 +268,7 @@ func BenchmarkFetchBehindOtherKind(b *testing.B) {
 				if left == 0 {
 					b.StopTimer()
 					for i := range jobs {
-						jobs[i] = &pawl.Envelope{Kind: "post.parcel", Payload: letter.Payload}
+						jobs[i] = &pawl.Envelope{Kind: "post.parcel", Payload: mail.Payload}
 					}
 					require.NoError(b, q.Enqueue(b.Context(), jobs...))
 					left = len(jobs)

@@ -99,9 +99,9 @@ func (r *reader) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (err
 	}
 	if c.Verb == pawl.VerbDelete && c.If == nil {
 		for i, id := range ids {
-			if letter, _, err := r.unreadable(ctx, id, errs[i]); err != nil {
+			if deadKey, _, err := r.unreadable(ctx, id, errs[i]); err != nil {
 				return nil, err
-			} else if letter != nil {
+			} else if deadKey != nil {
 				errs[i] = nil
 			}
 		}

@@ -276,7 +276,7 @@ func TestDamagedHistory(t *testing.T) {
 }
 
 // A dead job is found by its record, whatever its row says.
-func TestDamagedRowOfADeadLetter(t *testing.T) {
+func TestDamagedRowOfADeadJob(t *testing.T) {
 	everyChange(t, bucketFailed, rowOf("dead"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
 		require.Equal(t, 1, unreadable(t, q, pawl.Dead, 0))

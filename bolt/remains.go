@@ -18,10 +18,10 @@ import (
 // removeDamaged deletes a dead job whose record cannot be read, together with its row in failed
 // and its other rows.
 type removeDamaged struct {
-	id     pawl.ID
-	letter []byte // its key in failed
-	more   []rowRef
-	row    endedRow
+	id      pawl.ID
+	deadKey []byte // its key in failed
+	more    []rowRef
+	row     endedRow
 }
 
 // rowRef identifies a row of a bucket.
@@ -34,18 +34,18 @@ func (op *removeDamaged) check(t *txn) (err error) {
 		}
 		return err
 	}
-	sealed := t.failed.Get(op.letter)
+	sealed := t.failed.Get(op.deadKey)
 	if sealed == nil {
 		return fmt.Errorf("job %s: %w", op.id, pawl.ErrNotFound)
 	}
-	if op.row, err = parseEndedRow(op.letter, sealed); err != nil {
+	if op.row, err = parseEndedRow(op.deadKey, sealed); err != nil {
 		return fmt.Errorf("job %s: %w", op.id, err)
 	}
 	return t.checkLine(op.row.line)
 }
 
 func (op *removeDamaged) apply(t *txn) {
-	t.delete(t.failed, op.letter)
+	t.delete(t.failed, op.deadKey)
 	t.counts(op.row.line).Dead--
 	for _, row := range op.more {
 		t.delete(t.table(row.bucket), row.key)
@@ -93,10 +93,10 @@ func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key [
 func (q *Queue) deleteUnreadable(ctx context.Context, id pawl.ID, cause error) error {
 	op := &removeDamaged{id: id}
 	var err error
-	if op.letter, op.row, err = q.unreadable(ctx, id, cause); err != nil {
+	if op.deadKey, op.row, err = q.unreadable(ctx, id, cause); err != nil {
 		return err
 	}
-	if op.letter == nil {
+	if op.deadKey == nil {
 		return cause
 	}
 	found := func(bucket, key []byte) bool {

@@ -32,7 +32,7 @@ func damageRecord(t *testing.T, q *Queue, id pawl.ID, change func([]byte) []byte
 
 // A dead job can be deleted whatever happened to its record, before or after its death. Nothing
 // of it is left: the file is sound again.
-func TestDeleteDamagedDeadLetter(t *testing.T) {
+func TestDeleteDamagedDeadJob(t *testing.T) {
 	for _, c := range append(changes, missing) {
 		for _, when := range []string{"alive", "dead"} {
 			t.Run(c.name+"/"+when, func(t *testing.T) {

@@ -39,14 +39,14 @@ type transfer struct {
 
 func (op *transfer) check(t *txn) error {
 	j := &op.jobs[0]
-	letter, at, err := t.find(j.own)
+	deadJob, at, err := t.find(j.own)
 	if err != nil {
 		return err
 	}
 	if at.state != pawl.Dead {
 		return pawl.NotEligible(j.own, "it is %s, not dead", at.state)
 	}
-	if err := t.meets(op.when, letter, at); err != nil {
+	if err := t.meets(op.when, deadJob, at); err != nil {
 		return err
 	}
 	j.replaces = true

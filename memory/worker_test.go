@@ -16,7 +16,7 @@ import (
 )
 
 // What the package is for: a program's handlers, run in a test.
-func TestWorkerAndDeadLetters(t *testing.T) {
+func TestWorkerAndDeadJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
 		defer q.Close()

@@ -114,19 +114,19 @@ func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, how ho
 // move stores one dead job and removes it here, unless it became dead again in the meantime: the
 // target does not know about that.
 func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink, how how, id pawl.ID) error {
-	letter, err := queue.Job(ctx, id)
+	deadJob, err := queue.Job(ctx, id)
 	switch {
 	case err != nil:
 		return err
-	case letter.State != pawl.Dead:
-		return pawl.NotEligible(id, "it is %s, not dead", letter.State)
-	case how.only != nil && !how.only.Matches(letter):
+	case deadJob.State != pawl.Dead:
+		return pawl.NotEligible(id, "it is %s, not dead", deadJob.State)
+	case how.only != nil && !how.only.Matches(deadJob):
 		return pawl.NotEligible(id, "it no longer matches")
 	case how.dry:
 		return nil
 	}
-	died := letter.Death.At
-	if err := sink.Store(ctx, letter); err != nil {
+	died := deadJob.Death.At
+	if err := sink.Store(ctx, deadJob); err != nil {
 		return err
 	}
 	same := admin.Filter{Filter: pawl.Filter{State: pawl.Dead, DiedSince: died, DiedBefore: died.Add(1)}}

@@ -95,12 +95,12 @@ func TestChooseTellsJobsFromTheQueue(t *testing.T) {
 // Rule: a dead job that is stored elsewhere and that another process has removed here in the
 // meantime counts as forwarded; one that is still here is reported.
 func TestForwardOfWhatIsGone(t *testing.T) {
-	letter := func(id pawl.ID) (*pawl.Envelope, error) {
+	deadJob := func(id pawl.ID) (*pawl.Envelope, error) {
 		return &pawl.Envelope{ID: id, Kind: "k", Queue: "q", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent}}, nil
 	}
 	for _, c := range []struct{ deleted, want error }{{nil, nil}, {pawl.ErrNotFound, nil}, {pawl.ErrConflict, pawl.ErrConflict}} {
 		to := &fake{}
-		results := new(forwarding).over(t.Context(), &fake{job: letter, deleted: c.deleted}, to, how{}, []pawl.ID{id(1), id(2)})
+		results := new(forwarding).over(t.Context(), &fake{job: deadJob, deleted: c.deleted}, to, how{}, []pawl.ID{id(1), id(2)})
 		require.Equal(t, 2, to.stored)
 		for _, result := range results {
 			require.ErrorIs(t, result, c.want)
