@@ -19,14 +19,14 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// dying is an Admin whose process is killed before or after a change.
-type dying struct {
+// cutShort is an Admin whose process is killed before or after a change.
+type cutShort struct {
 	Admin
 	left   int // changes before it
 	behind bool
 }
 
-func (d *dying) change(do func() error) error {
+func (d *cutShort) change(do func() error) error {
 	if d.left--; d.left >= 0 {
 		return do()
 	}
@@ -36,18 +36,18 @@ func (d *dying) change(do func() error) error {
 	return errWatched
 }
 
-func (d *dying) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+func (d *cutShort) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
 	return d.change(func() error { return d.Admin.Restore(ctx, jobs, effects) })
 }
 
-func (d *dying) Workflows() Workflows { return dyingRuns{d.Admin.Workflows(), d} }
+func (d *cutShort) Workflows() Workflows { return cutShortRuns{d.Admin.Workflows(), d} }
 
-type dyingRuns struct {
+type cutShortRuns struct {
 	Workflows
-	d *dying
+	d *cutShort
 }
 
-func (w dyingRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
+func (w cutShortRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
 	return w.d.change(func() error { return w.Workflows.RestoreRows(ctx, parts...) })
 }
 
@@ -88,7 +88,7 @@ func cutOff(t *testing.T, export string, keep, behind bool, n int) (through bool
 	to := newRunsApp(t, filepath.Join(memoryFolder(t), "to.db"))
 	to.open("")
 	opts := &ImportOptions{KeepIDs: keep, SkipExisting: true}
-	_, err := Import(context.Background(), &dying{Admin: Of(to.q), left: n, behind: behind}, strings.NewReader(export), opts)
+	_, err := Import(context.Background(), &cutShort{Admin: Of(to.q), left: n, behind: behind}, strings.NewReader(export), opts)
 	if err == nil {
 		to.close()
 		return true

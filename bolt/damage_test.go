@@ -16,7 +16,7 @@ import (
 
 // An unreadable job becomes dead, where somebody can look at it, and does not keep other jobs
 // from running.
-func TestDamagedJobDies(t *testing.T) {
+func TestDamagedJobBecomesDead(t *testing.T) {
 	for _, damaged := range []struct {
 		bucket []byte
 		kind   string

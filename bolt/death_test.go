@@ -49,7 +49,7 @@ func TestOneLineForEachDeath(t *testing.T) {
 		for _, death := range []struct {
 			reason pawl.Reason
 			error  string
-			die    func(e *pawl.Envelope)
+			end    func(e *pawl.Envelope)
 		}{
 			{pawl.ReasonExhausted, "boom", func(*pawl.Envelope) {
 				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonExhausted, errBoom)))
@@ -60,7 +60,7 @@ func TestOneLineForEachDeath(t *testing.T) {
 		} {
 			e := add(t, q, func(e *pawl.Envelope) { e.Kind, e.Deadline = "mortal", time.Now().Add(time.Hour) })
 			log.Reset()
-			death.die(e)
+			death.end(e)
 			require.Equal(t, 1, strings.Count(log.String(), "[ERROR]"), log.String())
 			for _, part := range []string{e.ID.String(), "kind=mortal", "reason=" + string(death.reason), "attempts=", death.error} {
 				require.Contains(t, log.String(), part)

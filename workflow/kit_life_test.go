@@ -103,9 +103,9 @@ func life(t *testing.T, path string) string {
 // errDead is what a step returns when its life is over. Nobody stores it.
 var errDead = errors.New("the process is dead")
 
-// die ends this life, in a step or between calls. No process would execute what follows, so the
+// endLife ends this life, in a step or between calls. No process would execute what follows, so the
 // caller must return the error.
-func (k *kit) die() error {
+func (k *kit) endLife() error {
 	k.kill()
 	k.refuse()
 	return errDead
@@ -113,7 +113,7 @@ func (k *kit) die() error {
 
 // kill records the time of death, and ends the process if it belongs to the kit.
 func (k *kit) kill() {
-	k.doomed.Store(true)
+	k.ending.Store(true)
 	text, err := k.now().MarshalText()
 	if err == nil {
 		err = os.WriteFile(k.path+".died", text, 0o600)
@@ -138,7 +138,7 @@ func (k *kit) kill() {
 // refuse makes the queue refuse everything. It may be called inside a transaction whose end the
 // queue waits for.
 func (k *kit) refuse() {
-	k.doomed.Store(true)
+	k.ending.Store(true)
 	q := k.q
 	go func() { _ = q.Close() }() // over closes it too and reports the error
 	for {
@@ -184,7 +184,7 @@ func (k *kit) awaitDeath() {
 	case <-k.q.Done():
 	case <-time.After(30 * 24 * time.Hour):
 	}
-	if !k.doomed.Load() {
+	if !k.ending.Load() {
 		k.t.Fatal("nobody has died")
 	}
 }
@@ -307,8 +307,8 @@ func eachDeath(t *testing.T, s func(at death) story) {
 	}
 }
 
-// die ends this life in the commit.
-func (g *group) die(at death) {
+// endLife ends this life in the commit.
+func (g *group) endLife(at death) {
 	g.k.t.Helper()
 	answer := g.last(func(tx driver.Writer) error {
 		if at == after {
@@ -319,7 +319,7 @@ func (g *group) die(at death) {
 		return nil
 	})
 	close(g.release)
-	if err := <-answer; !g.k.doomed.Load() {
+	if err := <-answer; !g.k.ending.Load() {
 		g.k.t.Fatalf("nobody has died: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ type kit struct {
 	mortal bool         // the kit has its own process, which dies with it
 	looks  atomic.Int64 // reads of the clock until it dies; negative for never
 
-	doomed atomic.Bool   // this life is about to end
+	ending atomic.Bool   // this life is about to end
 	dead   chan struct{} // closed when nothing more of it is written
 
 	mu    sync.Mutex
@@ -92,7 +92,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	q, err := bolt.Open(k.path, &bolt.Options{Now: k.now, MaxCrashes: k.maxCrashes, Logger: hclog.NewNullLogger()})
 	require.NoError(k.t, err)
 	k.q, k.flows = q, flows
-	k.doomed.Store(false)
+	k.ending.Store(false)
 	k.dead = make(chan struct{})
 	k.mu.Lock()
 	k.count = make(map[string]int)
@@ -351,7 +351,7 @@ func (k *kit) at(name string) {
 	select {
 	case <-g.open:
 	case <-k.q.Done():
-		if k.doomed.Load() {
+		if k.ending.Load() {
 			<-k.dead
 		}
 	}

@@ -139,7 +139,7 @@ func TestScenario34LoserEndsLater(t *testing.T) {
 						close(b.open)
 						k.settle()
 					}
-					_ = k.die()
+					_ = k.endLife()
 				},
 				then: func(k *kit) {
 					a := k.gate("a ends")

@@ -213,14 +213,14 @@ type world struct {
 func (w *world) do(o op, label, key string) (string, error) {
 	w.mu.Lock()
 	w.deathIn--
-	dies := w.deathIn == 0
+	ends := w.deathIn == 0
 	w.mu.Unlock()
-	if dies {
-		return "", w.k.die()
+	if ends {
+		return "", w.k.endLife()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.k.doomed.Load() {
+	if w.k.ending.Load() {
 		return "", errDead
 	}
 	if o.Slow && !w.tried[key] {

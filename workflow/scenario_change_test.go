@@ -74,7 +74,7 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 		steps = 60 // up to the point where it undoes
 	}
 	for range steps {
-		if goAhead(k, run); k.doomed.Load() || undoes(k, run) {
+		if goAhead(k, run); k.ending.Load() || undoes(k, run) {
 			break
 		}
 	}
@@ -83,7 +83,7 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 	w.deathIn = 0 // only in this life
 	next, child := w.flows(now)
 	k.build, k.slots = "2", -1
-	if k.doomed.Load() {
+	if k.ending.Load() {
 		k.over()
 		k.again(next, child)
 	} else {
@@ -152,11 +152,11 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 // goAhead sends what the run waits for, or lets time pass.
 func goAhead(k *kit, run pawl.ID) {
 	k.settle()
-	if k.doomed.Load() {
+	if k.ending.Load() {
 		return
 	}
 	for _, name := range k.info(run).Waits {
-		if err := workflow.DefineSignal[int](name).Send(k.t.Context(), k.e, run, 1, ""); err != nil && !k.doomed.Load() {
+		if err := workflow.DefineSignal[int](name).Send(k.t.Context(), k.e, run, 1, ""); err != nil && !k.ending.Load() {
 			require.ErrorIs(k.t, err, workflow.ErrNotRunning)
 		}
 		k.settle()

@@ -53,19 +53,19 @@ func tripEnds(k *kit) []string {
 	return k.effects()
 }
 
-// tripDies brings a trip to a gate, and dies while it is there.
-func tripDies(gate string) func(*kit) {
+// tripStops brings a trip to a gate, and dies while it is there.
+func tripStops(gate string) func(*kit) {
 	return func(k *kit) {
 		f, g := trip(k), k.gate(gate)
 		k.open(f)
 		start(k, f, "1", 10)
 		<-g.reached
-		_ = k.die()
+		_ = k.endLife()
 	}
 }
 
-// tripDiesIn dies in the commit of what a trip does after a gate.
-func tripDiesIn(gate string, at death) func(*kit) {
+// tripStopsIn dies in the commit of what a trip does after a gate.
+func tripStopsIn(gate string, at death) func(*kit) {
 	return func(k *kit) {
 		f, g := trip(k), k.gate(gate)
 		k.open(f)
@@ -73,7 +73,7 @@ func tripDiesIn(gate string, at death) func(*kit) {
 		<-g.reached
 		commit := k.hold()
 		close(g.open)
-		commit.die(at)
+		commit.endLife(at)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestScenario01StartLostBeforeCommit(t *testing.T) {
 				k.open(f)
 				g := k.hold()
 				go func() { _, _ = f.Start(context.Background(), k.e, "1", 10) }()
-				g.die(at)
+				g.endLife(at)
 			},
 			then: func(k *kit) {
 				f := trip(k)
@@ -121,7 +121,7 @@ func TestScenario01StartTxLostBeforeCommit(t *testing.T) {
 			_ = k.q.Update(k.t.Context(), func(tx *bbolt.Tx) error {
 				_, err := workflow.StartTx(tx, k.e, f, "1", 10)
 				require.NoError(k.t, err)
-				return k.die()
+				return k.endLife()
 			})
 		},
 		then: func(k *kit) {
@@ -140,7 +140,7 @@ func TestScenario02StartedNotClaimed(t *testing.T) {
 			k.slots = -1 // nobody works
 			k.open(f)
 			start(k, f, "1", 10)
-			_ = k.die()
+			_ = k.endLife()
 		},
 		then: func(k *kit) {
 			require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
@@ -151,14 +151,14 @@ func TestScenario02StartedNotClaimed(t *testing.T) {
 
 // Rule: a run that a worker had, and whose function had made no call, runs once.
 func TestScenario02ClaimedNotCalled(t *testing.T) {
-	story{first: tripDies("call 1"), then: func(k *kit) {
+	story{first: tripStops("call 1"), then: func(k *kit) {
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 	}}.run(t)
 }
 
 // Rule: after a death within a step that step runs again, and earlier steps do not.
 func TestScenario03MidStep(t *testing.T) {
-	story{first: tripDies("in b"), then: func(k *kit) {
+	story{first: tripStops("in b"), then: func(k *kit) {
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 	}}.run(t)
 }
@@ -166,7 +166,7 @@ func TestScenario03MidStep(t *testing.T) {
 // Rule: a step that took effect, and whose end was not stored, runs again under the same key,
 // even if it dies twice.
 func TestScenario04EffectBeforeCheckpoint(t *testing.T) {
-	story{first: tripDies("end of b"), then: func(k *kit) {
+	story{first: tripStops("end of b"), then: func(k *kit) {
 		f, g := trip(k), k.gate("end of b")
 		k.open(f)
 		<-g.reached
@@ -208,7 +208,7 @@ func TestScenario04AtMostOnce(t *testing.T) {
 					k.open(f)
 					start(k, f, "1", 0)
 					<-g.reached
-					_ = k.die()
+					_ = k.endLife()
 				},
 				then: func(k *kit) {
 					f := pay(k)
@@ -227,7 +227,7 @@ func TestScenario04AtMostOnce(t *testing.T) {
 // again under its key, or never.
 func TestScenario05CheckpointInFlight(t *testing.T) {
 	eachDeath(t, func(at death) story {
-		return story{first: tripDiesIn("end of b", at), then: func(k *kit) {
+		return story{first: tripStopsIn("end of b", at), then: func(k *kit) {
 			k.slots = -1
 			k.open(trip(k))
 			journal := k.journal(find(k, trip(k), "1").Run())
@@ -328,7 +328,7 @@ func TestScenario06LastStepBeforeCompletion(t *testing.T) {
 	}
 	t.Run("between", func(t *testing.T) {
 		story{
-			first: func(k *kit) { reach(k); _ = k.die() },
+			first: func(k *kit) { reach(k); _ = k.endLife() },
 			then:  func(k *kit) { compare(k, 1) },
 		}.run(t)
 	})
@@ -338,7 +338,7 @@ func TestScenario06LastStepBeforeCompletion(t *testing.T) {
 				g := reach(k)
 				commit := k.hold()
 				close(g.open)
-				commit.die(at)
+				commit.endLife(at)
 			},
 			then: func(k *kit) {
 				if at == before {

@@ -12,7 +12,7 @@ import (
 // Rule: if the last page that was written is torn, the journal is complete as of the previous
 // commit: the step whose end is lost runs again under its key.
 func TestScenario12TornLastPage(t *testing.T) {
-	story{first: tripDiesIn("end of b", after), then: func(k *kit) {
+	story{first: tripStopsIn("end of b", after), then: func(k *kit) {
 		f, err := os.OpenFile(k.path, os.O_RDWR, 0)
 		require.NoError(k.t, err)
 		metas, err := pages.Metas(f)

@@ -64,7 +64,7 @@ func TestScenario26SignalBeforeTheEnd(t *testing.T) {
 						say(k, h.Run(), "two", "")
 						g := k.hold()
 						close(end.open)
-						g.die(at)
+						g.endLife(at)
 					},
 					then: func(k *kit) {
 						k.slots = -1

@@ -95,7 +95,7 @@ func TestScenario34LoserGivesBackItsSignal(t *testing.T) {
 				require.Equal(k.t, []string{"again"}, pending(k, h.Run()))
 				g := k.hold()
 				close(winner.open)
-				g.die(at)
+				g.endLife(at)
 			},
 			then: func(k *kit) {
 				k.slots = -1

@@ -240,7 +240,7 @@ func TestScenario39ForkOfALongJournal(t *testing.T) {
 					}
 					return nil
 				})
-				g.die(at)
+				g.endLife(at)
 				<-answer
 			},
 			then: func(k *kit) {

@@ -73,7 +73,7 @@ func TestScenario34ChildOfALoserIsCancelled(t *testing.T) {
 				g := k.hold() // the child is running
 				close(winner.open)
 				k.settle()
-				g.die(at)
+				g.endLife(at)
 			},
 			then: func(k *kit) {
 				f, child := match(k)
@@ -156,7 +156,7 @@ func TestScenario34NumberOfAChildThatNeverWas(t *testing.T) {
 			k.settle()
 			close(winner.open)
 			k.settle()
-			g.die(after)
+			g.endLife(after)
 		},
 		then: func(k *kit) {
 			f, child := match(k)

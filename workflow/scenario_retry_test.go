@@ -37,7 +37,7 @@ func TestScenario40RetriesSurvive(t *testing.T) {
 				k.open(stubborn(k))
 				start(k, stubborn(k), "1", 0)
 				k.pass(time.Hour + 30*time.Minute) // two attempts were made
-				_ = k.die()
+				_ = k.endLife()
 			},
 			then: func(k *kit) {
 				k.open(stubborn(k))
@@ -62,7 +62,7 @@ func TestScenario40RetriesSurvive(t *testing.T) {
 				k.open(stubborn(k))
 				start(k, stubborn(k), "1", 0)
 				<-third.reached
-				_ = k.die()
+				_ = k.endLife()
 			},
 			then: func(k *kit) {
 				k.open(stubborn(k))
@@ -107,7 +107,7 @@ func TestScenario40DeadlineBesideAShortRetry(t *testing.T) {
 			close(before.open)
 			<-second.reached
 			k.pass(time.Hour)
-			_ = k.die()
+			_ = k.endLife()
 		},
 		then: func(k *kit) {
 			k.open(flow(k))
@@ -132,7 +132,7 @@ func deadly(k *kit, kills int) *workflow.Flow[int, int] {
 					}
 				}
 				if n <= kills {
-					return 0, k.die()
+					return 0, k.endLife()
 				}
 				return 1, nil
 			})
@@ -193,7 +193,7 @@ func lives(t *testing.T, n, kills, steps int, fn func(k *kit)) {
 
 // Rule: a run that kills each process that takes it is dead after as many crashes as the queue
 // allows, and other runs continue. An operator can restore it, with its journal.
-func TestScenario44PoisonDies(t *testing.T) {
+func TestScenario44PoisonBecomesDead(t *testing.T) {
 	lives(t, 3, 3, 1, func(k *kit) {
 		other := workflow.Define("other", func(*workflow.Run, int) (int, error) { return 1, nil })
 		f := deadly(k, 3)

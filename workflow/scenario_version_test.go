@@ -144,7 +144,7 @@ func TestScenario19VersionSurvivesDeath(t *testing.T) {
 			k.open(flow(k, 2))
 			start(k, flow(k, 2), "1", 0)
 			<-g.reached
-			_ = k.die()
+			_ = k.endLife()
 		},
 		then: func(k *kit) {
 			f := flow(k, 3)

@@ -19,7 +19,7 @@ import (
 // nobody executes. The run does not wake before its time.
 func TestScenario07SuspendCommit(t *testing.T) {
 	eachDeath(t, func(at death) story {
-		return story{first: tripDiesIn("night", at), then: func(k *kit) {
+		return story{first: tripStopsIn("night", at), then: func(k *kit) {
 			k.slots = -1
 			k.open(trip(k))
 			run := find(k, trip(k), "1").Run()
@@ -91,7 +91,7 @@ func TestScenario07SignalInTheSuspendCommit(t *testing.T) {
 // Rule: a run that dies when it was woken, before its first call, continues after its wait:
 // nothing earlier runs again, and it does not wait again.
 func TestScenario08WokenBeforeFirstCall(t *testing.T) {
-	story{first: tripDies("call 2"), then: func(k *kit) {
+	story{first: tripStops("call 2"), then: func(k *kit) {
 		began := k.now()
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 		require.Less(k.t, k.now().Sub(began), time.Hour)
@@ -155,7 +155,7 @@ func TestScenario09CancelBetweenUndoSteps(t *testing.T) {
 	} {
 		t.Run(c.gate, func(t *testing.T) {
 			story{
-				first: func(k *kit) { reach(k, c.gate); _ = k.die() },
+				first: func(k *kit) { reach(k, c.gate); _ = k.endLife() },
 				then:  func(k *kit) { ends(k, c.effects...) },
 			}.run(t)
 		})
@@ -166,7 +166,7 @@ func TestScenario09CancelBetweenUndoSteps(t *testing.T) {
 				g := reach(k, "end of no car")
 				commit := k.hold()
 				close(g.open)
-				commit.die(at)
+				commit.endLife(at)
 			},
 			then: func(k *kit) {
 				if at == before {
@@ -261,12 +261,12 @@ func TestScenario10FanInUndone(t *testing.T) {
 
 // Rule: children that end while the process dies end in the next life, and their parent
 // continues once.
-func TestScenario10FanInDies(t *testing.T) {
+func TestScenario10FanInCrashes(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
 			first: func(k *kit) {
 				_, commit := newFan(k).legsEnd(k)
-				commit.die(at)
+				commit.endLife(at)
 			},
 			then: func(k *kit) {
 				f := newFan(k)
@@ -287,7 +287,7 @@ func TestScenario10FanInDies(t *testing.T) {
 // Rule: a step's writes in its transaction and its checkpoint are atomic.
 func TestScenario11StepTxIsWhole(t *testing.T) {
 	bucket := []byte("ledger")
-	ledger := func(k *kit, die func(tx *bbolt.Tx) error) *workflow.Flow[int, uint64] {
+	ledger := func(k *kit, endLife func(tx *bbolt.Tx) error) *workflow.Flow[int, uint64] {
 		return workflow.Define("book", func(r *workflow.Run, _ int) (uint64, error) {
 			n, err := workflow.StepTx(r, "ledger", func(tx *bbolt.Tx) (uint64, error) {
 				b, err := tx.CreateBucketIfNotExists(bucket)
@@ -296,8 +296,8 @@ func TestScenario11StepTxIsWhole(t *testing.T) {
 				}
 				k.effect(r)
 				n, err := b.NextSequence()
-				if err == nil && die != nil {
-					err = die(tx)
+				if err == nil && endLife != nil {
+					err = endLife(tx)
 				}
 				return n, err
 			})
@@ -309,12 +309,12 @@ func TestScenario11StepTxIsWhole(t *testing.T) {
 		})
 	}
 	for _, c := range []struct {
-		name  string
-		die   func(k *kit) func(*bbolt.Tx) error
-		tries int
+		name    string
+		endLife func(k *kit) func(*bbolt.Tx) error
+		tries   int
 	}{
 		{"inside", func(k *kit) func(*bbolt.Tx) error {
-			return func(*bbolt.Tx) error { return k.die() }
+			return func(*bbolt.Tx) error { return k.endLife() }
 		}, 2},
 		{"when it is in the file", func(k *kit) func(*bbolt.Tx) error {
 			return func(tx *bbolt.Tx) error { tx.OnCommit(k.end); return nil }
@@ -323,7 +323,7 @@ func TestScenario11StepTxIsWhole(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			story{
 				first: func(k *kit) {
-					f := ledger(k, c.die(k))
+					f := ledger(k, c.endLife(k))
 					k.open(f)
 					start(k, f, "1", 0)
 					k.awaitDeath()
