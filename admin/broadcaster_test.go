@@ -141,7 +141,7 @@ func TestStalledListenerHoldsNothing(t *testing.T) {
 
 // However many subscribers there are, each receives every event once while it is subscribed;
 // others that come and go take nothing from it.
-func TestAudienceComesAndGoes(t *testing.T) {
+func TestSubscribersComeAndGo(t *testing.T) {
 	q := openLive(t)
 	a := &broadcaster{q: q}
 	end := make(chan struct{})

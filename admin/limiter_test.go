@@ -72,7 +72,7 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 }
 
 // A working request keeps its connection; new clients wait until it is done.
-func TestRequestsAtWorkKeepTheirSeats(t *testing.T) {
+func TestRequestsAtWorkKeepTheirConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPiped(t, &scripted{stats: func(ctx context.Context) (Stats, error) {
 			<-time.After(20 * time.Second)

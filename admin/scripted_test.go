@@ -80,12 +80,12 @@ func (p *piped) Close() error {
 func (p *piped) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // newPiped serves a as Serve does, with that many connections.
-func newPiped(t *testing.T, a Admin, seats int) *piped {
+func newPiped(t *testing.T, a Admin, limit int) *piped {
 	t.Helper()
 	p := &piped{t: t, conns: make(chan net.Conn), closed: make(chan struct{})}
 	streams, end := context.WithCancel(context.Background())
 	p.end = end
-	p.limiter = newLimiter(p, seats, connGrace, func(net.Conn) bool { return true })
+	p.limiter = newLimiter(p, limit, connGrace, func(net.Conn) bool { return true })
 	p.http = newServer(newHandler(a, &HandlerOptions{NoAuth: true, Logger: hclog.NewNullLogger()}, streams), p.limiter, context.Background(), hclog.NewNullLogger())
 	served := make(chan struct{})
 	go func() {

@@ -136,9 +136,9 @@ func TestCloseLeavesAYoungerNote(t *testing.T) {
 
 // Three quarters of the files that a process may open are reserved for the app, and the socket
 // always has some connections.
-func TestSeatsAreAPartOfTheFiles(t *testing.T) {
-	for files, seats := range map[uint64]int{0: minConns, 31: minConns, 64: 16, 1023: 255, 1024: maxConns, 1 << 63: maxConns} {
-		require.Equal(t, seats, connsOf(files), files)
+func TestConnectionsAreAPartOfTheFiles(t *testing.T) {
+	for files, limit := range map[uint64]int{0: minConns, 31: minConns, 64: 16, 1023: 255, 1024: maxConns, 1 << 63: maxConns} {
+		require.Equal(t, limit, connsOf(files), files)
 	}
 	require.Positive(t, openable())
 }

@@ -76,7 +76,7 @@ func TestCrashedJobsNeedIdleSlots(t *testing.T) {
 
 // The next repeat suspect comes with the commit that settles the one before, whatever verb that
 // is, and without another request.
-func TestRepeatersFollowOneAnother(t *testing.T) {
+func TestRepeatSuspectsFollowOneAnother(t *testing.T) {
 	for _, verb := range settling {
 		t.Run("after "+verb.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestRepeatersFollowOneAnother(t *testing.T) {
 	})
 }
 
-func TestRepeatersOfAllQueuesAndFetchesCount(t *testing.T) {
+func TestRepeatSuspectsOfAllQueuesAndFetchesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)

@@ -101,7 +101,7 @@ func TestAckTxAtTheLastMoment(t *testing.T) {
 
 // Only one repeat suspect runs at a time. The next one comes when a transaction acks it,
 // without another request.
-func TestAckTxFreesTheSlotOfRepeaters(t *testing.T) {
+func TestAckTxFreesTheSlotOfRepeatSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		addCrashed(t, q, 2, "a", "b")

@@ -17,14 +17,14 @@ func TestStackBeginsAtThePanic(t *testing.T) {
 			_ = recover()
 			stack = stackOfPanic(string(debug.Stack()))
 		}()
-		culprit()
+		panicker()
 	}()
 	lines := strings.Split(stack, "\n")
 	require.Contains(t, lines[0], "goroutine")
-	require.Contains(t, lines[1], "worker.culprit")
+	require.Contains(t, lines[1], "worker.panicker")
 
 	require.Equal(t, "no panic\nin here", stackOfPanic("no panic\nin here"))
 }
 
 //go:noinline
-func culprit() { panic("here") }
+func panicker() { panic("here") }

@@ -23,8 +23,8 @@ func (s *screen) selected() string {
 	return found[1]
 }
 
-// crowd returns a queue with that many jobs in one state.
-func crowd(n int, state pawl.State) *fake {
+// manyJobs returns a queue with that many jobs in one state.
+func manyJobs(n int, state pawl.State) *fake {
 	f := sampleQueue()
 	f.jobs = nil
 	for i := range n {
@@ -61,7 +61,7 @@ func TestMoving(t *testing.T) {
 // Only visible rows are ever read, and moving past the end of a page shows the next one; all
 // jobs appear once on the way down, and again on the way up.
 func TestPaging(t *testing.T) {
-	s := newScreen(t, crowd(100, pawl.Dead), 100, 20)
+	s := newScreen(t, manyJobs(100, pawl.Dead), 100, 20)
 	s.queue.listed = 0
 	s.press("4")
 	rows := s.m.rows()
@@ -91,7 +91,7 @@ func TestPaging(t *testing.T) {
 // The selected job stays selected while others come and go; if it vanishes, its neighbor is
 // selected; if the page vanishes, the previous page is shown.
 func TestSelectionFollowsTheJob(t *testing.T) {
-	s := newScreen(t, crowd(20, pawl.Leased), 100, 20)
+	s := newScreen(t, manyJobs(20, pawl.Leased), 100, 20)
 	s.press("2", "j", "j", "j")
 	require.Equal(t, "…00000003", s.selected())
 	s.queue.jobs = s.queue.jobs[2:]
@@ -152,7 +152,7 @@ func TestFilter(t *testing.T) {
 // A reading searches a bounded number of jobs for words, and the next readings continue the
 // search.
 func TestFilterIsBounded(t *testing.T) {
-	f := crowd(3*scanned, pawl.Dead)
+	f := manyJobs(3*scanned, pawl.Dead)
 	f.jobs[2*scanned+3].Kind = "needle"
 	s := newScreen(t, f, 100, 20)
 	s.press("4")
@@ -254,7 +254,7 @@ func TestDamagedJob(t *testing.T) {
 
 // The screen fits any size of the terminal, and shows as many rows as there is room for.
 func TestResize(t *testing.T) {
-	s := newScreen(t, crowd(100, pawl.Dead), 100, 20)
+	s := newScreen(t, manyJobs(100, pawl.Dead), 100, 20)
 	s.press("4", "j")
 	for _, size := range [][2]int{{200, 60}, {40, 10}, {20, 5}, {3, 2}, {1, 1}, {0, 0}, {80, 24}} {
 		s.tell(tea.WindowSizeMsg{Width: size[0], Height: size[1]})

@@ -45,7 +45,7 @@ func TestSectionHeight(t *testing.T) {
 // The first pane reads the beginnings of two lists, as many jobs as it has rows for, even if the
 // panes themselves are on a later page; it reads none if it shows none.
 func TestOverviewReadsVisibleRows(t *testing.T) {
-	f := crowd(200, pawl.Dead)
+	f := manyJobs(200, pawl.Dead)
 	for _, e := range f.jobs[:100] {
 		e.State, e.Death = pawl.Leased, nil
 	}
@@ -109,7 +109,7 @@ func TestOverviewFilter(t *testing.T) {
 	s.m.setFilter(filter{queue: "email"}) // is not read yet
 	s.has("/queue=email").lacks("…000000", "Nothing matches")
 
-	f := crowd(2*scanned, pawl.Dead)
+	f := manyJobs(2*scanned, pawl.Dead)
 	s = newScreen(t, f, 100, 24)
 	f.listed = 0
 	s.press("/").write("needle").press("enter").has("Nothing here so far; key 4 searches further.").lacks("PgDn")
@@ -129,7 +129,7 @@ func TestOverviewTellsWhatIsKnown(t *testing.T) {
 
 // A reading for the first pane is not shown in another pane, or the other way round.
 func TestOverviewLateReading(t *testing.T) {
-	s := newScreen(t, crowd(100, pawl.Dead), 100, 24)
+	s := newScreen(t, manyJobs(100, pawl.Dead), 100, 24)
 	late := s.m.read() // of the first pane: fewer rows than the pane of the dead has
 	s.press("4")
 	s.tell(late())
@@ -142,7 +142,7 @@ func TestOverviewLateReading(t *testing.T) {
 
 // Rule: the number of runs is shown below the queues, if there are any, and on no other pane.
 func TestOverviewCountsRuns(t *testing.T) {
-	f := crowd(3, pawl.Ready)
+	f := manyJobs(3, pawl.Ready)
 	s := newScreen(t, f, 80, 24).lacks("runs:")
 	f.runs = workflow.Counts{Active: 118, Blocked: 12, Done: 7}
 	s.tick()

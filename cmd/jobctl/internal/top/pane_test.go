@@ -18,7 +18,7 @@ import (
 // Rule: a search continues by itself to the end, or until the page is full; it finds every match
 // once, even if keys are pressed in between.
 func TestSearchGoesOnToTheEnd(t *testing.T) {
-	f := crowd(12*scanned, pawl.Dead)
+	f := manyJobs(12*scanned, pawl.Dead)
 	for n := range 12 {
 		f.jobs[n*scanned+7].Kind = "needle"
 	}
@@ -58,7 +58,7 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 
 // Rule: the next action applies to the marked rows, on all pages, and only after a yes.
 func TestMarkedRows(t *testing.T) {
-	s := newScreen(t, crowd(40, pawl.Dead), 100, 20)
+	s := newScreen(t, manyJobs(40, pawl.Dead), 100, 20)
 	s.press("4", "m", "j", "m").has(" •…00000000", " •…00000002", "2 marked, esc unmarks them").lacks("•…00000001")
 	s.press("end", "j").has("page 2").press("m")
 	s.press("D").has("Delete 3 jobs for good?", "y/n")
@@ -66,7 +66,7 @@ func TestMarkedRows(t *testing.T) {
 	s.press("y").has("3 jobs are deleted").lacks("marked")
 	require.ElementsMatch(t, []string{"delete …00000000", "delete …00000002", "delete …0000000f"}, s.queue.changes())
 
-	s = newScreen(t, crowd(40, pawl.Dead), 100, 20)
+	s = newScreen(t, manyJobs(40, pawl.Dead), 100, 20)
 	s.press("4", "M").has("15 marked").press("R").has("Retry 15 jobs?").press("n").has("nothing was changed").press("esc").lacks("marked")
 	s.press("m", "k", "m").lacks("marked") // the second time takes the mark away
 	require.Empty(t, s.queue.changes())
