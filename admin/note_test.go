@@ -129,7 +129,7 @@ func TestNoteIsBelievedOnlyOfTheOwner(t *testing.T) {
 }
 
 // A socket of a user without rights to the queue's file is not used.
-func TestSocketOfStrangerIsNotAsked(t *testing.T) {
+func TestSocketOfAnotherUserIsNotAsked(t *testing.T) {
 	s := serveTest(t, openLive(t))
 	c, err := newClient(s.Addr(), nil, func(uid int) bool { return uid != os.Geteuid() })
 	require.NoError(t, err)

@@ -59,7 +59,7 @@ type Server struct {
 	close   sync.Once
 	closeAs error
 
-	stranger sync.Once // an unauthorized client was logged
+	unauthorized sync.Once // an unauthorized client was logged
 }
 
 // served contains the folders of the queues that this process serves.
@@ -178,7 +178,7 @@ func (s *Server) welcome(conn net.Conn, log pawl.Logger) bool {
 	if !known || uid == 0 || uid == os.Geteuid() {
 		return true
 	}
-	s.stranger.Do(func() {
+	s.unauthorized.Do(func() {
 		log.Warn("another user tried to reach the queue; the folder of its socket should be closed to others", "uid", uid, "folder", s.place.folder)
 	})
 	return false

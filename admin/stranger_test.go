@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startStranger starts a process of another user that continuously tries to reach a socket.
-func startStranger(t *testing.T, folder, socket string) *child {
+// startUnauthorized starts a process of another user that continuously tries to reach a socket.
+func startUnauthorized(t *testing.T, folder, socket string) *child {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only the superuser can start a process of another user")
@@ -57,10 +57,10 @@ func openFolder(t *testing.T) string {
 
 // Another user never connects, in a thousand starts and stops and at least as many attempts,
 // whatever the umask of the app.
-func TestStrangerNeverConnects(t *testing.T) {
+func TestUnauthorizedClientNeverConnects(t *testing.T) {
 	folder := openFolder(t)
 	q := openLiveAt(t, filepath.Join(folder, "jobs.db"))
-	stranger := startStranger(t, folder, q.Path()+".admin/socket")
+	unauthorized := startUnauthorized(t, folder, q.Path()+".admin/socket")
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	for range 1000 {
@@ -68,7 +68,7 @@ func TestStrangerNeverConnects(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 	}
-	tries, connected, _ := stranger.result(t)
+	tries, connected, _ := unauthorized.result(t)
 	require.GreaterOrEqual(t, tries, 1000)
 	require.Zero(t, connected)
 	t.Logf("%d tries", tries)
@@ -76,7 +76,7 @@ func TestStrangerNeverConnects(t *testing.T) {
 
 // If the folder of the socket was opened to another user, the server still does not answer that
 // user, if the system identifies the user; it answers this user.
-func TestStrangerIsNeverAnswered(t *testing.T) {
+func TestUnauthorizedClientIsNeverAnswered(t *testing.T) {
 	folder := openFolder(t)
 	s := serveTest(t, openLiveAt(t, filepath.Join(folder, "jobs.db")))
 	if _, known := peerOf(t, s); !known {
@@ -84,7 +84,7 @@ func TestStrangerIsNeverAnswered(t *testing.T) {
 	}
 	require.NoError(t, os.Chmod(s.place.folder, 0o755))
 	require.NoError(t, os.Chmod(s.place.socket, 0o666))
-	stranger := startStranger(t, folder, s.place.socket)
+	unauthorized := startUnauthorized(t, folder, s.place.socket)
 	c, err := Dial(context.Background(), s.Addr(), nil)
 	require.NoError(t, err)
 	defer c.Close()
@@ -92,7 +92,7 @@ func TestStrangerIsNeverAnswered(t *testing.T) {
 		_, err := c.Stats(context.Background())
 		require.NoError(t, err)
 	}
-	tries, connected, answered := stranger.result(t)
+	tries, connected, answered := unauthorized.result(t)
 	require.Positive(t, connected)
 	require.Zero(t, answered)
 	t.Logf("%d tries, %d connected, none answered", tries, connected)

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func init() { roles["stranger"] = strangerRole }
+func init() { roles["stranger"] = otherUserRole }
 
-// strangerRole opens files as an ordinary user, first normally, then without the check for
+// otherUserRole opens files as an ordinary user, first normally, then without the check for
 // safety.
-func strangerRole(args []string) error {
+func otherUserRole(args []string) error {
 	if os.Getuid() == 0 {
-		if err := syscall.Setuid(strangerID); err != nil {
+		if err := syscall.Setuid(otherUserID); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func strangerRole(args []string) error {
 	return nil
 }
 
-const strangerID = 65534
+const otherUserID = 65534
 
 // Rule: a queue is not opened for writing if somebody else could write to its file or replace
 // it, unless the options allow it. The error says what to do.
@@ -55,18 +55,18 @@ func TestOpenOfWhatIsNotSafe(t *testing.T) {
 		file, folder           fs.FileMode
 		says                   string // "" for no error
 	}{
-		{rule: "a file of one's own in a folder of one's own", fileOwner: strangerID, folderOwner: strangerID, file: 0o600, folder: 0o700},
-		{rule: "others may read", fileOwner: strangerID, folderOwner: strangerID, file: 0o644, folder: 0o755},
-		{rule: "the group may write: its members are trusted", fileOwner: strangerID, folderOwner: strangerID, file: 0o660, folder: 0o770},
-		{rule: "a folder of the superuser's", fileOwner: strangerID, folderOwner: 0, file: 0o600, folder: 0o755},
-		{rule: "a folder such as /tmp", fileOwner: strangerID, folderOwner: 0, file: 0o600, folder: 0o777 | fs.ModeSticky},
-		{rule: "a file that everybody may write to", fileOwner: strangerID, folderOwner: strangerID, file: 0o666, folder: 0o700,
+		{rule: "a file of one's own in a folder of one's own", fileOwner: otherUserID, folderOwner: otherUserID, file: 0o600, folder: 0o700},
+		{rule: "others may read", fileOwner: otherUserID, folderOwner: otherUserID, file: 0o644, folder: 0o755},
+		{rule: "the group may write: its members are trusted", fileOwner: otherUserID, folderOwner: otherUserID, file: 0o660, folder: 0o770},
+		{rule: "a folder of the superuser's", fileOwner: otherUserID, folderOwner: 0, file: 0o600, folder: 0o755},
+		{rule: "a folder such as /tmp", fileOwner: otherUserID, folderOwner: 0, file: 0o600, folder: 0o777 | fs.ModeSticky},
+		{rule: "a file that everybody may write to", fileOwner: otherUserID, folderOwner: otherUserID, file: 0o666, folder: 0o700,
 			says: "everybody may write to the file"},
-		{rule: "a folder that everybody may write to", fileOwner: strangerID, folderOwner: strangerID, file: 0o600, folder: 0o777,
+		{rule: "a folder that everybody may write to", fileOwner: otherUserID, folderOwner: otherUserID, file: 0o600, folder: 0o777,
 			says: "everybody may write to the folder"},
-		{rule: "a file of somebody else's", fileOwner: 4321, folderOwner: strangerID, file: 0o666, folder: 0o700,
+		{rule: "a file of somebody else's", fileOwner: 4321, folderOwner: otherUserID, file: 0o666, folder: 0o700,
 			says: "belongs to user 4321, and this is user 65534; run as its owner, chown it, or set Options.Insecure"},
-		{rule: "a folder of somebody else's", fileOwner: strangerID, folderOwner: 4321, file: 0o600, folder: 0o777 | fs.ModeSticky,
+		{rule: "a folder of somebody else's", fileOwner: otherUserID, folderOwner: 4321, file: 0o600, folder: 0o777 | fs.ModeSticky,
 			says: "belongs to user 4321"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestNoFollowRefusesALink(t *testing.T) {
 
 // Rule: in a folder such as /tmp anybody can leave a file that looks like a marker. Only a
 // marker of the owner, the superuser or this user counts.
-func TestMarkOfAStranger(t *testing.T) {
+func TestMarkOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make files of other users")
 	}
@@ -119,7 +119,7 @@ func TestMarkOfAStranger(t *testing.T) {
 	for _, test := range []struct {
 		owner int
 		ok    bool
-	}{{0, true}, {4321, true}, {strangerID, false}} {
+	}{{0, true}, {4321, true}, {otherUserID, false}} {
 		require.NoError(t, os.Chown(path+markSuffix, test.owner, -1))
 		_, ok, err := marked(path)
 		require.NoError(t, err)
