@@ -30,7 +30,7 @@ func newClient(addr string, opts *DialOptions, trusted func(uid int) bool) (*cli
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 64 << 10,
 		IdleConnTimeout:        5 * time.Second, // shorter than the app's timeout, so that no request is lost to it
-		ExpectContinueTimeout:  patience + 5*time.Second,
+		ExpectContinueTimeout:  queueTimeout + 5*time.Second,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 	}

@@ -12,12 +12,12 @@ import (
 // took. Together, all operators therefore use a bounded share of the processors, whatever their
 // number.
 type gate struct {
-	name     string // of the work, for errors
-	slots    chan struct{}
-	patience time.Duration // how long a request waits before it fails with ErrBusy
-	queue    int32         // how many requests may wait
-	rest     int           // the multiple
-	waiting  atomic.Int32
+	name    string // of the work, for errors
+	slots   chan struct{}
+	timeout time.Duration // how long a request waits before it fails with ErrBusy
+	queue   int32         // how many requests may wait
+	rest    int           // the multiple
+	waiting atomic.Int32
 }
 
 // maxRest is the longest time that a slot stays empty.
@@ -29,8 +29,8 @@ func newGate(name string, width int) *gate {
 }
 
 // withQueue lets that many requests wait, each no longer than patience.
-func (g *gate) withQueue(length int32, patience time.Duration) *gate {
-	g.queue, g.patience = length, patience
+func (g *gate) withQueue(length int32, timeout time.Duration) *gate {
+	g.queue, g.timeout = length, timeout
 	return g
 }
 
@@ -45,12 +45,12 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	if g.waiting.Add(1) > g.queue {
 		return nil, g.busy()
 	}
-	patience := time.NewTimer(g.patience)
-	defer patience.Stop()
+	timeout := time.NewTimer(g.timeout)
+	defer timeout.Stop()
 	select {
 	case g.slots <- struct{}{}:
 		return g.leave(time.Now()), nil
-	case <-patience.C:
+	case <-timeout.C:
 		return nil, g.busy()
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -58,7 +58,7 @@ const (
 	smallBody      = 64 << 10 // bodies up to this size are not limited in number
 	largeBodies    = 4        // larger bodies and answers at a time
 	maxStreams     = 8        // of events
-	patience       = 10 * time.Second
+	queueTimeout   = 10 * time.Second
 	stall          = 10 * time.Second // a client that reads or sends nothing for this long is dropped
 	slowest        = 256 << 10        // the minimum in bytes per second for a large body, an answer or a backup
 )
@@ -128,8 +128,8 @@ type handler struct {
 func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler {
 	h := &handler{
 		admin: a, opts: *opts, closing: closing,
-		lists:   newGate("lists", max(1, runtime.GOMAXPROCS(0)/2)).withQueue(maxConns, patience),
-		large:   newGate("large bodies or answers", largeBodies).withQueue(8*largeBodies, patience),
+		lists:   newGate("lists", max(1, runtime.GOMAXPROCS(0)/2)).withQueue(maxConns, queueTimeout),
+		large:   newGate("large bodies or answers", largeBodies).withQueue(8*largeBodies, queueTimeout),
 		streams: newGate("streams of events", maxStreams),
 		checks:  newGate("check", 1),
 		backups: newGate("backup", 1),

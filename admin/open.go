@@ -36,7 +36,7 @@ func Open(ctx context.Context, path string, opts *FileOptions) (Admin, error) {
 
 // open is Open with its own limits on the wait for an answer and for an app that may be
 // starting.
-func open(ctx context.Context, path string, opts *FileOptions, patience time.Duration, wait func()) (Admin, error) {
+func open(ctx context.Context, path string, opts *FileOptions, timeout time.Duration, wait func()) (Admin, error) {
 	at, err := placeOf(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -44,9 +44,9 @@ func open(ctx context.Context, path string, opts *FileOptions, patience time.Dur
 	dial := new(DialOptions)
 	if opts != nil {
 		dial.Timeout = opts.Timeout
-		patience = max(patience, opts.Timeout)
+		timeout = max(timeout, opts.Timeout)
 	}
-	app, noted := at.app(ctx, patience, dial)
+	app, noted := at.app(ctx, timeout, dial)
 	if app != nil {
 		return app, nil
 	}
@@ -55,7 +55,7 @@ func open(ctx context.Context, path string, opts *FileOptions, patience time.Dur
 	}
 	if !errors.Is(noted, errStuck) {
 		wait() // an app that starts takes the lock first, and then writes the note
-		if app, noted = at.app(ctx, patience, dial); app != nil {
+		if app, noted = at.app(ctx, timeout, dial); app != nil {
 			return app, nil
 		}
 	}
@@ -75,7 +75,7 @@ var errStuck = fmt.Errorf("%w: it may be stopped, or stuck", ErrUnreachable)
 
 // app connects to the app that the note names, at first with the given limit. Without an app
 // both results are nil.
-func (p place) app(whole context.Context, patience time.Duration, dial *DialOptions) (Admin, error) {
+func (p place) app(whole context.Context, timeout time.Duration, dial *DialOptions) (Admin, error) {
 	n, err := p.readNote()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -87,12 +87,12 @@ func (p place) app(whole context.Context, patience time.Duration, dial *DialOpti
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(whole, patience)
+	ctx, cancel := context.WithTimeout(whole, timeout)
 	defer cancel()
 	if _, err := c.Stats(ctx); err != nil {
 		_ = c.Close()
 		if errors.Is(err, context.DeadlineExceeded) && whole.Err() == nil {
-			err = fmt.Errorf("%w: no answer within %v", errStuck, patience)
+			err = fmt.Errorf("%w: no answer within %v", errStuck, timeout)
 		}
 		return nil, fmt.Errorf("%s (pid %d): %w", truncate(n.Name), n.PID, err)
 	}

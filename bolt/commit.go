@@ -197,8 +197,8 @@ func (s *scheduler) commitGuarded(tx *bbolt.Tx) error {
 // begin waits for the app's transaction to end, if the database is shared.
 func (s *scheduler) begin() (*bbolt.Tx, error) {
 	if s.shared {
-		impatient := time.AfterFunc(patience, func() {
-			s.log.Warn("the queue waits for a transaction of the app's; "+plainCall, "since", patience)
+		impatient := time.AfterFunc(slowAfter, func() {
+			s.log.Warn("the queue waits for a transaction of the app's; "+plainCall, "since", slowAfter)
 		})
 		defer impatient.Stop()
 	}

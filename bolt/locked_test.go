@@ -63,10 +63,10 @@ func TestOneFileOneOwner(t *testing.T) {
 		rule          string
 		first, second func(string) (io.Closer, error)
 		want          error
-		patience      time.Duration
+		timeout       time.Duration
 	}{
 		{"two queues", asQueue, asQueue, ErrLocked, time.Second},
-		{"a reader beside a queue", asQueue, asReader, ErrLocked, readerPatience},
+		{"a reader beside a queue", asQueue, asReader, ErrLocked, readerTimeout},
 		{"a queue beside a reader", asReader, asQueue, ErrLocked, time.Second},
 		{"two readers", asReader, asReader, nil, 0},
 	} {
@@ -82,7 +82,7 @@ func TestOneFileOneOwner(t *testing.T) {
 				if err == nil {
 					require.NoError(t, second.Close())
 				} else {
-					require.InDelta(t, test.patience, time.Since(began), float64(100*time.Millisecond))
+					require.InDelta(t, test.timeout, time.Since(began), float64(100*time.Millisecond))
 				}
 				require.NoError(t, first.Close())
 

@@ -20,15 +20,15 @@ type Reader struct {
 	reader
 }
 
-// readerPatience is how long [OpenReader] waits for the file.
-const readerPatience = 500 * time.Millisecond
+// readerTimeout is how long [OpenReader] waits for the file.
+const readerTimeout = 500 * time.Millisecond
 
 // OpenReader opens the file at path for reading. If a writing process holds the file,
 // OpenReader waits for up to half a second and then returns [ErrLocked]. It returns
 // fs.ErrNotExist if the file does not exist, and otherwise the errors of [Open]. It ignores the
 // owner of the file.
 func OpenReader(path string) (*Reader, error) {
-	a := access{readOnly: true, timeout: readerPatience}
+	a := access{readOnly: true, timeout: readerTimeout}
 	o := new(bbolt.Options)
 	db, file, err := openDB(path, a, o)
 	if err != nil {

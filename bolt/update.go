@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// patience is how long an app's transaction may keep others waiting before a warning is logged.
-const patience = time.Second
+// slowAfter is how long an app's transaction may keep others waiting before a warning is logged.
+const slowAfter = time.Second
 
 // plainCall is the likeliest cause, for that warning.
 const plainCall = "inside a transaction only EnqueueTx, AckTx, CancelTx and MutateTx may be called, anything else waits for the transaction's own end"
@@ -116,7 +116,7 @@ func (s *scheduler) update(c *call, u *update) error {
 // await returns the result of the function of an update. It logs a warning once the function
 // keeps others waiting.
 func (s *scheduler) await(u *update) error {
-	look := time.NewTicker(patience)
+	look := time.NewTicker(slowAfter)
 	defer look.Stop()
 	for {
 		select {
@@ -124,7 +124,7 @@ func (s *scheduler) await(u *update) error {
 			return err
 		case <-look.C:
 			if n := s.intake.waiting(); n > 0 {
-				s.log.Warn("a function of Update keeps callers waiting; "+plainCall, "since", patience, "calls", n)
+				s.log.Warn("a function of Update keeps callers waiting; "+plainCall, "since", slowAfter, "calls", n)
 				return <-u.done
 			}
 		}

@@ -85,7 +85,7 @@ func newAheadOf(t *testing.T, sizes ...int) *aheadOf {
 	a.session = newSession(ctx, w)
 	t.Cleanup(func() {
 		stop()
-		a.patience.Stop()
+		a.giveBackTimer.Stop()
 		a.stopHandling(ErrStopping)
 		a.stopSettling()
 	})
@@ -137,7 +137,7 @@ func TestBytesOfWaitingJobs(t *testing.T) {
 			require.Equal(t, []int{100, 1000, 200, 30}, a.started)
 		}, map[string]int{"ack": 4}},
 		{"they go back, since no slot comes free", func(t *testing.T, a *aheadOf) {
-			<-time.After(minPatience)
+			<-time.After(minWait)
 			a.require(t, 0)
 			a.finish()
 		}, map[string]int{"ack": 1, "release": 3}},

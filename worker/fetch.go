@@ -23,7 +23,7 @@ func (s *session) fetchOne(ctx context.Context) error {
 // fetchUntil brings jobs as there is demand. It returns nil when the queues are as
 // empty as until asks, ctx's error, or that of a queue that is beyond use.
 func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
-	patience := pawl.DefaultStrategy()
+	retries := pawl.DefaultStrategy()
 	for failed := 0; ; {
 		want, ahead, fetching, err := s.demand(ctx)
 		if err != nil {
@@ -44,7 +44,7 @@ func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 		case errors.Is(err, pawl.ErrNotAccepted): // the demand changed
 		default:
 			failed++
-			pause := patience.Before(failed+1, rand.Float64())
+			pause := retries.Before(failed+1, rand.Float64())
 			s.w.opts.Logger.Error("cannot fetch jobs; trying again", "in", pause, "error", err)
 			select {
 			case <-time.After(pause):

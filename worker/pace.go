@@ -9,8 +9,8 @@ type pace struct {
 	settle  time.Duration // smoothed time of a settle, thus of a commit
 }
 
-// minPatience keeps jobs that are a little unequal from going back and forth.
-const minPatience = 100 * time.Millisecond
+// minWait keeps jobs that are a little unequal from going back and forth.
+const minWait = 100 * time.Millisecond
 
 // maxAhead bounds the jobs that wait in a worker: no more are fetched ahead, and none
 // while the payloads of those that wait have maxAheadBytes.
@@ -21,11 +21,11 @@ const (
 
 func (p *pace) ran(d time.Duration) { p.handler = smooth(p.handler, max(d, time.Microsecond)) }
 
-// patience is how long jobs that were fetched ahead may see no slot come free.
-func (p *pace) patience() time.Duration { return max(minPatience, 2*p.settle) }
+// maxWait is how long jobs that were fetched ahead may see no slot come free.
+func (p *pace) maxWait() time.Duration { return max(minWait, 2*p.settle) }
 
 // overran notes that no handler has returned for that long.
-func (p *pace) overran() { p.handler = max(p.handler, p.patience()) }
+func (p *pace) overran() { p.handler = max(p.handler, p.maxWait()) }
 
 func (p *pace) settled(d time.Duration) { p.settle = smooth(p.settle, d) }
 

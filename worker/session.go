@@ -42,22 +42,22 @@ type session struct {
 	changed chan struct{}  // capacity 1: the demand may have changed
 	leased  chan struct{}  // closed with the first lease
 
-	mu         sync.Mutex
-	length     time.Duration         // of the leases, once there was one
-	held       map[*attempt]struct{} // all that are not settled
-	waiting    []*attempt            // fetched ahead, in the order in which they start
-	behind     []*attempt            // of these, those that wait for the last handler of their job to return
-	aheadBytes int                   // of their payloads
-	finished   []finished            // to be settled with the next ones
-	batching   bool                  // somebody settles what is finished
-	taken      int                   // slots: handlers that have not returned, stuck ones included
-	unsettled  int                   // handlers that have returned and whose job is not settled
-	pace       pace
-	moved      time.Time          // when a job came or started last
-	patience   *time.Timer        // until waiting goes back
-	patient    bool               // the timer runs
-	asked      int                // idle slots named in the fetch under way
-	endFetch   context.CancelFunc // ends the fetch under way; nil without one
+	mu            sync.Mutex
+	length        time.Duration         // of the leases, once there was one
+	held          map[*attempt]struct{} // all that are not settled
+	waiting       []*attempt            // fetched ahead, in the order in which they start
+	behind        []*attempt            // of these, those that wait for the last handler of their job to return
+	aheadBytes    int                   // of their payloads
+	finished      []finished            // to be settled with the next ones
+	batching      bool                  // somebody settles what is finished
+	taken         int                   // slots: handlers that have not returned, stuck ones included
+	unsettled     int                   // handlers that have returned and whose job is not settled
+	pace          pace
+	moved         time.Time          // when a job came or started last
+	giveBackTimer *time.Timer        // until waiting goes back
+	patient       bool               // the timer runs
+	asked         int                // idle slots named in the fetch under way
+	endFetch      context.CancelFunc // ends the fetch under way; nil without one
 }
 
 func newSession(ctx context.Context, w *Worker) *session {
@@ -70,8 +70,8 @@ func newSession(ctx context.Context, w *Worker) *session {
 		held:    make(map[*attempt]struct{}),
 	}
 	ctx = context.WithoutCancel(ctx) // keeps its values
-	s.patience = time.AfterFunc(time.Hour, s.giveBack)
-	s.patience.Stop()
+	s.giveBackTimer = time.AfterFunc(time.Hour, s.giveBack)
+	s.giveBackTimer.Stop()
 	s.handling, s.stopHandling = context.WithCancelCause(ctx)
 	s.settling, s.stopSettling = context.WithCancel(ctx)
 	return s
@@ -104,7 +104,7 @@ func (s *session) work(ctx context.Context, feed func() error) error {
 	}
 	stopBeating()
 	heart.Wait()
-	s.patience.Stop()
+	s.giveBackTimer.Stop()
 	s.stopHandling(ErrStopping)
 	s.stopSettling()
 	return err

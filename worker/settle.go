@@ -115,7 +115,7 @@ func (s *session) tookToSettle(d time.Duration) {
 //
 // A job that its handler acked in a transaction is settled already.
 func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement) (took time.Duration) {
-	patience := pawl.DefaultStrategy()
+	retries := pawl.DefaultStrategy()
 	for try := 1; ; try++ {
 		began := time.Now()
 		err := w.queue.Settle(ctx, with)
@@ -131,7 +131,7 @@ func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement) (
 			w.opts.Logger.Error("cannot settle a job; it may run again", "id", a.ID, "kind", a.Kind, "error", err)
 			return took
 		}
-		wait := patience.Before(try+1, rand.Float64())
+		wait := retries.Before(try+1, rand.Float64())
 		w.opts.Logger.Warn("cannot settle a job yet; trying again", "id", a.ID, "kind", a.Kind, "in", wait, "error", err)
 		select {
 		case <-time.After(wait):

@@ -71,7 +71,7 @@ func (s *session) startWaiting() {
 	}
 	if len(s.waiting) > 0 && !s.patient {
 		s.patient = true
-		s.patience.Reset(s.pace.patience())
+		s.giveBackTimer.Reset(s.pace.maxWait())
 	}
 }
 
@@ -249,7 +249,7 @@ func (s *session) releaseWaiting() {
 // jobs are not settled.
 func (s *session) giveBack() {
 	s.mu.Lock()
-	left := s.pace.patience() - time.Since(s.moved)
+	left := s.pace.maxWait() - time.Since(s.moved)
 	busy := s.taken == s.w.opts.Concurrency
 	slow := left <= 0 && len(s.waiting) > 0 && (busy || s.unsettled >= maxUnsettled)
 	if slow && busy {
@@ -257,7 +257,7 @@ func (s *session) giveBack() {
 	}
 	s.patient = len(s.waiting) > 0 && !slow
 	if s.patient {
-		s.patience.Reset(max(left, minPatience))
+		s.giveBackTimer.Reset(max(left, minWait))
 	}
 	s.mu.Unlock()
 	if slow {

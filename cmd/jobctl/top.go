@@ -29,7 +29,7 @@ func (a *app) top(ctx context.Context) error {
 		return a.stats(ctx, &statsFlags{})
 	}
 	err := top.Run(ctx, top.Source{Open: a.openFor}, top.Options{
-		Name: a.place(), NoColor: !a.colors(), UTC: a.flags.utc, Patience: a.flags.timeout, Now: a.now,
+		Name: a.place(), NoColor: !a.colors(), UTC: a.flags.utc, Timeout: a.flags.timeout, Now: a.now,
 	})
 	if errors.Is(err, top.ErrNoTerminal) {
 		return a.stats(ctx, &statsFlags{})

@@ -23,8 +23,8 @@ const Bytes Unit = "bytes"
 
 // The bar appears after the work has taken this long, and is redrawn this often.
 const (
-	patience = 300 * time.Millisecond
-	interval = 100 * time.Millisecond
+	showAfter = 300 * time.Millisecond
+	interval  = 100 * time.Millisecond
 )
 
 // Bar is one line of progress. Its methods are safe for concurrent use; on a nil Bar they do
@@ -83,7 +83,7 @@ func (b *Bar) Set(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	if b.stopped || now.Sub(b.begun) < patience || !b.drawn.IsZero() && now.Sub(b.drawn) < interval {
+	if b.stopped || now.Sub(b.begun) < showAfter || !b.drawn.IsZero() && now.Sub(b.drawn) < interval {
 		return
 	}
 	b.drawn = now

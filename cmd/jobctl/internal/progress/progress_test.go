@@ -80,14 +80,14 @@ func TestBarIsThrottled(t *testing.T) {
 	columns := 80
 	bar, clock := testBar(&out, &columns, false)
 	bar.Set(1, 100)
-	clock.at = clock.at.Add(patience - 1)
+	clock.at = clock.at.Add(showAfter - 1)
 	bar.Set(2, 100)
 	require.Empty(t, out.String())
 	bar.Stop()
 	require.Empty(t, out.String(), "nothing is taken away where nothing was")
 
 	bar, clock = testBar(&out, &columns, false)
-	clock.at = clock.at.Add(patience)
+	clock.at = clock.at.Add(showAfter)
 	for i := range int64(1000) { // ten seconds
 		bar.Set(i, 1000)
 		clock.at = clock.at.Add(10 * time.Millisecond)

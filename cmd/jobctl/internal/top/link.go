@@ -15,8 +15,8 @@ import (
 // link is the connection to the process that has the queue. It keeps a connection to an app
 // open, and closes the file of a stopped app after each use.
 type link struct {
-	open     func(context.Context, func(string)) (admin.Admin, error)
-	patience time.Duration
+	open    func(context.Context, func(string)) (admin.Admin, error)
+	timeout time.Duration
 
 	mu sync.Mutex  // one use at a time
 	a  admin.Admin // the last app that answered; nil if none did
@@ -46,7 +46,7 @@ func (l *link) told() string {
 func (l *link) use(ctx context.Context, fn func(context.Context, admin.Admin) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, l.patience)
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	if l.a != nil {
 		err := fn(ctx, l.a)
@@ -98,7 +98,7 @@ func (l *link) close() {
 // patiently says in plain words that the time for one use is over.
 func (l *link) patiently(ctx context.Context, err error) error {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %v: %w", l.patience, err)
+		return fmt.Errorf("no answer within %v: %w", l.timeout, err)
 	}
 	return err
 }

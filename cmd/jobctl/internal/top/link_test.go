@@ -90,17 +90,17 @@ func TestErrors(t *testing.T) {
 
 // A reading that does not finish is abandoned; the app is asked again later, over a new
 // connection.
-func TestPatience(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	f := sampleQueue()
-	l := &link{open: f.open, patience: time.Millisecond}
+	l := &link{open: f.open, timeout: time.Millisecond}
 	hang := func(ctx context.Context, _ admin.Admin) error { <-ctx.Done(); return ctx.Err() }
 	err := l.use(context.Background(), hang)
 	require.ErrorContains(t, err, "no answer within 1ms")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, 1, f.closed)
-	l.patience = time.Minute
+	l.timeout = time.Minute
 	require.NoError(t, l.use(context.Background(), func(context.Context, admin.Admin) error { return nil }))
-	l.patience = time.Millisecond
+	l.timeout = time.Millisecond
 	require.ErrorIs(t, l.use(context.Background(), hang), context.DeadlineExceeded)
 	require.Equal(t, 2, f.opened, "one that hangs has its file still, so nobody else is looked for")
 	require.Equal(t, 2, f.closed)

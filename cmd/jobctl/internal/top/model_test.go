@@ -31,7 +31,7 @@ type screen struct {
 func newScreen(t *testing.T, queue *fake, width, height int) *screen {
 	s := &screen{t: t, queue: queue, now: noon}
 	opts := Options{UTC: true, Now: func() time.Time { return s.now }}.withDefaults()
-	s.m = newModel(context.Background(), &link{open: queue.open, patience: time.Minute}, opts)
+	s.m = newModel(context.Background(), &link{open: queue.open, timeout: time.Minute}, opts)
 	s.m.after = func(d time.Duration, _ tea.Msg) tea.Cmd {
 		if d != settled {
 			s.waits = append(s.waits, d)

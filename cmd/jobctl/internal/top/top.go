@@ -43,11 +43,11 @@ type Source struct {
 
 // Options configures the screen. The zero value is right for a command.
 type Options struct {
-	Name     string        // shown until the statistics name the file or the address
-	NoColor  bool          // NO_COLOR with any value has the same effect
-	UTC      bool          // times of day in UTC, not in the time zone of this machine
-	Refresh  time.Duration // between two readings of a live app; 0 means a second
-	Patience time.Duration // for one reading or action; 0 means five seconds
+	Name    string        // shown until the statistics name the file or the address
+	NoColor bool          // NO_COLOR with any value has the same effect
+	UTC     bool          // times of day in UTC, not in the time zone of this machine
+	Refresh time.Duration // between two readings of a live app; 0 means a second
+	Timeout time.Duration // for one reading or action; 0 means five seconds
 
 	Input  *os.File         // nil means os.Stdin
 	Output *os.File         // nil means os.Stdout
@@ -66,7 +66,7 @@ func Run(ctx context.Context, source Source, opts Options) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 
-	l := &link{open: source.Open, patience: opts.Patience}
+	l := &link{open: source.Open, timeout: opts.Timeout}
 	// A reading may be in progress. It ends with ctx, and then closes the file or the
 	// connection.
 	ctx, cancel := context.WithCancel(ctx)
@@ -93,8 +93,8 @@ func (o Options) withDefaults() Options {
 	if o.Refresh <= 0 {
 		o.Refresh = time.Second
 	}
-	if o.Patience <= 0 {
-		o.Patience = 5 * time.Second
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Second
 	}
 	if o.Input == nil {
 		o.Input = os.Stdin
