@@ -16,7 +16,7 @@ type waitCondition struct {
 	child    *entry
 	branches bool
 	paused   bool
-	trouble  string // error of a failed step that will be retried
+	failure  string // error of a failed step that will be retried
 
 	passed bool          // its time is over, as far as the process waited
 	woken  chan struct{} // closed when the scope continues

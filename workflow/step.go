@@ -235,7 +235,7 @@ func (c *call) awaitDue() error {
 		if !due.After(c.x.engine.now()) {
 			break
 		}
-		passed, err := c.idle(waitCondition{due: due, trouble: c.trouble()}, nil)
+		passed, err := c.idle(waitCondition{due: due, failure: c.failure()}, nil)
 		if err != nil {
 			return err
 		}
@@ -250,8 +250,8 @@ func (c *call) awaitDue() error {
 	return nil
 }
 
-// trouble returns the error of a failed step that will be retried.
-func (c *call) trouble() string {
+// failure returns the error of a failed step that will be retried.
+func (c *call) failure() string {
 	if c.e.Error == "" {
 		return ""
 	}

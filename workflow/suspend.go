@@ -93,7 +93,7 @@ func (s *suspend) settle(due time.Time) {
 	s.row.Status, s.row.Due, s.row.Waits, s.row.Error = Sleeping, unixNano(due), nil, ""
 	for _, w := range s.waits {
 		if s.row.Error == "" {
-			s.row.Error = w.trouble
+			s.row.Error = w.failure
 		}
 		if w.signal != "" && !slices.Contains(s.row.Waits, w.signal) {
 			s.row.Waits = append(s.row.Waits, w.signal)

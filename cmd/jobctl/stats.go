@@ -120,11 +120,11 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 
 // printRuns prints a line about runs if there are any.
 func (a *app) printRuns(c workflow.Counts) {
-	trouble, others := plain.Runs(c)
-	if trouble != "" && a.colors() {
-		trouble = red + trouble + reset
+	bad, others := plain.Runs(c)
+	if bad != "" && a.colors() {
+		bad = red + bad + reset
 	}
-	if text := trouble + others; text != "" {
+	if text := bad + others; text != "" {
 		fmt.Fprintf(a.stdout, "runs: %s\n", text)
 	}
 }

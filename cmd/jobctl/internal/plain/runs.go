@@ -9,7 +9,7 @@ import (
 
 // Runs returns how many runs have which status: first those that need attention, then the rest.
 // Both are "" if there are no runs.
-func Runs(c workflow.Counts) (trouble, others string) {
+func Runs(c workflow.Counts) (bad, others string) {
 	type part struct {
 		n    int
 		word string
@@ -27,10 +27,10 @@ func Runs(c workflow.Counts) (trouble, others string) {
 		}
 		return text
 	}
-	trouble = join(false, part{c.Blocked, "blocked"}, part{c.Damaged, "damaged"}, part{c.Failed, "failed"}, part{c.Paused, "paused"})
-	others = join(trouble != "", part{c.Active, "active"}, part{c.Done, "done"}, part{c.Cancelled, "cancelled"}, part{c.Terminated, "terminated"})
+	bad = join(false, part{c.Blocked, "blocked"}, part{c.Damaged, "damaged"}, part{c.Failed, "failed"}, part{c.Paused, "paused"})
+	others = join(bad != "", part{c.Active, "active"}, part{c.Done, "done"}, part{c.Cancelled, "cancelled"}, part{c.Terminated, "terminated"})
 	if c.More {
 		others += ", and older ones"
 	}
-	return trouble, others
+	return bad, others
 }

@@ -252,14 +252,14 @@ func (m *model) place(p *pager) string {
 
 // runLine returns how many workflow runs there are, if any.
 func (m *model) runLine() string {
-	trouble, others := plain.Runs(m.runs)
-	if trouble+others == "" {
+	bad, others := plain.Runs(m.runs)
+	if bad+others == "" {
 		return ""
 	}
-	if trouble != "" {
-		trouble = red.Render(trouble)
+	if bad != "" {
+		bad = red.Render(bad)
 	}
-	return "runs: " + trouble + others
+	return "runs: " + bad + others
 }
 
 // page returns the position of this page in the list.
