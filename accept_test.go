@@ -146,7 +146,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 	require.Equal(t, want, *e)
 }
 
-func TestNotAcceptedTellsWhy(t *testing.T) {
+func TestNotAcceptedHasItsCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := pawl.NotAccepted(ctx)

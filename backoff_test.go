@@ -46,7 +46,7 @@ type policyFunc func(pawl.Retry) (time.Duration, bool)
 
 func (f policyFunc) Delay(r pawl.Retry) (time.Duration, bool) { return f(r) }
 
-func TestToBackOffTellsThePolicyWhatAWorkerWould(t *testing.T) {
+func TestToBackOffGivesThePolicyWhatAWorkerWould(t *testing.T) {
 	var seen []pawl.Retry
 	draws := 0.0
 	b := pawl.ToBackOff(policyFunc(func(r pawl.Retry) (time.Duration, bool) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Once the file is unusable, a change explains that once, and each later change is refused.
-func TestFileTellsOfAnOverwrittenFile(t *testing.T) {
+func TestFileReportsAnOverwrittenFile(t *testing.T) {
 	f := stoppedApp(t, func(f *fixture) { f.many(500, pawl.Envelope{Kind: "many"}) })
 	var said noticed
 	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})

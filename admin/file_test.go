@@ -109,7 +109,7 @@ func TestFileClosed(t *testing.T) {
 
 // The first change makes the jobs of ended processes ready, and reports it. None becomes dead by
 // that, however often it crashed, except jobs that were asked to end.
-func TestFileTellsOfRecoveredJobs(t *testing.T) {
+func TestFileReportsRecoveredJobs(t *testing.T) {
 	f := stoppedApp(t, func(f *fixture) {
 		for _, kind := range []string{"one", "two", "cancelled"} {
 			f.run(pawl.Envelope{Kind: kind, Queue: "email"})

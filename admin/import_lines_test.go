@@ -62,7 +62,7 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
 // Rule: a failing disk is not mistaken for the end of an export, or for an invalid export.
-func TestLinesTellReadErrors(t *testing.T) {
+func TestLinesReportReadErrors(t *testing.T) {
 	failed := errors.New("input/output error")
 	l := newLines(struct {
 		io.Reader

@@ -57,7 +57,7 @@ func TestOpenNamesWhoLocksTheFile(t *testing.T) {
 }
 
 // If an app has the file and cannot be reached, the error has the reason.
-func TestOpenTellsWhyTheAppCannotBeAsked(t *testing.T) {
+func TestOpenReportsWhyTheAppCannotBeAsked(t *testing.T) {
 	q := openLive(t)
 	s := serveTest(t, q)
 	require.NoError(t, os.Chmod(s.place.folder, 0o755))

@@ -102,7 +102,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 // A client that has connected but sent no request when the server closes learns that, and not
 // that there are too many clients.
-func TestCloseTellsWhoHasNotAsked(t *testing.T) {
+func TestCloseReportsWhoHasNotAsked(t *testing.T) {
 	s := serveTest(t, openLive(t))
 	conn, err := net.Dial("unix", strings.TrimPrefix(s.Addr(), "unix://"))
 	require.NoError(t, err)

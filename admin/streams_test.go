@@ -165,7 +165,7 @@ func TestListenersAreLimited(t *testing.T) {
 
 // A check reports its progress and its end, even after a panic, and two checks do not run at the
 // same time.
-func TestCheckTellsHowItEnded(t *testing.T) {
+func TestCheckReportsHowItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		found := fmt.Errorf("%w: a row too many", pawl.ErrCorrupt)
 		for _, test := range []struct {

@@ -123,7 +123,7 @@ func TestContextEndsAfterAcceptance(t *testing.T) {
 	}
 }
 
-func TestNotAcceptedTellsWhy(t *testing.T) {
+func TestNotAcceptedHasItsCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -81,7 +81,7 @@ func TestCheckOfAQueueAtWork(t *testing.T) {
 }
 
 // Rule: the number of reported findings is limited.
-func TestCheckTellsAHundredFindings(t *testing.T) {
+func TestCheckReportsAHundredFindings(t *testing.T) {
 	q := openTest(t, nil)
 	fill(t, q, 500, "q")
 	var rows [][]byte

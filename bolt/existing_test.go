@@ -13,7 +13,7 @@ import (
 // Envelopes that were reported as Existing are as good as new once the job that had their key
 // is gone or no longer blocks them. Even in one batch, each gets its own ID, for which a
 // signature is valid.
-func TestEnvelopesThatWereToldExistingAreEnqueuedAgain(t *testing.T) {
+func TestExistingEnvelopesAreEnqueuedAgain(t *testing.T) {
 	ring, err := pawl.NewKeyring("key", map[string][]byte{"key": bytes.Repeat([]byte("s"), pawl.MinSecretBytes)})
 	require.NoError(t, err)
 	for _, signed := range []bool{false, true} {

@@ -33,7 +33,7 @@ func holdRole(args []string) error {
 	return q.Close()
 }
 
-func TestSecondProcessIsToldWhoHoldsTheFile(t *testing.T) {
+func TestSecondProcessLearnsWhoHoldsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	holder := startChild(t, "hold", path)
 	require.Equal(t, "open", holder.line(t))

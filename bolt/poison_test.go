@@ -248,7 +248,7 @@ func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 
 // While due jobs cannot be moved, nobody knows whether there is a job: a fetch that does not
 // wait gets the reason, and a fetch that waits keeps waiting.
-func TestHastyFetchIsToldWhatKeepsTheQueue(t *testing.T) {
+func TestHastyFetchReportsWhatKeepsTheQueue(t *testing.T) {
 	for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished, pawl.WaitForJob} {
 		t.Run(fmt.Sprintf("wait %d", wait), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -219,7 +219,7 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 
 // Rule: a restore reports each job as enqueued, and reports a death only if a job dies: a job
 // that is already dead does not die again.
-func TestRestoreTells(t *testing.T) {
+func TestRestoreEmitsEvents(t *testing.T) {
 	var events told
 	var log lockedBuffer
 	var tally pawl.Tally

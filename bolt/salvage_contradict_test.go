@@ -74,7 +74,7 @@ func TestSalvageTakesTheEndOfAnEffect(t *testing.T) {
 
 // Two jobs with one sequence, as pages of another file bring them, are two jobs: neither takes
 // the place of the other, now or when it moves.
-func TestSalvageTellsJobsOfOneSequenceApart(t *testing.T) {
+func TestSalvageKeepsJobsOfOneSequenceApart(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for _, test := range []struct {
 		rule  string

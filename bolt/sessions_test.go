@@ -12,7 +12,7 @@ import (
 
 // Rule: a queue is served while somebody fetches from it: a waiting fetch, the holder of a
 // lease, or a worker that declared it, however busy it is. Nobody serves a file at rest.
-func TestStatsTellWhoIsServed(t *testing.T) {
+func TestStatsShowWhoIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		served := func() map[string]bool {

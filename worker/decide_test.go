@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 
 // A policy is told the completed runs, this one included, and the number of the
 // next: nobody is off by one, and nothing overflows.
-func TestDecideTellsPolicy(t *testing.T) {
+func TestDecideInformsPolicy(t *testing.T) {
 	for _, c := range []struct{ attempts, completed, next int }{
 		{0, 1, 2},
 		{1, 2, 3},

@@ -15,7 +15,7 @@ import (
 
 // The queue is told how long a run took, from the start of its handler, and whether
 // its timeout made it fail.
-func TestQueueIsToldOfRun(t *testing.T) {
+func TestQueueReceivesTheRun(t *testing.T) {
 	for _, c := range []struct {
 		rule     string
 		handler  func(ctx context.Context) error

@@ -14,7 +14,7 @@ import (
 
 // Rule: a run that waits for the next attempt of a step reports the error of the step, and no
 // longer does once the attempt has begun.
-func TestInfoTellsOfTheStepThatFails(t *testing.T) {
+func TestInfoHasTheStepThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := stubborn(k)
 		second := k.gate("attempt 2")
@@ -38,7 +38,7 @@ func TestInfoTellsOfTheStepThatFails(t *testing.T) {
 
 // Rule: if a child was cancelled or terminated, its parent finds that in the error, whatever
 // the child's function returned.
-func TestParentIsToldHowTheChildEnded(t *testing.T) {
+func TestParentReceivesHowTheChildEnded(t *testing.T) {
 	for _, how := range []error{workflow.ErrCancelled, workflow.ErrTerminated} {
 		t.Run(how.Error(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, k *kit) {

@@ -191,7 +191,7 @@ func TestReadingAStoppedFile(t *testing.T) {
 }
 
 // If a job is retried because its writes failed, its run says why it waits.
-func TestInfoTellsWhyTheJobIsTriedAgain(t *testing.T) {
+func TestInfoHasWhyTheJobIsTriedAgain(t *testing.T) {
 	since, until := time.Unix(100, 0), time.Unix(200, 0)
 	row := &runRow{Flow: "f", ID: "a", Status: Running}
 	job := &pawl.Envelope{State: pawl.Delayed, BackoffSince: since, NotBefore: until,

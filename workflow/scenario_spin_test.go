@@ -100,7 +100,7 @@ func TestScenario31SpinningIsEnded(t *testing.T) {
 }
 
 // Rule: the log reports a function whose goroutine was ended, once each time.
-func TestScenario31SpinningIsTold(t *testing.T) {
+func TestScenario31SpinningIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("careless", func(r *workflow.Run, _ int) (int, error) {
 			spinning["sleep"](r)
@@ -117,7 +117,7 @@ func TestScenario31SpinningIsTold(t *testing.T) {
 
 // Rule: the same holds for a loop that ignores that the run is cancelled, that its branch has
 // lost, or that the journal is full: the run ends as if the function had returned that error.
-func TestScenario37SpinningIsEndedAsItWasTold(t *testing.T) {
+func TestScenario37SpinningEndsWithItsRefusal(t *testing.T) {
 	stubborn := func(r *workflow.Run) (int, error) {
 		for {
 			if _, err := workflow.Step(r, "s", func(ctx context.Context) (int, error) {

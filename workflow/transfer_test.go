@@ -175,7 +175,7 @@ func TestTheLastRowIsThatOfTheRun(t *testing.T) {
 
 // Rule: a parent that is unreadable, or no longer waits, keeps no child from ending: it is not
 // notified.
-func TestAParentThatCannotBeTold(t *testing.T) {
+func TestAParentThatCannotBeReached(t *testing.T) {
 	for rule, change := range map[string]func(d *desk, parent pawl.ID){
 		"its row is damaged":   func(d *desk, parent pawl.ID) { d.spoil(tableRuns, parent[:]) },
 		"its entry is damaged": func(d *desk, parent pawl.ID) { d.spoil(tableSteps, seqKey(parent, 1)) },

@@ -46,7 +46,7 @@ func TestBatchThatFailsInTheMiddle(t *testing.T) {
 }
 
 // Rule: a line whose unique key is taken adds nothing, which is reported.
-func TestBatchTellsWhatWasThere(t *testing.T) {
+func TestBatchReportsExistingJobs(t *testing.T) {
 	build(t, nil)
 	got := piped(t, strings.Repeat(`{"kind":"k","unique":"one"}`+"\n", 3), words("--db app.db job enqueue --batch")...)
 	require.Equal(t, exitOK, got.code)

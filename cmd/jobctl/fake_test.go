@@ -52,7 +52,7 @@ func (f *fake) Do(_ context.Context, _ admin.Action, ids ...pawl.ID) ([]error, e
 
 // Rule: after the last requested job, a list says whether there are more, or that there may be
 // if checking would take long.
-func TestListTellsOfMore(t *testing.T) {
+func TestListReportsMore(t *testing.T) {
 	job := bolt.Listed{Job: &pawl.Envelope{}}
 	for rest, behind := range map[string]admin.Page{
 		"":       {},
@@ -71,7 +71,7 @@ func TestListTellsOfMore(t *testing.T) {
 
 // Rule: an error about the whole queue ends a change before anything is done; an error about a
 // job concerns only that job.
-func TestChooseTellsJobsFromTheQueue(t *testing.T) {
+func TestChooseDistinguishesJobsFromTheQueue(t *testing.T) {
 	disk := errors.New("input/output error")
 	for _, err := range []error{disk, pawl.ErrNotFound, pawl.ErrCorrupt} {
 		c := &change{app: &app{}, selection: &jobSelection{ids: []pawl.ID{id(1)}}, verb: verb{states: []pawl.State{pawl.Dead}}}

@@ -133,7 +133,7 @@ func TestRetryOfWhatMustStayDead(t *testing.T) {
 
 // A change by filters reports such a dead job, because it needs attention. The others are
 // retried. Jobs that became dead by opening the file were not selected.
-func TestRetryAllTellsWhatMustStayDead(t *testing.T) {
+func TestRetryAllReportsWhatMustStayDead(t *testing.T) {
 	build(t, func(f *file) {
 		rare(f)
 		f.kill(pawl.Envelope{Queue: "other"}, pawl.ReasonPermanent, "no")

@@ -78,7 +78,7 @@ func TestSalvageOfADamagedFile(t *testing.T) {
 
 // Rule: damage to workflows is reported separately, with the command that reads the remaining
 // runs.
-func TestSalvageTellsOfRuns(t *testing.T) {
+func TestSalvageReportsRuns(t *testing.T) {
 	build(t, workflows)
 	db, err := bbolt.Open("app.db", 0o600, nil)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 // Rule: an open run shows the state of its job, since when it has that state, its own last
 // failure, and what it waits for although it could run.
-func TestShowTellsOfTheJobOfARun(t *testing.T) {
+func TestShowHasTheJobOfARun(t *testing.T) {
 	ago := today.Add(-time.Minute)
 	failed := []pawl.Failure{{Attempt: 1, At: ago, Error: "disk\nfull"}}
 	for name, c := range map[string]struct {

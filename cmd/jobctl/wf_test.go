@@ -91,7 +91,7 @@ func (f fakeRuns) List(context.Context, admin.WorkflowQuery) (l workflow.Listing
 
 // Rule: an error about the whole queue ends a verification; an error about a run concerns only
 // that run, with exit code 5, even for code that panics.
-func TestVerifyTellsRunsFromTheQueue(t *testing.T) {
+func TestVerifyDistinguishesRunsFromTheQueue(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		result string
@@ -235,7 +235,7 @@ func TestRunsAreEscaped(t *testing.T) {
 }
 
 // Rule: a list without a limit shows everything, and a limited list says that there may be more.
-func TestRunsListTellsOfMore(t *testing.T) {
+func TestRunsListReportsMore(t *testing.T) {
 	build(t, workflows)
 	for limit, more := range map[string]bool{"9": true, "10": false, "11": false, "0": false} {
 		got := jobctl(t, words("--db app.db wf list -o ids -n "+limit)...)
@@ -245,7 +245,7 @@ func TestRunsListTellsOfMore(t *testing.T) {
 }
 
 // Rule: a run whose job no worker has is ready, if one read finds all leased jobs.
-func TestRunningIsToldFromReady(t *testing.T) {
+func TestRunningIsDistinctFromReady(t *testing.T) {
 	run := &workflow.Info{Run: id(1), Status: workflow.Running}
 	page := admin.Page{Jobs: []bolt.Listed{{Job: &pawl.Envelope{ID: id(1)}}}}
 	status := func(page admin.Page, run *workflow.Info) string {

@@ -117,7 +117,7 @@ func TestOverviewFilter(t *testing.T) {
 }
 
 // Before the first reading nothing is said about jobs; a damaged job is shown as in its pane.
-func TestOverviewTellsWhatIsKnown(t *testing.T) {
+func TestOverviewShowsWhatIsKnown(t *testing.T) {
 	f := sampleQueue()
 	f.err = pawl.ErrClosed
 	s := newScreen(t, f, 100, 24)

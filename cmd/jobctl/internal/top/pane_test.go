@@ -73,7 +73,7 @@ func TestMarkedRows(t *testing.T) {
 }
 
 // Rule: a running job that was only asked to end is not shown as cancelled.
-func TestCancelOfRunningJobIsTold(t *testing.T) {
+func TestCancelOfRunningJobIsShown(t *testing.T) {
 	s := newScreen(t, sampleQueue(), 100, 20)
 	s.queue.doErr = admin.ErrCancelRequested
 	s.press("2", "C", "y").has("cancel requested; the job ends when its handler returns").lacks("is cancelled")
