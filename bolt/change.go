@@ -150,7 +150,7 @@ func (op *changeOne) apply(t *txn) {
 	case pawl.VerbDelete:
 		t.unplace(op.job, op.at)
 		t.remove(op.id, op.job.flags())
-		t.tell(pawl.Event{Type: pawl.EventDeleted, Job: op.job.Envelope})
+		t.emit(pawl.Event{Type: pawl.EventDeleted, Job: op.job.Envelope})
 	case pawl.VerbRunNow:
 		t.runNow(op.job, op.at)
 	}

@@ -98,9 +98,9 @@ func (c *child) say(t *testing.T, words ...string) {
 	require.NoError(t, err)
 }
 
-// tell sends a line from a child to its test, in one write, so that a kill omits it or leaves
+// say sends a line from a child to its test, in one write, so that a kill omits it or leaves
 // it whole.
-func tell(words ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintln(words...)) }
+func say(words ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintln(words...)) }
 
 // readReports calls fn for every line that the test sends, until it closes the pipe.
 func readReports(fn func(words []string) error) error {

@@ -153,7 +153,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	if t, err = begin(tx, s.now(), s.settings()); err != nil {
 		return nil, undone{err}
 	}
-	t.events = s.told
+	t.events = s.spareEvents
 	err = errGoexit // the result if fn never returns
 	if err = fn(t); errors.As(err, new(faulted)) {
 		return nil, unwritten{err}

@@ -26,7 +26,7 @@ func (c *child) killWithin(limit time.Duration) []string {
 
 // openRole creates one queue after the other in the given folder.
 func openRole(args []string) error {
-	tell("up")
+	say("up")
 	for n := 0; ; n++ {
 		q, err := Open(filepath.Join(args[0], fmt.Sprintf("%d.db", n)), quiet())
 		if err != nil {
@@ -68,14 +68,14 @@ func workRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	tell("up")
+	say("up")
 	ctx := context.Background()
 	said := func(verb string, id pawl.ID, do func() error) {
-		tell("begin", verb, id)
+		say("begin", verb, id)
 		if err := do(); err != nil {
 			panic(fmt.Errorf("%s: %w", verb, err))
 		}
-		tell("done", verb, id)
+		say("done", verb, id)
 	}
 	for range 2 {
 		go func() {
@@ -89,15 +89,15 @@ func workRole(args []string) error {
 		}()
 	}
 	for {
-		tell("begin fetch")
+		say("begin fetch")
 		leases, err := q.Fetch(ctx, pawl.Request{Max: 4})
 		if err != nil {
 			return err
 		}
 		for _, l := range leases {
-			tell("lease", l.ID)
+			say("lease", l.ID)
 		}
-		tell("done fetch")
+		say("done fetch")
 		var all sync.WaitGroup
 		for _, l := range leases {
 			verb := crashVerbs[rand.IntN(len(crashVerbs))]

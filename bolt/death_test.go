@@ -71,10 +71,10 @@ func TestOneLineForEachDeath(t *testing.T) {
 
 // Rule: a failed commit emits no events.
 func TestNoEventOfAFailedCommit(t *testing.T) {
-	var told []pawl.EventType
-	q := openTest(t, &Options{OnEvent: func(e pawl.Event) { told = append(told, e.Type) }})
+	var emitted []pawl.EventType
+	q := openTest(t, &Options{OnEvent: func(e pawl.Event) { emitted = append(emitted, e.Type) }})
 	l := func() *pawl.Lease { add(t, q, nil); return leaseOne(t, q) }()
-	told = nil
+	emitted = nil
 	replaceCommit(t, q, func(tx *bbolt.Tx) error {
 		require.NoError(t, tx.Rollback())
 		return syscall.EIO
@@ -82,7 +82,7 @@ func TestNoEventOfAFailedCommit(t *testing.T) {
 	require.ErrorIs(t, q.Settle(t.Context(), l.Ack()), pawl.ErrUnknownOutcome)
 	require.ErrorIs(t, q.Settle(t.Context(), l.Ack()), pawl.ErrPoisoned)
 	require.NoError(t, q.Close())
-	require.Empty(t, told)
+	require.Empty(t, emitted)
 }
 
 // Rule: the rows of an idempotency key are removed when its time is over.

@@ -147,7 +147,7 @@ func (t *txn) nextOf(j stored) {
 func (t *txn) skip(j stored, at place) {
 	t.unplace(j, at)
 	t.succeed(j)
-	t.tell(pawl.Event{Type: pawl.EventSkipped, Job: j.Envelope})
+	t.emit(pawl.Event{Type: pawl.EventSkipped, Job: j.Envelope})
 }
 
 // endEffect forgets an effect that has expired.

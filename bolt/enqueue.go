@@ -184,7 +184,7 @@ func (t *txn) insert(n *newJob, event pawl.EventType) {
 		t.fail(t.jobs.SetSequence(j.Seq))
 	}
 	t.takeUnique(j)
-	t.tell(pawl.Event{Type: event, Job: &n.Envelope})
+	t.emit(pawl.Event{Type: event, Job: &n.Envelope})
 	if n.ready {
 		t.placeReady(j)
 	} else {

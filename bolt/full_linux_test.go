@@ -115,7 +115,7 @@ func forbiddenRole(args []string) error {
 		for _, o := range openers {
 			if o.name == args[0] {
 				err := o.open(args[1])
-				tell(errors.Is(err, fs.ErrPermission), err)
+				say(errors.Is(err, fs.ErrPermission), err)
 			}
 		}
 		args = args[2:]
@@ -278,19 +278,19 @@ func limitedRole(args []string) error {
 	if _, err := fillDisk(ctx, q, 4000); err != nil {
 		return err
 	}
-	tell("full")
+	say("full")
 	for _, l := range leases {
 		if err := q.Settle(ctx, l.Ack()); err != nil {
 			return err
 		}
 	}
-	tell("acked")
+	say("acked")
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
 	if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Queue: "again", Payload: make([]byte, 600_000)}); err != nil {
 		return err
 	}
-	tell("again")
+	say("again")
 	return q.Close()
 }

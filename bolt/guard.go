@@ -33,11 +33,11 @@ type guard struct {
 	log    pawl.Logger
 	unseen sync.Once // logs once that the view changed
 
-	mu    sync.Mutex                  // guards last
-	last  pages.Meta                  // the newest known meta page; after a commit only its transaction ID is set
-	wrong atomic.Pointer[overwritten] // the first problem found, kept for good
-	stuck atomic.Bool                 // bbolt panicked while it held its locks, and must not be called again
-	tell  atomic.Pointer[func()]      // called when a problem is found
+	mu      sync.Mutex                  // guards last
+	last    pages.Meta                  // the newest known meta page; after a commit only its transaction ID is set
+	wrong   atomic.Pointer[overwritten] // the first problem found, kept for good
+	stuck   atomic.Bool                 // bbolt panicked while it held its locks, and must not be called again
+	onFound atomic.Pointer[func()]      // called when a problem is found
 }
 
 // overwritten is an ErrOverwritten.
@@ -184,8 +184,8 @@ func (g *guard) overwritten(format string, args ...any) error {
 	err := fmt.Errorf("%w: %w: %s; stop the app, then restore a backup or save what is left with Salvage (jobctl db salvage)",
 		ErrOverwritten, pawl.ErrCorrupt, fmt.Sprintf(format, args...))
 	if g.wrong.CompareAndSwap(nil, &overwritten{err}) {
-		if tell := g.tell.Load(); tell != nil {
-			(*tell)()
+		if onFound := g.onFound.Load(); onFound != nil {
+			(*onFound)()
 		}
 	}
 	return g.wrong.Load().error

@@ -37,7 +37,7 @@ func chrootRole(args []string) error {
 	if err == nil {
 		err = q.Close()
 	}
-	tell(err == nil, err)
+	say(err == nil, err)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 // other listeners or not.
 func TestListen(t *testing.T) {
 	for _, options := range []bool{false, true} {
-		var first, second, onEvent told
+		var first, second, onEvent eventLog
 		o := quiet()
 		if options {
 			o.OnEvent = onEvent.event
@@ -57,7 +57,7 @@ func TestListen(t *testing.T) {
 func TestListenToOneThatPanics(t *testing.T) {
 	var log lockedBuffer
 	q := openTest(t, &Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
-	var after told
+	var after eventLog
 	defer q.Listen(func(pawl.Event) { panic("boom") })()
 	defer q.Listen(after.event)()
 	add(t, q, nil)

@@ -34,7 +34,7 @@ func TestListenerThatPanics(t *testing.T) {
 	}{{"the collector", true, false}, {"OnEvent", false, true}, {"both", true, true}} {
 		t.Run(test.rule, func(t *testing.T) {
 			c := &counting{panics: test.collector}
-			var events told
+			var events eventLog
 			q := openTest(t, &Options{Logger: hclog.NewNullLogger(), Collector: c, OnEvent: func(e pawl.Event) {
 				events.event(e)
 				if test.listener {

@@ -26,7 +26,7 @@ func holdRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	tell("open")
+	say("open")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func TestReaderChangesNothing(t *testing.T) {
 func createRole([]string) error {
 	return readReports(func(words []string) error {
 		id, err := createAndStore(words[0])
-		tell(id, err)
+		say(id, err)
 		return nil
 	})
 }

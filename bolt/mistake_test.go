@@ -57,7 +57,7 @@ func TestUpdateThatEndsItsTransaction(t *testing.T) {
 		{"committed", "it is stored", true, (*bbolt.Tx).Commit},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			var events told
+			var events eventLog
 			q := openTest(t, &Options{Logger: hclog.NewNullLogger(), OnEvent: events.event})
 			add(t, q, nil)
 			l := leaseOne(t, q)

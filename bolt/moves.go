@@ -143,7 +143,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 	}
 	j.Crashes++
 	j.BackoffSince = time.Time{}
-	t.tell(pawl.Event{Type: event, Job: j.Envelope})
+	t.emit(pawl.Event{Type: event, Job: j.Envelope})
 	switch {
 	case j.Cancelled:
 		t.makeDead(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and its run ended without a word"})
@@ -190,7 +190,7 @@ func (t *txn) makeDead(j stored, reason pawl.Reason, r run) {
 	t.forgetDeadline(j)
 	t.rewrite(j)
 	t.placeDead(j)
-	t.tell(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
+	t.emit(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
 }
 
 // placeDead gives a dead job without a row one in failed. Its record has the reason of its
@@ -212,7 +212,7 @@ func (t *txn) makeDamagedDead(id pawl.ID, ln line, f flags, damage error) {
 	t.counts(ln).Dead++
 	e := damaged(id, t.now)
 	e.Queue = t.row(ln.queue).name
-	t.tell(pawl.Event{Type: pawl.EventDied, Job: e, Cause: damage.Error()})
+	t.emit(pawl.Event{Type: pawl.EventDied, Job: e, Cause: damage.Error()})
 }
 
 // abandonDamagedReady makes an unreadable ready job dead.
@@ -244,7 +244,7 @@ func (t *txn) revive(j stored, p place, keepAttempts bool) {
 	t.rewrite(j)
 	t.takeUnique(j)
 	t.placeReady(j)
-	t.tell(pawl.Event{Type: pawl.EventRevived, Job: j.Envelope})
+	t.emit(pawl.Event{Type: pawl.EventRevived, Job: j.Envelope})
 }
 
 // runNow makes a delayed job ready. A job that was due already keeps the time it became due.
@@ -254,7 +254,7 @@ func (t *txn) runNow(j stored, p place) {
 		j.NotBefore = t.now
 	}
 	t.rewrite(j)
-	t.tell(pawl.Event{Type: pawl.EventRunNow, Job: j.Envelope})
+	t.emit(pawl.Event{Type: pawl.EventRunNow, Job: j.Envelope})
 	t.placeReady(j)
 }
 
@@ -270,6 +270,6 @@ func (t *txn) cancel(j stored, at place) {
 		if row, ok, err := t.lease(j.ID[:]); err == nil && ok {
 			t.cancelled = append(t.cancelled, holding{j.ID, row.token})
 		}
-		t.tell(pawl.Event{Type: pawl.EventCancelled, Job: j.Envelope})
+		t.emit(pawl.Event{Type: pawl.EventCancelled, Job: j.Envelope})
 	}
 }

@@ -59,7 +59,7 @@ func TestOpsAndRowsAreOne(t *testing.T) {
 					q := openAt(t, path, nil)
 					g := gateCommits(q)
 					s := newStand(t, q)
-					var events told
+					var events eventLog
 					defer q.Listen(events.event)()
 					before, commits := digest(t, q), g.commits.Load()
 					g.look = func(*bbolt.Tx) {

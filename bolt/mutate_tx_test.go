@@ -30,7 +30,7 @@ func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 				t.Run(fmt.Sprint(where.name, ", ", c.name, ", ", end), func(t *testing.T) {
 					q := where.open(t, nil)
 					s := newStand(t, q)
-					var events told
+					var events eventLog
 					defer q.Listen(events.event)()
 					before := digest(t, q)
 					where.in(t, q, end, func(tx *bbolt.Tx) {

@@ -27,7 +27,7 @@ func (o *observer) listening() bool {
 // maxCrashLines is how many crashes of one transaction are logged with a line each.
 const maxCrashLines = 100
 
-func (o *observer) tell(events []pawl.Event) {
+func (o *observer) emit(events []pawl.Event) {
 	crashes := 0
 	for _, e := range events {
 		switch e.Type {
@@ -39,7 +39,7 @@ func (o *observer) tell(events []pawl.Event) {
 				o.logCrash(e)
 			}
 		}
-		o.tellOne(e)
+		o.emitOne(e)
 	}
 	if more := crashes - maxCrashLines; more > 0 {
 		o.log.Warn("more jobs crashed", "jobs", more)
@@ -57,7 +57,7 @@ func (o *observer) logCrash(e pawl.Event) {
 	o.log.Warn("job crashed", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue, "crash", crash, "cause", cause)
 }
 
-func (o *observer) tellOne(e pawl.Event) {
+func (o *observer) emitOne(e pawl.Event) {
 	if o.collector != nil {
 		o.guard(e, func() { pawl.Count(o.collector, e) })
 	}
@@ -73,11 +73,11 @@ func (o *observer) tellOne(e pawl.Event) {
 
 // guard recovers the panic of a listener: the transaction is durable, and other callers wait
 // for it.
-func (o *observer) guard(e pawl.Event, tell func()) {
+func (o *observer) guard(e pawl.Event, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			o.log.Error("a listener for events panicked", "event", string(e.Type), "id", e.Job.ID, "panic", p)
 		}
 	}()
-	tell()
+	call()
 }

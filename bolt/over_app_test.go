@@ -33,7 +33,7 @@ func TestTxVerbsInTheAppsOwnTransaction(t *testing.T) {
 	for _, c := range txVerbs {
 		for _, end := range []error{nil, errRolledBack} {
 			t.Run(fmt.Sprint(c.name, ", ", end), func(t *testing.T) {
-				var events told
+				var events eventLog
 				db := openApp(t)
 				q := openOver(t, db, &Options{OnEvent: events.event})
 				add(t, q, nil)
@@ -69,7 +69,7 @@ func TestTxVerbsInTheAppsOwnTransaction(t *testing.T) {
 // for a job blocked by an acked one. The event of a verb precedes the events that follow from
 // it.
 func TestCommitOfTheAppsWakesTheQueue(t *testing.T) {
-	var events told
+	var events eventLog
 	db := openApp(t)
 	q := openOver(t, db, &Options{OnEvent: events.event})
 	fetchOne := func() <-chan *pawl.Lease {
@@ -204,10 +204,10 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 	t.Parallel()
 	db := openApp(t)
-	told, goOn := make(chan struct{}), make(chan struct{})
+	reached, goOn := make(chan struct{}), make(chan struct{})
 	q := openOver(t, db, &Options{Lease: 4 * time.Second, OnEvent: func(e pawl.Event) {
 		if e.Job.Kind == "last" && e.Type == pawl.EventEnqueued {
-			close(told)
+			close(reached)
 			<-goOn
 		}
 	}})
@@ -217,7 +217,7 @@ func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 	blocking := &call{op: &reap{leases: q.scheduler.leases, portion: reapPortion}, done: make(chan struct{})}
 	var extended, acked <-chan error
 	enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "last"}) })
-	<-told
+	<-reached
 	updateApp(t, db, nil, func(*bbolt.Tx) {
 		require.NoError(t, q.scheduler.intake.offer(t.Context(), blocking))
 		close(goOn) // only now, so that every pass that waits for this transaction has the call

@@ -84,7 +84,7 @@ func TestOverTakesOrphansBack(t *testing.T) {
 	for crashes := range 2 {
 		db, err := bbolt.Open(path, 0o600, nil)
 		require.NoError(t, err)
-		var events told
+		var events eventLog
 		q, err := Over(db, &Options{Logger: hclog.NewNullLogger(), OnEvent: events.event})
 		require.NoError(t, err)
 		if crashes == 0 {

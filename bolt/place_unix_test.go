@@ -30,7 +30,7 @@ func otherUserRole(args []string) error {
 			if err == nil {
 				err = q.Close()
 			}
-			tell(err)
+			say(err)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func runRole(args []string) error {
 		return nil
 	})
 	worker.Handle(w, pawl.Define[string]("killer"), func(_ context.Context, job *pawl.Job[string]) error {
-		tell("killed")
+		say("killed")
 		if job.Args == "exit" {
 			os.Exit(3)
 		}

@@ -34,7 +34,7 @@ const progressRows = 4096
 type progress struct {
 	fn                func(done, total int64)
 	done, total, step int64
-	told              int64 // the last reported value
+	reported          int64 // the last reported value
 }
 
 // beginProgress reports that none of total bytes are done.
@@ -49,7 +49,7 @@ func beginSteps(ctx context.Context, total, step int64) *progress {
 		return nil
 	}
 	p := &progress{fn: fn, total: max(0, total), step: step}
-	p.tell(0)
+	p.report(0)
 	return p
 }
 
@@ -58,20 +58,20 @@ func (p *progress) add(n int64) {
 	if p == nil {
 		return
 	}
-	if p.done = min(p.done+n, p.total); p.done >= p.told+p.step && p.done < p.total {
-		p.tell(p.done)
+	if p.done = min(p.done+n, p.total); p.done >= p.reported+p.step && p.done < p.total {
+		p.report(p.done)
 	}
 }
 
 // end reports that everything is done.
 func (p *progress) end() {
 	if p != nil {
-		p.tell(p.total)
+		p.report(p.total)
 	}
 }
 
-func (p *progress) tell(done int64) {
-	p.told = done
+func (p *progress) report(done int64) {
+	p.reported = done
 	callOut(func() { p.fn(done, p.total) })
 }
 

@@ -117,16 +117,16 @@ func (w *failingWriter) Write(b []byte) (int, error) {
 // ends early, it returns the writer's error.
 func TestWriteBackup(t *testing.T) {
 	q, _, _ := prepared(t)
-	var told int64
+	var reported int64
 	var buf bytes.Buffer
 	n, err := q.WriteBackup(WithProgress(t.Context(), func(done, total int64) {
-		if told = total; done == 0 {
+		if reported = total; done == 0 {
 			require.Zero(t, buf.Len())
 		}
 	}), &buf)
 	require.NoError(t, err)
 	require.EqualValues(t, buf.Len(), n)
-	require.Equal(t, n, told)
+	require.Equal(t, n, reported)
 	path := filepath.Join(t.TempDir(), "copy.db")
 	require.NoError(t, q.Backup(t.Context(), path))
 	content, err := os.ReadFile(path)

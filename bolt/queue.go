@@ -92,7 +92,7 @@ func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
 	}
 	if g != nil {
 		wake := q.scheduler.intake.ring
-		g.tell.Store(&wake)
+		g.onFound.Store(&wake)
 	}
 	go q.scheduler.run()
 	return q, nil
@@ -181,7 +181,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 			}
 			leases = append(leases, l)
 		}
-		q.tellFetched(leases, f.at)
+		q.emitFetched(leases, f.at)
 		if len(leases) > 0 {
 			return leases, nil
 		}
@@ -191,8 +191,8 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	}
 }
 
-// tellFetched emits the events of jobs that were leased at a time.
-func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
+// emitFetched emits the events of jobs that were leased at a time.
+func (q *Queue) emitFetched(leases []*pawl.Lease, at time.Time) {
 	watch := q.scheduler.observer
 	if !watch.listening() {
 		return
@@ -204,7 +204,7 @@ func (q *Queue) tellFetched(leases []*pawl.Lease, at time.Time) {
 		if !l.BackoffSince.IsZero() {
 			e.Backoff = max(0, at.Sub(l.BackoffSince))
 		}
-		watch.tellOne(e)
+		watch.emitOne(e)
 	}
 }
 

@@ -53,7 +53,7 @@ func (op *removeDamaged) apply(t *txn) {
 	t.remove(op.id, op.row.flags)
 	e := damaged(op.id, t.now)
 	e.Queue = t.row(op.row.line.queue).name
-	t.tell(pawl.Event{Type: pawl.EventDeleted, Job: e})
+	t.emit(pawl.Event{Type: pawl.EventDeleted, Job: e})
 }
 
 // queueOf returns the queue at the start of a key in ready or failed.

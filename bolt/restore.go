@@ -184,7 +184,7 @@ func (t *txn) restore(n *newJob) {
 	t.restoreUnique(j, n.arrival(t.now))
 	state := j.State
 	j.State, j.History = "", nil
-	t.tell(pawl.Event{Type: pawl.EventEnqueued, Job: j.Envelope})
+	t.emit(pawl.Event{Type: pawl.EventEnqueued, Job: j.Envelope})
 	switch state {
 	case pawl.Ready:
 		t.placeReady(j)

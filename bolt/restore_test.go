@@ -220,7 +220,7 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 // Rule: a restore reports each job as enqueued, and reports a death only if a job dies: a job
 // that is already dead does not die again.
 func TestRestoreEmitsEvents(t *testing.T) {
-	var events told
+	var events eventLog
 	var log lockedBuffer
 	var tally pawl.Tally
 	q := openTest(t, &Options{OnEvent: events.event, Collector: &tally, Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Error})})

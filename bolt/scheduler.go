@@ -46,8 +46,8 @@ const (
 	maxBackoff   = 10 * time.Second
 )
 
-// maxTold limits the memory kept for events.
-const maxTold = 1024
+// maxSpareEvents limits the memory kept for events.
+const maxSpareEvents = 1024
 
 // maxSeen limits how many damaged rows are remembered as logged.
 const maxSeen = 1000
@@ -87,7 +87,7 @@ type scheduler struct {
 	numbers      numberCache     // numbers of the queues that fetches name
 	lookups      int             // rows searched for so far
 	seen         map[string]bool // damage that was already logged
-	told         []pawl.Event    // buffer for the events of the next transaction
+	spareEvents  []pawl.Event    // buffer for the events of the next transaction
 }
 
 // errGoexit ends a queue whose goroutine was ended by a function of the app, such as a failing
@@ -246,10 +246,10 @@ func (s *scheduler) settings() settings {
 
 // report emits the events of a durable transaction.
 func (s *scheduler) report(t *txn) {
-	s.observer.tell(t.events)
+	s.observer.emit(t.events)
 	clear(t.events)
-	if s.told = t.events[:0]; cap(s.told) > maxTold {
-		s.told = nil
+	if s.spareEvents = t.events[:0]; cap(s.spareEvents) > maxSpareEvents {
+		s.spareEvents = nil
 	}
 	for _, err := range t.damage {
 		if len(s.seen) < maxSeen && !s.seen[err.Error()] {

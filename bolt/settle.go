@@ -154,7 +154,7 @@ func (op *settle) ack(t *txn) {
 	}
 	op.job.Queue = t.row(op.row.line.queue).name
 	op.job.Completed = t.now
-	t.tellOwn(op.event(pawl.EventSucceeded, op.job))
+	t.emitOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
 // move gives the job its next place. A job with a damaged record becomes dead, whatever the
@@ -199,13 +199,13 @@ func (op *settle) nack(t *txn, j stored) {
 	t.rewrite(j)
 	event := op.event(pawl.EventRetried, j.Envelope)
 	event.Delay, event.Cause = max(op.delay, 0), op.failure.Error
-	t.tell(event)
+	t.emit(event)
 	t.place(j)
 }
 
 func (op *settle) release(t *txn, j stored) {
 	t.rewrite(j)
-	t.tell(op.event(pawl.EventReleased, j.Envelope))
+	t.emit(op.event(pawl.EventReleased, j.Envelope))
 	t.placeReady(j)
 }
 
@@ -215,7 +215,7 @@ func (op *settle) snooze(t *txn, j stored) {
 	}
 	j.NotBefore = after(t.now, op.delay)
 	t.rewrite(j)
-	t.tell(op.event(pawl.EventSnoozed, j.Envelope))
+	t.emit(op.event(pawl.EventSnoozed, j.Envelope))
 	t.place(j)
 }
 

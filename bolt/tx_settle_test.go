@@ -51,7 +51,7 @@ func TestAckTxOfALostLease(t *testing.T) {
 // nobody takes it back when it would have expired.
 func TestAckTxEndsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var events told
+		var events eventLog
 		q := openTest(t, &Options{Lease: 10 * time.Second, OnEvent: events.event})
 		kept := add(t, q, func(e *pawl.Envelope) { e.Retain = time.Hour }).ID
 		l := leaseOne(t, q)
@@ -125,7 +125,7 @@ func TestAckTxFreesTheSlotOfRepeatSuspects(t *testing.T) {
 func TestAckTxFinishesTheEffect(t *testing.T) {
 	for _, end := range []error{nil, errRolledBack} {
 		synctest.Test(t, func(t *testing.T) {
-			var events told
+			var events eventLog
 			q := openTest(t, &Options{OnEvent: events.event})
 			keyed := func(e *pawl.Envelope) { e.IdempotencyKey, e.IdempotencyTTL = "key", time.Hour }
 			add(t, q, keyed)

@@ -68,20 +68,20 @@ var txVerbs = []struct {
 	}, pawl.Counts{Ready: 1, Dead: 2}, []string{"enqueued", "enqueued", "died", "cancelled", "succeeded", "died"}},
 }
 
-// told collects the types of events.
-type told struct {
+// eventLog collects the types of events.
+type eventLog struct {
 	mu    sync.Mutex
 	types []string
 }
 
-func (o *told) event(e pawl.Event) {
+func (o *eventLog) event(e pawl.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.types = append(o.types, string(e.Type))
 }
 
 // take returns the events since the last call.
-func (o *told) take() (types []string) {
+func (o *eventLog) take() (types []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	types, o.types = o.types, nil
@@ -95,7 +95,7 @@ func TestTxVerbs(t *testing.T) {
 		for _, end := range []error{nil, errRolledBack} {
 			t.Run(fmt.Sprint(c.name, ", ", end), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var events told
+					var events eventLog
 					q := openTest(t, &Options{OnEvent: events.event})
 					add(t, q, nil)
 					l := leaseOne(t, q)

@@ -280,18 +280,18 @@ func (t *txn) rowOfLine(ln line) (*lineRow, error) {
 // counts returns the counts of one line, for changing.
 func (t *txn) counts(ln line) *pawl.Counts { return &t.touch(ln).counts }
 
-// tell keeps an event until the transaction is durable. It always keeps deaths and crashes,
+// emit keeps an event until the transaction is durable. It always keeps deaths and crashes,
 // since they are logged.
-func (t *txn) tell(e pawl.Event) {
+func (t *txn) emit(e pawl.Event) {
 	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped || e.Type == pawl.EventRecovered {
 		job := *e.Job // a copy of its current state; the payload may be a page of the file
 		job.Payload, e.Job = nil, &job
-		t.tellOwn(e)
+		t.emitOwn(e)
 	}
 }
 
-// tellOwn is like tell, for subscribers only. The event owns the job, which has no payload.
-func (t *txn) tellOwn(e pawl.Event) {
+// emitOwn is like tell, for subscribers only. The event owns the job, which has no payload.
+func (t *txn) emitOwn(e pawl.Event) {
 	e.At = t.now
 	t.events = append(t.events, e)
 }

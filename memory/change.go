@@ -104,7 +104,7 @@ func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*pawl.Signal) {
 	case pawl.VerbDelete:
 		q.take(j)
 		q.forget(j)
-		q.tell(j, pawl.Event{Type: pawl.EventDeleted})
+		q.emit(j, pawl.Event{Type: pawl.EventDeleted})
 	case pawl.VerbCancel:
 		switch {
 		case j.State != pawl.Leased:
@@ -113,7 +113,7 @@ func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*pawl.Signal) {
 		case !j.Cancelled:
 			j.Cancelled = true
 			cancelled = append(cancelled, j.signal)
-			q.tell(j, pawl.Event{Type: pawl.EventCancelled})
+			q.emit(j, pawl.Event{Type: pawl.EventCancelled})
 		}
 	}
 	return cancelled

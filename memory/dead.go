@@ -32,7 +32,7 @@ func (q *Queue) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	q.opts.Logger.Error("job is dead", "id", j.ID, "kind", j.Kind, "queue", j.Queue,
 		"reason", string(reason), "attempts", j.Attempts, "error", pawl.Truncate(run.Cause, 512))
 	run.Type = pawl.EventDied
-	q.tell(j, run)
+	q.emit(j, run)
 }
 
 // revive makes a dead letter ready, behind those that are ready already, and has it
@@ -47,5 +47,5 @@ func (q *Queue) revive(j *job, keepAttempts bool) {
 	j.NotBefore = q.now
 	q.hold(j)
 	q.put(j, pawl.Ready)
-	q.tell(j, pawl.Event{Type: pawl.EventRevived})
+	q.emit(j, pawl.Event{Type: pawl.EventRevived})
 }

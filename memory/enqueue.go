@@ -101,5 +101,5 @@ func (q *Queue) store(e *pawl.Envelope) {
 	q.jobs[j.ID] = j
 	q.hold(j)
 	q.place(j)
-	q.tell(j, pawl.Event{Type: event})
+	q.emit(j, pawl.Event{Type: event})
 }

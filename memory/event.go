@@ -2,10 +2,10 @@ package memory
 
 import "github.com/gopawl/pawl"
 
-// tell tells what happened to a job, which stands where that has put it. It is called
+// emit tells what happened to a job, which stands where that has put it. It is called
 // within the transition, whose events so come in their order, and once nothing can
 // keep the transition from being made.
-func (q *Queue) tell(j *job, e pawl.Event) {
+func (q *Queue) emit(j *job, e pawl.Event) {
 	if q.opts.OnEvent == nil && q.opts.Collector == nil {
 		return
 	}

@@ -16,21 +16,21 @@ import (
 // listener does to the job does nothing to the queue.
 func TestEventsComeBeforeTheCallReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := make(chan pawl.EventType, 10)
+		emitted := make(chan pawl.EventType, 10)
 		q := memory.New(&memory.Options{
 			Lease:  time.Hour,
 			Logger: hclog.NewNullLogger(),
 			OnEvent: func(e pawl.Event) {
-				told <- e.Type
+				emitted <- e.Type
 				*e.Job = pawl.Envelope{}
 			},
 		})
 		defer q.Close()
 		next := func(want ...pawl.EventType) {
 			t.Helper()
-			require.Len(t, told, len(want))
+			require.Len(t, emitted, len(want))
 			for _, event := range want {
-				require.Equal(t, event, <-told)
+				require.Equal(t, event, <-emitted)
 			}
 		}
 

@@ -106,7 +106,7 @@ func (q *Queue) grant(j *job) *pawl.Lease {
 	if !j.BackoffSince.IsZero() {
 		fetched.Backoff = q.now.Sub(j.BackoffSince)
 	}
-	q.tell(j, fetched)
+	q.emit(j, fetched)
 	e := j.copy()
 	e.State, e.LeasedSince, e.History = "", time.Time{}, nil
 	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires, Cancelled: j.signal}

@@ -43,5 +43,5 @@ func (q *Queue) succeed(j *job) {
 func (q *Queue) skip(j *job) {
 	q.take(j)
 	q.complete(j)
-	q.tell(j, pawl.Event{Type: pawl.EventSkipped})
+	q.emit(j, pawl.Event{Type: pawl.EventSkipped})
 }

@@ -95,7 +95,7 @@ func (q *Queue) runNow(j *job) {
 		j.NotBefore = q.now
 	}
 	q.put(j, pawl.Ready)
-	q.tell(j, pawl.Event{Type: pawl.EventRunNow})
+	q.emit(j, pawl.Event{Type: pawl.EventRunNow})
 }
 
 // lease puts a job into leased, for the full length of a lease from now.
@@ -129,7 +129,7 @@ func (q *Queue) reap() (reaped int) {
 		j.Crashes++
 		q.put(j, pawl.Ready)
 		q.logCrash(j)
-		q.tell(j, pawl.Event{Type: pawl.EventReaped})
+		q.emit(j, pawl.Event{Type: pawl.EventReaped})
 		switch {
 		case j.Cancelled:
 			q.take(j)

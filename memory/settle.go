@@ -48,7 +48,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		q.complete(j)
 		j.Completed = q.now // for the event of a job whose record is not kept
 		run.Type = pawl.EventSucceeded
-		q.tell(j, run)
+		q.emit(j, run)
 		return nil
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
 		run.Cause = failure.Error
@@ -84,7 +84,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		}
 		q.schedule(j, s.Delay)
 	}
-	q.tell(j, run)
+	q.emit(j, run)
 	return nil
 }
 

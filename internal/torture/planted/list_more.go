@@ -6,7 +6,7 @@ var answers = []Fault{
 		Edit{"bolt/scheduler.poison", "c.answer(unknown)", "if PLANTED { unknown = nil }; $"}),
 	newFault("events come before the commit", "an event is durable", by("soak", 20_000),
 		Edit{"bolt/scheduler.write", "err = s.commitGuarded(tx)", `if PLANTED {
-	s.observer.tell(t.events)
+	s.observer.emit(t.events)
 	t.events = nil
 }
 $`}),
