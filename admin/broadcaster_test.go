@@ -186,7 +186,7 @@ func TestSubscribersComeAndGo(t *testing.T) {
 	require.Empty(t, a.open)
 	require.Zero(t, a.size)
 	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
-	told := a.sent
+	before := a.sent
 	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
-	require.Equal(t, told, a.sent, "the queue tells nobody when nobody listens")
+	require.Equal(t, before, a.sent, "the queue tells nobody when nobody listens")
 }

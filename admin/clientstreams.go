@@ -107,7 +107,7 @@ func (c *client) Check(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	tell, told := bolt.ProgressOf(ctx), false
+	report, reported := bolt.ProgressOf(ctx), false
 	for l, err := range s.lines() {
 		switch {
 		case err != nil:
@@ -117,11 +117,11 @@ func (c *client) Check(ctx context.Context) error {
 		case l.Done:
 			return nil
 		case l.Progress != nil:
-			if !told && l.Progress.Done > 0 {
-				tell(0, l.Progress.Total)
+			if !reported && l.Progress.Done > 0 {
+				report(0, l.Progress.Total)
 			}
-			told = true
-			tell(l.Progress.Done, l.Progress.Total)
+			reported = true
+			report(l.Progress.Done, l.Progress.Total)
 		}
 	}
 	return errGarbled
@@ -138,9 +138,9 @@ func (c *client) Backup(ctx context.Context, w io.Writer) error {
 	if err != nil || total < 0 {
 		total = -1
 	}
-	to := &counted{w: w, total: total, tell: bolt.ProgressOf(ctx)}
+	to := &counted{w: w, total: total, report: bolt.ProgressOf(ctx)}
 	if total >= 0 {
-		to.tell(0, total)
+		to.report(0, total)
 	}
 	if _, err := io.Copy(to, s); err != nil {
 		if to.err != nil {
@@ -160,17 +160,17 @@ func (c *client) Backup(ctx context.Context, w io.Writer) error {
 type counted struct {
 	w        io.Writer
 	n, total int64
-	told     int64
-	tell     func(done, total int64)
+	reported int64
+	report   func(done, total int64)
 	err      error // of w
 }
 
 // Write implements io.Writer.
 func (c *counted) Write(b []byte) (n int, err error) {
 	n, c.err = c.w.Write(b)
-	if c.n += int64(n); c.n-c.told >= 1<<20 && (c.total < 0 || c.n < c.total) {
-		c.told = c.n
-		c.tell(c.n, c.total)
+	if c.n += int64(n); c.n-c.reported >= 1<<20 && (c.total < 0 || c.n < c.total) {
+		c.reported = c.n
+		c.report(c.n, c.total)
 	}
 	return n, c.err
 }
@@ -180,7 +180,7 @@ func (c *counted) end() {
 	if c.total < 0 {
 		c.total = c.n
 	}
-	c.tell(c.total, c.total)
+	c.report(c.total, c.total)
 }
 
 // Events implements Admin.

@@ -122,7 +122,7 @@ func (p *problem) err() error {
 	if p == nil {
 		return nil
 	}
-	e := &told{text: p.Message}
+	e := &remoteError{text: p.Message}
 	if e.text == "" {
 		e.text = "the app gave no reason (" + p.Code + ")"
 	}
@@ -147,13 +147,13 @@ func (p *problem) err() error {
 	return e
 }
 
-// told is an error that happened in the app, with the app's text.
-type told struct {
+// remoteError is an error that happened in the app, with the app's text.
+type remoteError struct {
 	text    string
 	matches []error
 }
 
-func (e *told) Error() string { return e.text }
+func (e *remoteError) Error() string { return e.text }
 
 // Unwrap lets errors.Is and errors.As find what the error matched in the app.
-func (e *told) Unwrap() []error { return e.matches }
+func (e *remoteError) Unwrap() []error { return e.matches }

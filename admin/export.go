@@ -88,7 +88,7 @@ func Export(ctx context.Context, a Admin, w io.Writer, opts *ExportOptions) (Exp
 		opts = new(ExportOptions)
 	}
 	buffered := bufio.NewWriterSize(w, 64<<10)
-	x := exporter{from: a, to: json.NewEncoder(buffered), opts: opts, paused: make(map[string]bool), told: make(map[string]bool), carried: make(map[pawl.ID]bool)}
+	x := exporter{from: a, to: json.NewEncoder(buffered), opts: opts, paused: make(map[string]bool), written: make(map[string]bool), carried: make(map[pawl.ID]bool)}
 	x.to.SetEscapeHTML(false)
 	err := x.all(ctx)
 	if err == nil {
@@ -109,7 +109,7 @@ type exporter struct {
 	done    Exported
 	total   int64            // jobs at the beginning, -1 if unknown
 	paused  map[string]bool  // the queues of the file
-	told    map[string]bool  // the queues that have their line
+	written map[string]bool  // the queues that have their line
 	carried map[pawl.ID]bool // the runs that were written, or named as damaged
 }
 
@@ -149,10 +149,10 @@ func (x *exporter) all(ctx context.Context) error {
 // job of the queue, and queues without a job have no line: a user who imports three dead jobs
 // does not expect another queue to be paused.
 func (x *exporter) queue(name string) error {
-	if x.told[name] {
+	if x.written[name] {
 		return nil
 	}
-	x.told[name] = true
+	x.written[name] = true
 	x.done.Queues++
 	return x.to.Encode(exportLine{Queue: &exportQueue{Text(name), x.paused[name]}})
 }

@@ -39,8 +39,8 @@ func exportRunOf(p *workflow.Rows) exportRun {
 	return x
 }
 
-// tell fills in which run it is.
-func (x *exportRun) tell(run *workflow.Carried) {
+// identify fills in which run it is.
+func (x *exportRun) identify(run *workflow.Carried) {
 	flow, id := Text(run.Flow), Text(run.ID)
 	x.Flow, x.ID, x.Status = &flow, &id, string(run.Status)
 	if !run.Parent.IsZero() {

@@ -108,7 +108,7 @@ func (x *exporter) run(ctx context.Context, id pawl.ID) (children []pawl.ID, err
 	for i := range parts {
 		line := exportRunOf(&parts[i])
 		if line.Last {
-			line.tell(run)
+			line.identify(run)
 		}
 		if err := x.to.Encode(exportLine{Run: &line}); err != nil {
 			return nil, err

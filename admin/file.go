@@ -178,7 +178,7 @@ func (f *file) openToWrite() (err error) {
 		return err
 	}
 	f.queue = q
-	f.tell(before, &found)
+	f.noticeChanges(before, &found)
 	return nil
 }
 

@@ -184,26 +184,26 @@ func TestImportProgress(t *testing.T) {
 	from := simpleQueue(t, 2000, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 1000) })
 	export := exportOf(t, Of(from))
 	for _, dry := range []bool{false, true} {
-		var told []int64
+		var reported []int64
 		_, err := Import(t.Context(), &watched{Admin: Of(transferQueue(t))}, strings.NewReader(export), &ImportOptions{KeepIDs: true, DryRun: dry,
 			Progress: func(done, total int64) {
 				require.EqualValues(t, 2*len(export), total)
 				require.LessOrEqual(t, done, total)
-				if len(told) > 0 {
-					require.GreaterOrEqual(t, done, told[len(told)-1])
+				if len(reported) > 0 {
+					require.GreaterOrEqual(t, done, reported[len(reported)-1])
 				}
-				told = append(told, done)
+				reported = append(reported, done)
 			}})
 		require.NoError(t, err)
 		between := 0 // the check and the end of the storing
-		for _, done := range told {
+		for _, done := range reported {
 			if done > int64(len(export)) && done < 2*int64(len(export)) {
 				between++
 			}
 		}
-		require.Greater(t, len(told), 4)
+		require.Greater(t, len(reported), 4)
 		require.Equal(t, dry, between == 0)
-		require.EqualValues(t, 2*len(export), told[len(told)-1])
+		require.EqualValues(t, 2*len(export), reported[len(reported)-1])
 	}
 }
 

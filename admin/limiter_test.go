@@ -48,11 +48,11 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 			}
 			slow = append(slow, conn)
 		}
-		told := make(chan string, 3)
+		bodies := make(chan string, 3)
 		for _, conn := range slow {
 			go func() {
 				_, body := answerOf(t, conn)
-				told <- body
+				bodies <- body
 			}()
 		}
 		began := time.Now()
@@ -65,7 +65,7 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 		}
 		for range 3 {
 			require.NoError(t, <-results)
-			require.Contains(t, <-told, `"busy"`)
+			require.Contains(t, <-bodies, `"busy"`)
 		}
 		require.LessOrEqual(t, time.Since(began), connGrace)
 	})

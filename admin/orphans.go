@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// tell reports what opening for writing has changed.
-func (f *file) tell(before os.FileInfo, found *orphans) {
+// noticeChanges reports what opening for writing has changed.
+func (f *file) noticeChanges(before os.FileInfo, found *orphans) {
 	if after, err := os.Stat(f.path); err == nil && !os.SameFile(before, after) {
 		f.opts.Notice("a sync had failed when the file was last open: it was replaced by a copy of all that was acknowledged")
 	}

@@ -62,7 +62,7 @@ func (h *handler) check(out *sink, r *http.Request) {
 
 	h.lines(out)
 	err := out.say(beat())
-	var told *progress
+	var sent *progress
 	ticks := time.NewTicker(250 * time.Millisecond)
 	defer ticks.Stop()
 	spoke := time.Now()
@@ -77,7 +77,7 @@ func (h *handler) check(out *sink, r *http.Request) {
 		}
 		select {
 		case found := <-ended:
-			if p := latest.Load(); p != told && found == nil {
+			if p := latest.Load(); p != sent && found == nil {
 				_ = out.say(streamLine{Progress: p})
 			}
 			last := streamLine{Done: true}
@@ -89,8 +89,8 @@ func (h *handler) check(out *sink, r *http.Request) {
 			return
 		case now := <-ticks.C:
 			switch p := latest.Load(); {
-			case p != told:
-				told, spoke = p, now
+			case p != sent:
+				sent, spoke = p, now
 				err = out.say(streamLine{Progress: p})
 			case now.Sub(spoke) >= heartbeat:
 				spoke = now

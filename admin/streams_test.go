@@ -221,26 +221,26 @@ func TestProgressArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openLive(t)
 		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
-		var told [][2]int64
-		ctx := bolt.WithProgress(t.Context(), func(done, total int64) { told = append(told, [2]int64{done, total}) })
+		var reported [][2]int64
+		ctx := bolt.WithProgress(t.Context(), func(done, total int64) { reported = append(reported, [2]int64{done, total}) })
 		require.NoError(t, newPiped(t, Of(q), 4).client().Check(ctx))
-		requireProgress(t, told)
+		requireProgress(t, reported)
 
-		told = nil
+		reported = nil
 		require.NoError(t, newPiped(t, Of(q), 4).client().Backup(ctx, io.Discard))
-		requireProgress(t, told)
+		requireProgress(t, reported)
 	})
 }
 
-func requireProgress(t *testing.T, told [][2]int64) {
+func requireProgress(t *testing.T, reported [][2]int64) {
 	t.Helper()
-	require.NotEmpty(t, told)
-	require.Zero(t, told[0][0])
-	for i := range told[1:] {
-		require.GreaterOrEqual(t, told[i+1][0], told[i][0])
-		require.Equal(t, told[0][1], told[i][1])
+	require.NotEmpty(t, reported)
+	require.Zero(t, reported[0][0])
+	for i := range reported[1:] {
+		require.GreaterOrEqual(t, reported[i+1][0], reported[i][0])
+		require.Equal(t, reported[0][1], reported[i][1])
 	}
-	last := told[len(told)-1]
+	last := reported[len(reported)-1]
 	require.Positive(t, last[1])
 	require.Equal(t, last[1], last[0])
 }

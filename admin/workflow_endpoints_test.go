@@ -103,14 +103,14 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 
 		c := newPiped(t, a, 4).client()
 		defer c.Close()
-		var told []int64
+		var reported []int64
 		n, err := c.Workflows().Prune(bolt.WithProgress(t.Context(), func(done, total int64) {
 			require.EqualValues(t, -1, total)
-			told = append(told, done)
+			reported = append(reported, done)
 		}), noon)
 		require.NoError(t, err)
 		require.Equal(t, 7, n)
-		require.Equal(t, []int64{3, 6, 7}, told)
+		require.Equal(t, []int64{3, 6, 7}, reported)
 	})
 }
 
