@@ -199,8 +199,8 @@ func (c *change) write(ctx context.Context) error {
 	for _, r := range todo {
 		r.err = errNotTried
 	}
-	opened, err := c.app.changeBehindBar(ctx, c.verb.words, progress.Unit(c.verb.noun()+"s"), func(queue admin.Admin, tell tell) error {
-		return c.portions(ctx, queue, todo, tell)
+	opened, err := c.app.changeBehindBar(ctx, c.verb.words, progress.Unit(c.verb.noun()+"s"), func(queue admin.Admin, report progressFunc) error {
+		return c.portions(ctx, queue, todo, report)
 	})
 	if !opened {
 		c.results = nil
@@ -208,11 +208,11 @@ func (c *change) write(ctx context.Context) error {
 	return err
 }
 
-// tell receives how much of a change is done.
-type tell func(done, total int64)
+// progressFunc receives how much of a change is done.
+type progressFunc func(done, total int64)
 
 // changeBehindBar opens the queue for a change that shows its progress.
-func (a *app) changeBehindBar(ctx context.Context, words string, things progress.Unit, change func(admin.Admin, tell) error) (opened bool, err error) {
+func (a *app) changeBehindBar(ctx context.Context, words string, things progress.Unit, change func(admin.Admin, progressFunc) error) (opened bool, err error) {
 	queue, err := a.open(ctx)
 	if err != nil {
 		return false, err
@@ -226,7 +226,7 @@ func (a *app) changeBehindBar(ctx context.Context, words string, things progress
 // atOnce is how many jobs or runs change between two checks of the context.
 const atOnce = admin.MaxIDs
 
-func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result, tell tell) error {
+func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result, report progressFunc) error {
 	done, total := int64(0), int64(len(todo))
 	for portion := range slices.Chunk(todo, atOnce) {
 		if ctx.Err() != nil {
@@ -247,7 +247,7 @@ func (c *change) portions(ctx context.Context, queue admin.Admin, todo []*result
 			return nil // each item of the portion has the error
 		}
 		done += int64(len(portion))
-		tell(done, total)
+		report(done, total)
 	}
 	return nil
 }

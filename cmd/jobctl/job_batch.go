@@ -55,7 +55,7 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 		return &failure{exitNoMatch, "there are no lines to enqueue", ""}
 	}
 	if e.dry {
-		return e.tellAll(a, count)
+		return e.reportAll(a, count)
 	}
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -63,8 +63,8 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 	return e.storeAll(ctx, a, from, count, slices.Sorted(maps.Keys(queues)))
 }
 
-// tellAll prints what a dry run would store: nothing has an ID yet.
-func (e *enqueuing) tellAll(a *app, count int) error {
+// reportAll prints what a dry run would store: nothing has an ID yet.
+func (e *enqueuing) reportAll(a *app, count int) error {
 	if a.people() || a.flags.output == "ids" {
 		a.say("%s would be added; nothing was changed", plural(count, "job"))
 		return nil

@@ -123,7 +123,7 @@ func (p *pausing) choose(ctx context.Context, queue admin.Admin, names []string)
 func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
 	a := p.app
 	out := &listing{app: a}
-	tell := func(q *pawl.QueueStats) error {
+	show := func(q *pawl.QueueStats) error {
 		v := pausedView{Queue: admin.Text(q.Name), Paused: p.pause, Changed: q.Paused != p.pause, DryRun: p.dry}
 		if a.people() {
 			a.printPaused(v, q)
@@ -148,7 +148,7 @@ func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
 				}
 				q.Counts = now.Counts
 			}
-			if err := tell(q); err != nil {
+			if err := show(q); err != nil {
 				return err
 			}
 		}

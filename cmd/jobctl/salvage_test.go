@@ -93,8 +93,8 @@ func TestSalvageReportsRuns(t *testing.T) {
 	require.NoError(t, err)
 	clear(b[root*size:][:size])
 	require.NoError(t, os.WriteFile("bad.db", b, 0o600))
-	const told = "note: workflow runs, or parts of them, may be lost with the pages of pawl.workflow: 'jobctl --db saved.db wf verify' reads the rest\n"
-	require.Contains(t, jobctl(t, "db", "salvage", "bad.db", "saved.db").stderr, told)
+	const note = "note: workflow runs, or parts of them, may be lost with the pages of pawl.workflow: 'jobctl --db saved.db wf verify' reads the rest\n"
+	require.Contains(t, jobctl(t, "db", "salvage", "bad.db", "saved.db").stderr, note)
 	require.NotContains(t, jobctl(t, "db", "salvage", "app.db", "sound.db").stderr, "workflow")
 }
 

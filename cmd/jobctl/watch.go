@@ -119,7 +119,7 @@ func (w *watching) run(ctx context.Context, a *app) error {
 			if err != nil {
 				return err
 			}
-			if err := w.tell(a, &e); err != nil {
+			if err := w.printEvent(a, &e); err != nil {
 				return err
 			}
 			if w.limit > 0 && w.seen >= w.limit {
@@ -147,8 +147,8 @@ func (w *watching) note(ctx context.Context, a *app, queue admin.Admin) error {
 	return nil
 }
 
-// tell prints an event that the user asked for.
-func (w *watching) tell(a *app, e *admin.Event) error {
+// printEvent prints an event that the user asked for.
+func (w *watching) printEvent(a *app, e *admin.Event) error {
 	if e.Job == nil || len(w.queues) > 0 && !slices.Contains(w.queues, e.Job.Queue) || w.types != nil && !slices.Contains(w.types, e.Type) {
 		return nil
 	}

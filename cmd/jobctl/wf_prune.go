@@ -113,9 +113,9 @@ func countEnded(ctx context.Context, w admin.Workflows, before time.Time, damage
 // removeEnded removes the runs that were counted, and records how many it removed.
 func (a *app) removeEnded(ctx context.Context, v *pruneView) error {
 	total := int64(v.Removed)
-	opened, err := a.changeBehindBar(ctx, "wf prune", "runs", func(queue admin.Admin, tell tell) (err error) {
-		telling := bolt.WithProgress(ctx, func(done, _ int64) { tell(done, max(done, total)) })
-		v.Removed, err = queue.Workflows().Prune(telling, v.Before.Time)
+	opened, err := a.changeBehindBar(ctx, "wf prune", "runs", func(queue admin.Admin, report progressFunc) (err error) {
+		reporting := bolt.WithProgress(ctx, func(done, _ int64) { report(done, max(done, total)) })
+		v.Removed, err = queue.Workflows().Prune(reporting, v.Before.Time)
 		return err
 	})
 	if err != nil && opened && ctx.Err() != nil {

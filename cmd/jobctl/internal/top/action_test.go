@@ -26,7 +26,7 @@ func TestActionsAreConfirmed(t *testing.T) {
 		keys  []string // up to the question
 		asks  string
 		does  string
-		tells string
+		shows string
 	}{
 		{"P pauses the queue that is selected", []string{"j", "P"}, "Pause queue email?", "pause email", "queue email is paused"},
 		{"P resumes a paused queue", []string{"G", "P"}, "Resume queue reports?", "resume reports", "queue reports is resumed"},
@@ -48,9 +48,9 @@ func TestActionsAreConfirmed(t *testing.T) {
 				require.False(t, s.quit)
 			}
 			s := newScreen(t, sampleQueue(), 100, 20)
-			s.press(c.keys...).press("y").has(c.tells).lacks("y/n")
+			s.press(c.keys...).press("y").has(c.shows).lacks("y/n")
 			require.Equal(t, []string{c.does}, s.queue.changes())
-			s.press("j", "k").lacks(c.tells)
+			s.press("j", "k").lacks(c.shows)
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestActionsThatDoNotApply(t *testing.T) {
 	cases := []struct {
 		rule  string
 		keys  []string
-		tells string
+		shows string
 	}{
 		{"a running job is no dead job", []string{"2", "R"}, "only a dead job can be retried"},
 		{"a waiting job is no dead job", []string{"3", "D"}, "cancel the job first"},
@@ -73,7 +73,7 @@ func TestActionsThatDoNotApply(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
 			s := newScreen(t, sampleQueue(), 100, 20)
-			s.press(c.keys...).has(c.tells).lacks("y/n")
+			s.press(c.keys...).has(c.shows).lacks("y/n")
 			require.Empty(t, s.queue.changes())
 		})
 	}

@@ -144,7 +144,7 @@ func TestFilter(t *testing.T) {
 	s.has("/queue=email").press("ctrl+u").has("\n/").write("one two").press("ctrl+w").has("/one").lacks("two")
 	s.press("ctrl+u").write("queue=email").press("enter").lacks("default").press("/").has("/queue=email").press("esc").lacks("default")
 	s.press("/").write(" 0123456789012345678901234567890123456789").has("234567890123456789012345678901234567")
-	s.tell(tea.PasteMsg{Content: "\x1b]0;evil\a"})
+	s.send(tea.PasteMsg{Content: "\x1b]0;evil\a"})
 	s.has(`\x1b]0;evil\x07`)
 	require.False(t, s.press("q").quit, "q is a letter here")
 }
@@ -257,7 +257,7 @@ func TestResize(t *testing.T) {
 	s := newScreen(t, manyJobs(100, pawl.Dead), 100, 20)
 	s.press("4", "j")
 	for _, size := range [][2]int{{200, 60}, {40, 10}, {20, 5}, {3, 2}, {1, 1}, {0, 0}, {80, 24}} {
-		s.tell(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		s.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 		if size[1] > 0 {
 			s.text()
 		}

@@ -32,8 +32,8 @@ func (l *link) notice(text string) {
 	l.notices = append(l.notices, text)
 }
 
-// told returns the sentences since the last call, as one.
-func (l *link) told() string {
+// takeNotices returns the sentences since the last call, as one.
+func (l *link) takeNotices() string {
 	l.noticed.Lock()
 	defer l.noticed.Unlock()
 	text := strings.Join(l.notices, "; ")

@@ -93,7 +93,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.finish()
 	case acted:
 		m.note, m.failed = msg.note, msg.err
-		m.add(m.link.told())
+		m.add(m.link.takeNotices())
 		for p := range m.lists {
 			m.lists[p].drop(msg.ids)
 		}
@@ -109,12 +109,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // add appends a sentence to the note.
-func (m *model) add(told string) {
-	if told = plain.Text(told); told != "" && m.note != "" {
-		told = m.note + "; " + told
+func (m *model) add(notices string) {
+	if notices = plain.Text(notices); notices != "" && m.note != "" {
+		notices = m.note + "; " + notices
 	}
-	if told != "" {
-		m.note = told
+	if notices != "" {
+		m.note = notices
 	}
 }
 
@@ -188,7 +188,7 @@ func (m *model) take(r reading) tea.Cmd {
 		return m.finish()
 	}
 	m.stats, m.at, m.live = r.stats, r.at, r.live()
-	m.add(m.link.told())
+	m.add(m.link.takeNotices())
 	m.rates.add(r.stats, r.at)
 	now := m.want()
 	switch {

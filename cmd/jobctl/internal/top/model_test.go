@@ -39,11 +39,11 @@ func newScreen(t *testing.T, queue *fake, width, height int) *screen {
 		return nil
 	}
 	s.do(s.m.Init())
-	s.tell(tea.WindowSizeMsg{Width: width, Height: height})
+	s.send(tea.WindowSizeMsg{Width: width, Height: height})
 	return s
 }
 
-func (s *screen) tell(msg tea.Msg) {
+func (s *screen) send(msg tea.Msg) {
 	_, cmd := s.m.Update(msg)
 	s.do(cmd)
 }
@@ -62,7 +62,7 @@ func (s *screen) do(cmd tea.Cmd) {
 		s.quit = true
 	case nil:
 	default:
-		s.tell(msg)
+		s.send(msg)
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *screen) press(keys ...string) *screen {
 			key = tea.Key{Code: []rune(name)[0], Text: name}
 		}
 		require.Equal(s.t, name, tea.KeyPressMsg(key).String())
-		s.tell(tea.KeyPressMsg(key))
+		s.send(tea.KeyPressMsg(key))
 	}
 	return s
 }
@@ -101,7 +101,7 @@ func (s *screen) write(text string) *screen {
 // tick lets a second pass.
 func (s *screen) tick() *screen {
 	s.now = s.now.Add(time.Second)
-	s.tell(tick{})
+	s.send(tick{})
 	return s
 }
 
@@ -198,7 +198,7 @@ func TestScreens(t *testing.T) {
 					s.tick()
 				}
 				s.now = noon // ages are those of the fixture
-				s.tell(tick{})
+				s.send(tick{})
 				s.press(c.keys...)
 				path := filepath.Join("testdata", c.name+"-"+size.name+".txt")
 				if *update {

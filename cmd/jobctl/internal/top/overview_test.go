@@ -61,7 +61,7 @@ func TestOverviewReadsVisibleRows(t *testing.T) {
 	require.Equal(t, rows, f.listed)
 
 	f.calls = nil
-	s.tell(tea.WindowSizeMsg{Width: 100, Height: 12})
+	s.send(tea.WindowSizeMsg{Width: 100, Height: 12})
 	s.tick().lacks("shows all", "…000000")
 	require.Equal(t, []string{"stats", "stats"}, f.calls)
 	s.m.height = 20
@@ -132,11 +132,11 @@ func TestOverviewLateReading(t *testing.T) {
 	s := newScreen(t, manyJobs(100, pawl.Dead), 100, 24)
 	late := s.m.read() // of the first pane: fewer rows than the pane of the dead has
 	s.press("4")
-	s.tell(late())
+	s.send(late())
 	require.Len(t, s.m.lists[deadPane].rows, s.m.rows())
 	late = s.m.read()
 	s.press("1")
-	s.tell(late())
+	s.send(late())
 	require.Len(t, s.m.glimpses[deadPane].rows, sectionRows(sectionHeight(s.m.bodyHeight(), 1)))
 }
 

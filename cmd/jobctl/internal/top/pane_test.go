@@ -132,9 +132,9 @@ func TestRunsPane(t *testing.T) {
 	s.press("/").write("nap").press("enter").has("nap").lacks("order")
 	s.press("esc", "m", "m", "R").has("Resume 2 runs?").press("n")
 	for _, width := range []int{80, 40} {
-		s.tell(tea.WindowSizeMsg{Width: width, Height: 24})
+		s.send(tea.WindowSizeMsg{Width: width, Height: 24})
 		s.has("order", "blocked")
 	}
-	s.tell(tea.WindowSizeMsg{Width: 110, Height: 24})
+	s.send(tea.WindowSizeMsg{Width: 110, Height: 24})
 	s.press("tab").has("[1 queues]")
 }
